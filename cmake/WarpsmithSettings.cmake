@@ -1,0 +1,28 @@
+# Language level, warnings, sanitizers and linker of every target of ours.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+find_program(WARPSMITH_MOLD mold)
+if(WARPSMITH_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_library(warpsmith_options INTERFACE)
+target_compile_options(warpsmith_options INTERFACE -Wall -Wextra -Wno-unused-parameter)
+if(WARPSMITH_WERROR)
+  target_compile_options(warpsmith_options INTERFACE -Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  target_compile_options(warpsmith_options INTERFACE -Wthread-safety)
+endif()
+if(WARPSMITH_SANITIZE)
+  # Torch's headers trip the null and vptr checks of UBSan through empty tensor lists; both concern their code, not ours.
+  add_compile_options(-fsanitize=${WARPSMITH_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${WARPSMITH_SANITIZE})
+  if(WARPSMITH_SANITIZE MATCHES undefined)
+    add_compile_options(-fno-sanitize=vptr -fno-sanitize-recover=undefined)
+  endif()
+endif()

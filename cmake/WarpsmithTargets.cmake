@@ -1,0 +1,53 @@
+# The only functions that make targets.
+#
+#   warpsmith_library(NAME SOURCES... [PUBLIC...] [PRIVATE...] [TORCH])
+#     A static library, a folder each. PUBLIC: what its headers include; PRIVATE: what only its sources do.
+#     TORCH: links LibTorch privately; whoever includes a header that names a tensor says TORCH as well.
+#   warpsmith_binary(NAME SOURCES... LINK... [TORCH])
+#     A program in <build>/bin.
+#   warpsmith_test(NAME SOURCES... LINK... [TORCH] [LABELS...] [TIMEOUT seconds] [ARGUMENTS...])
+#     A Catch2 program, run by CTest as a whole.
+
+function(warpsmith_library name)
+  cmake_parse_arguments(arg "TORCH" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  if(arg_SOURCES)
+    add_library(${name} STATIC ${arg_SOURCES})
+    target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+    # Protobuf and gRPC come before LibTorch on every link line.
+    target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE warpsmith_options ${arg_PRIVATE})
+    if(arg_TORCH)
+      target_link_libraries(${name} PRIVATE warpsmith::torch)
+    endif()
+  else()
+    add_library(${name} INTERFACE)
+    target_include_directories(${name} INTERFACE ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${name} INTERFACE ${arg_PUBLIC})
+  endif()
+endfunction()
+
+function(warpsmith_binary name)
+  cmake_parse_arguments(arg "TORCH" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE warpsmith_options ${arg_LINK})
+  if(arg_TORCH)
+    target_link_libraries(${name} PRIVATE warpsmith::torch)
+  endif()
+endfunction()
+
+function(warpsmith_test name)
+  cmake_parse_arguments(arg "TORCH" "TIMEOUT" "SOURCES;LINK;LABELS;ARGUMENTS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE warpsmith_options tests_support ${arg_LINK})
+  if(arg_TORCH)
+    target_link_libraries(${name} PRIVATE warpsmith::torch)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name} COMMAND ${name} ${arg_ARGUMENTS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
+    ENVIRONMENT "WARPSMITH_BIN_DIR=${CMAKE_BINARY_DIR}/bin;ASAN_OPTIONS=detect_leaks=0")
+endfunction()
