@@ -1,0 +1,84 @@
+// The Qwen3 decoder for sampling: a KV cache of slots, and steps that mix prefill and decoding of many
+// sequences.
+//
+// A row of logits depends on the weights and its own sequence alone, to the bit: not on what else is in the
+// step, on how its prompt was cut into steps, or on the number of threads. Qwen3::TokenLogProbs gives the
+// same bits for the same weights.
+#ifndef WARPSMITH_CORE_MODEL_DECODER_H_
+#define WARPSMITH_CORE_MODEL_DECODER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/kernels/thread_pool.h"
+#include "core/model/parameters.h"
+
+namespace warpsmith {
+
+// Keys and values of `num_slots` sequences of up to `max_tokens` each. A slot is filled from position 0 and
+// reused by starting at position 0 again; nothing needs clearing. Belongs to one Decoder; not thread-safe.
+class KvCache {
+ public:
+  KvCache(const ModelConfig& config, int num_slots, int64_t max_tokens, at::ScalarType dtype = at::kFloat,
+          at::Device device = at::Device(at::kCPU));
+  ~KvCache();
+  KvCache(KvCache&&) noexcept;
+  KvCache& operator=(KvCache&&) noexcept;
+
+  int num_slots() const;
+  int64_t max_tokens() const;
+  // Bytes of a cache of these sizes, for capacity planning.
+  static int64_t SizeBytes(const ModelConfig& config, int num_slots, int64_t max_tokens);
+
+  struct State;
+  State& state() { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// Consecutive tokens of one sequence: a prompt, a part of one, or the token sampled last.
+struct StepSequence {
+  int slot = 0;
+  int64_t first_position = 0;      // tokens already in the slot
+  std::vector<int32_t> token_ids;  // at least one
+  bool wants_logits = true;        // of the last token: false for all but the last part of a prompt
+};
+
+struct DecoderOptions {
+  // Threads of the CPU kernels; must outlive the decoder. Null: the calling thread alone.
+  ThreadPool* pool = nullptr;
+};
+
+// Owns a copy of the weights in the form that decoding wants. One thread at a time.
+class Decoder {
+ public:
+  // Zero weights until SetParameters.
+  explicit Decoder(const ModelConfig& config, DecoderOptions options = {});
+  ~Decoder();
+  Decoder(Decoder&&) noexcept;
+  Decoder& operator=(Decoder&&) noexcept;
+
+  // Replaces the weights between two steps; `parameters` is not kept. INVALID_ARGUMENT if its configuration
+  // differs. Entries of caches made with older weights stay as they were.
+  absl::Status SetParameters(const Parameters& parameters);
+
+  // Runs the tokens of all `sequences` (slots distinct) and appends their keys and values to the cache.
+  // Logits [R, V] float32 on the CPU, contiguous, a row for each sequence that wants them, in order.
+  // INVALID_ARGUMENT, with the cache untouched, on a slot, position or token out of range or a slot named
+  // twice.
+  absl::StatusOr<at::Tensor> Step(const std::vector<StepSequence>& sequences, KvCache& cache);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_MODEL_DECODER_H_

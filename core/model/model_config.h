@@ -1,0 +1,57 @@
+// Shape of a Qwen3 dense decoder, as Hugging Face's `config.json` describes it.
+//
+// Source: transformers, models/qwen3/configuration_qwen3.py; "Qwen3 Technical Report" (arXiv 2505.09388),
+// section 2.
+#ifndef WARPSMITH_CORE_MODEL_MODEL_CONFIG_H_
+#define WARPSMITH_CORE_MODEL_MODEL_CONFIG_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace warpsmith {
+
+// The names and defaults of Hugging Face; sizes have no default and must be given.
+struct ModelConfig {
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;
+  int64_t num_hidden_layers = 0;
+  int64_t num_attention_heads = 0;
+  int64_t num_key_value_heads = 0;
+  int64_t head_dim = 128;
+  int64_t max_position_embeddings = 32768;
+  double rms_norm_eps = 1e-6;
+  double rope_theta = 10000.0;
+  bool tie_word_embeddings = false;
+
+  int64_t query_size() const { return num_attention_heads * head_dim; }
+  int64_t key_value_size() const { return num_key_value_heads * head_dim; }
+  // Rows of the fused q, k, v projection.
+  int64_t qkv_size() const { return query_size() + 2 * key_value_size(); }
+  // Query heads that share a key and value head.
+  int64_t group_size() const { return num_attention_heads / num_key_value_heads; }
+
+  bool operator==(const ModelConfig&) const = default;
+};
+
+// INVALID_ARGUMENT naming the field, its value and what is allowed. Beyond positive and divisible sizes:
+// head_dim is even and intermediate_size a multiple of 16, the block in which gate and up rows interleave.
+absl::Status ValidateModelConfig(const ModelConfig& config);
+
+// Reads the text of a `config.json`. Refuses another architecture than Qwen3ForCausalLM, a rope scaling, an
+// attention bias, sliding windows and another activation than silu: what the implementation does not compute.
+absl::StatusOr<ModelConfig> ParseModelConfig(std::string_view json_text);
+
+// Text of a `config.json` that transformers loads as Qwen3ForCausalLM. `dtype` is "float32" or "bfloat16".
+std::string WriteModelConfig(const ModelConfig& config, std::string_view dtype = "float32");
+
+// Number of scalars, tied embeddings counted once.
+int64_t CountParameters(const ModelConfig& config);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_MODEL_MODEL_CONFIG_H_
