@@ -1,0 +1,1 @@
+"""Supervised pairs for both skills, written from the structure of generated tasks."""

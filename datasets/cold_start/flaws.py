@@ -1,0 +1,175 @@
+"""Broken versions of a correct candidate, each with the feedback that a grader gives. They are never an answer."""
+
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from datasets.tasks.program import Program
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """One finding, its evidence with numbers, and one advice of the closed list."""
+
+    finding: str
+    evidence: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class Flawed:
+    source: str
+    feedback: Feedback
+
+
+FINDINGS = ("does not compile", "crashes", "wrong values", "wrong shape", "not finite", "times out", "memory bound",
+            "compute bound", "scalar code", "several passes", "as fast as it gets")
+ADVICE = ("fix compile error", "fix crash", "fix bounds", "fix shape", "fix formula", "fix numerics", "fuse passes",
+          "vectorise", "thread", "avoid the temporary", "tile", "approximate", "keep")
+
+_STATEMENT = re.compile(r"^ +(?:v = |if \(v).*;$")
+
+
+def _statement_lines(lines: list[str]) -> list[int]:
+    return [index for index, line in enumerate(lines) if _STATEMENT.match(line)]
+
+
+def _compile_error(source: str, message: str) -> Flawed:
+    return Flawed(source, Feedback("does not compile", f"error: {message}", "fix compile error"))
+
+
+def _missing_semicolon(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    lines = source.split("\n")
+    index = rng.choice([i for i, line in enumerate(lines) if re.match(r"^ +(v|s|float v|const long i) = .*;$", line)])
+    lines[index] = lines[index][:-1]
+    token = re.match(r" *(\w+|\S)", lines[index + 1])
+    assert token is not None
+    name = f"'{token[1]}'" + ("" if token[1][0].isalpha() else " token")
+    return _compile_error("\n".join(lines), f"expected ',' or ';' before {name}" if "float v" in lines[index]
+                          or "const long" in lines[index] else f"expected ';' before {name}")
+
+
+def _undeclared_function(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    """Calls the operator by its PyTorch name, which C++ does not have."""
+    named = [s for s in program.statements if re.match(r"(torch|F)\.\w+\(x\)$", s.operator.torch)]
+    names = [s.operator.torch[:-3].split(".")[-1] for s in named if s.operator_name not in ("abs", "sin", "cos", "tanh")]
+    for name, statement in zip(names, [s for s in named if s.operator_name not in ("abs", "sin", "cos", "tanh")]):
+        for form in statement.operator.forms:
+            if form in source:
+                return _compile_error(source.replace(form, f"v = {name}(v);", 1),
+                                      f"'{name}' was not declared in this scope")
+    return None
+
+
+def _missing_declaration(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    candidates = [name for name in ("rows", "cols", "out", "n") if re.search(rf"^  (const long|float\*) {name} = .*\n", source, re.M)]
+    name = rng.choice(candidates)
+    broken = re.sub(rf"^  (const long|float\*) {name} = .*\n", "", source, count=1, flags=re.M)
+    return _compile_error(broken, f"'{name}' was not declared in this scope")
+
+
+def _missing_brace(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    head, tail = source.rsplit("  }\n", 1)
+    return _compile_error(head + tail, "expected '}' at end of input")
+
+
+def _error_text(rng: random.Random, wrong: int, total: int) -> str:
+    size = rng.choice(("0.0", "0.", "0.", "1.", "2.", "4.")) + str(rng.randint(11, 99))
+    return f"max error {size} at {wrong} of {total}"
+
+
+def _num_outputs(program: Program) -> int:
+    if program.total:
+        return 1
+    operator = program.row_operator
+    if operator is not None and operator.is_reduction:
+        return program.cols if program.dim == 0 else program.rows
+    return program.rows * (program.features or program.cols)
+
+
+def _short_loop(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    """Leaves out the first or the last turn of a loop."""
+    loops = [m for m in re.finditer(r"for \(long (\w) = 0; \w < (n|rows|cols|width); \+\+\w\)", source)]
+    if not loops:
+        return None
+    loop = rng.choice(loops)
+    text = loop[0].replace("= 0", "= 1") if rng.random() < 0.5 else loop[0].replace(loop[2], f"{loop[2]} - 1")
+    total = _num_outputs(program)
+    turns = {"n": 1, "rows": program.cols, "cols": program.rows, "width": program.rows}[loop[2]]
+    evidence = _error_text(rng, min(turns, total), total)
+    return Flawed(source[:loop.start()] + text + source[loop.end():], Feedback("wrong values", evidence, "fix bounds"))
+
+
+def _wrong_formula(source: str, program: Program, rng: random.Random, change: Callable[[str], str]) -> Flawed | None:
+    lines = source.split("\n")
+    choices = [i for i in _statement_lines(lines) if change(lines[i]) != lines[i]]
+    if not choices:
+        return None
+    index = rng.choice(choices)
+    changed = change(lines[index])
+    lines[index:index + 1] = [changed] if changed else []
+    total = _num_outputs(program)
+    wrong = max(1, total - rng.randrange(total // 4 + 1))
+    return Flawed("\n".join(lines), Feedback("wrong values", _error_text(rng, wrong, total), "fix formula"))
+
+
+def _missing_statement(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    return _wrong_formula(source, program, rng, lambda line: "")
+
+
+def _flipped_sign(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    def flip(line: str) -> str:
+        return line.replace(" + ", " - ", 1) if " + " in line else line.replace(" - ", " + ", 1)
+    return _wrong_formula(source, program, rng, flip)
+
+
+def _flipped_comparison(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    return _wrong_formula(source, program, rng, lambda line: line.replace("v > ", "v < ", 1))
+
+
+def _wrong_constant(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    def other(line: str) -> str:
+        return re.sub(r"\b\d\.\d+f", "0.9f", line, count=1)
+    return _wrong_formula(source, program, rng, other)
+
+
+def _unstable_exponential(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    """Forgets the maximum: overflows for large inputs."""
+    if "expf(v - m)" not in source or "m + logf(s)" in source:
+        return None
+    total = _num_outputs(program)
+    evidence = f"nan at {rng.randint(1, total)} of {total}"
+    return Flawed(source.replace("expf(v - m)", "expf(v)"), Feedback("not finite", evidence, "fix numerics"))
+
+
+def _wrong_epsilon(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    broken = re.sub(r"1e-(5|6|12)f", "1e-1f", source)
+    if broken == source:
+        return None
+    total = _num_outputs(program)
+    return Flawed(broken, Feedback("wrong values", f"max error 0.{rng.randint(11, 49)} at {total} of {total}", "fix numerics"))
+
+
+def _wrong_pointer(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    """Reads an input or a parameter that does not exist."""
+    pointers = re.findall(r"(inputs|parameters|outputs)\[(\d)\]->data", source)
+    kind, index = rng.choice(pointers)
+    count = sum(1 for name, _ in pointers if name == kind)
+    broken = source.replace(f"{kind}[{index}]->data", f"{kind}[{count}]->data")
+    return Flawed(broken, Feedback("crashes", "signal 11", "fix crash"))
+
+
+_FLAWS: tuple[tuple[Callable[[str, Program, random.Random], Flawed | None], float], ...] = (
+    (_missing_semicolon, 2.0), (_undeclared_function, 1.5), (_missing_declaration, 1.5), (_missing_brace, 1.0),
+    (_short_loop, 3.0), (_missing_statement, 3.0), (_flipped_sign, 1.5), (_flipped_comparison, 1.5),
+    (_wrong_constant, 1.5), (_unstable_exponential, 1.5), (_wrong_epsilon, 1.5), (_wrong_pointer, 1.0))
+
+
+def draw_flaw(source: str, program: Program, rng: random.Random) -> Flawed:
+    """Breaks a correct candidate in one way that applies to it."""
+    while True:
+        flaw = rng.choices([f for f, _ in _FLAWS], [weight for _, weight in _FLAWS])[0]
+        flawed = flaw(source, program, rng)
+        if flawed is not None and flawed.source != source:
+            return flawed

@@ -1,0 +1,65 @@
+"""How often each style is an answer, and what feedback a correct but slow program gets.
+
+A cold-started Coder shall be mostly correct and mostly slow: reinforcement learning amplifies only what it can already
+sample, so every fast style is present, as a minority.
+"""
+
+import random
+
+from datasets.cold_start.cpp_programs import styles_for
+from datasets.cold_start.flaws import Feedback
+from datasets.cold_start.styles import (
+    BLOCKED, COLUMNS, FUSED, PASSES, SIMD, STYLES, TEMPORARIES, THREADED, Structure, Style)
+from datasets.tasks.operators import TRANSCENDENTAL
+from datasets.tasks.program import Program
+
+_WEIGHTS = {TEMPORARIES: 0.34, PASSES: 0.24, COLUMNS: 0.16, FUSED: 0.12, SIMD: 0.09, BLOCKED: 0.02, THREADED: 0.03}
+_STEPS: dict[str, tuple[Style, ...]] = {  # a slow style, and what follows its advice
+    "temporaries": (PASSES, FUSED), "passes": (FUSED, SIMD), "columns": (PASSES, FUSED), "fused": (SIMD, THREADED),
+    "simd": (SIMD,), "blocked": (SIMD,), "threaded": (THREADED,)}
+_SPEEDUPS = {"temporaries": (0.12, 0.70), "passes": (0.3, 1.1), "columns": (0.03, 0.3), "fused": (0.3, 2.0),
+             "simd": (1.3, 4.0), "blocked": (1.0, 3.0), "threaded": (1.2, 4.0)}
+_TRANSCENDENTAL_NAMES = {operator.name for operator in TRANSCENDENTAL}
+
+
+def available_styles(program: Program) -> list[Style]:
+    structures = styles_for(program)
+    found = [style for style in STYLES if style.structure in structures]
+    if program.row_operator is not None and program.dim == 0:
+        found.remove(THREADED)
+    return found
+
+
+def draw_style(program: Program, rng: random.Random) -> Style:
+    styles = available_styles(program)
+    return rng.choices(styles, [_WEIGHTS[style] for style in styles])[0]
+
+
+def num_passes(program: Program, style: Style) -> int:
+    if style.structure in (Structure.PASSES, Structure.TEMPORARIES):
+        return max(1, len(program.before)) + (1 if program.row_operator or program.total else 0)
+    return 1
+
+
+def performance_feedback(program: Program, style: Style, rng: random.Random) -> Feedback:
+    """What a grader says about a correct program of `style`; figures within the range measured for the style."""
+    low, high = _SPEEDUPS[style.name]
+    speed = f"speedup {rng.uniform(low, high):.2f}"
+    passes = num_passes(program, style)
+    evidence = f"{speed}, {passes} pass" + ("es" if passes != 1 else "")
+    if style is TEMPORARIES:
+        return Feedback("memory bound", evidence, "avoid the temporary")
+    if style is PASSES:
+        return Feedback("several passes", evidence, "fuse passes")
+    if style is COLUMNS:
+        return Feedback("memory bound", evidence, "tile")
+    if style is FUSED:
+        return Feedback("scalar code", evidence, "vectorise")
+    return Feedback("as fast as it gets", evidence, "keep")
+
+
+def draw_next_style(program: Program, style: Style, rng: random.Random) -> Style:
+    """The style of the answer to the performance feedback on `style`."""
+    styles = available_styles(program)
+    steps = [step for step in _STEPS[style.name] if step in styles] or [style]
+    return rng.choice(steps)

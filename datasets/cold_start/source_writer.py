@@ -1,0 +1,43 @@
+"""Builds a C++ candidate line by line: the entry point of the contract around a body, with what the body needs."""
+
+import re
+
+_VECTOR_FUNCTIONS = ("expf", "tanhf", "erff", "log1pf", "expm1f", "logf", "sinf", "cosf")
+_SIGNATURE = ('extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, '
+              "DLTensor* const* outputs) {")
+
+
+class SourceWriter:
+    """Collects the lines of the body, indented by two spaces a block."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._depth = 1
+
+    def add(self, *lines: str) -> None:
+        self._lines += ["  " * self._depth + line for line in lines]
+
+    def pragma(self, text: str) -> None:
+        """A pragma stands at the depth of the loop that it governs."""
+        if text:
+            self.add("#pragma omp " + text)
+
+    def open(self, head: str) -> None:
+        self.add(head + " {")
+        self._depth += 1
+
+    def close(self) -> None:
+        self._depth -= 1
+        self.add("}")
+
+    def render(self, vector_functions: bool) -> str:
+        """The whole program. With `vector_functions` the libm functions in use are declared for vector lanes."""
+        body = "\n".join(self._lines)
+        head = ["#include <dlpack/dlpack.h>", "#include <cmath>"]
+        if "std::vector" in body:
+            head.append("#include <vector>")
+        if vector_functions:
+            for name in _VECTOR_FUNCTIONS:
+                if re.search(rf"\b{name}\(", body):
+                    head += ["#pragma omp declare simd notinbranch", f'extern "C" float {name}(float) noexcept;']
+        return "\n".join([*head, _SIGNATURE, body, "  return 0;", "}"]) + "\n"

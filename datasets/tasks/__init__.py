@@ -1,0 +1,1 @@
+"""Task definitions, the grammar of generated tasks, and the check that admits a task."""

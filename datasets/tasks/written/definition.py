@@ -1,0 +1,52 @@
+"""The form in which a task is written by hand, and its rendering as a KernelBench file for one target."""
+
+import textwrap
+from dataclasses import dataclass
+
+_IMPORTS = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+
+
+@dataclass(frozen=True)
+class WrittenTask:
+    """A task: `Model` in parts, and named sizes for each target, which the rendered file defines as constants.
+
+    constructor holds the statements of `__init__` after `super().__init__()`, forward those of `forward`; inputs the
+    expressions that `get_inputs` returns, named by `arguments`. init_arguments name sizes that `get_init_inputs`
+    returns and `__init__` takes.
+    """
+
+    name: str
+    family: str
+    operators: tuple[str, ...]
+    forward: str
+    cpu: dict[str, int]
+    gpu: dict[str, int]
+    arguments: str = "x"
+    inputs: tuple[str, ...] = ("torch.randn(rows, cols)",)
+    constructor: str = ""
+    init_arguments: tuple[str, ...] = ()
+
+    def sizes(self, target: str) -> dict[str, int]:
+        return {"cpu": self.cpu, "gpu": self.gpu}[target]
+
+    def render(self, target: str) -> str:
+        """The KernelBench file for "cpu" or "gpu"."""
+        constants = "".join(f"{name} = {value}\n" for name, value in self.sizes(target).items())
+        return "\n".join([
+            _IMPORTS if "F." in self.forward else _IMPORTS.rsplit("\n", 2)[0] + "\n", constants,
+            "class Model(nn.Module):", *self._constructor(),
+            f"    def forward(self, {self.arguments}):", textwrap.indent(textwrap.dedent(self.forward).strip(), " " * 8), "",
+            "def get_inputs():", f"    return [{', '.join(self.inputs)}]", "",
+            "def get_init_inputs():", f"    return [{', '.join(self.init_arguments)}]", ""])
+
+    def _constructor(self) -> list[str]:
+        if not self.constructor:
+            return []
+        head = ", ".join(("self", *self.init_arguments))
+        body = textwrap.indent(textwrap.dedent(self.constructor).strip(), " " * 8)
+        return [f"    def __init__({head}):", "        super().__init__()", body, ""]
+
+
+def rows_cols(cpu: tuple[int, int], gpu: tuple[int, int]) -> dict[str, dict[str, int]]:
+    """Sizes of a matrix for both targets, as keyword arguments of WrittenTask."""
+    return {"cpu": {"rows": cpu[0], "cols": cpu[1]}, "gpu": {"rows": gpu[0], "cols": gpu[1]}}

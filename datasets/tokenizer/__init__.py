@@ -1,0 +1,1 @@
+"""The small byte-level BPE of the demonstration Coder."""

@@ -1,0 +1,80 @@
+"""Trains the small byte-level BPE of the demonstration Coder, over prompts and answers of both skills.
+
+    python -m datasets.tokenizer.make_tokenizer --cold-start FILE --out DIR
+
+A piece of text that merges may fill is the rest of a line with its newline and the indentation of the next one, so
+that a line which programs repeat becomes a token or two. A digit is a piece of its own, that constants be copied
+digit by digit, except the single digit of an index `[0]`.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from datasets.prompts_text import render_prompt
+
+VOCABULARY_SIZE = 768
+SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>")
+SPLIT_PATTERN = r"(?:[^\n0-9]|(?<=\[)[0-9](?=\]))+(?:\n[\n ]*)?|[0-9]|\n[\n ]*"
+
+
+def build_tokenizer() -> Tokenizer:
+    """An untrained tokenizer: split, bytes, no normaliser, no merges yet."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def train(texts: Iterator[str], size: int = VOCABULARY_SIZE) -> Tokenizer:
+    """Deterministic: BPE breaks ties by token id."""
+    tokenizer = build_tokenizer()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, special_tokens=list(SPECIAL_TOKENS), show_progress=False, max_token_length=160,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def corpus(cold_start: Path, limit: int) -> Iterator[str]:
+    """Prompt and answer of the first `limit` pairs, without special tokens: those are never merged."""
+    with cold_start.open(encoding="utf-8") as file:
+        for number, line in enumerate(file):
+            if number == limit:
+                return
+            pair = json.loads(line)
+            text = render_prompt("small", pair)
+            for special in SPECIAL_TOKENS:
+                text = text.replace(special, "\n")
+            yield text
+            yield pair["answer"]
+
+
+def save(tokenizer: Tokenizer, out: Path) -> None:
+    """`tokenizer.json`, and the `tokenizer_config.json` with which transformers loads it."""
+    out.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(out / "tokenizer.json"))
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": None, "eos_token": "<|im_end|>",
+        "pad_token": "<|endoftext|>", "unk_token": None, "clean_up_tokenization_spaces": False,
+        "model_max_length": 2048}
+    (out / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cold-start", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--limit", type=int, default=6000, help="pairs to train on")
+    parser.add_argument("--size", type=int, default=VOCABULARY_SIZE)
+    arguments = parser.parse_args()
+    save(train(corpus(arguments.cold_start, arguments.limit), arguments.size), arguments.out)
+
+
+if __name__ == "__main__":
+    main()
