@@ -1,0 +1,61 @@
+// A run's configuration: one YAML file of sections, with overrides from the command line.
+//
+//   ASSIGN_OR_RETURN(std::unique_ptr<ConfigFile> file, ConfigFile::Load(path, known_sections));
+//   for (const std::string& assignment : flags) RETURN_IF_ERROR(file->Override(assignment));
+//   RETURN_IF_ERROR(ReadTrainerOptions(file->Section("trainer"), &options));
+#ifndef WARPSMITH_CORE_CONFIG_CONFIG_FILE_H_
+#define WARPSMITH_CORE_CONFIG_CONFIG_FILE_H_
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/config/config_node.h"
+#include "core/config/config_section.h"
+
+namespace warpsmith {
+
+// Each process reads its own sections and sees to it that the others are at least known by name. Not thread-safe.
+class ConfigFile {
+ public:
+  // Reads the file at `path`, of at most 1 MiB. Every top-level key must be one of `known_sections` and hold a
+  // section. INVALID_ARGUMENT with the place of each fault; the errors of ReadFile.
+  static absl::StatusOr<std::unique_ptr<ConfigFile>> Load(const std::filesystem::path& path,
+                                                          const std::vector<std::string>& known_sections);
+
+  // As Load, from `text`; `name` stands for the file in messages.
+  static absl::StatusOr<std::unique_ptr<ConfigFile>> Parse(std::string_view text, std::string_view name,
+                                                           const std::vector<std::string>& known_sections);
+
+  ConfigFile(const ConfigFile&) = delete;
+  ConfigFile& operator=(const ConfigFile&) = delete;
+
+  // Sets one value as if it stood in the file: "trainer.learning_rate=1e-3", the value being YAML. Its key is checked
+  // when its section is read. To be called before Section(). INVALID_ARGUMENT: not of this form, an unknown section.
+  absl::Status Override(std::string_view assignment);
+
+  // The section `name`, one of the known; empty if the file lacks it. Lives as long as the file.
+  ConfigSection& Section(std::string_view name);
+
+  // The whole configuration as YAML: sections that were read with their values after defaults, others as written.
+  // Loads back to the same values.
+  std::string ResolvedYaml() const;
+
+ private:
+  ConfigFile(ConfigNode root, std::vector<std::string> known_sections);
+
+  absl::Status SetValue(const std::vector<std::string>& keys, ConfigNode value);
+
+  ConfigNode root_;
+  const std::vector<std::string> known_sections_;
+  std::map<std::string, std::unique_ptr<ConfigSection>, std::less<>> sections_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_CONFIG_CONFIG_FILE_H_

@@ -1,0 +1,237 @@
+#include "core/config/config_section.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/absl_view.h"
+#include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/config/nearest_name.h"
+#include "core/config/scalar_text.h"
+
+namespace warpsmith {
+namespace {
+
+using Kind = ConfigNode::Kind;
+
+std::string Wanted(IntegerRange range) {
+  const IntegerRange any;
+  if (range.min == any.min && range.max == any.max) return "an integer";
+  if (range.max == any.max) return absl::StrCat("an integer of at least ", range.min);
+  if (range.min == any.min) return absl::StrCat("an integer of at most ", range.max);
+  return absl::StrCat("an integer from ", range.min, " to ", range.max);
+}
+
+std::string Wanted(RealRange range) {
+  const RealRange any;
+  std::string text = "a number";
+  if (range.min != any.min) absl::StrAppend(&text, range.min_excluded ? " above " : " of at least ", FormatReal(range.min));
+  if (range.min != any.min && range.max != any.max) text += " and";
+  if (range.max != any.max) absl::StrAppend(&text, range.max_excluded ? " below " : " of at most ", FormatReal(range.max));
+  return text;
+}
+
+std::optional<int64_t> ConvertInteger(const ConfigNode& node, IntegerRange range) {
+  if (node.kind != Kind::kPlain) return std::nullopt;
+  const std::optional<int64_t> value = ParseInteger(node.text);
+  if (!value.has_value() || *value < range.min || *value > range.max) return std::nullopt;
+  return value;
+}
+
+std::optional<double> ConvertReal(const ConfigNode& node, RealRange range) {
+  if (node.kind != Kind::kPlain) return std::nullopt;
+  const std::optional<double> value = ParseReal(node.text);
+  if (!value.has_value()) return std::nullopt;
+  if (*value < range.min || (range.min_excluded && *value == range.min)) return std::nullopt;
+  if (*value > range.max || (range.max_excluded && *value == range.max)) return std::nullopt;
+  return value;
+}
+
+std::optional<bool> ConvertTruth(const ConfigNode& node) {
+  return node.kind == Kind::kPlain ? ParseTruth(node.text) : std::nullopt;
+}
+
+// A bare 2.11 or true is a number or a truth value in YAML, and whoever wrote it may have meant that.
+std::optional<std::string> ConvertText(const ConfigNode& node) {
+  if (node.kind == Kind::kQuoted) return node.text;
+  if (node.kind != Kind::kPlain || ParseReal(node.text) || ParseTruth(node.text)) return std::nullopt;
+  return node.text;
+}
+
+ConfigNode NodeOf(int64_t value) { return {.kind = Kind::kPlain, .text = absl::StrCat(value)}; }
+ConfigNode NodeOf(double value) { return {.kind = Kind::kPlain, .text = FormatReal(value)}; }
+ConfigNode NodeOf(bool value) { return {.kind = Kind::kPlain, .text = value ? "true" : "false"}; }
+ConfigNode NodeOf(const std::string& value) { return {.kind = Kind::kQuoted, .text = value}; }
+
+template <typename T>
+ConfigNode NodeOf(const std::vector<T>& values) {
+  ConfigNode node{.kind = Kind::kSequence};
+  for (const T& value : values) node.children.push_back(NodeOf(value));
+  return node;
+}
+
+constexpr std::string_view kWantedText = "text (in quotes if it looks like a number)";
+
+}  // namespace
+
+ConfigSection::ConfigSection(const ConfigNode* node, std::string path) : node_(node), path_(std::move(path)) {
+  if (node_ == nullptr || node_->kind == Kind::kMapping || node_->kind == Kind::kNull) return;
+  errors_.push_back(absl::StrCat(node_->place, ": ", path_, ": must be a section, but is ", DescribeNode(*node_)));
+}
+
+void ConfigSection::Read(std::string_view key, int64_t* value, IntegerRange range) {
+  ReadScalar(key, value, Wanted(range), [&](const ConfigNode& node) { return ConvertInteger(node, range); });
+}
+
+void ConfigSection::Read(std::string_view key, int* value, IntegerRange range) {
+  range.min = std::max<int64_t>(range.min, std::numeric_limits<int>::min());
+  range.max = std::min<int64_t>(range.max, std::numeric_limits<int>::max());
+  int64_t wide = *value;
+  Read(key, &wide, range);
+  *value = static_cast<int>(wide);
+}
+
+void ConfigSection::Read(std::string_view key, double* value, RealRange range) {
+  ReadScalar(key, value, Wanted(range), [&](const ConfigNode& node) { return ConvertReal(node, range); });
+}
+
+void ConfigSection::Read(std::string_view key, bool* value) {
+  ReadScalar(key, value, "true or false", ConvertTruth);
+}
+
+void ConfigSection::Read(std::string_view key, std::string* value) {
+  ReadScalar(key, value, kWantedText, ConvertText);
+}
+
+void ConfigSection::Read(std::string_view key, std::vector<std::string>* values) {
+  ReadList(key, values, kWantedText, ConvertText);
+}
+
+void ConfigSection::Read(std::string_view key, std::vector<int64_t>* values, IntegerRange range) {
+  ReadList(key, values, Wanted(range), [&](const ConfigNode& node) { return ConvertInteger(node, range); });
+}
+
+void ConfigSection::Read(std::string_view key, std::vector<double>* values, RealRange range) {
+  ReadList(key, values, Wanted(range), [&](const ConfigNode& node) { return ConvertReal(node, range); });
+}
+
+void ConfigSection::ReadChoice(std::string_view key, std::string* value, const std::vector<std::string>& choices) {
+  const auto convert = [&](const ConfigNode& node) -> std::optional<std::string> {
+    const bool known = std::find(choices.begin(), choices.end(), node.text) != choices.end();
+    return known ? ConvertText(node) : std::nullopt;
+  };
+  ReadScalar(key, value, absl::StrCat("one of ", absl::StrJoin(choices, ", ")), convert);
+}
+
+ConfigSection& ConfigSection::Section(std::string_view key) {
+  for (Child& child : children_) {
+    if (child.key == key && child.section != nullptr) return *child.section;
+  }
+  const ConfigNode* node = Take(key);
+  children_.back().section = std::make_unique<ConfigSection>(node, PathOf(key));
+  return *children_.back().section;
+}
+
+void ConfigSection::Require(std::string_view key) {
+  if (node_ != nullptr && node_->Find(key) != nullptr) return;
+  AddErrorAt(node_ == nullptr ? "configuration" : node_->place, key, "is missing; it has no default");
+}
+
+void ConfigSection::AddError(std::string_view key, std::string_view message) {
+  const ConfigNode* node = node_ == nullptr ? nullptr : node_->Find(key);
+  AddErrorAt(node == nullptr ? "configuration" : node->place, key, message);
+}
+
+std::vector<std::string> ConfigSection::WrittenKeys() const {
+  std::vector<std::string> keys;
+  if (node_ == nullptr) return keys;
+  for (const ConfigNode& child : node_->children) keys.push_back(child.key);
+  return keys;
+}
+
+absl::Status ConfigSection::Finish() const {
+  std::vector<std::string> errors;
+  CollectErrors(&errors);
+  if (errors.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
+}
+
+ConfigNode ConfigSection::Resolved() const {
+  ConfigNode resolved{.kind = Kind::kMapping};
+  for (const Child& child : children_) {
+    resolved.children.push_back(child.section != nullptr ? child.section->Resolved() : child.resolved);
+    resolved.children.back().key = child.key;
+  }
+  return resolved;
+}
+
+template <typename T, typename Convert>
+void ConfigSection::ReadScalar(std::string_view key, T* value, std::string_view wanted, Convert convert) {
+  const ConfigNode* node = Take(key);
+  if (node != nullptr) {
+    if (std::optional<T> converted = convert(*node)) {
+      *value = *std::move(converted);
+    } else {
+      AddErrorAt(node->place, key, absl::StrCat("must be ", AbslView(wanted), ", but is ", DescribeNode(*node)));
+    }
+  }
+  Resolve(key, NodeOf(*value));
+}
+
+template <typename T, typename Convert>
+void ConfigSection::ReadList(std::string_view key, std::vector<T>* values, std::string_view wanted,
+                             Convert convert) {
+  const auto convert_all = [&](const ConfigNode& node) -> std::optional<std::vector<T>> {
+    if (node.kind != Kind::kSequence) return std::nullopt;
+    std::vector<T> converted;
+    for (const ConfigNode& child : node.children) {
+      std::optional<T> element = convert(child);
+      if (!element.has_value()) {
+        AddErrorAt(child.place, key, absl::StrCat("holds ", DescribeNode(child), " as element ", converted.size()));
+        return std::nullopt;
+      }
+      converted.push_back(*std::move(element));
+    }
+    return converted;
+  };
+  ReadScalar(key, values, absl::StrCat("a list, each ", AbslView(wanted)), convert_all);
+}
+
+const ConfigNode* ConfigSection::Take(std::string_view key) {
+  for (const Child& child : children_) WS_CHECK(child.key != key) << path_ << "." << key << " is read twice";
+  children_.push_back({.key = std::string(key)});
+  return node_ == nullptr ? nullptr : node_->Find(key);
+}
+
+void ConfigSection::Resolve(std::string_view key, ConfigNode resolved) {
+  WS_CHECK(!children_.empty() && children_.back().key == key);
+  children_.back().resolved = std::move(resolved);
+}
+
+void ConfigSection::AddErrorAt(const std::string& place, std::string_view key, std::string_view message) {
+  errors_.push_back(absl::StrCat(place, ": ", PathOf(key), ": ", AbslView(message)));
+}
+
+void ConfigSection::CollectErrors(std::vector<std::string>* errors) const {
+  errors->insert(errors->end(), errors_.begin(), errors_.end());
+  std::vector<std::string> known;
+  for (const Child& child : children_) known.push_back(child.key);
+  for (const Child& child : children_) {
+    if (child.section != nullptr) child.section->CollectErrors(errors);
+  }
+  if (node_ == nullptr) return;
+  for (const ConfigNode& written : node_->children) {
+    if (node_->kind != Kind::kMapping || std::find(known.begin(), known.end(), written.key) != known.end()) continue;
+    errors->push_back(absl::StrCat(written.key_place, ": ", PathOf(Escape(written.key, 100)), ": is not a known key",
+                                   SuggestName(written.key, known)));
+  }
+}
+
+std::string ConfigSection::PathOf(std::string_view key) const {
+  return path_.empty() ? std::string(key) : absl::StrCat(path_, ".", AbslView(key));
+}
+
+}  // namespace warpsmith
