@@ -1,0 +1,184 @@
+#include "core/distributed/peer_mesh.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "core/base/file.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr size_t kTokenBytes = 16;
+
+// What a caller says first.
+struct Greeting {
+  std::array<char, kTokenBytes> token;
+  int32_t rank;
+};
+
+struct AddressListDeleter {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using AddressList = std::unique_ptr<addrinfo, AddressListDeleter>;
+
+absl::StatusOr<AddressList> Resolve(const std::string& host, int port, int socket_type) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = socket_type;
+  addrinfo* list = nullptr;
+  const int error = getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &list);
+  if (error != 0) {
+    return absl::UnavailableError(absl::StrCat("cannot resolve \"", host, "\": ", gai_strerror(error)));
+  }
+  return AddressList(list);
+}
+
+// The numeric address of this machine on the way to the master. Nothing is sent: connecting a datagram socket only
+// chooses a route.
+absl::StatusOr<std::string> OwnAddress(const ProcessGroupEnvironment& environment) {
+  ASSIGN_OR_RETURN(const AddressList list,
+                   Resolve(environment.master_address, environment.master_port, SOCK_DGRAM));
+  const UniqueFd probe(socket(list->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_storage own{};
+  socklen_t length = sizeof(own);
+  if (!probe.valid() || connect(probe.get(), list->ai_addr, list->ai_addrlen) != 0 ||
+      getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &length) != 0) {
+    return ErrnoStatus("no route to", environment.master_address);
+  }
+  char host[NI_MAXHOST];
+  const int error = getnameinfo(reinterpret_cast<sockaddr*>(&own), length, host, sizeof(host), nullptr, 0,
+                                NI_NUMERICHOST);
+  if (error != 0) return absl::InternalError(absl::StrCat("getnameinfo: ", gai_strerror(error)));
+  return std::string(host);
+}
+
+struct Listener {
+  UniqueFd fd;
+  int port = 0;
+};
+
+absl::StatusOr<Listener> Listen(const std::string& host, int backlog) {
+  ASSIGN_OR_RETURN(const AddressList list, Resolve(host, 0, SOCK_STREAM));
+  Listener listener{.fd = UniqueFd(socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0))};
+  sockaddr_storage bound{};
+  socklen_t length = sizeof(bound);
+  if (!listener.fd.valid() || bind(listener.fd.get(), list->ai_addr, list->ai_addrlen) != 0 ||
+      listen(listener.fd.get(), backlog) != 0 ||
+      getsockname(listener.fd.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0) {
+    return ErrnoStatus("cannot listen at", host);
+  }
+  listener.port = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
+                                                    : reinterpret_cast<sockaddr_in&>(bound).sin_port);
+  return listener;
+}
+
+// Bounds every blocking read and write of the greeting.
+void SetSocketTimeout(int fd, absl::Duration timeout) {
+  const timeval limit = absl::ToTimeval(std::max(timeout, absl::Milliseconds(1)));
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
+void SetNoDelay(int fd) {
+  const int one = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+absl::StatusOr<UniqueFd> CallPeer(int peer, const std::string& address, const Greeting& greeting,
+                                  absl::Time deadline) {
+  const std::pair<std::string, std::string> host_port = absl::StrSplit(address, absl::MaxSplits(' ', 1));
+  int port = 0;
+  if (!absl::SimpleAtoi(host_port.second, &port)) {
+    return absl::InternalError(absl::StrCat("rank ", peer, " published the address \"", address, "\""));
+  }
+  ASSIGN_OR_RETURN(const AddressList list, Resolve(host_port.first, port, SOCK_STREAM));
+  UniqueFd fd(socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return ErrnoStatus("cannot make a socket for", address);
+  SetSocketTimeout(fd.get(), deadline - absl::Now());
+  SetNoDelay(fd.get());
+  if (connect(fd.get(), list->ai_addr, list->ai_addrlen) != 0 ||
+      send(fd.get(), &greeting, sizeof(greeting), MSG_NOSIGNAL) != sizeof(greeting)) {
+    return absl::UnavailableError(absl::StrCat("cannot reach rank ", peer, " at ", address, ": ", strerror(errno)));
+  }
+  return fd;
+}
+
+// Accepts one caller; an invalid descriptor when it did not know the token, which is no error.
+absl::StatusOr<std::pair<int, UniqueFd>> AcceptPeer(const Listener& listener, const Greeting& own, int world_size,
+                                                    absl::Time deadline) {
+  pollfd waiting{.fd = listener.fd.get(), .events = POLLIN, .revents = 0};
+  const int64_t timeout_ms = std::max<int64_t>(0, absl::ToInt64Milliseconds(deadline - absl::Now()));
+  if (poll(&waiting, 1, static_cast<int>(timeout_ms)) <= 0) {
+    return absl::DeadlineExceededError("higher ranks did not connect in time; see their logs");
+  }
+  UniqueFd fd(accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus("cannot accept at port", absl::StrCat(listener.port));
+  SetSocketTimeout(fd.get(), std::min(deadline - absl::Now(), absl::Seconds(5)));
+  SetNoDelay(fd.get());
+  Greeting greeting{};
+  const bool known = recv(fd.get(), &greeting, sizeof(greeting), MSG_WAITALL) == sizeof(greeting) &&
+                     greeting.token == own.token && own.rank < greeting.rank && greeting.rank < world_size;
+  if (!known) return std::pair<int, UniqueFd>(-1, UniqueFd());
+  return std::pair<int, UniqueFd>(greeting.rank, std::move(fd));
+}
+
+absl::StatusOr<std::string> AgreeOnToken(int rank, RendezvousStore& store, absl::Duration timeout) {
+  if (rank == 0) {
+    std::array<char, kTokenBytes> token;
+    if (getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size())) {
+      return ErrnoStatus("cannot read", "random bytes");
+    }
+    RETURN_IF_ERROR(store.Set("mesh/token", absl::BytesToHexString({token.data(), token.size()})));
+  }
+  ASSIGN_OR_RETURN(const std::string hex, store.Get("mesh/token", timeout));
+  const std::string token = absl::HexStringToBytes(hex);
+  if (token.size() != kTokenBytes) return absl::InternalError("the store holds a malformed mesh token");
+  return token;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<UniqueFd>> ConnectPeerMesh(const ProcessGroupEnvironment& environment,
+                                                      RendezvousStore& store, absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  const int rank = environment.rank;
+  ASSIGN_OR_RETURN(const std::string host, OwnAddress(environment));
+  ASSIGN_OR_RETURN(const Listener listener, Listen(host, environment.world_size));
+  ASSIGN_OR_RETURN(const std::string token, AgreeOnToken(rank, store, timeout));
+  RETURN_IF_ERROR(store.Set(absl::StrCat("mesh/address/", rank), absl::StrCat(host, " ", listener.port)));
+  Greeting greeting{.token = {}, .rank = rank};
+  std::copy(token.begin(), token.end(), greeting.token.begin());
+
+  std::vector<UniqueFd> peers(environment.world_size);
+  for (int peer = 0; peer < rank; ++peer) {
+    ASSIGN_OR_RETURN(const std::string address,
+                     store.Get(absl::StrCat("mesh/address/", peer), deadline - absl::Now()));
+    ASSIGN_OR_RETURN(peers[peer], CallPeer(peer, address, greeting, deadline));
+  }
+  for (int missing = environment.world_size - rank - 1; missing > 0;) {
+    ASSIGN_OR_RETURN(auto caller, AcceptPeer(listener, greeting, environment.world_size, deadline));
+    if (!caller.second.valid() || peers[caller.first].valid()) continue;
+    peers[caller.first] = std::move(caller.second);
+    --missing;
+  }
+  return peers;
+}
+
+}  // namespace warpsmith

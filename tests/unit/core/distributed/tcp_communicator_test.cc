@@ -1,0 +1,184 @@
+// Ranks as threads of one process, meeting over loopback as processes would.
+#include "core/distributed/tcp_communicator.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+// A port that was free a moment ago.
+int FreePort() {
+  const UniqueFd fd(socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  REQUIRE(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
+  REQUIRE(getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  return ntohs(address.sin_port);
+}
+
+// Runs `work` once a rank, each on its own thread with its own communicator, and returns the statuses by rank.
+std::vector<absl::Status> RunRanks(int size, absl::Duration deadline,
+                                   const std::function<absl::Status(TcpCommunicator&)>& work) {
+  std::vector<absl::Status> statuses(size);
+  std::vector<std::thread> threads;
+  const int port = FreePort();
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      const ProcessGroupEnvironment environment{.rank = rank, .world_size = size, .master_port = port};
+      auto communicator = TcpCommunicator::Create(environment, {.deadline = deadline});
+      statuses[rank] = communicator.ok() ? work(**communicator) : communicator.status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return statuses;
+}
+
+bool AllOk(const std::vector<absl::Status>& statuses) {
+  for (const absl::Status& status : statuses) {
+    INFO(status.ToString());
+    CHECK(status.ok());
+  }
+  return std::all_of(statuses.begin(), statuses.end(), [](const absl::Status& s) { return s.ok(); });
+}
+
+bool Contains(const absl::Status& status, const std::string& text) {
+  return status.message().find(text) != absl::string_view::npos;
+}
+
+std::vector<float> RandomFloats(int rank, int64_t count) {
+  std::mt19937 generator(7 + rank);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(generator);
+  return values;
+}
+
+std::vector<float> SumInRankOrder(int size, int64_t count) {
+  std::vector<float> sum = RandomFloats(0, count);
+  for (int rank = 1; rank < size; ++rank) {
+    const std::vector<float> part = RandomFloats(rank, count);
+    for (int64_t i = 0; i < count; ++i) sum[i] += part[i];
+  }
+  return sum;
+}
+
+constexpr CollectiveLabel kLabel{"numbers", "test"};
+
+}  // namespace
+
+TEST_CASE("a sum over ranks is added in rank order, to the bit, for any number of elements") {
+  for (const int size : {1, 2, 5}) {
+    CHECK(AllOk(RunRanks(size, absl::Seconds(30), [&](TcpCommunicator& communicator) {
+      for (const int64_t count : {0, 1, 2, 7, 100003}) {
+        std::vector<float> values = RandomFloats(communicator.rank(), count);
+        const auto status = communicator.AllReduceSum(values.data(), count, ElementType::kFloat32, kLabel);
+        if (!status.ok()) return status;
+        if (values != SumInRankOrder(size, count)) return absl::InternalError("other bits");
+      }
+      return absl::OkStatus();
+    })));
+  }
+}
+
+TEST_CASE("float64 and int64 are summed as such") {
+  CHECK(AllOk(RunRanks(3, absl::Seconds(30), [](TcpCommunicator& communicator) -> absl::Status {
+    double fraction = 0.1 * (communicator.rank() + 1);
+    int64_t large = (int64_t{1} << 60) + communicator.rank();
+    const auto first = communicator.AllReduceSum(&fraction, 1, ElementType::kFloat64, kLabel);
+    if (!first.ok()) return first;
+    const auto second = communicator.AllReduceSum(&large, 1, ElementType::kInt64, kLabel);
+    const bool right = fraction == 0.1 + 0.2 + 0.1 * 3 && large == 3 * (int64_t{1} << 60) + 3;
+    return second.ok() && !right ? absl::InternalError("wrong sum") : second;
+  })));
+}
+
+TEST_CASE("a broadcast from any rank and an all-gather reach everybody") {
+  CHECK(AllOk(RunRanks(4, absl::Seconds(30), [](TcpCommunicator& communicator) -> absl::Status {
+    for (int root = 0; root < 4; ++root) {
+      int64_t value = communicator.rank() == root ? 100 + root : 0;
+      const auto status = communicator.Broadcast(&value, sizeof(value), root, kLabel);
+      if (!status.ok() || value != 100 + root) return absl::InternalError(status.ToString());
+    }
+    const int32_t own = communicator.rank() * 11;
+    std::vector<int32_t> all(4);
+    const auto status = communicator.AllGather(&own, all.data(), sizeof(own), kLabel);
+    if (!status.ok() || all != std::vector<int32_t>{0, 11, 22, 33}) return absl::InternalError("gather");
+    return communicator.Barrier(kLabel);
+  })));
+}
+
+TEST_CASE("a rank that dies is named to the others at once, with the collective they were in") {
+  const auto statuses = RunRanks(3, absl::Seconds(60), [](TcpCommunicator& communicator) -> absl::Status {
+    if (communicator.rank() == 1) return absl::OkStatus();  // its communicator is destroyed: connections close
+    return communicator.Barrier({"epoch", "update"});
+  });
+  for (const int survivor : {0, 2}) {
+    INFO(statuses[survivor].ToString());
+    CHECK(absl::IsUnavailable(statuses[survivor]));
+    CHECK(Contains(statuses[survivor], "barrier \"epoch\" (#0, phase update, 0 bytes)"));
+    CHECK(Contains(statuses[survivor], "closed its connection"));
+  }
+}
+
+TEST_CASE("a rank that does not come makes the others fail at their deadline, and they stay failed") {
+  const auto statuses = RunRanks(2, absl::Milliseconds(700), [](TcpCommunicator& communicator) -> absl::Status {
+    if (communicator.rank() == 1) {
+      // Stays alive past rank 0's deadline without calling the collective.
+      absl::Status aborted = communicator.Barrier({"first", "test"});
+      if (!aborted.ok()) return aborted;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      return absl::OkStatus();
+    }
+    const auto first = communicator.Barrier({"first", "test"});
+    if (!first.ok()) return first;
+    float value = 1;
+    const auto late = communicator.AllReduceSum(&value, 1, ElementType::kFloat32, {"gradient", "update"});
+    const auto again = communicator.Barrier({"other", "test"});
+    return late == again ? late : absl::InternalError("the first error was not kept");
+  });
+  INFO(statuses[0].ToString());
+  CHECK(absl::IsDeadlineExceeded(statuses[0]));
+  CHECK(Contains(statuses[0], "all_reduce \"gradient\" (#1, phase update, 4 bytes)"));
+}
+
+TEST_CASE("ranks in different collectives find out instead of exchanging nonsense") {
+  const auto statuses = RunRanks(2, absl::Seconds(30), [](TcpCommunicator& communicator) -> absl::Status {
+    int64_t value = 1;
+    if (communicator.rank() == 0) return communicator.Broadcast(&value, 8, 0, kLabel);
+    return communicator.AllReduceSum(&value, 1, ElementType::kInt64, kLabel);
+  });
+  const bool told = Contains(statuses[0], "lost step") || Contains(statuses[1], "lost step");
+  CHECK(told);
+  CHECK_FALSE(statuses[0].ok());
+  CHECK_FALSE(statuses[1].ok());
+}
+
+TEST_CASE("Abort from another thread ends a waiting collective with its reason") {
+  const auto statuses = RunRanks(2, absl::Seconds(60), [](TcpCommunicator& communicator) -> absl::Status {
+    if (communicator.rank() == 1) {
+      int64_t ready = 0;
+      const auto status = communicator.Broadcast(&ready, 8, 0, kLabel);
+      if (!status.ok()) return status;
+      return communicator.Barrier(kLabel);
+    }
+    int64_t ready = 1;
+    const auto status = communicator.Broadcast(&ready, 8, 0, kLabel);
+    if (!status.ok()) return status;
+    communicator.Abort(absl::CancelledError("the user pressed ctrl-c"));
+    return communicator.Barrier(kLabel);
+  });
+  CHECK(absl::IsCancelled(statuses[0]));
+  CHECK_FALSE(statuses[1].ok());
+}
+
+}  // namespace warpsmith
