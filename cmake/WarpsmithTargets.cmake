@@ -7,6 +7,8 @@
 #     A program in <build>/bin.
 #   warpsmith_test(NAME SOURCES... LINK... [TORCH] [LABELS...] [TIMEOUT seconds] [ARGUMENTS...])
 #     A Catch2 program, run by CTest as a whole.
+#   warpsmith_python_test(NAME PATHS... [LABELS...] [TIMEOUT seconds])
+#     pytest over files or folders of this folder, with the binaries' folder in WARPSMITH_BIN_DIR.
 
 function(warpsmith_library name)
   cmake_parse_arguments(arg "TORCH" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
@@ -50,4 +52,15 @@ function(warpsmith_test name)
   add_test(NAME ${name} COMMAND ${name} ${arg_ARGUMENTS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
     ENVIRONMENT "WARPSMITH_BIN_DIR=${CMAKE_BINARY_DIR}/bin;ASAN_OPTIONS=detect_leaks=0")
+endfunction()
+
+function(warpsmith_python_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "PATHS;LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  list(TRANSFORM arg_PATHS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  add_test(NAME ${name} COMMAND ${WARPSMITH_PYTHON} -B -m pytest ${arg_PATHS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT "WARPSMITH_BIN_DIR=${CMAKE_BINARY_DIR}/bin;WARPSMITH_PYTHON=${WARPSMITH_PYTHON}")
 endfunction()
