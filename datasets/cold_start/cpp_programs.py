@@ -26,13 +26,7 @@ def styles_for(program: Program) -> tuple[Structure, ...]:
     if program.row_operator is not None:
         return (Structure.FUSED, Structure.PASSES, Structure.TEMPORARIES)
     if program.family == "elementwise":
-        return (
-            Structure.FUSED,
-            Structure.PASSES,
-            Structure.TEMPORARIES,
-            Structure.BLOCKED,
-            Structure.COLUMNS,
-        )
+        return (Structure.FUSED, Structure.PASSES, Structure.TEMPORARIES, Structure.BLOCKED, Structure.COLUMNS)
     return (Structure.FUSED, Structure.PASSES, Structure.TEMPORARIES, Structure.COLUMNS)
 
 
@@ -65,11 +59,8 @@ class _CppProgram:
         names = [*self._program.parameter_shapes, *(("weight", "offset") if self._program.features else ())]
         for index, name in enumerate(names):
             self._out.add(f"const float* {name} = (const float*)parameters[{index}]->data;")
-        self._out.add(
-            "float* out = (float*)outputs[0]->data;",
-            "const long rows = inputs[0]->shape[0];",
-            "const long cols = inputs[0]->shape[1];",
-        )
+        self._out.add("float* out = (float*)outputs[0]->data;", "const long rows = inputs[0]->shape[0];",
+                      "const long cols = inputs[0]->shape[1];")
 
     def _text(self, statement: Statement, index: str = "i", col: str = "c", row: str = "r") -> str:
         operator = statement.operator
@@ -77,9 +68,7 @@ class _CppProgram:
         position = {"full": index, "row": col, "parameter": col, "column": row}.get(operator.operand, "")
         return statement.render(form, f"{statement.operand}[{position}]")
 
-    def _texts(
-        self, statements: tuple[Statement, ...], index: str = "i", col: str = "c", row: str = "r"
-    ) -> list[str]:
+    def _texts(self, statements: tuple[Statement, ...], index: str = "i", col: str = "c", row: str = "r") -> list[str]:
         return [self._text(statement, index, col, row) for statement in statements]
 
     def _simd(self, *reductions: Accumulator) -> str:

@@ -9,47 +9,16 @@ import random
 from datasets.cold_start.cpp_programs import styles_for
 from datasets.cold_start.flaws import Feedback
 from datasets.cold_start.styles import (
-    BLOCKED,
-    COLUMNS,
-    FUSED,
-    PASSES,
-    SIMD,
-    STYLES,
-    TEMPORARIES,
-    THREADED,
-    Structure,
-    Style,
-)
+    BLOCKED, COLUMNS, FUSED, PASSES, SIMD, STYLES, TEMPORARIES, THREADED, Structure, Style)
 from datasets.tasks.operators import TRANSCENDENTAL
 from datasets.tasks.program import Program
 
-_WEIGHTS = {
-    TEMPORARIES: 0.34,
-    PASSES: 0.24,
-    COLUMNS: 0.16,
-    FUSED: 0.12,
-    SIMD: 0.09,
-    BLOCKED: 0.02,
-    THREADED: 0.03,
-}
+_WEIGHTS = {TEMPORARIES: 0.34, PASSES: 0.24, COLUMNS: 0.16, FUSED: 0.12, SIMD: 0.09, BLOCKED: 0.02, THREADED: 0.03}
 _STEPS: dict[str, tuple[Style, ...]] = {  # a slow style, and what follows its advice
-    "temporaries": (PASSES, FUSED),
-    "passes": (FUSED, SIMD),
-    "columns": (PASSES, FUSED),
-    "fused": (SIMD, THREADED),
-    "simd": (SIMD,),
-    "blocked": (SIMD,),
-    "threaded": (THREADED,),
-}
-_SPEEDUPS = {
-    "temporaries": (0.12, 0.70),
-    "passes": (0.3, 1.1),
-    "columns": (0.03, 0.3),
-    "fused": (0.3, 2.0),
-    "simd": (1.3, 4.0),
-    "blocked": (1.0, 3.0),
-    "threaded": (1.2, 4.0),
-}
+    "temporaries": (PASSES, FUSED), "passes": (FUSED, SIMD), "columns": (PASSES, FUSED), "fused": (SIMD, THREADED),
+    "simd": (SIMD,), "blocked": (SIMD,), "threaded": (THREADED,)}
+_SPEEDUPS = {"temporaries": (0.12, 0.70), "passes": (0.3, 1.1), "columns": (0.03, 0.3), "fused": (0.3, 2.0),
+             "simd": (1.3, 4.0), "blocked": (1.0, 3.0), "threaded": (1.2, 4.0)}
 _TRANSCENDENTAL_NAMES = {operator.name for operator in TRANSCENDENTAL}
 
 

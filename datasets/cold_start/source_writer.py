@@ -3,10 +3,8 @@
 import re
 
 _VECTOR_FUNCTIONS = ("expf", "tanhf", "erff", "log1pf", "expm1f", "logf", "sinf", "cosf")
-_SIGNATURE = (
-    'extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, '
-    "DLTensor* const* outputs) {"
-)
+_SIGNATURE = ('extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, '
+              "DLTensor* const* outputs) {")
 
 
 class SourceWriter:
@@ -41,8 +39,5 @@ class SourceWriter:
         if vector_functions:
             for name in _VECTOR_FUNCTIONS:
                 if re.search(rf"\b{name}\(", body):
-                    head += [
-                        "#pragma omp declare simd notinbranch",
-                        f'extern "C" float {name}(float) noexcept;',
-                    ]
+                    head += ["#pragma omp declare simd notinbranch", f'extern "C" float {name}(float) noexcept;']
         return "\n".join([*head, _SIGNATURE, body, "  return 0;", "}"]) + "\n"

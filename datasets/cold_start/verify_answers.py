@@ -1,6 +1,6 @@
 """Compiles a sample of answers, compares them with PyTorch, and times each style against eager on one thread.
 
-taskset -c 1 python -m datasets.cold_start.verify_answers --count 300
+    taskset -c 1 python -m datasets.cold_start.verify_answers --count 300
 """
 
 import argparse
@@ -29,7 +29,7 @@ def parameters_of(reference: Reference) -> list[torch.Tensor]:
 
 
 def check(source: str, reference: Reference, folder: Path, name: str) -> str:
-    """ "" when the candidate is right; else what is wrong."""
+    """"" when the candidate is right; else what is wrong."""
     candidate, error = compile_candidate(source, folder, name)
     if candidate is None:
         return error
@@ -108,17 +108,13 @@ def time_styles(tasks: list[GeneratedTask], rng: random.Random, folder: Path) ->
     for family in eager:
         times = sorted(eager[family])
         rates = mixture[family]
-        print(
-            f"{family}: eager {times[0]:.2f} to {times[-1]:.2f} ms, median {times[len(times) // 2]:.2f}; mixture: "
-            f"{statistics.mean(ratio > 1.03 for ratio in rates):.2f} faster than eager, mean reward "
-            f"{statistics.mean(min(ratio, 2.7) + 0.3 for ratio in rates):.2f}"
-        )
+        print(f"{family}: eager {times[0]:.2f} to {times[-1]:.2f} ms, median {times[len(times) // 2]:.2f}; mixture: "
+              f"{statistics.mean(ratio > 1.03 for ratio in rates):.2f} faster than eager, mean reward "
+              f"{statistics.mean(min(ratio, 2.7) + 0.3 for ratio in rates):.2f}")
         for (name, style), values in figures.items():
             if name == family:
                 values.sort()
-                print(
-                    f"    {style.name:12} {values[0]:6.2f} {statistics.median(values):6.2f} {values[-1]:6.2f}"
-                )
+                print(f"    {style.name:12} {values[0]:6.2f} {statistics.median(values):6.2f} {values[-1]:6.2f}")
 
 
 def main() -> int:
@@ -130,8 +126,8 @@ def main() -> int:
     rng = random.Random(arguments.seed)
     tasks = rng.sample(make_training_tasks(), arguments.count + arguments.timed)
     with tempfile.TemporaryDirectory() as folder:
-        time_styles(tasks[arguments.count :], rng, Path(folder))
-        return 1 if verify(tasks[: arguments.count], rng, Path(folder)) else 0
+        time_styles(tasks[arguments.count:], rng, Path(folder))
+        return 1 if verify(tasks[:arguments.count], rng, Path(folder)) else 0
 
 
 if __name__ == "__main__":

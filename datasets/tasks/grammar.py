@@ -10,26 +10,13 @@ from datasets.tasks.program import Program, Statement
 from datasets.tasks.row_operators import NORMALISATIONS, REDUCTIONS, RowOperator
 
 FAMILY_WEIGHTS = {
-    "elementwise": 0.40,
-    "broadcast": 0.14,
-    "reduction": 0.14,
-    "normalisation": 0.14,
-    "column_reduction": 0.07,
-    "loss": 0.09,
-    "product": 0.02,
-}
+    "elementwise": 0.40, "broadcast": 0.14, "reduction": 0.14, "normalisation": 0.14, "column_reduction": 0.07,
+    "loss": 0.09, "product": 0.02}
 
 _OPERAND_NAMES = ("y", "z", "w")
 _TRANSCENDENTAL_SHARE = 0.35
-_LENGTHS = {
-    "elementwise": (2, 2, 3, 3, 3, 4),
-    "broadcast": (1, 2, 2, 3),
-    "reduction": (1, 1, 2),
-    "normalisation": (0, 1, 1, 2),
-    "column_reduction": (1, 1, 2),
-    "loss": (1, 2, 2, 3),
-    "product": (0, 1),
-}
+_LENGTHS = {"elementwise": (2, 2, 3, 3, 3, 4), "broadcast": (1, 2, 2, 3), "reduction": (1, 1, 2), "normalisation": (0, 1, 1, 2),
+            "column_reduction": (1, 1, 2), "loss": (1, 2, 2, 3), "product": (0, 1)}
 
 
 def _pick(rng: random.Random, operators: tuple[Operator, ...]) -> Operator:
@@ -70,12 +57,8 @@ def _draw_operators(rng: random.Random, family: str, length: int) -> list[Operat
     chosen = [draw_unary(rng) for _ in range(length)]
     while not _is_sound(chosen):
         chosen = [draw_unary(rng) for _ in range(length)]
-    if length and (
-        family in ("elementwise", "loss")
-        and rng.random() < 0.55
-        or family == "normalisation"
-        and rng.random() < 0.25
-    ):
+    if length and (family in ("elementwise", "loss") and rng.random() < 0.55 or family == "normalisation"
+                   and rng.random() < 0.25):
         chosen[rng.randrange(length)] = _pick(rng, BINARY)
         if length > 2 and rng.random() < 0.25:
             chosen[rng.randrange(length)] = _pick(rng, BINARY)

@@ -21,31 +21,10 @@ from datasets.tasks.written.catalogue import UNSEEN_OPERATOR_TASKS, WRITTEN_TASK
 
 SEED = 20261121
 NUM_TRAINING = 4000
-_HELD_OUT = {
-    "elementwise": 10,
-    "broadcast": 4,
-    "reduction": 3,
-    "normalisation": 4,
-    "column_reduction": 1,
-    "loss": 2,
-}
-_VALIDATION = {
-    "elementwise": 6,
-    "broadcast": 3,
-    "reduction": 2,
-    "normalisation": 3,
-    "column_reduction": 1,
-    "loss": 1,
-}
-_TRAINING_SHARES = {
-    "elementwise": 0.44,
-    "broadcast": 0.16,
-    "reduction": 0.12,
-    "normalisation": 0.14,
-    "column_reduction": 0.04,
-    "loss": 0.08,
-    "product": 0.02,
-}
+_HELD_OUT = {"elementwise": 10, "broadcast": 4, "reduction": 3, "normalisation": 4, "column_reduction": 1, "loss": 2}
+_VALIDATION = {"elementwise": 6, "broadcast": 3, "reduction": 2, "normalisation": 3, "column_reduction": 1, "loss": 1}
+_TRAINING_SHARES = {"elementwise": 0.44, "broadcast": 0.16, "reduction": 0.12, "normalisation": 0.14,
+                    "column_reduction": 0.04, "loss": 0.08, "product": 0.02}
 _MAX_DRAWS = 1_000_000
 
 
@@ -66,21 +45,13 @@ class GeneratedTask:
         return tuple(sorted(self.program.operators))
 
     def record(self) -> dict[str, Any]:
-        return task_record(
-            self.task_id, self.program.family, self.program.operators, self.reference_source, self.split
-        )
+        return task_record(self.task_id, self.program.family, self.program.operators, self.reference_source, self.split)
 
 
 def task_record(task_id: str, family: str, operators: list[str], source: str, split: str) -> dict[str, Any]:
     """One line of a task file."""
-    return {
-        "id": task_id,
-        "family": family,
-        "operators": operators,
-        "reference_source": source,
-        "allowed_libraries": [],
-        "split": split,
-    }
+    return {"id": task_id, "family": family, "operators": operators, "reference_source": source,
+            "allowed_libraries": [], "split": split}
 
 
 class _Drawer:
@@ -90,9 +61,7 @@ class _Drawer:
         self._rng = random.Random(seed)
         self._seen: set[str] = set()
 
-    def draw(
-        self, family: str, split: str, task_id: str, admits: Callable[[GeneratedTask], bool]
-    ) -> GeneratedTask | None:
+    def draw(self, family: str, split: str, task_id: str, admits: Callable[[GeneratedTask], bool]) -> GeneratedTask | None:
         """A new task, or nothing when a bounded number of draws finds none: the family is exhausted."""
         for _ in range(200):
             task = GeneratedTask(task_id, draw_program(self._rng, family), split)
@@ -119,12 +88,8 @@ def make_splits(num_training: int = NUM_TRAINING, seed: int = SEED) -> Splits:
         tasks = []
         for family, count in counts.items():
             for number in range(count):
-                task = drawer.draw(
-                    family,
-                    split,
-                    f"{split}_{family}_{number:02d}",
-                    lambda t: len(t.program.operators) >= 2 and t.operator_set not in reserved,
-                )
+                task = drawer.draw(family, split, f"{split}_{family}_{number:02d}",
+                                   lambda t: len(t.program.operators) >= 2 and t.operator_set not in reserved)
                 if task is not None:
                     reserved.add(task.operator_set)
                     tasks.append(task)
@@ -133,18 +98,14 @@ def make_splits(num_training: int = NUM_TRAINING, seed: int = SEED) -> Splits:
     return Splits(training, evaluation["validation"], evaluation["held_out"])
 
 
-def _draw_training(
-    drawer: _Drawer, count: int, reserved: set[tuple[str, ...]], seed: int
-) -> list[GeneratedTask]:
+def _draw_training(drawer: _Drawer, count: int, reserved: set[tuple[str, ...]], seed: int) -> list[GeneratedTask]:
     rng = random.Random(seed + 1)
     tasks: list[GeneratedTask] = []
     for _ in range(4 * count):
         if len(tasks) == count:
             break
         family = rng.choices(list(_TRAINING_SHARES), list(_TRAINING_SHARES.values()))[0]
-        task = drawer.draw(
-            family, "train", f"train_{len(tasks):05d}", lambda t: t.operator_set not in reserved
-        )
+        task = drawer.draw(family, "train", f"train_{len(tasks):05d}", lambda t: t.operator_set not in reserved)
         if task is not None:
             tasks.append(task)
     return tasks
@@ -158,10 +119,8 @@ def write_tasks(path: Path, records: Iterable[dict[str, Any]]) -> None:
 
 def written_records(target: str) -> list[dict[str, Any]]:
     """The tasks written by hand, with the sizes of `target`."""
-    return [
-        task_record(task.name, task.family, list(task.operators), task.render(target), "train")
-        for task in WRITTEN_TASKS
-    ]
+    return [task_record(task.name, task.family, list(task.operators), task.render(target), "train")
+            for task in WRITTEN_TASKS]
 
 
 def make_training_tasks() -> list[GeneratedTask]:
@@ -173,18 +132,10 @@ def write_all_tasks(out: Path, splits: Splits, target: str = "cpu") -> None:
     """`tasks`, `train`, `validation`, `held_out` and `unseen_operator`, each a .jsonl in `out`."""
     out.mkdir(parents=True, exist_ok=True)
     write_tasks(out / "tasks.jsonl", written_records(target))
-    write_tasks(
-        out / "unseen_operator.jsonl",
-        (
-            task_record(task.name, task.family, list(task.operators), task.render(target), "unseen_operator")
-            for task in UNSEEN_OPERATOR_TASKS
-        ),
-    )
-    for name, tasks in (
-        ("train", splits.training),
-        ("validation", splits.validation),
-        ("held_out", splits.held_out),
-    ):
+    write_tasks(out / "unseen_operator.jsonl", (
+        task_record(task.name, task.family, list(task.operators), task.render(target), "unseen_operator")
+        for task in UNSEEN_OPERATOR_TASKS))
+    for name, tasks in (("train", splits.training), ("validation", splits.validation), ("held_out", splits.held_out)):
         write_tasks(out / f"{name}.jsonl", (task.record() for task in tasks))
 
 
@@ -193,9 +144,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--training", type=int, default=NUM_TRAINING)
-    parser.add_argument(
-        "--target", choices=("cpu", "gpu"), default="cpu", help="sizes of the tasks written by hand"
-    )
+    parser.add_argument("--target", choices=("cpu", "gpu"), default="cpu", help="sizes of the tasks written by hand")
     arguments = parser.parse_args()
     write_all_tasks(arguments.out, make_splits(arguments.training, arguments.seed), arguments.target)
 

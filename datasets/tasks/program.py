@@ -105,9 +105,7 @@ def _torch_lines(program: Program) -> list[str]:
 
 
 def _constructor_lines(program: Program) -> list[str]:
-    lines = [
-        f"self.{name} = nn.Parameter(torch.rand({shape}))" for name, shape in program.parameter_shapes.items()
-    ]
+    lines = [f"self.{name} = nn.Parameter(torch.rand({shape}))" for name, shape in program.parameter_shapes.items()]
     if program.features:
         lines.append(f"self.linear = nn.Linear({program.cols}, {program.features})")
     if not lines:
@@ -123,21 +121,11 @@ def render_reference(program: Program) -> str:
     if any("F." in line for line in forward):
         imports.append("import torch.nn.functional as F")
     inputs = ", ".join(f"torch.randn({shape})" for shape in program.input_shapes.values())
-    return "\n".join(
-        [
-            *imports,
-            "",
-            "class Model(nn.Module):",
-            *_constructor_lines(program),
-            f"    def forward(self, {', '.join(program.input_shapes)}):",
-            *("        " + line for line in forward),
-            "        return x",
-            "",
-            "def get_inputs():",
-            f"    return [{inputs}]",
-            "",
-            "def get_init_inputs():",
-            "    return []",
-            "",
-        ]
-    )
+    return "\n".join([
+        *imports, "", "class Model(nn.Module):",
+        *_constructor_lines(program),
+        f"    def forward(self, {', '.join(program.input_shapes)}):",
+        *("        " + line for line in forward),
+        "        return x", "",
+        "def get_inputs():", f"    return [{inputs}]", "",
+        "def get_init_inputs():", "    return []", ""])

@@ -57,64 +57,30 @@ REDUCTIONS = (
     RowOperator("norm", "torch.norm(x, dim={d})", (Pass((), _SQUARES),), "sqrtf(s)"),
     RowOperator("l1_norm", "x.abs().sum(dim={d})", (Pass((), _MAGNITUDES),), "s"),
     RowOperator("mean_square", "x.square().mean(dim={d})", (Pass((), _SQUARES),), "s / cols"),
-    RowOperator(
-        "logsumexp",
-        "torch.logsumexp(x, dim={d})",
-        (Pass((), _MAXIMUM), Pass((), _EXPONENTIALS)),
-        "m + logf(s)",
-    ),
-    RowOperator(
-        "variance",
-        "x.var(dim={d}, correction=0)",
-        (Pass((), _SUM, ("const float m = s / cols;",)), Pass((), _DEVIATIONS)),
-        "q / cols",
-    ),
+    RowOperator("logsumexp", "torch.logsumexp(x, dim={d})", (Pass((), _MAXIMUM), Pass((), _EXPONENTIALS)),
+                "m + logf(s)"),
+    RowOperator("variance", "x.var(dim={d}, correction=0)",
+                (Pass((), _SUM, ("const float m = s / cols;",)), Pass((), _DEVIATIONS)), "q / cols"),
 )
 
 NORMALISATIONS = (
-    RowOperator(
-        "softmax",
-        "torch.softmax(x, dim={d})",
-        (Pass((), _MAXIMUM), Pass(("v = expf(v - m);",), _SUM), Pass(("v = v / s;",))),
-        weight=1.5,
-    ),
-    RowOperator(
-        "log_softmax",
-        "torch.log_softmax(x, dim={d})",
-        (Pass((), _MAXIMUM), Pass((), _EXPONENTIALS, ("m = m + logf(s);",)), Pass(("v = v - m;",))),
-    ),
-    RowOperator(
-        "layer_norm",
-        "F.layer_norm(x, x.shape[-1:])",
-        (
-            Pass((), _SUM, ("const float m = s / cols;",)),
-            Pass((), _DEVIATIONS, ("const float k = 1 / sqrtf(q / cols + 1e-5f);",)),
-            Pass(("v = (v - m) * k;",)),
-        ),
-        weight=1.5,
-    ),
-    RowOperator(
-        "rms_norm",
-        "F.rms_norm(x, x.shape[-1:], eps=1e-6)",
-        (Pass((), _SQUARES, ("const float k = 1 / sqrtf(s / cols + 1e-6f);",)), Pass(("v = v * k;",))),
-        weight=1.5,
-    ),
-    RowOperator(
-        "normalize",
-        "F.normalize(x, dim={d})",
-        (Pass((), _SQUARES, ("const float k = 1 / fmaxf(sqrtf(s), 1e-12f);",)), Pass(("v = v * k;",))),
-    ),
-    RowOperator(
-        "center", "x - x.mean(dim={d}, keepdim=True)", (Pass((), _SUM), Pass(("v = v - s / cols;",)))
-    ),
-    RowOperator(
-        "subtract_max", "x - x.amax(dim={d}, keepdim=True)", (Pass((), _MAXIMUM), Pass(("v = v - m;",)))
-    ),
-    RowOperator(
-        "share",
-        "x / (1.0 + x.abs().sum(dim={d}, keepdim=True))",
-        (Pass((), _MAGNITUDES), Pass(("v = v / (1 + s);",))),
-    ),
+    RowOperator("softmax", "torch.softmax(x, dim={d})",
+                (Pass((), _MAXIMUM), Pass(("v = expf(v - m);",), _SUM), Pass(("v = v / s;",))), weight=1.5),
+    RowOperator("log_softmax", "torch.log_softmax(x, dim={d})",
+                (Pass((), _MAXIMUM), Pass((), _EXPONENTIALS, ("m = m + logf(s);",)), Pass(("v = v - m;",)))),
+    RowOperator("layer_norm", "F.layer_norm(x, x.shape[-1:])",
+                (Pass((), _SUM, ("const float m = s / cols;",)),
+                 Pass((), _DEVIATIONS, ("const float k = 1 / sqrtf(q / cols + 1e-5f);",)),
+                 Pass(("v = (v - m) * k;",))), weight=1.5),
+    RowOperator("rms_norm", "F.rms_norm(x, x.shape[-1:], eps=1e-6)",
+                (Pass((), _SQUARES, ("const float k = 1 / sqrtf(s / cols + 1e-6f);",)), Pass(("v = v * k;",))),
+                weight=1.5),
+    RowOperator("normalize", "F.normalize(x, dim={d})",
+                (Pass((), _SQUARES, ("const float k = 1 / fmaxf(sqrtf(s), 1e-12f);",)), Pass(("v = v * k;",)))),
+    RowOperator("center", "x - x.mean(dim={d}, keepdim=True)", (Pass((), _SUM), Pass(("v = v - s / cols;",)))),
+    RowOperator("subtract_max", "x - x.amax(dim={d}, keepdim=True)", (Pass((), _MAXIMUM), Pass(("v = v - m;",)))),
+    RowOperator("share", "x / (1.0 + x.abs().sum(dim={d}, keepdim=True))",
+                (Pass((), _MAGNITUDES), Pass(("v = v / (1 + s);",)))),
 )
 
 ROW_OPERATORS = {operator.name: operator for operator in REDUCTIONS + NORMALISATIONS}

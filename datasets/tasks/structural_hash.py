@@ -8,15 +8,7 @@ compose the same operators in the same way.
 import ast
 import hashlib
 
-_BINARY = {
-    "Add": "add",
-    "Sub": "sub",
-    "Mult": "mul",
-    "Div": "div",
-    "Pow": "pow",
-    "MatMult": "matmul",
-    "Mod": "mod",
-}
+_BINARY = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "Pow": "pow", "MatMult": "matmul", "Mod": "mod"}
 _COMMUTATIVE = {"add", "mul", "maximum", "minimum"}
 
 
@@ -36,17 +28,11 @@ class _Canonical:
 
     def text(self, node: ast.expr) -> str:
         if isinstance(node, ast.Constant):
-            return (
-                "#"
-                if isinstance(node.value, (int, float)) and not isinstance(node.value, bool)
-                else repr(node.value)
-            )
+            return "#" if isinstance(node.value, (int, float)) and not isinstance(node.value, bool) else repr(node.value)
         if isinstance(node, (ast.Name, ast.Attribute)):
             return self._name(node)
         if isinstance(node, ast.BinOp):
-            return _apply(
-                _BINARY.get(type(node.op).__name__, "op"), [self.text(node.left), self.text(node.right)]
-            )
+            return _apply(_BINARY.get(type(node.op).__name__, "op"), [self.text(node.left), self.text(node.right)])
         if isinstance(node, ast.UnaryOp):
             return self._unary(node)
         if isinstance(node, ast.Call):

@@ -24,12 +24,9 @@ SPLIT_PATTERN = r"(?:[^\n0-9]|(?<=\[)[0-9](?=\]))+(?:\n[\n ]*)?|[0-9]|\n[\n ]*"
 def build_tokenizer() -> Tokenizer:
     """An untrained tokenizer: split, bytes, no normaliser, no merges yet."""
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated"),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer
 
@@ -38,12 +35,8 @@ def train(texts: Iterator[str], size: int = VOCABULARY_SIZE) -> Tokenizer:
     """Deterministic: BPE breaks ties by token id."""
     tokenizer = build_tokenizer()
     trainer = trainers.BpeTrainer(
-        vocab_size=size,
-        special_tokens=list(SPECIAL_TOKENS),
-        show_progress=False,
-        max_token_length=160,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )
+        vocab_size=size, special_tokens=list(SPECIAL_TOKENS), show_progress=False, max_token_length=160,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
 
@@ -67,14 +60,9 @@ def save(tokenizer: Tokenizer, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(out / "tokenizer.json"))
     config = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "bos_token": None,
-        "eos_token": "<|im_end|>",
-        "pad_token": "<|endoftext|>",
-        "unk_token": None,
-        "clean_up_tokenization_spaces": False,
-        "model_max_length": 2048,
-    }
+        "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": None, "eos_token": "<|im_end|>",
+        "pad_token": "<|endoftext|>", "unk_token": None, "clean_up_tokenization_spaces": False,
+        "model_max_length": 2048}
     (out / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 

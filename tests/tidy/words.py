@@ -21,7 +21,7 @@ _FOREIGN = re.compile(
 )
 # core is a library for any model: the words of reinforcement learning stay above it.
 _LEARNING = re.compile(
-    r"\b(?:rewards?|rollouts?|policy_?version|advantages?|grpo|trajector(?:y|ies)|candidates?|verdicts?)\b",
+    r"\b(?:rewards?|rollouts?|policy_?version|advantages?|grpo|trajector(?:y|ies)|verdicts?)\b",
     re.I,
 )
 

@@ -32,23 +32,12 @@ class WrittenTask:
     def render(self, target: str) -> str:
         """The KernelBench file for "cpu" or "gpu"."""
         constants = "".join(f"{name} = {value}\n" for name, value in self.sizes(target).items())
-        return "\n".join(
-            [
-                _IMPORTS if "F." in self.forward else _IMPORTS.rsplit("\n", 2)[0] + "\n",
-                constants,
-                "class Model(nn.Module):",
-                *self._constructor(),
-                f"    def forward(self, {self.arguments}):",
-                textwrap.indent(textwrap.dedent(self.forward).strip(), " " * 8),
-                "",
-                "def get_inputs():",
-                f"    return [{', '.join(self.inputs)}]",
-                "",
-                "def get_init_inputs():",
-                f"    return [{', '.join(self.init_arguments)}]",
-                "",
-            ]
-        )
+        return "\n".join([
+            _IMPORTS if "F." in self.forward else _IMPORTS.rsplit("\n", 2)[0] + "\n", constants,
+            "class Model(nn.Module):", *self._constructor(),
+            f"    def forward(self, {self.arguments}):", textwrap.indent(textwrap.dedent(self.forward).strip(), " " * 8), "",
+            "def get_inputs():", f"    return [{', '.join(self.inputs)}]", "",
+            "def get_init_inputs():", f"    return [{', '.join(self.init_arguments)}]", ""])
 
     def _constructor(self) -> list[str]:
         if not self.constructor:
