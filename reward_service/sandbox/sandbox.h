@@ -17,14 +17,20 @@
 
 namespace warpsmith {
 
+enum class SandboxKind {
+  kProgram,     // code of others, or a tool that reads it
+  kWarmParent,  // trusted code only: keeps the rights to give its children jails of their own, which confine themselves
+};
+
 struct SandboxOptions {
+  SandboxKind kind = SandboxKind::kProgram;
   std::vector<std::string> arguments;    // program (absolute path inside) and its arguments
   std::vector<std::string> environment;  // "NAME=value"; nothing is inherited
   // Visible read-only beside /usr, /lib*, /bin and /etc/ld.so.cache, at the same path.
   std::vector<std::filesystem::path> read_only_paths;
   // Visible and writable: {outside, inside}. They must be writable by the private uid (see `uid`).
   std::vector<std::pair<std::filesystem::path, std::filesystem::path>> writable_paths;
-  std::filesystem::path working_directory = "/tmp";
+  std::filesystem::path working_directory = "/tmp";  // inside
   int64_t tmp_bytes_max = int64_t{64} << 20;  // private tmpfs at /tmp
   int64_t memory_bytes_max = int64_t{4} << 30;
   int64_t file_bytes_max = int64_t{256} << 20;

@@ -1,0 +1,253 @@
+#include "reward_service/sandbox/sandbox.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr char kBubblewrap[] = "/usr/bin/bwrap";
+constexpr char kStubInside[] = "/run/warpsmith-confine";
+constexpr int kDescriptorsMax = 64;
+constexpr int kTemporaryDescriptorMin = 512;
+
+void Append(std::vector<std::string>& to, std::initializer_list<std::string> more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+void AppendSystemFolders(std::vector<std::string>& command) {
+  Append(command, {"--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache",
+                   "--ro-bind-try", "/etc/alternatives", "/etc/alternatives", "--dev", "/dev"});
+  // Merged-usr systems have links here, others folders.
+  for (const char* path : {"/bin", "/lib", "/lib64"}) {
+    std::error_code error;
+    if (std::filesystem::is_symlink(path, error)) {
+      Append(command, {"--symlink", std::filesystem::read_symlink(path, error).string(), path});
+    } else if (std::filesystem::exists(path, error)) {
+      Append(command, {"--ro-bind", path, path});
+    }
+  }
+}
+
+void AppendRights(const SandboxOptions& options, std::vector<std::string>& command) {
+  Append(command, {"--unshare-ipc", "--unshare-net", "--unshare-uts", "--die-with-parent", "--new-session"});
+  // The private uid is taken on inside, by the stub or by the warm parent's children.
+  const bool root = geteuid() == 0;
+  if (!root) Append(command, {"--unshare-user"});
+  Append(command, {"--cap-drop", "ALL"});
+  if (root) Append(command, {"--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"});
+  if (options.kind == SandboxKind::kWarmParent) {
+    Append(command, {"--cap-add", "CAP_SYS_ADMIN"});
+  } else {
+    Append(command, {"--unshare-pid"});
+  }
+}
+
+void AppendStub(const SandboxOptions& o, std::vector<std::string>& command) {
+  Append(command, {kStubInside, absl::StrCat(o.uid), absl::StrCat(o.memory_bytes_max),
+                   absl::StrCat(o.file_bytes_max), absl::StrCat(o.cpu_seconds_max),
+                   absl::StrCat(o.num_processes_max), absl::StrCat(o.num_open_files_max)});
+  std::string writable = "/tmp";
+  for (const auto& [outside, inside] : o.writable_paths) absl::StrAppend(&writable, ":", inside.string());
+  Append(command, {writable, "--"});
+}
+
+std::vector<std::string> BubblewrapCommand(const SandboxOptions& options, const std::filesystem::path& stub) {
+  std::vector<std::string> command{kBubblewrap};
+  AppendRights(options, command);
+  AppendSystemFolders(command);
+  Append(command, {"--size", absl::StrCat(options.tmp_bytes_max), "--perms", "1777", "--tmpfs", "/tmp"});
+  Append(command, {"--ro-bind", stub.string(), kStubInside});
+  for (const std::filesystem::path& path : options.read_only_paths) {
+    Append(command, {"--ro-bind", path.string(), path.string()});
+  }
+  for (const auto& [outside, inside] : options.writable_paths) {
+    Append(command, {"--bind", outside.string(), inside.string()});
+  }
+  Append(command, {"--remount-ro", "/", "--chdir", options.working_directory.string(), "--"});
+  if (options.kind == SandboxKind::kProgram) AppendStub(options, command);
+  command.insert(command.end(), options.arguments.begin(), options.arguments.end());
+  return command;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// File actions that leave exactly the named descriptors open in the child.
+class DescriptorPlan {
+ public:
+  DescriptorPlan() { posix_spawn_file_actions_init(&actions_); }
+  DescriptorPlan(const DescriptorPlan&) = delete;
+  DescriptorPlan& operator=(const DescriptorPlan&) = delete;
+  ~DescriptorPlan() { posix_spawn_file_actions_destroy(&actions_); }
+
+  absl::Status Add(const std::vector<std::pair<int, int>>& descriptors) {
+    std::map<int, int> temporary_of;
+    for (const auto& [ours, inside] : descriptors) {
+      if (inside < 0 || inside >= kDescriptorsMax) {
+        return absl::InvalidArgumentError(absl::StrCat("descriptor ", inside, " inside: want 0 to 63"));
+      }
+      // Copies far away first: a target number may be another's source.
+      copies_.emplace_back(fcntl(ours, F_DUPFD_CLOEXEC, kTemporaryDescriptorMin));
+      if (!copies_.back().valid()) return ErrnoStatus("duplicate descriptor", absl::StrCat(ours));
+      temporary_of[inside] = copies_.back().get();
+    }
+    for (int number = 0; number < kDescriptorsMax; ++number) {
+      if (const auto found = temporary_of.find(number); found != temporary_of.end()) {
+        posix_spawn_file_actions_adddup2(&actions_, found->second, number);
+      } else if (number <= 2) {
+        posix_spawn_file_actions_addopen(&actions_, number, "/dev/null", O_RDWR, 0);
+      } else {
+        posix_spawn_file_actions_addclose(&actions_, number);
+      }
+    }
+    posix_spawn_file_actions_addclosefrom_np(&actions_, kDescriptorsMax);
+    return absl::OkStatus();
+  }
+
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  std::vector<UniqueFd> copies_;
+};
+
+absl::StatusOr<std::filesystem::path> FindStub() {
+  const std::filesystem::path here = ExecutableDirectory();
+  for (const std::filesystem::path& folder : {here, here.parent_path() / "bin"}) {
+    std::error_code error;
+    if (std::filesystem::exists(folder / "warpsmith-confine", error)) return folder / "warpsmith-confine";
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("warpsmith-confine is neither in ", here.string(), " nor in ../bin: build that target"));
+}
+
+// A new child starts with the default signal set-up, whatever ours is.
+class SpawnAttributes {
+ public:
+  SpawnAttributes() {
+    posix_spawnattr_init(&attributes_);
+    sigset_t signals;
+    sigemptyset(&signals);
+    posix_spawnattr_setsigmask(&attributes_, &signals);
+    sigfillset(&signals);
+    posix_spawnattr_setsigdefault(&attributes_, &signals);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+  ~SpawnAttributes() { posix_spawnattr_destroy(&attributes_); }
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_;
+};
+
+// What bubblewrap says when a machine forbids what it needs, and the cure.
+absl::Status ExplainFailure(const std::string& message) {
+  std::string cure = "run `bwrap --ro-bind / / --unshare-all true` by hand to see why";
+  if (message.find("pivot_root") != std::string::npos) {
+    cure = "a plain chroot cannot be confined further: enter it by unshare and pivot_root instead";
+  } else if (message.find("amespace") != std::string::npos || message.find("uid map") != std::string::npos) {
+    cure =
+        "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 and, on Ubuntu 24.04, "
+        "kernel.apparmor_restrict_unprivileged_userns=0; or run the service as root";
+  }
+  return absl::FailedPreconditionError(absl::StrCat("cannot confine a process: ", Escape(message, 300), "; ", cure));
+}
+
+}  // namespace
+
+SandboxedProcess::SandboxedProcess(SandboxedProcess&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), pidfd_(std::move(other.pidfd_)) {}
+
+SandboxedProcess& SandboxedProcess::operator=(SandboxedProcess&& other) noexcept {
+  if (this != &other) {
+    Kill();
+    pid_ = std::exchange(other.pid_, -1);
+    pidfd_ = std::move(other.pidfd_);
+  }
+  return *this;
+}
+
+SandboxedProcess::~SandboxedProcess() { Kill(); }
+
+// bubblewrap dies with its parent and takes its pid namespace along.
+void SandboxedProcess::Kill() {
+  if (pid_ <= 0) return;
+  kill(pid_, SIGKILL);
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
+
+absl::StatusOr<int> SandboxedProcess::Wait(double timeout_seconds) {
+  if (pid_ <= 0) return absl::FailedPreconditionError("the process has been reaped already");
+  pollfd event{pidfd_.get(), POLLIN, 0};
+  if (poll(&event, 1, static_cast<int>(timeout_seconds * 1000)) == 0) {
+    return absl::DeadlineExceededError(absl::StrCat("process ", pid_, " still runs after ", timeout_seconds, " s"));
+  }
+  int status = 0;
+  if (waitpid(pid_, &status, 0) < 0) return ErrnoStatus("wait for", absl::StrCat(pid_));
+  pid_ = -1;
+  return status;
+}
+
+absl::StatusOr<SandboxedProcess> SpawnSandboxed(const SandboxOptions& options) {
+  ASSIGN_OR_RETURN(const std::filesystem::path stub, FindStub());
+  std::vector<std::string> command = BubblewrapCommand(options, stub);
+  std::vector<std::string> environment = options.environment;
+  DescriptorPlan plan;
+  RETURN_IF_ERROR(plan.Add(options.descriptors));
+  const SpawnAttributes attributes;
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, kBubblewrap, plan.actions(), attributes.get(), Pointers(command).data(),
+                                Pointers(environment).data());
+  if (error == ENOENT) {
+    return absl::FailedPreconditionError(absl::StrCat(kBubblewrap, " is missing: install the package bubblewrap"));
+  }
+  if (error != 0) return absl::InternalError(absl::StrCat("start ", kBubblewrap, ": ", std::strerror(error)));
+  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  SandboxedProcess process(pid, std::move(pidfd));
+  if (!process.pidfd_.valid()) return ErrnoStatus("pidfd_open", absl::StrCat(pid));
+  return process;
+}
+
+absl::Status CheckSandbox() {
+  int pipe_ends[2];
+  if (pipe2(pipe_ends, O_CLOEXEC) != 0) return ErrnoStatus("pipe", "");
+  const UniqueFd reader(pipe_ends[0]);
+  UniqueFd writer(pipe_ends[1]);
+  SandboxOptions options;
+  options.arguments = {"/bin/true"};
+  options.descriptors = {{writer.get(), 2}};
+  ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
+  writer.Reset();
+  ASSIGN_OR_RETURN(const int status, process.Wait(10));
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return absl::OkStatus();
+  char text[512] = {};
+  const ssize_t num_bytes = read(reader.get(), text, sizeof(text) - 1);
+  return ExplainFailure(num_bytes > 0 ? std::string(text, static_cast<size_t>(num_bytes)) : "no message");
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,86 @@
+#include "reward_service/sandbox/system_call_filter.h"
+
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+
+namespace warpsmith {
+namespace {
+
+using Context = std::unique_ptr<std::remove_pointer_t<scmp_filter_ctx>, decltype(&seccomp_release)>;
+
+constexpr const char* kAlwaysRefused[] = {
+    // Other machines and processes.
+    "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "ptrace", "process_vm_readv",
+    "process_vm_writev", "process_madvise", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "kill", "tkill",
+    "rt_sigqueueinfo", "rt_tgsigqueueinfo", "kcmp",
+    // The kernel and its view of the world.
+    "perf_event_open", "bpf", "userfaultfd", "io_uring_setup", "keyctl", "add_key", "request_key", "mount", "umount2",
+    "pivot_root", "chroot", "setns", "unshare", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick",
+    "mount_setattr", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "personality",
+    "reboot", "swapon", "swapoff", "acct", "quotactl", "syslog", "name_to_handle_at", "open_by_handle_at",
+    "fanotify_init", "lookup_dcookie", "settimeofday", "clock_settime", "adjtimex", "clock_adjtime",
+    // Memory that no limit counts, and the scheduler.
+    "shmget", "msgget", "semget", "memfd_create", "memfd_secret", "mq_open", "sched_setscheduler", "sched_setparam",
+    "sched_setattr", "sched_setaffinity", "setpriority", "ioprio_set", "mbind", "migrate_pages", "move_pages"};
+
+absl::Status Refuse(const Context& context, int error, const char* name) {
+  const int number = seccomp_syscall_resolve_name(name);
+  if (number == __NR_SCMP_ERROR) return absl::OkStatus();  // newer than this libseccomp
+  const int result = seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(error), number, 0);
+  if (result != 0) return absl::InternalError(absl::StrCat("seccomp rule for ", name, ": error ", -result));
+  return absl::OkStatus();
+}
+
+absl::Status RefuseWhen(const Context& context, const char* name, scmp_arg_cmp condition) {
+  const int number = seccomp_syscall_resolve_name(name);
+  const int result = seccomp_rule_add_array(context.get(), SCMP_ACT_ERRNO(EPERM), number, 1, &condition);
+  if (result != 0) return absl::InternalError(absl::StrCat("seccomp rule for ", name, ": error ", -result));
+  return absl::OkStatus();
+}
+
+// Threads share the signal handlers and the thread group; anything else is a new process.
+absl::Status RefuseNewProcesses(const Context& context) {
+  for (const char* name : {"execve", "execveat", "fork", "vfork"}) {
+    if (absl::Status status = Refuse(context, EPERM, name); !status.ok()) return status;
+  }
+  return RefuseWhen(context, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+}
+
+absl::Status AddRules(const Context& context, ProcessRights rights) {
+  for (const char* name : kAlwaysRefused) {
+    // A compiler driver stops its children by kill.
+    if (rights == ProcessRights::kToolchain && std::string(name) == "kill") continue;
+    if (absl::Status status = Refuse(context, EPERM, name); !status.ok()) return status;
+  }
+  if (absl::Status status = Refuse(context, ENOSYS, "clone3"); !status.ok()) return status;
+  // The link to the parent's life must hold.
+  if (absl::Status status = RefuseWhen(context, "prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG)); !status.ok()) {
+    return status;
+  }
+  if (rights == ProcessRights::kToolchain) return absl::OkStatus();
+  if (absl::Status status = RefuseNewProcesses(context); !status.ok()) return status;
+  return RefuseWhen(context, "tgkill", SCMP_A0(SCMP_CMP_NE, static_cast<scmp_datum_t>(getpid())));
+}
+
+}  // namespace
+
+absl::Status LoadSystemCallFilter(ProcessRights rights) {
+  const Context context(seccomp_init(SCMP_ACT_ALLOW), &seccomp_release);
+  if (context == nullptr) return absl::InternalError("seccomp_init failed");
+  if (absl::Status status = AddRules(context, rights); !status.ok()) return status;
+  seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a binary tree instead of a list
+  const int result = seccomp_load(context.get());
+  if (result != 0) return absl::InternalError(absl::StrCat("seccomp_load: error ", -result));
+  return absl::OkStatus();
+}
+
+}  // namespace warpsmith
