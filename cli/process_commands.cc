@@ -1,0 +1,82 @@
+#include "cli/process_commands.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace warpsmith {
+namespace {
+
+std::string SocketAddress(const RunLayout& layout, const std::string& name) {
+  return absl::StrCat("unix:", (layout.socket_directory / (name + ".sock")).string());
+}
+
+std::filesystem::path LogPath(const RunLayout& layout, const std::string& name) {
+  return layout.run_directory / "logs" / (name + ".log");
+}
+
+// PROGRAM --config FILE [--set KEY=VALUE]...: how every process of ours begins.
+std::vector<std::string> CommonArguments(const RunLayout& layout, const std::string& program) {
+  std::vector<std::string> arguments = {(layout.binaries / program).string(), "--config", layout.config.string()};
+  for (const std::string& assignment : layout.assignments) {
+    arguments.insert(arguments.end(), {"--set", assignment});
+  }
+  return arguments;
+}
+
+ServerSpec Server(const RunLayout& layout, const std::string& name, const std::string& program,
+                  const std::vector<std::string>& flags) {
+  ServerSpec spec{.address = SocketAddress(layout, name)};
+  spec.command = {.name = name, .arguments = CommonArguments(layout, program), .log_path = LogPath(layout, name)};
+  std::vector<std::string>& arguments = spec.command.arguments;
+  arguments.insert(arguments.end(), {"--address", spec.address});
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  return spec;
+}
+
+std::vector<std::pair<std::string, std::string>> RankVariables(const RunLayout& layout, int rank) {
+  if (layout.num_trainers == 1) return {};
+  const std::string size = absl::StrCat(layout.num_trainers);
+  return {{"RANK", absl::StrCat(rank)},
+          {"LOCAL_RANK", absl::StrCat(rank)},
+          {"WORLD_SIZE", size},
+          {"LOCAL_WORLD_SIZE", size},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", absl::StrCat(layout.rendezvous_port)}};
+}
+
+}  // namespace
+
+ServerSpec RewardServer(const RunLayout& layout) {
+  return Server(layout, "reward_service", "warpsmith-reward", {});
+}
+
+ServerSpec RolloutServer(const RunLayout& layout) {
+  return Server(layout, "rollout_worker", "warpsmith-rollout",
+                {"--reward-address", SocketAddress(layout, "reward_service")});
+}
+
+std::vector<Command> TrainerCommands(const RunLayout& layout) {
+  std::vector<Command> commands;
+  for (int rank = 0; rank < layout.num_trainers; ++rank) {
+    const std::string name = absl::StrCat("trainer-", rank);
+    Command command{.name = name,
+                    .arguments = CommonArguments(layout, "warpsmith-train"),
+                    .environment = RankVariables(layout, rank),
+                    .log_path = LogPath(layout, name),
+                    .inherit_output = rank == 0};
+    std::vector<std::string>& arguments = command.arguments;
+    arguments.insert(arguments.end(), {"--rollout-address", SocketAddress(layout, "rollout_worker"),
+                                       "--reward-address", SocketAddress(layout, "reward_service")});
+    if (layout.resume) arguments.push_back("--resume");
+    commands.push_back(std::move(command));
+  }
+  return commands;
+}
+
+Command TrainerMode(const RunLayout& layout, const std::string& mode, const std::vector<std::string>& flags) {
+  Command command{.name = mode, .arguments = CommonArguments(layout, "warpsmith-train"), .inherit_output = true};
+  command.arguments.insert(command.arguments.end(), {"--mode", mode});
+  command.arguments.insert(command.arguments.end(), flags.begin(), flags.end());
+  return command;
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,38 @@
+// The command lines of a run's processes: the one place that knows their programs and flags.
+#ifndef WARPSMITH_CLI_PROCESS_COMMANDS_H_
+#define WARPSMITH_CLI_PROCESS_COMMANDS_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cli/child_process.h"
+#include "cli/supervisor.h"
+
+namespace warpsmith {
+
+// What `warpsmith up` was asked for, with all that had to be looked up.
+struct RunLayout {
+  std::filesystem::path binaries;          // folder of our programs
+  std::filesystem::path config;            // the run's configuration file
+  std::vector<std::string> assignments;    // "section.key=value", passed to every process
+  std::filesystem::path run_directory;     // results; its folder logs/ gets what processes print
+  std::filesystem::path socket_directory;  // private to this run; short, for a socket's path has at most 107 bytes
+  bool resume = false;                     // continue from the last checkpoint
+  int num_trainers = 1;
+  int rendezvous_port = 0;                 // free on 127.0.0.1; used with several trainers
+};
+
+ServerSpec RewardServer(const RunLayout& layout);
+
+ServerSpec RolloutServer(const RunLayout& layout);
+
+// Rank 0 keeps our standard output, for its progress. Several ranks get the variables that torchrun would set.
+std::vector<Command> TrainerCommands(const RunLayout& layout);
+
+// `warpsmith eval` and `export`: the trainer in another mode, with its own flags passed on.
+Command TrainerMode(const RunLayout& layout, const std::string& mode, const std::vector<std::string>& flags);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CLI_PROCESS_COMMANDS_H_
