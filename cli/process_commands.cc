@@ -5,6 +5,10 @@
 namespace warpsmith {
 namespace {
 
+void Append(const std::vector<std::string>& more, std::vector<std::string>* arguments) {
+  arguments->insert(arguments->end(), more.begin(), more.end());
+}
+
 std::string SocketAddress(const RunLayout& layout, const std::string& name) {
   return absl::StrCat("unix:", (layout.socket_directory / (name + ".sock")).string());
 }
@@ -16,9 +20,7 @@ std::filesystem::path LogPath(const RunLayout& layout, const std::string& name) 
 // PROGRAM --config FILE [--set KEY=VALUE]...: how every process of ours begins.
 std::vector<std::string> CommonArguments(const RunLayout& layout, const std::string& program) {
   std::vector<std::string> arguments = {(layout.binaries / program).string(), "--config", layout.config.string()};
-  for (const std::string& assignment : layout.assignments) {
-    arguments.insert(arguments.end(), {"--set", assignment});
-  }
+  for (const std::string& assignment : layout.assignments) Append({"--set", assignment}, &arguments);
   return arguments;
 }
 
@@ -26,9 +28,8 @@ ServerSpec Server(const RunLayout& layout, const std::string& name, const std::s
                   const std::vector<std::string>& flags) {
   ServerSpec spec{.address = SocketAddress(layout, name)};
   spec.command = {.name = name, .arguments = CommonArguments(layout, program), .log_path = LogPath(layout, name)};
-  std::vector<std::string>& arguments = spec.command.arguments;
-  arguments.insert(arguments.end(), {"--address", spec.address});
-  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  Append({"--address", spec.address}, &spec.command.arguments);
+  Append(flags, &spec.command.arguments);
   return spec;
 }
 
@@ -63,19 +64,19 @@ std::vector<Command> TrainerCommands(const RunLayout& layout) {
                     .environment = RankVariables(layout, rank),
                     .log_path = LogPath(layout, name),
                     .inherit_output = rank == 0};
-    std::vector<std::string>& arguments = command.arguments;
-    arguments.insert(arguments.end(), {"--rollout-address", SocketAddress(layout, "rollout_worker"),
-                                       "--reward-address", SocketAddress(layout, "reward_service")});
-    if (layout.resume) arguments.push_back("--resume");
+    Append({"--rollout-address", SocketAddress(layout, "rollout_worker")}, &command.arguments);
+    Append({"--reward-address", SocketAddress(layout, "reward_service")}, &command.arguments);
+    if (layout.resume) Append({"--resume"}, &command.arguments);
+    Append(layout.trainer_flags, &command.arguments);
     commands.push_back(std::move(command));
   }
   return commands;
 }
 
-Command TrainerMode(const RunLayout& layout, const std::string& mode, const std::vector<std::string>& flags) {
+Command TrainerMode(const RunLayout& layout, const std::string& mode) {
   Command command{.name = mode, .arguments = CommonArguments(layout, "warpsmith-train"), .inherit_output = true};
-  command.arguments.insert(command.arguments.end(), {"--mode", mode});
-  command.arguments.insert(command.arguments.end(), flags.begin(), flags.end());
+  Append({"--mode", mode}, &command.arguments);
+  Append(layout.trainer_flags, &command.arguments);
   return command;
 }
 

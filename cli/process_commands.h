@@ -16,6 +16,7 @@ struct RunLayout {
   std::filesystem::path binaries;          // folder of our programs
   std::filesystem::path config;            // the run's configuration file
   std::vector<std::string> assignments;    // "section.key=value", passed to every process
+  std::vector<std::string> trainer_flags;  // passed to the trainers as they are
   std::filesystem::path run_directory;     // results; its folder logs/ gets what processes print
   std::filesystem::path socket_directory;  // private to this run; short, for a socket's path has at most 107 bytes
   bool resume = false;                     // continue from the last checkpoint
@@ -30,8 +31,8 @@ ServerSpec RolloutServer(const RunLayout& layout);
 // Rank 0 keeps our standard output, for its progress. Several ranks get the variables that torchrun would set.
 std::vector<Command> TrainerCommands(const RunLayout& layout);
 
-// `warpsmith eval` and `export`: the trainer in another mode, with its own flags passed on.
-Command TrainerMode(const RunLayout& layout, const std::string& mode, const std::vector<std::string>& flags);
+// The trainer alone in a mode that calls no server, such as "export"; its output is ours.
+Command TrainerMode(const RunLayout& layout, const std::string& mode);
 
 }  // namespace warpsmith
 

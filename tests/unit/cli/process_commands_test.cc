@@ -22,7 +22,7 @@ bool Contains(const std::vector<std::string>& arguments, const std::vector<std::
 TEST_CASE("Every process gets the configuration and the assignments") {
   for (const std::vector<std::string>& arguments :
        {RewardServer(Layout()).command.arguments, RolloutServer(Layout()).command.arguments,
-        TrainerCommands(Layout())[0].arguments, TrainerMode(Layout(), "eval", {}).arguments}) {
+        TrainerCommands(Layout())[0].arguments, TrainerMode(Layout(), "export").arguments}) {
     CHECK(Contains(arguments, {"--config", "configs/demo.yaml", "--set", "trainer.seed=7"}));
   }
 }
@@ -66,7 +66,9 @@ TEST_CASE("A resumed run says so to its trainer") {
 }
 
 TEST_CASE("A mode of the trainer gets the flags that were given for it") {
-  const Command command = TrainerMode(Layout(), "export", {"--out", "coder"});
+  RunLayout layout = Layout();
+  layout.trainer_flags = {"--out", "coder"};
+  const Command command = TrainerMode(layout, "export");
   CHECK(Contains(command.arguments, {"--mode", "export", "--out", "coder"}));
 }
 

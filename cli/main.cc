@@ -1,0 +1,94 @@
+// warpsmith: runs, grades, evaluates, exports, and says whether a machine is fit.
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cli/diagnosis.h"
+#include "cli/grade.h"
+#include "cli/stop_signals.h"
+#include "cli/up.h"
+#include "core/base/log.h"
+
+namespace {
+
+using warpsmith::GradeOptions;
+using warpsmith::UpOptions;
+
+// Options of every command that reads a run's configuration.
+struct RunFlags {
+  UpOptions up;
+  std::optional<uint64_t> seed;
+
+  // The options with --seed turned into what it stands for.
+  UpOptions Complete() const {
+    UpOptions complete = up;
+    if (seed.has_value()) complete.assignments.push_back(absl::StrCat("trainer.seed=", *seed));
+    return complete;
+  }
+};
+
+void AddRunFlags(CLI::App* command, RunFlags* flags) {
+  command->add_option("config", flags->up.config, "configuration file of the run")->required()->check(CLI::ExistingFile);
+  command->add_option("--seed", flags->seed, "seed of the run, instead of the file's");
+  command->add_option("--set", flags->up.assignments, "section.key=value, instead of the file's; repeatable")
+      ->allow_extra_args(false);
+}
+
+CLI::App* AddUp(CLI::App* app, RunFlags* flags) {
+  CLI::App* const up = app->add_subcommand("up", "run reward service, rollout worker and trainer on this machine");
+  AddRunFlags(up, flags);
+  up->add_flag("--resume", flags->up.resume, "continue from the last checkpoint of the run's folder");
+  return up;
+}
+
+CLI::App* AddTrainerMode(CLI::App* app, const std::string& name, const std::string& description, RunFlags* flags) {
+  CLI::App* const mode = app->add_subcommand(name, description);
+  AddRunFlags(mode, flags);
+  mode->allow_extras()->footer("Further flags are passed on; see warpsmith-train --help.");
+  return mode;
+}
+
+CLI::App* AddGrade(CLI::App* app, GradeOptions* options) {
+  CLI::App* const grade = app->add_subcommand("grade", "grade one candidate for one task");
+  grade->add_option("--task", options->task, "KernelBench file, or a Task as .json")->required()->check(CLI::ExistingFile);
+  grade->add_option("--candidate", options->candidate, "program, or a whole answer as .md or .txt")
+      ->required()
+      ->check(CLI::ExistingFile);
+  grade->add_option("--language", options->language, "cpp, kernelbench_python or cuda")
+      ->required()
+      ->check(CLI::IsMember({"cpp", "kernelbench_python", "cuda"}));
+  grade->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  grade->add_option("--address", options->address, "host:port or unix:path of a running service; else one is started");
+  grade->add_option("--formula", options->formula, "reward formula, e.g. stitchcuda-v1; else the service's default");
+  return grade;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  warpsmith::StopSignals signals;
+  warpsmith::SetUpLogging("warpsmith", "info");
+  CLI::App app("Trains a Coder: a language model that writes fast programs.");
+  app.require_subcommand(1);
+  RunFlags run;
+  GradeOptions grade;
+  const CLI::App* const up_command = AddUp(&app, &run);
+  const CLI::App* const grade_command = AddGrade(&app, &grade);
+  CLI::App* const eval_command = AddTrainerMode(&app, "eval", "evaluate a checkpoint on the held-out tasks", &run);
+  CLI::App* const export_command = AddTrainerMode(&app, "export", "write a checkpoint as a Hugging Face folder", &run);
+  app.add_subcommand("doctor", "say whether this machine can run Warpsmith, and what to do if not");
+  CLI11_PARSE(app, argc, argv);
+  if (up_command->parsed()) return warpsmith::RunUp(run.Complete(), &signals);
+  if (grade_command->parsed()) return warpsmith::RunGrade(grade, &signals);
+  if (eval_command->parsed()) {
+    run.up.trainer_flags = {"--mode", "eval"};
+    for (const std::string& flag : eval_command->remaining()) run.up.trainer_flags.push_back(flag);
+    return warpsmith::RunUp(run.Complete(), &signals);
+  }
+  if (export_command->parsed()) {
+    run.up.trainer_flags = export_command->remaining();
+    return warpsmith::RunTrainerMode(run.Complete(), "export", &signals);
+  }
+  return warpsmith::RunDoctor();
+}

@@ -1,0 +1,34 @@
+#include "cli/run_config.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "core/config/config_file.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kTrainersMax = 64;
+
+// All sections of a run, whoever reads them.
+std::vector<std::string> KnownSections() { return {"run", "model", "data", "trainer", "rollout", "reward_service"}; }
+
+}  // namespace
+
+absl::StatusOr<RunConfig> ReadRunConfig(const std::filesystem::path& path,
+                                        const std::vector<std::string>& assignments) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ConfigFile> file, ConfigFile::Load(path, KnownSections()));
+  for (const std::string& assignment : assignments) RETURN_IF_ERROR(file->Override(assignment));
+  std::string directory = ("runs" / path.stem()).string();
+  int64_t num_trainers = 1;
+  file->Section("run").Read("directory", &directory);
+  file->Section("trainer").Read("num_processes", &num_trainers);
+  if (num_trainers < 1 || num_trainers > kTrainersMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path.string(), ": trainer.num_processes is ", num_trainers, "; use 1 to ", kTrainersMax));
+  }
+  return RunConfig{.run_directory = directory, .num_trainers = static_cast<int>(num_trainers)};
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,69 @@
+#include "cli/grade_text.h"
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+using Catch::Contains;
+
+v1::Grade CorrectGrade() {
+  v1::Grade grade;
+  grade.set_task_id("relu");
+  grade.set_verdict(v1::VERDICT_CORRECT);
+  grade.mutable_compile()->set_attempted(true);
+  grade.mutable_compile()->set_succeeded(true);
+  grade.mutable_compile()->set_compiler("g++ 12.2.0");
+  grade.mutable_timing()->mutable_candidate()->set_num_calls(24);
+  grade.mutable_timing()->set_speedup(2.5);
+  grade.mutable_timing()->set_speedup_low(2.25);
+  grade.mutable_timing()->set_speedup_high(2.75);
+  grade.mutable_timing()->set_distinguishable(true);
+  grade.mutable_reward()->set_value(1.5);
+  grade.mutable_reward()->set_formula("warpsmith-v1");
+  v1::RewardTerm* const term = grade.mutable_reward()->add_terms();
+  term->set_name("credited_speedup");
+  term->set_value(2.5);
+  return grade;
+}
+
+TEST_CASE("A correct candidate's verdict, speed-up and reward are in the table") {
+  const std::string text = GradeText(CorrectGrade());
+  CHECK_THAT(text, Contains("verdict      CORRECT\n"));
+  CHECK_THAT(text, Contains("compile      succeeded, g++ 12.2.0\n"));
+  CHECK_THAT(text, Contains("speed-up     2.500 [2.250, 2.750]\n"));
+  CHECK_THAT(text, Contains("reward       1.5000, warpsmith-v1\n"));
+  CHECK_THAT(text, Contains("credited_speedup 2.5"));
+}
+
+TEST_CASE("Parts that did not run have no line") {
+  v1::Grade grade;
+  grade.set_verdict(v1::VERDICT_NO_CODE);
+  const std::string text = GradeText(grade);
+  CHECK_THAT(text, Contains("verdict      NO CODE\n"));
+  for (const char* part : {"compile  ", "time  ", "profile  ", "rubric", "feedback"}) CHECK_THAT(text, !Contains(part));
+}
+
+TEST_CASE("A grade without reward says so instead of 0") {
+  v1::Grade grade;
+  grade.set_verdict(v1::VERDICT_UNSCORABLE);
+  CHECK_THAT(GradeText(grade), Contains("reward       none"));
+}
+
+TEST_CASE("A speed-up that may be chance is marked") {
+  v1::Grade grade = CorrectGrade();
+  grade.mutable_timing()->set_distinguishable(false);
+  CHECK_THAT(GradeText(grade), Contains("not distinguishable from 1"));
+}
+
+TEST_CASE("What a candidate wrote cannot forge a line or colour the terminal") {
+  v1::Grade grade = CorrectGrade();
+  grade.set_verdict_reason("x\nreward       3.0000\x1b[31m");
+  grade.mutable_compile()->set_diagnostics("error: \x1b[2J");
+  const std::string text = GradeText(grade);
+  CHECK_THAT(text, !Contains("\nreward       3.0000"));
+  CHECK(text.find('\x1b') == std::string::npos);
+}
+
+}  // namespace
+}  // namespace warpsmith
