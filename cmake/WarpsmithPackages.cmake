@@ -16,6 +16,7 @@ endif()
 
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
 
 # Debian's grpc++_reflection registers itself through static initialisers and must not be dropped by the linker.
