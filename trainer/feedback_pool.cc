@@ -1,0 +1,54 @@
+#include "trainer/feedback_pool.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/base/counter_random.h"
+#include "trainer/seeds.h"
+
+namespace warpsmith {
+
+FeedbackPool::FeedbackPool(size_t capacity) : capacity_(capacity) { WS_CHECK(capacity > 0); }
+
+void FeedbackPool::AddFrom(const TransitionGroup& group, uint64_t seed) {
+  if (group.task.skill != Skill::kGenerate) return;
+  std::vector<const Grade*> usable;
+  for (const Transition& transition : group.transitions) {
+    if (CanBeOptimised(transition.grade)) usable.push_back(&transition.grade);
+  }
+  if (usable.empty()) return;
+  const uint64_t choice = UniformWord(seed, HashOf(group.task.id)) % usable.size();
+  if (tasks_.size() == capacity_) tasks_.pop_front();
+  tasks_.push_back(MakeOptimiseTask(group.task, *usable[choice]));
+}
+
+std::optional<Task> FeedbackPool::Take() {
+  if (tasks_.empty()) return std::nullopt;
+  Task task = std::move(tasks_.front());
+  tasks_.pop_front();
+  return task;
+}
+
+void FeedbackPool::Restore(std::deque<Task> tasks) {
+  tasks_ = std::move(tasks);
+  while (tasks_.size() > capacity_) tasks_.pop_front();
+}
+
+bool CanBeOptimised(const Grade& grade) {
+  return grade.scored() && grade.verdict != Verdict::kNoCode && grade.verdict != Verdict::kHack &&
+         !grade.source.empty() && grade.feedback.advice != 0;
+}
+
+Task MakeOptimiseTask(const Task& origin, const Grade& grade) {
+  Task task = origin;
+  task.id = absl::StrCat(origin.id, "#", grade.source_sha256.substr(0, 16));
+  task.skill = Skill::kOptimise;
+  task.previous_source = grade.source;
+  task.feedback = grade.feedback;
+  task.previous_reward = grade.reward.value_or(0);
+  return task;
+}
+
+}  // namespace warpsmith

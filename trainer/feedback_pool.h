@@ -1,0 +1,44 @@
+// Graded answers to skill 1 waiting to become tasks of skill 2.
+#ifndef WARPSMITH_TRAINER_FEEDBACK_POOL_H_
+#define WARPSMITH_TRAINER_FEEDBACK_POOL_H_
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "trainer/transition.h"
+
+namespace warpsmith {
+
+// First in, first out; when full the oldest makes room, for it comes from the oldest policy. Part of the checkpoint.
+class FeedbackPool {
+ public:
+  explicit FeedbackPool(size_t capacity);
+
+  // Takes one answer of each skill-1 group: a uniform choice, drawn from `seed` and the task's id, among those that
+  // have code and feedback. Groups of skill 2 are passed over: transitions stay single-turn.
+  void AddFrom(const TransitionGroup& group, uint64_t seed);
+
+  // The oldest task, removed; nothing when empty.
+  std::optional<Task> Take();
+
+  size_t size() const { return tasks_.size(); }
+  const std::deque<Task>& tasks() const { return tasks_; }
+
+  // Replaces the content, as saved by tasks().
+  void Restore(std::deque<Task> tasks);
+
+ private:
+  const size_t capacity_;
+  std::deque<Task> tasks_;
+};
+
+// Whether a graded answer can be the previous program of a skill-2 task.
+bool CanBeOptimised(const Grade& grade);
+
+// The skill-2 task "improve this answer to `origin`"; its id is "<origin>#<first 16 digits of the source's hash>".
+Task MakeOptimiseTask(const Task& origin, const Grade& grade);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_FEEDBACK_POOL_H_

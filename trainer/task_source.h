@@ -1,0 +1,48 @@
+// Tasks of a dataset in a seeded order, with a cursor that survives a restart.
+#ifndef WARPSMITH_TRAINER_TASK_SOURCE_H_
+#define WARPSMITH_TRAINER_TASK_SOURCE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "trainer/transition.h"
+
+namespace warpsmith {
+
+// The skill-1 tasks of a JSONL file: a line a task with "id", "reference_source" and optionally "family" and
+// "allowed_libraries"; other fields are ignored. INVALID_ARGUMENT names file and line of a malformed or repeated task,
+// and an empty file. The order is that of the file.
+absl::StatusOr<std::vector<Task>> LoadTasks(const std::filesystem::path& path, const std::string& language);
+
+// Endless passes over a task list, each in a new order.
+class TaskSource {
+ public:
+  // `tasks` is not empty.
+  TaskSource(std::vector<Task> tasks, uint64_t seed);
+
+  // The task at the cursor, which moves on.
+  const Task& Next();
+
+  // Tasks drawn since the start of the run; setting it continues from there.
+  uint64_t cursor() const { return cursor_; }
+  void set_cursor(uint64_t cursor);
+
+ private:
+  void ShuffleFor(uint64_t pass);
+
+  const std::vector<Task> tasks_;
+  const uint64_t seed_;
+  uint64_t cursor_ = 0;
+  uint64_t pass_ = 0;            // the pass that order_ is for
+  std::vector<uint32_t> order_;  // indices into tasks_
+};
+
+// A permutation of 0 .. count - 1 that follows from `seed` alone.
+std::vector<uint32_t> SeededPermutation(size_t count, uint64_t seed);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_TASK_SOURCE_H_
