@@ -73,6 +73,7 @@ struct Transition {
   uint64_t policy_version = 0;
   bool truncated = false;  // ended by the limit of tokens
   Grade grade;
+  std::string json;  // the message as it came, for the dump
 };
 
 // All samples of one task, by sample index.
@@ -81,7 +82,6 @@ struct TransitionGroup {
   std::vector<Transition> transitions;
   double decode_seconds = 0;
   double grade_tail_seconds = 0;
-  std::string json;  // the message as it came, one line, for the dump
 };
 
 }  // namespace warpsmith

@@ -1,0 +1,28 @@
+// Where published weights lie; see warpsmith.v1.WeightsManifest.
+#ifndef WARPSMITH_TRAINER_PUBLISHED_WEIGHTS_H_
+#define WARPSMITH_TRAINER_PUBLISHED_WEIGHTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace warpsmith {
+
+struct PublishedBuffer {
+  std::string name;
+  int64_t offset_bytes = 0;
+  int64_t length_bytes = 0;
+  std::string sha256;  // in hex
+};
+
+struct PublishedWeights {
+  uint64_t policy_version = 0;
+  std::string path;
+  std::string dtype;
+  std::vector<PublishedBuffer> buffers;
+  std::string layout_sha256;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_PUBLISHED_WEIGHTS_H_

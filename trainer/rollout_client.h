@@ -1,0 +1,85 @@
+// The trainer's side of RolloutService: groups from one or several workers, weights to all of them.
+#ifndef WARPSMITH_TRAINER_ROLLOUT_CLIENT_H_
+#define WARPSMITH_TRAINER_ROLLOUT_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "trainer/published_weights.h"
+#include "trainer/transition.h"
+
+namespace warpsmith {
+
+// See warpsmith.v1.SamplingParameters.
+struct Sampling {
+  double temperature = 1.0;
+  double top_p = 1.0;
+  int top_k = 0;
+  int answer_tokens_max = 512;
+};
+
+// See warpsmith.v1.GenerateGroupsRequest.
+struct GenerateRequest {
+  std::string id;
+  std::vector<Task> tasks;
+  int num_samples = 8;
+  Sampling sampling;
+  uint64_t seed = 0;
+  uint64_t policy_version = 0;
+  std::string formula;
+};
+
+struct RolloutClientOptions {
+  std::vector<std::string> addresses;  // of the workers, at least one
+  // A worker that does not serve within this time is given up for the call at hand.
+  absl::Duration serving_timeout = absl::Minutes(5);
+  // Of one stream of groups.
+  absl::Duration generate_timeout = absl::Minutes(20);
+  // Rounds in which missing groups are asked for again.
+  int num_attempts_max = 5;
+};
+
+// Who the workers are, as the trainer needs to know it.
+struct WorkerIdentity {
+  std::string layout_sha256;
+  std::string prompts_sha256;
+};
+
+// A worker that dies costs time only: its groups are asked for again, from the others or from its successor, who is
+// given the present weights first; the same seeds give the same answers. One thread at a time.
+class RolloutClient {
+ public:
+  explicit RolloutClient(const RolloutClientOptions& options);
+  ~RolloutClient();
+
+  // Waits until every worker serves. DEADLINE_EXCEEDED names the one that does not. Returns who they are, by address.
+  absl::StatusOr<std::vector<WorkerIdentity>> Connect();
+
+  // Gives all workers new weights: prepares on each, then commits on each, so that none runs ahead while another refuses.
+  absl::Status Publish(const PublishedWeights& weights);
+
+  // One group for each task, in the order of the tasks. A group with UNSCORABLE answers is asked for once more. Errors:
+  // those of the last attempt when groups are still missing, and at once what asking again cannot mend.
+  absl::StatusOr<std::vector<TransitionGroup>> Generate(const GenerateRequest& request);
+
+ private:
+  struct Worker;
+  class Collection;
+
+  absl::Status GiveWeights(Worker& worker);
+  std::vector<Worker*> UsableWorkers();
+
+  const RolloutClientOptions options_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::optional<PublishedWeights> weights_;  // the last published
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_ROLLOUT_CLIENT_H_
