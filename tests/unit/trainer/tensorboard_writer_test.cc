@@ -1,0 +1,36 @@
+#include "trainer/tensorboard_writer.h"
+
+#include "core/base/file.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+#include "trainer/crc32c.h"
+
+namespace warpsmith {
+
+TEST_CASE("a record is length, checksum, data, checksum") {
+  const std::string record = FrameRecord("abc");
+  REQUIRE(record.size() == 8 + 4 + 3 + 4);
+  CHECK(record.substr(0, 8) == std::string("\x03\0\0\0\0\0\0\0", 8));
+  CHECK(record.substr(12, 3) == "abc");
+  uint32_t crc = 0;
+  record.copy(reinterpret_cast<char*>(&crc), 4, 15);
+  CHECK(crc == MaskedCrc32c("abc"));
+}
+
+TEST_CASE("an event file begins with its version, then the start of a session, then scalars") {
+  TemporaryDirectory directory;
+  auto writer = TensorboardWriter::Create(directory.path(), absl::FromUnixSeconds(1000), 7);
+  REQUIRE(writer.ok());
+  REQUIRE(writer->Write(8, absl::FromUnixSeconds(1001), {{"train/reward", 1.5}}).ok());
+  const auto entry = *std::filesystem::directory_iterator(directory.path());
+  const std::string content = ReadFile(entry.path()).value();
+  const size_t version = content.find("brain.Event:2");
+  const size_t tag = content.find("train/reward");
+  REQUIRE(version != std::string::npos);
+  REQUIRE(tag != std::string::npos);
+  CHECK(version < tag);
+  // simple_value, field 2 of Summary.Value, follows the tag: 0x15, then 1.5f.
+  CHECK(content.substr(tag + 12, 5) == std::string("\x15\0\0\xc0\x3f", 5));
+}
+
+}  // namespace warpsmith
