@@ -11,7 +11,8 @@ std::vector<std::optional<double>> ComputeAdvantages(const TransitionGroup& grou
   std::vector<std::optional<double>> advantages;
   for (const Transition& transition : group.transitions) {
     const std::optional<double>& reward = transition.grade.reward;
-    advantages.push_back(reward.has_value() ? std::optional((*reward - statistics.mean) * scale) : std::nullopt);
+    advantages.push_back(reward.has_value() ? std::optional((*reward - statistics.mean) * scale)
+                                            : std::nullopt);
   }
   return advantages;
 }

@@ -14,7 +14,7 @@ namespace warpsmith {
 absl::StatusOr<AppendFile> AppendFile::Open(const std::filesystem::path& path, int64_t size) {
   UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file.valid()) return ErrnoStatus("cannot open", path.string());
-  struct stat info{};
+  struct stat info {};
   if (fstat(file.get(), &info) != 0) return ErrnoStatus("cannot stat", path.string());
   if (info.st_size < size) {
     return absl::InvalidArgumentError(absl::StrCat(path.string(), " has ", info.st_size,

@@ -12,11 +12,12 @@
 
 namespace warpsmith {
 
-// Every Append is one write to the end, so a reader never sees half of a line for longer than that. Not thread-safe.
+// Every Append is one write to the end, so a reader never sees half of a line for longer than that. Not
+// thread-safe.
 class AppendFile {
  public:
-  // Opens or creates `path` and cuts it to `size` bytes; what a run wrote after its last checkpoint it writes again.
-  // INVALID_ARGUMENT if the file is shorter than that.
+  // Opens or creates `path` and cuts it to `size` bytes; what a run wrote after its last checkpoint it writes
+  // again. INVALID_ARGUMENT if the file is shorter than that.
   static absl::StatusOr<AppendFile> Open(const std::filesystem::path& path, int64_t size);
 
   absl::Status Append(std::string_view bytes);

@@ -24,8 +24,8 @@ std::vector<SequenceIndices> AssignToRanks(const std::vector<int64_t>& lengths, 
   return ranks;
 }
 
-std::vector<SequenceIndices> PackMicroBatches(const std::vector<int64_t>& lengths, const SequenceIndices& indices,
-                                              int64_t tokens_max) {
+std::vector<SequenceIndices> PackMicroBatches(const std::vector<int64_t>& lengths,
+                                              const SequenceIndices& indices, int64_t tokens_max) {
   std::vector<SequenceIndices> batches;
   int64_t num_tokens = 0;
   for (const int index : indices) {

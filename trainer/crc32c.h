@@ -10,7 +10,8 @@ namespace warpsmith {
 // RFC 3720, appendix B.4.
 uint32_t Crc32c(std::string_view bytes);
 
-// Rotated and offset, so that a checksum of bytes that hold checksums stays good; tensorflow/tsl/lib/hash/crc32c.h.
+// Rotated and offset, so that a checksum of bytes that hold checksums stays good;
+// tensorflow/tsl/lib/hash/crc32c.h.
 uint32_t MaskedCrc32c(std::string_view bytes);
 
 }  // namespace warpsmith

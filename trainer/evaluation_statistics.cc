@@ -53,8 +53,8 @@ using Figures = std::array<double, kNumFigures>;
 Figures FiguresOf(const Tally& tally) {
   const double answers = std::max(tally.answers, 1.0);
   const double speedup = tally.correct > 0 ? std::exp(tally.log_speedup / tally.correct) : 0.0;
-  return {tally.compiled / answers, tally.correct / answers, tally.fast / answers,
-          speedup,                  tally.reward / answers,  tally.hacks / answers};
+  return {tally.compiled / answers, tally.correct / answers, tally.fast / answers, speedup,
+          tally.reward / answers,   tally.hacks / answers};
 }
 
 Figures Resample(const std::vector<Tally>& tasks, uint64_t seed) {
@@ -100,9 +100,9 @@ EvaluationStatistics ComputeEvaluationStatistics(const std::vector<TransitionGro
     const Figures figures = Resample(tasks, UniformWord(seed, i));
     for (int k = 0; k < kNumFigures; ++k) resampled[k].push_back(figures[k]);
   }
-  Estimate* const estimates[kNumFigures] = {&statistics.compile_rate,    &statistics.correct_rate,
-                                            &statistics.fast_1,          &statistics.geomean_speedup,
-                                            &statistics.mean_reward,     &statistics.hack_rate};
+  Estimate* const estimates[kNumFigures] = {&statistics.compile_rate, &statistics.correct_rate,
+                                            &statistics.fast_1,       &statistics.geomean_speedup,
+                                            &statistics.mean_reward,  &statistics.hack_rate};
   const Figures figures = FiguresOf(all);
   for (int k = 0; k < kNumFigures; ++k) *estimates[k] = EstimateOf(figures[k], std::move(resampled[k]));
   return statistics;

@@ -9,8 +9,8 @@
 
 namespace warpsmith {
 
-// A figure and its 95 % interval: percentiles of 2,000 bootstrap resamples of the tasks (not of the answers, for answers
-// to one task resemble each other).
+// A figure and its 95 % interval: percentiles of 2,000 bootstrap resamples of the tasks (not of the answers,
+// for answers to one task resemble each other).
 struct Estimate {
   double value = 0;
   double low = 0;
@@ -30,8 +30,8 @@ struct EvaluationStatistics {
   int num_unscored = 0;
 };
 
-// A pure function of the groups and `seed`. A task with two groups (both skills) is one task: groups of skill 2 count
-// with their origin, whose id is the part before '#'.
+// A pure function of the groups and `seed`. A task with two groups (both skills) is one task: groups of skill
+// 2 count with their origin, whose id is the part before '#'.
 EvaluationStatistics ComputeEvaluationStatistics(const std::vector<TransitionGroup>& groups, uint64_t seed);
 
 }  // namespace warpsmith

@@ -10,13 +10,14 @@
 
 namespace warpsmith {
 
-// First in, first out; when full the oldest makes room, for it comes from the oldest policy. Part of the checkpoint.
+// First in, first out; when full the oldest makes room, for it comes from the oldest policy. Part of the
+// checkpoint.
 class FeedbackPool {
  public:
   explicit FeedbackPool(size_t capacity);
 
-  // Takes one answer of each skill-1 group: a uniform choice, drawn from `seed` and the task's id, among those that
-  // have code and feedback. Groups of skill 2 are passed over: transitions stay single-turn.
+  // Takes one answer of each skill-1 group: a uniform choice, drawn from `seed` and the task's id, among
+  // those that have code and feedback. Groups of skill 2 are passed over: transitions stay single-turn.
   void AddFrom(const TransitionGroup& group, uint64_t seed);
 
   // The oldest task, removed; nothing when empty.
@@ -36,7 +37,8 @@ class FeedbackPool {
 // Whether a graded answer can be the previous program of a skill-2 task.
 bool CanBeOptimised(const Grade& grade);
 
-// The skill-2 task "improve this answer to `origin`"; its id is "<origin>#<first 16 digits of the source's hash>".
+// The skill-2 task "improve this answer to `origin`"; its id is "<origin>#<first 16 digits of the source's
+// hash>".
 Task MakeOptimiseTask(const Task& origin, const Grade& grade);
 
 }  // namespace warpsmith

@@ -18,7 +18,8 @@ GroupStatistics ComputeGroupStatistics(const TransitionGroup& group) {
   statistics.mean /= static_cast<double>(rewards.size());
   double squares = 0;
   for (const double reward : rewards) squares += (reward - statistics.mean) * (reward - statistics.mean);
-  if (rewards.size() > 1) statistics.standard_deviation = std::sqrt(squares / static_cast<double>(rewards.size() - 1));
+  if (rewards.size() > 1)
+    statistics.standard_deviation = std::sqrt(squares / static_cast<double>(rewards.size() - 1));
   const auto [smallest, largest] = std::minmax_element(rewards.begin(), rewards.end());
   statistics.spread = *largest - *smallest;
   return statistics;

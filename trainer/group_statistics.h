@@ -18,11 +18,12 @@ struct GroupStatistics {
 // Over the scored transitions alone: UNSCORABLE and INVALID_TASK are nobody's fault and count nowhere.
 GroupStatistics ComputeGroupStatistics(const TransitionGroup& group);
 
-// Gives answers with the same normalised source the grade of the first scored one, so that timing noise never tells
-// equal programs apart, and a program whose second grading failed keeps its grade.
+// Gives answers with the same normalised source the grade of the first scored one, so that timing noise never
+// tells equal programs apart, and a program whose second grading failed keeps its grade.
 void ShareGrades(TransitionGroup& group);
 
-// Whether the group says nothing: fewer than two scored answers, or rewards within `spread_min` of each other.
+// Whether the group says nothing: fewer than two scored answers, or rewards within `spread_min` of each
+// other.
 bool CountsAsEqual(const GroupStatistics& statistics, double spread_min);
 
 }  // namespace warpsmith

@@ -51,7 +51,8 @@ absl::StatusOr<std::vector<JsonLine>> ReadJsonLines(const std::filesystem::path&
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
     if (line.empty()) continue;
-    auto object = std::make_shared<nlohmann::json>(nlohmann::json::parse(line.begin(), line.end(), nullptr, false));
+    auto object =
+        std::make_shared<nlohmann::json>(nlohmann::json::parse(line.begin(), line.end(), nullptr, false));
     const std::string place = absl::StrCat(path.string(), ":", number);
     if (!object->is_object()) return absl::InvalidArgumentError(absl::StrCat(place, ": not a JSON object"));
     lines.emplace_back(place, std::move(object));

@@ -21,7 +21,8 @@ class JsonLine {
   // The string under `key`; INVALID_ARGUMENT if it is missing or no string.
   absl::StatusOr<std::string> Text(const std::string& key) const;
   std::string TextOr(const std::string& key, const std::string& fallback) const;
-  absl::StatusOr<std::vector<std::string>> TextsOr(const std::string& key, std::vector<std::string> fallback) const;
+  absl::StatusOr<std::vector<std::string>> TextsOr(const std::string& key,
+                                                   std::vector<std::string> fallback) const;
 
   // The object under `key`, or nothing if there is none.
   const nlohmann::json* Find(const std::string& key) const;
@@ -34,7 +35,8 @@ class JsonLine {
   std::shared_ptr<const nlohmann::json> object_;
 };
 
-// All lines of the file, empty ones skipped. The errors of ReadFile; INVALID_ARGUMENT for a line that is no object.
+// All lines of the file, empty ones skipped. The errors of ReadFile; INVALID_ARGUMENT for a line that is no
+// object.
 absl::StatusOr<std::vector<JsonLine>> ReadJsonLines(const std::filesystem::path& path);
 
 }  // namespace warpsmith

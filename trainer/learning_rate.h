@@ -12,7 +12,8 @@ struct LearningRateSchedule {
   int64_t num_warmup_steps = 0;
   double final_fraction = 1.0;  // of the peak, reached at the end; 1: no decay
 
-  // For step `step`, from 0. `progress` in [0, 1] is the share of the budget (steps, tokens or time) that is spent.
+  // For step `step`, from 0. `progress` in [0, 1] is the share of the budget (steps, tokens or time) that is
+  // spent.
   double At(int64_t step, double progress) const;
 };
 

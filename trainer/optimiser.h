@@ -17,15 +17,16 @@ struct OptimiserOptions {
   double gradient_norm_max = 1.0;  // larger gradients are scaled down to it
 };
 
-// Moments are Parameters of the same layout, so that they are saved and restored as weights are. float32, CPU. One
-// thread at a time.
+// Moments are Parameters of the same layout, so that they are saved and restored as weights are. float32,
+// CPU. One thread at a time.
 class Optimiser {
  public:
   // `pool` outlives the optimiser; null: the calling thread alone. The result does not depend on it.
   Optimiser(const ParameterLayout& layout, const OptimiserOptions& options, ThreadPool* pool);
 
-  // Clips the gradients by their global norm, updates `parameters` in place and forgets the gradients. Every buffer
-  // must have one. Returns the norm before clipping; when that is not finite nothing is changed but the gradients.
+  // Clips the gradients by their global norm, updates `parameters` in place and forgets the gradients. Every
+  // buffer must have one. Returns the norm before clipping; when that is not finite nothing is changed but
+  // the gradients.
   double Step(Parameters& parameters, double learning_rate);
 
   int64_t num_steps() const { return num_steps_; }

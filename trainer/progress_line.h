@@ -8,8 +8,8 @@
 
 namespace warpsmith {
 
-// A bar with share, elapsed and remaining time that redraws itself on a terminal; plain lines elsewhere, at most one in
-// five seconds and one at the end of a phase. Writes to standard error. Not thread-safe.
+// A bar with share, elapsed and remaining time that redraws itself on a terminal; plain lines elsewhere, at
+// most one in five seconds and one at the end of a phase. Writes to standard error. Not thread-safe.
 class ProgressLine {
  public:
   ProgressLine();

@@ -19,11 +19,12 @@ namespace {
 
 constexpr absl::Duration kCallTimeout = absl::Minutes(2);  // of a call that transfers no groups
 
-// Whether another attempt, perhaps with another worker, may succeed. FAILED_PRECONDITION is what a restarted worker says
-// that lacks the present weights.
+// Whether another attempt, perhaps with another worker, may succeed. FAILED_PRECONDITION is what a restarted
+// worker says that lacks the present weights.
 bool MayPass(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsFailedPrecondition(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsCancelled(status) || absl::IsAborted(status) || absl::IsResourceExhausted(status);
+  return absl::IsUnavailable(status) || absl::IsFailedPrecondition(status) ||
+         absl::IsDeadlineExceeded(status) || absl::IsCancelled(status) || absl::IsAborted(status) ||
+         absl::IsResourceExhausted(status);
 }
 
 bool HasUnscorable(const TransitionGroup& group) {
@@ -56,7 +57,8 @@ class RolloutClient::Collection {
     absl::MutexLock lock(&mutex_);
     std::vector<int> missing;
     for (size_t i = 0; i < groups_.size(); ++i) {
-      if (!groups_[i].has_value() || (again && HasUnscorable(*groups_[i]))) missing.push_back(static_cast<int>(i));
+      if (!groups_[i].has_value() || (again && HasUnscorable(*groups_[i])))
+        missing.push_back(static_cast<int>(i));
     }
     return missing;
   }
@@ -84,9 +86,11 @@ class RolloutClient::Collection {
   }
 
  private:
-  absl::Status Take(const v1::TransitionGroup& wire, const std::vector<int>& indices) ABSL_LOCKS_EXCLUDED(mutex_) {
+  absl::Status Take(const v1::TransitionGroup& wire, const std::vector<int>& indices)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     if (wire.task_index() < 0 || wire.task_index() >= static_cast<int>(indices.size())) {
-      return absl::InternalError(absl::StrCat("a group has task_index ", wire.task_index(), " of ", indices.size()));
+      return absl::InternalError(
+          absl::StrCat("a group has task_index ", wire.task_index(), " of ", indices.size()));
     }
     ASSIGN_OR_RETURN(TransitionGroup group, GroupFromWire(wire, request_));
     absl::MutexLock lock(&mutex_);
@@ -123,7 +127,8 @@ absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
     v1::GetStatusResponse response;
     const absl::Status status = FromGrpcStatus(worker->stub->GetStatus(&context, {}, &response));
     if (!status.ok()) return At(worker->address, status);
-    identities.push_back({.layout_sha256 = response.layout_sha256(), .prompts_sha256 = response.prompts_sha256()});
+    identities.push_back(
+        {.layout_sha256 = response.layout_sha256(), .prompts_sha256 = response.prompts_sha256()});
   }
   return identities;
 }
@@ -155,7 +160,8 @@ absl::Status RolloutClient::Publish(const PublishedWeights& weights) {
 }
 
 absl::Status RolloutClient::GiveWeights(Worker& worker) {
-  RETURN_IF_ERROR(WaitUntilServing(worker.channel, v1::RolloutService::service_full_name(), options_.serving_timeout));
+  RETURN_IF_ERROR(
+      WaitUntilServing(worker.channel, v1::RolloutService::service_full_name(), options_.serving_timeout));
   if (!weights_.has_value()) return absl::OkStatus();
   v1::PrepareWeightsRequest prepare;
   *prepare.mutable_manifest() = ManifestToWire(*weights_);
@@ -200,7 +206,8 @@ absl::StatusOr<std::vector<TransitionGroup>> RolloutClient::Generate(const Gener
     if (attempt > 0) LogWarning(absl::StrCat("asking again for ", missing.size(), " groups of ", request.id));
     const std::vector<Worker*> workers = UsableWorkers();
     std::vector<std::vector<int>> shares(workers.size());
-    for (size_t i = 0; i < missing.size() && !workers.empty(); ++i) shares[i % workers.size()].push_back(missing[i]);
+    for (size_t i = 0; i < missing.size() && !workers.empty(); ++i)
+      shares[i % workers.size()].push_back(missing[i]);
 
     std::vector<absl::Status> statuses(workers.size());
     std::vector<std::thread> threads;

@@ -51,21 +51,24 @@ struct WorkerIdentity {
   std::string prompts_sha256;
 };
 
-// A worker that dies costs time only: its groups are asked for again, from the others or from its successor, who is
-// given the present weights first; the same seeds give the same answers. One thread at a time.
+// A worker that dies costs time only: its groups are asked for again, from the others or from its successor,
+// who is given the present weights first; the same seeds give the same answers. One thread at a time.
 class RolloutClient {
  public:
   explicit RolloutClient(const RolloutClientOptions& options);
   ~RolloutClient();
 
-  // Waits until every worker serves. DEADLINE_EXCEEDED names the one that does not. Returns who they are, by address.
+  // Waits until every worker serves. DEADLINE_EXCEEDED names the one that does not. Returns who they are, by
+  // address.
   absl::StatusOr<std::vector<WorkerIdentity>> Connect();
 
-  // Gives all workers new weights: prepares on each, then commits on each, so that none runs ahead while another refuses.
+  // Gives all workers new weights: prepares on each, then commits on each, so that none runs ahead while
+  // another refuses.
   absl::Status Publish(const PublishedWeights& weights);
 
-  // One group for each task, in the order of the tasks. A group with UNSCORABLE answers is asked for once more. Errors:
-  // those of the last attempt when groups are still missing, and at once what asking again cannot mend.
+  // One group for each task, in the order of the tasks. A group with UNSCORABLE answers is asked for once
+  // more. Errors: those of the last attempt when groups are still missing, and at once what asking again
+  // cannot mend.
   absl::StatusOr<std::vector<TransitionGroup>> Generate(const GenerateRequest& request);
 
  private:

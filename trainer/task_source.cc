@@ -30,7 +30,8 @@ absl::StatusOr<std::vector<Task>> LoadTasks(const std::filesystem::path& path, c
   std::set<std::string> ids;
   for (const JsonLine& line : lines) {
     ASSIGN_OR_RETURN(Task task, ParseTask(line, language));
-    if (!ids.insert(task.id).second) return line.Error(absl::StrCat("task id \"", task.id, "\" appears twice"));
+    if (!ids.insert(task.id).second)
+      return line.Error(absl::StrCat("task id \"", task.id, "\" appears twice"));
     tasks.push_back(std::move(task));
   }
   if (tasks.empty()) return absl::InvalidArgumentError(absl::StrCat("no task in ", path.string()));
@@ -61,7 +62,8 @@ void TaskSource::ShuffleFor(uint64_t pass) {
 std::vector<uint32_t> SeededPermutation(size_t count, uint64_t seed) {
   std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0);
-  for (size_t i = count; i > 1; --i) std::swap(order[i - 1], order[UniformWord(seed, i) % i]);  // Fisher-Yates
+  for (size_t i = count; i > 1; --i)
+    std::swap(order[i - 1], order[UniformWord(seed, i) % i]);  // Fisher-Yates
   return order;
 }
 

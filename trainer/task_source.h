@@ -13,8 +13,8 @@
 namespace warpsmith {
 
 // The skill-1 tasks of a JSONL file: a line a task with "id", "reference_source" and optionally "family" and
-// "allowed_libraries"; other fields are ignored. INVALID_ARGUMENT names file and line of a malformed or repeated task,
-// and an empty file. The order is that of the file.
+// "allowed_libraries"; other fields are ignored. INVALID_ARGUMENT names file and line of a malformed or
+// repeated task, and an empty file. The order is that of the file.
 absl::StatusOr<std::vector<Task>> LoadTasks(const std::filesystem::path& path, const std::string& language);
 
 // Endless passes over a task list, each in a new order.

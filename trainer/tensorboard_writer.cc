@@ -26,7 +26,9 @@ void PutVarint(uint64_t value, std::string& out) {
   out.push_back(static_cast<char>(value));
 }
 
-void PutTag(int field, WireType type, std::string& out) { PutVarint(static_cast<uint64_t>(field) << 3 | type, out); }
+void PutTag(int field, WireType type, std::string& out) {
+  PutVarint(static_cast<uint64_t>(field) << 3 | type, out);
+}
 
 // Little-endian hosts only, as is everything this project runs on.
 template <typename T>
@@ -69,8 +71,8 @@ std::string FrameRecord(const std::string& data) {
   return record;
 }
 
-absl::StatusOr<TensorboardWriter> TensorboardWriter::Create(const std::filesystem::path& directory, absl::Time now,
-                                                            int64_t first_step) {
+absl::StatusOr<TensorboardWriter> TensorboardWriter::Create(const std::filesystem::path& directory,
+                                                            absl::Time now, int64_t first_step) {
   const std::filesystem::path path =
       directory / absl::StrCat("events.out.tfevents.", absl::ToUnixSeconds(now), ".warpsmith.", getpid());
   ASSIGN_OR_RETURN(AppendFile file, AppendFile::Open(path, 0));

@@ -1,8 +1,9 @@
 // Scalars in TensorBoard's event file format.
 //
-// A file is a row of records, each: length (8 bytes, little-endian), masked CRC-32C of the length, data, masked CRC-32C
-// of the data (tensorflow/core/lib/io/record_writer.cc). The data is a tensorflow.Event; of it and of Summary five
-// fields are used, encoded by hand: registering a copy of those protos would clash with a process that has them.
+// A file is a row of records, each: length (8 bytes, little-endian), masked CRC-32C of the length, data,
+// masked CRC-32C of the data (tensorflow/core/lib/io/record_writer.cc). The data is a tensorflow.Event; of it
+// and of Summary five fields are used, encoded by hand: registering a copy of those protos would clash with a
+// process that has them.
 #ifndef WARPSMITH_TRAINER_TENSORBOARD_WRITER_H_
 #define WARPSMITH_TRAINER_TENSORBOARD_WRITER_H_
 
@@ -25,8 +26,8 @@ using NamedScalar = std::pair<std::string, double>;
 // One file of events. Not thread-safe.
 class TensorboardWriter {
  public:
-  // Creates "events.out.tfevents.<seconds>.warpsmith.<pid>" in `directory`, which must exist. TensorBoard drops what
-  // earlier files of the directory say of steps after `first_step`.
+  // Creates "events.out.tfevents.<seconds>.warpsmith.<pid>" in `directory`, which must exist. TensorBoard
+  // drops what earlier files of the directory say of steps after `first_step`.
   static absl::StatusOr<TensorboardWriter> Create(const std::filesystem::path& directory, absl::Time now,
                                                   int64_t first_step);
 

@@ -1,11 +1,11 @@
 #include "trainer/token_gradients.h"
 
-#include <exception>
-#include <optional>
-
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
+
+#include <exception>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
@@ -77,8 +77,9 @@ absl::Status TorchError(const char* what, const std::exception& error) {
 }  // namespace
 
 absl::Status AccumulateGradients(const Qwen3& model, const Parameters& parameters,
-                                 const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
-                                 const PassOptions& options, TokenGradient gradient) {
+                                 const std::vector<TrainingSequence>& sequences,
+                                 const SequenceIndices& indices, const PassOptions& options,
+                                 TokenGradient gradient) {
   try {
     for (const SequenceIndices& batch : MicroBatches(sequences, indices, options.micro_batch_tokens)) {
       RunMicroBatch(model, parameters, Pack(sequences, batch), options, gradient);
@@ -111,7 +112,8 @@ absl::Status AllReduceGradients(const Parameters& parameters, Communicator& comm
     at::Tensor& gradient = parameters.buffer(index).mutable_grad();
     if (!gradient.defined()) gradient = at::zeros_like(parameters.buffer(index).detach());
     WS_CHECK(gradient.is_contiguous());
-    const ElementType type = gradient.scalar_type() == at::kDouble ? ElementType::kFloat64 : ElementType::kFloat32;
+    const ElementType type =
+        gradient.scalar_type() == at::kDouble ? ElementType::kFloat64 : ElementType::kFloat32;
     RETURN_IF_ERROR(communicator.AllReduceSum(gradient.mutable_data_ptr(), gradient.numel(), type,
                                               {"gradient", "update"}));
   }

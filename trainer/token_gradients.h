@@ -26,15 +26,16 @@ struct ScoredToken {
 using TokenGradient = absl::FunctionRef<double(const ScoredToken&)>;
 
 struct PassOptions {
-  double temperature = 1.0;       // log-probabilities are log softmax(logits / temperature)
+  double temperature = 1.0;           // log-probabilities are log softmax(logits / temperature)
   int64_t micro_batch_tokens = 4096;  // prompt and answer tokens that are in memory at once
 };
 
-// Adds the gradient of the loss over sequences `indices` to the .grad of the parameters' buffers. The sum does not
-// depend on micro_batch_tokens but for rounding. INTERNAL when LibTorch fails, with its message.
+// Adds the gradient of the loss over sequences `indices` to the .grad of the parameters' buffers. The sum
+// does not depend on micro_batch_tokens but for rounding. INTERNAL when LibTorch fails, with its message.
 absl::Status AccumulateGradients(const Qwen3& model, const Parameters& parameters,
-                                 const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
-                                 const PassOptions& options, TokenGradient gradient);
+                                 const std::vector<TrainingSequence>& sequences,
+                                 const SequenceIndices& indices, const PassOptions& options,
+                                 TokenGradient gradient);
 
 // The same forward pass alone.
 absl::Status ScoreTokens(const Qwen3& model, const Parameters& parameters,

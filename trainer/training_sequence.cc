@@ -19,7 +19,8 @@ class Reader {
 
   template <typename T>
   absl::Status Take(T* values, uint64_t count) {
-    if (count > bytes_.size() / sizeof(T)) return absl::InvalidArgumentError("training sequences are cut short");
+    if (count > bytes_.size() / sizeof(T))
+      return absl::InvalidArgumentError("training sequences are cut short");
     if (count > 0) std::memcpy(values, bytes_.data(), count * sizeof(T));
     bytes_.remove_prefix(count * sizeof(T));
     return absl::OkStatus();
@@ -29,7 +30,8 @@ class Reader {
   absl::Status TakeVector(std::vector<T>& values) {
     uint64_t count = 0;
     RETURN_IF_ERROR(Take(&count, 1));
-    if (count > bytes_.size() / sizeof(T)) return absl::InvalidArgumentError("training sequences are cut short");
+    if (count > bytes_.size() / sizeof(T))
+      return absl::InvalidArgumentError("training sequences are cut short");
     values.resize(count);
     return Take(values.data(), count);
   }

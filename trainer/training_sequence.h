@@ -14,8 +14,8 @@ namespace warpsmith {
 // A prompt with its answer. Cold start uses the tokens alone.
 struct TrainingSequence {
   std::vector<int32_t> tokens;
-  int32_t num_prompt_tokens = 0;         // at least 1, so that every answer token has a predecessor
-  std::vector<float> worker_log_probs;   // one an answer token, or empty
+  int32_t num_prompt_tokens = 0;        // at least 1, so that every answer token has a predecessor
+  std::vector<float> worker_log_probs;  // one an answer token, or empty
   double advantage = 0;
 
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
@@ -26,7 +26,8 @@ struct TrainingSequence {
 // Answer tokens of all sequences together: the N of the loss.
 int64_t CountAnswerTokens(const std::vector<TrainingSequence>& sequences);
 
-// Both ends of a private format for one run of one build (host byte order). INVALID_ARGUMENT for malformed bytes.
+// Both ends of a private format for one run of one build (host byte order). INVALID_ARGUMENT for malformed
+// bytes.
 std::string EncodeSequences(const std::vector<TrainingSequence>& sequences);
 absl::StatusOr<std::vector<TrainingSequence>> DecodeSequences(std::string_view bytes);
 

@@ -54,9 +54,9 @@ struct Grade {
   Verdict verdict = Verdict::kUnscorable;
   std::optional<double> reward;  // absent for kUnscorable and kInvalidTask
   bool compiled = false;
-  double speedup = 0;      // of a correct answer
-  double speedup_low = 0;  // lower end of its 95 % interval
-  std::string source;      // after extraction
+  double speedup = 0;         // of a correct answer
+  double speedup_low = 0;     // lower end of its 95 % interval
+  std::string source;         // after extraction
   std::string source_sha256;  // of the normalised source; empty without code
   Feedback feedback;
 

@@ -39,7 +39,8 @@ WeightPublisher::~WeightPublisher() {
   for (const auto& file : files_) std::filesystem::remove(file, ignored);
 }
 
-absl::StatusOr<PublishedWeights> WeightPublisher::Write(const Parameters& parameters, uint64_t policy_version) {
+absl::StatusOr<PublishedWeights> WeightPublisher::Write(const Parameters& parameters,
+                                                        uint64_t policy_version) {
   const std::filesystem::path path =
       directory_ / absl::StrCat("warpsmith_", getpid(), "_weights.", policy_version, ".bin");
   PublishedWeights weights{.policy_version = policy_version,

@@ -12,8 +12,9 @@
 
 namespace warpsmith {
 
-// One file a version: the flat buffers of the layout one after the other, as they lie in memory. The file of the version
-// before stays, for a worker that still reads it; older ones are removed, as are all when this is destroyed.
+// One file a version: the flat buffers of the layout one after the other, as they lie in memory. The file of
+// the version before stays, for a worker that still reads it; older ones are removed, as are all when this is
+// destroyed.
 class WeightPublisher {
  public:
   // Files go into `directory`, which must exist; a folder in memory, as /dev/shm, is quickest.

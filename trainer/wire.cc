@@ -62,8 +62,8 @@ std::string JsonOf(const google::protobuf::Message& message) {
 absl::Status CheckTransition(const v1::Transition& wire, const GenerateRequest& request) {
   const std::string name = absl::StrCat("sample ", wire.sample_index());
   if (wire.policy_version() != request.policy_version) {
-    return absl::InternalError(absl::StrCat(name, " was decoded by policy version ", wire.policy_version(), ", not ",
-                                            request.policy_version));
+    return absl::InternalError(absl::StrCat(name, " was decoded by policy version ", wire.policy_version(),
+                                            ", not ", request.policy_version));
   }
   if (wire.prompt_token_ids().empty()) return absl::InternalError(absl::StrCat(name, " has no prompt"));
   if (wire.log_probs_size() != wire.answer_token_ids_size()) {
@@ -137,10 +137,11 @@ v1::GenerateGroupsRequest RequestToWire(const GenerateRequest& request, const st
   return wire;
 }
 
-absl::StatusOr<TransitionGroup> GroupFromWire(const v1::TransitionGroup& wire, const GenerateRequest& request) {
+absl::StatusOr<TransitionGroup> GroupFromWire(const v1::TransitionGroup& wire,
+                                              const GenerateRequest& request) {
   if (wire.transitions_size() != request.num_samples) {
-    return absl::InternalError(absl::StrCat("a group has ", wire.transitions_size(), " transitions, not ",
-                                            request.num_samples));
+    return absl::InternalError(
+        absl::StrCat("a group has ", wire.transitions_size(), " transitions, not ", request.num_samples));
   }
   TransitionGroup group{.task = TaskFromWire(wire.task()),
                         .decode_seconds = wire.decode_seconds(),

@@ -16,9 +16,10 @@ Task TaskFromWire(const v1::Task& wire);
 // The whole request but for its tasks, which are `request.tasks` at `indices`, in that order.
 v1::GenerateGroupsRequest RequestToWire(const GenerateRequest& request, const std::vector<int>& indices);
 
-// Checks what the update relies on: samples numbered 0 .. num_samples - 1, one finite log-prob for each answer token, a
-// prompt, the policy version that was asked for. INTERNAL names what is wrong.
-absl::StatusOr<TransitionGroup> GroupFromWire(const v1::TransitionGroup& wire, const GenerateRequest& request);
+// Checks what the update relies on: samples numbered 0 .. num_samples - 1, one finite log-prob for each
+// answer token, a prompt, the policy version that was asked for. INTERNAL names what is wrong.
+absl::StatusOr<TransitionGroup> GroupFromWire(const v1::TransitionGroup& wire,
+                                              const GenerateRequest& request);
 
 v1::WeightsManifest ManifestToWire(const PublishedWeights& weights);
 

@@ -16,7 +16,8 @@ Communicator::Communicator(int rank, int size, const CommunicatorOptions& option
 }
 
 absl::Status Communicator::AllReduceSum(void* data, int64_t count, ElementType type, CollectiveLabel label) {
-  return Run("all_reduce", count * ElementBytes(type), label, [&] { return DoAllReduceSum(data, count, type); });
+  return Run("all_reduce", count * ElementBytes(type), label,
+             [&] { return DoAllReduceSum(data, count, type); });
 }
 
 absl::Status Communicator::Broadcast(void* data, int64_t num_bytes, int root, CollectiveLabel label) {
@@ -24,7 +25,8 @@ absl::Status Communicator::Broadcast(void* data, int64_t num_bytes, int root, Co
   return Run("broadcast", num_bytes, label, [&] { return DoBroadcast(data, num_bytes, root); });
 }
 
-absl::Status Communicator::AllGather(const void* send, void* receive, int64_t num_bytes, CollectiveLabel label) {
+absl::Status Communicator::AllGather(const void* send, void* receive, int64_t num_bytes,
+                                     CollectiveLabel label) {
   return Run("all_gather", num_bytes, label, [&] { return DoAllGather(send, receive, num_bytes); });
 }
 
@@ -43,7 +45,8 @@ void Communicator::Abort(const absl::Status& reason) {
 }
 
 template <typename Call>
-absl::Status Communicator::Run(std::string_view operation, int64_t num_bytes, CollectiveLabel label, Call call) {
+absl::Status Communicator::Run(std::string_view operation, int64_t num_bytes, CollectiveLabel label,
+                               Call call) {
   if (absl::Status broken = first_error(); !broken.ok()) return broken;
   const CollectiveRecord record = recorder_.Begin(operation, label.name, label.phase, num_bytes);
   current_sequence_ = record.sequence;
@@ -60,7 +63,8 @@ absl::Status Communicator::Run(std::string_view operation, int64_t num_bytes, Co
 
 void Communicator::OnDeadline() {
   LogError(absl::StrCat("rank ", rank_, ": a collective passed its deadline of ",
-                        absl::FormatDuration(options_.deadline), "; the last ones were:\n", recorder_.Report()));
+                        absl::FormatDuration(options_.deadline), "; the last ones were:\n",
+                        recorder_.Report()));
   const CollectiveRecord last = recorder_.Records().back();
   Abort(absl::DeadlineExceededError(
       absl::StrCat("rank ", rank_, " of ", size_, ": ", DescribeCollective(last), " passed its deadline of ",

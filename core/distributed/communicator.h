@@ -35,10 +35,11 @@ struct CommunicatorOptions {
   size_t num_records = 64;
 };
 
-// Every rank calls the same collectives in the same order, from one thread. Each call blocks until this rank's part is
-// done. Errors: DEADLINE_EXCEEDED when the deadline passes, UNAVAILABLE when a peer is gone, ABORTED after Abort(),
-// INTERNAL when ranks call different collectives. After an error the communicator is broken: every later call returns
-// that first error. Pointers are to memory of the implementation's device (host for TCP, the GPU for NCCL).
+// Every rank calls the same collectives in the same order, from one thread. Each call blocks until this
+// rank's part is done. Errors: DEADLINE_EXCEEDED when the deadline passes, UNAVAILABLE when a peer is gone,
+// ABORTED after Abort(), INTERNAL when ranks call different collectives. After an error the communicator is
+// broken: every later call returns that first error. Pointers are to memory of the implementation's device
+// (host for TCP, the GPU for NCCL).
 class Communicator {
  public:
   Communicator(const Communicator&) = delete;

@@ -54,9 +54,8 @@ void FlightRecorder::End(int64_t sequence, bool failed) {
 std::vector<CollectiveRecord> FlightRecorder::Records() const {
   absl::MutexLock lock(&mutex_);
   std::vector<CollectiveRecord> records = ring_;
-  std::sort(records.begin(), records.end(), [](const CollectiveRecord& a, const CollectiveRecord& b) {
-    return a.sequence < b.sequence;
-  });
+  std::sort(records.begin(), records.end(),
+            [](const CollectiveRecord& a, const CollectiveRecord& b) { return a.sequence < b.sequence; });
   return records;
 }
 
@@ -69,8 +68,8 @@ std::string FlightRecorder::Report() const {
 }
 
 std::string DescribeCollective(const CollectiveRecord& record) {
-  return absl::StrCat(record.operation, " \"", record.name, "\" (#", record.sequence, ", phase ", record.phase,
-                      ", ", record.num_bytes, " bytes)");
+  return absl::StrCat(record.operation, " \"", record.name, "\" (#", record.sequence, ", phase ",
+                      record.phase, ", ", record.num_bytes, " bytes)");
 }
 
 }  // namespace warpsmith

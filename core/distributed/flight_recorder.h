@@ -31,8 +31,8 @@ class FlightRecorder {
   explicit FlightRecorder(size_t capacity);
 
   // Notes the start of a collective and returns a copy of its record.
-  CollectiveRecord Begin(std::string_view operation, std::string_view name, std::string_view phase, int64_t num_bytes)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  CollectiveRecord Begin(std::string_view operation, std::string_view name, std::string_view phase,
+                         int64_t num_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void End(int64_t sequence, bool failed) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Oldest first, at most `capacity`.

@@ -47,9 +47,11 @@ absl::Status PeerGone(const Stream& stream) {
 absl::Status SendSome(Stream& stream) {
   while (!stream.sent()) {
     const bool in_header = stream.num_sent < kHeaderBytes;
-    const char* from = in_header ? reinterpret_cast<const char*>(&stream.out) + stream.num_sent
-                                 : static_cast<const char*>(stream.transfer.send) + stream.num_sent - kHeaderBytes;
-    const int64_t left = (in_header ? kHeaderBytes : kHeaderBytes + stream.transfer.send_bytes) - stream.num_sent;
+    const char* from = in_header
+                           ? reinterpret_cast<const char*>(&stream.out) + stream.num_sent
+                           : static_cast<const char*>(stream.transfer.send) + stream.num_sent - kHeaderBytes;
+    const int64_t left =
+        (in_header ? kHeaderBytes : kHeaderBytes + stream.transfer.send_bytes) - stream.num_sent;
     const ssize_t count = send(stream.fd, from, left, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0 && WouldBlock()) return absl::OkStatus();
     if (count < 0 && (errno == EPIPE || errno == ECONNRESET)) return PeerGone(stream);
@@ -65,11 +67,11 @@ absl::Status CheckHeader(const Stream& stream) {
   const bool same_place =
       theirs.sequence == ours.sequence && theirs.operation == ours.operation && theirs.step == ours.step;
   if (same_place && stream.in.num_bytes == stream.transfer.receive_bytes) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(
-      "ranks have lost step: rank ", stream.rank, " is in collective #", theirs.sequence, " (operation ",
-      theirs.operation, ", step ", theirs.step, ") sending ", stream.in.num_bytes, " bytes; this rank is in #",
-      ours.sequence, " (operation ", ours.operation, ", step ", ours.step, ") expecting ",
-      stream.transfer.receive_bytes));
+  return absl::InternalError(
+      absl::StrCat("ranks have lost step: rank ", stream.rank, " is in collective #", theirs.sequence,
+                   " (operation ", theirs.operation, ", step ", theirs.step, ") sending ",
+                   stream.in.num_bytes, " bytes; this rank is in #", ours.sequence, " (operation ",
+                   ours.operation, ", step ", ours.step, ") expecting ", stream.transfer.receive_bytes));
 }
 
 absl::Status ReceiveSome(Stream& stream) {
@@ -104,7 +106,8 @@ std::vector<Stream> OpenStreams(absl::Span<const UniqueFd> peers, absl::Span<con
 }
 
 // Waits until a stream can go on. Entry i of `waiting` belongs to stream i; the last one is the interrupt.
-absl::Status WaitForProgress(const std::vector<Stream>& streams, int interrupt_fd, std::vector<pollfd>& waiting) {
+absl::Status WaitForProgress(const std::vector<Stream>& streams, int interrupt_fd,
+                             std::vector<pollfd>& waiting) {
   waiting.clear();
   for (const Stream& stream : streams) {
     const short events = static_cast<short>((stream.sent() ? 0 : POLLOUT) | (stream.received() ? 0 : POLLIN));
@@ -112,7 +115,8 @@ absl::Status WaitForProgress(const std::vector<Stream>& streams, int interrupt_f
   }
   waiting.push_back({.fd = interrupt_fd, .events = POLLIN, .revents = 0});
   // Bounded by the watchdog, which makes interrupt_fd readable at the deadline.
-  if (poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) return ErrnoStatus("cannot", "poll peers");
+  if (poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR)
+    return ErrnoStatus("cannot", "poll peers");
   if (waiting.back().revents != 0) return absl::AbortedError("interrupted");
   return absl::OkStatus();
 }
@@ -121,9 +125,10 @@ bool Finished(const Stream& stream) { return stream.sent() && stream.received();
 
 }  // namespace
 
-absl::Status Exchange(absl::Span<const UniqueFd> peers, absl::Span<const PeerTransfer> transfers, ExchangeTag tag,
-                      int interrupt_fd) {
-  WS_CHECK(peers.size() == transfers.size()) << peers.size() << " peers, " << transfers.size() << " transfers";
+absl::Status Exchange(absl::Span<const UniqueFd> peers, absl::Span<const PeerTransfer> transfers,
+                      ExchangeTag tag, int interrupt_fd) {
+  WS_CHECK(peers.size() == transfers.size())
+      << peers.size() << " peers, " << transfers.size() << " transfers";
   std::vector<Stream> streams = OpenStreams(peers, transfers, tag);
   std::vector<pollfd> waiting;
   while (!std::all_of(streams.begin(), streams.end(), Finished)) {

@@ -25,12 +25,12 @@ struct ExchangeTag {
   int32_t step = 0;  // within the collective
 };
 
-// Transfers with every peer at the same time, so no order of calls can deadlock. `peers` and `transfers` are by rank;
-// entries with an invalid descriptor (this rank) are skipped. Returns when all bytes have gone and come, or when
-// `interrupt_fd` becomes readable (ABORTED). UNAVAILABLE: a peer closed its connection. INTERNAL: a peer is at another
-// place, or sends another number of bytes than expected.
-absl::Status Exchange(absl::Span<const UniqueFd> peers, absl::Span<const PeerTransfer> transfers, ExchangeTag tag,
-                      int interrupt_fd);
+// Transfers with every peer at the same time, so no order of calls can deadlock. `peers` and `transfers` are
+// by rank; entries with an invalid descriptor (this rank) are skipped. Returns when all bytes have gone and
+// come, or when `interrupt_fd` becomes readable (ABORTED). UNAVAILABLE: a peer closed its connection.
+// INTERNAL: a peer is at another place, or sends another number of bytes than expected.
+absl::Status Exchange(absl::Span<const UniqueFd> peers, absl::Span<const PeerTransfer> transfers,
+                      ExchangeTag tag, int interrupt_fd);
 
 }  // namespace warpsmith
 

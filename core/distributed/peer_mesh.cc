@@ -50,8 +50,8 @@ absl::StatusOr<AddressList> Resolve(const std::string& host, int port, int socke
   return AddressList(list);
 }
 
-// The numeric address of this machine on the way to the master. Nothing is sent: connecting a datagram socket only
-// chooses a route.
+// The numeric address of this machine on the way to the master. Nothing is sent: connecting a datagram socket
+// only chooses a route.
 absl::StatusOr<std::string> OwnAddress(const ProcessGroupEnvironment& environment) {
   ASSIGN_OR_RETURN(const AddressList list,
                    Resolve(environment.master_address, environment.master_port, SOCK_DGRAM));
@@ -63,8 +63,8 @@ absl::StatusOr<std::string> OwnAddress(const ProcessGroupEnvironment& environmen
     return ErrnoStatus("no route to", environment.master_address);
   }
   char host[NI_MAXHOST];
-  const int error = getnameinfo(reinterpret_cast<sockaddr*>(&own), length, host, sizeof(host), nullptr, 0,
-                                NI_NUMERICHOST);
+  const int error =
+      getnameinfo(reinterpret_cast<sockaddr*>(&own), length, host, sizeof(host), nullptr, 0, NI_NUMERICHOST);
   if (error != 0) return absl::InternalError(absl::StrCat("getnameinfo: ", gai_strerror(error)));
   return std::string(host);
 }
@@ -115,14 +115,15 @@ absl::StatusOr<UniqueFd> CallPeer(int peer, const std::string& address, const Gr
   SetNoDelay(fd.get());
   if (connect(fd.get(), list->ai_addr, list->ai_addrlen) != 0 ||
       send(fd.get(), &greeting, sizeof(greeting), MSG_NOSIGNAL) != sizeof(greeting)) {
-    return absl::UnavailableError(absl::StrCat("cannot reach rank ", peer, " at ", address, ": ", strerror(errno)));
+    return absl::UnavailableError(
+        absl::StrCat("cannot reach rank ", peer, " at ", address, ": ", strerror(errno)));
   }
   return fd;
 }
 
 // Accepts one caller; an invalid descriptor when it did not know the token, which is no error.
-absl::StatusOr<std::pair<int, UniqueFd>> AcceptPeer(const Listener& listener, const Greeting& own, int world_size,
-                                                    absl::Time deadline) {
+absl::StatusOr<std::pair<int, UniqueFd>> AcceptPeer(const Listener& listener, const Greeting& own,
+                                                    int world_size, absl::Time deadline) {
   pollfd waiting{.fd = listener.fd.get(), .events = POLLIN, .revents = 0};
   const int64_t timeout_ms = std::max<int64_t>(0, absl::ToInt64Milliseconds(deadline - absl::Now()));
   if (poll(&waiting, 1, static_cast<int>(timeout_ms)) <= 0) {

@@ -12,9 +12,9 @@
 
 namespace warpsmith {
 
-// Connected sockets by rank; this rank's own entry is not valid. Each rank listens at the address from which it
-// reaches the master, publishes it in `store` and is called by the higher ranks, who show a token that rank 0 drew.
-// DEADLINE_EXCEEDED or UNAVAILABLE names the rank that could not be reached within `timeout`.
+// Connected sockets by rank; this rank's own entry is not valid. Each rank listens at the address from which
+// it reaches the master, publishes it in `store` and is called by the higher ranks, who show a token that
+// rank 0 drew. DEADLINE_EXCEEDED or UNAVAILABLE names the rank that could not be reached within `timeout`.
 absl::StatusOr<std::vector<UniqueFd>> ConnectPeerMesh(const ProcessGroupEnvironment& environment,
                                                       RendezvousStore& store, absl::Duration timeout);
 

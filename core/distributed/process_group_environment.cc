@@ -17,7 +17,8 @@ absl::StatusOr<int> ReadInteger(const EnvironmentLookup& lookup, const char* nam
   if (!text.has_value()) {
     if (fallback.has_value()) return *fallback;
     return absl::InvalidArgumentError(
-        absl::StrCat("environment variable ", name, " is not set; start with torchrun, or set all of RANK, "
+        absl::StrCat("environment variable ", name,
+                     " is not set; start with torchrun, or set all of RANK, "
                      "WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or none for a single process"));
   }
   int value = 0;
@@ -31,8 +32,9 @@ absl::StatusOr<int> ReadInteger(const EnvironmentLookup& lookup, const char* nam
 absl::Status ReadMaster(const EnvironmentLookup& lookup, ProcessGroupEnvironment& environment) {
   const std::optional<std::string> address = lookup("MASTER_ADDR");
   if (!address.has_value() || address->empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("environment variable MASTER_ADDR is not set, but WORLD_SIZE is ",
-                                                   environment.world_size, "; start with torchrun or set it"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("environment variable MASTER_ADDR is not set, but WORLD_SIZE is ",
+                     environment.world_size, "; start with torchrun or set it"));
   }
   environment.master_address = *address;
   ASSIGN_OR_RETURN(environment.master_port, ReadInteger(lookup, "MASTER_PORT", 1, 65535, std::nullopt));
@@ -51,7 +53,8 @@ absl::StatusOr<ProcessGroupEnvironment> ReadProcessGroupEnvironment(const Enviro
 
   constexpr int kRanksMax = 1 << 20;
   ASSIGN_OR_RETURN(environment.world_size, ReadInteger(lookup, "WORLD_SIZE", 1, kRanksMax, std::nullopt));
-  ASSIGN_OR_RETURN(environment.rank, ReadInteger(lookup, "RANK", 0, environment.world_size - 1, std::nullopt));
+  ASSIGN_OR_RETURN(environment.rank,
+                   ReadInteger(lookup, "RANK", 0, environment.world_size - 1, std::nullopt));
   ASSIGN_OR_RETURN(environment.local_world_size,
                    ReadInteger(lookup, "LOCAL_WORLD_SIZE", 1, environment.world_size, 1));
   ASSIGN_OR_RETURN(environment.local_rank,

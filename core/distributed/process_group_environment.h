@@ -17,10 +17,10 @@ struct ProcessGroupEnvironment {
   int local_rank = 0;
   int local_world_size = 1;
   std::string master_address = "127.0.0.1";
-  int master_port = 0;            // 0 only when world_size is 1
-  bool agent_store = false;       // a TCPStore is served at the master's address by the launcher's agent
-  std::string run_id = "none";    // the same on all ranks of a run
-  int restart_count = 0;          // attempts of the launcher before this one
+  int master_port = 0;          // 0 only when world_size is 1
+  bool agent_store = false;     // a TCPStore is served at the master's address by the launcher's agent
+  std::string run_id = "none";  // the same on all ranks of a run
+  int restart_count = 0;        // attempts of the launcher before this one
 
   // Prefix of every key in the store, so that an earlier attempt's keys are never read.
   std::string KeyPrefix() const;
@@ -29,9 +29,10 @@ struct ProcessGroupEnvironment {
 // Value of an environment variable, or nothing.
 using EnvironmentLookup = std::function<std::optional<std::string>(const char* name)>;
 
-// Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, TORCHELASTIC_USE_AGENT_STORE,
-// TORCHELASTIC_RUN_ID and TORCHELASTIC_RESTART_COUNT. With neither RANK nor WORLD_SIZE the process is alone.
-// INVALID_ARGUMENT names the variable that is missing, is no number or contradicts another.
+// Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
+// TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RUN_ID and TORCHELASTIC_RESTART_COUNT. With neither RANK nor
+// WORLD_SIZE the process is alone. INVALID_ARGUMENT names the variable that is missing, is no number or
+// contradicts another.
 absl::StatusOr<ProcessGroupEnvironment> ReadProcessGroupEnvironment(const EnvironmentLookup& lookup);
 
 // Looks up in the environment of this process.

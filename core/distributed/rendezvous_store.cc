@@ -2,10 +2,9 @@
 
 #include <chrono>
 #include <exception>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <utility>
 #include <vector>
-
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
@@ -32,9 +31,9 @@ absl::StatusOr<std::unique_ptr<RendezvousStore>> RendezvousStore::Connect(
   try {
     client->store = c10::make_intrusive<c10d::TCPStore>(environment.master_address, options);
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("no rendezvous store at ", environment.master_address, ":",
-                                               environment.master_port, " within ", absl::FormatDuration(timeout),
-                                               ": ", Escape(error.what(), 512)));
+    return absl::UnavailableError(
+        absl::StrCat("no rendezvous store at ", environment.master_address, ":", environment.master_port,
+                     " within ", absl::FormatDuration(timeout), ": ", Escape(error.what(), 512)));
   }
   return std::unique_ptr<RendezvousStore>(new RendezvousStore(std::move(client)));
 }
@@ -44,8 +43,8 @@ absl::Status RendezvousStore::Set(const std::string& key, std::string_view value
     const std::vector<uint8_t> bytes(value.begin(), value.end());
     client_->store->set(absl::StrCat(client_->prefix, key), bytes);
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("cannot set ", key, " in the rendezvous store: ",
-                                               Escape(error.what(), 512)));
+    return absl::UnavailableError(
+        absl::StrCat("cannot set ", key, " in the rendezvous store: ", Escape(error.what(), 512)));
   }
   return absl::OkStatus();
 }
@@ -58,7 +57,8 @@ absl::StatusOr<std::string> RendezvousStore::Get(const std::string& key, absl::D
     return std::string(bytes.begin(), bytes.end());
   } catch (const std::exception& error) {
     return absl::DeadlineExceededError(absl::StrCat("nobody set ", key, " in the rendezvous store within ",
-                                                    absl::FormatDuration(timeout), ": ", Escape(error.what(), 512)));
+                                                    absl::FormatDuration(timeout), ": ",
+                                                    Escape(error.what(), 512)));
   }
 }
 

@@ -13,8 +13,8 @@
 
 namespace warpsmith {
 
-// A client of c10d's TCPStore: of the launcher's agent where it serves one, else of rank 0, which then serves it for as
-// long as its object lives. Not thread-safe.
+// A client of c10d's TCPStore: of the launcher's agent where it serves one, else of rank 0, which then serves
+// it for as long as its object lives. Not thread-safe.
 class RendezvousStore {
  public:
   // Connects within `timeout`; UNAVAILABLE with the address otherwise.

@@ -38,8 +38,8 @@ void AddInto(char* sum, const char* addend, int64_t count, ElementType type) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TcpCommunicator>> TcpCommunicator::Create(const ProcessGroupEnvironment& environment,
-                                                                         const CommunicatorOptions& options) {
+absl::StatusOr<std::unique_ptr<TcpCommunicator>> TcpCommunicator::Create(
+    const ProcessGroupEnvironment& environment, const CommunicatorOptions& options) {
   UniqueFd interrupt(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!interrupt.valid()) return ErrnoStatus("cannot make", "an eventfd");
   std::unique_ptr<RendezvousStore> store;
@@ -52,9 +52,9 @@ absl::StatusOr<std::unique_ptr<TcpCommunicator>> TcpCommunicator::Create(const P
       new TcpCommunicator(environment, options, std::move(store), std::move(peers), std::move(interrupt)));
 }
 
-TcpCommunicator::TcpCommunicator(const ProcessGroupEnvironment& environment, const CommunicatorOptions& options,
-                                 std::unique_ptr<RendezvousStore> store, std::vector<UniqueFd> peers,
-                                 UniqueFd interrupt)
+TcpCommunicator::TcpCommunicator(const ProcessGroupEnvironment& environment,
+                                 const CommunicatorOptions& options, std::unique_ptr<RendezvousStore> store,
+                                 std::vector<UniqueFd> peers, UniqueFd interrupt)
     : Communicator(environment.rank, environment.world_size, options),
       store_(std::move(store)),
       peers_(std::move(peers)),
@@ -120,7 +120,8 @@ void TcpCommunicator::Interrupt() {
   }
 }
 
-absl::Status TcpCommunicator::RunExchange(int operation, int step, const std::vector<PeerTransfer>& transfers) {
+absl::Status TcpCommunicator::RunExchange(int operation, int step,
+                                          const std::vector<PeerTransfer>& transfers) {
   const ExchangeTag tag{.sequence = current_sequence(), .operation = operation, .step = step};
   return Exchange(peers_, transfers, tag, interrupt_.get());
 }

@@ -14,12 +14,13 @@
 
 namespace warpsmith {
 
-// Works on host memory over a full mesh of connections. A sum is ((rank 0 + rank 1) + rank 2) + ..., whatever arrives
-// first, so it repeats to the bit. Each rank sums one slice of the data, so every link carries 2 (n - 1) / n of it.
+// Works on host memory over a full mesh of connections. A sum is ((rank 0 + rank 1) + rank 2) + ..., whatever
+// arrives first, so it repeats to the bit. Each rank sums one slice of the data, so every link carries 2 (n -
+// 1) / n of it.
 class TcpCommunicator : public Communicator {
  public:
-  // Meets the other ranks within `options.deadline`; alone, it needs no network. Keeps the rendezvous store's server
-  // alive where this rank serves it.
+  // Meets the other ranks within `options.deadline`; alone, it needs no network. Keeps the rendezvous store's
+  // server alive where this rank serves it.
   static absl::StatusOr<std::unique_ptr<TcpCommunicator>> Create(const ProcessGroupEnvironment& environment,
                                                                  const CommunicatorOptions& options);
   ~TcpCommunicator() override;

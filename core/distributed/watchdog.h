@@ -11,10 +11,12 @@
 
 namespace warpsmith {
 
-// Watches one operation at a time on a thread of its own. Arm and Disarm are called by the operation's thread.
+// Watches one operation at a time on a thread of its own. Arm and Disarm are called by the operation's
+// thread.
 class Watchdog {
  public:
-  // `on_expiry` runs on the watchdog's thread, at most once for each Arm, and must not call back into the watchdog.
+  // `on_expiry` runs on the watchdog's thread, at most once for each Arm, and must not call back into the
+  // watchdog.
   explicit Watchdog(std::function<void()> on_expiry);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

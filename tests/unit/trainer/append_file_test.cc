@@ -14,7 +14,7 @@ TEST_CASE("what was written after a checkpoint is cut off and written again") {
     REQUIRE(file.ok());
     REQUIRE(file->Append("one\n").ok());
     REQUIRE(file->Append("two\nhalf of thr").ok());
-    CHECK(file->size() == 18);
+    CHECK(file->size() == 19);
   }
   auto file = AppendFile::Open(path, 4);
   REQUIRE(file.ok());

@@ -5,7 +5,8 @@
 namespace warpsmith {
 
 TEST_CASE("ranks get nearly equal tokens and every sequence goes to one rank") {
-  // 90 to rank 0; 80 to rank 1; 50 to rank 1 (130); 50 to rank 0 (140); 20 to rank 1 (150); 10 to rank 0 (150).
+  // 90 to rank 0; 80 to rank 1; 50 to rank 1 (130); 50 to rank 0 (140); 20 to rank 1 (150); 10 to rank 0
+  // (150).
   const auto ranks = AssignToRanks({10, 90, 20, 80, 50, 50}, 2);
   CHECK(ranks[0] == SequenceIndices{0, 1, 5});
   CHECK(ranks[1] == SequenceIndices{2, 3, 4});

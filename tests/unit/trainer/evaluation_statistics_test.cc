@@ -48,17 +48,20 @@ TEST_CASE("rates, geometric mean and reward by hand") {
 
 TEST_CASE("the interval is over tasks: answers to one task add no certainty") {
   const Grade right = Correct(2, 1.9, 2), wrong = Failed(Verdict::kIncorrect, true);
-  const auto narrow = ComputeEvaluationStatistics({GroupWith("a", {right, wrong}), GroupWith("b", {right, wrong})}, 1);
+  const auto narrow =
+      ComputeEvaluationStatistics({GroupWith("a", {right, wrong}), GroupWith("b", {right, wrong})}, 1);
   CHECK(narrow.correct_rate.low == Approx(0.5));  // every resample of these two tasks is half right
   CHECK(narrow.correct_rate.high == Approx(0.5));
-  const auto wide = ComputeEvaluationStatistics({GroupWith("a", {right, right}), GroupWith("b", {wrong, wrong})}, 1);
+  const auto wide =
+      ComputeEvaluationStatistics({GroupWith("a", {right, right}), GroupWith("b", {wrong, wrong})}, 1);
   CHECK(wide.correct_rate.low == Approx(0.0));
   CHECK(wide.correct_rate.high == Approx(1.0));
 }
 
 TEST_CASE("both skills of a task are resampled together") {
   const Grade right = Correct(2, 1.9, 2), wrong = Failed(Verdict::kIncorrect, true);
-  const auto statistics = ComputeEvaluationStatistics({GroupWith("a", {right}), GroupWith("a#0123", {wrong})}, 1);
+  const auto statistics =
+      ComputeEvaluationStatistics({GroupWith("a", {right}), GroupWith("a#0123", {wrong})}, 1);
   CHECK(statistics.num_tasks == 1);
   CHECK(statistics.correct_rate.low == Approx(0.5));
 }

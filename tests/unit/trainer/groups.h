@@ -22,7 +22,8 @@ inline Grade GradeOf(std::optional<double> reward, const std::string& sha256 = "
 }
 
 // A skill-1 group with these rewards in order; nothing: UNSCORABLE.
-inline TransitionGroup GroupOf(const std::vector<std::optional<double>>& rewards, const std::string& id = "task") {
+inline TransitionGroup GroupOf(const std::vector<std::optional<double>>& rewards,
+                               const std::string& id = "task") {
   TransitionGroup group;
   group.task.id = id;
   for (const auto& reward : rewards) {

@@ -52,7 +52,8 @@ TEST_CASE("a source set to a cursor goes on as the one that was there") {
 }
 
 TEST_CASE("tasks are read with their family and libraries") {
-  const auto tasks = LoadText(R"({"id": "x", "reference_source": "r", "family": "f", "allowed_libraries": ["blas"]})");
+  const auto tasks =
+      LoadText(R"({"id": "x", "reference_source": "r", "family": "f", "allowed_libraries": ["blas"]})");
   REQUIRE(tasks.ok());
   CHECK(tasks->front().family == "f");
   CHECK(tasks->front().allowed_libraries == std::vector<std::string>{"blas"});

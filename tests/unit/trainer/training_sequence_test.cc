@@ -6,8 +6,9 @@ namespace warpsmith {
 namespace {
 
 std::vector<TrainingSequence> Examples() {
-  return {{.tokens = {1, 2, 3, 4}, .num_prompt_tokens = 2, .worker_log_probs = {-0.5f, -1.5f}, .advantage = 1.25},
-          {.tokens = {7}, .num_prompt_tokens = 1}};
+  return {
+      {.tokens = {1, 2, 3, 4}, .num_prompt_tokens = 2, .worker_log_probs = {-0.5f, -1.5f}, .advantage = 1.25},
+      {.tokens = {7}, .num_prompt_tokens = 1}};
 }
 
 }  // namespace
@@ -22,7 +23,8 @@ TEST_CASE("sequences come back as they were sent") {
 TEST_CASE("bytes cut anywhere are refused") {
   const std::string bytes = EncodeSequences(Examples());
   int num_accepted = 0;
-  for (size_t size = 1; size < bytes.size(); ++size) num_accepted += DecodeSequences(bytes.substr(0, size)).ok();
+  for (size_t size = 1; size < bytes.size(); ++size)
+    num_accepted += DecodeSequences(bytes.substr(0, size)).ok();
   CHECK(num_accepted == 1);  // the cut between the two sequences
 }
 

@@ -6,7 +6,8 @@ namespace warpsmith {
 
 TEST_CASE("the flight recorder keeps the last records in order and forgets the first") {
   FlightRecorder recorder(2);
-  for (const char* name : {"a", "b", "c"}) recorder.End(recorder.Begin("all_reduce", name, "update", 8).sequence, false);
+  for (const char* name : {"a", "b", "c"})
+    recorder.End(recorder.Begin("all_reduce", name, "update", 8).sequence, false);
   const auto records = recorder.Records();
   REQUIRE(records.size() == 2);
   CHECK(records[0].name == "b");

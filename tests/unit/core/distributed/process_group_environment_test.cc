@@ -21,9 +21,12 @@ bool Names(const absl::Status& status, const std::string& text) {
   return absl::IsInvalidArgument(status) && status.message().find(text) != absl::string_view::npos;
 }
 
-const Variables kTorchrun = {{"RANK", "3"},          {"WORLD_SIZE", "4"},
-                             {"LOCAL_RANK", "1"},    {"LOCAL_WORLD_SIZE", "2"},
-                             {"MASTER_ADDR", "a.b"}, {"MASTER_PORT", "29500"},
+const Variables kTorchrun = {{"RANK", "3"},
+                             {"WORLD_SIZE", "4"},
+                             {"LOCAL_RANK", "1"},
+                             {"LOCAL_WORLD_SIZE", "2"},
+                             {"MASTER_ADDR", "a.b"},
+                             {"MASTER_PORT", "29500"},
                              {"TORCHELASTIC_USE_AGENT_STORE", "True"},
                              {"TORCHELASTIC_RUN_ID", "run7"},
                              {"TORCHELASTIC_RESTART_COUNT", "2"}};
@@ -56,7 +59,8 @@ TEST_CASE("what torchrun sets is read, and keys carry run and restart") {
 TEST_CASE("a variable that is missing or wrong is named with its value") {
   CHECK(Names(Read({{"RANK", "0"}}).status(), "WORLD_SIZE"));
   CHECK(Names(Read({{"WORLD_SIZE", "2"}}).status(), "RANK"));
-  CHECK(Names(Read(With(kTorchrun, "RANK", "4")).status(), "RANK is \"4\"; it must be an integer from 0 to 3"));
+  CHECK(
+      Names(Read(With(kTorchrun, "RANK", "4")).status(), "RANK is \"4\"; it must be an integer from 0 to 3"));
   CHECK(Names(Read(With(kTorchrun, "RANK", "one")).status(), "\"one\""));
   CHECK(Names(Read(With(kTorchrun, "MASTER_PORT", "0")).status(), "MASTER_PORT"));
   CHECK(Names(Read({{"RANK", "0"}, {"WORLD_SIZE", "2"}}).status(), "MASTER_ADDR"));

@@ -26,7 +26,8 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
-// Runs `work` once a rank, each on its own thread with its own communicator, and returns the statuses by rank.
+// Runs `work` once a rank, each on its own thread with its own communicator, and returns the statuses by
+// rank.
 std::vector<absl::Status> RunRanks(int size, absl::Duration deadline,
                                    const std::function<absl::Status(TcpCommunicator&)>& work) {
   std::vector<absl::Status> statuses(size);
@@ -119,7 +120,8 @@ TEST_CASE("a broadcast from any rank and an all-gather reach everybody") {
 
 TEST_CASE("a rank that dies is named to the others at once, with the collective they were in") {
   const auto statuses = RunRanks(3, absl::Seconds(60), [](TcpCommunicator& communicator) -> absl::Status {
-    if (communicator.rank() == 1) return absl::OkStatus();  // its communicator is destroyed: connections close
+    if (communicator.rank() == 1)
+      return absl::OkStatus();  // its communicator is destroyed: connections close
     return communicator.Barrier({"epoch", "update"});
   });
   for (const int survivor : {0, 2}) {
@@ -131,21 +133,22 @@ TEST_CASE("a rank that dies is named to the others at once, with the collective 
 }
 
 TEST_CASE("a rank that does not come makes the others fail at their deadline, and they stay failed") {
-  const auto statuses = RunRanks(2, absl::Milliseconds(700), [](TcpCommunicator& communicator) -> absl::Status {
-    if (communicator.rank() == 1) {
-      // Stays alive past rank 0's deadline without calling the collective.
-      absl::Status aborted = communicator.Barrier({"first", "test"});
-      if (!aborted.ok()) return aborted;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-      return absl::OkStatus();
-    }
-    const auto first = communicator.Barrier({"first", "test"});
-    if (!first.ok()) return first;
-    float value = 1;
-    const auto late = communicator.AllReduceSum(&value, 1, ElementType::kFloat32, {"gradient", "update"});
-    const auto again = communicator.Barrier({"other", "test"});
-    return late == again ? late : absl::InternalError("the first error was not kept");
-  });
+  const auto statuses =
+      RunRanks(2, absl::Milliseconds(700), [](TcpCommunicator& communicator) -> absl::Status {
+        if (communicator.rank() == 1) {
+          // Stays alive past rank 0's deadline without calling the collective.
+          absl::Status aborted = communicator.Barrier({"first", "test"});
+          if (!aborted.ok()) return aborted;
+          std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+          return absl::OkStatus();
+        }
+        const auto first = communicator.Barrier({"first", "test"});
+        if (!first.ok()) return first;
+        float value = 1;
+        const auto late = communicator.AllReduceSum(&value, 1, ElementType::kFloat32, {"gradient", "update"});
+        const auto again = communicator.Barrier({"other", "test"});
+        return late == again ? late : absl::InternalError("the first error was not kept");
+      });
   INFO(statuses[0].ToString());
   CHECK(absl::IsDeadlineExceeded(statuses[0]));
   CHECK(Contains(statuses[0], "all_reduce \"gradient\" (#1, phase update, 4 bytes)"));
