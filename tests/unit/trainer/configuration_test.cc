@@ -1,0 +1,67 @@
+#include "trainer/configuration.h"
+
+#include <fstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr char kSmallest[] =
+    "model: {tokenizer: t, prompts: p}\n"
+    "datasets: {train: a, held_out: b}\n";
+
+absl::StatusOr<Configuration> Read(const std::string& text, const std::vector<std::string>& assignments = {}) {
+  TemporaryDirectory directory;
+  const auto path = directory.path() / "run.yaml";
+  std::ofstream(path) << text;
+  return ReadConfiguration(path, assignments);
+}
+
+bool Says(const absl::Status& status, const std::string& text) {
+  return std::string(status.message()).find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the configurations of the tree are valid") {
+  for (const char* name : {"demo", "smoke"}) {
+    const auto configuration = ReadConfiguration(std::string("configs/") + name + ".yaml", {});
+    INFO(configuration.status());
+    REQUIRE(configuration.ok());
+    CHECK(configuration->run.name == name);
+    CHECK(configuration->run.directory == std::string("runs/") + name);
+  }
+}
+
+TEST_CASE("defaults are those of the design") {
+  const auto configuration = Read(kSmallest);
+  INFO(configuration.status());
+  REQUIRE(configuration.ok());
+  CHECK(configuration->grpo.loss.clip_low == 0.2);
+  CHECK(configuration->grpo.loss.clip_high == 0.28);
+  CHECK(configuration->grpo.loss.weight_max == 2.0);
+  CHECK(configuration->grpo.loss.kl_weight == 0.0);
+  CHECK(configuration->grpo.num_samples == 8);
+  CHECK(configuration->grpo.equal_spread == 0.05);
+}
+
+TEST_CASE("a misspelt key, a wrong value and a missing one are all reported") {
+  const auto status = Read("model: {tokenizer: t, promts: p}\ndatasets: {train: a, held_out: b}\n").status();
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK(Says(status, "promts"));
+  CHECK(Says(status, "prompts"));
+  CHECK(Says(Read(kSmallest, {"trainer.grpo.num_samples=1"}).status(), "num_samples"));
+  CHECK(Says(Read(kSmallest, {"trainer.grpo.advantage=gae"}).status(), "gae"));
+}
+
+TEST_CASE("assignments override the file and appear in what is stored") {
+  const auto configuration = Read(kSmallest, {"trainer.grpo.learning_rate=0.125", "run.seed=9"});
+  REQUIRE(configuration.ok());
+  CHECK(configuration->grpo.learning_rate == 0.125);
+  CHECK(configuration->run.seed == 9);
+  CHECK(configuration->resolved_yaml.find("0.125") != std::string::npos);
+}
+
+}  // namespace warpsmith
