@@ -22,8 +22,10 @@ class ThreadPool {
 
   int num_threads() const;
 
-  // Calls task(i) for every i in [0, num_tasks), the caller taking part, and returns when all are done.
-  void Run(int64_t num_tasks, absl::FunctionRef<void(int64_t)> task);
+  // Calls task(i, worker) for every i in [0, num_tasks), the caller taking part as worker 0, and returns when
+  // all are done. `worker` is below num_threads() and belongs to one thread at a time: an index for scratch
+  // memory.
+  void Run(int64_t num_tasks, absl::FunctionRef<void(int64_t i, int worker)> task);
 
  private:
   struct State;
@@ -31,7 +33,10 @@ class ThreadPool {
 };
 
 // pool->Run, or a plain loop where pool is null.
-void ParallelFor(ThreadPool* pool, int64_t num_tasks, absl::FunctionRef<void(int64_t)> task);
+void ParallelFor(ThreadPool* pool, int64_t num_tasks, absl::FunctionRef<void(int64_t i, int worker)> task);
+
+// 1 where pool is null.
+int NumThreads(const ThreadPool* pool);
 
 }  // namespace warpsmith
 

@@ -12,23 +12,10 @@
 #include <vector>
 
 #include "core/kernels/thread_pool.h"
+#include "core/model/packed_batch.h"
 #include "core/model/parameters.h"
 
 namespace warpsmith {
-
-// Sequences laid end to end without padding. Sequence b has the tokens [cu_seqlens[b], cu_seqlens[b + 1]) and
-// attends to itself only.
-struct PackedBatch {
-  std::vector<int64_t> tokens;      // [T], each in [0, V)
-  std::vector<int64_t> positions;   // [T], usually 0, 1, ... within a sequence; below max_position_embeddings
-  std::vector<int64_t> cu_seqlens;  // [B + 1], from 0 to T, ascending
-
-  int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
-  int64_t num_sequences() const { return static_cast<int64_t>(cu_seqlens.size()) - 1; }
-
-  // Appends a sequence with positions 0 .. n-1.
-  void Append(const std::vector<int64_t>& sequence_tokens);
-};
 
 // What a policy loss needs of each token.
 struct TokenScores {

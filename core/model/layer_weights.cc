@@ -1,0 +1,63 @@
+#include "core/model/layer_weights.h"
+
+#include <algorithm>
+
+namespace warpsmith {
+
+template <typename T>
+LayerPointers<T> BindLayer(const ParameterLayout& layout, T* flat) {
+  const auto at = [&](const char* name) { return flat + layout.entry(layout.layer_buffer(0), name).offset; };
+  return {at("input_norm"), at("qkv"),       at("query_norm"), at("key_norm"),
+          at("output"),     at("post_norm"), at("gate_up"),    at("down")};
+}
+
+template <typename T>
+void PackedMatrix<T>::Pack(const T* matrix, int64_t rows, int64_t depth, ThreadPool* pool) {
+  rows_ = rows;
+  depth_ = depth;
+  panels_.resize(RoundUp(rows, kPanelColumns) * depth);
+  ParallelFor(pool, RoundUp(rows, kPanelColumns) / kPanelColumns, [&](int64_t panel, int) {
+    const int64_t first = panel * kPanelColumns;
+    Kernels<T>().pack_panels(matrix + first * depth, std::min(kPanelColumns, rows - first), depth, depth,
+                             panels_.data() + first * depth);
+  });
+}
+
+template <typename T>
+void PackedMatrix<T>::Apply(const T* x, int64_t x_stride, int64_t num_rows, T* y, int64_t y_stride,
+                            ProductMode mode) const {
+  Product<T> p;
+  p.rows = num_rows;
+  p.columns = rows_;
+  p.depth = depth_;
+  p.a = x;
+  p.a_row_stride = x_stride;
+  p.b = panels_.data();
+  p.b_depth_stride = kPanelColumns;
+  p.b_panel_stride = depth_ * kPanelColumns;
+  p.c = y;
+  p.c_row_stride = y_stride;
+  p.mode = mode;
+  Kernels<T>().multiply(p);
+}
+
+template <typename T>
+void PackedLayer<T>::Pack(const ParameterLayout& layout, const T* flat, ThreadPool* pool) {
+  const ModelConfig& c = layout.config();
+  weights = BindLayer(layout, flat);
+  qkv.Pack(weights.qkv, c.qkv_size(), c.hidden_size, pool);
+  output.Pack(weights.output, c.hidden_size, c.query_size(), pool);
+  gate_up.Pack(weights.gate_up, 2 * c.intermediate_size, c.hidden_size, pool);
+  down.Pack(weights.down, c.hidden_size, c.intermediate_size, pool);
+}
+
+template LayerPointers<float> BindLayer(const ParameterLayout&, float*);
+template LayerPointers<double> BindLayer(const ParameterLayout&, double*);
+template LayerPointers<const float> BindLayer(const ParameterLayout&, const float*);
+template LayerPointers<const double> BindLayer(const ParameterLayout&, const double*);
+template class PackedMatrix<float>;
+template class PackedMatrix<double>;
+template struct PackedLayer<float>;
+template struct PackedLayer<double>;
+
+}  // namespace warpsmith

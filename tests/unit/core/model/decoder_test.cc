@@ -1,0 +1,156 @@
+#include "core/model/decoder.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/sub.h>
+
+#include "core/kernels/log_softmax.h"
+#include "core/model/qwen3.h"
+#include "tests/support/catch.h"
+#include "tests/support/model_fixture.h"
+
+namespace warpsmith {
+namespace {
+
+Parameters LivelyParameters(const ModelConfig& config) {
+  Parameters parameters{ParameterLayout(config)};
+  parameters.InitRandom(3);
+  for (int i = 0; i < parameters.num_buffers(); ++i) {
+    for (const ParameterEntry& entry : parameters.layout().buffers()[i].entries) {
+      if (entry.decays) parameters.View(i, entry.name).mul_(6.0);
+    }
+  }
+  return parameters;
+}
+
+StepSequence Tokens(int slot, const std::vector<int64_t>& tokens, int64_t first, int64_t count,
+                    bool wants_logits = true) {
+  return {slot, first, std::vector<int32_t>(tokens.begin() + first, tokens.begin() + first + count),
+          wants_logits};
+}
+
+// Logits after every token of `tokens` from `prompt` on, decoded alone in one slot.
+std::vector<at::Tensor> DecodeAlone(Decoder& decoder, const ModelConfig& config,
+                                    const std::vector<int64_t>& tokens, int64_t prompt) {
+  KvCache cache(config, 1, 512);
+  std::vector<at::Tensor> rows = {decoder.Step({Tokens(0, tokens, 0, prompt)}, cache).value()[0]};
+  for (int64_t i = prompt; i < static_cast<int64_t>(tokens.size()); ++i) {
+    rows.push_back(decoder.Step({Tokens(0, tokens, i, 1)}, cache).value()[0]);
+  }
+  return rows;
+}
+
+TEST_CASE("a sequence decoded alone and among 63 others has the same logits to the bit") {
+  const ModelConfig config = OddConfig();
+  ThreadPool pool(2);
+  Decoder decoder(config), crowded(config, {.pool = &pool});
+  const Parameters parameters = LivelyParameters(config);
+  REQUIRE(decoder.SetParameters(parameters).ok());
+  REQUIRE(crowded.SetParameters(parameters).ok());
+  const std::vector<int64_t> tokens = RandomTokens(config, 150, 77);
+  const std::vector<at::Tensor> expected = DecodeAlone(decoder, config, tokens, 90);
+
+  KvCache cache(config, 64, 512);
+  std::vector<std::vector<int64_t>> others;
+  std::vector<StepSequence> prompts;
+  for (int slot = 0; slot < 64; ++slot) {
+    others.push_back(slot == 37 ? tokens : RandomTokens(config, 170, slot));
+    prompts.push_back(Tokens(slot, others[slot], 0, slot == 37 ? 90 : 20 + slot));
+  }
+  CHECK(at::equal(crowded.Step(prompts, cache).value()[37], expected[0]));
+  for (int64_t i = 0; i < 60; ++i) {
+    std::vector<StepSequence> step;
+    for (int slot = 0; slot < 64; ++slot) {
+      step.push_back(Tokens(slot, others[slot], (slot == 37 ? 90 : 20 + slot) + i, 1));
+    }
+    CHECK(at::equal(crowded.Step(step, cache).value()[37], expected[i + 1]));
+  }
+}
+
+TEST_CASE("logits do not depend on how a prompt is cut into steps") {
+  const ModelConfig config = OddConfig();
+  Decoder decoder(config);
+  REQUIRE(decoder.SetParameters(LivelyParameters(config)).ok());
+  const std::vector<int64_t> tokens = RandomTokens(config, 300, 5);
+  const at::Tensor expected = DecodeAlone(decoder, config, tokens, 300)[0];
+  for (const int64_t part : {1, 7, 64, 145, 299}) {
+    KvCache cache(config, 2, 300);
+    at::Tensor logits;
+    for (int64_t first = 0; first < 300; first += part) {
+      const int64_t count = std::min(part, 300 - first);
+      logits = decoder.Step({Tokens(1, tokens, first, count, first + count == 300)}, cache).value();
+    }
+    CHECK(at::equal(logits[0], expected));
+  }
+}
+
+TEST_CASE("training scores a token with the bits that decoding scored it with") {
+  for (const ModelConfig& config : {OddConfig(), DemoConfig()}) {
+    const Parameters parameters = LivelyParameters(config);
+    Decoder decoder(config);
+    REQUIRE(decoder.SetParameters(parameters).ok());
+    const std::vector<int64_t> tokens = RandomTokens(config, 140, 5);
+    const std::vector<at::Tensor> rows = DecodeAlone(decoder, config, tokens, 60);
+
+    const at::NoGradGuard no_grad;
+    PackedBatch batch;
+    batch.Append(RandomTokens(config, 33, 1));
+    batch.Append(tokens);
+    std::vector<int64_t> targets(33 + 60 - 1, -1);
+    targets.insert(targets.end(), tokens.begin() + 60, tokens.end());
+    targets.push_back(-1);
+    const Qwen3 model(config);
+    const TokenScores scores =
+        model.TokenLogProbs(parameters, model.Forward(parameters, batch), targets, 0.9);
+    for (int64_t i = 60; i < 140; ++i) {
+      const float* logits = rows[i - 60].const_data_ptr<float>();
+      const TokenScore<float> score = ScoreToken(logits, config.vocab_size, tokens[i], 0.9f);
+      CHECK(score.log_prob == scores.log_probs[33 + i - 1].item<float>());
+      CHECK(score.entropy == scores.entropy[33 + i - 1].item<float>());
+    }
+  }
+}
+
+TEST_CASE("a slot used again forgets the sequence before") {
+  const ModelConfig config = OddConfig();
+  Decoder decoder(config);
+  REQUIRE(decoder.SetParameters(LivelyParameters(config)).ok());
+  const std::vector<int64_t> tokens = RandomTokens(config, 50, 5), before = RandomTokens(config, 200, 6);
+  KvCache cache(config, 1, 200);
+  REQUIRE(decoder.Step({Tokens(0, before, 0, 200)}, cache).ok());
+  CHECK(at::equal(decoder.Step({Tokens(0, tokens, 0, 50)}, cache).value()[0],
+                  DecodeAlone(decoder, config, tokens, 50)[0]));
+}
+
+TEST_CASE("bad steps are refused with the value and the limit") {
+  const ModelConfig config = OddConfig();
+  Decoder decoder(config);
+  KvCache cache(config, 2, 10);
+  CHECK(decoder.Step({{.slot = 2, .token_ids = {1}}}, cache).status().code() ==
+        absl::StatusCode::kInvalidArgument);
+  CHECK(decoder.Step({{.slot = 1, .token_ids = {101}}}, cache).status().message() ==
+        "step: token 101 in slot 1 of a vocabulary of 101");
+  CHECK(decoder.Step({{.slot = 1, .first_position = 10, .token_ids = {1}}}, cache).status().message() ==
+        "step: positions [10, 11) of slot 1 exceed its 10 tokens");
+  CHECK_FALSE(decoder.Step({{.slot = 1, .token_ids = {1}}, {.slot = 1, .token_ids = {1}}}, cache).ok());
+  CHECK_FALSE(decoder.Step({{.slot = 1, .token_ids = {}}}, cache).ok());
+  CHECK(decoder.Step({}, cache).value().size(0) == 0);
+}
+
+TEST_CASE("the operators decode the same text as the kernels") {
+  const ModelConfig config = OddConfig();
+  const Parameters parameters = LivelyParameters(config);
+  Decoder kernels(config), operators(config);
+  REQUIRE(kernels.SetParameters(parameters).ok());
+  REQUIRE(operators.SetParameters(parameters.Clone(at::kDouble)).ok());
+  const std::vector<int64_t> tokens = RandomTokens(config, 40, 5);
+  KvCache cache(config, 1, 64), doubles(config, 1, 64, at::kDouble);
+  for (int64_t i = 0; i < 40; i += 20) {
+    const at::Tensor a = kernels.Step({Tokens(0, tokens, i, 20)}, cache).value();
+    const at::Tensor b = operators.Step({Tokens(0, tokens, i, 20)}, doubles).value();
+    CHECK(a.sub(b).abs().max().item<float>() < 1e-4f);
+  }
+}
+
+}  // namespace
+}  // namespace warpsmith

@@ -1,0 +1,152 @@
+#include "core/model/qwen3.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "tests/support/catch.h"
+#include "tests/support/model_fixture.h"
+
+namespace warpsmith {
+namespace {
+
+// Weights with every entry away from its default, so that a missing factor shows.
+Parameters RandomParameters(const ModelConfig& config, at::ScalarType dtype) {
+  Parameters floats{ParameterLayout(config)};
+  floats.InitRandom(3);
+  Parameters parameters = floats.Clone(dtype);
+  for (int i = 0; i < parameters.num_buffers(); ++i) {
+    for (const ParameterEntry& entry : parameters.layout().buffers()[i].entries) {
+      at::Tensor values = parameters.View(i, entry.name).view({-1});
+      for (int64_t j = 0; j < values.size(0); j += entry.shape.size() == 1 ? 1 : values.size(0)) {
+        if (entry.shape.size() == 1) values[j].add_(0.3 * UniformDouble(i + 17, j) - 0.1);
+      }
+      if (entry.shape.size() > 1) values.mul_(8.0);
+    }
+  }
+  parameters.RequireGrad(true);
+  return parameters;
+}
+
+std::vector<int64_t> NextTokens(const PackedBatch& batch) {
+  std::vector<int64_t> targets(batch.tokens.begin() + 1, batch.tokens.end());
+  targets.push_back(-1);
+  for (size_t b = 1; b < batch.cu_seqlens.size(); ++b) targets[batch.cu_seqlens[b] - 1] = -1;
+  return targets;
+}
+
+// A weighted sum of log-probabilities; `weight` of a token depends on it and its position alone.
+at::Tensor Loss(const Qwen3& model, const Parameters& parameters, const PackedBatch& batch) {
+  const TokenScores scores =
+      model.TokenLogProbs(parameters, model.Forward(parameters, batch), NextTokens(batch), 0.8);
+  at::Tensor weights = at::zeros_like(scores.log_probs.detach());
+  for (int64_t t = 0; t < batch.num_tokens(); ++t) {
+    weights[t].fill_(UniformDouble(batch.tokens[t], batch.positions[t]) - 0.3);
+  }
+  return (scores.log_probs * weights).sum();
+}
+
+std::vector<at::Tensor> Gradients(const Parameters& parameters) {
+  std::vector<at::Tensor> gradients;
+  for (int i = 0; i < parameters.num_buffers(); ++i) gradients.push_back(parameters.buffer(i).grad().clone());
+  return gradients;
+}
+
+double RelativeDifference(const at::Tensor& a, const at::Tensor& b) {
+  return ((a - b).norm() / b.norm()).item<double>();
+}
+
+double LargestDifference(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, RelativeDifference(a[i], b[i]));
+  return largest;
+}
+
+TEST_CASE("the kernels' hidden states, scores and gradients equal autograd's in float64") {
+  for (const bool tied : {true, false}) {
+    ModelConfig config = OddConfig();
+    config.tie_word_embeddings = tied;
+    Parameters parameters = RandomParameters(config, at::kDouble);
+    const PackedBatch batch = RandomBatch(config, {1, 7, 130, 64, 50}, 5);
+    const Qwen3 kernels(config), operators(config, {.backend = Backend::kOperators});
+
+    const at::Tensor loss = Loss(kernels, parameters, batch);
+    loss.backward();
+    const std::vector<at::Tensor> gradients = Gradients(parameters);
+    parameters.ZeroGrad();
+    const at::Tensor expected_loss = Loss(operators, parameters, batch);
+    expected_loss.backward();
+
+    CHECK(loss.item<double>() == Approx(expected_loss.item<double>()).epsilon(1e-12));
+    CHECK(LargestDifference(gradients, Gradients(parameters)) < 1e-11);
+  }
+}
+
+TEST_CASE("the gradient of a batch does not depend on how it is split or packed, in float64") {
+  const ModelConfig config = OddConfig();
+  Parameters parameters = RandomParameters(config, at::kDouble);
+  const Qwen3 model(config);
+  const std::vector<int64_t> lengths = {60, 3, 130, 49};
+  const PackedBatch whole = RandomBatch(config, lengths, 9);
+  Loss(model, parameters, whole).backward();
+  const std::vector<at::Tensor> expected = Gradients(parameters);
+
+  parameters.ZeroGrad();
+  for (size_t i = lengths.size(); i-- > 0;) {
+    PackedBatch part;
+    part.Append(RandomTokens(config, lengths[i], 9 + i));
+    Loss(model, parameters, part).backward();
+  }
+  CHECK(LargestDifference(Gradients(parameters), expected) < 1e-12);
+}
+
+TEST_CASE("float32 results have the same bits with one thread, with two, and in another packing") {
+  const ModelConfig config = OddConfig();
+  Parameters parameters = RandomParameters(config, at::kFloat);
+  ThreadPool pool(2);
+  const Qwen3 alone(config), pair(config, {.pool = &pool});
+  const PackedBatch batch = RandomBatch(config, {60, 3, 130, 49}, 9);
+  const PackedBatch last = RandomBatch(config, {49}, 12);
+
+  const at::Tensor hidden = alone.Forward(parameters, batch);
+  CHECK(at::equal(hidden, pair.Forward(parameters, batch)));
+  CHECK(at::equal(hidden.narrow(0, 193, 49), alone.Forward(parameters, last)));
+
+  Loss(alone, parameters, batch).backward();
+  const std::vector<at::Tensor> gradients = Gradients(parameters);
+  parameters.ZeroGrad();
+  Loss(pair, parameters, batch).backward();
+  for (size_t i = 0; i < gradients.size(); ++i) CHECK(at::equal(gradients[i], parameters.buffer(i).grad()));
+}
+
+TEST_CASE("float32 kernels stay within rounding of the operators") {
+  const ModelConfig config = DemoConfig();
+  Parameters parameters{ParameterLayout(config)};
+  parameters.InitRandom(1);
+  const at::NoGradGuard no_grad;
+  const PackedBatch batch = RandomBatch(config, {200, 77}, 2);
+  const Qwen3 kernels(config), operators(config, {.backend = Backend::kOperators});
+  const at::Tensor difference = kernels.Forward(parameters, batch) - operators.Forward(parameters, batch);
+  CHECK(difference.abs().max().item<float>() < 2e-5f);
+}
+
+TEST_CASE("entropy is that of the softmax, and rows without a target cost nothing") {
+  const ModelConfig config = OddConfig();
+  const Parameters parameters = RandomParameters(config, at::kDouble);
+  const PackedBatch batch = RandomBatch(config, {70}, 4);
+  const Qwen3 kernels(config), operators(config, {.backend = Backend::kOperators});
+  const at::Tensor hidden = kernels.Forward(parameters, batch);
+  std::vector<int64_t> targets = NextTokens(batch);
+  targets[5] = -1;
+  const TokenScores scores = kernels.TokenLogProbs(parameters, hidden, targets, 1.3);
+  const TokenScores expected = operators.TokenLogProbs(parameters, hidden, targets, 1.3);
+  CHECK(RelativeDifference(scores.entropy, expected.entropy) < 1e-13);
+  CHECK(RelativeDifference(scores.log_probs, expected.log_probs) < 1e-13);
+  CHECK(scores.log_probs[5].item<double>() == 0.0);
+  CHECK_FALSE(scores.entropy.requires_grad());
+}
+
+}  // namespace
+}  // namespace warpsmith
