@@ -23,7 +23,7 @@ struct RunFlags {
   // The options with --seed turned into what it stands for.
   UpOptions Complete() const {
     UpOptions complete = up;
-    if (seed.has_value()) complete.assignments.push_back(absl::StrCat("trainer.seed=", *seed));
+    if (seed.has_value()) complete.assignments.push_back(absl::StrCat("run.seed=", *seed));
     return complete;
   }
 };

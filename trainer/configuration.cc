@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 // All sections of a run, whoever reads them.
 std::vector<std::string> KnownSections() {
-  return {"run", "model", "datasets", "trainer", "evaluation", "rollout", "reward_service"};
+  return {"run", "model", "data", "trainer", "rollout", "reward_service"};
 }
 
 void ReadPath(ConfigSection& section, const std::string& key, std::filesystem::path* path) {
@@ -29,30 +30,47 @@ absl::Status ReadRun(ConfigSection& section, RunSection* run) {
   return section.Finish();
 }
 
-absl::Status ReadModel(ConfigSection& section, ModelSection* model) {
-  ReadPath(section, "path", &model->path);
-  model->tokenizer = model->path;
-  ReadPath(section, "tokenizer", &model->tokenizer);
-  ReadPath(section, "prompts", &model->prompts);
-  section.Require("prompts");
-  section.Read("hidden_size", &model->hidden_size, {.min = 8, .max = 1 << 20});
-  section.Read("intermediate_size", &model->intermediate_size, {.min = 16, .max = 1 << 20});
-  section.Read("num_layers", &model->num_layers, {.min = 1, .max = 1024});
-  section.Read("num_heads", &model->num_heads, {.min = 1, .max = 1024});
-  section.Read("num_key_value_heads", &model->num_key_value_heads, {.min = 1, .max = 1024});
-  section.Read("head_dim", &model->head_dim, {.min = 2, .max = 1024});
-  section.Read("tokens_max", &model->tokens_max, {.min = 16, .max = 1 << 20});
-  if (model->tokenizer.empty()) section.AddError("tokenizer", "is needed where path is not given");
-  return section.Finish();
+void ReadShape(ConfigSection& section, ModelConfig* model) {
+  constexpr IntegerRange kSize{.min = 1, .max = 1 << 24};
+  section.Read("vocab_size", &model->vocab_size, kSize);
+  section.Read("hidden_size", &model->hidden_size, kSize);
+  section.Read("intermediate_size", &model->intermediate_size, kSize);
+  section.Read("num_hidden_layers", &model->num_hidden_layers, kSize);
+  section.Read("num_attention_heads", &model->num_attention_heads, kSize);
+  section.Read("num_key_value_heads", &model->num_key_value_heads, kSize);
+  section.Read("head_dim", &model->head_dim, kSize);
+  section.Read("max_position_embeddings", &model->max_position_embeddings, kSize);
+  section.Read("rms_norm_eps", &model->rms_norm_eps, {.min = 0, .max = 1});
+  section.Read("rope_theta", &model->rope_theta, {.min = 1});
+  section.Read("tie_word_embeddings", &model->tie_word_embeddings);
 }
 
-absl::Status ReadDatasets(ConfigSection& section, DatasetsSection* datasets) {
-  ReadPath(section, "train", &datasets->train);
-  ReadPath(section, "cold_start", &datasets->cold_start);
-  ReadPath(section, "cold_start_validation", &datasets->cold_start_validation);
-  ReadPath(section, "held_out", &datasets->held_out);
-  ReadPath(section, "unseen_operator", &datasets->unseen_operator);
-  section.ReadChoice("language", &datasets->language, {"cpp", "kernelbench_python", "cuda"});
+// The shape is that of the checkpoint where there is one; keys that would contradict it are unknown then.
+absl::Status ReadModel(ConfigSection& section, ModelSection* model) {
+  ReadPath(section, "path", &model->path);
+  int64_t seed = static_cast<int64_t>(model->init_seed);
+  section.Read("init_seed", &seed, {.min = 0});
+  model->init_seed = static_cast<uint64_t>(seed);
+  if (!model->path.empty()) {
+    RETURN_IF_ERROR(section.Finish());
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(model->path / "config.json", 1 << 20));
+    ASSIGN_OR_RETURN(model->config, ParseModelConfig(text));
+    return absl::OkStatus();
+  }
+  ReadShape(section, &model->config);
+  RETURN_IF_ERROR(section.Finish());
+  return ValidateModelConfig(model->config);
+}
+
+absl::Status ReadData(ConfigSection& section, DataSection* data) {
+  ReadPath(section, "tokenizer", &data->tokenizer);
+  ReadPath(section, "prompts", &data->prompts);
+  ReadPath(section, "train", &data->train);
+  ReadPath(section, "cold_start", &data->cold_start);
+  ReadPath(section, "cold_start_validation", &data->cold_start_validation);
+  ReadPath(section, "held_out", &data->held_out);
+  ReadPath(section, "unseen_operator", &data->unseen_operator);
+  section.ReadChoice("language", &data->language, {"cpp", "kernelbench_python", "cuda"});
   section.Require("train");
   section.Require("held_out");
   return section.Finish();
@@ -103,6 +121,11 @@ void ReadGrpo(ConfigSection& section, GrpoSection* grpo) {
   ReadSampling(section.Section("sampling"), &grpo->sampling);
 }
 
+void ReadEvaluation(ConfigSection& section, EvaluationSection* evaluation) {
+  section.Read("num_samples", &evaluation->num_samples, {.min = 1, .max = 1024});
+  section.Read("every_steps", &evaluation->every_steps, {.min = 0});
+}
+
 absl::Status ReadTrainer(ConfigSection& section, Configuration* configuration) {
   TrainerSection& trainer = configuration->trainer;
   section.Read("num_processes", &trainer.num_processes, {.min = 1, .max = 64});
@@ -117,12 +140,7 @@ absl::Status ReadTrainer(ConfigSection& section, Configuration* configuration) {
   section.Read("collective_timeout_seconds", &trainer.collective_timeout_seconds, {.min = 1});
   ReadColdStart(section.Section("cold_start"), &configuration->cold_start);
   ReadGrpo(section.Section("grpo"), &configuration->grpo);
-  return section.Finish();
-}
-
-absl::Status ReadEvaluation(ConfigSection& section, EvaluationSection* evaluation) {
-  section.Read("num_samples", &evaluation->num_samples, {.min = 1, .max = 1024});
-  section.Read("every_steps", &evaluation->every_steps, {.min = 0});
+  ReadEvaluation(section.Section("evaluation"), &configuration->evaluation);
   return section.Finish();
 }
 
@@ -135,9 +153,8 @@ absl::StatusOr<Configuration> ReadConfiguration(const std::filesystem::path& pat
   Configuration configuration;
   RETURN_IF_ERROR(ReadRun(file->Section("run"), &configuration.run));
   RETURN_IF_ERROR(ReadModel(file->Section("model"), &configuration.model));
-  RETURN_IF_ERROR(ReadDatasets(file->Section("datasets"), &configuration.datasets));
+  RETURN_IF_ERROR(ReadData(file->Section("data"), &configuration.data));
   RETURN_IF_ERROR(ReadTrainer(file->Section("trainer"), &configuration));
-  RETURN_IF_ERROR(ReadEvaluation(file->Section("evaluation"), &configuration.evaluation));
   configuration.resolved_yaml = file->ResolvedYaml();
   return configuration;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/model/model_config.h"
 #include "trainer/advantages.h"
 #include "trainer/policy_loss.h"
 #include "trainer/rollout_client.h"
@@ -24,20 +25,15 @@ struct RunSection {
 // Section "model": shared by trainer and workers.
 struct ModelSection {
   std::filesystem::path
-      path;  // a Hugging Face directory to start from; empty: random weights of the sizes below
-  std::filesystem::path tokenizer;  // directory with tokenizer.json; default: path
-  std::filesystem::path prompts;    // directory with generate.txt and optimise.txt
-  int64_t hidden_size = 128;
-  int64_t intermediate_size = 352;
-  int64_t num_layers = 4;
-  int64_t num_heads = 4;
-  int64_t num_key_value_heads = 2;
-  int64_t head_dim = 32;
-  int64_t tokens_max = 1024;  // prompt and answer together
+      path;  // a Hugging Face directory to start from; empty: random weights of the shape in `config`
+  uint64_t init_seed = 1;  // of random weights
+  ModelConfig config;      // of the directory, or of the section's keys
 };
 
-// Section "datasets": JSONL files.
-struct DatasetsSection {
+// Section "data": JSONL files, and what prompts are made with, which trainer and workers share.
+struct DataSection {
+  std::filesystem::path tokenizer = "datasets/tokenizer/small";  // directory with tokenizer.json
+  std::filesystem::path prompts = "datasets/prompts/small";  // directory with generate.txt and optimise.txt
   std::filesystem::path train;
   std::filesystem::path cold_start;  // empty: none
   std::filesystem::path cold_start_validation;
@@ -92,7 +88,7 @@ struct TrainerSection {
   double collective_timeout_seconds = 1800;
 };
 
-// Section "evaluation".
+// Section "trainer.evaluation".
 struct EvaluationSection {
   int num_samples = 8;      // a task and skill
   int64_t every_steps = 0;  // GRPO steps between evaluations on the way; 0: only before and after
@@ -101,7 +97,7 @@ struct EvaluationSection {
 struct Configuration {
   RunSection run;
   ModelSection model;
-  DatasetsSection datasets;
+  DataSection data;
   TrainerSection trainer;
   ColdStartSection cold_start;
   GrpoSection grpo;

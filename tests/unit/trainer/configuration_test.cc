@@ -8,9 +8,11 @@
 namespace warpsmith {
 namespace {
 
-constexpr char kSmallest[] =
-    "model: {tokenizer: t, prompts: p}\n"
-    "datasets: {train: a, held_out: b}\n";
+constexpr char kModel[] =
+    "model: {vocab_size: 96, hidden_size: 32, intermediate_size: 32, num_hidden_layers: 1, num_attention_heads: 2,\n"
+    "        num_key_value_heads: 1, head_dim: 16}\n";
+constexpr char kData[] = "data: {train: a, held_out: b}\n";
+const std::string kSmallest = std::string(kModel) + kData;
 
 absl::StatusOr<Configuration> Read(const std::string& text, const std::vector<std::string>& assignments = {}) {
   TemporaryDirectory directory;
@@ -48,10 +50,10 @@ TEST_CASE("defaults are those of the design") {
 }
 
 TEST_CASE("a misspelt key, a wrong value and a missing one are all reported") {
-  const auto status = Read("model: {tokenizer: t, promts: p}\ndatasets: {train: a, held_out: b}\n").status();
+  const auto status = Read(std::string(kModel) + "data: {train: a, held_uot: b}\n").status();
   CHECK(absl::IsInvalidArgument(status));
-  CHECK(Says(status, "promts"));
-  CHECK(Says(status, "prompts"));
+  CHECK(Says(status, "held_uot"));
+  CHECK(Says(status, "held_out"));
   CHECK(Says(Read(kSmallest, {"trainer.grpo.num_samples=1"}).status(), "num_samples"));
   CHECK(Says(Read(kSmallest, {"trainer.grpo.advantage=gae"}).status(), "gae"));
 }
