@@ -20,21 +20,23 @@
 namespace warpsmith {
 namespace {
 
-// Everything the child needs between fork and exec, made before the fork: after it only system calls are safe.
+// Everything the child needs between fork and exec, made before the fork: after it only system calls are
+// safe.
 struct LaunchPlan {
   std::vector<std::string> environment_text;
   std::vector<char*> arguments;
   std::vector<char*> environment;
   int log_fd = -1;  // -1: keep ours
-  bool inherit_output = false;
   int error_fd = -1;  // where the child writes errno when exec fails
 };
 
 LaunchPlan Plan(const Command& command) {
-  LaunchPlan plan{.inherit_output = command.inherit_output};
-  for (const std::string& argument : command.arguments) plan.arguments.push_back(const_cast<char*>(argument.c_str()));
+  LaunchPlan plan;
+  for (const std::string& argument : command.arguments)
+    plan.arguments.push_back(const_cast<char*>(argument.c_str()));
   plan.arguments.push_back(nullptr);
-  for (const auto& [name, value] : command.environment) plan.environment_text.push_back(absl::StrCat(name, "=", value));
+  for (const auto& [name, value] : command.environment)
+    plan.environment_text.push_back(absl::StrCat(name, "=", value));
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     bool replaced = false;
@@ -57,7 +59,7 @@ LaunchPlan Plan(const Command& command) {
   if (null_fd >= 0) dup2(null_fd, STDIN_FILENO);
   if (plan.log_fd >= 0) {
     dup2(plan.log_fd, STDERR_FILENO);
-    if (!plan.inherit_output) dup2(plan.log_fd, STDOUT_FILENO);
+    dup2(plan.log_fd, STDOUT_FILENO);
   }
   execvpe(plan.arguments[0], plan.arguments.data(), plan.environment.data());
   const int error = errno;

@@ -20,16 +20,15 @@ struct Command {
   std::string name;                    // in messages: "rollout_worker"
   std::vector<std::string> arguments;  // program first: a path, or a name looked up on PATH
   std::vector<std::pair<std::string, std::string>> environment;  // on top of ours
-  std::filesystem::path log_path;      // standard error, and output unless inherited, are appended; empty: ours
-  bool inherit_output = false;         // standard output is ours: a terminal stays one
+  std::filesystem::path log_path;  // what it prints is appended; empty: it prints to our terminal
 };
 
-// Owns a process group that the child leads. The child gets SIGKILL when the thread that started it ends, so that it does
-// not survive us. Not thread-safe; movable.
+// Owns a process group that the child leads. The child gets SIGKILL when the thread that started it ends, so
+// that it does not survive us. Not thread-safe; movable.
 class ChildProcess {
  public:
-  // Starts `command` with no signal blocked and standard input empty. NOT_FOUND: no such program; or the error of opening
-  // the log or of starting.
+  // Starts `command` with no signal blocked and standard input empty. NOT_FOUND: no such program; or the
+  // error of opening the log or of starting.
   static absl::StatusOr<ChildProcess> Start(const Command& command);
 
   ChildProcess(ChildProcess&& other) noexcept;
@@ -42,7 +41,8 @@ class ChildProcess {
   // Becomes readable for poll() when the child has ended.
   int end_fd() const { return pidfd_.get(); }
 
-  // Waits at most `timeout` for the end. The exit status, 128 + the number of the signal that ended it, or nothing.
+  // Waits at most `timeout` for the end. The exit status, 128 + the number of the signal that ended it, or
+  // nothing.
   std::optional<int> AwaitEnd(absl::Duration timeout);
 
   // To the child alone; nothing happens if it has ended.

@@ -16,17 +16,21 @@ using Level = Finding::Level;
 constexpr double kMemoryNeededGb = 4;
 constexpr double kDiskNeededGb = 4;
 
-Finding Good(std::string subject, std::string text) { return {Level::kGood, std::move(subject), std::move(text), ""}; }
+Finding Good(std::string subject, std::string text) {
+  return {Level::kGood, std::move(subject), std::move(text), ""};
+}
 
 Finding Machine(const SystemFacts& facts) {
-  return Good("machine", absl::StrCat(facts.distribution, ", ", facts.cpu_model, ", ", facts.num_cores, " cores"));
+  return Good("machine",
+              absl::StrCat(facts.distribution, ", ", facts.cpu_model, ", ", facts.num_cores, " cores"));
 }
 
 Finding Memory(const SystemFacts& facts) {
   Finding finding = Good("memory", absl::StrFormat("%.1f GB available", facts.memory_available_gb));
   if (facts.memory_available_gb < kMemoryNeededGb) {
     finding.level = Level::kWarning;
-    finding.remedy = absl::StrFormat("end other programs, or add memory: the demo uses up to %.0f GB", kMemoryNeededGb);
+    finding.remedy =
+        absl::StrFormat("end other programs, or add memory: the demo uses up to %.0f GB", kMemoryNeededGb);
   }
   return finding;
 }
@@ -35,17 +39,20 @@ Finding Disk(const SystemFacts& facts) {
   Finding finding = Good("disk", absl::StrFormat("%.1f GB free at %s", facts.disk_free_gb, facts.disk_path));
   if (facts.disk_free_gb < kDiskNeededGb) {
     finding.level = Level::kWarning;
-    finding.remedy = absl::StrFormat("free %.0f GB: checkpoints, logs and compiled candidates lie there", kDiskNeededGb);
+    finding.remedy =
+        absl::StrFormat("free %.0f GB: checkpoints, logs and compiled candidates lie there", kDiskNeededGb);
   }
   return finding;
 }
 
 Finding UserNamespaces(const SystemFacts& facts) {
   if (!facts.user_namespace.has_value()) return Good("namespaces", "user namespaces work");
-  Finding finding{Level::kFailure, "namespaces", *facts.user_namespace, "run as root, or in a container that allows them"};
+  Finding finding{Level::kFailure, "namespaces", *facts.user_namespace,
+                  "run as root, or in a container that allows them"};
   if (facts.apparmor_restricts) {
-    finding.remedy = "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu 24.04 restricts them), or an "
-                     "AppArmor profile for bwrap that says 'userns,'";
+    finding.remedy =
+        "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu 24.04 restricts them), or an "
+        "AppArmor profile for bwrap that says 'userns,'";
   } else if (facts.clone_forbidden) {
     finding.remedy = "sudo sysctl -w kernel.unprivileged_userns_clone=1";
   }
@@ -71,7 +78,8 @@ Finding Landlock(const SystemFacts& facts) {
 Finding Realtime(const SystemFacts& facts) {
   if (!facts.realtime.has_value()) return Good("real time", "SCHED_FIFO is granted");
   return {Level::kWarning, "real time", absl::StrCat(*facts.realtime, "; timings will be marked best_effort"),
-          "run as root, or give rtprio 10 to your user in /etc/security/limits.conf; in a container --cap-add=SYS_NICE"};
+          "run as root, or give rtprio 10 to your user in /etc/security/limits.conf; in a container "
+          "--cap-add=SYS_NICE"};
 }
 
 Finding Perf(const SystemFacts& facts) {
@@ -82,11 +90,13 @@ Finding Perf(const SystemFacts& facts) {
 
 Finding Compiler(const SystemFacts& facts) {
   if (!facts.compiler_version.empty()) return Good("compiler", absl::StrCat("g++ ", facts.compiler_version));
-  return {Level::kFailure, "compiler", "there is no g++: candidates cannot be compiled", "sudo apt-get install g++"};
+  return {Level::kFailure, "compiler", "there is no g++: candidates cannot be compiled",
+          "sudo apt-get install g++"};
 }
 
 Finding Torch(const SystemFacts& facts) {
-  if (!facts.torch_version.empty()) return Good("torch", absl::StrCat(facts.torch_version, " in ", facts.python));
+  if (!facts.torch_version.empty())
+    return Good("torch", absl::StrCat(facts.torch_version, " in ", facts.python));
   return {Level::kFailure, "torch", absl::StrCat(facts.python, " does not import torch"),
           "./dev build, which installs it, or set WARPSMITH_TORCH_DIR and build again"};
 }
@@ -112,8 +122,9 @@ const char* Mark(Level level) {
 }  // namespace
 
 std::vector<Finding> Diagnose(const SystemFacts& facts) {
-  return {Machine(facts),  Memory(facts),   Disk(facts), UserNamespaces(facts), Bubblewrap(facts), Landlock(facts),
-          Realtime(facts), Perf(facts), Compiler(facts), Torch(facts),          Gpu(facts)};
+  return {Machine(facts),    Memory(facts),   Disk(facts),     UserNamespaces(facts),
+          Bubblewrap(facts), Landlock(facts), Realtime(facts), Perf(facts),
+          Compiler(facts),   Torch(facts),    Gpu(facts)};
 }
 
 int RunDoctor() {

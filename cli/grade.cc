@@ -69,9 +69,10 @@ class PrivateService {
   PrivateService(ScratchDirectory scratch, StopSignals* signals)
       : scratch_(std::move(scratch)), supervisor_({.is_serving = IsServing}, signals) {
     spec_.address = absl::StrCat("unix:", (scratch_.path() / "reward.sock").string());
-    spec_.command = {.name = "reward_service",
-                     .arguments = {(ExecutableDirectory() / "warpsmith-reward").string(), "--address", spec_.address},
-                     .log_path = scratch_.path() / "reward_service.log"};
+    spec_.command = {
+        .name = "reward_service",
+        .arguments = {(ExecutableDirectory() / "warpsmith-reward").string(), "--address", spec_.address},
+        .log_path = scratch_.path() / "reward_service.log"};
   }
 
   ScratchDirectory scratch_;
@@ -128,8 +129,8 @@ absl::StatusOr<v1::GradeRequest> MakeGradeRequest(const GradeOptions& options) {
   ASSIGN_OR_RETURN(std::string text, ReadFile(options.candidate, kCandidateBytesMax));
   request.mutable_candidate()->set_language(language);
   const bool is_answer = options.candidate.extension() == ".md" || options.candidate.extension() == ".txt";
-  (is_answer ? *request.mutable_candidate()->mutable_answer() : *request.mutable_candidate()->mutable_source()) =
-      std::move(text);
+  (is_answer ? *request.mutable_candidate()->mutable_answer()
+             : *request.mutable_candidate()->mutable_source()) = std::move(text);
   request.set_formula(options.formula);
   request.set_request_id(Sha256Hex(request.SerializeAsString()));
   return request;

@@ -13,7 +13,8 @@
 namespace warpsmith {
 
 struct GradeOptions {
-  std::filesystem::path task;       // a KernelBench file, or a Task in protobuf's JSON form if its name ends in .json
+  std::filesystem::path
+      task;  // a KernelBench file, or a Task in protobuf's JSON form if its name ends in .json
   std::filesystem::path candidate;  // a program, or a whole answer if its name ends in .md or .txt
   std::string language;             // "cpp", "kernelbench_python" or "cuda"
   std::string format = "text";      // "text" or "json"
@@ -25,8 +26,9 @@ struct GradeOptions {
 // The request for these files. INVALID_ARGUMENT for a task that is no Task; NOT_FOUND.
 absl::StatusOr<v1::GradeRequest> MakeGradeRequest(const GradeOptions& options);
 
-// Prints the Grade to standard output, alone; everything else goes to standard error. 0 when there is a verdict on the
-// candidate or the task, 3 when the service could not reach one (UNSCORABLE), 1 when there is no Grade.
+// Prints the Grade to standard output, alone; everything else goes to standard error. 0 when there is a
+// verdict on the candidate or the task, 3 when the service could not reach one (UNSCORABLE), 1 when there is
+// no Grade.
 int RunGrade(const GradeOptions& options, StopSignals* signals);
 
 }  // namespace warpsmith

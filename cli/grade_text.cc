@@ -27,51 +27,55 @@ std::string Words(const std::string& enum_name, const std::string& prefix) {
 
 void AddCompile(const v1::Compile& compile, Rows* rows) {
   if (!compile.attempted()) return;
-  rows->emplace_back("compile", absl::StrCat(compile.succeeded() ? "succeeded" : "failed", ", ", compile.compiler(),
-                                             compile.cached() ? ", cached" : ""));
+  rows->emplace_back("compile", absl::StrCat(compile.succeeded() ? "succeeded" : "failed", ", ",
+                                             compile.compiler(), compile.cached() ? ", cached" : ""));
   const std::vector<std::string> lines = absl::StrSplit(compile.diagnostics(), '\n', absl::SkipWhitespace());
   for (const std::string& line : lines) rows->emplace_back("", Escape(line));
 }
 
 void AddCorrectness(const v1::Correctness& correctness, Rows* rows) {
   if (correctness.num_draws() == 0) return;
-  rows->emplace_back("correctness",
-                     absl::StrFormat("%d draws, %d of %d elements wrong; largest error %.3g (relative %.3g), allowed %.3g",
-                                     correctness.num_draws(), correctness.num_wrong(), correctness.num_elements(),
-                                     correctness.max_absolute_error(), correctness.max_relative_error(),
-                                     correctness.absolute_tolerance()));
+  rows->emplace_back(
+      "correctness",
+      absl::StrFormat("%d draws, %d of %d elements wrong; largest error %.3g (relative %.3g), allowed %.3g",
+                      correctness.num_draws(), correctness.num_wrong(), correctness.num_elements(),
+                      correctness.max_absolute_error(), correctness.max_relative_error(),
+                      correctness.absolute_tolerance()));
   if (!correctness.first_difference().empty()) rows->emplace_back("", Escape(correctness.first_difference()));
 }
 
 void AddTiming(const v1::Timing& timing, Rows* rows) {
   if (timing.candidate().num_calls() == 0) return;
-  rows->emplace_back("time", absl::StrFormat("%.1f us, reference %.1f us (median of %d calls in %d processes, %s)",
-                                             timing.candidate().median_us(), timing.reference().median_us(),
-                                             timing.candidate().num_calls(), timing.candidate().num_instances(),
-                                             timing.quality()));
-  rows->emplace_back("speed-up", absl::StrFormat("%.3f [%.3f, %.3f]%s", timing.speedup(), timing.speedup_low(),
-                                                 timing.speedup_high(),
-                                                 timing.distinguishable() ? "" : ", not distinguishable from 1"));
+  rows->emplace_back(
+      "time",
+      absl::StrFormat("%.1f us, reference %.1f us (median of %d calls in %d processes, %s)",
+                      timing.candidate().median_us(), timing.reference().median_us(),
+                      timing.candidate().num_calls(), timing.candidate().num_instances(), timing.quality()));
+  rows->emplace_back(
+      "speed-up",
+      absl::StrFormat("%.3f [%.3f, %.3f]%s", timing.speedup(), timing.speedup_low(), timing.speedup_high(),
+                      timing.distinguishable() ? "" : ", not distinguishable from 1"));
 }
 
 void AddProfile(const v1::Profile& profile, Rows* rows) {
   if (profile.num_samples() == 0) return;
-  rows->emplace_back("profile", absl::StrFormat("%.0f %% own code, %.0f %% torch, %.0f %% blas (%d samples), %d threads, "
-                                                "%d-bit vectors, %.1f of %.1f GB/s, %s-bound",
-                                                100 * profile.own_code_share(), 100 * profile.torch_share(),
-                                                100 * profile.blas_share(), profile.num_samples(),
-                                                profile.num_threads(), profile.vector_bits(),
-                                                profile.gigabytes_per_second(),
-                                                profile.gigabytes_per_second_ceiling(), profile.bound()));
+  rows->emplace_back(
+      "profile", absl::StrFormat("%.0f %% own code, %.0f %% torch, %.0f %% blas (%d samples), %d threads, "
+                                 "%d-bit vectors, %.1f of %.1f GB/s, %s-bound",
+                                 100 * profile.own_code_share(), 100 * profile.torch_share(),
+                                 100 * profile.blas_share(), profile.num_samples(), profile.num_threads(),
+                                 profile.vector_bits(), profile.gigabytes_per_second(),
+                                 profile.gigabytes_per_second_ceiling(), profile.bound()));
 }
 
 void AddRubric(const v1::Rubric& rubric, Rows* rows) {
   if (rubric.total() == 0) return;
   rows->emplace_back("rubric", absl::StrCat(rubric.total(), " of 20, ", rubric.source()));
-  const std::pair<const char*, const v1::RubricScore*> scores[] = {{"anti-hacking", &rubric.anti_hacking()},
-                                                                   {"engineering", &rubric.engineering()},
-                                                                   {"operator coverage", &rubric.operator_coverage()},
-                                                                   {"skill compliance", &rubric.skill_compliance()}};
+  const std::pair<const char*, const v1::RubricScore*> scores[] = {
+      {"anti-hacking", &rubric.anti_hacking()},
+      {"engineering", &rubric.engineering()},
+      {"operator coverage", &rubric.operator_coverage()},
+      {"skill compliance", &rubric.skill_compliance()}};
   for (const auto& [name, score] : scores) {
     rows->emplace_back("", absl::StrCat(score->score(), " ", name, ": ", Escape(score->reason())));
   }
@@ -93,11 +97,12 @@ void AddFeedback(const v1::Feedback& feedback, Rows* rows) {
 }
 
 void AddCost(const v1::Cost& cost, Rows* rows) {
-  rows->emplace_back("seconds", absl::StrFormat("%.2f in all: compile %.2f, oracle %.2f, verify %.2f, time %.2f, "
-                                                "profile %.2f, waiting %.2f",
-                                                cost.total_seconds(), cost.compile_seconds(), cost.oracle_seconds(),
-                                                cost.verify_seconds(), cost.time_seconds(), cost.profile_seconds(),
-                                                cost.queue_seconds() + cost.lane_wait_seconds()));
+  rows->emplace_back("seconds",
+                     absl::StrFormat("%.2f in all: compile %.2f, oracle %.2f, verify %.2f, time %.2f, "
+                                     "profile %.2f, waiting %.2f",
+                                     cost.total_seconds(), cost.compile_seconds(), cost.oracle_seconds(),
+                                     cost.verify_seconds(), cost.time_seconds(), cost.profile_seconds(),
+                                     cost.queue_seconds() + cost.lane_wait_seconds()));
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace warpsmith {
 
-// A table of what the grade says, a line each, parts that did not run left out. Text that came from the candidate is
-// escaped.
+// A table of what the grade says, a line each, parts that did not run left out. Text that came from the
+// candidate is escaped.
 std::string GradeText(const v1::Grade& grade);
 
 }  // namespace warpsmith

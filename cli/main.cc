@@ -29,20 +29,24 @@ struct RunFlags {
 };
 
 void AddRunFlags(CLI::App* command, RunFlags* flags) {
-  command->add_option("config", flags->up.config, "configuration file of the run")->required()->check(CLI::ExistingFile);
+  command->add_option("config", flags->up.config, "configuration file of the run")
+      ->required()
+      ->check(CLI::ExistingFile);
   command->add_option("--seed", flags->seed, "seed of the run, instead of the file's");
   command->add_option("--set", flags->up.assignments, "section.key=value, instead of the file's; repeatable")
       ->allow_extra_args(false);
 }
 
 CLI::App* AddUp(CLI::App* app, RunFlags* flags) {
-  CLI::App* const up = app->add_subcommand("up", "run reward service, rollout worker and trainer on this machine");
+  CLI::App* const up =
+      app->add_subcommand("up", "run reward service, rollout worker and trainer on this machine");
   AddRunFlags(up, flags);
   up->add_flag("--resume", flags->up.resume, "continue from the last checkpoint of the run's folder");
   return up;
 }
 
-CLI::App* AddTrainerMode(CLI::App* app, const std::string& name, const std::string& description, RunFlags* flags) {
+CLI::App* AddTrainerMode(CLI::App* app, const std::string& name, const std::string& description,
+                         RunFlags* flags) {
   CLI::App* const mode = app->add_subcommand(name, description);
   AddRunFlags(mode, flags);
   mode->allow_extras()->footer("Further flags are passed on; see warpsmith-train --help.");
@@ -51,7 +55,9 @@ CLI::App* AddTrainerMode(CLI::App* app, const std::string& name, const std::stri
 
 CLI::App* AddGrade(CLI::App* app, GradeOptions* options) {
   CLI::App* const grade = app->add_subcommand("grade", "grade one candidate for one task");
-  grade->add_option("--task", options->task, "KernelBench file, or a Task as .json")->required()->check(CLI::ExistingFile);
+  grade->add_option("--task", options->task, "KernelBench file, or a Task as .json")
+      ->required()
+      ->check(CLI::ExistingFile);
   grade->add_option("--candidate", options->candidate, "program, or a whole answer as .md or .txt")
       ->required()
       ->check(CLI::ExistingFile);
@@ -59,8 +65,10 @@ CLI::App* AddGrade(CLI::App* app, GradeOptions* options) {
       ->required()
       ->check(CLI::IsMember({"cpp", "kernelbench_python", "cuda"}));
   grade->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}));
-  grade->add_option("--address", options->address, "host:port or unix:path of a running service; else one is started");
-  grade->add_option("--formula", options->formula, "reward formula, e.g. stitchcuda-v1; else the service's default");
+  grade->add_option("--address", options->address,
+                    "host:port or unix:path of a running service; else one is started");
+  grade->add_option("--formula", options->formula,
+                    "reward formula, e.g. stitchcuda-v1; else the service's default");
   return grade;
 }
 
@@ -75,8 +83,10 @@ int main(int argc, char** argv) {
   GradeOptions grade;
   const CLI::App* const up_command = AddUp(&app, &run);
   const CLI::App* const grade_command = AddGrade(&app, &grade);
-  CLI::App* const eval_command = AddTrainerMode(&app, "eval", "evaluate a checkpoint on the held-out tasks", &run);
-  CLI::App* const export_command = AddTrainerMode(&app, "export", "write a checkpoint as a Hugging Face folder", &run);
+  CLI::App* const eval_command =
+      AddTrainerMode(&app, "eval", "evaluate a checkpoint on the held-out tasks", &run);
+  CLI::App* const export_command =
+      AddTrainerMode(&app, "export", "write a checkpoint as a Hugging Face folder", &run);
   app.add_subcommand("doctor", "say whether this machine can run Warpsmith, and what to do if not");
   CLI11_PARSE(app, argc, argv);
   if (up_command->parsed()) return warpsmith::RunUp(run.Complete(), &signals);

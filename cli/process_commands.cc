@@ -19,7 +19,8 @@ std::filesystem::path LogPath(const RunLayout& layout, const std::string& name) 
 
 // PROGRAM --config FILE [--set KEY=VALUE]...: how every process of ours begins.
 std::vector<std::string> CommonArguments(const RunLayout& layout, const std::string& program) {
-  std::vector<std::string> arguments = {(layout.binaries / program).string(), "--config", layout.config.string()};
+  std::vector<std::string> arguments = {(layout.binaries / program).string(), "--config",
+                                        layout.config.string()};
   for (const std::string& assignment : layout.assignments) Append({"--set", assignment}, &arguments);
   return arguments;
 }
@@ -27,7 +28,8 @@ std::vector<std::string> CommonArguments(const RunLayout& layout, const std::str
 ServerSpec Server(const RunLayout& layout, const std::string& name, const std::string& program,
                   const std::vector<std::string>& flags) {
   ServerSpec spec{.address = SocketAddress(layout, name)};
-  spec.command = {.name = name, .arguments = CommonArguments(layout, program), .log_path = LogPath(layout, name)};
+  spec.command = {
+      .name = name, .arguments = CommonArguments(layout, program), .log_path = LogPath(layout, name)};
   Append({"--address", spec.address}, &spec.command.arguments);
   Append(flags, &spec.command.arguments);
   return spec;
@@ -36,12 +38,9 @@ ServerSpec Server(const RunLayout& layout, const std::string& name, const std::s
 std::vector<std::pair<std::string, std::string>> RankVariables(const RunLayout& layout, int rank) {
   if (layout.num_trainers == 1) return {};
   const std::string size = absl::StrCat(layout.num_trainers);
-  return {{"RANK", absl::StrCat(rank)},
-          {"LOCAL_RANK", absl::StrCat(rank)},
-          {"WORLD_SIZE", size},
-          {"LOCAL_WORLD_SIZE", size},
-          {"MASTER_ADDR", "127.0.0.1"},
-          {"MASTER_PORT", absl::StrCat(layout.rendezvous_port)}};
+  return {{"RANK", absl::StrCat(rank)}, {"LOCAL_RANK", absl::StrCat(rank)},
+          {"WORLD_SIZE", size},         {"LOCAL_WORLD_SIZE", size},
+          {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", absl::StrCat(layout.rendezvous_port)}};
 }
 
 }  // namespace
@@ -61,9 +60,8 @@ std::vector<Command> TrainerCommands(const RunLayout& layout) {
     const std::string name = absl::StrCat("trainer-", rank);
     Command command{.name = name,
                     .arguments = CommonArguments(layout, "warpsmith-train"),
-                    .environment = RankVariables(layout, rank),
-                    .log_path = LogPath(layout, name),
-                    .inherit_output = rank == 0};
+                    .environment = RankVariables(layout, rank)};
+    if (rank > 0) command.log_path = LogPath(layout, name);
     Append({"--rollout-address", SocketAddress(layout, "rollout_worker")}, &command.arguments);
     Append({"--reward-address", SocketAddress(layout, "reward_service")}, &command.arguments);
     if (layout.resume) Append({"--resume"}, &command.arguments);
@@ -74,7 +72,8 @@ std::vector<Command> TrainerCommands(const RunLayout& layout) {
 }
 
 Command TrainerMode(const RunLayout& layout, const std::string& mode) {
-  Command command{.name = mode, .arguments = CommonArguments(layout, "warpsmith-train"), .inherit_output = true};
+  Command command{
+      .name = mode, .arguments = CommonArguments(layout, "warpsmith-train")};
   Append({"--mode", mode}, &command.arguments);
   Append(layout.trainer_flags, &command.arguments);
   return command;

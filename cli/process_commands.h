@@ -18,17 +18,19 @@ struct RunLayout {
   std::vector<std::string> assignments;    // "section.key=value", passed to every process
   std::vector<std::string> trainer_flags;  // passed to the trainers as they are
   std::filesystem::path run_directory;     // results; its folder logs/ gets what processes print
-  std::filesystem::path socket_directory;  // private to this run; short, for a socket's path has at most 107 bytes
-  bool resume = false;                     // continue from the last checkpoint
+  std::filesystem::path
+      socket_directory;  // private to this run; short, for a socket's path has at most 107 bytes
+  bool resume = false;   // continue from the last checkpoint
   int num_trainers = 1;
-  int rendezvous_port = 0;                 // free on 127.0.0.1; used with several trainers
+  int rendezvous_port = 0;  // free on 127.0.0.1; used with several trainers
 };
 
 ServerSpec RewardServer(const RunLayout& layout);
 
 ServerSpec RolloutServer(const RunLayout& layout);
 
-// Rank 0 keeps our standard output, for its progress. Several ranks get the variables that torchrun would set.
+// Rank 0 keeps our terminal, for its progress; the others have logs. Several ranks get the variables that torchrun would
+// set.
 std::vector<Command> TrainerCommands(const RunLayout& layout);
 
 // The trainer alone in a mode that calls no server, such as "export"; its output is ours.

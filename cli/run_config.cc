@@ -12,7 +12,9 @@ namespace {
 constexpr int kTrainersMax = 64;
 
 // All sections of a run, whoever reads them.
-std::vector<std::string> KnownSections() { return {"run", "model", "data", "trainer", "rollout", "reward_service"}; }
+std::vector<std::string> KnownSections() {
+  return {"run", "model", "data", "trainer", "rollout", "reward_service"};
+}
 
 }  // namespace
 
@@ -25,8 +27,8 @@ absl::StatusOr<RunConfig> ReadRunConfig(const std::filesystem::path& path,
   file->Section("run").Read("directory", &directory);
   file->Section("trainer").Read("num_processes", &num_trainers);
   if (num_trainers < 1 || num_trainers > kTrainersMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path.string(), ": trainer.num_processes is ", num_trainers, "; use 1 to ", kTrainersMax));
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), ": trainer.num_processes is ", num_trainers,
+                                                   "; use 1 to ", kTrainersMax));
   }
   return RunConfig{.run_directory = directory, .num_trainers = static_cast<int>(num_trainers)};
 }

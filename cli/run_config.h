@@ -15,9 +15,10 @@ struct RunConfig {
   int num_trainers = 1;
 };
 
-// Reads `path` with `assignments` ("section.key=value") on top. Sections of the processes are theirs to check, except
-// that each must be known by name. INVALID_ARGUMENT with file and line; NOT_FOUND.
-absl::StatusOr<RunConfig> ReadRunConfig(const std::filesystem::path& path, const std::vector<std::string>& assignments);
+// Reads `path` with `assignments` ("section.key=value") on top. Sections of the processes are theirs to
+// check, except that each must be known by name. INVALID_ARGUMENT with file and line; NOT_FOUND.
+absl::StatusOr<RunConfig> ReadRunConfig(const std::filesystem::path& path,
+                                        const std::vector<std::string>& assignments);
 
 }  // namespace warpsmith
 

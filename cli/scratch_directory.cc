@@ -17,7 +17,8 @@ absl::StatusOr<ScratchDirectory> ScratchDirectory::Create() {
 
 ScratchDirectory::ScratchDirectory(std::filesystem::path path) : path_(std::move(path)) {}
 
-ScratchDirectory::ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+ScratchDirectory::ScratchDirectory(ScratchDirectory&& other) noexcept
+    : path_(std::exchange(other.path_, {})) {}
 
 ScratchDirectory::~ScratchDirectory() {
   std::error_code ignored;

@@ -8,8 +8,8 @@
 
 namespace warpsmith {
 
-// Whether the gRPC server at `address` ("unix:PATH" or "host:port") says SERVING within `timeout`, also if it only starts
-// to listen in that time.
+// Whether the gRPC server at `address` ("unix:PATH" or "host:port") says SERVING within `timeout`, also if it
+// only starts to listen in that time.
 bool IsServing(const std::string& address, absl::Duration timeout);
 
 }  // namespace warpsmith

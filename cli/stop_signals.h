@@ -9,7 +9,8 @@
 
 namespace warpsmith {
 
-// Blocks both signals in the thread that makes it and in all that this thread starts later; make it first in main.
+// Blocks both signals in the thread that makes it and in all that this thread starts later; make it first in
+// main.
 class StopSignals {
  public:
   StopSignals();

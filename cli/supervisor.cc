@@ -45,7 +45,8 @@ Supervisor::~Supervisor() { StopAll(); }
 
 absl::Status Supervisor::StartServer(ServerSpec spec) {
   ASSIGN_OR_RETURN(ChildProcess process, ChildProcess::Start(spec.command));
-  servers_.push_back(std::make_unique<Server>(Server{.spec = std::move(spec), .process = std::move(process)}));
+  servers_.push_back(
+      std::make_unique<Server>(Server{.spec = std::move(spec), .process = std::move(process)}));
   return AwaitServing(servers_.back()->spec, &servers_.back()->process);
 }
 
@@ -67,8 +68,9 @@ absl::Status Supervisor::AwaitServing(const ServerSpec& spec, ChildProcess* proc
       return absl::CancelledError(absl::StrCat("stopped by signal ", *signal));
     }
   }
-  return absl::UnavailableError(absl::StrCat(spec.command.name, " does not serve at ", spec.address, " after ",
-                                             absl::FormatDuration(options_.ready_timeout), LogTail(spec.command)));
+  return absl::UnavailableError(absl::StrCat(spec.command.name, " does not serve at ", spec.address,
+                                             " after ", absl::FormatDuration(options_.ready_timeout),
+                                             LogTail(spec.command)));
 }
 
 absl::Status Supervisor::Restart(Server* server) {
@@ -85,7 +87,8 @@ int Supervisor::Run() {
 
 int Supervisor::Watch() {
   while (true) {
-    if (const std::optional<int> signal = signals_->Await(absl::ZeroDuration())) return StopTrainersAfterSignal(*signal);
+    if (const std::optional<int> signal = signals_->Await(absl::ZeroDuration()))
+      return StopTrainersAfterSignal(*signal);
     if (const std::optional<int> status = LookAtTrainers()) return *status;
     if (const std::optional<int> status = LookAtServers()) return *status;
     WaitForChange();
@@ -113,17 +116,20 @@ std::optional<int> Supervisor::LookAtServers() {
   for (const auto& server : servers_) {
     const std::optional<int> status = server->process.AwaitEnd(absl::ZeroDuration());
     if (!status.has_value()) continue;
-    const std::string what = absl::StrCat(server->spec.command.name, " ended with ", DescribeExitStatus(*status));
+    const std::string what =
+        absl::StrCat(server->spec.command.name, " ended with ", DescribeExitStatus(*status));
     if (server->num_restarts >= options_.restarts_max) {
       LogError(absl::StrCat(what, " after ", server->num_restarts, " restarts, the most that are tried",
                             LogTail(server->spec.command)));
       return 1;
     }
-    LogWarning(absl::StrCat(what, "; starting it again, ", server->num_restarts + 1, " of ", options_.restarts_max));
+    LogWarning(
+        absl::StrCat(what, "; starting it again, ", server->num_restarts + 1, " of ", options_.restarts_max));
     if (const absl::Status restarted = Restart(server.get()); absl::IsCancelled(restarted)) {
       return StopTrainersAfterSignal(SIGTERM);
     } else if (!restarted.ok()) {
-      LogError(std::string(restarted.message()));  // its end counts as the next death, its lateness as a failure to serve
+      LogError(std::string(
+          restarted.message()));  // its end counts as the next death, its lateness as a failure to serve
       server->process.Stop(options_.server_grace);
     }
   }
@@ -149,7 +155,8 @@ int Supervisor::StopTrainersAfterSignal(int signal) {
   LogWarning(absl::StrCat("stopping after signal ", signal, "; a second one stops at once"));
   for (ChildProcess& trainer : trainers_) trainer.Signal(SIGTERM);
   const absl::Time deadline = absl::Now() + options_.trainer_grace;
-  for (std::vector<pollfd> watched = TrainersAndSignals(); watched.size() > 1; watched = TrainersAndSignals()) {
+  for (std::vector<pollfd> watched = TrainersAndSignals(); watched.size() > 1;
+       watched = TrainersAndSignals()) {
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) break;
     poll(watched.data(), watched.size(), static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);

@@ -25,17 +25,18 @@ struct ServerSpec {
 };
 
 struct SupervisorOptions {
-  int restarts_max = 5;                             // of each server, over the whole run
-  absl::Duration ready_timeout = absl::Minutes(2);  // for a server to say SERVING
+  int restarts_max = 5;                              // of each server, over the whole run
+  absl::Duration ready_timeout = absl::Minutes(2);   // for a server to say SERVING
   absl::Duration trainer_grace = absl::Seconds(60);  // between SIGTERM and SIGKILL: a step may be under way
   absl::Duration server_grace = absl::Seconds(10);
-  // Whether the server at an address serves; waits at most the given time for it. From core/rpc in the product.
+  // Whether the server at an address serves; waits at most the given time for it. From core/rpc in the
+  // product.
   std::function<bool(const std::string& address, absl::Duration timeout)> is_serving;
 };
 
-// Starts servers in order, then trainers; Run() returns when the trainers have ended or somebody asked to stop. A server
-// that dies is started again at the same address, a bounded number of times; a trainer that dies ends the run. Not
-// thread-safe. Everything that was started is gone after destruction.
+// Starts servers in order, then trainers; Run() returns when the trainers have ended or somebody asked to
+// stop. A server that dies is started again at the same address, a bounded number of times; a trainer that
+// dies ends the run. Not thread-safe. Everything that was started is gone after destruction.
 class Supervisor {
  public:
   // `signals` tells of SIGINT and SIGTERM; it must outlive this.
@@ -44,14 +45,16 @@ class Supervisor {
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor();
 
-  // Starts a server and waits until it serves. UNAVAILABLE with its log when it dies or is late, CANCELLED on a signal.
+  // Starts a server and waits until it serves. UNAVAILABLE with its log when it dies or is late, CANCELLED on
+  // a signal.
   absl::Status StartServer(ServerSpec spec);
 
   // Starts a trainer process; several form one group.
   absl::Status StartTrainer(const Command& command);
 
-  // Watches until every trainer has ended well (0), one has not (its status as of ChildProcess), a server died too often
-  // (1), or a signal came (128 + its number, once trainers have had their grace). Then stops everything.
+  // Watches until every trainer has ended well (0), one has not (its status as of ChildProcess), a server
+  // died too often (1), or a signal came (128 + its number, once trainers have had their grace). Then stops
+  // everything.
   int Run();
 
  private:

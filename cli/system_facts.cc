@@ -59,9 +59,11 @@ std::string ValueIn(const std::filesystem::path& path, const std::string& key, c
   // Files of /proc have no size, but end.
   const std::string text = ReadFile(path, 1 << 24).value_or("");
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(separator, 1));
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(line, absl::MaxSplits(separator, 1));
     if (absl::StripAsciiWhitespace(parts.first) == key) {
-      return std::string(absl::StripPrefix(absl::StripSuffix(absl::StripAsciiWhitespace(parts.second), "\""), "\""));
+      return std::string(
+          absl::StripPrefix(absl::StripSuffix(absl::StripAsciiWhitespace(parts.second), "\""), "\""));
     }
   }
   return "";
@@ -72,12 +74,14 @@ int IntegerAt(const std::filesystem::path& path, int otherwise) {
   return text.ok() ? std::atoi(text->c_str()) : otherwise;
 }
 
-// Runs `attempt` in a child of its own, since its success would change this process. The errno it returns, in words.
+// Runs `attempt` in a child of its own, since its success would change this process. The errno it returns, in
+// words.
 Obstacle TryInChild(const std::string& what, const std::function<int()>& attempt) {
   const pid_t pid = fork();
   if (pid == 0) _exit(attempt());
   int wait_status = 0;
-  if (pid < 0 || waitpid(pid, &wait_status, 0) != pid || !WIFEXITED(wait_status)) return absl::StrCat(what, ": no answer");
+  if (pid < 0 || waitpid(pid, &wait_status, 0) != pid || !WIFEXITED(wait_status))
+    return absl::StrCat(what, ": no answer");
   const int error = WEXITSTATUS(wait_status);
   if (error == 0) return std::nullopt;
   return absl::StrCat(what, ": ", std::strerror(error));
@@ -114,8 +118,8 @@ int LandlockAbi() {
 void TryBubblewrap(SystemFacts* facts) {
   facts->bubblewrap_installed = RunProgram({"bwrap", "--version"}).status == 0;
   if (!facts->bubblewrap_installed) return;
-  const ProgramResult run =
-      RunProgram({"bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "true"});
+  const ProgramResult run = RunProgram(
+      {"bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc", "true"});
   if (run.status != 0) facts->bubblewrap = run.output.empty() ? DescribeExitStatus(run.status) : run.output;
 }
 

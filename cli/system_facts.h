@@ -12,27 +12,27 @@ namespace warpsmith {
 using Obstacle = std::optional<std::string>;
 
 struct SystemFacts {
-  std::string distribution;              // PRETTY_NAME of /etc/os-release
+  std::string distribution;  // PRETTY_NAME of /etc/os-release
   std::string cpu_model;
   int num_cores = 0;
   double memory_available_gb = 0;
-  double disk_free_gb = 0;               // where the programs lie
+  double disk_free_gb = 0;  // where the programs lie
   std::string disk_path;
 
-  Obstacle bubblewrap;                   // running `bwrap` with its own namespaces
+  Obstacle bubblewrap;  // running `bwrap` with its own namespaces
   bool bubblewrap_installed = false;
-  Obstacle user_namespace;               // unshare(CLONE_NEWUSER)
-  bool apparmor_restricts = false;       // kernel.apparmor_restrict_unprivileged_userns, Ubuntu 24.04
-  bool clone_forbidden = false;          // kernel.unprivileged_userns_clone is 0, Debian
-  int landlock_abi = 0;                  // 0: none
-  Obstacle realtime;                     // SCHED_FIFO at priority 1
-  Obstacle perf_event;                   // a software clock on a process of ours
+  Obstacle user_namespace;          // unshare(CLONE_NEWUSER)
+  bool apparmor_restricts = false;  // kernel.apparmor_restrict_unprivileged_userns, Ubuntu 24.04
+  bool clone_forbidden = false;     // kernel.unprivileged_userns_clone is 0, Debian
+  int landlock_abi = 0;             // 0: none
+  Obstacle realtime;                // SCHED_FIFO at priority 1
+  Obstacle perf_event;              // a software clock on a process of ours
 
-  std::string compiler_version;          // of g++; empty: none
-  std::string python;                    // interpreter chosen at build time
-  std::string torch_version;             // as it imports there; empty: it does not
+  std::string compiler_version;  // of g++; empty: none
+  std::string python;            // interpreter chosen at build time
+  std::string torch_version;     // as it imports there; empty: it does not
   bool has_nvidia_device = false;
-  std::string nvcc_version;              // empty: none
+  std::string nvcc_version;  // empty: none
 };
 
 // Tries everything; takes a few seconds, for Torch is imported once. Each attempt is bounded.

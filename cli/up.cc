@@ -21,8 +21,8 @@
 namespace warpsmith {
 namespace {
 
-// A port that was free a moment ago. Rank 0 binds it soon; losing it to somebody else in between ends the run with its
-// message, and the next `up` picks another.
+// A port that was free a moment ago. Rank 0 binds it soon; losing it to somebody else in between ends the run
+// with its message, and the next `up` picks another.
 absl::StatusOr<int> FreePort() {
   const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};

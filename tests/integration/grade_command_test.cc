@@ -39,8 +39,8 @@ struct Files {
   }
 
   std::vector<std::string> Arguments(const std::string& format, const std::string& address) const {
-    return {"grade",      "--task", task,       "--candidate", candidate, "--language", "cpp",
-            "--format", format,   "--address", address};
+    return {"grade", "--task",   task,   "--candidate", candidate, "--language",
+            "cpp",   "--format", format, "--address",   address};
   }
 
   TemporaryDirectory directory;
@@ -69,8 +69,8 @@ TEST_CASE("With --format text there is a table with verdict and reward") {
 
 TEST_CASE("A missing task is refused before anything starts") {
   const Files files;
-  const Result result = RunWarpsmith({"grade", "--task", "/nonexistent.py", "--candidate", files.candidate,
-                                      "--language", "cpp"});
+  const Result result = RunWarpsmith(
+      {"grade", "--task", "/nonexistent.py", "--candidate", files.candidate, "--language", "cpp"});
   CHECK(result.status != 0);
   CHECK(result.output.empty());
 }

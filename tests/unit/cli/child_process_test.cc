@@ -40,7 +40,8 @@ TEST_CASE("A child that ends by a signal has 128 and its number") {
 }
 
 TEST_CASE("A program that does not exist is an error that names it") {
-  const absl::StatusOr<ChildProcess> child = ChildProcess::Start({.name = "x", .arguments = {"/nonexistent/program"}});
+  const absl::StatusOr<ChildProcess> child =
+      ChildProcess::Start({.name = "x", .arguments = {"/nonexistent/program"}});
   REQUIRE(absl::IsNotFound(child.status()));
   CHECK_THAT(std::string(child.status().message()), Catch::Contains("/nonexistent/program"));
 }
@@ -60,9 +61,9 @@ TEST_CASE("Output and errors go to the log, behind what it holds; variables are 
 TEST_CASE("Stop asks first, and a child that obeys ends with its own status") {
   const TemporaryDirectory directory;
   const std::filesystem::path ready = directory.path() / "ready";
-  absl::StatusOr<ChildProcess> child =
-      ChildProcess::Start(Shell("trap 'exit 7' TERM; mkfifo " + ready.string() + "; while :; do read x <>" +
-                                ready.string() + "; done", directory.path() / "log"));
+  absl::StatusOr<ChildProcess> child = ChildProcess::Start(Shell(
+      "trap 'exit 7' TERM; mkfifo " + ready.string() + "; while :; do read x <>" + ready.string() + "; done",
+      directory.path() / "log"));
   REQUIRE(child.ok());
   while (!std::filesystem::exists(ready)) CHECK_FALSE(child->AwaitEnd(absl::Milliseconds(5)).has_value());
   CHECK(child->Stop(absl::Seconds(10)) == 7);
@@ -71,9 +72,9 @@ TEST_CASE("Stop asks first, and a child that obeys ends with its own status") {
 TEST_CASE("Stop kills a child that ignores it, with its group") {
   const TemporaryDirectory directory;
   const std::filesystem::path pid_path = directory.path() / "pid";
-  absl::StatusOr<ChildProcess> child = ChildProcess::Start(
-      Shell("trap '' TERM; sleep 60 & echo $! > " + pid_path.string() + ".new; mv " + pid_path.string() + ".new " +
-            pid_path.string() + "; wait; wait"));
+  absl::StatusOr<ChildProcess> child =
+      ChildProcess::Start(Shell("trap '' TERM; sleep 60 & echo $! > " + pid_path.string() + ".new; mv " +
+                                pid_path.string() + ".new " + pid_path.string() + "; wait; wait"));
   REQUIRE(child.ok());
   while (!std::filesystem::exists(pid_path)) CHECK_FALSE(child->AwaitEnd(absl::Milliseconds(5)).has_value());
   const pid_t grandchild = std::stoi(*ReadFile(pid_path));

@@ -70,7 +70,8 @@ TEST_CASE("Ubuntu's and Debian's restrictions of user namespaces are told by the
   SystemFacts facts = FitMachine();
   facts.user_namespace = "user namespace: Permission denied";
   facts.apparmor_restricts = true;
-  CHECK_THAT(About(facts, "namespaces").remedy, Catch::Contains("kernel.apparmor_restrict_unprivileged_userns=0"));
+  CHECK_THAT(About(facts, "namespaces").remedy,
+             Catch::Contains("kernel.apparmor_restrict_unprivileged_userns=0"));
   facts.apparmor_restricts = false;
   facts.clone_forbidden = true;
   CHECK_THAT(About(facts, "namespaces").remedy, Catch::Contains("kernel.unprivileged_userns_clone=1"));

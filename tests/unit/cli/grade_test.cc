@@ -34,9 +34,10 @@ TEST_CASE("A KernelBench file becomes a task of skill 1, a program a source") {
 
 TEST_CASE("A Markdown file is a whole answer") {
   const Files files;
-  const absl::StatusOr<v1::GradeRequest> request = MakeGradeRequest({.task = files.Write("a.py", ""),
-                                                                     .candidate = files.Write("a.md", "```\nx\n```"),
-                                                                     .language = "kernelbench_python"});
+  const absl::StatusOr<v1::GradeRequest> request =
+      MakeGradeRequest({.task = files.Write("a.py", ""),
+                        .candidate = files.Write("a.md", "```\nx\n```"),
+                        .language = "kernelbench_python"});
   REQUIRE(request.ok());
   CHECK(request->candidate().answer() == "```\nx\n```");
 }
@@ -51,7 +52,8 @@ TEST_CASE("A JSON file is a Task, and one that is not says why") {
   options.task = files.Write("bad.json", R"({"identity": 1})");
   const absl::Status status = MakeGradeRequest(options).status();
   CHECK(absl::IsInvalidArgument(status));
-  CHECK_THAT(std::string(status.message()), Catch::Contains("bad.json is no Task") && Catch::Contains("identity"));
+  CHECK_THAT(std::string(status.message()),
+             Catch::Contains("bad.json is no Task") && Catch::Contains("identity"));
 }
 
 TEST_CASE("The request's id follows from its content alone") {
@@ -67,9 +69,11 @@ TEST_CASE("The request's id follows from its content alone") {
 TEST_CASE("A missing file and an unknown language are errors that name them") {
   const Files files;
   const absl::Status missing =
-      MakeGradeRequest({.task = "/nonexistent.py", .candidate = "/nonexistent.cc", .language = "cpp"}).status();
+      MakeGradeRequest({.task = "/nonexistent.py", .candidate = "/nonexistent.cc", .language = "cpp"})
+          .status();
   CHECK(absl::IsNotFound(missing));
-  const absl::Status unknown = MakeGradeRequest({.task = files.Write("a.py", ""), .language = "fortran"}).status();
+  const absl::Status unknown =
+      MakeGradeRequest({.task = files.Write("a.py", ""), .language = "fortran"}).status();
   CHECK(absl::IsInvalidArgument(unknown));
   CHECK_THAT(std::string(unknown.message()), Catch::Contains("'fortran'"));
 }

@@ -41,7 +41,8 @@ TEST_CASE("Parts that did not run have no line") {
   grade.set_verdict(v1::VERDICT_NO_CODE);
   const std::string text = GradeText(grade);
   CHECK_THAT(text, Contains("verdict      NO CODE\n"));
-  for (const char* part : {"compile  ", "time  ", "profile  ", "rubric", "feedback"}) CHECK_THAT(text, !Contains(part));
+  for (const char* part : {"compile  ", "time  ", "profile  ", "rubric", "feedback"})
+    CHECK_THAT(text, !Contains(part));
 }
 
 TEST_CASE("A grade without reward says so instead of 0") {

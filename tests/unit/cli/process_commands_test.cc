@@ -31,7 +31,8 @@ TEST_CASE("Callers are given the addresses at which servers listen") {
   const ServerSpec reward = RewardServer(Layout()), rollout = RolloutServer(Layout());
   CHECK(reward.address != rollout.address);
   CHECK(Contains(reward.command.arguments, {"--address", reward.address}));
-  CHECK(Contains(rollout.command.arguments, {"--address", rollout.address, "--reward-address", reward.address}));
+  CHECK(Contains(rollout.command.arguments,
+                 {"--address", rollout.address, "--reward-address", reward.address}));
   CHECK(Contains(TrainerCommands(Layout())[0].arguments,
                  {"--rollout-address", rollout.address, "--reward-address", reward.address}));
 }
@@ -40,7 +41,7 @@ TEST_CASE("A single trainer gets no rank, so that it needs no rendezvous") {
   const std::vector<Command> commands = TrainerCommands(Layout());
   REQUIRE(commands.size() == 1);
   CHECK(commands[0].environment.empty());
-  CHECK(commands[0].inherit_output);
+  CHECK(commands[0].log_path.empty());
 }
 
 TEST_CASE("Each of several trainers gets its rank, a log of its own, and the first the terminal") {
@@ -53,9 +54,8 @@ TEST_CASE("Each of several trainers gets its rank, a log of its own, and the fir
   for (const Variable& wanted : {Variable{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "4242"}}) {
     CHECK(std::count(commands[1].environment.begin(), commands[1].environment.end(), wanted) == 1);
   }
-  CHECK(commands[0].log_path != commands[1].log_path);
-  CHECK(commands[0].inherit_output);
-  CHECK_FALSE(commands[1].inherit_output);
+  CHECK(commands[0].log_path.empty());
+  CHECK_FALSE(commands[1].log_path.empty());
 }
 
 TEST_CASE("A resumed run says so to its trainer") {

@@ -11,7 +11,8 @@
 namespace warpsmith {
 namespace {
 
-// A run in a folder of its own. Servers are shell scripts that "serve" once a file named after their address exists.
+// A run in a folder of its own. Servers are shell scripts that "serve" once a file named after their address
+// exists.
 struct Run {
   TemporaryDirectory directory;
   StopSignals signals;
@@ -68,7 +69,8 @@ TEST_CASE("A server that dies before it serves is an error with the end of its l
   Supervisor supervisor(run.Options(), &run.signals);
   const absl::Status status = supervisor.StartServer(run.Server("worker", "echo no such model; exit 2"));
   REQUIRE(absl::IsUnavailable(status));
-  CHECK_THAT(std::string(status.message()), Catch::Contains("exit status 2") && Catch::Contains("no such model"));
+  CHECK_THAT(std::string(status.message()),
+             Catch::Contains("exit status 2") && Catch::Contains("no such model"));
 }
 
 TEST_CASE("A server that never serves is an error after the time it has") {
@@ -85,7 +87,8 @@ TEST_CASE("A server that dies while the trainer runs is started again") {
   Run run;
   Supervisor supervisor(run.Options(), &run.signals);
   // Its first life ends once the trainer runs; the second opens the pipe for which the trainer waits.
-  const std::string script = "touch worker; echo life; if mkdir first; then read x < go; exit 1; fi; echo x > done";
+  const std::string script =
+      "touch worker; echo life; if mkdir first; then read x < go; exit 1; fi; echo x > done";
   REQUIRE(mkfifo(run.File("go").c_str(), 0600) == 0);
   REQUIRE(mkfifo(run.File("done").c_str(), 0600) == 0);
   REQUIRE(supervisor.StartServer(run.Server("worker", script + "; exec sleep 60")).ok());
