@@ -26,7 +26,7 @@ struct LaunchPlan {
   std::vector<std::string> environment_text;
   std::vector<char*> arguments;
   std::vector<char*> environment;
-  int log_fd = -1;  // -1: keep ours
+  int log_fd = -1;    // -1: keep ours
   int error_fd = -1;  // where the child writes errno when exec fails
 };
 

@@ -72,8 +72,7 @@ std::vector<Command> TrainerCommands(const RunLayout& layout) {
 }
 
 Command TrainerMode(const RunLayout& layout, const std::string& mode) {
-  Command command{
-      .name = mode, .arguments = CommonArguments(layout, "warpsmith-train")};
+  Command command{.name = mode, .arguments = CommonArguments(layout, "warpsmith-train")};
   Append({"--mode", mode}, &command.arguments);
   Append(layout.trainer_flags, &command.arguments);
   return command;

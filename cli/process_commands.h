@@ -29,8 +29,8 @@ ServerSpec RewardServer(const RunLayout& layout);
 
 ServerSpec RolloutServer(const RunLayout& layout);
 
-// Rank 0 keeps our terminal, for its progress; the others have logs. Several ranks get the variables that torchrun would
-// set.
+// Rank 0 keeps our terminal, for its progress; the others have logs. Several ranks get the variables that
+// torchrun would set.
 std::vector<Command> TrainerCommands(const RunLayout& layout);
 
 // The trainer alone in a mode that calls no server, such as "export"; its output is ours.

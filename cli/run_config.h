@@ -11,7 +11,7 @@
 namespace warpsmith {
 
 struct RunConfig {
-  std::filesystem::path run_directory;
+  std::filesystem::path run_directory;  // run.directory, or runs/<run.name>
   int num_trainers = 1;
 };
 

@@ -10,7 +10,7 @@ namespace {
 RunLayout Layout() {
   return {.binaries = "/bin",
           .config = "configs/demo.yaml",
-          .assignments = {"trainer.seed=7"},
+          .assignments = {"run.seed=7"},
           .run_directory = "runs/demo",
           .socket_directory = "/tmp/s"};
 }
@@ -23,7 +23,7 @@ TEST_CASE("Every process gets the configuration and the assignments") {
   for (const std::vector<std::string>& arguments :
        {RewardServer(Layout()).command.arguments, RolloutServer(Layout()).command.arguments,
         TrainerCommands(Layout())[0].arguments, TrainerMode(Layout(), "export").arguments}) {
-    CHECK(Contains(arguments, {"--config", "configs/demo.yaml", "--set", "trainer.seed=7"}));
+    CHECK(Contains(arguments, {"--config", "configs/demo.yaml", "--set", "run.seed=7"}));
   }
 }
 

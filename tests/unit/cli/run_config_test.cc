@@ -14,8 +14,9 @@ absl::StatusOr<RunConfig> Read(const std::string& text, const std::vector<std::s
   return ReadRunConfig(path, assignments);
 }
 
-TEST_CASE("A run is named after its file unless it says otherwise") {
-  CHECK(Read("trainer: {}\n")->run_directory == "runs/small");
+TEST_CASE("A run's folder is named after it unless it says otherwise") {
+  CHECK(Read("trainer: {}\n")->run_directory == "runs/run");
+  CHECK(Read("run:\n  name: small\n")->run_directory == "runs/small");
   CHECK(Read("run:\n  directory: /tmp/x\n")->run_directory == "/tmp/x");
 }
 
