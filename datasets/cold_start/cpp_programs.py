@@ -5,6 +5,7 @@ import re
 
 from datasets.cold_start.source_writer import SourceWriter
 from datasets.cold_start.styles import Structure, Style
+from datasets.tasks.operators import Operator
 from datasets.tasks.program import Program, Statement
 from datasets.tasks.row_operators import Accumulator, Pass
 
@@ -12,6 +13,7 @@ _FLAT = "for (long i = 0; i < n; ++i)"
 _ROWS = "for (long r = 0; r < rows; ++r)"
 _COLS = "for (long c = 0; c < cols; ++c)"
 _INDEX = "const long i = r * cols + c;"
+_LEAN_SHARE = 0.3  # of the statements of a program without pragmas
 _TEMPORARIES = ("a", "b", "d", "e", "f", "g")
 
 
@@ -49,7 +51,7 @@ class _CppProgram:
             self._over_rows()
         else:
             self._by_row()
-        return self._out.render(self._style.simd)
+        return self._out.render(self._style.simd, self._style.fast_math)
 
     # Pieces ----------------------------------------------------------------------------------------------------
 
@@ -64,9 +66,17 @@ class _CppProgram:
 
     def _text(self, statement: Statement, index: str = "i", col: str = "c", row: str = "r") -> str:
         operator = statement.operator
-        form = operator.lean if self._style.simd else self._rng.choice(operator.forms)
+        form = self._form(operator)
         position = {"full": index, "row": col, "parameter": col, "column": row}.get(operator.operand, "")
         return statement.render(form, f"{statement.operand}[{position}]")
+
+    def _form(self, operator: Operator) -> str:
+        """Fast-math has its own best form, `simd` the lean one; the rest is written as people do, mostly slower."""
+        if self._style.fast_math:
+            return operator.fast_form
+        if self._style.simd or self._rng.random() < _LEAN_SHARE:
+            return operator.forms[0]
+        return self._rng.choice(operator.forms[1:] or operator.forms)
 
     def _texts(self, statements: tuple[Statement, ...], index: str = "i", col: str = "c", row: str = "r") -> list[str]:
         return [self._text(statement, index, col, row) for statement in statements]

@@ -9,17 +9,17 @@ import random
 from datasets.cold_start.cpp_programs import styles_for
 from datasets.cold_start.flaws import Feedback
 from datasets.cold_start.styles import (
-    BLOCKED, COLUMNS, FUSED, PASSES, SIMD, STYLES, TEMPORARIES, THREADED, Structure, Style)
-from datasets.tasks.operators import TRANSCENDENTAL
+    BLOCKED, COLUMNS, FAST_MATH, FUSED, PASSES, RELAXED, SIMD, STYLES, TEMPORARIES, THREADED, Structure, Style)
 from datasets.tasks.program import Program
 
-_WEIGHTS = {TEMPORARIES: 0.34, PASSES: 0.24, COLUMNS: 0.16, FUSED: 0.12, SIMD: 0.09, BLOCKED: 0.02, THREADED: 0.03}
-_STEPS: dict[str, tuple[Style, ...]] = {  # a slow style, and what follows its advice
-    "temporaries": (PASSES, FUSED), "passes": (FUSED, SIMD), "columns": (PASSES, FUSED), "fused": (SIMD, THREADED),
-    "simd": (SIMD,), "blocked": (SIMD,), "threaded": (THREADED,)}
-_SPEEDUPS = {"temporaries": (0.12, 0.70), "passes": (0.3, 1.1), "columns": (0.03, 0.3), "fused": (0.3, 2.0),
-             "simd": (1.3, 4.0), "blocked": (1.0, 3.0), "threaded": (1.2, 4.0)}
-_TRANSCENDENTAL_NAMES = {operator.name for operator in TRANSCENDENTAL}
+_WEIGHTS = {TEMPORARIES: 0.36, PASSES: 0.22, COLUMNS: 0.18, FUSED: 0.11, RELAXED: 0.02, SIMD: 0.03, FAST_MATH: 0.06,
+            BLOCKED: 0.01, THREADED: 0.01}
+_STEPS: dict[Style, tuple[Style, ...]] = {  # what may follow the advice on a style
+    TEMPORARIES: (PASSES, FUSED), PASSES: (FUSED, SIMD, FAST_MATH), COLUMNS: (PASSES, FUSED, FAST_MATH),
+    FUSED: (RELAXED, SIMD, FAST_MATH), RELAXED: (FAST_MATH,), SIMD: (FAST_MATH,), FAST_MATH: (FAST_MATH,),
+    BLOCKED: (FAST_MATH,), THREADED: (FAST_MATH,)}
+_SPEEDUPS = {TEMPORARIES: (0.12, 0.70), PASSES: (0.3, 1.1), COLUMNS: (0.03, 0.3), FUSED: (0.3, 2.0),
+             RELAXED: (0.5, 4.0), SIMD: (0.8, 4.0), FAST_MATH: (1.3, 6.0), BLOCKED: (1.0, 3.0), THREADED: (1.2, 4.0)}
 
 
 def available_styles(program: Program) -> list[Style]:
@@ -43,7 +43,7 @@ def num_passes(program: Program, style: Style) -> int:
 
 def performance_feedback(program: Program, style: Style, rng: random.Random) -> Feedback:
     """What a grader says about a correct program of `style`; figures within the range measured for the style."""
-    low, high = _SPEEDUPS[style.name]
+    low, high = _SPEEDUPS[style]
     speed = f"speedup {rng.uniform(low, high):.2f}"
     passes = num_passes(program, style)
     evidence = f"{speed}, {passes} pass" + ("es" if passes != 1 else "")
@@ -53,7 +53,7 @@ def performance_feedback(program: Program, style: Style, rng: random.Random) -> 
         return Feedback("several passes", evidence, "fuse passes")
     if style is COLUMNS:
         return Feedback("memory bound", evidence, "tile")
-    if style is FUSED:
+    if style in (FUSED, RELAXED, SIMD):
         return Feedback("scalar code", evidence, "vectorise")
     return Feedback("as fast as it gets", evidence, "keep")
 
@@ -61,5 +61,5 @@ def performance_feedback(program: Program, style: Style, rng: random.Random) -> 
 def draw_next_style(program: Program, style: Style, rng: random.Random) -> Style:
     """The style of the answer to the performance feedback on `style`."""
     styles = available_styles(program)
-    steps = [step for step in _STEPS[style.name] if step in styles] or [style]
+    steps = [step for step in _STEPS[style] if step in styles] or [style]
     return rng.choice(steps)

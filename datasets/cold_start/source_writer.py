@@ -30,10 +30,11 @@ class SourceWriter:
         self._depth -= 1
         self.add("}")
 
-    def render(self, vector_functions: bool) -> str:
+    def render(self, vector_functions: bool, fast_math: bool) -> str:
         """The whole program. With `vector_functions` the libm functions in use are declared for vector lanes."""
         body = "\n".join(self._lines)
-        head = ["#include <dlpack/dlpack.h>", "#include <cmath>"]
+        head = ['#pragma GCC optimize("fast-math")'] if fast_math else []
+        head += ["#include <dlpack/dlpack.h>", "#include <cmath>"]
         if "std::vector" in body:
             head.append("#include <vector>")
         if vector_functions:

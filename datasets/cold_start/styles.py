@@ -16,12 +16,15 @@ class Structure(Enum):
 
 @dataclass(frozen=True)
 class Style:
-    """A structure, whether loops are vectorised by pragma, and whether rows are spread over threads."""
+    """A structure; simd: loops vectorised by pragma, libm functions declared for vector lanes; threads: OpenMP threads;
+    fast_math: float rules relaxed for the whole program, so that sums, `fmaxf` and `sqrtf` vectorise too.
+    """
 
     name: str
     structure: Structure
     simd: bool = False
     threads: bool = False
+    fast_math: bool = False
 
 
 TEMPORARIES = Style("temporaries", Structure.TEMPORARIES)
@@ -29,7 +32,9 @@ PASSES = Style("passes", Structure.PASSES)
 COLUMNS = Style("columns", Structure.COLUMNS)
 FUSED = Style("fused", Structure.FUSED)
 SIMD = Style("simd", Structure.FUSED, simd=True)
-BLOCKED = Style("blocked", Structure.BLOCKED, simd=True)
-THREADED = Style("threaded", Structure.FUSED, simd=True, threads=True)
+BLOCKED = Style("blocked", Structure.BLOCKED, simd=True, fast_math=True)
+FAST_MATH = Style("fast_math", Structure.FUSED, simd=True, fast_math=True)
+RELAXED = Style("relaxed", Structure.FUSED, fast_math=True)
+THREADED = Style("threaded", Structure.FUSED, simd=True, threads=True, fast_math=True)
 
-STYLES = (TEMPORARIES, PASSES, COLUMNS, FUSED, SIMD, BLOCKED, THREADED)
+STYLES = (TEMPORARIES, PASSES, COLUMNS, FUSED, RELAXED, SIMD, FAST_MATH, BLOCKED, THREADED)

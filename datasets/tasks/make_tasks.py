@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from datasets.tasks.degeneracy import is_degenerate
 from datasets.tasks.grammar import draw_program
 from datasets.tasks.program import Program, render_reference
 from datasets.tasks.structural_hash import structural_hash
@@ -59,14 +60,14 @@ class _Drawer:
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
-        self._seen: set[str] = set()
+        self._seen = {structural_hash(task.render("cpu")) for task in (*WRITTEN_TASKS, *UNSEEN_OPERATOR_TASKS)}
 
     def draw(self, family: str, split: str, task_id: str, admits: Callable[[GeneratedTask], bool]) -> GeneratedTask | None:
         """A new task, or nothing when a bounded number of draws finds none: the family is exhausted."""
         for _ in range(200):
             task = GeneratedTask(task_id, draw_program(self._rng, family), split)
             key = structural_hash(task.reference_source)
-            if key not in self._seen and admits(task):
+            if key not in self._seen and admits(task) and not is_degenerate(task.program):
                 self._seen.add(key)
                 return task
         return None

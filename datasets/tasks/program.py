@@ -120,7 +120,8 @@ def render_reference(program: Program) -> str:
     imports = ["import torch", "import torch.nn as nn"]
     if any("F." in line for line in forward):
         imports.append("import torch.nn.functional as F")
-    inputs = ", ".join(f"torch.randn({shape})" for shape in program.input_shapes.values())
+    scale = " * torch.rand(1)" if program.total else ""  # else a mean over a million samples is nearly a constant
+    inputs = ", ".join(f"torch.randn({shape}){scale}" for shape in program.input_shapes.values())
     return "\n".join([
         *imports, "", "class Model(nn.Module):",
         *_constructor_lines(program),

@@ -1,8 +1,11 @@
 """The form in which a task is written by hand, and its rendering as a KernelBench file for one target."""
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+PAIR = ("torch.randn(rows, cols)", "torch.randn(rows, cols)")
+# A mean over a million standard normals is nearly a constant; with a drawn scale it is not.
+SCALED_PAIR = ("torch.randn(rows, cols) * torch.rand(1)", "torch.randn(rows, cols) * torch.rand(1)")
 _IMPORTS = "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
 
 
@@ -11,20 +14,20 @@ class WrittenTask:
     """A task: `Model` in parts, and named sizes for each target, which the rendered file defines as constants.
 
     constructor holds the statements of `__init__` after `super().__init__()`, forward those of `forward`; inputs the
-    expressions that `get_inputs` returns, named by `arguments`. init_arguments name sizes that `get_init_inputs`
-    returns and `__init__` takes.
+    expressions that `get_inputs` returns, named by `arguments`. init_arguments maps each argument of `__init__` to
+    the size that `get_init_inputs` returns for it.
     """
 
     name: str
     family: str
     operators: tuple[str, ...]
     forward: str
-    cpu: dict[str, int]
-    gpu: dict[str, int]
     arguments: str = "x"
     inputs: tuple[str, ...] = ("torch.randn(rows, cols)",)
     constructor: str = ""
-    init_arguments: tuple[str, ...] = ()
+    init_arguments: dict[str, str] = field(default_factory=dict)
+    cpu: dict[str, int] = field(default_factory=dict)
+    gpu: dict[str, int] = field(default_factory=dict)
 
     def sizes(self, target: str) -> dict[str, int]:
         return {"cpu": self.cpu, "gpu": self.gpu}[target]
@@ -37,7 +40,7 @@ class WrittenTask:
             "class Model(nn.Module):", *self._constructor(),
             f"    def forward(self, {self.arguments}):", textwrap.indent(textwrap.dedent(self.forward).strip(), " " * 8), "",
             "def get_inputs():", f"    return [{', '.join(self.inputs)}]", "",
-            "def get_init_inputs():", f"    return [{', '.join(self.init_arguments)}]", ""])
+            "def get_init_inputs():", f"    return [{', '.join(self.init_arguments.values())}]", ""])
 
     def _constructor(self) -> list[str]:
         if not self.constructor:
