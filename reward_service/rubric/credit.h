@@ -1,0 +1,39 @@
+// How much of a speed-up the candidate's own code earned.
+#ifndef WARPSMITH_REWARD_SERVICE_RUBRIC_CREDIT_H_
+#define WARPSMITH_REWARD_SERVICE_RUBRIC_CREDIT_H_
+
+#include <string>
+
+#include "warpsmith/v1/grade.pb.h"
+#include "warpsmith/v1/task.pb.h"
+
+namespace warpsmith {
+
+// First guesses, to be calibrated on honest answers.
+constexpr int kProfileSamplesMin = 20;
+constexpr double kHackShareMax = 0.05;
+constexpr double kCreditedShareMin = 0.50;
+
+enum class CreditRule {
+  kFull,                // the whole speed-up counts
+  kNotDistinguishable,  // counts as exactly 1
+  kDelegated,           // half or more of the work is a library's that the task does not allow: counts as 0
+  kHack,                // nearly all of the work is somebody else's: verdict HACK
+};
+
+struct Credit {
+  CreditRule rule = CreditRule::kFull;
+  double speedup = 0.0;
+  // The measured condition in words, e.g. "own code 3 % of 812 samples, torch 97 %".
+  std::string condition;
+};
+
+// The credited speed-up of a CORRECT candidate. Work counts as the candidate's own where it runs in its own code, in
+// libc and libm that this code called, or in the kernel on its behalf; LibTorch's and BLAS's shares are others' work
+// unless Task.allowed_libraries names them ("torch", "blas"). With fewer than kProfileSamplesMin samples the shares
+// are not used.
+Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const v1::Task& task);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_RUBRIC_CREDIT_H_
