@@ -44,6 +44,15 @@ void AppendSystemFolders(std::vector<std::string>& command) {
   }
 }
 
+// Folders above `path` that everybody may enter: bubblewrap would make missing ones for its own uid alone.
+void AppendParents(const std::filesystem::path& path, std::vector<std::string>& command) {
+  std::filesystem::path parent = path.root_path();
+  for (const std::filesystem::path& name : path.parent_path().relative_path()) {
+    parent /= name;
+    Append(command, {"--perms", "0755", "--dir", parent.string()});
+  }
+}
+
 void AppendRights(const SandboxOptions& options, std::vector<std::string>& command) {
   Append(command, {"--unshare-ipc", "--unshare-net", "--unshare-uts", "--die-with-parent", "--new-session"});
   // The private uid is taken on inside, by the stub or by the warm parent's children.
@@ -74,9 +83,11 @@ std::vector<std::string> BubblewrapCommand(const SandboxOptions& options, const 
   Append(command, {"--size", absl::StrCat(options.tmp_bytes_max), "--perms", "1777", "--tmpfs", "/tmp"});
   Append(command, {"--ro-bind", stub.string(), kStubInside});
   for (const std::filesystem::path& path : options.read_only_paths) {
+    AppendParents(path, command);
     Append(command, {"--ro-bind", path.string(), path.string()});
   }
   for (const auto& [outside, inside] : options.writable_paths) {
+    AppendParents(inside, command);
     Append(command, {"--bind", outside.string(), inside.string()});
   }
   Append(command, {"--remount-ro", "/", "--chdir", options.working_directory.string(), "--"});

@@ -1,0 +1,94 @@
+// The middle of the service: admits requests, compiles on some cores, judges on the lanes, answers.
+#ifndef WARPSMITH_REWARD_SERVICE_SERVICE_GRADER_H_
+#define WARPSMITH_REWARD_SERVICE_SERVICE_GRADER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "reward_service/compiler/lru_cache.h"
+#include "reward_service/referee/referee.h"
+#include "reward_service/service/flight_queue.h"
+#include "reward_service/service/stages.h"
+
+namespace warpsmith {
+
+struct GraderOptions {
+  int num_compile_workers = 1;
+  // Requests that may wait; one more is refused with RetryInfo.
+  int queue_capacity = 256;
+  int64_t cache_bytes_max = int64_t{64} << 20;
+  LanePolicyOptions policy;
+};
+
+// Thread-safe. Each request passes compile and judge stages on threads of this object: compile workers on the cores
+// that no lane holds, one thread a lane. Requests that ask for the same measurement share it, in flight and afterwards.
+class Grader {
+ public:
+  // `compile_stage` must outlive this. One lane a judge stage.
+  Grader(const GraderOptions& options, const CompileStage* compile_stage,
+         std::vector<std::unique_ptr<JudgeStage>> lanes);
+  Grader(const Grader&) = delete;
+  Grader& operator=(const Grader&) = delete;
+  // Drains with no grace if nobody did.
+  ~Grader();
+
+  // Grades `prepared` and calls `done`, maybe before returning. Errors given to `done`: RESOURCE_EXHAUSTED with
+  // RetryInfo when the queue is full, INVALID_ARGUMENT when the id was used for other content, UNAVAILABLE while
+  // draining, CANCELLED after Cancel(). Returns a ticket for Cancel().
+  uint64_t Submit(std::shared_ptr<const PreparedRequest> prepared, GradeDone done);
+
+  // Forgets a request whose caller is gone. Work that nobody else waits for stops.
+  void Cancel(uint64_t ticket);
+
+  // Refuses new requests and waits at most `grace` for those that were admitted; the others end with UNAVAILABLE. Then
+  // stops all threads; a judgement that has begun is finished first, within its own limit.
+  void Drain(absl::Duration grace);
+
+  // Requests that wait for an answer.
+  int num_waiting() const;
+
+ private:
+  // What an id stands for; `grade` once it is known, so that a repeated request gets the same answer to the byte.
+  struct Identity {
+    std::string content_sha256;
+    std::shared_ptr<const v1::Grade> grade;
+  };
+
+  void CompileLoop();
+  void JudgeLoop(JudgeStage* lane);
+  void Route(const std::shared_ptr<Flight>& flight, Route next);
+  void Finish(const std::shared_ptr<Flight>& flight);
+  absl::Status Admit(const std::shared_ptr<const PreparedRequest>& prepared, GradeDone* done, uint64_t* ticket,
+                     std::shared_ptr<const v1::Grade>* answer);
+  v1::Grade Answer(const PreparedRequest& prepared, const Measurement& measurement) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return num_waiting_ == 0; }
+
+  const GraderOptions options_;
+  const CompileStage* const compile_stage_;
+  const std::vector<std::unique_ptr<JudgeStage>> lanes_;
+  FlightQueue to_compile_;
+  FlightQueue to_judge_;
+  mutable absl::Mutex mutex_;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  int num_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::map<std::string, std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);  // by measurement key
+  std::map<uint64_t, std::string> keys_ ABSL_GUARDED_BY(mutex_);                    // measurement key by ticket
+  LruCache<Identity> identities_ ABSL_GUARDED_BY(mutex_);                           // by request id
+  LruCache<std::shared_ptr<const Measurement>> measurements_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_SERVICE_GRADER_H_

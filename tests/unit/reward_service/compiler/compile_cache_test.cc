@@ -1,0 +1,142 @@
+#include "reward_service/compiler/compile_cache.h"
+
+#include <sys/mount.h>
+
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "core/base/file.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+const std::atomic<bool> kWanted{false};
+
+CompiledProgram Program(const std::string& bytes) {
+  CompiledProgram program;
+  program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", bytes));
+  program.library_bytes = static_cast<int64_t>(bytes.size());
+  program.diagnostics = "1:1: warning: w\n";
+  return program;
+}
+
+std::string BytesOf(const CompiledProgram& program) { return *ReadMemfd(program.library->get(), 1 << 20); }
+
+TEST_CASE("what was compiled once is not compiled again") {
+  CompileCache cache({});
+  int num_compiled = 0;
+  const auto compile = [&]() -> absl::StatusOr<CompiledProgram> { return ++num_compiled, Program("bytes"); };
+  REQUIRE(cache.GetOrCompile("k", kWanted, compile).ok());
+  const auto again = cache.GetOrCompile("k", kWanted, compile);
+  CHECK(num_compiled == 1);
+  CHECK(again->cached);
+  CHECK(BytesOf(*again) == "bytes");
+}
+
+TEST_CASE("the key depends on source and toolchain") {
+  CHECK(CompileCache::Key("g++ 12", "a") != CompileCache::Key("g++ 13", "a"));
+  CHECK(CompileCache::Key("g++ 12", "a") != CompileCache::Key("g++ 12", "b"));
+}
+
+TEST_CASE("a refused program is remembered too, an infrastructure failure is not") {
+  CompileCache cache({});
+  int num_calls = 0;
+  const auto refuse = [&]() -> absl::StatusOr<CompiledProgram> { return ++num_calls, CompiledProgram{}; };
+  REQUIRE(cache.GetOrCompile("refused", kWanted, refuse).ok());
+  REQUIRE(cache.GetOrCompile("refused", kWanted, refuse).ok());
+  CHECK(num_calls == 1);
+  const auto fail = [&]() -> absl::StatusOr<CompiledProgram> { return ++num_calls, absl::InternalError("fork"); };
+  CHECK_FALSE(cache.GetOrCompile("failed", kWanted, fail).ok());
+  CHECK_FALSE(cache.GetOrCompile("failed", kWanted, fail).ok());
+  CHECK(num_calls == 3);
+}
+
+TEST_CASE("eight callers of one key compile it once") {
+  CompileCache cache({});
+  std::atomic<int> num_compiled{0};
+  std::vector<std::thread> callers;
+  absl::Notification all_started;
+  std::atomic<int> num_right{0};
+  for (int i = 0; i < 8; ++i) {
+    callers.emplace_back([&] {
+      all_started.WaitForNotification();
+      const auto program = cache.GetOrCompile("k", kWanted, [&]() -> absl::StatusOr<CompiledProgram> {
+        ++num_compiled;
+        return Program("bytes");
+      });
+      num_right += program.ok() && BytesOf(*program) == "bytes";
+    });
+  }
+  all_started.Notify();
+  for (std::thread& caller : callers) caller.join();
+  CHECK(num_compiled == 1);
+  CHECK(num_right == 8);
+}
+
+TEST_CASE("a program outlives the cache in its folder") {
+  TemporaryDirectory folder;
+  const CompileCacheOptions options{.directory = folder.path() / "compiled"};
+  {
+    CompileCache cache(options);
+    REQUIRE(cache.GetOrCompile("k", kWanted, [] { return absl::StatusOr<CompiledProgram>(Program("bytes")); }).ok());
+  }
+  CompileCache cache(options);
+  const auto program =
+      cache.GetOrCompile("k", kWanted, [] { return absl::StatusOr<CompiledProgram>(absl::InternalError("not needed")); });
+  REQUIRE(program.ok());
+  CHECK(program->cached);
+  CHECK(BytesOf(*program) == "bytes");
+  CHECK(program->diagnostics == "1:1: warning: w\n");
+}
+
+TEST_CASE("a damaged file is compiled again") {
+  TemporaryDirectory folder;
+  const CompileCacheOptions options{.directory = folder.path()};
+  const auto compile = [] { return absl::StatusOr<CompiledProgram>(Program("bytes")); };
+  { CompileCache(options).GetOrCompile("k", kWanted, compile).IgnoreError(); }
+  const std::string content = *ReadFile(folder.path() / "k");
+  for (const size_t length : {size_t{0}, size_t{10}, size_t{65}, content.size() - 1}) {
+    std::ofstream(folder.path() / "k") << content.substr(0, length);
+    CompileCache cache(options);
+    const auto program = cache.GetOrCompile("k", kWanted, compile);
+    REQUIRE(program.ok());
+    CHECK_FALSE(program->cached);
+  }
+}
+
+TEST_CASE("a full disk costs the entry, not the result") {
+  TemporaryDirectory folder;
+  if (mount("tmpfs", folder.path().c_str(), "tmpfs", 0, "size=4k") != 0) {
+    WARN("no right to mount a small disk: not tested");
+    return;
+  }
+  {
+    CompileCache cache({.directory = folder.path()});
+    const auto program = cache.GetOrCompile(
+        "k", kWanted, [] { return absl::StatusOr<CompiledProgram>(Program(std::string(1 << 16, 'x'))); });
+    REQUIRE(program.ok());
+    CHECK(program->library_bytes == 1 << 16);
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+  umount(folder.path().c_str());
+}
+
+TEST_CASE("the folder keeps its budget, oldest files first") {
+  TemporaryDirectory folder;
+  CompileCache cache({.directory = folder.path(), .directory_bytes_max = 4000});
+  for (int i = 0; i < 10; ++i) {
+    const auto compile = [] { return absl::StatusOr<CompiledProgram>(Program(std::string(900, 'x'))); };
+    REQUIRE(cache.GetOrCompile(std::to_string(i), kWanted, compile).ok());
+  }
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "0"));
+  CHECK(std::filesystem::exists(folder.path() / "9"));
+}
+
+}  // namespace
+}  // namespace warpsmith

@@ -1,0 +1,34 @@
+#include "reward_service/compiler/prelude.h"
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+using Headers = std::vector<std::string>;
+
+TEST_CASE("leading headers are read past comments and blank lines, and sorted") {
+  CHECK(LeadingHeaders("// note\n\n#include <dlpack/dlpack.h>\n/* two\nlines */ #  include  <cmath>  \nint x;\n") ==
+        Headers{"cmath", "dlpack/dlpack.h"});
+}
+
+TEST_CASE("any other token ends the leading headers") {
+  CHECK(LeadingHeaders("#include <cmath>\n#define sin cos\n#include <vector>\n") == Headers{"cmath"});
+  CHECK(LeadingHeaders("#define sin cos\n#include <cmath>\n").empty());
+  CHECK(LeadingHeaders("#pragma GCC optimize(\"O0\")\n#include <cmath>\n").empty());
+  CHECK(LeadingHeaders("#include \"cmath\"\n").empty());
+  CHECK(LeadingHeaders("#include <cmath> int x;\n").empty());
+  CHECK(LeadingHeaders("").empty());
+  CHECK(LeadingHeaders("/* never closed").empty());
+}
+
+TEST_CASE("the largest prelude that the source includes anyway is chosen") {
+  const std::vector<Prelude> preludes = {{"/a", {"cmath", "dlpack/dlpack.h"}},
+                                         {"/b", {"cmath", "dlpack/dlpack.h", "vector"}}};
+  CHECK(ChoosePrelude(preludes, "#include <cmath>\n#include <dlpack/dlpack.h>\n")->directory == "/a");
+  CHECK(ChoosePrelude(preludes, "#include <vector>\n#include <cmath>\n#include <dlpack/dlpack.h>\n")->directory == "/b");
+  CHECK(ChoosePrelude(preludes, "#include <cmath>\n") == nullptr);
+}
+
+}  // namespace
+}  // namespace warpsmith
