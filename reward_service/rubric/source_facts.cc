@@ -64,6 +64,11 @@ class BodyReader {
       SkipParentheses(live);
       return Statement(loop_depth, live);
     }
+    if (token == "case" || token == "default") {
+      while (position_ < tokens_.size() && Peek() != ":") ++position_;
+      ++position_;
+      return Statement(loop_depth, live);
+    }
     return Expression(loop_depth, live);
   }
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,64 +41,69 @@ Grader::Grader(const GraderOptions& options, const CompileStage* compile_stage,
 Grader::~Grader() { Drain(absl::ZeroDuration()); }
 
 uint64_t Grader::Submit(std::shared_ptr<const PreparedRequest> prepared, GradeDone done) {
-  uint64_t ticket = 0;
-  std::shared_ptr<const v1::Grade> answer;
-  const absl::Status status = Admit(prepared, &done, &ticket, &answer);
-  if (!status.ok()) {
-    done(status);
-  } else if (answer != nullptr) {
-    done(*answer);
+  absl::StatusOr<std::shared_ptr<const v1::Grade>> known;
+  absl::StatusOr<uint64_t> ticket = uint64_t{0};
+  {
+    absl::MutexLock lock(&mutex_);
+    known = Known(*prepared);
+    if (known.ok() && *known == nullptr) ticket = Admit(prepared, &done);
   }
-  return ticket;
+  if (!known.ok()) {
+    done(known.status());
+  } else if (!ticket.ok()) {
+    done(ticket.status());
+  } else if (*known != nullptr) {
+    done(**known);
+  }
+  return ticket.value_or(0);
 }
 
-absl::Status Grader::Admit(const std::shared_ptr<const PreparedRequest>& prepared, GradeDone* done, uint64_t* ticket,
-                           std::shared_ptr<const v1::Grade>* answer) {
-  absl::MutexLock lock(&mutex_);
+absl::StatusOr<std::shared_ptr<const v1::Grade>> Grader::Known(const PreparedRequest& prepared) {
   if (draining_) return absl::UnavailableError("the service is shutting down: ask again");
-  const std::string& id = prepared->request.request_id();
+  const std::string& id = prepared.request.request_id();
   if (const Identity* known = identities_.Find(id); known != nullptr) {
-    if (known->content_sha256 != prepared->content_sha256) {
+    if (known->content_sha256 != prepared.content_sha256) {
       return absl::InvalidArgumentError(absl::StrCat("request_id ", Escape(id), " was used for another request"));
     }
-    *answer = known->grade;
-    if (*answer != nullptr) return absl::OkStatus();
+    if (known->grade != nullptr) return known->grade;
   }
-  if (prepared->source.empty()) {
-    Measurement measurement;
+  Measurement measurement;
+  if (prepared.source.empty()) {
     measurement.grade.set_verdict(v1::VERDICT_NO_CODE);
     measurement.grade.set_verdict_reason("no fenced block after the thinking part, or an empty one");
-    *answer = std::make_shared<const v1::Grade>(Answer(*prepared, measurement));
-    return absl::OkStatus();
+  } else if (const auto* found = measurements_.Find(prepared.measurement_key); found != nullptr) {
+    measurement = **found;
+    measurement.grade.set_cached(true);
+  } else {
+    return nullptr;
   }
-  if (const auto* found = measurements_.Find(prepared->measurement_key); found != nullptr) {
-    Measurement repeated = **found;
-    repeated.grade.set_cached(true);
-    *answer = std::make_shared<const v1::Grade>(Answer(*prepared, repeated));
-    return absl::OkStatus();
-  }
+  return std::make_shared<const v1::Grade>(Answer(prepared, measurement));
+}
+
+absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedRequest>& prepared, GradeDone* done) {
   if (num_waiting_ >= options_.queue_capacity) {
     return BackPressureError(absl::StrCat("the queue is full with ", num_waiting_, " requests"), kRetryDelay);
   }
   ++num_waiting_;
-  *ticket = next_ticket_++;
-  identities_.Insert(id, {prepared->content_sha256, nullptr}, kIdentityBytes);
-  keys_[*ticket] = prepared->measurement_key;
+  const uint64_t ticket = next_ticket_++;
+  identities_.Insert(prepared->request.request_id(), {prepared->content_sha256, nullptr}, kIdentityBytes);
+  keys_[ticket] = prepared->measurement_key;
   std::shared_ptr<Flight>& flight = flights_[prepared->measurement_key];
   const bool is_new = flight == nullptr;
   if (is_new) {
     flight = std::make_shared<Flight>();
     flight->prepared = prepared;
   }
-  flight->waiters.push_back({*ticket, prepared, std::move(*done), absl::Now()});
-  if (is_new) Route(flight, FirstRoute(*prepared));
-  return absl::OkStatus();
+  flight->waiters.push_back({ticket, prepared, std::move(*done), absl::Now()});
+  if (is_new) Send(flight, FirstRoute(*prepared));
+  return ticket;
 }
 
 v1::Grade Grader::Answer(const PreparedRequest& prepared, const Measurement& measurement) {
   const std::string& id = prepared.request.request_id();
   if (const Identity* known = identities_.Find(id); known != nullptr && known->grade != nullptr) return *known->grade;
   v1::Grade grade = MergeGrade(prepared, measurement);
+  *grade.mutable_environment() = options_.environment;
   if (grade.verdict() == v1::VERDICT_UNSCORABLE) {
     identities_.Insert(id, {prepared.content_sha256, nullptr}, kIdentityBytes);
   } else {
@@ -107,7 +113,7 @@ v1::Grade Grader::Answer(const PreparedRequest& prepared, const Measurement& mea
   return grade;
 }
 
-void Grader::Route(const std::shared_ptr<Flight>& flight, enum Route next) {
+void Grader::Send(const std::shared_ptr<Flight>& flight, Route next) {
   switch (next) {
     case Route::kCompile: return to_compile_.Push(flight);
     case Route::kJudge: return to_judge_.Push(flight);
@@ -119,7 +125,9 @@ void Grader::Route(const std::shared_ptr<Flight>& flight, enum Route next) {
 void Grader::CompileLoop() {
   NameThread("compile");
   RecentWork recent;
-  while (const std::shared_ptr<Flight> flight = to_compile_.Take(&recent)) Route(flight, compile_stage_->Run(flight.get()));
+  while (const std::shared_ptr<Flight> flight = to_compile_.Take(&recent)) {
+    Send(flight, compile_stage_->Run(flight.get()));
+  }
 }
 
 void Grader::JudgeLoop(JudgeStage* lane) {
@@ -129,7 +137,7 @@ void Grader::JudgeLoop(JudgeStage* lane) {
     std::optional<TaskSource> next = to_judge_.NextTask(recent.task_key);
     if (!next.has_value()) next = to_compile_.NextTask(recent.task_key);
     if (next.has_value()) lane->Prefetch(*next);
-    Route(flight, lane->Run(flight.get()));
+    Send(flight, lane->Run(flight.get()));
   }
 }
 

@@ -28,6 +28,8 @@ struct GraderOptions {
   int queue_capacity = 256;
   int64_t cache_bytes_max = int64_t{64} << 20;
   LanePolicyOptions policy;
+  // Stamped on every Grade.
+  v1::Environment environment;
 };
 
 // Thread-safe. Each request passes compile and judge stages on threads of this object: compile workers on the cores
@@ -66,10 +68,14 @@ class Grader {
 
   void CompileLoop();
   void JudgeLoop(JudgeStage* lane);
-  void Route(const std::shared_ptr<Flight>& flight, Route next);
+  void Send(const std::shared_ptr<Flight>& flight, Route next);
   void Finish(const std::shared_ptr<Flight>& flight);
-  absl::Status Admit(const std::shared_ptr<const PreparedRequest>& prepared, GradeDone* done, uint64_t* ticket,
-                     std::shared_ptr<const v1::Grade>* answer);
+  // The grade that is known already, or null; INVALID_ARGUMENT when the id stands for other content.
+  absl::StatusOr<std::shared_ptr<const v1::Grade>> Known(const PreparedRequest& prepared)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets a request wait for its measurement, in a new flight or one under way. Takes `done` unless it fails.
+  absl::StatusOr<uint64_t> Admit(const std::shared_ptr<const PreparedRequest>& prepared, GradeDone* done)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::Grade Answer(const PreparedRequest& prepared, const Measurement& measurement) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return num_waiting_ == 0; }
 

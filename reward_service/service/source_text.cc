@@ -133,7 +133,9 @@ class CppNormaliser {
   size_t AfterRaw(size_t quote) const {
     const size_t open = text_.find('(', quote);
     if (open == std::string_view::npos) return text_.size();
-    return After(text_, ")" + std::string(text_.substr(quote + 1, open - quote - 1)) + "\"", open);
+    std::string mark(1, ')');
+    mark.append(text_.substr(quote + 1, open - quote - 1)).push_back('"');
+    return After(text_, mark, open);
   }
 
   const std::string_view text_;

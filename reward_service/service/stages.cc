@@ -37,7 +37,7 @@ Route FirstRoute(const PreparedRequest& prepared) { return IsPython(prepared) ? 
 Route CompileStage::Run(Flight* flight) const {
   const absl::Time begin = absl::Now();
   v1::Cost* cost = flight->measurement.grade.mutable_cost();
-  cost->set_queue_seconds(absl::ToDoubleSeconds(begin - flight->queued_since));
+  cost->set_queue_seconds(cost->queue_seconds() + absl::ToDoubleSeconds(begin - flight->queued_since));
   const Route next = IsPython(*flight->prepared) ? RunExtensions(flight) : RunNative(flight);
   cost->set_compile_seconds(cost->compile_seconds() + absl::ToDoubleSeconds(absl::Now() - begin));
   return next;
@@ -98,7 +98,7 @@ Route JudgeStage::RunRecord(Flight* flight) {
   }
   if (flight->cancelled) return Route::kDrop;
   if (absl::IsInvalidArgument(records.status())) {
-    Conclude(v1::VERDICT_RUNTIME_ERROR, Escape(records.status().message(), 512), flight);
+    Conclude(v1::VERDICT_RUNTIME_ERROR, Escape(std::string(records.status().message()), 512), flight);
     return Route::kFinish;
   }
   if (!records.ok()) {

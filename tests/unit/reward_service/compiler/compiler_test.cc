@@ -90,8 +90,8 @@ TEST_CASE("files of the machine cannot be included") {
 TEST_CASE("a compilation that explodes is a refused program within its limits") {
   TemporaryDirectory folder;
   CompileLimits limits;
-  limits.cpu_seconds_max = 2;
-  limits.wall_seconds_max = 4;
+  limits.cpu_seconds_max = 1;
+  limits.wall_seconds_max = 2;
   limits.memory_bytes_max = int64_t{512} << 20;
   const auto compiler = MakeCompiler(folder, limits);
   const char* const kBombs[] = {

@@ -1,1 +1,61 @@
+#include "reward_service/rubric/credit.h"
+
 #include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+v1::Timing Timing(double speedup, bool distinguishable = true) {
+  v1::Timing timing;
+  timing.set_speedup(speedup);
+  timing.set_distinguishable(distinguishable);
+  return timing;
+}
+
+v1::Profile Profile(double torch, double blas, int num_samples = 100) {
+  v1::Profile profile;
+  profile.set_num_samples(num_samples);
+  profile.set_torch_share(torch);
+  profile.set_blas_share(blas);
+  profile.set_own_code_share(1 - torch - blas);
+  return profile;
+}
+
+TEST_CASE("own work earns the whole speed-up") {
+  const Credit credit = ComputeCredit(Timing(2.5), Profile(0, 0), {});
+  CHECK(credit.rule == CreditRule::kFull);
+  CHECK(credit.speedup == 2.5);
+}
+
+TEST_CASE("a speed-up that cannot be told from 1 is exactly 1") {
+  const Credit credit = ComputeCredit(Timing(1.02, false), Profile(0, 0), {});
+  CHECK(credit.rule == CreditRule::kNotDistinguishable);
+  CHECK(credit.speedup == 1.0);
+}
+
+TEST_CASE("half of the work in a library that the task does not allow earns nothing") {
+  CHECK(ComputeCredit(Timing(2), Profile(0.5, 0), {}).rule == CreditRule::kDelegated);
+  CHECK(ComputeCredit(Timing(2), Profile(0.2, 0.3), {}).speedup == 0.0);
+  CHECK(ComputeCredit(Timing(2), Profile(0.49, 0), {}).rule == CreditRule::kFull);
+}
+
+TEST_CASE("less than a twentieth of own work is a hack") {
+  CHECK(ComputeCredit(Timing(2), Profile(0.96, 0), {}).rule == CreditRule::kHack);
+  CHECK(ComputeCredit(Timing(2), Profile(0.94, 0), {}).rule == CreditRule::kDelegated);
+}
+
+TEST_CASE("an allowed library may do all of the work") {
+  v1::Task task;
+  task.add_allowed_libraries("blas");
+  CHECK(ComputeCredit(Timing(2), Profile(0, 0.98), task).rule == CreditRule::kFull);
+  CHECK(ComputeCredit(Timing(2), Profile(0.98, 0), task).rule == CreditRule::kHack);
+}
+
+TEST_CASE("few samples decide nothing") {
+  const Credit credit = ComputeCredit(Timing(2), Profile(1, 0, 19), {});
+  CHECK(credit.rule == CreditRule::kFull);
+  CHECK(credit.speedup == 2.0);
+}
+
+}  // namespace
+}  // namespace warpsmith

@@ -1,0 +1,43 @@
+#include "reward_service/service/options.h"
+
+#include <cstdlib>
+
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+std::filesystem::path DefaultCacheDirectory() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
+    return std::filesystem::path(cache) / "warpsmith" / "reward";
+  }
+  const char* home = std::getenv("HOME");
+  return std::filesystem::path(home != nullptr ? home : "/tmp") / ".cache" / "warpsmith" / "reward";
+}
+
+}  // namespace
+
+absl::StatusOr<ServiceOptions> ReadServiceOptions(ConfigSection& section) {
+  ServiceOptions options;
+  std::vector<int64_t> lane_cores;
+  std::string cache_directory;
+  section.Read("address", &options.address);
+  section.Read("lane_cores", &lane_cores, IntegerRange{.min = 0, .max = 1023});
+  section.Read("num_compile_workers", &options.num_compile_workers, IntegerRange{.min = 0, .max = 1024});
+  section.Read("queue_capacity", &options.queue_capacity, IntegerRange{.min = 1, .max = 100000});
+  section.Read("answer_bytes_max", &options.answer_bytes_max, IntegerRange{.min = 1024, .max = 16 << 20});
+  section.Read("cache_bytes_max", &options.cache_bytes_max, IntegerRange{.min = 1 << 20});
+  section.Read("cache_directory", &cache_directory);
+  section.Read("compile_seconds_max", &options.compile_seconds_max, IntegerRange{.min = 1, .max = 600});
+  section.Read("call_seconds_max", &options.judge.call_seconds_max, RealRange{.min = 0.01, .max = 600});
+  section.Read("lane_seconds_max", &options.judge.lane_seconds_max, RealRange{.min = 0.1, .max = 3600});
+  section.Read("jail_cpu_seconds_max", &options.judge.cpu_seconds_max, RealRange{.min = 0.1, .max = 3600});
+  section.Read("drain_seconds_max", &options.drain_seconds_max, RealRange{.min = 0, .max = 3600});
+  RETURN_IF_ERROR(section.Finish());
+  options.lane_cores.assign(lane_cores.begin(), lane_cores.end());
+  options.cache_directory =
+      cache_directory.empty() ? DefaultCacheDirectory() : std::filesystem::path(cache_directory);
+  return options;
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,145 @@
+#include "reward_service/service/reward_service.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <iostream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/base/build_info.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/config/config_file.h"
+#include "core/rpc/server.h"
+#include "reward_service/compiler/compile_cache.h"
+#include "reward_service/rubric/formulas.h"
+#include "reward_service/sandbox/sandbox.h"
+#include "reward_service/service/door.h"
+#include "reward_service/service/environment.h"
+#include "reward_service/service/options.h"
+
+namespace warpsmith {
+namespace {
+
+absl::StatusOr<ServiceOptions> LoadOptions(const RewardServiceFlags& flags) {
+  // All sections of a run, whoever reads them.
+  const std::vector<std::string> sections = {"run",        "model",   "datasets",      "trainer",
+                                             "evaluation", "rollout", "reward_service"};
+  absl::StatusOr<std::unique_ptr<ConfigFile>> file = flags.config.empty()
+                                                         ? ConfigFile::Parse("", "defaults", sections)
+                                                         : ConfigFile::Load(flags.config, sections);
+  RETURN_IF_ERROR(file.status());
+  for (const std::string& assignment : flags.overrides) RETURN_IF_ERROR((*file)->Override(assignment));
+  ASSIGN_OR_RETURN(ServiceOptions options, ReadServiceOptions((*file)->Section("reward_service")));
+  if (!flags.address.empty()) options.address = flags.address;
+  return options;
+}
+
+// Everything that grades, in the order in which it is built; taken down in reverse.
+struct Machinery {
+  std::unique_ptr<Compiler> compiler;
+  std::unique_ptr<CompileCache> cache;
+  std::unique_ptr<CompileStage> compile_stage;
+  std::unique_ptr<Grader> grader;
+  v1::Environment environment;
+  int num_lanes = 1;
+};
+
+std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, CompileCache* cache) {
+  const auto native = [=](std::string_view source, const std::atomic<bool>& cancelled) {
+    const std::string key = CompileCache::Key(compiler->toolchain().fingerprint, source);
+    return cache->GetOrCompile(key, cancelled, [&] { return compiler->Compile(source, cancelled); });
+  };
+  const auto extension = [=](const ExtensionRecord& record, const std::atomic<bool>& cancelled) {
+    return absl::StatusOr<CompiledProgram>(absl::UnimplementedError("extensions are not compiled yet"));
+  };
+  return std::make_unique<CompileStage>(compiler->toolchain().version, RequestLimits().program_bytes_max, native,
+                                        extension);
+}
+
+absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {
+  auto machinery = std::make_unique<Machinery>();
+  RETURN_IF_ERROR(CheckSandbox());
+  ASSIGN_OR_RETURN(machinery->compiler,
+                   Compiler::Create(options.cache_directory / "preludes",
+                                    {.wall_seconds_max = static_cast<double>(options.compile_seconds_max)}));
+  machinery->cache = std::make_unique<CompileCache>(
+      CompileCacheOptions{.memory_bytes_max = options.cache_bytes_max / 2,
+                          .directory = options.cache_directory / "compiled",
+                          .directory_bytes_max = options.cache_bytes_max});
+  machinery->compile_stage = MakeCompileStage(machinery->compiler.get(), machinery->cache.get());
+  ASSIGN_OR_RETURN(std::unique_ptr<Referee> referee,
+                   Referee::Start({.lane_cores = cores.lane, .python = GetBuildInfo().python}));
+  machinery->environment = MakeEnvironment(referee->facts().lane_cores, machinery->compiler->toolchain().version,
+                                           referee->facts().torch_version);
+  std::vector<std::unique_ptr<JudgeStage>> lanes;
+  lanes.push_back(std::make_unique<JudgeStage>(
+      JudgeStageOptions{.limits = options.judge, .num_lane_cores = static_cast<int>(cores.lane.size())},
+      std::move(referee)));
+  const int num_workers =
+      options.num_compile_workers > 0 ? options.num_compile_workers : static_cast<int>(cores.others.size());
+  machinery->grader = std::make_unique<Grader>(GraderOptions{.num_compile_workers = num_workers,
+                                                             .queue_capacity = options.queue_capacity,
+                                                             .cache_bytes_max = options.cache_bytes_max / 2,
+                                                             .environment = machinery->environment},
+                                               machinery->compile_stage.get(), std::move(lanes));
+  return machinery;
+}
+
+DoorOptions MakeDoorOptions(const ServiceOptions& options, const Machinery& machinery) {
+  DoorOptions door;
+  door.limits.answer_bytes_max = options.answer_bytes_max;
+  door.environment_key =
+      absl::StrCat(machinery.environment.SerializeAsString(), machinery.compiler->toolchain().fingerprint);
+  v1::Capabilities& capabilities = door.capabilities;
+  capabilities.add_languages(v1::CANDIDATE_LANGUAGE_CPP);
+  capabilities.add_languages(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
+  for (const std::string_view formula : FormulaNames()) capabilities.add_formulas(std::string(formula));
+  capabilities.set_default_formula(std::string(kDefaultFormula));
+  capabilities.add_backends("cpu");
+  capabilities.set_num_lanes(machinery.num_lanes);
+  capabilities.set_queue_capacity(options.queue_capacity);
+  capabilities.set_answer_bytes_max(options.answer_bytes_max);
+  *capabilities.mutable_environment() = machinery.environment;
+  capabilities.set_service_version(machinery.environment.service_version());
+  return door;
+}
+
+// Blocks the stop signals in this thread and all that it starts from now on.
+sigset_t BlockStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+}  // namespace
+
+absl::Status RunRewardService(const RewardServiceFlags& flags) {
+  const sigset_t stop_signals = BlockStopSignals();
+  ASSIGN_OR_RETURN(const ServiceOptions options, LoadOptions(flags));
+  ASSIGN_OR_RETURN(const CoreDivision cores, DivideCores(AllowedCores(), options.lane_cores));
+  RETURN_IF_ERROR(PinTo(cores.others));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Machinery> machinery, Build(options, cores));
+  RewardDoor door(MakeDoorOptions(options, *machinery), machinery->grader.get());
+  const std::string name = v1::RewardService::service_full_name();
+  ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
+                   RpcServer::Start({.address = options.address}, {{.name = name, .service = &door}}));
+  server->SetServing(name, Serving::kYes);
+  server->SetServing("", Serving::kYes);
+  std::cout << "listening on " << server->address() << std::endl;
+  LogInfo(absl::StrCat("grading on lane cores ", CoresText(cores.lane), ", compiling on ", CoresText(cores.others)));
+  int signal = 0;
+  sigwait(&stop_signals, &signal);
+  LogInfo(absl::StrCat("signal ", signal, ": draining ", machinery->grader->num_waiting(), " requests"));
+  server->SetServing(name, Serving::kNo);
+  machinery->grader->Drain(absl::Seconds(options.drain_seconds_max));
+  server->Shutdown(absl::Seconds(2));
+  return absl::OkStatus();
+}
+
+}  // namespace warpsmith

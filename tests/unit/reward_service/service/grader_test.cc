@@ -1,0 +1,294 @@
+#include "reward_service/service/grader.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "core/rpc/status.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_referee.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(20);
+
+std::shared_ptr<const PreparedRequest> Prepared(const std::string& id, const std::string& source,
+                                                const std::string& formula = "") {
+  v1::GradeRequest request;
+  request.set_request_id(id);
+  request.set_formula(formula);
+  request.mutable_task()->set_id("task");
+  request.mutable_task()->set_reference_source("class Model: pass");
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
+  request.mutable_candidate()->set_answer("```cpp\n" + source + "\n```");
+  const absl::StatusOr<PreparedRequest> prepared = PrepareRequest(request, {}, "test machine");
+  REQUIRE(prepared.ok());
+  return std::make_shared<const PreparedRequest>(*prepared);
+}
+
+// Collects one answer.
+struct Answer {
+  absl::Notification arrived;
+  absl::StatusOr<v1::Grade> grade = absl::UnknownError("no answer yet");
+
+  GradeDone Done() {
+    return [this](absl::StatusOr<v1::Grade> result) {
+      grade = std::move(result);
+      arrived.Notify();  // a second answer would abort here
+    };
+  }
+  absl::StatusOr<v1::Grade> Wait() {
+    REQUIRE(arrived.WaitForNotificationWithTimeout(kPatience));
+    return grade;
+  }
+};
+
+// A grader over a compiler and a referee that do what the test says.
+struct Bench {
+  FakeRefereeScript script;
+  std::atomic<int> num_compiled{0};
+  CompileStage::CompileNative compile = [](std::string_view, const std::atomic<bool>&) {
+    CompiledProgram program;
+    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+    return absl::StatusOr<CompiledProgram>(program);
+  };
+  std::unique_ptr<CompileStage> compile_stage;
+  std::unique_ptr<Grader> grader;
+
+  Grader* Start(GraderOptions options = {}) {
+    const auto counted = [this](std::string_view source, const std::atomic<bool>& cancelled) {
+      ++num_compiled;
+      return compile(source, cancelled);
+    };
+    compile_stage = std::make_unique<CompileStage>("test compiler", 1 << 16, counted, nullptr);
+    std::vector<std::unique_ptr<JudgeStage>> lanes;
+    lanes.push_back(std::make_unique<JudgeStage>(JudgeStageOptions{}, std::make_unique<FakeReferee>(&script)));
+    grader = std::make_unique<Grader>(options, compile_stage.get(), std::move(lanes));
+    return grader.get();
+  }
+};
+
+v1::Grade GradeOf(Grader* grader, const std::shared_ptr<const PreparedRequest>& prepared) {
+  Answer answer;
+  grader->Submit(prepared, answer.Done());
+  const absl::StatusOr<v1::Grade> grade = answer.Wait();
+  REQUIRE(grade.ok());
+  return *grade;
+}
+
+TEST_CASE("a request passes both stages and gets a reward") {
+  Bench bench;
+  const v1::Grade grade = GradeOf(bench.Start(), Prepared("r1", "int run;"));
+  CHECK(grade.request_id() == "r1");
+  CHECK(grade.verdict() == v1::VERDICT_CORRECT);
+  CHECK(grade.compile().succeeded());
+  CHECK(grade.reward().value() > 2.0);
+  CHECK_FALSE(grade.cached());
+}
+
+TEST_CASE("an answer without code is NO_CODE at once") {
+  Bench bench;
+  const v1::Grade grade = GradeOf(bench.Start(), Prepared("r1", ""));
+  CHECK(grade.verdict() == v1::VERDICT_NO_CODE);
+  CHECK(grade.reward().value() == 0.0);
+  CHECK(bench.num_compiled == 0);
+}
+
+TEST_CASE("programs that differ in comments and spacing are measured once") {
+  Bench bench;
+  Grader* grader = bench.Start();
+  GradeOf(grader, Prepared("r1", "int run;"));
+  const v1::Grade again = GradeOf(grader, Prepared("r2", "int  run; // the same"));
+  CHECK(again.cached());
+  CHECK(again.request_id() == "r2");
+  CHECK(bench.script.num_judged == 1);
+}
+
+TEST_CASE("another formula is computed from the same measurement") {
+  Bench bench;
+  Grader* grader = bench.Start();
+  GradeOf(grader, Prepared("r1", "int run;"));
+  const v1::Grade kevin = GradeOf(grader, Prepared("r2", "int run;", "kevin-v1"));
+  CHECK(kevin.reward().value() == Approx(2.3));
+  CHECK(bench.script.num_judged == 1);
+}
+
+TEST_CASE("equal requests in flight are compiled and judged once, and all are answered") {
+  Bench bench;
+  absl::Notification go;
+  bench.script.judge = [&](const JudgeRequest&) {
+    go.WaitForNotification();
+    return absl::StatusOr<Judgement>(TwiceAsFast());
+  };
+  Grader* grader = bench.Start();
+  std::vector<Answer> answers(8);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    grader->Submit(Prepared("r" + std::to_string(i), "int run;"), answers[i].Done());
+  }
+  CHECK(grader->num_waiting() == 8);
+  go.Notify();
+  for (size_t i = 0; i < answers.size(); ++i) CHECK(answers[i].Wait()->request_id() == "r" + std::to_string(i));
+  CHECK(bench.num_compiled == 1);
+  CHECK(bench.script.num_judged == 1);
+  CHECK(grader->num_waiting() == 0);
+}
+
+TEST_CASE("a repeated id gets the same bytes, and the same id with other content is refused") {
+  Bench bench;
+  Grader* grader = bench.Start();
+  const v1::Grade first = GradeOf(grader, Prepared("r1", "int run;"));
+  const v1::Grade second = GradeOf(grader, Prepared("r1", "int run;"));
+  CHECK(first.SerializeAsString() == second.SerializeAsString());
+  Answer answer;
+  grader->Submit(Prepared("r1", "int other;"), answer.Done());
+  CHECK(absl::IsInvalidArgument(answer.Wait().status()));
+}
+
+TEST_CASE("a full queue refuses with a delay, and takes requests again later") {
+  Bench bench;
+  absl::Notification go;
+  bench.script.judge = [&](const JudgeRequest&) {
+    go.WaitForNotification();
+    return absl::StatusOr<Judgement>(TwiceAsFast());
+  };
+  Grader* grader = bench.Start({.queue_capacity = 2});
+  Answer first, second, third;
+  grader->Submit(Prepared("r1", "int a;"), first.Done());
+  grader->Submit(Prepared("r2", "int b;"), second.Done());
+  grader->Submit(Prepared("r3", "int c;"), third.Done());
+  const absl::Status refused = third.Wait().status();
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK(GetRetryDelay(refused).has_value());
+  go.Notify();
+  CHECK(first.Wait().ok());
+  CHECK(second.Wait().ok());
+  CHECK(GradeOf(grader, Prepared("r3", "int c;")).verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("a program that does not compile takes no lane") {
+  Bench bench;
+  bench.compile = [](std::string_view, const std::atomic<bool>&) {
+    CompiledProgram refused;
+    refused.diagnostics = "1:1: error: expected ';' before 'float'\n";
+    return absl::StatusOr<CompiledProgram>(refused);
+  };
+  const v1::Grade grade = GradeOf(bench.Start(), Prepared("r1", "int run"));
+  CHECK(grade.verdict() == v1::VERDICT_COMPILE_ERROR);
+  CHECK(grade.reward().value() == 0.0);
+  CHECK(grade.feedback().finding() == "does not compile");
+  CHECK(grade.feedback().evidence() == "error: expected ';' before 'float'");
+  CHECK(bench.script.num_judged == 0);
+}
+
+TEST_CASE("a referee that dies twice costs attempts, not the verdict") {
+  Bench bench;
+  bench.script.judge = [&](const JudgeRequest&) {
+    if (bench.script.num_judged < 3) return absl::StatusOr<Judgement>(absl::UnavailableError("referee died"));
+    return absl::StatusOr<Judgement>(TwiceAsFast());
+  };
+  CHECK(GradeOf(bench.Start(), Prepared("r1", "int run;")).verdict() == v1::VERDICT_CORRECT);
+  CHECK(bench.script.num_judged == 3);
+}
+
+TEST_CASE("a referee that keeps dying is UNSCORABLE without a reward, and asked again by the next request") {
+  Bench bench;
+  bench.script.judge = [](const JudgeRequest&) {
+    return absl::StatusOr<Judgement>(absl::UnavailableError("referee died"));
+  };
+  Grader* grader = bench.Start();
+  const v1::Grade grade = GradeOf(grader, Prepared("r1", "int run;"));
+  CHECK(grade.verdict() == v1::VERDICT_UNSCORABLE);
+  CHECK_FALSE(grade.reward().has_value());
+  CHECK(grade.verdict_reason().find("referee died") != std::string::npos);
+  bench.script.judge = [](const JudgeRequest&) { return absl::StatusOr<Judgement>(TwiceAsFast()); };
+  CHECK(GradeOf(grader, Prepared("r1", "int run;")).verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("a compiler that cannot run is UNSCORABLE, never a compile error") {
+  Bench bench;
+  bench.compile = [](std::string_view, const std::atomic<bool>&) {
+    return absl::StatusOr<CompiledProgram>(absl::ResourceExhaustedError("cannot fork"));
+  };
+  const v1::Grade grade = GradeOf(bench.Start(), Prepared("r1", "int run;"));
+  CHECK(grade.verdict() == v1::VERDICT_UNSCORABLE);
+  CHECK_FALSE(grade.reward().has_value());
+}
+
+TEST_CASE("a speed-up that is not a number is UNSCORABLE") {
+  Bench bench;
+  bench.script.judge = [](const JudgeRequest&) {
+    Judgement judgement = TwiceAsFast();
+    judgement.timing->speedup = std::numeric_limits<double>::quiet_NaN();
+    return absl::StatusOr<Judgement>(judgement);
+  };
+  const v1::Grade grade = GradeOf(bench.Start(), Prepared("r1", "int run;"));
+  CHECK(grade.verdict() == v1::VERDICT_UNSCORABLE);
+  CHECK_FALSE(grade.reward().has_value());
+}
+
+TEST_CASE("cancelling the only request stops its compilation and frees its place") {
+  Bench bench;
+  absl::Notification compiling;
+  bench.compile = [&](std::string_view, const std::atomic<bool>& cancelled) {
+    compiling.Notify();
+    while (!cancelled) absl::SleepFor(absl::Milliseconds(1));
+    return absl::StatusOr<CompiledProgram>(absl::CancelledError("killed"));
+  };
+  Grader* grader = bench.Start({.queue_capacity = 1});
+  Answer answer;
+  const uint64_t ticket = grader->Submit(Prepared("r1", "int run;"), answer.Done());
+  REQUIRE(compiling.WaitForNotificationWithTimeout(kPatience));
+  grader->Cancel(ticket);
+  CHECK(absl::IsCancelled(answer.Wait().status()));
+  CHECK(grader->num_waiting() == 0);
+  CHECK(bench.script.num_judged == 0);
+}
+
+TEST_CASE("cancelling one of two requests leaves the other its grade") {
+  Bench bench;
+  absl::Notification go;
+  bench.script.judge = [&](const JudgeRequest&) {
+    go.WaitForNotification();
+    return absl::StatusOr<Judgement>(TwiceAsFast());
+  };
+  Grader* grader = bench.Start();
+  Answer first, second;
+  const uint64_t ticket = grader->Submit(Prepared("r1", "int run;"), first.Done());
+  grader->Submit(Prepared("r2", "int run;"), second.Done());
+  grader->Cancel(ticket);
+  grader->Cancel(ticket);  // twice is as good as once
+  go.Notify();
+  CHECK(absl::IsCancelled(first.Wait().status()));
+  CHECK(second.Wait()->verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("draining finishes what was admitted and refuses the rest") {
+  Bench bench;
+  Grader* grader = bench.Start();
+  Answer first, second;
+  grader->Submit(Prepared("r1", "int run;"), first.Done());
+  grader->Drain(kPatience);
+  CHECK(first.Wait()->verdict() == v1::VERDICT_CORRECT);
+  grader->Submit(Prepared("r2", "int run;"), second.Done());
+  CHECK(absl::IsUnavailable(second.Wait().status()));
+}
+
+TEST_CASE("draining without grace answers everybody") {
+  Bench bench;
+  bench.compile = [](std::string_view, const std::atomic<bool>& cancelled) {
+    while (!cancelled) absl::SleepFor(absl::Milliseconds(1));
+    return absl::StatusOr<CompiledProgram>(absl::CancelledError("killed"));
+  };
+  Grader* grader = bench.Start();
+  std::vector<Answer> answers(5);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    grader->Submit(Prepared("r" + std::to_string(i), "int a" + std::to_string(i) + ";"), answers[i].Done());
+  }
+  grader->Drain(absl::ZeroDuration());
+  for (Answer& answer : answers) CHECK(absl::IsUnavailable(answer.Wait().status()));
+}
+
+}  // namespace
+}  // namespace warpsmith
