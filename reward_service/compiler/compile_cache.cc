@@ -24,8 +24,8 @@ constexpr absl::Duration kCancellationPeriod = absl::Milliseconds(50);
 constexpr size_t kDigestBytes = 64;
 
 std::string Serialise(const CompiledProgram& program, std::string_view library) {
-  const std::string body =
-      absl::StrCat(program.diagnostics.size(), "\n", program.diagnostics, absl::string_view(library.data(), library.size()));
+  const std::string body = absl::StrCat(program.diagnostics.size(), "\n", program.diagnostics,
+                                        absl::string_view(library.data(), library.size()));
   return absl::StrCat(Sha256Hex(body), "\n", body);
 }
 
@@ -36,7 +36,8 @@ absl::StatusOr<CompiledProgram> Parse(std::string_view content) {
   if (Sha256Hex(body) != content.substr(0, kDigestBytes)) return corrupt;
   const size_t line_end = body.find('\n');
   size_t length = 0;
-  if (line_end == std::string_view::npos || !absl::SimpleAtoi(std::string(body.substr(0, line_end)), &length) ||
+  if (line_end == std::string_view::npos ||
+      !absl::SimpleAtoi(std::string(body.substr(0, line_end)), &length) ||
       length > body.size() - line_end - 1) {
     return corrupt;
   }
@@ -56,7 +57,8 @@ CompileCache::CompileCache(CompileCacheOptions options)
   if (options_.directory.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(options_.directory, error);
-  if (error) LogWarning(absl::StrCat("no compile cache in ", options_.directory.string(), ": ", error.message()));
+  if (error)
+    LogWarning(absl::StrCat("no compile cache in ", options_.directory.string(), ": ", error.message()));
   MakeRoomOnDisk();
 }
 
@@ -68,7 +70,8 @@ std::string CompileCache::Key(std::string_view fingerprint, std::string_view sou
   return digest.HexDigest();
 }
 
-absl::StatusOr<CompiledProgram> CompileCache::GetOrCompile(const std::string& key, const std::atomic<bool>& cancelled,
+absl::StatusOr<CompiledProgram> CompileCache::GetOrCompile(const std::string& key,
+                                                           const std::atomic<bool>& cancelled,
                                                            const CompileFunction& compile) {
   {
     absl::MutexLock lock(&mutex_);
@@ -89,7 +92,8 @@ absl::StatusOr<CompiledProgram> CompileCache::GetOrCompile(const std::string& ke
   });
   ASSIGN_OR_RETURN(CompiledProgram program, Fill(key, compile));
   absl::MutexLock lock(&mutex_);
-  const int64_t cost = program.library_bytes + static_cast<int64_t>(program.diagnostics.size()) + kEntryOverheadBytes;
+  const int64_t cost =
+      program.library_bytes + static_cast<int64_t>(program.diagnostics.size()) + kEntryOverheadBytes;
   memory_.Insert(key, program, cost);
   return program;
 }
@@ -143,7 +147,8 @@ void CompileCache::MakeRoomOnDisk() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(options_.directory, error)) {
     if (!entry.is_regular_file(error)) continue;
-    files.push_back({entry.last_write_time(error), static_cast<int64_t>(entry.file_size(error)), entry.path()});
+    files.push_back(
+        {entry.last_write_time(error), static_cast<int64_t>(entry.file_size(error)), entry.path()});
     bytes += files.back().bytes;
   }
   std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.time < b.time; });

@@ -20,7 +20,8 @@ namespace warpsmith {
 
 struct CompileCacheOptions {
   int64_t memory_bytes_max = int64_t{256} << 20;
-  // Folder of compiled programs that outlive the service; empty: none. Written atomically, one file a program.
+  // Folder of compiled programs that outlive the service; empty: none. Written atomically, one file a
+  // program.
   std::filesystem::path directory;
   int64_t directory_bytes_max = int64_t{1} << 30;
 };
@@ -32,9 +33,9 @@ class CompileCache {
 
   explicit CompileCache(CompileCacheOptions options);
 
-  // The program of `key`: from memory, from the folder, or by calling `compile` on this thread. Callers with the same
-  // key at the same time wait for the first one's result, as long as `cancelled` is false; if that one fails, the next
-  // compiles itself. A failure to write the folder costs the entry, not the result.
+  // The program of `key`: from memory, from the folder, or by calling `compile` on this thread. Callers with
+  // the same key at the same time wait for the first one's result, as long as `cancelled` is false; if that
+  // one fails, the next compiles itself. A failure to write the folder costs the entry, not the result.
   absl::StatusOr<CompiledProgram> GetOrCompile(const std::string& key, const std::atomic<bool>& cancelled,
                                                const CompileFunction& compile);
 

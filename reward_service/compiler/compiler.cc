@@ -51,8 +51,10 @@ absl::Status WriteAllAt(int fd, std::string_view content) {
 
 constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
-// The wait status of a sandboxed compilation, killed when it is cancelled or out of time: DEADLINE_EXCEEDED then.
-absl::StatusOr<int> AwaitEnd(SandboxedProcess* process, double wall_seconds, const std::atomic<bool>& cancelled) {
+// The wait status of a sandboxed compilation, killed when it is cancelled or out of time: DEADLINE_EXCEEDED
+// then.
+absl::StatusOr<int> AwaitEnd(SandboxedProcess* process, double wall_seconds,
+                             const std::atomic<bool>& cancelled) {
   const absl::Time deadline = absl::Now() + absl::Seconds(wall_seconds);
   while (absl::Now() < deadline) {
     const absl::StatusOr<int> status = process->Wait(kCancellationSeconds);
@@ -93,7 +95,8 @@ absl::StatusOr<std::string> ReadMemfd(int fd, int64_t bytes_max) {
   if (size > bytes_max) return absl::InvalidArgumentError(absl::StrCat("memfd holds ", size, " bytes"));
   std::string content(static_cast<size_t>(size), '\0');
   for (size_t done = 0; done < content.size();) {
-    const ssize_t num_read = pread(fd, content.data() + done, content.size() - done, static_cast<off_t>(done));
+    const ssize_t num_read =
+        pread(fd, content.data() + done, content.size() - done, static_cast<off_t>(done));
     if (num_read < 0 && errno == EINTR) continue;
     if (num_read <= 0) return ErrnoStatus("cannot read", "memfd");
     done += static_cast<size_t>(num_read);
@@ -107,9 +110,11 @@ absl::StatusOr<std::unique_ptr<Compiler>> Compiler::Create(const std::filesystem
   std::error_code error;
   std::filesystem::create_directories(work_directory, error);
   if (error) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot make ", work_directory.string(), ": ", error.message()));
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot make ", work_directory.string(), ": ", error.message()));
   }
-  ASSIGN_OR_RETURN(std::vector<Prelude> preludes, BuildPreludes(toolchain, std::filesystem::absolute(work_directory)));
+  ASSIGN_OR_RETURN(std::vector<Prelude> preludes,
+                   BuildPreludes(toolchain, std::filesystem::absolute(work_directory)));
   return std::unique_ptr<Compiler>(new Compiler(std::move(toolchain), std::move(preludes), limits));
 }
 
@@ -124,7 +129,8 @@ std::vector<std::string> Compiler::Arguments(std::string_view source) const {
   return arguments;
 }
 
-absl::StatusOr<CompiledProgram> Compiler::Compile(std::string_view source, const std::atomic<bool>& cancelled) const {
+absl::StatusOr<CompiledProgram> Compiler::Compile(std::string_view source,
+                                                  const std::atomic<bool>& cancelled) const {
   ASSIGN_OR_RETURN(const UniqueFd input, SealedMemfd("source", source));
   ASSIGN_OR_RETURN(UniqueFd library, Memfd("library"));
   ASSIGN_OR_RETURN(const UniqueFd messages, Memfd("diagnostics"));
@@ -135,7 +141,8 @@ absl::StatusOr<CompiledProgram> Compiler::Compile(std::string_view source, const
   options.memory_bytes_max = limits_.memory_bytes_max;
   options.file_bytes_max = limits_.library_bytes_max;
   options.cpu_seconds_max = limits_.cpu_seconds_max;
-  options.descriptors = {{input.get(), STDIN_FILENO}, {messages.get(), STDERR_FILENO}, {library.get(), kLibraryFd}};
+  options.descriptors = {
+      {input.get(), STDIN_FILENO}, {messages.get(), STDERR_FILENO}, {library.get(), kLibraryFd}};
   ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
   const absl::StatusOr<int> ended = AwaitEnd(&process, limits_.wall_seconds_max, cancelled);
   if (absl::IsDeadlineExceeded(ended.status())) {

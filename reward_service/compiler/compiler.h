@@ -43,8 +43,9 @@ class Compiler {
   static absl::StatusOr<std::unique_ptr<Compiler>> Create(const std::filesystem::path& work_directory,
                                                           CompileLimits limits);
 
-  // Compiles `source` (C++17, D7's entry point) to a shared library. A compilation that exceeds its limits is a refused
-  // program. CANCELLED soon after `cancelled` becomes true; INTERNAL or RESOURCE_EXHAUSTED when this machine fails.
+  // Compiles `source` (C++17, D7's entry point) to a shared library. A compilation that exceeds its limits is
+  // a refused program. CANCELLED soon after `cancelled` becomes true; INTERNAL or RESOURCE_EXHAUSTED when
+  // this machine fails.
   absl::StatusOr<CompiledProgram> Compile(std::string_view source, const std::atomic<bool>& cancelled) const;
 
   const Toolchain& toolchain() const { return toolchain_; }

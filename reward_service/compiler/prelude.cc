@@ -62,8 +62,9 @@ absl::StatusOr<Prelude> BuildPrelude(const Toolchain& toolchain, const std::file
   const std::string unfinished = prelude.directory / "unfinished.gch";
   std::vector<std::string> command = {toolchain.compiler};
   command.insert(command.end(), toolchain.flags.begin(), toolchain.flags.end());
-  for (const std::string& argument : {std::string("-x"), std::string("c++-header"),
-                                      std::string(prelude.directory / "prelude.h"), std::string("-o"), unfinished}) {
+  for (const std::string& argument :
+       {std::string("-x"), std::string("c++-header"), std::string(prelude.directory / "prelude.h"),
+        std::string("-o"), unfinished}) {
     command.push_back(argument);
   }
   RETURN_IF_ERROR(OutputOf(command).status());
@@ -74,7 +75,8 @@ absl::StatusOr<Prelude> BuildPrelude(const Toolchain& toolchain, const std::file
 
 }  // namespace
 
-absl::StatusOr<std::vector<Prelude>> BuildPreludes(const Toolchain& toolchain, const std::filesystem::path& directory) {
+absl::StatusOr<std::vector<Prelude>> BuildPreludes(const Toolchain& toolchain,
+                                                   const std::filesystem::path& directory) {
   std::vector<Prelude> preludes;
   for (const std::vector<std::string>& headers : HeaderSets()) {
     ASSIGN_OR_RETURN(Prelude prelude, BuildPrelude(toolchain, directory, headers));
@@ -99,7 +101,8 @@ const Prelude* ChoosePrelude(const std::vector<Prelude>& preludes, std::string_v
   const std::vector<std::string> headers = LeadingHeaders(source);
   const Prelude* best = nullptr;
   for (const Prelude& prelude : preludes) {
-    if (!std::includes(headers.begin(), headers.end(), prelude.headers.begin(), prelude.headers.end())) continue;
+    if (!std::includes(headers.begin(), headers.end(), prelude.headers.begin(), prelude.headers.end()))
+      continue;
     if (best == nullptr || prelude.headers.size() > best->headers.size()) best = &prelude;
   }
   return best;

@@ -18,16 +18,17 @@ struct Prelude {
   std::vector<std::string> headers;  // sorted, without brackets
 };
 
-// Builds the preludes under `directory`, which must exist and be readable by everybody; one that is already there is
-// kept. Takes a third of a second each. Errors are those of the compiler.
-absl::StatusOr<std::vector<Prelude>> BuildPreludes(const Toolchain& toolchain, const std::filesystem::path& directory);
+// Builds the preludes under `directory`, which must exist and be readable by everybody; one that is already
+// there is kept. Takes a third of a second each. Errors are those of the compiler.
+absl::StatusOr<std::vector<Prelude>> BuildPreludes(const Toolchain& toolchain,
+                                                   const std::filesystem::path& directory);
 
-// The headers in angle brackets that `source` includes before anything else, sorted. Comments and blank lines may stand
-// between; the first other token ends the list, for a macro could change what a later header means.
+// The headers in angle brackets that `source` includes before anything else, sorted. Comments and blank lines
+// may stand between; the first other token ends the list, for a macro could change what a later header means.
 std::vector<std::string> LeadingHeaders(std::string_view source);
 
-// The largest prelude all of whose headers `source` includes first anyway, so that putting it in front changes
-// nothing but the time; null when there is none.
+// The largest prelude all of whose headers `source` includes first anyway, so that putting it in front
+// changes nothing but the time; null when there is none.
 const Prelude* ChoosePrelude(const std::vector<Prelude>& preludes, std::string_view source);
 
 }  // namespace warpsmith

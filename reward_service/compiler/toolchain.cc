@@ -73,16 +73,24 @@ absl::StatusOr<Toolchain> ProbeToolchain() {
   }
   Toolchain toolchain;
   toolchain.compiler = kCompiler;
-  toolchain.flags = {"-O3", "-march=native", "-fopenmp", "-std=c++17", "-shared", "-fPIC", "-pipe",
-                     "-fdiagnostics-color=never", "-fmax-errors=20", "-fno-diagnostics-show-caret"};
+  toolchain.flags = {"-O3",
+                     "-march=native",
+                     "-fopenmp",
+                     "-std=c++17",
+                     "-shared",
+                     "-fPIC",
+                     "-pipe",
+                     "-fdiagnostics-color=never",
+                     "-fmax-errors=20",
+                     "-fno-diagnostics-show-caret"};
   if (access(kMold, X_OK) == 0) toolchain.flags.push_back("-fuse-ld=mold");
   ASSIGN_OR_RETURN(std::string version, OutputOf({kCompiler, "-dumpfullversion"}));
   version.erase(version.find_last_not_of('\n') + 1);
   toolchain.version = absl::StrCat("g++ ", version);
   ASSIGN_OR_RETURN(const std::string verbose,
                    OutputOf({kCompiler, "-march=native", "-fsyntax-only", "-v", "-x", "c++", "/dev/null"}));
-  toolchain.fingerprint =
-      Sha256Hex(absl::StrCat(toolchain.version, "\n", absl::StrJoin(toolchain.flags, "\n"), "\n", NativeMeaning(verbose)));
+  toolchain.fingerprint = Sha256Hex(absl::StrCat(
+      toolchain.version, "\n", absl::StrJoin(toolchain.flags, "\n"), "\n", NativeMeaning(verbose)));
   return toolchain;
 }
 

@@ -11,17 +11,17 @@
 namespace warpsmith {
 
 struct Toolchain {
-  std::string compiler;      // absolute path
-  std::string version;       // "g++ 12.2.0", for people
-  std::string fingerprint;   // SHA-256, in hex, of version, flags and what -march=native means on this machine
+  std::string compiler;     // absolute path
+  std::string version;      // "g++ 12.2.0", for people
+  std::string fingerprint;  // SHA-256, in hex, of version, flags and what -march=native means on this machine
   std::vector<std::string> flags;  // everything but input and output
 };
 
 // Asks /usr/bin/g++ who it is. NOT_FOUND, with the package to install, when it is missing.
 absl::StatusOr<Toolchain> ProbeToolchain();
 
-// Standard output of a short trusted command, at most 1 MiB; stderr joins it. Used at start only, never with a
-// candidate's text. INTERNAL with the output when the command fails.
+// Standard output of a short trusted command, at most 1 MiB; stderr joins it. Used at start only, never with
+// a candidate's text. INTERNAL with the output when the command fails.
 absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& command);
 
 }  // namespace warpsmith

@@ -7,8 +7,8 @@
 
 namespace warpsmith {
 
-// Words, numbers and single signs, as views into `source`. Comments, literals of characters and strings, preprocessor
-// lines and everything under `#if 0` are left out.
+// Words, numbers and single signs, as views into `source`. Comments, literals of characters and strings,
+// preprocessor lines and everything under `#if 0` are left out.
 std::vector<std::string_view> CppTokens(std::string_view source);
 
 // Whether a token is an identifier, a keyword or a number.

@@ -17,7 +17,8 @@ bool Allows(const v1::Task& task, std::string_view library) {
 
 Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const v1::Task& task) {
   const double speedup = timing.distinguishable() ? timing.speedup() : 1.0;
-  const CreditRule timing_rule = timing.distinguishable() ? CreditRule::kFull : CreditRule::kNotDistinguishable;
+  const CreditRule timing_rule =
+      timing.distinguishable() ? CreditRule::kFull : CreditRule::kNotDistinguishable;
   if (profile.num_samples() < kProfileSamplesMin) {
     return {timing_rule, speedup, absl::StrFormat("only %d samples: shares not used", profile.num_samples())};
   }
@@ -26,8 +27,8 @@ Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const
   if (!Allows(task, "blas")) foreign += profile.blas_share();
   const double own = 1.0 - profile.torch_share() - profile.blas_share();
   const std::string condition =
-      absl::StrFormat("own code %.0f %% of %d samples, torch %.0f %%, blas %.0f %%", 100 * own, profile.num_samples(),
-                      100 * profile.torch_share(), 100 * profile.blas_share());
+      absl::StrFormat("own code %.0f %% of %d samples, torch %.0f %%, blas %.0f %%", 100 * own,
+                      profile.num_samples(), 100 * profile.torch_share(), 100 * profile.blas_share());
   if (foreign > 1.0 - kHackShareMax) return {CreditRule::kHack, 0.0, condition};
   if (foreign >= 1.0 - kCreditedShareMin) return {CreditRule::kDelegated, 0.0, condition};
   return {timing_rule, speedup, condition};

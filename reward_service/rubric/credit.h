@@ -28,10 +28,10 @@ struct Credit {
   std::string condition;
 };
 
-// The credited speed-up of a CORRECT candidate. Work counts as the candidate's own where it runs in its own code, in
-// libc and libm that this code called, or in the kernel on its behalf; LibTorch's and BLAS's shares are others' work
-// unless Task.allowed_libraries names them ("torch", "blas"). With fewer than kProfileSamplesMin samples the shares
-// are not used.
+// The credited speed-up of a CORRECT candidate. Work counts as the candidate's own where it runs in its own
+// code, in libc and libm that this code called, or in the kernel on its behalf; LibTorch's and BLAS's shares
+// are others' work unless Task.allowed_libraries names them ("torch", "blas"). With fewer than
+// kProfileSamplesMin samples the shares are not used.
 Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const v1::Task& task);
 
 }  // namespace warpsmith

@@ -26,8 +26,8 @@ v1::Feedback Say(const char* finding, std::string evidence, v1::Advice advice) {
 }
 
 std::string ErrorText(const v1::Correctness& correctness) {
-  return absl::StrFormat("max error %.2f at %d of %d", correctness.max_absolute_error(), correctness.num_wrong(),
-                         correctness.num_elements());
+  return absl::StrFormat("max error %.2f at %d of %d", correctness.max_absolute_error(),
+                         correctness.num_wrong(), correctness.num_elements());
 }
 
 v1::Feedback Incorrect(const v1::Grade& grade, const DefectFacts& defects) {
@@ -74,7 +74,8 @@ v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const Def
       return strided ? Say("memory bound", evidence, v1::ADVICE_TILE)
                      : Say("scalar code", evidence, v1::ADVICE_VECTORISE);
     }
-    if (profile.num_threads() < defects.num_lane_cores) return Say("compute bound", evidence, v1::ADVICE_THREAD);
+    if (profile.num_threads() < defects.num_lane_cores)
+      return Say("compute bound", evidence, v1::ADVICE_THREAD);
     if (facts.valid && facts.loop_depth_max >= 3) return Say("memory bound", evidence, v1::ADVICE_TILE);
   }
   return Say("as fast as it gets", evidence, v1::ADVICE_KEEP);
@@ -84,20 +85,34 @@ v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const Def
 
 std::string_view AdviceWords(v1::Advice advice) {
   switch (advice) {
-    case v1::ADVICE_FIX_COMPILE_ERROR: return "fix compile error";
-    case v1::ADVICE_FIX_CRASH: return "fix crash";
-    case v1::ADVICE_FIX_BOUNDS: return "fix bounds";
-    case v1::ADVICE_FIX_SHAPE: return "fix shape";
-    case v1::ADVICE_FIX_FORMULA: return "fix formula";
-    case v1::ADVICE_FIX_NUMERICS: return "fix numerics";
-    case v1::ADVICE_FUSE_PASSES: return "fuse passes";
-    case v1::ADVICE_VECTORISE: return "vectorise";
-    case v1::ADVICE_THREAD: return "thread";
-    case v1::ADVICE_AVOID_TEMPORARY: return "avoid the temporary";
-    case v1::ADVICE_TILE: return "tile";
-    case v1::ADVICE_APPROXIMATE: return "approximate";
-    case v1::ADVICE_KEEP: return "keep";
-    default: return "";
+    case v1::ADVICE_FIX_COMPILE_ERROR:
+      return "fix compile error";
+    case v1::ADVICE_FIX_CRASH:
+      return "fix crash";
+    case v1::ADVICE_FIX_BOUNDS:
+      return "fix bounds";
+    case v1::ADVICE_FIX_SHAPE:
+      return "fix shape";
+    case v1::ADVICE_FIX_FORMULA:
+      return "fix formula";
+    case v1::ADVICE_FIX_NUMERICS:
+      return "fix numerics";
+    case v1::ADVICE_FUSE_PASSES:
+      return "fuse passes";
+    case v1::ADVICE_VECTORISE:
+      return "vectorise";
+    case v1::ADVICE_THREAD:
+      return "thread";
+    case v1::ADVICE_AVOID_TEMPORARY:
+      return "avoid the temporary";
+    case v1::ADVICE_TILE:
+      return "tile";
+    case v1::ADVICE_APPROXIMATE:
+      return "approximate";
+    case v1::ADVICE_KEEP:
+      return "keep";
+    default:
+      return "";
   }
 }
 
@@ -116,8 +131,9 @@ v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts, c
     case v1::VERDICT_WRONG_DTYPE:
       return Say("wrong shape", grade.verdict_reason(), v1::ADVICE_FIX_SHAPE);
     case v1::VERDICT_NON_FINITE:
-      return Say("not finite", absl::StrFormat("nan at %d of %d", grade.correctness().num_wrong(),
-                                               grade.correctness().num_elements()),
+      return Say("not finite",
+                 absl::StrFormat("nan at %d of %d", grade.correctness().num_wrong(),
+                                 grade.correctness().num_elements()),
                  v1::ADVICE_FIX_NUMERICS);
     case v1::VERDICT_INCORRECT:
       return Incorrect(grade, defects);

@@ -12,8 +12,8 @@ namespace warpsmith {
 
 // Facts about a failed candidate that the Grade's fields do not hold.
 struct DefectFacts {
-  bool out_of_bounds = false;       // touched memory outside its buffers
-  bool wrong_at_scale_only = false; // right on the task's own distribution, wrong at other magnitudes
+  bool out_of_bounds = false;        // touched memory outside its buffers
+  bool wrong_at_scale_only = false;  // right on the task's own distribution, wrong at other magnitudes
   bool input_mutated = false;
   int num_lane_cores = 1;
 };
@@ -21,9 +21,9 @@ struct DefectFacts {
 // The advice in words, as prompts show it: "fix bounds", "avoid the temporary". Empty for ADVICE_UNSPECIFIED.
 std::string_view AdviceWords(v1::Advice advice);
 
-// What to say of `grade`, whose verdict, compile, correctness, timing and profile are filled in. `facts` may be
-// invalid (Python candidates): advice that needs structure is not given then. Absent fields mean nothing to say:
-// UNSCORABLE and INVALID_TASK give an empty Feedback.
+// What to say of `grade`, whose verdict, compile, correctness, timing and profile are filled in. `facts` may
+// be invalid (Python candidates): advice that needs structure is not given then. Absent fields mean nothing
+// to say: UNSCORABLE and INVALID_TASK give an empty Feedback.
 v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts, const DefectFacts& defects);
 
 }  // namespace warpsmith

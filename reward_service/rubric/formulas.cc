@@ -122,8 +122,8 @@ absl::StatusOr<v1::Reward> ComputeReward(std::string_view name, const RewardInpu
   }
   std::vector<std::string> known;
   for (const std::string_view formula : FormulaNames()) known.emplace_back(formula);
-  return absl::InvalidArgumentError(absl::StrCat("no reward formula \"", std::string(name),
-                                                 "\"; known: ", absl::StrJoin(known, ", ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("no reward formula \"", std::string(name), "\"; known: ", absl::StrJoin(known, ", ")));
 }
 
 }  // namespace warpsmith

@@ -15,7 +15,7 @@ constexpr int kNestingMax = 64;
 constexpr size_t kFunctionsMax = 512;
 
 bool Allocates(std::string_view word) {
-  static constexpr std::string_view kWords[] = {"malloc", "calloc", "aligned_alloc", "new",
+  static constexpr std::string_view kWords[] = {"malloc", "calloc",      "aligned_alloc", "new",
                                                 "vector", "make_unique", "posix_memalign"};
   return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
 }
@@ -33,7 +33,8 @@ class BodyReader {
   BodyReader(const std::vector<std::string_view>& tokens, size_t position, Function* function)
       : tokens_(tokens), position_(position), function_(function) {}
 
-  // Reads the statement at the position; `live` is false in a branch that cannot run. Returns false when it gives up.
+  // Reads the statement at the position; `live` is false in a branch that cannot run. Returns false when it
+  // gives up.
   bool Statement(int loop_depth, bool live) {
     if (++nesting_ > kNestingMax) return false;
     const bool read = StatementBody(loop_depth, live);
@@ -132,7 +133,9 @@ class BodyReader {
     function_->loop_depth_max = std::max(function_->loop_depth_max, loop_depth + 1);
   }
 
-  std::string_view Peek() const { return position_ < tokens_.size() ? tokens_[position_] : std::string_view(); }
+  std::string_view Peek() const {
+    return position_ < tokens_.size() ? tokens_[position_] : std::string_view();
+  }
 
   const std::vector<std::string_view>& tokens_;
   size_t position_;
@@ -140,7 +143,8 @@ class BodyReader {
   int nesting_ = 0;
 };
 
-// The word before the first "(" between the last declaration's end and `brace`; empty: no function opens there.
+// The word before the first "(" between the last declaration's end and `brace`; empty: no function opens
+// there.
 std::string_view FunctionName(const std::vector<std::string_view>& tokens, size_t begin, size_t brace) {
   for (size_t i = begin + 1; i < brace; ++i) {
     if (tokens[i] == "(" && IsWord(tokens[i - 1])) return tokens[i - 1];
@@ -149,10 +153,12 @@ std::string_view FunctionName(const std::vector<std::string_view>& tokens, size_
 }
 
 // All functions by name, at any level of namespaces and classes. Overloads are added together.
-bool ReadFunctions(const std::vector<std::string_view>& tokens, std::map<std::string_view, Function>* functions) {
+bool ReadFunctions(const std::vector<std::string_view>& tokens,
+                   std::map<std::string_view, Function>* functions) {
   size_t declaration = 0;
   for (size_t i = 0; i < tokens.size();) {
-    const std::string_view name = tokens[i] == "{" ? FunctionName(tokens, declaration, i) : std::string_view();
+    const std::string_view name =
+        tokens[i] == "{" ? FunctionName(tokens, declaration, i) : std::string_view();
     if (!name.empty() && functions->size() < kFunctionsMax) {
       BodyReader reader(tokens, i, &(*functions)[name]);
       if (!reader.Statement(0, true)) return false;

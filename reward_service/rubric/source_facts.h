@@ -6,8 +6,8 @@
 
 namespace warpsmith {
 
-// Counted over the functions that `run` reaches by name. Branches of `if (0)` and `if (false)`, text under `#if 0` and
-// comments do not count.
+// Counted over the functions that `run` reaches by name. Branches of `if (0)` and `if (false)`, text under
+// `#if 0` and comments do not count.
 struct SourceFacts {
   // False when the text has no `run`, or nests deeper than the scanner follows; all else is 0 then.
   bool valid = false;
@@ -18,7 +18,8 @@ struct SourceFacts {
   int num_allocations = 0;
 };
 
-// Never fails: what cannot be read is not counted. Facts steer advice and the rubric's second digit, never a verdict.
+// Never fails: what cannot be read is not counted. Facts steer advice and the rubric's second digit, never a
+// verdict.
 SourceFacts ReadSourceFacts(std::string_view cpp_source);
 
 }  // namespace warpsmith

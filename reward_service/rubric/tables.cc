@@ -21,7 +21,9 @@ v1::RubricScore Row(int score, std::string condition, const char* reason) {
 
 bool Profiled(const RubricInputs& inputs) { return inputs.profile.num_samples() >= kProfileSamplesMin; }
 
-double ForeignShare(const RubricInputs& inputs) { return inputs.profile.torch_share() + inputs.profile.blas_share(); }
+double ForeignShare(const RubricInputs& inputs) {
+  return inputs.profile.torch_share() + inputs.profile.blas_share();
+}
 
 double CeilingShare(const v1::Profile& profile) {
   const double ceiling = profile.gigabytes_per_second_ceiling();
@@ -58,14 +60,15 @@ v1::RubricScore Engineering(const RubricInputs& inputs) {
   return Row(1, condition, "scalar, and less than half as fast as the reference");
 }
 
-// How much of what the reference computes does the candidate's own code compute? A native program has nothing else to
-// compute it with.
+// How much of what the reference computes does the candidate's own code compute? A native program has nothing
+// else to compute it with.
 v1::RubricScore OperatorCoverage(const RubricInputs& inputs) {
   if (inputs.language != v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON) {
     return Row(5, "native program, every output right", "all operators are in the candidate's own code");
   }
   if (!Profiled(inputs)) return Row(3, inputs.credit.condition, "too short to be profiled");
-  const std::string condition = absl::StrFormat("%.0f %% of samples in torch", 100 * inputs.profile.torch_share());
+  const std::string condition =
+      absl::StrFormat("%.0f %% of samples in torch", 100 * inputs.profile.torch_share());
   const double torch = inputs.profile.torch_share();
   if (torch < 0.1) return Row(5, condition, "all operators of weight are in the candidate's own code");
   if (torch < 0.3) return Row(4, condition, "most operators are in the candidate's own code");
@@ -122,9 +125,11 @@ v1::RubricScore SkillCompliance(const RubricInputs& inputs) {
   }
   if (inputs.unchanged_copy) return Row(1, "equal to the previous program", "nothing was changed");
   const AdviceOutcome outcome = FollowedAdvice(inputs);
-  if (!outcome.known) return Row(3, outcome.condition, "the measurements cannot tell whether the advice was followed");
+  if (!outcome.known)
+    return Row(3, outcome.condition, "the measurements cannot tell whether the advice was followed");
   if (outcome.done) return Row(5, outcome.condition, "the advice was followed");
-  if (inputs.timing.speedup_low() > 1.0) return Row(3, outcome.condition, "faster, but not by what was advised");
+  if (inputs.timing.speedup_low() > 1.0)
+    return Row(3, outcome.condition, "faster, but not by what was advised");
   return Row(2, outcome.condition, "the advice was not followed");
 }
 

@@ -1,4 +1,5 @@
-// The rubric: four dimensions of StitchCUDA (arXiv 2603.02637), each a table from measured conditions to a score.
+// The rubric: four dimensions of StitchCUDA (arXiv 2603.02637), each a table from measured conditions to a
+// score.
 #ifndef WARPSMITH_REWARD_SERVICE_RUBRIC_TABLES_H_
 #define WARPSMITH_REWARD_SERVICE_RUBRIC_TABLES_H_
 
@@ -11,7 +12,8 @@ namespace warpsmith {
 
 constexpr char kRubricTables[] = "tables-v1";
 
-// What the tables look at: measurements, and the structure of live code. No comment, no name, no dead function.
+// What the tables look at: measurements, and the structure of live code. No comment, no name, no dead
+// function.
 struct RubricInputs {
   v1::Skill skill = v1::SKILL_GENERATE;
   v1::CandidateLanguage language = v1::CANDIDATE_LANGUAGE_CPP;

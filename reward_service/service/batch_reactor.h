@@ -15,8 +15,9 @@
 
 namespace warpsmith {
 
-// Reads requests while fewer than kInFlightMax of this stream are being graded or written, so that a client that sends
-// faster than it is served is held back by flow control. Owns itself: deleted when gRPC and the grader are done with it.
+// Reads requests while fewer than kInFlightMax of this stream are being graded or written, so that a client
+// that sends faster than it is served is held back by flow control. Owns itself: deleted when gRPC and the
+// grader are done with it.
 class BatchReactor final : public grpc::ServerBidiReactor<v1::GradeRequest, v1::GradeResponse> {
  public:
   BatchReactor(const RequestLimits& limits, const std::string& environment_key, Grader* grader);
@@ -44,10 +45,11 @@ class BatchReactor final : public grpc::ServerBidiReactor<v1::GradeRequest, v1::
   v1::GradeRequest request_;  // of the read in progress
   absl::Mutex mutex_;
   std::set<std::shared_ptr<Slot>> slots_ ABSL_GUARDED_BY(mutex_);
-  std::deque<v1::GradeResponse> responses_ ABSL_GUARDED_BY(mutex_);  // the first is being written while writing_
+  std::deque<v1::GradeResponse> responses_
+      ABSL_GUARDED_BY(mutex_);  // the first is being written while writing_
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;     // no request will come any more
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // no request will come any more
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // Finish was called
   bool done_ ABSL_GUARDED_BY(mutex_) = false;      // gRPC has forgotten us

@@ -54,10 +54,11 @@ class GradeReactor final : public grpc::ServerUnaryReactor {
 
 }  // namespace
 
-grpc::ServerUnaryReactor* RewardDoor::Grade(grpc::CallbackServerContext* context, const v1::GradeRequest* request,
-                                            v1::GradeResponse* response) {
+grpc::ServerUnaryReactor* RewardDoor::Grade(grpc::CallbackServerContext* context,
+                                            const v1::GradeRequest* request, v1::GradeResponse* response) {
   auto* reactor = new GradeReactor(grader_, response);
-  absl::StatusOr<PreparedRequest> prepared = PrepareRequest(*request, options_.limits, options_.environment_key);
+  absl::StatusOr<PreparedRequest> prepared =
+      PrepareRequest(*request, options_.limits, options_.environment_key);
   if (prepared.ok()) {
     reactor->Start(std::make_shared<const PreparedRequest>(*std::move(prepared)));
   } else {

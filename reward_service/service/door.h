@@ -16,8 +16,8 @@ struct DoorOptions {
   v1::Capabilities capabilities;
 };
 
-// Callback API: no call holds a thread while it waits. A caller that goes away or whose deadline passes cancels its
-// work. `grader` must outlive the server that this service is part of.
+// Callback API: no call holds a thread while it waits. A caller that goes away or whose deadline passes
+// cancels its work. `grader` must outlive the server that this service is part of.
 class RewardDoor final : public v1::RewardService::CallbackService {
  public:
   RewardDoor(DoorOptions options, Grader* grader) : options_(std::move(options)), grader_(grader) {}

@@ -42,7 +42,8 @@ absl::StatusOr<CoreDivision> DivideCores(const std::vector<int>& allowed, const 
   division.lane = wanted;
   std::sort(division.lane.begin(), division.lane.end());
   if (std::adjacent_find(division.lane.begin(), division.lane.end()) != division.lane.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("lane_cores ", CoresText(wanted), ": a core is named twice"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("lane_cores ", CoresText(wanted), ": a core is named twice"));
   }
   if (division.lane.empty()) {
     const size_t num_lane = allowed.size() <= kFewCores ? 1 : allowed.size() / 4;
@@ -62,7 +63,8 @@ absl::Status PinTo(const std::vector<int>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const int core : cores) CPU_SET(core, &set);
-  if (sched_setaffinity(0, sizeof(set), &set) != 0) return ErrnoStatus("cannot bind to cores", CoresText(cores));
+  if (sched_setaffinity(0, sizeof(set), &set) != 0)
+    return ErrnoStatus("cannot bind to cores", CoresText(cores));
   return absl::OkStatus();
 }
 

@@ -14,8 +14,9 @@ namespace warpsmith {
 // Cores that this process may use, in rising order.
 std::vector<int> AllowedCores();
 
-// Cores for the lane and for everything else. `wanted` empty: the last core of four or fewer, else the last quarter.
-// With a single core both are that core. INVALID_ARGUMENT for a wanted core that is not allowed or named twice.
+// Cores for the lane and for everything else. `wanted` empty: the last core of four or fewer, else the last
+// quarter. With a single core both are that core. INVALID_ARGUMENT for a wanted core that is not allowed or
+// named twice.
 struct CoreDivision {
   std::vector<int> lane;
   std::vector<int> others;

@@ -28,18 +28,18 @@ struct Waiter {
   absl::Time arrived;
 };
 
-// Requests with the same measurement key share one flight. `waiters` belongs to the grader's lock; everything else to
-// the one stage that holds the flight, but for `cancelled`, which anybody may read.
+// Requests with the same measurement key share one flight. `waiters` belongs to the grader's lock; everything
+// else to the one stage that holds the flight, but for `cancelled`, which anybody may read.
 struct Flight {
   std::shared_ptr<const PreparedRequest> prepared;  // of the first waiter
   std::vector<Waiter> waiters;
   // Nobody waits any more: stages drop the flight as soon as they see it.
   std::atomic<bool> cancelled{false};
-  absl::Time queued_since;  // in the queue that it waits in
-  Measurement measurement;  // filled in from stage to stage
-  std::shared_ptr<const UniqueFd> library;                  // native candidates, once compiled
-  bool extensions_recorded = false;                         // Python candidates
-  std::vector<ExtensionRecord> extensions;                  // what they want built, and ...
+  absl::Time queued_since;                                           // in the queue that it waits in
+  Measurement measurement;                                           // filled in from stage to stage
+  std::shared_ptr<const UniqueFd> library;                           // native candidates, once compiled
+  bool extensions_recorded = false;                                  // Python candidates
+  std::vector<ExtensionRecord> extensions;                           // what they want built, and ...
   std::vector<std::shared_ptr<const UniqueFd>> extension_libraries;  // ... what was built
 };
 

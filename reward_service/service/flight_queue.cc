@@ -23,7 +23,8 @@ std::shared_ptr<Flight> FlightQueue::Take(RecentWork* recent) {
     const absl::Time now = absl::Now();
     std::vector<WaitingWork> waiting;
     waiting.reserve(flights_.size());
-    for (const auto& flight : flights_) waiting.push_back({flight->prepared->task_key, now - flight->queued_since});
+    for (const auto& flight : flights_)
+      waiting.push_back({flight->prepared->task_key, now - flight->queued_since});
     const size_t index = PickNext(waiting, *recent, options_);
     std::shared_ptr<Flight> flight = std::move(flights_[index]);
     flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(index));

@@ -21,8 +21,8 @@ class FlightQueue {
 
   void Push(std::shared_ptr<Flight> flight) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for a flight that somebody wants and takes the one that the policy picks; `recent` is the taker's own memory
-  // and is brought up to date. Null once the queue is closed, whatever is left in it.
+  // Waits for a flight that somebody wants and takes the one that the policy picks; `recent` is the taker's
+  // own memory and is brought up to date. Null once the queue is closed, whatever is left in it.
   std::shared_ptr<Flight> Take(RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Of the waiting flights whose task is not `task_key`, the reference that comes next.

@@ -63,7 +63,8 @@ absl::StatusOr<std::shared_ptr<const v1::Grade>> Grader::Known(const PreparedReq
   const std::string& id = prepared.request.request_id();
   if (const Identity* known = identities_.Find(id); known != nullptr) {
     if (known->content_sha256 != prepared.content_sha256) {
-      return absl::InvalidArgumentError(absl::StrCat("request_id ", Escape(id), " was used for another request"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("request_id ", Escape(id), " was used for another request"));
     }
     if (known->grade != nullptr) return known->grade;
   }
@@ -80,7 +81,8 @@ absl::StatusOr<std::shared_ptr<const v1::Grade>> Grader::Known(const PreparedReq
   return std::make_shared<const v1::Grade>(Answer(prepared, measurement));
 }
 
-absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedRequest>& prepared, GradeDone* done) {
+absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedRequest>& prepared,
+                                       GradeDone* done) {
   if (num_waiting_ >= options_.queue_capacity) {
     return BackPressureError(absl::StrCat("the queue is full with ", num_waiting_, " requests"), kRetryDelay);
   }
@@ -101,7 +103,8 @@ absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedReque
 
 v1::Grade Grader::Answer(const PreparedRequest& prepared, const Measurement& measurement) {
   const std::string& id = prepared.request.request_id();
-  if (const Identity* known = identities_.Find(id); known != nullptr && known->grade != nullptr) return *known->grade;
+  if (const Identity* known = identities_.Find(id); known != nullptr && known->grade != nullptr)
+    return *known->grade;
   v1::Grade grade = MergeGrade(prepared, measurement);
   *grade.mutable_environment() = options_.environment;
   if (grade.verdict() == v1::VERDICT_UNSCORABLE) {
@@ -115,10 +118,14 @@ v1::Grade Grader::Answer(const PreparedRequest& prepared, const Measurement& mea
 
 void Grader::Send(const std::shared_ptr<Flight>& flight, Route next) {
   switch (next) {
-    case Route::kCompile: return to_compile_.Push(flight);
-    case Route::kJudge: return to_judge_.Push(flight);
-    case Route::kFinish: return Finish(flight);
-    case Route::kDrop: return;
+    case Route::kCompile:
+      return to_compile_.Push(flight);
+    case Route::kJudge:
+      return to_judge_.Push(flight);
+    case Route::kFinish:
+      return Finish(flight);
+    case Route::kDrop:
+      return;
   }
 }
 
@@ -151,9 +158,11 @@ void Grader::Finish(const std::shared_ptr<Flight>& flight) {
       const auto kept = std::make_shared<const Measurement>(flight->measurement);
       measurements_.Insert(key, kept, kIdentityBytes + static_cast<int64_t>(kept->grade.SpaceUsedLong()));
     }
-    if (const auto found = flights_.find(key); found != flights_.end() && found->second == flight) flights_.erase(found);
+    if (const auto found = flights_.find(key); found != flights_.end() && found->second == flight)
+      flights_.erase(found);
     for (Waiter& waiter : flight->waiters) {
-      flight->measurement.grade.mutable_cost()->set_total_seconds(absl::ToDoubleSeconds(now - waiter.arrived));
+      flight->measurement.grade.mutable_cost()->set_total_seconds(
+          absl::ToDoubleSeconds(now - waiter.arrived));
       answers.emplace_back(std::move(waiter.done), Answer(*waiter.prepared, flight->measurement));
       keys_.erase(waiter.ticket);
       --num_waiting_;

@@ -32,8 +32,9 @@ struct GraderOptions {
   v1::Environment environment;
 };
 
-// Thread-safe. Each request passes compile and judge stages on threads of this object: compile workers on the cores
-// that no lane holds, one thread a lane. Requests that ask for the same measurement share it, in flight and afterwards.
+// Thread-safe. Each request passes compile and judge stages on threads of this object: compile workers on the
+// cores that no lane holds, one thread a lane. Requests that ask for the same measurement share it, in flight
+// and afterwards.
 class Grader {
  public:
   // `compile_stage` must outlive this. One lane a judge stage.
@@ -44,23 +45,24 @@ class Grader {
   // Drains with no grace if nobody did.
   ~Grader();
 
-  // Grades `prepared` and calls `done`, maybe before returning. Errors given to `done`: RESOURCE_EXHAUSTED with
-  // RetryInfo when the queue is full, INVALID_ARGUMENT when the id was used for other content, UNAVAILABLE while
-  // draining, CANCELLED after Cancel(). Returns a ticket for Cancel().
+  // Grades `prepared` and calls `done`, maybe before returning. Errors given to `done`: RESOURCE_EXHAUSTED
+  // with RetryInfo when the queue is full, INVALID_ARGUMENT when the id was used for other content,
+  // UNAVAILABLE while draining, CANCELLED after Cancel(). Returns a ticket for Cancel().
   uint64_t Submit(std::shared_ptr<const PreparedRequest> prepared, GradeDone done);
 
   // Forgets a request whose caller is gone. Work that nobody else waits for stops.
   void Cancel(uint64_t ticket);
 
-  // Refuses new requests and waits at most `grace` for those that were admitted; the others end with UNAVAILABLE. Then
-  // stops all threads; a judgement that has begun is finished first, within its own limit.
+  // Refuses new requests and waits at most `grace` for those that were admitted; the others end with
+  // UNAVAILABLE. Then stops all threads; a judgement that has begun is finished first, within its own limit.
   void Drain(absl::Duration grace);
 
   // Requests that wait for an answer.
   int num_waiting() const;
 
  private:
-  // What an id stands for; `grade` once it is known, so that a repeated request gets the same answer to the byte.
+  // What an id stands for; `grade` once it is known, so that a repeated request gets the same answer to the
+  // byte.
   struct Identity {
     std::string content_sha256;
     std::shared_ptr<const v1::Grade> grade;
@@ -76,7 +78,8 @@ class Grader {
   // Lets a request wait for its measurement, in a new flight or one under way. Takes `done` unless it fails.
   absl::StatusOr<uint64_t> Admit(const std::shared_ptr<const PreparedRequest>& prepared, GradeDone* done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  v1::Grade Answer(const PreparedRequest& prepared, const Measurement& measurement) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::Grade Answer(const PreparedRequest& prepared, const Measurement& measurement)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return num_waiting_ == 0; }
 
   const GraderOptions options_;
@@ -89,8 +92,8 @@ class Grader {
   int num_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<std::string, std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);  // by measurement key
-  std::map<uint64_t, std::string> keys_ ABSL_GUARDED_BY(mutex_);                    // measurement key by ticket
-  LruCache<Identity> identities_ ABSL_GUARDED_BY(mutex_);                           // by request id
+  std::map<uint64_t, std::string> keys_ ABSL_GUARDED_BY(mutex_);  // measurement key by ticket
+  LruCache<Identity> identities_ ABSL_GUARDED_BY(mutex_);         // by request id
   LruCache<std::shared_ptr<const Measurement>> measurements_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };

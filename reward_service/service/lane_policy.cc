@@ -4,7 +4,8 @@
 
 namespace warpsmith {
 
-size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent, const LanePolicyOptions& options) {
+size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent,
+                const LanePolicyOptions& options) {
   WS_CHECK(!waiting.empty());
   if (waiting.front().waited >= options.wait_max) return 0;
   const bool want_same = recent.run_length > 0 && recent.run_length < options.run_length_max;

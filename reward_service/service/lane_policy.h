@@ -24,14 +24,17 @@ struct RecentWork {
 };
 
 struct LanePolicyOptions {
-  // A task's oracle and inputs stay warm while its candidates follow each other, but others want their turn too.
+  // A task's oracle and inputs stay warm while its candidates follow each other, but others want their turn
+  // too.
   int run_length_max = 32;
   absl::Duration wait_max = absl::Seconds(10);
 };
 
-// Index of the work to do next; `waiting` is in order of arrival and not empty. The first that waited for wait_max goes
-// before all; then the first of the recent task while its run is short; then the first of another task.
-size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent, const LanePolicyOptions& options);
+// Index of the work to do next; `waiting` is in order of arrival and not empty. The first that waited for
+// wait_max goes before all; then the first of the recent task while its run is short; then the first of
+// another task.
+size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent,
+                const LanePolicyOptions& options);
 
 // What `recent` becomes after work on `task_key`.
 RecentWork AfterWork(const RecentWork& recent, std::string_view task_key);

@@ -7,8 +7,10 @@
 int main(int argc, char** argv) {
   CLI::App app("Grades programs: compiles, checks, times, profiles and rewards them");
   warpsmith::RewardServiceFlags flags;
-  app.add_option("--config", flags.config, "run file; its section reward_service counts")->check(CLI::ExistingFile);
-  app.add_option("--address", flags.address, "host:port (port 0: any) or unix:path, instead of the run file's");
+  app.add_option("--config", flags.config, "run file; its section reward_service counts")
+      ->check(CLI::ExistingFile);
+  app.add_option("--address", flags.address,
+                 "host:port (port 0: any) or unix:path, instead of the run file's");
   app.add_option("--set", flags.overrides, "section.key=value, as if it stood in the run file");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));

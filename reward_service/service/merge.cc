@@ -72,10 +72,12 @@ void SetReward(const PreparedRequest& prepared, const Credit& credit, v1::Grade*
 
 // A measured candidate without a finite reward is our failure, not the candidate's.
 void DemoteWithoutReward(v1::Grade* grade) {
-  const bool expected = grade->verdict() == v1::VERDICT_UNSCORABLE || grade->verdict() == v1::VERDICT_INVALID_TASK;
+  const bool expected =
+      grade->verdict() == v1::VERDICT_UNSCORABLE || grade->verdict() == v1::VERDICT_INVALID_TASK;
   if (expected || grade->reward().has_value()) return;
   grade->set_verdict(v1::VERDICT_UNSCORABLE);
-  grade->set_verdict_reason(absl::StrCat("reward formula ", grade->reward().formula(), " gave no finite value"));
+  grade->set_verdict_reason(
+      absl::StrCat("reward formula ", grade->reward().formula(), " gave no finite value"));
 }
 
 }  // namespace

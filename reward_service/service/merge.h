@@ -7,8 +7,9 @@
 
 namespace warpsmith {
 
-// Adds to `measurement` what depends on the request: credit (which may turn CORRECT into HACK), rubric, reward by the
-// formula asked for, feedback, ids. A pure function: the same measurement and request give the same Grade.
+// Adds to `measurement` what depends on the request: credit (which may turn CORRECT into HACK), rubric,
+// reward by the formula asked for, feedback, ids. A pure function: the same measurement and request give the
+// same Grade.
 v1::Grade MergeGrade(const PreparedRequest& prepared, const Measurement& measurement);
 
 // A measurement that says only that the service failed.

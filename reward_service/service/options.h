@@ -25,7 +25,8 @@ struct ServiceOptions {
   int64_t answer_bytes_max = int64_t{1} << 20;
   // Grades and compiled programs that are remembered.
   int64_t cache_bytes_max = int64_t{256} << 20;
-  // Folder for compiled programs and precompiled headers; empty: warpsmith/reward under the user's cache folder.
+  // Folder for compiled programs and precompiled headers; empty: warpsmith/reward under the user's cache
+  // folder.
   std::filesystem::path cache_directory;
   int compile_seconds_max = 20;
   JudgeLimits judge;

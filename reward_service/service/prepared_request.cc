@@ -25,8 +25,8 @@ absl::Status CheckSize(const char* name, const std::string& text, int64_t bytes_
 absl::Status CheckIds(const v1::GradeRequest& request) {
   if (request.request_id().empty()) return absl::InvalidArgumentError("request_id is empty: choose one");
   if (request.request_id().size() > kIdBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("request_id has ", request.request_id().size(), " bytes, at most ",
-                                                   kIdBytesMax));
+    return absl::InvalidArgumentError(
+        absl::StrCat("request_id has ", request.request_id().size(), " bytes, at most ", kIdBytesMax));
   }
   return absl::OkStatus();
 }
@@ -47,9 +47,10 @@ absl::Status CheckCandidate(const v1::Candidate& candidate, const RequestLimits&
     case v1::CANDIDATE_LANGUAGE_CUDA:
       return absl::InvalidArgumentError("candidate.language is CUDA, and this service has no GPU backend");
     default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("candidate.language ", static_cast<int>(candidate.language()), " is not known: CPP or "
-                       "KERNELBENCH_PYTHON"));
+      return absl::InvalidArgumentError(absl::StrCat("candidate.language ",
+                                                     static_cast<int>(candidate.language()),
+                                                     " is not known: CPP or "
+                                                     "KERNELBENCH_PYTHON"));
   }
   if (!candidate.has_answer() && !candidate.has_source()) {
     return absl::InvalidArgumentError("candidate has neither answer nor source");
@@ -79,9 +80,10 @@ bool DependsOnLines(std::string_view source) {
 
 std::string MeasurementKey(const PreparedRequest& prepared, std::string_view normalised,
                            const std::string& environment) {
-  const std::string_view program = DependsOnLines(prepared.source) ? std::string_view(prepared.source) : normalised;
-  return Sha256Hex(absl::StrCat(prepared.task_key, "\n", prepared.request.candidate().language(), "\n", environment,
-                                "\n", absl::string_view(program.data(), program.size())));
+  const std::string_view program =
+      DependsOnLines(prepared.source) ? std::string_view(prepared.source) : normalised;
+  return Sha256Hex(absl::StrCat(prepared.task_key, "\n", prepared.request.candidate().language(), "\n",
+                                environment, "\n", absl::string_view(program.data(), program.size())));
 }
 
 }  // namespace

@@ -26,14 +26,14 @@ struct PreparedRequest {
   std::string content_sha256;
   // SHA-256 of the reference: the oracle's name.
   std::string task_key;
-  // SHA-256 of what a measurement depends on: reference, language, normalised program, environment. Neither formula
-  // nor skill: both are applied to a measurement afterwards.
+  // SHA-256 of what a measurement depends on: reference, language, normalised program, environment. Neither
+  // formula nor skill: both are applied to a measurement afterwards.
   std::string measurement_key;
 };
 
-// INVALID_ARGUMENT, saying what to change, for a request that cannot be graded as it stands: no or too long an id, no
-// reference, no candidate, a language that this service does not grade, an unknown formula, anything over its limit.
-// `environment` stands for machine and toolchain.
+// INVALID_ARGUMENT, saying what to change, for a request that cannot be graded as it stands: no or too long
+// an id, no reference, no candidate, a language that this service does not grade, an unknown formula,
+// anything over its limit. `environment` stands for machine and toolchain.
 absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request, const RequestLimits& limits,
                                                const std::string& environment);
 

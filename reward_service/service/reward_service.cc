@@ -55,8 +55,8 @@ std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, Compile
   const auto extension = [=](const ExtensionRecord& record, const std::atomic<bool>& cancelled) {
     return absl::StatusOr<CompiledProgram>(absl::UnimplementedError("extensions are not compiled yet"));
   };
-  return std::make_unique<CompileStage>(compiler->toolchain().version, RequestLimits().program_bytes_max, native,
-                                        extension);
+  return std::make_unique<CompileStage>(compiler->toolchain().version, RequestLimits().program_bytes_max,
+                                        native, extension);
 }
 
 absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {
@@ -65,15 +65,15 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
   ASSIGN_OR_RETURN(machinery->compiler,
                    Compiler::Create(options.cache_directory / "preludes",
                                     {.wall_seconds_max = static_cast<double>(options.compile_seconds_max)}));
-  machinery->cache = std::make_unique<CompileCache>(
-      CompileCacheOptions{.memory_bytes_max = options.cache_bytes_max / 2,
-                          .directory = options.cache_directory / "compiled",
-                          .directory_bytes_max = options.cache_bytes_max});
+  machinery->cache =
+      std::make_unique<CompileCache>(CompileCacheOptions{.memory_bytes_max = options.cache_bytes_max / 2,
+                                                         .directory = options.cache_directory / "compiled",
+                                                         .directory_bytes_max = options.cache_bytes_max});
   machinery->compile_stage = MakeCompileStage(machinery->compiler.get(), machinery->cache.get());
   ASSIGN_OR_RETURN(std::unique_ptr<Referee> referee,
                    Referee::Start({.lane_cores = cores.lane, .python = GetBuildInfo().python}));
-  machinery->environment = MakeEnvironment(referee->facts().lane_cores, machinery->compiler->toolchain().version,
-                                           referee->facts().torch_version);
+  machinery->environment = MakeEnvironment(
+      referee->facts().lane_cores, machinery->compiler->toolchain().version, referee->facts().torch_version);
   std::vector<std::unique_ptr<JudgeStage>> lanes;
   lanes.push_back(std::make_unique<JudgeStage>(
       JudgeStageOptions{.limits = options.judge, .num_lane_cores = static_cast<int>(cores.lane.size())},
@@ -132,7 +132,8 @@ absl::Status RunRewardService(const RewardServiceFlags& flags) {
   server->SetServing(name, Serving::kYes);
   server->SetServing("", Serving::kYes);
   std::cout << "listening on " << server->address() << std::endl;
-  LogInfo(absl::StrCat("grading on lane cores ", CoresText(cores.lane), ", compiling on ", CoresText(cores.others)));
+  LogInfo(absl::StrCat("grading on lane cores ", CoresText(cores.lane), ", compiling on ",
+                       CoresText(cores.others)));
   int signal = 0;
   sigwait(&stop_signals, &signal);
   LogInfo(absl::StrCat("signal ", signal, ": draining ", machinery->grader->num_waiting(), " requests"));

@@ -16,8 +16,8 @@ struct RewardServiceFlags {
   std::string log_level = "info";
 };
 
-// Serves until SIGTERM or SIGINT, then drains. Prints "listening on ADDRESS" to standard output once requests are
-// served. FAILED_PRECONDITION, with the fix, where this machine cannot compile or confine.
+// Serves until SIGTERM or SIGINT, then drains. Prints "listening on ADDRESS" to standard output once requests
+// are served. FAILED_PRECONDITION, with the fix, where this machine cannot compile or confine.
 absl::Status RunRewardService(const RewardServiceFlags& flags);
 
 }  // namespace warpsmith

@@ -10,12 +10,13 @@ bool IsWord(char c) { return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 
 
 bool IsSeparator(char c) { return std::string_view("(){};,").find(c) != std::string_view::npos; }
 
-// Whether white space between two characters keeps them from becoming another token: between words (a number may
-// hold a point), after an exponent's letter, before a quote (prefixes), between signs.
+// Whether white space between two characters keeps them from becoming another token: between words (a number
+// may hold a point), after an exponent's letter, before a quote (prefixes), between signs.
 bool GapMatters(char before, char after) {
   if (IsSeparator(before) || IsSeparator(after)) return false;
   if (after == '"' || after == '\'' || before == '"' || before == '\'') return true;
-  if ((after == '+' || after == '-') && std::string_view("eEpP").find(before) != std::string_view::npos) return true;
+  if ((after == '+' || after == '-') && std::string_view("eEpP").find(before) != std::string_view::npos)
+    return true;
   const bool word_before = IsWord(before) || before == '.';
   const bool word_after = IsWord(after) || after == '.';
   return word_before == word_after;
@@ -118,7 +119,8 @@ class CppNormaliser {
     out_.append(text_.substr(begin, position_ - begin));
   }
 
-  // Whether the quote at position_ opens a raw literal: R, u8R, uR, UR or LR stands before it as a whole word.
+  // Whether the quote at position_ opens a raw literal: R, u8R, uR, UR or LR stands before it as a whole
+  // word.
   bool IsRaw() const {
     size_t begin = position_;
     while (begin > 0 && IsWord(text_[begin - 1])) --begin;
@@ -194,7 +196,8 @@ std::string NormalisePython(std::string_view source) {
 }
 
 std::string NormaliseSource(std::string_view source, v1::CandidateLanguage language) {
-  return language == v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON ? NormalisePython(source) : NormaliseCpp(source);
+  return language == v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON ? NormalisePython(source)
+                                                               : NormaliseCpp(source);
 }
 
 }  // namespace warpsmith

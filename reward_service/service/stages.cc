@@ -13,8 +13,8 @@ bool IsPython(const PreparedRequest& prepared) {
   return prepared.request.candidate().language() == v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON;
 }
 
-// Whether a program can want anything compiled: the two names cannot be reached without one of these words, but for
-// programs that hide them, and those find nothing compiled for them.
+// Whether a program can want anything compiled: the two names cannot be reached without one of these words,
+// but for programs that hide them, and those find nothing compiled for them.
 bool MayCompile(const std::string& source) {
   return source.find("cpp_extension") != std::string::npos || source.find("load_inline") != std::string::npos;
 }
@@ -32,7 +32,9 @@ Route Refuse(const v1::Compile& compile, Flight* flight) {
 
 }  // namespace
 
-Route FirstRoute(const PreparedRequest& prepared) { return IsPython(prepared) ? Route::kJudge : Route::kCompile; }
+Route FirstRoute(const PreparedRequest& prepared) {
+  return IsPython(prepared) ? Route::kJudge : Route::kCompile;
+}
 
 Route CompileStage::Run(Flight* flight) const {
   const absl::Time begin = absl::Now();
@@ -81,7 +83,8 @@ Route CompileStage::Failed(const absl::Status& status, Flight* flight) const {
 
 Route JudgeStage::Run(Flight* flight) {
   v1::Cost* cost = flight->measurement.grade.mutable_cost();
-  cost->set_lane_wait_seconds(cost->lane_wait_seconds() + absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
+  cost->set_lane_wait_seconds(cost->lane_wait_seconds() +
+                              absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
   const bool record =
       IsPython(*flight->prepared) && !flight->extensions_recorded && MayCompile(flight->prepared->source);
   return record ? RunRecord(flight) : RunJudge(flight);
@@ -122,10 +125,11 @@ Route JudgeStage::RunJudge(Flight* flight) {
       return Route::kFinish;
     }
     last = judgement.status();
-    LogWarning(absl::StrCat("judging, attempt ", attempt, " of ", options_.num_attempts_max, ": ", last.ToString()));
+    LogWarning(
+        absl::StrCat("judging, attempt ", attempt, " of ", options_.num_attempts_max, ": ", last.ToString()));
   }
-  flight->measurement = Unscorable(
-      absl::StrCat("the referee failed ", options_.num_attempts_max, " times, the last time with ", last.ToString()));
+  flight->measurement = Unscorable(absl::StrCat("the referee failed ", options_.num_attempts_max,
+                                                " times, the last time with ", last.ToString()));
   return Route::kFinish;
 }
 

@@ -23,16 +23,17 @@ enum class Route {
   kDrop,    // it was cancelled
 };
 
-// Where a new flight begins: native programs compile first, Python programs tell a lane what they want compiled.
+// Where a new flight begins: native programs compile first, Python programs tell a lane what they want
+// compiled.
 Route FirstRoute(const PreparedRequest& prepared);
 
 // Thread-safe: compile workers share it.
 class CompileStage {
  public:
-  using CompileNative =
-      std::function<absl::StatusOr<CompiledProgram>(std::string_view source, const std::atomic<bool>& cancelled)>;
-  using CompileExtension =
-      std::function<absl::StatusOr<CompiledProgram>(const ExtensionRecord& record, const std::atomic<bool>& cancelled)>;
+  using CompileNative = std::function<absl::StatusOr<CompiledProgram>(std::string_view source,
+                                                                      const std::atomic<bool>& cancelled)>;
+  using CompileExtension = std::function<absl::StatusOr<CompiledProgram>(const ExtensionRecord& record,
+                                                                         const std::atomic<bool>& cancelled)>;
 
   CompileStage(std::string compiler_version, int64_t program_bytes_max, CompileNative native,
                CompileExtension extension)

@@ -63,15 +63,24 @@ v1::Profile ToProto(const ProfileNumbers& numbers) {
 
 v1::Verdict ToVerdict(Outcome outcome) {
   switch (outcome) {
-    case Outcome::kCorrect: return v1::VERDICT_CORRECT;
-    case Outcome::kIncorrect: return v1::VERDICT_INCORRECT;
-    case Outcome::kWrongShape: return v1::VERDICT_WRONG_SHAPE;
-    case Outcome::kWrongDtype: return v1::VERDICT_WRONG_DTYPE;
-    case Outcome::kNonFinite: return v1::VERDICT_NON_FINITE;
-    case Outcome::kRuntimeError: return v1::VERDICT_RUNTIME_ERROR;
-    case Outcome::kTimeout: return v1::VERDICT_TIMEOUT;
-    case Outcome::kHack: return v1::VERDICT_HACK;
-    case Outcome::kInvalidTask: return v1::VERDICT_INVALID_TASK;
+    case Outcome::kCorrect:
+      return v1::VERDICT_CORRECT;
+    case Outcome::kIncorrect:
+      return v1::VERDICT_INCORRECT;
+    case Outcome::kWrongShape:
+      return v1::VERDICT_WRONG_SHAPE;
+    case Outcome::kWrongDtype:
+      return v1::VERDICT_WRONG_DTYPE;
+    case Outcome::kNonFinite:
+      return v1::VERDICT_NON_FINITE;
+    case Outcome::kRuntimeError:
+      return v1::VERDICT_RUNTIME_ERROR;
+    case Outcome::kTimeout:
+      return v1::VERDICT_TIMEOUT;
+    case Outcome::kHack:
+      return v1::VERDICT_HACK;
+    case Outcome::kInvalidTask:
+      return v1::VERDICT_INVALID_TASK;
   }
   return v1::VERDICT_UNSCORABLE;
 }

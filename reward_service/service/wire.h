@@ -11,7 +11,8 @@
 
 namespace warpsmith {
 
-// What was found out about a program on a task: everything of a Grade that depends on neither request nor formula.
+// What was found out about a program on a task: everything of a Grade that depends on neither request nor
+// formula.
 struct Measurement {
   v1::Grade grade;
   DefectFacts defects;

@@ -17,8 +17,11 @@ inline Judgement TwiceAsFast() {
   Judgement judgement;
   judgement.outcome = Outcome::kCorrect;
   judgement.correctness.num_draws = 5;
-  judgement.timing = TimingNumbers{
-      .speedup = 2.0, .speedup_low = 1.9, .speedup_high = 2.1, .distinguishable = true, .quality = "realtime"};
+  judgement.timing = TimingNumbers{.speedup = 2.0,
+                                   .speedup_low = 1.9,
+                                   .speedup_high = 2.1,
+                                   .distinguishable = true,
+                                   .quality = "realtime"};
   judgement.profile = ProfileNumbers{.num_samples = 100,
                                      .own_code_share = 1.0,
                                      .num_threads = 1,
@@ -35,7 +38,9 @@ struct FakeRefereeScript {
     return absl::StatusOr<Judgement>(TwiceAsFast());
   };
   std::function<absl::StatusOr<std::vector<ExtensionRecord>>(const std::string& source)> record =
-      [](const std::string&) { return absl::StatusOr<std::vector<ExtensionRecord>>(std::vector<ExtensionRecord>()); };
+      [](const std::string&) {
+        return absl::StatusOr<std::vector<ExtensionRecord>>(std::vector<ExtensionRecord>());
+      };
   std::atomic<int> num_judged{0};
 };
 

@@ -9,9 +9,9 @@
 
 namespace warpsmith {
 
-// Verdict, speed-up, reward, rubric and feedback drawn from the SHA-256 of `answer`: one in eight COMPILE_ERROR, one in
-// eight INCORRECT (both with reward 0), the others CORRECT with a reward in [0.3, 3]. No field depends on anything
-// else, a clock included.
+// Verdict, speed-up, reward, rubric and feedback drawn from the SHA-256 of `answer`: one in eight
+// COMPILE_ERROR, one in eight INCORRECT (both with reward 0), the others CORRECT with a reward in [0.3, 3].
+// No field depends on anything else, a clock included.
 v1::Grade HashGrade(std::string_view answer);
 
 // The answer's bytes of a request: the whole answer, or the source where only that was sent.

@@ -1,5 +1,5 @@
-// warpsmith-hash-grader: a real RewardService process whose Grade is a hash of the answer. For tests of the trainer and
-// of the workers that must repeat to the bit; it is built with the tests and never installed.
+// warpsmith-hash-grader: a real RewardService process whose Grade is a hash of the answer. For tests of the
+// trainer and of the workers that must repeat to the bit; it is built with the tests and never installed.
 //
 //   warpsmith-hash-grader [--address 127.0.0.1:0] [--delay-ms 0]
 //
@@ -27,7 +27,8 @@ class HashGrader final : public v1::RewardService::Service {
  public:
   explicit HashGrader(std::chrono::milliseconds delay) : delay_(delay) {}
 
-  grpc::Status Grade(grpc::ServerContext*, const v1::GradeRequest* request, v1::GradeResponse* response) override {
+  grpc::Status Grade(grpc::ServerContext*, const v1::GradeRequest* request,
+                     v1::GradeResponse* response) override {
     std::this_thread::sleep_for(delay_);
     *response = HashGradeResponse(*request);
     return grpc::Status::OK;
@@ -87,7 +88,8 @@ int Serve(const std::string& address, std::chrono::milliseconds delay) {
     return 1;
   }
   const bool is_socket = address.rfind("unix:", 0) == 0;
-  const std::string bound = is_socket ? address : address.substr(0, address.rfind(':') + 1) + std::to_string(port);
+  const std::string bound =
+      is_socket ? address : address.substr(0, address.rfind(':') + 1) + std::to_string(port);
   std::cout << "listening on " << bound << std::endl;
   int signal = 0;
   sigwait(&signals, &signal);

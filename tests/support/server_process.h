@@ -11,8 +11,9 @@
 
 namespace warpsmith {
 
-// Starts `program` of the build's bin folder (environment WARPSMITH_BIN_DIR, which CTest sets) with `arguments` and
-// waits, at most 30 s, for the line "listening on ADDRESS" on its standard output. Killed and reaped on destruction.
+// Starts `program` of the build's bin folder (environment WARPSMITH_BIN_DIR, which CTest sets) with
+// `arguments` and waits, at most 30 s, for the line "listening on ADDRESS" on its standard output. Killed and
+// reaped on destruction.
 class ServerProcess {
  public:
   ServerProcess(const std::string& program, const std::vector<std::string>& arguments);
@@ -24,8 +25,8 @@ class ServerProcess {
   const std::string& address() const { return address_; }
   pid_t pid() const { return pid_; }
 
-  // Sends `signal`, waits at most `timeout` for the end and returns the exit status, or 128 + the signal that ended it.
-  // -1 when it still runs.
+  // Sends `signal`, waits at most `timeout` for the end and returns the exit status, or 128 + the signal that
+  // ended it. -1 when it still runs.
   int Stop(int signal, absl::Duration timeout);
 
  private:

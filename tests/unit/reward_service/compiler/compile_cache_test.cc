@@ -51,7 +51,9 @@ TEST_CASE("a refused program is remembered too, an infrastructure failure is not
   REQUIRE(cache.GetOrCompile("refused", kWanted, refuse).ok());
   REQUIRE(cache.GetOrCompile("refused", kWanted, refuse).ok());
   CHECK(num_calls == 1);
-  const auto fail = [&]() -> absl::StatusOr<CompiledProgram> { return ++num_calls, absl::InternalError("fork"); };
+  const auto fail = [&]() -> absl::StatusOr<CompiledProgram> {
+    return ++num_calls, absl::InternalError("fork");
+  };
   CHECK_FALSE(cache.GetOrCompile("failed", kWanted, fail).ok());
   CHECK_FALSE(cache.GetOrCompile("failed", kWanted, fail).ok());
   CHECK(num_calls == 3);
@@ -84,11 +86,12 @@ TEST_CASE("a program outlives the cache in its folder") {
   const CompileCacheOptions options{.directory = folder.path() / "compiled"};
   {
     CompileCache cache(options);
-    REQUIRE(cache.GetOrCompile("k", kWanted, [] { return absl::StatusOr<CompiledProgram>(Program("bytes")); }).ok());
+    REQUIRE(cache.GetOrCompile("k", kWanted, [] { return absl::StatusOr<CompiledProgram>(Program("bytes")); })
+                .ok());
   }
   CompileCache cache(options);
-  const auto program =
-      cache.GetOrCompile("k", kWanted, [] { return absl::StatusOr<CompiledProgram>(absl::InternalError("not needed")); });
+  const auto program = cache.GetOrCompile(
+      "k", kWanted, [] { return absl::StatusOr<CompiledProgram>(absl::InternalError("not needed")); });
   REQUIRE(program.ok());
   CHECK(program->cached);
   CHECK(BytesOf(*program) == "bytes");

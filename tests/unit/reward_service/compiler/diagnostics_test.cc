@@ -18,7 +18,8 @@ TEST_CASE("only lines about the program are kept, errors first") {
 }
 
 TEST_CASE("a linker's message is kept where the program's own lines have no error") {
-  CHECK(FirstError(TrimDiagnostics("mold: error: undefined symbol: foo\n")) == "error: undefined symbol: foo");
+  CHECK(FirstError(TrimDiagnostics("mold: error: undefined symbol: foo\n")) ==
+        "error: undefined symbol: foo");
 }
 
 TEST_CASE("diagnostics are bounded and hold no control characters") {
@@ -31,7 +32,8 @@ TEST_CASE("diagnostics are bounded and hold no control characters") {
 }
 
 TEST_CASE("one endless line does not crowd out the others") {
-  const std::string trimmed = TrimDiagnostics("<stdin>:1:1: error: " + std::string(100000, 'x') + "\n<stdin>:2:1: error: second\n");
+  const std::string trimmed =
+      TrimDiagnostics("<stdin>:1:1: error: " + std::string(100000, 'x') + "\n<stdin>:2:1: error: second\n");
   CHECK(trimmed.find("2:1: error: second") != std::string::npos);
 }
 

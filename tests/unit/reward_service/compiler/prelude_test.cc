@@ -8,7 +8,8 @@ namespace {
 using Headers = std::vector<std::string>;
 
 TEST_CASE("leading headers are read past comments and blank lines, and sorted") {
-  CHECK(LeadingHeaders("// note\n\n#include <dlpack/dlpack.h>\n/* two\nlines */ #  include  <cmath>  \nint x;\n") ==
+  CHECK(LeadingHeaders(
+            "// note\n\n#include <dlpack/dlpack.h>\n/* two\nlines */ #  include  <cmath>  \nint x;\n") ==
         Headers{"cmath", "dlpack/dlpack.h"});
 }
 
@@ -26,7 +27,8 @@ TEST_CASE("the largest prelude that the source includes anyway is chosen") {
   const std::vector<Prelude> preludes = {{"/a", {"cmath", "dlpack/dlpack.h"}},
                                          {"/b", {"cmath", "dlpack/dlpack.h", "vector"}}};
   CHECK(ChoosePrelude(preludes, "#include <cmath>\n#include <dlpack/dlpack.h>\n")->directory == "/a");
-  CHECK(ChoosePrelude(preludes, "#include <vector>\n#include <cmath>\n#include <dlpack/dlpack.h>\n")->directory == "/b");
+  CHECK(ChoosePrelude(preludes, "#include <vector>\n#include <cmath>\n#include <dlpack/dlpack.h>\n")
+            ->directory == "/b");
   CHECK(ChoosePrelude(preludes, "#include <cmath>\n") == nullptr);
 }
 

@@ -50,12 +50,12 @@ TEST_CASE("a compile error is told by its first message") {
 }
 
 TEST_CASE("few wrong elements point at bounds, many at the formula, large magnitudes at numerics") {
-  CheckFeedback(ComputeFeedback(Incorrect(7, 524288, 0.52), {}, {}), "wrong values", "max error 0.52 at 7 of 524288",
-                "fix bounds");
+  CheckFeedback(ComputeFeedback(Incorrect(7, 524288, 0.52), {}, {}), "wrong values",
+                "max error 0.52 at 7 of 524288", "fix bounds");
   CheckFeedback(ComputeFeedback(Incorrect(500000, 524288, 2.149), {}, {}), "wrong values",
                 "max error 2.15 at 500000 of 524288", "fix formula");
-  CheckFeedback(ComputeFeedback(Incorrect(500000, 524288, 2.0), {}, {.wrong_at_scale_only = true}), "wrong values",
-                "max error 2.00 at 500000 of 524288", "fix numerics");
+  CheckFeedback(ComputeFeedback(Incorrect(500000, 524288, 2.0), {}, {.wrong_at_scale_only = true}),
+                "wrong values", "max error 2.00 at 500000 of 524288", "fix numerics");
   CheckFeedback(ComputeFeedback(Incorrect(500000, 524288, 2.0), {}, {.out_of_bounds = true}), "wrong values",
                 "max error 2.00 at 500000 of 524288", "fix bounds");
 }
@@ -74,24 +74,25 @@ TEST_CASE("values that are not finite, crashes, shapes and time-outs have their 
 }
 
 TEST_CASE("a slow program is told its first bottleneck") {
-  CheckFeedback(ComputeFeedback(Correct(0.57, 512, 0.2), Facts(3), {}), "several passes", "speedup 0.57, 3 passes",
-                "fuse passes");
-  CheckFeedback(ComputeFeedback(Correct(0.3, 512, 0.2), Facts(2, 1, 1), {}), "memory bound", "speedup 0.30, 2 passes",
-                "avoid the temporary");
+  CheckFeedback(ComputeFeedback(Correct(0.57, 512, 0.2), Facts(3), {}), "several passes",
+                "speedup 0.57, 3 passes", "fuse passes");
+  CheckFeedback(ComputeFeedback(Correct(0.3, 512, 0.2), Facts(2, 1, 1), {}), "memory bound",
+                "speedup 0.30, 2 passes", "avoid the temporary");
   CheckFeedback(ComputeFeedback(Correct(0.9, 0, 0.2), Facts(1), {}), "scalar code", "speedup 0.90, 1 pass",
                 "vectorise");
-  CheckFeedback(ComputeFeedback(Correct(0.1, 0, 0.02), Facts(1), {}), "memory bound", "speedup 0.10, 1 pass", "tile");
-  CheckFeedback(ComputeFeedback(Correct(0.4, 0, 0.2, 0.8), Facts(1), {}), "compute bound", "speedup 0.40, 1 pass",
-                "approximate");
+  CheckFeedback(ComputeFeedback(Correct(0.1, 0, 0.02), Facts(1), {}), "memory bound", "speedup 0.10, 1 pass",
+                "tile");
+  CheckFeedback(ComputeFeedback(Correct(0.4, 0, 0.2, 0.8), Facts(1), {}), "compute bound",
+                "speedup 0.40, 1 pass", "approximate");
   CheckFeedback(ComputeFeedback(Correct(0.9, 512, 0.2), Facts(1), {.num_lane_cores = 4}), "compute bound",
                 "speedup 0.90, 1 pass", "thread");
 }
 
 TEST_CASE("a program near the ceiling is left alone") {
-  CheckFeedback(ComputeFeedback(Correct(2.4, 512, 0.9), Facts(1), {}), "as fast as it gets", "speedup 2.40, 1 pass",
-                "keep");
-  CheckFeedback(ComputeFeedback(Correct(2.4, 0, 0.9), Facts(3), {}), "as fast as it gets", "speedup 2.40, 3 passes",
-                "keep");
+  CheckFeedback(ComputeFeedback(Correct(2.4, 512, 0.9), Facts(1), {}), "as fast as it gets",
+                "speedup 2.40, 1 pass", "keep");
+  CheckFeedback(ComputeFeedback(Correct(2.4, 0, 0.9), Facts(3), {}), "as fast as it gets",
+                "speedup 2.40, 3 passes", "keep");
 }
 
 TEST_CASE("what is not the candidate's fault gives no feedback") {

@@ -33,9 +33,9 @@ double Value(const char* formula, const RewardInputs& inputs) {
 }
 
 TEST_CASE("stitchcuda-v1 gives the values of its authors' code") {
-  CHECK(Value("stitchcuda-v1", Correct(1.0)) == Approx(1.3));                      // neutral rubric: multiplier 1
-  CHECK(Value("stitchcuda-v1", Correct(1.024, 8)) == Approx(1.324 * 0.75));        // a renamed reference: 0.99
-  CHECK(Value("stitchcuda-v1", Correct(0.576, 15)) == Approx(0.876 * 1.1875));     // a genuine kernel: 1.04
+  CHECK(Value("stitchcuda-v1", Correct(1.0)) == Approx(1.3));                // neutral rubric: multiplier 1
+  CHECK(Value("stitchcuda-v1", Correct(1.024, 8)) == Approx(1.324 * 0.75));  // a renamed reference: 0.99
+  CHECK(Value("stitchcuda-v1", Correct(0.576, 15)) == Approx(0.876 * 1.1875));  // a genuine kernel: 1.04
   CHECK(Value("stitchcuda-v1", Correct(1.0, 20)) == Approx(1.3 * 1.5));
   CHECK(Value("stitchcuda-v1", Correct(1.0, 4)) == Approx(1.3 * 0.5));
   CHECK(Value("stitchcuda-v1", Correct(1.0, 20, v1::SKILL_OPTIMISE)) == Approx(1.3 * 1.35));

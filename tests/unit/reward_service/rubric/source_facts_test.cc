@@ -10,21 +10,22 @@ namespace {
 const std::string kHead = "extern \"C\" int run(const DLTensor* const* inputs, DLTensor* const* outputs) {\n";
 
 TEST_CASE("loops are counted by nest and depth") {
-  const SourceFacts facts = ReadSourceFacts(
-      kHead + "for (int i = 0; i < n; ++i) { for (int j = 0; j < m; ++j) out[i] += x[j]; }\n"
-              "for (int i = 0; i < n; ++i) out[i] *= 2;\n"
-              "while (more) step();\n return 0; }");
+  const SourceFacts facts =
+      ReadSourceFacts(kHead +
+                      "for (int i = 0; i < n; ++i) { for (int j = 0; j < m; ++j) out[i] += x[j]; }\n"
+                      "for (int i = 0; i < n; ++i) out[i] *= 2;\n"
+                      "while (more) step();\n return 0; }");
   REQUIRE(facts.valid);
   CHECK(facts.num_loop_nests == 3);
   CHECK(facts.loop_depth_max == 2);
 }
 
 TEST_CASE("comments, strings, dead branches and disabled text do not count") {
-  const SourceFacts facts = ReadSourceFacts(
-      kHead + "// for (;;) {}\n/* for (;;) {} */ puts(\"for (;;) {}\");\n"
-              "#if 0\nfor (;;) {}\nstd::vector<float> v;\n#endif\n"
-              "if (false) { for (;;) {} malloc(4); }\nif (0) for (;;) {}\n"
-              "for (int i = 0; i < n; ++i) out[i] = x[i];\n return 0; }");
+  const SourceFacts facts = ReadSourceFacts(kHead +
+                                            "// for (;;) {}\n/* for (;;) {} */ puts(\"for (;;) {}\");\n"
+                                            "#if 0\nfor (;;) {}\nstd::vector<float> v;\n#endif\n"
+                                            "if (false) { for (;;) {} malloc(4); }\nif (0) for (;;) {}\n"
+                                            "for (int i = 0; i < n; ++i) out[i] = x[i];\n return 0; }");
   REQUIRE(facts.valid);
   CHECK(facts.num_loop_nests == 1);
   CHECK(facts.num_allocations == 0);
@@ -50,9 +51,10 @@ TEST_CASE("allocations are counted") {
 
 TEST_CASE("lambdas, do loops, else branches and switches are read") {
   const SourceFacts facts = ReadSourceFacts(
-      kHead + "auto f = [&](int a) { for (;;) {} };\n do { g(); } while (a < b);\n"
-              "if (a) { for (;;) {} } else for (;;) {}\n switch (a) { case 1: while (b) {} break; default: ; }\n"
-              "return 0; }");
+      kHead +
+      "auto f = [&](int a) { for (;;) {} };\n do { g(); } while (a < b);\n"
+      "if (a) { for (;;) {} } else for (;;) {}\n switch (a) { case 1: while (b) {} break; default: ; }\n"
+      "return 0; }");
   REQUIRE(facts.valid);
   CHECK(facts.num_loop_nests == 5);
 }

@@ -7,7 +7,9 @@
 namespace warpsmith {
 namespace {
 
-std::string Extract(const std::string& answer) { return std::string(ExtractProgram(answer).value_or("(nothing)")); }
+std::string Extract(const std::string& answer) {
+  return std::string(ExtractProgram(answer).value_or("(nothing)"));
+}
 
 TEST_CASE("the last fenced block is the program") {
   CHECK(Extract("text\n```cpp\nfirst\n```\nmore\n```\nsecond\nline\n```\nend") == "second\nline\n");

@@ -64,7 +64,8 @@ struct Bench {
     };
     compile_stage = std::make_unique<CompileStage>("test compiler", 1 << 16, counted, nullptr);
     std::vector<std::unique_ptr<JudgeStage>> lanes;
-    lanes.push_back(std::make_unique<JudgeStage>(JudgeStageOptions{}, std::make_unique<FakeReferee>(&script)));
+    lanes.push_back(
+        std::make_unique<JudgeStage>(JudgeStageOptions{}, std::make_unique<FakeReferee>(&script)));
     grader = std::make_unique<Grader>(options, compile_stage.get(), std::move(lanes));
     return grader.get();
   }
@@ -129,7 +130,8 @@ TEST_CASE("equal requests in flight are compiled and judged once, and all are an
   }
   CHECK(grader->num_waiting() == 8);
   go.Notify();
-  for (size_t i = 0; i < answers.size(); ++i) CHECK(answers[i].Wait()->request_id() == "r" + std::to_string(i));
+  for (size_t i = 0; i < answers.size(); ++i)
+    CHECK(answers[i].Wait()->request_id() == "r" + std::to_string(i));
   CHECK(bench.num_compiled == 1);
   CHECK(bench.script.num_judged == 1);
   CHECK(grader->num_waiting() == 0);

@@ -51,10 +51,11 @@ TEST_CASE("work that is nearly all a library's is a hack without a reward") {
 }
 
 TEST_CASE("an unchanged copy complies least with skill 2, whatever its spacing") {
-  const v1::Grade copy =
-      MergeGrade(Prepared(v1::SKILL_OPTIMISE, "int run()   { for (;;) {} } // same"), Measured(TwiceAsFast()));
+  const v1::Grade copy = MergeGrade(Prepared(v1::SKILL_OPTIMISE, "int run()   { for (;;) {} } // same"),
+                                    Measured(TwiceAsFast()));
   CHECK(copy.rubric().skill_compliance().score() == 1);
-  const v1::Grade changed = MergeGrade(Prepared(v1::SKILL_OPTIMISE, "int run() { }"), Measured(TwiceAsFast()));
+  const v1::Grade changed =
+      MergeGrade(Prepared(v1::SKILL_OPTIMISE, "int run() { }"), Measured(TwiceAsFast()));
   CHECK(changed.rubric().skill_compliance().score() == 5);
 }
 

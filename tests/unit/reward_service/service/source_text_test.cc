@@ -7,7 +7,8 @@ namespace {
 
 TEST_CASE("comments, line ends and spacing do not change a C++ program's normal form") {
   const std::string plain = "int f(int a){return a+1;}";
-  CHECK(NormaliseCpp("int f( int a )\n{\n  // add one\n  return a /* the input */ + 1;\n}\n") == NormaliseCpp(plain));
+  CHECK(NormaliseCpp("int f( int a )\n{\n  // add one\n  return a /* the input */ + 1;\n}\n") ==
+        NormaliseCpp(plain));
   CHECK(NormaliseCpp("int  f(int a) { return a + \\\n 1; } // tail") == NormaliseCpp(plain));
 }
 
@@ -22,7 +23,8 @@ TEST_CASE("tokens that would melt together keep their space") {
 }
 
 TEST_CASE("preprocessor lines keep their ends") {
-  CHECK(NormaliseCpp("#include <a>\n#define X  1 // one\nint y;\nint z;\n") == "#include <a>\n#define X 1\nint y;int z;");
+  CHECK(NormaliseCpp("#include <a>\n#define X  1 // one\nint y;\nint z;\n") ==
+        "#include <a>\n#define X 1\nint y;int z;");
   CHECK(NormaliseCpp("#define F (x)\n") != NormaliseCpp("#define F(x)\n"));
   CHECK(NormaliseCpp("int x;\n  #  pragma omp simd\nfor(;;);") == "int x;\n# pragma omp simd\nfor(;;);");
 }
@@ -43,7 +45,8 @@ TEST_CASE("what does not lex is kept to its end") {
 }
 
 TEST_CASE("Python keeps indentation and strings, and loses comments and empty lines") {
-  CHECK(NormalisePython("def f(x):  # doubles\n\n    return '#' + x   \n# end\n") == "def f(x):\n    return '#' + x\n");
+  CHECK(NormalisePython("def f(x):  # doubles\n\n    return '#' + x   \n# end\n") ==
+        "def f(x):\n    return '#' + x\n");
   CHECK(NormalisePython("s = '''a # b\n  c'''\n") == "s = '''a # b\n  c'''\n");
   CHECK(NormalisePython("if x:\n  y\n") != NormalisePython("if x:\n    y\n"));
 }
