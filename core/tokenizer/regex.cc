@@ -66,7 +66,7 @@ class Matcher {
 
  private:
   static constexpr size_t kStackBytesMin = size_t{1} << 20;
-  static constexpr size_t kStackBytesMax = size_t{1} << 30;  // address space; pages come as they are touched
+  static constexpr size_t kStackBytesMax = size_t{512} << 20;  // address space; pages come as they are touched
 
   int Match(std::string_view text, size_t start) {
     return pcre2_match(code_, Units(text), text.size(), start, PCRE2_NO_UTF_CHECK, data_.get(), context_.get());

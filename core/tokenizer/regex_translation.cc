@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
 #include "core/base/status_macros.h"
+#include "core/tokenizer/unicode_additions.h"
 
 namespace warpsmith {
 namespace {
@@ -42,16 +43,45 @@ class Translator {
         return Replace(2, in_class_ ? std::string(kSpaces) : absl::StrCat("[", AbslView(kSpaces), "]"));
       case 'S':
         return Replace(2, in_class_ ? R"(\S\x{180e})" : absl::StrCat("[^", AbslView(kSpaces), "]"));
+      case 'd':
+        return Replace(2, absl::StrCat(in_class_ ? "" : "[", R"(\d)", AbslView(kDigitsSince15), in_class_ ? "" : "]"));
+      case 'D':
+        if (in_class_) return Refuse("this escape within a class");
+        return Replace(2, absl::StrCat(R"([^\d)", AbslView(kDigitsSince15), "]"));
       case 'v':
         return Replace(2, R"(\x{b})");
       case 'u':
         return UnicodeEscape();
-      case 'd': case 'D': case 'p': case 'P': case 'n': case 'r': case 't': case 'f': case 'x':
+      case 'p': case 'P': case 'x':
+        return EscapeWithBraces();
+      case 'n': case 'r': case 't': case 'f':
         return Copy(2);
       default:
         if (std::isalnum(static_cast<unsigned char>(letter))) return Refuse("this escape");
         return Copy(2);
     }
+  }
+
+  // \p{L}, \x{2028}: these braces are no interval.
+  absl::Status EscapeWithBraces() {
+    if (pattern_.substr(at_ + 2, 1) != "{") return Copy(2);
+    const size_t end = pattern_.find('}', at_);
+    if (end == std::string_view::npos) return Refuse("this escape");
+    const size_t length = end + 1 - at_;
+    const std::string additions = AdditionsTo(pattern_.substr(at_ + 2, length - 2));
+    const bool is_negated = pattern_[at_ + 1] == 'P';
+    if (additions.empty() || pattern_[at_ + 1] == 'x') return Copy(length);
+    if (in_class_ && is_negated) return Refuse("this escape within a class");
+    const std::string members = absl::StrCat("\\p", AbslView(pattern_.substr(at_ + 2, length - 2)), additions);
+    return Replace(length, in_class_ ? members : absl::StrCat(is_negated ? "[^" : "[", members, "]"));
+  }
+
+  // What the general category, in braces, has that PCRE2's lacks. Subcategories of letters are left as they are.
+  static std::string AdditionsTo(std::string_view category) {
+    if (category == "{L}") return std::string(kLettersSince15);
+    if (category == "{Nd}") return std::string(kDigitsSince15);
+    if (category == "{N}") return absl::StrCat(AbslView(kDigitsSince15), AbslView(kOtherNumbersSince15));
+    return "";
   }
 
   absl::Status UnicodeEscape() {

@@ -40,7 +40,7 @@ struct TextPart {
 class Tokenizer {
  public:
   // Longer input is refused rather than held in memory several times over.
-  static constexpr size_t kTextBytesMax = size_t{64} << 20;
+  static constexpr size_t kTextBytesMax = size_t{16} << 20;
 
   // Reads `directory`/tokenizer.json, and keeps the other tokenizer files of a Hugging Face checkpoint that lie beside
   // it for files(). NOT_FOUND; INVALID_ARGUMENT or UNIMPLEMENTED for a tokenizer that is wrong or of another kind.

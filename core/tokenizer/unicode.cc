@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 
 #include "core/base/check.h"
+#include "core/tokenizer/unicode_additions.h"
 
 namespace warpsmith {
 namespace {
@@ -57,16 +59,41 @@ struct FreeMalloced {
   void operator()(utf8proc_uint8_t* bytes) const { std::free(bytes); }
 };
 
+bool IsMarkSince10(utf8proc_int32_t c) {
+  if (c < kMarksSince10[0].first) return false;
+  const auto ends_before = [](const CodePointRange& range, utf8proc_int32_t wanted) { return range.last < wanted; };
+  const auto* range = std::lower_bound(std::begin(kMarksSince10), std::end(kMarksSince10), c, ends_before);
+  return range != std::end(kMarksSince10) && range->first <= c;
+}
+
+// NFC by Unicode 15.
+std::string ComposeWhole(std::string_view text) {
+  if (text.empty()) return "";
+  utf8proc_uint8_t* composed = nullptr;
+  const auto size = utf8proc_map(Bytes(text), static_cast<utf8proc_ssize_t>(text.size()), &composed,
+                                 static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const std::unique_ptr<utf8proc_uint8_t, FreeMalloced> owner(composed);
+  WS_CHECK(size >= 0) << utf8proc_errmsg(size);
+  return std::string(reinterpret_cast<const char*>(composed), static_cast<size_t>(size));
+}
+
 }  // namespace
 
 std::string NormalizeNfc(std::string_view text) {
   if (IsAscii(text)) return std::string(text);
-  utf8proc_uint8_t* normalized = nullptr;
-  const auto size = utf8proc_map(Bytes(text), static_cast<utf8proc_ssize_t>(text.size()), &normalized,
-                                 static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
-  const std::unique_ptr<utf8proc_uint8_t, FreeMalloced> owner(normalized);
-  WS_CHECK(size >= 0) << utf8proc_errmsg(size);
-  return std::string(reinterpret_cast<const char*>(normalized), static_cast<size_t>(size));
+  std::string normalized;
+  size_t done = 0;
+  for (size_t at = 0; at < text.size();) {
+    const Character character = First(text.substr(at));
+    WS_CHECK(character.num_bytes > 0) << "not UTF-8 at byte " << at;
+    if (IsMarkSince10(character.code_point)) {
+      normalized += ComposeWhole(text.substr(done, at - done));
+      normalized += text.substr(at, character.num_bytes);
+      done = at + character.num_bytes;
+    }
+    at += character.num_bytes;
+  }
+  return normalized + ComposeWhole(text.substr(done));
 }
 
 size_t FirstSpaceLength(std::string_view text) {

@@ -8,7 +8,8 @@
 
 namespace warpsmith {
 
-// Normalization Form C (UAX #15).
+// Normalization Form C (UAX #15), in which marks assigned after Unicode 9 stay where they are (see
+// unicode_additions.h).
 std::string NormalizeNfc(std::string_view text);
 
 // Bytes of the White_Space character that `text` begins with, or ends in; 0 if it is none.
