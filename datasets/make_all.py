@@ -1,6 +1,6 @@
 """Rebuilds every generated file, and verifies it against the checked-in hashes.
 
-    python datasets/make_all.py --out datasets/generated [--accept]
+python datasets/make_all.py --out datasets/generated [--accept]
 """
 
 import argparse
@@ -38,8 +38,11 @@ def main() -> int:
     expected = json.loads(_CHECKSUMS.read_text(encoding="utf-8"))
     wrong = [name for name, value in expected.items() if hashes.get(name) != value]
     for name in wrong:
-        print(f"{arguments.out / name}: hash differs from checksums.json: expected {expected[name]}, got "
-              f"{hashes.get(name)}; after a change of the generators run with --accept", file=sys.stderr)
+        print(
+            f"{arguments.out / name}: hash differs from checksums.json: expected {expected[name]}, got "
+            f"{hashes.get(name)}; after a change of the generators run with --accept",
+            file=sys.stderr,
+        )
     return 1 if wrong else 0
 
 

@@ -61,8 +61,11 @@ class _CppProgram:
         names = [*self._program.parameter_shapes, *(("weight", "offset") if self._program.features else ())]
         for index, name in enumerate(names):
             self._out.add(f"const float* {name} = (const float*)parameters[{index}]->data;")
-        self._out.add("float* out = (float*)outputs[0]->data;", "const long rows = inputs[0]->shape[0];",
-                      "const long cols = inputs[0]->shape[1];")
+        self._out.add(
+            "float* out = (float*)outputs[0]->data;",
+            "const long rows = inputs[0]->shape[0];",
+            "const long cols = inputs[0]->shape[1];",
+        )
 
     def _text(self, statement: Statement, index: str = "i", col: str = "c", row: str = "r") -> str:
         operator = statement.operator

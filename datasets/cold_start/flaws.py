@@ -23,11 +23,36 @@ class Flawed:
     feedback: Feedback
 
 
-FINDINGS = ("does not compile", "crashes", "wrong values", "wrong shape", "not finite", "times out", "memory bound",
-            "compute bound", "scalar code", "several passes", "as fast as it gets")
-ADVICE = ("fix compile error", "fix crash", "fix bounds", "fix shape", "fix formula", "fix numerics", "fuse passes",
-          "vectorise", "thread", "avoid the temporary", "tile", "approximate", "keep")
+FINDINGS = (
+    "does not compile",
+    "crashes",
+    "wrong values",
+    "wrong shape",
+    "not finite",
+    "times out",
+    "memory bound",
+    "compute bound",
+    "scalar code",
+    "several passes",
+    "as fast as it gets",
+)
+ADVICE = (
+    "fix compile error",
+    "fix crash",
+    "fix bounds",
+    "fix shape",
+    "fix formula",
+    "fix numerics",
+    "fuse passes",
+    "vectorise",
+    "thread",
+    "avoid the temporary",
+    "tile",
+    "approximate",
+    "keep",
+)
 
+_ALSO_IN_C = ("abs", "sin", "cos", "tanh")
 _STATEMENT = re.compile(r"^ +(?:v = |if \(v).*;$")
 
 
@@ -46,24 +71,31 @@ def _missing_semicolon(source: str, program: Program, rng: random.Random) -> Fla
     token = re.match(r" *(\w+|\S)", lines[index + 1])
     assert token is not None
     name = f"'{token[1]}'" + ("" if token[1][0].isalpha() else " token")
-    return _compile_error("\n".join(lines), f"expected ',' or ';' before {name}" if "float v" in lines[index]
-                          or "const long" in lines[index] else f"expected ';' before {name}")
+    return _compile_error(
+        "\n".join(lines),
+        f"expected ',' or ';' before {name}"
+        if "float v" in lines[index] or "const long" in lines[index]
+        else f"expected ';' before {name}",
+    )
 
 
 def _undeclared_function(source: str, program: Program, rng: random.Random) -> Flawed | None:
-    """Calls the operator by its PyTorch name, which C++ does not have."""
-    named = [s for s in program.statements if re.match(r"(torch|F)\.\w+\(x\)$", s.operator.torch)]
-    names = [s.operator.torch[:-3].split(".")[-1] for s in named if s.operator_name not in ("abs", "sin", "cos", "tanh")]
-    for name, statement in zip(names, [s for s in named if s.operator_name not in ("abs", "sin", "cos", "tanh")]):
-        for form in statement.operator.forms:
-            if form in source:
-                return _compile_error(source.replace(form, f"v = {name}(v);", 1),
-                                      f"'{name}' was not declared in this scope")
+    """Calls an operator by its PyTorch name, which C++ does not have."""
+    for statement in program.statements:
+        named = re.match(r"(?:torch|F)\.(\w+)\(x\)$", statement.operator.torch)
+        form = next((form for form in statement.operator.forms if form in source), "")
+        if named and form and named[1] not in _ALSO_IN_C:
+            broken = source.replace(form, f"v = {named[1]}(v);", 1)
+            return _compile_error(broken, f"'{named[1]}' was not declared in this scope")
     return None
 
 
 def _missing_declaration(source: str, program: Program, rng: random.Random) -> Flawed | None:
-    candidates = [name for name in ("rows", "cols", "out", "n") if re.search(rf"^  (const long|float\*) {name} = .*\n", source, re.M)]
+    candidates = [
+        name
+        for name in ("rows", "cols", "out", "n")
+        if re.search(rf"^  (const long|float\*) {name} = .*\n", source, re.M)
+    ]
     name = rng.choice(candidates)
     broken = re.sub(rf"^  (const long|float\*) {name} = .*\n", "", source, count=1, flags=re.M)
     return _compile_error(broken, f"'{name}' was not declared in this scope")
@@ -98,7 +130,9 @@ def _short_loop(source: str, program: Program, rng: random.Random) -> Flawed | N
     total = _num_outputs(program)
     turns = {"n": 1, "rows": program.cols, "cols": program.rows, "width": program.rows}[loop[2]]
     evidence = _error_text(rng, min(turns, total), total)
-    return Flawed(source[:loop.start()] + text + source[loop.end():], Feedback("wrong values", evidence, "fix bounds"))
+    return Flawed(
+        source[: loop.start()] + text + source[loop.end() :], Feedback("wrong values", evidence, "fix bounds")
+    )
 
 
 def _wrong_formula(source: str, program: Program, rng: random.Random, change: Callable[[str], str]) -> Flawed | None:
@@ -108,7 +142,7 @@ def _wrong_formula(source: str, program: Program, rng: random.Random, change: Ca
         return None
     index = rng.choice(choices)
     changed = change(lines[index])
-    lines[index:index + 1] = [changed] if changed else []
+    lines[index : index + 1] = [changed] if changed else []
     total = _num_outputs(program)
     wrong = max(1, total - rng.randrange(total // 4 + 1))
     return Flawed("\n".join(lines), Feedback("wrong values", _error_text(rng, wrong, total), "fix formula"))
@@ -121,6 +155,7 @@ def _missing_statement(source: str, program: Program, rng: random.Random) -> Fla
 def _flipped_sign(source: str, program: Program, rng: random.Random) -> Flawed | None:
     def flip(line: str) -> str:
         return line.replace(" + ", " - ", 1) if " + " in line else line.replace(" - ", " + ", 1)
+
     return _wrong_formula(source, program, rng, flip)
 
 
@@ -131,6 +166,7 @@ def _flipped_comparison(source: str, program: Program, rng: random.Random) -> Fl
 def _wrong_constant(source: str, program: Program, rng: random.Random) -> Flawed | None:
     def other(line: str) -> str:
         return re.sub(r"\b\d\.\d+f", "0.9f", line, count=1)
+
     return _wrong_formula(source, program, rng, other)
 
 
@@ -148,7 +184,9 @@ def _wrong_epsilon(source: str, program: Program, rng: random.Random) -> Flawed 
     if broken == source:
         return None
     total = _num_outputs(program)
-    return Flawed(broken, Feedback("wrong values", f"max error 0.{rng.randint(11, 49)} at {total} of {total}", "fix numerics"))
+    return Flawed(
+        broken, Feedback("wrong values", f"max error 0.{rng.randint(11, 49)} at {total} of {total}", "fix numerics")
+    )
 
 
 def _wrong_pointer(source: str, program: Program, rng: random.Random) -> Flawed | None:
@@ -161,9 +199,19 @@ def _wrong_pointer(source: str, program: Program, rng: random.Random) -> Flawed 
 
 
 _FLAWS: tuple[tuple[Callable[[str, Program, random.Random], Flawed | None], float], ...] = (
-    (_missing_semicolon, 2.0), (_undeclared_function, 1.5), (_missing_declaration, 1.5), (_missing_brace, 1.0),
-    (_short_loop, 3.0), (_missing_statement, 3.0), (_flipped_sign, 1.5), (_flipped_comparison, 1.5),
-    (_wrong_constant, 1.5), (_unstable_exponential, 1.5), (_wrong_epsilon, 1.5), (_wrong_pointer, 1.0))
+    (_missing_semicolon, 2.0),
+    (_undeclared_function, 1.5),
+    (_missing_declaration, 1.5),
+    (_missing_brace, 1.0),
+    (_short_loop, 3.0),
+    (_missing_statement, 3.0),
+    (_flipped_sign, 1.5),
+    (_flipped_comparison, 1.5),
+    (_wrong_constant, 1.5),
+    (_unstable_exponential, 1.5),
+    (_wrong_epsilon, 1.5),
+    (_wrong_pointer, 1.0),
+)
 
 
 def draw_flaw(source: str, program: Program, rng: random.Random) -> Flawed:

@@ -23,8 +23,14 @@ _VALIDATION_TASKS = 128
 
 
 def _pair(task: GeneratedTask, skill: str, previous: str, feedback: Feedback, answer: str) -> dict[str, Any]:
-    return {"task_id": task.task_id, "skill": skill, "reference_source": task.reference_source,
-            "previous_source": previous, "feedback": dict(feedback.__dict__), "answer": as_answer(answer)}
+    return {
+        "task_id": task.task_id,
+        "skill": skill,
+        "reference_source": task.reference_source,
+        "previous_source": previous,
+        "feedback": dict(feedback.__dict__),
+        "answer": as_answer(answer),
+    }
 
 
 def generate_pair(task: GeneratedTask, rng: random.Random) -> dict[str, Any]:
@@ -41,8 +47,11 @@ def optimise_pair(task: GeneratedTask, rng: random.Random) -> dict[str, Any]:
         flawed = draw_flaw(correct, task.program, rng)
         return _pair(task, "optimise", flawed.source, flawed.feedback, correct)
     feedback = performance_feedback(task.program, style, rng)
-    answer = correct if feedback.advice == "keep" else write_cpp(
-        task.program, draw_next_style(task.program, style, rng), rng)
+    answer = (
+        correct
+        if feedback.advice == "keep"
+        else write_cpp(task.program, draw_next_style(task.program, style, rng), rng)
+    )
     return _pair(task, "optimise", correct, feedback, answer)
 
 

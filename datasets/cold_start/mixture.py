@@ -9,17 +9,54 @@ import random
 from datasets.cold_start.cpp_programs import styles_for
 from datasets.cold_start.flaws import Feedback
 from datasets.cold_start.styles import (
-    BLOCKED, COLUMNS, FAST_MATH, FUSED, PASSES, RELAXED, SIMD, STYLES, TEMPORARIES, THREADED, Structure, Style)
+    BLOCKED,
+    COLUMNS,
+    FAST_MATH,
+    FUSED,
+    PASSES,
+    RELAXED,
+    SIMD,
+    STYLES,
+    TEMPORARIES,
+    THREADED,
+    Structure,
+    Style,
+)
 from datasets.tasks.program import Program
 
-_WEIGHTS = {TEMPORARIES: 0.36, PASSES: 0.22, COLUMNS: 0.18, FUSED: 0.11, RELAXED: 0.02, SIMD: 0.03, FAST_MATH: 0.06,
-            BLOCKED: 0.01, THREADED: 0.01}
+_WEIGHTS = {
+    TEMPORARIES: 0.36,
+    PASSES: 0.22,
+    COLUMNS: 0.18,
+    FUSED: 0.11,
+    RELAXED: 0.02,
+    SIMD: 0.03,
+    FAST_MATH: 0.06,
+    BLOCKED: 0.01,
+    THREADED: 0.01,
+}
 _STEPS: dict[Style, tuple[Style, ...]] = {  # what may follow the advice on a style
-    TEMPORARIES: (PASSES, FUSED), PASSES: (FUSED, SIMD, FAST_MATH), COLUMNS: (PASSES, FUSED, FAST_MATH),
-    FUSED: (RELAXED, SIMD, FAST_MATH), RELAXED: (FAST_MATH,), SIMD: (FAST_MATH,), FAST_MATH: (FAST_MATH,),
-    BLOCKED: (FAST_MATH,), THREADED: (FAST_MATH,)}
-_SPEEDUPS = {TEMPORARIES: (0.12, 0.70), PASSES: (0.3, 1.1), COLUMNS: (0.03, 0.3), FUSED: (0.3, 2.0),
-             RELAXED: (0.5, 4.0), SIMD: (0.8, 4.0), FAST_MATH: (1.3, 6.0), BLOCKED: (1.0, 3.0), THREADED: (1.2, 4.0)}
+    TEMPORARIES: (PASSES, FUSED),
+    PASSES: (FUSED, SIMD, FAST_MATH),
+    COLUMNS: (PASSES, FUSED, FAST_MATH),
+    FUSED: (RELAXED, SIMD, FAST_MATH),
+    RELAXED: (FAST_MATH,),
+    SIMD: (FAST_MATH,),
+    FAST_MATH: (FAST_MATH,),
+    BLOCKED: (FAST_MATH,),
+    THREADED: (FAST_MATH,),
+}
+_SPEEDUPS = {
+    TEMPORARIES: (0.12, 0.70),
+    PASSES: (0.3, 1.1),
+    COLUMNS: (0.03, 0.3),
+    FUSED: (0.3, 2.0),
+    RELAXED: (0.5, 4.0),
+    SIMD: (0.8, 4.0),
+    FAST_MATH: (1.3, 6.0),
+    BLOCKED: (1.0, 3.0),
+    THREADED: (1.2, 4.0),
+}
 
 
 def available_styles(program: Program) -> list[Style]:

@@ -3,8 +3,9 @@
 import re
 
 _VECTOR_FUNCTIONS = ("expf", "tanhf", "erff", "log1pf", "expm1f", "logf", "sinf", "cosf")
-_SIGNATURE = ('extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, '
-              "DLTensor* const* outputs) {")
+_SIGNATURE = (
+    'extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, DLTensor* const* outputs) {'
+)
 
 
 class SourceWriter:

@@ -1,6 +1,6 @@
 """Compiles a sample of answers, compares them with PyTorch, and times each style against eager on one thread.
 
-    taskset -c 1 python -m datasets.cold_start.verify_answers --count 300
+taskset -c 1 python -m datasets.cold_start.verify_answers --count 300
 """
 
 import argparse
@@ -29,7 +29,7 @@ def parameters_of(reference: Reference) -> list[torch.Tensor]:
 
 
 def check(source: str, reference: Reference, folder: Path, name: str) -> str:
-    """"" when the candidate is right; else what is wrong."""
+    """ "" when the candidate is right; else what is wrong."""
     candidate, error = compile_candidate(source, folder, name)
     if candidate is None:
         return error
@@ -40,7 +40,7 @@ def check(source: str, reference: Reference, folder: Path, name: str) -> str:
         if candidate.bind(inputs, parameters_of(reference), outputs)() != 0:
             return "run returned non-zero"
         if not matches(outputs, expected):
-            worst = max(float((o.double() - e).abs().max()) for o, e in zip(outputs, expected))
+            worst = max(float((o.double() - e).abs().max()) for o, e in zip(outputs, expected, strict=True))
             return f"wrong values at magnitude {magnitude}: max error {worst:.2g}"
     return ""
 
@@ -108,9 +108,11 @@ def time_styles(tasks: list[GeneratedTask], rng: random.Random, folder: Path) ->
     for family in eager:
         times = sorted(eager[family])
         rates = mixture[family]
-        print(f"{family}: eager {times[0]:.2f} to {times[-1]:.2f} ms, median {times[len(times) // 2]:.2f}; mixture: "
-              f"{statistics.mean(ratio > 1.03 for ratio in rates):.2f} faster than eager, mean reward "
-              f"{statistics.mean(min(ratio, 2.7) + 0.3 for ratio in rates):.2f}")
+        print(
+            f"{family}: eager {times[0]:.2f} to {times[-1]:.2f} ms, median {times[len(times) // 2]:.2f}; mixture: "
+            f"{statistics.mean(ratio > 1.03 for ratio in rates):.2f} faster than eager, mean reward "
+            f"{statistics.mean(min(ratio, 2.7) + 0.3 for ratio in rates):.2f}"
+        )
         for (name, style), values in figures.items():
             if name == family:
                 values.sort()
@@ -126,8 +128,8 @@ def main() -> int:
     rng = random.Random(arguments.seed)
     tasks = rng.sample(make_training_tasks(), arguments.count + arguments.timed)
     with tempfile.TemporaryDirectory() as folder:
-        time_styles(tasks[arguments.count:], rng, Path(folder))
-        return 1 if verify(tasks[:arguments.count], rng, Path(folder)) else 0
+        time_styles(tasks[arguments.count :], rng, Path(folder))
+        return 1 if verify(tasks[: arguments.count], rng, Path(folder)) else 0
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python -m datasets.tasks.admit_tasks FILE... [--every N]
 
-Against the reference, under a tolerance that scales with the output: all zeros, the best constant, a copy of an input, and
-an output whose last tenth is missing must fail. Eager runs must repeat to the bit, be finite at several magnitudes, agree
-with float64, and depend on every input and every parameter.
+Against the reference, under a tolerance that scales with the output, all zeros, the outputs of another draw, constants
+made from them, a copy of an input, and an output whose last tenth is missing must fail. Eager runs must repeat to the
+bit, be finite at several magnitudes, agree with float64, and depend on every input and every parameter.
 """
 
 import argparse
@@ -56,12 +56,16 @@ def partial_outputs(inputs: Tensors, expected: Tensors, other: Tensors) -> Itera
     """Each output in turn with its last tenth, at least one element, left at zero."""
     for index, output in enumerate(expected):
         cut = output.clone().reshape(-1)
-        cut[-max(1, cut.numel() // 10):] = 0
-        yield [*expected[:index], cut.reshape(output.shape), *expected[index + 1:]]
+        cut[-max(1, cut.numel() // 10) :] = 0
+        yield [*expected[:index], cut.reshape(output.shape), *expected[index + 1 :]]
 
 
-FORGERIES: dict[str, Forgery] = {"zeros": zeros, "a constant": constants, "a copied input": copied_inputs,
-                                 "partial output": partial_outputs}
+FORGERIES: dict[str, Forgery] = {
+    "zeros": zeros,
+    "a constant": constants,
+    "a copied input": copied_inputs,
+    "partial output": partial_outputs,
+}
 
 
 def _resized(value: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
@@ -99,7 +103,7 @@ def _dependence_reasons(reference: Reference) -> Iterator[str]:
     fresh = reference.inputs(seed=2)
     expected = reference.run(inputs)
     for index in range(len(inputs)):
-        changed = [*inputs[:index], fresh[index], *inputs[index + 1:]]
+        changed = [*inputs[:index], fresh[index], *inputs[index + 1 :]]
         if matches(reference.run(changed), expected, TOLERANCE):
             yield f"the output does not depend on input {index}"
     for name, parameter in reference.model.named_parameters():

@@ -30,33 +30,72 @@ def _softplus(v: float) -> float:
 
 
 _MODELS: dict[str, Callable[[float, float, float, float], float]] = {  # of v, y, a, b
-    "relu": lambda v, y, a, b: max(v, 0.0), "abs": lambda v, y, a, b: abs(v), "square": lambda v, y, a, b: v * v,
-    "neg": lambda v, y, a, b: -v, "scale": lambda v, y, a, b: v * a, "shift": lambda v, y, a, b: v + a,
-    "subtract": lambda v, y, a, b: v - a, "complement": lambda v, y, a, b: a - v,
-    "divide": lambda v, y, a, b: v / a, "clamp": lambda v, y, a, b: _clamp(v, -a, b),
-    "floor_at": lambda v, y, a, b: max(v, a), "cap_at": lambda v, y, a, b: min(v, a),
-    "leaky_relu": lambda v, y, a, b: max(v, a * v), "relu6": lambda v, y, a, b: _clamp(v, 0, 6),
+    "relu": lambda v, y, a, b: max(v, 0.0),
+    "abs": lambda v, y, a, b: abs(v),
+    "square": lambda v, y, a, b: v * v,
+    "neg": lambda v, y, a, b: -v,
+    "scale": lambda v, y, a, b: v * a,
+    "shift": lambda v, y, a, b: v + a,
+    "subtract": lambda v, y, a, b: v - a,
+    "complement": lambda v, y, a, b: a - v,
+    "divide": lambda v, y, a, b: v / a,
+    "clamp": lambda v, y, a, b: _clamp(v, -a, b),
+    "floor_at": lambda v, y, a, b: max(v, a),
+    "cap_at": lambda v, y, a, b: min(v, a),
+    "leaky_relu": lambda v, y, a, b: max(v, a * v),
+    "relu6": lambda v, y, a, b: _clamp(v, 0, 6),
     "hardsigmoid": lambda v, y, a, b: _clamp(v / 6 + 0.5, 0, 1),
-    "hardswish": lambda v, y, a, b: v * _clamp(v + 3, 0, 6) / 6, "softsign": lambda v, y, a, b: v / (1 + abs(v)),
-    "softshrink": lambda v, y, a, b: v - _clamp(v, -a, a), "cube": lambda v, y, a, b: v * v * v,
-    "inverse": lambda v, y, a, b: 1 / (1 + v * v), "root": lambda v, y, a, b: math.sqrt(v * v + a),
-    "sigmoid": lambda v, y, a, b: _sigmoid(v), "tanh": lambda v, y, a, b: math.tanh(v),
-    "silu": lambda v, y, a, b: v * _sigmoid(v), "gelu": lambda v, y, a, b: v * (1 + math.erf(v / math.sqrt(2))) / 2,
-    "softplus": lambda v, y, a, b: _softplus(v), "elu": lambda v, y, a, b: v if v > 0 else math.expm1(v),
-    "decay": lambda v, y, a, b: math.exp(-abs(v)), "log_abs": lambda v, y, a, b: math.log1p(abs(v)),
-    "sin": lambda v, y, a, b: math.sin(v), "cos": lambda v, y, a, b: math.cos(v),
-    "logsigmoid": lambda v, y, a, b: -_softplus(-v), "add": lambda v, y, a, b: v + y,
-    "subtract_tensor": lambda v, y, a, b: v - y, "multiply": lambda v, y, a, b: v * y,
-    "maximum": lambda v, y, a, b: max(v, y), "minimum": lambda v, y, a, b: min(v, y),
-    "lerp": lambda v, y, a, b: v + a * (y - v), "add_scaled": lambda v, y, a, b: v + a * y}
+    "hardswish": lambda v, y, a, b: v * _clamp(v + 3, 0, 6) / 6,
+    "softsign": lambda v, y, a, b: v / (1 + abs(v)),
+    "softshrink": lambda v, y, a, b: v - _clamp(v, -a, a),
+    "cube": lambda v, y, a, b: v * v * v,
+    "inverse": lambda v, y, a, b: 1 / (1 + v * v),
+    "root": lambda v, y, a, b: math.sqrt(v * v + a),
+    "sigmoid": lambda v, y, a, b: _sigmoid(v),
+    "tanh": lambda v, y, a, b: math.tanh(v),
+    "silu": lambda v, y, a, b: v * _sigmoid(v),
+    "gelu": lambda v, y, a, b: v * (1 + math.erf(v / math.sqrt(2))) / 2,
+    "softplus": lambda v, y, a, b: _softplus(v),
+    "elu": lambda v, y, a, b: v if v > 0 else math.expm1(v),
+    "decay": lambda v, y, a, b: math.exp(-abs(v)),
+    "log_abs": lambda v, y, a, b: math.log1p(abs(v)),
+    "sin": lambda v, y, a, b: math.sin(v),
+    "cos": lambda v, y, a, b: math.cos(v),
+    "logsigmoid": lambda v, y, a, b: -_softplus(-v),
+    "add": lambda v, y, a, b: v + y,
+    "subtract_tensor": lambda v, y, a, b: v - y,
+    "multiply": lambda v, y, a, b: v * y,
+    "maximum": lambda v, y, a, b: max(v, y),
+    "minimum": lambda v, y, a, b: min(v, y),
+    "lerp": lambda v, y, a, b: v + a * (y - v),
+    "add_scaled": lambda v, y, a, b: v + a * y,
+}
 for _name in ("bias", "row", "column"):
     _MODELS[f"add_{_name}"] = _MODELS["add"]
 for _name in ("scale", "row", "column"):
     _MODELS[f"multiply_{_name}"] = _MODELS["multiply"]
 
-_UNBOUNDED = {"scale", "shift", "subtract", "complement", "divide", "neg", "leaky_relu", "cube", "add", "subtract_tensor",
-              "multiply", "lerp", "add_scaled", "add_bias", "multiply_scale", "add_row", "multiply_row", "add_column",
-              "multiply_column"}
+_UNBOUNDED = {
+    "scale",
+    "shift",
+    "subtract",
+    "complement",
+    "divide",
+    "neg",
+    "leaky_relu",
+    "cube",
+    "add",
+    "subtract_tensor",
+    "multiply",
+    "lerp",
+    "add_scaled",
+    "add_bias",
+    "multiply_scale",
+    "add_row",
+    "multiply_row",
+    "add_column",
+    "multiply_column",
+}
 _EXTREMES = {"amax", "amin", "subtract_max"}  # of a bounded function: its bound, whatever the input
 
 
@@ -98,8 +137,10 @@ def _apply(matrix: Matrix, statements: tuple[Statement, ...], operands: dict[str
         model = _MODELS[statement.operator_name]
         a, b = ([float(text) for text in statement.constants] + [0.0, 0.0])[:2]
         operand = operands.get(statement.operand)
-        matrix = [[model(v, operand[r][c] if operand else 0.0, a, b) for c, v in enumerate(row)]
-                  for r, row in enumerate(matrix)]
+        matrix = [
+            [model(v, operand[r][c] if operand else 0.0, a, b) for c, v in enumerate(row)]
+            for r, row in enumerate(matrix)
+        ]
     return matrix
 
 
@@ -130,13 +171,12 @@ def _is_blind(program: Program, operands: dict[str, Matrix], expected: list[floa
 
 def is_degenerate(program: Program) -> bool:
     """Whether a constant, or a program that ignores an input or a parameter, would nearly match this program."""
-    if program.row_operator_name in _EXTREMES:
-        if any(statement.operator_name not in _UNBOUNDED for statement in program.statements):
-            return True
+    names = {statement.operator_name for statement in program.statements}
+    if program.row_operator_name in _EXTREMES and not names <= _UNBOUNDED:
+        return True
     if program.features:
         return False
     rng = random.Random(7)
-    names = [*program.input_shapes, *program.parameter_shapes]
-    operands = {name: _draw(rng, name) for name in names}
+    operands = {name: _draw(rng, name) for name in (*program.input_shapes, *program.parameter_shapes)}
     expected = _evaluate(program, operands)
-    return any(_is_blind(program, operands, expected, name, _draw(rng, name)) for name in names)
+    return any(_is_blind(program, operands, expected, name, _draw(rng, name)) for name in operands)

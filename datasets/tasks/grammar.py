@@ -11,13 +11,26 @@ from datasets.tasks.program import Program, Statement
 from datasets.tasks.row_operators import NORMALISATIONS, REDUCTIONS, RowOperator
 
 FAMILY_WEIGHTS = {
-    "elementwise": 0.40, "broadcast": 0.14, "reduction": 0.14, "normalisation": 0.14, "column_reduction": 0.07,
-    "loss": 0.09, "product": 0.02}
+    "elementwise": 0.40,
+    "broadcast": 0.14,
+    "reduction": 0.14,
+    "normalisation": 0.14,
+    "column_reduction": 0.07,
+    "loss": 0.09,
+    "product": 0.02,
+}
 
 _OPERAND_NAMES = ("y", "z", "w")
 _TRANSCENDENTAL_SHARE = 0.35
-_LENGTHS = {"elementwise": (2, 2, 3, 3, 3, 4), "broadcast": (1, 2, 2, 3), "reduction": (1, 1, 2), "normalisation": (0, 1, 1, 2),
-            "column_reduction": (1, 1, 2), "loss": (1, 2, 2, 3), "product": (0, 1)}
+_LENGTHS = {
+    "elementwise": (2, 2, 3, 3, 3, 4),
+    "broadcast": (1, 2, 2, 3),
+    "reduction": (1, 1, 2),
+    "normalisation": (0, 1, 1, 2),
+    "column_reduction": (1, 1, 2),
+    "loss": (1, 2, 2, 3),
+    "product": (0, 1),
+}
 
 
 def _pick(rng: random.Random, operators: tuple[Operator, ...]) -> Operator:

@@ -24,8 +24,15 @@ SEED = 20261121
 NUM_TRAINING = 4000
 _HELD_OUT = {"elementwise": 10, "broadcast": 4, "reduction": 3, "normalisation": 4, "column_reduction": 1, "loss": 2}
 _VALIDATION = {"elementwise": 6, "broadcast": 3, "reduction": 2, "normalisation": 3, "column_reduction": 1, "loss": 1}
-_TRAINING_SHARES = {"elementwise": 0.44, "broadcast": 0.16, "reduction": 0.12, "normalisation": 0.14,
-                    "column_reduction": 0.04, "loss": 0.08, "product": 0.02}
+_TRAINING_SHARES = {
+    "elementwise": 0.44,
+    "broadcast": 0.16,
+    "reduction": 0.12,
+    "normalisation": 0.14,
+    "column_reduction": 0.04,
+    "loss": 0.08,
+    "product": 0.02,
+}
 _MAX_DRAWS = 1_000_000
 
 
@@ -51,8 +58,14 @@ class GeneratedTask:
 
 def task_record(task_id: str, family: str, operators: list[str], source: str, split: str) -> dict[str, Any]:
     """One line of a task file."""
-    return {"id": task_id, "family": family, "operators": operators, "reference_source": source,
-            "allowed_libraries": [], "split": split}
+    return {
+        "id": task_id,
+        "family": family,
+        "operators": operators,
+        "reference_source": source,
+        "allowed_libraries": [],
+        "split": split,
+    }
 
 
 class _Drawer:
@@ -62,7 +75,9 @@ class _Drawer:
         self._rng = random.Random(seed)
         self._seen = {structural_hash(task.render("cpu")) for task in (*WRITTEN_TASKS, *UNSEEN_OPERATOR_TASKS)}
 
-    def draw(self, family: str, split: str, task_id: str, admits: Callable[[GeneratedTask], bool]) -> GeneratedTask | None:
+    def draw(
+        self, family: str, split: str, task_id: str, admits: Callable[[GeneratedTask], bool]
+    ) -> GeneratedTask | None:
         """A new task, or nothing when a bounded number of draws finds none: the family is exhausted."""
         for _ in range(200):
             task = GeneratedTask(task_id, draw_program(self._rng, family), split)
@@ -89,8 +104,12 @@ def make_splits(num_training: int = NUM_TRAINING, seed: int = SEED) -> Splits:
         tasks = []
         for family, count in counts.items():
             for number in range(count):
-                task = drawer.draw(family, split, f"{split}_{family}_{number:02d}",
-                                   lambda t: len(t.program.operators) >= 2 and t.operator_set not in reserved)
+                task = drawer.draw(
+                    family,
+                    split,
+                    f"{split}_{family}_{number:02d}",
+                    lambda t: len(t.program.operators) >= 2 and t.operator_set not in reserved,
+                )
                 if task is not None:
                     reserved.add(task.operator_set)
                     tasks.append(task)
@@ -120,8 +139,10 @@ def write_tasks(path: Path, records: Iterable[dict[str, Any]]) -> None:
 
 def written_records(target: str) -> list[dict[str, Any]]:
     """The tasks written by hand, with the sizes of `target`."""
-    return [task_record(task.name, task.family, list(task.operators), task.render(target), "train")
-            for task in WRITTEN_TASKS]
+    return [
+        task_record(task.name, task.family, list(task.operators), task.render(target), "train")
+        for task in WRITTEN_TASKS
+    ]
 
 
 def make_training_tasks() -> list[GeneratedTask]:
@@ -133,9 +154,13 @@ def write_all_tasks(out: Path, splits: Splits, target: str = "cpu") -> None:
     """`tasks`, `train`, `validation`, `held_out` and `unseen_operator`, each a .jsonl in `out`."""
     out.mkdir(parents=True, exist_ok=True)
     write_tasks(out / "tasks.jsonl", written_records(target))
-    write_tasks(out / "unseen_operator.jsonl", (
-        task_record(task.name, task.family, list(task.operators), task.render(target), "unseen_operator")
-        for task in UNSEEN_OPERATOR_TASKS))
+    write_tasks(
+        out / "unseen_operator.jsonl",
+        (
+            task_record(task.name, task.family, list(task.operators), task.render(target), "unseen_operator")
+            for task in UNSEEN_OPERATOR_TASKS
+        ),
+    )
     for name, tasks in (("train", splits.training), ("validation", splits.validation), ("held_out", splits.held_out)):
         write_tasks(out / f"{name}.jsonl", (task.record() for task in tasks))
 

@@ -20,7 +20,7 @@ class Statement:
 
     def render(self, text: str, operand: str) -> str:
         """Fills a template of the operator: `{a}`, `{b}` by constants, `{y}` by `operand`."""
-        for slot, constant in zip(("{a}", "{b}"), self.constants):
+        for slot, constant in zip(("{a}", "{b}"), self.constants, strict=False):
             text = text.replace(slot, constant)
         return text.replace("{y}", operand)
 
@@ -122,11 +122,21 @@ def render_reference(program: Program) -> str:
         imports.append("import torch.nn.functional as F")
     scale = " * torch.rand(1)" if program.total else ""  # else a mean over a million samples is nearly a constant
     inputs = ", ".join(f"torch.randn({shape}){scale}" for shape in program.input_shapes.values())
-    return "\n".join([
-        *imports, "", "class Model(nn.Module):",
-        *_constructor_lines(program),
-        f"    def forward(self, {', '.join(program.input_shapes)}):",
-        *("        " + line for line in forward),
-        "        return x", "",
-        "def get_inputs():", f"    return [{inputs}]", "",
-        "def get_init_inputs():", "    return []", ""])
+    return "\n".join(
+        [
+            *imports,
+            "",
+            "class Model(nn.Module):",
+            *_constructor_lines(program),
+            f"    def forward(self, {', '.join(program.input_shapes)}):",
+            *("        " + line for line in forward),
+            "        return x",
+            "",
+            "def get_inputs():",
+            f"    return [{inputs}]",
+            "",
+            "def get_init_inputs():",
+            "    return []",
+            "",
+        ]
+    )

@@ -53,9 +53,12 @@ def load_reference(source: str, seed: int = 0) -> Reference:
 def matches(actual: list[torch.Tensor], expected: list[torch.Tensor], tolerance: float = 1e-4) -> bool:
     """Whether all outputs agree: an element may err by tolerance * (its magnitude + the output's spread).
 
-    The spread is the standard deviation (a single value: its magnitude), so that a softmax near 1e-4 is judged by its own scale.
+    The spread is the standard deviation (of a single value: its magnitude), so that a softmax near 1e-4 is judged by
+    its own scale.
     """
-    return len(actual) == len(expected) and all(_matches(a, e, tolerance) for a, e in zip(actual, expected))
+    return len(actual) == len(expected) and all(
+        _matches(a, e, tolerance) for a, e in zip(actual, expected, strict=True)
+    )
 
 
 def _matches(actual: torch.Tensor, expected: torch.Tensor, tolerance: float) -> bool:

@@ -1,7 +1,7 @@
 """A hash of what a reference program computes, blind to names, constants, sizes and layout of the text.
 
-The forward method is executed symbolically: assignments are substituted, `torch.relu(x)`, `F.relu(x)`, `x.relu()` and an
-`nn.ReLU` module become one word, commutative operands are sorted, numbers become `#`. Two programs with equal hash
+The forward method is executed symbolically: assignments are substituted, `torch.relu(x)`, `F.relu(x)`, `x.relu()` and
+an `nn.ReLU` module become one word, commutative operands are sorted, numbers become `#`. Two programs with equal hash
 compose the same operators in the same way.
 """
 
@@ -28,7 +28,9 @@ class _Canonical:
 
     def text(self, node: ast.expr) -> str:
         if isinstance(node, ast.Constant):
-            return "#" if isinstance(node.value, (int, float)) and not isinstance(node.value, bool) else repr(node.value)
+            return (
+                "#" if isinstance(node.value, (int, float)) and not isinstance(node.value, bool) else repr(node.value)
+            )
         if isinstance(node, (ast.Name, ast.Attribute)):
             return self._name(node)
         if isinstance(node, ast.BinOp):

@@ -8,9 +8,11 @@ digit by digit, except the single digit of an index `[0]`.
 """
 
 import argparse
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -24,9 +26,12 @@ SPLIT_PATTERN = r"(?:[^\n0-9]|(?<=\[)[0-9](?=\]))+(?:\n[\n ]*)?|[0-9]|\n[\n ]*"
 def build_tokenizer() -> Tokenizer:
     """An untrained tokenizer: split, bytes, no normaliser, no merges yet."""
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(SPLIT_PATTERN), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer
 
@@ -35,24 +40,31 @@ def train(texts: Iterator[str], size: int = VOCABULARY_SIZE) -> Tokenizer:
     """Deterministic: BPE breaks ties by token id."""
     tokenizer = build_tokenizer()
     trainer = trainers.BpeTrainer(
-        vocab_size=size, special_tokens=list(SPECIAL_TOKENS), show_progress=False, max_token_length=160,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+        vocab_size=size,
+        special_tokens=list(SPECIAL_TOKENS),
+        show_progress=False,
+        max_token_length=160,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
 
 
-def corpus(cold_start: Path, limit: int) -> Iterator[str]:
-    """Prompt and answer of the first `limit` pairs, without special tokens: those are never merged."""
-    with cold_start.open(encoding="utf-8") as file:
-        for number, line in enumerate(file):
-            if number == limit:
-                return
-            pair = json.loads(line)
-            text = render_prompt("small", pair)
-            for special in SPECIAL_TOKENS:
-                text = text.replace(special, "\n")
-            yield text
-            yield pair["answer"]
+def training_texts(pairs: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Prompt and answer of each pair, without special tokens: those are never merged."""
+    for pair in pairs:
+        text = render_prompt("small", pair)
+        for special in SPECIAL_TOKENS:
+            text = text.replace(special, "\n")
+        yield text
+        yield pair["answer"]
+
+
+def read_pairs(path: Path, limit: int) -> Iterator[dict[str, Any]]:
+    """The first `limit` pairs of a file."""
+    with path.open(encoding="utf-8") as file:
+        for line in itertools.islice(file, limit):
+            yield json.loads(line)
 
 
 def save(tokenizer: Tokenizer, out: Path) -> None:
@@ -60,9 +72,14 @@ def save(tokenizer: Tokenizer, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(out / "tokenizer.json"))
     config = {
-        "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": None, "eos_token": "<|im_end|>",
-        "pad_token": "<|endoftext|>", "unk_token": None, "clean_up_tokenization_spaces": False,
-        "model_max_length": 2048}
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": None,
+        "eos_token": "<|im_end|>",
+        "pad_token": "<|endoftext|>",
+        "unk_token": None,
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": 2048,
+    }
     (out / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
@@ -73,7 +90,8 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=6000, help="pairs to train on")
     parser.add_argument("--size", type=int, default=VOCABULARY_SIZE)
     arguments = parser.parse_args()
-    save(train(corpus(arguments.cold_start, arguments.limit), arguments.size), arguments.out)
+    pairs = read_pairs(arguments.cold_start, arguments.limit)
+    save(train(training_texts(pairs), arguments.size), arguments.out)
 
 
 if __name__ == "__main__":

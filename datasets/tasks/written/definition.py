@@ -2,6 +2,7 @@
 
 import textwrap
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 PAIR = ("torch.randn(rows, cols)", "torch.randn(rows, cols)")
 # A mean over a million standard normals is nearly a constant; with a drawn scale it is not.
@@ -35,12 +36,23 @@ class WrittenTask:
     def render(self, target: str) -> str:
         """The KernelBench file for "cpu" or "gpu"."""
         constants = "".join(f"{name} = {value}\n" for name, value in self.sizes(target).items())
-        return "\n".join([
-            _IMPORTS if "F." in self.forward else _IMPORTS.rsplit("\n", 2)[0] + "\n", constants,
-            "class Model(nn.Module):", *self._constructor(),
-            f"    def forward(self, {self.arguments}):", textwrap.indent(textwrap.dedent(self.forward).strip(), " " * 8), "",
-            "def get_inputs():", f"    return [{', '.join(self.inputs)}]", "",
-            "def get_init_inputs():", f"    return [{', '.join(self.init_arguments.values())}]", ""])
+        return "\n".join(
+            [
+                _IMPORTS if "F." in self.forward else _IMPORTS.rsplit("\n", 2)[0] + "\n",
+                constants,
+                "class Model(nn.Module):",
+                *self._constructor(),
+                f"    def forward(self, {self.arguments}):",
+                textwrap.indent(textwrap.dedent(self.forward).strip(), " " * 8),
+                "",
+                "def get_inputs():",
+                f"    return [{', '.join(self.inputs)}]",
+                "",
+                "def get_init_inputs():",
+                f"    return [{', '.join(self.init_arguments.values())}]",
+                "",
+            ]
+        )
 
     def _constructor(self) -> list[str]:
         if not self.constructor:
@@ -50,6 +62,13 @@ class WrittenTask:
         return [f"    def __init__({head}):", "        super().__init__()", body, ""]
 
 
-def rows_cols(cpu: tuple[int, int], gpu: tuple[int, int]) -> dict[str, dict[str, int]]:
-    """Sizes of a matrix for both targets, as keyword arguments of WrittenTask."""
+class Sizes(TypedDict):
+    """Named sizes for both targets, as keyword arguments of WrittenTask."""
+
+    cpu: dict[str, int]
+    gpu: dict[str, int]
+
+
+def rows_cols(cpu: tuple[int, int], gpu: tuple[int, int]) -> Sizes:
+    """The sizes of a matrix."""
     return {"cpu": {"rows": cpu[0], "cols": cpu[1]}, "gpu": {"rows": gpu[0], "cols": gpu[1]}}
