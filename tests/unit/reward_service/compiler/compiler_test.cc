@@ -24,9 +24,15 @@ extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* paramet
 }
 )";
 
-std::unique_ptr<Compiler> MakeCompiler(const TemporaryDirectory& folder, CompileLimits limits = {}) {
-  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
-  absl::StatusOr<std::unique_ptr<Compiler>> compiler = Compiler::Create(folder.path() / "preludes", limits);
+// Precompiling headers takes seconds on a busy machine, so the tests share them.
+const std::filesystem::path& Preludes() {
+  static const TemporaryDirectory folder;
+  return folder.path();
+}
+
+std::unique_ptr<Compiler> MakeCompiler(CompileLimits limits = {}) {
+  absl::StatusOr<std::unique_ptr<Compiler>> compiler = Compiler::Create(Preludes(), limits);
+  INFO(compiler.status().ToString());
   REQUIRE(compiler.ok());
   return *std::move(compiler);
 }
@@ -40,8 +46,7 @@ CompiledProgram CompileOrFail(const Compiler& compiler, const std::string& sourc
 }
 
 TEST_CASE("a candidate becomes a shared library with its entry point") {
-  TemporaryDirectory folder;
-  const auto compiler = MakeCompiler(folder);
+  const auto compiler = MakeCompiler();
   const CompiledProgram program = CompileOrFail(*compiler, kHonest);
   INFO(program.diagnostics);
   REQUIRE(program.succeeded());
@@ -52,8 +57,7 @@ TEST_CASE("a candidate becomes a shared library with its entry point") {
 }
 
 TEST_CASE("a prelude changes no byte of the library") {
-  TemporaryDirectory folder;
-  const auto compiler = MakeCompiler(folder);
+  const auto compiler = MakeCompiler();
   const std::string first = kHonest;
   const std::string plain = "struct BeforeTheHeaders;\n" + first;
   REQUIRE(LeadingHeaders(first).size() == 2);
@@ -66,8 +70,7 @@ TEST_CASE("a prelude changes no byte of the library") {
 }
 
 TEST_CASE("a syntax error comes back with line and message of the candidate") {
-  TemporaryDirectory folder;
-  const auto compiler = MakeCompiler(folder);
+  const auto compiler = MakeCompiler();
   const CompiledProgram program = CompileOrFail(*compiler, "int a = 1\nfloat b;\n");
   CHECK_FALSE(program.succeeded());
   CHECK(program.diagnostics.substr(0, 2) == "2:");
@@ -75,8 +78,7 @@ TEST_CASE("a syntax error comes back with line and message of the candidate") {
 }
 
 TEST_CASE("files of the machine cannot be included") {
-  TemporaryDirectory folder;
-  const auto compiler = MakeCompiler(folder);
+  const auto compiler = MakeCompiler();
   for (const char* path : {"/etc/passwd", "/proc/1/environ", "/root/.bashrc"}) {
     const CompiledProgram program = CompileOrFail(*compiler, "#include \"" + std::string(path) + "\"\n");
     INFO(path << ": " << program.diagnostics);
@@ -88,12 +90,11 @@ TEST_CASE("files of the machine cannot be included") {
 }
 
 TEST_CASE("a compilation that explodes is a refused program within its limits") {
-  TemporaryDirectory folder;
   CompileLimits limits;
   limits.cpu_seconds_max = 1;
   limits.wall_seconds_max = 2;
   limits.memory_bytes_max = int64_t{512} << 20;
-  const auto compiler = MakeCompiler(folder, limits);
+  const auto compiler = MakeCompiler(limits);
   const char* const kBombs[] = {
       "template <int N> struct A { typedef A<N + 1> T; static const int v = T::v; }; int x = A<0>::v;",
       "template <int N, int M> struct F { static constexpr long v = F<N - 1, 2 * M>::v + F<N - 1, 2 * M + "
@@ -119,11 +120,10 @@ TEST_CASE("a compilation that explodes is a refused program within its limits") 
 }
 
 TEST_CASE("a cancelled compilation ends without waiting for the compiler") {
-  TemporaryDirectory folder;
   CompileLimits limits;
   limits.wall_seconds_max = 60;
   limits.cpu_seconds_max = 60;
-  const auto compiler = MakeCompiler(folder, limits);
+  const auto compiler = MakeCompiler(limits);
   std::atomic<bool> cancelled{false};
   absl::StatusOr<CompiledProgram> program = absl::UnknownError("not run");
   std::thread compilation([&] {

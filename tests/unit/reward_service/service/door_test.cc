@@ -1,0 +1,167 @@
+#include "reward_service/service/door.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "core/rpc/channel.h"
+#include "core/rpc/server.h"
+#include "core/rpc/status.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_referee.h"
+
+namespace warpsmith {
+namespace {
+
+v1::GradeRequest Request(const std::string& id, const std::string& source) {
+  v1::GradeRequest request;
+  request.set_request_id(id);
+  request.mutable_task()->set_id("task");
+  request.mutable_task()->set_reference_source("class Model: pass");
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
+  request.mutable_candidate()->set_answer("```cpp\n" + source + "\n```");
+  return request;
+}
+
+absl::StatusOr<CompiledProgram> CompileNothing(std::string_view, const std::atomic<bool>&) {
+  CompiledProgram program;
+  program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+  return program;
+}
+
+// The door before a grader whose referee does what the test says, served on a free port.
+struct ServedDoor {
+  explicit ServedDoor(int queue_capacity = 256) {
+    std::vector<std::unique_ptr<JudgeStage>> lanes;
+    lanes.push_back(std::make_unique<JudgeStage>(JudgeStageOptions{}, std::make_unique<FakeReferee>(&script)));
+    grader = std::make_unique<Grader>(GraderOptions{.queue_capacity = queue_capacity}, &compile, std::move(lanes));
+    door = std::make_unique<RewardDoor>(DoorOptions{.environment_key = "machine"}, grader.get());
+    auto started = RpcServer::Start({}, {{v1::RewardService::service_full_name(), door.get()}});
+    REQUIRE(started.ok());
+    server = *std::move(started);
+    stub = v1::RewardService::NewStub(CreateChannel(server->address()));
+  }
+  ~ServedDoor() {
+    grader->Drain(absl::ZeroDuration());
+    server->Shutdown(absl::ZeroDuration());
+  }
+
+  absl::StatusOr<v1::Grade> Grade(const v1::GradeRequest& request) {
+    grpc::ClientContext context;
+    SetTimeout(&context, absl::Seconds(20));
+    v1::GradeResponse response;
+    const grpc::Status status = stub->Grade(&context, request, &response);
+    if (!status.ok()) return FromGrpcStatus(status);
+    return response.grade();
+  }
+
+  FakeRefereeScript script;
+  CompileStage compile{"test compiler", 1 << 16, CompileNothing, nullptr};
+  std::unique_ptr<Grader> grader;
+  std::unique_ptr<RewardDoor> door;
+  std::unique_ptr<RpcServer> server;
+  std::unique_ptr<v1::RewardService::Stub> stub;
+};
+
+TEST_CASE("a grade comes back over gRPC") {
+  ServedDoor served;
+  const absl::StatusOr<v1::Grade> grade = served.Grade(Request("r1", "int run;"));
+  REQUIRE(grade.ok());
+  CHECK(grade->verdict() == v1::VERDICT_CORRECT);
+  CHECK(grade->request_id() == "r1");
+}
+
+TEST_CASE("an answer of ten megabytes is refused by INVALID_ARGUMENT") {
+  ServedDoor served;
+  const absl::Status status = served.Grade(Request("r1", std::string(10 << 20, 'x'))).status();
+  CHECK(absl::IsInvalidArgument(status));
+}
+
+TEST_CASE("a full queue is RESOURCE_EXHAUSTED with RetryInfo") {
+  ServedDoor served(0);
+  const absl::Status status = served.Grade(Request("r1", "int run;")).status();
+  CHECK(absl::IsResourceExhausted(status));
+  CHECK(GetRetryDelay(status).has_value());
+}
+
+TEST_CASE("a caller whose deadline passes frees its place in the queue") {
+  ServedDoor served(1);
+  absl::Notification go;
+  served.script.judge = [&](const JudgeRequest&) {
+    go.WaitForNotification();
+    return absl::StatusOr<Judgement>(TwiceAsFast());
+  };
+  grpc::ClientContext context;
+  SetTimeout(&context, absl::Milliseconds(50));
+  v1::GradeResponse response;
+  const grpc::Status status = served.stub->Grade(&context, Request("r1", "int run;"), &response);
+  CHECK(status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
+  go.Notify();
+  absl::StatusOr<v1::Grade> next = absl::ResourceExhaustedError("");
+  // The server hears of it a moment later than the caller.
+  for (int attempt = 0; attempt < 1000 && absl::IsResourceExhausted(next.status()); ++attempt) {
+    next = served.Grade(Request("r2", "int other;"));
+  }
+  CHECK(next.ok());
+}
+
+TEST_CASE("a stream answers every request by its id, refused ones included") {
+  ServedDoor served;
+  grpc::ClientContext context;
+  SetTimeout(&context, absl::Seconds(20));
+  const auto stream = served.stub->GradeBatch(&context);
+  constexpr int kNumRequests = 200;  // more than the stream has in flight at once
+  std::thread writer([&] {
+    for (int i = 0; i < kNumRequests; ++i) {
+      v1::GradeRequest request = Request("r" + std::to_string(i), "int run" + std::to_string(i) + ";");
+      if (i == 7) request.set_formula("unknown");
+      stream->Write(request);
+    }
+    stream->WritesDone();
+  });
+  std::map<std::string, v1::GradeResponse> responses;
+  v1::GradeResponse response;
+  while (stream->Read(&response)) responses[response.request_id()] = response;
+  writer.join();
+  CHECK(stream->Finish().ok());
+  REQUIRE(responses.size() == kNumRequests);
+  CHECK(responses["r6"].grade().verdict() == v1::VERDICT_CORRECT);
+  CHECK_FALSE(responses["r7"].has_grade());
+  CHECK(responses["r7"].error().code() == static_cast<int>(grpc::StatusCode::INVALID_ARGUMENT));
+}
+
+TEST_CASE("a stream that is cancelled in mid-work leaves nothing behind") {
+  ServedDoor served;
+  absl::Notification go;
+  served.script.judge = [&](const JudgeRequest&) {
+    go.WaitForNotification();
+    return absl::StatusOr<Judgement>(TwiceAsFast());
+  };
+  {
+    grpc::ClientContext context;
+    const auto stream = served.stub->GradeBatch(&context);
+    for (int i = 0; i < 20; ++i) {
+      stream->Write(Request("r" + std::to_string(i), "int run" + std::to_string(i) + ";"));
+    }
+    context.TryCancel();
+    CHECK(stream->Finish().error_code() == grpc::StatusCode::CANCELLED);
+  }
+  go.Notify();
+  CHECK(served.Grade(Request("after", "int after;")).ok());
+}
+
+TEST_CASE("a stream without requests ends well") {
+  ServedDoor served;
+  grpc::ClientContext context;
+  const auto stream = served.stub->GradeBatch(&context);
+  stream->WritesDone();
+  v1::GradeResponse response;
+  CHECK_FALSE(stream->Read(&response));
+  CHECK(stream->Finish().ok());
+}
+
+}  // namespace
+}  // namespace warpsmith

@@ -1,0 +1,45 @@
+#include "reward_service/service/options.h"
+
+#include <string>
+
+#include "core/config/config_file.h"
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+absl::StatusOr<ServiceOptions> Read(const std::string& text) {
+  auto file = ConfigFile::Parse(text, "run.yaml", {"reward_service"});
+  if (!file.ok()) return file.status();
+  return ReadServiceOptions((*file)->Section("reward_service"));
+}
+
+TEST_CASE("an absent section gives the defaults") {
+  const absl::StatusOr<ServiceOptions> options = Read("");
+  REQUIRE(options.ok());
+  CHECK(options->queue_capacity == 256);
+  CHECK(options->cache_directory != "");
+}
+
+TEST_CASE("the section's keys are read") {
+  const absl::StatusOr<ServiceOptions> options = Read(
+      "reward_service:\n  address: unix:/tmp/reward\n  lane_cores: [2, 3]\n  queue_capacity: 7\n"
+      "  cache_directory: /tmp/cache\n  call_seconds_max: 0.5\n");
+  REQUIRE(options.ok());
+  CHECK(options->address == "unix:/tmp/reward");
+  CHECK(options->lane_cores == std::vector<int>{2, 3});
+  CHECK(options->queue_capacity == 7);
+  CHECK(options->cache_directory == "/tmp/cache");
+  CHECK(options->judge.call_seconds_max == 0.5);
+}
+
+TEST_CASE("a misspelt key and a value out of range are named with their place") {
+  const absl::Status misspelt = Read("reward_service:\n  queue_capcity: 7\n").status();
+  CHECK(absl::IsInvalidArgument(misspelt));
+  CHECK(std::string(misspelt.message()).find("run.yaml:2") != std::string::npos);
+  CHECK(absl::IsInvalidArgument(Read("reward_service:\n  queue_capacity: 0\n").status()));
+  CHECK(absl::IsInvalidArgument(Read("reward_service:\n  queue_capacity: 1\n  queue_capacity: 2\n").status()));
+}
+
+}  // namespace
+}  // namespace warpsmith
