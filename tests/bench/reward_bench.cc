@@ -1,0 +1,191 @@
+// ./dev bench reward: how many distinct native candidates a minute the service grades, its caches empty.
+//
+// Starts a service of its own with a fresh cache folder (or takes --address), sends the candidates over one
+// GradeBatch stream with a bounded number in flight, and prints graded a minute, verdicts, and seconds by
+// phase. With --load a thread keeps a core outside the lane busy, as a decoding worker does.
+#include <sched.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/rpc/channel.h"
+#include "tests/bench/reward_candidates.h"
+#include "tests/support/server_process.h"
+#include "tests/support/temporary_directory.h"
+#include "warpsmith/v1/reward_service.grpc.pb.h"
+
+namespace warpsmith {
+namespace {
+
+struct BenchFlags {
+  std::string address;
+  std::string candidates = "datasets/generated/cold_start.jsonl";
+  std::string out;
+  int num_candidates = 240;
+  int candidates_per_task = 8;
+  int num_warm_up = 8;
+  bool load = false;
+};
+
+struct BenchRun {
+  std::vector<v1::Grade> grades;
+  double seconds = 0.0;
+};
+
+// Sends all requests and collects all responses; exits when the service is not there.
+BenchRun GradeAll(v1::RewardService::Stub* stub, const std::vector<v1::GradeRequest>& requests) {
+  grpc::ClientContext context;
+  const auto stream = stub->GradeBatch(&context);
+  const absl::Time begin = absl::Now();
+  std::thread writer([&] {
+    for (const v1::GradeRequest& request : requests) stream->Write(request);  // held back by flow control
+    stream->WritesDone();
+  });
+  BenchRun run;
+  v1::GradeResponse response;
+  while (stream->Read(&response)) {
+    if (response.has_grade()) run.grades.push_back(response.grade());
+    if (response.has_error()) std::fprintf(stderr, "%s\n", response.error().ShortDebugString().c_str());
+  }
+  writer.join();
+  run.seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  const grpc::Status status = stream->Finish();
+  if (!status.ok()) std::fprintf(stderr, "the stream ended with: %s\n", status.error_message().c_str());
+  return run;
+}
+
+double Percentile(std::vector<double> values, double share) {
+  if (values.empty()) return 0.0;
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+using Phase = double (v1::Cost::*)() const;
+const std::vector<std::pair<const char*, Phase>>& Phases() {
+  static const std::vector<std::pair<const char*, Phase>> phases = {
+      {"queue", &v1::Cost::queue_seconds},         {"compile", &v1::Cost::compile_seconds},
+      {"lane_wait", &v1::Cost::lane_wait_seconds}, {"oracle", &v1::Cost::oracle_seconds},
+      {"verify", &v1::Cost::verify_seconds},       {"time", &v1::Cost::time_seconds},
+      {"profile", &v1::Cost::profile_seconds},     {"total", &v1::Cost::total_seconds}};
+  return phases;
+}
+
+nlohmann::json Summarise(const BenchRun& run, const v1::Environment& environment, bool load) {
+  nlohmann::json summary;
+  summary["graded"] = run.grades.size();
+  summary["wall_seconds"] = run.seconds;
+  summary["graded_per_minute"] = 60.0 * static_cast<double>(run.grades.size()) / run.seconds;
+  summary["beside_load"] = load;
+  std::map<std::string, int> verdicts;
+  for (const v1::Grade& grade : run.grades) ++verdicts[v1::Verdict_Name(grade.verdict())];
+  summary["verdicts"] = verdicts;
+  for (const auto& [name, phase] : Phases()) {
+    std::vector<double> seconds;
+    for (const v1::Grade& grade : run.grades) seconds.push_back((grade.cost().*phase)());
+    summary["seconds"][name] = {{"p50", Percentile(seconds, 0.5)}, {"p95", Percentile(seconds, 0.95)}};
+  }
+  summary["hardware"] = environment.cpu_model();
+  summary["lane_cores"] = environment.lane_cores();
+  const char* revision = std::getenv("WARPSMITH_REVISION");
+  summary["revision"] = revision != nullptr ? revision : "unknown";
+  return summary;
+}
+
+void PrintTable(const nlohmann::json& summary) {
+  std::printf("%-12s %8.1f a minute  (%d in %.1f s, caches empty%s)\n", "graded",
+              summary["graded_per_minute"].get<double>(), summary["graded"].get<int>(),
+              summary["wall_seconds"].get<double>(),
+              summary["beside_load"].get<bool>() ? ", beside load" : "");
+  for (const auto& [verdict, count] : summary["verdicts"].items()) {
+    std::printf("  %-26s %4d\n", verdict.c_str(), count.get<int>());
+  }
+  std::printf("%-12s %10s %10s\n", "seconds", "p50", "p95");
+  for (const auto& [name, phase] : Phases()) {
+    const nlohmann::json& row = summary["seconds"][name];
+    std::printf("  %-10s %10.4f %10.4f\n", name, row["p50"].get<double>(), row["p95"].get<double>());
+  }
+}
+
+// Keeps the first core busy while it lives.
+class Load {
+ public:
+  Load() : thread_([this] { Spin(); }) {}
+  ~Load() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  void Spin() {
+    cpu_set_t first;
+    CPU_ZERO(&first);
+    CPU_SET(0, &first);
+    sched_setaffinity(0, sizeof(first), &first);
+    std::vector<float> block(1 << 16, 1.0f);
+    while (!stop_) {
+      for (float& value : block) value = value * 0.999f + 0.001f;
+    }
+  }
+
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+int Bench(const BenchFlags& flags) {
+  const auto requests = MakeRewardCandidates(flags.candidates, flags.num_candidates + flags.num_warm_up,
+                                             flags.candidates_per_task, "bench-");
+  if (!requests.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(requests.status().message()).c_str());
+    return 1;
+  }
+  TemporaryDirectory folder;
+  std::unique_ptr<ServerProcess> server;
+  std::string address = flags.address;
+  if (address.empty()) {
+    server = std::make_unique<ServerProcess>(
+        "warpsmith-reward",
+        std::vector<std::string>{"--address", absl::StrCat("unix:", (folder.path() / "socket").string()),
+                                 "--set",
+                                 absl::StrCat("reward_service.cache_directory=", folder.path().string()),
+                                 "--log-level", "warning"});
+    address = server->address();
+  }
+  const auto stub = v1::RewardService::NewStub(CreateChannel(address));
+  // The first task of the file warms processes, not caches: it is not measured.
+  const auto warm_end = requests->begin() + flags.num_warm_up;
+  GradeAll(stub.get(), {requests->begin(), warm_end});
+  std::unique_ptr<Load> load = flags.load ? std::make_unique<Load>() : nullptr;
+  const BenchRun run = GradeAll(stub.get(), {warm_end, requests->end()});
+  if (run.grades.empty()) return 1;
+  const nlohmann::json summary = Summarise(run, run.grades.front().environment(), flags.load);
+  PrintTable(summary);
+  if (!flags.out.empty()) std::ofstream(flags.out) << summary.dump(2) << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace warpsmith
+
+int main(int argc, char** argv) {
+  CLI::App app("Grades distinct native candidates and reports the rate");
+  warpsmith::BenchFlags flags;
+  app.add_option("--address", flags.address, "a running service; default: one of its own, caches empty");
+  app.add_option("--candidates", flags.candidates, "cold-start pairs, JSON lines");
+  app.add_option("--num", flags.num_candidates, "candidates to grade")->check(CLI::Range(1, 100000));
+  app.add_option("--per-task", flags.candidates_per_task, "of them for each task")
+      ->check(CLI::Range(1, 1024));
+  app.add_flag("--load", flags.load, "keep a core outside the lane busy");
+  app.add_option("--out", flags.out, "JSON file for the summary");
+  CLI11_PARSE(app, argc, argv);
+  return warpsmith::Bench(flags);
+}
