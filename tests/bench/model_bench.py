@@ -1,4 +1,4 @@
-"""Decoding and training rates of core/model beside plain PyTorch, in alternation, and beside the product kernel's ceiling.
+"""Decoding and training rates of core/model beside plain PyTorch, in alternation, and the share of the kernel ceiling.
 
 ./dev bench model [--threads N] [--rounds N]
 """

@@ -1,7 +1,7 @@
 """The same decoder in plain PyTorch, as fast as eager PyTorch goes: what core/model is measured against.
 
-Fused q, k, v and gate, up projections, a static KV cache, inference mode, F.scaled_dot_product_attention. Reads a line a
-measurement from standard input, `decode` or `train`, and answers with a line of JSON: {"tokens_per_second": ...}.
+Fused q, k, v and gate, up projections, a static KV cache, inference mode, F.scaled_dot_product_attention. Reads a line
+a measurement from standard input, `decode` or `train`, and answers with a line of JSON: {"tokens_per_second": ...}.
 """
 
 import argparse
