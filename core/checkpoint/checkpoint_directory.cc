@@ -1,0 +1,154 @@
+#include "core/checkpoint/checkpoint_directory.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/check.h"
+#include "core/base/file.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step_";
+constexpr std::string_view kTemporarySuffix = ".tmp";
+
+std::string FolderName(int64_t step) { return absl::StrFormat("step_%06d", step); }
+
+fs::path TemporaryPath(const fs::path& root, int64_t step) {
+  return root / (FolderName(step) + std::string(kTemporarySuffix));
+}
+
+bool EndsWith(const std::string& name, std::string_view suffix) {
+  return name.size() >= suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
+// The step of a committed checkpoint's folder.
+std::optional<int64_t> StepOf(const std::string& name) {
+  if (name.compare(0, kPrefix.size(), kPrefix) != 0) return std::nullopt;
+  int64_t step = 0;
+  const char* const end = name.data() + name.size();
+  const auto [parsed_end, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (error != std::errc() || parsed_end != end || name != FolderName(step)) return std::nullopt;
+  return step;
+}
+
+absl::Status FileSystemError(const std::string& what, const fs::path& path, const std::error_code& error) {
+  errno = error.value();
+  return ErrnoStatus(what, path.string());
+}
+
+absl::Status Remove(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  return error ? FileSystemError("cannot remove", path, error) : absl::OkStatus();
+}
+
+// Renames a folder to a name that may be taken, by an exchange, so that at no moment neither is there.
+absl::Status RenameOver(const fs::path& from, const fs::path& to) {
+  if (rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  if (errno != ENOTEMPTY && errno != EEXIST) return ErrnoStatus("cannot rename to", to.string());
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+    return ErrnoStatus("cannot replace", to.string());
+  }
+  return Remove(from);
+}
+
+absl::StatusOr<std::vector<std::string>> NamesIn(const fs::path& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; it != end && !error; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  if (error) return FileSystemError("cannot list", directory, error);
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointDirectory> CheckpointDirectory::Open(const fs::path& root) {
+  std::error_code error;
+  fs::create_directories(root, error);
+  if (error) return FileSystemError("cannot create", root, error);
+  return CheckpointDirectory(root);
+}
+
+absl::StatusOr<fs::path> CheckpointDirectory::Begin(int64_t step) {
+  WS_CHECK(step >= 0 && step <= kStepMax) << step;
+  fs::path path = TemporaryPath(root_, step);
+  RETURN_IF_ERROR(Remove(path));
+  std::error_code error;
+  fs::create_directory(path, error);
+  if (error) return FileSystemError("cannot create", path, error);
+  return path;
+}
+
+absl::StatusOr<Checkpoint> CheckpointDirectory::Commit(int64_t step) {
+  const fs::path temporary = TemporaryPath(root_, step);
+  ASSIGN_OR_RETURN(const std::vector<FileRecord> records, RecordFiles(temporary));
+  RETURN_IF_ERROR(SyncTree(temporary));
+  RETURN_IF_ERROR(WriteManifest(temporary, records));
+  const fs::path path = root_ / FolderName(step);
+  RETURN_IF_ERROR(RenameOver(temporary, path));
+  RETURN_IF_ERROR(SyncDirectory(root_));
+  return Checkpoint{step, path};
+}
+
+absl::StatusOr<std::vector<Checkpoint>> CheckpointDirectory::List() const {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(root_));
+  std::vector<Checkpoint> checkpoints;
+  for (const std::string& name : names) {
+    if (const std::optional<int64_t> step = StepOf(name)) checkpoints.push_back({*step, root_ / name});
+  }
+  std::sort(checkpoints.begin(), checkpoints.end(),
+            [](const Checkpoint& a, const Checkpoint& b) { return a.step < b.step; });
+  return checkpoints;
+}
+
+absl::StatusOr<std::optional<Checkpoint>> CheckpointDirectory::NewestComplete(Verification verification) const {
+  ASSIGN_OR_RETURN(const std::vector<Checkpoint> checkpoints, List());
+  for (auto checkpoint = checkpoints.rbegin(); checkpoint != checkpoints.rend(); ++checkpoint) {
+    const absl::Status status = VerifyManifest(checkpoint->path, verification);
+    if (status.ok()) return std::optional<Checkpoint>(*checkpoint);
+    LogWarning(absl::StrCat("passing over a damaged checkpoint: ", status.message()));
+  }
+  return std::optional<Checkpoint>();
+}
+
+absl::Status CheckpointDirectory::RemoveIncomplete() {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(root_));
+  for (const std::string& name : names) {
+    const std::string stem = name.substr(0, name.size() - std::min(name.size(), kTemporarySuffix.size()));
+    if (EndsWith(name, kTemporarySuffix) && StepOf(stem).has_value()) RETURN_IF_ERROR(Remove(root_ / name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointDirectory::Retain(int num_kept) {
+  WS_CHECK(num_kept >= 1) << num_kept;
+  ASSIGN_OR_RETURN(std::vector<Checkpoint> checkpoints, List());
+  int num_whole = 0;
+  for (auto checkpoint = checkpoints.rbegin(); checkpoint != checkpoints.rend(); ++checkpoint) {
+    const bool is_whole = VerifyManifest(checkpoint->path, Verification::kSizes).ok();
+    if (is_whole && ++num_whole <= num_kept) continue;
+    // Renamed first: a folder half removed must not pass for a checkpoint.
+    const fs::path doomed = TemporaryPath(root_, checkpoint->step);
+    RETURN_IF_ERROR(Remove(doomed));
+    if (rename(checkpoint->path.c_str(), doomed.c_str()) != 0) return ErrnoStatus("cannot rename to", doomed.string());
+    RETURN_IF_ERROR(Remove(doomed));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace warpsmith
