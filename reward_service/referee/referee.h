@@ -18,7 +18,7 @@ namespace warpsmith {
 struct RefereeOptions {
   // Cores that this lane holds alone; referee and jails are pinned to them. Oracles and spare jails run on the rest.
   std::vector<int> lane_cores;
-  std::filesystem::path python;           // interpreter with torch; empty: native candidates cannot be judged either
+  std::filesystem::path python;           // interpreter with torch; empty: the build's
   std::filesystem::path bin_directory;    // with warpsmith-referee and warpsmith-jail; empty: beside this program
   std::filesystem::path share_directory;  // with oracle/ and jail/; empty: <bin_directory>/../share/warpsmith
   bool realtime = true;                   // SCHED_FIFO where the right exists

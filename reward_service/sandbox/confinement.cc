@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <linux/landlock.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -98,6 +99,8 @@ int LandlockVersion() {
 absl::Status Confine(const Confinement& confinement) {
   RETURN_IF_ERROR(ApplyLimits(confinement));
   RETURN_IF_ERROR(TakePrivateUid(confinement.uid));
+  // After the change of uid, which clears it.
+  if (confinement.die_with_parent && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Failed("PR_SET_PDEATHSIG");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failed("PR_SET_NO_NEW_PRIVS");
   RETURN_IF_ERROR(RestrictWrites(confinement.writable_paths));
   return LoadSystemCallFilter(confinement.rights);

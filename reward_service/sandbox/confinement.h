@@ -22,6 +22,7 @@ struct Confinement {
   int cpu_seconds_max = 0;            // SIGXCPU there, SIGKILL a second later
   int num_processes_max = 0;          // threads included
   int num_open_files_max = 0;
+  bool die_with_parent = false;       // SIGKILL when the present parent ends
   std::vector<std::string> writable_paths;  // Landlock: everything else is read-only, where the kernel has Landlock
 };
 

@@ -1,0 +1,36 @@
+// C interface of the jail for the Python warm parent, loaded by ctypes.
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "reward_service/jail/enter_jail.h"
+#include "reward_service/sandbox/confinement.h"
+
+namespace {
+
+int Report(const absl::Status& status, char* error, size_t error_bytes) {
+  if (status.ok()) return 0;
+  std::snprintf(error, error_bytes, "%s", std::string(status.message()).c_str());
+  return -1;
+}
+
+}  // namespace
+
+// 0, or -1 with a message.
+extern "C" int warpsmith_separate_next_child(char* error, size_t error_bytes) {
+  return Report(warpsmith::SeparateNextChild(), error, error_bytes);
+}
+
+extern "C" int warpsmith_enter_jail(uint32_t uid, int64_t memory_bytes_max, int64_t address_bytes_max,
+                                    int64_t tmp_bytes_max, int cpu_seconds_max, int num_threads_max, char* error,
+                                    size_t error_bytes) {
+  return Report(warpsmith::EnterJail({uid, memory_bytes_max, address_bytes_max, tmp_bytes_max, cpu_seconds_max,
+                                      num_threads_max}),
+                error, error_bytes);
+}
+
+extern "C" void warpsmith_report_crashes(int socket) { warpsmith::ReportCrashes(socket); }
+
+extern "C" void warpsmith_name_input(const void* start, int64_t num_bytes) {
+  warpsmith::NameBuffer("input", start, num_bytes);
+}

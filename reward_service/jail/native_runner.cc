@@ -1,0 +1,157 @@
+#include "reward_service/jail/native_runner.h"
+
+#include <dlfcn.h>
+#include <dlpack/dlpack.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "reward_service/jail/enter_jail.h"
+#include "reward_service/jail/packet.h"
+
+namespace warpsmith {
+namespace {
+
+using EntryPoint = int (*)(const DLTensor* const*, const DLTensor* const*, DLTensor* const*);
+
+constexpr int kNumSlots = 2;
+constexpr int64_t kPageBytes = 4096;
+constexpr char kLibraryPath[] = "/tmp/candidate.so";
+
+absl::Status Failed(const char* what) {
+  return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
+}
+
+// The tensors of one kind in one slot, over memory that outlives them.
+class TensorList {
+ public:
+  TensorList(const nlohmann::json& specs, char* base) {
+    shapes_.reserve(specs.size());
+    for (const nlohmann::json& spec : specs) Add(spec, base);
+    for (DLTensor& tensor : tensors_) pointers_.push_back(&tensor);
+  }
+
+  DLTensor* const* pointers() { return pointers_.data(); }
+
+ private:
+  void Add(const nlohmann::json& spec, char* base) {
+    shapes_.push_back(spec.at("shape").get<std::vector<int64_t>>());
+    DLTensor tensor{};
+    tensor.data = base + spec.at("offset").get<int64_t>();
+    tensor.device = {kDLCPU, 0};
+    tensor.ndim = static_cast<int32_t>(shapes_.back().size());
+    tensor.dtype = {spec.at("code").get<uint8_t>(), spec.at("bits").get<uint8_t>(), 1};
+    tensor.shape = shapes_.back().data();
+    tensor.strides = nullptr;  // row-major without gaps
+    tensors_.push_back(tensor);
+  }
+
+  std::vector<std::vector<int64_t>> shapes_;
+  std::vector<DLTensor> tensors_;
+  std::vector<DLTensor*> pointers_;
+};
+
+struct Slot {
+  TensorList inputs;
+  TensorList parameters;
+  TensorList outputs;
+};
+
+// Maps a whole descriptor, every page present, with a page on either side that faults.
+absl::StatusOr<char*> MapBuffer(int fd, int protection, const char* name) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return Failed("fstat");
+  const int64_t num_bytes = info.st_size;
+  void* region = mmap(nullptr, static_cast<size_t>(num_bytes + 2 * kPageBytes), PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (region == MAP_FAILED) return Failed("reserve a buffer");
+  char* start = static_cast<char*>(region) + kPageBytes;
+  if (num_bytes > 0 && mmap(start, static_cast<size_t>(num_bytes), protection, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
+                            fd, 0) == MAP_FAILED) {
+    return Failed("map a buffer");
+  }
+  NameBuffer(name, start, num_bytes);
+  return start;
+}
+
+// A file of its own, for the loader wants a path and there is no /proc here.
+absl::StatusOr<EntryPoint> LoadCandidate(int library) {
+  struct stat info;
+  if (fstat(library, &info) != 0) return Failed("fstat");
+  UniqueFd copy(open(kLibraryPath, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700));
+  if (!copy.valid()) return Failed(kLibraryPath);
+  off_t offset = 0;
+  while (offset < info.st_size) {
+    const ssize_t sent = sendfile(copy.get(), library, &offset, static_cast<size_t>(info.st_size - offset));
+    if (sent <= 0) return Failed("copy the library");
+  }
+  copy.Reset();
+  void* handle = dlopen(kLibraryPath, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return absl::InvalidArgumentError(absl::StrCat("the library does not load: ", dlerror()));
+  void* symbol = dlsym(handle, "run");
+  if (symbol == nullptr) return absl::InvalidArgumentError("the library has no function `run` with C linkage");
+  return reinterpret_cast<EntryPoint>(symbol);
+}
+
+class NativeJail {
+ public:
+  absl::Status Begin(const Packet& packet) {
+    if (packet.descriptors.size() != 1 + 2 * kNumSlots) return absl::InternalError("wrong number of descriptors");
+    for (size_t slot = 0; slot < kNumSlots; ++slot) {
+      ASSIGN_OR_RETURN(char* inputs, MapBuffer(packet.descriptors[1 + slot].get(), PROT_READ, "input"));
+      ASSIGN_OR_RETURN(char* outputs,
+                       MapBuffer(packet.descriptors[1 + kNumSlots + slot].get(), PROT_READ | PROT_WRITE, "output"));
+      slots_.push_back({TensorList(packet.fields.at("inputs"), inputs),
+                        TensorList(packet.fields.at("parameters"), inputs),
+                        TensorList(packet.fields.at("outputs"), outputs)});
+    }
+    ASSIGN_OR_RETURN(run_, LoadCandidate(packet.descriptors[0].get()));
+    return absl::OkStatus();
+  }
+
+  nlohmann::json Run(int64_t slot_index) {
+    Slot& slot = slots_[static_cast<size_t>(slot_index)];
+    const int result = run_(slot.inputs.pointers(), slot.parameters.pointers(), slot.outputs.pointers());
+    return {{"op", "done"}, {"result", result}};
+  }
+
+  bool ready() const { return run_ != nullptr; }
+
+ private:
+  std::vector<Slot> slots_;
+  EntryPoint run_ = nullptr;
+};
+
+nlohmann::json Obey(NativeJail& jail, const Packet& packet) {
+  if (TextField(packet.fields, "op") == "run" && jail.ready()) {
+    return jail.Run(IntegerField(packet.fields, "slot", 0, kNumSlots - 1, 0));
+  }
+  const absl::Status status = jail.Begin(packet);
+  if (status.ok()) return {{"op", "ready"}};
+  return {{"op", "failed"}, {"error", std::string(status.message())}};
+}
+
+}  // namespace
+
+int RunNativeJail(int socket) {
+  ReportCrashes(socket);
+  NativeJail jail;
+  for (;;) {
+    const absl::StatusOr<Packet> packet = ReceivePacket(socket);
+    if (!packet.ok()) return packet.status().code() == absl::StatusCode::kUnavailable ? 0 : 1;
+    if (!SendPacket(socket, Obey(jail, *packet)).ok()) return 1;
+  }
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,16 @@
+// Runs one native candidate at the referee's command.
+#ifndef WARPSMITH_REWARD_SERVICE_JAIL_NATIVE_RUNNER_H_
+#define WARPSMITH_REWARD_SERVICE_JAIL_NATIVE_RUNNER_H_
+
+namespace warpsmith {
+
+// Obeys the referee on `socket` until it hangs up, in a process that is confined already:
+//   {"op":"begin","inputs":[T],"parameters":[T],"outputs":[T]} with descriptors: library, two input slots, two output
+//     slots; T is {"code","bits","shape","offset"} in terms of DLPack. Answer {"op":"ready"} or {"op":"failed","error"}.
+//   {"op":"run","slot":0|1}: calls the candidate. Answer {"op":"done","result":int}.
+// The process's exit code.
+int RunNativeJail(int socket);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_JAIL_NATIVE_RUNNER_H_

@@ -1,0 +1,131 @@
+"""Runs one Python candidate, or the eager reference, at the referee's command."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import traceback
+from types import ModuleType
+from typing import Any
+
+import packet
+import tensors
+import torch
+from extensions import Extensions
+
+
+def read_descriptor(descriptor: int) -> bytes:
+    """The whole content; closes the descriptor. Reads by offset, for other processes may share it."""
+    try:
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+    finally:
+        os.close(descriptor)
+
+
+def execute(source: str, name: str) -> ModuleType:
+    """Runs a program as a module of its own."""
+    import linecache
+    import sys
+
+    module = ModuleType(name)
+    filename = f"{name}.py"
+    module.__file__ = filename
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    sys.modules[name] = module
+    exec(compile(source, filename, "exec"), module.__dict__)  # noqa: S102 - the jail exists for this
+    return module
+
+
+class Model:
+    """A model over one slot of shared memory: the referee's next inputs and parameters appear in place."""
+
+    def __init__(self, fields: dict[str, Any], descriptors: list[int]) -> None:
+        source = read_descriptor(descriptors[0]).decode()
+        self._buffer = tensors.map_descriptor(descriptors[1])
+        Extensions([read_descriptor(descriptor) for descriptor in descriptors[2:]]).install()
+        module = execute(source, "candidate")
+        arguments = tensors.unpack(fields["init_inputs"])
+        torch.manual_seed(fields["parameter_seed"])
+        with torch.no_grad():
+            self._model = getattr(module, fields["entry"])(*arguments)
+        self._inputs = [(tensors.view(self._buffer, spec), spec["number"]) for spec in fields["inputs"]]
+        self.parameters_loaded = self._take_parameters(fields["parameters"])
+        self._result: Any = None
+
+    def _take_parameters(self, specs: list[dict[str, Any]]) -> bool:
+        """Whether the model's state has the reference's names and shapes, so that it could be put over the slot."""
+        if not isinstance(self._model, torch.nn.Module):
+            return False
+        own = self._model.state_dict()
+        views = {spec["name"]: tensors.view(self._buffer, spec) for spec in specs}
+        same = own.keys() == views.keys() and all(own[k].shape == v.shape for k, v in views.items())
+        if same and views:
+            self._model.load_state_dict(views, assign=True)
+        return same
+
+    def run(self) -> dict[str, Any]:
+        """One call; where its outputs lie. They live until the next call."""
+        inputs = [view.item() if number else view for view, number in self._inputs]
+        self._result = None
+        with torch.no_grad():
+            self._result = self._model(*inputs)
+        return {"op": "done", "result": 0, "outputs": [_place(tensor) for tensor in tensors.flatten(self._result)]}
+
+
+def _place(tensor: torch.Tensor) -> dict[str, Any]:
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type != "cpu" or tensor.is_sparse:
+        raise TypeError(f"an output is a {type(tensor).__name__} on {tensor.device}, not a plain tensor")
+    if tensor.is_conj() or tensor.is_neg():
+        raise TypeError("an output is a lazy view")
+    code, bits = tensors.CODES.get(tensor.dtype, (255, tensor.element_size() * 8))
+    return {
+        "code": code,
+        "bits": bits,
+        "dtype": str(tensor.dtype),
+        "pointer": tensor.data_ptr(),
+        "shape": list(tensor.shape),
+        "strides": list(tensor.stride()),
+    }
+
+
+def record(fields: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+    """Runs a candidate's module and constructor for the extensions they ask for; writes them to descriptors[1]."""
+    source = read_descriptor(descriptors[0]).decode()
+    extensions = Extensions(None)
+    extensions.install()
+    try:
+        module = execute(source, "candidate")
+        module.ModelNew(*tensors.unpack(fields["init_inputs"]))
+    except Exception:
+        if not extensions.records:
+            raise
+    text = json.dumps(extensions.records).encode()
+    os.pwrite(descriptors[1], text, 0)
+    return {"op": "recorded", "bytes": len(text)}
+
+
+def _explain(error: BaseException) -> str:
+    """The error and the place in the candidate's own source."""
+    places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "candidate.py"]
+    where = f" (line {places[-1].lineno}: {places[-1].line})" if places else ""
+    return f"{type(error).__name__}: {error}{where}"[:2000]
+
+
+def serve(channel: socket.socket, num_threads: int) -> None:
+    """Obeys until the referee hangs up."""
+    torch.set_num_threads(num_threads)
+    model: Model | None = None
+    while True:
+        fields, descriptors = packet.receive(channel)
+        try:
+            if fields["op"] == "run" and model is not None:
+                answer = model.run()
+            elif fields["op"] == "record":
+                answer = record(fields, descriptors)
+            else:
+                model = Model(fields, descriptors)
+                answer = {"op": "ready", "parameters_loaded": model.parameters_loaded}
+        except BaseException as error:  # noqa: BLE001 - a candidate may raise anything
+            answer = {"op": "failed", "error": _explain(error), "kind": type(error).__name__}
+        packet.send(channel, answer)

@@ -1,0 +1,105 @@
+"""Tensors over shared memory, described as in DLPack, and what travels beside them."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any
+
+import torch
+
+# DLDataTypeCode and bits of every dtype that a task may use.
+CODES: dict[torch.dtype, tuple[int, int]] = {
+    torch.float16: (2, 16),
+    torch.float32: (2, 32),
+    torch.float64: (2, 64),
+    torch.bfloat16: (4, 16),
+    torch.int8: (0, 8),
+    torch.int16: (0, 16),
+    torch.int32: (0, 32),
+    torch.int64: (0, 64),
+    torch.uint8: (1, 8),
+    torch.bool: (6, 8),
+}
+_DTYPES = {code: dtype for dtype, code in CODES.items()}
+
+
+def describe(value: torch.Tensor | float | int | bool) -> dict[str, Any]:
+    """Dtype and shape of an input, parameter or output; numbers are 0-d. Raises TypeError for what cannot travel."""
+    tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=number_dtype(value))
+    if tensor.dtype not in CODES:
+        raise TypeError(f"dtype {tensor.dtype} is not supported")
+    code, bits = CODES[tensor.dtype]
+    return {
+        "code": code,
+        "bits": bits,
+        "shape": list(tensor.shape),
+        "number": not isinstance(value, torch.Tensor),
+    }
+
+
+def number_dtype(value: float | int | bool) -> torch.dtype:
+    """Dtype in which a Python number travels."""
+    if isinstance(value, bool):
+        return torch.bool
+    if isinstance(value, int):
+        return torch.int64
+    if isinstance(value, float):
+        return torch.float64
+    raise TypeError(f"a value of type {type(value).__name__} is neither tensor nor number")
+
+
+def map_descriptor(descriptor: int) -> mmap.mmap:
+    """Maps a whole shared buffer, every page present, and closes the descriptor."""
+    try:
+        size = os.fstat(descriptor).st_size
+        return mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
+    finally:
+        os.close(descriptor)
+
+
+def view(buffer: mmap.mmap, spec: dict[str, Any]) -> torch.Tensor:
+    """The tensor at spec["offset"] of a buffer, which must outlive it."""
+    dtype = _DTYPES[(spec["code"], spec["bits"])]
+    shape = spec["shape"]
+    count = 1
+    for extent in shape:
+        count *= extent
+    if count == 0:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(buffer, dtype=dtype, count=count, offset=spec["offset"]).reshape(shape)
+
+
+def flatten(tree: Any) -> list[torch.Tensor]:
+    """Tensors of an output tree, depth first. Raises TypeError for anything but tensors in tuples, lists and dicts."""
+    if isinstance(tree, torch.Tensor):
+        return [tree]
+    if isinstance(tree, (tuple, list)):
+        return [tensor for part in tree for tensor in flatten(part)]
+    if isinstance(tree, dict):
+        return [tensor for part in tree.values() for tensor in flatten(part)]
+    raise TypeError(f"the output holds a value of type {type(tree).__name__}")
+
+
+def pack(value: Any) -> Any:
+    """A constructor argument as JSON, tuples marked. Raises TypeError for what JSON does not hold."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, tuple):
+        return {"tuple": [pack(part) for part in value]}
+    if isinstance(value, list):
+        return [pack(part) for part in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: pack(part) for key, part in value.items()}}
+    raise TypeError(f"a constructor argument of type {type(value).__name__} cannot travel")
+
+
+def unpack(value: Any) -> Any:
+    """The inverse of pack."""
+    if isinstance(value, list):
+        return [unpack(part) for part in value]
+    if isinstance(value, dict):
+        if "tuple" in value:
+            return tuple(unpack(part) for part in value["tuple"])
+        return {key: unpack(part) for key, part in value["dict"].items()}
+    return value

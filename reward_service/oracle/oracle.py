@@ -1,0 +1,241 @@
+"""Runs one task's reference: seeds into inputs, inputs into expected outputs and tolerances. Sees no candidate."""
+
+from __future__ import annotations
+
+import os
+import socket
+from types import ModuleType
+from typing import Any
+
+import packet
+import tensors
+import torch
+from distributions import restyle
+from python_jail import execute, read_descriptor
+from tolerance import Tolerance, indistinguishable, tolerance_of
+
+_SEED_MODULUS = 2**63
+# Seed of the probes at load; draws that count use secret seeds of the referee.
+_PROBE_SEEDS = (11, 12)
+
+
+class InvalidTask(Exception):
+    """The task is at fault."""
+
+
+def _guarded_names() -> dict[tuple[int, str], Any]:
+    """Functions that a task must not replace."""
+    owners = (torch, torch.nn.functional, torch.Tensor, torch.nn.Module, torch.random)
+    return {
+        (index, name): value
+        for index, owner in enumerate(owners)
+        for name, value in vars(owner).items()
+        if callable(value)
+    }
+
+
+class Reference:
+    """The reference program with one set of parameters at a time."""
+
+    def __init__(self, source: str) -> None:
+        before = _guarded_names()
+        self._module: ModuleType = execute(source, "task")
+        for name in ("Model", "get_inputs", "get_init_inputs"):
+            if not callable(getattr(self._module, name, None)):
+                raise InvalidTask(f"the reference defines no {name}")
+        self.init_inputs: list[Any] = list(self._module.get_init_inputs())
+        self._models: dict[int, tuple[torch.nn.Module, torch.nn.Module | None]] = {}
+        self._state: dict[int, dict[str, torch.Tensor]] = {}
+        self.check_unpatched(before)
+        self._before = before
+        self.float64 = True
+
+    def check_unpatched(self, before: dict[tuple[int, str], Any] | None = None) -> None:
+        """Raises InvalidTask when a function of Torch is no longer the one it was."""
+        before = self._before if before is None else before
+        now = _guarded_names()
+        changed = [name for (index, name), value in before.items() if now.get((index, name)) is not value]
+        if changed:
+            raise InvalidTask(f"the reference replaces Torch's {changed[0]}")
+
+    def inputs(self, seed: int, style: str) -> list[Any]:
+        """get_inputs() under a seed, contiguous, in one of the distributions."""
+        torch.manual_seed(seed % _SEED_MODULUS)
+        values = list(self._module.get_inputs())
+        generator = torch.Generator().manual_seed((seed + 1) % _SEED_MODULUS)
+        return [restyle(v.detach().contiguous(), style, generator) if isinstance(v, torch.Tensor) else v for v in values]
+
+    def state(self, parameter_seed: int) -> dict[str, torch.Tensor]:
+        """Parameters and buffers in the order of state_dict(), as they were before any call."""
+        self._model(parameter_seed)
+        return self._state[parameter_seed]
+
+    def _model(self, parameter_seed: int) -> tuple[torch.nn.Module, torch.nn.Module | None]:
+        if parameter_seed not in self._models:
+            torch.manual_seed(parameter_seed)
+            model = self._module.Model(*self.init_inputs)
+            state = {name: value.detach().clone().contiguous() for name, value in model.state_dict().items()}
+            wide: torch.nn.Module | None = None
+            if self.float64:
+                torch.manual_seed(parameter_seed)
+                wide = self._module.Model(*self.init_inputs)
+                wide.load_state_dict(state)
+                wide = wide.double()
+            self._state[parameter_seed] = state
+            self._models[parameter_seed] = (model, wide)
+        return self._models[parameter_seed]
+
+    def narrow(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
+        """Outputs in the task's own dtype."""
+        return self._call(self._model(parameter_seed)[0], inputs)
+
+    def wide(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
+        """Outputs of float64 arithmetic where the task allows, else narrow()."""
+        wide = self._model(parameter_seed)[1] if self.float64 else None
+        if wide is None:
+            return self.narrow(inputs, parameter_seed)
+        widened = [
+            v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in inputs
+        ]
+        return self._call(wide, widened)
+
+    @staticmethod
+    def _call(model: torch.nn.Module, inputs: list[Any]) -> list[torch.Tensor]:
+        copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
+        with torch.no_grad():
+            return [tensor.detach().contiguous() for tensor in tensors.flatten(model(*copies))]
+
+
+def _same_bits(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:
+    return len(left) == len(right) and all(
+        a.shape == b.shape and a.dtype == b.dtype and torch.equal(a.view(torch.uint8) if a.numel() and a.dim() else a,
+                                                                 b.view(torch.uint8) if b.numel() and b.dim() else b)
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+def _finite(outputs: list[torch.Tensor]) -> bool:
+    return all(bool(torch.isfinite(t).all()) for t in outputs if t.is_floating_point())
+
+
+class Oracle:
+    """One task, examined once, then asked for draws."""
+
+    def __init__(self, source: str) -> None:
+        self.reference = Reference(source)
+        self._dtypes: list[torch.dtype] = []
+        self._noise: list[float] = []  # error of the task's own dtype over the spread, by output
+
+    def examine(self) -> dict[str, Any]:
+        """Everything about the task that does not depend on a draw. Raises InvalidTask."""
+        reference = self.reference
+        inputs = reference.inputs(_PROBE_SEEDS[0], "own")
+        parameter_seed = 0
+        narrow = reference.narrow(inputs, parameter_seed)
+        if not narrow:
+            raise InvalidTask("the reference returns no tensor")
+        if not _same_bits(narrow, reference.narrow(inputs, parameter_seed)):
+            raise InvalidTask("the reference is not deterministic: two runs on the same inputs differ")
+        if not _finite(narrow):
+            raise InvalidTask("the reference returns NaN or infinity for inputs of its own")
+        self._choose_precision(inputs, narrow)
+        self._check_probes(inputs, parameter_seed)
+        reference.check_unpatched()
+        state = reference.state(parameter_seed)
+        return {
+            "op": "loaded",
+            "inputs": [tensors.describe(value) for value in inputs],
+            "parameters": [{**tensors.describe(value), "name": name} for name, value in state.items()],
+            "outputs": [tensors.describe(value) for value in narrow],
+            "init_inputs": [tensors.pack(value) for value in reference.init_inputs],
+            "float64": reference.float64,
+        }
+
+    def _choose_precision(self, inputs: list[Any], narrow: list[torch.Tensor]) -> None:
+        """float64 when the reference runs in it and means the same there."""
+        try:
+            wide = self.reference.wide(inputs, 0)
+            same = len(wide) == len(narrow) and all(
+                w.shape == n.shape and w.is_floating_point() == n.is_floating_point()
+                for w, n in zip(wide, narrow, strict=True)
+            )
+        except Exception:  # noqa: BLE001 - a reference may insist on its dtype in any way
+            same = False
+        self.reference.float64 = same
+
+    def _check_probes(self, inputs: list[Any], parameter_seed: int) -> None:
+        """Answers that need no work must not pass."""
+        others = self.reference.inputs(_PROBE_SEEDS[1], "own")
+        expected, tolerances = self.expected(inputs, parameter_seed, exact_noise=True)
+        other, _ = self.expected(others, parameter_seed, exact_noise=True)
+        given = [v for v in inputs if isinstance(v, torch.Tensor)]
+        for index, (output, tolerance) in enumerate(zip(expected, tolerances, strict=True)):
+            found = indistinguishable(output, other[index], tolerance, given)
+            if found:
+                raise InvalidTask(f"output {index} of the reference cannot be told from {found}")
+
+    def expected(
+        self, inputs: list[Any], parameter_seed: int, *, exact_noise: bool
+    ) -> tuple[list[torch.Tensor], list[Tolerance]]:
+        """Outputs in the task's dtype and their tolerances."""
+        wide = self.reference.wide(inputs, parameter_seed)
+        narrow = self.reference.narrow(inputs, parameter_seed) if exact_noise or not self._noise else None
+        dtypes = self._dtypes if narrow is None else [t.dtype for t in narrow]
+        self._dtypes = dtypes
+        work = sum(v.numel() for v in inputs if isinstance(v, torch.Tensor))
+        results, tolerances, noises = [], [], []
+        for index, output in enumerate(wide):
+            known = None if narrow is None else narrow[index]
+            noise = self._noise[index] if known is None else None
+            tolerance = tolerance_of(output, dtypes[index], known, noise, work)
+            noises.append(tolerance.noise)
+            tolerances.append(tolerance)
+            results.append(output.to(dtypes[index]))
+        if narrow is not None:
+            old = self._noise or [0.0] * len(noises)
+            self._noise = [max(a, b) for a, b in zip(old, noises, strict=True)]
+        return results, tolerances
+
+    def draw(self, fields: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        """Writes inputs and parameters to descriptors[0], expected outputs to descriptors[1]."""
+        style = fields["style"]
+        inputs = self.reference.inputs(fields["seed"], style)
+        outputs, tolerances = self.expected(inputs, fields["parameter_seed"], exact_noise=style != "own")
+        if not _finite(outputs):
+            for descriptor in descriptors:
+                os.close(descriptor)
+            if style == "own":
+                raise InvalidTask("the reference returns NaN or infinity for inputs of its own")
+            return {"op": "unusable"}
+        values = inputs + list(self.reference.state(fields["parameter_seed"]).values())
+        _write(descriptors[0], values, fields["input_offsets"])
+        _write(descriptors[1], outputs, fields["output_offsets"])
+        return {"op": "drawn", "tolerances": [tolerance.fields() for tolerance in tolerances]}
+
+
+def _write(descriptor: int, values: list[Any], offsets: list[int]) -> None:
+    buffer = tensors.map_descriptor(descriptor)
+    if len(values) != len(offsets):
+        raise InvalidTask(f"the reference gave {len(values)} tensors where it gave {len(offsets)} before")
+    for value, offset in zip(values, offsets, strict=True):
+        spec = {**tensors.describe(value), "offset": offset}
+        view = tensors.view(buffer, spec)
+        view.copy_(value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=view.dtype))
+
+
+def serve(channel: socket.socket, num_threads: int) -> None:
+    """Obeys until the referee hangs up."""
+    torch.set_num_threads(num_threads)
+    oracle: Oracle | None = None
+    while True:
+        fields, descriptors = packet.receive(channel)
+        try:
+            if fields["op"] == "draw" and oracle is not None:
+                answer = oracle.draw(fields, descriptors)
+            else:
+                oracle = Oracle(read_descriptor(descriptors[0]).decode())
+                answer = oracle.examine()
+        except BaseException as error:  # noqa: BLE001 - a task may raise anything
+            kind = "" if isinstance(error, InvalidTask) else f"{type(error).__name__}: "
+            answer = {"op": "failed", "error": f"{kind}{error}"[:2000]}
+        packet.send(channel, answer)

@@ -1,0 +1,71 @@
+#include "reward_service/referee/calibration.h"
+
+#include <fcntl.h>
+
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
+#include "core/base/status_macros.h"
+#include "reward_service/referee/statistics.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kCalls = 41;
+constexpr int kWarmUpCalls = 5;
+constexpr int kEmptyElements = 16;
+constexpr char kEmptyPython[] = "class ModelNew:\n    def __call__(self, x):\n        return x\n";
+
+TaskLayout SmallLayout() {
+  const nlohmann::json tensor = {{"code", 2}, {"bits", 32}, {"shape", {kEmptyElements}}};
+  const nlohmann::json one = nlohmann::json::array({tensor});
+  return *MakeLayout({{"inputs", one}, {"parameters", nlohmann::json::array()}, {"outputs", one}}, 1 << 20);
+}
+
+}  // namespace
+
+absl::StatusOr<double> MeasureEmptyCallUs(WarmParent& parent, CandidateKind kind,
+                                          const std::filesystem::path& share_directory, const Lane& lane) {
+  const TaskLayout layout = SmallLayout();
+  const std::filesystem::path library = share_directory / "jail" / "libwarpsmith_empty.so";
+  const UniqueFd library_fd(open(library.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!library_fd.valid()) return ErrnoStatus("open", library.string());
+  ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(kEmptyPython));
+  ASSIGN_OR_RETURN(auto process, parent.Fork({"python", int64_t{4} << 30, 60, lane.num_threads()}));
+  ASSIGN_OR_RETURN(Slots slots, MakeSlots(layout, kind));
+  Jail jail(std::move(process), std::move(slots), layout, JudgeLimits{});
+  Program program;
+  program.kind = kind;
+  program.library_fd = library_fd.get();
+  program.source_fd = source_fd.get();
+  Draw draw;
+  ASSIGN_OR_RETURN(draw.inputs, SharedBuffer::Create(layout.input_buffer_bytes));
+  std::optional<Fault> fault = jail.Begin(program, &lane);
+  std::vector<double> microseconds;
+  for (int call = 0; call < kWarmUpCalls + kCalls && !fault; ++call) {
+    jail.Load(draw);
+    fault = jail.Run();
+    if (call >= kWarmUpCalls) microseconds.push_back(jail.seconds() * 1e6);
+  }
+  if (fault) return absl::InternalError(absl::StrCat("the empty candidate fails: ", fault->reason));
+  return Median(std::move(microseconds));
+}
+
+double MeasureMemoryCeiling() {
+  constexpr size_t kBytes = size_t{64} << 20;
+  std::vector<char> from(kBytes, 1);
+  std::vector<char> to(kBytes, 2);
+  double best = 0;
+  for (int i = 0; i < 4; ++i) {
+    const absl::Time start = absl::Now();
+    std::memcpy(to.data(), from.data(), kBytes);
+    const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+    from[0] = to[kBytes / 2];  // so that the copy is needed
+    best = std::max(best, 2.0 * static_cast<double>(kBytes) / seconds / 1e9);
+  }
+  return best;
+}
+
+}  // namespace warpsmith

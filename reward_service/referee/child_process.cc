@@ -1,0 +1,143 @@
+#include "reward_service/referee/child_process.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr size_t kTailBytesMax = 4096;
+constexpr int kDrainReadsMax = 64;
+constexpr int kEndTimeoutMs = 1000;
+
+double MonotonicSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+absl::Status Gone(pid_t pid) { return absl::UnavailableError(absl::StrCat("process ", pid, " has ended")); }
+
+}  // namespace
+
+std::string DescribeEnding(const Ending& ending) {
+  if (!ending.ended) return "closed its socket";
+  if (ending.signal == 0) return absl::StrCat("exited with code ", ending.exit_code);
+  return absl::StrCat("was ended by signal ", ending.signal, " (", strsignal(ending.signal), ")");
+}
+
+ChildProcess::~ChildProcess() {
+  // Its socket is all we have of a process that has not said hello; closing it ends the process by itself.
+  if (pid_ < 0) (void)AwaitHello(absl::Now() + absl::Milliseconds(200));
+  if (pid_ < 0 || reaped_) return;
+  kill(pid_, SIGKILL);
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+}
+
+absl::Status ChildProcess::AwaitHello(absl::Time deadline) {
+  if (pid_ > 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Packet packet, ReceivePacket(socket_.get(), deadline));
+  if (TextField(packet.fields, "op") != "hello" || packet.sender <= 0) {
+    return absl::InternalError(absl::StrCat("a process could not be confined: ", TextField(packet.fields, "error")));
+  }
+  pid_ = packet.sender;
+  return absl::OkStatus();
+}
+
+absl::Status ChildProcess::Send(const nlohmann::json& fields, const std::vector<int>& descriptors) {
+  return SendPacket(socket_.get(), fields, descriptors);
+}
+
+absl::StatusOr<Packet> ChildProcess::Receive(absl::Time deadline) { return ReceivePacket(socket_.get(), deadline); }
+
+absl::StatusOr<Packet> ChildProcess::Ask(const nlohmann::json& fields, const std::vector<int>& descriptors,
+                                         absl::Time deadline) {
+  RETURN_IF_ERROR(Send(fields, descriptors));
+  return Receive(deadline);
+}
+
+absl::Status ChildProcess::Stop() {
+  if (stopped_) return absl::OkStatus();
+  if (reaped_ || kill(pid_, SIGSTOP) != 0) return Gone(pid_);
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT) != 0) {
+    if (errno != EINTR) return Gone(pid_);
+  }
+  if (info.si_code != CLD_STOPPED) return Gone(pid_);
+  // Take the notice itself, so that the next wait sees the next stop.
+  waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG);
+  stopped_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status ChildProcess::Continue() {
+  if (!stopped_) return absl::OkStatus();
+  if (reaped_ || kill(pid_, SIGCONT) != 0) return Gone(pid_);
+  stopped_ = false;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fields, absl::Duration timeout) {
+  RETURN_IF_ERROR(Send(fields));
+  const absl::Time deadline = absl::Now() + timeout;
+  const double start = MonotonicSeconds();
+  RETURN_IF_ERROR(Continue());
+  absl::StatusOr<Packet> answer = Receive(deadline);
+  const absl::Status stop = Stop();
+  const double end = MonotonicSeconds();
+  DrainOutput();
+  if (!answer.ok()) return answer.status();
+  // A crash report comes from a process that is about to end: what it says is worth more than that it is gone.
+  if (!stop.ok() && TextField(answer->fields, "op") != "crash") return stop;
+  return TimedAnswer{end - start, *std::move(answer)};
+}
+
+Ending ChildProcess::AwaitEnd() {
+  Ending ending;
+  if (pid_ < 0 || reaped_) return ending;
+  (void)Continue();
+  const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  pollfd event{pidfd.get(), POLLIN, 0};
+  if (poll(&event, 1, kEndTimeoutMs) <= 0) return ending;
+  int status = 0;
+  rusage usage{};
+  if (wait4(pid_, &status, 0, &usage) != pid_) return ending;
+  reaped_ = true;
+  ending.ended = true;
+  if (WIFEXITED(status)) ending.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) ending.signal = WTERMSIG(status);
+  ending.cpu_seconds = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                       1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  return ending;
+}
+
+// A bounded number of reads: a process that still runs could print for ever.
+void ChildProcess::DrainOutput() {
+  char buffer[4096];
+  for (int i = 0; i < kDrainReadsMax; ++i) {
+    const ssize_t n = read(output_.get(), buffer, sizeof(buffer));
+    if (n <= 0) return;
+    tail_.append(buffer, static_cast<size_t>(n));
+    if (tail_.size() > kTailBytesMax) tail_.erase(0, tail_.size() - kTailBytesMax);
+  }
+}
+
+std::string ChildProcess::OutputTail(size_t bytes_max) {
+  DrainOutput();
+  return tail_.size() > bytes_max ? tail_.substr(tail_.size() - bytes_max) : tail_;
+}
+
+}  // namespace warpsmith

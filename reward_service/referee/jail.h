@@ -1,0 +1,94 @@
+// A jail as the referee sees it: buffers to fill, a clock to run, outputs to check. Candidates and baselines alike.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_JAIL_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_JAIL_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "reward_service/referee/child_process.h"
+#include "reward_service/referee/draw.h"
+#include "reward_service/referee/judgement.h"
+#include "reward_service/referee/lane.h"
+#include "reward_service/referee/tensor_layout.h"
+
+namespace warpsmith {
+
+// Buffers of one jail. Native jails have two slots of each kind, which rotate; Python jails one of inputs.
+struct Slots {
+  std::vector<std::unique_ptr<SharedBuffer>> inputs;
+  std::vector<std::unique_ptr<SharedBuffer>> outputs;
+};
+
+absl::StatusOr<Slots> MakeSlots(const TaskLayout& layout, CandidateKind kind);
+
+// What went wrong in a jail, as a fact about its candidate.
+struct Fault {
+  Outcome outcome = Outcome::kRuntimeError;
+  std::string reason;
+  bool input_mutated = false;
+  bool guard_touched = false;
+  bool out_of_bounds = false;
+};
+
+// What to load into a jail; descriptors are borrowed.
+struct Program {
+  CandidateKind kind = CandidateKind::kNative;
+  int library_fd = -1;             // native
+  int source_fd = -1;              // Python
+  std::vector<int> extension_fds;  // Python
+  std::string entry = "ModelNew";  // Python: the class
+  nlohmann::json init_inputs = nlohmann::json::array();
+  int parameter_seed = 0;
+};
+
+// One life, one program. One thread at a time. Methods that return Fault: nothing means all went well; once a fault
+// was returned by Begin() or Run(), only its destruction makes sense.
+class Jail {
+ public:
+  Jail(std::unique_ptr<ChildProcess> process, Slots slots, const TaskLayout& layout, const JudgeLimits& limits)
+      : process_(std::move(process)), slots_(std::move(slots)), layout_(layout), limits_(limits) {}
+
+  // Waits for the process; loads the program; leaves the jail stopped. With a lane, the process enters it first.
+  std::optional<Fault> Begin(const Program& program, const Lane* lane);
+
+  // Fills the next slot: inputs (and parameters where they changed), poison and guards.
+  void Load(const Draw& draw);
+  // Calls the program on the loaded slot and leaves the jail stopped.
+  std::optional<Fault> Run();
+  double seconds() const { return seconds_; }  // of the last call
+
+  // After Run(): output `index` as dense bytes, valid until the next Load(). Python: shape, dtype and mapping checked.
+  absl::StatusOr<const void*> Output(size_t index, Fault& fault);
+  // Guards and inputs as they should be.
+  std::optional<Fault> CheckBuffers(const Draw& draw) const;
+
+  ChildProcess& process() { return *process_; }
+  // Python: whether parameters of other values can be put into the model.
+  bool parameters_loaded() const { return parameters_loaded_; }
+  Slots TakeSlots();  // ends the process first
+
+ private:
+  Fault FaultOf(const absl::Status& status);
+  Fault FaultOfAnswer(const Packet& packet);
+  std::optional<Fault> CheckPlace(size_t index, const nlohmann::json& place) const;
+  absl::StatusOr<const void*> ReadPythonOutput(size_t index, Fault& fault);
+
+  std::unique_ptr<ChildProcess> process_;
+  Slots slots_;
+  TaskLayout layout_;
+  JudgeLimits limits_;
+  size_t slot_ = 0;
+  std::vector<int> loaded_parameters_;  // seed by slot, -1 at first
+  bool parameters_loaded_ = false;
+  double seconds_ = 0;
+  nlohmann::json places_;
+  std::vector<std::vector<char>> copies_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_JAIL_H_

@@ -1,0 +1,309 @@
+#include "reward_service/referee/judge.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "reward_service/referee/profile_sampler.h"
+#include "reward_service/referee/statistics.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kInstancesMin = 3;
+constexpr int kInstancesMax = 6;
+constexpr int kRoundsMax = 4;
+constexpr int kRoundsMin = 2;
+constexpr double kInstanceSecondsMax = 0.5;  // after that, the fewest rounds do
+constexpr double kRelativeWidthMax = 0.05;
+constexpr double kLatencyBoundUs = 20;
+constexpr double kMemoryBoundShare = 0.5;
+constexpr size_t kTailBytesMax = 2048;
+constexpr size_t kProfiledCallsMax = 3;
+
+double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
+
+}  // namespace
+
+double Judge::LaneSeconds() const { return Seconds(lane_since_); }
+
+absl::StatusOr<Judgement> Judge::Run() {
+  const absl::Status status = RunAll();
+  if (absl::IsInvalidArgument(status)) {
+    judgement_.outcome = Outcome::kInvalidTask;
+    judgement_.reason = std::string(status.message());
+    return std::move(judgement_);
+  }
+  if (!status.ok()) return status;
+  return std::move(judgement_);
+}
+
+absl::Status Judge::RunAll() {
+  const absl::Time start = absl::Now();
+  ASSIGN_OR_RETURN(pooled_, tools_.pool->Get(request_.task, /*for_timing=*/false, request_.seed, deadline_));
+  task_ = pooled_->task.get();
+  judgement_.seconds.oracle = Seconds(start);
+  judgement_.bytes_per_call = task_->layout().tensor_bytes();
+  if (request_.kind == CandidateKind::kKernelBenchPython) {
+    ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(request_.source));
+  }
+  RETURN_IF_ERROR(StartJails(request_.verify_only ? 1 : 1 + kInstancesMin));
+  lane_since_ = absl::Now();
+  ASSIGN_OR_RETURN(const bool verified, Verify());
+  judgement_.seconds.verify = LaneSeconds();
+  if (!verified) return absl::OkStatus();
+  judgement_.outcome = Outcome::kCorrect;
+  judgement_.reason = absl::StrCat("right on all ", judgement_.correctness.num_draws, " draws");
+  if (request_.verify_only) return absl::OkStatus();
+  const absl::Time waiting = absl::Now();
+  RETURN_IF_ERROR(tools_.pool->Get(request_.task, /*for_timing=*/true, request_.seed, deadline_).status());
+  judgement_.seconds.lane_wait = Seconds(waiting);
+  const absl::Time timing = absl::Now();
+  RETURN_IF_ERROR(Time().status());
+  judgement_.seconds.time = Seconds(timing) - judgement_.seconds.profile;
+  return absl::OkStatus();
+}
+
+absl::Status Judge::StartJails(int count) {
+  WarmParent* parent = request_.kind == CandidateKind::kNative ? tools_.native_parent : tools_.python_parent;
+  const int cpu_seconds = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max));
+  for (int i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(auto process, parent->Fork({"python", tools_.jail_memory_bytes_max,
+                                                 cpu_seconds, tools_.lane->num_threads()}));
+    processes_.push_back(std::move(process));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Jail>> Judge::NextJail() {
+  if (processes_.empty()) RETURN_IF_ERROR(StartJails(1));
+  ASSIGN_OR_RETURN(Slots slots, task_->BorrowSlots(request_.kind));
+  auto jail =
+      std::make_unique<Jail>(std::move(processes_.front()), std::move(slots), task_->layout(), request_.limits);
+  processes_.erase(processes_.begin());
+  RETURN_IF_ERROR(jail->process().AwaitHello(deadline_));
+  return jail;
+}
+
+Program Judge::MakeProgram() const {
+  Program program;
+  program.kind = request_.kind;
+  program.library_fd = request_.library_fd;
+  program.source_fd = source_fd_.get();
+  program.extension_fds = request_.extension_fds;
+  program.init_inputs = task_->init_inputs();
+  return program;
+}
+
+// Records what a candidate did wrong. Always false, so that callers may return it.
+bool Judge::Convict(Fault fault, Jail* jail) {
+  judgement_.outcome = fault.outcome;
+  judgement_.reason = std::move(fault.reason);
+  judgement_.input_mutated |= fault.input_mutated;
+  judgement_.guard_touched |= fault.guard_touched;
+  judgement_.out_of_bounds |= fault.out_of_bounds;
+  if (jail != nullptr) judgement_.output_tail = Escape(jail->process().OutputTail(kTailBytesMax), kTailBytesMax);
+  return false;
+}
+
+absl::StatusOr<bool> Judge::Verify() {
+  ASSIGN_OR_RETURN(std::unique_ptr<Jail> jail, NextJail());
+  if (auto fault = jail->Begin(MakeProgram(), tools_.lane)) return Convict(*std::move(fault), jail.get());
+  for (const auto& draw : task_->verification_draws()) {
+    const bool other_parameters = draw->parameter_seed != 0 && request_.kind != CandidateKind::kNative;
+    if (other_parameters && !jail->parameters_loaded()) continue;
+    if (!VerifyOne(*jail, *draw)) return false;
+    scale_independent_right_ |= draw->own_distribution;
+  }
+  judgement_.output_tail = Escape(jail->process().OutputTail(kTailBytesMax), kTailBytesMax);
+  task_->ReturnSlots(request_.kind, jail->TakeSlots());
+  return true;
+}
+
+bool Judge::VerifyOne(Jail& jail, const Draw& draw) {
+  jail.Load(draw);
+  if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
+  CorrectnessNumbers& numbers = judgement_.correctness;
+  ++numbers.num_draws;
+  const auto& specs = task_->layout().outputs;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    Fault fault;
+    const absl::StatusOr<const void*> actual = jail.Output(i, fault);
+    if (!actual.ok()) return Convict(std::move(fault), &jail);
+    const Tolerance& tolerance = draw.tolerances[i];
+    const Comparison result = Compare(specs[i], tolerance, draw.expected->data() + specs[i].offset, *actual);
+    numbers.num_elements += result.num_elements;
+    numbers.num_wrong += result.num_wrong;
+    numbers.max_absolute_error = std::max(numbers.max_absolute_error, result.max_absolute_error);
+    // Bounded, for infinity does not travel.
+    const double relative_error = std::min(result.max_absolute_error / std::max(tolerance.spread, 1e-300), 1e300);
+    numbers.max_relative_error = std::max(numbers.max_relative_error, relative_error);
+    numbers.absolute_tolerance = tolerance.absolute;
+    numbers.relative_tolerance = tolerance.relative;
+    if (result.right()) continue;
+    numbers.first_difference = absl::StrCat("output ", i, " ", result.first_difference);
+    judgement_.output_unwritten = result.num_unwritten > 0;
+    judgement_.wrong_at_scale_only = !draw.own_distribution && scale_independent_right_;
+    const bool non_finite = result.num_non_finite > 0 && result.num_unwritten == 0;
+    const std::string where = draw.own_distribution ? "" : absl::StrCat(" on ", draw.style, " inputs");
+    return Convict({non_finite ? Outcome::kNonFinite : Outcome::kIncorrect,
+                    absl::StrCat(result.num_wrong, " of ", result.num_elements, " elements wrong", where, "; ",
+                                 numbers.first_difference)},
+                   &jail);
+  }
+  if (auto fault = jail.CheckBuffers(draw)) return Convict(*std::move(fault), &jail);
+  return true;
+}
+
+absl::StatusOr<bool> Judge::Time() {
+  std::vector<Instance> instances;
+  while (static_cast<int>(instances.size()) < kInstancesMax && !KnowEnough(instances)) {
+    instances.emplace_back();
+    ASSIGN_OR_RETURN(const bool right, TimeInstance(static_cast<int>(instances.size()) - 1, instances.back()));
+    if (!right) return false;
+  }
+  ReportTiming(instances);
+  ReportProfile();
+  return true;
+}
+
+// The width of the interval decides, never its position: stopping when it looks good would favour luck.
+bool Judge::KnowEnough(const std::vector<Instance>& instances) const {
+  if (static_cast<int>(instances.size()) < kInstancesMin) return false;
+  if (LaneSeconds() > request_.limits.lane_seconds_max) return true;
+  std::vector<std::vector<double>> ratios;
+  for (const Instance& instance : instances) ratios.push_back(instance.ratios);
+  return RatioInterval(ratios).relative_width() <= kRelativeWidthMax;
+}
+
+absl::StatusOr<bool> Judge::TimeInstance(int index, Instance& instance) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Jail> jail, NextJail());
+  if (auto fault = jail->Begin(MakeProgram(), tools_.lane)) return Convict(*std::move(fault), jail.get());
+  auto& baselines = task_->baselines();
+  Jail& baseline = *baselines[static_cast<size_t>(index) % baselines.size()];
+  RETURN_IF_ERROR(tools_.lane->Admit(baseline.process().pid()));
+  const auto& draws = task_->timing_draws();
+  std::vector<double> warm_up;
+  if (!TimedCall(*jail, *draws[0], warm_up)) return false;
+  RETURN_IF_ERROR(BaselineCall(baseline, *draws[0]).status());
+  size_t next = 1;
+  const absl::Time start = absl::Now();
+  for (int round = 0; round < kRoundsMax && next + 2 <= draws.size(); ++round, next += 2) {
+    if (round >= kRoundsMin && Seconds(start) > kInstanceSecondsMax) break;
+    std::vector<double> candidate;
+    ASSIGN_OR_RETURN(const double before, BaselineCall(baseline, *draws[next]));
+    if (!TimedCall(*jail, *draws[next], candidate)) return false;
+    if (!TimedCall(*jail, *draws[next + 1], candidate)) return false;
+    ASSIGN_OR_RETURN(const double after, BaselineCall(baseline, *draws[next + 1]));
+    instance.reference_us.insert(instance.reference_us.end(), {before, after});
+    instance.candidate_us.insert(instance.candidate_us.end(), candidate.begin(), candidate.end());
+    instance.ratios.push_back((before + after) / (candidate[0] + candidate[1]));
+  }
+  const absl::Time profiling = absl::Now();
+  const bool right = ProfileCalls(*jail, next);
+  judgement_.seconds.profile += Seconds(profiling);
+  if (right) task_->ReturnSlots(request_.kind, jail->TakeSlots());
+  return right;
+}
+
+bool Judge::TimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds) {
+  constexpr double kLeastUs = 0.1;
+  const double empty_us = request_.kind == CandidateKind::kNative ? tools_.facts.empty_native_call_us
+                                                                  : tools_.facts.empty_python_call_us;
+  jail.Load(draw);
+  if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
+  microseconds.push_back(std::max(jail.seconds() * 1e6 - empty_us, kLeastUs));
+  return CheckTimed(jail, draw);
+}
+
+// What is in the outputs at the stop counts, on every timed call.
+bool Judge::CheckTimed(Jail& jail, const Draw& draw) {
+  const auto& specs = task_->layout().outputs;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    Fault fault;
+    const absl::StatusOr<const void*> actual = jail.Output(i, fault);
+    if (!actual.ok()) return Convict(std::move(fault), &jail);
+    const char* expected = draw.expected->data() + specs[i].offset;
+    if (AllRight(specs[i], draw.tolerances[i], expected, *actual)) continue;
+    const Comparison result = Compare(specs[i], draw.tolerances[i], expected, *actual);
+    judgement_.output_unwritten = result.num_unwritten > 0;
+    judgement_.correctness.num_wrong += result.num_wrong;
+    judgement_.correctness.first_difference = absl::StrCat("output ", i, " ", result.first_difference);
+    return Convict({Outcome::kIncorrect, absl::StrCat(result.num_wrong, " of ", result.num_elements,
+                                                      " elements wrong in a later call; ",
+                                                      judgement_.correctness.first_difference)},
+                   &jail);
+  }
+  if (auto fault = jail.CheckBuffers(draw)) return Convict(*std::move(fault), &jail);
+  return true;
+}
+
+// A baseline that breaks is the task's fault: it ran before.
+absl::StatusOr<double> Judge::BaselineCall(Jail& baseline, const Draw& draw) {
+  baseline.Load(draw);
+  if (auto fault = baseline.Run()) {
+    return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault->reason));
+  }
+  return std::max(baseline.seconds() * 1e6 - tools_.facts.empty_python_call_us, 0.1);
+}
+
+// On draws that this jail has not seen, like any other call: it cannot know that these are watched.
+bool Judge::ProfileCalls(Jail& jail, size_t first_draw) {
+  if (!tools_.facts.profile) return true;
+  const auto& draws = task_->timing_draws();
+  auto sampler = ProfileSampler::Attach(jail.process().pid(), tools_.lane->core_list());
+  if (!sampler.ok()) return true;
+  std::vector<double> ignored;
+  for (size_t i = first_draw; i < draws.size() && i < first_draw + kProfiledCallsMax; ++i) {
+    if (!TimedCall(jail, *draws[i], ignored)) return false;
+    (*sampler)->Collect();
+  }
+  if (sampler_ != nullptr) {
+    sampler_->Merge(**sampler);
+  } else {
+    sampler_ = *std::move(sampler);
+  }
+  return true;
+}
+
+void Judge::ReportTiming(const std::vector<Instance>& instances) {
+  std::vector<double> reference;
+  std::vector<double> candidate;
+  std::vector<std::vector<double>> ratios;
+  for (const Instance& instance : instances) {
+    reference.insert(reference.end(), instance.reference_us.begin(), instance.reference_us.end());
+    candidate.insert(candidate.end(), instance.candidate_us.begin(), instance.candidate_us.end());
+    ratios.push_back(instance.ratios);
+  }
+  const int num_instances = static_cast<int>(instances.size());
+  const Interval interval = RatioInterval(ratios);
+  TimingNumbers timing;
+  timing.reference = Summarise(reference, std::min<int>(num_instances, static_cast<int>(task_->baselines().size())));
+  timing.candidate = Summarise(candidate, num_instances);
+  timing.speedup = interval.middle;
+  timing.speedup_low = interval.low;
+  timing.speedup_high = interval.high;
+  timing.distinguishable = IsDistinguishable(interval);
+  timing.empty_call_us = request_.kind == CandidateKind::kNative ? tools_.facts.empty_native_call_us
+                                                                 : tools_.facts.empty_python_call_us;
+  timing.quality = tools_.lane->quality();
+  if (timing.candidate.median_us < timing.empty_call_us / 2) {
+    absl::StrAppend(&timing.quality, "; the call is shorter than half of an empty one");
+  }
+  judgement_.timing = timing;
+}
+
+void Judge::ReportProfile() {
+  ProfileNumbers profile;
+  if (sampler_ != nullptr) sampler_->Report(profile);
+  profile.gigabytes_per_second_ceiling = tools_.facts.gigabytes_per_second_ceiling;
+  const double median_us = judgement_.timing->candidate.median_us;
+  profile.gigabytes_per_second = static_cast<double>(judgement_.bytes_per_call) / (median_us * 1e3);
+  const double share = profile.gigabytes_per_second / std::max(profile.gigabytes_per_second_ceiling, 1e-9);
+  profile.bound = median_us < kLatencyBoundUs ? "latency" : share >= kMemoryBoundShare ? "memory" : "compute";
+  judgement_.profile = profile;
+}
+
+}  // namespace warpsmith

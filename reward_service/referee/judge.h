@@ -1,0 +1,80 @@
+// From a candidate to a judgement: verify, time against the baseline, profile.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_JUDGE_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_JUDGE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "reward_service/referee/jail.h"
+#include "reward_service/referee/judgement.h"
+#include "reward_service/referee/lane.h"
+#include "reward_service/referee/referee.h"
+#include "reward_service/referee/task_pool.h"
+#include "reward_service/referee/warm_parent.h"
+
+namespace warpsmith {
+
+// What a judge works with; all outlives it.
+struct JudgeTools {
+  const Lane* lane = nullptr;
+  TaskPool* pool = nullptr;
+  WarmParent* native_parent = nullptr;
+  WarmParent* python_parent = nullptr;
+  RefereeFacts facts;
+  int64_t jail_memory_bytes_max = 0;
+};
+
+// One judgement. Lives on the thread that holds the lane.
+class Judge {
+ public:
+  Judge(const JudgeTools& tools, const JudgeRequest& request, absl::Time deadline)
+      : tools_(tools), request_(request), deadline_(deadline) {}
+
+  // A status is a failure of the machine; whatever candidate or task did is in the judgement.
+  absl::StatusOr<Judgement> Run();
+
+ private:
+  struct Instance {
+    std::vector<double> ratios;
+    std::vector<double> reference_us;
+    std::vector<double> candidate_us;
+  };
+
+  absl::Status RunAll();
+  absl::Status StartJails(int count);
+  absl::StatusOr<std::unique_ptr<Jail>> NextJail();
+  bool Convict(Fault fault, Jail* jail);
+  // The following return false when the judgement is made and the candidate has failed.
+  absl::StatusOr<bool> Verify();
+  bool VerifyOne(Jail& jail, const Draw& draw);
+  absl::StatusOr<bool> Time();
+  absl::StatusOr<bool> TimeInstance(int index, Instance& instance);
+  bool TimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds);
+  bool CheckTimed(Jail& jail, const Draw& draw);
+  absl::StatusOr<double> BaselineCall(Jail& baseline, const Draw& draw);
+  bool ProfileCalls(Jail& jail, size_t first_draw);
+  bool KnowEnough(const std::vector<Instance>& instances) const;
+  void ReportTiming(const std::vector<Instance>& instances);
+  void ReportProfile();
+  Program MakeProgram() const;
+  double LaneSeconds() const;
+
+  const JudgeTools& tools_;
+  const JudgeRequest& request_;
+  absl::Time deadline_;
+  Judgement judgement_;
+  std::shared_ptr<PooledTask> pooled_;
+  PreparedTask* task_ = nullptr;
+  UniqueFd source_fd_;
+  std::vector<std::unique_ptr<ChildProcess>> processes_;  // forked ahead
+  std::unique_ptr<class ProfileSampler> sampler_;
+  bool scale_independent_right_ = false;
+  absl::Time lane_since_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_JUDGE_H_

@@ -1,0 +1,75 @@
+#include "reward_service/referee/lane.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/file.h"
+
+namespace warpsmith {
+namespace {
+
+// The judge must preempt what it judges.
+constexpr int kJudgePriority = 20;
+constexpr int kJailPriority = 10;
+
+bool TakePriority(pid_t thread, int priority) {
+  sched_param parameters{};
+  parameters.sched_priority = priority;
+  return sched_setscheduler(thread, SCHED_FIFO, &parameters) == 0;
+}
+
+cpu_set_t SetOf(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(static_cast<size_t>(core), &set);
+  return set;
+}
+
+}  // namespace
+
+Lane::Lane(std::vector<int> cores, bool realtime) : cores_(std::move(cores)), realtime_(realtime) {
+  if (!realtime_) why_not_ = "real-time scheduling is switched off";
+}
+
+absl::Status Lane::Hold() {
+  const cpu_set_t set = SetOf(cores_);
+  if (sched_setaffinity(0, sizeof(set), &set) != 0) return ErrnoStatus("pin the judge to lane cores", cores());
+  if (realtime_ && !TakePriority(0, kJudgePriority)) {
+    realtime_ = false;
+    why_not_ = absl::StrCat("no right to real-time scheduling (", std::strerror(errno), ")");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Lane::StayOut() const {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return ErrnoStatus("sched_getaffinity", "");
+  for (const int core : cores_) CPU_CLR(static_cast<size_t>(core), &set);
+  if (CPU_COUNT(&set) == 0) return absl::OkStatus();
+  return sched_setaffinity(0, sizeof(set), &set) == 0 ? absl::OkStatus() : ErrnoStatus("leave lane cores", cores());
+}
+
+absl::Status Lane::Admit(pid_t pid) const {
+  const cpu_set_t set = SetOf(cores_);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
+    const pid_t thread = std::atoi(entry.path().filename().c_str());
+    if (sched_setaffinity(thread, sizeof(set), &set) != 0) return ErrnoStatus("pin to lane cores", cores());
+    if (realtime_ && !TakePriority(thread, kJailPriority)) return ErrnoStatus("real-time priority for", absl::StrCat(pid));
+  }
+  if (error) return absl::UnavailableError(absl::StrCat("process ", pid, " has ended"));
+  return absl::OkStatus();
+}
+
+std::string Lane::cores() const { return absl::StrJoin(cores_, ","); }
+
+std::string Lane::quality() const { return realtime_ ? "realtime" : absl::StrCat("best_effort: ", why_not_); }
+
+}  // namespace warpsmith

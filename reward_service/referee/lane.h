@@ -1,0 +1,40 @@
+// The cores on which candidates and baselines are timed, undisturbed.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_LANE_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_LANE_H_
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace warpsmith {
+
+class Lane {
+ public:
+  // `cores` not empty. With `realtime`, SCHED_FIFO is used where the right exists.
+  Lane(std::vector<int> cores, bool realtime);
+
+  // The calling thread becomes the lane's judge: pinned to its cores, above the jails.
+  absl::Status Hold();
+  // The calling thread, and what it will start, leaves the lane's cores, where there are others.
+  absl::Status StayOut() const;
+  // Pins every thread of a process to the lane. Call before code of others runs in it.
+  absl::Status Admit(pid_t pid) const;
+
+  int num_threads() const { return static_cast<int>(cores_.size()); }
+  const std::vector<int>& core_list() const { return cores_; }
+  bool realtime() const { return realtime_; }
+  std::string cores() const;    // "1" or "2,3"
+  std::string quality() const;  // "realtime", or "best_effort: <why>"
+
+ private:
+  std::vector<int> cores_;
+  bool realtime_;
+  std::string why_not_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_LANE_H_

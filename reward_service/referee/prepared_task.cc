@@ -1,0 +1,164 @@
+#include "reward_service/referee/prepared_task.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/counter_random.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kNumBaselines = 3;
+constexpr int kWarmUpCalls = 3;
+constexpr size_t kFreeSlotsMax = 4;
+constexpr int kOracleCpuSeconds = 600;
+constexpr int kBaselineCpuSeconds = 3600;
+constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
+// Timed draws of one task; fewer where they are large.
+constexpr int kTimingDrawsMax = 12;
+constexpr int kTimingDrawsMin = 7;
+constexpr int64_t kTimingDrawBytesMax = int64_t{256} << 20;
+
+absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
+
+}  // namespace
+
+PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, WarmParent* parent, int num_threads)
+    : source_(std::move(source)), seed_(seed), limits_(limits), parent_(parent), num_threads_(num_threads) {}
+
+absl::Status PreparedTask::Examine() {
+  ASSIGN_OR_RETURN(oracle_,
+                   parent_->Fork({"oracle", limits_.oracle_memory_bytes_max, kOracleCpuSeconds, num_threads_}));
+  ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
+  RETURN_IF_ERROR(oracle_->AwaitHello(absl::Now() + kAnswerTimeout));
+  const absl::StatusOr<Packet> answer =
+      oracle_->Ask({{"op", "load"}}, {source_fd_.get()}, absl::Now() + kAnswerTimeout);
+  if (!answer.ok()) {
+    return AtFault(absl::IsDeadlineExceeded(answer.status())
+                       ? "the reference does not end"
+                       : absl::StrCat("the reference ", DescribeEnding(oracle_->AwaitEnd())));
+  }
+  if (TextField(answer->fields, "op") != "loaded") {
+    const std::string error = TextField(answer->fields, "error", 600);
+    return AtFault(error.empty() ? "the reference crashed" : error);
+  }
+  ASSIGN_OR_RETURN(layout_, MakeLayout(answer->fields, limits_.buffer_bytes_max));
+  init_inputs_ = answer->fields.contains("init_inputs") ? answer->fields["init_inputs"] : nlohmann::json::array();
+  const int second = has_parameters() ? 1 : 0;
+  const std::pair<const char*, int> wanted[] = {
+      {"own", 0}, {"large", second}, {"small", 0}, {"mixed", second}, {"sparse", 0}, {"own", second}};
+  for (const auto& [style, parameter_seed] : wanted) {
+    ASSIGN_OR_RETURN(auto draw, MakeDraw(style, parameter_seed));
+    // A distribution that the reference itself does not survive is replaced by the task's own.
+    if (draw == nullptr) {
+      ASSIGN_OR_RETURN(draw, MakeDraw("own", parameter_seed));
+    }
+    verification_draws_.push_back(std::move(draw));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedTask::Complete() {
+  RETURN_IF_ERROR(StartBaselines());
+  while (static_cast<int>(timing_draws_.size()) < num_timing_draws()) {
+    ASSIGN_OR_RETURN(auto draw, MakeDraw("own", 0));
+    timing_draws_.push_back(std::move(draw));
+  }
+  return WarmBaselines();
+}
+
+int PreparedTask::num_timing_draws() const {
+  const int64_t bytes = layout_.input_buffer_bytes + layout_.output_buffer_bytes;
+  return static_cast<int>(std::clamp<int64_t>(kTimingDrawBytesMax / bytes, kTimingDrawsMin, kTimingDrawsMax));
+}
+
+absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeDraw(const std::string& style, int parameter_seed) {
+  auto draw = std::make_unique<Draw>();
+  draw->style = style;
+  draw->own_distribution = style == "own";
+  draw->parameter_seed = parameter_seed;
+  ASSIGN_OR_RETURN(draw->inputs, SharedBuffer::Create(layout_.input_buffer_bytes));
+  ASSIGN_OR_RETURN(draw->expected, SharedBuffer::Create(layout_.output_buffer_bytes));
+  const nlohmann::json request = {{"op", "draw"},
+                                  {"style", style},
+                                  {"seed", UniformWord(seed_, num_seeds_used_++) >> 1},
+                                  {"parameter_seed", parameter_seed},
+                                  {"input_offsets", Offsets(layout_, false)},
+                                  {"output_offsets", Offsets(layout_, true)}};
+  const absl::StatusOr<Packet> answer =
+      oracle_->Ask(request, {draw->inputs->fd(), draw->expected->fd()}, absl::Now() + kAnswerTimeout);
+  if (!answer.ok()) return AtFault("the reference crashed or does not end on a later draw of inputs");
+  const std::string operation = TextField(answer->fields, "op", 16);
+  if (operation == "unusable" && style != "own") return std::unique_ptr<Draw>();
+  if (operation != "drawn") return AtFault(TextField(answer->fields, "error", 600));
+  RETURN_IF_ERROR(draw->inputs->Finish());
+  RETURN_IF_ERROR(draw->expected->Finish());
+  const auto tolerances = answer->fields.find("tolerances");
+  if (tolerances == answer->fields.end()) return AtFault("the oracle's answer is malformed");
+  RETURN_IF_ERROR(ReadTolerances(*tolerances, *draw));
+  return draw;
+}
+
+absl::Status PreparedTask::ReadTolerances(const nlohmann::json& list, Draw& draw) const {
+  if (!list.is_array() || list.size() != layout_.outputs.size()) return AtFault("the oracle's answer is malformed");
+  for (const nlohmann::json& fields : list) {
+    if (!fields.is_object()) return AtFault("the oracle's answer is malformed");
+    Tolerance tolerance;
+    tolerance.absolute = NumberField(fields, "absolute", 0, 1e300, 0);
+    tolerance.relative = NumberField(fields, "relative", 0, 1, 0);
+    tolerance.rounding = NumberField(fields, "rounding", 0, 1, 0);
+    tolerance.centre = NumberField(fields, "centre", -1e300, 1e300, 0);
+    tolerance.spread = NumberField(fields, "spread", 0, 1e300, 1);
+    draw.tolerances.push_back(tolerance);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedTask::StartBaselines() {
+  for (int i = 0; i < kNumBaselines; ++i) {
+    ASSIGN_OR_RETURN(auto process,
+                     parent_->Fork({"python", limits_.oracle_memory_bytes_max, kBaselineCpuSeconds, num_threads_}));
+    ASSIGN_OR_RETURN(Slots slots, MakeSlots(layout_, CandidateKind::kKernelBenchPython));
+    JudgeLimits limits;
+    limits.cpu_seconds_max = kBaselineCpuSeconds;
+    limits.call_seconds_max = absl::ToDoubleSeconds(kAnswerTimeout);
+    baselines_.push_back(std::make_unique<Jail>(std::move(process), std::move(slots), layout_, limits));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedTask::WarmBaselines() {
+  Program program;
+  program.kind = CandidateKind::kKernelBenchPython;
+  program.source_fd = source_fd_.get();
+  program.entry = "Model";
+  program.init_inputs = init_inputs_;
+  for (const auto& baseline : baselines_) {
+    std::optional<Fault> fault = baseline->Begin(program, nullptr);
+    for (int call = 0; call < kWarmUpCalls && !fault; ++call) {
+      baseline->Load(*timing_draws_[static_cast<size_t>(call)]);
+      fault = baseline->Run();
+    }
+    if (fault) return AtFault(absl::StrCat("the reference fails when it is run alone: ", fault->reason));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Slots> PreparedTask::BorrowSlots(CandidateKind kind) {
+  auto& free = kind == CandidateKind::kNative ? free_native_slots_ : free_python_slots_;
+  if (free.empty()) return MakeSlots(layout_, kind);
+  Slots slots = std::move(free.back());
+  free.pop_back();
+  return slots;
+}
+
+void PreparedTask::ReturnSlots(CandidateKind kind, Slots slots) {
+  auto& free = kind == CandidateKind::kNative ? free_native_slots_ : free_python_slots_;
+  if (free.size() < kFreeSlotsMax) free.push_back(std::move(slots));
+}
+
+}  // namespace warpsmith

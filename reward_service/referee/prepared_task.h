@@ -1,0 +1,72 @@
+// A task made ready to be judged: its oracle, secret draws and warm baselines.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_PREPARED_TASK_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_PREPARED_TASK_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "reward_service/referee/draw.h"
+#include "reward_service/referee/jail.h"
+#include "reward_service/referee/warm_parent.h"
+
+namespace warpsmith {
+
+struct TaskLimits {
+  int64_t oracle_memory_bytes_max = 0;
+  int64_t jail_memory_bytes_max = 0;
+  int64_t buffer_bytes_max = 0;
+};
+
+// Made in two steps by one thread: Examine() gives what verification needs, Complete() adds timing_draws() and
+// baselines(), which nobody may touch before it returns. All else is for the judge's thread once Examine() has returned.
+// INVALID_ARGUMENT from either: the task is at fault.
+class PreparedTask {
+ public:
+  // `seed` keys the stream of draw seeds; secret.
+  PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, WarmParent* parent, int num_threads);
+
+  absl::Status Examine();
+  absl::Status Complete();
+
+  const TaskLayout& layout() const { return layout_; }
+  const nlohmann::json& init_inputs() const { return init_inputs_; }
+  // Kept alive here; each is shown at most once to any one jail of a candidate.
+  const std::vector<std::unique_ptr<Draw>>& verification_draws() const { return verification_draws_; }
+  const std::vector<std::unique_ptr<Draw>>& timing_draws() const { return timing_draws_; }
+  std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
+  bool has_parameters() const { return !layout_.parameters.empty(); }
+
+  // Buffers for a candidate's jail, used ones first.
+  absl::StatusOr<Slots> BorrowSlots(CandidateKind kind);
+  void ReturnSlots(CandidateKind kind, Slots slots);
+
+ private:
+  absl::StatusOr<std::unique_ptr<Draw>> MakeDraw(const std::string& style, int parameter_seed);
+  absl::Status StartBaselines();
+  absl::Status WarmBaselines();
+  absl::Status ReadTolerances(const nlohmann::json& list, Draw& draw) const;
+  int num_timing_draws() const;
+
+  TaskSource source_;
+  uint64_t seed_;
+  TaskLimits limits_;
+  WarmParent* parent_;
+  int num_threads_;
+  uint64_t num_seeds_used_ = 0;
+  std::unique_ptr<ChildProcess> oracle_;
+  TaskLayout layout_;
+  nlohmann::json init_inputs_;
+  UniqueFd source_fd_;
+  std::vector<std::unique_ptr<Draw>> verification_draws_;
+  std::vector<std::unique_ptr<Draw>> timing_draws_;
+  std::vector<std::unique_ptr<Jail>> baselines_;
+  std::vector<Slots> free_native_slots_;
+  std::vector<Slots> free_python_slots_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_PREPARED_TASK_H_

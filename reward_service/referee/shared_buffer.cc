@@ -1,0 +1,68 @@
+#include "reward_service/referee/shared_buffer.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
+
+namespace warpsmith {
+namespace {
+
+absl::StatusOr<UniqueFd> MakeFile(int64_t num_bytes) {
+  UniqueFd fd(memfd_create("warpsmith", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid()) return ErrnoStatus("memfd_create", "warpsmith");
+  if (ftruncate(fd.get(), num_bytes) != 0) return ErrnoStatus("ftruncate", "memory file");
+  return fd;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SharedBuffer>> SharedBuffer::Create(int64_t num_bytes) {
+  absl::StatusOr<UniqueFd> fd = MakeFile(num_bytes);
+  if (!fd.ok()) return fd.status();
+  std::unique_ptr<SharedBuffer> buffer(new SharedBuffer);
+  buffer->fd_ = *std::move(fd);
+  buffer->num_bytes_ = num_bytes;
+  buffer->read_only_fd_.Reset(
+      open(absl::StrCat("/proc/self/fd/", buffer->fd_.get()).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!buffer->read_only_fd_.valid()) return ErrnoStatus("open read-only", "memory file");
+  if (fcntl(buffer->fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) return ErrnoStatus("seal", "memory file");
+  void* data = mmap(nullptr, static_cast<size_t>(num_bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                    buffer->fd_.get(), 0);
+  if (data == MAP_FAILED) return absl::ResourceExhaustedError(absl::StrCat("no memory for ", num_bytes, " bytes"));
+  buffer->data_ = static_cast<char*>(data);
+  return buffer;
+}
+
+absl::StatusOr<UniqueFd> SharedBuffer::SealedText(std::string_view text) {
+  absl::StatusOr<UniqueFd> fd = MakeFile(0);
+  if (!fd.ok()) return fd.status();
+  size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t n = write(fd->get(), text.data() + written, text.size() - written);
+    if (n <= 0) return ErrnoStatus("write", "memory file");
+    written += static_cast<size_t>(n);
+  }
+  if (fcntl(fd->get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
+    return ErrnoStatus("seal", "memory file");
+  }
+  lseek(fd->get(), 0, SEEK_SET);
+  return fd;
+}
+
+SharedBuffer::~SharedBuffer() {
+  if (data_ != nullptr) munmap(data_, static_cast<size_t>(num_bytes_));
+}
+
+absl::Status SharedBuffer::Finish() {
+  if (fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0) return ErrnoStatus("seal", "memory file");
+  fd_.Reset();
+  read_only_fd_.Reset();
+  return absl::OkStatus();
+}
+
+}  // namespace warpsmith

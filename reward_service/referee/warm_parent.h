@@ -1,0 +1,58 @@
+// The two warm parents of a referee: one forks native jails, one forks oracles and Python jails.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_WARM_PARENT_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_WARM_PARENT_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "reward_service/referee/child_process.h"
+#include "reward_service/sandbox/sandbox.h"
+
+namespace warpsmith {
+
+struct ChildRights {
+  std::string role;  // "oracle" or "python"; without meaning for native jails
+  int64_t memory_bytes_max = 0;
+  int cpu_seconds_max = 0;
+  int num_threads = 1;  // that the code should use
+};
+
+// Thread-safe.
+class WarmParent {
+ public:
+  // Confined start of warpsmith-jail. Call from a thread that lives as long as the referee: the sandbox dies with it.
+  static absl::StatusOr<std::unique_ptr<WarmParent>> StartNative(const std::filesystem::path& bin_directory);
+  // Confined start of Python with Torch; returns when Torch is imported. `read_only_paths`: what the interpreter needs.
+  static absl::StatusOr<std::unique_ptr<WarmParent>> StartPython(
+      const std::filesystem::path& python, const std::filesystem::path& share_directory,
+      const std::vector<std::filesystem::path>& read_only_paths, int num_threads);
+
+  // Asks for a child; returns at once, before it runs. ChildProcess::AwaitHello waits for it.
+  absl::StatusOr<std::unique_ptr<ChildProcess>> Fork(const ChildRights& rights) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::string& torch_version() const { return torch_version_; }
+
+ private:
+  WarmParent(SandboxedProcess process, UniqueFd socket) : process_(std::move(process)), socket_(std::move(socket)) {}
+  absl::Status CollectAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  SandboxedProcess process_;
+  UniqueFd socket_;
+  std::string torch_version_;
+  absl::Mutex mutex_;
+  uint32_t num_forks_ ABSL_GUARDED_BY(mutex_) = 0;
+  int num_unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Folders that a Python interpreter and its torch need, asked of it.
+absl::StatusOr<std::vector<std::filesystem::path>> PythonFolders(const std::filesystem::path& python);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_WARM_PARENT_H_

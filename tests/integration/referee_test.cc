@@ -1,0 +1,135 @@
+// Candidates of every outcome before a real referee, oracle and jail.
+#include "reward_service/referee/referee.h"
+
+#include <string>
+
+#include "tests/support/candidate_library.h"
+#include "tests/support/catch.h"
+#include "tests/support/referee_fixture.h"
+
+namespace warpsmith {
+namespace {
+
+const char* const kFused = "for (int64_t i = 0; i < n; ++i) { float v = 2 * x[i] + 1; v = v > 0 ? v : 0; y[i] = v * v; }";
+
+TEST_CASE("a right native candidate is correct on at least five draws, timed and profiled") {
+  const Judgement j = JudgeNative(TestTask("scaled_relu_square"), CandidateBody(kFused), /*verify_only=*/false);
+  INFO(j.reason);
+  REQUIRE(j.outcome == Outcome::kCorrect);
+  CHECK(j.correctness.num_draws >= 5);
+  CHECK(j.correctness.num_wrong == 0);
+  REQUIRE(j.timing.has_value());
+  CHECK(j.timing->candidate.num_instances >= 3);
+  CHECK(j.timing->speedup > 0);
+  CHECK(j.timing->speedup_low <= j.timing->speedup);
+  CHECK(j.timing->speedup <= j.timing->speedup_high);
+  REQUIRE(j.profile.has_value());
+  if (TestReferee().facts().profile) CHECK(j.profile->own_code_share > 0.5);
+  CHECK(j.bytes_per_call == 2 * 256 * 1024 * 4);
+  WARN("speed-up " << j.timing->speedup << " [" << j.timing->speedup_low << ", " << j.timing->speedup_high
+                   << "], reference " << j.timing->reference.median_us << " us, candidate "
+                   << j.timing->candidate.median_us << " us, empty " << j.timing->empty_call_us << " us, "
+                   << j.timing->quality << "; samples " << j.profile->num_samples << ", own "
+                   << j.profile->own_code_share << ", bits " << j.profile->vector_bits << ", GB/s "
+                   << j.profile->gigabytes_per_second << " of " << j.profile->gigabytes_per_second_ceiling
+                   << "; seconds: oracle " << j.seconds.oracle << ", verify " << j.seconds.verify << ", wait "
+                   << j.seconds.lane_wait << ", time " << j.seconds.time << ", profile " << j.seconds.profile);
+}
+
+TEST_CASE("parameters, numbers and several outputs reach a native candidate in order") {
+  const std::string source = CandidateBody(R"(
+    const float* w1 = (const float*)parameters[0]->data; const float* b1 = (const float*)parameters[1]->data;
+    const float* w2 = (const float*)parameters[2]->data; const float* b2 = (const float*)parameters[3]->data;
+    double scale = *(const double*)inputs[1]->data;
+    int64_t* best = (int64_t*)outputs[1]->data;
+    for (int r = 0; r < 64; ++r) {
+      float h[48]; int at = 0;
+      for (int j = 0; j < 48; ++j) {
+        float s = b1[j];
+        for (int k = 0; k < 32; ++k) s += w1[j * 32 + k] * x[r * 32 + k];
+        h[j] = s > 0 ? s : 0;
+        if (h[j] > h[at]) at = j;
+      }
+      best[r] = at;
+      for (int j = 0; j < 32; ++j) {
+        float s = b2[j];
+        for (int k = 0; k < 48; ++k) s += w2[j * 48 + k] * h[k];
+        y[r * 32 + j] = s * (float)scale;
+      }
+    })");
+  const Judgement j = JudgeNative(TestTask("small_network"), source);
+  INFO(j.reason);
+  CHECK(j.outcome == Outcome::kCorrect);
+}
+
+TEST_CASE("outputs are compared at their own scale: zeros and a missing maximum fail on softmax") {
+  const Judgement zeros = JudgeNative(TestTask("softmax_rows"), CandidateBody("std::memset(y, 0, n * 4);"));
+  INFO(zeros.reason);
+  CHECK(zeros.outcome == Outcome::kIncorrect);
+  const Judgement mean =
+      JudgeNative(TestTask("softmax_rows"), CandidateBody("for (int64_t i = 0; i < n; ++i) y[i] = 1.0f / 1024;"));
+  CHECK(mean.outcome == Outcome::kIncorrect);
+}
+
+TEST_CASE("an element that is never written is told from a wrong one") {
+  const Judgement j = JudgeNative(
+      TestTask("scaled_relu_square"),
+      CandidateBody("n -= 1; for (int64_t i = 0; i < n; ++i) { float v = 2 * x[i] + 1; v = v > 0 ? v : 0; y[i] = v * v; }"));
+  CHECK(j.outcome == Outcome::kIncorrect);
+  CHECK(j.output_unwritten);
+  CHECK(j.correctness.num_wrong == 1);
+  CHECK(j.reason.find("[255, 1023]") != std::string::npos);
+}
+
+TEST_CASE("NaN where the reference has none is NON_FINITE") {
+  const Judgement j = JudgeNative(TestTask("scaled_relu_square"),
+                                  CandidateBody("for (int64_t i = 0; i < n; ++i) y[i] = std::sqrt(-1.0f - x[i] * x[i]);"));
+  CHECK(j.outcome == Outcome::kNonFinite);
+}
+
+TEST_CASE("a result other than zero, a missing entry point and a missing symbol are runtime errors") {
+  CHECK(JudgeNative(TestTask("scaled_relu_square"), CandidateBody("return 3;")).reason == "run() returned 3");
+  const Judgement none = JudgeNative(TestTask("scaled_relu_square"), "extern \"C\" int walk() { return 0; }");
+  CHECK(none.outcome == Outcome::kRuntimeError);
+  CHECK(none.reason.find("no function `run`") != std::string::npos);
+  const Judgement missing = JudgeNative(TestTask("scaled_relu_square"),
+                                        CandidateBody("return absent();", "extern \"C\" int absent();"));
+  CHECK(missing.outcome == Outcome::kRuntimeError);
+}
+
+TEST_CASE("a Python candidate without extensions is judged, with shape and dtype") {
+  const std::string head = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        ";
+  const TaskSource task = TestTask("scaled_relu_square");
+  const Judgement right = JudgePython(task, head + "return torch.relu(x * 2 + 1).square()\n", /*verify_only=*/false);
+  INFO(right.reason);
+  REQUIRE(right.outcome == Outcome::kCorrect);
+  REQUIRE(right.timing.has_value());
+  CHECK(right.profile->own_code_share < 0.05);
+  CHECK(JudgePython(task, head + "return (torch.relu(x * 2 + 1) ** 2)[:, :8]\n").outcome == Outcome::kWrongShape);
+  CHECK(JudgePython(task, head + "return (torch.relu(x * 2 + 1) ** 2).double()\n").outcome == Outcome::kWrongDtype);
+  CHECK(JudgePython(task, head + "return (torch.relu(x.t() * 2 + 1) ** 2).t()\n").outcome == Outcome::kCorrect);
+  CHECK(JudgePython(task, head + "raise ValueError('no')\n").outcome == Outcome::kRuntimeError);
+  CHECK(JudgePython(task, head + "x.mul_(2)\n        return torch.relu(x + 1) ** 2\n").input_mutated);
+}
+
+TEST_CASE("load_inline is recorded, not compiled") {
+  const std::string source = R"(
+import torch
+from torch.utils.cpp_extension import load_inline
+ext = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x);", functions=["twice"], extra_cflags=["-O3"])
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return ext.twice(x)
+)";
+  const auto records = TestReferee().RecordExtensions(TestTask("scaled_relu_square"), source, absl::Now() + absl::Seconds(30));
+  REQUIRE(records.ok());
+  REQUIRE(records->size() == 1);
+  CHECK((*records)[0].name == "twice");
+  CHECK((*records)[0].functions == std::vector<std::string>{"twice"});
+  CHECK((*records)[0].extra_cflags == std::vector<std::string>{"-O3"});
+  const auto broken = TestReferee().RecordExtensions(TestTask("scaled_relu_square"), "raise RuntimeError('x')", absl::Now() + absl::Seconds(30));
+  CHECK(broken.status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace warpsmith
