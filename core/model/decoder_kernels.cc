@@ -20,9 +20,20 @@ KernelKvCache::KernelKvCache(const ModelConfig& config, int num_slots, int64_t m
     : num_slots_(num_slots),
       max_tokens_(max_tokens),
       padded_(RoundUp(max_tokens, kPanelColumns)),
+      num_layers_(config.num_hidden_layers),
       num_heads_(config.num_key_value_heads),
       head_dim_(config.head_dim),
       memory_(new float[NumKeyValueElements(config, num_slots, max_tokens)]()) {}
+
+void KernelKvCache::CopyPrefix(int from, int to, int64_t num_tokens) {
+  const int64_t num_key_elements = RoundUp(num_tokens, kPanelColumns) * head_dim_;
+  for (int64_t layer = 0; layer < num_layers_; ++layer) {
+    for (int64_t head = 0; head < num_heads_; ++head) {
+      std::copy_n(key_panels(layer, from, head), num_key_elements, key_panels(layer, to, head));
+      std::copy_n(values(layer, from, head), num_tokens * head_dim_, values(layer, to, head));
+    }
+  }
+}
 
 int64_t KernelKvCache::SizeBytes(const ModelConfig& config, int num_slots, int64_t max_tokens) {
   return NumKeyValueElements(config, num_slots, max_tokens) * static_cast<int64_t>(sizeof(float));

@@ -28,13 +28,16 @@ class KernelKvCache {
     return Block(layer, slot, head) + padded_ * head_dim_;
   }
 
+  // See KvCache::CopyPrefix. The last panel of keys is copied whole; what lies behind the prefix is not read.
+  void CopyPrefix(int from, int to, int64_t num_tokens);
+
  private:
   float* Block(int64_t layer, int slot, int64_t head) {
     return memory_.get() + ((layer * num_slots_ + slot) * num_heads_ + head) * 2 * padded_ * head_dim_;
   }
 
   int num_slots_;
-  int64_t max_tokens_, padded_, num_heads_, head_dim_;
+  int64_t max_tokens_, padded_, num_layers_, num_heads_, head_dim_;
   std::unique_ptr<float[]> memory_;  // zeros: pages are touched as slots fill
 };
 
