@@ -1,0 +1,60 @@
+// Draws one token from a row of logits.
+#ifndef WARPSMITH_ROLLOUT_WORKERS_SAMPLER_H_
+#define WARPSMITH_ROLLOUT_WORKERS_SAMPLER_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "rollout_workers/sampling_parameters.h"
+
+namespace warpsmith {
+
+struct SampledToken {
+  int32_t token_id = 0;
+  // log softmax(logits / temperature) of the token before any truncation, float32. At temperature 0, where
+  // that has no meaning, log softmax(logits). By the function that scores tokens in training, so that the
+  // bits agree.
+  float log_prob = 0;
+};
+
+// Holds scratch memory for one vocabulary, so that a draw allocates nothing. Not thread-safe: one for each
+// thread.
+//
+// Costs: four vectorised passes over the row, two of them for the log-prob; with top-k one more; a sort only
+// for top-p, and only of the tokens that could be in the nucleus.
+class Sampler {
+ public:
+  explicit Sampler(int vocabulary_size);
+
+  // The token whose interval of the cumulative distribution holds `uniform` in [0, 1): in descending order of
+  // probability (ties by id) where top-p truncates, else in ascending order of ids. A pure function of its
+  // arguments. Nothing when the logits have a NaN, +infinity, or -infinity alone. `logits`:
+  // [vocabulary_size]; `parameters` valid.
+  std::optional<SampledToken> Draw(absl::Span<const float> logits, const SamplingParameters& parameters,
+                                   double uniform);
+
+ private:
+  struct Candidate {
+    float weight;  // exp(logit / temperature - largest), not normalised
+    int32_t token_id;
+  };
+
+  int32_t ChooseFromAll(double uniform, double total) const;
+  int32_t ChooseTruncated(absl::Span<const float> logits, const SamplingParameters& parameters,
+                          double uniform);
+  void CollectTopK(absl::Span<const float> logits, int top_k);
+  void CollectAll();
+  // Candidates of the nucleus, sorted by descending weight.
+  void KeepNucleus(double top_p);
+
+  std::vector<float> weights_;      // [vocabulary_size]
+  std::vector<double> block_sums_;  // of weights_, a block each
+  std::vector<Candidate> candidates_;
+  std::vector<float> largest_;  // heap of the k largest logits, smallest on top
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_ROLLOUT_WORKERS_SAMPLER_H_

@@ -1,0 +1,48 @@
+#include "rollout_workers/sampling_parameters.h"
+
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/counter_random.h"
+#include "core/base/sha256.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr double kTemperatureMax = 100.0;
+
+// The first 64 bits of the SHA-256 of `text`.
+uint64_t Fingerprint(std::string_view text) {
+  return std::stoull(Sha256Hex(text).substr(0, 16), nullptr, 16);
+}
+
+}  // namespace
+
+absl::Status Validate(const SamplingParameters& parameters) {
+  const double temperature = parameters.temperature;
+  if (!(temperature >= 0 && temperature <= kTemperatureMax)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sampling.temperature is ", temperature, "; give 0 (greedy) to ", kTemperatureMax));
+  }
+  if (!(parameters.top_p > 0 && parameters.top_p <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sampling.top_p is ", parameters.top_p, "; give a value over 0, 1 to switch it off"));
+  }
+  if (parameters.top_k < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sampling.top_k is ", parameters.top_k, "; give 1 or more, 0 to switch it off"));
+  }
+  if (parameters.answer_tokens_max < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sampling.answer_tokens_max is ", parameters.answer_tokens_max, "; give 1 or more"));
+  }
+  return absl::OkStatus();
+}
+
+uint64_t SampleSeed(uint64_t request_seed, std::string_view task_id, int sample_index) {
+  const uint64_t task_seed = UniformWord(request_seed, Fingerprint(task_id));
+  return UniformWord(task_seed, static_cast<uint64_t>(sample_index));
+}
+
+}  // namespace warpsmith

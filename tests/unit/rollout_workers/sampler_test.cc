@@ -1,0 +1,211 @@
+#include "rollout_workers/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "core/base/counter_random.h"
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Logits spread like a language model's: a few likely tokens, a long tail.
+std::vector<float> SomeLogits(int size, uint64_t seed) {
+  std::vector<float> logits(size);
+  for (int i = 0; i < size; ++i) {
+    logits[i] = static_cast<float>(-4.0 * std::log(UniformDouble(seed, i) + 1e-9) - 3.0);
+  }
+  return logits;
+}
+
+// The definition, in double and by a full sort: probability of each token, 0 for those cut off.
+std::vector<double> Reference(const std::vector<float>& logits, const SamplingParameters& parameters) {
+  std::vector<double> probability(logits.size());
+  std::vector<int> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits[a] > logits[b]; });
+  const size_t k = parameters.top_k > 0 ? std::min<size_t>(parameters.top_k, logits.size()) : logits.size();
+  const float edge = logits[order[k - 1]];
+  double total = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] >= edge) probability[i] = std::exp((logits[i] - logits[order[0]]) / parameters.temperature);
+    total += probability[i];
+  }
+  double before = 0;
+  for (const int i : order) {
+    const double mass = probability[i] / total;
+    if (before >= parameters.top_p) probability[i] = 0;
+    before += mass;
+  }
+  const double kept = std::accumulate(probability.begin(), probability.end(), 0.0);
+  for (double& p : probability) p /= kept;
+  return probability;
+}
+
+std::vector<int> Histogram(const std::vector<float>& logits, const SamplingParameters& parameters,
+                           int draws) {
+  Sampler sampler(static_cast<int>(logits.size()));
+  std::vector<int> counts(logits.size());
+  for (int i = 0; i < draws; ++i) ++counts[sampler.Draw(logits, parameters, UniformDouble(7, i))->token_id];
+  return counts;
+}
+
+// Chi-square of `counts` against `probability`, tokens expected under 5 times pooled, as (value - freedom) in
+// units of its standard deviation.
+double ChiSquareDeviations(const std::vector<int>& counts, const std::vector<double>& probability,
+                           int draws) {
+  double chi_square = 0;
+  double pooled_expected = 0;
+  double pooled_count = 0;
+  int cells = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const double expected = probability[i] * draws;
+    if (expected >= 5) {
+      chi_square += (counts[i] - expected) * (counts[i] - expected) / expected;
+      ++cells;
+    } else {
+      pooled_expected += expected;
+      pooled_count += counts[i];
+    }
+  }
+  if (pooled_expected > 0) {
+    chi_square += (pooled_count - pooled_expected) * (pooled_count - pooled_expected) / pooled_expected;
+    ++cells;
+  }
+  return cells < 2 ? 0 : (chi_square - (cells - 1)) / std::sqrt(2.0 * (cells - 1));
+}
+
+}  // namespace
+
+TEST_CASE("draws follow the truncated softmax for every combination of temperature, top-k and top-p") {
+  constexpr int kDraws = 40000;
+  for (const int size : {5, 64, 768, 1031}) {
+    const std::vector<float> logits = SomeLogits(size, size);
+    for (const SamplingParameters parameters :
+         {SamplingParameters{}, SamplingParameters{.temperature = 0.6}, SamplingParameters{.top_k = 4},
+          SamplingParameters{.top_p = 0.9},
+          SamplingParameters{.temperature = 0.9, .top_p = 0.95, .top_k = 20}}) {
+      const std::vector<double> expected = Reference(logits, parameters);
+      const std::vector<int> counts = Histogram(logits, parameters, kDraws);
+      CAPTURE(size, parameters.temperature, parameters.top_k, parameters.top_p);
+      for (int i = 0; i < size; ++i) {
+        if (expected[i] == 0) CHECK(counts[i] == 0);
+      }
+      CHECK(ChiSquareDeviations(counts, expected, kDraws) < 5);
+    }
+  }
+}
+
+TEST_CASE("the log-prob is of the whole softmax at the temperature, whatever was cut off") {
+  const std::vector<float> logits = SomeLogits(768, 3);
+  Sampler sampler(768);
+  for (const SamplingParameters parameters :
+       {SamplingParameters{.temperature = 0.7, .top_p = 0.5, .top_k = 3},
+        SamplingParameters{.temperature = 0.7}}) {
+    const std::vector<double> whole = Reference(logits, {.temperature = 0.7});
+    for (int i = 0; i < 50; ++i) {
+      const SampledToken token = *sampler.Draw(logits, parameters, UniformDouble(1, i));
+      CHECK(token.log_prob == Approx(std::log(whole[token.token_id])).margin(2e-6));
+    }
+  }
+}
+
+TEST_CASE("greedy takes the largest logit, and of equal ones the lowest id") {
+  Sampler sampler(40);
+  std::vector<float> logits(40, 1.0F);
+  logits[17] = logits[33] = 2.0F;
+  const SampledToken token = *sampler.Draw(logits, {.temperature = 0}, 0.99);
+  CHECK(token.token_id == 17);
+  CHECK(token.log_prob == Approx(2 - std::log(2 * std::exp(2.0) + 38 * std::exp(1.0))).margin(1e-6));
+}
+
+TEST_CASE("ties at the edge of top-k all stay") {
+  const std::vector<float> logits = {3, 2, 2, 2, 1};
+  const std::vector<int> counts = Histogram(logits, {.top_k = 2}, 4000);
+  CHECK(counts[4] == 0);
+  for (const int i : {0, 1, 2, 3}) CHECK(counts[i] > 0);
+}
+
+TEST_CASE("top-p keeps at least one token and no token after the mass is reached") {
+  const std::vector<float> logits = {std::log(0.5F), std::log(0.3F), std::log(0.2F)};
+  const std::vector<int> tiny = Histogram(logits, {.top_p = 1e-9}, 100);
+  CHECK(tiny == std::vector<int>{100, 0, 0});
+  const std::vector<int> more = Histogram(logits, {.top_p = 0.6}, 4000);
+  CHECK(more[1] > 0);
+  CHECK(more[2] == 0);
+}
+
+TEST_CASE("equal probabilities at the edge of top-p are cut by token id") {
+  const std::vector<int> counts = Histogram(std::vector<float>(4, 0.5F), {.top_p = 0.5}, 4000);
+  CHECK(counts[0] > 0);
+  CHECK(counts[1] > 0);
+  CHECK(counts[2] + counts[3] == 0);
+}
+
+TEST_CASE("the ends of the unit interval draw possible tokens") {
+  std::vector<float> logits(600, -kInfinity);
+  logits[3] = 0;
+  logits[300] = 1;
+  Sampler sampler(600);
+  CHECK(sampler.Draw(logits, {}, 0.0)->token_id == 3);
+  CHECK(sampler.Draw(logits, {}, std::nextafter(1.0, 0.0))->token_id == 300);
+  CHECK(sampler.Draw(logits, {.top_p = 0.999}, std::nextafter(1.0, 0.0))->token_id == 3);
+}
+
+TEST_CASE("top-k over the vocabulary and a vocabulary of one are no truncation") {
+  Sampler sampler(1);
+  const SampledToken only = *sampler.Draw(std::vector<float>{5}, {.top_p = 0.5, .top_k = 9}, 0.7);
+  CHECK(only.token_id == 0);
+  CHECK(only.log_prob == 0);
+}
+
+TEST_CASE("logits that are no numbers give nothing") {
+  Sampler sampler(300);
+  std::vector<float> logits(300, 0.0F);
+  logits[299] = std::numeric_limits<float>::quiet_NaN();
+  CHECK_FALSE(sampler.Draw(logits, {}, 0.5).has_value());
+  logits[299] = kInfinity;
+  CHECK_FALSE(sampler.Draw(logits, {}, 0.5).has_value());
+  logits.assign(300, -kInfinity);
+  CHECK_FALSE(sampler.Draw(logits, {.temperature = 0}, 0.5).has_value());
+}
+
+TEST_CASE("a draw depends on its row alone, not on what the sampler drew before") {
+  const std::vector<float> logits = SomeLogits(1000, 11);
+  const SamplingParameters parameters = {.temperature = 0.8, .top_p = 0.9, .top_k = 50};
+  Sampler used(1000);
+  for (int i = 0; i < 20; ++i) used.Draw(SomeLogits(1000, i), {}, UniformDouble(2, i));
+  Sampler fresh(1000);
+  const SampledToken a = *used.Draw(logits, parameters, 0.314);
+  const SampledToken b = *fresh.Draw(logits, parameters, 0.314);
+  CHECK(a.token_id == b.token_id);
+  CHECK(a.log_prob == b.log_prob);
+}
+
+TEST_CASE("seeds differ between requests, tasks and samples, and repeat") {
+  std::set<uint64_t> seeds;
+  for (const uint64_t request : {0ULL, 1ULL, 2ULL}) {
+    for (const char* const task : {"relu", "gelu", ""}) {
+      for (int sample = 0; sample < 8; ++sample) seeds.insert(SampleSeed(request, task, sample));
+    }
+  }
+  CHECK(seeds.size() == 3 * 3 * 8);
+  CHECK(SampleSeed(5, "relu", 3) == SampleSeed(5, "relu", 3));
+}
+
+TEST_CASE("parameters out of range are refused by name") {
+  CHECK(Validate({.temperature = 0, .top_p = 1, .top_k = 0, .answer_tokens_max = 1}).ok());
+  CHECK_THAT(std::string(Validate({.temperature = -1}).message()), Catch::Contains("temperature is -1"));
+  CHECK_THAT(std::string(Validate({.temperature = std::nan("")}).message()), Catch::Contains("temperature"));
+  CHECK_THAT(std::string(Validate({.top_p = 0}).message()), Catch::Contains("top_p is 0"));
+  CHECK_THAT(std::string(Validate({.top_k = -2}).message()), Catch::Contains("top_k is -2"));
+  CHECK_THAT(std::string(Validate({.answer_tokens_max = 0}).message()),
+             Catch::Contains("answer_tokens_max is 0"));
+}
+
+}  // namespace warpsmith
