@@ -1,0 +1,92 @@
+// Continuous batching: decodes the samples of many jobs together, a token of each a step.
+//
+// Includes nothing of LibTorch, so that the service can name it.
+#ifndef WARPSMITH_ROLLOUT_WORKERS_ENGINE_H_
+#define WARPSMITH_ROLLOUT_WORKERS_ENGINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/model/model_config.h"
+#include "rollout_workers/generation.h"
+#include "rollout_workers/scheduler.h"
+#include "rollout_workers/weights.h"
+
+namespace warpsmith {
+
+struct EngineOptions {
+  // Samples that decode together.
+  int num_slots = 64;
+  // Tokens of prompt and answer together that a slot holds.
+  int64_t context_tokens_max = 2048;
+  // Samples of all jobs that may wait or decode; more are refused.
+  int samples_max = 4096;
+  SchedulerLimits scheduler;
+  // Any of these ends an answer.
+  std::vector<int32_t> stop_token_ids;
+  // Threads of the kernels, the engine's own among them.
+  int num_threads = 1;
+};
+
+// Where samples go. Both are called from the engine's thread, which decodes nothing until they return.
+struct EngineEvents {
+  std::function<void(FinishedSample)> on_sample;
+  std::function<void(FailedJob)> on_failure;
+};
+
+// Counters since the start.
+struct EngineStatus {
+  bool loaded = false;
+  uint64_t policy_version = 0;
+  std::string weights_sha256;
+  int num_active_samples = 0;
+  int num_waiting_samples = 0;
+  int64_t num_tokens_decoded = 0;
+  int64_t num_tokens_prefilled = 0;
+  int64_t num_steps = 0;
+  // Time in steps and draws; idle time is not in it.
+  absl::Duration busy;
+  // Mean share of the slots that worked in a step.
+  double occupancy = 0;
+};
+
+// Owns the thread "ws-engine", and the model, cache and sampler that it alone touches. Other members may be
+// called from any thread. A sample is a function of weights, prompt, sampling parameters and seed: neither
+// the other samples of a step nor the order of jobs changes a bit of it.
+class Engine {
+ public:
+  // `config` and `options` valid. No weights are loaded yet.
+  Engine(const ModelConfig& config, EngineOptions options, EngineEvents events);
+  // Gives up what is left without an event, and joins the thread.
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Queues the samples of `job`; they come as events, in the order in which they end. INVALID_ARGUMENT: an
+  // empty prompt, a token out of the vocabulary, prompt and answer over context_tokens_max, more samples than
+  // samples_max. FAILED_PRECONDITION: another version is loaded. RESOURCE_EXHAUSTED: over samples_max.
+  absl::Status Submit(GenerationJob job);
+
+  // Forgets a job. No event of it comes after the step that is running; unknown ids are ignored.
+  void Cancel(int64_t job_id);
+
+  // Takes `weights` between two steps, when no sample waits or decodes. FAILED_PRECONDITION when that did not
+  // come to pass by `deadline`: the old weights are still in use then.
+  absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline);
+
+  EngineStatus status() const;
+  int64_t context_tokens_max() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_ROLLOUT_WORKERS_ENGINE_H_

@@ -1,0 +1,63 @@
+// What the engine is given and what it gives back: token ids only. Free of LibTorch and of protobuf.
+#ifndef WARPSMITH_ROLLOUT_WORKERS_GENERATION_H_
+#define WARPSMITH_ROLLOUT_WORKERS_GENERATION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "rollout_workers/sampling_parameters.h"
+
+namespace warpsmith {
+
+// One answer that is wanted: its position in the group, and its seed (see SampleSeed).
+struct WantedSample {
+  int sample_index = 0;
+  uint64_t seed = 0;
+};
+
+// One prompt and the samples wanted of it.
+struct GenerationGroup {
+  // Chosen by the caller, comes back with every sample.
+  int task_index = 0;
+  std::vector<int32_t> prompt_token_ids;
+  std::vector<WantedSample> samples;
+};
+
+struct GenerationJob {
+  // Chosen by the caller, unique among the jobs in the engine.
+  int64_t id = 0;
+  std::vector<GenerationGroup> groups;
+  SamplingParameters sampling;
+  // The version that must be loaded.
+  uint64_t policy_version = 0;
+};
+
+enum class FinishReason { kStop, kLength };
+
+struct FinishedSample {
+  int64_t job_id = 0;
+  int task_index = 0;
+  int sample_index = 0;
+  uint64_t seed = 0;
+  uint64_t policy_version = 0;
+  // A stop token, where one ended the answer, is the last. One log-prob for each.
+  std::vector<int32_t> answer_token_ids;
+  std::vector<float> log_probs;
+  FinishReason finish_reason = FinishReason::kStop;
+  // When the step that prefilled the prompt began, and when the last token was drawn.
+  absl::Time started;
+  absl::Time finished;
+};
+
+// A job that the engine had to give up; none of its samples follow.
+struct FailedJob {
+  int64_t job_id = 0;
+  absl::Status status;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_ROLLOUT_WORKERS_GENERATION_H_

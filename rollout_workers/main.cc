@@ -1,0 +1,135 @@
+// warpsmith-rollout: samples groups of answers and has them graded, as RolloutService.
+//
+//   warpsmith-rollout --config FILE [--set section.key=value]... [--address A] [--reward-address A]
+//
+// Prints "listening on ADDRESS" to standard output once it listens; its health is SERVING once weights are
+// loaded. Ends at SIGTERM or SIGINT, after what is under way or after rollout.drain_seconds.
+#include <pthread.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/rpc/channel.h"
+#include "core/rpc/server.h"
+#include "rollout_workers/engine.h"
+#include "rollout_workers/prompt_builder.h"
+#include "rollout_workers/rollout_service.h"
+#include "rollout_workers/weights.h"
+#include "rollout_workers/weights_switch.h"
+#include "rollout_workers/worker.h"
+#include "rollout_workers/worker_config.h"
+
+namespace warpsmith {
+namespace {
+
+struct Flags {
+  std::string config;
+  std::vector<std::string> assignments;
+  std::string address = "127.0.0.1:0";
+  std::string reward_address;
+  std::string log_level = "info";
+};
+
+// Blocks SIGTERM and SIGINT in this thread and all that it starts, and returns the set to wait for.
+sigset_t BlockStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+EngineOptions EngineOptionsFrom(const WorkerConfig& config, const PromptBuilder& prompts) {
+  return {.num_slots = config.num_slots,
+          .context_tokens_max = config.context_tokens_max,
+          .scheduler = {.prefill_tokens_max = config.prefill_tokens_max},
+          .stop_token_ids = prompts.stop_token_ids(),
+          .num_threads = config.num_threads};
+}
+
+GradeClientOptions GradeOptionsFrom(const WorkerConfig& config) {
+  return {.in_flight_max = config.grades_in_flight_max,
+          .attempt_timeout = config.grade_attempt_timeout,
+          .retries = {.num_attempts_max = 1000,  // the time is what bounds them
+                      .elapsed_max = config.grade_give_up,
+                      .delay_max = absl::Seconds(2)}};
+}
+
+absl::Status LoadInitialWeights(const WorkerConfig& config, Engine* engine) {
+  if (config.waits_for_weights) {
+    LogInfo("waits for a trainer to publish weights");
+    return absl::OkStatus();
+  }
+  if (!config.model_path.empty()) {
+    return absl::UnimplementedError("model.path cannot be loaded yet; set rollout.waits_for_weights");
+  }
+  // Nothing decodes yet, so there is nothing to wait for.
+  return engine->SwapWeights(RandomWeights(config.model, config.init_seed), absl::InfiniteFuture());
+}
+
+absl::Status Serve(const Flags& flags, const sigset_t& stop_signals) {
+  ASSIGN_OR_RETURN(const WorkerConfig config, ReadWorkerConfig(flags.config, flags.assignments));
+  ASSIGN_OR_RETURN(const PromptBuilder prompts,
+                   PromptBuilder::Create(config.tokenizer_directory, config.prompts_directory));
+  if (prompts.vocabulary_size() > config.model.vocab_size) {
+    return absl::InvalidArgumentError(absl::StrCat("The tokenizer has ", prompts.vocabulary_size(),
+                                                   " tokens and the model's vocab_size is ",
+                                                   config.model.vocab_size));
+  }
+  const std::string reward_address =
+      flags.reward_address.empty() ? config.reward_address : flags.reward_address;
+  Worker worker(
+      config.model, EngineOptionsFrom(config, prompts),
+      {.table = {.idle_bytes_max = config.held_bytes_max}, .num_requests_max = config.num_requests_max},
+      &prompts, CreateChannel(reward_address), reward_address, GradeOptionsFrom(config));
+  WeightsSwitch weights(config.model, &worker.engine());
+  RolloutService service(&worker, &weights,
+                         {.layout_sha256 = LayoutSha256(config.model), .prompts_sha256 = prompts.sha256()});
+  const std::string name = v1::RolloutService::service_full_name();
+  ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
+                   RpcServer::Start({.address = flags.address}, {{.name = name, .service = &service}}));
+  service.OnReadyChange([&](bool ready) {
+    server->SetServing(name, ready ? Serving::kYes : Serving::kNo);
+    server->SetServing("", ready ? Serving::kYes : Serving::kNo);
+  });
+  std::cout << "listening on " << server->address() << std::endl;
+  RETURN_IF_ERROR(LoadInitialWeights(config, &worker.engine()));
+  service.TellReadiness();
+
+  int signal = 0;
+  sigwait(&stop_signals, &signal);
+  const int num_cancelled = service.DrainNow(config.drain_timeout);
+  LogInfo(absl::StrCat("drained at signal ", signal, ", ", num_cancelled, " groups were cancelled"));
+  server->Shutdown(absl::Seconds(1));
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace warpsmith
+
+int main(int argc, char** argv) {
+  CLI::App app("Warpsmith's rollout worker");
+  warpsmith::Flags flags;
+  app.add_option("--config", flags.config, "configuration of the run")->required();
+  app.add_option("--set", flags.assignments, "section.key=value, on top of the file");
+  app.add_option("--address", flags.address, "host:port (port 0: any) or unix:/path");
+  app.add_option("--reward-address", flags.reward_address,
+                 "of the reward service, instead of rollout.reward_address");
+  app.add_option("--log-level", flags.log_level, "debug, info, warning or error");
+  CLI11_PARSE(app, argc, argv);
+  const sigset_t stop_signals = warpsmith::BlockStopSignals();
+  warpsmith::SetUpLogging("rollout", flags.log_level);
+  const absl::Status status = warpsmith::Serve(flags, stop_signals);
+  if (status.ok()) return 0;
+  warpsmith::LogError(std::string(status.message()));
+  return 1;
+}

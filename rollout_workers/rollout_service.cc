@@ -1,0 +1,94 @@
+#include "rollout_workers/rollout_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/rpc/status.h"
+#include "rollout_workers/group_stream.h"
+#include "rollout_workers/wire.h"
+
+namespace warpsmith {
+namespace {
+
+// Bounds for callers that set none: how long a commit waits for samples to end, and a drain for requests.
+constexpr absl::Duration kCommitTimeout = absl::Minutes(2);
+constexpr absl::Duration kDrainTimeoutMax = absl::Hours(1);
+// Left of a caller's deadline for the answer to travel.
+constexpr absl::Duration kAnswerMargin = absl::Milliseconds(100);
+
+}  // namespace
+
+RolloutService::RolloutService(Worker* worker, WeightsSwitch* weights, Identity identity)
+    : worker_(worker), weights_(weights), identity_(std::move(identity)) {}
+
+void RolloutService::OnReadyChange(std::function<void(bool)> on_change) {
+  {
+    absl::MutexLock lock(&mutex_);
+    on_change_ = std::move(on_change);
+  }
+  TellReadiness();
+}
+
+void RolloutService::TellReadiness() {
+  absl::MutexLock lock(&mutex_);
+  if (on_change_) on_change_(!closing_ && worker_->engine().status().loaded);
+}
+
+grpc::ServerWriteReactor<v1::GenerateGroupsResponse>* RolloutService::GenerateGroups(
+    grpc::CallbackServerContext* context, const v1::GenerateGroupsRequest* request) {
+  return GroupStream::Start(worker_, *request);
+}
+
+grpc::Status RolloutService::PrepareWeights(grpc::ServerContext* context,
+                                            const v1::PrepareWeightsRequest* request,
+                                            v1::PrepareWeightsResponse* response) {
+  return ToGrpcStatus(weights_->Prepare(PublishedWeightsFromProto(request->manifest())));
+}
+
+grpc::Status RolloutService::CommitWeights(grpc::ServerContext* context,
+                                           const v1::CommitWeightsRequest* request,
+                                           v1::CommitWeightsResponse* response) {
+  const absl::Time deadline =
+      std::min(absl::Now() + kCommitTimeout, absl::FromChrono(context->deadline()) - kAnswerMargin);
+  const absl::Status status = weights_->Commit(request->policy_version(), deadline);
+  TellReadiness();
+  return ToGrpcStatus(status);
+}
+
+grpc::Status RolloutService::Drain(grpc::ServerContext* context, const v1::DrainRequest* request,
+                                   v1::DrainResponse* response) {
+  const absl::Duration timeout = absl::Milliseconds(request->timeout_ms());
+  if (timeout < absl::ZeroDuration() || timeout > kDrainTimeoutMax) {
+    return ToGrpcStatus(
+        absl::InvalidArgumentError(absl::StrCat("timeout_ms is ", request->timeout_ms(), "; give 0 to ",
+                                                absl::ToInt64Milliseconds(kDrainTimeoutMax))));
+  }
+  response->set_num_cancelled(DrainNow(timeout));
+  return grpc::Status::OK;
+}
+
+int RolloutService::DrainNow(absl::Duration timeout) {
+  {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+  }
+  TellReadiness();
+  return worker_->Drain(timeout);
+}
+
+grpc::Status RolloutService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
+                                       v1::GetStatusResponse* response) {
+  const EngineStatus status = worker_->engine().status();
+  response->set_policy_version(status.policy_version);
+  response->set_layout_sha256(identity_.layout_sha256);
+  response->set_prompts_sha256(identity_.prompts_sha256);
+  response->set_num_active_samples(status.num_active_samples);
+  response->set_draining(worker_->draining());
+  response->set_num_tokens_decoded(status.num_tokens_decoded);
+  response->set_decode_seconds(absl::ToDoubleSeconds(status.busy));
+  return grpc::Status::OK;
+}
+
+}  // namespace warpsmith

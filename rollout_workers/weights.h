@@ -1,0 +1,62 @@
+// Where a policy's weights come from: a seed, a Hugging Face directory, a file that a trainer published.
+//
+// Includes nothing of LibTorch, so that the service can name it.
+#ifndef WARPSMITH_ROLLOUT_WORKERS_WEIGHTS_H_
+#define WARPSMITH_ROLLOUT_WORKERS_WEIGHTS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/model/model_config.h"
+
+namespace warpsmith {
+
+class Parameters;
+class ParameterLayout;
+
+// Weights in memory, ready to be given to a decoder. Immutable.
+struct LoadedWeights {
+  uint64_t policy_version = 0;
+  // Of the SHA-256 of each buffer, in order: equal exactly where the weights are.
+  std::string sha256;
+  std::shared_ptr<const Parameters> parameters;
+};
+
+// A WeightsManifest (proto/warpsmith/v1/weights.proto) in plain terms.
+struct PublishedBuffer {
+  std::string name;
+  int64_t offset_bytes = 0;
+  int64_t length_bytes = 0;
+  std::string sha256;
+};
+
+struct PublishedWeights {
+  uint64_t policy_version = 0;
+  std::filesystem::path path;
+  std::string dtype;
+  std::vector<PublishedBuffer> buffers;
+  std::string layout_sha256;
+};
+
+// Version 0, drawn as the trainer draws it from the same seed.
+LoadedWeights RandomWeights(const ModelConfig& config, uint64_t seed);
+
+// Reads the file and checks all of it before any is taken: layout (FAILED_PRECONDITION if it is another
+// model's), dtype, names, sizes and place in the file (INVALID_ARGUMENT), and the SHA-256 of every buffer
+// (DATA_LOSS). NOT_FOUND without the file. Takes as long as reading and hashing it does.
+absl::StatusOr<LoadedWeights> LoadPublishedWeights(const ModelConfig& config,
+                                                   const PublishedWeights& published);
+
+// LoadedWeights::sha256 of what `published` names, if its checksums are right.
+std::string CombinedSha256(const PublishedWeights& published);
+
+// SHA-256 of the parameter layout of `config`.
+std::string LayoutSha256(const ModelConfig& config);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_ROLLOUT_WORKERS_WEIGHTS_H_

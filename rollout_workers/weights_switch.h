@@ -1,0 +1,41 @@
+// New weights in two steps: prepared beside those in use, then committed.
+#ifndef WARPSMITH_ROLLOUT_WORKERS_WEIGHTS_SWITCH_H_
+#define WARPSMITH_ROLLOUT_WORKERS_WEIGHTS_SWITCH_H_
+
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "core/model/model_config.h"
+#include "rollout_workers/engine.h"
+#include "rollout_workers/weights.h"
+
+namespace warpsmith {
+
+// Any thread; one call at a time goes on, the others wait for it. Both calls may be repeated.
+class WeightsSwitch {
+ public:
+  // `engine` must outlive this.
+  WeightsSwitch(const ModelConfig& config, Engine* engine) : config_(config), engine_(engine) {}
+
+  // The errors of LoadPublishedWeights; then what was prepared before is still there. Weights that are in use
+  // or prepared already are not read again.
+  absl::Status Prepare(const PublishedWeights& published) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Puts the prepared `policy_version` to use once no sample waits or decodes; nothing to do if it is in use
+  // already. FAILED_PRECONDITION: it was not prepared (with the versions that are there), or samples decode
+  // until `deadline`.
+  absl::Status Commit(uint64_t policy_version, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  const ModelConfig config_;
+  Engine* const engine_;
+  absl::Mutex mutex_;
+  std::optional<LoadedWeights> prepared_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_ROLLOUT_WORKERS_WEIGHTS_SWITCH_H_

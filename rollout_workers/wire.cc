@@ -1,0 +1,38 @@
+#include "rollout_workers/wire.h"
+
+namespace warpsmith {
+SamplingParameters SamplingFromProto(const v1::SamplingParameters& proto) {
+  return {.temperature = proto.temperature(),
+          .top_p = proto.top_p(),
+          .top_k = proto.top_k(),
+          .answer_tokens_max = proto.answer_tokens_max()};
+}
+
+PublishedWeights PublishedWeightsFromProto(const v1::WeightsManifest& proto) {
+  PublishedWeights weights{.policy_version = proto.policy_version(),
+                           .path = proto.path(),
+                           .dtype = proto.dtype(),
+                           .layout_sha256 = proto.layout_sha256()};
+  for (const v1::WeightsBuffer& buffer : proto.buffers()) {
+    weights.buffers.push_back({.name = buffer.name(),
+                               .offset_bytes = buffer.offset_bytes(),
+                               .length_bytes = buffer.length_bytes(),
+                               .sha256 = buffer.sha256()});
+  }
+  return weights;
+}
+
+void FillTransition(const FinishedSample& sample, const std::vector<int32_t>& prompt_token_ids,
+                    const std::string& answer, v1::Transition* transition) {
+  transition->mutable_prompt_token_ids()->Assign(prompt_token_ids.begin(), prompt_token_ids.end());
+  transition->mutable_answer_token_ids()->Assign(sample.answer_token_ids.begin(),
+                                                 sample.answer_token_ids.end());
+  transition->mutable_log_probs()->Assign(sample.log_probs.begin(), sample.log_probs.end());
+  transition->set_seed(sample.seed);
+  transition->set_policy_version(sample.policy_version);
+  transition->set_finish_reason(sample.finish_reason == FinishReason::kStop ? v1::FINISH_REASON_STOP
+                                                                            : v1::FINISH_REASON_LENGTH);
+  transition->set_answer(answer);
+}
+
+}  // namespace warpsmith
