@@ -1,0 +1,406 @@
+// A rollout worker as a process, with a reward service whose grade is a hash of the answer.
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/file.h"
+#include "core/rpc/channel.h"
+#include "core/rpc/status.h"
+#include "tests/support/catch.h"
+#include "tests/support/server_process.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/weights_file.h"
+#include "warpsmith/v1/rollout_service.grpc.pb.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr char kConfig[] = R"(
+model: {vocab_size: 768, hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 4,
+  num_key_value_heads: 2, head_dim: 16, max_position_embeddings: 1024, tie_word_embeddings: true}
+rollout: {num_slots: 12, context_tokens_max: 1024, num_threads: 2, num_requests_max: 2}
+)";
+
+ModelConfig Shape() {
+  return {.vocab_size = 768,
+          .hidden_size = 32,
+          .intermediate_size = 64,
+          .num_hidden_layers = 2,
+          .num_attention_heads = 4,
+          .num_key_value_heads = 2,
+          .head_dim = 16,
+          .max_position_embeddings = 1024,
+          .tie_word_embeddings = true};
+}
+
+using Groups = std::map<int, v1::TransitionGroup>;  // by task_index
+
+// Grader and worker on Unix sockets in a folder of their own.
+class Rig {
+ public:
+  explicit Rig(int grade_delay_ms = 0, const std::vector<std::string>& flags = {})
+      : delay_ms_(grade_delay_ms) {
+    REQUIRE(WriteFileAtomically(directory_.path() / "run.yaml", kConfig).ok());
+    StartGrader();
+    std::vector<std::string> arguments = {"--config", directory_.path() / "run.yaml", "--reward-address",
+                                          RewardAddress()};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    worker_ = std::make_unique<ServerProcess>("warpsmith-rollout", arguments);
+    REQUIRE(worker_->address() != "");
+    channel_ = CreateChannel(worker_->address());
+    stub_ = v1::RolloutService::NewStub(channel_);
+  }
+
+  void StartGrader() {
+    grader_ = std::make_unique<ServerProcess>(
+        "warpsmith-hash-grader",
+        std::vector<std::string>{"--address", RewardAddress(), "--delay-ms", std::to_string(delay_ms_)});
+    REQUIRE(grader_->address() != "");
+  }
+  void AwaitServing() {
+    REQUIRE(WaitUntilServing(channel_, v1::RolloutService::service_full_name(), absl::Seconds(60)).ok());
+  }
+
+  absl::Status Generate(const v1::GenerateGroupsRequest& request, Groups* groups) {
+    grpc::ClientContext context;
+    SetTimeout(&context, absl::Seconds(90));
+    const auto reader = stub_->GenerateGroups(&context, request);
+    for (v1::GenerateGroupsResponse response; reader->Read(&response);) {
+      const int index = response.group().task_index();
+      CHECK(groups->count(index) == 0);
+      (*groups)[index] = response.group();
+    }
+    return FromGrpcStatus(reader->Finish());
+  }
+  absl::Status Prepare(const PublishedWeights& published) {
+    v1::PrepareWeightsRequest request;
+    v1::WeightsManifest& manifest = *request.mutable_manifest();
+    manifest.set_policy_version(published.policy_version);
+    manifest.set_path(published.path);
+    manifest.set_dtype(published.dtype);
+    manifest.set_layout_sha256(published.layout_sha256);
+    for (const PublishedBuffer& buffer : published.buffers) {
+      v1::WeightsBuffer& entry = *manifest.add_buffers();
+      entry.set_name(buffer.name);
+      entry.set_offset_bytes(buffer.offset_bytes);
+      entry.set_length_bytes(buffer.length_bytes);
+      entry.set_sha256(buffer.sha256);
+    }
+    grpc::ClientContext context;
+    v1::PrepareWeightsResponse response;
+    return FromGrpcStatus(stub_->PrepareWeights(&context, request, &response));
+  }
+  absl::Status Commit(uint64_t version, absl::Duration timeout = absl::Seconds(30)) {
+    grpc::ClientContext context;
+    SetTimeout(&context, timeout);
+    v1::CommitWeightsRequest request;
+    request.set_policy_version(version);
+    v1::CommitWeightsResponse response;
+    return FromGrpcStatus(stub_->CommitWeights(&context, request, &response));
+  }
+  v1::GetStatusResponse Status() {
+    grpc::ClientContext context;
+    v1::GetStatusResponse response;
+    REQUIRE(stub_->GetStatus(&context, {}, &response).ok());
+    return response;
+  }
+  // Asks until no sample decodes; false after 30 s.
+  bool AwaitIdle() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    while (absl::Now() < deadline) {
+      if (Status().num_active_samples() == 0) return true;
+    }
+    return false;
+  }
+
+  ServerProcess& grader() { return *grader_; }
+  ServerProcess& worker() { return *worker_; }
+  v1::RolloutService::Stub& stub() { return *stub_; }
+  const std::filesystem::path& directory() const { return directory_.path(); }
+
+ private:
+  std::string RewardAddress() const {
+    return absl::StrCat("unix:", (directory_.path() / "reward.sock").string());
+  }
+
+  const int delay_ms_;
+  const TemporaryDirectory directory_;
+  std::unique_ptr<ServerProcess> grader_;
+  std::unique_ptr<ServerProcess> worker_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::RolloutService::Stub> stub_;
+};
+
+v1::GenerateGroupsRequest Request(const std::string& id, int num_tasks, int num_samples,
+                                  int answer_tokens_max = 20) {
+  v1::GenerateGroupsRequest request;
+  request.set_request_id(id);
+  request.set_num_samples(num_samples);
+  request.set_seed(11);
+  request.mutable_sampling()->set_temperature(1);
+  request.mutable_sampling()->set_top_p(1);
+  request.mutable_sampling()->set_answer_tokens_max(answer_tokens_max);
+  for (int t = 0; t < num_tasks; ++t) {
+    v1::Task& task = *request.add_tasks();
+    task.set_id(absl::StrCat("task-", t));
+    task.set_skill(v1::SKILL_GENERATE);
+    task.set_language(v1::CANDIDATE_LANGUAGE_CPP);
+    task.set_reference_source(absl::StrCat("def forward(x):\n    return x + ", t, "\n"));
+  }
+  return request;
+}
+
+bool SameAnswer(const v1::Transition& a, const v1::Transition& b) {
+  return a.answer_token_ids_size() > 0 &&
+         std::equal(a.answer_token_ids().begin(), a.answer_token_ids().end(), b.answer_token_ids().begin(),
+                    b.answer_token_ids().end()) &&
+         std::equal(a.log_probs().begin(), a.log_probs().end(), b.log_probs().begin(), b.log_probs().end());
+}
+
+void CheckComplete(const Groups& groups, const v1::GenerateGroupsRequest& request) {
+  REQUIRE(static_cast<int>(groups.size()) == request.tasks_size());
+  for (const auto& [index, group] : groups) {
+    CHECK(group.task().id() == request.tasks(index).id());
+    REQUIRE(group.transitions_size() == request.num_samples());
+    for (int s = 0; s < group.transitions_size(); ++s) {
+      const v1::Transition& transition = group.transitions(s);
+      CHECK(transition.sample_index() == s);
+      CHECK(transition.prompt_token_ids_size() > 0);
+      CHECK(transition.answer_token_ids_size() > 0);
+      CHECK(transition.log_probs_size() == transition.answer_token_ids_size());
+      CHECK(transition.grade().task_id() == group.task().id());
+      CHECK(transition.grade().reward().has_value());
+    }
+  }
+}
+
+TEST_CASE("every sample of every group comes once, decoded and graded") {
+  Rig rig;
+  rig.AwaitServing();
+  const v1::GenerateGroupsRequest request = Request("r", 5, 4);
+  Groups groups;
+  REQUIRE(rig.Generate(request, &groups).ToString() == "OK");
+  CheckComplete(groups, request);
+  CHECK(!SameAnswer(groups[0].transitions(0), groups[0].transitions(1)));
+}
+
+TEST_CASE("a sample is the same to the bit alone, among others, and in another worker") {
+  Groups alone, among;
+  {
+    Rig rig;
+    rig.AwaitServing();
+    v1::GenerateGroupsRequest request = Request("among", 8, 8, 60);
+    REQUIRE(rig.Generate(request, &among).ok());
+  }
+  Rig rig(0, {"--set", "rollout.num_slots=1", "--set", "rollout.num_threads=1"});
+  rig.AwaitServing();
+  v1::GenerateGroupsRequest request = Request("alone", 8, 1, 60);
+  request.mutable_tasks()->DeleteSubrange(0, 6);
+  REQUIRE(rig.Generate(request, &alone).ok());
+  CHECK(SameAnswer(alone[0].transitions(0), among[6].transitions(0)));
+  CHECK(SameAnswer(alone[1].transitions(0), among[7].transitions(0)));
+}
+
+TEST_CASE("a repeated request_id gives the same groups without decoding again") {
+  Rig rig;
+  rig.AwaitServing();
+  Groups first, second, part;
+  REQUIRE(rig.Generate(Request("r", 4, 3), &first).ok());
+  const int64_t num_decoded = rig.Status().num_tokens_decoded();
+  CHECK(num_decoded > 0);
+  REQUIRE(rig.Generate(Request("r", 4, 3), &second).ok());
+  for (int i = 0; i < 4; ++i) CHECK(first[i].SerializeAsString() == second[i].SerializeAsString());
+
+  v1::GenerateGroupsRequest fewer = Request("r", 4, 3);
+  fewer.mutable_tasks()->DeleteSubrange(0, 2);
+  REQUIRE(rig.Generate(fewer, &part).ok());
+  for (int s = 0; s < 3; ++s) CHECK(SameAnswer(part[1].transitions(s), first[3].transitions(s)));
+  CHECK(rig.Status().num_tokens_decoded() == num_decoded);
+}
+
+TEST_CASE("cancelling stops decoding, and the same request can be taken up again") {
+  Rig rig;
+  rig.AwaitServing();
+  const v1::GenerateGroupsRequest request = Request("r", 30, 4, 200);
+  {
+    grpc::ClientContext context;
+    const auto reader = rig.stub().GenerateGroups(&context, request);
+    v1::GenerateGroupsResponse response;
+    REQUIRE(reader->Read(&response));
+    context.TryCancel();
+    while (reader->Read(&response)) {
+    }
+    CHECK(reader->Finish().error_code() == grpc::StatusCode::CANCELLED);
+  }
+  REQUIRE(rig.AwaitIdle());
+  const int64_t num_decoded = rig.Status().num_tokens_decoded();
+  CHECK(num_decoded < 30 * 4 * 200);
+  Groups groups;
+  REQUIRE(rig.Generate(request, &groups).ok());
+  CheckComplete(groups, request);
+}
+
+TEST_CASE("weights are swapped by version and checksum, and nothing half-right is taken") {
+  Rig rig;
+  rig.AwaitServing();
+  const std::filesystem::path path = rig.directory() / "weights.bin";
+  const PublishedWeights good = WriteWeightsFile(Shape(), 5, 1, path);
+
+  PublishedWeights corrupt = good;
+  corrupt.buffers[1].sha256[0] = corrupt.buffers[1].sha256[0] == '0' ? '1' : '0';
+  CHECK(absl::IsDataLoss(rig.Prepare(corrupt)));
+  PublishedWeights foreign = good;
+  foreign.layout_sha256 = std::string(64, '0');
+  CHECK(absl::IsFailedPrecondition(rig.Prepare(foreign)));
+  PublishedWeights outside = good;
+  outside.buffers.back().offset_bytes += 4;
+  CHECK(absl::IsInvalidArgument(rig.Prepare(outside)));
+  PublishedWeights absent = good;
+  absent.path = rig.directory() / "absent.bin";
+  CHECK(absl::IsNotFound(rig.Prepare(absent)));
+  CHECK(absl::IsFailedPrecondition(rig.Commit(1)));
+  CHECK(rig.Status().policy_version() == 0);
+
+  CHECK(rig.Prepare(good).ToString() == "OK");
+  CHECK(rig.Prepare(good).ToString() == "OK");
+  CHECK(rig.Commit(1).ToString() == "OK");
+  CHECK(rig.Commit(1).ToString() == "OK");
+  CHECK(rig.Status().policy_version() == 1);
+
+  Groups old_version, new_version;
+  CHECK(absl::IsFailedPrecondition(rig.Generate(Request("old", 1, 1), &old_version)));
+  v1::GenerateGroupsRequest request = Request("new", 1, 2);
+  request.set_policy_version(1);
+  REQUIRE(rig.Generate(request, &new_version).ok());
+  CHECK(new_version[0].transitions(0).policy_version() == 1);
+}
+
+TEST_CASE("a commit does not wait for longer than its caller, and leaves the old weights in use") {
+  Rig rig;
+  rig.AwaitServing();
+  REQUIRE(rig.Prepare(WriteWeightsFile(Shape(), 5, 1, rig.directory() / "weights.bin")).ok());
+  grpc::ClientContext context;
+  const auto reader = rig.stub().GenerateGroups(&context, Request("long", 40, 8, 400));
+  CHECK(absl::IsFailedPrecondition(rig.Commit(1, absl::Milliseconds(300))));
+  CHECK(rig.Status().policy_version() == 0);
+  context.TryCancel();
+  CHECK(rig.Commit(1).ToString() == "OK");
+}
+
+TEST_CASE("a reward service killed in mid-step and started again costs no transition") {
+  Rig rig(/*grade_delay_ms=*/50);
+  rig.AwaitServing();
+  const v1::GenerateGroupsRequest request = Request("r", 12, 4, 40);
+  Groups groups;
+  absl::Status status;
+  std::thread trainer([&] { status = rig.Generate(request, &groups); });
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (rig.Status().num_tokens_decoded() < 200 && absl::Now() < deadline) {
+  }
+  CHECK(rig.grader().Stop(SIGKILL, absl::Seconds(10)) == 128 + SIGKILL);
+  rig.StartGrader();
+  trainer.join();
+  REQUIRE(status.ToString() == "OK");
+  CheckComplete(groups, request);
+}
+
+TEST_CASE(
+    "without a reward service answers come back UNSCORABLE with the reason, and are graded when asked "
+    "again") {
+  Rig rig(0, {"--set", "rollout.grade_give_up_seconds=0.5"});
+  rig.AwaitServing();
+  rig.grader().Stop(SIGKILL, absl::Seconds(10));
+  const v1::GenerateGroupsRequest request = Request("r", 2, 2);
+  Groups groups, again;
+  REQUIRE(rig.Generate(request, &groups).ok());
+  REQUIRE(groups.size() == 2);
+  for (const v1::Transition& transition : groups[1].transitions()) {
+    CHECK(transition.grade().verdict() == v1::VERDICT_UNSCORABLE);
+    CHECK_THAT(transition.grade().verdict_reason(), Catch::Contains("attempts"));
+    CHECK_FALSE(transition.grade().reward().has_value());
+  }
+  const int64_t num_decoded = rig.Status().num_tokens_decoded();
+  rig.StartGrader();
+  REQUIRE(rig.Generate(request, &again).ok());
+  CheckComplete(again, request);
+  CHECK(rig.Status().num_tokens_decoded() == num_decoded);
+}
+
+TEST_CASE("a task at fault spoils its own group only") {
+  Rig rig;
+  rig.AwaitServing();
+  v1::GenerateGroupsRequest request = Request("r", 3, 2);
+  request.mutable_tasks(0)->set_reference_source(std::string(20000, 'x'));
+  request.mutable_tasks(1)->set_skill(v1::SKILL_OPTIMISE);
+  Groups groups;
+  REQUIRE(rig.Generate(request, &groups).ok());
+  REQUIRE(groups.size() == 3);
+  CHECK(groups[0].transitions(1).grade().verdict() == v1::VERDICT_INVALID_TASK);
+  CHECK_THAT(groups[0].transitions(1).grade().verdict_reason(), Catch::Contains("tokens; at most 1004"));
+  CHECK_THAT(groups[1].transitions(0).grade().verdict_reason(), Catch::Contains("no previous_source"));
+  CHECK(groups[2].transitions(0).grade().reward().has_value());
+}
+
+TEST_CASE("requests that cannot be served are refused by name, and too many are told to come back") {
+  Rig rig;
+  rig.AwaitServing();
+  Groups none;
+  CHECK(absl::IsInvalidArgument(rig.Generate(Request("", 1, 1), &none)));
+  CHECK(absl::IsInvalidArgument(rig.Generate(Request("r", 0, 1), &none)));
+  CHECK(absl::IsInvalidArgument(rig.Generate(Request("r", 1, 0), &none)));
+  CHECK(absl::IsInvalidArgument(rig.Generate(Request("r", 1, 1, 1024), &none)));
+  v1::GenerateGroupsRequest twice = Request("r", 2, 1);
+  *twice.mutable_tasks(1) = twice.tasks(0);
+  CHECK(absl::IsInvalidArgument(rig.Generate(twice, &none)));
+  CHECK(none.empty());
+
+  grpc::ClientContext contexts[2];
+  const auto first = rig.stub().GenerateGroups(&contexts[0], Request("a", 40, 8, 400));
+  const auto second = rig.stub().GenerateGroups(&contexts[1], Request("b", 40, 8, 400));
+  first->WaitForInitialMetadata();
+  v1::GenerateGroupsResponse response;
+  REQUIRE(first->Read(&response));
+  const absl::Status refused = rig.Generate(Request("c", 1, 1), &none);
+  CHECK(absl::IsResourceExhausted(refused));
+  CHECK(GetRetryDelay(refused).has_value());
+  contexts[0].TryCancel();
+  contexts[1].TryCancel();
+}
+
+TEST_CASE("a worker without weights is not serving until some are committed") {
+  Rig rig(0, {"--set", "rollout.waits_for_weights=true"});
+  Groups none;
+  CHECK(absl::IsFailedPrecondition(rig.Generate(Request("r", 1, 1), &none)));
+  const auto channel = CreateChannel(rig.worker().address());
+  const std::string name = v1::RolloutService::service_full_name();
+  CHECK(absl::IsDeadlineExceeded(WaitUntilServing(channel, name, absl::Milliseconds(200))));
+  REQUIRE(rig.Prepare(WriteWeightsFile(Shape(), 5, 7, rig.directory() / "weights.bin")).ok());
+  REQUIRE(rig.Commit(7).ok());
+  CHECK(WaitUntilServing(channel, name, absl::Seconds(10)).ok());
+}
+
+TEST_CASE("SIGTERM ends what is under way and exits with 0") {
+  Rig rig;
+  rig.AwaitServing();
+  const v1::GenerateGroupsRequest request = Request("r", 6, 4, 60);
+  Groups groups;
+  absl::Status status;
+  std::thread trainer([&] { status = rig.Generate(request, &groups); });
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (rig.Status().num_active_samples() == 0 && absl::Now() < deadline) {
+  }
+  CHECK(rig.worker().Stop(SIGTERM, absl::Seconds(20)) == 0);
+  trainer.join();
+  REQUIRE(status.ToString() == "OK");
+  CheckComplete(groups, request);
+}
+
+}  // namespace
+}  // namespace warpsmith

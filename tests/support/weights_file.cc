@@ -1,0 +1,34 @@
+#include "tests/support/weights_file.h"
+
+#include <string>
+
+#include "core/base/check.h"
+#include "core/base/file.h"
+#include "core/base/sha256.h"
+#include "core/model/parameters.h"
+
+namespace warpsmith {
+
+PublishedWeights WriteWeightsFile(const ModelConfig& config, uint64_t seed, uint64_t policy_version,
+                                  const std::filesystem::path& path) {
+  Parameters parameters{ParameterLayout(config)};
+  parameters.InitRandom(seed);
+  PublishedWeights published{.policy_version = policy_version,
+                             .path = path,
+                             .dtype = "float32",
+                             .layout_sha256 = parameters.layout().Sha256()};
+  std::string content;
+  for (int i = 0; i < parameters.num_buffers(); ++i) {
+    const std::string_view bytes = parameters.BufferBytes(i);
+    published.buffers.push_back({.name = parameters.layout().buffers()[i].name,
+                                 .offset_bytes = static_cast<int64_t>(content.size()),
+                                 .length_bytes = static_cast<int64_t>(bytes.size()),
+                                 .sha256 = Sha256Hex(bytes)});
+    content += bytes;
+  }
+  const absl::Status written = WriteFileAtomically(path, content);
+  WS_CHECK(written.ok()) << written.ToString();
+  return published;
+}
+
+}  // namespace warpsmith
