@@ -1,108 +1,11 @@
 #include "reward_service/compiler/compiler.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
-#include "core/base/file.h"
 #include "core/base/status_macros.h"
-#include "reward_service/compiler/diagnostics.h"
-#include "reward_service/sandbox/sandbox.h"
 
 namespace warpsmith {
-namespace {
-
-// Inside the sandbox the source is standard input and the library leaves by descriptor 3.
-constexpr int kLibraryFd = 3;
-constexpr char kScript[] = "\"$@\" -o /tmp/candidate.so && exec cat /tmp/candidate.so >&3";
-// How often a running compilation looks whether its result is still wanted.
-constexpr double kCancellationSeconds = 0.05;
-
-absl::StatusOr<UniqueFd> Memfd(const char* name) {
-  UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid()) return ErrnoStatus("cannot create memfd", name);
-  return fd;
-}
-
-int64_t SizeOf(int fd) {
-  struct stat status;
-  return fstat(fd, &status) == 0 ? status.st_size : 0;
-}
-
-absl::Status WriteAllAt(int fd, std::string_view content) {
-  int64_t offset = 0;
-  while (!content.empty()) {
-    const ssize_t written = pwrite(fd, content.data(), content.size(), offset);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus("cannot write", "memfd");
-    content.remove_prefix(static_cast<size_t>(written));
-    offset += written;
-  }
-  return absl::OkStatus();
-}
-
-constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-
-// The wait status of a sandboxed compilation, killed when it is cancelled or out of time: DEADLINE_EXCEEDED
-// then.
-absl::StatusOr<int> AwaitEnd(SandboxedProcess* process, double wall_seconds,
-                             const std::atomic<bool>& cancelled) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(wall_seconds);
-  while (absl::Now() < deadline) {
-    const absl::StatusOr<int> status = process->Wait(kCancellationSeconds);
-    if (status.ok() || !absl::IsDeadlineExceeded(status.status())) return status;
-    if (cancelled.load(std::memory_order_relaxed)) {
-      process->Kill();
-      return absl::CancelledError("the compilation's result is not wanted any more");
-    }
-  }
-  process->Kill();
-  return absl::DeadlineExceededError(absl::StrCat("wall time of ", wall_seconds, " s"));
-}
-
-CompiledProgram Refused(std::string diagnostics) {
-  CompiledProgram program;
-  program.diagnostics = std::move(diagnostics);
-  return program;
-}
-
-// What to say of a compiler that wrote no error: it was killed by a limit.
-std::string LimitText(int status, const CompileLimits& limits) {
-  return absl::StrCat("error: the compiler ended with status ", status, " within its limits of ",
-                      limits.cpu_seconds_max, " s, ", limits.memory_bytes_max >> 20, " MiB and ",
-                      limits.library_bytes_max >> 20, " MiB a file\n");
-}
-
-}  // namespace
-
-absl::StatusOr<UniqueFd> SealedMemfd(const char* name, std::string_view content) {
-  ASSIGN_OR_RETURN(UniqueFd fd, Memfd(name));
-  RETURN_IF_ERROR(WriteAllAt(fd.get(), content));
-  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return ErrnoStatus("cannot seal memfd", name);
-  return fd;
-}
-
-absl::StatusOr<std::string> ReadMemfd(int fd, int64_t bytes_max) {
-  const int64_t size = SizeOf(fd);
-  if (size > bytes_max) return absl::InvalidArgumentError(absl::StrCat("memfd holds ", size, " bytes"));
-  std::string content(static_cast<size_t>(size), '\0');
-  for (size_t done = 0; done < content.size();) {
-    const ssize_t num_read =
-        pread(fd, content.data() + done, content.size() - done, static_cast<off_t>(done));
-    if (num_read < 0 && errno == EINTR) continue;
-    if (num_read <= 0) return ErrnoStatus("cannot read", "memfd");
-    done += static_cast<size_t>(num_read);
-  }
-  return content;
-}
 
 absl::StatusOr<std::unique_ptr<Compiler>> Compiler::Create(const std::filesystem::path& work_directory,
                                                            CompileLimits limits) {
@@ -118,49 +21,17 @@ absl::StatusOr<std::unique_ptr<Compiler>> Compiler::Create(const std::filesystem
   return std::unique_ptr<Compiler>(new Compiler(std::move(toolchain), std::move(preludes), limits));
 }
 
-std::vector<std::string> Compiler::Arguments(std::string_view source) const {
-  std::vector<std::string> arguments = {"/bin/sh", "-c", kScript, "sh", toolchain_.compiler};
-  arguments.insert(arguments.end(), toolchain_.flags.begin(), toolchain_.flags.end());
-  if (const Prelude* prelude = ChoosePrelude(preludes_, source); prelude != nullptr) {
-    arguments.push_back("-include");
-    arguments.push_back(prelude->directory / "prelude.h");
-  }
-  for (const char* argument : {"-x", "c++", "-"}) arguments.push_back(argument);
-  return arguments;
-}
-
 absl::StatusOr<CompiledProgram> Compiler::Compile(std::string_view source,
                                                   const std::atomic<bool>& cancelled) const {
-  ASSIGN_OR_RETURN(const UniqueFd input, SealedMemfd("source", source));
-  ASSIGN_OR_RETURN(UniqueFd library, Memfd("library"));
-  ASSIGN_OR_RETURN(const UniqueFd messages, Memfd("diagnostics"));
-  SandboxOptions options;
-  options.arguments = Arguments(source);
-  options.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C", "TMPDIR=/tmp"};
-  for (const Prelude& prelude : preludes_) options.read_only_paths.push_back(prelude.directory);
-  options.memory_bytes_max = limits_.memory_bytes_max;
-  options.file_bytes_max = limits_.library_bytes_max;
-  options.cpu_seconds_max = limits_.cpu_seconds_max;
-  options.descriptors = {
-      {input.get(), STDIN_FILENO}, {messages.get(), STDERR_FILENO}, {library.get(), kLibraryFd}};
-  ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
-  const absl::StatusOr<int> ended = AwaitEnd(&process, limits_.wall_seconds_max, cancelled);
-  if (absl::IsDeadlineExceeded(ended.status())) {
-    return Refused(absl::StrCat("error: compilation exceeded its ", ended.status().message(), "\n"));
+  Compilation compilation{.command = {toolchain_.compiler}, .limits = limits_};
+  std::vector<std::string>& command = compilation.command;
+  command.insert(command.end(), toolchain_.flags.begin(), toolchain_.flags.end());
+  if (const Prelude* prelude = ChoosePrelude(preludes_, source); prelude != nullptr) {
+    command.push_back("-include");
+    command.push_back(prelude->directory / "prelude.h");
+    compilation.read_only_paths = {prelude->directory};
   }
-  RETURN_IF_ERROR(ended.status());
-  ASSIGN_OR_RETURN(const std::string output, ReadMemfd(messages.get(), limits_.library_bytes_max));
-  std::string diagnostics = TrimDiagnostics(output);
-  if (*ended != 0 || SizeOf(library.get()) == 0) {
-    if (FirstError(diagnostics).empty()) diagnostics += LimitText(*ended, limits_);
-    return Refused(std::move(diagnostics));
-  }
-  if (fcntl(library.get(), F_ADD_SEALS, kSeals) != 0) return ErrnoStatus("cannot seal memfd", "library");
-  CompiledProgram program;
-  program.library_bytes = SizeOf(library.get());
-  program.library = std::make_shared<const UniqueFd>(std::move(library));
-  program.diagnostics = std::move(diagnostics);
-  return program;
+  return RunCompilation(compilation, source, cancelled);
 }
 
 }  // namespace warpsmith

@@ -1,5 +1,7 @@
 #include "reward_service/compiler/prelude.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -55,25 +57,32 @@ absl::StatusOr<Prelude> BuildPrelude(const Toolchain& toolchain, const std::file
   for (const std::string& header : headers) absl::StrAppend(&text, "#include <", header, ">\n");
   const std::string name = Sha256Hex(absl::StrCat(toolchain.fingerprint, "\n", text)).substr(0, 16);
   Prelude prelude{directory / name, headers};
-  std::error_code error;
-  if (std::filesystem::exists(prelude.directory / "prelude.h.gch", error)) return prelude;
-  std::filesystem::create_directories(prelude.directory, error);
-  RETURN_IF_ERROR(WriteFileAtomically(prelude.directory / "prelude.h", text));
-  const std::string unfinished = prelude.directory / "unfinished.gch";
   std::vector<std::string> command = {toolchain.compiler};
   command.insert(command.end(), toolchain.flags.begin(), toolchain.flags.end());
-  for (const std::string& argument :
-       {std::string("-x"), std::string("c++-header"), std::string(prelude.directory / "prelude.h"),
-        std::string("-o"), unfinished}) {
-    command.push_back(argument);
-  }
-  RETURN_IF_ERROR(OutputOf(command).status());
-  std::filesystem::rename(unfinished, prelude.directory / "prelude.h.gch", error);
-  if (error) return absl::InternalError(absl::StrCat("cannot rename ", unfinished, ": ", error.message()));
+  RETURN_IF_ERROR(PrecompileHeader(command, text, prelude.directory));
   return prelude;
 }
 
 }  // namespace
+
+absl::Status PrecompileHeader(std::vector<std::string> command, const std::string& text,
+                              const std::filesystem::path& folder) {
+  std::error_code error;
+  if (std::filesystem::exists(folder / "prelude.h.gch", error)) return absl::OkStatus();
+  std::filesystem::create_directories(folder, error);
+  RETURN_IF_ERROR(WriteFileAtomically(folder / "prelude.h", text));
+  // Named by process, so that two services that start at once do not write the same file.
+  const std::string unfinished = folder / absl::StrCat("unfinished-", getpid(), ".gch");
+  const std::string header = folder / "prelude.h";
+  for (const std::string& argument :
+       {std::string("-x"), std::string("c++-header"), header, std::string("-o"), unfinished}) {
+    command.push_back(argument);
+  }
+  RETURN_IF_ERROR(OutputOf(command).status());
+  std::filesystem::rename(unfinished, folder / "prelude.h.gch", error);
+  if (error) return absl::InternalError(absl::StrCat("cannot rename ", unfinished, ": ", error.message()));
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::vector<Prelude>> BuildPreludes(const Toolchain& toolchain,
                                                    const std::filesystem::path& directory) {

@@ -18,6 +18,11 @@ struct Prelude {
   std::vector<std::string> headers;  // sorted, without brackets
 };
 
+// Precompiles `text` to `<folder>/prelude.h.gch` with compiler and flags of `command`, unless it is there.
+// The folder is made if it is missing. Errors are those of the compiler and of the disk.
+absl::Status PrecompileHeader(std::vector<std::string> command, const std::string& text,
+                              const std::filesystem::path& folder);
+
 // Builds the preludes under `directory`, which must exist and be readable by everybody; one that is already
 // there is kept. Takes a third of a second each. Errors are those of the compiler.
 absl::StatusOr<std::vector<Prelude>> BuildPreludes(const Toolchain& toolchain,

@@ -14,6 +14,7 @@
 #include "core/config/config_file.h"
 #include "core/rpc/server.h"
 #include "reward_service/compiler/compile_cache.h"
+#include "reward_service/compiler/extension_compiler.h"
 #include "reward_service/rubric/formulas.h"
 #include "reward_service/sandbox/sandbox.h"
 #include "reward_service/service/door.h"
@@ -40,6 +41,7 @@ absl::StatusOr<ServiceOptions> LoadOptions(const RewardServiceFlags& flags) {
 // Everything that grades, in the order in which it is built; taken down in reverse.
 struct Machinery {
   std::unique_ptr<Compiler> compiler;
+  std::unique_ptr<ExtensionCompiler> extensions;
   std::unique_ptr<CompileCache> cache;
   std::unique_ptr<CompileStage> compile_stage;
   std::unique_ptr<Grader> grader;
@@ -47,16 +49,27 @@ struct Machinery {
   int num_lanes = 1;
 };
 
-std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, CompileCache* cache) {
+std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, ExtensionCompiler* extensions,
+                                               CompileCache* cache) {
   const auto native = [=](std::string_view source, const std::atomic<bool>& cancelled) {
     const std::string key = CompileCache::Key(compiler->toolchain().fingerprint, source);
     return cache->GetOrCompile(key, cancelled, [&] { return compiler->Compile(source, cancelled); });
   };
   const auto extension = [=](const ExtensionRecord& record, const std::atomic<bool>& cancelled) {
-    return absl::StatusOr<CompiledProgram>(absl::UnimplementedError("extensions are not compiled yet"));
+    const ExtensionArguments arguments{record.name,      record.cpp_sources,  record.cuda_sources,
+                                       record.functions, record.extra_cflags, record.extra_ldflags};
+    return cache->GetOrCompile(extensions->Key(arguments), cancelled,
+                               [&] { return extensions->Compile(arguments, cancelled); });
   };
   return std::make_unique<CompileStage>(compiler->toolchain().version, RequestLimits().program_bytes_max,
                                         native, extension);
+}
+
+// Where Python.h lies; empty where there is no Python, and then no extension compiles.
+std::filesystem::path PythonInclude() {
+  absl::StatusOr<std::string> path = OutputOf(
+      {GetBuildInfo().python, "-c", "import sysconfig; print(sysconfig.get_paths()['include'], end='')"});
+  return path.ok() ? *path : "";
 }
 
 absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {
@@ -69,7 +82,13 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
       std::make_unique<CompileCache>(CompileCacheOptions{.memory_bytes_max = options.cache_bytes_max / 2,
                                                          .directory = options.cache_directory / "compiled",
                                                          .directory_bytes_max = options.cache_bytes_max});
-  machinery->compile_stage = MakeCompileStage(machinery->compiler.get(), machinery->cache.get());
+  machinery->extensions = std::make_unique<ExtensionCompiler>(
+      machinery->compiler->toolchain(),
+      ExtensionCompilerOptions{.torch_dir = GetBuildInfo().torch_dir,
+                               .python_include = PythonInclude(),
+                               .work_directory = options.cache_directory / "preludes"});
+  machinery->compile_stage =
+      MakeCompileStage(machinery->compiler.get(), machinery->extensions.get(), machinery->cache.get());
   ASSIGN_OR_RETURN(std::unique_ptr<Referee> referee,
                    Referee::Start({.lane_cores = cores.lane, .python = GetBuildInfo().python}));
   machinery->environment = MakeEnvironment(
