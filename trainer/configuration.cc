@@ -81,6 +81,7 @@ void ReadColdStart(ConfigSection& section, ColdStartSection* cold_start) {
   section.Read("tokens", &cold_start->tokens, {.min = 0});
   section.Read("learning_rate", &cold_start->learning_rate, {.min = 0, .max = 1});
   section.Read("num_warmup_steps", &cold_start->num_warmup_steps, {.min = 0});
+  section.Read("learning_rate_final", &cold_start->learning_rate_final, {.min = 0, .max = 1});
   section.Read("num_sequences", &cold_start->num_sequences, {.min = 1, .max = 1 << 20});
   section.Read("validation_steps", &cold_start->validation_steps, {.min = 1});
   section.Read("patience", &cold_start->patience, {.min = 1});

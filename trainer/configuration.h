@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "core/model/model_config.h"
 #include "trainer/advantages.h"
+#include "trainer/group_generator.h"
 #include "trainer/policy_loss.h"
-#include "trainer/rollout_client.h"
 
 namespace warpsmith {
 
@@ -48,9 +48,10 @@ struct ColdStartSection {
   int64_t tokens = 0;  // trained on, prompts included
   double learning_rate = 2e-3;
   int64_t num_warmup_steps = 50;
-  int num_sequences = 8;           // in a step, over all ranks
-  int64_t validation_steps = 250;  // from one validation to the next
-  int patience = 4;                // validations without a better loss before it ends
+  double learning_rate_final = 0.1;  // as a share of learning_rate, when a limit is reached
+  int num_sequences = 8;             // in a step, over all ranks
+  int64_t validation_steps = 250;    // from one validation to the next
+  int patience = 4;                  // validations without a better loss before it ends
 };
 
 // Section "trainer.grpo". Ends at the first of its limits; `num_steps` 0 is no GRPO, `seconds` 0 no limit of

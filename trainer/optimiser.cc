@@ -36,6 +36,14 @@ double Optimiser::Step(Parameters& parameters, double learning_rate) {
   return norm;
 }
 
+void Optimiser::Reset() {
+  num_steps_ = 0;
+  for (int index = 0; index < first_moment_.num_buffers(); ++index) {
+    first_moment_.buffer(index).zero_();
+    second_moment_.buffer(index).zero_();
+  }
+}
+
 void Optimiser::UpdateBuffer(Parameters& parameters, int index, double learning_rate, double gradient_scale) {
   AdamWOptions options{.learning_rate = static_cast<float>(learning_rate),
                        .beta1 = static_cast<float>(options_.beta1),

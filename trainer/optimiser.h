@@ -29,6 +29,9 @@ class Optimiser {
   // the gradients.
   double Step(Parameters& parameters, double learning_rate);
 
+  // As new: no moments, no steps.
+  void Reset();
+
   int64_t num_steps() const { return num_steps_; }
   const Parameters& first_moment() const { return first_moment_; }
   const Parameters& second_moment() const { return second_moment_; }

@@ -64,11 +64,13 @@ class RolloutClient::Collection {
   }
 
   // Streams the groups of tasks `indices` from `worker` until the end or an error.
-  absl::Status Stream(Worker& worker, const std::vector<int>& indices, absl::Duration timeout)
+  absl::Status Stream(Worker& worker, const std::vector<int>& indices, int attempt, absl::Duration timeout)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     grpc::ClientContext context;
     SetTimeout(&context, timeout);
-    const auto reader = worker.stub->GenerateGroups(&context, RequestToWire(request_, indices));
+    GenerateRequest named = request_;
+    named.id = absl::StrCat(request_.id, "-attempt-", attempt);
+    const auto reader = worker.stub->GenerateGroups(&context, RequestToWire(named, indices));
     absl::Status malformed;
     for (v1::GenerateGroupsResponse response; malformed.ok() && reader->Read(&response);) {
       malformed = Take(response.group(), indices);
@@ -213,8 +215,9 @@ absl::StatusOr<std::vector<TransitionGroup>> RolloutClient::Generate(const Gener
     std::vector<std::thread> threads;
     for (size_t i = 0; i < workers.size(); ++i) {
       if (shares[i].empty()) continue;
-      threads.emplace_back(
-          [&, i] { statuses[i] = collection.Stream(*workers[i], shares[i], options_.generate_timeout); });
+      threads.emplace_back([&, i] {
+        statuses[i] = collection.Stream(*workers[i], shares[i], attempt, options_.generate_timeout);
+      });
     }
     for (std::thread& thread : threads) thread.join();
     for (size_t i = 0; i < workers.size(); ++i) {

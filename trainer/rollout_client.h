@@ -11,29 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "trainer/group_generator.h"
 #include "trainer/published_weights.h"
 #include "trainer/transition.h"
 
 namespace warpsmith {
-
-// See warpsmith.v1.SamplingParameters.
-struct Sampling {
-  double temperature = 1.0;
-  double top_p = 1.0;
-  int top_k = 0;
-  int answer_tokens_max = 512;
-};
-
-// See warpsmith.v1.GenerateGroupsRequest.
-struct GenerateRequest {
-  std::string id;
-  std::vector<Task> tasks;
-  int num_samples = 8;
-  Sampling sampling;
-  uint64_t seed = 0;
-  uint64_t policy_version = 0;
-  std::string formula;
-};
 
 struct RolloutClientOptions {
   std::vector<std::string> addresses;  // of the workers, at least one
@@ -53,10 +35,10 @@ struct WorkerIdentity {
 
 // A worker that dies costs time only: its groups are asked for again, from the others or from its successor,
 // who is given the present weights first; the same seeds give the same answers. One thread at a time.
-class RolloutClient {
+class RolloutClient : public GroupGenerator {
  public:
   explicit RolloutClient(const RolloutClientOptions& options);
-  ~RolloutClient();
+  ~RolloutClient() override;
 
   // Waits until every worker serves. DEADLINE_EXCEEDED names the one that does not. Returns who they are, by
   // address.
@@ -69,7 +51,7 @@ class RolloutClient {
   // One group for each task, in the order of the tasks. A group with UNSCORABLE answers is asked for once
   // more. Errors: those of the last attempt when groups are still missing, and at once what asking again
   // cannot mend.
-  absl::StatusOr<std::vector<TransitionGroup>> Generate(const GenerateRequest& request);
+  absl::StatusOr<std::vector<TransitionGroup>> Generate(const GenerateRequest& request) override;
 
  private:
   struct Worker;

@@ -3,8 +3,8 @@
 #define WARPSMITH_TRAINER_WIRE_H_
 
 #include "absl/status/statusor.h"
+#include "trainer/group_generator.h"
 #include "trainer/published_weights.h"
-#include "trainer/rollout_client.h"
 #include "trainer/transition.h"
 #include "warpsmith/v1/rollout_service.pb.h"
 

@@ -1,0 +1,110 @@
+#include "trainer/evaluation.h"
+
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "trainer/feedback_pool.h"
+#include "trainer/seeds.h"
+
+namespace warpsmith {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::vector<TransitionGroup> OfSkill(const std::vector<TransitionGroup>& groups, Skill skill) {
+  std::vector<TransitionGroup> chosen;
+  for (const TransitionGroup& group : groups) {
+    if (group.task.skill == skill) chosen.push_back(group);
+  }
+  return chosen;
+}
+
+void Append(std::vector<TransitionGroup> more, std::vector<TransitionGroup>& groups) {
+  std::move(more.begin(), more.end(), std::back_inserter(groups));
+}
+
+ordered_json StatisticsToJson(const EvaluationStatistics& statistics) {
+  const std::pair<const char*, const Estimate*> figures[] = {{"compile_rate", &statistics.compile_rate},
+                                                             {"correct_rate", &statistics.correct_rate},
+                                                             {"fast_1", &statistics.fast_1},
+                                                             {"geomean_speedup", &statistics.geomean_speedup},
+                                                             {"mean_reward", &statistics.mean_reward},
+                                                             {"hack_rate", &statistics.hack_rate}};
+  ordered_json json;
+  for (const auto& [name, estimate] : figures) json[name] = estimate->value;
+  for (const auto& [name, estimate] : figures) {
+    json[absl::StrCat(name, "_interval")] = {estimate->low, estimate->high};
+  }
+  json["num_tasks"] = statistics.num_tasks;
+  json["num_answers"] = statistics.num_answers;
+  json["num_unscored"] = statistics.num_unscored;
+  return json;
+}
+
+ordered_json SplitToJson(const SplitEvaluation& split) {
+  ordered_json json = StatisticsToJson(split.sampled);
+  json["greedy"] = StatisticsToJson(split.greedy);
+  json["by_skill"] = {{"generate", StatisticsToJson(split.generate)},
+                      {"optimise", StatisticsToJson(split.optimise)}};
+  return json;
+}
+
+}  // namespace
+
+absl::StatusOr<SplitEvaluation> EvaluateSplit(EvaluationTasks& tasks, const EvaluationOptions& options,
+                                              uint64_t policy_version, const std::string& name,
+                                              GroupGenerator& generator) {
+  SplitEvaluation split;
+  if (tasks.generate.empty()) return split;
+  GenerateRequest request{.id = absl::StrCat("run-", options.run_seed, "-", name, "-generate"),
+                          .tasks = tasks.generate,
+                          .num_samples = options.num_samples,
+                          .sampling = options.sampling,
+                          .seed = DeriveSeed(options.run_seed, SeedPurpose::kEvaluation),
+                          .policy_version = policy_version};
+  ASSIGN_OR_RETURN(split.sampled_groups, generator.Generate(request));
+  if (tasks.optimise.empty()) tasks.optimise = MakeEvaluationTasks(split.sampled_groups);
+  if (!tasks.optimise.empty()) {
+    request.id = absl::StrCat("run-", options.run_seed, "-", name, "-optimise");
+    request.tasks = tasks.optimise;
+    ASSIGN_OR_RETURN(std::vector<TransitionGroup> groups, generator.Generate(request));
+    Append(std::move(groups), split.sampled_groups);
+  }
+  request.id = absl::StrCat("run-", options.run_seed, "-", name, "-greedy");
+  request.tasks = tasks.generate;
+  request.tasks.insert(request.tasks.end(), tasks.optimise.begin(), tasks.optimise.end());
+  request.num_samples = 1;
+  request.sampling.temperature = 0;
+  ASSIGN_OR_RETURN(split.greedy_groups, generator.Generate(request));
+
+  const uint64_t seed = DeriveSeed(options.run_seed, SeedPurpose::kBootstrap);
+  split.sampled = ComputeEvaluationStatistics(split.sampled_groups, seed);
+  split.greedy = ComputeEvaluationStatistics(split.greedy_groups, seed);
+  split.generate = ComputeEvaluationStatistics(OfSkill(split.sampled_groups, Skill::kGenerate), seed);
+  split.optimise = ComputeEvaluationStatistics(OfSkill(split.sampled_groups, Skill::kOptimise), seed);
+  return split;
+}
+
+std::vector<Task> MakeEvaluationTasks(const std::vector<TransitionGroup>& sampled_groups) {
+  std::vector<Task> tasks;
+  for (const TransitionGroup& group : sampled_groups) {
+    if (group.task.skill != Skill::kGenerate) continue;
+    for (const Transition& transition : group.transitions) {
+      if (!CanBeOptimised(transition.grade)) continue;
+      tasks.push_back(MakeOptimiseTask(group.task, transition.grade));
+      break;
+    }
+  }
+  return tasks;
+}
+
+ordered_json EvaluationToJson(const Evaluation& evaluation) {
+  ordered_json json = SplitToJson(evaluation.held_out);
+  json["unseen_operator"] = SplitToJson(evaluation.unseen_operator);
+  return json;
+}
+
+}  // namespace warpsmith

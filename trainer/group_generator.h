@@ -1,0 +1,44 @@
+// Where groups of transitions come from.
+#ifndef WARPSMITH_TRAINER_GROUP_GENERATOR_H_
+#define WARPSMITH_TRAINER_GROUP_GENERATOR_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "trainer/transition.h"
+
+namespace warpsmith {
+
+// See warpsmith.v1.SamplingParameters.
+struct Sampling {
+  double temperature = 1.0;
+  double top_p = 1.0;
+  int top_k = 0;
+  int answer_tokens_max = 512;
+};
+
+// See warpsmith.v1.GenerateGroupsRequest.
+struct GenerateRequest {
+  std::string id;
+  std::vector<Task> tasks;
+  int num_samples = 8;
+  Sampling sampling;
+  uint64_t seed = 0;
+  uint64_t policy_version = 0;
+  std::string formula;
+};
+
+// Rollout workers behind a RolloutClient, or a test's own.
+class GroupGenerator {
+ public:
+  virtual ~GroupGenerator() = default;
+
+  // One group for each task, in the order of the tasks.
+  virtual absl::StatusOr<std::vector<TransitionGroup>> Generate(const GenerateRequest& request) = 0;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_GROUP_GENERATOR_H_

@@ -1,0 +1,171 @@
+#include "trainer/grpo.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "trainer/learning_rate.h"
+#include "trainer/seeds.h"
+
+namespace warpsmith {
+namespace {
+
+double SecondsSince(absl::Time start) { return absl::ToDoubleSeconds(absl::Now() - start); }
+
+// One run of the loop, on one rank.
+class GrpoLoop {
+ public:
+  GrpoLoop(RunContext& context, GrpoLeader* leader) : context_(context), leader_(leader) {}
+
+  absl::Status Run();
+
+ private:
+  absl::Status Step();
+  absl::StatusOr<std::vector<TrainingSequence>> CollectSequences(StepMetrics& metrics);
+  absl::StatusOr<std::vector<TrainingSequence>> Broadcast(std::string bytes);
+  absl::StatusOr<PolicyUpdateResult> Update(const std::vector<TrainingSequence>& sequences,
+                                            double learning_rate);
+  absl::Status Publish(StepMetrics& metrics);
+  absl::Status Log(const StepMetrics& metrics);
+  absl::StatusOr<double> LearningRate();
+  absl::StatusOr<bool> Finished();
+  double FractionDone() const;
+
+  const GrpoSection& options() const { return context_.configuration.grpo; }
+  GrpoProgress& progress() { return context_.progress.grpo; }
+
+  RunContext& context_;
+  GrpoLeader* const leader_;
+};
+
+absl::Status GrpoLoop::Run() {
+  if (leader_ != nullptr) {
+    leader_->collector->Restore(progress());
+    context_.log->progress_line().Start("grpo");
+  }
+  ASSIGN_OR_RETURN(bool finished, Finished());
+  while (!finished) {
+    RETURN_IF_ERROR(Step());
+    ASSIGN_OR_RETURN(finished, Finished());
+    if (finished || progress().step % context_.configuration.trainer.checkpoint_steps == 0) {
+      RETURN_IF_ERROR(SaveCheckpoint(context_, {}));
+    }
+    RETURN_IF_ERROR(StopIfAsked(context_, {}));
+  }
+  if (leader_ != nullptr) context_.log->progress_line().Finish(absl::StrCat(progress().step, " steps"));
+  return absl::OkStatus();
+}
+
+absl::Status GrpoLoop::Step() {
+  const absl::Time start = absl::Now();
+  StepMetrics metrics;
+  ASSIGN_OR_RETURN(const std::vector<TrainingSequence> sequences, CollectSequences(metrics));
+  ASSIGN_OR_RETURN(metrics.learning_rate, LearningRate());
+  if (!sequences.empty()) {
+    const absl::Time update_start = absl::Now();
+    ASSIGN_OR_RETURN(metrics.update, Update(sequences, metrics.learning_rate));
+    metrics.update_seconds = SecondsSince(update_start);
+    ++context_.progress.policy_version;
+    RETURN_IF_ERROR(Publish(metrics));
+  }
+  ++progress().step;
+  progress().seconds += SecondsSince(start);
+  metrics.step_seconds = SecondsSince(start);
+  RETURN_IF_ERROR(Log(metrics));
+
+  const int64_t every_steps = context_.configuration.evaluation.every_steps;
+  if (leader_ == nullptr || every_steps == 0 || progress().step % every_steps != 0) return absl::OkStatus();
+  return leader_->evaluate(absl::StrCat("step_", progress().step));
+}
+
+// Rank 0 collects; every rank gets the same sequences in the same order.
+absl::StatusOr<std::vector<TrainingSequence>> GrpoLoop::CollectSequences(StepMetrics& metrics) {
+  if (leader_ == nullptr) return Broadcast("");
+  const absl::Time start = absl::Now();
+  ASSIGN_OR_RETURN(const CollectedGroups groups,
+                   leader_->collector->Collect(progress().step, context_.progress.policy_version));
+  leader_->collector->Save(progress());
+  std::vector<TrainingSequence> sequences;
+  for (size_t i = 0; i < groups.used.size(); ++i) {
+    const uint64_t seed = DeriveSeed(context_.configuration.run.seed, SeedPurpose::kPermutation,
+                                     static_cast<uint64_t>(progress().step) * options().num_tasks + i);
+    std::vector<std::optional<double>> advantages;
+    std::vector<TrainingSequence> more = SequencesOf(groups.used[i], options(), seed, advantages);
+    std::move(more.begin(), more.end(), std::back_inserter(sequences));
+    RETURN_IF_ERROR(context_.log->WriteTransitions("grpo", progress().step, groups.used[i], advantages));
+  }
+  for (const TransitionGroup& group : groups.equal) {
+    RETURN_IF_ERROR(context_.log->WriteTransitions("grpo", progress().step, group, {}));
+  }
+  metrics.groups = SummariseGroups(groups);
+  metrics.rollout_seconds = SecondsSince(start);
+  return Broadcast(EncodeSequences(sequences));
+}
+
+absl::StatusOr<std::vector<TrainingSequence>> GrpoLoop::Broadcast(std::string bytes) {
+  int64_t size = static_cast<int64_t>(bytes.size());
+  RETURN_IF_ERROR(context_.communicator.Broadcast(&size, sizeof(size), 0, {"batch size", "collect"}));
+  bytes.resize(size);
+  RETURN_IF_ERROR(context_.communicator.Broadcast(bytes.data(), size, 0, {"batch", "collect"}));
+  return DecodeSequences(bytes);
+}
+
+absl::StatusOr<PolicyUpdateResult> GrpoLoop::Update(const std::vector<TrainingSequence>& sequences,
+                                                    double learning_rate) {
+  const PolicyUpdateOptions update{.loss = options().loss,
+                                   .pass = context_.pass_options(options().sampling.temperature),
+                                   .num_updates = options().num_updates,
+                                   .learning_rate = learning_rate};
+  return UpdatePolicy(context_.policy, sequences, update, context_.communicator);
+}
+
+absl::Status GrpoLoop::Publish(StepMetrics& metrics) {
+  if (leader_ == nullptr) return absl::OkStatus();
+  const absl::Time start = absl::Now();
+  RETURN_IF_ERROR(leader_->publish());
+  metrics.publish_seconds = SecondsSince(start);
+  return absl::OkStatus();
+}
+
+absl::Status GrpoLoop::Log(const StepMetrics& metrics) {
+  if (leader_ == nullptr) return absl::OkStatus();
+  std::vector<NamedScalar> scalars = ToScalars(metrics);
+  scalars.emplace_back("policy_version", static_cast<double>(context_.progress.policy_version));
+  scalars.emplace_back("feedback_pool", static_cast<double>(progress().feedback_tasks.size()));
+  context_.log->progress_line().Update(
+      FractionDone(),
+      absl::StrFormat("step %d, reward %.3f, correct %.2f, entropy %.2f, %.1f s", progress().step,
+                      metrics.groups.reward_mean, metrics.groups.correct_rate, metrics.entropy_mean(),
+                      metrics.step_seconds));
+  return context_.log->WriteMetrics("grpo", progress().step, scalars);
+}
+
+absl::StatusOr<double> GrpoLoop::LearningRate() {
+  const LearningRateSchedule schedule{.peak = options().learning_rate,
+                                      .num_warmup_steps = options().num_warmup_steps,
+                                      .final_fraction = options().learning_rate_final};
+  double rate = schedule.At(progress().step, FractionDone());
+  RETURN_IF_ERROR(context_.communicator.Broadcast(&rate, sizeof(rate), 0, {"learning rate", "update"}));
+  return rate;
+}
+
+absl::StatusOr<bool> GrpoLoop::Finished() { return Agree(context_, FractionDone() >= 1.0); }
+
+double GrpoLoop::FractionDone() const {
+  const GrpoProgress& done = context_.progress.grpo;
+  if (options().num_steps == 0) return 1.0;
+  double fraction = static_cast<double>(done.step) / static_cast<double>(options().num_steps);
+  if (options().seconds > 0) fraction = std::max(fraction, done.seconds / options().seconds);
+  return std::min(fraction, 1.0);
+}
+
+}  // namespace
+
+absl::Status RunGrpo(RunContext& context, GrpoLeader* leader) { return GrpoLoop(context, leader).Run(); }
+
+}  // namespace warpsmith

@@ -1,0 +1,30 @@
+// The Coder under training: weights, the model that computes with them, the optimiser that changes them.
+#ifndef WARPSMITH_TRAINER_POLICY_H_
+#define WARPSMITH_TRAINER_POLICY_H_
+
+#include <optional>
+
+#include "core/kernels/thread_pool.h"
+#include "core/model/parameters.h"
+#include "core/model/qwen3.h"
+#include "trainer/optimiser.h"
+
+namespace warpsmith {
+
+// Every rank has the same. One thread at a time.
+struct Policy {
+  // Zero weights; `pool` outlives this.
+  Policy(const ParameterLayout& layout, const OptimiserOptions& options, ThreadPool* pool)
+      : parameters(layout), model(layout.config(), {.pool = pool}), optimiser(layout, options, pool) {
+    parameters.RequireGrad(true);
+  }
+
+  Parameters parameters;
+  Qwen3 model;
+  Optimiser optimiser;
+  std::optional<Parameters> reference;  // what the KL term pulls towards; absent when that has no weight
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_POLICY_H_

@@ -1,0 +1,108 @@
+#include "trainer/run_leader.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "trainer/task_source.h"
+
+namespace warpsmith {
+namespace {
+
+absl::StatusOr<std::vector<Task>> LoadOptionalTasks(const std::filesystem::path& path,
+                                                    const std::string& language) {
+  if (path.empty()) return std::vector<Task>();
+  return LoadTasks(path, language);
+}
+
+std::vector<NamedScalar> MainFigures(const SplitEvaluation& split) {
+  return {{"compile_rate", split.sampled.compile_rate.value},
+          {"correct_rate", split.sampled.correct_rate.value},
+          {"fast_1", split.sampled.fast_1.value},
+          {"geomean_speedup", split.sampled.geomean_speedup.value},
+          {"mean_reward", split.sampled.mean_reward.value},
+          {"hack_rate", split.sampled.hack_rate.value},
+          {"greedy_mean_reward", split.greedy.mean_reward.value}};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunLeader>> RunLeader::Create(
+    RunContext* context, const std::vector<std::string>& rollout_addresses) {
+  const DataSection& data = context->configuration.data;
+  ASSIGN_OR_RETURN(std::vector<Task> train, LoadTasks(data.train, data.language));
+  ASSIGN_OR_RETURN(std::vector<Task> held_out, LoadTasks(data.held_out, data.language));
+  ASSIGN_OR_RETURN(std::vector<Task> unseen, LoadOptionalTasks(data.unseen_operator, data.language));
+  if (rollout_addresses.empty()) {
+    return absl::InvalidArgumentError(
+        "no rollout worker: give --rollout-address, or trainer.rollout_addresses in the configuration");
+  }
+  std::unique_ptr<RunLeader> leader(
+      new RunLeader(context, rollout_addresses, std::move(train), std::move(held_out), std::move(unseen)));
+  RETURN_IF_ERROR(leader->Connect());
+  return leader;
+}
+
+RunLeader::RunLeader(RunContext* context, const std::vector<std::string>& rollout_addresses,
+                     std::vector<Task> train, std::vector<Task> held_out, std::vector<Task> unseen_operator)
+    : context_(*context),
+      client_({.addresses = rollout_addresses}),
+      publisher_(context->configuration.trainer.publish_directory),
+      held_out_(std::move(held_out)),
+      unseen_operator_(std::move(unseen_operator)),
+      collector_(std::make_unique<GroupCollector>(std::move(train), context->configuration.grpo,
+                                                  context->configuration.run.seed, &client_)) {}
+
+absl::Status RunLeader::Connect() {
+  ASSIGN_OR_RETURN(const std::vector<WorkerIdentity> workers, client_.Connect());
+  const std::string layout = context_.policy.parameters.layout().Sha256();
+  for (const WorkerIdentity& worker : workers) {
+    if (worker.layout_sha256 == layout && worker.prompts_sha256 == context_.prompts.sha256()) continue;
+    return absl::FailedPreconditionError(
+        "a rollout worker has another model shape, tokenizer or prompts; start it with the trainer's "
+        "configuration");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunLeader::Publish() {
+  ASSIGN_OR_RETURN(const PublishedWeights weights,
+                   publisher_.Write(context_.policy.parameters, context_.progress.policy_version));
+  return client_.Publish(weights);
+}
+
+absl::StatusOr<nlohmann::ordered_json> RunLeader::Evaluate(const std::string& name) {
+  const EvaluationOptions options{.num_samples = context_.configuration.evaluation.num_samples,
+                                  .sampling = context_.configuration.grpo.sampling,
+                                  .run_seed = context_.configuration.run.seed};
+  const uint64_t version = context_.progress.policy_version;
+  EvaluationTasks held_out{.generate = held_out_, .optimise = context_.progress.held_out_optimise};
+  EvaluationTasks unseen{.generate = unseen_operator_, .optimise = context_.progress.unseen_optimise};
+  Evaluation evaluation;
+  ASSIGN_OR_RETURN(evaluation.held_out, EvaluateSplit(held_out, options, version, name, client_));
+  ASSIGN_OR_RETURN(evaluation.unseen_operator,
+                   EvaluateSplit(unseen, options, version, absl::StrCat(name, "_unseen_operator"), client_));
+  context_.progress.held_out_optimise = std::move(held_out.optimise);
+  context_.progress.unseen_optimise = std::move(unseen.optimise);
+
+  RETURN_IF_ERROR(Dump(name, evaluation.held_out));
+  RETURN_IF_ERROR(Dump(absl::StrCat(name, "_unseen_operator"), evaluation.unseen_operator));
+  RETURN_IF_ERROR(context_.log->WriteMetrics("evaluation", context_.progress.grpo.step,
+                                             MainFigures(evaluation.held_out)));
+  return EvaluationToJson(evaluation);
+}
+
+absl::Status RunLeader::Dump(const std::string& phase, const SplitEvaluation& split) {
+  const int64_t step = context_.progress.grpo.step;
+  for (const TransitionGroup& group : split.sampled_groups) {
+    RETURN_IF_ERROR(context_.log->WriteTransitions(phase, step, group, {}));
+  }
+  for (const TransitionGroup& group : split.greedy_groups) {
+    RETURN_IF_ERROR(context_.log->WriteTransitions(absl::StrCat(phase, "_greedy"), step, group, {}));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace warpsmith

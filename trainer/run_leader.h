@@ -1,0 +1,53 @@
+// What rank 0 does beside the update: it owns the workers, the tasks, the evaluations.
+#ifndef WARPSMITH_TRAINER_RUN_LEADER_H_
+#define WARPSMITH_TRAINER_RUN_LEADER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json_fwd.hpp"
+#include "trainer/evaluation.h"
+#include "trainer/group_collector.h"
+#include "trainer/rollout_client.h"
+#include "trainer/run_context.h"
+#include "trainer/weight_publisher.h"
+
+namespace warpsmith {
+
+// One thread at a time.
+class RunLeader {
+ public:
+  // Loads the tasks and waits for the workers. FAILED_PRECONDITION when one has another model, tokenizer or
+  // prompts. `context` outlives this.
+  static absl::StatusOr<std::unique_ptr<RunLeader>> Create(RunContext* context,
+                                                           const std::vector<std::string>& rollout_addresses);
+
+  // Gives all workers the present weights, as version progress.policy_version.
+  absl::Status Publish();
+
+  // Evaluates the present policy, which must be published, and dumps its transitions under phase `name`. The
+  // first call fixes the skill-2 tasks, which are kept in the progress.
+  absl::StatusOr<nlohmann::ordered_json> Evaluate(const std::string& name);
+
+  GroupCollector& collector() { return *collector_; }
+
+ private:
+  RunLeader(RunContext* context, const std::vector<std::string>& rollout_addresses, std::vector<Task> train,
+            std::vector<Task> held_out, std::vector<Task> unseen_operator);
+  absl::Status Connect();
+  absl::Status Dump(const std::string& phase, const SplitEvaluation& split);
+
+  RunContext& context_;
+  RolloutClient client_;
+  WeightPublisher publisher_;
+  std::vector<Task> held_out_;
+  std::vector<Task> unseen_operator_;
+  std::unique_ptr<GroupCollector> collector_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_RUN_LEADER_H_

@@ -1,0 +1,54 @@
+// What a run leaves for people and plots: metrics.jsonl, TensorBoard events, transitions.jsonl, a progress
+// line.
+#ifndef WARPSMITH_TRAINER_RUN_LOG_H_
+#define WARPSMITH_TRAINER_RUN_LOG_H_
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "trainer/append_file.h"
+#include "trainer/progress_line.h"
+#include "trainer/run_progress.h"
+#include "trainer/tensorboard_writer.h"
+#include "trainer/transition.h"
+
+namespace warpsmith {
+
+// Kept by rank 0 alone. Not thread-safe.
+class RunLog {
+ public:
+  // Opens the files in `directory`, cut back to what `progress` knows of.
+  static absl::StatusOr<std::unique_ptr<RunLog>> Open(const std::filesystem::path& directory,
+                                                      const RunProgress& progress);
+
+  // One line of metrics.jsonl, {"phase": ..., "step": ..., name: value, ...}, and the same numbers as
+  // TensorBoard scalars
+  // "<phase>/<name>". Values that are not finite become null and stay out of TensorBoard.
+  absl::Status WriteMetrics(const std::string& phase, int64_t step, const std::vector<NamedScalar>& metrics);
+
+  // A line of transitions.jsonl for each transition: phase, step, the task, the advantage where it was used,
+  // and the transition as it came from the worker.
+  absl::Status WriteTransitions(const std::string& phase, int64_t step, const TransitionGroup& group,
+                                const std::vector<std::optional<double>>& advantages);
+
+  ProgressLine& progress_line() { return progress_line_; }
+  int64_t metrics_bytes() const { return metrics_.size(); }
+  int64_t transitions_bytes() const { return transitions_.size(); }
+
+ private:
+  RunLog(AppendFile metrics, AppendFile transitions, TensorboardWriter events);
+
+  AppendFile metrics_;
+  AppendFile transitions_;
+  TensorboardWriter events_;
+  ProgressLine progress_line_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_RUN_LOG_H_

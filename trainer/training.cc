@@ -1,0 +1,250 @@
+#include "trainer/training.h"
+
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/file.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "trainer/cold_start.h"
+#include "trainer/export.h"
+#include "trainer/grpo.h"
+#include "trainer/initial_weights.h"
+#include "trainer/run_leader.h"
+#include "trainer/seeds.h"
+
+namespace warpsmith {
+namespace {
+
+using nlohmann::ordered_json;
+
+// One run on one rank. Members are what the phases share.
+class Training {
+ public:
+  Training(const Configuration& configuration, const TrainingOptions& options, Communicator& communicator,
+           Prompts prompts, const std::atomic<bool>& stop);
+
+  absl::Status Run();
+
+ private:
+  absl::Status Restore();
+  absl::Status InitialiseWeights();
+  absl::Status OpenLog();
+  absl::Status Train();
+  absl::Status ColdStartPhase();
+  absl::Status EvaluateBefore();
+  absl::Status GrpoPhase();
+  absl::Status EvaluateAfter();
+  absl::Status EvaluateOnly();
+  absl::Status Export();
+  absl::Status WriteSummary(const ordered_json& after);
+
+  std::filesystem::path Directory() const { return configuration_.run.directory; }
+
+  const Configuration& configuration_;
+  const TrainingOptions& options_;
+  const Prompts prompts_;
+  ThreadPool pool_;
+  Policy policy_;
+  CheckpointStore checkpoints_;
+  RunProgress progress_;
+  std::unique_ptr<RunLog> log_;
+  RunContext context_;
+  std::unique_ptr<RunLeader> leader_;  // null but on rank 0
+  std::optional<std::filesystem::path> resumed_;
+};
+
+Training::Training(const Configuration& configuration, const TrainingOptions& options,
+                   Communicator& communicator, Prompts prompts, const std::atomic<bool>& stop)
+    : configuration_(configuration),
+      options_(options),
+      prompts_(std::move(prompts)),
+      pool_(configuration.trainer.num_threads),
+      policy_(ParameterLayout(configuration.model.config),
+              {.weight_decay = configuration.trainer.weight_decay,
+               .gradient_norm_max = configuration.trainer.gradient_norm_max},
+              &pool_),
+      checkpoints_(configuration.run.directory / "checkpoints", configuration.trainer.checkpoints_kept),
+      context_{.configuration = configuration_,
+               .prompts = prompts_,
+               .communicator = communicator,
+               .checkpoints = checkpoints_,
+               .policy = policy_,
+               .progress = progress_,
+               .stop = &stop,
+               .start = absl::Now()} {}
+
+absl::Status Training::Run() {
+  RETURN_IF_ERROR(Restore());
+  if (options_.mode == RunMode::kExport) return context_.leader() ? Export() : absl::OkStatus();
+  RETURN_IF_ERROR(OpenLog());
+  if (context_.leader() && options_.mode != RunMode::kColdStart) {
+    ASSIGN_OR_RETURN(leader_, RunLeader::Create(&context_, options_.rollout_addresses));
+  }
+  if (options_.mode == RunMode::kEvaluate) return context_.leader() ? EvaluateOnly() : absl::OkStatus();
+  return Train();
+}
+
+absl::Status Training::Train() {
+  RETURN_IF_ERROR(ColdStartPhase());
+  if (options_.mode == RunMode::kColdStart) return absl::OkStatus();
+  RETURN_IF_ERROR(EvaluateBefore());
+  RETURN_IF_ERROR(GrpoPhase());
+  RETURN_IF_ERROR(EvaluateAfter());
+  return context_.communicator.Barrier({"end", "control"});
+}
+
+// The newest checkpoint where the run goes on or is read, else the weights a run starts from.
+absl::Status Training::Restore() {
+  const bool wanted =
+      options_.resume || options_.mode == RunMode::kEvaluate || options_.mode == RunMode::kExport;
+  if (wanted) {
+    ASSIGN_OR_RETURN(resumed_, checkpoints_.Newest());
+  }
+  if (!resumed_.has_value()) {
+    if (options_.mode == RunMode::kEvaluate || options_.mode == RunMode::kExport) {
+      return absl::NotFoundError(absl::StrCat("no checkpoint in ", Directory().string(), "/checkpoints"));
+    }
+    return InitialiseWeights();
+  }
+  ASSIGN_OR_RETURN(LoadedProgress loaded, LoadProgress(*resumed_));
+  progress_ = std::move(loaded.progress);
+  policy_.optimiser.set_num_steps(loaded.num_optimiser_steps);
+  RETURN_IF_ERROR(LoadParameters(*resumed_, {"weights", &policy_.parameters}));
+  RETURN_IF_ERROR(LoadParameters(*resumed_, {"first_moment", &policy_.optimiser.mutable_first_moment()}));
+  RETURN_IF_ERROR(LoadParameters(*resumed_, {"second_moment", &policy_.optimiser.mutable_second_moment()}));
+  if (progress_.cold_start.finished && configuration_.grpo.loss.kl_weight > 0) {
+    policy_.reference.emplace(policy_.parameters.layout());
+    RETURN_IF_ERROR(LoadParameters(*resumed_, {"reference", &*policy_.reference}));
+  }
+  context_.wall_seconds_before = progress_.wall_seconds;
+  if (context_.leader()) LogInfo(absl::StrCat("goes on from ", resumed_->string()));
+  return absl::OkStatus();
+}
+
+absl::Status Training::InitialiseWeights() {
+  if (configuration_.model.path.empty()) {
+    policy_.parameters.InitRandom(configuration_.model.init_seed);
+    return absl::OkStatus();
+  }
+  return LoadHuggingFaceWeights(configuration_.model.path, policy_.parameters);
+}
+
+absl::Status Training::OpenLog() {
+  if (!context_.leader()) return absl::OkStatus();
+  std::error_code error;
+  std::filesystem::create_directories(Directory(), error);
+  if (error)
+    return absl::InternalError(absl::StrCat("cannot make ", Directory().string(), ": ", error.message()));
+  if (!resumed_.has_value()) {  // checkpoints of an earlier run under this name would be taken for this one's
+    std::filesystem::remove_all(Directory() / "checkpoints", error);
+  }
+  RETURN_IF_ERROR(WriteFileAtomically(Directory() / "config.yaml", configuration_.resolved_yaml));
+  ASSIGN_OR_RETURN(log_, RunLog::Open(Directory(), progress_));
+  context_.log = log_.get();
+  return absl::OkStatus();
+}
+
+absl::Status Training::ColdStartPhase() {
+  if (progress_.cold_start.finished) return absl::OkStatus();
+  const ColdStartSection& options = configuration_.cold_start;
+  const DataSection& data = configuration_.data;
+  if (!data.cold_start.empty() && (options.seconds > 0 || options.tokens > 0)) {
+    ASSIGN_OR_RETURN(std::vector<ColdStartPair> pairs, LoadColdStartPairs(data.cold_start));
+    ASSIGN_OR_RETURN(const std::vector<ColdStartPair> held_back,
+                     LoadColdStartPairs(data.cold_start_validation));
+    std::vector<TrainingSequence> validation;
+    for (const ColdStartPair& pair : held_back) {
+      ASSIGN_OR_RETURN(validation.emplace_back(), TokenisePair(pair, prompts_));
+    }
+    ColdStartData source(std::move(pairs), &prompts_, configuration_.model.config.max_position_embeddings,
+                         DeriveSeed(configuration_.run.seed, SeedPurpose::kColdStartOrder));
+    ColdStart cold_start(&context_, &source, std::move(validation));
+    RETURN_IF_ERROR(cold_start.Run(progress_.cold_start.step > 0 ? resumed_ : std::nullopt));
+  }
+  progress_.cold_start.finished = true;
+  policy_.optimiser.Reset();
+  if (configuration_.grpo.loss.kl_weight > 0) {
+    policy_.reference.emplace(policy_.parameters.Clone(policy_.parameters.dtype()));
+  }
+  return SaveCheckpoint(context_, {});
+}
+
+absl::Status Training::EvaluateBefore() {
+  if (context_.leader()) RETURN_IF_ERROR(leader_->Publish());
+  ASSIGN_OR_RETURN(const bool done, Agree(context_, !progress_.evaluation_before.empty()));
+  if (done) return absl::OkStatus();
+  if (context_.leader()) {
+    ASSIGN_OR_RETURN(const ordered_json before, leader_->Evaluate("before"));
+    progress_.evaluation_before = before.dump();
+  }
+  return SaveCheckpoint(context_, {});
+}
+
+absl::Status Training::GrpoPhase() {
+  if (!context_.leader()) return RunGrpo(context_, nullptr);
+  GrpoLeader leader{.collector = &leader_->collector(),
+                    .publish = [&] { return leader_->Publish(); },
+                    .evaluate = [&](const std::string& name) { return leader_->Evaluate(name).status(); }};
+  return RunGrpo(context_, &leader);
+}
+
+absl::Status Training::EvaluateAfter() {
+  if (!context_.leader()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ordered_json after, leader_->Evaluate("after"));
+  RETURN_IF_ERROR(Export());
+  return WriteSummary(after);
+}
+
+absl::Status Training::EvaluateOnly() {
+  RETURN_IF_ERROR(leader_->Publish());
+  ASSIGN_OR_RETURN(const ordered_json evaluation, leader_->Evaluate("evaluation"));
+  return WriteFileAtomically(Directory() / "evaluation.json", evaluation.dump(2) + "\n");
+}
+
+absl::Status Training::Export() {
+  const std::filesystem::path directory = Directory() / "export";
+  RETURN_IF_ERROR(ExportHuggingFace(policy_.parameters, prompts_, configuration_.data.prompts, directory));
+  LogInfo(absl::StrCat("exported to ", directory.string()));
+  return absl::OkStatus();
+}
+
+absl::Status Training::WriteSummary(const ordered_json& after) {
+  const ordered_json summary = {{"name", configuration_.run.name},
+                                {"seed", configuration_.run.seed},
+                                {"steps", progress_.grpo.step},
+                                {"wall_seconds", WallSeconds(context_)},
+                                {"before", ordered_json::parse(progress_.evaluation_before)},
+                                {"after", after},
+                                {"cold_start",
+                                 {{"steps", progress_.cold_start.step},
+                                  {"tokens", progress_.cold_start.num_tokens},
+                                  {"seconds", progress_.cold_start.seconds},
+                                  {"best_validation_loss", progress_.cold_start.best_loss}}},
+                                {"policy_version", progress_.policy_version},
+                                {"num_parameters", CountParameters(configuration_.model.config)},
+                                {"prompts_sha256", prompts_.sha256()},
+                                {"export_dir", (Directory() / "export").string()}};
+  return WriteFileAtomically(Directory() / "summary.json", summary.dump(2) + "\n");
+}
+
+}  // namespace
+
+absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& options,
+                         Communicator& communicator, const std::atomic<bool>& stop) {
+  ASSIGN_OR_RETURN(Prompts prompts, Prompts::Load(configuration.data.tokenizer, configuration.data.prompts));
+  if (prompts.tokenizer().vocab_size() > configuration.model.config.vocab_size) {
+    return absl::InvalidArgumentError(absl::StrCat("the tokenizer has ", prompts.tokenizer().vocab_size(),
+                                                   " tokens and model.vocab_size is ",
+                                                   configuration.model.config.vocab_size));
+  }
+  Training training(configuration, options, communicator, std::move(prompts), stop);
+  return training.Run();
+}
+
+}  // namespace warpsmith

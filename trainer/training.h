@@ -1,0 +1,36 @@
+// A run from its configuration to its export, on one rank.
+#ifndef WARPSMITH_TRAINER_TRAINING_H_
+#define WARPSMITH_TRAINER_TRAINING_H_
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/distributed/communicator.h"
+#include "trainer/configuration.h"
+
+namespace warpsmith {
+
+enum class RunMode {
+  kTrain,      // cold start, evaluation, GRPO, evaluation, export
+  kColdStart,  // the cold start alone; ends with a checkpoint
+  kEvaluate,   // evaluates the newest checkpoint into evaluation.json
+  kExport,     // exports the newest checkpoint
+};
+
+struct TrainingOptions {
+  RunMode mode = RunMode::kTrain;
+  bool resume = false;  // from the newest checkpoint of the run's directory, if there is one
+  std::vector<std::string> rollout_addresses;
+};
+
+// Runs until the end, an error, or `stop`. Results are in the run's directory: summary.json, export/,
+// checkpoints/, metrics.jsonl, transitions.jsonl, tensorboard/, config.yaml. Every rank of `communicator`
+// calls it.
+absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& options,
+                         Communicator& communicator, const std::atomic<bool>& stop);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_TRAINING_H_
