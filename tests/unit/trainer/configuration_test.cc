@@ -9,12 +9,14 @@ namespace warpsmith {
 namespace {
 
 constexpr char kModel[] =
-    "model: {vocab_size: 96, hidden_size: 32, intermediate_size: 32, num_hidden_layers: 1, num_attention_heads: 2,\n"
+    "model: {vocab_size: 96, hidden_size: 32, intermediate_size: 32, num_hidden_layers: 1, "
+    "num_attention_heads: 2,\n"
     "        num_key_value_heads: 1, head_dim: 16}\n";
 constexpr char kData[] = "data: {train: a, held_out: b}\n";
 const std::string kSmallest = std::string(kModel) + kData;
 
-absl::StatusOr<Configuration> Read(const std::string& text, const std::vector<std::string>& assignments = {}) {
+absl::StatusOr<Configuration> Read(const std::string& text,
+                                   const std::vector<std::string>& assignments = {}) {
   TemporaryDirectory directory;
   const auto path = directory.path() / "run.yaml";
   std::ofstream(path) << text;

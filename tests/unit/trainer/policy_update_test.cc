@@ -1,4 +1,5 @@
-// The gradient of a batch does not depend on how it is cut; tests/integration/trainer_test.py spreads it over processes.
+// The gradient of a batch does not depend on how it is cut; tests/integration/trainer_test.py spreads it over
+// processes.
 #include "trainer/policy_update.h"
 
 #include <cmath>
@@ -60,11 +61,14 @@ TEST_CASE("the loss is normalised by all answer tokens, not by those of a micro-
   double expected = 0;
   Policy again = MakePolicy(at::kDouble);
   const SequenceIndices all = SplitEvenly(static_cast<int>(sequences.size()), 1).front();
-  REQUIRE(ScoreTokens(again.model, again.parameters, sequences, all, MakeOptions().pass, [&](const ScoredToken& token) {
-            const TrainingSequence& sequence = sequences[token.sequence];
-            const double weight = std::exp(token.log_prob - sequence.worker_log_probs[token.position]);
-            expected -= std::min(weight, 2.0) * sequence.advantage;
-          }).ok());
+  REQUIRE(ScoreTokens(again.model, again.parameters, sequences, all, MakeOptions().pass,
+                      [&](const ScoredToken& token) {
+                        const TrainingSequence& sequence = sequences[token.sequence];
+                        const double weight =
+                            std::exp(token.log_prob - sequence.worker_log_probs[token.position]);
+                        expected -= std::min(weight, 2.0) * sequence.advantage;
+                      })
+              .ok());
   CHECK(sums.loss == Approx(expected / static_cast<double>(sums.num_tokens)).epsilon(1e-9));
 }
 
@@ -105,7 +109,8 @@ TEST_CASE("an update raises the log-probability of what was better and lowers th
     REQUIRE(ScoreTokens(policy.model, policy.parameters, sequences, all, MakeOptions().pass,
                         [&](const ScoredToken& token) {
                           sum += token.log_prob * sequences[token.sequence].advantage;
-                        }).ok());
+                        })
+                .ok());
     return sum;
   };
   const double before = score();

@@ -9,7 +9,8 @@ namespace warpsmith {
 TEST_CASE("seeds of different runs, purposes and indices differ") {
   std::set<uint64_t> seeds;
   for (uint64_t run = 0; run < 3; ++run) {
-    for (const SeedPurpose purpose : {SeedPurpose::kRollout, SeedPurpose::kTaskOrder, SeedPurpose::kEvaluation}) {
+    for (const SeedPurpose purpose :
+         {SeedPurpose::kRollout, SeedPurpose::kTaskOrder, SeedPurpose::kEvaluation}) {
       for (uint64_t index = 0; index < 100; ++index) seeds.insert(DeriveSeed(run, purpose, index));
     }
   }
