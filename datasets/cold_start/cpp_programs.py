@@ -13,7 +13,7 @@ _FLAT = "for (long i = 0; i < n; ++i)"
 _ROWS = "for (long r = 0; r < rows; ++r)"
 _COLS = "for (long c = 0; c < cols; ++c)"
 _INDEX = "const long i = r * cols + c;"
-_LEAN_SHARE = 0.3  # of the statements of a program without pragmas
+_LEAN_SHARE = 0.75  # of the statements of a program without pragmas
 _TEMPORARIES = ("a", "b", "d", "e", "f", "g")
 
 

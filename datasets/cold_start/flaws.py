@@ -98,10 +98,13 @@ def _missing_declaration(source: str, program: Program, rng: random.Random) -> F
     ]
     name = rng.choice(candidates)
     broken = re.sub(rf"^  (const long|float\*) {name} = .*\n", "", source, count=1, flags=re.M)
-    return _compile_error(broken, f"'{name}' was not declared in this scope")
+    hint = "; did you mean 'cosl'?" if name == "cols" else ""  # gcc's
+    return _compile_error(broken, f"'{name}' was not declared in this scope{hint}")
 
 
 def _missing_brace(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    if "omp parallel" in source:
+        return None  # gcc then speaks of the structured block
     head, tail = source.rsplit("  }\n", 1)
     return _compile_error(head + tail, "expected '}' at end of input")
 

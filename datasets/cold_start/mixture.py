@@ -25,11 +25,11 @@ from datasets.cold_start.styles import (
 from datasets.tasks.program import Program
 
 _WEIGHTS = {
-    TEMPORARIES: 0.36,
-    PASSES: 0.22,
-    COLUMNS: 0.18,
-    FUSED: 0.11,
-    RELAXED: 0.02,
+    TEMPORARIES: 0.60,
+    PASSES: 0.14,
+    COLUMNS: 0.05,
+    FUSED: 0.09,
+    RELAXED: 0.01,
     SIMD: 0.03,
     FAST_MATH: 0.06,
     BLOCKED: 0.01,

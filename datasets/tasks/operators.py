@@ -119,7 +119,7 @@ CHEAP = (
         0.12,
         constants=(_SHRINKAGES,),
     ),
-    Operator("cube", "x ** 3", ("v = v * v * v;", "v = powf(v, 3);"), 0.10),
+    Operator("cube", "x ** 3", ("v = v * v * v;",), 0.10),
     Operator("inverse", "1.0 / (1.0 + x * x)", ("v = 1 / (1 + v * v);", "v = 1 / (1 + powf(v, 2));"), 0.43),
     Operator("root", "torch.sqrt(x * x + {a})", ("v = sqrtf(v * v + {a}f);",), 0.45, (_SHIFTS,)),
 )

@@ -1,10 +1,16 @@
 """Each check of the admission refuses the task that it is there for."""
 
+from dataclasses import replace
+
 import pytest
+import torch
 
 from datasets.tasks.admit_tasks import admit
 from datasets.tasks.make_tasks import make_splits
+from datasets.tasks.program import render_reference
 from datasets.tasks.written.catalogue import UNSEEN_OPERATOR_TASKS, WRITTEN_TASKS
+
+torch.set_num_threads(1)
 
 
 def _task(forward: str, arguments: str = "x", inputs: str = "torch.randn(64, 128)") -> str:
@@ -39,7 +45,7 @@ def test_a_good_task_is_admitted() -> None:
     assert admit(_task("return torch.tanh(x) * y", "x, y", "torch.randn(64, 128), torch.randn(64, 128)")).admitted
 
 
-@pytest.mark.parametrize("task", (*WRITTEN_TASKS[::6], *UNSEEN_OPERATOR_TASKS[::2]), ids=lambda task: task.name)
+@pytest.mark.parametrize("task", (*WRITTEN_TASKS[7::16], *UNSEEN_OPERATOR_TASKS[3::2]), ids=lambda task: task.name)
 def test_written_tasks_are_admitted(task: object) -> None:
     assert admit(task.render("cpu")).reasons == ()  # type: ignore[attr-defined]
 
@@ -47,4 +53,5 @@ def test_written_tasks_are_admitted(task: object) -> None:
 def test_generated_tasks_are_admitted() -> None:
     splits = make_splits(num_training=40)
     for task in (*splits.training[::10], *splits.held_out[::6], *splits.validation[::6]):
-        assert admit(task.reference_source).reasons == (), task.task_id
+        small = replace(task.program, rows=min(task.program.rows, 128))
+        assert admit(render_reference(small)).reasons == (), task.task_id
