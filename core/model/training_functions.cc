@@ -1,11 +1,10 @@
 #include "core/model/training_functions.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/from_blob.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/base/check.h"
 
@@ -35,8 +34,23 @@ Kept& KeptBy(AutogradContext* context) {
   return static_cast<Holder<Kept>*>(context->saved_data["kept"].toCapsule().get())->kept;
 }
 
-at::Tensor EmptyLike(const at::Tensor& x) { return at::empty(x.sizes(), x.options().requires_grad(false)); }
-at::Tensor ZerosLike(const at::Tensor& x) { return at::zeros(x.sizes(), x.options().requires_grad(false)); }
+// A tensor of `sizes` in the core's memory, which it returns to when it is destroyed.
+template <typename A>
+at::Tensor Pooled(const TrainingCore<A>& core, at::IntArrayRef sizes) {
+  size_t bytes = sizeof(A);
+  for (int64_t extent : sizes) bytes *= extent;
+  auto block = std::make_shared<ActivationPool::Block>(ActivationPool::Take(core.memory, bytes));
+  void* data = block->get();
+  return at::from_blob(
+      data, sizes, [block](void*) { block->reset(); }, at::CppTypeToScalarType<A>::value);
+}
+
+template <typename A>
+at::Tensor PooledZeros(const TrainingCore<A>& core, at::IntArrayRef sizes) {
+  at::Tensor x = Pooled(core, sizes);
+  std::memset(x.mutable_data_ptr(), 0, x.nbytes());
+  return x;
+}
 
 template <typename A>
 struct EmbeddingFunction : Function<EmbeddingFunction<A>> {
@@ -49,7 +63,7 @@ struct EmbeddingFunction : Function<EmbeddingFunction<A>> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& flat, TrainingCorePointer<A> core,
                             BatchPointer batch) {
     const int64_t d = core->layout.config().hidden_size, v = core->layout.config().vocab_size;
-    at::Tensor x = at::empty({batch->num_tokens(), d}, flat.options().requires_grad(false));
+    at::Tensor x = Pooled(*core, {batch->num_tokens(), d});
     const A* table = flat.const_data_ptr<A>();
     A* out = x.mutable_data_ptr<A>();
     for (int64_t t = 0; t < batch->num_tokens(); ++t) {
@@ -65,7 +79,7 @@ struct EmbeddingFunction : Function<EmbeddingFunction<A>> {
     const Kept& kept = KeptBy<Kept>(context);
     const int64_t d = kept.core->layout.config().hidden_size;
     const at::Tensor x_grad = grads[0].contiguous();
-    at::Tensor flat_grad = ZerosLike(kept.like);
+    at::Tensor flat_grad = PooledZeros(*kept.core, kept.like.sizes());
     A* out = flat_grad.mutable_data_ptr<A>();
     for (int64_t t = 0; t < kept.batch->num_tokens(); ++t) {
       Kernels<A>().add(x_grad.const_data_ptr<A>() + t * d, d, out + kept.batch->tokens[t] * d);
@@ -91,7 +105,7 @@ struct LayerFunction : Function<LayerFunction<A>> {
                             TrainingCorePointer<A> core, BatchPointer batch) {
     const size_t bytes = LayerActivations<A>::Size(core->layout.config(), batch->num_tokens()) * sizeof(A);
     Kept kept{core, batch, ActivationPool::Take(core->memory, bytes)};
-    at::Tensor y = EmptyLike(x);
+    at::Tensor y = Pooled(*core, x.sizes());
     core->layer.Forward(flat.const_data_ptr<A>(), *batch, x.const_data_ptr<A>(), Activations(kept),
                         y.mutable_data_ptr<A>());
     context->save_for_backward({x, flat});
@@ -104,7 +118,8 @@ struct LayerFunction : Function<LayerFunction<A>> {
     WS_CHECK(kept.activations != nullptr) << "second backward pass through one graph";
     const variable_list saved = context->get_saved_variables();
     const at::Tensor y_grad = grads[0].contiguous();
-    at::Tensor x_grad = EmptyLike(saved[0]), flat_grad = ZerosLike(saved[1]);
+    at::Tensor x_grad = Pooled(*kept.core, saved[0].sizes());
+    at::Tensor flat_grad = PooledZeros(*kept.core, saved[1].sizes());
     kept.core->layer.Backward(saved[1].const_data_ptr<A>(), *kept.batch, saved[0].const_data_ptr<A>(),
                               Activations(kept), y_grad.const_data_ptr<A>(), x_grad.mutable_data_ptr<A>(),
                               flat_grad.mutable_data_ptr<A>());
@@ -123,7 +138,7 @@ struct FinalNormFunction : Function<FinalNormFunction<A>> {
                             TrainingCorePointer<A> core) {
     const int64_t d = x.size(1), rows = x.size(0);
     const A eps = static_cast<A>(core->layout.config().rms_norm_eps);
-    at::Tensor y = EmptyLike(x);
+    at::Tensor y = Pooled(*core, x.sizes());
     const A* weight = Weight(*core, flat);
     const A* from = x.const_data_ptr<A>();
     A* to = y.mutable_data_ptr<A>();
@@ -139,7 +154,7 @@ struct FinalNormFunction : Function<FinalNormFunction<A>> {
     const int64_t d = saved[0].size(1), rows = saved[0].size(0);
     const A eps = static_cast<A>(core.layout.config().rms_norm_eps);
     const at::Tensor y_grad = grads[0].contiguous();
-    at::Tensor x_grad = ZerosLike(saved[0]), flat_grad = ZerosLike(saved[1]);
+    at::Tensor x_grad = PooledZeros(core, saved[0].sizes()), flat_grad = PooledZeros(core, saved[1].sizes());
     const A* weight = Weight(core, saved[1]);
     const A* x = saved[0].const_data_ptr<A>();
     const A* dy = y_grad.const_data_ptr<A>();
@@ -186,8 +201,8 @@ struct ScoringFunction : Function<ScoringFunction<A>> {
                                const std::vector<int64_t>& targets, double temperature) {
     Kept kept{core, Input(*core, hidden, flat, head_offset, targets, temperature), {}, head_offset};
     kept.log_sum_exp.resize(kept.input.rows.size());
-    at::Tensor log_probs = at::zeros({hidden.size(0)}, hidden.options().requires_grad(false));
-    at::Tensor entropy = at::zeros({hidden.size(0)}, hidden.options().requires_grad(false));
+    at::Tensor log_probs = PooledZeros(*core, {hidden.size(0)}),
+               entropy = PooledZeros(*core, {hidden.size(0)});
     core->scoring.Forward(kept.input, log_probs.mutable_data_ptr<A>(), entropy.mutable_data_ptr<A>(),
                           kept.log_sum_exp.data());
     context->save_for_backward({hidden, flat});
@@ -200,7 +215,8 @@ struct ScoringFunction : Function<ScoringFunction<A>> {
     Kept& kept = KeptBy<Kept>(context);
     const variable_list saved = context->get_saved_variables();
     const at::Tensor log_prob_grad = grads[0].contiguous();
-    at::Tensor hidden_grad = ZerosLike(saved[0]), flat_grad = ZerosLike(saved[1]);
+    at::Tensor hidden_grad = PooledZeros(*kept.core, saved[0].sizes());
+    at::Tensor flat_grad = PooledZeros(*kept.core, saved[1].sizes());
     kept.core->scoring.Backward(kept.input, kept.log_sum_exp.data(), log_prob_grad.const_data_ptr<A>(),
                                 hidden_grad.mutable_data_ptr<A>(),
                                 flat_grad.mutable_data_ptr<A>() + kept.head_offset);

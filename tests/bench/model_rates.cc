@@ -1,6 +1,7 @@
 // Rates of core/model: the other side of model_peer.py, with the same arguments and the same line protocol.
 // `ceiling` in place of `decode` or `train` measures the product kernel alone, on matrices that stay in the
 // cache, in GFLOP/s.
+#include <ATen/Parallel.h>
 #include <ATen/ops/mean.h>
 
 #include <algorithm>
@@ -141,6 +142,7 @@ int Main(const std::string& shape_text, const std::string& load_text, int thread
   config.num_key_value_heads = shape["num_key_value_heads"];
   config.head_dim = shape["head_dim"];
   config.tie_word_embeddings = true;
+  at::set_num_threads(1);  // the kernels have threads of their own
   Rates rates(config,
               {load["decode_batch"], load["decode_prompt"], load["decode_steps"], load["train_batch"],
                load["train_length"]},

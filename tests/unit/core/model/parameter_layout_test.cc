@@ -1,0 +1,84 @@
+#include "core/model/parameter_layout.h"
+
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/model_fixture.h"
+
+namespace warpsmith {
+namespace {
+
+const HfTensorLayout& Find(const ParameterLayout& layout, const std::string& name) {
+  for (const HfTensorLayout& tensor : layout.hf_tensors()) {
+    if (tensor.name == name) return tensor;
+  }
+  FAIL("no tensor " << name);
+  return layout.hf_tensors()[0];
+}
+
+TEST_CASE("the runs of all tensors cover every entry once and no padding") {
+  for (const bool tied : {true, false}) {
+    ModelConfig config = OddConfig();
+    config.tie_word_embeddings = tied;
+    const ParameterLayout layout(config);
+    for (int b = 0; b < layout.num_buffers(); ++b) {
+      const ParameterBuffer& buffer = layout.buffers()[b];
+      std::vector<int> covered(buffer.size);
+      for (const HfTensorLayout& tensor : layout.hf_tensors()) {
+        int64_t next = 0;
+        for (const CopyRun& run : tensor.runs) {
+          CHECK(run.hf_offset == next);
+          next += run.length;
+          for (int64_t i = 0; tensor.buffer == b && i < run.length; ++i) ++covered.at(run.buffer_offset + i);
+        }
+      }
+      std::vector<int> expected(buffer.size);
+      for (const ParameterEntry& entry : buffer.entries) {
+        for (int64_t i = 0; i < entry.size(); ++i) expected.at(entry.offset + i) = 1;
+      }
+      CHECK(covered == expected);
+    }
+  }
+}
+
+TEST_CASE("query, key and value heads lie together by key-value group") {
+  const ModelConfig config = OddConfig();  // 3 query heads a group, 2 groups, heads of 20 rows, 40 columns
+  const ParameterLayout layout(config);
+  const int64_t qkv = layout.entry(layout.layer_buffer(1), "qkv").offset;
+  const std::string prefix = "model.layers.1.self_attn.";
+  CHECK(Find(layout, prefix + "q_proj.weight").runs[1].buffer_offset == qkv + 5 * 20 * 40);
+  CHECK(Find(layout, prefix + "q_proj.weight").runs[1].hf_offset == 3 * 20 * 40);
+  CHECK(Find(layout, prefix + "k_proj.weight").runs[0].buffer_offset == qkv + 3 * 20 * 40);
+  CHECK(Find(layout, prefix + "v_proj.weight").runs[1].buffer_offset == qkv + 9 * 20 * 40);
+}
+
+TEST_CASE("gate and up rows alternate in blocks of 16") {
+  const ParameterLayout layout(OddConfig());
+  const int64_t gate_up = layout.entry(layout.layer_buffer(0), "gate_up").offset;
+  CHECK(Find(layout, "model.layers.0.mlp.gate_proj.weight").runs[2].buffer_offset == gate_up + 64 * 40);
+  CHECK(Find(layout, "model.layers.0.mlp.up_proj.weight").runs[2].buffer_offset == gate_up + 80 * 40);
+}
+
+TEST_CASE("entries begin on boundaries, buffers divide among ranks, matrices alone decay") {
+  const ParameterLayout layout(OddConfig());
+  for (const ParameterBuffer& buffer : layout.buffers()) {
+    CHECK(buffer.size % kBufferAlignment == 0);
+    for (const ParameterEntry& entry : buffer.entries) {
+      CHECK(entry.offset % kEntryAlignment == 0);
+      CHECK(entry.decays == (entry.shape.size() == 2));
+    }
+  }
+}
+
+TEST_CASE("the digest tells layouts apart and repeats") {
+  ModelConfig other = OddConfig();
+  other.num_key_value_heads = 3;
+  CHECK(ParameterLayout(OddConfig()).Sha256() == ParameterLayout(OddConfig()).Sha256());
+  CHECK(ParameterLayout(OddConfig()).Sha256() != ParameterLayout(other).Sha256());
+  other = OddConfig();
+  other.tie_word_embeddings = false;
+  CHECK(ParameterLayout(OddConfig()).Sha256() != ParameterLayout(other).Sha256());
+}
+
+}  // namespace
+}  // namespace warpsmith
