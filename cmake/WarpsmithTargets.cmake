@@ -9,6 +9,8 @@
 #     A Catch2 program, run by CTest as a whole.
 #   warpsmith_python_test(NAME PATHS... [LABELS...] [TIMEOUT seconds])
 #     pytest over files or folders of this folder, with the binaries' folder in WARPSMITH_BIN_DIR.
+#   warpsmith_fuzzer(NAME LIBRARY...)
+#     A libFuzzer program of NAME.cc in <build>/fuzz, part of the target `fuzzers`.
 
 function(warpsmith_library name)
   cmake_parse_arguments(arg "TORCH" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
@@ -63,4 +65,13 @@ function(warpsmith_python_test name)
   add_test(NAME ${name} COMMAND ${WARPSMITH_PYTHON} -B -m pytest ${arg_PATHS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT "WARPSMITH_BIN_DIR=${CMAKE_BINARY_DIR}/bin;WARPSMITH_PYTHON=${WARPSMITH_PYTHON}")
+endfunction()
+
+function(warpsmith_fuzzer name)
+  add_executable(${name} EXCLUDE_FROM_ALL ${name}.cc)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE warpsmith_options core_base ${ARGN})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzzers ${name})
 endfunction()
