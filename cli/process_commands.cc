@@ -63,7 +63,6 @@ std::vector<Command> TrainerCommands(const RunLayout& layout) {
                     .environment = RankVariables(layout, rank)};
     if (rank > 0) command.log_path = LogPath(layout, name);
     Append({"--rollout-address", SocketAddress(layout, "rollout_worker")}, &command.arguments);
-    Append({"--reward-address", SocketAddress(layout, "reward_service")}, &command.arguments);
     if (layout.resume) Append({"--resume"}, &command.arguments);
     Append(layout.trainer_flags, &command.arguments);
     commands.push_back(std::move(command));

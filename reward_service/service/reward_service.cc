@@ -26,8 +26,7 @@ namespace {
 
 absl::StatusOr<ServiceOptions> LoadOptions(const RewardServiceFlags& flags) {
   // All sections of a run, whoever reads them.
-  const std::vector<std::string> sections = {"run",        "model",   "datasets",      "trainer",
-                                             "evaluation", "rollout", "reward_service"};
+  const std::vector<std::string> sections = {"run", "model", "data", "trainer", "rollout", "reward_service"};
   absl::StatusOr<std::unique_ptr<ConfigFile>> file = flags.config.empty()
                                                          ? ConfigFile::Parse("", "defaults", sections)
                                                          : ConfigFile::Load(flags.config, sections);

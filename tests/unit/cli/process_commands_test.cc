@@ -33,8 +33,7 @@ TEST_CASE("Callers are given the addresses at which servers listen") {
   CHECK(Contains(reward.command.arguments, {"--address", reward.address}));
   CHECK(Contains(rollout.command.arguments,
                  {"--address", rollout.address, "--reward-address", reward.address}));
-  CHECK(Contains(TrainerCommands(Layout())[0].arguments,
-                 {"--rollout-address", rollout.address, "--reward-address", reward.address}));
+  CHECK(Contains(TrainerCommands(Layout())[0].arguments, {"--rollout-address", rollout.address}));
 }
 
 TEST_CASE("A single trainer gets no rank, so that it needs no rendezvous") {

@@ -20,6 +20,13 @@ TEST_CASE("A run's folder is named after it unless it says otherwise") {
   CHECK(Read("run:\n  directory: /tmp/x\n")->run_directory == "/tmp/x");
 }
 
+TEST_CASE("The configurations in the tree are read") {
+  for (const char* path : {"configs/demo.yaml", "configs/smoke.yaml"}) {
+    INFO(path);
+    CHECK(ReadRunConfig(path, {}).ok());
+  }
+}
+
 TEST_CASE("Assignments come before the file") {
   CHECK(Read("trainer:\n  num_processes: 2\n")->num_trainers == 2);
   CHECK(Read("trainer:\n  num_processes: 2\n", {"trainer.num_processes=3"})->num_trainers == 3);
