@@ -134,6 +134,8 @@ def wall_seconds(run: RunFiles) -> list[tuple[str, float]]:
     if isinstance(listed, dict):
         return [(words(name), float(value)) for name, value in listed.items() if isinstance(value, (int, float))]
     totals: dict[str, float] = defaultdict(float)
+    if (cold_start := figure(run.summary.get("cold_start"), "seconds")) is not None:
+        totals["cold start"] = cold_start
     for step in run.steps:
         for name, value in _flat_seconds(step):
             totals[name] += value

@@ -27,6 +27,7 @@ def render(run: RunFiles) -> str:
     title = f"Run {escape(run.name)}"
     sections = [
         _section("Held-out tasks, before and after", summary_table(run)),
+        _section("Cold start: loss by step", _loss_plot(run)),
         _section("Reward by step", _curve_plot("mean reward", _reward_curve(run))),
         _section("Correctness by step", _rates_plot(run)),
         _section("Speed-up of correct answers by step", _curve_plot("geometric mean", _speedup_curve(run))),
@@ -81,10 +82,11 @@ def summary_sections(run: RunFiles) -> list[tuple[str, object]]:
         if not isinstance(section, dict):
             continue
         found.append((name, section))
-        for nested in ("greedy", "unseen_operator"):
-            inner = section.get(nested)
-            if isinstance(inner, dict):
-                found.append((f"{name}, {figures.words(nested)}", inner))
+        skills = section.get("by_skill")
+        nested = {**section, **skills} if isinstance(skills, dict) else section
+        for key in ("generate", "optimise", "greedy", "unseen_operator"):
+            if isinstance(nested.get(key), dict):
+                found.append((f"{name}, {figures.words(key)}", nested[key]))
     for group in ("greedy", "unseen_operator"):
         inner = run.summary.get(group)
         if isinstance(inner, dict):
@@ -111,6 +113,14 @@ def _speedup_curve(run: RunFiles) -> Curve:
 def _curve_plot(name: str, curve: Curve) -> str:
     smoothed = Series(f"mean of {SMOOTHING_STEPS} steps", curve.steps, smooth(curve.values, SMOOTHING_STEPS))
     return line_plot([Series(name, curve.steps, curve.values), smoothed], "step")
+
+
+def _loss_plot(run: RunFiles) -> str:
+    series = []
+    for name, key in (("training", "loss"), ("validation", "validation_loss")):
+        points = [(float(line["step"]), value) for line in run.cold_start if (value := figures.figure(line, key))]
+        series.append(Series(name, [x for x, _ in points], [y for _, y in points]))
+    return line_plot(series, "step", y_low=None)
 
 
 def _rates_plot(run: RunFiles) -> str:

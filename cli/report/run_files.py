@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
-TRAINING_PHASES = ("", "train")
+TRAINING_PHASES = ("", "grpo", "train")
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Answer:
     """One graded answer of the dump."""
 
     step: int
-    phase: str  # "train", "before", "after" or another evaluation's name
+    phase: str  # one of TRAINING_PHASES, "before", "after" or another evaluation's name
     task_id: str
     skill: str  # "generate" or "optimise"
     verdict: str  # "CORRECT"
@@ -43,7 +43,8 @@ class RunFiles:
 
     name: str
     summary: Json
-    steps: list[Json]  # a line of metrics.jsonl each
+    steps: list[Json]  # the lines of metrics.jsonl on reinforcement learning, one a step
+    cold_start: list[Json]  # its lines on the supervised cold start
     answers: list[Answer]
     notes: list[str]  # what was missing or unreadable
 
@@ -52,12 +53,14 @@ def read_run(directory: Path) -> RunFiles:
     """Reads a run's folder; what cannot be read becomes a note."""
     notes: list[str] = []
     summary = _read_summary(directory / "summary.json", notes)
-    steps = [line for line in _read_lines(directory / "metrics.jsonl", notes) if "step" in line]
+    metrics = [line for line in _read_lines(directory / "metrics.jsonl", notes) if "step" in line]
+    steps = [line for line in metrics if line.get("phase", "") in TRAINING_PHASES]
+    cold_start = [line for line in metrics if line.get("phase") == "cold_start"]
     dumps = sorted(directory.glob("transitions*.jsonl")) + sorted(directory.glob("transitions/*.jsonl"))
     if not dumps:
         notes.append("There is no dump of transitions: programs and tasks cannot be shown.")
     answers = [answer for path in dumps for line in _read_lines(path, notes) if (answer := parse_answer(line))]
-    return RunFiles(directory.name, summary, steps, answers, notes)
+    return RunFiles(directory.name, summary, steps, cold_start, answers, notes)
 
 
 def _read_summary(path: Path, notes: list[str]) -> Json:

@@ -53,3 +53,17 @@ def test_a_figure_stands_alone_or_with_its_interval() -> None:
     assert figures.interval({"x": {"value": 2, "low": 1, "high": 3}}, "x") == (1.0, 3.0)
     assert figures.interval({"x": 2, "x_interval": [1, 3]}, "x") == (1.0, 3.0)
     assert figures.figure({"x": float("nan")}, "x") is None and figures.interval({"x": 2}, "x") is None
+
+
+def test_phases_of_metrics_are_told_apart(tmp_path: Path) -> None:
+    lines = [
+        '{"phase": "cold_start", "step": 10, "loss": 2.0}',
+        '{"phase": "evaluation", "step": 0, "mean_reward": 0.1}',
+        '{"phase": "grpo", "step": 1, "reward_mean": 0.7, "rollout_seconds": 2, "step_seconds": 3}',
+    ]
+    write_run(tmp_path, [], {**SUMMARY, "cold_start": {"seconds": 5}})
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines))
+    run = read_run(tmp_path)
+    assert [line["loss"] for line in run.cold_start] == [2.0]
+    assert figures.curve(run, ("mean_reward", "reward_mean"), figures.mean_reward).values == [0.7]
+    assert figures.wall_seconds(run) == [("cold start", 5.0), ("rollout", 2.0)]

@@ -35,7 +35,14 @@ def test_an_empty_folder_still_gives_a_page_that_says_what_is_missing(tmp_path: 
 def test_the_summary_table_has_every_evaluation_with_intervals(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path, [], SUMMARY))
     labels = [label for label, _ in page.summary_sections(run)]
-    assert labels == ["before", "before, greedy", "after", "before, unseen operator", "after, unseen operator"]
+    assert labels == [
+        "before",
+        "before, greedy",
+        "after",
+        "after, generate",
+        "before, unseen operator",
+        "after, unseen operator",
+    ]
     table = page.summary_table(run)
     assert "0.500" in table and "[0.40, 0.60]" in table and "1.250" in table
     assert "1.250" in summary_text(run) and "steps 12" in summary_text(run)

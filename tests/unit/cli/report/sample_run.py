@@ -16,7 +16,7 @@ def transition(step: int, task: str, verdict: str, reward: float | None, speedup
         "cost": {"compileSeconds": 0.2, "totalSeconds": 0.5},
     }
     task_fields = {"id": task, "skill": "SKILL_GENERATE", "referenceSource": "class Model: pass"}
-    return {"phase": "train", "step": step, "task": task_fields, "transition": {"grade": grade}, **more}
+    return {"phase": "grpo", "step": step, "task": task_fields, "transition": {"grade": grade}, **more}
 
 
 def write_run(folder: Path, lines: list[dict[str, Any]], summary: dict[str, Any] | None) -> Path:
@@ -32,7 +32,12 @@ SUMMARY: dict[str, Any] = {
         "mean_reward": 0.4,
         "greedy": {"mean_reward": 0.3},
     },
-    "after": {"correct_rate": 0.75, "mean_reward": 1.25, "by_task": {"relu": 1.5}},
+    "after": {
+        "correct_rate": 0.75,
+        "mean_reward": 1.25,
+        "by_task": {"relu": 1.5},
+        "by_skill": {"generate": {"mean_reward": 1.0}},
+    },
     "unseen_operator": {"before": {"mean_reward": 0.1}, "after": {"mean_reward": 0.2}},
     "steps": 12,
     "seed": 7,
