@@ -297,7 +297,9 @@ void Judge::ReportTiming(const std::vector<Instance>& instances) {
 
 void Judge::ReportProfile() {
   ProfileNumbers profile;
-  if (sampler_ != nullptr) sampler_->Report(profile);
+  if (sampler_ != nullptr) {
+    sampler_->Report(request_.kind == CandidateKind::kNative, judgement_.timing->empty_call_us, profile);
+  }
   profile.gigabytes_per_second_ceiling = tools_.facts.gigabytes_per_second_ceiling;
   const double median_us = judgement_.timing->candidate.median_us;
   profile.gigabytes_per_second = static_cast<double>(judgement_.bytes_per_call) / (median_us * 1e3);

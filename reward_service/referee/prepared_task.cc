@@ -17,7 +17,7 @@ constexpr int kWarmUpCalls = 3;
 constexpr size_t kFreeSlotsMax = 4;
 constexpr int kOracleCpuSeconds = 600;
 constexpr int kBaselineCpuSeconds = 3600;
-constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
+constexpr absl::Duration kAnswerTimeout = absl::Seconds(10);
 // Timed draws of one task; fewer where they are large.
 constexpr int kTimingDrawsMax = 12;
 constexpr int kTimingDrawsMin = 7;

@@ -20,7 +20,7 @@
 namespace warpsmith {
 namespace {
 
-constexpr uint64_t kPeriodNs = 40'000;
+constexpr uint64_t kPeriodNs = 20'000;
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kDataBytes = 16 * kPageBytes;
 constexpr size_t kRingBytes = kPageBytes + kDataBytes;
@@ -80,6 +80,7 @@ ProfileSampler::~ProfileSampler() {
 }
 
 void ProfileSampler::Collect() {
+  ++num_calls_;
   const CodeMap map = CodeMap::Read(pid_);
   for (Ring& ring : rings_) Read(ring, map);
   std::error_code error;
@@ -125,12 +126,17 @@ void ProfileSampler::Merge(const ProfileSampler& other) {
   for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
   for (size_t i = 0; i < width_counts_.size(); ++i) width_counts_[i] += other.width_counts_[i];
   num_threads_ = std::max(num_threads_, other.num_threads_);
+  num_calls_ += other.num_calls_;
 }
 
-void ProfileSampler::Report(ProfileNumbers& numbers) const {
-  const int total = std::accumulate(counts_.begin(), counts_.end(), 0);
+void ProfileSampler::Report(bool runner_is_ours, double empty_call_us, ProfileNumbers& numbers) const {
+  std::array<int, kNumCodeOrigins> counts = counts_;
+  if (runner_is_ours) counts[static_cast<size_t>(CodeOrigin::kOther)] = 0;
+  int& kernel = counts[static_cast<size_t>(CodeOrigin::kKernel)];
+  kernel = std::max(0, kernel - static_cast<int>(num_calls_ * empty_call_us * 1e3 / kPeriodNs));
+  const int total = std::accumulate(counts.begin(), counts.end(), 0);
   const auto share = [&](CodeOrigin origin) {
-    return total == 0 ? 0.0 : static_cast<double>(counts_[static_cast<size_t>(origin)]) / total;
+    return total == 0 ? 0.0 : static_cast<double>(counts[static_cast<size_t>(origin)]) / total;
   };
   numbers.num_samples = total;
   numbers.own_code_share = share(CodeOrigin::kOwn);

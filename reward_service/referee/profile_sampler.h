@@ -30,14 +30,15 @@ class ProfileSampler {
   ProfileSampler(const ProfileSampler&) = delete;
   ProfileSampler& operator=(const ProfileSampler&) = delete;
 
-  // Takes in what was sampled since the last call.
+  // Takes in what was sampled since the last time: one call of the candidate.
   void Collect();
 
   // Adds another sampler's counts to these.
   void Merge(const ProfileSampler& other);
 
-  // Shares, threads and vector width of all that was collected.
-  void Report(ProfileNumbers& numbers) const;
+  // Shares, threads and vector width of all that was collected. Left out of the whole is what the path costs and not
+  // the candidate: the runner of native jails (`runner_is_ours`), and system time up to that of `empty_call_us` a call.
+  void Report(bool runner_is_ours, double empty_call_us, ProfileNumbers& numbers) const;
 
  private:
   struct Ring {
@@ -55,6 +56,7 @@ class ProfileSampler {
   std::array<int, kNumCodeOrigins> counts_{};
   std::array<int, 4> width_counts_{};  // scalar, 128, 256, 512, within the candidate's own code
   int num_threads_ = 0;
+  int num_calls_ = 0;
 };
 
 }  // namespace warpsmith

@@ -30,7 +30,17 @@ void Append(std::vector<std::string>& to, std::initializer_list<std::string> mor
   to.insert(to.end(), more.begin(), more.end());
 }
 
+// Folders above `path` that everybody may enter: bubblewrap would make missing ones for its own uid alone.
+void AppendParents(const std::filesystem::path& path, std::vector<std::string>& command) {
+  std::filesystem::path parent = path.root_path();
+  for (const std::filesystem::path& name : path.parent_path().relative_path()) {
+    parent /= name;
+    Append(command, {"--perms", "0755", "--dir", parent.string()});
+  }
+}
+
 void AppendSystemFolders(std::vector<std::string>& command) {
+  AppendParents("/etc/ld.so.cache", command);
   Append(command, {"--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache",
                    "--ro-bind-try", "/etc/alternatives", "/etc/alternatives", "--dev", "/dev"});
   // Merged-usr systems have links here, others folders.
@@ -41,15 +51,6 @@ void AppendSystemFolders(std::vector<std::string>& command) {
     } else if (std::filesystem::exists(path, error)) {
       Append(command, {"--ro-bind", path, path});
     }
-  }
-}
-
-// Folders above `path` that everybody may enter: bubblewrap would make missing ones for its own uid alone.
-void AppendParents(const std::filesystem::path& path, std::vector<std::string>& command) {
-  std::filesystem::path parent = path.root_path();
-  for (const std::filesystem::path& name : path.parent_path().relative_path()) {
-    parent /= name;
-    Append(command, {"--perms", "0755", "--dir", parent.string()});
   }
 }
 

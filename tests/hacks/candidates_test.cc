@@ -1,0 +1,190 @@
+// Native and Python candidates that attack the judgement, the machine or each other.
+#include <string>
+
+#include "tests/support/candidate_library.h"
+#include "tests/support/catch.h"
+#include "tests/support/referee_fixture.h"
+
+namespace warpsmith {
+namespace {
+
+const char* const kWork = "for (int64_t i = 0; i < n; ++i) { float v = 2 * x[i] + 1; v = v > 0 ? v : 0; y[i] = v * v; }";
+const char* const kHonestPython = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+                                  "        return torch.relu(x * 2 + 1) ** 2\n";
+
+Judgement Attack(const std::string& statements, const std::string& head = "") {
+  return JudgeNative(TestTask("scaled_relu_square"), CandidateBody(statements, head));
+}
+
+Judgement AttackTimed(const std::string& statements, const std::string& head = "") {
+  return JudgeNative(TestTask("scaled_relu_square"), CandidateBody(statements, head), /*verify_only=*/false);
+}
+
+// After every attack, an honest candidate is still judged.
+void RequireAlive() { REQUIRE(Attack(kWork).outcome == Outcome::kCorrect); }
+
+TEST_CASE("an endless loop is a timeout") {
+  CHECK(Attack("for (volatile int i = 0;; i = i + 1) {}").outcome == Outcome::kTimeout);
+  RequireAlive();
+}
+
+TEST_CASE("an endless loop while loading is a timeout") {
+  const Judgement j = Attack(kWork, "__attribute__((constructor)) void f() { for (volatile int i = 0;; i = i + 1) {} }");
+  CHECK(j.outcome == Outcome::kTimeout);
+  RequireAlive();
+}
+
+TEST_CASE("sleeping for ever is a timeout") { CHECK(Attack("sleep(100);").outcome == Outcome::kTimeout); }
+
+TEST_CASE("forking is refused") {
+  const Judgement j = Attack("int p = fork(); if (p < 0) return 7; for (;;) fork();");
+  CHECK(j.outcome == Outcome::kRuntimeError);
+  CHECK(j.reason == "run() returned 7");
+}
+
+TEST_CASE("executing another program is refused") {
+  CHECK(Attack("return execl(\"/usr/bin/true\", \"true\", nullptr) == -1 ? 8 : 0;").reason == "run() returned 8");
+  CHECK(Attack("return std::system(\"true\") != 0 ? 9 : 0;").reason == "run() returned 9");
+}
+
+TEST_CASE("filling the disk meets the limit of the jail's own tmpfs") {
+  const Judgement j = Attack(R"(
+    FILE* f = std::fopen("/tmp/fill", "w"); if (!f) return 5;
+    static char block[1 << 20]; long written = 0;
+    for (int i = 0; i < 1000; ++i) { size_t k = std::fwrite(block, 1, sizeof block, f); written += k; if (k < sizeof block) return 6; }
+    return 0;)");
+  CHECK(j.outcome == Outcome::kRuntimeError);
+  CHECK(j.reason.find("returned 6") + j.reason.find("signal") != 2 * std::string::npos);
+  RequireAlive();
+}
+
+TEST_CASE("exhausting memory ends the candidate alone") {
+  const Judgement j = Attack(R"(
+    for (int i = 0; i < 100000; ++i) { char* p = (char*)std::malloc(1 << 26); if (!p) return 4; std::memset(p, 1, 1 << 26); }
+    return 0;)");
+  CHECK((j.outcome == Outcome::kRuntimeError || j.outcome == Outcome::kTimeout));
+  RequireAlive();
+}
+
+TEST_CASE("writing outside, opening sockets, reading accounts, harness and other processes is refused") {
+  CHECK(Attack("FILE* f = std::fopen(\"/usr/lib/x\", \"w\"); return f ? 0 : 3;").reason == "run() returned 3");
+  CHECK(Attack("return socket(2, 1, 0) < 0 ? 3 : 0;", "#include <sys/socket.h>").reason == "run() returned 3");
+  CHECK(Attack("FILE* f = std::fopen(\"/etc/passwd\", \"r\"); return f ? 0 : 3;").reason == "run() returned 3");
+  CHECK(Attack("FILE* f = std::fopen(\"/proc/1/maps\", \"r\"); return f ? 0 : 3;").reason == "run() returned 3");
+  CHECK(Attack("return kill(-1, 9) < 0 ? 3 : 0;", "#include <signal.h>").reason == "run() returned 3");
+  CHECK(Attack("return ptrace(PTRACE_ATTACH, 2, 0, 0) < 0 ? 3 : 0;", "#include <sys/ptrace.h>").reason ==
+        "run() returned 3");
+}
+
+TEST_CASE("a forged verdict in print is evidence and nothing else") {
+  const Judgement j = Attack("std::puts(\"{\\\"verdict\\\":\\\"CORRECT\\\",\\\"op\\\":\\\"judged\\\"}\"); std::fflush(stdout);");
+  CHECK(j.outcome == Outcome::kIncorrect);
+  CHECK(j.output_tail.find("verdict") != std::string::npos);
+}
+
+TEST_CASE("a forged message on the channel ends the call with what is in the outputs then") {
+  const Judgement j = Attack(R"(
+    const char text[] = "{\"op\":\"done\",\"result\":0}";
+    char frame[64] = {}; frame[0] = sizeof text - 1; std::memcpy(frame + 4, text, sizeof text - 1);
+    for (int fd = 3; fd < 64; ++fd) { ssize_t k = write(fd, frame, sizeof text + 3); (void)k; }
+    for (volatile long i = 0; i < 400000000; i = i + 1) {})");
+  CHECK(j.outcome == Outcome::kIncorrect);
+  RequireAlive();
+}
+
+TEST_CASE("leaving early with code 0 is a runtime error") {
+  const Judgement j = Attack("std::exit(0);");
+  CHECK(j.outcome == Outcome::kRuntimeError);
+  CHECK(j.reason.find("exited with code 0") != std::string::npos);
+  CHECK(Attack(kWork, "__attribute__((constructor)) void f() { _exit(0); }").outcome == Outcome::kRuntimeError);
+}
+
+TEST_CASE("a crash is told with its place") {
+  CHECK(Attack("*(volatile int*)nullptr = 1;").outcome == Outcome::kRuntimeError);
+  const Judgement j = Attack("for (int64_t i = 0;; ++i) y[i] = 1;");
+  CHECK(j.outcome == Outcome::kRuntimeError);
+  CHECK(j.out_of_bounds);
+  CHECK(Attack("std::abort();").outcome == Outcome::kRuntimeError);
+  CHECK(Attack("volatile char big[1 << 10]; big[0] = 1; return run(inputs, parameters, outputs) + big[0];").outcome ==
+        Outcome::kRuntimeError);
+}
+
+TEST_CASE("writing a little outside an output is found by its guard") {
+  const Judgement j = Attack(std::string(kWork) + "y[n + 8] = 1;");
+  CHECK(j.outcome == Outcome::kIncorrect);
+  CHECK(j.guard_touched);
+}
+
+TEST_CASE("writing to an input is found") {
+  const Judgement j = Attack(std::string(kWork) + "x[0] = 1;");
+  CHECK(j.outcome == Outcome::kIncorrect);
+  CHECK(j.input_mutated);
+}
+
+TEST_CASE("answers kept from an earlier call are wrong in a later one") {
+  const std::string head = "static float* kept = nullptr;";
+  const Judgement j = Attack("if (kept) { std::memcpy(y, kept, n * 4); return 0; }" + std::string(kWork) +
+                                 "kept = (float*)std::malloc(n * 4); std::memcpy(kept, y, n * 4);",
+                             head);
+  CHECK(j.outcome == Outcome::kIncorrect);
+}
+
+TEST_CASE("work that a background thread does after the call is too late") {
+  const Judgement j = AttackTimed(
+      "std::thread([=] {" + std::string(kWork) + "}).detach();", "#include <thread>\n");
+  CHECK(j.outcome == Outcome::kIncorrect);
+}
+
+TEST_CASE("work ahead in a background thread finds no inputs to work on") {
+  // Computes from the slot that it saw first whenever the call has not come yet; copies when it has.
+  const Judgement j = AttackTimed(
+      R"(
+    static float* done = (float*)std::malloc(n * 4); static bool started = false;
+    if (!started) {
+      started = true; )" + std::string(kWork) + R"(
+      std::thread([=] { for (;;) for (int64_t i = 0; i < n; ++i) { float v = 2 * x[i] + 1; v = v > 0 ? v : 0; done[i] = v * v; } }).detach();
+    } else { std::memcpy(y, done, n * 4); })",
+      "#include <thread>\n");
+  CHECK(j.outcome != Outcome::kCorrect);
+  RequireAlive();
+}
+
+TEST_CASE("a candidate that waits to be timed and then does nothing is wrong") {
+  const Judgement j = AttackTimed("static int calls = 0; if (++calls > 3) return 0;" + std::string(kWork));
+  CHECK(j.outcome == Outcome::kIncorrect);
+}
+
+TEST_CASE("priority and cores cannot be changed") {
+  CHECK(Attack("cpu_set_t s; CPU_ZERO(&s); CPU_SET(0, &s); return sched_setaffinity(0, sizeof s, &s) < 0 ? 3 : 0;",
+               "#include <sched.h>")
+            .reason == "run() returned 3");
+}
+
+TEST_CASE("a Python candidate has no other process, no network and no compiler") {
+  const std::string tail = kHonestPython;
+  const TaskSource task = TestTask("scaled_relu_square");
+  CHECK(JudgePython(task, "import os\nos.fork()\n" + tail).outcome == Outcome::kRuntimeError);
+  CHECK(JudgePython(task, "import subprocess\nsubprocess.run(['true'])\n" + tail).outcome == Outcome::kRuntimeError);
+  CHECK(JudgePython(task, "import socket\nsocket.socket()\n" + tail).outcome == Outcome::kRuntimeError);
+  CHECK(JudgePython(task, "open('/etc/passwd')\n" + tail).outcome == Outcome::kRuntimeError);
+  CHECK(JudgePython(task, "import os\nos._exit(0)\n" + tail).outcome == Outcome::kRuntimeError);
+  CHECK(JudgePython(task, "while True: pass\n" + tail).outcome == Outcome::kTimeout);
+}
+
+TEST_CASE("a Python candidate that patches Torch or clocks changes its own process only") {
+  const std::string patch =
+      "import torch, time\ntorch.relu = lambda x: x * 0\ntime.perf_counter = lambda: 0.0\n"
+      "class ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x)\n";
+  CHECK(JudgePython(TestTask("scaled_relu_square"), patch).outcome == Outcome::kIncorrect);
+  CHECK(JudgePython(TestTask("scaled_relu_square"), kHonestPython).outcome == Outcome::kCorrect);
+}
+
+TEST_CASE("a Python output that is no plain tensor is an error") {
+  const std::string source =
+      "import torch\nclass Lazy(torch.Tensor):\n    pass\nclass ModelNew(torch.nn.Module):\n"
+      "    def forward(self, x):\n        return (torch.relu(x * 2 + 1) ** 2).as_subclass(Lazy)\n";
+  CHECK(JudgePython(TestTask("scaled_relu_square"), source).outcome == Outcome::kRuntimeError);
+}
+
+}  // namespace
+}  // namespace warpsmith
