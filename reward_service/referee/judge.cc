@@ -21,7 +21,7 @@ constexpr double kRelativeWidthMax = 0.05;
 constexpr double kLatencyBoundUs = 20;
 constexpr double kMemoryBoundShare = 0.5;
 constexpr size_t kTailBytesMax = 2048;
-constexpr size_t kProfiledCallsMax = 3;
+constexpr size_t kProfiledCallsMax = 5;
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
@@ -49,7 +49,6 @@ absl::Status Judge::RunAll() {
   if (request_.kind == CandidateKind::kKernelBenchPython) {
     ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(request_.source));
   }
-  RETURN_IF_ERROR(StartJails(request_.verify_only ? 1 : 1 + kInstancesMin));
   lane_since_ = absl::Now();
   ASSIGN_OR_RETURN(const bool verified, Verify());
   judgement_.seconds.verify = LaneSeconds();
@@ -66,23 +65,13 @@ absl::Status Judge::RunAll() {
   return absl::OkStatus();
 }
 
-absl::Status Judge::StartJails(int count) {
+absl::StatusOr<std::unique_ptr<Jail>> Judge::NextJail() {
   WarmParent* parent = request_.kind == CandidateKind::kNative ? tools_.native_parent : tools_.python_parent;
   const int cpu_seconds = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max));
-  for (int i = 0; i < count; ++i) {
-    ASSIGN_OR_RETURN(auto process, parent->Fork({"python", tools_.jail_memory_bytes_max,
-                                                 cpu_seconds, tools_.lane->num_threads()}));
-    processes_.push_back(std::move(process));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<Jail>> Judge::NextJail() {
-  if (processes_.empty()) RETURN_IF_ERROR(StartJails(1));
+  ASSIGN_OR_RETURN(auto process, parent->ForkWithSpare({"python", tools_.jail_memory_bytes_max, cpu_seconds,
+                                                        tools_.lane->num_threads()}));
   ASSIGN_OR_RETURN(Slots slots, task_->BorrowSlots(request_.kind));
-  auto jail =
-      std::make_unique<Jail>(std::move(processes_.front()), std::move(slots), task_->layout(), request_.limits);
-  processes_.erase(processes_.begin());
+  auto jail = std::make_unique<Jail>(std::move(process), std::move(slots), task_->layout(), request_.limits);
   RETURN_IF_ERROR(jail->process().AwaitHello(deadline_));
   return jail;
 }

@@ -44,7 +44,6 @@ class Judge {
   };
 
   absl::Status RunAll();
-  absl::Status StartJails(int count);
   absl::StatusOr<std::unique_ptr<Jail>> NextJail();
   bool Convict(Fault fault, Jail* jail);
   // The following return false when the judgement is made and the candidate has failed.
@@ -69,7 +68,6 @@ class Judge {
   std::shared_ptr<PooledTask> pooled_;
   PreparedTask* task_ = nullptr;
   UniqueFd source_fd_;
-  std::vector<std::unique_ptr<ChildProcess>> processes_;  // forked ahead
   std::unique_ptr<class ProfileSampler> sampler_;
   bool scale_independent_right_ = false;
   absl::Time lane_since_;

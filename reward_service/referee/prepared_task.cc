@@ -19,7 +19,7 @@ constexpr int kOracleCpuSeconds = 600;
 constexpr int kBaselineCpuSeconds = 3600;
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(10);
 // Timed draws of one task; fewer where they are large.
-constexpr int kTimingDrawsMax = 12;
+constexpr int kTimingDrawsMax = 14;
 constexpr int kTimingDrawsMin = 7;
 constexpr int64_t kTimingDrawBytesMax = int64_t{256} << 20;
 

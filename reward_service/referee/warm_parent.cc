@@ -20,6 +20,7 @@ constexpr int kSocketInside = 3;
 constexpr absl::Duration kWarmUpTimeout = absl::Seconds(120);  // a cold disk reads 2 GB of libraries
 constexpr absl::Duration kForkTimeout = absl::Seconds(10);
 constexpr int kUnansweredMax = 32;
+constexpr size_t kSpares = 3;
 constexpr int64_t kTmpBytesMax = 64 << 20;
 constexpr int kThreadsMax = 64;
 // Children live under uids of their own, so that the limit of threads counts each alone.
@@ -127,6 +128,24 @@ absl::Status WarmParent::CollectAnswers() {
 }
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> WarmParent::Fork(const ChildRights& rights) {
+  absl::MutexLock lock(&mutex_);
+  return ForkLocked(rights);
+}
+
+absl::StatusOr<std::unique_ptr<ChildProcess>> WarmParent::ForkWithSpare(const ChildRights& rights) {
+  absl::MutexLock lock(&mutex_);
+  if (!(rights == spare_rights_)) spares_.clear();
+  spare_rights_ = rights;
+  while (spares_.size() <= kSpares) {
+    ASSIGN_OR_RETURN(auto spare, ForkLocked(rights));
+    spares_.push_back(std::move(spare));
+  }
+  std::unique_ptr<ChildProcess> child = std::move(spares_.front());
+  spares_.pop_front();
+  return child;
+}
+
+absl::StatusOr<std::unique_ptr<ChildProcess>> WarmParent::ForkLocked(const ChildRights& rights) {
   ASSIGN_OR_RETURN(auto pair, MakePacketPair());
   const int on = 1;
   if (setsockopt(pair.first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
@@ -136,7 +155,6 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> WarmParent::Fork(const ChildRights
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return ErrnoStatus("pipe", "jail output");
   UniqueFd reader(ends[0]);
   const UniqueFd writer(ends[1]);
-  absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CollectAnswers());
   const nlohmann::json fields = {{"op", "fork"},
                                  {"role", rights.role},

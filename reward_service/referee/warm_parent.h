@@ -3,6 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_WARM_PARENT_H_
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -21,6 +22,8 @@ struct ChildRights {
   int64_t memory_bytes_max = 0;
   int cpu_seconds_max = 0;
   int num_threads = 1;  // that the code should use
+
+  bool operator==(const ChildRights&) const = default;
 };
 
 // Thread-safe.
@@ -36,10 +39,16 @@ class WarmParent {
   // Asks for a child; returns at once, before it runs. ChildProcess::AwaitHello waits for it.
   absl::StatusOr<std::unique_ptr<ChildProcess>> Fork(const ChildRights& rights) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // As Fork(), but gives a child that was asked for earlier where one has the same rights, and asks for the next: on the
+  // average nobody waits.
+  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithSpare(const ChildRights& rights) ABSL_LOCKS_EXCLUDED(mutex_);
+
   const std::string& torch_version() const { return torch_version_; }
 
  private:
   WarmParent(SandboxedProcess process, UniqueFd socket) : process_(std::move(process)), socket_(std::move(socket)) {}
+  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkLocked(const ChildRights& rights)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CollectAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   SandboxedProcess process_;
@@ -48,6 +57,8 @@ class WarmParent {
   absl::Mutex mutex_;
   uint32_t num_forks_ ABSL_GUARDED_BY(mutex_) = 0;
   int num_unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
+  ChildRights spare_rights_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<ChildProcess>> spares_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Folders that a Python interpreter and its torch need, asked of it.
