@@ -47,15 +47,15 @@ _STEPS: dict[Style, tuple[Style, ...]] = {  # what may follow the advice on a st
     THREADED: (FAST_MATH,),
 }
 _SPEEDUPS = {
-    TEMPORARIES: (0.12, 0.70),
-    PASSES: (0.3, 1.1),
-    COLUMNS: (0.03, 0.3),
-    FUSED: (0.3, 2.0),
-    RELAXED: (0.5, 4.0),
-    SIMD: (0.8, 4.0),
-    FAST_MATH: (1.3, 6.0),
-    BLOCKED: (1.0, 3.0),
-    THREADED: (1.2, 4.0),
+    TEMPORARIES: (0.03, 1.2),
+    PASSES: (0.02, 1.7),
+    COLUMNS: (0.01, 0.5),
+    FUSED: (0.02, 1.5),
+    RELAXED: (0.1, 4.0),
+    SIMD: (0.3, 6.0),
+    FAST_MATH: (1.2, 9.0),
+    BLOCKED: (1.0, 4.0),
+    THREADED: (1.2, 9.0),
 }
 
 
