@@ -15,7 +15,8 @@ enable_language(CUDA)
 # Headers and libraries are those of the LibTorch wheel, so that one CUDA runtime is in the process.
 add_library(warpsmith_cuda INTERFACE)
 add_library(warpsmith::cuda ALIAS warpsmith_cuda)
-target_compile_options(warpsmith_cuda INTERFACE "SHELL:-idirafter ${wheel_cuda}/include")
+# nvcc has its own headers, of the same version.
+target_compile_options(warpsmith_cuda INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:SHELL:-idirafter ${wheel_cuda}/include>")
 target_link_libraries(warpsmith_cuda INTERFACE
   ${wheel_cuda}/lib/libcudart.so.13 ${wheel_cuda}/lib/libcublasLt.so.13 ${wheel_cuda}/lib/libcublas.so.13)
 target_link_options(warpsmith_cuda INTERFACE -Wl,-rpath,${wheel_cuda}/lib)

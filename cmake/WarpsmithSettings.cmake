@@ -11,14 +11,19 @@ if(WARPSMITH_MOLD)
 endif()
 
 add_library(warpsmith_options INTERFACE)
-target_compile_options(warpsmith_options INTERFACE -Wall -Wextra -Wno-unused-parameter
-  -Wno-missing-field-initializers  # members left out of a designated initialiser keep their defaults
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # GCC 12 misreads "literal" + std::string (its bug 105651)
+# nvcc takes none of these.
+target_compile_options(warpsmith_options INTERFACE
+  $<$<COMPILE_LANGUAGE:C,CXX>:-Wall> $<$<COMPILE_LANGUAGE:C,CXX>:-Wextra>
+  $<$<COMPILE_LANGUAGE:C,CXX>:-Wno-unused-parameter>
+  # Members left out of a designated initialiser keep their defaults.
+  $<$<COMPILE_LANGUAGE:C,CXX>:-Wno-missing-field-initializers>
+  # GCC 12 misreads "literal" + std::string (its bug 105651).
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 if(WARPSMITH_WERROR)
-  target_compile_options(warpsmith_options INTERFACE -Werror)
+  target_compile_options(warpsmith_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Werror>)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  target_compile_options(warpsmith_options INTERFACE -Wthread-safety)
+  target_compile_options(warpsmith_options INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wthread-safety>)
 endif()
 if(WARPSMITH_SANITIZE)
   # Torch's headers trip the null and vptr checks of UBSan through empty tensor lists; both concern their code, not ours.
