@@ -1,53 +1,57 @@
 #include "trainer/checkpoint_store.h"
 
-#include <algorithm>
-#include <system_error>
+#include <span>
+#include <string_view>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "core/base/file.h"
-#include "core/base/log.h"
-#include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "core/checkpoint/checkpoint_directory.h"
+#include "core/checkpoint/safetensors_file.h"
+#include "core/checkpoint/safetensors_writer.h"
 #include "nlohmann/json.hpp"
-#include "trainer/tensor_file.h"
 
 namespace warpsmith {
 namespace {
 
 constexpr char kProgressFile[] = "progress.json";
-constexpr char kUnfinished[] = ".unfinished";
+constexpr char kLayoutKey[] = "layout_sha256";
 
-std::filesystem::path TensorPath(const std::filesystem::path& directory, const std::string& name) {
-  return directory / (name + ".safetensors");
+std::filesystem::path TensorPath(const std::filesystem::path& checkpoint, const std::string& name) {
+  return checkpoint / (name + ".safetensors");
 }
 
-absl::Status FileError(const std::string& what, const std::filesystem::path& path,
-                       const std::error_code& error) {
-  return absl::InternalError(absl::StrCat(what, " ", path.string(), ": ", error.message()));
+std::span<const std::byte> AsBytes(std::string_view bytes) { return std::as_bytes(std::span(bytes)); }
+
+std::string_view AsText(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::vector<TensorBytes> BuffersOf(const Parameters& parameters) {
-  std::vector<TensorBytes> tensors;
+absl::Status SaveParameters(const std::filesystem::path& checkpoint, const NamedParameters& set) {
+  const Parameters& parameters = *set.parameters;
+  std::vector<TensorInfo> infos;
   for (int index = 0; index < parameters.num_buffers(); ++index) {
-    tensors.push_back({.name = parameters.layout().buffers()[index].name,
-                       .dtype = "F32",
-                       .shape = {parameters.buffer(index).numel()},
-                       .bytes = parameters.BufferBytes(index)});
+    infos.push_back({.name = parameters.layout().buffers()[index].name,
+                     .type = TensorType::kF32,
+                     .shape = {parameters.buffer(index).numel()}});
   }
-  return tensors;
+  const TensorMetadata metadata = {{kLayoutKey, parameters.layout().Sha256()}};
+  int index = 0;
+  return WriteSafetensors(TensorPath(checkpoint, set.name), infos, metadata,
+                          [&](const TensorInfo&, const ByteSink& sink) {
+                            return sink(AsBytes(parameters.BufferBytes(index++)));
+                          });
 }
 
-absl::StatusOr<nlohmann::json> ReadProgressFile(const std::filesystem::path& checkpoint) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(checkpoint / kProgressFile));
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("files") || !json.contains("num_optimiser_steps")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat((checkpoint / kProgressFile).string(), " is cut or was edited; remove this checkpoint"));
-  }
-  return json;
+absl::Status WriteInto(const std::filesystem::path& directory, const RunProgress& progress,
+                       int64_t num_optimiser_steps, const std::vector<NamedParameters>& tensors) {
+  for (const NamedParameters& set : tensors) RETURN_IF_ERROR(SaveParameters(directory, set));
+  nlohmann::json json = ProgressToJson(progress);
+  json["num_optimiser_steps"] = num_optimiser_steps;
+  // A candidate's source may hold invalid UTF-8, which JSON cannot.
+  const auto replace = nlohmann::json::error_handler_t::replace;
+  return WriteFileAtomically(directory / kProgressFile, json.dump(1, ' ', false, replace));
 }
 
 }  // namespace
@@ -57,92 +61,54 @@ CheckpointStore::CheckpointStore(std::filesystem::path directory, int num_kept)
 
 absl::Status CheckpointStore::Save(const RunProgress& progress, int64_t num_optimiser_steps,
                                    const std::vector<NamedParameters>& tensors) {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> numbers, Numbers());
-  const int64_t number = numbers.empty() ? 1 : numbers.back() + 1;
-  const std::filesystem::path unfinished = directory_ / kUnfinished;
-  const std::filesystem::path finished = directory_ / absl::StrFormat("%06d", number);
-  std::error_code error;
-  std::filesystem::remove_all(unfinished, error);  // of a process that was killed
-  std::filesystem::create_directories(unfinished, error);
-  if (error) return FileError("cannot make", unfinished, error);
-
+  ASSIGN_OR_RETURN(CheckpointDirectory checkpoints, CheckpointDirectory::Open(directory_));
+  ASSIGN_OR_RETURN(const std::vector<Checkpoint> older, checkpoints.List());
+  const int64_t number = older.empty() ? 1 : older.back().step + 1;
+  ASSIGN_OR_RETURN(const std::filesystem::path unfinished, checkpoints.Begin(number));
   const absl::Status written = WriteInto(unfinished, progress, num_optimiser_steps, tensors);
   if (!written.ok()) {
-    std::filesystem::remove_all(unfinished, error);
+    (void)checkpoints.RemoveIncomplete();  // the error that counts is the first
     return written;
   }
-  std::filesystem::rename(unfinished, finished, error);
-  if (error) return FileError("cannot move a checkpoint to", finished, error);
-  RETURN_IF_ERROR(SyncDirectory(directory_));
-  for (size_t i = 0; i + num_kept_ <= numbers.size(); ++i) {
-    std::filesystem::remove_all(directory_ / absl::StrFormat("%06d", numbers[i]), error);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckpointStore::WriteInto(const std::filesystem::path& directory, const RunProgress& progress,
-                                        int64_t num_optimiser_steps,
-                                        const std::vector<NamedParameters>& tensors) const {
-  nlohmann::json json = ProgressToJson(progress);
-  json["num_optimiser_steps"] = num_optimiser_steps;
-  json["files"] = nlohmann::json::object();
-  for (const NamedParameters& set : tensors) {
-    ASSIGN_OR_RETURN(const std::string sha256,
-                     WriteTensorFile(TensorPath(directory, set.name), BuffersOf(*set.parameters)));
-    json["files"][set.name] = sha256;
-  }
-  json["layout_sha256"] = tensors.front().parameters->layout().Sha256();
-  const auto replace = nlohmann::json::error_handler_t::replace;
-  return WriteFileAtomically(directory / kProgressFile, json.dump(1, ' ', false, replace));
+  RETURN_IF_ERROR(checkpoints.Commit(number).status());
+  return checkpoints.Retain(num_kept_);
 }
 
 absl::StatusOr<std::optional<std::filesystem::path>> CheckpointStore::Newest() const {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> numbers, Numbers());
-  if (numbers.empty()) return std::optional<std::filesystem::path>();
-  return std::optional(directory_ / absl::StrFormat("%06d", numbers.back()));
-}
-
-absl::StatusOr<std::vector<int64_t>> CheckpointStore::Numbers() const {
-  std::vector<int64_t> numbers;
-  std::error_code error;
-  if (!std::filesystem::exists(directory_, error)) return numbers;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {
-    int64_t number = 0;
-    if (absl::SimpleAtoi(entry.path().filename().string(), &number)) numbers.push_back(number);
-  }
-  if (error) return FileError("cannot list", directory_, error);
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
+  ASSIGN_OR_RETURN(const CheckpointDirectory checkpoints, CheckpointDirectory::Open(directory_));
+  ASSIGN_OR_RETURN(const std::optional<Checkpoint> newest,
+                   checkpoints.NewestComplete(Verification::kDigests));
+  return newest.has_value() ? std::optional(newest->path) : std::nullopt;
 }
 
 absl::StatusOr<LoadedProgress> LoadProgress(const std::filesystem::path& checkpoint) {
-  ASSIGN_OR_RETURN(const nlohmann::json json, ReadProgressFile(checkpoint));
+  const std::filesystem::path path = checkpoint / kProgressFile;
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("num_optimiser_steps")) {
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), " is not what a checkpoint has there"));
+  }
   ASSIGN_OR_RETURN(RunProgress progress, ProgressFromJson(json));
   return LoadedProgress{.progress = std::move(progress),
                         .num_optimiser_steps = json.at("num_optimiser_steps")};
 }
 
 absl::Status LoadParameters(const std::filesystem::path& checkpoint, const NamedParameters& tensors) {
-  ASSIGN_OR_RETURN(const nlohmann::json json, ReadProgressFile(checkpoint));
   const std::filesystem::path path = TensorPath(checkpoint, tensors.name);
-  const auto expected = json.at("files").find(tensors.name);
-  if (expected == json.at("files").end()) return absl::NotFoundError(absl::StrCat("no ", path.string()));
-  if (json.value("layout_sha256", "") != tensors.parameters->layout().Sha256()) {
+  ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  const ParameterLayout& layout = tensors.parameters->layout();
+  const auto written = file.metadata().find(kLayoutKey);
+  if (written == file.metadata().end() || written->second != layout.Sha256()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(checkpoint.string(), " is of a model with another shape; see section model"));
+        absl::StrCat(path.string(), " is of a model with another shape; see section model"));
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<TensorFile> file, ReadTensorFile(path));
-  if (Sha256Hex(file->content) != expected->get<std::string>()) {
-    return absl::DataLossError(absl::StrCat(path.string(), " has other bytes than were written; remove ",
-                                            checkpoint.string(), " to go on from the checkpoint before"));
-  }
-  for (int index = 0; index < tensors.parameters->num_buffers(); ++index) {
-    const std::string& name = tensors.parameters->layout().buffers()[index].name;
-    const auto found = file->tensors.find(name);
-    if (found == file->tensors.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(path.string(), " has no buffer ", name));
+  for (int index = 0; index < layout.num_buffers(); ++index) {
+    const TensorView* const tensor = file.Find(layout.buffers()[index].name);
+    if (tensor == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path.string(), " has no ", layout.buffers()[index].name));
     }
-    RETURN_IF_ERROR(tensors.parameters->SetBufferBytes(index, found->second.bytes));
+    RETURN_IF_ERROR(tensors.parameters->SetBufferBytes(index, AsText(tensor->bytes)));
   }
   return absl::OkStatus();
 }

@@ -49,6 +49,8 @@ absl::Status ColdStart::Run(const std::optional<std::filesystem::path>& resumed_
   context_.policy.parameters.CopyFrom(best_);
   progress.finished = true;
   if (context_.leader()) {
+    RETURN_IF_ERROR(
+        context_.log->WriteMetrics("cold_start", progress.step, {{"cold_start_seconds", progress.seconds}}));
     context_.log->progress_line().Finish(absl::StrFormat("best validation loss %.4f at step %d, %d tokens",
                                                          progress.best_loss, progress.best_step,
                                                          progress.num_tokens));

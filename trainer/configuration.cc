@@ -73,6 +73,9 @@ absl::Status ReadData(ConfigSection& section, DataSection* data) {
   section.ReadChoice("language", &data->language, {"cpp", "kernelbench_python", "cuda"});
   section.Require("train");
   section.Require("held_out");
+  if (!data->cold_start.empty() && data->cold_start_validation.empty()) {
+    section.AddError("cold_start_validation", "is needed beside cold_start, for it decides when to end");
+  }
   return section.Finish();
 }
 

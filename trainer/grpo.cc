@@ -97,10 +97,10 @@ absl::StatusOr<std::vector<TrainingSequence>> GrpoLoop::CollectSequences(StepMet
     std::vector<std::optional<double>> advantages;
     std::vector<TrainingSequence> more = SequencesOf(groups.used[i], options(), seed, advantages);
     std::move(more.begin(), more.end(), std::back_inserter(sequences));
-    RETURN_IF_ERROR(context_.log->WriteTransitions("grpo", progress().step, groups.used[i], advantages));
+    RETURN_IF_ERROR(context_.log->WriteTransitions("train", progress().step + 1, groups.used[i], advantages));
   }
   for (const TransitionGroup& group : groups.equal) {
-    RETURN_IF_ERROR(context_.log->WriteTransitions("grpo", progress().step, group, {}));
+    RETURN_IF_ERROR(context_.log->WriteTransitions("train", progress().step + 1, group, {}));
   }
   metrics.groups = SummariseGroups(groups);
   metrics.rollout_seconds = SecondsSince(start);

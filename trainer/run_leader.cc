@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -18,13 +19,13 @@ absl::StatusOr<std::vector<Task>> LoadOptionalTasks(const std::filesystem::path&
 }
 
 std::vector<NamedScalar> MainFigures(const SplitEvaluation& split) {
-  return {{"compile_rate", split.sampled.compile_rate.value},
-          {"correct_rate", split.sampled.correct_rate.value},
-          {"fast_1", split.sampled.fast_1.value},
-          {"geomean_speedup", split.sampled.geomean_speedup.value},
-          {"mean_reward", split.sampled.mean_reward.value},
-          {"hack_rate", split.sampled.hack_rate.value},
-          {"greedy_mean_reward", split.greedy.mean_reward.value}};
+  return {{"held_out_compile_rate", split.sampled.compile_rate.value},
+          {"held_out_correct_rate", split.sampled.correct_rate.value},
+          {"held_out_fast_1", split.sampled.fast_1.value},
+          {"held_out_geomean_speedup", split.sampled.geomean_speedup.value},
+          {"held_out_mean_reward", split.sampled.mean_reward.value},
+          {"held_out_hack_rate", split.sampled.hack_rate.value},
+          {"held_out_greedy_mean_reward", split.greedy.mean_reward.value}};
 }
 
 }  // namespace
@@ -78,6 +79,7 @@ absl::StatusOr<nlohmann::ordered_json> RunLeader::Evaluate(const std::string& na
                                   .sampling = context_.configuration.grpo.sampling,
                                   .run_seed = context_.configuration.run.seed};
   const uint64_t version = context_.progress.policy_version;
+  const absl::Time start = absl::Now();
   EvaluationTasks held_out{.generate = held_out_, .optimise = context_.progress.held_out_optimise};
   EvaluationTasks unseen{.generate = unseen_operator_, .optimise = context_.progress.unseen_optimise};
   Evaluation evaluation;
@@ -89,8 +91,9 @@ absl::StatusOr<nlohmann::ordered_json> RunLeader::Evaluate(const std::string& na
 
   RETURN_IF_ERROR(Dump(name, evaluation.held_out));
   RETURN_IF_ERROR(Dump(absl::StrCat(name, "_unseen_operator"), evaluation.unseen_operator));
-  RETURN_IF_ERROR(context_.log->WriteMetrics("evaluation", context_.progress.grpo.step,
-                                             MainFigures(evaluation.held_out)));
+  std::vector<NamedScalar> figures = MainFigures(evaluation.held_out);
+  figures.emplace_back("evaluation_seconds", absl::ToDoubleSeconds(absl::Now() - start));
+  RETURN_IF_ERROR(context_.log->WriteMetrics("evaluation", context_.progress.grpo.step, figures));
   return EvaluationToJson(evaluation);
 }
 

@@ -29,8 +29,7 @@ absl::StatusOr<std::unique_ptr<RunLog>> RunLog::Open(const std::filesystem::path
   if (error)
     return absl::InternalError(
         absl::StrCat("cannot make ", events_directory.string(), ": ", error.message()));
-  ASSIGN_OR_RETURN(TensorboardWriter events,
-                   TensorboardWriter::Create(events_directory, absl::Now(), progress.grpo.step));
+  ASSIGN_OR_RETURN(TensorboardWriter events, TensorboardWriter::Create(events_directory, absl::Now()));
   return std::unique_ptr<RunLog>(new RunLog(std::move(metrics), std::move(transitions), std::move(events)));
 }
 

@@ -12,11 +12,9 @@ namespace warpsmith {
 namespace {
 
 // tensorflow/core/util/event.proto and framework/summary.proto.
-enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7 };
+enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5 };
 enum SummaryField { kValue = 1 };
 enum ValueField { kTag = 1, kSimpleValue = 2 };
-enum SessionLogField { kStatus = 1 };
-constexpr uint64_t kSessionStart = 1;
 
 // Wire types of protobuf's encoding.
 enum WireType { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
@@ -72,7 +70,7 @@ std::string FrameRecord(const std::string& data) {
 }
 
 absl::StatusOr<TensorboardWriter> TensorboardWriter::Create(const std::filesystem::path& directory,
-                                                            absl::Time now, int64_t first_step) {
+                                                            absl::Time now) {
   const std::filesystem::path path =
       directory / absl::StrCat("events.out.tfevents.", absl::ToUnixSeconds(now), ".warpsmith.", getpid());
   ASSIGN_OR_RETURN(AppendFile file, AppendFile::Open(path, 0));
@@ -80,12 +78,6 @@ absl::StatusOr<TensorboardWriter> TensorboardWriter::Create(const std::filesyste
   PutBytes(kFileVersion, "brain.Event:2", version);
   RETURN_IF_ERROR(file.Append(FrameRecord(version)));
 
-  std::string session;
-  PutTag(kStatus, kVarint, session);
-  PutVarint(kSessionStart, session);
-  std::string start = StartEvent(now, first_step);
-  PutBytes(kSessionLog, session, start);
-  RETURN_IF_ERROR(file.Append(FrameRecord(start)));
   return TensorboardWriter(std::move(file));
 }
 

@@ -28,8 +28,7 @@ class TensorboardWriter {
  public:
   // Creates "events.out.tfevents.<seconds>.warpsmith.<pid>" in `directory`, which must exist. TensorBoard
   // drops what earlier files of the directory say of steps after `first_step`.
-  static absl::StatusOr<TensorboardWriter> Create(const std::filesystem::path& directory, absl::Time now,
-                                                  int64_t first_step);
+  static absl::StatusOr<TensorboardWriter> Create(const std::filesystem::path& directory, absl::Time now);
 
   absl::Status Write(int64_t step, absl::Time now, const std::vector<NamedScalar>& scalars);
 

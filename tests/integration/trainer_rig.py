@@ -1,0 +1,145 @@
+"""A trainer with a rollout worker and a grader whose grade is a hash of the answer, all tiny, for tests."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+BIN = Path(os.environ.get("WARPSMITH_BIN_DIR", "build/release/bin")).resolve()
+DEADLINE_SECONDS = 120
+
+CONFIG = """
+run: {{name: tiny, directory: {directory}/run, seed: 5}}
+model:
+  {{vocab_size: 768, hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 4,
+   num_key_value_heads: 2, head_dim: 16, max_position_embeddings: 1024, tie_word_embeddings: true}}
+data:
+  tokenizer: datasets/tokenizer/small
+  prompts: datasets/prompts/small
+  train: {directory}/tasks.jsonl
+  cold_start: {directory}/pairs.jsonl
+  cold_start_validation: {directory}/pairs.jsonl
+  held_out: {directory}/held_out.jsonl
+trainer:
+  num_threads: 1
+  checkpoint_steps: 1
+  cold_start: {{tokens: 6000, num_sequences: 2, validation_steps: 5, num_warmup_steps: 2, learning_rate: 1.0e-2}}
+  grpo:
+    {{num_steps: 5, num_tasks: 3, num_samples: 4, learning_rate: 1.0e-3, optimise_share: 0.34,
+     sampling: {{answer_tokens_max: 24}}}}
+  evaluation: {{num_samples: 2}}
+rollout: {{num_slots: 16, context_tokens_max: 1024, num_threads: 1}}
+"""
+
+
+def reference(operator: str) -> str:
+    """A reference program of one operator."""
+    return (
+        "import torch\nimport torch.nn as nn\n\nclass Model(nn.Module):\n    def forward(self, x):\n"
+        f"        return torch.{operator}(x)\n\ndef get_inputs():\n    return [torch.randn(64, 64)]\n"
+    )
+
+
+def write_data(directory: Path) -> None:
+    """Tasks and pairs of a few operators."""
+    operators = ["relu", "sigmoid", "tanh", "abs", "neg", "exp", "sin", "cos"]
+    tasks = [{"id": name, "family": "single", "reference_source": reference(name)} for name in operators]
+    pairs = []
+    for name in operators:
+        answer = f"```cpp\nint run() {{ return {name}(0); }}\n```"
+        pairs.append({"skill": "generate", "reference_source": reference(name), "answer": answer})
+        feedback = {"finding": "scalar code", "evidence": "speedup 0.5", "advice": "vectorise"}
+        previous = {"previous_source": f"int run() {{ return {name}(1); }}\n", "feedback": feedback}
+        pairs.append({"skill": "optimise", "reference_source": reference(name), "answer": answer, **previous})
+    for name, lines in (("tasks", tasks), ("held_out", tasks[:3]), ("pairs", pairs)):
+        (directory / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@dataclass
+class Rig:
+    """Servers and configuration in one folder. `directory` must be short: it holds sockets."""
+
+    directory: Path
+    grade_delay_ms: int = 0
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        write_data(self.directory)
+        self.config.write_text(CONFIG.format(directory=self.directory))
+
+    @property
+    def config(self) -> Path:
+        return self.directory / "run.yaml"
+
+    def address(self, name: str) -> str:
+        return f"unix:{self.directory}/{name}.sock"
+
+    def start_grader(self) -> None:
+        flags = ["--delay-ms", str(self.grade_delay_ms)]
+        self._start("grader", "warpsmith-hash-grader", ["--address", self.address("grader"), *flags])
+
+    def start_worker(self) -> None:
+        flags = ["--config", str(self.config), "--reward-address", self.address("grader")]
+        self._start("worker", "warpsmith-rollout", ["--address", self.address("worker"), *flags])
+
+    def _start(self, name: str, program: str, arguments: Sequence[str]) -> None:
+        with (self.directory / f"{name}.log").open("ab") as log:
+            command = [str(BIN / program), *arguments]
+            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def kill(self, name: str) -> None:
+        self.processes[name].kill()
+        self.processes[name].wait()
+
+    def command(self, run: str, *flags: str) -> list[str]:
+        """Command line of a trainer for the run of this name."""
+        settings = ["--set", f"run.directory={self.directory}/{run}"]
+        program = [str(BIN / "warpsmith-train"), "--config", str(self.config), *settings]
+        return [*program, "--rollout-address", self.address("worker"), *flags]
+
+    def start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        with (self.directory / "trainer.log").open("ab") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log)
+
+    def train(self, run: str, *flags: str) -> Path:
+        """Runs a trainer to its end; the run's folder."""
+        status = self.start(self.command(run, *flags)).wait(DEADLINE_SECONDS)
+        assert status == 0, (self.directory / "trainer.log").read_text()[-3000:]
+        return self.directory / run
+
+    def stop(self) -> None:
+        for process in self.processes.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes.values():
+            process.wait(30)
+
+
+def final_weights(run: Path) -> str:
+    """Digest of the weights and moments of a finished run."""
+    newest = sorted(path for path in (run / "checkpoints").iterdir() if not path.name.endswith(".tmp"))[-1]
+    digest = hashlib.sha256()
+    for name in ("weights", "first_moment", "second_moment"):
+        digest.update((newest / f"{name}.safetensors").read_bytes())
+    return digest.hexdigest()
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def await_unfinished_checkpoint(run: Path, process: subprocess.Popen[bytes]) -> bool:
+    """Returns when a checkpoint is being written; False if the process ended before."""
+    while process.poll() is None:
+        try:
+            if any(name.endswith(".tmp") for name in os.listdir(run / "checkpoints")):
+                return True
+        except FileNotFoundError:
+            time.sleep(0.001)
+    return False

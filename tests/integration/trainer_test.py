@@ -1,0 +1,197 @@
+"""The trainer as a process: it repeats to the bit, survives being killed anywhere, and its export loads."""
+
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.trainer_rig import BIN, Rig, await_unfinished_checkpoint, final_weights, lines
+
+NUM_KILLS = 20
+NUM_KILLS_IN_CHECKPOINT = 3
+NUM_UPDATES = 5
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    directory = Path(tempfile.mkdtemp(prefix="ws", dir="/tmp"))
+    made = Rig(directory)
+    made.start_grader()
+    made.start_worker()
+    yield made
+    made.stop()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def run(rig: Rig) -> Path:
+    """A run that nobody disturbed."""
+    return rig.train("undisturbed")
+
+
+def test_a_run_repeats_to_the_bit(rig: Rig, run: Path) -> None:
+    again = rig.train("again")
+    assert final_weights(again) == final_weights(run)
+    timed = ("seconds", "per_second")
+    plain = [
+        [{key: value for key, value in line.items() if not key.endswith(timed)} for line in lines(each / "metrics.jsonl")]
+        for each in (run, again)
+    ]
+    assert plain[0] == plain[1]
+
+
+def test_worker_and_trainer_agree_on_log_probs(run: Path) -> None:
+    steps = [line for line in lines(run / "metrics.jsonl") if line["phase"] == "grpo"]
+    assert len(steps) == NUM_UPDATES
+    assert max(step["log_prob_difference_max"] for step in steps) <= 1e-5
+
+
+def test_graded_answers_become_tasks_of_the_second_skill(run: Path) -> None:
+    trained = [line for line in lines(run / "transitions.jsonl") if line["phase"] == "train"]
+    optimised = [line for line in trained if line["skill"] == "optimise"]
+    assert optimised
+    assert all("#" in line["task_id"] and line["previous_source"] for line in optimised)
+
+
+def kill_somewhere(rig: Rig, run_name: str, generator: random.Random, in_checkpoint: bool) -> bool:
+    """Starts the trainer and kills it at a random moment; False when the run ended before."""
+    process = rig.start(rig.command(run_name, "--resume"))
+    if in_checkpoint:
+        process_runs = await_unfinished_checkpoint(rig.directory / run_name, process)
+        time.sleep(generator.uniform(0, 0.002))
+    else:
+        try:
+            process.wait(generator.uniform(0.05, 1.5))
+            process_runs = False
+        except subprocess.TimeoutExpired:
+            process_runs = True
+    process.kill()
+    return process.wait() == -signal.SIGKILL and process_runs
+
+
+def test_killed_anywhere_and_resumed_it_ends_with_the_same_weights(rig: Rig, run: Path) -> None:
+    expected = final_weights(run)
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    generator = random.Random(seed)
+    num_kills, num_in_checkpoint = 0, 0
+    for attempt in range(40):
+        if num_kills >= NUM_KILLS and num_in_checkpoint >= NUM_KILLS_IN_CHECKPOINT:
+            break
+        name = f"killed{attempt}"
+        for _ in range(6):
+            in_checkpoint = num_in_checkpoint < NUM_KILLS_IN_CHECKPOINT and generator.random() < 0.4
+            if not kill_somewhere(rig, name, generator, in_checkpoint):
+                break
+            num_kills += 1
+            num_in_checkpoint += in_checkpoint
+        assert final_weights(rig.train(name, "--resume")) == expected
+    assert num_kills >= NUM_KILLS
+    assert num_in_checkpoint >= NUM_KILLS_IN_CHECKPOINT
+
+
+def test_asked_to_stop_it_saves_and_goes_on_later(rig: Rig, run: Path) -> None:
+    process = rig.start(rig.command("stopped"))
+    await_unfinished_checkpoint(rig.directory / "stopped", process)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 3
+    assert final_weights(rig.train("stopped", "--resume")) == final_weights(run)
+
+
+def test_a_worker_and_a_grader_killed_in_mid_step_cost_time_only(run: Path) -> None:
+    directory = Path(tempfile.mkdtemp(prefix="ws", dir="/tmp"))
+    slow = Rig(directory, grade_delay_ms=60)
+    try:
+        slow.start_grader()
+        slow.start_worker()
+        process = slow.start(slow.command("run"))
+        for name in ("worker", "grader", "worker"):
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(1.2)
+            slow.kill(name)
+            slow.start_worker() if name == "worker" else slow.start_grader()
+        assert process.wait(120) == 0, (directory / "trainer.log").read_text()[-3000:]
+        assert final_weights(directory / "run") == final_weights(run)
+        trained = [line for line in lines(directory / "run/transitions.jsonl") if line["phase"] == "train"]
+        assert all(line["transition"]["grade"]["verdict"] != "VERDICT_UNSCORABLE" for line in trained)
+    finally:
+        slow.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def gradients(command: list[str], path: Path) -> list[float]:
+    subprocess.run([*command, str(BIN / "trainer_gradient_ranks"), str(path)], check=True, timeout=120)
+    content = path.read_bytes()
+    return list(struct.unpack(f"<{len(content) // 8}d", content))
+
+
+def test_the_gradient_is_the_same_in_two_processes_of_torchrun(tmp_path: Path) -> None:
+    torchrun = [str(Path(sys.executable).parent / "torchrun"), "--standalone", "--nproc-per-node", "2", "--no-python"]
+    alone = gradients([], tmp_path / "alone")
+    spread = gradients(torchrun, tmp_path / "spread")
+    largest = max(abs(value) for value in alone)
+    assert largest > 0
+    assert max(abs(a - b) for a, b in zip(alone, spread, strict=True)) <= 1e-9 * largest
+
+
+def test_torchrun_trains_with_two_processes(rig: Rig) -> None:
+    torchrun = [str(Path(sys.executable).parent / "torchrun"), "--standalone", "--nproc-per-node", "2", "--no-python"]
+    status = rig.start([*torchrun, *rig.command("spread")]).wait(120)
+    assert status == 0, (rig.directory / "trainer.log").read_text()[-3000:]
+    assert len([line for line in lines(rig.directory / "spread/metrics.jsonl") if line["phase"] == "grpo"]) == NUM_UPDATES
+
+
+def test_the_export_decodes_the_same_text_in_transformers(run: Path) -> None:
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    model = transformers.AutoModelForCausalLM.from_pretrained(run / "export")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(run / "export")
+    answers = [line for line in lines(run / "transitions.jsonl") if line["phase"] == "after_greedy"]
+    assert answers
+    for line in answers:
+        transition = line["transition"]
+        prompt, answer = transition["prompt_token_ids"], transition["answer_token_ids"]
+        with torch.no_grad():
+            logits = model(torch.tensor([prompt + answer])).logits[0, len(prompt) - 1 : -1]
+        assert logits.argmax(-1).tolist() == answer
+        scores = torch.log_softmax(logits, -1)[range(len(answer)), answer]
+        # Greedy answers carry log-probs at temperature 1.
+        assert torch.allclose(scores, torch.tensor(transition["log_probs"]), atol=1e-4)
+        assert tokenizer.decode(answer, skip_special_tokens=True) == transition["answer"]
+
+
+def test_tensorboard_reads_what_metrics_say(run: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(run / "tensorboard"))
+    events.Reload()
+    expected = [line["mean_reward"] for line in lines(run / "metrics.jsonl") if line["phase"] == "grpo"]
+    assert [event.value for event in events.Scalars("grpo/mean_reward")] == pytest.approx(expected)
+
+
+def test_a_checkpoint_that_was_cut_is_passed_over(rig: Rig, run: Path) -> None:
+    damaged = rig.directory / "damaged"
+    shutil.copytree(run, damaged)
+    newest = sorted((damaged / "checkpoints").iterdir())[-1]
+    os.truncate(newest / "weights.safetensors", 1000)
+    assert final_weights(rig.train("damaged", "--resume")) == final_weights(run)
+
+
+def test_bad_input_is_refused_with_a_reason(rig: Rig, tmp_path: Path) -> None:
+    for setting, reason in (
+        ("trainer.grpo.num_sampels=4", "num_sampels"),
+        ("data.train=/nowhere.jsonl", "/nowhere.jsonl"),
+        ("model.vocab_size=100", "vocab_size"),
+    ):
+        command = [*rig.command("refused"), "--set", setting]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert result.returncode == 1
+        assert reason in result.stderr

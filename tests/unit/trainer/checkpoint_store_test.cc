@@ -1,0 +1,64 @@
+#include "trainer/checkpoint_store.h"
+
+#include "core/base/file.h"
+#include "core/base/sha256.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/unit/trainer/policy_batch.h"
+#include "trainer/weight_publisher.h"
+
+namespace warpsmith {
+
+TEST_CASE("a checkpoint gives back progress and weights, and old ones go") {
+  TemporaryDirectory directory;
+  CheckpointStore store(directory.path() / "checkpoints", 2);
+  CHECK_FALSE(store.Newest()->has_value());
+  Policy policy = MakePolicy(at::kFloat);
+  RunProgress progress;
+  for (int step = 1; step <= 4; ++step) {
+    progress.grpo.step = step;
+    REQUIRE(store.Save(progress, 10 + step, {{"weights", &policy.parameters}}).ok());
+  }
+  const auto newest = store.Newest();
+  REQUIRE(newest.ok());
+  REQUIRE(newest->has_value());
+  const auto loaded = LoadProgress(**newest);
+  REQUIRE(loaded.ok());
+  CHECK(loaded->progress.grpo.step == 4);
+  CHECK(loaded->num_optimiser_steps == 14);
+  Parameters restored(policy.parameters.layout());
+  REQUIRE(LoadParameters(**newest, {"weights", &restored}).ok());
+  CHECK(restored.BufferBytes(1) == policy.parameters.BufferBytes(1));
+  CHECK(std::distance(std::filesystem::directory_iterator(directory.path() / "checkpoints"), {}) == 2);
+}
+
+TEST_CASE("weights of another shape and sets that are not there are refused") {
+  TemporaryDirectory directory;
+  CheckpointStore store(directory.path(), 1);
+  Policy policy = MakePolicy(at::kFloat);
+  REQUIRE(store.Save({}, 0, {{"weights", &policy.parameters}}).ok());
+  const std::filesystem::path checkpoint = store.Newest()->value();
+  ModelConfig wider = TinyModel();
+  wider.intermediate_size = 64;
+  Parameters other{ParameterLayout(wider)};
+  CHECK(absl::IsInvalidArgument(LoadParameters(checkpoint, {"weights", &other})));
+  CHECK(absl::IsNotFound(LoadParameters(checkpoint, {"best", &policy.parameters})));
+}
+
+TEST_CASE("published weights are the buffers one after the other, each with its digest") {
+  TemporaryDirectory directory;
+  Policy policy = MakePolicy(at::kFloat);
+  WeightPublisher publisher(directory.path());
+  const auto published = publisher.Write(policy.parameters, 3);
+  REQUIRE(published.ok());
+  const std::string bytes = ReadFile(published->path).value();
+  REQUIRE(static_cast<int>(published->buffers.size()) == policy.parameters.num_buffers());
+  for (const PublishedBuffer& buffer : published->buffers) {
+    CHECK(Sha256Hex(bytes.substr(buffer.offset_bytes, buffer.length_bytes)) == buffer.sha256);
+  }
+  for (uint64_t version = 4; version < 8; ++version)
+    REQUIRE(publisher.Write(policy.parameters, version).ok());
+  CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 2);
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,72 @@
+#include "trainer/evaluation.h"
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/catch.h"
+#include "tests/unit/trainer/groups.h"
+
+namespace warpsmith {
+namespace {
+
+// Grades skill 2 better than skill 1 and greedy better than sampled.
+class FakeGenerator : public GroupGenerator {
+ public:
+  absl::StatusOr<std::vector<TransitionGroup>> Generate(const GenerateRequest& request) override {
+    requests.push_back(request);
+    std::vector<TransitionGroup> groups;
+    for (const Task& task : request.tasks) {
+      TransitionGroup& group = groups.emplace_back();
+      group.task = task;
+      const double reward =
+          (task.skill == Skill::kOptimise ? 1.0 : 0.5) + (request.sampling.temperature == 0 ? 1 : 0);
+      for (int i = 0; i < request.num_samples; ++i) {
+        group.transitions.emplace_back().grade = GradeOf(reward, absl::StrCat(task.id, i));
+      }
+    }
+    return groups;
+  }
+
+  std::vector<GenerateRequest> requests;
+};
+
+}  // namespace
+
+TEST_CASE("the first evaluation makes the skill-2 tasks that later ones use again") {
+  FakeGenerator generator;
+  EvaluationTasks tasks{.generate = {{.id = "a"}, {.id = "b"}}};
+  const auto before = EvaluateSplit(tasks, {.num_samples = 3}, 0, "before", generator);
+  REQUIRE(before.ok());
+  REQUIRE(tasks.optimise.size() == 2);
+  CHECK(tasks.optimise[0].id.substr(0, 2) == "a#");
+  const std::vector<Task> made = tasks.optimise;
+  REQUIRE(EvaluateSplit(tasks, {.num_samples = 3}, 5, "after", generator).ok());
+  CHECK(tasks.optimise[0].previous_source == made[0].previous_source);
+  CHECK(generator.requests[0].seed == generator.requests[3].seed);
+  CHECK(generator.requests[0].id != generator.requests[3].id);
+}
+
+TEST_CASE("sampled, greedy and each skill are told apart") {
+  FakeGenerator generator;
+  EvaluationTasks tasks{.generate = {{.id = "a"}, {.id = "b"}}};
+  const auto split = EvaluateSplit(tasks, {.num_samples = 3}, 0, "before", generator);
+  REQUIRE(split.ok());
+  CHECK(split->sampled.num_answers == 12);
+  CHECK(split->greedy.num_answers == 4);
+  CHECK(split->generate.mean_reward.value == Approx(0.5));
+  CHECK(split->optimise.mean_reward.value == Approx(1.0));
+  CHECK(split->sampled.mean_reward.value == Approx(0.75));
+  CHECK(split->greedy.mean_reward.value == Approx(1.75));
+}
+
+TEST_CASE("the JSON has every figure with its interval, greedy and the unseen operators") {
+  const auto json = EvaluationToJson({});
+  for (const char* name :
+       {"compile_rate", "correct_rate", "fast_1", "geomean_speedup", "mean_reward", "hack_rate"}) {
+    CHECK(json.contains(name));
+    CHECK(json.contains(absl::StrCat(name, "_interval")));
+    CHECK(json["greedy"].contains(name));
+    CHECK(json["unseen_operator"]["greedy"].contains(name));
+  }
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,149 @@
+#include "trainer/group_collector.h"
+
+#include <functional>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/catch.h"
+#include "tests/unit/trainer/groups.h"
+#include "trainer/seeds.h"
+
+namespace warpsmith {
+namespace {
+
+// Answers with rewards that a function of task and sample gives.
+class FakeGenerator : public GroupGenerator {
+ public:
+  using Reward = std::function<std::optional<double>(const Task& task, int sample)>;
+
+  explicit FakeGenerator(Reward reward) : reward_(std::move(reward)) {}
+
+  absl::StatusOr<std::vector<TransitionGroup>> Generate(const GenerateRequest& request) override {
+    requests.push_back(request);
+    std::vector<TransitionGroup> groups;
+    for (const Task& task : request.tasks) {
+      TransitionGroup& group = groups.emplace_back();
+      group.task = task;
+      for (int sample = 0; sample < request.num_samples; ++sample) {
+        Transition& transition = group.transitions.emplace_back();
+        transition.sample_index = sample;
+        transition.prompt_token_ids = {1, 2};
+        transition.answer_token_ids = {3, 4, 5};
+        transition.log_probs = {-1, -1, -1};
+        transition.grade = GradeOf(reward_(task, sample), absl::StrCat(task.id, "/", sample));
+      }
+    }
+    return groups;
+  }
+
+  std::vector<GenerateRequest> requests;
+
+ private:
+  const Reward reward_;
+};
+
+std::vector<Task> ManyTasks() {
+  std::vector<Task> tasks;
+  for (int i = 0; i < 40; ++i) tasks.push_back({.id = absl::StrCat("task", i)});
+  return tasks;
+}
+
+GrpoSection Options() { return {.num_tasks = 4, .num_samples = 3, .optimise_share = 0.0, .num_refills = 2}; }
+
+std::vector<std::string> IdsOf(const std::vector<TransitionGroup>& groups) {
+  std::vector<std::string> ids;
+  for (const TransitionGroup& group : groups) ids.push_back(group.task.id);
+  return ids;
+}
+
+}  // namespace
+
+TEST_CASE("groups are used in the order of their tasks and the same seed draws the same") {
+  FakeGenerator generator([](const Task&, int sample) { return 0.5 * sample; });
+  GroupCollector first(ManyTasks(), Options(), 7, &generator), second(ManyTasks(), Options(), 7, &generator);
+  const auto a = first.Collect(0, 0), b = second.Collect(0, 0);
+  REQUIRE(a.ok());
+  CHECK(a->used.size() == 4);
+  CHECK(a->num_rounds == 1);
+  CHECK(IdsOf(a->used) == IdsOf(b->used));
+  CHECK(generator.requests[0].seed == generator.requests[1].seed);
+}
+
+TEST_CASE("equal groups are dropped and replaced, a bounded number of times") {
+  FakeGenerator half([](const Task& task, int sample) { return HashOf(task.id) % 2 ? 1.0 : 0.5 * sample; });
+  GroupCollector collector(ManyTasks(), Options(), 7, &half);
+  const auto collected = collector.Collect(0, 0);
+  REQUIRE(collected.ok());
+  CHECK(collected->used.size() + collected->equal.size() > 4);
+  std::set<uint64_t> seeds;
+  for (const GenerateRequest& request : half.requests) seeds.insert(request.seed);
+  CHECK(seeds.size() == half.requests.size());
+
+  FakeGenerator never([](const Task&, int) { return 1.0; });
+  GroupCollector hopeless(ManyTasks(), Options(), 7, &never);
+  const auto nothing = hopeless.Collect(0, 0);
+  REQUIRE(nothing.ok());
+  CHECK(nothing->used.empty());
+  CHECK(nothing->num_rounds == 3);
+}
+
+TEST_CASE("graded answers come back as tasks of skill 2 at the share that is asked for") {
+  FakeGenerator generator([](const Task&, int sample) { return 0.5 * sample; });
+  GrpoSection options = Options();
+  options.optimise_share = 0.5;
+  GroupCollector collector(ManyTasks(), options, 7, &generator);
+  for (int step = 0; step < 10; ++step) REQUIRE(collector.Collect(step, step).ok());
+  int num_optimise = 0, num_tasks = 0;
+  for (size_t i = 1; i < generator.requests.size(); ++i) {  // the first finds an empty pool
+    for (const Task& task : generator.requests[i].tasks) {
+      num_optimise += task.skill == Skill::kOptimise;
+      ++num_tasks;
+    }
+  }
+  CHECK(num_tasks == 36);
+  CHECK(num_optimise == 18);
+}
+
+TEST_CASE("a restored collector goes on as the one that was saved") {
+  FakeGenerator generator([](const Task&, int sample) { return 0.5 * sample; });
+  GrpoSection options = Options();
+  options.optimise_share = 0.3;
+  GroupCollector whole(ManyTasks(), options, 7, &generator), resumed(ManyTasks(), options, 7, &generator);
+  for (int step = 0; step < 3; ++step) REQUIRE(whole.Collect(step, step).ok());
+  GrpoProgress progress;
+  whole.Save(progress);
+  resumed.Restore(progress);
+  for (int step = 3; step < 6; ++step) {
+    CHECK(IdsOf(whole.Collect(step, step)->used) == IdsOf(resumed.Collect(step, step)->used));
+  }
+}
+
+TEST_CASE("a scored transition becomes its prompt, its answer and its advantage") {
+  FakeGenerator generator(
+      [](const Task&, int sample) { return sample == 1 ? std::nullopt : std::optional(1.0 * sample); });
+  const auto groups = generator.Generate({.tasks = {{.id = "a"}}, .num_samples = 3});
+  std::vector<std::optional<double>> advantages;
+  const auto sequences = SequencesOf(groups->front(), Options(), 1, advantages);
+  REQUIRE(sequences.size() == 2);
+  CHECK(sequences[0].tokens == std::vector<int32_t>{1, 2, 3, 4, 5});
+  CHECK(sequences[0].num_prompt_tokens == 2);
+  CHECK(sequences[0].advantage < 0);
+  CHECK(sequences[1].advantage == *advantages[2]);
+  CHECK_FALSE(advantages[1].has_value());
+}
+
+TEST_CASE("permuted rewards are the same rewards in other places") {
+  const TransitionGroup group = GroupOf({0.1, 0.4, 0.9, 1.6, 2.5, std::nullopt});
+  GrpoSection options = Options();
+  options.advantage = AdvantageKind::kDrGrpo;
+  std::vector<std::optional<double>> plain, permuted;
+  SequencesOf(group, options, 1, plain);
+  options.permute_rewards = true;
+  SequencesOf(group, options, 1, permuted);
+  CHECK(plain != permuted);
+  CHECK_FALSE(permuted[5].has_value());
+  CHECK(std::multiset<std::optional<double>>(plain.begin(), plain.end()) ==
+        std::multiset<std::optional<double>>(permuted.begin(), permuted.end()));
+}
+
+}  // namespace warpsmith

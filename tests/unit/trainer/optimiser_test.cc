@@ -1,0 +1,66 @@
+#include "trainer/optimiser.h"
+
+#include <ATen/ops/full_like.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/catch.h"
+#include "tests/unit/trainer/policy_batch.h"
+
+namespace warpsmith {
+namespace {
+
+// Every gradient element is `value`.
+void FillGradients(Parameters& parameters, float value) {
+  for (int i = 0; i < parameters.num_buffers(); ++i) {
+    parameters.buffer(i).mutable_grad() = at::full_like(parameters.buffer(i).detach(), value);
+  }
+}
+
+float FirstOf(const Parameters& parameters, int buffer, const std::string& entry) {
+  return parameters.buffer(buffer).const_data_ptr<float>()[parameters.layout().entry(buffer, entry).offset];
+}
+
+}  // namespace
+
+TEST_CASE("the first step moves every weight by the learning rate against its gradient") {
+  Policy policy = MakePolicy(at::kFloat);
+  Optimiser optimiser(policy.parameters.layout(), {.epsilon = 1e-12, .gradient_norm_max = 1e9}, nullptr);
+  const float before = FirstOf(policy.parameters, 1, "qkv");
+  FillGradients(policy.parameters, 0.5f);
+  optimiser.Step(policy.parameters, 0.01);
+  CHECK(FirstOf(policy.parameters, 1, "qkv") == Approx(before - 0.01).epsilon(1e-4));
+  CHECK(optimiser.num_steps() == 1);
+  CHECK_FALSE(policy.parameters.buffer(0).grad().defined());
+}
+
+TEST_CASE("the norm is global and is returned before clipping") {
+  Policy policy = MakePolicy(at::kFloat);
+  FillGradients(policy.parameters, 2.0f);
+  int64_t count = 0;
+  for (int i = 0; i < policy.parameters.num_buffers(); ++i) count += policy.parameters.buffer(i).numel();
+  CHECK(policy.optimiser.Step(policy.parameters, 0.0) == Approx(2.0 * std::sqrt(static_cast<double>(count))));
+}
+
+TEST_CASE("matrices decay and norms do not") {
+  Policy policy = MakePolicy(at::kFloat);
+  Optimiser optimiser(policy.parameters.layout(), {.weight_decay = 0.5}, nullptr);
+  const float matrix = FirstOf(policy.parameters, 1, "qkv"),
+              norm = FirstOf(policy.parameters, 1, "input_norm");
+  FillGradients(policy.parameters, 0.0f);
+  optimiser.Step(policy.parameters, 0.1);
+  CHECK(FirstOf(policy.parameters, 1, "qkv") == Approx(matrix * 0.95f));
+  CHECK(FirstOf(policy.parameters, 1, "input_norm") == norm);
+}
+
+TEST_CASE("a gradient that is not finite changes nothing") {
+  Policy policy = MakePolicy(at::kFloat);
+  const std::string before(policy.parameters.BufferBytes(1));
+  FillGradients(policy.parameters, std::numeric_limits<float>::infinity());
+  CHECK_FALSE(std::isfinite(policy.optimiser.Step(policy.parameters, 0.1)));
+  CHECK(policy.parameters.BufferBytes(1) == before);
+  CHECK(policy.optimiser.num_steps() == 0);
+}
+
+}  // namespace warpsmith

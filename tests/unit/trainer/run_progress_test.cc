@@ -1,0 +1,40 @@
+#include "trainer/run_progress.h"
+
+#include "nlohmann/json.hpp"
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+
+TEST_CASE("progress comes back from its JSON as it was") {
+  RunProgress progress;
+  progress.cold_start = {
+      .finished = true, .step = 7, .num_tokens = 1234, .seconds = 0.1, .best_loss = 1.0 / 3};
+  progress.grpo = {.step = 3, .seconds = 2.5, .task_cursor = ~uint64_t{0}, .num_draws = 9};
+  progress.grpo.feedback_tasks.push_back({.id = "a#1",
+                                          .skill = Skill::kOptimise,
+                                          .reference_source = "r\n\"quoted\"",
+                                          .allowed_libraries = {"blas"},
+                                          .previous_source = "p",
+                                          .feedback = {"f", "e", 8},
+                                          .previous_reward = 0.1});
+  progress.policy_version = 3;
+  progress.evaluation_before = "{}";
+  const auto json = nlohmann::json::parse(ProgressToJson(progress).dump());
+  const auto restored = ProgressFromJson(json);
+  REQUIRE(restored.ok());
+  CHECK(ProgressToJson(*restored) == ProgressToJson(progress));
+  CHECK(restored->cold_start.best_loss == 1.0 / 3);
+  CHECK(restored->grpo.feedback_tasks.front().feedback.advice == 8);
+}
+
+TEST_CASE("the progress of a run that has not begun survives too") {
+  const auto restored = ProgressFromJson(nlohmann::json::parse(ProgressToJson({}).dump()));
+  REQUIRE(restored.ok());
+  CHECK(restored->cold_start.best_loss == RunProgress().cold_start.best_loss);
+}
+
+TEST_CASE("JSON of something else is refused") {
+  CHECK(absl::IsInvalidArgument(ProgressFromJson(nlohmann::json::parse("{\"grpo\": 1}")).status()));
+}
+
+}  // namespace warpsmith
