@@ -43,7 +43,10 @@ def test_a_run_repeats_to_the_bit(rig: Rig, run: Path) -> None:
     assert final_weights(again) == final_weights(run)
     timed = ("seconds", "per_second")
     plain = [
-        [{key: value for key, value in line.items() if not key.endswith(timed)} for line in lines(each / "metrics.jsonl")]
+        [
+            {key: value for key, value in line.items() if not key.endswith(timed)}
+            for line in lines(each / "metrics.jsonl")
+        ]
         for each in (run, again)
     ]
     assert plain[0] == plain[1]
@@ -147,7 +150,9 @@ def test_torchrun_trains_with_two_processes(rig: Rig) -> None:
     torchrun = [str(Path(sys.executable).parent / "torchrun"), "--standalone", "--nproc-per-node", "2", "--no-python"]
     status = rig.start([*torchrun, *rig.command("spread")]).wait(120)
     assert status == 0, (rig.directory / "trainer.log").read_text()[-3000:]
-    assert len([line for line in lines(rig.directory / "spread/metrics.jsonl") if line["phase"] == "grpo"]) == NUM_UPDATES
+    assert (
+        len([line for line in lines(rig.directory / "spread/metrics.jsonl") if line["phase"] == "grpo"]) == NUM_UPDATES
+    )
 
 
 def test_the_export_decodes_the_same_text_in_transformers(run: Path) -> None:
