@@ -1,4 +1,5 @@
-// The packaged Abseil is built with its own string_view, so StrCat and the status factories do not take std's.
+// The packaged Abseil is built with its own string_view, so StrCat and the status factories do not take
+// std's.
 #ifndef WARPSMITH_CORE_BASE_ABSL_VIEW_H_
 #define WARPSMITH_CORE_BASE_ABSL_VIEW_H_
 

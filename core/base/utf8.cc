@@ -5,8 +5,8 @@
 namespace warpsmith {
 namespace {
 
-// What a lead byte asks for (Unicode 15, table 3-7): the length, and the range of the second byte. Bytes after the
-// second are 80..BF. Length 0: not a lead byte.
+// What a lead byte asks for (Unicode 15, table 3-7): the length, and the range of the second byte. Bytes
+// after the second are 80..BF. Length 0: not a lead byte.
 struct LeadByte {
   size_t length;
   unsigned char second_min;

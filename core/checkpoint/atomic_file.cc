@@ -25,7 +25,9 @@ AtomicFile::AtomicFile(UniqueFd fd, std::string temporary, std::filesystem::path
     : fd_(std::move(fd)), temporary_(std::move(temporary)), path_(std::move(path)) {}
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : fd_(std::move(other.fd_)), temporary_(std::exchange(other.temporary_, "")), path_(std::move(other.path_)) {}
+    : fd_(std::move(other.fd_)),
+      temporary_(std::exchange(other.temporary_, "")),
+      path_(std::move(other.path_)) {}
 
 AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());

@@ -13,8 +13,8 @@
 
 namespace warpsmith {
 
-// A temporary file beside the target, which Commit() syncs and renames; without Commit() it is removed. After an error
-// only destruction is left. Not thread-safe.
+// A temporary file beside the target, which Commit() syncs and renames; without Commit() it is removed. After
+// an error only destruction is left. Not thread-safe.
 class AtomicFile {
  public:
   static absl::StatusOr<AtomicFile> Create(const std::filesystem::path& path);

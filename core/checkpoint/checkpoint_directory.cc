@@ -31,7 +31,8 @@ fs::path TemporaryPath(const fs::path& root, int64_t step) {
 }
 
 bool EndsWith(const std::string& name, std::string_view suffix) {
-  return name.size() >= suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+  return name.size() >= suffix.size() &&
+         name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
 }
 
 // The step of a committed checkpoint's folder.
@@ -116,11 +117,13 @@ absl::StatusOr<std::vector<Checkpoint>> CheckpointDirectory::List() const {
   return checkpoints;
 }
 
-absl::StatusOr<std::optional<Checkpoint>> CheckpointDirectory::NewestComplete(Verification verification) const {
+absl::StatusOr<std::optional<Checkpoint>> CheckpointDirectory::NewestComplete(
+    Verification verification) const {
   ASSIGN_OR_RETURN(const std::vector<Checkpoint> checkpoints, List());
   for (auto checkpoint = checkpoints.rbegin(); checkpoint != checkpoints.rend(); ++checkpoint) {
     const absl::Status status = VerifyManifest(checkpoint->path, verification);
     if (status.ok()) return std::optional<Checkpoint>(*checkpoint);
+    if (!absl::IsDataLoss(status)) return status;
     LogWarning(absl::StrCat("passing over a damaged checkpoint: ", status.message()));
   }
   return std::optional<Checkpoint>();
@@ -140,12 +143,14 @@ absl::Status CheckpointDirectory::Retain(int num_kept) {
   ASSIGN_OR_RETURN(std::vector<Checkpoint> checkpoints, List());
   int num_whole = 0;
   for (auto checkpoint = checkpoints.rbegin(); checkpoint != checkpoints.rend(); ++checkpoint) {
-    const bool is_whole = VerifyManifest(checkpoint->path, Verification::kSizes).ok();
-    if (is_whole && ++num_whole <= num_kept) continue;
+    const absl::Status status = VerifyManifest(checkpoint->path, Verification::kSizes);
+    if (!status.ok() && !absl::IsDataLoss(status)) return status;
+    if (status.ok() && ++num_whole <= num_kept) continue;
     // Renamed first: a folder half removed must not pass for a checkpoint.
     const fs::path doomed = TemporaryPath(root_, checkpoint->step);
     RETURN_IF_ERROR(Remove(doomed));
-    if (rename(checkpoint->path.c_str(), doomed.c_str()) != 0) return ErrnoStatus("cannot rename to", doomed.string());
+    if (rename(checkpoint->path.c_str(), doomed.c_str()) != 0)
+      return ErrnoStatus("cannot rename to", doomed.string());
     RETURN_IF_ERROR(Remove(doomed));
   }
   return absl::OkStatus();

@@ -3,8 +3,8 @@
 //   step_000010/        complete: every file as its manifest.json says
 //   step_000020.tmp/    being written, or left by a process that died; never read
 //
-// A checkpoint is written into its .tmp folder, all of it is synced, the manifest is written last, and the folder is
-// renamed. So after a crash at any moment the newest complete checkpoint is the last one committed.
+// A checkpoint is written into its .tmp folder, all of it is synced, the manifest is written last, and the
+// folder is renamed. So after a crash at any moment the newest complete checkpoint is the last one committed.
 #ifndef WARPSMITH_CORE_CHECKPOINT_CHECKPOINT_DIRECTORY_H_
 #define WARPSMITH_CORE_CHECKPOINT_CHECKPOINT_DIRECTORY_H_
 
@@ -32,26 +32,26 @@ class CheckpointDirectory {
   // Creates `root` if it is not there.
   static absl::StatusOr<CheckpointDirectory> Open(const std::filesystem::path& root);
 
-  // An empty folder to write the files of checkpoint `step` into, folders among them as the caller likes. What an
-  // earlier attempt left is removed.
+  // An empty folder to write the files of checkpoint `step` into, folders among them as the caller likes.
+  // What an earlier attempt left is removed.
   absl::StatusOr<std::filesystem::path> Begin(int64_t step);
 
-  // Makes what was written since Begin(step) the checkpoint `step`; one that was there is replaced. Returns when it is
-  // on disk. RESOURCE_EXHAUSTED when the disk is full: the checkpoints before are as they were.
+  // Makes what was written since Begin(step) the checkpoint `step`; one that was there is replaced. Returns
+  // when it is on disk. RESOURCE_EXHAUSTED when the disk is full: the checkpoints before are as they were.
   absl::StatusOr<Checkpoint> Commit(int64_t step);
 
   // Committed checkpoints, oldest first, whether whole or not.
   absl::StatusOr<std::vector<Checkpoint>> List() const;
 
-  // The newest that is whole; damaged ones are passed over with a warning in the log. Nothing if there is none.
-  // kDigests reads all of it.
+  // The newest that is whole; damaged ones are passed over with a warning in the log. Nothing if there is
+  // none. kDigests reads all of it.
   absl::StatusOr<std::optional<Checkpoint>> NewestComplete(Verification verification) const;
 
   // Removes the folders of attempts that were never committed.
   absl::Status RemoveIncomplete();
 
-  // Removes all but the newest `num_kept` (at least 1) committed checkpoints; those that are not whole do not count
-  // and go.
+  // Removes all but the newest `num_kept` (at least 1) committed checkpoints; those that are not whole do not
+  // count and go.
   absl::Status Retain(int num_kept);
 
   const std::filesystem::path& root() const { return root_; }

@@ -73,7 +73,8 @@ absl::Status SyncFile(const fs::path& path) {
 bool IsInside(const std::string& name) {
   const fs::path path(name);
   if (name.empty() || path.is_absolute() || name.find('\0') != std::string::npos) return false;
-  return std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".." || part == "."; });
+  return std::none_of(path.begin(), path.end(),
+                      [](const fs::path& part) { return part == ".." || part == "."; });
 }
 
 absl::StatusOr<FileRecord> ReadRecord(const Json& json, const fs::path& path) {
@@ -81,16 +82,22 @@ absl::StatusOr<FileRecord> ReadRecord(const Json& json, const fs::path& path) {
       !json["name"].is_string() || !json["bytes"].is_number_unsigned() || !json["sha256"].is_string()) {
     return Invalid(path, "holds a record that is not of name, bytes and sha256");
   }
-  FileRecord record{json["name"].get<std::string>(), json["bytes"].get<int64_t>(), json["sha256"].get<std::string>()};
+  FileRecord record{json["name"].get<std::string>(), json["bytes"].get<int64_t>(),
+                    json["sha256"].get<std::string>()};
   if (!IsInside(record.name)) return Invalid(path, "names a file elsewhere: " + Escape(record.name, 200));
   return record;
 }
 
 absl::Status VerifyFile(const fs::path& path, const FileRecord& record, Verification verification) {
   struct stat status;
-  if (lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return Lost(path, "is missing");
+  if (lstat(path.c_str(), &status) != 0) {
+    return errno == ENOENT || errno == ENOTDIR ? Lost(path, "is missing")
+                                               : ErrnoStatus("cannot stat", path.string());
+  }
+  if (!S_ISREG(status.st_mode)) return Lost(path, "is no file");
   if (status.st_size != record.num_bytes) {
-    return Lost(path, absl::StrCat("has ", status.st_size, " bytes, but was written with ", record.num_bytes));
+    return Lost(path,
+                absl::StrCat("has ", status.st_size, " bytes, but was written with ", record.num_bytes));
   }
   if (verification == Verification::kSizes) return absl::OkStatus();
   ASSIGN_OR_RETURN(const FileRecord found, RecordFile(path, record.name));
@@ -112,7 +119,8 @@ absl::StatusOr<std::vector<FileRecord>> RecordFiles(const fs::path& directory) {
     ASSIGN_OR_RETURN(FileRecord record, RecordFile(entry.path(), std::move(name)));
     records.push_back(std::move(record));
   }
-  std::sort(records.begin(), records.end(), [](const FileRecord& a, const FileRecord& b) { return a.name < b.name; });
+  std::sort(records.begin(), records.end(),
+            [](const FileRecord& a, const FileRecord& b) { return a.name < b.name; });
   return records;
 }
 
@@ -149,7 +157,10 @@ absl::StatusOr<std::vector<FileRecord>> ReadManifest(const fs::path& directory) 
 
 absl::Status VerifyManifest(const fs::path& directory, Verification verification) {
   const absl::StatusOr<std::vector<FileRecord>> records = ReadManifest(directory);
-  if (!records.ok()) return Lost(directory, std::string(records.status().message()));
+  if (absl::IsNotFound(records.status()) || absl::IsInvalidArgument(records.status())) {
+    return Lost(directory, std::string(records.status().message()));
+  }
+  RETURN_IF_ERROR(records.status());
   for (const FileRecord& record : *records) {
     RETURN_IF_ERROR(VerifyFile(directory / record.name, record, verification));
   }

@@ -23,8 +23,8 @@ struct FileRecord {
 // How closely files are compared with their records.
 enum class Verification { kSizes, kDigests };
 
-// The records of all regular files below `directory`, the manifest aside, sorted by name. INVALID_ARGUMENT for anything
-// that is neither file nor folder.
+// The records of all regular files below `directory`, the manifest aside, sorted by name. INVALID_ARGUMENT
+// for anything that is neither file nor folder.
 absl::StatusOr<std::vector<FileRecord>> RecordFiles(const std::filesystem::path& directory);
 
 // Syncs all files and folders below `directory`, and itself, to disk.
@@ -36,7 +36,8 @@ absl::Status WriteManifest(const std::filesystem::path& directory, const std::ve
 // NOT_FOUND without manifest, INVALID_ARGUMENT if it cannot be read or names files elsewhere.
 absl::StatusOr<std::vector<FileRecord>> ReadManifest(const std::filesystem::path& directory);
 
-// OK if every file of the manifest is as it says; DATA_LOSS naming the first that is not.
+// OK if every file of the manifest is as it says; DATA_LOSS naming the first that is not. Other errors mean
+// that it could not be told.
 absl::Status VerifyManifest(const std::filesystem::path& directory, Verification verification);
 
 }  // namespace warpsmith

@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 absl::Status CheckNames(const std::vector<NamedFile>& files) {
   std::set<std::string> names;
   for (const NamedFile& file : files) {
-    const bool is_plain = !file.name.empty() && file.name[0] != '.' && file.name.find('/') == std::string::npos;
+    const bool is_plain =
+        !file.name.empty() && file.name[0] != '.' && file.name.find('/') == std::string::npos;
     if (!is_plain || !names.insert(file.name).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("file name \"", Escape(file.name, 100), "\" cannot be, or is given twice"));
@@ -53,7 +54,8 @@ absl::Status WriteHuggingFaceDirectory(const fs::path& directory, const HuggingF
                                        const TensorSource& source) {
   RETURN_IF_ERROR(CheckNames(contents.files));
   if (fs::exists(directory)) {
-    return absl::AlreadyExistsError(absl::StrCat(directory.string(), " is there already; remove it or name another"));
+    return absl::AlreadyExistsError(
+        absl::StrCat(directory.string(), " is there already; remove it or name another"));
   }
   const fs::path temporary = directory.string() + ".tmp";
   RETURN_IF_ERROR(CreateEmpty(temporary));

@@ -27,8 +27,8 @@ struct HuggingFaceContents {
 // Writes all of it into `directory`.tmp, synced, and renames that: `directory` is there whole or not at all.
 // ALREADY_EXISTS if it is there before; INVALID_ARGUMENT for a file name with a folder in it, or given twice;
 // RESOURCE_EXHAUSTED when the disk is full, with nothing left behind.
-absl::Status WriteHuggingFaceDirectory(const std::filesystem::path& directory, const HuggingFaceContents& contents,
-                                       const TensorSource& source);
+absl::Status WriteHuggingFaceDirectory(const std::filesystem::path& directory,
+                                       const HuggingFaceContents& contents, const TensorSource& source);
 
 }  // namespace warpsmith
 

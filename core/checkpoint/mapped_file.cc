@@ -15,7 +15,8 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::filesystem::path& path) {
   if (!fd.valid()) return ErrnoStatus("cannot open", path.string());
   struct stat status;
   if (fstat(fd.get(), &status) != 0) return ErrnoStatus("cannot stat", path.string());
-  if (!S_ISREG(status.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path.string(), ": is not a file"));
+  if (!S_ISREG(status.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), ": is not a file"));
   const auto size = static_cast<size_t>(status.st_size);
   if (size == 0) return MappedFile({});
   void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);

@@ -11,8 +11,8 @@
 
 namespace warpsmith {
 
-// Mapped for reading, without copying. The file must not be cut while it is mapped: reading beyond its new end would
-// end the process. (Files that we write are never changed, only replaced.)
+// Mapped for reading, without copying. The file must not be cut while it is mapped: reading beyond its new
+// end would end the process. (Files that we write are never changed, only replaced.)
 class MappedFile {
  public:
   // NOT_FOUND; INTERNAL with errno. An empty file is no bytes.

@@ -21,17 +21,19 @@ uint64_t ReadLength(std::span<const std::byte> bytes) {
 absl::StatusOr<SafetensorsHeader> ReadSafetensorsHeader(std::span<const std::byte> file,
                                                         std::span<const std::byte>* data) {
   if (file.size() < kSafetensorsLengthBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("has ", file.size(), " bytes, too few for a safetensors file"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", file.size(), " bytes, too few for a safetensors file"));
   }
   const uint64_t length = ReadLength(file);
   const std::span<const std::byte> rest = file.subspan(kSafetensorsLengthBytes);
   if (length > kSafetensorsHeaderBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat("begins with a header of ", length, " bytes; at most ",
-                                                   kSafetensorsHeaderBytesMax, " are allowed: is it safetensors?"));
+                                                   kSafetensorsHeaderBytesMax,
+                                                   " are allowed: is it safetensors?"));
   }
   if (length > rest.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("was cut short: its header has ", length, " bytes, but only ", rest.size(), " are left"));
+    return absl::InvalidArgumentError(absl::StrCat("was cut short: its header has ", length,
+                                                   " bytes, but only ", rest.size(), " are left"));
   }
   const std::string_view json(reinterpret_cast<const char*>(rest.data()), length);
   *data = rest.subspan(length);

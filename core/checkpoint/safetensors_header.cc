@@ -40,7 +40,8 @@ absl::Status ReadShape(const Json& json, TensorInfo* info) {
   if (!json.is_array()) return Invalid(info->name, "has no list as shape");
   for (const Json& element : json) {
     int64_t dimension = 0;
-    if (!ReadCount(element, &dimension)) return Invalid(info->name, "has a shape that is not of whole numbers");
+    if (!ReadCount(element, &dimension))
+      return Invalid(info->name, "has a shape that is not of whole numbers");
     info->shape.push_back(dimension);
   }
   return absl::OkStatus();
@@ -48,7 +49,8 @@ absl::Status ReadShape(const Json& json, TensorInfo* info) {
 
 absl::Status ReadOffsets(const Json& json, Entry* entry) {
   const bool is_pair = json.is_array() && json.size() == 2;
-  if (!is_pair || !ReadCount(json[0], &entry->begin) || !ReadCount(json[1], &entry->end) || entry->begin > entry->end) {
+  if (!is_pair || !ReadCount(json[0], &entry->begin) || !ReadCount(json[1], &entry->end) ||
+      entry->begin > entry->end) {
     return Invalid(entry->info.name, "has data_offsets that are not [begin, end]");
   }
   return absl::OkStatus();
@@ -56,10 +58,12 @@ absl::Status ReadOffsets(const Json& json, Entry* entry) {
 
 absl::Status CheckSize(const Entry& entry) {
   const std::optional<int64_t> bytes = TensorBytes(entry.info);
-  if (!bytes.has_value()) return Invalid(entry.info.name, "has more bytes than can be: " + ShowShape(entry.info));
+  if (!bytes.has_value())
+    return Invalid(entry.info.name, "has more bytes than can be: " + ShowShape(entry.info));
   if (*bytes == entry.end - entry.begin) return absl::OkStatus();
-  return Invalid(entry.info.name, absl::StrCat("is ", ShowShape(entry.info), " of ", *bytes, " bytes, but its data_offsets [",
-                                               entry.begin, ", ", entry.end, "] hold ", entry.end - entry.begin));
+  return Invalid(entry.info.name,
+                 absl::StrCat("is ", ShowShape(entry.info), " of ", *bytes, " bytes, but its data_offsets [",
+                              entry.begin, ", ", entry.end, "] hold ", entry.end - entry.begin));
 }
 
 absl::StatusOr<Entry> ReadEntry(const std::string& name, const Json& json) {
@@ -69,9 +73,11 @@ absl::StatusOr<Entry> ReadEntry(const std::string& name, const Json& json) {
     if (!json.is_object() || !json.contains(member)) return Invalid(name, absl::StrCat("has no ", member));
   }
   const Json& type_name = json["dtype"];
-  const auto type = type_name.is_string() ? TensorTypeFromName(type_name.get_ref<const std::string&>()) : std::nullopt;
+  const auto type =
+      type_name.is_string() ? TensorTypeFromName(type_name.get_ref<const std::string&>()) : std::nullopt;
   if (!type.has_value()) {
-    return Invalid(name, "has an unknown dtype " + Escape(type_name.dump(-1, ' ', true, Json::error_handler_t::replace), 100));
+    return Invalid(name, "has an unknown dtype " +
+                             Escape(type_name.dump(-1, ' ', true, Json::error_handler_t::replace), 100));
   }
   entry.info.type = *type;
   RETURN_IF_ERROR(ReadShape(json["shape"], &entry.info));
@@ -84,7 +90,8 @@ absl::Status ReadMetadata(const Json& json, TensorMetadata* metadata) {
   if (!json.is_object()) return absl::InvalidArgumentError("__metadata__ is not an object");
   for (const auto& [key, value] : json.items()) {
     if (!value.is_string()) {
-      return absl::InvalidArgumentError(absl::StrCat("__metadata__ has no text under \"", Escape(key, 100), "\""));
+      return absl::InvalidArgumentError(
+          absl::StrCat("__metadata__ has no text under \"", Escape(key, 100), "\""));
     }
     (*metadata)[key] = value.get<std::string>();
   }
@@ -95,14 +102,16 @@ absl::Status CheckCover(const std::vector<Entry>& entries, int64_t data_bytes) {
   int64_t covered = 0;
   for (const Entry& entry : entries) {
     if (entry.begin != covered) {
-      return Invalid(entry.info.name, absl::StrCat("begins at byte ", entry.begin, " of the data, but the one before ends at ",
-                                                   covered, entry.begin < covered ? ": they overlap" : ": there is a gap"));
+      return Invalid(entry.info.name,
+                     absl::StrCat("begins at byte ", entry.begin, " of the data, but the one before ends at ",
+                                  covered, entry.begin < covered ? ": they overlap" : ": there is a gap"));
     }
     covered = entry.end;
   }
   if (covered == data_bytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the tensors want ", covered, " bytes, but the file holds ", data_bytes,
-                                                 covered > data_bytes ? ": it was cut short" : ": something follows them"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the tensors want ", covered, " bytes, but the file holds ", data_bytes,
+                   covered > data_bytes ? ": it was cut short" : ": something follows them"));
 }
 
 }  // namespace
@@ -152,7 +161,8 @@ absl::StatusOr<std::string> FormatSafetensorsHeader(const std::vector<TensorInfo
     return absl::InvalidArgumentError(absl::StrCat("the header of ", tensors.size(), " tensors is too long"));
   }
   std::string length;
-  for (int shift = 0; shift < 64; shift += 8) length.push_back(static_cast<char>(text.size() >> shift & 0xff));
+  for (int shift = 0; shift < 64; shift += 8)
+    length.push_back(static_cast<char>(text.size() >> shift & 0xff));
   return length + text;
 }
 

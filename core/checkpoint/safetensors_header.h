@@ -29,13 +29,13 @@ struct SafetensorsHeader {
   TensorMetadata metadata;
 };
 
-// Reads the JSON of a header in front of `data_bytes` bytes. INVALID_ARGUMENT, with the tensor and its values, unless:
-// names are unique, types known, each tensor's size is that of its type and shape, and the tensors cover the data
-// without gap or overlap.
+// Reads the JSON of a header in front of `data_bytes` bytes. INVALID_ARGUMENT, with the tensor and its
+// values, unless: names are unique, types known, each tensor's size is that of its type and shape, and the
+// tensors cover the data without gap or overlap.
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(std::string_view json, int64_t data_bytes);
 
-// The beginning of a file that holds `tensors` in this order: length and JSON, padded to a multiple of 8 bytes.
-// INVALID_ARGUMENT for a name that is empty, given twice or reserved, and for a shape that cannot be.
+// The beginning of a file that holds `tensors` in this order: length and JSON, padded to a multiple of 8
+// bytes. INVALID_ARGUMENT for a name that is empty, given twice or reserved, and for a shape that cannot be.
 absl::StatusOr<std::string> FormatSafetensorsHeader(const std::vector<TensorInfo>& tensors,
                                                     const TensorMetadata& metadata);
 

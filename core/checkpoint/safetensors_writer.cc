@@ -33,9 +33,9 @@ void SafetensorsWriter::SkipComplete() {
 absl::Status SafetensorsWriter::Write(std::string_view name, std::span<const std::byte> bytes) {
   if (bytes.empty()) return absl::OkStatus();
   if (current_ == tensors_.size() || tensors_[current_].name != name) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor \"", AbslView(name), "\" is out of turn: ",
-                     current_ == tensors_.size() ? "all are complete" : "next is " + tensors_[current_].name));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor \"", AbslView(name), "\" is out of turn: ",
+        current_ == tensors_.size() ? "all are complete" : "next is " + tensors_[current_].name));
   }
   if (bytes.size() > static_cast<size_t>(bytes_left_)) {
     return absl::InvalidArgumentError(absl::StrCat("tensor \"", AbslView(name), "\" wants ", bytes_left_,

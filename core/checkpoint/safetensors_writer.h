@@ -17,16 +17,17 @@
 
 namespace warpsmith {
 
-// The tensors are announced first, since the header comes first, and then written in that order. The file is there,
-// whole and on disk, once Finish() has returned OK; otherwise nothing is left behind. Not thread-safe.
+// The tensors are announced first, since the header comes first, and then written in that order. The file is
+// there, whole and on disk, once Finish() has returned OK; otherwise nothing is left behind. Not thread-safe.
 class SafetensorsWriter {
  public:
   // Errors of FormatSafetensorsHeader and of the file system.
-  static absl::StatusOr<SafetensorsWriter> Create(const std::filesystem::path& path, std::vector<TensorInfo> tensors,
+  static absl::StatusOr<SafetensorsWriter> Create(const std::filesystem::path& path,
+                                                  std::vector<TensorInfo> tensors,
                                                   const TensorMetadata& metadata = {});
 
-  // The next bytes of tensor `name`, which is the first that is not complete. INVALID_ARGUMENT for another tensor, or
-  // for more bytes than it has.
+  // The next bytes of tensor `name`, which is the first that is not complete. INVALID_ARGUMENT for another
+  // tensor, or for more bytes than it has.
   absl::Status Write(std::string_view name, std::span<const std::byte> bytes);
 
   // FAILED_PRECONDITION while a tensor is not complete.

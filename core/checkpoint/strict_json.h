@@ -9,8 +9,8 @@
 
 namespace warpsmith {
 
-// Parses an object in which no key is given twice, at any depth: nlohmann alone takes the last of them silently.
-// Members keep their order. INVALID_ARGUMENT otherwise.
+// Parses an object in which no key is given twice, at any depth: nlohmann alone takes the last of them
+// silently. Members keep their order. INVALID_ARGUMENT otherwise.
 absl::StatusOr<nlohmann::ordered_json> ParseStrictJson(std::string_view text);
 
 }  // namespace warpsmith

@@ -30,14 +30,16 @@ absl::Status Invalid(const std::filesystem::path& path, const std::string& what)
 }
 
 bool IsPlainFileName(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string("/\0", 2)) == std::string::npos;
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string("/\0", 2)) == std::string::npos;
 }
 
 absl::StatusOr<WeightMap> ReadIndex(const std::filesystem::path& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kIndexBytesMax));
   const absl::StatusOr<Json> json = ParseStrictJson(text);
   if (!json.ok()) return Invalid(path, std::string(json.status().message()));
-  if (!json->contains("weight_map") || !(*json)["weight_map"].is_object()) return Invalid(path, "has no weight_map");
+  if (!json->contains("weight_map") || !(*json)["weight_map"].is_object())
+    return Invalid(path, "has no weight_map");
   WeightMap shard_of;
   for (const auto& [name, shard] : (*json)["weight_map"].items()) {
     if (!shard.is_string() || !IsPlainFileName(shard.get<std::string>())) {
@@ -53,13 +55,15 @@ absl::Status CheckAgainstIndex(const SafetensorsFile& shard, const std::filesyst
   for (const TensorView& tensor : shard.tensors()) {
     const auto found = shard_of.find(tensor.info.name);
     if (found == shard_of.end() || found->second != path.filename().string()) {
-      return Invalid(path, absl::StrCat("holds tensor \"", Escape(tensor.info.name, 200), "\", which the index ",
-                                        found == shard_of.end() ? "does not have" : "puts into " + found->second));
+      return Invalid(path,
+                     absl::StrCat("holds tensor \"", Escape(tensor.info.name, 200), "\", which the index ",
+                                  found == shard_of.end() ? "does not have" : "puts into " + found->second));
     }
   }
   for (const auto& [name, file] : shard_of) {
     if (file == path.filename().string() && shard.Find(name) == nullptr) {
-      return Invalid(path, absl::StrCat("lacks tensor \"", Escape(name, 200), "\", which the index puts here"));
+      return Invalid(path,
+                     absl::StrCat("lacks tensor \"", Escape(name, 200), "\", which the index puts here"));
     }
   }
   return absl::OkStatus();
@@ -73,7 +77,8 @@ absl::StatusOr<std::vector<std::vector<TensorInfo>>> CutIntoShards(const std::ve
   for (const TensorInfo& tensor : tensors) {
     const std::optional<int64_t> bytes = TensorBytes(tensor);
     if (!bytes.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor \"", tensor.name, "\" has a shape that cannot be"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor \"", tensor.name, "\" has a shape that cannot be"));
     }
     if (!shards.back().empty() && *bytes > bytes_max - shard_bytes) {
       shards.emplace_back();
@@ -85,7 +90,8 @@ absl::StatusOr<std::vector<std::vector<TensorInfo>>> CutIntoShards(const std::ve
   return shards;
 }
 
-std::string IndexText(const std::vector<std::vector<TensorInfo>>& shards, const std::vector<std::string>& names) {
+std::string IndexText(const std::vector<std::vector<TensorInfo>>& shards,
+                      const std::vector<std::string>& names) {
   int64_t total_bytes = 0;
   Json weight_map = Json::object();
   for (size_t i = 0; i < shards.size(); ++i) {
@@ -150,11 +156,13 @@ std::vector<const TensorView*> TensorDirectory::tensors() const {
   return all;
 }
 
-absl::Status WriteTensorDirectory(const std::filesystem::path& directory, const std::vector<TensorInfo>& tensors,
-                                  int64_t shard_bytes_max, const TensorSource& source) {
+absl::Status WriteTensorDirectory(const std::filesystem::path& directory,
+                                  const std::vector<TensorInfo>& tensors, int64_t shard_bytes_max,
+                                  const TensorSource& source) {
   RETURN_IF_ERROR(CheckUnique(tensors));
   ASSIGN_OR_RETURN(const auto shards, CutIntoShards(tensors, shard_bytes_max));
-  if (shards.size() == 1) return WriteSafetensors(directory / kSingleFile, shards[0], FormatMetadata(), source);
+  if (shards.size() == 1)
+    return WriteSafetensors(directory / kSingleFile, shards[0], FormatMetadata(), source);
   std::vector<std::string> names;
   for (size_t i = 0; i < shards.size(); ++i) {
     names.push_back(absl::StrFormat("model-%05d-of-%05d.safetensors", i + 1, shards.size()));

@@ -19,8 +19,8 @@ namespace warpsmith {
 // All tensors of a checkpoint, mapped. Immutable; its views live as long as it does.
 class TensorDirectory {
  public:
-  // NOT_FOUND without either file. INVALID_ARGUMENT for a file that is wrong, and unless index and shards agree: each
-  // tensor of the index lies in the shard it names, each tensor of a shard is in the index.
+  // NOT_FOUND without either file. INVALID_ARGUMENT for a file that is wrong, and unless index and shards
+  // agree: each tensor of the index lies in the shard it names, each tensor of a shard is in the index.
   static absl::StatusOr<TensorDirectory> Open(const std::filesystem::path& directory);
 
   // Null if there is none of this name.
@@ -36,10 +36,12 @@ class TensorDirectory {
   absl::flat_hash_map<std::string, const TensorView*> by_name_;
 };
 
-// Writes `tensors` in their order as model.safetensors, or, if they have more than `shard_bytes_max` bytes, as shards of
-// at most so many (a larger tensor gets one of its own) with the index written last. The directory must exist.
-absl::Status WriteTensorDirectory(const std::filesystem::path& directory, const std::vector<TensorInfo>& tensors,
-                                  int64_t shard_bytes_max, const TensorSource& source);
+// Writes `tensors` in their order as model.safetensors, or, if they have more than `shard_bytes_max` bytes,
+// as shards of at most so many (a larger tensor gets one of its own) with the index written last. The
+// directory must exist.
+absl::Status WriteTensorDirectory(const std::filesystem::path& directory,
+                                  const std::vector<TensorInfo>& tensors, int64_t shard_bytes_max,
+                                  const TensorSource& source);
 
 }  // namespace warpsmith
 

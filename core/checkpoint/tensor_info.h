@@ -16,7 +16,23 @@
 namespace warpsmith {
 
 // Element types of the safetensors format that are whole bytes.
-enum class TensorType { kBool, kU8, kI8, kF8E4M3, kF8E5M2, kI16, kU16, kF16, kBF16, kI32, kU32, kF32, kI64, kU64, kF64 };
+enum class TensorType {
+  kBool,
+  kU8,
+  kI8,
+  kF8E4M3,
+  kF8E5M2,
+  kI16,
+  kU16,
+  kF16,
+  kBF16,
+  kI32,
+  kU32,
+  kF32,
+  kI64,
+  kU64,
+  kF64
+};
 
 // "F32", "BF16", ... as the format writes it.
 std::string_view TensorTypeName(TensorType type);

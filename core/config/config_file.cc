@@ -35,8 +35,8 @@ absl::Status CheckTopLevel(const ConfigNode& root, const std::vector<std::string
     if (!Contains(known_sections, section.key)) {
       errors.push_back(absl::StrCat(section.key_place, ": ", UnknownSection(section.key, known_sections)));
     } else if (section.kind != Kind::kMapping && section.kind != Kind::kNull) {
-      errors.push_back(
-          absl::StrCat(section.place, ": ", section.key, ": must be a section, but is ", DescribeNode(section)));
+      errors.push_back(absl::StrCat(section.place, ": ", section.key, ": must be a section, but is ",
+                                    DescribeNode(section)));
     }
   }
   if (errors.empty()) return absl::OkStatus();
@@ -58,12 +58,13 @@ absl::StatusOr<std::unique_ptr<ConfigFile>> ConfigFile::Load(const std::filesyst
   return Parse(text, path.string(), known_sections);
 }
 
-absl::StatusOr<std::unique_ptr<ConfigFile>> ConfigFile::Parse(std::string_view text, std::string_view name,
-                                                              const std::vector<std::string>& known_sections) {
+absl::StatusOr<std::unique_ptr<ConfigFile>> ConfigFile::Parse(
+    std::string_view text, std::string_view name, const std::vector<std::string>& known_sections) {
   ASSIGN_OR_RETURN(ConfigNode root, ParseYaml(text, name));
   if (root.kind == Kind::kNull) root.kind = Kind::kMapping;
   if (root.kind != Kind::kMapping) {
-    return absl::InvalidArgumentError(absl::StrCat(root.place, ": must hold sections, but is ", DescribeNode(root)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(root.place, ": must hold sections, but is ", DescribeNode(root)));
   }
   RETURN_IF_ERROR(CheckTopLevel(root, known_sections));
   return std::unique_ptr<ConfigFile>(new ConfigFile(std::move(root), known_sections));
@@ -97,8 +98,8 @@ absl::Status ConfigFile::SetValue(const std::vector<std::string>& keys, ConfigNo
   for (const std::string& key : keys) {
     if (node->kind == Kind::kNull) node->kind = Kind::kMapping;
     if (node->kind != Kind::kMapping) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(place, ": ", node->key, " is not a section, but ", DescribeNode(*node), ", at ", node->place));
+      return absl::InvalidArgumentError(absl::StrCat(place, ": ", node->key, " is not a section, but ",
+                                                     DescribeNode(*node), ", at ", node->place));
     }
     node = &FindOrAdd(*node, key, place);
   }

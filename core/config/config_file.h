@@ -20,11 +20,12 @@
 
 namespace warpsmith {
 
-// Each process reads its own sections and sees to it that the others are at least known by name. Not thread-safe.
+// Each process reads its own sections and sees to it that the others are at least known by name. Not
+// thread-safe.
 class ConfigFile {
  public:
-  // Reads the file at `path`, of at most 1 MiB. Every top-level key must be one of `known_sections` and hold a
-  // section. INVALID_ARGUMENT with the place of each fault; the errors of ReadFile.
+  // Reads the file at `path`, of at most 1 MiB. Every top-level key must be one of `known_sections` and hold
+  // a section. INVALID_ARGUMENT with the place of each fault; the errors of ReadFile.
   static absl::StatusOr<std::unique_ptr<ConfigFile>> Load(const std::filesystem::path& path,
                                                           const std::vector<std::string>& known_sections);
 
@@ -35,15 +36,16 @@ class ConfigFile {
   ConfigFile(const ConfigFile&) = delete;
   ConfigFile& operator=(const ConfigFile&) = delete;
 
-  // Sets one value as if it stood in the file: "trainer.learning_rate=1e-3", the value being YAML. Its key is checked
-  // when its section is read. To be called before Section(). INVALID_ARGUMENT: not of this form, an unknown section.
+  // Sets one value as if it stood in the file: "trainer.learning_rate=1e-3", the value being YAML. Its key is
+  // checked when its section is read. To be called before Section(). INVALID_ARGUMENT: not of this form, an
+  // unknown section.
   absl::Status Override(std::string_view assignment);
 
   // The section `name`, one of the known; empty if the file lacks it. Lives as long as the file.
   ConfigSection& Section(std::string_view name);
 
-  // The whole configuration as YAML: sections that were read with their values after defaults, others as written.
-  // Loads back to the same values.
+  // The whole configuration as YAML: sections that were read with their values after defaults, others as
+  // written. Loads back to the same values.
   std::string ResolvedYaml() const;
 
  private:

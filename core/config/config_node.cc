@@ -30,7 +30,8 @@ std::string DescribeNode(const ConfigNode& node) {
     case ConfigNode::Kind::kSequence:
       return absl::StrCat("a list of ", node.children.size());
     case ConfigNode::Kind::kMapping:
-      return absl::StrCat("a section of ", node.children.size(), node.children.size() == 1 ? " key" : " keys");
+      return absl::StrCat("a section of ", node.children.size(),
+                          node.children.size() == 1 ? " key" : " keys");
   }
   return "";
 }

@@ -28,9 +28,11 @@ std::string Wanted(IntegerRange range) {
 std::string Wanted(RealRange range) {
   const RealRange any;
   std::string text = "a number";
-  if (range.min != any.min) absl::StrAppend(&text, range.min_excluded ? " above " : " of at least ", FormatReal(range.min));
+  if (range.min != any.min)
+    absl::StrAppend(&text, range.min_excluded ? " above " : " of at least ", FormatReal(range.min));
   if (range.min != any.min && range.max != any.max) text += " and";
-  if (range.max != any.max) absl::StrAppend(&text, range.max_excluded ? " below " : " of at most ", FormatReal(range.max));
+  if (range.max != any.max)
+    absl::StrAppend(&text, range.max_excluded ? " below " : " of at most ", FormatReal(range.max));
   return text;
 }
 
@@ -79,7 +81,8 @@ constexpr std::string_view kWantedText = "text (in quotes if it looks like a num
 
 ConfigSection::ConfigSection(const ConfigNode* node, std::string path) : node_(node), path_(std::move(path)) {
   if (node_ == nullptr || node_->kind == Kind::kMapping || node_->kind == Kind::kNull) return;
-  errors_.push_back(absl::StrCat(node_->place, ": ", path_, ": must be a section, but is ", DescribeNode(*node_)));
+  errors_.push_back(
+      absl::StrCat(node_->place, ": ", path_, ": must be a section, but is ", DescribeNode(*node_)));
 }
 
 void ConfigSection::Read(std::string_view key, int64_t* value, IntegerRange range) {
@@ -118,7 +121,8 @@ void ConfigSection::Read(std::string_view key, std::vector<double>* values, Real
   ReadList(key, values, Wanted(range), [&](const ConfigNode& node) { return ConvertReal(node, range); });
 }
 
-void ConfigSection::ReadChoice(std::string_view key, std::string* value, const std::vector<std::string>& choices) {
+void ConfigSection::ReadChoice(std::string_view key, std::string* value,
+                               const std::vector<std::string>& choices) {
   const auto convert = [&](const ConfigNode& node) -> std::optional<std::string> {
     const bool known = std::find(choices.begin(), choices.end(), node.text) != choices.end();
     return known ? ConvertText(node) : std::nullopt;
@@ -175,7 +179,8 @@ void ConfigSection::ReadScalar(std::string_view key, T* value, std::string_view 
     if (std::optional<T> converted = convert(*node)) {
       *value = *std::move(converted);
     } else {
-      AddErrorAt(node->place, key, absl::StrCat("must be ", AbslView(wanted), ", but is ", DescribeNode(*node)));
+      AddErrorAt(node->place, key,
+                 absl::StrCat("must be ", AbslView(wanted), ", but is ", DescribeNode(*node)));
     }
   }
   Resolve(key, NodeOf(*value));
@@ -190,7 +195,8 @@ void ConfigSection::ReadList(std::string_view key, std::vector<T>* values, std::
     for (const ConfigNode& child : node.children) {
       std::optional<T> element = convert(child);
       if (!element.has_value()) {
-        AddErrorAt(child.place, key, absl::StrCat("holds ", DescribeNode(child), " as element ", converted.size()));
+        AddErrorAt(child.place, key,
+                   absl::StrCat("holds ", DescribeNode(child), " as element ", converted.size()));
         return std::nullopt;
       }
       converted.push_back(*std::move(element));
@@ -224,9 +230,10 @@ void ConfigSection::CollectErrors(std::vector<std::string>* errors) const {
   }
   if (node_ == nullptr) return;
   for (const ConfigNode& written : node_->children) {
-    if (node_->kind != Kind::kMapping || std::find(known.begin(), known.end(), written.key) != known.end()) continue;
-    errors->push_back(absl::StrCat(written.key_place, ": ", PathOf(Escape(written.key, 100)), ": is not a known key",
-                                   SuggestName(written.key, known)));
+    if (node_->kind != Kind::kMapping || std::find(known.begin(), known.end(), written.key) != known.end())
+      continue;
+    errors->push_back(absl::StrCat(written.key_place, ": ", PathOf(Escape(written.key, 100)),
+                                   ": is not a known key", SuggestName(written.key, known)));
   }
 }
 

@@ -34,8 +34,8 @@ struct RealRange {
   bool max_excluded = false;
 };
 
-// One mapping of the file. Errors are collected, so that a user sees all of them at once; Finish() returns them.
-// Belongs to its ConfigFile, whose life it shares. Not thread-safe.
+// One mapping of the file. Errors are collected, so that a user sees all of them at once; Finish() returns
+// them. Belongs to its ConfigFile, whose life it shares. Not thread-safe.
 class ConfigSection {
  public:
   // `node` is the mapping, or null for an absent section; it must outlive this. `path` names it in messages.
@@ -43,8 +43,8 @@ class ConfigSection {
   ConfigSection(const ConfigSection&) = delete;
   ConfigSection& operator=(const ConfigSection&) = delete;
 
-  // Each Read replaces `*value` by what the file says, and leaves it, the default, where the file says nothing or
-  // something wrong. A key is read once.
+  // Each Read replaces `*value` by what the file says, and leaves it, the default, where the file says
+  // nothing or something wrong. A key is read once.
   void Read(std::string_view key, int64_t* value, IntegerRange range = {});
   void Read(std::string_view key, int* value, IntegerRange range = {});
   void Read(std::string_view key, double* value, RealRange range = {});

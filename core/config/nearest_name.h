@@ -8,8 +8,8 @@
 
 namespace warpsmith {
 
-// Number of insertions, deletions, replacements and swaps of neighbours between two texts (Damerau's restricted
-// distance).
+// Number of insertions, deletions, replacements and swaps of neighbours between two texts (Damerau's
+// restricted distance).
 int EditDistance(std::string_view a, std::string_view b);
 
 // The candidate nearest to `name`, the first of equals; empty when none is near enough to be meant.

@@ -16,8 +16,8 @@
 namespace warpsmith {
 namespace {
 
-// Builds the tree from yaml-cpp's events, which still show what its own Node hides: duplicate keys, aliases and
-// quotes. After the first error everything else is ignored.
+// Builds the tree from yaml-cpp's events, which still show what its own Node hides: duplicate keys, aliases
+// and quotes. After the first error everything else is ignored.
 class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(std::string_view name) : name_(name) {}
@@ -84,7 +84,8 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   bool ExpectsKey() const {
-    return !frames_.empty() && frames_.back().node.kind == ConfigNode::Kind::kMapping && !frames_.back().has_key;
+    return !frames_.empty() && frames_.back().node.kind == ConfigNode::Kind::kMapping &&
+           !frames_.back().has_key;
   }
 
   void Open(ConfigNode::Kind kind, const YAML::Mark& mark) {
@@ -111,7 +112,8 @@ class TreeBuilder : public YAML::EventHandler {
     if (key.kind == ConfigNode::Kind::kNull) return Fail(mark, "a key must be a name");
     if (key.text == "<<") return Fail(mark, "merge keys (<<) are not allowed: write the values out");
     if (const ConfigNode* first = frame.node.Find(key.text)) {
-      return Fail(mark, absl::StrCat("the key \"", Escape(key.text), "\" was given before, at ", first->key_place));
+      return Fail(mark,
+                  absl::StrCat("the key \"", Escape(key.text), "\" was given before, at ", first->key_place));
     }
     frame.key = key.text;
     frame.key_place = key.place;

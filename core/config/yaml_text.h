@@ -1,5 +1,5 @@
-// YAML text to ConfigNode and back. The subset that a reader can see through: no anchors, aliases, merge keys or
-// tags, no key twice, one document.
+// YAML text to ConfigNode and back. The subset that a reader can see through: no anchors, aliases, merge keys
+// or tags, no key twice, one document.
 #ifndef WARPSMITH_CORE_CONFIG_YAML_TEXT_H_
 #define WARPSMITH_CORE_CONFIG_YAML_TEXT_H_
 
@@ -11,8 +11,8 @@
 
 namespace warpsmith {
 
-// Parses `text`; places read "<name>:<line>:<column>", from 1. Empty text is a null node. INVALID_ARGUMENT with the
-// place of the first thing that is not YAML or outside the subset.
+// Parses `text`; places read "<name>:<line>:<column>", from 1. Empty text is a null node. INVALID_ARGUMENT
+// with the place of the first thing that is not YAML or outside the subset.
 absl::StatusOr<ConfigNode> ParseYaml(std::string_view text, std::string_view name);
 
 // Block-style YAML that ParseYaml reads back to the same tree, places aside.

@@ -48,7 +48,8 @@ class HealthWatch {
   }
 
  private:
-  // Waits for the one operation in flight; the call's deadline bounds it. False if it failed or the queue is empty.
+  // Waits for the one operation in flight; the call's deadline bounds it. False if it failed or the queue is
+  // empty.
   bool Next() {
     void* tag = nullptr;
     bool ok = false;
@@ -93,7 +94,8 @@ std::shared_ptr<grpc::Channel> CreateChannel(const std::string& address) {
   arguments.SetMaxSendMessageSize(kMessageBytesMax);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // a long grading sends no data, yet must be watched
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA,
+                   0);  // a long grading sends no data, yet must be watched
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5'000);
@@ -116,8 +118,8 @@ absl::Status WaitUntilServing(const std::shared_ptr<grpc::Channel>& channel, con
     if (!absl::IsUnavailable(status)) break;
   }
   if (!absl::IsDeadlineExceeded(status)) return status;
-  return absl::DeadlineExceededError(absl::StrCat(service.empty() ? "the server" : service, " is not serving after ",
-                                                  absl::FormatDuration(timeout)));
+  return absl::DeadlineExceededError(absl::StrCat(service.empty() ? "the server" : service,
+                                                  " is not serving after ", absl::FormatDuration(timeout)));
 }
 
 }  // namespace warpsmith

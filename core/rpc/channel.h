@@ -15,17 +15,17 @@ namespace warpsmith {
 // Both directions, on every server and channel. gRPC answers RESOURCE_EXHAUSTED to what is larger.
 inline constexpr int kMessageBytesMax = 32 << 20;
 
-// A channel without encryption to "host:port" or "unix:/path": for one machine or a trusted network. Returns at once;
-// connects when used and again, with at most 5 s between attempts, when lost. A peer that is gone without a word is
-// noticed by keepalive within 40 s.
+// A channel without encryption to "host:port" or "unix:/path": for one machine or a trusted network. Returns
+// at once; connects when used and again, with at most 5 s between attempts, when lost. A peer that is gone
+// without a word is noticed by keepalive within 40 s.
 std::shared_ptr<grpc::Channel> CreateChannel(const std::string& address);
 
 // Sets the deadline of one call.
 void SetTimeout(grpc::ClientContext* context, absl::Duration timeout);
 
-// Waits until the standard health service at the other end says that `service` (its full name; empty: the server) is
-// serving, also while the server is not there yet. DEADLINE_EXCEEDED after `timeout`; NOT_FOUND at once if the server
-// does not know the service; UNIMPLEMENTED without health service.
+// Waits until the standard health service at the other end says that `service` (its full name; empty: the
+// server) is serving, also while the server is not there yet. DEADLINE_EXCEEDED after `timeout`; NOT_FOUND at
+// once if the server does not know the service; UNIMPLEMENTED without health service.
 absl::Status WaitUntilServing(const std::shared_ptr<grpc::Channel>& channel, const std::string& service,
                               absl::Duration timeout);
 

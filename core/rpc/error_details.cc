@@ -111,7 +111,8 @@ std::string EncodeRetryInfo(absl::Duration retry_delay) {
 std::optional<absl::Duration> DecodeRetryInfo(std::string_view bytes) {
   google::protobuf::Duration delay;
   const auto read_field = [&](uint32_t tag, CodedInputStream* in) {
-    if (tag != Tag(kRetryDelayField, WireFormat::WIRETYPE_LENGTH_DELIMITED)) return WireFormat::SkipField(in, tag);
+    if (tag != Tag(kRetryDelayField, WireFormat::WIRETYPE_LENGTH_DELIMITED))
+      return WireFormat::SkipField(in, tag);
     std::string nested;
     return ReadBytes(in, &nested) && delay.ParseFromString(nested);
   };

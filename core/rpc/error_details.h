@@ -1,8 +1,8 @@
 // Wire form of google.rpc.Status and google.rpc.RetryInfo.
 //
-// Their generated code is not packaged, and registering a second copy of these protos would clash with a library that
-// brings them, so the four fields in use are written by hand: google/rpc/status.proto (code 1, message 2, details 3),
-// google/rpc/error_details.proto (RetryInfo.retry_delay 1).
+// Their generated code is not packaged, and registering a second copy of these protos would clash with a
+// library that brings them, so the four fields in use are written by hand: google/rpc/status.proto (code 1,
+// message 2, details 3), google/rpc/error_details.proto (RetryInfo.retry_delay 1).
 #ifndef WARPSMITH_CORE_RPC_ERROR_DETAILS_H_
 #define WARPSMITH_CORE_RPC_ERROR_DETAILS_H_
 

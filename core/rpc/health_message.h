@@ -1,5 +1,5 @@
-// Wire form of grpc.health.v1 (HealthCheckRequest.service 1, HealthCheckResponse.status 1), whose generated code is not
-// packaged and whose proto libgrpc++ may register itself.
+// Wire form of grpc.health.v1 (HealthCheckRequest.service 1, HealthCheckResponse.status 1), whose generated
+// code is not packaged and whose proto libgrpc++ may register itself.
 #ifndef WARPSMITH_CORE_RPC_HEALTH_MESSAGE_H_
 #define WARPSMITH_CORE_RPC_HEALTH_MESSAGE_H_
 

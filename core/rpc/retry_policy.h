@@ -13,26 +13,28 @@
 namespace warpsmith {
 
 struct RetryOptions {
-  int num_attempts_max = 8;                             // the first one included
-  absl::Duration elapsed_max = absl::Minutes(2);        // no wait ends later than this after the first attempt
+  int num_attempts_max = 8;                       // the first one included
+  absl::Duration elapsed_max = absl::Minutes(2);  // no wait ends later than this after the first attempt
   absl::Duration delay_initial = absl::Milliseconds(100);
-  absl::Duration delay_max = absl::Seconds(10);         // bounds the growth; a server's RetryInfo may ask for more
+  absl::Duration delay_max = absl::Seconds(10);  // bounds the growth; a server's RetryInfo may ask for more
   double growth = 2.0;
-  double jitter = 0.2;     // a delay is spread over [1 - jitter, 1 + jitter] of itself
-  uint64_t seed = 0;       // of the spread; give each client its own
+  double jitter = 0.2;  // a delay is spread over [1 - jitter, 1 + jitter] of itself
+  uint64_t seed = 0;    // of the spread; give each client its own
 };
 
 // A pure function of its arguments; safe to share between threads.
 //
-// Tried again: UNAVAILABLE, and whatever carries google.rpc.RetryInfo, whose delay is then the least to wait. All else
-// is final, RESOURCE_EXHAUSTED without RetryInfo included. The caller sees to it that the call may be repeated.
+// Tried again: UNAVAILABLE, and whatever carries google.rpc.RetryInfo, whose delay is then the least to wait.
+// All else is final, RESOURCE_EXHAUSTED without RetryInfo included. The caller sees to it that the call may
+// be repeated.
 class RetryPolicy {
  public:
   explicit RetryPolicy(RetryOptions options) : options_(options) {}
 
-  // How long to wait before attempt `attempt` + 1, given that attempt `attempt` (from 1) ended in `status`, `elapsed`
-  // after the first began. Nothing: give up.
-  std::optional<absl::Duration> NextDelay(int attempt, const absl::Status& status, absl::Duration elapsed) const;
+  // How long to wait before attempt `attempt` + 1, given that attempt `attempt` (from 1) ended in `status`,
+  // `elapsed` after the first began. Nothing: give up.
+  std::optional<absl::Duration> NextDelay(int attempt, const absl::Status& status,
+                                          absl::Duration elapsed) const;
 
  private:
   RetryOptions options_;
@@ -61,9 +63,10 @@ class SystemRetryClock : public RetryClock {
   const absl::Notification* const stop_;
 };
 
-// Calls `call` until it returns OK or the policy gives up, and returns its last status; CANCELLED when stopped while
-// waiting, with that status in the message.
-absl::Status CallWithRetries(const RetryPolicy& policy, RetryClock& clock, const std::function<absl::Status()>& call);
+// Calls `call` until it returns OK or the policy gives up, and returns its last status; CANCELLED when
+// stopped while waiting, with that status in the message.
+absl::Status CallWithRetries(const RetryPolicy& policy, RetryClock& clock,
+                             const std::function<absl::Status()>& call);
 
 }  // namespace warpsmith
 

@@ -23,7 +23,8 @@ void SetLimits(const RpcServerOptions& options, grpc::ServerBuilder* builder) {
   grpc::ResourceQuota quota("server");
   quota.SetMaxThreads(options.num_threads_max);
   builder->SetResourceQuota(quota);
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // else two servers share a port, and calls, unnoticed
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
+                              0);  // else two servers share a port, and calls, unnoticed
   // The clients of core/rpc ping every 30 s, with calls that send no data.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -35,7 +36,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
                                                             const std::vector<RpcService>& services) {
   ASSIGN_OR_RETURN(const ServerAddress address, ParseServerAddress(options.address));
   if (!address.socket_path.empty()) RETURN_IF_ERROR(CheckSocketFree(address.socket_path));
-  // Both are process-wide switches of gRPC that take effect on servers built afterwards; repeating them is harmless.
+  // Both are process-wide switches of gRPC that take effect on servers built afterwards; repeating them is
+  // harmless.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
 
@@ -46,11 +48,12 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   for (const RpcService& service : services) builder.RegisterService(service.service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || bound_port <= 0) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("cannot listen at ", options.address, ": in use, not of this machine, or not permitted"));
+    return absl::AlreadyExistsError(absl::StrCat("cannot listen at ", options.address,
+                                                 ": in use, not of this machine, or not permitted"));
   }
   const int port = address.socket_path.empty() ? bound_port : 0;
-  std::unique_ptr<RpcServer> started(new RpcServer(std::move(server), FormatServerAddress(address, port), port));
+  std::unique_ptr<RpcServer> started(
+      new RpcServer(std::move(server), FormatServerAddress(address, port), port));
   for (const RpcService& service : services) started->SetServing(service.name, Serving::kNo);
   return started;
 }

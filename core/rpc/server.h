@@ -9,16 +9,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "grpcpp/impl/codegen/service_type.h"
+#include "grpcpp/impl/service_type.h"
 #include "grpcpp/server.h"
 
 namespace warpsmith {
 
 struct RpcServerOptions {
-  // "host:port", port 0 for any free one, or "unix:/path". Without encryption: one machine or a trusted network.
+  // "host:port", port 0 for any free one, or "unix:/path". Without encryption: one machine or a trusted
+  // network.
   std::string address = "127.0.0.1:0";
-  // Calls in flight that block a thread each. Beyond it gRPC answers RESOURCE_EXHAUSTED without RetryInfo, so services
-  // refuse earlier by themselves.
+  // Calls in flight that block a thread each. Beyond it gRPC answers RESOURCE_EXHAUSTED without RetryInfo, so
+  // services refuse earlier by themselves.
   int num_threads_max = 1024;
 };
 
@@ -34,8 +35,8 @@ struct RpcService {
 // Owns a running server. Methods may be called from any thread.
 class RpcServer {
  public:
-  // Binds and serves. Every service starts as kNo: say SetServing when it can take calls (calls are answered from the
-  // start). INVALID_ARGUMENT for an address that cannot be used, ALREADY_EXISTS for one in use.
+  // Binds and serves. Every service starts as kNo: say SetServing when it can take calls (calls are answered
+  // from the start). INVALID_ARGUMENT for an address that cannot be used, ALREADY_EXISTS for one in use.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(const RpcServerOptions& options,
                                                           const std::vector<RpcService>& services);
 
@@ -53,8 +54,9 @@ class RpcServer {
   // What the health service says of one service, by its full name.
   void SetServing(const std::string& service_name, Serving serving);
 
-  // Refuses new calls and lets those in flight end for `grace`, then cancels them and returns once their handlers have
-  // returned: a handler that ignores cancellation holds it up. The health service says "not serving" from the start.
+  // Refuses new calls and lets those in flight end for `grace`, then cancels them and returns once their
+  // handlers have returned: a handler that ignores cancellation holds it up. The health service says "not
+  // serving" from the start.
   void Shutdown(absl::Duration grace);
 
   // Blocks until Shutdown was called elsewhere and is done.

@@ -37,8 +37,8 @@ absl::StatusOr<ServerAddress> ParseServerAddress(const std::string& address) {
     if (parsed.socket_path.empty()) return BadAddress(address, "the path is empty");
     constexpr size_t kPathBytesMax = sizeof(sockaddr_un::sun_path) - 1;
     if (parsed.socket_path.size() > kPathBytesMax) {
-      return BadAddress(address, absl::StrCat("the path has ", parsed.socket_path.size(), " bytes, a socket's at most ",
-                                              kPathBytesMax));
+      return BadAddress(address, absl::StrCat("the path has ", parsed.socket_path.size(),
+                                              " bytes, a socket's at most ", kPathBytesMax));
     }
     return parsed;
   }
@@ -71,7 +71,8 @@ absl::Status CheckSocketFree(const std::string& socket_path) {
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return ErrnoStatus("cannot open a socket for", socket_path);
   const sockaddr_un address = SocketAddress(socket_path);
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 && errno == ECONNREFUSED) {
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
+      errno == ECONNREFUSED) {
     return absl::OkStatus();
   }
   return absl::AlreadyExistsError(absl::StrCat("a server is already listening at ", socket_path));

@@ -21,8 +21,8 @@ absl::StatusOr<ServerAddress> ParseServerAddress(const std::string& address);
 // The address a client dials once `bound_port` is known.
 std::string FormatServerAddress(const ServerAddress& address, int bound_port);
 
-// ALREADY_EXISTS if a server answers at `socket_path`: gRPC would unlink the socket from under it. One left behind by a
-// dead server is fine.
+// ALREADY_EXISTS if a server answers at `socket_path`: gRPC would unlink the socket from under it. One left
+// behind by a dead server is fine.
 absl::Status CheckSocketFree(const std::string& socket_path);
 
 }  // namespace warpsmith

@@ -1,7 +1,8 @@
 // Errors across the wire, converted in this one place.
 //
-// absl::Status and grpc::Status share their codes. Details travel as google.rpc.Status in gRPC's error details, each a
-// payload of absl::Status under its type URL, so that e.g. google.rpc.RetryInfo reaches clients in any language.
+// absl::Status and grpc::Status share their codes. Details travel as google.rpc.Status in gRPC's error
+// details, each a payload of absl::Status under its type URL, so that e.g. google.rpc.RetryInfo reaches
+// clients in any language.
 #ifndef WARPSMITH_CORE_RPC_STATUS_H_
 #define WARPSMITH_CORE_RPC_STATUS_H_
 
@@ -25,8 +26,8 @@ grpc::Status ToGrpcStatus(const absl::Status& status);
 // Details that cannot be read are left out; code and message always arrive.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
-// Back-pressure: RESOURCE_EXHAUSTED that tells the caller when to come back. Without RetryInfo, RESOURCE_EXHAUSTED means
-// that retrying is of no use, as gRPC's own answer to a message over its limit.
+// Back-pressure: RESOURCE_EXHAUSTED that tells the caller when to come back. Without RetryInfo,
+// RESOURCE_EXHAUSTED means that retrying is of no use, as gRPC's own answer to a message over its limit.
 absl::Status BackPressureError(std::string_view message, absl::Duration retry_delay);
 
 // Attaches google.rpc.RetryInfo to an error. `delay` is at least zero and at most a day.

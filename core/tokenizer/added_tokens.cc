@@ -48,8 +48,9 @@ void AddedTokenMatcher::Insert(int32_t token) {
 
 int32_t AddedTokenMatcher::FindChild(int32_t node, unsigned char byte) const {
   const auto& children = nodes_[node].children;
-  const auto found = std::lower_bound(children.begin(), children.end(), byte,
-                                      [](const auto& child, unsigned char wanted) { return child.first < wanted; });
+  const auto found =
+      std::lower_bound(children.begin(), children.end(), byte,
+                       [](const auto& child, unsigned char wanted) { return child.first < wanted; });
   return found == children.end() || found->first != byte ? -1 : found->second;
 }
 
@@ -76,7 +77,8 @@ std::vector<AddedTokenPart> AddedTokenMatcher::Split(std::string_view text) cons
     const AddedToken& token = tokens_[found];
     const size_t end = at + token.content.size();
     if (!token.single_word || StandsAlone(text, at, end)) {
-      const size_t first = token.lstrip ? std::max(done, at - SpacesAtEnd(text.substr(0, at))) : std::max(done, at);
+      const size_t first =
+          token.lstrip ? std::max(done, at - SpacesAtEnd(text.substr(0, at))) : std::max(done, at);
       const size_t last = token.rstrip ? end + SpacesAtStart(text.substr(end)) : end;
       if (first > done) parts.push_back({.text = text.substr(done, first - done)});
       parts.push_back({.text = text.substr(first, last - first), .id = token.id});

@@ -29,7 +29,8 @@ absl::StatusOr<BpeModel> BpeModel::Create(absl::flat_hash_map<std::string, int32
   model.rules_.reserve(merges.size());
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     // A pair given twice counts with its last rank, as in the `tokenizers` package.
-    model.rules_[PairKey(merges[rank].left, merges[rank].right)] = {static_cast<int32_t>(rank), merges[rank].product};
+    model.rules_[PairKey(merges[rank].left, merges[rank].right)] = {static_cast<int32_t>(rank),
+                                                                    merges[rank].product};
   }
   model.token_ids_ = std::move(token_ids);
   model.whole_pieces_ = whole_pieces;
@@ -47,11 +48,14 @@ void BpeModel::Encode(std::string_view piece, std::vector<int32_t>* ids) const {
   std::vector<Symbol> symbols(piece.size());
   for (size_t i = 0; i < piece.size(); ++i) {
     const auto position = static_cast<int32_t>(i);
-    symbols[i] = {.id = byte_ids_[static_cast<unsigned char>(piece[i])], .previous = position - 1, .next = position + 1};
+    symbols[i] = {.id = byte_ids_[static_cast<unsigned char>(piece[i])],
+                  .previous = position - 1,
+                  .next = position + 1};
   }
   symbols.back().next = -1;
   Merge(&symbols);
-  for (int32_t position = 0; position >= 0; position = symbols[position].next) ids->push_back(symbols[position].id);
+  for (int32_t position = 0; position >= 0; position = symbols[position].next)
+    ids->push_back(symbols[position].id);
 }
 
 const BpeModel::Rule* BpeModel::FindRule(int32_t left, int32_t right) const {
@@ -59,7 +63,8 @@ const BpeModel::Rule* BpeModel::FindRule(int32_t left, int32_t right) const {
   return found == rules_.end() ? nullptr : &found->second;
 }
 
-void BpeModel::AddCandidate(const std::vector<Symbol>& symbols, int32_t position, std::vector<Candidate>* heap) const {
+void BpeModel::AddCandidate(const std::vector<Symbol>& symbols, int32_t position,
+                            std::vector<Candidate>* heap) const {
   if (position < 0 || symbols[position].next < 0) return;
   const int32_t left = symbols[position].id, right = symbols[symbols[position].next].id;
   if (const Rule* rule = FindRule(left, right)) {

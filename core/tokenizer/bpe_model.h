@@ -27,11 +27,13 @@ enum class WholePieces { kByMerges, kAtOnce };
 // Immutable, so any number of threads may encode at once.
 class BpeModel {
  public:
-  // `token_ids` by the bytes of a token; `merges` by rank. INVALID_ARGUMENT if one of the 256 bytes is no token.
+  // `token_ids` by the bytes of a token; `merges` by rank. INVALID_ARGUMENT if one of the 256 bytes is no
+  // token.
   static absl::StatusOr<BpeModel> Create(absl::flat_hash_map<std::string, int32_t> token_ids,
                                          const std::vector<BpeMerge>& merges, WholePieces whole_pieces);
 
-  // Appends the tokens of `piece` to `ids`. Of equal ranks the leftmost is merged first. O(n log n) for n bytes.
+  // Appends the tokens of `piece` to `ids`. Of equal ranks the leftmost is merged first. O(n log n) for n
+  // bytes.
   void Encode(std::string_view piece, std::vector<int32_t>* ids) const;
 
  private:

@@ -42,7 +42,8 @@ std::optional<std::string> BytesOfAlphabet(std::string_view written) {
     const size_t length = Utf8CharacterLength(written);
     if (length == 0 || length > 2) return std::nullopt;  // the whole alphabet is below U+0800
     const auto first = static_cast<unsigned char>(written[0]);
-    const int character = length == 1 ? first : (first & 0x1f) << 6 | (static_cast<unsigned char>(written[1]) & 0x3f);
+    const int character =
+        length == 1 ? first : (first & 0x1f) << 6 | (static_cast<unsigned char>(written[1]) & 0x3f);
     if (character >= kNumCharacters || kByteOfCharacter[character] < 0) return std::nullopt;
     bytes.push_back(static_cast<char>(kByteOfCharacter[character]));
     written.remove_prefix(length);

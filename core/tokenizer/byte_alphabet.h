@@ -1,5 +1,5 @@
-// The alphabet in which byte-level BPE files write bytes: each of the 256 as one printable character, those of Latin-1
-// that print as themselves, the others from U+0100 on (Radford et al. 2019, "bytes_to_unicode").
+// The alphabet in which byte-level BPE files write bytes: each of the 256 as one printable character, those
+// of Latin-1 that print as themselves, the others from U+0100 on (Radford et al. 2019, "bytes_to_unicode").
 #ifndef WARPSMITH_CORE_TOKENIZER_BYTE_ALPHABET_H_
 #define WARPSMITH_CORE_TOKENIZER_BYTE_ALPHABET_H_
 

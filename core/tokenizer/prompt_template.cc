@@ -28,7 +28,8 @@ absl::Status NotASlot(std::string_view text, size_t at) {
   const std::string_view before = text.substr(0, at);
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
   const size_t column = at - (before.rfind('\n') + 1) + 1;
-  return absl::InvalidArgumentError(absl::StrCat("template:", line, ":", column, ": ", Escape(text.substr(at, 30)),
+  return absl::InvalidArgumentError(absl::StrCat("template:", line, ":", column, ": ",
+                                                 Escape(text.substr(at, 30)),
                                                  " is no slot; write {{name}} in lower-case letters"));
 }
 
@@ -71,11 +72,13 @@ std::vector<std::string> PromptTemplate::slot_names() const {
 absl::Status PromptTemplate::CheckSlots(const PromptSlots& slots) const {
   const std::vector<std::string> names = slot_names();
   for (const std::string& name : names) {
-    if (slots.count(name) == 0) return absl::InvalidArgumentError(absl::StrCat("the slot ", name, " is not given"));
+    if (slots.count(name) == 0)
+      return absl::InvalidArgumentError(absl::StrCat("the slot ", name, " is not given"));
   }
   for (const auto& [name, text] : slots) {
     if (!std::binary_search(names.begin(), names.end(), name)) {
-      return absl::InvalidArgumentError(absl::StrCat("the template has no slot ", Escape(name, 100), "; it has ",
+      return absl::InvalidArgumentError(absl::StrCat("the template has no slot ", Escape(name, 100),
+                                                     "; it has ",
                                                      names.empty() ? "none" : absl::StrJoin(names, ", ")));
     }
   }

@@ -17,12 +17,13 @@ namespace warpsmith {
 
 using PromptSlots = std::map<std::string, std::string>;
 
-// Literal text, in which added tokens are parsed, and slots {{name}} of lower-case letters, digits and underscores, in
-// whose text they never are: no slot can forge the format. Immutable.
+// Literal text, in which added tokens are parsed, and slots {{name}} of lower-case letters, digits and
+// underscores, in whose text they never are: no slot can forge the format. Immutable.
 //
-// Token boundaries are forced at the added tokens of the literal text and nowhere else: between two of them, literals
-// and slot texts are tokenised as the one text that they make together. So the ids are those of the rendered text
-// wherever no slot holds the text of an added token. An added token is not found across the edge of a slot.
+// Token boundaries are forced at the added tokens of the literal text and nowhere else: between two of them,
+// literals and slot texts are tokenised as the one text that they make together. So the ids are those of the
+// rendered text wherever no slot holds the text of an added token. An added token is not found across the
+// edge of a slot.
 class PromptTemplate {
  public:
   // NOT_FOUND; INVALID_ARGUMENT as Parse.
@@ -31,8 +32,8 @@ class PromptTemplate {
   // INVALID_ARGUMENT, with line and column, for braces {{ that are no slot.
   static absl::StatusOr<PromptTemplate> Parse(std::string text);
 
-  // The ids of the prompt. INVALID_ARGUMENT for a slot that is not given, or given and not there; the errors of
-  // Tokenizer::EncodeParts.
+  // The ids of the prompt. INVALID_ARGUMENT for a slot that is not given, or given and not there; the errors
+  // of Tokenizer::EncodeParts.
   absl::StatusOr<std::vector<int32_t>> Render(const Tokenizer& tokenizer, const PromptSlots& slots) const;
 
   // The prompt as text, for logs and dumps; the same errors.

@@ -66,10 +66,12 @@ class Matcher {
 
  private:
   static constexpr size_t kStackBytesMin = size_t{1} << 20;
-  static constexpr size_t kStackBytesMax = size_t{512} << 20;  // address space; pages come as they are touched
+  static constexpr size_t kStackBytesMax = size_t{512}
+                                           << 20;  // address space; pages come as they are touched
 
   int Match(std::string_view text, size_t start) {
-    return pcre2_match(code_, Units(text), text.size(), start, PCRE2_NO_UTF_CHECK, data_.get(), context_.get());
+    return pcre2_match(code_, Units(text), text.size(), start, PCRE2_NO_UTF_CHECK, data_.get(),
+                       context_.get());
   }
 
   const pcre2_code* const code_;
@@ -103,8 +105,8 @@ absl::StatusOr<Regex> Regex::CompilePcre(std::string_view pattern, unsigned int 
   uint32_t may_match_nothing = 0;
   pcre2_pattern_info(compiled->code, PCRE2_INFO_MATCHEMPTY, &may_match_nothing);
   if (may_match_nothing != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("regular expression ", AbslView(pattern), " may match nothing, so it cannot split a text"));
+    return absl::InvalidArgumentError(absl::StrCat("regular expression ", AbslView(pattern),
+                                                   " may match nothing, so it cannot split a text"));
   }
   // Without JIT (a hardened kernel may forbid it) the same matches come slower.
   pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);
@@ -118,8 +120,8 @@ absl::Status Regex::FindAll(std::string_view text, std::vector<TextRange>* match
     const int found = matcher.Find(text, start, &match);
     if (found == 0) break;
     if (found < 0) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("cannot split text of ", text.size(), " bytes at byte ", start, ": ", PcreMessage(found)));
+      return absl::ResourceExhaustedError(absl::StrCat("cannot split text of ", text.size(),
+                                                       " bytes at byte ", start, ": ", PcreMessage(found)));
     }
     WS_CHECK(match.end > start) << "an empty match at " << start;
     matches->push_back(match);

@@ -21,15 +21,16 @@ struct TextRange {
 // Immutable, so any number of threads may match at once.
 class Regex {
  public:
-  // `pattern` as tokenizer.json writes it (see TranslateRegex). INVALID_ARGUMENT if it is none or may match nothing at
-  // all; UNIMPLEMENTED for a construct without counterpart.
+  // `pattern` as tokenizer.json writes it (see TranslateRegex). INVALID_ARGUMENT if it is none or may match
+  // nothing at all; UNIMPLEMENTED for a construct without counterpart.
   static absl::StatusOr<Regex> Compile(std::string_view pattern);
 
   // Matches `text` itself, which is not empty.
   static absl::StatusOr<Regex> CompileLiteral(std::string_view text);
 
-  // All matches, leftmost first, without overlap. `text` must be valid UTF-8: it is not checked again, as a check a
-  // match would make long texts quadratic. RESOURCE_EXHAUSTED if the pattern backtracks beyond all bounds.
+  // All matches, leftmost first, without overlap. `text` must be valid UTF-8: it is not checked again, as a
+  // check a match would make long texts quadratic. RESOURCE_EXHAUSTED if the pattern backtracks beyond all
+  // bounds.
   absl::Status FindAll(std::string_view text, std::vector<TextRange>* matches) const;
 
  private:

@@ -44,7 +44,8 @@ class Translator {
       case 'S':
         return Replace(2, in_class_ ? R"(\S\x{180e})" : absl::StrCat("[^", AbslView(kSpaces), "]"));
       case 'd':
-        return Replace(2, absl::StrCat(in_class_ ? "" : "[", R"(\d)", AbslView(kDigitsSince15), in_class_ ? "" : "]"));
+        return Replace(
+            2, absl::StrCat(in_class_ ? "" : "[", R"(\d)", AbslView(kDigitsSince15), in_class_ ? "" : "]"));
       case 'D':
         if (in_class_) return Refuse("this escape within a class");
         return Replace(2, absl::StrCat(R"([^\d)", AbslView(kDigitsSince15), "]"));
@@ -52,9 +53,14 @@ class Translator {
         return Replace(2, R"(\x{b})");
       case 'u':
         return UnicodeEscape();
-      case 'p': case 'P': case 'x':
+      case 'p':
+      case 'P':
+      case 'x':
         return EscapeWithBraces();
-      case 'n': case 'r': case 't': case 'f':
+      case 'n':
+      case 'r':
+      case 't':
+      case 'f':
         return Copy(2);
       default:
         if (std::isalnum(static_cast<unsigned char>(letter))) return Refuse("this escape");
@@ -72,11 +78,13 @@ class Translator {
     const bool is_negated = pattern_[at_ + 1] == 'P';
     if (additions.empty() || pattern_[at_ + 1] == 'x') return Copy(length);
     if (in_class_ && is_negated) return Refuse("this escape within a class");
-    const std::string members = absl::StrCat("\\p", AbslView(pattern_.substr(at_ + 2, length - 2)), additions);
+    const std::string members =
+        absl::StrCat("\\p", AbslView(pattern_.substr(at_ + 2, length - 2)), additions);
     return Replace(length, in_class_ ? members : absl::StrCat(is_negated ? "[^" : "[", members, "]"));
   }
 
-  // What the general category, in braces, has that PCRE2's lacks. Subcategories of letters are left as they are.
+  // What the general category, in braces, has that PCRE2's lacks. Subcategories of letters are left as they
+  // are.
   static std::string AdditionsTo(std::string_view category) {
     if (category == "{L}") return std::string(kLettersSince15);
     if (category == "{Nd}") return std::string(kDigitsSince15);
@@ -135,8 +143,8 @@ class Translator {
   }
 
   absl::Status Refuse(const std::string& what) const {
-    return absl::UnimplementedError(absl::StrCat("regular expression ", AbslView(pattern_), ": ", what, " at byte ",
-                                                 at_, " is not supported"));
+    return absl::UnimplementedError(absl::StrCat("regular expression ", AbslView(pattern_), ": ", what,
+                                                 " at byte ", at_, " is not supported"));
   }
 
   const std::string_view pattern_;

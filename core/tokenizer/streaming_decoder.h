@@ -9,12 +9,13 @@
 
 namespace warpsmith {
 
-// Gives out text as soon as it is certain: the bytes of a character that is not complete are held back. All texts
-// together are what Tokenizer::Decode makes of all ids. Not thread-safe.
+// Gives out text as soon as it is certain: the bytes of a character that is not complete are held back. All
+// texts together are what Tokenizer::Decode makes of all ids. Not thread-safe.
 class StreamingDecoder {
  public:
   // `tokenizer` must outlive this.
-  StreamingDecoder(const Tokenizer* tokenizer, DecodeSpecial special) : tokenizer_(tokenizer), special_(special) {}
+  StreamingDecoder(const Tokenizer* tokenizer, DecodeSpecial special)
+      : tokenizer_(tokenizer), special_(special) {}
 
   // The text that `id` completes; often empty.
   std::string Push(int32_t id);

@@ -19,8 +19,9 @@ namespace warpsmith {
 namespace {
 
 constexpr char kMainFile[] = "tokenizer.json";
-constexpr const char* kOtherFiles[] = {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-                                       "vocab.json",            "merges.txt",              "chat_template.jinja"};
+constexpr const char* kOtherFiles[] = {
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
+    "chat_template.jinja"};
 constexpr int64_t kFileBytesMax = int64_t{128} << 20;
 
 // The tokens that are looked for before, or after, normalisation; the latter in their normalised form.
@@ -99,7 +100,8 @@ absl::StatusOr<Tokenizer> Tokenizer::Parse(std::string tokenizer_json) {
 
 absl::StatusOr<Tokenizer> Tokenizer::FromFiles(std::vector<TokenizerFile> files) {
   ASSIGN_OR_RETURN(TokenizerSpec spec, ParseTokenizerJson(files[0].content));
-  ASSIGN_OR_RETURN(BpeModel model, BpeModel::Create(std::move(spec.token_ids), spec.merges, spec.whole_pieces));
+  ASSIGN_OR_RETURN(BpeModel model,
+                   BpeModel::Create(std::move(spec.token_ids), spec.merges, spec.whole_pieces));
   auto parts = std::make_unique<Parts>(std::move(spec), std::move(model));
   parts->sha256 = Sha256Hex(files[0].content);
   parts->files = std::move(files);
@@ -111,7 +113,8 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
-absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, SpecialTokens special_tokens) const {
+absl::StatusOr<std::vector<int32_t>> Tokenizer::Encode(std::string_view text,
+                                                       SpecialTokens special_tokens) const {
   const TextPart part{text, special_tokens};
   return EncodeParts({&part, 1});
 }
@@ -120,8 +123,8 @@ absl::StatusOr<std::vector<int32_t>> Tokenizer::EncodeParts(std::span<const Text
   size_t num_bytes = 0;
   for (const TextPart& part : parts) num_bytes += part.text.size();
   if (num_bytes > kTextBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot tokenize ", num_bytes, " bytes of text; at most ", kTextBytesMax, " are allowed"));
+    return absl::InvalidArgumentError(absl::StrCat("cannot tokenize ", num_bytes, " bytes of text; at most ",
+                                                   kTextBytesMax, " are allowed"));
   }
   Encoding encoding;
   for (const TextPart& part : parts) {

@@ -18,7 +18,8 @@ namespace warpsmith {
 
 struct AddedTokenPart;
 
-// Whether the text of an added token (<|im_end|>, <think>, ...) in the input is that token, or text like any other.
+// Whether the text of an added token (<|im_end|>, <think>, ...) in the input is that token, or text like any
+// other.
 enum class SpecialTokens { kParse, kAsText };
 
 // What decoding makes of special tokens.
@@ -42,8 +43,9 @@ class Tokenizer {
   // Longer input is refused rather than held in memory several times over.
   static constexpr size_t kTextBytesMax = size_t{16} << 20;
 
-  // Reads `directory`/tokenizer.json, and keeps the other tokenizer files of a Hugging Face checkpoint that lie beside
-  // it for files(). NOT_FOUND; INVALID_ARGUMENT or UNIMPLEMENTED for a tokenizer that is wrong or of another kind.
+  // Reads `directory`/tokenizer.json, and keeps the other tokenizer files of a Hugging Face checkpoint that
+  // lie beside it for files(). NOT_FOUND; INVALID_ARGUMENT or UNIMPLEMENTED for a tokenizer that is wrong or
+  // of another kind.
   static absl::StatusOr<Tokenizer> Load(const std::filesystem::path& directory);
 
   // As Load, from the text of a tokenizer.json.
@@ -53,17 +55,18 @@ class Tokenizer {
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
-  // The ids of `text`; nothing is put before or after them. Invalid UTF-8 counts as U+FFFD. With kAsText no added token
-  // comes out. INVALID_ARGUMENT over kTextBytesMax; RESOURCE_EXHAUSTED for text that the pre-tokenizer's pattern cannot
-  // split in bounded memory.
+  // The ids of `text`; nothing is put before or after them. Invalid UTF-8 counts as U+FFFD. With kAsText no
+  // added token comes out. INVALID_ARGUMENT over kTextBytesMax; RESOURCE_EXHAUSTED for text that the
+  // pre-tokenizer's pattern cannot split in bounded memory.
   absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text, SpecialTokens special_tokens) const;
 
-  // The ids of one text that is given in parts. An added token is found only within a part that parses them; otherwise
-  // the seams of the parts change nothing: between added tokens the text is normalised, split and merged as a whole.
+  // The ids of one text that is given in parts. An added token is found only within a part that parses them;
+  // otherwise the seams of the parts change nothing: between added tokens the text is normalised, split and
+  // merged as a whole.
   absl::StatusOr<std::vector<int32_t>> EncodeParts(std::span<const TextPart> parts) const;
 
-  // The bytes of each id, one after the other; they need not be UTF-8. Ids without token, such as the padding of an
-  // embedding, are nothing.
+  // The bytes of each id, one after the other; they need not be UTF-8. Ids without token, such as the padding
+  // of an embedding, are nothing.
   std::string DecodeBytes(std::span<const int32_t> ids, DecodeSpecial special) const;
 
   // As DecodeBytes, with U+FFFD for what is not UTF-8.

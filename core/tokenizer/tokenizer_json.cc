@@ -26,7 +26,9 @@ absl::Status Unsupported(const std::string& part, const Json& value) {
                                                " is not supported; byte-level BPE is"));
 }
 
-absl::Status Invalid(const std::string& what) { return absl::InvalidArgumentError(absl::StrCat("tokenizer.json: ", what)); }
+absl::Status Invalid(const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat("tokenizer.json: ", what));
+}
 
 // An absent member reads as null.
 const Json& Member(const Json& object, const char* name) {
@@ -47,7 +49,8 @@ absl::Status ParseNormalizer(const Json& json, int depth, Normalization* normali
     return absl::OkStatus();
   }
   if (type != "Sequence" || depth > kNestingMax) return Unsupported("normalizer", json);
-  for (const Json& part : json.at("normalizers")) RETURN_IF_ERROR(ParseNormalizer(part, depth + 1, normalization));
+  for (const Json& part : json.at("normalizers"))
+    RETURN_IF_ERROR(ParseNormalizer(part, depth + 1, normalization));
   return absl::OkStatus();
 }
 
@@ -73,7 +76,8 @@ absl::Status AddSplit(const Json& json, std::vector<PreTokenizerStep>* steps) {
   return absl::OkStatus();
 }
 
-absl::Status AddPattern(std::string_view pattern, SplitBehavior behavior, std::vector<PreTokenizerStep>* steps) {
+absl::Status AddPattern(std::string_view pattern, SplitBehavior behavior,
+                        std::vector<PreTokenizerStep>* steps) {
   ASSIGN_OR_RETURN(Regex regex, Regex::Compile(pattern));
   steps->push_back(SplitStep{std::move(regex), behavior});
   return absl::OkStatus();
@@ -93,7 +97,8 @@ absl::Status ParsePreTokenizer(const Json& json, int depth, std::vector<PreToken
   }
   if (type == "Split") return AddSplit(json, steps);
   if (type == "Digits") {
-    return AddPattern(R"(\p{N})", Flag(json, "individual_digits") ? SplitBehavior::kIsolated : SplitBehavior::kContiguous,
+    return AddPattern(R"(\p{N})",
+                      Flag(json, "individual_digits") ? SplitBehavior::kIsolated : SplitBehavior::kContiguous,
                       steps);
   }
   if (type != "ByteLevel") return Unsupported("pre_tokenizer", json);
@@ -105,7 +110,8 @@ absl::Status ParsePreTokenizer(const Json& json, int depth, std::vector<PreToken
 
 // Enters a token under its id, which no other token may have.
 absl::Status AddTokenBytes(int64_t id, std::string bytes, std::vector<std::string>* token_bytes) {
-  if (id < 0 || id > kTokenIdMax) return Invalid(absl::StrCat("token id ", id, " is not from 0 to ", kTokenIdMax));
+  if (id < 0 || id > kTokenIdMax)
+    return Invalid(absl::StrCat("token id ", id, " is not from 0 to ", kTokenIdMax));
   if (token_bytes->size() <= static_cast<size_t>(id)) token_bytes->resize(static_cast<size_t>(id) + 1);
   std::string& entry = (*token_bytes)[static_cast<size_t>(id)];
   if (!entry.empty() && entry != bytes) {
@@ -155,7 +161,8 @@ absl::StatusOr<BpeMerge> ParseMerge(const Json& json, const TokenizerSpec& spec)
       return BpeMerge{left_id->second, right_id->second, product_id->second};
     }
   }
-  return Invalid(absl::StrCat("merge ", Escape(json.dump(), 100), " names or makes a token that is not in the vocabulary"));
+  return Invalid(absl::StrCat("merge ", Escape(json.dump(), 100),
+                              " names or makes a token that is not in the vocabulary"));
 }
 
 absl::Status ParseModel(const Json& json, TokenizerSpec* spec) {
@@ -198,7 +205,8 @@ absl::Status CheckNoForgery(const TokenizerSpec& spec) {
   for (const AddedToken& token : spec.added_tokens) {
     if (!token.special) continue;
     for (const BpeMerge& merge : spec.merges) {
-      if (merge.product == token.id) return Invalid("a merge makes the special token " + Escape(token.content, 100));
+      if (merge.product == token.id)
+        return Invalid("a merge makes the special token " + Escape(token.content, 100));
     }
   }
   return absl::OkStatus();

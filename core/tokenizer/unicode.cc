@@ -13,7 +13,9 @@
 namespace warpsmith {
 namespace {
 
-const utf8proc_uint8_t* Bytes(std::string_view text) { return reinterpret_cast<const utf8proc_uint8_t*>(text.data()); }
+const utf8proc_uint8_t* Bytes(std::string_view text) {
+  return reinterpret_cast<const utf8proc_uint8_t*>(text.data());
+}
 
 struct Character {
   utf8proc_int32_t code_point = -1;
@@ -23,7 +25,8 @@ struct Character {
 Character First(std::string_view text) {
   if (text.empty()) return {};
   Character first;
-  const auto num_bytes = utf8proc_iterate(Bytes(text), static_cast<utf8proc_ssize_t>(text.size()), &first.code_point);
+  const auto num_bytes =
+      utf8proc_iterate(Bytes(text), static_cast<utf8proc_ssize_t>(text.size()), &first.code_point);
   first.num_bytes = static_cast<size_t>(std::max<utf8proc_ssize_t>(0, num_bytes));
   return first;
 }
@@ -35,16 +38,25 @@ Character Last(std::string_view text) {
 }
 
 bool IsSpace(utf8proc_int32_t c) {
-  return (c >= 9 && c <= 0xd) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
-         c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+  return (c >= 9 && c <= 0xd) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
+         c == 0x3000;
 }
 
 bool IsWordCharacter(utf8proc_int32_t c) {
   if (c < 0) return false;
   switch (utf8proc_category(c)) {
-    case UTF8PROC_CATEGORY_LU: case UTF8PROC_CATEGORY_LL: case UTF8PROC_CATEGORY_LT: case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO: case UTF8PROC_CATEGORY_MN: case UTF8PROC_CATEGORY_MC: case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND: case UTF8PROC_CATEGORY_NL: case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
       return true;
     default:
       return c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9);  // joiners, circled letters
@@ -61,7 +73,9 @@ struct FreeMalloced {
 
 bool IsMarkSince10(utf8proc_int32_t c) {
   if (c < kMarksSince10[0].first) return false;
-  const auto ends_before = [](const CodePointRange& range, utf8proc_int32_t wanted) { return range.last < wanted; };
+  const auto ends_before = [](const CodePointRange& range, utf8proc_int32_t wanted) {
+    return range.last < wanted;
+  };
   const auto* range = std::lower_bound(std::begin(kMarksSince10), std::end(kMarksSince10), c, ends_before);
   return range != std::end(kMarksSince10) && range->first <= c;
 }

@@ -16,8 +16,8 @@ std::string NormalizeNfc(std::string_view text);
 size_t FirstSpaceLength(std::string_view text);
 size_t LastSpaceLength(std::string_view text);
 
-// Whether the first, or the last, character is one of a word: a letter, mark, decimal digit or connector (UTS #18,
-// annex C, \w).
+// Whether the first, or the last, character is one of a word: a letter, mark, decimal digit or connector (UTS
+// #18, annex C, \w).
 bool BeginsWithWordCharacter(std::string_view text);
 bool EndsInWordCharacter(std::string_view text);
 

@@ -22,8 +22,9 @@ TEST_CASE("characters of one to four bytes are valid") {
 }
 
 TEST_CASE("overlong forms, surrogates, stray and missing bytes are not valid") {
-  for (const std::string text : {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
-                                 "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xc3", "\xe2\x82", "\xf0\x9f\x98"}) {
+  for (const std::string text :
+       {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "\xc3", "\xe2\x82", "\xf0\x9f\x98"}) {
     CHECK_FALSE(IsValidUtf8(text));
     CHECK(Utf8CharacterLength(text) == 0);
   }
@@ -31,13 +32,15 @@ TEST_CASE("overlong forms, surrogates, stray and missing bytes are not valid") {
 
 TEST_CASE("repair replaces each maximal invalid part once") {
   CHECK(ReplaceInvalidUtf8("fine \xc3\xa9") == "fine \xc3\xa9");
-  CHECK(ReplaceInvalidUtf8("a\xff" "b") == "a" + kReplacement + "b");
+  CHECK(ReplaceInvalidUtf8("a\xff"
+                           "b") == "a" + kReplacement + "b");
   CHECK(ReplaceInvalidUtf8("\xe2\x82") == kReplacement);
-  CHECK(ReplaceInvalidUtf8("\xf0\x9f\x98" "x") == kReplacement + "x");
+  CHECK(ReplaceInvalidUtf8("\xf0\x9f\x98"
+                           "x") == kReplacement + "x");
   // The example of the Unicode standard, table 3-8.
   CHECK(ReplaceInvalidUtf8("\xc0\xaf\xe0\x80\xbf\xf0\x81\x82\x41") ==
-        kReplacement + kReplacement + kReplacement + kReplacement + kReplacement + kReplacement + kReplacement +
-            kReplacement + "A");
+        kReplacement + kReplacement + kReplacement + kReplacement + kReplacement + kReplacement +
+            kReplacement + kReplacement + "A");
   // Table 3-11: truncated sequences.
   CHECK(ReplaceInvalidUtf8("\xe1\x80\xe2\xf0\x91\x92\xf1\xbf\x41") ==
         kReplacement + kReplacement + kReplacement + kReplacement + "A");
@@ -55,7 +58,9 @@ TEST_CASE("an unfinished character at the end is counted") {
 }
 
 TEST_CASE("a cut falls between characters") {
-  const std::string text = "a\xe2\x82\xac" "b";  // a, euro sign, b
+  const std::string text =
+      "a\xe2\x82\xac"
+      "b";  // a, euro sign, b
   CHECK(CutUtf8(text, 10) == text);
   CHECK(CutUtf8(text, 5) == text);
   CHECK(CutUtf8(text, 4) == "a\xe2\x82\xac");

@@ -10,7 +10,8 @@ namespace warpsmith {
 namespace {
 
 HuggingFaceContents Contents() {
-  return {.files = {{"config.json", "{}"}, {"tokenizer.json", "[]"}}, .tensors = {{"w", TensorType::kF32, {3}}}};
+  return {.files = {{"config.json", "{}"}, {"tokenizer.json", "[]"}},
+          .tensors = {{"w", TensorType::kF32, {3}}}};
 }
 
 }  // namespace
@@ -44,7 +45,8 @@ TEST_CASE("file names with a folder, hidden, empty or given twice are refused") 
     HuggingFaceContents contents = Contents();
     contents.files.push_back({name, ""});
     INFO(name);
-    CHECK(absl::IsInvalidArgument(WriteHuggingFaceDirectory(directory.path() / "x", contents, MakeBytesInParts)));
+    CHECK(absl::IsInvalidArgument(
+        WriteHuggingFaceDirectory(directory.path() / "x", contents, MakeBytesInParts)));
   }
 }
 

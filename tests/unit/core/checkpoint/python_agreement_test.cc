@@ -16,7 +16,8 @@ namespace {
 int RunPython(const std::filesystem::path& directory, const std::string& program) {
   const auto path = directory / "program.py";
   std::ofstream(path) << program;
-  return std::system(("cd '" + directory.string() + "' && '" + GetBuildInfo().python + "' program.py").c_str());
+  return std::system(
+      ("cd '" + directory.string() + "' && '" + GetBuildInfo().python + "' program.py").c_str());
 }
 
 bool PythonHasSafetensors(const std::filesystem::path& directory) {
@@ -33,8 +34,10 @@ TEST_CASE("the Python package and we read each other's files") {
   }
   REQUIRE(RunPython(directory.path(), R"(
 import numpy, safetensors.numpy
-tensors = {"f": numpy.arange(6, dtype=numpy.float32).reshape(2, 3), "h": numpy.array([1.5], dtype=numpy.float16),
-           "i": numpy.array(7, dtype=numpy.int64), "empty": numpy.zeros((0, 4), dtype=numpy.uint8)}
+tensors = {"f": numpy.arange(6, dtype=numpy.float32).reshape(2, 3),
+           "h": numpy.array([1.5], dtype=numpy.float16),
+           "i": numpy.array(7, dtype=numpy.int64),
+           "empty": numpy.zeros((0, 4), dtype=numpy.uint8)}
 safetensors.numpy.save_file(tensors, "model.safetensors", metadata={"format": "pt"})
 )") == 0);
   const TensorDirectory read = TensorDirectory::Open(directory.path()).value();
@@ -45,8 +48,10 @@ safetensors.numpy.save_file(tensors, "model.safetensors", metadata={"format": "p
   CHECK(reinterpret_cast<const int64_t*>(read.Find("i")->bytes.data())[0] == 7);
 
   std::filesystem::remove(directory.path() / "model.safetensors");
-  const std::vector<TensorInfo> tensors = {{"a", TensorType::kU8, {3, 5}}, {"b.\xc3\xa9", TensorType::kI32, {2}},
-                                           {"none", TensorType::kF32, {0}}, {"scalar", TensorType::kF64, {}}};
+  const std::vector<TensorInfo> tensors = {{"a", TensorType::kU8, {3, 5}},
+                                           {"b.\xc3\xa9", TensorType::kI32, {2}},
+                                           {"none", TensorType::kF32, {0}},
+                                           {"scalar", TensorType::kF64, {}}};
   REQUIRE(WriteTensorDirectory(directory.path(), tensors, 16, MakeBytesInParts).ok());
   CHECK(RunPython(directory.path(), R"(
 import json, pathlib, safetensors.numpy

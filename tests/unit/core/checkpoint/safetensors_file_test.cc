@@ -9,7 +9,8 @@
 namespace warpsmith {
 namespace {
 
-const std::vector<TensorInfo> kTensors = {{"weight", TensorType::kF32, {5, 3}}, {"bias", TensorType::kBF16, {7}}};
+const std::vector<TensorInfo> kTensors = {{"weight", TensorType::kF32, {5, 3}},
+                                          {"bias", TensorType::kBF16, {7}}};
 
 }  // namespace
 

@@ -16,16 +16,20 @@ std::string ErrorOf(const std::string& json, int64_t data_bytes) {
 
 std::string Entry(const std::string& name, const std::string& type, const std::string& shape,
                   const std::string& offsets) {
-  return "\"" + name + "\": {\"dtype\": \"" + type + "\", \"shape\": " + shape + ", \"data_offsets\": " + offsets + "}";
+  return "\"" + name + "\": {\"dtype\": \"" + type + "\", \"shape\": " + shape +
+         ", \"data_offsets\": " + offsets + "}";
 }
 
-bool Contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool Contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
 TEST_CASE("a header gives its tensors in the order of their bytes, and its metadata") {
-  const std::string json = "{\"__metadata__\": {\"format\": \"pt\"}, " + Entry("b", "F32", "[2, 3]", "[4, 28]") + ", " +
-                           Entry("a", "BF16", "[2]", "[0, 4]") + ", " + Entry("s", "U8", "[]", "[28, 29]") + "}";
+  const std::string json =
+      "{\"__metadata__\": {\"format\": \"pt\"}, " + Entry("b", "F32", "[2, 3]", "[4, 28]") + ", " +
+      Entry("a", "BF16", "[2]", "[0, 4]") + ", " + Entry("s", "U8", "[]", "[28, 29]") + "}";
   const SafetensorsHeader header = ParseSafetensorsHeader(json, 29).value();
   REQUIRE(header.entries.size() == 3);
   CHECK(header.entries[0].info.name == "a");
@@ -37,14 +41,16 @@ TEST_CASE("a header gives its tensors in the order of their bytes, and its metad
 
 TEST_CASE("no tensors, and tensors without elements, are fine") {
   CHECK(ParseSafetensorsHeader("{}", 0).value().entries.empty());
-  const std::string json = "{" + Entry("a", "F32", "[0, 7]", "[0, 0]") + ", " + Entry("b", "U8", "[1]", "[0, 1]") + "}";
+  const std::string json =
+      "{" + Entry("a", "F32", "[0, 7]", "[0, 0]") + ", " + Entry("b", "U8", "[1]", "[0, 1]") + "}";
   CHECK(ParseSafetensorsHeader(json, 1).value().entries.size() == 2);
 }
 
 TEST_CASE("a size that is not that of type and shape is refused with all values") {
   CHECK(ErrorOf("{" + Entry("w", "F32", "[2, 3]", "[0, 23]") + "}", 23) ==
         "tensor \"w\" is F32[2, 3] of 24 bytes, but its data_offsets [0, 23] hold 23");
-  CHECK(Contains(ErrorOf("{" + Entry("w", "F32", "[4294967296, 4294967296]", "[0, 8]") + "}", 8), "more bytes than can be"));
+  CHECK(Contains(ErrorOf("{" + Entry("w", "F32", "[4294967296, 4294967296]", "[0, 8]") + "}", 8),
+                 "more bytes than can be"));
 }
 
 TEST_CASE("gaps, overlaps, missing and surplus bytes are refused") {
@@ -59,7 +65,8 @@ TEST_CASE("gaps, overlaps, missing and surplus bytes are refused") {
 TEST_CASE("a name given twice is refused, at any depth") {
   const std::string entry = Entry("a", "U8", "[1]", "[0, 1]");
   CHECK(Contains(ErrorOf("{" + entry + ", " + entry + "}", 1), "gives \"a\" twice"));
-  CHECK(Contains(ErrorOf(R"({"a": {"dtype": "U8", "dtype": "U8", "shape": [1], "data_offsets": [0, 1]}})", 1), "twice"));
+  CHECK(Contains(ErrorOf(R"({"a": {"dtype": "U8", "dtype": "U8", "shape": [1], "data_offsets": [0, 1]}})", 1),
+                 "twice"));
 }
 
 TEST_CASE("members that are missing or of another kind are refused") {
@@ -80,7 +87,8 @@ TEST_CASE("members that are missing or of another kind are refused") {
 }
 
 TEST_CASE("a formatted header reads back, and its data begin at a multiple of 8 bytes") {
-  const std::vector<TensorInfo> tensors = {{"a.\xc3\xa9\"", TensorType::kF64, {3}}, {"b", TensorType::kBool, {}}};
+  const std::vector<TensorInfo> tensors = {{"a.\xc3\xa9\"", TensorType::kF64, {3}},
+                                           {"b", TensorType::kBool, {}}};
   const std::string bytes = FormatSafetensorsHeader(tensors, {{"k", "v"}}).value();
   CHECK(bytes.size() % 8 == 0);
   const SafetensorsHeader header = ParseSafetensorsHeader(std::string_view(bytes).substr(8), 25).value();
@@ -92,16 +100,33 @@ TEST_CASE("a formatted header reads back, and its data begin at a multiple of 8 
 
 TEST_CASE("tensors that cannot be written are refused") {
   for (const std::vector<TensorInfo>& tensors : std::vector<std::vector<TensorInfo>>{
-           {{""}}, {{"__metadata__"}}, {{"a"}, {"a"}}, {{"a\xff"}}, {{"a", TensorType::kF32, {-1}}},
-           {{"a", TensorType::kF64, {INT64_MAX}}}, {{"a", TensorType::kU8, {INT64_MAX}}, {"b", TensorType::kU8, {1}}}}) {
+           {{""}},
+           {{"__metadata__"}},
+           {{"a"}, {"a"}},
+           {{"a\xff"}},
+           {{"a", TensorType::kF32, {-1}}},
+           {{"a", TensorType::kF64, {INT64_MAX}}},
+           {{"a", TensorType::kU8, {INT64_MAX}}, {"b", TensorType::kU8, {1}}}}) {
     CHECK(absl::IsInvalidArgument(FormatSafetensorsHeader(tensors, {}).status()));
   }
 }
 
 TEST_CASE("every type has the name of the format and its size") {
-  for (const auto& [name, bytes] : std::vector<std::pair<std::string, int64_t>>{
-           {"BOOL", 1}, {"U8", 1}, {"I8", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
-           {"BF16", 2}, {"I32", 4}, {"U32", 4}, {"F32", 4}, {"I64", 8}, {"U64", 8}, {"F64", 8}}) {
+  for (const auto& [name, bytes] : std::vector<std::pair<std::string, int64_t>>{{"BOOL", 1},
+                                                                                {"U8", 1},
+                                                                                {"I8", 1},
+                                                                                {"F8_E4M3", 1},
+                                                                                {"F8_E5M2", 1},
+                                                                                {"I16", 2},
+                                                                                {"U16", 2},
+                                                                                {"F16", 2},
+                                                                                {"BF16", 2},
+                                                                                {"I32", 4},
+                                                                                {"U32", 4},
+                                                                                {"F32", 4},
+                                                                                {"I64", 8},
+                                                                                {"U64", 8},
+                                                                                {"F64", 8}}) {
     const auto type = TensorTypeFromName(name);
     REQUIRE(type.has_value());
     CHECK(TensorTypeName(*type) == name);

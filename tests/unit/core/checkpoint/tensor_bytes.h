@@ -13,7 +13,8 @@ namespace warpsmith {
 // As many bytes as the tensor has, different for each name.
 inline std::vector<std::byte> MakeBytes(const TensorInfo& tensor) {
   std::vector<std::byte> bytes(static_cast<size_t>(*TensorBytes(tensor)));
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(tensor.name.back() * 7 + i % 251);
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>(tensor.name.back() * 7 + i % 251);
   return bytes;
 }
 

@@ -9,8 +9,10 @@
 namespace warpsmith {
 namespace {
 
-const std::vector<TensorInfo> kTensors = {{"a", TensorType::kU8, {100}}, {"b", TensorType::kF32, {50}},
-                                          {"c", TensorType::kU8, {900}}, {"d", TensorType::kU8, {}},
+const std::vector<TensorInfo> kTensors = {{"a", TensorType::kU8, {100}},
+                                          {"b", TensorType::kF32, {50}},
+                                          {"c", TensorType::kU8, {900}},
+                                          {"d", TensorType::kU8, {}},
                                           {"e", TensorType::kBF16, {0}}};
 
 void CheckAll(const std::filesystem::path& directory) {
@@ -46,8 +48,12 @@ TEST_CASE("what does not fit is cut into shards within the limit, a large tensor
   REQUIRE(WriteTensorDirectory(directory.path(), kTensors, 300, MakeBytesInParts).ok());
   CHECK(std::filesystem::exists(directory.path() / "model-00001-of-00003.safetensors"));
   CHECK(std::filesystem::exists(directory.path() / "model-00003-of-00003.safetensors"));
-  CHECK(SafetensorsFile::Open(directory.path() / "model-00001-of-00003.safetensors").value().tensors().size() == 2);
-  CHECK(SafetensorsFile::Open(directory.path() / "model-00002-of-00003.safetensors").value().tensors().size() == 1);
+  CHECK(
+      SafetensorsFile::Open(directory.path() / "model-00001-of-00003.safetensors").value().tensors().size() ==
+      2);
+  CHECK(
+      SafetensorsFile::Open(directory.path() / "model-00002-of-00003.safetensors").value().tensors().size() ==
+      1);
   CheckAll(directory.path());
 }
 
@@ -55,8 +61,8 @@ TEST_CASE("no tensors, or the same twice") {
   TemporaryDirectory directory;
   CHECK(WriteTensorDirectory(directory.path(), {}, 100, MakeBytesInParts).ok());
   CHECK(TensorDirectory::Open(directory.path()).value().tensors().empty());
-  CHECK(absl::IsInvalidArgument(
-      WriteTensorDirectory(directory.path(), {kTensors[0], kTensors[1], kTensors[0]}, 100, MakeBytesInParts)));
+  CHECK(absl::IsInvalidArgument(WriteTensorDirectory(
+      directory.path(), {kTensors[0], kTensors[1], kTensors[0]}, 100, MakeBytesInParts)));
 }
 
 TEST_CASE("a folder without weights, or with a shard missing, is NOT_FOUND") {
@@ -78,7 +84,8 @@ TEST_CASE("an index that is broken, points elsewhere or disagrees with the shard
   };
   CHECK(error_with(whole.substr(0, whole.size() / 2)).find("is not JSON") != std::string::npos);
   CHECK(error_with("{}").find("has no weight_map") != std::string::npos);
-  CHECK(error_with(R"({"weight_map": {"a": "../a.safetensors"}})").find("no file of this folder") != std::string::npos);
+  CHECK(error_with(R"({"weight_map": {"a": "../a.safetensors"}})").find("no file of this folder") !=
+        std::string::npos);
   CHECK(error_with(R"({"weight_map": {"a": 3}})").find("no file of this folder") != std::string::npos);
   CHECK(error_with(R"({"weight_map": {"a": "x", "a": "x"}})").find("twice") != std::string::npos);
   CHECK(error_with(R"({"weight_map": {"a": "model-00001-of-00003.safetensors"}})").find("does not have") !=

@@ -37,7 +37,8 @@ TEST_CASE("a file is loaded from disk and names itself in errors") {
   REQUIRE(file.ok());
   ReadRate(**file);
   CHECK(std::string((*file)->Section("trainer").Finish().message()) ==
-        path.string() + ":2:18: trainer.learning_rate: must be a number of at least 0 and of at most 1, but is 2");
+        path.string() +
+            ":2:18: trainer.learning_rate: must be a number of at least 0 and of at most 1, but is 2");
 }
 
 TEST_CASE("a file that is not there, or too large, is refused") {
@@ -55,7 +56,8 @@ TEST_CASE("an empty file has every section, empty") {
 }
 
 TEST_CASE("an unknown section is refused and the one that was meant is named") {
-  CHECK(ErrorOf("trianer: {}\n") == "run.yaml:1:1: trianer: is not a known section; did you mean \"trainer\"?");
+  CHECK(ErrorOf("trianer: {}\n") ==
+        "run.yaml:1:1: trianer: is not a known section; did you mean \"trainer\"?");
 }
 
 TEST_CASE("a section that is a value, and a file that is a list, are refused") {
@@ -100,7 +102,8 @@ TEST_CASE("a misspelt or mistyped override is reported when its section is read"
   REQUIRE(file->Override("trainer.learning_rate=fast").ok());
   ReadRate(*file);
   const std::string error(file->Section("trainer").Finish().message());
-  CHECK(error.find("--set trainer.learning_rat=1: trainer.learning_rat: is not a known key") != std::string::npos);
+  CHECK(error.find("--set trainer.learning_rat=1: trainer.learning_rat: is not a known key") !=
+        std::string::npos);
   CHECK(error.find("--set trainer.learning_rate=fast: trainer.learning_rate: must be a number") !=
         std::string::npos);
 }

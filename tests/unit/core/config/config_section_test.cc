@@ -21,7 +21,8 @@ struct TestSection {
 }  // namespace
 
 TEST_CASE("values of every type are read") {
-  TestSection test("i: -3\nn: 4\nd: 1e-3\nb: true\ns: text\nq: \"12\"\nl: [a, b]\nis: [1, 2]\nds: [1, 0.5]\n");
+  TestSection test(
+      "i: -3\nn: 4\nd: 1e-3\nb: true\ns: text\nq: \"12\"\nl: [a, b]\nis: [1, 2]\nds: [1, 0.5]\n");
   int64_t i = 0;
   int n = 0;
   double d = 0;

@@ -13,7 +13,8 @@ TEST_CASE("integers are read whole, up to the limits of 64 bits") {
   CHECK(ParseInteger("+3") == 3);
   CHECK(ParseInteger("9223372036854775807") == std::numeric_limits<int64_t>::max());
   CHECK(ParseInteger("-9223372036854775808") == std::numeric_limits<int64_t>::min());
-  for (const char* text : {"", "+", "-", "1.0", "1e3", "0x10", " 1", "1 ", "+-1", "++1", "9223372036854775808", "1_000"}) {
+  for (const char* text :
+       {"", "+", "-", "1.0", "1e3", "0x10", " 1", "1 ", "+-1", "++1", "9223372036854775808", "1_000"}) {
     INFO(text);
     CHECK_FALSE(ParseInteger(text).has_value());
   }
@@ -24,7 +25,8 @@ TEST_CASE("reals are finite and read whole") {
   CHECK(ParseReal("-0.5") == -0.5);
   CHECK(ParseReal("1e-3") == 1e-3);
   CHECK(ParseReal("+2.5E2") == 250.0);
-  for (const char* text : {"", ".", "nan", "inf", "-inf", ".inf", ".nan", "1e999", "0x1p3", "1,5", "1.5f", "+-1.0"}) {
+  for (const char* text :
+       {"", ".", "nan", "inf", "-inf", ".inf", ".nan", "1e999", "0x1p3", "1,5", "1.5f", "+-1.0"}) {
     INFO(text);
     CHECK_FALSE(ParseReal(text).has_value());
   }

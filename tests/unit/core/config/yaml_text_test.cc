@@ -85,4 +85,15 @@ TEST_CASE("formatted YAML reads back to the same tree") {
   CHECK(second.Find("model")->kind == Kind::kMapping);
 }
 
+TEST_CASE("plain scalars stay plain and quoted ones quoted, whatever they look like") {
+  for (const std::string text :
+       {"true", "false", "-5", "1e-3", "0.25", "word", "y", "no", "a_b/c.d", "0x1f"}) {
+    INFO(text);
+    CHECK(FormatYaml(ParseYaml("k: " + text, "x").value()) == "k: " + text + "\n");
+    const ConfigNode again =
+        ParseYaml(FormatYaml(ParseYaml("k: \"" + text + "\"", "x").value()), "x").value();
+    CHECK(again.Find("k")->kind == Kind::kQuoted);
+  }
+}
+
 }  // namespace warpsmith

@@ -7,7 +7,8 @@
 namespace warpsmith {
 
 TEST_CASE("error details read back") {
-  const ErrorDetails details{.code = 8, .message = "full", .details = {{"type.googleapis.com/a", "one"}, {"b", ""}}};
+  const ErrorDetails details{
+      .code = 8, .message = "full", .details = {{"type.googleapis.com/a", "one"}, {"b", ""}}};
   const auto decoded = DecodeErrorDetails(EncodeErrorDetails(details));
   REQUIRE(decoded.has_value());
   CHECK(decoded->code == 8);
@@ -19,7 +20,8 @@ TEST_CASE("error details read back") {
 
 TEST_CASE("the bytes are those of google.rpc.Status and RetryInfo") {
   // Field by field as the protos say: Status(code=8, message="full") and RetryInfo(retry_delay=1.5 s).
-  CHECK(EncodeErrorDetails({.code = 8, .message = "full"}) == std::string("\x08\x08\x12\x04" "full"));
+  CHECK(EncodeErrorDetails({.code = 8, .message = "full"}) == std::string("\x08\x08\x12\x04"
+                                                                          "full"));
   CHECK(EncodeRetryInfo(absl::Milliseconds(1500)) == std::string("\x0a\x08\x08\x01\x10\x80\xca\xb5\xee\x01"));
 }
 
@@ -35,9 +37,13 @@ TEST_CASE("unknown fields are skipped") {
 }
 
 TEST_CASE("broken bytes are refused and never read past") {
-  CHECK_FALSE(DecodeErrorDetails("\x12\x7f" "cut short").has_value());
+  CHECK_FALSE(DecodeErrorDetails("\x12\x7f"
+                                 "cut short")
+                  .has_value());
   CHECK_FALSE(DecodeErrorDetails("\x12\xff\xff\xff\xff\x0f").has_value());
-  CHECK_FALSE(DecodeErrorDetails("\x1a\x03" "\xff\xff\xff").has_value());
+  CHECK_FALSE(DecodeErrorDetails("\x1a\x03"
+                                 "\xff\xff\xff")
+                  .has_value());
   CHECK_FALSE(DecodeRetryInfo("\x0a\x02\x08").has_value());
 }
 
@@ -63,7 +69,8 @@ TEST_CASE("random bytes do no harm") {
 }
 
 TEST_CASE("health messages are those of grpc.health.v1") {
-  CHECK(EncodeHealthCheckRequest("abc") == std::string("\x0a\x03" "abc"));
+  CHECK(EncodeHealthCheckRequest("abc") == std::string("\x0a\x03"
+                                                       "abc"));
   CHECK(DecodeHealthCheckResponse(std::string("\x08\x01", 2)) == HealthStatus::kServing);
   CHECK(DecodeHealthCheckResponse(std::string("\x08\x02", 2)) == HealthStatus::kNotServing);
   CHECK(DecodeHealthCheckResponse(std::string("\x08\x03", 2)) == HealthStatus::kServiceUnknown);

@@ -67,8 +67,9 @@ TEST_CASE("only what may pass by itself is tried again") {
   CHECK(policy.NextDelay(1, BackPressureError("", absl::Milliseconds(1)), {}).has_value());
   CHECK_FALSE(policy.NextDelay(1, absl::OkStatus(), {}).has_value());
   for (const absl::StatusCode code :
-       {absl::StatusCode::kInvalidArgument, absl::StatusCode::kResourceExhausted, absl::StatusCode::kDeadlineExceeded,
-        absl::StatusCode::kInternal, absl::StatusCode::kCancelled, absl::StatusCode::kUnimplemented}) {
+       {absl::StatusCode::kInvalidArgument, absl::StatusCode::kResourceExhausted,
+        absl::StatusCode::kDeadlineExceeded, absl::StatusCode::kInternal, absl::StatusCode::kCancelled,
+        absl::StatusCode::kUnimplemented}) {
     CHECK_FALSE(policy.NextDelay(1, absl::Status(code, "x"), {}).has_value());
   }
 }

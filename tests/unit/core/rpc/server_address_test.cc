@@ -36,8 +36,8 @@ TEST_CASE("TCP and Unix addresses are taken apart and put together with the boun
 }
 
 TEST_CASE("addresses that cannot be are refused") {
-  for (const char* address : {"", "localhost", "localhost:", ":80", "localhost:65536", "localhost:-1", "localhost:80x",
-                              "::1:80", "unix:"}) {
+  for (const char* address : {"", "localhost", "localhost:", ":80", "localhost:65536", "localhost:-1",
+                              "localhost:80x", "::1:80", "unix:"}) {
     INFO(address);
     CHECK(absl::IsInvalidArgument(ParseServerAddress(address).status()));
   }
@@ -47,7 +47,8 @@ TEST_CASE("addresses that cannot be are refused") {
 
 TEST_CASE("a socket with a live server is in use, one left behind is free, a file is in the way") {
   TemporaryDirectory directory;
-  const std::string live = directory.path() / "live", dead = directory.path() / "dead", file = directory.path() / "f";
+  const std::string live = directory.path() / "live", dead = directory.path() / "dead",
+                    file = directory.path() / "f";
   const UniqueFd listening = BindSocket(live, 1);
   BindSocket(dead, 0);
   std::ofstream(file) << "x";

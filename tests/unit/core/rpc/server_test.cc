@@ -22,7 +22,8 @@ class FakeService : public v1::RewardService::Service {
  public:
   grpc::Status Grade(grpc::ServerContext* context, const v1::GradeRequest* request,
                      v1::GradeResponse* response) override {
-    if (request->request_id() == "refuse") return ToGrpcStatus(BackPressureError("full", absl::Milliseconds(70)));
+    if (request->request_id() == "refuse")
+      return ToGrpcStatus(BackPressureError("full", absl::Milliseconds(70)));
     if (request->request_id() == "wait") {
       entered_.Notify();
       absl::MutexLock lock(&mutex_);
@@ -52,7 +53,8 @@ struct Running {
   std::unique_ptr<RpcServer> server;
 };
 
-absl::Status CallGrade(const std::string& address, const std::string& request_id, const std::string& answer = "") {
+absl::Status CallGrade(const std::string& address, const std::string& request_id,
+                       const std::string& answer = "") {
   const auto stub = v1::RewardService::NewStub(CreateChannel(address));
   grpc::ClientContext context;
   SetTimeout(&context, absl::Seconds(20));

@@ -20,7 +20,8 @@ TEST_CASE("a payload survives the way there and back") {
 }
 
 TEST_CASE("back-pressure carries its delay across the wire") {
-  const absl::Status status = FromGrpcStatus(ToGrpcStatus(BackPressureError("full", absl::Milliseconds(250))));
+  const absl::Status status =
+      FromGrpcStatus(ToGrpcStatus(BackPressureError("full", absl::Milliseconds(250))));
   CHECK(absl::IsResourceExhausted(status));
   CHECK(GetRetryDelay(status) == absl::Milliseconds(250));
 }
@@ -55,7 +56,8 @@ TEST_CASE("payloads too large for headers are left out") {
 }
 
 TEST_CASE("details that cannot be read leave code and message") {
-  const absl::Status status = FromGrpcStatus(grpc::Status(grpc::StatusCode::ABORTED, "why", "\x12\x7f nonsense"));
+  const absl::Status status =
+      FromGrpcStatus(grpc::Status(grpc::StatusCode::ABORTED, "why", "\x12\x7f nonsense"));
   CHECK(absl::IsAborted(status));
   CHECK(status.message() == "why");
 }

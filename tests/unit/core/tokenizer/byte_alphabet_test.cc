@@ -12,9 +12,9 @@ TEST_CASE("every byte is written and read back") {
 }
 
 TEST_CASE("bytes are written as GPT-2 writes them") {
-  CHECK(WriteInAlphabet("a ~") == "a\xc4\xa0~");          // space is U+0120
-  CHECK(WriteInAlphabet("\n") == "\xc4\x8a");             // newline is U+010A
-  CHECK(WriteInAlphabet("\xad") == "\xc5\x83");           // the soft hyphen is the last, U+0143
+  CHECK(WriteInAlphabet("a ~") == "a\xc4\xa0~");             // space is U+0120
+  CHECK(WriteInAlphabet("\n") == "\xc4\x8a");                // newline is U+010A
+  CHECK(WriteInAlphabet("\xad") == "\xc5\x83");              // the soft hyphen is the last, U+0143
   CHECK(WriteInAlphabet("\xc3\xa9") == "\xc3\x83\xc2\xa9");  // printable Latin-1 is itself
 }
 

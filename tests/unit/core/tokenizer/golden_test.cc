@@ -73,8 +73,9 @@ void CheckAgrees(const std::string& name, const Json& tokenizer_json, const Json
 // vocab.json and merges.txt of Qwen2; nothing if they are not on this machine.
 std::optional<std::filesystem::path> Qwen2Directory() {
   const char* named = std::getenv("WARPSMITH_QWEN2_TOKENIZER_DIR");
-  const auto directory = named != nullptr ? std::filesystem::path(named)
-                                          : std::filesystem::path("..") / "shared" / "data" / "qwen2_tokenizer";
+  const auto directory = named != nullptr
+                             ? std::filesystem::path(named)
+                             : std::filesystem::path("..") / "shared" / "data" / "qwen2_tokenizer";
   if (!std::filesystem::exists(directory / "vocab.json")) return std::nullopt;
   return directory;
 }

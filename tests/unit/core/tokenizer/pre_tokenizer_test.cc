@@ -21,7 +21,8 @@ TEST_CASE("each behaviour does with a match what its name says") {
   const std::string text = "the-final--countdown";
   CHECK(SplitBy("-", SplitBehavior::kRemoved, text) == Strings{"the", "final", "countdown"});
   CHECK(SplitBy("-", SplitBehavior::kIsolated, text) == Strings{"the", "-", "final", "-", "-", "countdown"});
-  CHECK(SplitBy("-", SplitBehavior::kMergedWithPrevious, text) == Strings{"the-", "final-", "-", "countdown"});
+  CHECK(SplitBy("-", SplitBehavior::kMergedWithPrevious, text) ==
+        Strings{"the-", "final-", "-", "countdown"});
   CHECK(SplitBy("-", SplitBehavior::kMergedWithNext, text) == Strings{"the", "-final", "-", "-countdown"});
   CHECK(SplitBy("-", SplitBehavior::kContiguous, text) == Strings{"the", "-", "final", "--", "countdown"});
 }

@@ -29,11 +29,14 @@ TEST_CASE("matches are leftmost, do not overlap, and see what lies before them")
 }
 
 TEST_CASE("white space is Unicode's White_Space") {
-  CHECK(MatchesOf("\\s+", "a\xe1\xa0\x8e" "b").empty());            // U+180E is none any more
+  CHECK(MatchesOf("\\s+",
+                  "a\xe1\xa0\x8e"
+                  "b")
+            .empty());  // U+180E is none any more
   CHECK(MatchesOf("\\S+", "\xe1\xa0\x8e") == Strings{"\xe1\xa0\x8e"});
   CHECK(MatchesOf("[\\S]+", "\xe1\xa0\x8e \xc2\x85") == Strings{"\xe1\xa0\x8e"});
-  CHECK(MatchesOf("\\s", "\xc2\x85") == Strings{"\xc2\x85"});       // U+0085 is
-  CHECK(MatchesOf("[^\\s]", "\xe3\x80\x80").empty());               // and U+3000
+  CHECK(MatchesOf("\\s", "\xc2\x85") == Strings{"\xc2\x85"});  // U+0085 is
+  CHECK(MatchesOf("[^\\s]", "\xe3\x80\x80").empty());          // and U+3000
 }
 
 TEST_CASE("case is ignored as Unicode folds it") {
@@ -58,8 +61,9 @@ TEST_CASE("a pattern that is wrong, or may match nothing, is refused") {
 }
 
 TEST_CASE("what the two engines read differently is refused, with its place") {
-  for (const char* pattern : {"\\w+", "[\\w]", "\\bx", "(?i)x", "(?m:x)", "(?<n>x)", "[a[b]]", "[a&&b]", "x{,3}",
-                              "x{1,3}+", "\\h", "\\", "[a", "\\u12", "[\\D]", "[\\P{L}]", "\\R", "\\1"}) {
+  for (const char* pattern :
+       {"\\w+", "[\\w]", "\\bx", "(?i)x", "(?m:x)", "(?<n>x)", "[a[b]]", "[a&&b]", "x{,3}", "x{1,3}+", "\\h",
+        "\\", "[a", "\\u12", "[\\D]", "[\\P{L}]", "\\R", "\\1"}) {
     INFO(pattern);
     CHECK(absl::IsUnimplemented(TranslateRegex(pattern).status()));
   }
@@ -67,8 +71,8 @@ TEST_CASE("what the two engines read differently is refused, with its place") {
 }
 
 TEST_CASE("what both read alike is left alone") {
-  for (const char* pattern : {"[^\\r\\n]?x+|y*?z{1,3}", "(?:a|b)++", "[]a]", "[^]a]", "\\[\\]\\{\\}", "\\x{20ac}",
-                              "(?<!a)(?!b)c", "\\p{Lu}\\P{M}", "a{2}", "."}) {
+  for (const char* pattern : {"[^\\r\\n]?x+|y*?z{1,3}", "(?:a|b)++", "[]a]", "[^]a]", "\\[\\]\\{\\}",
+                              "\\x{20ac}", "(?<!a)(?!b)c", "\\p{Lu}\\P{M}", "a{2}", "."}) {
     CHECK(TranslateRegex(pattern).value() == pattern);
   }
   CHECK(TranslateRegex("\\u20AC").value() == "\\x{20AC}");

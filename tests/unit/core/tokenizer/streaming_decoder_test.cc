@@ -8,7 +8,9 @@
 namespace warpsmith {
 namespace {
 
-Tokenizer Fixture() { return Tokenizer::Parse(ReadFile("tests/data/tokenizer/fixture.json").value()).value(); }
+Tokenizer Fixture() {
+  return Tokenizer::Parse(ReadFile("tests/data/tokenizer/fixture.json").value()).value();
+}
 
 // The ids of single bytes.
 std::vector<int32_t> IdsOfBytes(const Tokenizer& tokenizer, const std::string& bytes) {

@@ -41,13 +41,14 @@ TEST_CASE("merges may be written as text and mean the same") {
 }
 
 TEST_CASE("tokenizers of another kind are refused as such, naming the part") {
-  for (const char* patch : {
-           R"({"model": {"type": "WordPiece"}})", R"({"model": {"type": "Unigram"}})", R"({"model": {"dropout": 0.1}})",
-           R"({"model": {"byte_fallback": true}})", R"({"model": {"continuing_subword_prefix": "##"}})",
-           R"({"normalizer": {"type": "Lowercase"}})", R"({"pre_tokenizer": null})",
-           R"({"pre_tokenizer": {"type": "Whitespace"}})",
-           R"({"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}, {"type": "Digits"}]}})",
-           R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKC"}]}})"}) {
+  for (const char* patch :
+       {R"({"model": {"type": "WordPiece"}})", R"({"model": {"type": "Unigram"}})",
+        R"({"model": {"dropout": 0.1}})", R"({"model": {"byte_fallback": true}})",
+        R"({"model": {"continuing_subword_prefix": "##"}})", R"({"normalizer": {"type": "Lowercase"}})",
+        R"({"pre_tokenizer": null})", R"({"pre_tokenizer": {"type": "Whitespace"}})",
+        R"({"pre_tokenizer": {"type": "Sequence",
+                             "pretokenizers": [{"type": "ByteLevel"}, {"type": "Digits"}]}})",
+        R"({"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKC"}]}})"}) {
     INFO(patch);
     const absl::Status status = StatusWith(patch);
     CHECK(absl::IsUnimplemented(status));
@@ -56,16 +57,17 @@ TEST_CASE("tokenizers of another kind are refused as such, naming the part") {
 }
 
 TEST_CASE("files that contradict themselves or lack a part are refused") {
-  for (const char* patch : {
-           R"({"model": null})", R"({"model": {"vocab": null}})", R"({"model": {"vocab": {"zz": -1}}})",
-           R"({"model": {"vocab": {"zz": 99999999999}}})", R"({"model": {"vocab": {"zz": 3}}})",
-           R"({"model": {"vocab": {"zz": "3"}}})", R"({"model": {"merges": ["a b c"]}})",
-           R"({"model": {"merges": ["ab"]}})", R"({"model": {"merges": [["q", "zzzz"]]}})",
-           R"({"model": {"merges": [["q", "q"]]}})", R"({"model": {"merges": [3]}})",
-           R"({"added_tokens": [{"id": 0, "content": "<x>"}]})", R"({"added_tokens": [{"id": 800, "content": ""}]})",
-           R"({"added_tokens": [{"content": "<x>"}]})", R"({"pre_tokenizer": {"type": 7}})",
-           R"({"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "("},
-              "behavior": "Isolated"}]}})"}) {
+  for (const char* patch :
+       {R"({"model": null})", R"({"model": {"vocab": null}})", R"({"model": {"vocab": {"zz": -1}}})",
+        R"({"model": {"vocab": {"zz": 99999999999}}})", R"({"model": {"vocab": {"zz": 3}}})",
+        R"({"model": {"vocab": {"zz": "3"}}})", R"({"model": {"merges": ["a b c"]}})",
+        R"({"model": {"merges": ["ab"]}})", R"({"model": {"merges": [["q", "zzzz"]]}})",
+        R"({"model": {"merges": [["q", "q"]]}})", R"({"model": {"merges": [3]}})",
+        R"({"added_tokens": [{"id": 0, "content": "<x>"}]})",
+        R"({"added_tokens": [{"id": 800, "content": ""}]})", R"({"added_tokens": [{"content": "<x>"}]})",
+        R"({"pre_tokenizer": {"type": 7}})",
+        R"({"pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+              {"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated"}]}})"}) {
     INFO(patch);
     CHECK(absl::IsInvalidArgument(StatusWith(patch)));
   }
@@ -75,7 +77,8 @@ TEST_CASE("a merge that makes a special token is refused: any text could forge i
   Json json = Fixture();
   const Json& merge = json["model"]["merges"][0];
   const std::string product = merge[0].get<std::string>() + merge[1].get<std::string>();
-  json["added_tokens"].push_back({{"id", json["model"]["vocab"][product]}, {"content", product}, {"special", true}});
+  json["added_tokens"].push_back(
+      {{"id", json["model"]["vocab"][product]}, {"content", product}, {"special", true}});
   const absl::Status status = ParseTokenizerJson(json.dump()).status();
   CHECK(absl::IsInvalidArgument(status));
 }
@@ -89,7 +92,8 @@ TEST_CASE("a file cut short at any of many places is refused") {
 
 TEST_CASE("nesting without end does no harm") {
   std::string normalizer = R"({"type": "NFC"})";
-  for (int depth = 0; depth < 1000; ++depth) normalizer = R"({"type": "Sequence", "normalizers": [)" + normalizer + "]}";
+  for (int depth = 0; depth < 1000; ++depth)
+    normalizer = R"({"type": "Sequence", "normalizers": [)" + normalizer + "]}";
   CHECK(absl::IsUnimplemented(StatusWith(R"({"normalizer": )" + normalizer + "}")));
   CHECK(absl::IsInvalidArgument(ParseTokenizerJson(std::string(1'000'000, '[')).status()));
 }

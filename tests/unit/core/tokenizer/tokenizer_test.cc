@@ -12,9 +12,12 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-Tokenizer Fixture() { return Tokenizer::Parse(ReadFile("tests/data/tokenizer/fixture.json").value()).value(); }
+Tokenizer Fixture() {
+  return Tokenizer::Parse(ReadFile("tests/data/tokenizer/fixture.json").value()).value();
+}
 
-Ids Encode(const Tokenizer& tokenizer, const std::string& text, SpecialTokens special = SpecialTokens::kParse) {
+Ids Encode(const Tokenizer& tokenizer, const std::string& text,
+           SpecialTokens special = SpecialTokens::kParse) {
   return tokenizer.Encode(text, special).value();
 }
 
@@ -22,8 +25,9 @@ Ids Encode(const Tokenizer& tokenizer, const std::string& text, SpecialTokens sp
 
 TEST_CASE("text comes back from its ids") {
   const Tokenizer tokenizer = Fixture();
-  for (const std::string text : {"", " ", "for (int i = 0; i < n; ++i) y[i] = x[i];\n", "\xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80",
-                                 "<|im_start|>user\nhi<|im_end|>"}) {
+  for (const std::string text :
+       {"", " ", "for (int i = 0; i < n; ++i) y[i] = x[i];\n", "\xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80",
+        "<|im_start|>user\nhi<|im_end|>"}) {
     CHECK(tokenizer.Decode(Encode(tokenizer, text), DecodeSpecial::kKeep) == text);
     CHECK(tokenizer.Decode(Encode(tokenizer, text, SpecialTokens::kAsText), DecodeSpecial::kKeep) == text);
   }
@@ -57,7 +61,11 @@ TEST_CASE("the seams of parts change nothing but what is parsed") {
 
 TEST_CASE("invalid UTF-8 is encoded as its replacement") {
   const Tokenizer tokenizer = Fixture();
-  CHECK(Encode(tokenizer, "a\xff" "b") == Encode(tokenizer, "a\xef\xbf\xbd" "b"));
+  CHECK(Encode(tokenizer,
+               "a\xff"
+               "b") == Encode(tokenizer,
+                              "a\xef\xbf\xbd"
+                              "b"));
   CHECK(Encode(tokenizer, "\xed\xa0\x80", SpecialTokens::kAsText).size() > 0);
 }
 
@@ -71,8 +79,12 @@ TEST_CASE("ids that are no token decode to nothing") {
 TEST_CASE("bytes that are no text decode to replacement characters, as bytes to themselves") {
   const Tokenizer tokenizer = Fixture();
   const Ids ids = {tokenizer.TokenId("\xe2").value(), tokenizer.TokenId("a").value()};
-  CHECK(tokenizer.DecodeBytes(ids, DecodeSpecial::kKeep) == "\xe2" "a");
-  CHECK(tokenizer.Decode(ids, DecodeSpecial::kKeep) == "\xef\xbf\xbd" "a");
+  CHECK(tokenizer.DecodeBytes(ids, DecodeSpecial::kKeep) ==
+        "\xe2"
+        "a");
+  CHECK(tokenizer.Decode(ids, DecodeSpecial::kKeep) ==
+        "\xef\xbf\xbd"
+        "a");
 }
 
 TEST_CASE("tokens are found by their text") {

@@ -9,9 +9,9 @@ TEST_CASE("normalisation composes, orders marks and leaves the rest") {
   CHECK(NormalizeNfc("") == "");
   CHECK(NormalizeNfc("e\xcc\x81") == "\xc3\xa9");
   CHECK(NormalizeNfc(std::string("\0e\xcc\x81", 4)) == std::string("\0\xc3\xa9", 3));
-  CHECK(NormalizeNfc("q\xcc\x87\xcc\xa3") == "q\xcc\xa3\xcc\x87");              // below before above
+  CHECK(NormalizeNfc("q\xcc\x87\xcc\xa3") == "q\xcc\xa3\xcc\x87");                // below before above
   CHECK(NormalizeNfc("\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab") == "\xed\x95\x9c");  // Hangul
-  CHECK(NormalizeNfc("\xef\xac\x81") == "\xef\xac\x81");                        // a ligature is no composition
+  CHECK(NormalizeNfc("\xef\xac\x81") == "\xef\xac\x81");  // a ligature is no composition
 }
 
 TEST_CASE("marks assigned after Unicode 9 stay where they are") {
