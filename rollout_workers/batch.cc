@@ -18,7 +18,7 @@ namespace warpsmith {
 namespace {
 
 // Below this many logits a step, threads cost more than they save.
-constexpr int64_t kLogitsForThreads = 1 << 17;
+constexpr int64_t kLogitsForThreads = 1 << 14;
 
 }  // namespace
 

@@ -26,6 +26,12 @@ absl::Status ForRetries(const absl::Status& status) {
   return absl::UnavailableError(status.ToString());
 }
 
+// Code and message, without the bytes of the details.
+std::string Describe(const absl::Status& status) {
+  return absl::StrCat(absl::StatusCodeToString(status.code()), ": ",
+                      Escape(std::string(status.message()), 512));
+}
+
 }  // namespace
 
 struct GradeClient::Call {
@@ -132,8 +138,7 @@ bool GradeClient::WaitForRetry(const CallPointer& call, const absl::Status& stat
   absl::MutexLock lock(&mutex_);
   if (call->cancelled || !delay.has_value()) return false;
   if (!std::exchange(outage_logged_, true)) {
-    LogWarning(absl::StrCat("reward service ", service_name_, ": ", Escape(status.ToString(), 256),
-                            "; trying again"));
+    LogWarning(absl::StrCat("reward service ", service_name_, ": ", Describe(status), "; trying again"));
   }
   call->retry_alarm = std::make_unique<grpc::Alarm>();
   call->retry_alarm->Set(absl::ToChronoTime(absl::Now() + *delay), [this, call](bool due) {
@@ -175,7 +180,7 @@ v1::Grade GradeClient::Unscorable(const Call& call, const absl::Status& status) 
   grade.set_verdict_reason(absl::StrCat(
       "The reward service ", service_name_, " gave no grade in ", call.num_attempts, " attempts over ",
       absl::FormatDuration(absl::Trunc(absl::Now() - call.first_attempt, absl::Milliseconds(1))), ": ",
-      status.ok() ? "its answer has no verdict" : Escape(status.ToString(), 512)));
+      status.ok() ? "its answer has no verdict" : Describe(status)));
   LogWarning(grade.verdict_reason());
   return grade;
 }

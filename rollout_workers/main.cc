@@ -12,6 +12,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,7 @@
 #include "core/rpc/channel.h"
 #include "core/rpc/server.h"
 #include "rollout_workers/engine.h"
+#include "rollout_workers/hugging_face_weights.h"
 #include "rollout_workers/prompt_builder.h"
 #include "rollout_workers/rollout_service.h"
 #include "rollout_workers/weights.h"
@@ -69,11 +71,13 @@ absl::Status LoadInitialWeights(const WorkerConfig& config, Engine* engine) {
     LogInfo("waits for a trainer to publish weights");
     return absl::OkStatus();
   }
-  if (!config.model_path.empty()) {
-    return absl::UnimplementedError("model.path cannot be loaded yet; set rollout.waits_for_weights");
+  LoadedWeights weights;
+  if (config.model_path.empty()) {
+    weights = RandomWeights(config.model, config.init_seed);
+  } else {
+    ASSIGN_OR_RETURN(weights, HuggingFaceWeights(config.model, config.model_path));
   }
-  // Nothing decodes yet, so there is nothing to wait for.
-  return engine->SwapWeights(RandomWeights(config.model, config.init_seed), absl::InfiniteFuture());
+  return engine->SwapWeights(std::move(weights), absl::InfiniteFuture());  // nothing decodes yet
 }
 
 absl::Status Serve(const Flags& flags, const sigset_t& stop_signals) {

@@ -32,12 +32,6 @@ std::string DigestOf(const Parameters& parameters) {
   return DigestOfDigests(digests);
 }
 
-LoadedWeights Initial(Parameters parameters) {
-  LoadedWeights weights{.policy_version = 0, .sha256 = DigestOf(parameters)};
-  weights.parameters = std::make_shared<const Parameters>(std::move(parameters));
-  return weights;
-}
-
 absl::StatusOr<at::ScalarType> ParseDtype(const std::string& dtype) {
   if (dtype == "float32") return at::kFloat;
   if (dtype == "bfloat16") return at::kBFloat16;
@@ -126,7 +120,13 @@ absl::StatusOr<LoadedWeights> LoadChecked(const ParameterLayout& layout, const P
 LoadedWeights RandomWeights(const ModelConfig& config, uint64_t seed) {
   Parameters parameters{ParameterLayout(config)};
   parameters.InitRandom(seed);
-  return Initial(std::move(parameters));
+  return InitialWeights(std::move(parameters));
+}
+
+LoadedWeights InitialWeights(Parameters parameters) {
+  LoadedWeights weights{.policy_version = 0, .sha256 = DigestOf(parameters)};
+  weights.parameters = std::make_shared<const Parameters>(std::move(parameters));
+  return weights;
 }
 
 absl::StatusOr<LoadedWeights> LoadPublishedWeights(const ModelConfig& config,

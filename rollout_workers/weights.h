@@ -1,4 +1,4 @@
-// Where a policy's weights come from: a seed, a Hugging Face directory, a file that a trainer published.
+// Where a policy's weights come from: a seed, or a file that a trainer published.
 //
 // Includes nothing of LibTorch, so that the service can name it.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_WEIGHTS_H_
@@ -44,6 +44,9 @@ struct PublishedWeights {
 
 // Version 0, drawn as the trainer draws it from the same seed.
 LoadedWeights RandomWeights(const ModelConfig& config, uint64_t seed);
+
+// Version 0 from weights in memory, float32 on the CPU.
+LoadedWeights InitialWeights(Parameters parameters);
 
 // Reads the file and checks all of it before any is taken: layout (FAILED_PRECONDITION if it is another
 // model's), dtype, names, sizes and place in the file (INVALID_ARGUMENT), and the SHA-256 of every buffer
