@@ -65,7 +65,10 @@ absl::Status CheckTransition(const v1::Transition& wire, const GenerateRequest& 
     return absl::InternalError(absl::StrCat(name, " was decoded by policy version ", wire.policy_version(),
                                             ", not ", request.policy_version));
   }
-  if (wire.prompt_token_ids().empty()) return absl::InternalError(absl::StrCat(name, " has no prompt"));
+  // A task that makes no prompt comes back as INVALID_TASK, which says why.
+  if (wire.prompt_token_ids().empty() && wire.grade().verdict() != v1::VERDICT_INVALID_TASK) {
+    return absl::InternalError(absl::StrCat(name, " has no prompt"));
+  }
   if (wire.log_probs_size() != wire.answer_token_ids_size()) {
     return absl::InternalError(absl::StrCat(name, " has ", wire.log_probs_size(), " log-probs for ",
                                             wire.answer_token_ids_size(), " answer tokens"));
