@@ -1,0 +1,224 @@
+#include "rollout_workers/engine.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+#include "core/base/counter_random.h"
+#include "rollout_workers/weights.h"
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
+ModelConfig Tiny() {
+  return {.vocab_size = 97,
+          .hidden_size = 32,
+          .intermediate_size = 48,
+          .num_hidden_layers = 2,
+          .num_attention_heads = 4,
+          .num_key_value_heads = 2,
+          .head_dim = 8,
+          .max_position_embeddings = 512,
+          .tie_word_embeddings = true};
+}
+
+using Place = std::pair<int, int>;  // task_index, sample_index
+
+// An engine and what it says.
+class Bench {
+ public:
+  explicit Bench(EngineOptions options = {.num_slots = 64, .context_tokens_max = 256})
+      : engine_(Tiny(), std::move(options),
+                {.on_sample =
+                     [this](FinishedSample sample) {
+                       absl::MutexLock lock(&mutex_);
+                       const Place place(sample.task_index, sample.sample_index);
+                       samples_[place] = std::move(sample);
+                     },
+                 .on_failure =
+                     [this](FailedJob job) {
+                       absl::MutexLock lock(&mutex_);
+                       failures_.push_back(std::move(job));
+                     }}) {}
+
+  void Load(uint64_t seed, uint64_t version = 0) {
+    LoadedWeights weights = RandomWeights(Tiny(), seed);
+    weights.policy_version = version;
+    REQUIRE(engine_.SwapWeights(std::move(weights), absl::Now() + kPatience).ok());
+  }
+  // Waits for `count` samples.
+  std::map<Place, FinishedSample> Await(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto arrived = [&] { return samples_.size() >= count || !failures_.empty(); };
+    CHECK(mutex_.AwaitWithTimeout(absl::Condition(&arrived), kPatience));
+    return std::exchange(samples_, {});
+  }
+  std::vector<FailedJob> failures() {
+    absl::MutexLock lock(&mutex_);
+    return failures_;
+  }
+  Engine& engine() { return engine_; }
+
+ private:
+  absl::Mutex mutex_;
+  std::map<Place, FinishedSample> samples_;
+  std::vector<FailedJob> failures_;
+  Engine engine_;
+};
+
+GenerationGroup Group(int task, int num_samples, int prompt_tokens) {
+  GenerationGroup group{.task_index = task};
+  for (int i = 0; i < prompt_tokens; ++i) {
+    group.prompt_token_ids.push_back(static_cast<int32_t>(UniformWord(task, i) % 97));
+  }
+  for (int s = 0; s < num_samples; ++s) {
+    group.samples.push_back({.sample_index = s, .seed = SampleSeed(3, std::to_string(task), s)});
+  }
+  return group;
+}
+
+GenerationJob Job(int64_t id, std::vector<GenerationGroup> groups, int answer_tokens_max = 30) {
+  return {.id = id,
+          .groups = std::move(groups),
+          .sampling = {.temperature = 0.9, .top_p = 0.95, .answer_tokens_max = answer_tokens_max}};
+}
+
+}  // namespace
+
+TEST_CASE("a sample decoded alone and among 63 others has the same tokens and log-probs to the bit") {
+  Bench crowd({.num_slots = 64, .context_tokens_max = 256, .num_threads = 2});
+  crowd.Load(1);
+  std::vector<GenerationGroup> groups;
+  for (int task = 0; task < 8; ++task) groups.push_back(Group(task, 8, 3 + 17 * task));
+  REQUIRE(crowd.engine().Submit(Job(1, groups)).ok());
+  const std::map<Place, FinishedSample> among = crowd.Await(64);
+  REQUIRE(among.size() == 64);
+
+  Bench solitary({.num_slots = 1, .context_tokens_max = 256});
+  solitary.Load(1);
+  for (const Place& place : {Place{0, 0}, Place{3, 5}, Place{7, 7}}) {
+    GenerationGroup one = groups[place.first];
+    one.samples = {one.samples[place.second]};
+    REQUIRE(solitary.engine().Submit(Job(2, {one})).ok());
+    const FinishedSample alone = solitary.Await(1).begin()->second;
+    CHECK(alone.answer_token_ids.size() == 30);
+    CHECK(alone.answer_token_ids == among.at(place).answer_token_ids);
+    CHECK(alone.log_probs == among.at(place).log_probs);
+  }
+}
+
+TEST_CASE("samples do not depend on when they were admitted, beside a sibling or after all of them") {
+  std::vector<std::map<Place, FinishedSample>> runs;
+  for (const int num_slots : {1, 3, 16}) {
+    Bench bench({.num_slots = num_slots, .context_tokens_max = 256, .scheduler = {.prefill_tokens_max = 10}});
+    bench.Load(1);
+    GenerationJob job = Job(1, {Group(0, 7, 70), Group(1, 5, 1), Group(2, 4, 64)});
+    REQUIRE(bench.engine().Submit(job).ok());
+    runs.push_back(bench.Await(16));
+  }
+  REQUIRE(runs[0].size() == 16);
+  for (const auto& [place, sample] : runs[0]) {
+    for (const auto& run : runs) {
+      CHECK(run.at(place).answer_token_ids == sample.answer_token_ids);
+      CHECK(run.at(place).log_probs == sample.log_probs);
+    }
+  }
+}
+
+TEST_CASE("an answer ends with a stop token, which it keeps, or at its limit") {
+  EngineOptions options{.num_slots = 64, .context_tokens_max = 256};
+  for (int token = 0; token < 12; ++token) options.stop_token_ids.push_back(token);
+  Bench bench(options);
+  bench.Load(1);
+  REQUIRE(bench.engine().Submit(Job(1, {Group(0, 64, 5)}, 6)).ok());
+  int num_stopped = 0;
+  for (const auto& [place, sample] : bench.Await(64)) {
+    const auto stop = std::find_if(sample.answer_token_ids.begin(), sample.answer_token_ids.end(),
+                                   [](int32_t token) { return token < 12; });
+    const bool stopped = stop != sample.answer_token_ids.end();
+    num_stopped += stopped;
+    CHECK(sample.finish_reason == (stopped ? FinishReason::kStop : FinishReason::kLength));
+    CHECK(stop - sample.answer_token_ids.begin() >= std::ssize(sample.answer_token_ids) - 1);
+    CHECK(sample.log_probs.size() == sample.answer_token_ids.size());
+    CHECK((stopped || sample.answer_token_ids.size() == 6));
+  }
+  CHECK(num_stopped > 0);
+  CHECK(num_stopped < 64);
+}
+
+TEST_CASE("jobs that cannot run are refused with the values") {
+  Bench bench({.num_slots = 4, .context_tokens_max = 40, .samples_max = 8});
+  CHECK(absl::IsFailedPrecondition(bench.engine().Submit(Job(1, {Group(0, 1, 4)}))));
+  bench.Load(1);
+  const auto code = [&](GenerationJob job) { return bench.engine().Submit(std::move(job)).code(); };
+  CHECK(code(Job(1, {Group(0, 1, 0)})) == absl::StatusCode::kInvalidArgument);
+  CHECK(code(Job(1, {Group(0, 1, 11)})) == absl::StatusCode::kInvalidArgument);
+  CHECK(code(Job(1, {Group(0, 9, 4)})) == absl::StatusCode::kInvalidArgument);
+  GenerationGroup foreign = Group(0, 1, 4);
+  foreign.prompt_token_ids[2] = 97;
+  CHECK(code(Job(1, {foreign})) == absl::StatusCode::kInvalidArgument);
+  GenerationJob stale = Job(1, {Group(0, 1, 4)});
+  stale.policy_version = 3;
+  CHECK(code(stale) == absl::StatusCode::kFailedPrecondition);
+  CHECK(code(Job(1, {Group(0, 1, 10)})) == absl::StatusCode::kOk);
+  CHECK(bench.Await(1).size() == 1);
+}
+
+TEST_CASE("a cancelled job is forgotten and its slots serve others") {
+  Bench bench({.num_slots = 2, .context_tokens_max = 256});
+  bench.Load(1);
+  REQUIRE(bench.engine().Submit(Job(1, {Group(0, 50, 5)}, 250)).ok());
+  bench.engine().Cancel(1);
+  REQUIRE(bench.engine().Submit(Job(2, {Group(9, 2, 5)}, 3)).ok());
+  const std::map<Place, FinishedSample> samples = bench.Await(1);
+  for (const auto& [place, sample] : samples) CHECK(sample.job_id == 2);
+}
+
+TEST_CASE("new weights wait for the samples of the old ones, and change answers") {
+  Bench bench;
+  bench.Load(1);
+  REQUIRE(bench.engine().Submit(Job(1, {Group(0, 4, 5)})).ok());
+  bench.Load(2, 1);
+  const std::map<Place, FinishedSample> before = bench.Await(4);
+  GenerationJob job = Job(2, {Group(0, 4, 5)});
+  CHECK(absl::IsFailedPrecondition(bench.engine().Submit(job)));
+  job.policy_version = 1;
+  REQUIRE(bench.engine().Submit(job).ok());
+  const std::map<Place, FinishedSample> after = bench.Await(4);
+  REQUIRE(after.size() == 4);
+  CHECK(before.at({0, 0}).policy_version == 0);
+  CHECK(after.at({0, 0}).policy_version == 1);
+  CHECK(before.at({0, 0}).log_probs != after.at({0, 0}).log_probs);
+}
+
+TEST_CASE("a swap that finds no quiet moment in time leaves the old weights in use") {
+  Bench bench({.num_slots = 1, .context_tokens_max = 512});
+  bench.Load(1);
+  REQUIRE(bench.engine().Submit(Job(1, {Group(0, 60, 5)}, 500)).ok());
+  LoadedWeights weights = RandomWeights(Tiny(), 2);
+  weights.policy_version = 1;
+  const absl::Status status = bench.engine().SwapWeights(weights, absl::Now());
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("Version 1 was not taken"));
+  CHECK(bench.engine().status().policy_version == 0);
+}
+
+TEST_CASE("counters tell steps, tokens and occupancy") {
+  Bench bench({.num_slots = 8, .context_tokens_max = 256});
+  bench.Load(1);
+  REQUIRE(bench.engine().Submit(Job(1, {Group(0, 4, 50)}, 10)).ok());
+  bench.Await(4);
+  const EngineStatus status = bench.engine().status();
+  CHECK(status.num_tokens_decoded == 40);
+  CHECK(status.num_tokens_prefilled == 50);
+  CHECK(status.num_steps == 10);
+  CHECK(status.occupancy == Approx(0.5));
+  CHECK(status.num_active_samples == 0);
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,48 @@
+#include "rollout_workers/wire.h"
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+
+TEST_CASE("a manifest keeps every field of every buffer") {
+  v1::WeightsManifest proto;
+  proto.set_policy_version(3);
+  proto.set_path("/tmp/w");
+  proto.set_dtype("float32");
+  proto.set_layout_sha256("l");
+  v1::WeightsBuffer& buffer = *proto.add_buffers();
+  buffer.set_name("layers.0");
+  buffer.set_offset_bytes(64);
+  buffer.set_length_bytes(128);
+  buffer.set_sha256("s");
+  const PublishedWeights weights = PublishedWeightsFromProto(proto);
+  CHECK(weights.policy_version == 3);
+  CHECK(weights.path == "/tmp/w");
+  CHECK(weights.dtype == "float32");
+  CHECK(weights.layout_sha256 == "l");
+  REQUIRE(weights.buffers.size() == 1);
+  CHECK(weights.buffers[0].name == "layers.0");
+  CHECK(weights.buffers[0].offset_bytes == 64);
+  CHECK(weights.buffers[0].length_bytes == 128);
+  CHECK(weights.buffers[0].sha256 == "s");
+}
+
+TEST_CASE("a transition says what was decoded, how it ended and by which weights") {
+  const FinishedSample sample = {.sample_index = 2,
+                                 .seed = 9,
+                                 .policy_version = 4,
+                                 .answer_token_ids = {5, 6},
+                                 .log_probs = {-0.5F, -0.25F},
+                                 .finish_reason = FinishReason::kLength};
+  v1::Transition transition;
+  FillTransition(sample, {1, 2, 3}, "text", &transition);
+  CHECK(transition.prompt_token_ids_size() == 3);
+  CHECK(transition.answer_token_ids(1) == 6);
+  CHECK(transition.log_probs(1) == -0.25F);
+  CHECK(transition.seed() == 9);
+  CHECK(transition.policy_version() == 4);
+  CHECK(transition.finish_reason() == v1::FINISH_REASON_LENGTH);
+  CHECK(transition.answer() == "text");
+}
+
+}  // namespace warpsmith

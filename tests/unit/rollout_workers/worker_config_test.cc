@@ -1,0 +1,50 @@
+#include "rollout_workers/worker_config.h"
+
+#include "core/base/file.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr char kModel[] = R"(
+model: {vocab_size: 768, hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 4,
+  num_key_value_heads: 2, head_dim: 16, max_position_embeddings: 1024}
+)";
+
+absl::StatusOr<WorkerConfig> Read(const std::string& text, const std::vector<std::string>& assignments = {}) {
+  const TemporaryDirectory directory;
+  REQUIRE(WriteFileAtomically(directory.path() / "run.yaml", text).ok());
+  return ReadWorkerConfig(directory.path() / "run.yaml", assignments);
+}
+
+}  // namespace
+
+TEST_CASE("the configurations of the tree are the worker's as well as the trainer's") {
+  for (const char* const path : {"configs/demo.yaml", "configs/smoke.yaml"}) {
+    CHECK(ReadWorkerConfig(path, {}).status().ToString() == "OK");
+  }
+}
+
+TEST_CASE("keys and assignments are read with their units") {
+  const WorkerConfig config =
+      Read(std::string(kModel) + "rollout: {context_tokens_max: 512, grade_give_up_seconds: 2.5}\n",
+           {"rollout.num_slots=3", "model.init_seed=9"})
+          .value();
+  CHECK(config.model.hidden_size == 32);
+  CHECK(config.context_tokens_max == 512);
+  CHECK(config.grade_give_up == absl::Milliseconds(2500));
+  CHECK(config.num_slots == 3);
+  CHECK(config.init_seed == 9);
+}
+
+TEST_CASE("misspelt keys, wrong ranges and contradictions are errors with their place") {
+  const auto fault = [](const std::string& rollout) {
+    return std::string(Read(std::string(kModel) + "rollout: " + rollout).status().message());
+  };
+  CHECK_THAT(fault("{num_slot: 3}"), Catch::Contains("num_slots") && Catch::Contains("run.yaml:4"));
+  CHECK_THAT(fault("{num_slots: 0}"), Catch::Contains("num_slots"));
+  CHECK_THAT(fault("{context_tokens_max: 4096}"), Catch::Contains("max_position_embeddings"));
+}
+
+}  // namespace warpsmith
