@@ -143,3 +143,14 @@ def await_unfinished_checkpoint(run: Path, process: subprocess.Popen[bytes]) -> 
         except FileNotFoundError:
             time.sleep(0.001)
     return False
+
+
+def await_step(run: Path, step: int) -> None:
+    """Returns when the run has logged GRPO step `step`."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        metrics = run / "metrics.jsonl"
+        if metrics.exists() and any(line["phase"] == "grpo" and line["step"] >= step for line in lines(metrics)):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{run} did not reach step {step}")

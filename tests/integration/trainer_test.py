@@ -14,7 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.trainer_rig import BIN, Rig, await_unfinished_checkpoint, final_weights, lines
+from tests.integration.trainer_rig import (
+    BIN,
+    Rig,
+    await_step,
+    await_unfinished_checkpoint,
+    final_weights,
+    lines,
+)
 
 NUM_KILLS = 20
 NUM_KILLS_IN_CHECKPOINT = 3
@@ -112,18 +119,20 @@ def test_asked_to_stop_it_saves_and_goes_on_later(rig: Rig, run: Path) -> None:
 
 def test_a_worker_and_a_grader_killed_in_mid_step_cost_time_only(run: Path) -> None:
     directory = Path(tempfile.mkdtemp(prefix="ws", dir="/tmp"))
-    slow = Rig(directory, grade_delay_ms=60)
+    slow = Rig(directory, grade_delay_ms=600)
     try:
         slow.start_grader()
         slow.start_worker()
         process = slow.start(slow.command("run"))
-        for name in ("worker", "grader", "worker"):
+        for step, name in ((1, "worker"), (2, "grader"), (3, "worker")):
+            await_step(directory / "run", step)
             with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(1.2)
+                process.wait(0.3)  # every grade takes 0.6 s, so this is the middle of the next step
             slow.kill(name)
             slow.start_worker() if name == "worker" else slow.start_grader()
         assert process.wait(120) == 0, (directory / "trainer.log").read_text()[-3000:]
         assert final_weights(directory / "run") == final_weights(run)
+        assert "asking again" in (directory / "trainer.log").read_text(), "no stream was cut: nothing was tried"
         trained = [line for line in lines(directory / "run/transitions.jsonl") if line["phase"] == "train"]
         assert all(line["transition"]["grade"]["verdict"] != "VERDICT_UNSCORABLE" for line in trained)
     finally:

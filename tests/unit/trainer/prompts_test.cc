@@ -71,7 +71,8 @@ TEST_CASE("pairs that are too long are passed over, and none short enough is an 
   ColdStartPair longest = shortest;
   longest.answer = std::string(300, 'z');
   ColdStartData mixed({shortest, longest}, &prompts, 60, 3);
-  for (const TrainingSequence& sequence : mixed.Draw(4).value()) CHECK(sequence.num_tokens() <= 60);
+  const auto drawn = mixed.Draw(4).value();
+  for (const TrainingSequence& sequence : drawn) CHECK(sequence.num_tokens() <= 60);
   ColdStartData hopeless({longest}, &prompts, 60, 3);
   CHECK(absl::IsInvalidArgument(hopeless.Draw(1).status()));
 }
