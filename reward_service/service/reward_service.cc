@@ -5,6 +5,7 @@
 
 #include <iostream>
 #include <memory>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -71,9 +72,7 @@ std::filesystem::path PythonInclude() {
   return path.ok() ? *path : "";
 }
 
-absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {
-  auto machinery = std::make_unique<Machinery>();
-  RETURN_IF_ERROR(CheckSandbox());
+absl::Status BuildCompilers(const ServiceOptions& options, Machinery* machinery) {
   ASSIGN_OR_RETURN(machinery->compiler,
                    Compiler::Create(options.cache_directory / "preludes",
                                     {.wall_seconds_max = static_cast<double>(options.compile_seconds_max)}));
@@ -88,8 +87,11 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
                                .work_directory = options.cache_directory / "preludes"});
   machinery->compile_stage =
       MakeCompileStage(machinery->compiler.get(), machinery->extensions.get(), machinery->cache.get());
-  ASSIGN_OR_RETURN(std::unique_ptr<Referee> referee,
-                   Referee::Start({.lane_cores = cores.lane, .python = GetBuildInfo().python}));
+  return absl::OkStatus();
+}
+
+void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::unique_ptr<Referee> referee,
+                 Machinery* machinery) {
   machinery->environment = MakeEnvironment(
       referee->facts().lane_cores, machinery->compiler->toolchain().version, referee->facts().torch_version);
   std::vector<std::unique_ptr<JudgeStage>> lanes;
@@ -103,6 +105,21 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
                                                              .cache_bytes_max = options.cache_bytes_max / 2,
                                                              .environment = machinery->environment},
                                                machinery->compile_stage.get(), std::move(lanes));
+}
+
+absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {
+  auto machinery = std::make_unique<Machinery>();
+  RETURN_IF_ERROR(CheckSandbox());
+  // Warming a referee and precompiling headers take seconds each, and neither needs the other.
+  absl::StatusOr<std::unique_ptr<Referee>> referee = absl::UnknownError("not started");
+  std::thread warming([&] {
+    referee = Referee::Start({.lane_cores = cores.lane, .python = GetBuildInfo().python});
+  });
+  const absl::Status compilers = BuildCompilers(options, machinery.get());
+  warming.join();
+  RETURN_IF_ERROR(compilers);
+  RETURN_IF_ERROR(referee.status());
+  BuildGrader(options, cores, *std::move(referee), machinery.get());
   return machinery;
 }
 
