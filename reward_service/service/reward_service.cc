@@ -112,9 +112,8 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
   RETURN_IF_ERROR(CheckSandbox());
   // Warming a referee and precompiling headers take seconds each, and neither needs the other.
   absl::StatusOr<std::unique_ptr<Referee>> referee = absl::UnknownError("not started");
-  std::thread warming([&] {
-    referee = Referee::Start({.lane_cores = cores.lane, .python = GetBuildInfo().python});
-  });
+  std::thread warming(
+      [&] { referee = Referee::Start({.lane_cores = cores.lane, .python = GetBuildInfo().python}); });
   const absl::Status compilers = BuildCompilers(options, machinery.get());
   warming.join();
   RETURN_IF_ERROR(compilers);

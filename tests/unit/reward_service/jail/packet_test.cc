@@ -48,8 +48,9 @@ TEST_CASE("a hang-up is UNAVAILABLE and silence is DEADLINE_EXCEEDED") {
 }
 
 TEST_CASE("what is not a packet is INVALID_ARGUMENT") {
-  for (const std::string& bytes : {std::string("ab"), std::string("\x05\0\0\0{}", 6), std::string("\x02\0\0\0[]", 6),
-                                   std::string("\x03\0\0\0{x}", 7), std::string("\xff\xff\xff\xff{}", 6)}) {
+  for (const std::string& bytes :
+       {std::string("ab"), std::string("\x05\0\0\0{}", 6), std::string("\x02\0\0\0[]", 6),
+        std::string("\x03\0\0\0{x}", 7), std::string("\xff\xff\xff\xff{}", 6)}) {
     const Pair pair = Connect();
     REQUIRE(send(pair.left.get(), bytes.data(), bytes.size(), 0) > 0);
     CHECK(ReceivePacket(pair.right.get()).status().code() == absl::StatusCode::kInvalidArgument);
@@ -75,7 +76,8 @@ TEST_CASE("text that is not UTF-8 is replaced, not refused") {
 }
 
 TEST_CASE("fields of the wrong kind or range give the default") {
-  const nlohmann::json fields = {{"text", 3}, {"n", "3"}, {"big", 1e300}, {"huge", 18446744073709551615u}, {"ok", 5}};
+  const nlohmann::json fields = {
+      {"text", 3}, {"n", "3"}, {"big", 1e300}, {"huge", 18446744073709551615u}, {"ok", 5}};
   CHECK(TextField(fields, "text").empty());
   CHECK(TextField(fields, "absent").empty());
   CHECK(IntegerField(fields, "n", 0, 9, -1) == -1);

@@ -33,20 +33,20 @@ TEST_CASE("addresses are looked up in executable mappings only") {
 
 // Bytes as gcc 12 and objdump give them.
 TEST_CASE("vector width is read from prefixes and opcode") {
-  CHECK(VectorBits({0x0F, 0x58, 0xC1}) == 128);                          // addps xmm0, xmm1
-  CHECK(VectorBits({0xF3, 0x0F, 0x58, 0xC1}) == 0);                      // addss
-  CHECK(VectorBits({0xF2, 0x0F, 0x59, 0xC1}) == 0);                      // mulsd
-  CHECK(VectorBits({0x66, 0x0F, 0x58, 0xC1}) == 128);                    // addpd
-  CHECK(VectorBits({0xC5, 0xFC, 0x58, 0xC1}) == 256);                    // vaddps ymm
-  CHECK(VectorBits({0xC5, 0xF8, 0x58, 0xC1}) == 128);                    // vaddps xmm
-  CHECK(VectorBits({0xC5, 0xFA, 0x58, 0xC1}) == 0);                      // vaddss
-  CHECK(VectorBits({0xC4, 0xE2, 0x75, 0xA8, 0xC2}) == 256);              // vfmadd213ps ymm
-  CHECK(VectorBits({0xC4, 0xE2, 0x71, 0xA9, 0xC2}) == 0);                // vfmadd213ss
-  CHECK(VectorBits({0x62, 0xF1, 0x74, 0x48, 0x58, 0xC2}) == 512);        // vaddps zmm
-  CHECK(VectorBits({0x62, 0xF1, 0x74, 0x28, 0x58, 0xC2}) == 256);        // vaddps ymm with EVEX
-  CHECK(VectorBits({0xC5, 0xF8, 0x77}) == 0);                            // vzeroupper
-  CHECK(VectorBits({0x48, 0x83, 0xC0, 0x40}) == 0);                      // add rax, 64
-  CHECK(VectorBits({0x75, 0xF0}) == 0);                                  // jne
+  CHECK(VectorBits({0x0F, 0x58, 0xC1}) == 128);                    // addps xmm0, xmm1
+  CHECK(VectorBits({0xF3, 0x0F, 0x58, 0xC1}) == 0);                // addss
+  CHECK(VectorBits({0xF2, 0x0F, 0x59, 0xC1}) == 0);                // mulsd
+  CHECK(VectorBits({0x66, 0x0F, 0x58, 0xC1}) == 128);              // addpd
+  CHECK(VectorBits({0xC5, 0xFC, 0x58, 0xC1}) == 256);              // vaddps ymm
+  CHECK(VectorBits({0xC5, 0xF8, 0x58, 0xC1}) == 128);              // vaddps xmm
+  CHECK(VectorBits({0xC5, 0xFA, 0x58, 0xC1}) == 0);                // vaddss
+  CHECK(VectorBits({0xC4, 0xE2, 0x75, 0xA8, 0xC2}) == 256);        // vfmadd213ps ymm
+  CHECK(VectorBits({0xC4, 0xE2, 0x71, 0xA9, 0xC2}) == 0);          // vfmadd213ss
+  CHECK(VectorBits({0x62, 0xF1, 0x74, 0x48, 0x58, 0xC2}) == 512);  // vaddps zmm
+  CHECK(VectorBits({0x62, 0xF1, 0x74, 0x28, 0x58, 0xC2}) == 256);  // vaddps ymm with EVEX
+  CHECK(VectorBits({0xC5, 0xF8, 0x77}) == 0);                      // vzeroupper
+  CHECK(VectorBits({0x48, 0x83, 0xC0, 0x40}) == 0);                // add rax, 64
+  CHECK(VectorBits({0x75, 0xF0}) == 0);                            // jne
 }
 
 }  // namespace

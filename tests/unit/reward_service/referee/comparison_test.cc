@@ -105,7 +105,9 @@ TEST_CASE("the fast and the telling comparison agree over many elements") {
   }
 }
 
-TEST_CASE("an empty output is right") { CHECK(Compare(Spec(2, 32, {0, 4}), kTolerance, nullptr, nullptr).right()); }
+TEST_CASE("an empty output is right") {
+  CHECK(Compare(Spec(2, 32, {0, 4}), kTolerance, nullptr, nullptr).right());
+}
 
 }  // namespace
 }  // namespace warpsmith

@@ -88,8 +88,9 @@ TEST_CASE("a file ends at the limit of one file") {
 TEST_CASE("memory ends at its limit") {
   SandboxOptions options;
   options.memory_bytes_max = 64 << 20;
-  CHECK(RunShell("head -c 200000000 /dev/zero | tail -c 150000000 | wc -c", options).output.find("150000000") ==
-        std::string::npos);
+  CHECK(
+      RunShell("head -c 200000000 /dev/zero | tail -c 150000000 | wc -c", options).output.find("150000000") ==
+      std::string::npos);
 }
 
 TEST_CASE("a loop ends at the limit of CPU seconds") {

@@ -36,8 +36,10 @@ absl::StatusOr<CompiledProgram> CompileNothing(std::string_view, const std::atom
 struct ServedDoor {
   explicit ServedDoor(int queue_capacity = 256) {
     std::vector<std::unique_ptr<JudgeStage>> lanes;
-    lanes.push_back(std::make_unique<JudgeStage>(JudgeStageOptions{}, std::make_unique<FakeReferee>(&script)));
-    grader = std::make_unique<Grader>(GraderOptions{.queue_capacity = queue_capacity}, &compile, std::move(lanes));
+    lanes.push_back(
+        std::make_unique<JudgeStage>(JudgeStageOptions{}, std::make_unique<FakeReferee>(&script)));
+    grader =
+        std::make_unique<Grader>(GraderOptions{.queue_capacity = queue_capacity}, &compile, std::move(lanes));
     door = std::make_unique<RewardDoor>(DoorOptions{.environment_key = "machine"}, grader.get());
     auto started = RpcServer::Start({}, {{v1::RewardService::service_full_name(), door.get()}});
     REQUIRE(started.ok());
