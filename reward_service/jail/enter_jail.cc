@@ -39,7 +39,8 @@ CrashState crash_state;
 const NamedBuffer* FindBuffer(const char* address) {
   for (int i = 0; i < crash_state.num_buffers; ++i) {
     const NamedBuffer& buffer = crash_state.buffers[static_cast<size_t>(i)];
-    if (address >= buffer.start - kNearBytes && address < buffer.start + buffer.num_bytes + kNearBytes) return &buffer;
+    if (address >= buffer.start - kNearBytes && address < buffer.start + buffer.num_bytes + kNearBytes)
+      return &buffer;
   }
   return nullptr;
 }
@@ -50,11 +51,11 @@ void OnFatalSignal(int signal, siginfo_t* info, void* context) {
   const char* address = static_cast<const char*>(info->si_addr);
   const bool has_address = signal == SIGSEGV || signal == SIGBUS;
   const NamedBuffer* buffer = has_address ? FindBuffer(address) : nullptr;
-  const int length =
-      std::snprintf(frame + 4, sizeof(frame) - 4, R"({"op":"crash","signal":%d,"buffer":"%s","offset":%lld,"bytes":%lld})",
-                    signal, buffer != nullptr ? buffer->name : "",
-                    static_cast<long long>(buffer != nullptr ? address - buffer->start : 0),
-                    static_cast<long long>(buffer != nullptr ? buffer->num_bytes : 0));
+  const int length = std::snprintf(frame + 4, sizeof(frame) - 4,
+                                   R"({"op":"crash","signal":%d,"buffer":"%s","offset":%lld,"bytes":%lld})",
+                                   signal, buffer != nullptr ? buffer->name : "",
+                                   static_cast<long long>(buffer != nullptr ? address - buffer->start : 0),
+                                   static_cast<long long>(buffer != nullptr ? buffer->num_bytes : 0));
   for (int i = 0; i < 4; ++i) frame[i] = static_cast<char>(length >> (8 * i));
   send(crash_state.socket, frame, static_cast<size_t>(length) + 4, MSG_NOSIGNAL | MSG_DONTWAIT);
   _exit(128 + signal);
@@ -85,16 +86,17 @@ void ReportCrashes(int socket) {
   // An overflown stack cannot run its own handler.
   stack.ss_sp = mmap(nullptr, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (stack.ss_sp != MAP_FAILED) sigaltstack(&stack, nullptr);
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_sigaction = &OnFatalSignal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND;
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP})
+    sigaction(signal, &action, nullptr);
 }
 
 void NameBuffer(const char* name, const void* start, int64_t num_bytes) {
   if (crash_state.num_buffers == kBuffersMax) return;
-  crash_state.buffers[static_cast<size_t>(crash_state.num_buffers++)] = {name, static_cast<const char*>(start),
-                                                                         num_bytes};
+  crash_state.buffers[static_cast<size_t>(crash_state.num_buffers++)] = {
+      name, static_cast<const char*>(start), num_bytes};
 }
 
 }  // namespace warpsmith

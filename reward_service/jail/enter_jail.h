@@ -1,4 +1,5 @@
-// From a warm parent to a jail: the steps that make a child confined, shared by the native and the Python parent.
+// From a warm parent to a jail: the steps that make a child confined, shared by the native and the Python
+// parent.
 #ifndef WARPSMITH_REWARD_SERVICE_JAIL_ENTER_JAIL_H_
 #define WARPSMITH_REWARD_SERVICE_JAIL_ENTER_JAIL_H_
 
@@ -17,12 +18,13 @@ struct JailRights {
   int num_threads_max = 0;
 };
 
-// Called by the child of SeparateNextChild(), once its parent is the referee: private /tmp, death with the referee,
-// then Confine() to one process. After an error the process must end.
+// Called by the child of SeparateNextChild(), once its parent is the referee: private /tmp, death with the
+// referee, then Confine() to one process. After an error the process must end.
 absl::Status EnterJail(const JailRights& rights);
 
 // From now on a fatal signal is told to the referee, as evidence, before the process ends with 128 + signal.
-// `socket` stays open for the process's life. Code of others may undo this: it harms only its own explanation.
+// `socket` stays open for the process's life. Code of others may undo this: it harms only its own
+// explanation.
 void ReportCrashes(int socket);
 
 // Names a buffer for crash reports: an address within it, or within a page of it, is told by name and offset.

@@ -1,5 +1,5 @@
-// The warm parent's side of making a jail: a grandchild, so that the referee, which asked to inherit orphans, becomes
-// its parent and may wait for its stops; in namespaces of its own.
+// The warm parent's side of making a jail: a grandchild, so that the referee, which asked to inherit orphans,
+// becomes its parent and may wait for its stops; in namespaces of its own.
 #ifndef WARPSMITH_REWARD_SERVICE_JAIL_FORK_JAIL_H_
 #define WARPSMITH_REWARD_SERVICE_JAIL_FORK_JAIL_H_
 
@@ -9,8 +9,8 @@ namespace warpsmith {
 
 enum class ForkSide { kParent, kJail };
 
-// Returns in the parent when the jail is the referee's child, and in the jail at that moment too. Single-threaded
-// callers only.
+// Returns in the parent when the jail is the referee's child, and in the jail at that moment too.
+// Single-threaded callers only.
 absl::StatusOr<ForkSide> ForkJail();
 
 }  // namespace warpsmith

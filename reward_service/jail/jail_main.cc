@@ -1,5 +1,6 @@
-// warpsmith-jail SOCKET: the warm parent of native jails. Forks one for every {"op":"fork"} with two descriptors (the
-// jail's socket and the pipe of its standard output) and answers {"op":"forked"} or {"op":"failed"}.
+// warpsmith-jail SOCKET: the warm parent of native jails. Forks one for every {"op":"fork"} with two
+// descriptors (the jail's socket and the pipe of its standard output) and answers {"op":"forked"} or
+// {"op":"failed"}.
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -17,8 +18,10 @@ namespace {
 JailRights ReadRights(const nlohmann::json& fields) {
   JailRights rights;
   rights.uid = static_cast<uint32_t>(IntegerField(fields, "uid", 1, 1 << 20, 64000));
-  rights.memory_bytes_max = IntegerField(fields, "memory_bytes_max", 1 << 20, int64_t{1} << 50, int64_t{1} << 30);
-  rights.address_bytes_max = IntegerField(fields, "address_bytes_max", 1 << 20, int64_t{1} << 50, int64_t{1} << 30);
+  rights.memory_bytes_max =
+      IntegerField(fields, "memory_bytes_max", 1 << 20, int64_t{1} << 50, int64_t{1} << 30);
+  rights.address_bytes_max =
+      IntegerField(fields, "address_bytes_max", 1 << 20, int64_t{1} << 50, int64_t{1} << 30);
   rights.tmp_bytes_max = IntegerField(fields, "tmp_bytes_max", 1 << 12, int64_t{1} << 32, 64 << 20);
   rights.cpu_seconds_max = static_cast<int>(IntegerField(fields, "cpu_seconds_max", 1, 86400, 10));
   rights.num_threads_max = static_cast<int>(IntegerField(fields, "num_threads_max", 1, 4096, 64));

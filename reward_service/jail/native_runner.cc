@@ -77,8 +77,8 @@ absl::StatusOr<char*> MapBuffer(int fd, int protection, const char* name) {
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (region == MAP_FAILED) return Failed("reserve a buffer");
   char* start = static_cast<char*>(region) + kPageBytes;
-  if (num_bytes > 0 && mmap(start, static_cast<size_t>(num_bytes), protection, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
-                            fd, 0) == MAP_FAILED) {
+  if (num_bytes > 0 && mmap(start, static_cast<size_t>(num_bytes), protection,
+                            MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED) {
     return Failed("map a buffer");
   }
   NameBuffer(name, start, num_bytes);
@@ -98,20 +98,23 @@ absl::StatusOr<EntryPoint> LoadCandidate(int library) {
   }
   copy.Reset();
   void* handle = dlopen(kLibraryPath, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return absl::InvalidArgumentError(absl::StrCat("the library does not load: ", dlerror()));
+  if (handle == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat("the library does not load: ", dlerror()));
   void* symbol = dlsym(handle, "run");
-  if (symbol == nullptr) return absl::InvalidArgumentError("the library has no function `run` with C linkage");
+  if (symbol == nullptr)
+    return absl::InvalidArgumentError("the library has no function `run` with C linkage");
   return reinterpret_cast<EntryPoint>(symbol);
 }
 
 class NativeJail {
  public:
   absl::Status Begin(const Packet& packet) {
-    if (packet.descriptors.size() != 1 + 2 * kNumSlots) return absl::InternalError("wrong number of descriptors");
+    if (packet.descriptors.size() != 1 + 2 * kNumSlots)
+      return absl::InternalError("wrong number of descriptors");
     for (size_t slot = 0; slot < kNumSlots; ++slot) {
       ASSIGN_OR_RETURN(char* inputs, MapBuffer(packet.descriptors[1 + slot].get(), PROT_READ, "input"));
-      ASSIGN_OR_RETURN(char* outputs,
-                       MapBuffer(packet.descriptors[1 + kNumSlots + slot].get(), PROT_READ | PROT_WRITE, "output"));
+      ASSIGN_OR_RETURN(char* outputs, MapBuffer(packet.descriptors[1 + kNumSlots + slot].get(),
+                                                PROT_READ | PROT_WRITE, "output"));
       slots_.push_back({TensorList(packet.fields.at("inputs"), inputs),
                         TensorList(packet.fields.at("parameters"), inputs),
                         TensorList(packet.fields.at("outputs"), outputs)});

@@ -5,8 +5,10 @@
 namespace warpsmith {
 
 // Obeys the referee on `socket` until it hangs up, in a process that is confined already:
-//   {"op":"begin","inputs":[T],"parameters":[T],"outputs":[T]} with descriptors: library, two input slots, two output
-//     slots; T is {"code","bits","shape","offset"} in terms of DLPack. Answer {"op":"ready"} or {"op":"failed","error"}.
+//   {"op":"begin","inputs":[T],"parameters":[T],"outputs":[T]} with descriptors: library, two input slots,
+//   two output
+//     slots; T is {"code","bits","shape","offset"} in terms of DLPack. Answer {"op":"ready"} or
+//     {"op":"failed","error"}.
 //   {"op":"run","slot":0|1}: calls the candidate. Answer {"op":"done","result":int}.
 // The process's exit code.
 int RunNativeJail(int socket);

@@ -72,9 +72,11 @@ absl::Status Parse(std::string_view frame, Packet& packet) {
     for (size_t i = 0; i < kLengthBytes; ++i) length |= size_t{static_cast<uint8_t>(frame[i])} << (8 * i);
   }
   if (frame.size() < kLengthBytes || length != frame.size() - kLengthBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("packet of ", frame.size(), " bytes says it has ", length));
+    return absl::InvalidArgumentError(
+        absl::StrCat("packet of ", frame.size(), " bytes says it has ", length));
   }
-  packet.fields = nlohmann::json::parse(frame.begin() + kLengthBytes, frame.end(), nullptr, /*allow_exceptions=*/false);
+  packet.fields =
+      nlohmann::json::parse(frame.begin() + kLengthBytes, frame.end(), nullptr, /*allow_exceptions=*/false);
   if (!packet.fields.is_object()) return absl::InvalidArgumentError("packet is not a JSON object");
   return absl::OkStatus();
 }
@@ -90,8 +92,8 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> MakePacketPair() {
 absl::Status SendPacket(int socket, const nlohmann::json& fields, const std::vector<int>& descriptors) {
   std::string frame = Frame(fields);
   if (frame.size() > kPacketBytesMax || descriptors.size() > kPacketDescriptorsMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("packet of ", frame.size(), " bytes and ", descriptors.size(), " descriptors is over the limit"));
+    return absl::InvalidArgumentError(absl::StrCat("packet of ", frame.size(), " bytes and ",
+                                                   descriptors.size(), " descriptors is over the limit"));
   }
   iovec part{frame.data(), frame.size()};
   msghdr message{};
@@ -115,8 +117,9 @@ absl::StatusOr<Packet> ReceivePacket(int socket, absl::Time deadline) {
   if (absl::Status status = WaitReadable(socket, deadline); !status.ok()) return status;
   char frame[kPacketBytesMax];  // not cleared: this runs on the clock
   iovec part{frame, sizeof(frame)};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kPacketDescriptorsMax) + CMSG_SPACE(sizeof(ucred))>
-      control{};
+  alignas(cmsghdr)
+      std::array<char, CMSG_SPACE(sizeof(int) * kPacketDescriptorsMax) + CMSG_SPACE(sizeof(ucred))>
+          control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -130,7 +133,8 @@ absl::StatusOr<Packet> ReceivePacket(int socket, absl::Time deadline) {
   Packet packet;
   TakeControl(message, packet);
   if (received == 0) return absl::UnavailableError("the other end is closed");
-  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return absl::InvalidArgumentError("packet over the limit");
+  if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
+    return absl::InvalidArgumentError("packet over the limit");
   const std::string_view bytes(frame, static_cast<size_t>(received));
   if (absl::Status status = Parse(bytes, packet); !status.ok()) return status;
   return packet;
@@ -142,14 +146,16 @@ std::string TextField(const nlohmann::json& fields, const char* name, size_t byt
   return found->get_ref<const std::string&>().substr(0, bytes_max);
 }
 
-double NumberField(const nlohmann::json& fields, const char* name, double low, double high, double otherwise) {
+double NumberField(const nlohmann::json& fields, const char* name, double low, double high,
+                   double otherwise) {
   const auto found = fields.find(name);
   if (found == fields.end() || !found->is_number()) return otherwise;
   const double value = found->get<double>();
   return value >= low && value <= high ? value : otherwise;
 }
 
-int64_t IntegerField(const nlohmann::json& fields, const char* name, int64_t low, int64_t high, int64_t otherwise) {
+int64_t IntegerField(const nlohmann::json& fields, const char* name, int64_t low, int64_t high,
+                     int64_t otherwise) {
   const auto found = fields.find(name);
   if (found == fields.end() || !found->is_number_integer()) return otherwise;
   if (found->is_number_unsigned() && found->get<uint64_t>() > uint64_t{INT64_MAX}) return otherwise;

@@ -1,5 +1,6 @@
-// How the service, referee, jails and oracles talk: JSON objects with fixed fields over SOCK_SEQPACKET, each preceded
-// by its length as four little-endian bytes, with descriptors by SCM_RIGHTS. Never anything that executes on reading.
+// How the service, referee, jails and oracles talk: JSON objects with fixed fields over SOCK_SEQPACKET, each
+// preceded by its length as four little-endian bytes, with descriptors by SCM_RIGHTS. Never anything that
+// executes on reading.
 #ifndef WARPSMITH_REWARD_SERVICE_JAIL_PACKET_H_
 #define WARPSMITH_REWARD_SERVICE_JAIL_PACKET_H_
 
@@ -32,8 +33,8 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> MakePacketPair();
 // Sends without waiting. UNAVAILABLE when the other end is gone; RESOURCE_EXHAUSTED when it does not read.
 absl::Status SendPacket(int socket, const nlohmann::json& fields, const std::vector<int>& descriptors = {});
 
-// Waits until `deadline` for one packet. UNAVAILABLE when the other end is gone, DEADLINE_EXCEEDED, INVALID_ARGUMENT
-// for anything that is not a packet as above.
+// Waits until `deadline` for one packet. UNAVAILABLE when the other end is gone, DEADLINE_EXCEEDED,
+// INVALID_ARGUMENT for anything that is not a packet as above.
 absl::StatusOr<Packet> ReceivePacket(int socket, absl::Time deadline = absl::InfiniteFuture());
 
 // The field as text, at most `bytes_max` of it; empty when it is absent or no text.
@@ -41,7 +42,8 @@ std::string TextField(const nlohmann::json& fields, const char* name, size_t byt
 
 // The field as a number within [low, high]; `otherwise` when it is absent, no number, or outside.
 double NumberField(const nlohmann::json& fields, const char* name, double low, double high, double otherwise);
-int64_t IntegerField(const nlohmann::json& fields, const char* name, int64_t low, int64_t high, int64_t otherwise);
+int64_t IntegerField(const nlohmann::json& fields, const char* name, int64_t low, int64_t high,
+                     int64_t otherwise);
 
 }  // namespace warpsmith
 

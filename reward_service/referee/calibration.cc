@@ -26,8 +26,8 @@ TaskLayout SmallLayout() {
 
 }  // namespace
 
-absl::StatusOr<double> MeasureEmptyCallUs(WarmParent& parent, CandidateKind kind,
-                                          const std::filesystem::path& share_directory, const Lane& lane) {
+absl::StatusOr<EmptyCall> MeasureEmptyCall(WarmParent& parent, CandidateKind kind,
+                                           const std::filesystem::path& share_directory, const Lane& lane) {
   const TaskLayout layout = SmallLayout();
   const std::filesystem::path library = share_directory / "jail" / "libwarpsmith_empty.so";
   const UniqueFd library_fd(open(library.c_str(), O_RDONLY | O_CLOEXEC));
@@ -50,7 +50,17 @@ absl::StatusOr<double> MeasureEmptyCallUs(WarmParent& parent, CandidateKind kind
     if (call >= kWarmUpCalls) microseconds.push_back(jail.seconds() * 1e6);
   }
   if (fault) return absl::InternalError(absl::StrCat("the empty candidate fails: ", fault->reason));
-  return Median(std::move(microseconds));
+  EmptyCall empty;
+  empty.median_us = Median(std::move(microseconds));
+  const auto sampler = ProfileSampler::Attach(jail.process().pid(), lane.core_list());
+  if (!sampler.ok()) return empty;
+  for (int call = 0; call < kCalls; ++call) {
+    jail.Load(draw);
+    if (jail.Run()) return absl::InternalError("the empty candidate fails when it is watched");
+    (*sampler)->Collect();
+  }
+  empty.samples = (*sampler)->PerCall();
+  return empty;
 }
 
 double MeasureMemoryCeiling() {

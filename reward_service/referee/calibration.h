@@ -6,14 +6,20 @@
 
 #include "absl/status/statusor.h"
 #include "reward_service/referee/jail.h"
+#include "reward_service/referee/profile_sampler.h"
 #include "reward_service/referee/warm_parent.h"
 
 namespace warpsmith {
 
-// Median microseconds of a call that does nothing, from release to confirmed stop, by the same path as any candidate.
+// A call that does nothing, by the same path as any candidate.
+struct EmptyCall {
+  double median_us = 0;                      // from release to confirmed stop
+  ProfileSampler::SamplesPerCall samples{};  // zero where sampling is forbidden
+};
+
 // On the thread that holds the lane.
-absl::StatusOr<double> MeasureEmptyCallUs(WarmParent& parent, CandidateKind kind,
-                                          const std::filesystem::path& share_directory, const Lane& lane);
+absl::StatusOr<EmptyCall> MeasureEmptyCall(WarmParent& parent, CandidateKind kind,
+                                           const std::filesystem::path& share_directory, const Lane& lane);
 
 // GB/s of copying, reads and writes added, over buffers larger than any cache. On the lane.
 double MeasureMemoryCeiling();

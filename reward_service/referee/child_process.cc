@@ -51,7 +51,8 @@ absl::Status ChildProcess::AwaitHello(absl::Time deadline) {
   if (pid_ > 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Packet packet, ReceivePacket(socket_.get(), deadline));
   if (TextField(packet.fields, "op") != "hello" || packet.sender <= 0) {
-    return absl::InternalError(absl::StrCat("a process could not be confined: ", TextField(packet.fields, "error")));
+    return absl::InternalError(
+        absl::StrCat("a process could not be confined: ", TextField(packet.fields, "error")));
   }
   pid_ = packet.sender;
   return absl::OkStatus();
@@ -61,7 +62,9 @@ absl::Status ChildProcess::Send(const nlohmann::json& fields, const std::vector<
   return SendPacket(socket_.get(), fields, descriptors);
 }
 
-absl::StatusOr<Packet> ChildProcess::Receive(absl::Time deadline) { return ReceivePacket(socket_.get(), deadline); }
+absl::StatusOr<Packet> ChildProcess::Receive(absl::Time deadline) {
+  return ReceivePacket(socket_.get(), deadline);
+}
 
 absl::StatusOr<Packet> ChildProcess::Ask(const nlohmann::json& fields, const std::vector<int>& descriptors,
                                          absl::Time deadline) {
@@ -90,7 +93,8 @@ absl::Status ChildProcess::Continue() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fields, absl::Duration timeout) {
+absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fields,
+                                                        absl::Duration timeout) {
   RETURN_IF_ERROR(Send(fields));
   const absl::Time deadline = absl::Now() + timeout;
   const double start = MonotonicSeconds();
@@ -100,7 +104,8 @@ absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fi
   const double end = MonotonicSeconds();
   DrainOutput();
   if (!answer.ok()) return answer.status();
-  // A crash report comes from a process that is about to end: what it says is worth more than that it is gone.
+  // A crash report comes from a process that is about to end: what it says is worth more than that it is
+  // gone.
   if (!stop.ok() && TextField(answer->fields, "op") != "crash") return stop;
   return TimedAnswer{end - start, *std::move(answer)};
 }

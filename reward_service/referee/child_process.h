@@ -1,4 +1,5 @@
-// A confined process that a warm parent made for the referee: an oracle or a jail. Stopped and continued from here.
+// A confined process that a warm parent made for the referee: an oracle or a jail. Stopped and continued from
+// here.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_CHILD_PROCESS_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_CHILD_PROCESS_H_
 
@@ -31,7 +32,8 @@ struct TimedAnswer {
   Packet answer;
 };
 
-// One thread at a time. The process is killed and reaped on destruction. UNAVAILABLE from any call: it is gone.
+// One thread at a time. The process is killed and reaped on destruction. UNAVAILABLE from any call: it is
+// gone.
 class ChildProcess {
  public:
   ChildProcess(UniqueFd socket, UniqueFd output) : socket_(std::move(socket)), output_(std::move(output)) {}
@@ -45,16 +47,17 @@ class ChildProcess {
   absl::Status Send(const nlohmann::json& fields, const std::vector<int>& descriptors = {});
   absl::StatusOr<Packet> Receive(absl::Time deadline);
   // Send and Receive.
-  absl::StatusOr<Packet> Ask(const nlohmann::json& fields, const std::vector<int>& descriptors, absl::Time deadline);
+  absl::StatusOr<Packet> Ask(const nlohmann::json& fields, const std::vector<int>& descriptors,
+                             absl::Time deadline);
 
   // Every thread stops; returns when the kernel confirms it.
   absl::Status Stop();
   absl::Status Continue();
   bool stopped() const { return stopped_; }
 
-  // For a stopped process: continues it with a command waiting, takes its answer as a hint, stops it; the clock runs
-  // from before the continuation to after the confirmed stop. DEADLINE_EXCEEDED when no answer came in time: the
-  // process is stopped then.
+  // For a stopped process: continues it with a command waiting, takes its answer as a hint, stops it; the
+  // clock runs from before the continuation to after the confirmed stop. DEADLINE_EXCEEDED when no answer
+  // came in time: the process is stopped then.
   absl::StatusOr<TimedAnswer> AskOnTheClock(const nlohmann::json& fields, absl::Duration timeout);
 
   // After UNAVAILABLE: reaps, waiting at most a second.

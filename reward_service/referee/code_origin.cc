@@ -16,13 +16,15 @@ namespace warpsmith {
 namespace {
 
 bool ContainsAny(absl::string_view text, std::initializer_list<const char*> parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](const char* part) { return absl::StrContains(text, part); });
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](const char* part) { return absl::StrContains(text, part); });
 }
 
 // Opcodes of map 0F whose vector forms come packed and scalar, told apart by the mandatory prefix.
 bool HasScalarForm(uint8_t opcode) {
-  return opcode == 0x10 || opcode == 0x11 || opcode == 0x51 || (opcode >= 0x58 && opcode <= 0x5F) || opcode == 0xC2 ||
-         (opcode >= 0x2A && opcode <= 0x2F) || opcode == 0x5A || opcode == 0x52 || opcode == 0x53;
+  return opcode == 0x10 || opcode == 0x11 || opcode == 0x51 || (opcode >= 0x58 && opcode <= 0x5F) ||
+         opcode == 0xC2 || (opcode >= 0x2A && opcode <= 0x2F) || opcode == 0x5A || opcode == 0x52 ||
+         opcode == 0x53;
 }
 
 // Legacy SSE: [66|F2|F3] [REX] 0F opcode.
@@ -55,7 +57,8 @@ int EncodedBits(int map, int prefix, uint8_t opcode, int length) {
   if (map == 1 && prefix >= 2 && HasScalarForm(opcode)) return 0;
   if (IsScalarFusedMultiply(map, opcode)) return 0;
   // vzeroupper, moves between vector and general registers, ucomis: no packed work.
-  if (map == 1 && (opcode == 0x77 || opcode == 0x6E || opcode == 0x7E || opcode == 0x2E || opcode == 0x2F)) return 0;
+  if (map == 1 && (opcode == 0x77 || opcode == 0x6E || opcode == 0x7E || opcode == 0x2E || opcode == 0x2F))
+    return 0;
   return 128 << length;
 }
 
@@ -67,11 +70,14 @@ CodeOrigin OriginOfPath(absl::string_view path) {
   }
   const size_t slash = path.rfind('/');
   const absl::string_view name = path.substr(slash + 1);
-  if (ContainsAny(name, {"blas", "libmkl", "lapack", "libcublas", "libdnnl", "libatlas"})) return CodeOrigin::kBlas;
-  if (ContainsAny(name, {"libtorch", "libc10", "libshm", "_C.cpython"}) || absl::StrContains(path, "/torch/")) {
+  if (ContainsAny(name, {"blas", "libmkl", "lapack", "libcublas", "libdnnl", "libatlas"}))
+    return CodeOrigin::kBlas;
+  if (ContainsAny(name, {"libtorch", "libc10", "libshm", "_C.cpython"}) ||
+      absl::StrContains(path, "/torch/")) {
     return absl::StrContains(name, "libgomp") ? CodeOrigin::kLibc : CodeOrigin::kTorch;
   }
-  for (const char* prefix : {"libc.", "libc-", "libm.", "libm-", "libmvec", "libstdc++", "libgomp", "libgcc_s", "ld-linux"}) {
+  for (const char* prefix :
+       {"libc.", "libc-", "libm.", "libm-", "libmvec", "libstdc++", "libgomp", "libgcc_s", "ld-linux"}) {
     if (absl::StartsWith(name, prefix)) return CodeOrigin::kLibc;
   }
   return CodeOrigin::kOther;
@@ -93,8 +99,8 @@ CodeMap CodeMap::Parse(absl::string_view maps) {
     if (bounds.size() != 2) continue;
     absl::string_view path = fields.size() > 5 ? fields[5] : absl::string_view();
     while (!path.empty() && path.front() == ' ') path.remove_prefix(1);
-    map.ranges_.push_back({std::strtoull(bounds[0].c_str(), nullptr, 16), std::strtoull(bounds[1].c_str(), nullptr, 16),
-                           OriginOfPath(path)});
+    map.ranges_.push_back({std::strtoull(bounds[0].c_str(), nullptr, 16),
+                           std::strtoull(bounds[1].c_str(), nullptr, 16), OriginOfPath(path)});
   }
   return map;
 }

@@ -1,4 +1,5 @@
-// Whose code an instruction is, and how wide it computes: read from outside, from a process's mappings and bytes.
+// Whose code an instruction is, and how wide it computes: read from outside, from a process's mappings and
+// bytes.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_CODE_ORIGIN_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_CODE_ORIGIN_H_
 
@@ -15,8 +16,9 @@ namespace warpsmith {
 enum class CodeOrigin { kOwn, kTorch, kBlas, kLibc, kKernel, kOther };
 constexpr int kNumCodeOrigins = 6;
 
-// By the file that an executable mapping comes from: own are the candidate's files in /tmp and memory that belongs to no
-// file; libc covers the C, C++, mathematics and OpenMP libraries; other is the interpreter and the jail's runner.
+// By the file that an executable mapping comes from: own are the candidate's files in /tmp and memory that
+// belongs to no file; libc covers the C, C++, mathematics and OpenMP libraries; other is the interpreter and
+// the jail's runner.
 CodeOrigin OriginOfPath(absl::string_view path);
 
 // The executable mappings of a process at one moment.
@@ -38,8 +40,9 @@ class CodeMap {
   std::vector<Range> ranges_;  // sorted
 };
 
-// Bits of packed floating-point or integer arithmetic that the x86-64 instruction at `bytes` does: 128, 256 or 512; 0
-// for scalar ones and for what is not recognised. Looks at prefixes and opcode (Intel SDM volume 2, chapter 2).
+// Bits of packed floating-point or integer arithmetic that the x86-64 instruction at `bytes` does: 128, 256
+// or 512; 0 for scalar ones and for what is not recognised. Looks at prefixes and opcode (Intel SDM volume 2,
+// chapter 2).
 int VectorBits(const std::array<uint8_t, 16>& bytes);
 
 }  // namespace warpsmith

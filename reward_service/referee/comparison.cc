@@ -63,7 +63,8 @@ int64_t CountWrong(int64_t n, const Tolerance& t, const Stored* expected, const 
 }
 
 template <typename Stored, typename Real>
-Comparison CompareReals(const TensorSpec& spec, const Tolerance& t, const Stored* expected, const Stored* actual) {
+Comparison CompareReals(const TensorSpec& spec, const Tolerance& t, const Stored* expected,
+                        const Stored* actual) {
   Comparison result;
   result.num_elements = spec.num_elements;
   const double scale[] = {t.absolute, t.relative, t.rounding};
@@ -95,8 +96,8 @@ Comparison CompareIntegers(const TensorSpec& spec, const Stored* expected, const
     const double error = std::fabs(static_cast<double>(actual[i]) - static_cast<double>(expected[i]));
     result.max_absolute_error = std::max(result.max_absolute_error, error);
     if (result.num_wrong == 1) {
-      result.first_difference =
-          absl::StrCat(IndexName(spec.shape, i), ": ", int64_t{actual[i]}, ", expected ", int64_t{expected[i]});
+      result.first_difference = absl::StrCat(IndexName(spec.shape, i), ": ", int64_t{actual[i]},
+                                             ", expected ", int64_t{expected[i]});
     }
   }
   return result;
@@ -110,17 +111,23 @@ const Stored* As(const void* bytes) {
 }  // namespace
 
 Comparison Compare(const TensorSpec& spec, const Tolerance& t, const void* expected, const void* actual) {
-  if (spec.code == 2 && spec.bits == 32) return CompareReals<float, float>(spec, t, As<float>(expected), As<float>(actual));
+  if (spec.code == 2 && spec.bits == 32)
+    return CompareReals<float, float>(spec, t, As<float>(expected), As<float>(actual));
   if (spec.code == 2 && spec.bits == 64) {
     return CompareReals<double, double>(spec, t, As<double>(expected), As<double>(actual));
   }
   if (spec.code == 2) return CompareReals<Half, float>(spec, t, As<Half>(expected), As<Half>(actual));
-  if (spec.code == 4) return CompareReals<BrainHalf, float>(spec, t, As<BrainHalf>(expected), As<BrainHalf>(actual));
+  if (spec.code == 4)
+    return CompareReals<BrainHalf, float>(spec, t, As<BrainHalf>(expected), As<BrainHalf>(actual));
   switch (spec.bits) {
-    case 64: return CompareIntegers(spec, As<int64_t>(expected), As<int64_t>(actual));
-    case 32: return CompareIntegers(spec, As<int32_t>(expected), As<int32_t>(actual));
-    case 16: return CompareIntegers(spec, As<int16_t>(expected), As<int16_t>(actual));
-    default: return CompareIntegers(spec, As<uint8_t>(expected), As<uint8_t>(actual));
+    case 64:
+      return CompareIntegers(spec, As<int64_t>(expected), As<int64_t>(actual));
+    case 32:
+      return CompareIntegers(spec, As<int32_t>(expected), As<int32_t>(actual));
+    case 16:
+      return CompareIntegers(spec, As<int16_t>(expected), As<int16_t>(actual));
+    default:
+      return CompareIntegers(spec, As<uint8_t>(expected), As<uint8_t>(actual));
   }
 }
 
@@ -133,7 +140,8 @@ bool AllRight(const TensorSpec& spec, const Tolerance& t, const void* expected, 
     return CountWrong<double, double>(n, t, As<double>(expected), As<double>(actual)) == 0;
   }
   if (spec.code == 2) return CountWrong<Half, float>(n, t, As<Half>(expected), As<Half>(actual)) == 0;
-  if (spec.code == 4) return CountWrong<BrainHalf, float>(n, t, As<BrainHalf>(expected), As<BrainHalf>(actual)) == 0;
+  if (spec.code == 4)
+    return CountWrong<BrainHalf, float>(n, t, As<BrainHalf>(expected), As<BrainHalf>(actual)) == 0;
   return std::memcmp(expected, actual, static_cast<size_t>(spec.num_bytes)) == 0;
 }
 

@@ -1,4 +1,5 @@
-// Whether outputs are right: element by element, in the referee's own code, on bytes that a jail cannot reach.
+// Whether outputs are right: element by element, in the referee's own code, on bytes that a jail cannot
+// reach.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_COMPARISON_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_COMPARISON_H_
 
@@ -9,8 +10,8 @@
 
 namespace warpsmith {
 
-// An element c is right for e when |c - e| <= absolute + relative |e - centre| + rounding |e|; integers and booleans
-// when they are equal. The oracle chooses the numbers; oracle/tolerance.py says how.
+// An element c is right for e when |c - e| <= absolute + relative |e - centre| + rounding |e|; integers and
+// booleans when they are equal. The oracle chooses the numbers; oracle/tolerance.py says how.
 struct Tolerance {
   double absolute = 0;
   double relative = 0;
@@ -22,8 +23,8 @@ struct Tolerance {
 struct Comparison {
   int64_t num_elements = 0;
   int64_t num_wrong = 0;
-  int64_t num_non_finite = 0;  // NaN or infinity where the reference has none; counted as wrong, too
-  int64_t num_unwritten = 0;   // still with the poison; counted as wrong, too
+  int64_t num_non_finite = 0;     // NaN or infinity where the reference has none; counted as wrong, too
+  int64_t num_unwritten = 0;      // still with the poison; counted as wrong, too
   double max_absolute_error = 0;  // over finite elements
   std::string first_difference;   // "[3, 17]: 0.25, expected 0.5"; empty when all are right
 
@@ -34,7 +35,8 @@ struct Comparison {
 constexpr unsigned char kPoisonByte = 0xFF;
 
 // Compares one dense output. Both pointers are to spec.num_bytes bytes.
-Comparison Compare(const TensorSpec& spec, const Tolerance& tolerance, const void* expected, const void* actual);
+Comparison Compare(const TensorSpec& spec, const Tolerance& tolerance, const void* expected,
+                   const void* actual);
 
 // True when every element is right: the fast way, for timed calls.
 bool AllRight(const TensorSpec& spec, const Tolerance& tolerance, const void* expected, const void* actual);

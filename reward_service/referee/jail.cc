@@ -65,7 +65,8 @@ absl::Status ReadMemory(pid_t pid, uint64_t address, int64_t num_bytes, char* to
   int64_t done = 0;
   while (done < num_bytes) {
     iovec local{to + done, static_cast<size_t>(num_bytes - done)};
-    iovec remote{reinterpret_cast<void*>(address + static_cast<uint64_t>(done)), static_cast<size_t>(num_bytes - done)};
+    iovec remote{reinterpret_cast<void*>(address + static_cast<uint64_t>(done)),
+                 static_cast<size_t>(num_bytes - done)};
     const ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
     if (n <= 0) return ErrnoStatus("read an output of process", absl::StrCat(pid));
     done += n;
@@ -77,7 +78,8 @@ std::vector<int64_t> Integers(const nlohmann::json& fields, const char* name) {
   std::vector<int64_t> values;
   const auto found = fields.find(name);
   if (found == fields.end() || !found->is_array() || found->size() > 64) return values;
-  for (const nlohmann::json& value : *found) values.push_back(value.is_number_integer() ? value.get<int64_t>() : -1);
+  for (const nlohmann::json& value : *found)
+    values.push_back(value.is_number_integer() ? value.get<int64_t>() : -1);
   return values;
 }
 
@@ -104,7 +106,8 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
   }
   loaded_parameters_.assign(slots_.inputs.size(), -1);
   // A former jail's values must not be found here.
-  for (const auto& buffer : slots_.inputs) std::memset(buffer->data(), 0, static_cast<size_t>(buffer->num_bytes()));
+  for (const auto& buffer : slots_.inputs)
+    std::memset(buffer->data(), 0, static_cast<size_t>(buffer->num_bytes()));
   for (const auto& buffer : slots_.outputs) {
     std::memset(buffer->data(), kPoisonByte, static_cast<size_t>(buffer->num_bytes()));
     ForEachGuard(layout_, [&](int64_t start, int64_t end) {
@@ -139,7 +142,8 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
 void Jail::Load(const Draw& draw) {
   slot_ = (slot_ + 1) % slots_.inputs.size();
   char* inputs = slots_.inputs[slot_]->data();
-  const int64_t input_end = layout_.parameters.empty() ? layout_.input_buffer_bytes : layout_.parameters[0].offset;
+  const int64_t input_end =
+      layout_.parameters.empty() ? layout_.input_buffer_bytes : layout_.parameters[0].offset;
   std::memcpy(inputs, draw.inputs->data(), static_cast<size_t>(input_end));
   if (loaded_parameters_[slot_] != draw.parameter_seed) {
     std::memcpy(inputs + input_end, draw.inputs->data() + input_end,
@@ -148,7 +152,8 @@ void Jail::Load(const Draw& draw) {
   }
   if (slots_.outputs.empty()) return;
   for (const TensorSpec& spec : layout_.outputs) {
-    std::memset(slots_.outputs[slot_]->data() + spec.offset, kPoisonByte, static_cast<size_t>(spec.num_bytes));
+    std::memset(slots_.outputs[slot_]->data() + spec.offset, kPoisonByte,
+                static_cast<size_t>(spec.num_bytes));
   }
 }
 
@@ -181,12 +186,14 @@ std::optional<Fault> Jail::CheckPlace(size_t index, const nlohmann::json& place)
   if (!place.is_object()) return Fault{Outcome::kRuntimeError, "an output was not described"};
   const std::vector<int64_t> shape = Integers(place, "shape");
   if (shape != spec.shape) {
-    return Fault{Outcome::kWrongShape, absl::StrCat("output ", index, " has shape ", ShapeName(shape), ", expected ",
-                                                    ShapeName(spec.shape))};
+    return Fault{Outcome::kWrongShape, absl::StrCat("output ", index, " has shape ", ShapeName(shape),
+                                                    ", expected ", ShapeName(spec.shape))};
   }
-  if (IntegerField(place, "code", 0, 255, -1) != spec.code || IntegerField(place, "bits", 0, 255, -1) != spec.bits) {
-    return Fault{Outcome::kWrongDtype, absl::StrCat("output ", index, " has dtype ", Escape(TextField(place, "dtype", 40)),
-                                                    ", expected ", DtypeName(spec.code, spec.bits))};
+  if (IntegerField(place, "code", 0, 255, -1) != spec.code ||
+      IntegerField(place, "bits", 0, 255, -1) != spec.bits) {
+    return Fault{Outcome::kWrongDtype,
+                 absl::StrCat("output ", index, " has dtype ", Escape(TextField(place, "dtype", 40)),
+                              ", expected ", DtypeName(spec.code, spec.bits))};
   }
   return std::nullopt;
 }
@@ -216,7 +223,8 @@ absl::StatusOr<const void*> Jail::ReadPythonOutput(size_t index, Fault& fault) {
   std::vector<char> strided(dense || !valid ? 0 : static_cast<size_t>(span));
   absl::Status status = absl::InvalidArgumentError("strides out of range");
   if (valid) {
-    status = ReadMemory(process_->pid(), address, dense ? spec.num_bytes : span, dense ? copy.data() : strided.data());
+    status = ReadMemory(process_->pid(), address, dense ? spec.num_bytes : span,
+                        dense ? copy.data() : strided.data());
   }
   if (!status.ok()) {
     fault = {Outcome::kRuntimeError, absl::StrCat("output ", index, " lies in no readable memory")};
@@ -266,7 +274,8 @@ Fault Jail::FaultOf(const absl::Status& status) {
     return {Outcome::kRuntimeError, absl::StrCat("the program broke its channel: ", status.message())};
   }
   const Ending ending = process_->AwaitEnd();
-  if (ending.signal == SIGXCPU || (ending.signal == SIGKILL && ending.cpu_seconds >= limits_.cpu_seconds_max)) {
+  if (ending.signal == SIGXCPU ||
+      (ending.signal == SIGKILL && ending.cpu_seconds >= limits_.cpu_seconds_max)) {
     return {Outcome::kTimeout, absl::StrCat("used up ", limits_.cpu_seconds_max, " s of CPU time")};
   }
   return {Outcome::kRuntimeError, absl::StrCat("the program ", DescribeEnding(ending), " before its result")};
@@ -276,7 +285,8 @@ Fault Jail::FaultOfAnswer(const Packet& packet) {
   const std::string operation = TextField(packet.fields, "op", 16);
   if (operation != "crash") {
     const std::string text = TextField(packet.fields, "error", kEvidenceBytesMax);
-    return {Outcome::kRuntimeError, Escape(text.empty() ? "the program answered out of turn" : text, kEvidenceBytesMax)};
+    return {Outcome::kRuntimeError,
+            Escape(text.empty() ? "the program answered out of turn" : text, kEvidenceBytesMax)};
   }
   const int signal = static_cast<int>(IntegerField(packet.fields, "signal", 1, 64, SIGSEGV));
   Fault fault{Outcome::kRuntimeError, absl::StrCat("crashed: ", strsignal(signal))};
@@ -290,8 +300,9 @@ Fault Jail::FaultOfAnswer(const Packet& packet) {
     return fault;
   }
   fault.out_of_bounds = true;
-  absl::StrAppend(&fault.reason, offset < 0 ? absl::StrCat(", ", -offset, " bytes before")
-                                            : absl::StrCat(", ", offset - num_bytes, " bytes behind"),
+  absl::StrAppend(&fault.reason,
+                  offset < 0 ? absl::StrCat(", ", -offset, " bytes before")
+                             : absl::StrCat(", ", offset - num_bytes, " bytes behind"),
                   " the ", buffer, " buffer");
   return fault;
 }

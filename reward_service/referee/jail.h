@@ -1,4 +1,5 @@
-// A jail as the referee sees it: buffers to fill, a clock to run, outputs to check. Candidates and baselines alike.
+// A jail as the referee sees it: buffers to fill, a clock to run, outputs to check. Candidates and baselines
+// alike.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_JAIL_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_JAIL_H_
 
@@ -45,14 +46,16 @@ struct Program {
   int parameter_seed = 0;
 };
 
-// One life, one program. One thread at a time. Methods that return Fault: nothing means all went well; once a fault
-// was returned by Begin() or Run(), only its destruction makes sense.
+// One life, one program. One thread at a time. Methods that return Fault: nothing means all went well; once a
+// fault was returned by Begin() or Run(), only its destruction makes sense.
 class Jail {
  public:
-  Jail(std::unique_ptr<ChildProcess> process, Slots slots, const TaskLayout& layout, const JudgeLimits& limits)
+  Jail(std::unique_ptr<ChildProcess> process, Slots slots, const TaskLayout& layout,
+       const JudgeLimits& limits)
       : process_(std::move(process)), slots_(std::move(slots)), layout_(layout), limits_(limits) {}
 
-  // Waits for the process; loads the program; leaves the jail stopped. With a lane, the process enters it first.
+  // Waits for the process; loads the program; leaves the jail stopped. With a lane, the process enters it
+  // first.
   std::optional<Fault> Begin(const Program& program, const Lane* lane);
 
   // Fills the next slot: inputs (and parameters where they changed), poison and guards.
@@ -61,7 +64,8 @@ class Jail {
   std::optional<Fault> Run();
   double seconds() const { return seconds_; }  // of the last call
 
-  // After Run(): output `index` as dense bytes, valid until the next Load(). Python: shape, dtype and mapping checked.
+  // After Run(): output `index` as dense bytes, valid until the next Load(). Python: shape, dtype and mapping
+  // checked.
   absl::StatusOr<const void*> Output(size_t index, Fault& fault);
   // Guards and inputs as they should be.
   std::optional<Fault> CheckBuffers(const Draw& draw) const;

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "reward_service/referee/profile_sampler.h"
 #include "reward_service/referee/statistics.h"
 
 namespace warpsmith {
@@ -93,7 +92,8 @@ bool Judge::Convict(Fault fault, Jail* jail) {
   judgement_.input_mutated |= fault.input_mutated;
   judgement_.guard_touched |= fault.guard_touched;
   judgement_.out_of_bounds |= fault.out_of_bounds;
-  if (jail != nullptr) judgement_.output_tail = Escape(jail->process().OutputTail(kTailBytesMax), kTailBytesMax);
+  if (jail != nullptr)
+    judgement_.output_tail = Escape(jail->process().OutputTail(kTailBytesMax), kTailBytesMax);
   return false;
 }
 
@@ -127,7 +127,8 @@ bool Judge::VerifyOne(Jail& jail, const Draw& draw) {
     numbers.num_wrong += result.num_wrong;
     numbers.max_absolute_error = std::max(numbers.max_absolute_error, result.max_absolute_error);
     // Bounded, for infinity does not travel.
-    const double relative_error = std::min(result.max_absolute_error / std::max(tolerance.spread, 1e-300), 1e300);
+    const double relative_error =
+        std::min(result.max_absolute_error / std::max(tolerance.spread, 1e-300), 1e300);
     numbers.max_relative_error = std::max(numbers.max_relative_error, relative_error);
     numbers.absolute_tolerance = tolerance.absolute;
     numbers.relative_tolerance = tolerance.relative;
@@ -138,8 +139,8 @@ bool Judge::VerifyOne(Jail& jail, const Draw& draw) {
     const bool non_finite = result.num_non_finite > 0 && result.num_unwritten == 0;
     const std::string where = draw.own_distribution ? "" : absl::StrCat(" on ", draw.style, " inputs");
     return Convict({non_finite ? Outcome::kNonFinite : Outcome::kIncorrect,
-                    absl::StrCat(result.num_wrong, " of ", result.num_elements, " elements wrong", where, "; ",
-                                 numbers.first_difference)},
+                    absl::StrCat(result.num_wrong, " of ", result.num_elements, " elements wrong", where,
+                                 "; ", numbers.first_difference)},
                    &jail);
   }
   if (auto fault = jail.CheckBuffers(draw)) return Convict(*std::move(fault), &jail);
@@ -150,7 +151,8 @@ absl::StatusOr<bool> Judge::Time() {
   std::vector<Instance> instances;
   while (static_cast<int>(instances.size()) < kInstancesMax && !KnowEnough(instances)) {
     instances.emplace_back();
-    ASSIGN_OR_RETURN(const bool right, TimeInstance(static_cast<int>(instances.size()) - 1, instances.back()));
+    ASSIGN_OR_RETURN(const bool right,
+                     TimeInstance(static_cast<int>(instances.size()) - 1, instances.back()));
     if (!right) return false;
   }
   ReportTiming(instances);
@@ -269,7 +271,8 @@ void Judge::ReportTiming(const std::vector<Instance>& instances) {
   const int num_instances = static_cast<int>(instances.size());
   const Interval interval = RatioInterval(ratios);
   TimingNumbers timing;
-  timing.reference = Summarise(reference, std::min<int>(num_instances, static_cast<int>(task_->baselines().size())));
+  timing.reference =
+      Summarise(reference, std::min<int>(num_instances, static_cast<int>(task_->baselines().size())));
   timing.candidate = Summarise(candidate, num_instances);
   timing.speedup = interval.middle;
   timing.speedup_low = interval.low;
@@ -287,7 +290,8 @@ void Judge::ReportTiming(const std::vector<Instance>& instances) {
 void Judge::ReportProfile() {
   ProfileNumbers profile;
   if (sampler_ != nullptr) {
-    sampler_->Report(request_.kind == CandidateKind::kNative, judgement_.timing->empty_call_us, profile);
+    const bool native = request_.kind == CandidateKind::kNative;
+    sampler_->Report(native ? tools_.native_path_samples : tools_.python_path_samples, profile);
   }
   profile.gigabytes_per_second_ceiling = tools_.facts.gigabytes_per_second_ceiling;
   const double median_us = judgement_.timing->candidate.median_us;

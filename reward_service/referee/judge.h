@@ -11,6 +11,7 @@
 #include "reward_service/referee/jail.h"
 #include "reward_service/referee/judgement.h"
 #include "reward_service/referee/lane.h"
+#include "reward_service/referee/profile_sampler.h"
 #include "reward_service/referee/referee.h"
 #include "reward_service/referee/task_pool.h"
 #include "reward_service/referee/warm_parent.h"
@@ -24,6 +25,8 @@ struct JudgeTools {
   WarmParent* native_parent = nullptr;
   WarmParent* python_parent = nullptr;
   RefereeFacts facts;
+  ProfileSampler::SamplesPerCall native_path_samples{};  // of an empty candidate
+  ProfileSampler::SamplesPerCall python_path_samples{};
   int64_t jail_memory_bytes_max = 0;
 };
 
@@ -68,7 +71,7 @@ class Judge {
   std::shared_ptr<PooledTask> pooled_;
   PreparedTask* task_ = nullptr;
   UniqueFd source_fd_;
-  std::unique_ptr<class ProfileSampler> sampler_;
+  std::unique_ptr<ProfileSampler> sampler_;
   bool scale_independent_right_ = false;
   absl::Time lane_since_;
 };

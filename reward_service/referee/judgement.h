@@ -30,10 +30,11 @@ enum class CandidateKind {
   kKernelBenchPython,  // source text, plus the shared libraries that its load_inline calls asked for
 };
 
-// A call of torch.utils.cpp_extension.load_inline as a candidate made it, for the service's compiler pool to build.
-// Order of calls is kept: library k of JudgeRequest::extensions answers call k.
+// A call of torch.utils.cpp_extension.load_inline as a candidate made it, for the service's compiler pool to
+// build. Order of calls is kept: library k of JudgeRequest::extensions answers call k.
 struct ExtensionRecord {
-  std::string name;  // must be the Python module's name, i.e. TORCH_EXTENSION_NAME; [A-Za-z_][A-Za-z0-9_]*, <= 64
+  std::string
+      name;  // must be the Python module's name, i.e. TORCH_EXTENSION_NAME; [A-Za-z_][A-Za-z0-9_]*, <= 64
   std::vector<std::string> cpp_sources;
   std::vector<std::string> cuda_sources;
   std::vector<std::string> functions;  // to be exported; empty when the source has its own PYBIND11_MODULE
@@ -59,12 +60,14 @@ struct JudgeRequest {
   CandidateKind kind = CandidateKind::kNative;
   // kNative: file descriptor of the shared library; borrowed, read from offset 0, any regular file or memfd.
   int library_fd = -1;
-  // kKernelBenchPython: the program, and libraries for its ExtensionRecords in their order (borrowed descriptors).
+  // kKernelBenchPython: the program, and libraries for its ExtensionRecords in their order (borrowed
+  // descriptors).
   std::string source;
   std::vector<int> extension_fds;
   JudgeLimits limits;
   bool verify_only = false;  // otherwise a correct candidate is timed and profiled
-  // Tests only: makes the draws repeatable. Absent: from the kernel's random source, known to the referee alone.
+  // Tests only: makes the draws repeatable. Absent: from the kernel's random source, known to the referee
+  // alone.
   std::optional<uint64_t> seed;
 };
 
@@ -131,10 +134,10 @@ struct Judgement {
   PhaseSeconds seconds;
   bool input_mutated = false;
   bool guard_touched = false;
-  bool output_unwritten = false;  // some element kept the poison
-  bool out_of_bounds = false;     // crashed at an address just outside a buffer
+  bool output_unwritten = false;     // some element kept the poison
+  bool out_of_bounds = false;        // crashed at an address just outside a buffer
   bool wrong_at_scale_only = false;  // draws of the task's own distribution were right
-  std::string output_tail;  // what the candidate printed: last 2 KiB, escaped; evidence, decides nothing
+  std::string output_tail;     // what the candidate printed: last 2 KiB, escaped; evidence, decides nothing
   int64_t bytes_per_call = 0;  // inputs, parameters and outputs
 };
 

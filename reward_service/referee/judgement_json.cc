@@ -9,16 +9,18 @@ namespace warpsmith {
 
 // What nlohmann's macros expect to find beside the types.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CorrectnessNumbers, num_draws, num_elements, num_wrong, max_absolute_error,
-                                   max_relative_error, absolute_tolerance, relative_tolerance, first_difference)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SideTiming, median_us, mean_us, standard_deviation_us, num_calls, num_instances)
+                                   max_relative_error, absolute_tolerance, relative_tolerance,
+                                   first_difference)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SideTiming, median_us, mean_us, standard_deviation_us, num_calls,
+                                   num_instances)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimingNumbers, reference, candidate, speedup, speedup_low, speedup_high,
                                    distinguishable, empty_call_us, quality)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProfileNumbers, num_samples, own_code_share, torch_share, blas_share, libc_share,
-                                   kernel_share, num_threads, vector_bits, gigabytes_per_second,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProfileNumbers, num_samples, own_code_share, torch_share, blas_share,
+                                   libc_share, kernel_share, num_threads, vector_bits, gigabytes_per_second,
                                    gigabytes_per_second_ceiling, bound)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PhaseSeconds, lane_wait, oracle, verify, time, profile)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RefereeFacts, lane_cores, realtime, profile, torch_version, empty_native_call_us,
-                                   empty_python_call_us, gigabytes_per_second_ceiling)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RefereeFacts, lane_cores, realtime, profile, torch_version,
+                                   empty_native_call_us, empty_python_call_us, gigabytes_per_second_ceiling)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JudgeLimits, cpu_seconds_max, call_seconds_max, lane_seconds_max)
 
 namespace {
@@ -31,17 +33,20 @@ absl::StatusOr<std::vector<std::string>> Texts(const nlohmann::json& fields, con
   std::vector<std::string> texts;
   const auto found = fields.find(name);
   if (found == fields.end() || !found->is_array() || found->size() > kTextsMax) {
-    return absl::InvalidArgumentError(absl::StrCat("load_inline: ", name, " is no list of at most ", kTextsMax));
+    return absl::InvalidArgumentError(
+        absl::StrCat("load_inline: ", name, " is no list of at most ", kTextsMax));
   }
   for (const nlohmann::json& text : *found) {
-    if (!text.is_string()) return absl::InvalidArgumentError(absl::StrCat("load_inline: ", name, " holds no text"));
+    if (!text.is_string())
+      return absl::InvalidArgumentError(absl::StrCat("load_inline: ", name, " holds no text"));
     texts.push_back(text.get<std::string>());
   }
   return texts;
 }
 
 bool IsIdentifier(const std::string& name) {
-  if (name.empty() || name.size() > kNameBytesMax || std::isdigit(static_cast<unsigned char>(name[0])) != 0) return false;
+  if (name.empty() || name.size() > kNameBytesMax || std::isdigit(static_cast<unsigned char>(name[0])) != 0)
+    return false;
   for (const char c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') return false;
   }

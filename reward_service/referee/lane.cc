@@ -40,7 +40,8 @@ Lane::Lane(std::vector<int> cores, bool realtime) : cores_(std::move(cores)), re
 
 absl::Status Lane::Hold() {
   const cpu_set_t set = SetOf(cores_);
-  if (sched_setaffinity(0, sizeof(set), &set) != 0) return ErrnoStatus("pin the judge to lane cores", cores());
+  if (sched_setaffinity(0, sizeof(set), &set) != 0)
+    return ErrnoStatus("pin the judge to lane cores", cores());
   if (realtime_ && !TakePriority(0, kJudgePriority)) {
     realtime_ = false;
     why_not_ = absl::StrCat("no right to real-time scheduling (", std::strerror(errno), ")");
@@ -53,7 +54,8 @@ absl::Status Lane::StayOut() const {
   if (sched_getaffinity(0, sizeof(set), &set) != 0) return ErrnoStatus("sched_getaffinity", "");
   for (const int core : cores_) CPU_CLR(static_cast<size_t>(core), &set);
   if (CPU_COUNT(&set) == 0) return absl::OkStatus();
-  return sched_setaffinity(0, sizeof(set), &set) == 0 ? absl::OkStatus() : ErrnoStatus("leave lane cores", cores());
+  return sched_setaffinity(0, sizeof(set), &set) == 0 ? absl::OkStatus()
+                                                      : ErrnoStatus("leave lane cores", cores());
 }
 
 absl::Status Lane::Admit(pid_t pid) const {
@@ -62,7 +64,8 @@ absl::Status Lane::Admit(pid_t pid) const {
   for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
     const pid_t thread = std::atoi(entry.path().filename().c_str());
     if (sched_setaffinity(thread, sizeof(set), &set) != 0) return ErrnoStatus("pin to lane cores", cores());
-    if (realtime_ && !TakePriority(thread, kJailPriority)) return ErrnoStatus("real-time priority for", absl::StrCat(pid));
+    if (realtime_ && !TakePriority(thread, kJailPriority))
+      return ErrnoStatus("real-time priority for", absl::StrCat(pid));
   }
   if (error) return absl::UnavailableError(absl::StrCat("process ", pid, " has ended"));
   return absl::OkStatus();

@@ -15,9 +15,11 @@ namespace {
 constexpr int kNumBaselines = 3;
 constexpr int kWarmUpCalls = 3;
 constexpr size_t kFreeSlotsMax = 4;
-constexpr int kOracleCpuSeconds = 600;
+// Over an oracle's life: about twenty draws.
+constexpr int kOracleCpuSeconds = 20;
 constexpr int kBaselineCpuSeconds = 3600;
-constexpr absl::Duration kAnswerTimeout = absl::Seconds(10);
+// Wall time, generous: the machine may be busy. A loop ends by its CPU time.
+constexpr absl::Duration kAnswerTimeout = absl::Seconds(60);
 // Timed draws of one task; fewer where they are large.
 constexpr int kTimingDrawsMax = 14;
 constexpr int kTimingDrawsMin = 7;
@@ -27,30 +29,33 @@ absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentErro
 
 }  // namespace
 
-PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, WarmParent* parent, int num_threads)
+PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, WarmParent* parent,
+                           int num_threads)
     : source_(std::move(source)), seed_(seed), limits_(limits), parent_(parent), num_threads_(num_threads) {}
 
 absl::Status PreparedTask::Examine() {
-  ASSIGN_OR_RETURN(oracle_,
-                   parent_->Fork({"oracle", limits_.oracle_memory_bytes_max, kOracleCpuSeconds, num_threads_}));
+  ASSIGN_OR_RETURN(
+      oracle_, parent_->Fork({"oracle", limits_.oracle_memory_bytes_max, kOracleCpuSeconds, num_threads_}));
   ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
   RETURN_IF_ERROR(oracle_->AwaitHello(absl::Now() + kAnswerTimeout));
   const absl::StatusOr<Packet> answer =
       oracle_->Ask({{"op", "load"}}, {source_fd_.get()}, absl::Now() + kAnswerTimeout);
   if (!answer.ok()) {
-    return AtFault(absl::IsDeadlineExceeded(answer.status())
-                       ? "the reference does not end"
-                       : absl::StrCat("the reference ", DescribeEnding(oracle_->AwaitEnd())));
+    const Ending ending = oracle_->AwaitEnd();
+    const bool endless = absl::IsDeadlineExceeded(answer.status()) || ending.cpu_seconds >= kOracleCpuSeconds;
+    return AtFault(endless ? "the reference does not end"
+                           : absl::StrCat("the reference ", DescribeEnding(ending)));
   }
   if (TextField(answer->fields, "op") != "loaded") {
     const std::string error = TextField(answer->fields, "error", 600);
     return AtFault(error.empty() ? "the reference crashed" : error);
   }
   ASSIGN_OR_RETURN(layout_, MakeLayout(answer->fields, limits_.buffer_bytes_max));
-  init_inputs_ = answer->fields.contains("init_inputs") ? answer->fields["init_inputs"] : nlohmann::json::array();
+  init_inputs_ =
+      answer->fields.contains("init_inputs") ? answer->fields["init_inputs"] : nlohmann::json::array();
   const int second = has_parameters() ? 1 : 0;
-  const std::pair<const char*, int> wanted[] = {
-      {"own", 0}, {"large", second}, {"small", 0}, {"mixed", second}, {"sparse", 0}, {"own", second}};
+  const std::pair<const char*, int> wanted[] = {{"own", 0},        {"large", second}, {"small", 0},
+                                                {"mixed", second}, {"sparse", 0},     {"own", second}};
   for (const auto& [style, parameter_seed] : wanted) {
     ASSIGN_OR_RETURN(auto draw, MakeDraw(style, parameter_seed));
     // A distribution that the reference itself does not survive is replaced by the task's own.
@@ -104,7 +109,8 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeDraw(const std::string& 
 }
 
 absl::Status PreparedTask::ReadTolerances(const nlohmann::json& list, Draw& draw) const {
-  if (!list.is_array() || list.size() != layout_.outputs.size()) return AtFault("the oracle's answer is malformed");
+  if (!list.is_array() || list.size() != layout_.outputs.size())
+    return AtFault("the oracle's answer is malformed");
   for (const nlohmann::json& fields : list) {
     if (!fields.is_object()) return AtFault("the oracle's answer is malformed");
     Tolerance tolerance;
@@ -120,8 +126,8 @@ absl::Status PreparedTask::ReadTolerances(const nlohmann::json& list, Draw& draw
 
 absl::Status PreparedTask::StartBaselines() {
   for (int i = 0; i < kNumBaselines; ++i) {
-    ASSIGN_OR_RETURN(auto process,
-                     parent_->Fork({"python", limits_.oracle_memory_bytes_max, kBaselineCpuSeconds, num_threads_}));
+    ASSIGN_OR_RETURN(auto process, parent_->Fork({"python", limits_.oracle_memory_bytes_max,
+                                                  kBaselineCpuSeconds, num_threads_}));
     ASSIGN_OR_RETURN(Slots slots, MakeSlots(layout_, CandidateKind::kKernelBenchPython));
     JudgeLimits limits;
     limits.cpu_seconds_max = kBaselineCpuSeconds;

@@ -20,9 +20,9 @@ struct TaskLimits {
   int64_t buffer_bytes_max = 0;
 };
 
-// Made in two steps by one thread: Examine() gives what verification needs, Complete() adds timing_draws() and
-// baselines(), which nobody may touch before it returns. All else is for the judge's thread once Examine() has returned.
-// INVALID_ARGUMENT from either: the task is at fault.
+// Made in two steps by one thread: Examine() gives what verification needs, Complete() adds timing_draws()
+// and baselines(), which nobody may touch before it returns. All else is for the judge's thread once
+// Examine() has returned. INVALID_ARGUMENT from either: the task is at fault.
 class PreparedTask {
  public:
   // `seed` keys the stream of draw seeds; secret.

@@ -55,7 +55,8 @@ struct SampleRecord {
 
 bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1)).valid(); }
 
-absl::StatusOr<std::unique_ptr<ProfileSampler>> ProfileSampler::Attach(pid_t pid, const std::vector<int>& cores) {
+absl::StatusOr<std::unique_ptr<ProfileSampler>> ProfileSampler::Attach(pid_t pid,
+                                                                       const std::vector<int>& cores) {
   std::unique_ptr<ProfileSampler> sampler(new ProfileSampler(pid));
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
@@ -69,7 +70,8 @@ absl::StatusOr<std::unique_ptr<ProfileSampler>> ProfileSampler::Attach(pid_t pid
 absl::Status ProfileSampler::Open(pid_t thread, int core) {
   Ring ring;
   ring.fd.Reset(OpenEvent(thread, core));
-  if (!ring.fd.valid()) return absl::UnavailableError(ErrnoStatus("perf_event_open", absl::StrCat(thread)).message());
+  if (!ring.fd.valid())
+    return absl::UnavailableError(ErrnoStatus("perf_event_open", absl::StrCat(thread)).message());
   ring.memory = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd.get(), 0);
   if (ring.memory == MAP_FAILED) return absl::UnavailableError(ErrnoStatus("map", "perf ring").message());
   rings_.push_back(std::move(ring));
@@ -86,7 +88,8 @@ void ProfileSampler::Collect() {
   for (Ring& ring : rings_) Read(ring, map);
   std::error_code error;
   int threads = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid_, "/task"), error)) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(absl::StrCat("/proc/", pid_, "/task"), error)) {
     threads += entry.exists(error) ? 1 : 0;
   }
   num_threads_ = std::max(num_threads_, threads);
@@ -116,10 +119,17 @@ void ProfileSampler::Count(uint64_t address, CodeOrigin origin) {
   iovec remote{reinterpret_cast<void*>(address), bytes.size()};
   process_vm_readv(pid_, &local, 1, &remote, 1, 0);
   switch (VectorBits(bytes)) {
-    case 512: ++width_counts_[3]; break;
-    case 256: ++width_counts_[2]; break;
-    case 128: ++width_counts_[1]; break;
-    default: ++width_counts_[0];
+    case 512:
+      ++width_counts_[3];
+      break;
+    case 256:
+      ++width_counts_[2];
+      break;
+    case 128:
+      ++width_counts_[1];
+      break;
+    default:
+      ++width_counts_[0];
   }
 }
 
@@ -130,16 +140,26 @@ void ProfileSampler::Merge(const ProfileSampler& other) {
   num_calls_ += other.num_calls_;
 }
 
-void ProfileSampler::Report(bool runner_is_ours, double empty_call_us, ProfileNumbers& numbers) const {
-  std::array<int, kNumCodeOrigins> counts = counts_;
-  if (runner_is_ours) counts[static_cast<size_t>(CodeOrigin::kOther)] = 0;
-  int& kernel = counts[static_cast<size_t>(CodeOrigin::kKernel)];
-  kernel = std::max(0, kernel - static_cast<int>(num_calls_ * empty_call_us * 1e3 / kPeriodNs));
-  const int total = std::accumulate(counts.begin(), counts.end(), 0);
+ProfileSampler::SamplesPerCall ProfileSampler::PerCall() const {
+  SamplesPerCall per_call{};
+  for (size_t i = 0; i < counts_.size(); ++i)
+    per_call[i] = counts_[i] / static_cast<double>(std::max(1, num_calls_));
+  return per_call;
+}
+
+void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const {
+  SamplesPerCall counts{};
+  for (size_t i = 0; i < counts.size(); ++i) {
+    // The empty candidate's own code is the candidate's, too.
+    const double path =
+        i == static_cast<size_t>(CodeOrigin::kOwn) ? 0 : path_samples_per_call[i] * num_calls_;
+    counts[i] = std::max(0.0, counts_[i] - path);
+  }
+  const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
   const auto share = [&](CodeOrigin origin) {
-    return total == 0 ? 0.0 : static_cast<double>(counts[static_cast<size_t>(origin)]) / total;
+    return total <= 0 ? 0.0 : counts[static_cast<size_t>(origin)] / total;
   };
-  numbers.num_samples = total;
+  numbers.num_samples = static_cast<int>(total);
   numbers.own_code_share = share(CodeOrigin::kOwn);
   numbers.torch_share = share(CodeOrigin::kTorch);
   numbers.blas_share = share(CodeOrigin::kBlas);

@@ -20,8 +20,8 @@ namespace warpsmith {
 // One thread at a time. The process is stopped whenever a method is called.
 class ProfileSampler {
  public:
-  // Watches every thread that the process has now, and those it starts, on `cores`. UNAVAILABLE when perf_event_open is
-  // forbidden here.
+  // Watches every thread that the process has now, and those it starts, on `cores`. UNAVAILABLE when
+  // perf_event_open is forbidden here.
   static absl::StatusOr<std::unique_ptr<ProfileSampler>> Attach(pid_t pid, const std::vector<int>& cores);
   // Whether this machine lets us sample.
   static bool IsPossible();
@@ -36,9 +36,14 @@ class ProfileSampler {
   // Adds another sampler's counts to these.
   void Merge(const ProfileSampler& other);
 
-  // Shares, threads and vector width of all that was collected. Left out of the whole is what the path costs and not
-  // the candidate: the runner of native jails (`runner_is_ours`), and system time up to that of `empty_call_us` a call.
-  void Report(bool runner_is_ours, double empty_call_us, ProfileNumbers& numbers) const;
+  // Shares, threads and vector width of all that was collected. Left out of the whole is what the path costs
+  // and not the candidate: what an empty candidate's calls would have shown, as `path_samples_per_call` by
+  // origin.
+  using SamplesPerCall = std::array<double, kNumCodeOrigins>;
+  void Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const;
+
+  // What was collected, by origin and call: of an empty candidate, for the above.
+  SamplesPerCall PerCall() const;
 
  private:
   struct Ring {

@@ -66,7 +66,8 @@ class Connection {
     pid_t pid = -1;
     const int error = posix_spawn(&pid, name.c_str(), &actions, nullptr, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
-    if (error != 0) return absl::FailedPreconditionError(absl::StrCat("start ", name, ": ", std::strerror(error)));
+    if (error != 0)
+      return absl::FailedPreconditionError(absl::StrCat("start ", name, ": ", std::strerror(error)));
     return std::unique_ptr<Connection>(new Connection(pid, std::move(pair.first)));
   }
 
@@ -124,12 +125,13 @@ class RefereeClient : public Referee {
     return JudgementFromJson(answer.fields.at("judgement"));
   }
 
-  absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task, const std::string& source,
+  absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
+                                                                const std::string& source,
                                                                 absl::Time deadline) override {
     ASSIGN_OR_RETURN(const UniqueFd task_fd, SharedBuffer::SealedText(task.reference_source));
     ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(source));
-    ASSIGN_OR_RETURN(const Packet answer, Ask({{"op", "record"}, {"key", task.key}},
-                                              {task_fd.get(), source_fd.get()}, deadline));
+    ASSIGN_OR_RETURN(const Packet answer,
+                     Ask({{"op", "record"}, {"key", task.key}}, {task_fd.get(), source_fd.get()}, deadline));
     if (TextField(answer.fields, "op") != "recorded") return StatusOfFailure(answer);
     if (answer.descriptors.size() != 1) return absl::InternalError("the referee's answer has no list");
     struct stat info;
@@ -154,7 +156,8 @@ class RefereeClient : public Referee {
  private:
   absl::Status AwaitStart() {
     const absl::StatusOr<Packet> answer = ReceivePacket(connection_->socket(), absl::Now() + kStartTimeout);
-    if (!answer.ok()) return absl::InternalError(absl::StrCat("the referee did not start: ", answer.status().message()));
+    if (!answer.ok())
+      return absl::InternalError(absl::StrCat("the referee did not start: ", answer.status().message()));
     if (TextField(answer->fields, "op") != "started") return StatusOfFailure(*answer);
     facts_ = FactsFromJson(answer->fields.at("facts"));
     return absl::OkStatus();
@@ -168,19 +171,27 @@ class RefereeClient : public Referee {
   absl::Status Reconnect() {
     if (connection_ != nullptr) return absl::OkStatus();
     if (num_restarts_ >= options_.num_restarts_max) {
-      return absl::UnavailableError(absl::StrCat("the referee died ", num_restarts_, " times; it is given up"));
+      return absl::UnavailableError(
+          absl::StrCat("the referee died ", num_restarts_, " times; it is given up"));
     }
     ++num_restarts_;
-    LogWarning(absl::StrCat("starting the referee of lane ", facts_.lane_cores, " again, restart ", num_restarts_));
+    LogWarning(
+        absl::StrCat("starting the referee of lane ", facts_.lane_cores, " again, restart ", num_restarts_));
     return Connect();
   }
 
   // One request, one answer. A referee that does not answer is ended: the next request starts another.
-  absl::StatusOr<Packet> Ask(nlohmann::json fields, const std::vector<int>& descriptors, absl::Time deadline) {
+  absl::StatusOr<Packet> Ask(nlohmann::json fields, const std::vector<int>& descriptors,
+                             absl::Time deadline) {
     RETURN_IF_ERROR(Reconnect());
     fields["id"] = ++last_id_;
     fields["timeout_seconds"] = absl::ToDoubleSeconds(deadline - absl::Now());
     absl::Status status = SendPacket(connection_->socket(), fields, descriptors);
+    if (absl::IsUnavailable(status)) {  // it died in idle time: nothing was asked yet, so another may be
+      connection_.reset();
+      RETURN_IF_ERROR(Reconnect());
+      status = SendPacket(connection_->socket(), fields, descriptors);
+    }
     if (status.ok()) {
       absl::StatusOr<Packet> answer = ReceivePacket(connection_->socket(), deadline + absl::Seconds(1));
       if (answer.ok() && IntegerField(answer->fields, "id", 0, INT64_MAX, -1) == last_id_) return answer;

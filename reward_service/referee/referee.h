@@ -16,10 +16,12 @@
 namespace warpsmith {
 
 struct RefereeOptions {
-  // Cores that this lane holds alone; referee and jails are pinned to them. Oracles and spare jails run on the rest.
+  // Cores that this lane holds alone; referee and jails are pinned to them. Oracles and spare jails run on
+  // the rest.
   std::vector<int> lane_cores;
-  std::filesystem::path python;           // interpreter with torch; empty: the build's
-  std::filesystem::path bin_directory;    // with warpsmith-referee and warpsmith-jail; empty: beside this program
+  std::filesystem::path python;  // interpreter with torch; empty: the build's
+  std::filesystem::path
+      bin_directory;  // with warpsmith-referee and warpsmith-jail; empty: beside this program
   std::filesystem::path share_directory;  // with oracle/ and jail/; empty: <bin_directory>/../share/warpsmith
   bool realtime = true;                   // SCHED_FIFO where the right exists
   int64_t jail_memory_bytes_max = int64_t{4} << 30;    // address space beyond that of the warm parent
@@ -41,27 +43,29 @@ struct RefereeFacts {
   double gigabytes_per_second_ceiling = 0;
 };
 
-// Spawns and owns `warpsmith-referee`. Judge and RecordExtensions are for one thread at a time (a lane judges one
-// candidate at once); the process is killed, with all its jails, when this object is destroyed.
+// Spawns and owns `warpsmith-referee`. Judge and RecordExtensions are for one thread at a time (a lane judges
+// one candidate at once); the process is killed, with all its jails, when this object is destroyed.
 class Referee {
  public:
-  // Blocks until the referee has warmed its zygotes and measured an empty call (2 to 4 s). FAILED_PRECONDITION with
-  // the fix when this machine cannot confine processes.
+  // Blocks until the referee has warmed its zygotes and measured an empty call (2 to 4 s).
+  // FAILED_PRECONDITION with the fix when this machine cannot confine processes.
   static absl::StatusOr<std::unique_ptr<Referee>> Start(RefereeOptions options);
 
   virtual ~Referee() = default;
 
-  // The verdict on one candidate. A status is a failure of infrastructure (dead referee, deadline passed, out of
-  // memory): the candidate is UNSCORABLE. The referee is restarted by the next call.
+  // The verdict on one candidate. A status is a failure of infrastructure (dead referee, deadline passed, out
+  // of memory): the candidate is UNSCORABLE. The referee is restarted by the next call.
   virtual absl::StatusOr<Judgement> Judge(const JudgeRequest& request, absl::Time deadline) = 0;
 
-  // First run of a kernelbench_python candidate: which extensions it wants built. An empty list when it wants none.
-  // INVALID_ARGUMENT, with an escaped reason, when the program fails before; that is the candidate's RUNTIME_ERROR.
+  // First run of a kernelbench_python candidate: which extensions it wants built. An empty list when it wants
+  // none. INVALID_ARGUMENT, with an escaped reason, when the program fails before; that is the candidate's
+  // RUNTIME_ERROR.
   virtual absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
                                                                         const std::string& source,
                                                                         absl::Time deadline) = 0;
 
-  // Makes oracle, inputs and baselines of a task ready in idle time; returns at once. A hint: errors show in Judge.
+  // Makes oracle, inputs and baselines of a task ready in idle time; returns at once. A hint: errors show in
+  // Judge.
   virtual void Prefetch(const TaskSource& task) = 0;
 
   virtual const RefereeFacts& facts() const = 0;

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   warpsmith::SetUpLogging("referee", "info");
   const absl::Status status = warpsmith::ServeReferee(std::atoi(argv[1]));
   if (!status.ok()) warpsmith::LogError(status.ToString());
-  // Not a return: threads still use what destructors would take away. Jails and parents die with this process.
+  // Not a return: threads still use what destructors would take away. Jails and parents die with this
+  // process.
   _exit(status.ok() ? 0 : 1);
 }

@@ -40,7 +40,8 @@ absl::StatusOr<std::string> ReadText(int fd) {
   struct stat info;
   if (fstat(fd, &info) != 0) return ErrnoStatus("fstat", "source");
   if (info.st_size > kSourceBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("a source has ", info.st_size, " bytes, over ", kSourceBytesMax));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a source has ", info.st_size, " bytes, over ", kSourceBytesMax));
   }
   std::string text(static_cast<size_t>(info.st_size), '\0');
   if (pread(fd, text.data(), text.size(), 0) != info.st_size) return ErrnoStatus("read", "source");
@@ -69,13 +70,15 @@ class RefereeProcess {
 
   absl::Status Start() {
     RaiseDescriptorLimit();
-    // Jails are made by the warm parents and inherited by us, whom alone the kernel then tells of their stops.
+    // Jails are made by the warm parents and inherited by us, whom alone the kernel then tells of their
+    // stops.
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return ErrnoStatus("PR_SET_CHILD_SUBREAPER", "");
     RETURN_IF_ERROR(lane_.StayOut());
     RETURN_IF_ERROR(CheckSandbox());
     ASSIGN_OR_RETURN(native_parent_, WarmParent::StartNative(bin_directory_));
     ASSIGN_OR_RETURN(const auto folders, PythonFolders(python_));
-    ASSIGN_OR_RETURN(python_parent_, WarmParent::StartPython(python_, share_directory_, folders, lane_.num_threads()));
+    ASSIGN_OR_RETURN(python_parent_,
+                     WarmParent::StartPython(python_, share_directory_, folders, lane_.num_threads()));
     pool_ = std::make_unique<TaskPool>(limits_, python_parent_.get(), &lane_, num_tasks_max_);
     return absl::OkStatus();
   }
@@ -135,16 +138,23 @@ class RefereeProcess {
     facts.realtime = lane_.realtime();
     facts.profile = ProfileSampler::IsPossible();
     facts.torch_version = python_parent_->torch_version();
-    ASSIGN_OR_RETURN(facts.empty_native_call_us,
-                     MeasureEmptyCallUs(*native_parent_, CandidateKind::kNative, share_directory_, lane_));
-    ASSIGN_OR_RETURN(facts.empty_python_call_us,
-                     MeasureEmptyCallUs(*python_parent_, CandidateKind::kKernelBenchPython, share_directory_, lane_));
+    ASSIGN_OR_RETURN(const EmptyCall native,
+                     MeasureEmptyCall(*native_parent_, CandidateKind::kNative, share_directory_, lane_));
+    ASSIGN_OR_RETURN(
+        const EmptyCall python,
+        MeasureEmptyCall(*python_parent_, CandidateKind::kKernelBenchPython, share_directory_, lane_));
+    facts.empty_native_call_us = native.median_us;
+    facts.empty_python_call_us = python.median_us;
+    tools_.native_path_samples = native.samples;
+    tools_.python_path_samples = python.samples;
     facts.gigabytes_per_second_ceiling = MeasureMemoryCeiling();
     return absl::OkStatus();
   }
 
   static nlohmann::json Failed(const absl::Status& status) {
-    return {{"op", "failed"}, {"code", static_cast<int>(status.code())}, {"error", std::string(status.message())}};
+    return {{"op", "failed"},
+            {"code", static_cast<int>(status.code())},
+            {"error", std::string(status.message())}};
   }
 
   void Answer(const nlohmann::json& fields, const std::vector<int>& descriptors = {}) {
@@ -156,10 +166,16 @@ class RefereeProcess {
     const int64_t id = IntegerField(packet.fields, "id", 0, INT64_MAX, 0);
     if (TextField(packet.fields, "op") == "record") return HandleRecord(packet, id);
     const absl::StatusOr<Judgement> judgement = HandleJudge(packet);
-    nlohmann::json answer = judgement.ok() ? nlohmann::json{{"op", "judged"}, {"judgement", ToJson(*judgement)}}
-                                           : Failed(judgement.status());
+    nlohmann::json answer = judgement.ok()
+                                ? nlohmann::json{{"op", "judged"}, {"judgement", ToJson(*judgement)}}
+                                : Failed(judgement.status());
     answer["id"] = id;
     Answer(answer);
+    // A broken parent or machine does not heal: the service starts another referee.
+    if (absl::IsUnavailable(judgement.status()) || absl::IsInternal(judgement.status())) {
+      LogError(absl::StrCat("ending after: ", judgement.status().ToString()));
+      _exit(1);
+    }
   }
 
   absl::StatusOr<Judgement> HandleJudge(const Packet& packet) {
@@ -173,7 +189,8 @@ class RefereeProcess {
     } else {
       ASSIGN_OR_RETURN(request.source, ReadText(packet.descriptors[1].get()));
     }
-    for (size_t i = 2; i < packet.descriptors.size(); ++i) request.extension_fds.push_back(packet.descriptors[i].get());
+    for (size_t i = 2; i < packet.descriptors.size(); ++i)
+      request.extension_fds.push_back(packet.descriptors[i].get());
     request.limits = LimitsFromJson(packet.fields.at("limits"));
     request.verify_only = packet.fields.at("verify_only").get<bool>();
     if (packet.fields.contains("seed")) request.seed = packet.fields["seed"].get<uint64_t>();
@@ -203,7 +220,8 @@ class RefereeProcess {
     const absl::StatusOr<Packet> answer =
         process->Ask({{"op", "record"}, {"init_inputs", pooled->task->init_inputs()}},
                      {packet.descriptors[1].get(), buffer->fd()}, deadline);
-    if (absl::IsDeadlineExceeded(answer.status())) return absl::InvalidArgumentError("the program does not end");
+    if (absl::IsDeadlineExceeded(answer.status()))
+      return absl::InvalidArgumentError("the program does not end");
     if (!answer.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("the program ", DescribeEnding(process->AwaitEnd())));
     }
@@ -237,8 +255,9 @@ absl::Status ServeReferee(int socket) {
   // Lives until the process exits: its threads may be in the midst of a call.
   auto* const process = new RefereeProcess(socket, start.fields);
   if (const absl::Status status = process->Start(); !status.ok()) {
-    RETURN_IF_ERROR(SendPacket(
-        socket, {{"op", "failed"}, {"code", static_cast<int>(status.code())}, {"error", std::string(status.message())}}));
+    RETURN_IF_ERROR(SendPacket(socket, {{"op", "failed"},
+                                        {"code", static_cast<int>(status.code())},
+                                        {"error", std::string(status.message())}}));
     return status;
   }
   return process->Serve();

@@ -30,10 +30,12 @@ absl::StatusOr<std::unique_ptr<SharedBuffer>> SharedBuffer::Create(int64_t num_b
   buffer->read_only_fd_.Reset(
       open(absl::StrCat("/proc/self/fd/", buffer->fd_.get()).c_str(), O_RDONLY | O_CLOEXEC));
   if (!buffer->read_only_fd_.valid()) return ErrnoStatus("open read-only", "memory file");
-  if (fcntl(buffer->fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) return ErrnoStatus("seal", "memory file");
-  void* data = mmap(nullptr, static_cast<size_t>(num_bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-                    buffer->fd_.get(), 0);
-  if (data == MAP_FAILED) return absl::ResourceExhaustedError(absl::StrCat("no memory for ", num_bytes, " bytes"));
+  if (fcntl(buffer->fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    return ErrnoStatus("seal", "memory file");
+  void* data = mmap(nullptr, static_cast<size_t>(num_bytes), PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_POPULATE, buffer->fd_.get(), 0);
+  if (data == MAP_FAILED)
+    return absl::ResourceExhaustedError(absl::StrCat("no memory for ", num_bytes, " bytes"));
   buffer->data_ = static_cast<char*>(data);
   return buffer;
 }

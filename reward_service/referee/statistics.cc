@@ -29,7 +29,9 @@ Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instanc
   for (const auto& ratios : ratios_by_instance) all.insert(all.end(), ratios.begin(), ratios.end());
   if (all.empty()) return {};
   uint64_t draw = 0;
-  const auto pick = [&draw](size_t n) { return static_cast<size_t>(UniformDouble(kBootstrapKey, draw++) * static_cast<double>(n)); };
+  const auto pick = [&draw](size_t n) {
+    return static_cast<size_t>(UniformDouble(kBootstrapKey, draw++) * static_cast<double>(n));
+  };
   std::vector<double> medians;
   for (int resample = 0; resample < kResamples; ++resample) {
     std::vector<double> drawn;

@@ -21,8 +21,8 @@ struct Interval {
   double relative_width() const { return middle > 0 ? (high - low) / middle : 1e9; }
 };
 
-// Median of ratios and its 95 % interval, by a bootstrap in two levels: process instances first, then the rounds within
-// each, for rounds of one process resemble each other (memory layout). Deterministic.
+// Median of ratios and its 95 % interval, by a bootstrap in two levels: process instances first, then the
+// rounds within each, for rounds of one process resemble each other (memory layout). Deterministic.
 Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instance);
 
 // Median, mean and deviation of microseconds.

@@ -14,6 +14,11 @@
 namespace warpsmith {
 namespace {
 
+// Judgements of one task on the same secret draws.
+constexpr int kUsesMax = 256;
+// A task that does not end holds up one of them, not all.
+constexpr int kThreads = 2;
+
 uint64_t RandomWord() {
   uint64_t word = 0;
   WS_CHECK(getrandom(&word, sizeof(word), 0) == sizeof(word)) << "the kernel gives no random bytes";
@@ -27,15 +32,16 @@ TaskPool::TaskPool(TaskLimits limits, WarmParent* parent, const Lane* lane, int 
       parent_(parent),
       lane_(lane),
       num_tasks_max_(static_cast<size_t>(std::max(1, num_tasks_max))),
-      secret_(RandomWord()),
-      thread_([this] { Work(); }) {}
+      secret_(RandomWord()) {
+  for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { Work(); });
+}
 
 TaskPool::~TaskPool() {
   {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
   }
-  thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void TaskPool::Prefetch(const TaskSource& source, std::optional<uint64_t> seed) {
@@ -46,6 +52,7 @@ void TaskPool::Prefetch(const TaskSource& source, std::optional<uint64_t> seed) 
 std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::optional<uint64_t> seed) {
   const std::string key = seed ? absl::StrCat(source.key, "#", *seed) : source.key;
   std::shared_ptr<PooledTask>& pooled = tasks_[key];
+  if (pooled != nullptr && pooled->num_uses >= kUsesMax) pooled = nullptr;
   if (pooled == nullptr) {
     pooled = std::make_shared<PooledTask>();
     const uint64_t stream = seed ? *seed : UniformWord(secret_, clock_);
@@ -75,12 +82,16 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Get(const TaskSource& sour
                                                           std::optional<uint64_t> seed, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
+  // Counted when a judgement ends its use of the pool's entry, so that both of its calls see one task.
+  if (for_timing) ++pooled->num_uses;
   // What is waited for goes first.
   if (auto place = std::find(queue_.begin(), queue_.end(), pooled); place != queue_.end()) {
     queue_.erase(place);
     queue_.push_front(pooled);
   }
-  const auto ready = [&] { return !pooled->status.ok() || (for_timing ? pooled->completed : pooled->examined); };
+  const auto ready = [&] {
+    return !pooled->status.ok() || (for_timing ? pooled->completed : pooled->examined);
+  };
   if (!mutex_.AwaitWithDeadline(absl::Condition(&ready), deadline)) {
     return absl::DeadlineExceededError("the task was not ready before the deadline");
   }

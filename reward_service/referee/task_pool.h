@@ -1,4 +1,4 @@
-// Tasks made ready ahead of their use, by a thread off the lane.
+// Tasks made ready ahead of their use, by threads off the lane.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TASK_POOL_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_TASK_POOL_H_
 
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -23,6 +24,7 @@ struct PooledTask {
   bool completed = false;
   absl::Status status;  // of the step that failed; kept, so that a bad task costs once
   uint64_t last_used = 0;
+  int num_uses = 0;  // judgements; a task's draws retire after a number of them
 };
 
 // Thread-safe.
@@ -32,10 +34,11 @@ class TaskPool {
   ~TaskPool();
 
   // Starts making a task; returns at once. With `seed`, its draws are a function of it (tests).
-  void Prefetch(const TaskSource& source, std::optional<uint64_t> seed = std::nullopt) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Prefetch(const TaskSource& source, std::optional<uint64_t> seed = std::nullopt)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The task, once it can be used for verification, or for timing too. INVALID_ARGUMENT: the task is at fault, and
-  // why. DEADLINE_EXCEEDED; INTERNAL for failures of the machine. The holder keeps the task alive.
+  // The task, once it can be used for verification, or for timing too. INVALID_ARGUMENT: the task is at
+  // fault, and why. DEADLINE_EXCEEDED; INTERNAL for failures of the machine. The holder keeps the task alive.
   absl::StatusOr<std::shared_ptr<PooledTask>> Get(const TaskSource& source, bool for_timing,
                                                   std::optional<uint64_t> seed, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -59,7 +62,7 @@ class TaskPool {
   std::deque<std::shared_ptr<PooledTask>> queue_ ABSL_GUARDED_BY(mutex_);  // steps to do; a task at most once
   uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace warpsmith

@@ -19,8 +19,9 @@ constexpr size_t kNameBytesMax = 128;
 
 const std::map<std::pair<int, int>, std::string>& DtypeNames() {
   static const auto* const names = new std::map<std::pair<int, int>, std::string>{
-      {{2, 16}, "float16"}, {{2, 32}, "float32"}, {{2, 64}, "float64"}, {{4, 16}, "bfloat16"}, {{0, 8}, "int8"},
-      {{0, 16}, "int16"},   {{0, 32}, "int32"},   {{0, 64}, "int64"},   {{1, 8}, "uint8"},     {{6, 8}, "bool"}};
+      {{2, 16}, "float16"}, {{2, 32}, "float32"}, {{2, 64}, "float64"}, {{4, 16}, "bfloat16"},
+      {{0, 8}, "int8"},     {{0, 16}, "int16"},   {{0, 32}, "int32"},   {{0, 64}, "int64"},
+      {{1, 8}, "uint8"},    {{6, 8}, "bool"}};
   return *names;
 }
 
@@ -30,10 +31,12 @@ absl::StatusOr<TensorSpec> ReadSpec(const nlohmann::json& fields, int64_t bytes_
   TensorSpec spec;
   spec.code = static_cast<int>(IntegerField(fields, "code", 0, 15, -1));
   spec.bits = static_cast<int>(IntegerField(fields, "bits", 1, 128, -1));
-  if (!DtypeNames().contains({spec.code, spec.bits})) return absl::InvalidArgumentError("a tensor has an unknown dtype");
+  if (!DtypeNames().contains({spec.code, spec.bits}))
+    return absl::InvalidArgumentError("a tensor has an unknown dtype");
   const auto shape = fields.find("shape");
   if (shape == fields.end() || !shape->is_array() || shape->size() > kDimensionsMax) {
-    return absl::InvalidArgumentError(absl::StrCat("a tensor has no shape of at most ", kDimensionsMax, " dimensions"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor has no shape of at most ", kDimensionsMax, " dimensions"));
   }
   spec.num_elements = 1;
   for (const nlohmann::json& extent : *shape) {
@@ -98,7 +101,8 @@ absl::StatusOr<TaskLayout> MakeLayout(const nlohmann::json& described, int64_t b
   }
   layout.output_buffer_bytes = RoundUp(end, kGuardBytes);
   if (layout.input_buffer_bytes > buffer_bytes_max || layout.output_buffer_bytes > buffer_bytes_max) {
-    return absl::InvalidArgumentError(absl::StrCat("the task's tensors need more than ", buffer_bytes_max, " bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the task's tensors need more than ", buffer_bytes_max, " bytes"));
   }
   return layout;
 }
@@ -133,7 +137,9 @@ std::string DtypeName(int code, int bits) {
   return found == DtypeNames().end() ? absl::StrCat("dtype(", code, ", ", bits, ")") : found->second;
 }
 
-std::string ShapeName(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
+std::string ShapeName(const std::vector<int64_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
 
 std::string IndexName(const std::vector<int64_t>& shape, int64_t flat) {
   std::vector<int64_t> index(shape.size());

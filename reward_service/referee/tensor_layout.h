@@ -23,8 +23,8 @@ struct TensorSpec {
   int64_t num_bytes = 0;
 };
 
-// All tensors of a task. Inputs and parameters share one buffer, outputs have another, with a guard region before the
-// first, between any two and after the last.
+// All tensors of a task. Inputs and parameters share one buffer, outputs have another, with a guard region
+// before the first, between any two and after the last.
 struct TaskLayout {
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> parameters;
@@ -35,7 +35,8 @@ struct TaskLayout {
   int64_t tensor_bytes() const;  // without gaps and guards
 };
 
-// From an oracle's description, which is not trusted: INVALID_ARGUMENT when it is malformed or over `buffer_bytes_max`.
+// From an oracle's description, which is not trusted: INVALID_ARGUMENT when it is malformed or over
+// `buffer_bytes_max`.
 absl::StatusOr<TaskLayout> MakeLayout(const nlohmann::json& described, int64_t buffer_bytes_max);
 
 // As jails and oracles read it.

@@ -32,25 +32,35 @@ constexpr int64_t kMappedBytes = int64_t{24} << 30;
 std::vector<std::string> Environment(int num_threads) {
   const std::string threads = absl::StrCat(num_threads);
   // Memory that is freed stays with the process, on both sides of the comparison: a page fault is no work.
-  return {"PATH=/usr/bin", "HOME=/tmp", "LANG=C.UTF-8", "TMPDIR=/tmp", absl::StrCat("OMP_NUM_THREADS=", threads),
-          absl::StrCat("MKL_NUM_THREADS=", threads), "OMP_PROC_BIND=false", "GOMP_SPINCOUNT=10000",
-          "MALLOC_MMAP_THRESHOLD_=1073741824", "MALLOC_TRIM_THRESHOLD_=4294967296", "MALLOC_TOP_PAD_=16777216",
-          "PYTHONDONTWRITEBYTECODE=1", "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor"};
+  return {"PATH=/usr/bin",
+          "HOME=/tmp",
+          "LANG=C.UTF-8",
+          "TMPDIR=/tmp",
+          absl::StrCat("OMP_NUM_THREADS=", threads),
+          absl::StrCat("MKL_NUM_THREADS=", threads),
+          "OMP_PROC_BIND=false",
+          "GOMP_SPINCOUNT=10000",
+          "MALLOC_MMAP_THRESHOLD_=1073741824",
+          "MALLOC_TRIM_THRESHOLD_=4294967296",
+          "MALLOC_TOP_PAD_=16777216",
+          "PYTHONDONTWRITEBYTECODE=1",
+          "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor"};
 }
 
 absl::Status ExplainEnd(const char* what, int output, const absl::Status& status) {
   char text[600] = {};
   const ssize_t n = read(output, text, sizeof(text) - 1);
-  return absl::FailedPreconditionError(absl::StrCat(what, " did not start: ", status.message(), "; it said: ",
-                                                    n > 0 ? text : "nothing"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, " did not start: ", status.message(), "; it said: ", n > 0 ? text : "nothing"));
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<std::filesystem::path>> PythonFolders(const std::filesystem::path& python) {
-  const std::string command = absl::StrCat(
-      "'", python.string(), "' -I -c \"import sys, importlib.util as u; print(sys.prefix); print(sys.base_prefix); "
-      "print(u.find_spec('torch').submodule_search_locations[0] + '/..')\" 2>&1");
+  const std::string command =
+      absl::StrCat("'", python.string(),
+                   "' -I -c \"import sys, importlib.util as u; print(sys.prefix); print(sys.base_prefix); "
+                   "print(u.find_spec('torch').submodule_search_locations[0] + '/..')\" 2>&1");
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return ErrnoStatus("run", python.string());
   std::set<std::filesystem::path> folders;
@@ -58,8 +68,8 @@ absl::StatusOr<std::vector<std::filesystem::path>> PythonFolders(const std::file
   char line[4096];
   while (fgets(line, sizeof(line), pipe) != nullptr) text += line;
   if (pclose(pipe) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(python.string(), " has no package torch: ", text.substr(text.size() > 300 ? text.size() - 300 : 0)));
+    return absl::FailedPreconditionError(absl::StrCat(
+        python.string(), " has no package torch: ", text.substr(text.size() > 300 ? text.size() - 300 : 0)));
   }
   std::string path;
   for (const char character : text) {
@@ -74,7 +84,8 @@ absl::StatusOr<std::vector<std::filesystem::path>> PythonFolders(const std::file
   return std::vector<std::filesystem::path>(folders.begin(), folders.end());
 }
 
-absl::StatusOr<std::unique_ptr<WarmParent>> WarmParent::StartNative(const std::filesystem::path& bin_directory) {
+absl::StatusOr<std::unique_ptr<WarmParent>> WarmParent::StartNative(
+    const std::filesystem::path& bin_directory) {
   ASSIGN_OR_RETURN(auto pair, MakePacketPair());
   SandboxOptions options;
   options.kind = SandboxKind::kWarmParent;
@@ -97,8 +108,12 @@ absl::StatusOr<std::unique_ptr<WarmParent>> WarmParent::StartPython(
   UniqueFd writer(ends[1]);
   SandboxOptions options;
   options.kind = SandboxKind::kWarmParent;
-  options.arguments = {python.string(), "-I", "-B", (share_directory / "jail" / "zygote.py").string(),
-                       absl::StrCat(kSocketInside), share_directory.string()};
+  options.arguments = {python.string(),
+                       "-I",
+                       "-B",
+                       (share_directory / "jail" / "zygote.py").string(),
+                       absl::StrCat(kSocketInside),
+                       share_directory.string()};
   options.environment = Environment(num_threads);
   options.read_only_paths = read_only_paths;
   options.read_only_paths.push_back(share_directory);
@@ -115,9 +130,11 @@ absl::StatusOr<std::unique_ptr<WarmParent>> WarmParent::StartPython(
 
 absl::Status WarmParent::CollectAnswers() {
   while (num_unanswered_ > 0) {
-    const absl::Time deadline = num_unanswered_ >= kUnansweredMax ? absl::Now() + kForkTimeout : absl::InfinitePast();
+    const absl::Time deadline =
+        num_unanswered_ >= kUnansweredMax ? absl::Now() + kForkTimeout : absl::InfinitePast();
     const absl::StatusOr<Packet> answer = ReceivePacket(socket_.get(), deadline);
-    if (absl::IsDeadlineExceeded(answer.status()) && num_unanswered_ < kUnansweredMax) return absl::OkStatus();
+    if (absl::IsDeadlineExceeded(answer.status()) && num_unanswered_ < kUnansweredMax)
+      return absl::OkStatus();
     if (!answer.ok()) return answer.status();
     --num_unanswered_;
     if (TextField(answer->fields, "op") != "forked") {

@@ -29,9 +29,11 @@ struct ChildRights {
 // Thread-safe.
 class WarmParent {
  public:
-  // Confined start of warpsmith-jail. Call from a thread that lives as long as the referee: the sandbox dies with it.
+  // Confined start of warpsmith-jail. Call from a thread that lives as long as the referee: the sandbox dies
+  // with it.
   static absl::StatusOr<std::unique_ptr<WarmParent>> StartNative(const std::filesystem::path& bin_directory);
-  // Confined start of Python with Torch; returns when Torch is imported. `read_only_paths`: what the interpreter needs.
+  // Confined start of Python with Torch; returns when Torch is imported. `read_only_paths`: what the
+  // interpreter needs.
   static absl::StatusOr<std::unique_ptr<WarmParent>> StartPython(
       const std::filesystem::path& python, const std::filesystem::path& share_directory,
       const std::vector<std::filesystem::path>& read_only_paths, int num_threads);
@@ -39,14 +41,16 @@ class WarmParent {
   // Asks for a child; returns at once, before it runs. ChildProcess::AwaitHello waits for it.
   absl::StatusOr<std::unique_ptr<ChildProcess>> Fork(const ChildRights& rights) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // As Fork(), but gives a child that was asked for earlier where one has the same rights, and asks for the next: on the
-  // average nobody waits.
-  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithSpare(const ChildRights& rights) ABSL_LOCKS_EXCLUDED(mutex_);
+  // As Fork(), but gives a child that was asked for earlier where one has the same rights, and asks for the
+  // next: on the average nobody waits.
+  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithSpare(const ChildRights& rights)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& torch_version() const { return torch_version_; }
 
  private:
-  WarmParent(SandboxedProcess process, UniqueFd socket) : process_(std::move(process)), socket_(std::move(socket)) {}
+  WarmParent(SandboxedProcess process, UniqueFd socket)
+      : process_(std::move(process)), socket_(std::move(socket)) {}
   absl::StatusOr<std::unique_ptr<ChildProcess>> ForkLocked(const ChildRights& rights)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CollectAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

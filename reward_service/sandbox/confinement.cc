@@ -78,7 +78,8 @@ absl::Status RestrictWrites(const std::vector<std::string>& writable_paths) {
   if (LandlockVersion() == 0) return absl::OkStatus();
   landlock_ruleset_attr attributes{};
   attributes.handled_access_fs = kAllRights;
-  const UniqueFd ruleset(static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0)));
+  const UniqueFd ruleset(
+      static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0)));
   if (!ruleset.valid()) return Failed("landlock_create_ruleset");
   RETURN_IF_ERROR(AllowBeneath(ruleset.get(), "/", kReadRights));
   for (const std::string& path : writable_paths) {
@@ -113,7 +114,8 @@ absl::Status SeparateNextChild() {
 
 absl::Status MountPrivateTmp(int64_t bytes_max) {
   const std::string options = absl::StrCat("size=", bytes_max, ",nr_inodes=4096,mode=1777");
-  if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0) return Failed("mount /tmp");
+  if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
+    return Failed("mount /tmp");
   return absl::OkStatus();
 }
 

@@ -15,19 +15,20 @@ namespace warpsmith {
 
 struct Confinement {
   ProcessRights rights = ProcessRights::kOneProcess;
-  uid_t uid = 64000;                  // taken on when we are root
-  int64_t memory_bytes_max = 0;       // private writable memory
-  int64_t address_bytes_max = 0;      // all mappings; 0: memory_bytes_max
-  int64_t file_bytes_max = 0;         // largest file
-  int cpu_seconds_max = 0;            // SIGXCPU there, SIGKILL a second later
-  int num_processes_max = 0;          // threads included
+  uid_t uid = 64000;              // taken on when we are root
+  int64_t memory_bytes_max = 0;   // private writable memory
+  int64_t address_bytes_max = 0;  // all mappings; 0: memory_bytes_max
+  int64_t file_bytes_max = 0;     // largest file
+  int cpu_seconds_max = 0;        // SIGXCPU there, SIGKILL a second later
+  int num_processes_max = 0;      // threads included
   int num_open_files_max = 0;
-  bool die_with_parent = false;       // SIGKILL when the present parent ends
-  std::vector<std::string> writable_paths;  // Landlock: everything else is read-only, where the kernel has Landlock
+  bool die_with_parent = false;  // SIGKILL when the present parent ends
+  std::vector<std::string>
+      writable_paths;  // Landlock: everything else is read-only, where the kernel has Landlock
 };
 
-// Resource limits, private uid without capabilities or groups, no_new_privs, Landlock, system call filter. After an
-// error the process must end: a part may have been applied.
+// Resource limits, private uid without capabilities or groups, no_new_privs, Landlock, system call filter.
+// After an error the process must end: a part may have been applied.
 absl::Status Confine(const Confinement& confinement);
 
 // Puts the next child of this process into pid, mount and ipc namespaces of its own. Needs CAP_SYS_ADMIN.

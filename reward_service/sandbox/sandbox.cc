@@ -184,7 +184,8 @@ absl::Status ExplainFailure(const std::string& message) {
         "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 and, on Ubuntu 24.04, "
         "kernel.apparmor_restrict_unprivileged_userns=0; or run the service as root";
   }
-  return absl::FailedPreconditionError(absl::StrCat("cannot confine a process: ", Escape(message, 300), "; ", cure));
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot confine a process: ", Escape(message, 300), "; ", cure));
 }
 
 }  // namespace
@@ -217,7 +218,8 @@ absl::StatusOr<int> SandboxedProcess::Wait(double timeout_seconds) {
   if (pid_ <= 0) return absl::FailedPreconditionError("the process has been reaped already");
   pollfd event{pidfd_.get(), POLLIN, 0};
   if (poll(&event, 1, static_cast<int>(timeout_seconds * 1000)) == 0) {
-    return absl::DeadlineExceededError(absl::StrCat("process ", pid_, " still runs after ", timeout_seconds, " s"));
+    return absl::DeadlineExceededError(
+        absl::StrCat("process ", pid_, " still runs after ", timeout_seconds, " s"));
   }
   int status = 0;
   if (waitpid(pid_, &status, 0) < 0) return ErrnoStatus("wait for", absl::StrCat(pid_));
@@ -236,7 +238,8 @@ absl::StatusOr<SandboxedProcess> SpawnSandboxed(const SandboxOptions& options) {
   const int error = posix_spawn(&pid, kBubblewrap, plan.actions(), attributes.get(), Pointers(command).data(),
                                 Pointers(environment).data());
   if (error == ENOENT) {
-    return absl::FailedPreconditionError(absl::StrCat(kBubblewrap, " is missing: install the package bubblewrap"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(kBubblewrap, " is missing: install the package bubblewrap"));
   }
   if (error != 0) return absl::InternalError(absl::StrCat("start ", kBubblewrap, ": ", std::strerror(error)));
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));

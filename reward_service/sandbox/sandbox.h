@@ -1,5 +1,5 @@
-// Starts a confined program: own mount, network, pid, ipc and uts namespaces, a private uid, resource limits, Landlock
-// and a system call filter. Used for compilers, oracles and jails.
+// Starts a confined program: own mount, network, pid, ipc and uts namespaces, a private uid, resource limits,
+// Landlock and a system call filter. Used for compilers, oracles and jails.
 #ifndef WARPSMITH_REWARD_SERVICE_SANDBOX_SANDBOX_H_
 #define WARPSMITH_REWARD_SERVICE_SANDBOX_SANDBOX_H_
 
@@ -19,7 +19,8 @@ namespace warpsmith {
 
 enum class SandboxKind {
   kProgram,     // code of others, or a tool that reads it
-  kWarmParent,  // trusted code only: keeps the rights to give its children jails of their own, which confine themselves
+  kWarmParent,  // trusted code only: keeps the rights to give its children jails of their own, which confine
+                // themselves
 };
 
 struct SandboxOptions {
@@ -31,7 +32,7 @@ struct SandboxOptions {
   // Visible and writable: {outside, inside}. They must be writable by the private uid (see `uid`).
   std::vector<std::pair<std::filesystem::path, std::filesystem::path>> writable_paths;
   std::filesystem::path working_directory = "/tmp";  // inside
-  int64_t tmp_bytes_max = int64_t{64} << 20;  // private tmpfs at /tmp
+  int64_t tmp_bytes_max = int64_t{64} << 20;         // private tmpfs at /tmp
   int64_t memory_bytes_max = int64_t{4} << 30;
   int64_t file_bytes_max = int64_t{256} << 20;
   int cpu_seconds_max = 30;
@@ -39,8 +40,8 @@ struct SandboxOptions {
   int num_open_files_max = 256;
   // Identity inside, when we are root; otherwise our own uid in a user namespace.
   uid_t uid = 64000;
-  // Descriptors to install: {ours, number inside}; numbers must be distinct, 0 to 63. Others are closed; 0, 1 and 2
-  // are /dev/null unless named.
+  // Descriptors to install: {ours, number inside}; numbers must be distinct, 0 to 63. Others are closed; 0, 1
+  // and 2 are /dev/null unless named.
   std::vector<std::pair<int, int>> descriptors;
 };
 
@@ -55,8 +56,8 @@ class SandboxedProcess {
   // Becomes readable when the program has ended.
   int pidfd() const { return pidfd_.get(); }
 
-  // Waits for the end at most `timeout_seconds`: the wait status as of waitpid(2), with the program's exit code or
-  // 128 + signal. DEADLINE_EXCEEDED when it still runs.
+  // Waits for the end at most `timeout_seconds`: the wait status as of waitpid(2), with the program's exit
+  // code or 128 + signal. DEADLINE_EXCEEDED when it still runs.
   absl::StatusOr<int> Wait(double timeout_seconds);
   void Kill();
 
@@ -68,12 +69,12 @@ class SandboxedProcess {
   UniqueFd pidfd_;
 };
 
-// Returns as soon as the program is on its way (some 10 ms until it runs). FAILED_PRECONDITION when bubblewrap is
-// missing. Thread-safe.
+// Returns as soon as the program is on its way (some 10 ms until it runs). FAILED_PRECONDITION when
+// bubblewrap is missing. Thread-safe.
 absl::StatusOr<SandboxedProcess> SpawnSandboxed(const SandboxOptions& options);
 
-// Runs /bin/true confined: OK, or FAILED_PRECONDITION with the fix (package to install, sysctl of user namespaces,
-// pivot_root in a chroot).
+// Runs /bin/true confined: OK, or FAILED_PRECONDITION with the fix (package to install, sysctl of user
+// namespaces, pivot_root in a chroot).
 absl::Status CheckSandbox();
 
 }  // namespace warpsmith

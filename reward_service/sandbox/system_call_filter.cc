@@ -23,14 +23,16 @@ constexpr const char* kAlwaysRefused[] = {
     "process_vm_writev", "process_madvise", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "kill", "tkill",
     "rt_sigqueueinfo", "rt_tgsigqueueinfo", "kcmp",
     // The kernel and its view of the world.
-    "perf_event_open", "bpf", "userfaultfd", "io_uring_setup", "keyctl", "add_key", "request_key", "mount", "umount2",
-    "pivot_root", "chroot", "setns", "unshare", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick",
-    "mount_setattr", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "personality",
-    "reboot", "swapon", "swapoff", "acct", "quotactl", "syslog", "name_to_handle_at", "open_by_handle_at",
-    "fanotify_init", "lookup_dcookie", "settimeofday", "clock_settime", "adjtimex", "clock_adjtime",
+    "perf_event_open", "bpf", "userfaultfd", "io_uring_setup", "keyctl", "add_key", "request_key", "mount",
+    "umount2", "pivot_root", "chroot", "setns", "unshare", "open_tree", "move_mount", "fsopen", "fsconfig",
+    "fsmount", "fspick", "mount_setattr", "kexec_load", "kexec_file_load", "init_module", "finit_module",
+    "delete_module", "personality", "reboot", "swapon", "swapoff", "acct", "quotactl", "syslog",
+    "name_to_handle_at", "open_by_handle_at", "fanotify_init", "lookup_dcookie", "settimeofday",
+    "clock_settime", "adjtimex", "clock_adjtime",
     // Memory that no limit counts, and the scheduler.
-    "shmget", "msgget", "semget", "memfd_create", "memfd_secret", "mq_open", "sched_setscheduler", "sched_setparam",
-    "sched_setattr", "sched_setaffinity", "setpriority", "ioprio_set", "mbind", "migrate_pages", "move_pages"};
+    "shmget", "msgget", "semget", "memfd_create", "memfd_secret", "mq_open", "sched_setscheduler",
+    "sched_setparam", "sched_setattr", "sched_setaffinity", "setpriority", "ioprio_set", "mbind",
+    "migrate_pages", "move_pages"};
 
 absl::Status Refuse(const Context& context, int error, const char* name) {
   const int number = seccomp_syscall_resolve_name(name);
@@ -63,7 +65,8 @@ absl::Status AddRules(const Context& context, ProcessRights rights) {
   }
   if (absl::Status status = Refuse(context, ENOSYS, "clone3"); !status.ok()) return status;
   // The link to the parent's life must hold.
-  if (absl::Status status = RefuseWhen(context, "prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG)); !status.ok()) {
+  if (absl::Status status = RefuseWhen(context, "prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG));
+      !status.ok()) {
     return status;
   }
   if (rights == ProcessRights::kToolchain) return absl::OkStatus();

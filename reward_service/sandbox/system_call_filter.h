@@ -11,10 +11,10 @@ enum class ProcessRights {
   kToolchain,   // may fork and execute: compilers
 };
 
-// Loads the filter into the calling thread and all threads it will start; cannot be undone. Refused calls fail with
-// EPERM (clone3 with ENOSYS, which makes the C library use clone, whose flags a filter can read). In both kinds: no
-// sockets, no tracing, no namespaces, mounts, keys, kernel modules, shared memory ids, memory files or scheduling
-// changes, and no signal to another process. Sets no_new_privs.
+// Loads the filter into the calling thread and all threads it will start; cannot be undone. Refused calls
+// fail with EPERM (clone3 with ENOSYS, which makes the C library use clone, whose flags a filter can read).
+// In both kinds: no sockets, no tracing, no namespaces, mounts, keys, kernel modules, shared memory ids,
+// memory files or scheduling changes, and no signal to another process. Sets no_new_privs.
 absl::Status LoadSystemCallFilter(ProcessRights rights);
 
 }  // namespace warpsmith

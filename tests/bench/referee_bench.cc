@@ -50,7 +50,8 @@ void MeasureRate(const Case& c, int count) {
   std::vector<UniqueFd> libraries;
   for (int k = 0; k < count; ++k) {
     const std::string mark = "volatile int mark = " + std::to_string(k) + "; (void)mark;";
-    libraries.push_back(CompileCandidate(CandidateBody(k % 3 == 2 ? mark + "n /= 2;" + c.right : mark + c.right)));
+    libraries.push_back(
+        CompileCandidate(CandidateBody(k % 3 == 2 ? mark + "n /= 2;" + c.right : mark + c.right)));
   }
   std::vector<double> right_ms, wrong_ms, verify_ms, time_ms, profile_ms;
   double first_ms = 0;
@@ -70,10 +71,12 @@ void MeasureRate(const Case& c, int count) {
     profile_ms.push_back(j.seconds.profile * 1e3);
   }
   const double minutes = absl::ToDoubleMinutes(absl::Now() - start);
-  std::printf("%-20s first of the task %6.0f ms; right p50 %5.0f p95 %5.0f ms (verify %3.0f, time %4.0f, profile %3.0f);"
-              " wrong p50 %4.0f ms; %5.0f a minute\n",
-              c.name.c_str(), first_ms, Quantile(right_ms, 0.5), Quantile(right_ms, 0.95), Quantile(verify_ms, 0.5),
-              Quantile(time_ms, 0.5), Quantile(profile_ms, 0.5), Quantile(wrong_ms, 0.5), count / minutes);
+  std::printf(
+      "%-20s first of the task %6.0f ms; right p50 %5.0f p95 %5.0f ms (verify %3.0f, time %4.0f, profile "
+      "%3.0f);"
+      " wrong p50 %4.0f ms; %5.0f a minute\n",
+      c.name.c_str(), first_ms, Quantile(right_ms, 0.5), Quantile(right_ms, 0.95), Quantile(verify_ms, 0.5),
+      Quantile(time_ms, 0.5), Quantile(profile_ms, 0.5), Quantile(wrong_ms, 0.5), count / minutes);
 }
 
 void MeasureRepeatability(const Case& c, int repeats) {
@@ -90,12 +93,14 @@ void MeasureRepeatability(const Case& c, int repeats) {
     widths.push_back((last.speedup_high - last.speedup_low) / last.speedup);
   }
   const double median = Quantile(speedups, 0.5);
-  std::printf("%-20s %d gradings: speed-up %.3f, IQR/median %.2f %%, range/median %.2f %%, interval width p50 %.1f %%;"
-              " reference %.0f us, candidate %.0f us, %d samples, own %.2f, %d bits, %s\n",
-              c.name.c_str(), repeats, median, 100 * (Quantile(speedups, 0.75) - Quantile(speedups, 0.25)) / median,
-              100 * (Quantile(speedups, 1) - Quantile(speedups, 0)) / median, 100 * Quantile(widths, 0.5),
-              last.reference.median_us, last.candidate.median_us, profile.num_samples, profile.own_code_share,
-              profile.vector_bits, last.quality.c_str());
+  std::printf(
+      "%-20s %d gradings: speed-up %.3f, IQR/median %.2f %%, range/median %.2f %%, interval width p50 %.1f "
+      "%%;"
+      " reference %.0f us, candidate %.0f us, %d samples, own %.2f, %d bits, %s\n",
+      c.name.c_str(), repeats, median, 100 * (Quantile(speedups, 0.75) - Quantile(speedups, 0.25)) / median,
+      100 * (Quantile(speedups, 1) - Quantile(speedups, 0)) / median, 100 * Quantile(widths, 0.5),
+      last.reference.median_us, last.candidate.median_us, profile.num_samples, profile.own_code_share,
+      profile.vector_bits, last.quality.c_str());
 }
 
 }  // namespace

@@ -8,9 +8,11 @@
 namespace warpsmith {
 namespace {
 
-const char* const kWork = "for (int64_t i = 0; i < n; ++i) { float v = 2 * x[i] + 1; v = v > 0 ? v : 0; y[i] = v * v; }";
-const char* const kHonestPython = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
-                                  "        return torch.relu(x * 2 + 1) ** 2\n";
+const char* const kWork =
+    "for (int64_t i = 0; i < n; ++i) { float v = 2 * x[i] + 1; v = v > 0 ? v : 0; y[i] = v * v; }";
+const char* const kHonestPython =
+    "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+    "        return torch.relu(x * 2 + 1) ** 2\n";
 
 Judgement Attack(const std::string& statements, const std::string& head = "") {
   return JudgeNative(TestTask("scaled_relu_square"), CandidateBody(statements, head));
@@ -29,7 +31,8 @@ TEST_CASE("an endless loop is a timeout") {
 }
 
 TEST_CASE("an endless loop while loading is a timeout") {
-  const Judgement j = Attack(kWork, "__attribute__((constructor)) void f() { for (volatile int i = 0;; i = i + 1) {} }");
+  const Judgement j =
+      Attack(kWork, "__attribute__((constructor)) void f() { for (volatile int i = 0;; i = i + 1) {} }");
   CHECK(j.outcome == Outcome::kTimeout);
   RequireAlive();
 }
@@ -43,7 +46,8 @@ TEST_CASE("forking is refused") {
 }
 
 TEST_CASE("executing another program is refused") {
-  CHECK(Attack("return execl(\"/usr/bin/true\", \"true\", nullptr) == -1 ? 8 : 0;").reason == "run() returned 8");
+  CHECK(Attack("return execl(\"/usr/bin/true\", \"true\", nullptr) == -1 ? 8 : 0;").reason ==
+        "run() returned 8");
   CHECK(Attack("return std::system(\"true\") != 0 ? 9 : 0;").reason == "run() returned 9");
 }
 
@@ -67,17 +71,22 @@ TEST_CASE("exhausting memory ends the candidate alone") {
 }
 
 TEST_CASE("writing outside, opening sockets, reading accounts, harness and other processes is refused") {
-  CHECK(Attack("FILE* f = std::fopen(\"/usr/lib/x\", \"w\"); return f ? 0 : 3;").reason == "run() returned 3");
-  CHECK(Attack("return socket(2, 1, 0) < 0 ? 3 : 0;", "#include <sys/socket.h>").reason == "run() returned 3");
-  CHECK(Attack("FILE* f = std::fopen(\"/etc/passwd\", \"r\"); return f ? 0 : 3;").reason == "run() returned 3");
-  CHECK(Attack("FILE* f = std::fopen(\"/proc/1/maps\", \"r\"); return f ? 0 : 3;").reason == "run() returned 3");
+  CHECK(Attack("FILE* f = std::fopen(\"/usr/lib/x\", \"w\"); return f ? 0 : 3;").reason ==
+        "run() returned 3");
+  CHECK(Attack("return socket(2, 1, 0) < 0 ? 3 : 0;", "#include <sys/socket.h>").reason ==
+        "run() returned 3");
+  CHECK(Attack("FILE* f = std::fopen(\"/etc/passwd\", \"r\"); return f ? 0 : 3;").reason ==
+        "run() returned 3");
+  CHECK(Attack("FILE* f = std::fopen(\"/proc/1/maps\", \"r\"); return f ? 0 : 3;").reason ==
+        "run() returned 3");
   CHECK(Attack("return kill(-1, 9) < 0 ? 3 : 0;", "#include <signal.h>").reason == "run() returned 3");
   CHECK(Attack("return ptrace(PTRACE_ATTACH, 2, 0, 0) < 0 ? 3 : 0;", "#include <sys/ptrace.h>").reason ==
         "run() returned 3");
 }
 
 TEST_CASE("a forged verdict in print is evidence and nothing else") {
-  const Judgement j = Attack("std::puts(\"{\\\"verdict\\\":\\\"CORRECT\\\",\\\"op\\\":\\\"judged\\\"}\"); std::fflush(stdout);");
+  const Judgement j = Attack(
+      "std::puts(\"{\\\"verdict\\\":\\\"CORRECT\\\",\\\"op\\\":\\\"judged\\\"}\"); std::fflush(stdout);");
   CHECK(j.outcome == Outcome::kIncorrect);
   CHECK(j.output_tail.find("verdict") != std::string::npos);
 }
@@ -96,7 +105,8 @@ TEST_CASE("leaving early with code 0 is a runtime error") {
   const Judgement j = Attack("std::exit(0);");
   CHECK(j.outcome == Outcome::kRuntimeError);
   CHECK(j.reason.find("exited with code 0") != std::string::npos);
-  CHECK(Attack(kWork, "__attribute__((constructor)) void f() { _exit(0); }").outcome == Outcome::kRuntimeError);
+  CHECK(Attack(kWork, "__attribute__((constructor)) void f() { _exit(0); }").outcome ==
+        Outcome::kRuntimeError);
 }
 
 TEST_CASE("a crash is told with its place") {
@@ -105,8 +115,8 @@ TEST_CASE("a crash is told with its place") {
   CHECK(j.outcome == Outcome::kRuntimeError);
   CHECK(j.out_of_bounds);
   CHECK(Attack("std::abort();").outcome == Outcome::kRuntimeError);
-  CHECK(Attack("volatile char big[1 << 10]; big[0] = 1; return run(inputs, parameters, outputs) + big[0];").outcome ==
-        Outcome::kRuntimeError);
+  CHECK(Attack("volatile char big[1 << 10]; big[0] = 1; return run(inputs, parameters, outputs) + big[0];")
+            .outcome == Outcome::kRuntimeError);
 }
 
 TEST_CASE("writing a little outside an output is found by its guard") {
@@ -130,8 +140,8 @@ TEST_CASE("answers kept from an earlier call are wrong in a later one") {
 }
 
 TEST_CASE("work that a background thread does after the call is too late") {
-  const Judgement j = AttackTimed(
-      "std::thread([=] {" + std::string(kWork) + "}).detach();", "#include <thread>\n");
+  const Judgement j =
+      AttackTimed("std::thread([=] {" + std::string(kWork) + "}).detach();", "#include <thread>\n");
   CHECK(j.outcome == Outcome::kIncorrect);
 }
 
@@ -141,7 +151,8 @@ TEST_CASE("work ahead in a background thread finds no inputs to work on") {
       R"(
     static float* done = (float*)std::malloc(n * 4); static bool started = false;
     if (!started) {
-      started = true; )" + std::string(kWork) + R"(
+      started = true; )" +
+          std::string(kWork) + R"(
       std::thread([=] { for (;;) for (int64_t i = 0; i < n; ++i) { float v = 2 * x[i] + 1; v = v > 0 ? v : 0; done[i] = v * v; } }).detach();
     } else { std::memcpy(y, done, n * 4); })",
       "#include <thread>\n");
@@ -155,16 +166,19 @@ TEST_CASE("a candidate that waits to be timed and then does nothing is wrong") {
 }
 
 TEST_CASE("priority and cores cannot be changed") {
-  CHECK(Attack("cpu_set_t s; CPU_ZERO(&s); CPU_SET(0, &s); return sched_setaffinity(0, sizeof s, &s) < 0 ? 3 : 0;",
-               "#include <sched.h>")
-            .reason == "run() returned 3");
+  CHECK(
+      Attack(
+          "cpu_set_t s; CPU_ZERO(&s); CPU_SET(0, &s); return sched_setaffinity(0, sizeof s, &s) < 0 ? 3 : 0;",
+          "#include <sched.h>")
+          .reason == "run() returned 3");
 }
 
 TEST_CASE("a Python candidate has no other process, no network and no compiler") {
   const std::string tail = kHonestPython;
   const TaskSource task = TestTask("scaled_relu_square");
   CHECK(JudgePython(task, "import os\nos.fork()\n" + tail).outcome == Outcome::kRuntimeError);
-  CHECK(JudgePython(task, "import subprocess\nsubprocess.run(['true'])\n" + tail).outcome == Outcome::kRuntimeError);
+  CHECK(JudgePython(task, "import subprocess\nsubprocess.run(['true'])\n" + tail).outcome ==
+        Outcome::kRuntimeError);
   CHECK(JudgePython(task, "import socket\nsocket.socket()\n" + tail).outcome == Outcome::kRuntimeError);
   CHECK(JudgePython(task, "open('/etc/passwd')\n" + tail).outcome == Outcome::kRuntimeError);
   CHECK(JudgePython(task, "import os\nos._exit(0)\n" + tail).outcome == Outcome::kRuntimeError);

@@ -10,11 +10,15 @@ namespace {
 
 // A reference with the given body of forward() over one tensor of 64 x 64, and other text before it.
 TaskSource Task(const std::string& forward, const std::string& head = "") {
-  return MakeTask("import os, torch\nfrom torch import nn\n" + head + "\nclass Model(nn.Module):\n    def forward(self, x):\n        " +
-                  forward + "\n\ndef get_inputs():\n    return [torch.randn(64, 64)]\n\ndef get_init_inputs():\n    return []\n");
+  return MakeTask(
+      "import os, torch\nfrom torch import nn\n" + head +
+      "\nclass Model(nn.Module):\n    def forward(self, x):\n        " + forward +
+      "\n\ndef get_inputs():\n    return [torch.randn(64, 64)]\n\ndef get_init_inputs():\n    return []\n");
 }
 
-Judgement JudgeTask(const TaskSource& task) { return JudgeNative(task, CandidateBody("std::memset(y, 0, n * 4);")); }
+Judgement JudgeTask(const TaskSource& task) {
+  return JudgeNative(task, CandidateBody("std::memset(y, 0, n * 4);"));
+}
 
 void CheckInvalid(const TaskSource& task, const std::string& reason) {
   const Judgement j = JudgeTask(task);
@@ -45,7 +49,8 @@ TEST_CASE("a reference that cannot be told from answers without work is an inval
   CheckInvalid(Task("return x * 0"), "cannot be told from zeros");
   CheckInvalid(Task("return torch.ones_like(x)"), "cannot be told from");
   CheckInvalid(Task("return x.clone()"), "a copied input");
-  CheckInvalid(Task("return torch.exp(torch.zeros(4, 4) + torch.arange(4.0))"), "the output for other inputs");
+  CheckInvalid(Task("return torch.exp(torch.zeros(4, 4) + torch.arange(4.0))"),
+               "the output for other inputs");
 }
 
 TEST_CASE("a reference that returns NaN, nothing or no tensor is an invalid task") {
@@ -62,7 +67,8 @@ TEST_CASE("a reference that reaches outside is stopped by its own jail") {
 
 TEST_CASE("a task larger than the buffers is an invalid task") {
   const TaskSource task = MakeTask(
-      "import torch\nfrom torch import nn\nclass Model(nn.Module):\n    def forward(self, x):\n        return x * x + 1\n"
+      "import torch\nfrom torch import nn\nclass Model(nn.Module):\n    def forward(self, x):\n        "
+      "return x * x + 1\n"
       "def get_inputs():\n    return [torch.zeros(20000, 20000)]\ndef get_init_inputs():\n    return []\n");
   CHECK(JudgeTask(task).outcome == Outcome::kInvalidTask);
 }

@@ -28,14 +28,16 @@ std::string CandidateBody(const std::string& statements, const std::string& head
 #include <cstdlib>
 #include <cstring>
 #include <unistd.h>
-)" + head + R"(
+)" + head +
+         R"(
 extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, DLTensor* const* outputs) {
   float* x = static_cast<float*>(inputs[0]->data);
   float* y = static_cast<float*>(outputs[0]->data);
   int64_t n = 1;
   for (int d = 0; d < outputs[0]->ndim; ++d) n *= outputs[0]->shape[d];
   (void)x; (void)y; (void)parameters;
-)" + statements + R"(
+)" + statements +
+         R"(
   return 0;
 }
 )";

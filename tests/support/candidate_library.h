@@ -1,4 +1,5 @@
-// Compiles a native candidate's source to a shared library, outside any sandbox: for tests and benchmarks only.
+// Compiles a native candidate's source to a shared library, outside any sandbox: for tests and benchmarks
+// only.
 #ifndef WARPSMITH_TESTS_SUPPORT_CANDIDATE_LIBRARY_H_
 #define WARPSMITH_TESTS_SUPPORT_CANDIDATE_LIBRARY_H_
 
@@ -8,8 +9,9 @@
 
 namespace warpsmith {
 
-// An open descriptor of the library made by g++ -O3. Ends the test program when the source does not compile. A body
-// may use `x` (inputs[0]) and `y` (outputs[0]) as float pointers and `n` elements of y, through CandidateBody.
+// An open descriptor of the library made by g++ -O3. Ends the test program when the source does not compile.
+// A body may use `x` (inputs[0]) and `y` (outputs[0]) as float pointers and `n` elements of y, through
+// CandidateBody.
 UniqueFd CompileCandidate(const std::string& source);
 
 // A whole source from statements of `run`, with `head` before it.

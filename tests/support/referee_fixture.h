@@ -16,7 +16,8 @@ TaskSource TestTask(const std::string& name);
 // A task from its source.
 TaskSource MakeTask(const std::string& source);
 
-// Judges a native candidate, compiled here, with a minute's patience. Ends the program on failures of infrastructure.
+// Judges a native candidate, compiled here, with a minute's patience. Ends the program on failures of
+// infrastructure.
 Judgement JudgeNative(const TaskSource& task, const std::string& candidate, bool verify_only = true);
 // Likewise a Python one without extensions.
 Judgement JudgePython(const TaskSource& task, const std::string& candidate, bool verify_only = true);
