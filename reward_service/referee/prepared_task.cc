@@ -19,7 +19,7 @@ constexpr size_t kFreeSlotsMax = 4;
 constexpr int kOracleCpuSeconds = 20;
 constexpr int kBaselineCpuSeconds = 3600;
 // Wall time, generous: the machine may be busy. A loop ends by its CPU time.
-constexpr absl::Duration kAnswerTimeout = absl::Seconds(60);
+constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
 // Timed draws of one task; fewer where they are large.
 constexpr int kTimingDrawsMax = 14;
 constexpr int kTimingDrawsMin = 7;
