@@ -55,7 +55,8 @@ TEST_CASE("filling the disk meets the limit of the jail's own tmpfs") {
   const Judgement j = Attack(R"(
     FILE* f = std::fopen("/tmp/fill", "w"); if (!f) return 5;
     static char block[1 << 20]; long written = 0;
-    for (int i = 0; i < 1000; ++i) { size_t k = std::fwrite(block, 1, sizeof block, f); written += k; if (k < sizeof block) return 6; }
+    for (int i = 0; i < 1000; ++i) { size_t k = std::fwrite(block, 1, sizeof block, f); written += k;
+      if (k < sizeof block) return 6; }
     return 0;)");
   CHECK(j.outcome == Outcome::kRuntimeError);
   CHECK(j.reason.find("returned 6") + j.reason.find("signal") != 2 * std::string::npos);
@@ -64,7 +65,8 @@ TEST_CASE("filling the disk meets the limit of the jail's own tmpfs") {
 
 TEST_CASE("exhausting memory ends the candidate alone") {
   const Judgement j = Attack(R"(
-    for (int i = 0; i < 100000; ++i) { char* p = (char*)std::malloc(1 << 26); if (!p) return 4; std::memset(p, 1, 1 << 26); }
+    for (int i = 0; i < 100000; ++i) { char* p = (char*)std::malloc(1 << 26); if (!p) return 4;
+      std::memset(p, 1, 1 << 26); }
     return 0;)");
   CHECK((j.outcome == Outcome::kRuntimeError || j.outcome == Outcome::kTimeout));
   RequireAlive();
@@ -153,7 +155,8 @@ TEST_CASE("work ahead in a background thread finds no inputs to work on") {
     if (!started) {
       started = true; )" +
           std::string(kWork) + R"(
-      std::thread([=] { for (;;) for (int64_t i = 0; i < n; ++i) { float v = 2 * x[i] + 1; v = v > 0 ? v : 0; done[i] = v * v; } }).detach();
+      std::thread([=] { for (;;)
+        for (int64_t i = 0; i < n; ++i) { float v = 2 * x[i] + 1; v = v > 0 ? v : 0; done[i] = v * v; } }).detach();
     } else { std::memcpy(y, done, n * 4); })",
       "#include <thread>\n");
   CHECK(j.outcome != Outcome::kCorrect);

@@ -166,7 +166,8 @@ TEST_CASE("load_inline is recorded, not compiled") {
   const std::string source = R"(
 import torch
 from torch.utils.cpp_extension import load_inline
-ext = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x);", functions=["twice"], extra_cflags=["-O3"])
+ext = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x);",
+                  functions=["twice"], extra_cflags=["-O3"])
 class ModelNew(torch.nn.Module):
     def forward(self, x):
         return ext.twice(x)
