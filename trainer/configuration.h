@@ -84,7 +84,7 @@ struct TrainerSection {
   double gradient_norm_max = 1.0;
   int64_t checkpoint_steps = 10;  // GRPO steps from one to the next
   int checkpoints_kept = 2;
-  std::filesystem::path publish_directory = "/dev/shm";  // where workers find new weights
+  std::filesystem::path publish_directory;  // where workers find new weights; empty: /dev/shm, else the run's
   std::vector<std::string> rollout_addresses;
   double collective_timeout_seconds = 1800;
 };

@@ -1,5 +1,6 @@
 #include "trainer/run_leader.h"
 
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,14 @@ absl::StatusOr<std::vector<Task>> LoadOptionalTasks(const std::filesystem::path&
                                                     const std::string& language) {
   if (path.empty()) return std::vector<Task>();
   return LoadTasks(path, language);
+}
+
+// Memory where there is such a folder: weights are written and read once a step.
+std::filesystem::path PublishDirectory(const Configuration& configuration) {
+  if (!configuration.trainer.publish_directory.empty()) return configuration.trainer.publish_directory;
+  const std::filesystem::path memory = "/dev/shm";
+  std::error_code ignored;
+  return std::filesystem::is_directory(memory, ignored) ? memory : configuration.run.directory;
 }
 
 std::vector<NamedScalar> MainFigures(const SplitEvaluation& split) {
@@ -50,7 +59,7 @@ RunLeader::RunLeader(RunContext* context, const std::vector<std::string>& rollou
                      std::vector<Task> train, std::vector<Task> held_out, std::vector<Task> unseen_operator)
     : context_(*context),
       client_({.addresses = rollout_addresses}),
-      publisher_(context->configuration.trainer.publish_directory),
+      publisher_(PublishDirectory(context->configuration)),
       held_out_(std::move(held_out)),
       unseen_operator_(std::move(unseen_operator)),
       collector_(std::make_unique<GroupCollector>(std::move(train), context->configuration.grpo,

@@ -135,17 +135,20 @@ absl::Status Training::InitialiseWeights() {
   return LoadHuggingFaceWeights(configuration_.model.path, policy_.parameters);
 }
 
+// An evaluation alone keeps its records apart: those of the run go on from its checkpoint.
 absl::Status Training::OpenLog() {
   if (!context_.leader()) return absl::OkStatus();
+  const bool apart = options_.mode == RunMode::kEvaluate;
+  const std::filesystem::path directory = apart ? Directory() / "evaluation" : Directory();
   std::error_code error;
-  std::filesystem::create_directories(Directory(), error);
+  std::filesystem::create_directories(directory, error);
   if (error)
-    return absl::InternalError(absl::StrCat("cannot make ", Directory().string(), ": ", error.message()));
+    return absl::InternalError(absl::StrCat("cannot make ", directory.string(), ": ", error.message()));
   if (!resumed_.has_value()) {  // checkpoints of an earlier run under this name would be taken for this one's
-    std::filesystem::remove_all(Directory() / "checkpoints", error);
+    std::filesystem::remove_all(directory / "checkpoints", error);
   }
-  RETURN_IF_ERROR(WriteFileAtomically(Directory() / "config.yaml", configuration_.resolved_yaml));
-  ASSIGN_OR_RETURN(log_, RunLog::Open(Directory(), progress_));
+  RETURN_IF_ERROR(WriteFileAtomically(directory / "config.yaml", configuration_.resolved_yaml));
+  ASSIGN_OR_RETURN(log_, RunLog::Open(directory, apart ? RunProgress() : progress_));
   context_.log = log_.get();
   return absl::OkStatus();
 }
@@ -204,7 +207,7 @@ absl::Status Training::EvaluateAfter() {
 absl::Status Training::EvaluateOnly() {
   RETURN_IF_ERROR(leader_->Publish());
   ASSIGN_OR_RETURN(const ordered_json evaluation, leader_->Evaluate("evaluation"));
-  return WriteFileAtomically(Directory() / "evaluation.json", evaluation.dump(2) + "\n");
+  return WriteFileAtomically(Directory() / "evaluation" / "evaluation.json", evaluation.dump(2) + "\n");
 }
 
 absl::Status Training::Export() {

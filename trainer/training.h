@@ -15,7 +15,7 @@ namespace warpsmith {
 enum class RunMode {
   kTrain,      // cold start, evaluation, GRPO, evaluation, export
   kColdStart,  // the cold start alone; ends with a checkpoint
-  kEvaluate,   // evaluates the newest checkpoint into evaluation.json
+  kEvaluate,   // evaluates the newest checkpoint into the folder evaluation
   kExport,     // exports the newest checkpoint
 };
 

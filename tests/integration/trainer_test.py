@@ -1,5 +1,6 @@
 """The trainer as a process: it repeats to the bit, survives being killed anywhere, and its export loads."""
 
+import json
 import os
 import random
 import shutil
@@ -209,3 +210,12 @@ def test_bad_input_is_refused_with_a_reason(rig: Rig, tmp_path: Path) -> None:
         result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert result.returncode == 1
         assert reason in result.stderr
+
+
+def test_an_evaluation_of_a_finished_run_leaves_its_records_alone(rig: Rig, run: Path) -> None:
+    before = {name: (run / name).read_bytes() for name in ("metrics.jsonl", "transitions.jsonl", "summary.json")}
+    rig.train("undisturbed", "--mode", "eval")
+    assert before == {name: (run / name).read_bytes() for name in before}
+    evaluation = json.loads((run / "evaluation/evaluation.json").read_text())
+    after = json.loads(before["summary.json"])["after"]
+    assert evaluation["mean_reward"] == after["mean_reward"]
