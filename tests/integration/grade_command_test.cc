@@ -14,6 +14,23 @@
 namespace warpsmith {
 namespace {
 
+// A right answer to relu(2 x + 1) squared.
+constexpr char kAnswer[] = R"(<think>One pass.</think>
+```cpp
+#include <dlpack/dlpack.h>
+extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, DLTensor* const* outputs) {
+  const float* x = static_cast<const float*>(inputs[0]->data);
+  float* y = static_cast<float*>(outputs[0]->data);
+  const long size = inputs[0]->shape[0] * inputs[0]->shape[1];
+  for (long i = 0; i < size; ++i) {
+    const float v = 2 * x[i] + 1;
+    y[i] = v > 0 ? v * v : 0;
+  }
+  return 0;
+}
+```
+)";
+
 struct Result {
   int status = -1;
   std::string output;
@@ -65,6 +82,19 @@ TEST_CASE("With --format text there is a table with verdict and reward") {
   const Result result = RunWarpsmith(files.Arguments("text", server.address()));
   REQUIRE(result.status == 0);
   CHECK_THAT(result.output, Catch::Contains("verdict      ") && Catch::Contains("reward       "));
+}
+
+TEST_CASE("Without an address a service is started for the call") {
+  const TemporaryDirectory directory;
+  const std::string answer = directory.path() / "answer.md";
+  REQUIRE(WriteFileAtomically(answer, kAnswer).ok());
+  const Result result = RunWarpsmith({"grade", "--task", "tests/data/tasks/scaled_relu_square.py",
+                                      "--candidate", answer, "--language", "cpp", "--format", "json"});
+  REQUIRE(result.status == 0);
+  const nlohmann::json grade = nlohmann::json::parse(result.output);
+  INFO(result.output);
+  CHECK(grade["verdict"] == "VERDICT_CORRECT");
+  CHECK(grade["reward"]["value"].get<double>() > 0);
 }
 
 TEST_CASE("A missing task is refused before anything starts") {
