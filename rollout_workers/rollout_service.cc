@@ -44,7 +44,7 @@ grpc::ServerWriteReactor<v1::GenerateGroupsResponse>* RolloutService::GenerateGr
 grpc::Status RolloutService::PrepareWeights(grpc::ServerContext* context,
                                             const v1::PrepareWeightsRequest* request,
                                             v1::PrepareWeightsResponse* response) {
-  return ToGrpcStatus(weights_->Prepare(PublishedWeightsFromProto(request->manifest())));
+  return ToGrpcStatus(weights_->Prepare(OfferedWeightsFromProto(request->manifest())));
 }
 
 grpc::Status RolloutService::CommitWeights(grpc::ServerContext* context,

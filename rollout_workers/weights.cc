@@ -39,7 +39,7 @@ absl::StatusOr<at::ScalarType> ParseDtype(const std::string& dtype) {
       absl::StrCat("The manifest's dtype is \"", Escape(dtype, 64), "\"; give float32 or bfloat16"));
 }
 
-absl::Status CheckManifest(const PublishedWeights& published, const Parameters& parameters,
+absl::Status CheckManifest(const OfferedWeights& published, const Parameters& parameters,
                            int64_t file_bytes) {
   const std::vector<ParameterBuffer>& expected = parameters.layout().buffers();
   if (published.buffers.size() != expected.size()) {
@@ -47,7 +47,7 @@ absl::Status CheckManifest(const PublishedWeights& published, const Parameters& 
                                                    " buffers; the layout has ", expected.size()));
   }
   for (size_t i = 0; i < expected.size(); ++i) {
-    const PublishedBuffer& buffer = published.buffers[i];
+    const OfferedBuffer& buffer = published.buffers[i];
     const auto length = static_cast<int64_t>(parameters.BufferBytes(static_cast<int>(i)).size());
     if (buffer.name != expected[i].name || buffer.length_bytes != length) {
       return absl::InvalidArgumentError(
@@ -79,10 +79,10 @@ absl::Status ReadAt(int fd, int64_t offset, const std::filesystem::path& path, s
   return absl::OkStatus();
 }
 
-absl::Status ReadBuffers(const UniqueFd& file, const PublishedWeights& published, Parameters* parameters) {
+absl::Status ReadBuffers(const UniqueFd& file, const OfferedWeights& published, Parameters* parameters) {
   std::string bytes;
   for (size_t i = 0; i < published.buffers.size(); ++i) {
-    const PublishedBuffer& buffer = published.buffers[i];
+    const OfferedBuffer& buffer = published.buffers[i];
     bytes.resize(buffer.length_bytes);
     RETURN_IF_ERROR(ReadAt(file.get(), buffer.offset_bytes, published.path, &bytes));
     if (const std::string sha256 = Sha256Hex(bytes); sha256 != buffer.sha256) {
@@ -101,7 +101,7 @@ absl::StatusOr<int64_t> FileBytes(const UniqueFd& file, const std::filesystem::p
   return static_cast<int64_t>(status.st_size);
 }
 
-absl::StatusOr<LoadedWeights> LoadChecked(const ParameterLayout& layout, const PublishedWeights& published) {
+absl::StatusOr<LoadedWeights> LoadChecked(const ParameterLayout& layout, const OfferedWeights& published) {
   ASSIGN_OR_RETURN(const at::ScalarType dtype, ParseDtype(published.dtype));
   const UniqueFd file(open(published.path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return ErrnoStatus("cannot open the weights", published.path.string());
@@ -129,8 +129,8 @@ LoadedWeights InitialWeights(Parameters parameters) {
   return weights;
 }
 
-absl::StatusOr<LoadedWeights> LoadPublishedWeights(const ModelConfig& config,
-                                                   const PublishedWeights& published) {
+absl::StatusOr<LoadedWeights> LoadOfferedWeights(const ModelConfig& config,
+                                                   const OfferedWeights& published) {
   const ParameterLayout layout(config);
   if (published.layout_sha256 != layout.Sha256()) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -145,9 +145,9 @@ absl::StatusOr<LoadedWeights> LoadPublishedWeights(const ModelConfig& config,
   }
 }
 
-std::string CombinedSha256(const PublishedWeights& published) {
+std::string CombinedSha256(const OfferedWeights& published) {
   std::vector<std::string> digests;
-  for (const PublishedBuffer& buffer : published.buffers) digests.push_back(buffer.sha256);
+  for (const OfferedBuffer& buffer : published.buffers) digests.push_back(buffer.sha256);
   return DigestOfDigests(digests);
 }
 

@@ -27,18 +27,18 @@ struct LoadedWeights {
 };
 
 // A WeightsManifest (proto/warpsmith/v1/weights.proto) in plain terms.
-struct PublishedBuffer {
+struct OfferedBuffer {
   std::string name;
   int64_t offset_bytes = 0;
   int64_t length_bytes = 0;
   std::string sha256;
 };
 
-struct PublishedWeights {
+struct OfferedWeights {
   uint64_t policy_version = 0;
   std::filesystem::path path;
   std::string dtype;
-  std::vector<PublishedBuffer> buffers;
+  std::vector<OfferedBuffer> buffers;
   std::string layout_sha256;
 };
 
@@ -51,11 +51,11 @@ LoadedWeights InitialWeights(Parameters parameters);
 // Reads the file and checks all of it before any is taken: layout (FAILED_PRECONDITION if it is another
 // model's), dtype, names, sizes and place in the file (INVALID_ARGUMENT), and the SHA-256 of every buffer
 // (DATA_LOSS). NOT_FOUND without the file. Takes as long as reading and hashing it does.
-absl::StatusOr<LoadedWeights> LoadPublishedWeights(const ModelConfig& config,
-                                                   const PublishedWeights& published);
+absl::StatusOr<LoadedWeights> LoadOfferedWeights(const ModelConfig& config,
+                                                   const OfferedWeights& published);
 
 // LoadedWeights::sha256 of what `published` names, if its checksums are right.
-std::string CombinedSha256(const PublishedWeights& published);
+std::string CombinedSha256(const OfferedWeights& published);
 
 // SHA-256 of the parameter layout of `config`.
 std::string LayoutSha256(const ModelConfig& config);

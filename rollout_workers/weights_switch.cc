@@ -10,7 +10,7 @@
 
 namespace warpsmith {
 
-absl::Status WeightsSwitch::Prepare(const PublishedWeights& published) {
+absl::Status WeightsSwitch::Prepare(const OfferedWeights& published) {
   absl::MutexLock lock(&mutex_);
   const std::string sha256 = CombinedSha256(published);
   const EngineStatus status = engine_->status();
@@ -21,7 +21,7 @@ absl::Status WeightsSwitch::Prepare(const PublishedWeights& published) {
     return absl::OkStatus();
   }
   const absl::Time began = absl::Now();
-  ASSIGN_OR_RETURN(prepared_, LoadPublishedWeights(config_, published));
+  ASSIGN_OR_RETURN(prepared_, LoadOfferedWeights(config_, published));
   LogInfo(absl::StrCat("prepared weights of version ", published.policy_version, " in ",
                        absl::FormatDuration(absl::Trunc(absl::Now() - began, absl::Microseconds(100)))));
   return absl::OkStatus();

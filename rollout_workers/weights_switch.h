@@ -20,9 +20,9 @@ class WeightsSwitch {
   // `engine` must outlive this.
   WeightsSwitch(const ModelConfig& config, Engine* engine) : config_(config), engine_(engine) {}
 
-  // The errors of LoadPublishedWeights; then what was prepared before is still there. Weights that are in use
+  // The errors of LoadOfferedWeights; then what was prepared before is still there. Weights that are in use
   // or prepared already are not read again.
-  absl::Status Prepare(const PublishedWeights& published) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Prepare(const OfferedWeights& published) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Puts the prepared `policy_version` to use once no sample waits or decodes; nothing to do if it is in use
   // already. FAILED_PRECONDITION: it was not prepared (with the versions that are there), or samples decode

@@ -8,8 +8,8 @@ SamplingParameters SamplingFromProto(const v1::SamplingParameters& proto) {
           .answer_tokens_max = proto.answer_tokens_max()};
 }
 
-PublishedWeights PublishedWeightsFromProto(const v1::WeightsManifest& proto) {
-  PublishedWeights weights{.policy_version = proto.policy_version(),
+OfferedWeights OfferedWeightsFromProto(const v1::WeightsManifest& proto) {
+  OfferedWeights weights{.policy_version = proto.policy_version(),
                            .path = proto.path(),
                            .dtype = proto.dtype(),
                            .layout_sha256 = proto.layout_sha256()};

@@ -16,7 +16,7 @@ namespace warpsmith {
 
 SamplingParameters SamplingFromProto(const v1::SamplingParameters& proto);
 
-PublishedWeights PublishedWeightsFromProto(const v1::WeightsManifest& proto);
+OfferedWeights OfferedWeightsFromProto(const v1::WeightsManifest& proto);
 
 // Everything of a Transition but its grade and sample_index. `answer`, valid UTF-8, becomes its text.
 void FillTransition(const FinishedSample& sample, const std::vector<int32_t>& prompt_token_ids,

@@ -1,5 +1,7 @@
 #include "trainer/training.h"
 
+#include <ATen/Parallel.h>
+
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -240,6 +242,8 @@ absl::Status Training::WriteSummary(const ordered_json& after) {
 
 absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& options,
                          Communicator& communicator, const std::atomic<bool>& stop) {
+  // The work is done by the pool's threads; ATen's own would spin beside them.
+  at::set_num_threads(1);
   ASSIGN_OR_RETURN(Prompts prompts, Prompts::Load(configuration.data.tokenizer, configuration.data.prompts));
   if (prompts.tokenizer().vocab_size() > configuration.model.config.vocab_size) {
     return absl::InvalidArgumentError(absl::StrCat("the tokenizer has ", prompts.tokenizer().vocab_size(),

@@ -79,14 +79,14 @@ class Rig {
     }
     return FromGrpcStatus(reader->Finish());
   }
-  absl::Status Prepare(const PublishedWeights& published) {
+  absl::Status Prepare(const OfferedWeights& published) {
     v1::PrepareWeightsRequest request;
     v1::WeightsManifest& manifest = *request.mutable_manifest();
     manifest.set_policy_version(published.policy_version);
     manifest.set_path(published.path);
     manifest.set_dtype(published.dtype);
     manifest.set_layout_sha256(published.layout_sha256);
-    for (const PublishedBuffer& buffer : published.buffers) {
+    for (const OfferedBuffer& buffer : published.buffers) {
       v1::WeightsBuffer& entry = *manifest.add_buffers();
       entry.set_name(buffer.name);
       entry.set_offset_bytes(buffer.offset_bytes);
@@ -251,18 +251,18 @@ TEST_CASE("weights are swapped by version and checksum, and nothing half-right i
   Rig rig;
   rig.AwaitServing();
   const std::filesystem::path path = rig.directory() / "weights.bin";
-  const PublishedWeights good = WriteWeightsFile(Shape(), 5, 1, path);
+  const OfferedWeights good = WriteWeightsFile(Shape(), 5, 1, path);
 
-  PublishedWeights corrupt = good;
+  OfferedWeights corrupt = good;
   corrupt.buffers[1].sha256[0] = corrupt.buffers[1].sha256[0] == '0' ? '1' : '0';
   CHECK(absl::IsDataLoss(rig.Prepare(corrupt)));
-  PublishedWeights foreign = good;
+  OfferedWeights foreign = good;
   foreign.layout_sha256 = std::string(64, '0');
   CHECK(absl::IsFailedPrecondition(rig.Prepare(foreign)));
-  PublishedWeights outside = good;
+  OfferedWeights outside = good;
   outside.buffers.back().offset_bytes += 4;
   CHECK(absl::IsInvalidArgument(rig.Prepare(outside)));
-  PublishedWeights absent = good;
+  OfferedWeights absent = good;
   absent.path = rig.directory() / "absent.bin";
   CHECK(absl::IsNotFound(rig.Prepare(absent)));
   CHECK(absl::IsFailedPrecondition(rig.Commit(1)));

@@ -9,11 +9,11 @@
 
 namespace warpsmith {
 
-PublishedWeights WriteWeightsFile(const ModelConfig& config, uint64_t seed, uint64_t policy_version,
+OfferedWeights WriteWeightsFile(const ModelConfig& config, uint64_t seed, uint64_t policy_version,
                                   const std::filesystem::path& path) {
   Parameters parameters{ParameterLayout(config)};
   parameters.InitRandom(seed);
-  PublishedWeights published{.policy_version = policy_version,
+  OfferedWeights published{.policy_version = policy_version,
                              .path = path,
                              .dtype = "float32",
                              .layout_sha256 = parameters.layout().Sha256()};

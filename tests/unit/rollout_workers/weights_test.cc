@@ -22,16 +22,16 @@ ModelConfig Tiny() {
           .tie_word_embeddings = true};
 }
 
-absl::StatusCode Code(const PublishedWeights& published) {
-  return LoadPublishedWeights(Tiny(), published).status().code();
+absl::StatusCode Code(const OfferedWeights& published) {
+  return LoadOfferedWeights(Tiny(), published).status().code();
 }
 
 }  // namespace
 
 TEST_CASE("published weights are those that were written, and say so") {
   const TemporaryDirectory directory;
-  const PublishedWeights published = WriteWeightsFile(Tiny(), 5, 3, directory.path() / "w");
-  const LoadedWeights loaded = LoadPublishedWeights(Tiny(), published).value();
+  const OfferedWeights published = WriteWeightsFile(Tiny(), 5, 3, directory.path() / "w");
+  const LoadedWeights loaded = LoadOfferedWeights(Tiny(), published).value();
   CHECK(loaded.policy_version == 3);
   CHECK(loaded.sha256 == RandomWeights(Tiny(), 5).sha256);
   CHECK(loaded.sha256 == CombinedSha256(published));
@@ -40,9 +40,9 @@ TEST_CASE("published weights are those that were written, and say so") {
 
 TEST_CASE("a file that is not what its manifest says is refused as what is wrong with it") {
   const TemporaryDirectory directory;
-  const PublishedWeights good = WriteWeightsFile(Tiny(), 5, 3, directory.path() / "w");
+  const OfferedWeights good = WriteWeightsFile(Tiny(), 5, 3, directory.path() / "w");
   const auto changed = [&](auto change) {
-    PublishedWeights published = good;
+    OfferedWeights published = good;
     change(published);
     return Code(published);
   };
@@ -61,7 +61,7 @@ TEST_CASE("a file that is not what its manifest says is refused as what is wrong
 
 TEST_CASE("a file cut short or changed by one byte is refused") {
   const TemporaryDirectory directory;
-  const PublishedWeights published = WriteWeightsFile(Tiny(), 5, 3, directory.path() / "w");
+  const OfferedWeights published = WriteWeightsFile(Tiny(), 5, 3, directory.path() / "w");
   std::string content = ReadFile(published.path).value();
   content[content.size() / 2] ^= 1;
   REQUIRE(WriteFileAtomically(published.path, content).ok());

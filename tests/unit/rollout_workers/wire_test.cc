@@ -15,7 +15,7 @@ TEST_CASE("a manifest keeps every field of every buffer") {
   buffer.set_offset_bytes(64);
   buffer.set_length_bytes(128);
   buffer.set_sha256("s");
-  const PublishedWeights weights = PublishedWeightsFromProto(proto);
+  const OfferedWeights weights = OfferedWeightsFromProto(proto);
   CHECK(weights.policy_version == 3);
   CHECK(weights.path == "/tmp/w");
   CHECK(weights.dtype == "float32");
