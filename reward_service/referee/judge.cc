@@ -12,15 +12,16 @@ namespace warpsmith {
 namespace {
 
 constexpr int kInstancesMin = 3;
-constexpr int kInstancesMax = 6;
-constexpr int kRoundsMax = 4;
-constexpr int kRoundsMin = 2;
-constexpr double kInstanceSecondsMax = 0.5;  // after that, the fewest rounds do
-constexpr double kRelativeWidthMax = 0.05;
+constexpr int kInstancesMax = 5;
+constexpr int kRoundsMax = 3;
+constexpr int kRoundsMin = 1;
+constexpr double kInstanceSecondsMax = 0.03;  // after that, the fewest rounds do: long calls scatter less
+constexpr double kRelativeWidthMax = 0.08;
 constexpr double kLatencyBoundUs = 20;
 constexpr double kMemoryBoundShare = 0.5;
 constexpr size_t kTailBytesMax = 2048;
-constexpr size_t kProfiledCallsMax = 5;
+constexpr size_t kProfiledCallsMax = 4;
+constexpr int kProfileSamplesWanted = 60;
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
@@ -243,6 +244,7 @@ absl::StatusOr<double> Judge::BaselineCall(Jail& baseline, const Draw& draw) {
 // On draws that this jail has not seen, like any other call: it cannot know that these are watched.
 bool Judge::ProfileCalls(Jail& jail, size_t first_draw) {
   if (!tools_.facts.profile) return true;
+  if (sampler_ != nullptr && sampler_->num_samples() >= kProfileSamplesWanted) return true;
   const auto& draws = task_->timing_draws();
   auto sampler = ProfileSampler::Attach(jail.process().pid(), tools_.lane->core_list());
   if (!sampler.ok()) return true;
@@ -250,6 +252,7 @@ bool Judge::ProfileCalls(Jail& jail, size_t first_draw) {
   for (size_t i = first_draw; i < draws.size() && i < first_draw + kProfiledCallsMax; ++i) {
     if (!TimedCall(jail, *draws[i], ignored)) return false;
     (*sampler)->Collect();
+    if ((*sampler)->num_samples() >= kProfileSamplesWanted) break;
   }
   if (sampler_ != nullptr) {
     sampler_->Merge(**sampler);

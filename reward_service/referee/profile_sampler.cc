@@ -133,6 +133,8 @@ void ProfileSampler::Count(uint64_t address, CodeOrigin origin) {
   }
 }
 
+int ProfileSampler::num_samples() const { return std::accumulate(counts_.begin(), counts_.end(), 0); }
+
 void ProfileSampler::Merge(const ProfileSampler& other) {
   for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
   for (size_t i = 0; i < width_counts_.size(); ++i) width_counts_[i] += other.width_counts_[i];

@@ -33,6 +33,9 @@ class ProfileSampler {
   // Takes in what was sampled since the last time: one call of the candidate.
   void Collect();
 
+  // All that was collected so far.
+  int num_samples() const;
+
   // Adds another sampler's counts to these.
   void Merge(const ProfileSampler& other);
 
