@@ -66,6 +66,7 @@ absl::Status ReadData(ConfigSection& section, DataSection* data) {
   ReadPath(section, "tokenizer", &data->tokenizer);
   ReadPath(section, "prompts", &data->prompts);
   ReadPath(section, "train", &data->train);
+  section.Read("train_tasks_max", &data->train_tasks_max, {.min = 0});
   ReadPath(section, "cold_start", &data->cold_start);
   ReadPath(section, "cold_start_validation", &data->cold_start_validation);
   ReadPath(section, "held_out", &data->held_out);

@@ -35,6 +35,7 @@ struct DataSection {
   std::filesystem::path tokenizer = "datasets/tokenizer/small";  // directory with tokenizer.json
   std::filesystem::path prompts = "datasets/prompts/small";  // directory with generate.txt and optimise.txt
   std::filesystem::path train;
+  int64_t train_tasks_max = 0;  // the first of `train` that GRPO uses; few stay ready at the referee. 0: all
   std::filesystem::path cold_start;  // empty: none
   std::filesystem::path cold_start_validation;
   std::filesystem::path held_out;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -36,6 +37,13 @@ std::filesystem::path FindBinDirectory() {
   return std::filesystem::exists(here / "warpsmith-referee", error) ? here : here.parent_path() / "bin";
 }
 
+// A task of a million elements keeps its draws (6 to verify, 10 to time) and four processes.
+int NumTasksByMemory() {
+  constexpr int64_t kTaskBytes = int64_t{100} << 20;
+  const int64_t memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  return static_cast<int>(std::clamp<int64_t>(memory_bytes / 3 / kTaskBytes, 8, 72));
+}
+
 nlohmann::json StartFields(const RefereeOptions& options) {
   return {{"op", "start"},
           {"lane_cores", options.lane_cores},
@@ -46,7 +54,7 @@ nlohmann::json StartFields(const RefereeOptions& options) {
           {"jail_memory_bytes_max", options.jail_memory_bytes_max},
           {"oracle_memory_bytes_max", options.oracle_memory_bytes_max},
           {"buffer_bytes_max", options.buffer_bytes_max},
-          {"num_tasks_max", options.num_tasks_max}};
+          {"num_tasks_max", options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory()}};
 }
 
 // A running referee process; killed on destruction, and its jails with it.
