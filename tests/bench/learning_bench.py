@@ -1,0 +1,164 @@
+"""Whether the demo learns, and from what: its run over several seeds, and two controls.
+
+permuted   the same run, with rewards changing places within each group: gains what noise and time give
+cold start the same wall time, all of it supervised: gains what more of the data gives
+
+It also tells the share of held-out answers that a cold-start pair already holds. About 12 minutes a run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+_ROOT = Path(__file__).resolve().parents[2]
+_FENCE = re.compile(r"```(?:cpp|c\+\+)?\n(.*?)```", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_RUN_SECONDS_MAX = 3600
+
+
+def run(config: Path, name: str, settings: list[str]) -> dict[str, Any]:
+    """One whole run; its summary."""
+    command = [os.environ.get("WARPSMITH_BIN_DIR", "build/release/bin") + "/warpsmith", "up", str(config)]
+    for setting in [f"run.name={name}", *settings]:
+        command += ["--set", setting]
+    print(f"{name}: {' '.join(settings)}", flush=True)
+    subprocess.run(command, cwd=_ROOT, check=True, timeout=_RUN_SECONDS_MAX)
+    return json.loads((_ROOT / "runs" / name / "summary.json").read_text())
+
+
+def normalised(source: str) -> str:
+    """Without comments and with single blanks, so that layout makes no new program."""
+    return " ".join(_COMMENT.sub(" ", source).split())
+
+
+def cold_start_programs(path: Path) -> set[str]:
+    """Every program that the Coder was shown to copy."""
+    with path.open() as lines:
+        blocks = (_FENCE.findall(json.loads(line)["answer"]) for line in lines)
+        return {normalised(found[-1]) for found in blocks if found}
+
+
+def held_out_programs(name: str, phase: str) -> Iterator[str]:
+    """The programs of one evaluation of a run."""
+    with (_ROOT / "runs" / name / "transitions.jsonl").open() as lines:
+        for row in map(json.loads, lines):
+            source = row["transition"].get("grade", {}).get("source", "")
+            if row["phase"] == phase and source:
+                yield normalised(source)
+
+
+def copied_share(name: str, known: set[str]) -> float | None:
+    """Share of the held-out answers after GRPO that equal a cold-start answer."""
+    programs = list(held_out_programs(name, "after"))
+    return sum(program in known for program in programs) / len(programs) if programs else None
+
+
+def figures(summary: dict[str, Any]) -> dict[str, Any]:
+    """Before, after and gain of a run."""
+    before, after = summary["before"], summary["after"]
+    keys = ("compile_rate", "correct_rate", "fast_1", "geomean_speedup", "mean_reward", "hack_rate")
+    return {
+        "seed": summary["seed"],
+        "steps": summary["steps"],
+        "wall_seconds": summary["wall_seconds"],
+        "before": {key: before[key] for key in keys},
+        "after": {key: after[key] for key in keys},
+        "greedy_before": {key: before["greedy"][key] for key in keys},
+        "greedy_after": {key: after["greedy"][key] for key in keys},
+        "gain": after["mean_reward"] / before["mean_reward"] if before["mean_reward"] > 0 else None,
+    }
+
+
+def print_table(rows: list[tuple[str, dict[str, Any]]]) -> None:
+    """Before and after, a line a run."""
+    head = ("run", "gain", "reward", "", "correct", "", "fast_1", "", "steps", "s")
+    print("{:<16}{:>6}  {:>7}{:>7}  {:>7}{:>7}  {:>7}{:>7}{:>7}{:>7}".format(*head))
+    for name, row in rows:
+        pairs = [
+            f"  {row['before'][key]:7.2f}{row['after'][key]:7.2f}" for key in ("mean_reward", "correct_rate", "fast_1")
+        ]
+        gain = "-" if row["gain"] is None else f"{row['gain']:.2f}"
+        print(f"{name:<16}{gain:>6}{''.join(pairs)}{row['steps']:7}{row['wall_seconds']:7.0f}")
+
+
+def controls(config: Path, seed: int, cold_start_seconds: int, grpo_seconds: int) -> dict[str, dict[str, Any]]:
+    """The two controls, by name."""
+    permuted = run(
+        config,
+        "learning_permuted",
+        [
+            f"run.seed={seed}",
+            f"trainer.cold_start.seconds={cold_start_seconds}",
+            f"trainer.grpo.seconds={grpo_seconds}",
+            "trainer.grpo.permute_rewards=true",
+        ],
+    )
+    supervised = run(
+        config,
+        "learning_cold_start",
+        [
+            f"run.seed={seed}",
+            f"trainer.cold_start.seconds={cold_start_seconds + grpo_seconds}",
+            "trainer.grpo.num_steps=0",
+        ],
+    )
+    return {"permuted": figures(permuted), "cold start": figures(supervised)}
+
+
+def rebase(row: dict[str, Any], before: dict[str, Any]) -> None:
+    """Measures a run's gain from another's beginning."""
+    row["before"] = before
+    row["gain"] = row["after"]["mean_reward"] / before["mean_reward"] if before["mean_reward"] > 0 else None
+
+
+def main() -> int:
+    """Runs, compares, writes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("runs/bench/learning.json"))
+    parser.add_argument("--config", type=Path, default=Path("configs/demo.yaml"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--grpo-seconds", type=int, default=250, help="given to GRPO, and to the longer cold start")
+    parser.add_argument("--cold-start-seconds", type=int, default=240)
+    parser.add_argument("--without-controls", action="store_true")
+    arguments = parser.parse_args()
+
+    times = (arguments.cold_start_seconds, arguments.grpo_seconds)
+    settings = [f"trainer.cold_start.seconds={times[0]}", f"trainer.grpo.seconds={times[1]}"]
+    runs = {
+        f"seed {seed}": figures(run(arguments.config, f"learning_seed_{seed}", [f"run.seed={seed}", *settings]))
+        for seed in arguments.seeds
+    }
+    if not arguments.without_controls:
+        first = runs[f"seed {arguments.seeds[0]}"]
+        runs |= controls(arguments.config, arguments.seeds[0], *times)
+        # Its own "before" comes after the longer cold start already.
+        rebase(runs["cold start"], first["before"])
+
+    known = cold_start_programs(_ROOT / "datasets/generated/cold_start.jsonl")
+    copied = {f"seed {seed}": copied_share(f"learning_seed_{seed}", known) for seed in arguments.seeds}
+    print_table(list(runs.items()))
+    for name, share in copied.items():
+        if share is not None:
+            print(f"{name}: {share:.1%} of the held-out answers after GRPO equal a cold-start answer")
+    result = {
+        "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
+        "revision": os.environ.get("WARPSMITH_REVISION", ""),
+        "runs": runs,
+        "copied_share": copied,
+    }
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(result, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
