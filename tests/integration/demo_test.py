@@ -71,7 +71,7 @@ def test_the_export_is_a_hugging_face_folder(summary: dict[str, Any]) -> None:
 
 def test_every_step_left_metrics(run: Path, summary: dict[str, Any]) -> None:
     steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    assert len([step for step in steps if "reward_mean" in step]) >= summary["steps"] >= 1
+    assert len([step for step in steps if step.get("phase") in ("grpo", "train")]) >= summary["steps"] >= 1
 
 
 def test_the_report_is_made_from_it(run: Path) -> None:
