@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.bench.model_bench import LOAD, PEER, ROOT, SHAPES, Side, num_parameters
+from tests.bench.trainer_bench import LOAD, PEER, ROOT, SHAPES, Side, num_parameters
 
 BINARY = ROOT / "build/release/tests/rollout_rates"
 TARGET = 1.2  # times the peer, at the best of the rounds

@@ -283,11 +283,13 @@ TEST_CASE("weights are swapped by version and checksum, and nothing half-right i
 }
 
 TEST_CASE("a commit does not wait for longer than its caller, and leaves the old weights in use") {
-  Rig rig;
+  Rig rig(0, {"--set", "rollout.num_slots=1"});  // seconds of work, then
   rig.AwaitServing();
   REQUIRE(rig.Prepare(WriteWeightsFile(Shape(), 5, 1, rig.directory() / "weights.bin")).ok());
   grpc::ClientContext context;
   const auto reader = rig.stub().GenerateGroups(&context, Request("long", 40, 8, 400));
+  v1::GenerateGroupsResponse response;
+  REQUIRE(reader->Read(&response));
   CHECK(absl::IsFailedPrecondition(rig.Commit(1, absl::Milliseconds(300))));
   CHECK(rig.Status().policy_version() == 0);
   context.TryCancel();
@@ -349,7 +351,7 @@ TEST_CASE("a task at fault spoils its own group only") {
 }
 
 TEST_CASE("requests that cannot be served are refused by name, and too many are told to come back") {
-  Rig rig;
+  Rig rig(0, {"--set", "rollout.num_slots=1"});  // the long requests take seconds, then
   rig.AwaitServing();
   Groups none;
   CHECK(absl::IsInvalidArgument(rig.Generate(Request("", 1, 1), &none)));

@@ -73,15 +73,17 @@ def test_graded_answers_become_tasks_of_the_second_skill(run: Path) -> None:
     assert all("#" in line["task_id"] and line["previous_source"] for line in optimised)
 
 
-def kill_somewhere(rig: Rig, run_name: str, generator: random.Random, in_checkpoint: bool) -> bool:
-    """Starts the trainer and kills it at a random moment; False when the run ended before."""
+def kill_somewhere(
+    rig: Rig, run_name: str, generator: random.Random, in_checkpoint: bool, run_seconds: float
+) -> bool:
+    """Starts the trainer and kills it at a random moment of a run; False when the run ended before."""
     process = rig.start(rig.command(run_name, "--resume"))
     if in_checkpoint:
         process_runs = await_unfinished_checkpoint(rig.directory / run_name, process)
         time.sleep(generator.uniform(0, 0.002))
     else:
         try:
-            process.wait(generator.uniform(0.05, 1.5))
+            process.wait(generator.uniform(0.02, 0.8 * run_seconds))
             process_runs = False
         except subprocess.TimeoutExpired:
             process_runs = True
@@ -94,6 +96,9 @@ def test_killed_anywhere_and_resumed_it_ends_with_the_same_weights(rig: Rig, run
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     generator = random.Random(seed)
+    start = time.monotonic()
+    rig.train("timed")
+    run_seconds = time.monotonic() - start
     num_kills, num_in_checkpoint = 0, 0
     for attempt in range(40):
         if num_kills >= NUM_KILLS and num_in_checkpoint >= NUM_KILLS_IN_CHECKPOINT:
@@ -101,7 +106,7 @@ def test_killed_anywhere_and_resumed_it_ends_with_the_same_weights(rig: Rig, run
         name = f"killed{attempt}"
         for _ in range(6):
             in_checkpoint = num_in_checkpoint < NUM_KILLS_IN_CHECKPOINT and generator.random() < 0.4
-            if not kill_somewhere(rig, name, generator, in_checkpoint):
+            if not kill_somewhere(rig, name, generator, in_checkpoint, run_seconds):
                 break
             num_kills += 1
             num_in_checkpoint += in_checkpoint

@@ -1,6 +1,6 @@
 """Decoding and training rates of core/model beside plain PyTorch, in alternation, and the share of the kernel ceiling.
 
-./dev bench model [--threads N] [--rounds N]
+./dev bench trainer [--threads N] [--rounds N]
 """
 
 import argparse
@@ -62,7 +62,7 @@ class Side:
         print(what, file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer:
-            sys.exit(f"model_bench: the process measuring '{what}' ended with status {self.process.wait()}")
+            sys.exit(f"trainer_bench: the process measuring '{what}' ended with status {self.process.wait()}")
         return float(next(iter(json.loads(answer).values())))
 
     def close(self) -> None:
