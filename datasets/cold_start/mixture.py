@@ -25,15 +25,15 @@ from datasets.cold_start.styles import (
 from datasets.tasks.program import Program
 
 _WEIGHTS = {
-    TEMPORARIES: 0.60,
-    PASSES: 0.14,
-    COLUMNS: 0.05,
+    TEMPORARIES: 0.64,
+    PASSES: 0.15,
+    COLUMNS: 0.06,
     FUSED: 0.09,
-    RELAXED: 0.01,
-    SIMD: 0.03,
-    FAST_MATH: 0.06,
-    BLOCKED: 0.01,
-    THREADED: 0.01,
+    RELAXED: 0.005,
+    SIMD: 0.02,
+    FAST_MATH: 0.025,
+    BLOCKED: 0.005,
+    THREADED: 0.005,
 }
 _STEPS: dict[Style, tuple[Style, ...]] = {  # what may follow the advice on a style
     TEMPORARIES: (PASSES, FUSED),

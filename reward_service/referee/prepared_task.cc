@@ -21,7 +21,7 @@ constexpr int kBaselineCpuSeconds = 3600;
 // Wall time, generous: the machine may be busy. A loop ends by its CPU time.
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
 // Timed draws of one task; fewer where they are large.
-constexpr int kTimingDrawsMax = 10;
+constexpr int kTimingDrawsMax = 8;
 constexpr int kTimingDrawsMin = 7;
 constexpr int64_t kTimingDrawBytesMax = int64_t{256} << 20;
 
