@@ -1,6 +1,8 @@
 #include "trainer/group_collector.h"
 
 #include <cmath>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +13,8 @@
 
 namespace warpsmith {
 namespace {
+
+constexpr int kDrawsPerTaskMax = 8;
 
 constexpr uint64_t kRoundsMax = 1024;  // of a step; more than the configuration allows
 
@@ -78,12 +82,18 @@ void GroupCollector::Restore(const GrpoProgress& progress) {
   pool_.Restore(progress.feedback_tasks);
 }
 
+// No task twice, for its samples would be equal: the end of one pass over the tasks and the beginning of the
+// next may hold the same one, and so may the pool. Fewer than `count` when there are not so many different ones.
 std::vector<Task> GroupCollector::DrawTasks(int count) {
   std::vector<Task> tasks;
-  for (int i = 0; i < count; ++i) {
+  std::set<std::string> ids;
+  for (int draw = 0; static_cast<int>(tasks.size()) < count && draw < kDrawsPerTaskMax * count; ++draw) {
     std::optional<Task> task;
-    if (WantsOptimise(num_draws_++, options_.optimise_share)) task = pool_.Take();
-    tasks.push_back(task.has_value() ? *std::move(task) : source_.Next());
+    if (WantsOptimise(num_draws_, options_.optimise_share)) task = pool_.Take();
+    if (!task.has_value()) task = source_.Next();
+    if (!ids.insert(task->id).second) continue;
+    ++num_draws_;
+    tasks.push_back(*std::move(task));
   }
   return tasks;
 }

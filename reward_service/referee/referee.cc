@@ -37,9 +37,10 @@ std::filesystem::path FindBinDirectory() {
   return std::filesystem::exists(here / "warpsmith-referee", error) ? here : here.parent_path() / "bin";
 }
 
-// A task of a million elements keeps its draws (6 to verify, 10 to time) and four processes.
+// A task of a million elements keeps its draws (6 to verify, 8 to time, some 150 MB) and four processes with
+// what they wrote to: 72 of them filled 24 GiB.
 int NumTasksByMemory() {
-  constexpr int64_t kTaskBytes = int64_t{100} << 20;
+  constexpr int64_t kTaskBytes = int64_t{384} << 20;
   const int64_t memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   return static_cast<int>(std::clamp<int64_t>(memory_bytes / 3 / kTaskBytes, 8, 72));
 }

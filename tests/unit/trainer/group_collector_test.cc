@@ -58,6 +58,20 @@ std::vector<std::string> IdsOf(const std::vector<TransitionGroup>& groups) {
 
 }  // namespace
 
+TEST_CASE("no request names a task twice, also where one pass over the tasks ends and the next begins") {
+  FakeGenerator generator([](const Task&, int sample) { return 0.5 * sample; });
+  std::vector<Task> few = ManyTasks();
+  few.resize(6);  // three requests of four are two passes
+  GroupCollector collector(few, Options(), 7, &generator);
+  for (int step = 0; step < 60; ++step) REQUIRE(collector.Collect(step, 0).ok());
+  for (const GenerateRequest& request : generator.requests) {
+    std::set<std::string> ids;
+    for (const Task& task : request.tasks) ids.insert(task.id);
+    CHECK(ids.size() == request.tasks.size());
+    CHECK(ids.size() == 4);
+  }
+}
+
 TEST_CASE("groups are used in the order of their tasks and the same seed draws the same") {
   FakeGenerator generator([](const Task&, int sample) { return 0.5 * sample; });
   GroupCollector first(ManyTasks(), Options(), 7, &generator), second(ManyTasks(), Options(), 7, &generator);
