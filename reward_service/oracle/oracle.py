@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import mmap
 import socket
 from types import ModuleType
 from typing import Any
@@ -63,7 +63,9 @@ class Reference:
         torch.manual_seed(seed % _SEED_MODULUS)
         values = list(self._module.get_inputs())
         generator = torch.Generator().manual_seed((seed + 1) % _SEED_MODULUS)
-        return [restyle(v.detach().contiguous(), style, generator) if isinstance(v, torch.Tensor) else v for v in values]
+        return [
+            restyle(v.detach().contiguous(), style, generator) if isinstance(v, torch.Tensor) else v for v in values
+        ]
 
     def state(self, parameter_seed: int) -> dict[str, torch.Tensor]:
         """Parameters and buffers in the order of state_dict(), as they were before any call."""
@@ -87,7 +89,8 @@ class Reference:
 
     def narrow(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
         """Outputs in the task's own dtype."""
-        return self._call(self._model(parameter_seed)[0], inputs)
+        copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
+        return self._call(self._model(parameter_seed)[0], copies)
 
     def wide(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
         """Outputs of float64 arithmetic where the task allows, else narrow()."""
@@ -95,13 +98,14 @@ class Reference:
         if wide is None:
             return self.narrow(inputs, parameter_seed)
         widened = [
-            v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in inputs
+            v.to(torch.float64 if v.is_floating_point() else v.dtype, copy=True) if isinstance(v, torch.Tensor) else v
+            for v in inputs
         ]
         return self._call(wide, widened)
 
     @staticmethod
-    def _call(model: torch.nn.Module, inputs: list[Any]) -> list[torch.Tensor]:
-        copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
+    def _call(model: torch.nn.Module, copies: list[Any]) -> list[torch.Tensor]:
+        """`copies` are the model's to change."""
         with torch.no_grad():
             return [tensor.detach().contiguous() for tensor in tensors.flatten(model(*copies))]
 
@@ -125,6 +129,7 @@ class Oracle:
         self.reference = Reference(source)
         self._dtypes: list[torch.dtype] = []
         self._noise: list[float] = []  # error of the task's own dtype over the spread, by output
+        self._window: list[tuple[mmap.mmap, list[int]]] = []  # of inputs and of outputs: memory and offsets
 
     def examine(self) -> dict[str, Any]:
         """Everything about the task that does not depend on a draw. Raises InvalidTask."""
@@ -175,10 +180,11 @@ class Oracle:
                 raise InvalidTask(f"output {index} of the reference cannot be told from {found}")
 
     def expected(
-        self, inputs: list[Any], parameter_seed: int, *, exact_noise: bool
+        self, inputs: list[Any], parameter_seed: int, *, exact: bool = True, exact_noise: bool
     ) -> tuple[list[torch.Tensor], list[Tolerance]]:
-        """Outputs in the task's dtype and their tolerances."""
-        wide = self.reference.wide(inputs, parameter_seed)
+        """Outputs in the task's dtype and their tolerances, from float64 arithmetic when they are to be exact."""
+        call = self.reference.wide if exact else self.reference.narrow
+        wide = call(inputs, parameter_seed)
         narrow = self.reference.narrow(inputs, parameter_seed) if exact_noise or not self._noise else None
         dtypes = self._dtypes if narrow is None else [t.dtype for t in narrow]
         self._dtypes = dtypes
@@ -196,25 +202,31 @@ class Oracle:
             self._noise = [max(a, b) for a, b in zip(old, noises, strict=True)]
         return results, tolerances
 
-    def draw(self, fields: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-        """Writes inputs and parameters to descriptors[0], expected outputs to descriptors[1]."""
+    def open_window(self, fields: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        """Takes the memory where draws go: inputs and parameters by the first descriptor, outputs by the second."""
+        offsets = [fields["input_offsets"], fields["output_offsets"]]
+        self._window = list(zip(map(tensors.map_descriptor, descriptors), offsets, strict=True))
+        return {"op": "open"}
+
+    def draw(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Lays a draw out in the window. The referee copies it before it asks for the next."""
         style = fields["style"]
         inputs = self.reference.inputs(fields["seed"], style)
-        outputs, tolerances = self.expected(inputs, fields["parameter_seed"], exact_noise=style != "own")
+        exact = fields["exact"]
+        outputs, tolerances = self.expected(
+            inputs, fields["parameter_seed"], exact=exact, exact_noise=style != "own"
+        )
         if not _finite(outputs):
-            for descriptor in descriptors:
-                os.close(descriptor)
             if style == "own":
                 raise InvalidTask("the reference returns NaN or infinity for inputs of its own")
             return {"op": "unusable"}
         values = inputs + list(self.reference.state(fields["parameter_seed"]).values())
-        _write(descriptors[0], values, fields["input_offsets"])
-        _write(descriptors[1], outputs, fields["output_offsets"])
+        for (memory, offsets), content in zip(self._window, (values, outputs), strict=True):
+            _write(memory, content, offsets)
         return {"op": "drawn", "tolerances": [tolerance.fields() for tolerance in tolerances]}
 
 
-def _write(descriptor: int, values: list[Any], offsets: list[int]) -> None:
-    buffer = tensors.map_descriptor(descriptor)
+def _write(buffer: mmap.mmap, values: list[Any], offsets: list[int]) -> None:
     if len(values) != len(offsets):
         raise InvalidTask(f"the reference gave {len(values)} tensors where it gave {len(offsets)} before")
     for value, offset in zip(values, offsets, strict=True):
@@ -231,7 +243,9 @@ def serve(channel: socket.socket, num_threads: int) -> None:
         fields, descriptors = packet.receive(channel)
         try:
             if fields["op"] == "draw" and oracle is not None:
-                answer = oracle.draw(fields, descriptors)
+                answer = oracle.draw(fields)
+            elif fields["op"] == "window" and oracle is not None:
+                answer = oracle.open_window(fields, descriptors)
             else:
                 oracle = Oracle(read_descriptor(descriptors[0]).decode())
                 answer = oracle.examine()

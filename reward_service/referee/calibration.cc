@@ -41,7 +41,7 @@ absl::StatusOr<EmptyCall> MeasureEmptyCall(WarmParent& parent, CandidateKind kin
   program.library_fd = library_fd.get();
   program.source_fd = source_fd.get();
   Draw draw;
-  ASSIGN_OR_RETURN(draw.inputs, SharedBuffer::Create(layout.input_buffer_bytes));
+  draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
   std::optional<Fault> fault = jail.Begin(program, &lane);
   std::vector<double> microseconds;
   for (int call = 0; call < kWarmUpCalls + kCalls && !fault; ++call) {

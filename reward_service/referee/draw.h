@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "reward_service/referee/comparison.h"
-#include "reward_service/referee/shared_buffer.h"
 
 namespace warpsmith {
 
+// In the referee's own memory: nobody else can change it, and the allocator hands the pages of a retired
+// task to the next one (fresh pages, zeroed by the kernel, cost more than the draw itself).
 struct Draw {
-  std::unique_ptr<SharedBuffer> inputs;    // inputs and parameters, by TaskLayout
-  std::unique_ptr<SharedBuffer> expected;  // by the outputs of TaskLayout; between them, nothing
-  std::vector<Tolerance> tolerances;       // by output
+  std::unique_ptr<char[]> inputs;     // inputs and parameters, by TaskLayout
+  std::unique_ptr<char[]> expected;   // by the outputs of TaskLayout; between them, nothing
+  std::vector<Tolerance> tolerances;  // by output
   int parameter_seed = 0;
   bool own_distribution = true;  // as get_inputs() draws; else another magnitude or distribution
   std::string style;

@@ -144,9 +144,9 @@ void Jail::Load(const Draw& draw) {
   char* inputs = slots_.inputs[slot_]->data();
   const int64_t input_end =
       layout_.parameters.empty() ? layout_.input_buffer_bytes : layout_.parameters[0].offset;
-  std::memcpy(inputs, draw.inputs->data(), static_cast<size_t>(input_end));
+  std::memcpy(inputs, draw.inputs.get(), static_cast<size_t>(input_end));
   if (loaded_parameters_[slot_] != draw.parameter_seed) {
-    std::memcpy(inputs + input_end, draw.inputs->data() + input_end,
+    std::memcpy(inputs + input_end, draw.inputs.get() + input_end,
                 static_cast<size_t>(layout_.input_buffer_bytes - input_end));
     loaded_parameters_[slot_] = draw.parameter_seed;
   }
@@ -249,7 +249,7 @@ std::optional<Fault> Jail::CheckBuffers(const Draw& draw) const {
   }
   for (size_t i = 0; i < layout_.inputs.size(); ++i) {
     const TensorSpec& spec = layout_.inputs[i];
-    if (std::memcmp(slots_.inputs[slot_]->data() + spec.offset, draw.inputs->data() + spec.offset,
+    if (std::memcmp(slots_.inputs[slot_]->data() + spec.offset, draw.inputs.get() + spec.offset,
                     static_cast<size_t>(spec.num_bytes)) == 0) {
       continue;
     }

@@ -123,7 +123,7 @@ bool Judge::VerifyOne(Jail& jail, const Draw& draw) {
     const absl::StatusOr<const void*> actual = jail.Output(i, fault);
     if (!actual.ok()) return Convict(std::move(fault), &jail);
     const Tolerance& tolerance = draw.tolerances[i];
-    const Comparison result = Compare(specs[i], tolerance, draw.expected->data() + specs[i].offset, *actual);
+    const Comparison result = Compare(specs[i], tolerance, draw.expected.get() + specs[i].offset, *actual);
     numbers.num_elements += result.num_elements;
     numbers.num_wrong += result.num_wrong;
     numbers.max_absolute_error = std::max(numbers.max_absolute_error, result.max_absolute_error);
@@ -217,7 +217,7 @@ bool Judge::CheckTimed(Jail& jail, const Draw& draw) {
     Fault fault;
     const absl::StatusOr<const void*> actual = jail.Output(i, fault);
     if (!actual.ok()) return Convict(std::move(fault), &jail);
-    const char* expected = draw.expected->data() + specs[i].offset;
+    const char* expected = draw.expected.get() + specs[i].offset;
     if (AllRight(specs[i], draw.tolerances[i], expected, *actual)) continue;
     const Comparison result = Compare(specs[i], draw.tolerances[i], expected, *actual);
     judgement_.output_unwritten = result.num_unwritten > 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,12 +21,19 @@ constexpr int kOracleCpuSeconds = 20;
 constexpr int kBaselineCpuSeconds = 3600;
 // Wall time, generous: the machine may be busy. A loop ends by its CPU time.
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
-// Timed draws of one task; fewer where they are large.
-constexpr int kTimingDrawsMax = 8;
-constexpr int kTimingDrawsMin = 7;
+// Timed draws of one task, those that verification uses too included; fewer where they are large.
+constexpr int kTimingDrawsMax = 7;
+constexpr int kTimingDrawsMin = 6;
 constexpr int64_t kTimingDrawBytesMax = int64_t{256} << 20;
 
 absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
+
+std::unique_ptr<char[]> Copy(const SharedBuffer& window) {
+  const size_t num_bytes = static_cast<size_t>(window.num_bytes());
+  std::unique_ptr<char[]> copy(new char[num_bytes]);  // make_unique would write it twice
+  std::memcpy(copy.get(), window.data(), num_bytes);
+  return copy;
+}
 
 }  // namespace
 
@@ -53,26 +61,34 @@ absl::Status PreparedTask::Examine() {
   ASSIGN_OR_RETURN(layout_, MakeLayout(answer->fields, limits_.buffer_bytes_max));
   init_inputs_ =
       answer->fields.contains("init_inputs") ? answer->fields["init_inputs"] : nlohmann::json::array();
+  RETURN_IF_ERROR(OpenWindow());
   const int second = has_parameters() ? 1 : 0;
-  const std::pair<const char*, int> wanted[] = {{"own", 0},        {"large", second}, {"small", 0},
-                                                {"mixed", second}, {"sparse", 0},     {"own", second}};
-  for (const auto& [style, parameter_seed] : wanted) {
-    ASSIGN_OR_RETURN(auto draw, MakeDraw(style, parameter_seed));
+  const DrawRequest wanted[] = {{"own", 0},        {"large", second}, {"small", 0},
+                                {"mixed", second}, {"sparse", 0},     {"own", second}};
+  for (const DrawRequest& request : wanted) {
+    ASSIGN_OR_RETURN(const Draw* draw, MakeDraw(request));
     // A distribution that the reference itself does not survive is replaced by the task's own.
     if (draw == nullptr) {
-      ASSIGN_OR_RETURN(draw, MakeDraw("own", parameter_seed));
+      ASSIGN_OR_RETURN(draw, MakeDraw({"own", request.parameter_seed}));
     }
-    verification_draws_.push_back(std::move(draw));
+    verification_draws_.push_back(draw);
   }
   return absl::OkStatus();
 }
 
 absl::Status PreparedTask::Complete() {
   RETURN_IF_ERROR(StartBaselines());
-  while (static_cast<int>(timing_draws_.size()) < num_timing_draws()) {
-    ASSIGN_OR_RETURN(auto draw, MakeDraw("own", 0));
-    timing_draws_.push_back(std::move(draw));
+  for (const Draw* draw : verification_draws_) {
+    if (draw->own_distribution && draw->parameter_seed == 0) timing_draws_.push_back(draw);
   }
+  while (static_cast<int>(timing_draws_.size()) < num_timing_draws()) {
+    ASSIGN_OR_RETURN(const Draw* draw, MakeDraw({.exact = false}));
+    timing_draws_.push_back(draw);
+  }
+  // What an oracle has touched is as large as all draws together.
+  oracle_.reset();
+  input_window_.reset();
+  expected_window_.reset();
   return WarmBaselines();
 }
 
@@ -81,31 +97,40 @@ int PreparedTask::num_timing_draws() const {
   return static_cast<int>(std::clamp<int64_t>(kTimingDrawBytesMax / bytes, kTimingDrawsMin, kTimingDrawsMax));
 }
 
-absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeDraw(const std::string& style, int parameter_seed) {
-  auto draw = std::make_unique<Draw>();
-  draw->style = style;
-  draw->own_distribution = style == "own";
-  draw->parameter_seed = parameter_seed;
-  ASSIGN_OR_RETURN(draw->inputs, SharedBuffer::Create(layout_.input_buffer_bytes));
-  ASSIGN_OR_RETURN(draw->expected, SharedBuffer::Create(layout_.output_buffer_bytes));
-  const nlohmann::json request = {{"op", "draw"},
-                                  {"style", style},
-                                  {"seed", UniformWord(seed_, num_seeds_used_++) >> 1},
-                                  {"parameter_seed", parameter_seed},
+absl::Status PreparedTask::OpenWindow() {
+  ASSIGN_OR_RETURN(input_window_, SharedBuffer::Create(layout_.input_buffer_bytes));
+  ASSIGN_OR_RETURN(expected_window_, SharedBuffer::Create(layout_.output_buffer_bytes));
+  const nlohmann::json request = {{"op", "window"},
                                   {"input_offsets", Offsets(layout_, false)},
                                   {"output_offsets", Offsets(layout_, true)}};
-  const absl::StatusOr<Packet> answer =
-      oracle_->Ask(request, {draw->inputs->fd(), draw->expected->fd()}, absl::Now() + kAnswerTimeout);
+  ASSIGN_OR_RETURN(const Packet answer, oracle_->Ask(request, {input_window_->fd(), expected_window_->fd()},
+                                                     absl::Now() + kAnswerTimeout));
+  if (TextField(answer.fields, "op") != "open") return AtFault(TextField(answer.fields, "error", 600));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const Draw*> PreparedTask::MakeDraw(const DrawRequest& wanted) {
+  auto draw = std::make_unique<Draw>();
+  draw->style = wanted.style;
+  draw->own_distribution = wanted.style == "own";
+  draw->parameter_seed = wanted.parameter_seed;
+  const nlohmann::json request = {{"op", "draw"},
+                                  {"style", wanted.style},
+                                  {"exact", wanted.exact},
+                                  {"seed", UniformWord(seed_, num_seeds_used_++) >> 1},
+                                  {"parameter_seed", wanted.parameter_seed}};
+  const absl::StatusOr<Packet> answer = oracle_->Ask(request, {}, absl::Now() + kAnswerTimeout);
   if (!answer.ok()) return AtFault("the reference crashed or does not end on a later draw of inputs");
   const std::string operation = TextField(answer->fields, "op", 16);
-  if (operation == "unusable" && style != "own") return std::unique_ptr<Draw>();
+  if (operation == "unusable" && !draw->own_distribution) return nullptr;
   if (operation != "drawn") return AtFault(TextField(answer->fields, "error", 600));
-  RETURN_IF_ERROR(draw->inputs->Finish());
-  RETURN_IF_ERROR(draw->expected->Finish());
+  draw->inputs = Copy(*input_window_);
+  draw->expected = Copy(*expected_window_);
   const auto tolerances = answer->fields.find("tolerances");
   if (tolerances == answer->fields.end()) return AtFault("the oracle's answer is malformed");
   RETURN_IF_ERROR(ReadTolerances(*tolerances, *draw));
-  return draw;
+  draws_.push_back(std::move(draw));
+  return draws_.back().get();
 }
 
 absl::Status PreparedTask::ReadTolerances(const nlohmann::json& list, Draw& draw) const {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "reward_service/referee/draw.h"
 #include "reward_service/referee/jail.h"
+#include "reward_service/referee/shared_buffer.h"
 #include "reward_service/referee/warm_parent.h"
 
 namespace warpsmith {
@@ -18,6 +19,12 @@ struct TaskLimits {
   int64_t oracle_memory_bytes_max = 0;
   int64_t jail_memory_bytes_max = 0;
   int64_t buffer_bytes_max = 0;
+};
+
+struct DrawRequest {
+  std::string style = "own";
+  int parameter_seed = 0;
+  bool exact = true;  // float64 arithmetic where the task allows; else its own dtype, at a fraction of the cost
 };
 
 // Made in two steps by one thread: Examine() gives what verification needs, Complete() adds timing_draws()
@@ -33,9 +40,10 @@ class PreparedTask {
 
   const TaskLayout& layout() const { return layout_; }
   const nlohmann::json& init_inputs() const { return init_inputs_; }
-  // Kept alive here; each is shown at most once to any one jail of a candidate.
-  const std::vector<std::unique_ptr<Draw>>& verification_draws() const { return verification_draws_; }
-  const std::vector<std::unique_ptr<Draw>>& timing_draws() const { return timing_draws_; }
+  // Kept alive here. A jail of a candidate is either verified or timed, so it sees a draw at most once though
+  // the two lists share some.
+  const std::vector<const Draw*>& verification_draws() const { return verification_draws_; }
+  const std::vector<const Draw*>& timing_draws() const { return timing_draws_; }
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
   bool has_parameters() const { return !layout_.parameters.empty(); }
 
@@ -44,7 +52,9 @@ class PreparedTask {
   void ReturnSlots(CandidateKind kind, Slots slots);
 
  private:
-  absl::StatusOr<std::unique_ptr<Draw>> MakeDraw(const std::string& style, int parameter_seed);
+  absl::Status OpenWindow();
+  // The draw, kept in draws_; null where the reference does not survive a style that is not its own.
+  absl::StatusOr<const Draw*> MakeDraw(const DrawRequest& wanted);
   absl::Status StartBaselines();
   absl::Status WarmBaselines();
   absl::Status ReadTolerances(const nlohmann::json& list, Draw& draw) const;
@@ -57,11 +67,14 @@ class PreparedTask {
   int num_threads_;
   uint64_t num_seeds_used_ = 0;
   std::unique_ptr<ChildProcess> oracle_;
+  std::unique_ptr<SharedBuffer> input_window_;     // where the oracle lays a draw out,
+  std::unique_ptr<SharedBuffer> expected_window_;  // to be copied before the next
   TaskLayout layout_;
   nlohmann::json init_inputs_;
   UniqueFd source_fd_;
-  std::vector<std::unique_ptr<Draw>> verification_draws_;
-  std::vector<std::unique_ptr<Draw>> timing_draws_;
+  std::vector<std::unique_ptr<Draw>> draws_;
+  std::vector<const Draw*> verification_draws_;
+  std::vector<const Draw*> timing_draws_;
   std::vector<std::unique_ptr<Jail>> baselines_;
   std::vector<Slots> free_native_slots_;
   std::vector<Slots> free_python_slots_;

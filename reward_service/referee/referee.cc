@@ -58,6 +58,22 @@ nlohmann::json StartFields(const RefereeOptions& options) {
           {"num_tasks_max", options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory()}};
 }
 
+// Memory of a retired task stays with the process, in huge pages, for the next one.
+constexpr char kMallocTunables[] =
+    "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1:"
+    "glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=4294967296";
+
+// Our environment and the referee's own tunables.
+std::vector<char*> RefereeEnvironment(std::string* tunables) {
+  std::vector<char*> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (std::strncmp(*variable, "GLIBC_TUNABLES=", 15) != 0) variables.push_back(*variable);
+  }
+  variables.push_back(tunables->data());
+  variables.push_back(nullptr);
+  return variables;
+}
+
 // A running referee process; killed on destruction, and its jails with it.
 class Connection {
  public:
@@ -73,7 +89,9 @@ class Connection {
     std::string socket = absl::StrCat(kSocketInside);
     char* arguments[] = {name.data(), socket.data(), nullptr};
     pid_t pid = -1;
-    const int error = posix_spawn(&pid, name.c_str(), &actions, nullptr, arguments, environ);
+    std::string tunables = kMallocTunables;
+    std::vector<char*> environment = RefereeEnvironment(&tunables);
+    const int error = posix_spawn(&pid, name.c_str(), &actions, nullptr, arguments, environment.data());
     posix_spawn_file_actions_destroy(&actions);
     if (error != 0)
       return absl::FailedPreconditionError(absl::StrCat("start ", name, ": ", std::strerror(error)));

@@ -60,11 +60,4 @@ SharedBuffer::~SharedBuffer() {
   if (data_ != nullptr) munmap(data_, static_cast<size_t>(num_bytes_));
 }
 
-absl::Status SharedBuffer::Finish() {
-  if (fcntl(fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0) return ErrnoStatus("seal", "memory file");
-  fd_.Reset();
-  read_only_fd_.Reset();
-  return absl::OkStatus();
-}
-
 }  // namespace warpsmith

@@ -30,9 +30,6 @@ class SharedBuffer {
   // The same memory through a descriptor that cannot be mapped for writing.
   int read_only_fd() const { return read_only_fd_.get(); }
 
-  // Others wrote to it, and nobody will: seals it and gives up its descriptors. The memory stays.
-  absl::Status Finish();
-
  private:
   SharedBuffer() = default;
 
