@@ -12,9 +12,9 @@
 #include "absl/time/time.h"
 #include "reward_service/referee/child_process.h"
 #include "reward_service/referee/draw.h"
-#include "reward_service/referee/shared_buffer.h"
 #include "reward_service/referee/judgement.h"
 #include "reward_service/referee/lane.h"
+#include "reward_service/referee/shared_buffer.h"
 #include "reward_service/referee/tensor_layout.h"
 
 namespace warpsmith {

@@ -12,11 +12,11 @@ namespace warpsmith {
 namespace {
 
 constexpr int kInstancesMin = 3;
-constexpr int kInstancesMax = 5;
+constexpr int kInstancesMax = 4;
 constexpr int kRoundsMax = 2;
 constexpr int kRoundsMin = 1;
 constexpr double kInstanceSecondsMax = 0.03;  // after that, the fewest rounds do: long calls scatter less
-constexpr double kRelativeWidthMax = 0.08;
+constexpr double kRelativeWidthMax = 0.15;
 constexpr double kLatencyBoundUs = 20;
 constexpr double kMemoryBoundShare = 0.5;
 constexpr size_t kTailBytesMax = 2048;

@@ -34,22 +34,35 @@ cpu_set_t SetOf(const std::vector<int>& cores) {
 
 }  // namespace
 
+absl::Status Lane::CheckRealtime() {
+  sched_param before{};
+  const int policy = sched_getscheduler(0);
+  if (sched_getparam(0, &before) != 0 || !TakePriority(0, kJudgePriority)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("no right to real-time scheduling (", std::strerror(errno), ")"));
+  }
+  if (sched_setscheduler(0, policy, &before) != 0) return ErrnoStatus("sched_setscheduler", "back");
+  return absl::OkStatus();
+}
+
 Lane::Lane(std::vector<int> cores, bool realtime) : cores_(std::move(cores)), realtime_(realtime) {
-  if (!realtime_) why_not_ = "real-time scheduling is switched off";
+  const absl::Status status =
+      realtime ? CheckRealtime() : absl::PermissionDeniedError("real-time scheduling is switched off");
+  realtime_ = status.ok();
+  why_not_ = std::string(status.message());
 }
 
 absl::Status Lane::Hold() {
   const cpu_set_t set = SetOf(cores_);
   if (sched_setaffinity(0, sizeof(set), &set) != 0)
     return ErrnoStatus("pin the judge to lane cores", cores());
-  if (realtime_ && !TakePriority(0, kJudgePriority)) {
-    realtime_ = false;
-    why_not_ = absl::StrCat("no right to real-time scheduling (", std::strerror(errno), ")");
-  }
+  if (realtime_ && !TakePriority(0, kJudgePriority))
+    return ErrnoStatus("real-time priority for", "the judge");
   return absl::OkStatus();
 }
 
 absl::Status Lane::StayOut() const {
+  if (realtime_) return absl::OkStatus();
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) != 0) return ErrnoStatus("sched_getaffinity", "");
   for (const int core : cores_) CPU_CLR(static_cast<size_t>(core), &set);

@@ -1,4 +1,5 @@
-// The cores on which candidates and baselines are timed, undisturbed.
+// The cores on which candidates and baselines are timed, undisturbed: with the right to real-time scheduling
+// because they preempt whatever else runs there, without it because the service keeps off.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_LANE_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_LANE_H_
 
@@ -13,12 +14,16 @@ namespace warpsmith {
 
 class Lane {
  public:
+  // Whether this process may schedule in real time (CAP_SYS_NICE, or RLIMIT_RTPRIO). PERMISSION_DENIED.
+  static absl::Status CheckRealtime();
+
   // `cores` not empty. With `realtime`, SCHED_FIFO is used where the right exists.
   Lane(std::vector<int> cores, bool realtime);
 
   // The calling thread becomes the lane's judge: pinned to its cores, above the jails.
   absl::Status Hold();
-  // The calling thread, and what it will start, leaves the lane's cores, where there are others.
+  // The calling thread, and what it will start, leaves the lane's cores, where there are others and where it
+  // would be in the way. On two cores the idle time between timed calls is a quarter of the machine.
   absl::Status StayOut() const;
   // Pins every thread of a process to the lane. Call before code of others runs in it.
   absl::Status Admit(pid_t pid) const;

@@ -24,7 +24,8 @@ struct TaskLimits {
 struct DrawRequest {
   std::string style = "own";
   int parameter_seed = 0;
-  bool exact = true;  // float64 arithmetic where the task allows; else its own dtype, at a fraction of the cost
+  bool exact =
+      true;  // float64 arithmetic where the task allows; else its own dtype, at a fraction of the cost
 };
 
 // Made in two steps by one thread: Examine() gives what verification needs, Complete() adds timing_draws()

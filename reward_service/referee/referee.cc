@@ -37,10 +37,9 @@ std::filesystem::path FindBinDirectory() {
   return std::filesystem::exists(here / "warpsmith-referee", error) ? here : here.parent_path() / "bin";
 }
 
-// A task of a million elements keeps its draws (6 to verify, 8 to time, some 150 MB) and four processes with
-// what they wrote to: 72 of them filled 24 GiB.
+// A task of a million elements keeps its draws, slots and three baselines with what they wrote to.
 int NumTasksByMemory() {
-  constexpr int64_t kTaskBytes = int64_t{384} << 20;
+  constexpr int64_t kTaskBytes = int64_t{192} << 20;
   const int64_t memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   return static_cast<int>(std::clamp<int64_t>(memory_bytes / 3 / kTaskBytes, 8, 72));
 }
@@ -61,7 +60,7 @@ nlohmann::json StartFields(const RefereeOptions& options) {
 // Memory of a retired task stays with the process, in huge pages, for the next one.
 constexpr char kMallocTunables[] =
     "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1:"
-    "glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=4294967296";
+    "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=4294967296";
 
 // Our environment and the referee's own tunables.
 std::vector<char*> RefereeEnvironment(std::string* tunables) {

@@ -16,6 +16,7 @@
 #include "core/rpc/server.h"
 #include "reward_service/compiler/compile_cache.h"
 #include "reward_service/compiler/extension_compiler.h"
+#include "reward_service/referee/lane.h"
 #include "reward_service/rubric/formulas.h"
 #include "reward_service/sandbox/sandbox.h"
 #include "reward_service/service/door.h"
@@ -157,7 +158,8 @@ absl::Status RunRewardService(const RewardServiceFlags& flags) {
   const sigset_t stop_signals = BlockStopSignals();
   ASSIGN_OR_RETURN(const ServiceOptions options, LoadOptions(flags));
   ASSIGN_OR_RETURN(const CoreDivision cores, DivideCores(AllowedCores(), options.lane_cores));
-  RETURN_IF_ERROR(PinTo(cores.others));
+  const bool compile_anywhere = Lane::CheckRealtime().ok();
+  if (!compile_anywhere) RETURN_IF_ERROR(PinTo(cores.others));
   ASSIGN_OR_RETURN(const std::unique_ptr<Machinery> machinery, Build(options, cores));
   RewardDoor door(MakeDoorOptions(options, *machinery), machinery->grader.get());
   const std::string name = v1::RewardService::service_full_name();
@@ -167,7 +169,7 @@ absl::Status RunRewardService(const RewardServiceFlags& flags) {
   server->SetServing("", Serving::kYes);
   std::cout << "listening on " << server->address() << std::endl;
   LogInfo(absl::StrCat("grading on lane cores ", CoresText(cores.lane), ", compiling on ",
-                       CoresText(cores.others)));
+                       CoresText(compile_anywhere ? AllowedCores() : cores.others)));
   int signal = 0;
   sigwait(&stop_signals, &signal);
   LogInfo(absl::StrCat("signal ", signal, ": draining ", machinery->grader->num_waiting(), " requests"));

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -92,7 +93,10 @@ nlohmann::json Summarise(const BenchRun& run, const v1::Environment& environment
   for (const auto& [name, phase] : Phases()) {
     std::vector<double> seconds;
     for (const v1::Grade& grade : run.grades) seconds.push_back((grade.cost().*phase)());
-    summary["seconds"][name] = {{"p50", Percentile(seconds, 0.5)}, {"p95", Percentile(seconds, 0.95)}};
+    const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    summary["seconds"][name] = {{"mean", sum / static_cast<double>(seconds.size())},
+                                {"p50", Percentile(seconds, 0.5)},
+                                {"p95", Percentile(seconds, 0.95)}};
   }
   summary["hardware"] = environment.cpu_model();
   summary["lane_cores"] = environment.lane_cores();
@@ -109,10 +113,11 @@ void PrintTable(const nlohmann::json& summary) {
   for (const auto& [verdict, count] : summary["verdicts"].items()) {
     std::printf("  %-26s %4d\n", verdict.c_str(), count.get<int>());
   }
-  std::printf("%-12s %10s %10s\n", "seconds", "p50", "p95");
+  std::printf("%-12s %10s %10s %10s\n", "seconds", "mean", "p50", "p95");
   for (const auto& [name, phase] : Phases()) {
     const nlohmann::json& row = summary["seconds"][name];
-    std::printf("  %-10s %10.4f %10.4f\n", name, row["p50"].get<double>(), row["p95"].get<double>());
+    std::printf("  %-10s %10.4f %10.4f %10.4f\n", name, row["mean"].get<double>(), row["p50"].get<double>(),
+                row["p95"].get<double>());
   }
 }
 
