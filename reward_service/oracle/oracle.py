@@ -112,8 +112,11 @@ class Reference:
 
 def _same_bits(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:
     return len(left) == len(right) and all(
-        a.shape == b.shape and a.dtype == b.dtype and torch.equal(a.view(torch.uint8) if a.numel() and a.dim() else a,
-                                                                 b.view(torch.uint8) if b.numel() and b.dim() else b)
+        a.shape == b.shape
+        and a.dtype == b.dtype
+        and torch.equal(
+            a.view(torch.uint8) if a.numel() and a.dim() else a, b.view(torch.uint8) if b.numel() and b.dim() else b
+        )
         for a, b in zip(left, right, strict=True)
     )
 
@@ -213,9 +216,7 @@ class Oracle:
         style = fields["style"]
         inputs = self.reference.inputs(fields["seed"], style)
         exact = fields["exact"]
-        outputs, tolerances = self.expected(
-            inputs, fields["parameter_seed"], exact=exact, exact_noise=style != "own"
-        )
+        outputs, tolerances = self.expected(inputs, fields["parameter_seed"], exact=exact, exact_noise=style != "own")
         if not _finite(outputs):
             if style == "own":
                 raise InvalidTask("the reference returns NaN or infinity for inputs of its own")

@@ -39,9 +39,9 @@ std::filesystem::path FindBinDirectory() {
 
 // A task of a million elements keeps its draws, slots and three baselines with what they wrote to.
 int NumTasksByMemory() {
-  constexpr int64_t kTaskBytes = int64_t{192} << 20;
+  constexpr int64_t kTaskBytes = int64_t{240} << 20;
   const int64_t memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  return static_cast<int>(std::clamp<int64_t>(memory_bytes / 3 / kTaskBytes, 8, 72));
+  return static_cast<int>(std::clamp<int64_t>(memory_bytes / 2 / kTaskBytes, 8, 128));
 }
 
 nlohmann::json StartFields(const RefereeOptions& options) {
