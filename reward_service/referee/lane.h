@@ -23,7 +23,7 @@ class Lane {
   // The calling thread becomes the lane's judge: pinned to its cores, above the jails.
   absl::Status Hold();
   // The calling thread, and what it will start, leaves the lane's cores, where there are others and where it
-  // would be in the way. On two cores the idle time between timed calls is a quarter of the machine.
+  // would be in the way: a lane with real-time priority preempts it, and is idle between timed calls.
   absl::Status StayOut() const;
   // Pins every thread of a process to the lane. Call before code of others runs in it.
   absl::Status Admit(pid_t pid) const;

@@ -103,9 +103,10 @@ absl::Status PreparedTask::OpenWindow() {
   const nlohmann::json request = {{"op", "window"},
                                   {"input_offsets", Offsets(layout_, false)},
                                   {"output_offsets", Offsets(layout_, true)}};
-  ASSIGN_OR_RETURN(const Packet answer, oracle_->Ask(request, {input_window_->fd(), expected_window_->fd()},
-                                                     absl::Now() + kAnswerTimeout));
-  if (TextField(answer.fields, "op") != "open") return AtFault(TextField(answer.fields, "error", 600));
+  const absl::StatusOr<Packet> answer =
+      oracle_->Ask(request, {input_window_->fd(), expected_window_->fd()}, absl::Now() + kAnswerTimeout);
+  if (!answer.ok()) return AtFault("the reference crashed or does not end after its first call");
+  if (TextField(answer->fields, "op") != "open") return AtFault(TextField(answer->fields, "error", 600));
   return absl::OkStatus();
 }
 

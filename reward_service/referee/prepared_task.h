@@ -21,11 +21,12 @@ struct TaskLimits {
   int64_t buffer_bytes_max = 0;
 };
 
+// What the oracle is asked to draw: the distribution of the inputs and the seed of the model's parameters.
 struct DrawRequest {
-  std::string style = "own";
+  std::string style = "own";  // or "large", "small", "mixed", "sparse"
   int parameter_seed = 0;
-  bool exact =
-      true;  // float64 arithmetic where the task allows; else its own dtype, at a fraction of the cost
+  // Expected outputs by float64 arithmetic where the task allows; else in its own dtype, which costs less.
+  bool exact = true;
 };
 
 // Made in two steps by one thread: Examine() gives what verification needs, Complete() adds timing_draws()

@@ -20,6 +20,7 @@
 #include "core/base/status_macros.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/referee/judgement_json.h"
+#include "reward_service/referee/malloc_tunables.h"
 #include "reward_service/referee/shared_buffer.h"
 
 extern char** environ;
@@ -57,11 +58,6 @@ nlohmann::json StartFields(const RefereeOptions& options) {
           {"num_tasks_max", options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory()}};
 }
 
-// Memory of a retired task stays with the process, in huge pages, for the next one.
-constexpr char kMallocTunables[] =
-    "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1:"
-    "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=4294967296";
-
 // Our environment and the referee's own tunables.
 std::vector<char*> RefereeEnvironment(std::string* tunables) {
   std::vector<char*> variables;
@@ -88,7 +84,8 @@ class Connection {
     std::string socket = absl::StrCat(kSocketInside);
     char* arguments[] = {name.data(), socket.data(), nullptr};
     pid_t pid = -1;
-    std::string tunables = kMallocTunables;
+    // One arena, so that a task made by any thread takes what a retired one left.
+    std::string tunables = absl::StrCat(kMallocTunables, ":glibc.malloc.arena_max=1");
     std::vector<char*> environment = RefereeEnvironment(&tunables);
     const int error = posix_spawn(&pid, name.c_str(), &actions, nullptr, arguments, environment.data());
     posix_spawn_file_actions_destroy(&actions);

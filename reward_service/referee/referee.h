@@ -27,8 +27,8 @@ struct RefereeOptions {
   int64_t jail_memory_bytes_max = int64_t{4} << 30;    // address space beyond that of the warm parent
   int64_t oracle_memory_bytes_max = int64_t{8} << 30;  // likewise
   int64_t buffer_bytes_max = int64_t{256} << 20;       // inputs, or outputs, of one call
-  int num_tasks_max =
-      0;  // tasks kept ready, some 384 MB each; 0: as many as a third of the memory holds, 8 to 72
+  // Tasks kept ready, some 240 MB each; 0: as many as half of the memory holds, 8 to 128.
+  int num_tasks_max = 0;
   // Restarts of a dead referee before Judge() fails for good.
   int num_restarts_max = 100;
 };

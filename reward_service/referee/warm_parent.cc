@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
+#include "reward_service/referee/malloc_tunables.h"
 
 namespace warpsmith {
 namespace {
@@ -31,15 +32,18 @@ constexpr int64_t kMappedBytes = int64_t{24} << 30;
 
 std::vector<std::string> Environment(int num_threads) {
   const std::string threads = absl::StrCat(num_threads);
-  // Memory that is freed stays with the process, on both sides of the comparison: a page fault is no work.
-  // Huge pages, where the kernel gives them on request, make the first touch cheap too.
-  return {"PATH=/usr/bin", "HOME=/tmp", "LANG=C.UTF-8", "TMPDIR=/tmp",
-          absl::StrCat("OMP_NUM_THREADS=", threads), absl::StrCat("MKL_NUM_THREADS=", threads),
-          "OMP_PROC_BIND=false", "GOMP_SPINCOUNT=10000",
-          // Not mmap_threshold: above 32 MiB glibc ignores it, and a fixed trim_threshold stops its growth.
-          "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:"
-          "glibc.malloc.trim_threshold=4294967296:glibc.malloc.top_pad=16777216",
-          "PYTHONDONTWRITEBYTECODE=1", "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor"};
+  // The same malloc on both sides of the comparison: a page fault is no work.
+  return {"PATH=/usr/bin",
+          "HOME=/tmp",
+          "LANG=C.UTF-8",
+          "TMPDIR=/tmp",
+          absl::StrCat("OMP_NUM_THREADS=", threads),
+          absl::StrCat("MKL_NUM_THREADS=", threads),
+          "OMP_PROC_BIND=false",
+          "GOMP_SPINCOUNT=10000",
+          kMallocTunables,
+          "PYTHONDONTWRITEBYTECODE=1",
+          "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor"};
 }
 
 absl::Status ExplainEnd(const char* what, int output, const absl::Status& status) {

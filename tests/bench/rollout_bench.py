@@ -3,15 +3,10 @@
 ./dev bench rollout [--threads N] [--rounds N]
 """
 
-import argparse
-import json
-import os
-import platform
 import sys
-from pathlib import Path
 from typing import Any
 
-from tests.bench.trainer_bench import LOAD, PEER, ROOT, SHAPES, Side, num_parameters
+from tests.bench.trainer_bench import LOAD, PEER, ROOT, SHAPES, Side, num_parameters, run_bench
 
 BINARY = ROOT / "build/release/tests/rollout_rates"
 TARGET = 1.2  # times the peer, at the best of the rounds
@@ -52,22 +47,5 @@ def print_table(rows: list[dict[str, Any]]) -> None:
     print(f"{LOAD['decode_batch']} sequences, prompts of {LOAD['decode_prompt']}; target {TARGET} times PyTorch.")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--models", nargs="+", choices=SHAPES, default=list(SHAPES))
-    arguments = parser.parse_args()
-    rows = [compare(name, arguments.threads, arguments.rounds) for name in arguments.models]
-    print_table(rows)
-    if arguments.out:
-        machine = {"processor": platform.processor() or platform.machine(), "cpus": os.cpu_count()}
-        revision = os.environ.get("WARPSMITH_REVISION", "")
-        report = {"threads": arguments.threads, "load": LOAD, "machine": machine, "revision": revision, "rows": rows}
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(report, indent=2) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    run_bench(__doc__, compare, print_table)

@@ -9,6 +9,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -108,20 +109,27 @@ def print_table(rows: list[dict[str, Any]]) -> None:
     print("GFLOP/s counts the projections only (2 or 6 a parameter and token); attention is not in it.")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def run_bench(
+    description: str | None,
+    compare_model: Callable[[str, int, int], dict[str, Any]],
+    print_rows: Callable[[list[dict[str, Any]]], None],
+) -> None:
+    """The command line of a benchmark over models: compares each, prints the rows, writes them to --out."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--models", nargs="+", choices=SHAPES, default=list(SHAPES))
     arguments = parser.parse_args()
-    rows = [compare(name, arguments.threads, arguments.rounds) for name in arguments.models]
-    print_table(rows)
+    rows = [compare_model(name, arguments.threads, arguments.rounds) for name in arguments.models]
+    print_rows(rows)
     if arguments.out:
         machine = {"processor": platform.processor() or platform.machine(), "cpus": os.cpu_count()}
-        report = {"threads": arguments.threads, "load": LOAD, "machine": machine, "rows": rows}
+        revision = os.environ.get("WARPSMITH_REVISION", "")
+        report = {"threads": arguments.threads, "load": LOAD, "machine": machine, "revision": revision, "rows": rows}
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
         arguments.out.write_text(json.dumps(report, indent=2) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    run_bench(__doc__, compare, print_table)

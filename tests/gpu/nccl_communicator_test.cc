@@ -2,32 +2,19 @@
 #include "core/distributed/nccl_communicator.h"
 
 #include <cuda_runtime_api.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <functional>
 #include <thread>
 #include <vector>
 
-#include "core/base/unique_fd.h"
 #include "tests/gpu/device_array.h"
 #include "tests/support/catch.h"
+#include "tests/support/free_port.h"
 
 namespace warpsmith {
 namespace {
 
 constexpr CollectiveLabel kLabel{"numbers", "test"};
-
-int FreePort() {
-  const UniqueFd fd(socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  REQUIRE(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
-  REQUIRE(getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0);
-  return ntohs(address.sin_port);
-}
 
 int NumDevices() {
   int count = 0;

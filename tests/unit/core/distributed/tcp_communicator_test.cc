@@ -1,30 +1,16 @@
 // Ranks as threads of one process, meeting over loopback as processes would.
 #include "core/distributed/tcp_communicator.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <functional>
 #include <random>
 #include <thread>
 
 #include "tests/support/catch.h"
+#include "tests/support/free_port.h"
 
 namespace warpsmith {
 namespace {
-
-// A port that was free a moment ago.
-int FreePort() {
-  const UniqueFd fd(socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  REQUIRE(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), length) == 0);
-  REQUIRE(getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0);
-  return ntohs(address.sin_port);
-}
 
 // Runs `work` once a rank, each on its own thread with its own communicator, and returns the statuses by
 // rank.
