@@ -51,7 +51,7 @@ class _CppProgram:
             self._over_rows()
         else:
             self._by_row()
-        return self._out.render(self._style.simd, self._style.fast_math, self._style.double)
+        return self._out.render(self._style.simd, self._style.fast_math)
 
     # Pieces ----------------------------------------------------------------------------------------------------
 

@@ -3,10 +3,6 @@
 import re
 
 _VECTOR_FUNCTIONS = ("expf", "tanhf", "erff", "log1pf", "expm1f", "logf", "sinf", "cosf")
-_FLOAT_FUNCTIONS = (
-    *("exp", "expm1", "log", "log1p", "tanh", "erf", "sin", "cos", "sqrt", "pow"),
-    *("fabs", "fmax", "fmin"),
-)
 # Not fast-math whole: its reciprocals turn 1 / (1 + exp(large)) into NaN.
 _FAST_MATH = (
     '#pragma GCC optimize("associative-math", "finite-math-only", "no-signed-zeros", "no-math-errno", '
@@ -15,13 +11,6 @@ _FAST_MATH = (
 _SIGNATURE = (
     'extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, DLTensor* const* outputs) {'
 )
-
-
-def _widened(body: str) -> str:
-    """The same with scalars, functions and literals of type double; what is in memory stays float."""
-    body = re.sub(r"\bfloat (\w+) =", r"double \1 =", body)
-    body = re.sub(rf"\b({'|'.join(_FLOAT_FUNCTIONS)})f\(", r"\1(", body)
-    return re.sub(r"\b(\d+(?:\.\d+)?(?:e-?\d+)?)f\b", r"\1", body)
 
 
 class SourceWriter:
@@ -47,11 +36,9 @@ class SourceWriter:
         self._depth -= 1
         self.add("}")
 
-    def render(self, vector_functions: bool, fast_math: bool, double: bool) -> str:
+    def render(self, vector_functions: bool, fast_math: bool) -> str:
         """The whole program. With `vector_functions` the libm functions in use are declared for vector lanes."""
         body = "\n".join(self._lines)
-        if double:
-            body = _widened(body)
         head = [_FAST_MATH] if fast_math else []
         head += ["#include <dlpack/dlpack.h>", "#include <cmath>"]
         if "std::vector" in body:

@@ -17,8 +17,7 @@ class Structure(Enum):
 @dataclass(frozen=True)
 class Style:
     """A structure; simd: loops vectorised by pragma, libm functions declared for vector lanes; threads: OpenMP threads;
-    fast_math: float rules relaxed for the whole program, so that sums, `fmaxf` and `sqrtf` vectorise too;
-    double: values widened to double on the way, as people write who do not count.
+    fast_math: float rules relaxed for the whole program, so that sums, `fmaxf` and `sqrtf` vectorise too.
     """
 
     name: str
@@ -26,15 +25,11 @@ class Style:
     simd: bool = False
     threads: bool = False
     fast_math: bool = False
-    double: bool = False
 
 
 TEMPORARIES = Style("temporaries", Structure.TEMPORARIES)
 PASSES = Style("passes", Structure.PASSES)
 COLUMNS = Style("columns", Structure.COLUMNS)
-DOUBLE_TEMPORARIES = Style("double_temporaries", Structure.TEMPORARIES, double=True)
-DOUBLE_PASSES = Style("double_passes", Structure.PASSES, double=True)
-DOUBLE_COLUMNS = Style("double_columns", Structure.COLUMNS, double=True)
 FUSED = Style("fused", Structure.FUSED)
 SIMD = Style("simd", Structure.FUSED, simd=True)
 BLOCKED = Style("blocked", Structure.BLOCKED, simd=True, fast_math=True)
@@ -42,17 +37,4 @@ FAST_MATH = Style("fast_math", Structure.FUSED, simd=True, fast_math=True)
 RELAXED = Style("relaxed", Structure.FUSED, fast_math=True)
 THREADED = Style("threaded", Structure.FUSED, simd=True, threads=True, fast_math=True)
 
-STYLES = (
-    TEMPORARIES,
-    PASSES,
-    COLUMNS,
-    DOUBLE_TEMPORARIES,
-    DOUBLE_PASSES,
-    DOUBLE_COLUMNS,
-    FUSED,
-    RELAXED,
-    SIMD,
-    FAST_MATH,
-    BLOCKED,
-    THREADED,
-)
+STYLES = (TEMPORARIES, PASSES, COLUMNS, FUSED, RELAXED, SIMD, FAST_MATH, BLOCKED, THREADED)

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "reward_service/jail/enter_jail.h"
+#include "reward_service/jail/touch_constants.h"
 #include "reward_service/sandbox/confinement.h"
 
 namespace {
@@ -34,3 +35,5 @@ extern "C" void warpsmith_report_crashes(int socket) { warpsmith::ReportCrashes(
 extern "C" void warpsmith_name_input(const void* start, int64_t num_bytes) {
   warpsmith::NameBuffer("input", start, num_bytes);
 }
+
+extern "C" int64_t warpsmith_touch_constants(const char* prefix) { return warpsmith::TouchConstants(prefix); }

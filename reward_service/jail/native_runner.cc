@@ -19,6 +19,7 @@
 #include "core/base/status_macros.h"
 #include "reward_service/jail/enter_jail.h"
 #include "reward_service/jail/packet.h"
+#include "reward_service/jail/touch_constants.h"
 
 namespace warpsmith {
 namespace {
@@ -103,6 +104,7 @@ absl::StatusOr<EntryPoint> LoadCandidate(int library) {
   void* symbol = dlsym(handle, "run");
   if (symbol == nullptr)
     return absl::InvalidArgumentError("the library has no function `run` with C linkage");
+  TouchConstants("");
   return reinterpret_cast<EntryPoint>(symbol);
 }
 

@@ -50,6 +50,7 @@ def live(library: ctypes.CDLL, fields: dict[str, Any], channel: socket.socket) -
     status = 1
     try:
         enter_jail(library, fields)
+        library.warpsmith_touch_constants(b"libtorch_cpu.so")
         library.warpsmith_report_crashes(channel.fileno())
         packet.send(channel, {"op": "hello"})
         serve = {"oracle": oracle.serve, "python": python_jail.serve}[fields["role"]]
@@ -105,7 +106,9 @@ def main() -> int:
 
     gc.collect()
     gc.freeze()
-    packet.send(channel, {"op": "warm", "torch_version": torch.__version__})
+    # Chosen here, once, for all children: they could not find out what the processor has.
+    capability = torch.backends.cpu.get_cpu_capability()
+    packet.send(channel, {"op": "warm", "torch_version": torch.__version__, "torch_cpu_capability": capability})
     while True:
         try:
             fields, descriptors = packet.receive(channel)

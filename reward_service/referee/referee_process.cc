@@ -138,6 +138,7 @@ class RefereeProcess {
     facts.realtime = lane_.realtime();
     facts.profile = ProfileSampler::IsPossible();
     facts.torch_version = python_parent_->torch_version();
+    facts.torch_cpu_capability = python_parent_->torch_cpu_capability();
     ASSIGN_OR_RETURN(const EmptyCall native,
                      MeasureEmptyCall(*native_parent_, CandidateKind::kNative, share_directory_, lane_));
     ASSIGN_OR_RETURN(

@@ -53,6 +53,22 @@ absl::Status ExplainEnd(const char* what, int output, const absl::Status& status
       absl::StrCat(what, " did not start: ", status.message(), "; it said: ", n > 0 ? text : "nothing"));
 }
 
+bool ProcessorHasVectorUnits() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") != 0;
+#else
+  return false;
+#endif
+}
+
+// A reference on scalar kernels would make every candidate look several times faster than it is.
+absl::Status CheckCapability(const std::string& capability) {
+  if (capability != "DEFAULT" || !ProcessorHasVectorUnits()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "Torch uses scalar kernels (DEFAULT) in the sandbox, but this processor has AVX2: is /proc/cpuinfo "
+      "readable?");
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::filesystem::path>> PythonFolders(const std::filesystem::path& python) {
@@ -124,6 +140,8 @@ absl::StatusOr<std::unique_ptr<WarmParent>> WarmParent::StartPython(
   if (!warm.ok()) return ExplainEnd("the Python parent of oracles", reader.get(), warm.status());
   std::unique_ptr<WarmParent> parent(new WarmParent(std::move(process), std::move(pair.first)));
   parent->torch_version_ = TextField(warm->fields, "torch_version", 64);
+  parent->torch_cpu_capability_ = TextField(warm->fields, "torch_cpu_capability", 64);
+  RETURN_IF_ERROR(CheckCapability(parent->torch_cpu_capability_));
   return parent;
 }
 

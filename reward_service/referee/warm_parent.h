@@ -47,6 +47,8 @@ class WarmParent {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& torch_version() const { return torch_version_; }
+  // As torch.backends.cpu.get_cpu_capability() says inside: the eager reference runs kernels of this kind.
+  const std::string& torch_cpu_capability() const { return torch_cpu_capability_; }
 
  private:
   WarmParent(SandboxedProcess process, UniqueFd socket)
@@ -58,6 +60,7 @@ class WarmParent {
   SandboxedProcess process_;
   UniqueFd socket_;
   std::string torch_version_;
+  std::string torch_cpu_capability_;
   absl::Mutex mutex_;
   uint32_t num_forks_ ABSL_GUARDED_BY(mutex_) = 0;
   int num_unanswered_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -25,6 +25,8 @@ constexpr char kBubblewrap[] = "/usr/bin/bwrap";
 constexpr char kStubInside[] = "/run/warpsmith-confine";
 // Where malloc looks whether the kernel has huge pages; without the file it asks for none.
 constexpr char kHugePages[] = "/sys/kernel/mm/transparent_hugepage";
+// Where Torch looks for the processor's vector units; without the file it runs its scalar kernels, several times slower.
+constexpr char kProcessorFacts[] = "/proc/cpuinfo";
 constexpr int kDescriptorsMax = 64;
 constexpr int kTemporaryDescriptorMin = 512;
 
@@ -86,8 +88,10 @@ std::vector<std::string> BubblewrapCommand(const SandboxOptions& options, const 
   Append(command, {"--size", absl::StrCat(options.tmp_bytes_max), "--perms", "1777", "--tmpfs", "/tmp"});
   Append(command, {"--ro-bind", stub.string(), kStubInside});
   if (options.kind == SandboxKind::kWarmParent) {
-    AppendParents(kHugePages, command);
-    Append(command, {"--ro-bind-try", kHugePages, kHugePages});
+    for (const char* path : {kHugePages, kProcessorFacts}) {
+      AppendParents(path, command);
+      Append(command, {"--ro-bind-try", path, path});
+    }
   }
   for (const std::filesystem::path& path : options.read_only_paths) {
     AppendParents(path, command);

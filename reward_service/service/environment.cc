@@ -71,7 +71,7 @@ absl::Status PinTo(const std::vector<int>& cores) {
 std::string CoresText(const std::vector<int>& cores) { return absl::StrJoin(cores, ","); }
 
 v1::Environment MakeEnvironment(const std::string& lane_cores, const std::string& compiler,
-                                const std::string& torch_version) {
+                                const std::string& torch_version, const std::string& torch_cpu_capability) {
   char hostname[256] = {};
   gethostname(hostname, sizeof(hostname) - 1);
   v1::Environment environment;
@@ -80,6 +80,7 @@ v1::Environment MakeEnvironment(const std::string& lane_cores, const std::string
   environment.set_lane_cores(lane_cores);
   environment.set_compiler(compiler);
   environment.set_torch_version(torch_version);
+  environment.set_torch_cpu_capability(torch_cpu_capability);
   environment.set_service_version(GetBuildInfo().version);
   return environment;
 }

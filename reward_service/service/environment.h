@@ -31,7 +31,7 @@ std::string CoresText(const std::vector<int>& cores);
 
 // Host, processor and versions; compiler, torch and lane as given.
 v1::Environment MakeEnvironment(const std::string& lane_cores, const std::string& compiler,
-                                const std::string& torch_version);
+                                const std::string& torch_version, const std::string& torch_cpu_capability);
 
 }  // namespace warpsmith
 

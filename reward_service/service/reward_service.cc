@@ -93,8 +93,9 @@ absl::Status BuildCompilers(const ServiceOptions& options, Machinery* machinery)
 
 void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::unique_ptr<Referee> referee,
                  Machinery* machinery) {
-  machinery->environment = MakeEnvironment(
-      referee->facts().lane_cores, machinery->compiler->toolchain().version, referee->facts().torch_version);
+  const RefereeFacts& facts = referee->facts();
+  machinery->environment = MakeEnvironment(facts.lane_cores, machinery->compiler->toolchain().version,
+                                           facts.torch_version, facts.torch_cpu_capability);
   std::vector<std::unique_ptr<JudgeStage>> lanes;
   lanes.push_back(std::make_unique<JudgeStage>(
       JudgeStageOptions{.limits = options.judge, .num_lane_cores = static_cast<int>(cores.lane.size())},

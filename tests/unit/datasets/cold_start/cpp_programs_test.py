@@ -8,7 +8,6 @@ import pytest
 
 from datasets.cold_start.cpp_programs import as_answer, write_cpp
 from datasets.cold_start.mixture import available_styles
-from datasets.cold_start.styles import DOUBLE_PASSES, PASSES
 from datasets.cold_start.verify_answers import check
 from datasets.tasks.grammar import FAMILY_WEIGHTS, draw_program
 from datasets.tasks.program import Program, Statement, render_reference
@@ -38,14 +37,6 @@ def test_a_wrong_program_is_found_wrong(tmp_path: Path) -> None:
     assert check(source, reference, tmp_path, "right") == ""
     assert check(source.replace("0.5f", "0.7f"), reference, tmp_path, "wrong").startswith("wrong values")
     assert "not declared" in check(source.replace("float v", "float w"), reference, tmp_path, "broken")
-
-
-def test_a_double_style_widens_scalars_and_leaves_memory_float() -> None:
-    program = Program(_ROWS, _COLS, (Statement("scale", ("0.5",)),))
-    narrow, wide = (write_cpp(program, style, random.Random(1)) for style in (PASSES, DOUBLE_PASSES))
-    assert "float v" in narrow and "0.5f" in narrow
-    assert "double v" in wide and "0.5f" not in wide and "0.5" in wide
-    assert "const float* x = (const float*)inputs[0]->data;" in wide
 
 
 def test_an_answer_is_one_fenced_block() -> None:

@@ -30,10 +30,11 @@ TEST_CASE("wanted cores are taken, if this process may use them") {
 }
 
 TEST_CASE("the stamp names machine, lane and versions") {
-  const v1::Environment environment = MakeEnvironment("1", "g++ 12", "2.11.0");
+  const v1::Environment environment = MakeEnvironment("1", "g++ 12", "2.11.0", "AVX2");
   CHECK(environment.lane_cores() == "1");
   CHECK(environment.compiler() == "g++ 12");
   CHECK(environment.torch_version() == "2.11.0");
+  CHECK(environment.torch_cpu_capability() == "AVX2");
   CHECK(environment.cpu_model() != "");
   CHECK(environment.service_version() != "");
 }
