@@ -26,7 +26,7 @@ def styles_for(program: Program) -> tuple[Structure, ...]:
     if program.row_operator is not None and program.dim == 0:
         return (Structure.FUSED, Structure.COLUMNS, Structure.TEMPORARIES)
     if program.row_operator is not None:
-        return (Structure.FUSED, Structure.PASSES, Structure.TEMPORARIES)
+        return (Structure.FUSED, Structure.PASSES, Structure.TEMPORARIES, Structure.COLUMNS)
     if program.family == "elementwise":
         return (Structure.FUSED, Structure.PASSES, Structure.TEMPORARIES, Structure.BLOCKED, Structure.COLUMNS)
     return (Structure.FUSED, Structure.PASSES, Structure.TEMPORARIES, Structure.COLUMNS)
@@ -169,6 +169,9 @@ class _CppProgram:
         operator = self._program.row_operator
         assert operator is not None
         source, before = "x[i]", self._texts(self._program.before)
+        if self._style.structure is Structure.COLUMNS:
+            self._rows_by_column(before)
+            return
         if self._style.structure is not Structure.FUSED and before:
             last = "out" if not operator.is_reduction else "t"
             if last == "t" and self._style.structure is Structure.PASSES:
@@ -211,6 +214,48 @@ class _CppProgram:
             self._out.add(f"{target} = v;")
         if accumulator is not None:
             self._out.add(accumulator.update)
+        self._out.close()
+
+    def _rows_by_column(self, before: list[str]) -> None:
+        """All rows at once, column by column, with one accumulator a row: strided."""
+        operator = self._program.row_operator
+        assert operator is not None
+        source, names = "x[i]", []
+        after = self._texts(self._program.after)
+        for number, visit in enumerate(operator.passes):
+            final = number + 1 == len(operator.passes) and not operator.is_reduction
+            if visit.accumulator is not None:
+                names.append(visit.accumulator.name)
+                self._out.add(f"std::vector<float> {names[-1]}(rows, {visit.accumulator.initial});")
+            statements = [_indexed(text, names, "r") for text in visit.statements]
+            texts = [*before, *statements, *(after if final else [])]
+            stores = final or bool(texts) and not operator.is_reduction
+            self._out.open(_COLS)
+            self._out.open(_ROWS)
+            self._out.add(_INDEX, f"float v = {source};", *texts)
+            if stores:
+                self._out.add("out[i] = v;")
+                source, before = "out[i]", []
+            if visit.accumulator is not None:
+                self._out.add(_indexed(visit.accumulator.update, names, "r"))
+            self._out.close()
+            self._out.close()
+            self._finish_rows(visit, names)
+        if operator.is_reduction:
+            self._out.open(_ROWS)
+            self._out.add(f"float v = {_indexed(operator.result, names, 'r')};", *after, "out[r] = v;")
+            self._out.close()
+
+    def _finish_rows(self, visit: Pass, names: list[str]) -> None:
+        """What a pass computes once a row; its constants become arrays, named in `names` from then on."""
+        if not visit.after:
+            return
+        lines = [re.sub(r"^const float ", "", line) for line in visit.after]
+        new = [line.split(" ")[0] for line in lines if line.split(" ")[0] not in names]
+        self._out.add(*(f"std::vector<float> {name}(rows);" for name in new))
+        names += new
+        self._out.open(_ROWS)
+        self._out.add(*(_indexed(line, names, "r") for line in lines))
         self._out.close()
 
     # Columns ---------------------------------------------------------------------------------------------------
@@ -331,7 +376,12 @@ def _by_column(text: str, names: list[str]) -> str:
     """Accumulators become arrays indexed by the column; a mean `m` of a variance is kept in `s`."""
     if "s" in names and "q" in names:
         text = re.sub(r"\bm\b", "s", text)
-    return re.sub(rf"\b({'|'.join(sorted(set(names)))})\b", r"\1[c]", text)
+    return _indexed(text, sorted(set(names)), "c")
+
+
+def _indexed(text: str, names: list[str], index: str) -> str:
+    """The scalars `names` read as elements of arrays; without names, the text itself."""
+    return re.sub(rf"\b({'|'.join(names)})\b", rf"\1[{index}]", text) if names else text
 
 
 def write_cpp(program: Program, style: Style, rng: random.Random) -> str:

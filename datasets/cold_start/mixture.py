@@ -25,14 +25,14 @@ from datasets.cold_start.styles import (
 from datasets.tasks.program import Program
 
 _WEIGHTS = {
-    TEMPORARIES: 0.45,
-    PASSES: 0.15,
-    COLUMNS: 0.18,
-    FUSED: 0.08,
-    RELAXED: 0.01,
-    SIMD: 0.05,
-    FAST_MATH: 0.06,
-    BLOCKED: 0.01,
+    TEMPORARIES: 0.41,
+    PASSES: 0.05,
+    COLUMNS: 0.38,
+    FUSED: 0.025,
+    RELAXED: 0.005,
+    SIMD: 0.015,
+    FAST_MATH: 0.10,
+    BLOCKED: 0.005,
     THREADED: 0.01,
 }
 _STEPS: dict[Style, tuple[Style, ...]] = {  # what may follow the advice on a style, as often as it stands here

@@ -39,10 +39,11 @@ class SourceWriter:
     def render(self, vector_functions: bool, fast_math: bool) -> str:
         """The whole program. With `vector_functions` the libm functions in use are declared for vector lanes."""
         body = "\n".join(self._lines)
-        head = [_FAST_MATH] if fast_math else []
-        head += ["#include <dlpack/dlpack.h>", "#include <cmath>"]
+        head = ["#include <dlpack/dlpack.h>", "#include <cmath>"]
         if "std::vector" in body:
             head.append("#include <vector>")
+        if fast_math:
+            head.append(_FAST_MATH)  # after the includes, or no precompiled header serves them
         if vector_functions:
             for name in _VECTOR_FUNCTIONS:
                 if re.search(rf"\b{name}\(", body):

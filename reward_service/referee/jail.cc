@@ -11,6 +11,7 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "reward_service/referee/uncached_copy.h"
 
 namespace warpsmith {
 namespace {
@@ -144,16 +145,16 @@ void Jail::Load(const Draw& draw) {
   char* inputs = slots_.inputs[slot_]->data();
   const int64_t input_end =
       layout_.parameters.empty() ? layout_.input_buffer_bytes : layout_.parameters[0].offset;
-  std::memcpy(inputs, draw.inputs.get(), static_cast<size_t>(input_end));
+  CopyUncached(inputs, draw.inputs.get(), static_cast<size_t>(input_end));
   if (loaded_parameters_[slot_] != draw.parameter_seed) {
-    std::memcpy(inputs + input_end, draw.inputs.get() + input_end,
-                static_cast<size_t>(layout_.input_buffer_bytes - input_end));
+    CopyUncached(inputs + input_end, draw.inputs.get() + input_end,
+                 static_cast<size_t>(layout_.input_buffer_bytes - input_end));
     loaded_parameters_[slot_] = draw.parameter_seed;
   }
   if (slots_.outputs.empty()) return;
   for (const TensorSpec& spec : layout_.outputs) {
-    std::memset(slots_.outputs[slot_]->data() + spec.offset, kPoisonByte,
-                static_cast<size_t>(spec.num_bytes));
+    FillUncached(slots_.outputs[slot_]->data() + spec.offset, kPoisonByte,
+                 static_cast<size_t>(spec.num_bytes));
   }
 }
 

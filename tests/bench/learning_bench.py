@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 _ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(r"```(?:cpp|c\+\+)?\n(.*?)```", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -90,24 +92,16 @@ def print_table(rows: list[tuple[str, dict[str, Any]]]) -> None:
         print(f"{name:<16}{gain:>6}{''.join(pairs)}{row['steps']:7}{row['wall_seconds']:7.0f}")
 
 
-def controls(config: Path, seed: int, cold_start_seconds: int, grpo_seconds: int) -> dict[str, dict[str, Any]]:
+def controls(config: Path, seed: int) -> dict[str, dict[str, Any]]:
     """The two controls, by name."""
-    permuted = run(
-        config,
-        "learning_permuted",
-        [
-            f"run.seed={seed}",
-            f"trainer.cold_start.seconds={cold_start_seconds}",
-            f"trainer.grpo.seconds={grpo_seconds}",
-            "trainer.grpo.permute_rewards=true",
-        ],
-    )
+    trainer = yaml.safe_load(config.read_text())["trainer"]
+    permuted = run(config, "learning_permuted", [f"run.seed={seed}", "trainer.grpo.permute_rewards=true"])
     supervised = run(
         config,
         "learning_cold_start",
         [
             f"run.seed={seed}",
-            f"trainer.cold_start.seconds={cold_start_seconds + grpo_seconds}",
+            f"trainer.cold_start.seconds={trainer['cold_start']['seconds'] + trainer['grpo']['seconds']}",
             "trainer.grpo.num_steps=0",
         ],
     )
@@ -126,20 +120,16 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("runs/bench/learning.json"))
     parser.add_argument("--config", type=Path, default=Path("configs/demo.yaml"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--grpo-seconds", type=int, default=250, help="given to GRPO, and to the longer cold start")
-    parser.add_argument("--cold-start-seconds", type=int, default=240)
     parser.add_argument("--without-controls", action="store_true")
     arguments = parser.parse_args()
 
-    times = (arguments.cold_start_seconds, arguments.grpo_seconds)
-    settings = [f"trainer.cold_start.seconds={times[0]}", f"trainer.grpo.seconds={times[1]}"]
     runs = {
-        f"seed {seed}": figures(run(arguments.config, f"learning_seed_{seed}", [f"run.seed={seed}", *settings]))
+        f"seed {seed}": figures(run(arguments.config, f"learning_seed_{seed}", [f"run.seed={seed}"]))
         for seed in arguments.seeds
     }
     if not arguments.without_controls:
         first = runs[f"seed {arguments.seeds[0]}"]
-        runs |= controls(arguments.config, arguments.seeds[0], *times)
+        runs |= controls(arguments.config, arguments.seeds[0])
         # Its own "before" comes after the longer cold start already.
         rebase(runs["cold start"], first["before"])
 
