@@ -20,7 +20,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProfileNumbers, num_samples, own_code_share, 
                                    gigabytes_per_second_ceiling, bound)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PhaseSeconds, lane_wait, oracle, verify, time, profile)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RefereeFacts, lane_cores, realtime, profile, torch_version,
-                                   torch_cpu_capability, empty_native_call_us, empty_python_call_us, gigabytes_per_second_ceiling)
+                                   torch_cpu_capability, empty_native_call_us, empty_python_call_us,
+                                   gigabytes_per_second_ceiling)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JudgeLimits, cpu_seconds_max, call_seconds_max, lane_seconds_max)
 
 namespace {

@@ -39,7 +39,7 @@ struct RefereeFacts {
   bool realtime = false;
   bool profile = false;  // perf_event_open works
   std::string torch_version;
-  std::string torch_cpu_capability;  // the vector units that its kernels use: "AVX512", "AVX2", "DEFAULT", ...
+  std::string torch_cpu_capability;  // of its kernels: "AVX512", "AVX2", "DEFAULT", ...
   double empty_native_call_us = 0;
   double empty_python_call_us = 0;
   double gigabytes_per_second_ceiling = 0;
