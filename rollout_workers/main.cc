@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/base/touch_constants.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/server.h"
 #include "rollout_workers/engine.h"
@@ -132,6 +133,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   const sigset_t stop_signals = warpsmith::BlockStopSignals();
   warpsmith::SetUpLogging("rollout", flags.log_level);
+  warpsmith::TouchConstants("libtorch_cpu.so");
   const absl::Status status = warpsmith::Serve(flags, stop_signals);
   if (status.ok()) return 0;
   warpsmith::LogError(std::string(status.message()));

@@ -20,9 +20,12 @@ namespace warpsmith {
 namespace {
 
 absl::StatusOr<std::vector<NamedFile>> TextFiles(const Parameters& parameters, const Prompts& prompts,
-                                                 const std::filesystem::path& prompts_directory) {
+                                                 const std::filesystem::path& prompts_directory,
+                                                 const Sampling& sampling) {
   const nlohmann::ordered_json generation = {{"do_sample", true},
-                                             {"temperature", 1.0},
+                                             {"temperature", sampling.temperature},
+                                             {"top_p", sampling.top_p},
+                                             {"top_k", sampling.top_k},
                                              {"eos_token_id", prompts.stop_token_id()},
                                              {"pad_token_id", prompts.stop_token_id()}};
   const nlohmann::ordered_json trained_with = {{"prompts_sha256", prompts.sha256()}};
@@ -40,7 +43,7 @@ absl::StatusOr<std::vector<NamedFile>> TextFiles(const Parameters& parameters, c
 }  // namespace
 
 absl::Status ExportHuggingFace(const Parameters& parameters, const Prompts& prompts,
-                               const std::filesystem::path& prompts_directory,
+                               const std::filesystem::path& prompts_directory, const Sampling& sampling,
                                const std::filesystem::path& directory) {
   std::map<std::string, at::Tensor> tensors;
   try {
@@ -49,7 +52,7 @@ absl::Status ExportHuggingFace(const Parameters& parameters, const Prompts& prom
     return absl::InternalError(absl::StrCat("export failed in LibTorch: ", Escape(error.what(), 2048)));
   }
   HuggingFaceContents contents;
-  ASSIGN_OR_RETURN(contents.files, TextFiles(parameters, prompts, prompts_directory));
+  ASSIGN_OR_RETURN(contents.files, TextFiles(parameters, prompts, prompts_directory, sampling));
   for (const auto& [name, tensor] : tensors) {
     contents.tensors.push_back(
         {.name = name, .type = TensorType::kF32, .shape = {tensor.sizes().begin(), tensor.sizes().end()}});

@@ -17,6 +17,7 @@
 
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/base/touch_constants.h"
 #include "core/distributed/process_group_environment.h"
 #include "core/distributed/tcp_communicator.h"
 #include "trainer/configuration.h"
@@ -78,6 +79,7 @@ int main(int argc, char** argv) {
   std::signal(SIGTERM, RequestStop);
   std::signal(SIGINT, RequestStop);
   warpsmith::SetUpLogging("trainer", flags.log_level);
+  warpsmith::TouchConstants("libtorch_cpu.so");
   const absl::Status status = Run(std::move(flags));
   if (status.ok()) return 0;
   warpsmith::LogError(status.ToString());

@@ -214,7 +214,8 @@ absl::Status Training::EvaluateOnly() {
 
 absl::Status Training::Export() {
   const std::filesystem::path directory = Directory() / "export";
-  RETURN_IF_ERROR(ExportHuggingFace(policy_.parameters, prompts_, configuration_.data.prompts, directory));
+  RETURN_IF_ERROR(ExportHuggingFace(policy_.parameters, prompts_, configuration_.data.prompts,
+                                    configuration_.grpo.sampling, directory));
   LogInfo(absl::StrCat("exported to ", directory.string()));
   return absl::OkStatus();
 }

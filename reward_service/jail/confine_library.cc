@@ -4,7 +4,7 @@
 #include <string>
 
 #include "reward_service/jail/enter_jail.h"
-#include "reward_service/jail/touch_constants.h"
+#include "core/base/touch_constants.h"
 #include "reward_service/sandbox/confinement.h"
 
 namespace {

@@ -19,7 +19,7 @@
 #include "core/base/status_macros.h"
 #include "reward_service/jail/enter_jail.h"
 #include "reward_service/jail/packet.h"
-#include "reward_service/jail/touch_constants.h"
+#include "core/base/touch_constants.h"
 
 namespace warpsmith {
 namespace {

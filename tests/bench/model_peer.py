@@ -5,10 +5,12 @@ a measurement from standard input, `decode` or `train`, and answers with a line 
 """
 
 import argparse
+import ctypes
 import json
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -119,12 +121,19 @@ def train_rate(model: Decoder, shape: Shape, load: Load) -> float:
     return tokens.numel() / (time.perf_counter() - begin)
 
 
+def touch_constants() -> None:
+    """What our processes do when they start, for this one too: see core/base/touch_constants.h."""
+    folder = Path(__file__).resolve().parents[2] / "build/release/share/warpsmith/jail"
+    ctypes.CDLL(str(folder / "libwarpsmith_confine.so")).warpsmith_touch_constants(b"libtorch_cpu.so")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shape", required=True, help="JSON of the model's sizes")
     parser.add_argument("--load", required=True, help="JSON of what is measured")
     parser.add_argument("--threads", type=int, required=True)
     arguments = parser.parse_args()
+    touch_constants()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     shape, load = Shape(**json.loads(arguments.shape)), Load(**json.loads(arguments.load))

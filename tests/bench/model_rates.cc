@@ -15,6 +15,7 @@
 
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
+#include "core/base/touch_constants.h"
 #include "core/kernels/kernel_set.h"
 #include "core/kernels/thread_pool.h"
 #include "core/model/decoder.h"
@@ -164,5 +165,6 @@ int Main(const std::string& shape_text, const std::string& load_text, int thread
 int main(int argc, char** argv) {
   std::map<std::string, std::string> flags;
   for (int i = 1; i + 1 < argc; i += 2) flags[argv[i]] = argv[i + 1];
+  warpsmith::TouchConstants("libtorch_cpu.so");
   return warpsmith::Main(flags["--shape"], flags["--load"], std::stoi(flags["--threads"]));
 }

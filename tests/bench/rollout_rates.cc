@@ -11,6 +11,7 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
+#include "core/base/touch_constants.h"
 #include "rollout_workers/engine.h"
 #include "rollout_workers/weights.h"
 
@@ -109,5 +110,6 @@ int Main(const std::string& shape, const std::string& load_text, int threads) {
 int main(int argc, char** argv) {
   std::map<std::string, std::string> flags;
   for (int i = 1; i + 1 < argc; i += 2) flags[argv[i]] = argv[i + 1];
+  warpsmith::TouchConstants("libtorch_cpu.so");
   return warpsmith::Main(flags["--shape"], flags["--load"], std::stoi(flags["--threads"]));
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 TIMEOUT_SECONDS = 420
 FIGURES = ("compile_rate", "correct_rate", "fast_1", "geomean_speedup", "mean_reward", "hack_rate")
@@ -67,6 +68,13 @@ def test_the_export_is_a_hugging_face_folder(summary: dict[str, Any]) -> None:
     for name in ("config.json", "tokenizer.json", "generation_config.json"):
         assert json.loads((export / name).read_text()), name
     assert list(export.glob("*.safetensors"))
+
+
+def test_the_export_samples_as_it_was_trained(run: Path, summary: dict[str, Any]) -> None:
+    trained = yaml.safe_load((run / "config.yaml").read_text())["trainer"]["grpo"]["sampling"]
+    exported = json.loads((Path(summary["export_dir"]) / "generation_config.json").read_text())
+    for key in ("temperature", "top_p", "top_k"):
+        assert exported[key] == trained[key], key
 
 
 def test_every_step_left_metrics(run: Path, summary: dict[str, Any]) -> None:

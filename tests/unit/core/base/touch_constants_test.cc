@@ -1,4 +1,4 @@
-#include "reward_service/jail/touch_constants.h"
+#include "core/base/touch_constants.h"
 
 #include <fstream>
 #include <string>
