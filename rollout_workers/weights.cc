@@ -129,8 +129,7 @@ LoadedWeights InitialWeights(Parameters parameters) {
   return weights;
 }
 
-absl::StatusOr<LoadedWeights> LoadOfferedWeights(const ModelConfig& config,
-                                                   const OfferedWeights& published) {
+absl::StatusOr<LoadedWeights> LoadOfferedWeights(const ModelConfig& config, const OfferedWeights& published) {
   const ParameterLayout layout(config);
   if (published.layout_sha256 != layout.Sha256()) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -51,8 +51,7 @@ LoadedWeights InitialWeights(Parameters parameters);
 // Reads the file and checks all of it before any is taken: layout (FAILED_PRECONDITION if it is another
 // model's), dtype, names, sizes and place in the file (INVALID_ARGUMENT), and the SHA-256 of every buffer
 // (DATA_LOSS). NOT_FOUND without the file. Takes as long as reading and hashing it does.
-absl::StatusOr<LoadedWeights> LoadOfferedWeights(const ModelConfig& config,
-                                                   const OfferedWeights& published);
+absl::StatusOr<LoadedWeights> LoadOfferedWeights(const ModelConfig& config, const OfferedWeights& published);
 
 // LoadedWeights::sha256 of what `published` names, if its checksums are right.
 std::string CombinedSha256(const OfferedWeights& published);

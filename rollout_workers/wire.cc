@@ -10,9 +10,9 @@ SamplingParameters SamplingFromProto(const v1::SamplingParameters& proto) {
 
 OfferedWeights OfferedWeightsFromProto(const v1::WeightsManifest& proto) {
   OfferedWeights weights{.policy_version = proto.policy_version(),
-                           .path = proto.path(),
-                           .dtype = proto.dtype(),
-                           .layout_sha256 = proto.layout_sha256()};
+                         .path = proto.path(),
+                         .dtype = proto.dtype(),
+                         .layout_sha256 = proto.layout_sha256()};
   for (const v1::WeightsBuffer& buffer : proto.buffers()) {
     weights.buffers.push_back({.name = buffer.name(),
                                .offset_bytes = buffer.offset_bytes(),

@@ -83,7 +83,8 @@ void GroupCollector::Restore(const GrpoProgress& progress) {
 }
 
 // No task twice, for its samples would be equal: the end of one pass over the tasks and the beginning of the
-// next may hold the same one, and so may the pool. Fewer than `count` when there are not so many different ones.
+// next may hold the same one, and so may the pool. Fewer than `count` when there are not so many different
+// ones.
 std::vector<Task> GroupCollector::DrawTasks(int count) {
   std::vector<Task> tasks;
   std::set<std::string> ids;

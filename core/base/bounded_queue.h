@@ -12,14 +12,15 @@
 
 namespace warpsmith {
 
-// First in, first out, for any number of producers and consumers. Close() wakes all of them: producers are refused
-// from then on, consumers get what is left and then nothing.
+// First in, first out, for any number of producers and consumers. Close() wakes all of them: producers are
+// refused from then on, consumers get what is left and then nothing.
 template <typename T>
 class BoundedQueue {
  public:
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
-  // Waits at most `timeout` for room. False, with `item` untouched, when there was none or the queue is closed.
+  // Waits at most `timeout` for room. False, with `item` untouched, when there was none or the queue is
+  // closed.
   bool Push(T&& item, absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     mutex_.AwaitWithTimeout(absl::Condition(this, &BoundedQueue::HasRoomOrClosed), timeout);
@@ -58,7 +59,9 @@ class BoundedQueue {
   }
 
  private:
-  bool HasRoomOrClosed() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closed_ || items_.size() < capacity_; }
+  bool HasRoomOrClosed() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return closed_ || items_.size() < capacity_;
+  }
   bool HasItemOrClosed() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closed_ || !items_.empty(); }
 
   const size_t capacity_;

@@ -2,7 +2,8 @@
 //
 //   WS_CHECK(index < size) << "index " << index << " of " << size;
 //
-// What can fail in operation returns absl::Status instead. (c10, Catch2 and glog-like headers all define CHECK.)
+// What can fail in operation returns absl::Status instead. (c10, Catch2 and glog-like headers all define
+// CHECK.)
 #ifndef WARPSMITH_CORE_BASE_CHECK_H_
 #define WARPSMITH_CORE_BASE_CHECK_H_
 
@@ -28,10 +29,9 @@ struct CheckVoidify {
 
 }  // namespace warpsmith
 
-#define WS_CHECK(condition)             \
-  (__builtin_expect(!!(condition), 1))  \
-      ? (void)0                         \
-      : ::warpsmith::CheckVoidify() &   \
-            ::warpsmith::CheckFailure(#condition, __FILE__, __LINE__).stream()
+#define WS_CHECK(condition)            \
+  (__builtin_expect(!!(condition), 1)) \
+      ? (void)0                        \
+      : ::warpsmith::CheckVoidify() & ::warpsmith::CheckFailure(#condition, __FILE__, __LINE__).stream()
 
 #endif  // WARPSMITH_CORE_BASE_CHECK_H_

@@ -26,7 +26,8 @@ std::array<uint32_t, 4> Philox4x32(uint64_t key, std::array<uint32_t, 4> counter
 }
 
 uint64_t UniformWord(uint64_t key, uint64_t index) {
-  const auto block = Philox4x32(key, {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), 0, 0});
+  const auto block =
+      Philox4x32(key, {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32), 0, 0});
   return (uint64_t{block[1]} << 32) | block[0];
 }
 

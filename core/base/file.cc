@@ -44,9 +44,9 @@ absl::Status WriteAll(int fd, std::string_view content, const std::string& path)
 
 absl::Status ErrnoStatus(std::string_view what, std::string_view path) {
   const int error = errno;
-  return absl::Status(CodeOfErrno(error), absl::StrCat(absl::string_view(what.data(), what.size()), " ",
-                                                       absl::string_view(path.data(), path.size()), ": ",
-                                                       std::strerror(error)));
+  return absl::Status(CodeOfErrno(error),
+                      absl::StrCat(absl::string_view(what.data(), what.size()), " ",
+                                   absl::string_view(path.data(), path.size()), ": ", std::strerror(error)));
 }
 
 absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path, int64_t bytes_max) {

@@ -12,7 +12,8 @@ namespace warpsmith {
 //
 // An AVX-512 load whose mask is all zero may not fault, so it never brings a missing page in: it takes a slow
 // path in every call instead, until something else reads that page. Vectorised functions load rare cases'
-// constants so. Measured on an AMD EPYC: 200 ns a load; torch.log1p of 2^20 floats took 12.6 ms, then 0.55 ms.
+// constants so. Measured on an AMD EPYC: 200 ns a load; torch.log1p of 2^20 floats took 12.6 ms, then 0.55
+// ms.
 int64_t TouchConstants(std::string_view prefix);
 
 }  // namespace warpsmith

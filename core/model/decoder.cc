@@ -86,7 +86,8 @@ KvCache& KvCache::operator=(KvCache&&) noexcept = default;
 int KvCache::num_slots() const { return state_->num_slots; }
 int64_t KvCache::max_tokens() const { return state_->max_tokens; }
 void KvCache::CopyPrefix(int from, int to, int64_t num_tokens) {
-  WS_CHECK(from != to && num_tokens <= max_tokens()) << num_tokens << " tokens of slot " << from << " to " << to;
+  WS_CHECK(from != to && num_tokens <= max_tokens())
+      << num_tokens << " tokens of slot " << from << " to " << to;
   if (state_->kernels != nullptr) return state_->kernels->CopyPrefix(from, to, num_tokens);
   for (std::vector<at::Tensor>* const cached : {&state_->keys, &state_->values}) {
     for (at::Tensor& layer : *cached) {

@@ -33,8 +33,8 @@ class KvCache {
   int num_slots() const;
   int64_t max_tokens() const;
 
-  // Makes the first `num_tokens` of slot `to` those of slot `from`, to the bit: a prompt that several sequences begin
-  // with is prefilled once. Slots differ, `num_tokens` is at most what `from` holds.
+  // Makes the first `num_tokens` of slot `to` those of slot `from`, to the bit: a prompt that several
+  // sequences begin with is prefilled once. Slots differ, `num_tokens` is at most what `from` holds.
   void CopyPrefix(int from, int to, int64_t num_tokens);
 
   // Bytes of a cache of these sizes, for capacity planning.

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <string>
 
-#include "reward_service/jail/enter_jail.h"
 #include "core/base/touch_constants.h"
+#include "reward_service/jail/enter_jail.h"
 #include "reward_service/sandbox/confinement.h"
 
 namespace {

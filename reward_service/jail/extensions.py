@@ -60,8 +60,9 @@ class Extensions:
         self.records: list[dict[str, Any]] = []
         self._libraries = libraries
 
-    def load_inline(self, name: str, cpp_sources: Any = None, cuda_sources: Any = None, *positional: Any,
-                    **others: Any) -> ModuleType:
+    def load_inline(
+        self, name: str, cpp_sources: Any = None, cuda_sources: Any = None, *positional: Any, **others: Any
+    ) -> ModuleType:
         """As torch.utils.cpp_extension.load_inline, as far as answers use it."""
         if positional:
             others.setdefault("functions", positional[0])

@@ -17,9 +17,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "core/base/touch_constants.h"
 #include "reward_service/jail/enter_jail.h"
 #include "reward_service/jail/packet.h"
-#include "core/base/touch_constants.h"
 
 namespace warpsmith {
 namespace {

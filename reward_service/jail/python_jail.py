@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import traceback
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -112,8 +113,8 @@ def _explain(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{where}"[:2000]
 
 
-def serve(channel: socket.socket, num_threads: int) -> None:
-    """Obeys until the referee hangs up."""
+def serve(channel: socket.socket, num_threads: int, touch_constants: Callable[[], None]) -> None:
+    """Obeys until the referee hangs up. `touch_constants` is for programs that waited: see core/base."""
     torch.set_num_threads(num_threads)
     model: Model | None = None
     while True:
@@ -121,6 +122,9 @@ def serve(channel: socket.socket, num_threads: int) -> None:
         try:
             if fields["op"] == "run" and model is not None:
                 answer = model.run()
+            elif fields["op"] == "refresh":
+                touch_constants()
+                answer = {"op": "done"}
             elif fields["op"] == "record":
                 answer = record(fields, descriptors)
             else:

@@ -47,14 +47,19 @@ def live(library: ctypes.CDLL, fields: dict[str, Any], channel: socket.socket) -
     import packet
     import python_jail
 
+    def touch_constants() -> None:
+        library.warpsmith_touch_constants(b"libtorch_cpu.so")
+
     status = 1
     try:
         enter_jail(library, fields)
-        library.warpsmith_touch_constants(b"libtorch_cpu.so")
+        touch_constants()
         library.warpsmith_report_crashes(channel.fileno())
         packet.send(channel, {"op": "hello"})
-        serve = {"oracle": oracle.serve, "python": python_jail.serve}[fields["role"]]
-        serve(channel, fields["num_threads"])
+        if fields["role"] == "oracle":
+            oracle.serve(channel, fields["num_threads"])
+        else:
+            python_jail.serve(channel, fields["num_threads"], touch_constants)
         status = 0
     except packet.Closed:
         status = 0

@@ -158,6 +158,14 @@ void Jail::Load(const Draw& draw) {
   }
 }
 
+std::optional<Fault> Jail::Refresh() {
+  const absl::StatusOr<TimedAnswer> answer =
+      process_->AskOnTheClock({{"op", "refresh"}}, absl::Seconds(limits_.call_seconds_max));
+  if (!answer.ok()) return FaultOf(answer.status());
+  if (TextField(answer->answer.fields, "op") != "done") return FaultOfAnswer(answer->answer);
+  return std::nullopt;
+}
+
 std::optional<Fault> Jail::Run() {
   absl::StatusOr<TimedAnswer> timed =
       process_->AskOnTheClock({{"op", "run"}, {"slot", slot_}}, absl::Seconds(limits_.call_seconds_max));

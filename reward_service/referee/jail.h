@@ -59,6 +59,9 @@ class Jail {
   // first.
   std::optional<Fault> Begin(const Program& program, const Lane* lane);
 
+  // Python: brings Torch's constants into memory again, off the clock. Only for a program that nobody
+  // suspects: it runs meanwhile.
+  std::optional<Fault> Refresh();
   // Fills the next slot: inputs (and parameters where they changed), poison and guards.
   void Load(const Draw& draw);
   // Calls the program on the loaded slot and leaves the jail stopped.

@@ -25,6 +25,11 @@ constexpr int kProfileSamplesWanted = 60;
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
+// The task's fault: the same reference ran before.
+absl::Status BrokenReference(const Fault& fault) {
+  return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
+}
+
 }  // namespace
 
 double Judge::LaneSeconds() const { return Seconds(lane_since_); }
@@ -176,6 +181,8 @@ absl::StatusOr<bool> Judge::TimeInstance(int index, Instance& instance) {
   auto& baselines = task_->baselines();
   Jail& baseline = *baselines[static_cast<size_t>(index) % baselines.size()];
   RETURN_IF_ERROR(tools_.lane->Admit(baseline.process().pid()));
+  // It has waited for long: what only masked loads read may have been taken from it.
+  if (auto fault = baseline.Refresh()) return BrokenReference(*fault);
   const auto& draws = task_->timing_draws();
   std::vector<double> warm_up;
   if (!TimedCall(*jail, *draws[0], warm_up)) return false;
@@ -232,12 +239,9 @@ bool Judge::CheckTimed(Jail& jail, const Draw& draw) {
   return true;
 }
 
-// A baseline that breaks is the task's fault: it ran before.
 absl::StatusOr<double> Judge::BaselineCall(Jail& baseline, const Draw& draw) {
   baseline.Load(draw);
-  if (auto fault = baseline.Run()) {
-    return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault->reason));
-  }
+  if (auto fault = baseline.Run()) return BrokenReference(*fault);
   return std::max(baseline.seconds() * 1e6 - tools_.facts.empty_python_call_us, 0.1);
 }
 

@@ -25,7 +25,8 @@ constexpr char kBubblewrap[] = "/usr/bin/bwrap";
 constexpr char kStubInside[] = "/run/warpsmith-confine";
 // Where malloc looks whether the kernel has huge pages; without the file it asks for none.
 constexpr char kHugePages[] = "/sys/kernel/mm/transparent_hugepage";
-// Where Torch looks for the processor's vector units; without the file it runs its scalar kernels, several times slower.
+// Where Torch looks for the processor's vector units; without the file it runs scalar kernels, several times
+// slower.
 constexpr char kProcessorFacts[] = "/proc/cpuinfo";
 constexpr int kDescriptorsMax = 64;
 constexpr int kTemporaryDescriptorMin = 512;

@@ -45,6 +45,14 @@ TEST_CASE("a right native candidate is correct on at least five draws, timed and
                    << j.seconds.profile);
 }
 
+TEST_CASE("the eager reference runs on the processor's vector kernels") {
+  const std::string& capability = TestReferee().facts().torch_cpu_capability;
+  CHECK(capability != "");
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") != 0) CHECK(capability != "DEFAULT");
+#endif
+}
+
 TEST_CASE("parameters, numbers and several outputs reach a native candidate in order") {
   const std::string source = CandidateBody(R"(
     const float* w1 = (const float*)parameters[0]->data; const float* b1 = (const float*)parameters[1]->data;

@@ -73,9 +73,7 @@ def test_graded_answers_become_tasks_of_the_second_skill(run: Path) -> None:
     assert all("#" in line["task_id"] and line["previous_source"] for line in optimised)
 
 
-def kill_somewhere(
-    rig: Rig, run_name: str, generator: random.Random, in_checkpoint: bool, run_seconds: float
-) -> bool:
+def kill_somewhere(rig: Rig, run_name: str, generator: random.Random, in_checkpoint: bool, run_seconds: float) -> bool:
     """Starts the trainer and kills it at a random moment of a run; False when the run ended before."""
     process = rig.start(rig.command(run_name, "--resume"))
     if in_checkpoint:

@@ -10,13 +10,13 @@
 namespace warpsmith {
 
 OfferedWeights WriteWeightsFile(const ModelConfig& config, uint64_t seed, uint64_t policy_version,
-                                  const std::filesystem::path& path) {
+                                const std::filesystem::path& path) {
   Parameters parameters{ParameterLayout(config)};
   parameters.InitRandom(seed);
   OfferedWeights published{.policy_version = policy_version,
-                             .path = path,
-                             .dtype = "float32",
-                             .layout_sha256 = parameters.layout().Sha256()};
+                           .path = path,
+                           .dtype = "float32",
+                           .layout_sha256 = parameters.layout().Sha256()};
   std::string content;
   for (int i = 0; i < parameters.num_buffers(); ++i) {
     const std::string_view bytes = parameters.BufferBytes(i);

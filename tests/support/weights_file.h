@@ -12,7 +12,7 @@ namespace warpsmith {
 
 // Random weights of `seed` in `path`, the buffers of the layout one after the other, and their manifest.
 OfferedWeights WriteWeightsFile(const ModelConfig& config, uint64_t seed, uint64_t policy_version,
-                                  const std::filesystem::path& path);
+                                const std::filesystem::path& path);
 
 }  // namespace warpsmith
 
