@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   const sigset_t stop_signals = warpsmith::BlockStopSignals();
   warpsmith::SetUpLogging("rollout", flags.log_level);
-  warpsmith::TouchConstants("libtorch_cpu.so");
+  warpsmith::TouchConstants(warpsmith::kTorchLibrary);
   const absl::Status status = warpsmith::Serve(flags, stop_signals);
   if (status.ok()) return 0;
   warpsmith::LogError(std::string(status.message()));

@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   std::signal(SIGTERM, RequestStop);
   std::signal(SIGINT, RequestStop);
   warpsmith::SetUpLogging("trainer", flags.log_level);
-  warpsmith::TouchConstants("libtorch_cpu.so");
+  warpsmith::TouchConstants(warpsmith::kTorchLibrary);
   const absl::Status status = Run(std::move(flags));
   if (status.ok()) return 0;
   warpsmith::LogError(status.ToString());

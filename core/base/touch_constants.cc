@@ -28,18 +28,12 @@ int TouchObject(dl_phdr_info* info, size_t /*bytes*/, void* data) {
   std::string_view name = info->dlpi_name;
   name.remove_prefix(std::min(name.size(), name.rfind('/') + 1));
   if (name.substr(0, visit->prefix.size()) != visit->prefix) return 0;
-  // The tables of unwinding lie behind the constants: large, and of no use here.
-  uintptr_t unwinding = UINTPTR_MAX;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME)
-      unwinding = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-  }
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& segment = info->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || segment.p_flags != PF_R) continue;
+    const bool read_only = segment.p_type == PT_LOAD && segment.p_flags == PF_R;
+    if (!read_only && segment.p_type != PT_GNU_RELRO) continue;
     const uintptr_t begin = info->dlpi_addr + segment.p_vaddr;
-    const uintptr_t end = begin + segment.p_memsz;
-    visit->num_pages += TouchPages(begin, unwinding > begin ? std::min(unwinding, end) : end);
+    visit->num_pages += TouchPages(begin, begin + segment.p_memsz);
   }
   return 0;
 }

@@ -7,8 +7,11 @@
 
 namespace warpsmith {
 
-// Reads a byte of every page of the read-only data of the loaded objects whose file name begins with `prefix`
-// ("": of all); returns the number of pages.
+// The library whose constants Torch's operators on a CPU load.
+inline constexpr std::string_view kTorchLibrary = "libtorch_cpu.so";
+
+// Reads a byte of every page of the read-only data, relocated or not, of the loaded objects whose file name
+// begins with `prefix` ("": of all); returns the number of pages.
 //
 // An AVX-512 load whose mask is all zero may not fault, so it never brings a missing page in: it takes a slow
 // path in every call instead, until something else reads that page. Vectorised functions load rare cases'

@@ -36,4 +36,4 @@ extern "C" void warpsmith_name_input(const void* start, int64_t num_bytes) {
   warpsmith::NameBuffer("input", start, num_bytes);
 }
 
-extern "C" int64_t warpsmith_touch_constants(const char* prefix) { return warpsmith::TouchConstants(prefix); }
+extern "C" int64_t warpsmith_touch_constants() { return warpsmith::TouchConstants(warpsmith::kTorchLibrary); }

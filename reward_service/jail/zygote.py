@@ -48,7 +48,7 @@ def live(library: ctypes.CDLL, fields: dict[str, Any], channel: socket.socket) -
     import python_jail
 
     def touch_constants() -> None:
-        library.warpsmith_touch_constants(b"libtorch_cpu.so")
+        library.warpsmith_touch_constants()
 
     status = 1
     try:

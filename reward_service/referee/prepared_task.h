@@ -11,6 +11,7 @@
 #include "reward_service/referee/draw.h"
 #include "reward_service/referee/jail.h"
 #include "reward_service/referee/shared_buffer.h"
+#include "reward_service/referee/statistics.h"
 #include "reward_service/referee/warm_parent.h"
 
 namespace warpsmith {
@@ -47,6 +48,7 @@ class PreparedTask {
   const std::vector<const Draw*>& verification_draws() const { return verification_draws_; }
   const std::vector<const Draw*>& timing_draws() const { return timing_draws_; }
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
+  ReferencePace& reference_pace() { return reference_pace_; }
   bool has_parameters() const { return !layout_.parameters.empty(); }
 
   // Buffers for a candidate's jail, used ones first.
@@ -78,6 +80,7 @@ class PreparedTask {
   std::vector<const Draw*> verification_draws_;
   std::vector<const Draw*> timing_draws_;
   std::vector<std::unique_ptr<Jail>> baselines_;
+  ReferencePace reference_pace_;
   std::vector<Slots> free_native_slots_;
   std::vector<Slots> free_python_slots_;
 };

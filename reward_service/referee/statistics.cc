@@ -60,6 +60,12 @@ SideTiming Summarise(const std::vector<double>& microseconds, int num_instances)
   return side;
 }
 
+bool ReferencePace::IsSlow(double median_us) {
+  constexpr double kSlowRatio = 2;
+  least_us_ = std::min(least_us_, median_us);
+  return median_us > kSlowRatio * least_us_;
+}
+
 bool IsDistinguishable(const Interval& interval) {
   return interval.low > kNearOneHigh || interval.high < kNearOneLow;
 }

@@ -3,6 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_STATISTICS_H_
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "reward_service/referee/judgement.h"
@@ -27,6 +28,18 @@ Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instanc
 
 // Median, mean and deviation of microseconds.
 SideTiming Summarise(const std::vector<double>& microseconds, int num_instances);
+
+// How fast a reference has been seen to run. Where memory of a process is missing, vectorised functions run
+// up to 20 times slower until something brings it back (core/base/touch_constants.h), and a candidate would
+// get the credit.
+class ReferencePace {
+ public:
+  // Whether `median_us` is over twice the least so far, itself included.
+  bool IsSlow(double median_us);
+
+ private:
+  double least_us_ = std::numeric_limits<double>::infinity();
+};
 
 // Whether an interval lies outside [0.97, 1.03] altogether.
 bool IsDistinguishable(const Interval& interval);

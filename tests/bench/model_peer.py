@@ -124,7 +124,7 @@ def train_rate(model: Decoder, shape: Shape, load: Load) -> float:
 def touch_constants() -> None:
     """What our processes do when they start, for this one too: see core/base/touch_constants.h."""
     folder = Path(__file__).resolve().parents[2] / "build/release/share/warpsmith/jail"
-    ctypes.CDLL(str(folder / "libwarpsmith_confine.so")).warpsmith_touch_constants(b"libtorch_cpu.so")
+    ctypes.CDLL(str(folder / "libwarpsmith_confine.so")).warpsmith_touch_constants()
 
 
 def main() -> None:

@@ -110,6 +110,6 @@ int Main(const std::string& shape, const std::string& load_text, int threads) {
 int main(int argc, char** argv) {
   std::map<std::string, std::string> flags;
   for (int i = 1; i + 1 < argc; i += 2) flags[argv[i]] = argv[i + 1];
-  warpsmith::TouchConstants("libtorch_cpu.so");
+  warpsmith::TouchConstants(warpsmith::kTorchLibrary);
   return warpsmith::Main(flags["--shape"], flags["--load"], std::stoi(flags["--threads"]));
 }

@@ -45,6 +45,16 @@ TEST_CASE("an interval that meets 0.97 to 1.03 is not distinguishable from one")
   CHECK_FALSE(IsDistinguishable({1.0, 0.5, 2.0}));
 }
 
+TEST_CASE("a reference is slow beside the fastest that was seen of it, never beside nothing") {
+  ReferencePace pace;
+  CHECK_FALSE(pace.IsSlow(5000));
+  CHECK_FALSE(pace.IsSlow(1000));
+  CHECK_FALSE(pace.IsSlow(1900));
+  CHECK(pace.IsSlow(2100));
+  CHECK(pace.IsSlow(5000));
+  CHECK_FALSE(pace.IsSlow(1000));
+}
+
 TEST_CASE("a side's summary has median, mean and sample deviation") {
   const SideTiming side = Summarise({1, 2, 3, 6}, 2);
   CHECK(side.median_us == 2.5);
