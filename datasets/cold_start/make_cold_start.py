@@ -9,6 +9,7 @@ import argparse
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from datasets.cold_start.cpp_programs import as_answer, write_cpp
 from datasets.cold_start.flaws import Feedback, draw_flaw
 from datasets.cold_start.mixture import draw_next_style, draw_style, performance_feedback
 from datasets.tasks.make_tasks import GeneratedTask, make_training_tasks
+from datasets.tasks.program import Statement
 
 _OPTIMISE_SHARE = 0.4
 _REPAIR_SHARE = 0.65  # of the optimise pairs: a flawed program repaired; the rest make a slow one faster
+_VARIED_SHARE = 0.5
 _VALIDATION_TASKS = 128
 
 
@@ -31,6 +34,19 @@ def _pair(task: GeneratedTask, skill: str, previous: str, feedback: Feedback, an
         "feedback": dict(feedback.__dict__),
         "answer": as_answer(answer),
     }
+
+
+def _vary_constants(task: GeneratedTask, rng: random.Random) -> GeneratedTask:
+    """The task with other constants, from many: of a few, the commonest is guessed, and nothing learns to copy."""
+
+    def vary(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        return tuple(
+            replace(statement, constants=tuple(f"{rng.randint(1, 99) / 10:.1f}" for _ in statement.constants))
+            for statement in statements
+        )
+
+    program = replace(task.program, before=vary(task.program.before), after=vary(task.program.after))
+    return replace(task, program=program)
 
 
 def generate_pair(task: GeneratedTask, rng: random.Random) -> dict[str, Any]:
@@ -56,10 +72,12 @@ def optimise_pair(task: GeneratedTask, rng: random.Random) -> dict[str, Any]:
 
 
 def make_pairs(tasks: list[GeneratedTask], count: int, seed: int) -> Iterator[dict[str, Any]]:
-    """`count` pairs; each task is visited equally often."""
+    """`count` pairs; each task is visited equally often, every second time with other constants."""
     rng = random.Random(seed)
     for index in range(count):
         task = tasks[index % len(tasks)]
+        if rng.random() < _VARIED_SHARE:
+            task = _vary_constants(task, rng)
         yield optimise_pair(task, rng) if rng.random() < _OPTIMISE_SHARE else generate_pair(task, rng)
 
 

@@ -24,19 +24,30 @@ from datasets.cold_start.styles import (
 )
 from datasets.tasks.program import Program
 
-_WEIGHTS = {
-    TEMPORARIES: 0.41,
-    PASSES: 0.05,
-    COLUMNS: 0.38,
-    FUSED: 0.025,
+_ELEMENT_WEIGHTS = {  # the plain loop teaches the body that fast styles share
+    TEMPORARIES: 0.45,
+    PASSES: 0.03,
+    COLUMNS: 0.08,
+    FUSED: 0.28,
     RELAXED: 0.005,
-    SIMD: 0.015,
-    FAST_MATH: 0.10,
+    SIMD: 0.02,
+    FAST_MATH: 0.12,
+    BLOCKED: 0.005,
+    THREADED: 0.01,
+}
+_ROW_WEIGHTS = {  # here the plain loop often beats eager PyTorch already
+    TEMPORARIES: 0.45,
+    PASSES: 0.03,
+    COLUMNS: 0.30,
+    FUSED: 0.06,
+    RELAXED: 0.005,
+    SIMD: 0.02,
+    FAST_MATH: 0.12,
     BLOCKED: 0.005,
     THREADED: 0.01,
 }
 _STEPS: dict[Style, tuple[Style, ...]] = {  # what may follow the advice on a style, as often as it stands here
-    TEMPORARIES: (PASSES, PASSES, PASSES, FUSED),
+    TEMPORARIES: (PASSES, FUSED, FUSED),
     PASSES: (FUSED, FUSED, FUSED, SIMD, FAST_MATH),
     COLUMNS: (TEMPORARIES, TEMPORARIES, TEMPORARIES, PASSES),
     FUSED: (RELAXED, SIMD, FAST_MATH),
@@ -69,7 +80,8 @@ def available_styles(program: Program) -> list[Style]:
 
 def draw_style(program: Program, rng: random.Random) -> Style:
     styles = available_styles(program)
-    return rng.choices(styles, [_WEIGHTS[style] for style in styles])[0]
+    weights = _ROW_WEIGHTS if program.row_operator is not None else _ELEMENT_WEIGHTS
+    return rng.choices(styles, [weights[style] for style in styles])[0]
 
 
 def num_passes(program: Program, style: Style) -> int:
