@@ -43,8 +43,8 @@ absl::Status ColdStart::Run(const std::optional<std::filesystem::path>& resumed_
       RETURN_IF_ERROR(Validate());
       ASSIGN_OR_RETURN(finished, Finished());
       if (!finished) RETURN_IF_ERROR(SaveCheckpoint(context_, {{"best", &best_}}));
-      RETURN_IF_ERROR(StopIfAsked(context_, {{"best", &best_}}));
     }
+    RETURN_IF_ERROR(StopIfAsked(context_, {{"best", &best_}}));
   }
   context_.policy.parameters.CopyFrom(best_);
   progress.finished = true;

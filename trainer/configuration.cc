@@ -66,7 +66,6 @@ absl::Status ReadData(ConfigSection& section, DataSection* data) {
   ReadPath(section, "tokenizer", &data->tokenizer);
   ReadPath(section, "prompts", &data->prompts);
   ReadPath(section, "train", &data->train);
-  section.Read("train_tasks_max", &data->train_tasks_max, {.min = 0});
   ReadPath(section, "cold_start", &data->cold_start);
   ReadPath(section, "cold_start_validation", &data->cold_start_validation);
   ReadPath(section, "held_out", &data->held_out);
@@ -117,6 +116,8 @@ void ReadGrpo(ConfigSection& section, GrpoSection* grpo) {
   section.Read("optimise_share", &grpo->optimise_share, {.min = 0, .max = 1});
   section.Read("feedback_pool_size", &grpo->feedback_pool_size, {.min = 1, .max = 1 << 20});
   section.Read("equal_spread", &grpo->equal_spread, {.min = 0});
+  section.Read("window_tasks", &grpo->window_tasks, {.min = 0});
+  section.Read("window_passes", &grpo->window_passes, {.min = 1, .max = 1000});
   section.Read("num_refills", &grpo->num_refills, {.min = 0, .max = 100});
   section.Read("permute_rewards", &grpo->permute_rewards);
   std::string advantage = "grpo";

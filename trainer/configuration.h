@@ -35,7 +35,6 @@ struct DataSection {
   std::filesystem::path tokenizer = "datasets/tokenizer/small";  // directory with tokenizer.json
   std::filesystem::path prompts = "datasets/prompts/small";  // directory with generate.txt and optimise.txt
   std::filesystem::path train;
-  int64_t train_tasks_max = 0;  // the first of `train` that GRPO uses; few stay ready at the referee. 0: all
   std::filesystem::path cold_start;  // empty: none
   std::filesystem::path cold_start_validation;
   std::filesystem::path held_out;
@@ -68,6 +67,8 @@ struct GrpoSection {
   int num_updates = 1;               // optimiser steps a step, on equal shares of the groups
   double optimise_share = 0.25;      // of the tasks, from the feedback pool
   int feedback_pool_size = 256;
+  int64_t window_tasks = 0;      // tasks drawn together before the next ones come: see TaskWindow. 0: all
+  int64_t window_passes = 1;     // times that they are drawn
   double equal_spread = 0.05;    // rewards closer than that say nothing
   int num_refills = 2;           // rounds in which equal groups are replaced
   bool permute_rewards = false;  // the control experiment: rewards change places within each group

@@ -43,7 +43,8 @@ GroupCollector::GroupCollector(std::vector<Task> tasks, const GrpoSection& optio
     : options_(options),
       run_seed_(run_seed),
       generator_(generator),
-      source_(std::move(tasks), DeriveSeed(run_seed, SeedPurpose::kTaskOrder)),
+      source_(std::move(tasks), DeriveSeed(run_seed, SeedPurpose::kTaskOrder),
+              {options.window_tasks, options.window_passes}),
       pool_(options.feedback_pool_size) {}
 
 absl::StatusOr<CollectedGroups> GroupCollector::Collect(int64_t step, uint64_t policy_version) {

@@ -43,10 +43,6 @@ absl::StatusOr<std::unique_ptr<RunLeader>> RunLeader::Create(
     RunContext* context, const std::vector<std::string>& rollout_addresses) {
   const DataSection& data = context->configuration.data;
   ASSIGN_OR_RETURN(std::vector<Task> train, LoadTasks(data.train, data.language));
-  const auto num_train_tasks = static_cast<size_t>(data.train_tasks_max);
-  if (num_train_tasks > 0 && num_train_tasks < train.size()) {
-    train.erase(train.begin() + static_cast<std::ptrdiff_t>(num_train_tasks), train.end());
-  }
   ASSIGN_OR_RETURN(std::vector<Task> held_out, LoadTasks(data.held_out, data.language));
   ASSIGN_OR_RETURN(std::vector<Task> unseen, LoadOptionalTasks(data.unseen_operator, data.language));
   if (rollout_addresses.empty()) {

@@ -1,5 +1,6 @@
 #include "trainer/task_source.h"
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -38,25 +39,37 @@ absl::StatusOr<std::vector<Task>> LoadTasks(const std::filesystem::path& path, c
   return tasks;
 }
 
-TaskSource::TaskSource(std::vector<Task> tasks, uint64_t seed) : tasks_(std::move(tasks)), seed_(seed) {
+TaskSource::TaskSource(std::vector<Task> tasks, uint64_t seed, TaskWindow window)
+    : tasks_(std::move(tasks)), seed_(seed), window_(window) {
   WS_CHECK(!tasks_.empty());
-  ShuffleFor(0);
+  WS_CHECK(window_.num_passes >= 1) << "num_passes " << window_.num_passes;
+  BeginPass();
 }
 
 const Task& TaskSource::Next() {
-  const uint64_t pass = cursor_ / tasks_.size();
-  if (pass != pass_) ShuffleFor(pass);
-  return tasks_[order_[cursor_++ % tasks_.size()]];
+  if (cursor_ == pass_begin_ + order_.size()) BeginPass();
+  return tasks_[order_[cursor_++ - pass_begin_]];
 }
 
 void TaskSource::set_cursor(uint64_t cursor) {
   cursor_ = cursor;
-  ShuffleFor(cursor_ / tasks_.size());
+  BeginPass();
 }
 
-void TaskSource::ShuffleFor(uint64_t pass) {
-  pass_ = pass;
-  order_ = SeededPermutation(tasks_.size(), UniformWord(seed_, pass));
+// Everything follows from the cursor, so a resumed source needs nothing else.
+void TaskSource::BeginPass() {
+  const uint64_t num_tasks = tasks_.size(), num_passes = static_cast<uint64_t>(window_.num_passes);
+  const uint64_t width =
+      window_.num_tasks > 0 ? std::min(static_cast<uint64_t>(window_.num_tasks), num_tasks) : num_tasks;
+  const uint64_t round = cursor_ / (num_tasks * num_passes);
+  const uint64_t in_round = cursor_ % (num_tasks * num_passes);
+  const uint64_t first = in_round / (width * num_passes) * width;  // of the window, in the round's order
+  const uint64_t size = std::min(width, num_tasks - first);        // the last window may be smaller
+  pass_begin_ = cursor_ - (in_round - first * num_passes) % size;
+  const uint64_t round_seed = UniformWord(seed_, round);
+  const std::vector<uint32_t> round_order = SeededPermutation(num_tasks, round_seed);
+  order_ = SeededPermutation(size, UniformWord(round_seed, pass_begin_));
+  for (uint32_t& index : order_) index = round_order[first + index];
 }
 
 std::vector<uint32_t> SeededPermutation(size_t count, uint64_t seed) {

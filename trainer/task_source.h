@@ -17,11 +17,19 @@ namespace warpsmith {
 // repeated task, and an empty file. The order is that of the file.
 absl::StatusOr<std::vector<Task>> LoadTasks(const std::filesystem::path& path, const std::string& language);
 
-// Endless passes over a task list, each in a new order.
+// How soon a task comes back. Making one ready costs a referee about a second of a core, and it keeps some
+// tens.
+struct TaskWindow {
+  int64_t num_tasks = 0;   // that are drawn again and again before the next; 0: all
+  int64_t num_passes = 1;  // over them
+};
+
+// Endless rounds over a task list, each in a new order, window by window, with several passes over each
+// window.
 class TaskSource {
  public:
-  // `tasks` is not empty.
-  TaskSource(std::vector<Task> tasks, uint64_t seed);
+  // `tasks` is not empty, window.num_passes at least 1.
+  TaskSource(std::vector<Task> tasks, uint64_t seed, TaskWindow window = {});
 
   // The task at the cursor, which moves on.
   const Task& Next();
@@ -31,13 +39,14 @@ class TaskSource {
   void set_cursor(uint64_t cursor);
 
  private:
-  void ShuffleFor(uint64_t pass);
+  void BeginPass();
 
   const std::vector<Task> tasks_;
   const uint64_t seed_;
+  const TaskWindow window_;
   uint64_t cursor_ = 0;
-  uint64_t pass_ = 0;            // the pass that order_ is for
-  std::vector<uint32_t> order_;  // indices into tasks_
+  uint64_t pass_begin_ = 0;      // the cursor at the beginning of the present pass
+  std::vector<uint32_t> order_;  // of that pass: indices into tasks_
 };
 
 // A permutation of 0 .. count - 1 that follows from `seed` alone.

@@ -43,6 +43,36 @@ TEST_CASE("every pass has every task once, in another order") {
   CHECK(first == second);
 }
 
+TEST_CASE("a window is drawn several times before the next, and a round has every task as often") {
+  const std::vector<std::string> names = {"a", "b", "c", "d", "e", "f", "g"};
+  TaskSource source(TasksNamed(names), 5, {.num_tasks = 3, .num_passes = 2});
+  const auto ids = Draw(source, 14);
+  const auto sorted = [&](size_t first, size_t count) {
+    std::vector<std::string> some(ids.begin() + static_cast<std::ptrdiff_t>(first),
+                                  ids.begin() + static_cast<std::ptrdiff_t>(first + count));
+    std::sort(some.begin(), some.end());
+    return some;
+  };
+  CHECK(sorted(0, 3) == sorted(3, 3));
+  CHECK(sorted(6, 3) == sorted(9, 3));
+  CHECK(sorted(12, 1) == sorted(13, 1));  // the last window is smaller
+  std::vector<std::string> twice;
+  for (const std::string& name : names) twice.insert(twice.end(), 2, name);
+  CHECK(sorted(0, 14) == twice);
+  CHECK(Draw(source, 14) != ids);
+}
+
+TEST_CASE("a source with windows resumes at any cursor") {
+  const TaskWindow window{.num_tasks = 3, .num_passes = 2};
+  TaskSource whole(TasksNamed({"a", "b", "c", "d", "e", "f", "g"}), 5, window);
+  const auto ids = Draw(whole, 40);
+  for (size_t cursor = 0; cursor < ids.size(); ++cursor) {
+    TaskSource resumed(TasksNamed({"a", "b", "c", "d", "e", "f", "g"}), 5, window);
+    resumed.set_cursor(cursor);
+    CHECK(resumed.Next().id == ids[cursor]);
+  }
+}
+
 TEST_CASE("a source set to a cursor goes on as the one that was there") {
   TaskSource whole(TasksNamed({"a", "b", "c"}), 5), resumed(TasksNamed({"a", "b", "c"}), 5);
   Draw(whole, 4);

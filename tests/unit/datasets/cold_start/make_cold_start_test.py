@@ -25,9 +25,18 @@ def splits() -> Splits:
 
 def test_no_flawed_program_is_an_answer(splits: Splits) -> None:
     pairs = list(make_pairs(splits.training, 4000, seed=3))
-    flawed = {(p["task_id"], p["previous_source"]) for p in pairs if p["feedback"]["advice"] in _REPAIRS}
+    flawed = {(p["reference_source"], p["previous_source"]) for p in pairs if p["feedback"]["advice"] in _REPAIRS}
+    answers = {(p["reference_source"], p["answer"].removeprefix("```cpp\n").removesuffix("```")) for p in pairs}
     assert len(flawed) > 500
-    assert not flawed & {(p["task_id"], p["answer"].removeprefix("```cpp\n").removesuffix("```")) for p in pairs}
+    assert not flawed & answers
+
+
+def test_half_of_the_pairs_have_constants_of_their_own(splits: Splits) -> None:
+    known = {task.reference_source for task in splits.training}
+    with_constants = {task.task_id for task in splits.training if any(s.constants for s in task.program.statements)}
+    pairs = [p for p in make_pairs(splits.training, 4000, seed=3) if p["task_id"] in with_constants]
+    share = sum(p["reference_source"] not in known for p in pairs) / len(pairs)
+    assert 0.4 < share < 0.6
 
 
 def test_flawed_programs_fail_and_their_compiler_messages_are_real(splits: Splits, tmp_path: Path) -> None:
