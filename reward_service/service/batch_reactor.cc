@@ -38,7 +38,6 @@ void BatchReactor::OnReadDone(bool ok) {
   std::shared_ptr<Slot> slot;
   {
     absl::MutexLock lock(&mutex_);
-    reading_ = false;
     if (ok) {
       slot = std::make_shared<Slot>();
       slot->request_id = request_.request_id();
@@ -48,6 +47,11 @@ void BatchReactor::OnReadDone(bool ok) {
     }
   }
   if (slot != nullptr) Grade(slot);
+  {
+    // Only now: a response that comes meanwhile would start the next read into the request being graded.
+    absl::MutexLock lock(&mutex_);
+    reading_ = false;
+  }
   Continue();
 }
 
@@ -120,7 +124,7 @@ void BatchReactor::Continue() {
     absl::MutexLock lock(&mutex_);
     read = !reading_ && !ended_ && slots_.size() + responses_.size() < kInFlightMax;
     if (!writing_ && !responses_.empty()) write = &responses_.front();
-    finish = ended_ && !finished_ && slots_.empty() && responses_.empty();
+    finish = ended_ && !reading_ && !finished_ && slots_.empty() && responses_.empty();
     reading_ |= read;
     writing_ |= write != nullptr;
     finished_ |= finish;

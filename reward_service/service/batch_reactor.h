@@ -42,12 +42,12 @@ class BatchReactor final : public grpc::ServerBidiReactor<v1::GradeRequest, v1::
   const RequestLimits limits_;
   const std::string environment_key_;
   Grader* const grader_;
-  v1::GradeRequest request_;  // of the read in progress
+  v1::GradeRequest request_;  // of the read in progress: see reading_
   absl::Mutex mutex_;
   std::set<std::shared_ptr<Slot>> slots_ ABSL_GUARDED_BY(mutex_);
   std::deque<v1::GradeResponse> responses_
       ABSL_GUARDED_BY(mutex_);  // the first is being written while writing_
-  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;  // request_ is gRPC's, or OnReadDone's
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // no request will come any more
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
