@@ -46,7 +46,7 @@ class BatchReactor final : public grpc::ServerBidiReactor<v1::GradeRequest, v1::
   absl::Mutex mutex_;
   std::set<std::shared_ptr<Slot>> slots_ ABSL_GUARDED_BY(mutex_);
   std::deque<v1::GradeResponse> responses_
-      ABSL_GUARDED_BY(mutex_);  // the first is being written while writing_
+      ABSL_GUARDED_BY(mutex_);                    // the first is being written while writing_
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;  // request_ is gRPC's, or OnReadDone's
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // no request will come any more
