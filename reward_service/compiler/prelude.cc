@@ -17,6 +17,15 @@ std::vector<std::vector<std::string>> HeaderSets() {
   return {{"cmath", "dlpack/dlpack.h"}, {"cmath", "dlpack/dlpack.h", "vector"}};
 }
 
+// The special functions of C++17 [sf.cmath] in <cmath>. GCC instantiates all of them anew at the end of every
+// program that begins with a precompiled <cmath>, used or not: half of a short compilation. So preludes leave
+// them out, by the macro of libstdc++ that guards them, and programs that say one of these words take none.
+constexpr std::string_view kSpecialFunctions[] = {"assoc_",   "beta(",   "::beta", "betaf",     "betal",
+                                                  "cyl_",     "ellint",  "expint", "hermite",   "laguerre",
+                                                  "legendre", "riemann", "sph_",   "SPEC_FUNCS"};
+constexpr char kWithoutSpecialFunctions[] =
+    "#include <bits/c++config.h>\n#undef _GLIBCXX_USE_STD_SPEC_FUNCS\n";
+
 constexpr std::string_view kSpace = " \t\r\n";
 
 // Position of the next token, past white space and comments.
@@ -51,7 +60,7 @@ std::string_view TakeInclude(std::string_view text, size_t* begin) {
 
 absl::StatusOr<Prelude> BuildPrelude(const Toolchain& toolchain, const std::filesystem::path& directory,
                                      const std::vector<std::string>& headers) {
-  std::string text;
+  std::string text = kWithoutSpecialFunctions;
   for (const std::string& header : headers) absl::StrAppend(&text, "#include <", header, ">\n");
   const std::string name = Sha256Hex(absl::StrCat(toolchain.fingerprint, "\n", text)).substr(0, 16);
   Prelude prelude{directory / name, headers};
@@ -105,6 +114,9 @@ std::vector<std::string> LeadingHeaders(std::string_view source) {
 }
 
 const Prelude* ChoosePrelude(const std::vector<Prelude>& preludes, std::string_view source) {
+  for (const std::string_view word : kSpecialFunctions) {
+    if (source.find(word) != std::string_view::npos) return nullptr;
+  }
   const std::vector<std::string> headers = LeadingHeaders(source);
   const Prelude* best = nullptr;
   for (const Prelude& prelude : preludes) {

@@ -33,7 +33,8 @@ absl::StatusOr<std::vector<Prelude>> BuildPreludes(const Toolchain& toolchain,
 std::vector<std::string> LeadingHeaders(std::string_view source);
 
 // The largest prelude all of whose headers `source` includes first anyway, so that putting it in front
-// changes nothing but the time; null when there is none.
+// changes nothing but the time; null when there is none, or when `source` may use one of C++17's special
+// functions, which preludes lack.
 const Prelude* ChoosePrelude(const std::vector<Prelude>& preludes, std::string_view source);
 
 }  // namespace warpsmith

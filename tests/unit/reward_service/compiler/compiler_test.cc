@@ -69,6 +69,15 @@ TEST_CASE("a prelude changes no byte of the library") {
   CHECK(*ReadMemfd(without.library->get(), 1 << 24) == *ReadMemfd(with.library->get(), 1 << 24));
 }
 
+TEST_CASE("a program may use the special functions, which preludes lack") {
+  const auto compiler = MakeCompiler();
+  std::string source = kHonest;
+  source.replace(source.find("std::fabs(x[i])"), 15, "std::riemann_zeta(x[i])");
+  const CompiledProgram program = CompileOrFail(*compiler, source);
+  INFO(program.diagnostics);
+  CHECK(program.succeeded());
+}
+
 TEST_CASE("a syntax error comes back with line and message of the candidate") {
   const auto compiler = MakeCompiler();
   const CompiledProgram program = CompileOrFail(*compiler, "int a = 1\nfloat b;\n");

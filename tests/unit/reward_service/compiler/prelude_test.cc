@@ -32,5 +32,13 @@ TEST_CASE("the largest prelude that the source includes anyway is chosen") {
   CHECK(ChoosePrelude(preludes, "#include <cmath>\n") == nullptr);
 }
 
+TEST_CASE("a program that may use special functions takes no prelude") {
+  const std::vector<Prelude> preludes = {{"/a", {"cmath", "dlpack/dlpack.h"}}};
+  const std::string headers = "#include <cmath>\n#include <dlpack/dlpack.h>\n";
+  CHECK(ChoosePrelude(preludes, headers + "double z = std::riemann_zeta(2.0);\n") == nullptr);
+  CHECK(ChoosePrelude(preludes, headers + "double b = std::beta(2.0, 3.0);\n") == nullptr);
+  CHECK(ChoosePrelude(preludes, headers + "const float* beta = nullptr;\n") != nullptr);
+}
+
 }  // namespace
 }  // namespace warpsmith
