@@ -81,7 +81,7 @@ absl::Status ColdStart::Step() {
                                       .final_fraction = options.learning_rate_final};
   ASSIGN_OR_RETURN(const double fraction, ShareFraction());
   const double learning_rate = schedule.At(progress.step, fraction);
-  const double norm = policy.optimiser.Step(policy.parameters, learning_rate);
+  const double norm = policy.optimiser.Step(policy.parameters, learning_rate, options.matrix_update);
 
   ++progress.step;
   for (const TrainingSequence& sequence : sequences) progress.num_tokens += sequence.num_tokens();

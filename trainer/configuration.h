@@ -11,6 +11,7 @@
 #include "core/model/model_config.h"
 #include "trainer/advantages.h"
 #include "trainer/group_generator.h"
+#include "trainer/matrix_update.h"
 #include "trainer/policy_loss.h"
 
 namespace warpsmith {
@@ -47,6 +48,7 @@ struct ColdStartSection {
   double seconds = 0;
   int64_t tokens = 0;  // trained on, prompts included
   double learning_rate = 2e-3;
+  MatrixUpdate matrix_update = MatrixUpdate::kAdamW;
   int64_t num_warmup_steps = 50;
   double learning_rate_final = 0.1;  // as a share of learning_rate, when a limit is reached
   int num_sequences = 8;             // in a step, over all ranks
@@ -60,6 +62,7 @@ struct GrpoSection {
   int64_t num_steps = 0;
   double seconds = 0;
   double learning_rate = 4e-4;
+  MatrixUpdate matrix_update = MatrixUpdate::kAdamW;
   int64_t num_warmup_steps = 3;
   double learning_rate_final = 1.0;  // as a share of learning_rate, when a limit is reached
   int num_tasks = 8;                 // groups in an update

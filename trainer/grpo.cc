@@ -120,7 +120,8 @@ absl::StatusOr<PolicyUpdateResult> GrpoLoop::Update(const std::vector<TrainingSe
   const PolicyUpdateOptions update{.loss = options().loss,
                                    .pass = context_.pass_options(options().sampling.temperature),
                                    .num_updates = options().num_updates,
-                                   .learning_rate = learning_rate};
+                                   .learning_rate = learning_rate,
+                                   .matrix_update = options().matrix_update};
   return UpdatePolicy(context_.policy, sequences, update, context_.communicator);
 }
 

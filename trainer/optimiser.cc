@@ -4,6 +4,7 @@
 
 #include "core/base/check.h"
 #include "core/kernels/adamw.h"
+#include "core/kernels/muon.h"
 
 namespace warpsmith {
 namespace {
@@ -23,13 +24,13 @@ double GlobalNorm(const Parameters& parameters, ThreadPool* pool) {
 Optimiser::Optimiser(const ParameterLayout& layout, const OptimiserOptions& options, ThreadPool* pool)
     : options_(options), pool_(pool), first_moment_(layout), second_moment_(layout) {}
 
-double Optimiser::Step(Parameters& parameters, double learning_rate) {
+double Optimiser::Step(Parameters& parameters, double learning_rate, MatrixUpdate matrices) {
   const double norm = GlobalNorm(parameters, pool_);
   if (std::isfinite(norm)) {
     ++num_steps_;
     const double scale = norm > options_.gradient_norm_max ? options_.gradient_norm_max / norm : 1.0;
     for (int index = 0; index < parameters.num_buffers(); ++index) {
-      UpdateBuffer(parameters, index, learning_rate, scale);
+      UpdateBuffer(parameters, index, learning_rate, scale, matrices);
     }
   }
   parameters.ZeroGrad();
@@ -44,21 +45,33 @@ void Optimiser::Reset() {
   }
 }
 
-void Optimiser::UpdateBuffer(Parameters& parameters, int index, double learning_rate, double gradient_scale) {
-  AdamWOptions options{.learning_rate = static_cast<float>(learning_rate),
-                       .beta1 = static_cast<float>(options_.beta1),
-                       .beta2 = static_cast<float>(options_.beta2),
-                       .epsilon = static_cast<float>(options_.epsilon),
-                       .gradient_scale = static_cast<float>(gradient_scale),
-                       .step = num_steps_};
+void Optimiser::UpdateBuffer(Parameters& parameters, int index, double learning_rate, double gradient_scale,
+                             MatrixUpdate matrices) {
+  AdamWOptions adamw{.learning_rate = static_cast<float>(learning_rate),
+                     .beta1 = static_cast<float>(options_.beta1),
+                     .beta2 = static_cast<float>(options_.beta2),
+                     .epsilon = static_cast<float>(options_.epsilon),
+                     .gradient_scale = static_cast<float>(gradient_scale),
+                     .step = num_steps_};
+  const MuonOptions muon{.learning_rate = static_cast<float>(learning_rate),
+                         .momentum = static_cast<float>(options_.momentum),
+                         .weight_decay = static_cast<float>(options_.weight_decay),
+                         .gradient_scale = static_cast<float>(gradient_scale)};
+  const ParameterLayout& layout = parameters.layout();
+  const bool in_layer = index != layout.embedding_buffer() && index != layout.final_buffer();
   const float* gradient = parameters.buffer(index).grad().const_data_ptr<float>();
   float* values = parameters.buffer(index).mutable_data_ptr<float>();
   float* first = first_moment_.buffer(index).mutable_data_ptr<float>();
   float* second = second_moment_.buffer(index).mutable_data_ptr<float>();
-  for (const ParameterEntry& entry : parameters.layout().buffers()[index].entries) {
-    options.weight_decay = entry.decays ? static_cast<float>(options_.weight_decay) : 0.0f;
+  for (const ParameterEntry& entry : layout.buffers()[index].entries) {
     const int64_t at = entry.offset;
-    AdamWStep(options, entry.size(), gradient + at, values + at, first + at, second + at, pool_);
+    if (matrices == MatrixUpdate::kMuon && in_layer && entry.shape.size() == 2) {
+      MuonStep(muon, entry.shape[0], entry.shape[1], gradient + at, values + at, first + at, &scratch_,
+               pool_);
+      continue;
+    }
+    adamw.weight_decay = entry.decays ? static_cast<float>(options_.weight_decay) : 0.0f;
+    AdamWStep(adamw, entry.size(), gradient + at, values + at, first + at, second + at, pool_);
   }
 }
 

@@ -1,11 +1,13 @@
-// AdamW over the flat buffers of a model.
+// AdamW, or Muon and AdamW, over the flat buffers of a model.
 #ifndef WARPSMITH_TRAINER_OPTIMISER_H_
 #define WARPSMITH_TRAINER_OPTIMISER_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "core/kernels/thread_pool.h"
 #include "core/model/parameters.h"
+#include "trainer/matrix_update.h"
 
 namespace warpsmith {
 
@@ -13,6 +15,7 @@ struct OptimiserOptions {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
+  double momentum = 0.95;          // of Muon
   double weight_decay = 0.0;       // of matrices; norms take none
   double gradient_norm_max = 1.0;  // larger gradients are scaled down to it
 };
@@ -26,8 +29,8 @@ class Optimiser {
 
   // Clips the gradients by their global norm, updates `parameters` in place and forgets the gradients. Every
   // buffer must have one. Returns the norm before clipping; when that is not finite nothing is changed but
-  // the gradients.
-  double Step(Parameters& parameters, double learning_rate);
+  // the gradients. Matrices keep to one kind of update between two resets: they share the first moment.
+  double Step(Parameters& parameters, double learning_rate, MatrixUpdate matrices = MatrixUpdate::kAdamW);
 
   // As new: no moments, no steps.
   void Reset();
@@ -42,13 +45,15 @@ class Optimiser {
   Parameters& mutable_second_moment() { return second_moment_; }
 
  private:
-  void UpdateBuffer(Parameters& parameters, int index, double learning_rate, double gradient_scale);
+  void UpdateBuffer(Parameters& parameters, int index, double learning_rate, double gradient_scale,
+                    MatrixUpdate matrices);
 
   const OptimiserOptions options_;
   ThreadPool* const pool_;
   int64_t num_steps_ = 0;
   Parameters first_moment_;
   Parameters second_moment_;
+  std::vector<float> scratch_;
 };
 
 }  // namespace warpsmith

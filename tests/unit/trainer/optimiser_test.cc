@@ -2,6 +2,7 @@
 
 #include <ATen/ops/full_like.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -52,6 +53,25 @@ TEST_CASE("matrices decay and norms do not") {
   optimiser.Step(policy.parameters, 0.1);
   CHECK(FirstOf(policy.parameters, 1, "qkv") == Approx(matrix * 0.95f));
   CHECK(FirstOf(policy.parameters, 1, "input_norm") == norm);
+}
+
+TEST_CASE("with Muon the matrices of layers move by one step size in every direction, the rest by AdamW") {
+  Policy policy = MakePolicy(at::kFloat);
+  Policy with_adamw = MakePolicy(at::kFloat);
+  const float before = FirstOf(policy.parameters, 1, "qkv");
+  FillGradients(policy.parameters, 0.5f);
+  FillGradients(with_adamw.parameters, 0.5f);
+  policy.optimiser.Step(policy.parameters, 0.01, MatrixUpdate::kMuon);
+  with_adamw.optimiser.Step(with_adamw.parameters, 0.01);
+  CHECK(policy.parameters.BufferBytes(0) == with_adamw.parameters.BufferBytes(0));
+  CHECK(FirstOf(policy.parameters, 1, "input_norm") == FirstOf(with_adamw.parameters, 1, "input_norm"));
+  // A matrix of equal gradients has one direction, of singular value about 1, spread over all elements.
+  const std::vector<int64_t>& shape = policy.parameters.layout().entry(1, "qkv").shape;
+  const double largest = static_cast<double>(std::max(shape[0], shape[1]));
+  const double moved = before - FirstOf(policy.parameters, 1, "qkv");
+  const double unit = 0.01 * 0.2 * std::sqrt(largest) / std::sqrt(static_cast<double>(shape[0] * shape[1]));
+  CHECK(moved > 0.6 * unit);
+  CHECK(moved < 1.3 * unit);
 }
 
 TEST_CASE("a gradient that is not finite changes nothing") {
