@@ -49,44 +49,56 @@ void Transpose(int64_t rows, int64_t columns, float factor, const float* from, f
   }
 }
 
-// The iterations on x[tall, narrow], with tall >= narrow, whose norm is 1: the products are of the smaller
-// side. `next` has the size of x; `gram` and `square` are [narrow, narrow]. The result is in one of the first
-// two.
-const float* Iterate(int64_t tall, int64_t narrow, float* x, float* next, float* gram, float* square,
-                     ThreadPool* pool) {
+// The product P of the polynomials a I + b A + c A^2 of all iterations, for the Gram matrix A = X^T X before
+// each: X P is the result. As the polynomials commute, A becomes A B^2 after an iteration, so that nothing
+// but [size, size] matrices is multiplied. `gram` is destroyed; `scratch` has three matrices. P is in one of
+// the four.
+const float* PolynomialOf(int64_t size, float* gram, float* scratch, ThreadPool* pool) {
+  float* factor = scratch;
+  float* product = scratch + size * size;
+  float* next = product + size * size;
+  const auto multiply = [&](const float* a, const float* b, float* c) {
+    Multiply(size, size, size, {a, size, 1}, b, c, pool);
+  };
   for (int iteration = 0; iteration < kNumIterations; ++iteration) {
-    Multiply(narrow, narrow, tall, {x, 1, narrow}, x, gram, pool);
-    Multiply(narrow, narrow, narrow, {gram, narrow, 1}, gram, square, pool);
-    for (int64_t i = 0; i < narrow * narrow; ++i) square[i] = kB * gram[i] + kC * square[i];
-    for (int64_t i = 0; i < narrow; ++i) square[i * narrow + i] += kA;
-    Multiply(tall, narrow, narrow, {x, narrow, 1}, square, next, pool);
-    std::swap(x, next);
+    multiply(gram, gram, factor);
+    for (int64_t i = 0; i < size * size; ++i) factor[i] = kB * gram[i] + kC * factor[i];
+    for (int64_t i = 0; i < size; ++i) factor[i * size + i] += kA;
+    if (iteration == 0) {
+      std::copy_n(factor, size * size, product);
+    } else {
+      multiply(product, factor, next);
+      std::swap(product, next);
+    }
+    if (iteration + 1 == kNumIterations) break;
+    multiply(gram, factor, next);
+    multiply(next, factor, gram);
   }
-  return x;
+  return product;
 }
 
 }  // namespace
 
 void Orthogonalise(int64_t rows, int64_t columns, float* matrix, std::vector<float>* scratch,
                    ThreadPool* pool) {
-  const int64_t tall = std::max(rows, columns), narrow = std::min(rows, columns), size = rows * columns;
+  const int64_t narrow = std::min(rows, columns), size = rows * columns;
   const auto norm = static_cast<float>(std::sqrt(SumOfSquares(size, matrix, pool)));
   if (!(norm > kTiny)) return;
-  const auto needed = static_cast<size_t>(2 * size + 2 * narrow * narrow);
+  const auto needed = static_cast<size_t>(size + 4 * narrow * narrow);
   if (scratch->size() < needed) scratch->resize(needed);
   float* x = scratch->data();
-  float* next = x + size;
-  float* gram = next + size;
+  float* gram = x + size;
+  float* rest = gram + narrow * narrow;
   if (rows >= columns) {
     for (int64_t i = 0; i < size; ++i) x[i] = matrix[i] / norm;
+    Multiply(narrow, narrow, rows, {x, 1, narrow}, x, gram, pool);
+    Multiply(rows, narrow, narrow, {x, narrow, 1}, PolynomialOf(narrow, gram, rest, pool), matrix, pool);
   } else {
     Transpose(rows, columns, 1 / norm, matrix, x);
-  }
-  const float* result = Iterate(tall, narrow, x, next, gram, gram + narrow * narrow, pool);
-  if (rows >= columns) {
-    std::copy_n(result, size, matrix);
-  } else {
-    Transpose(columns, rows, 1, result, matrix);
+    Multiply(narrow, narrow, columns, {x, 1, narrow}, x, gram, pool);
+    const float* polynomial = PolynomialOf(narrow, gram, rest, pool);
+    for (int64_t i = 0; i < size; ++i) x[i] = matrix[i] / norm;
+    Multiply(rows, columns, narrow, {polynomial, narrow, 1}, x, matrix, pool);
   }
 }
 

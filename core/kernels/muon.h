@@ -30,7 +30,8 @@ void MuonStep(const MuonOptions& options, int64_t rows, int64_t columns, const f
 // The matrix [rows, columns] with its singular values brought near 1 (0.7 to 1.2; those below a thousandth of
 // its Frobenius norm stay smaller), in place: five Newton-Schulz iterations
 //   X = X / |X|;  X = a X + b X X^T X + c X (X^T X)^2,  a, b, c = 3.4445, -4.7750, 2.0315
-// of Jordan et al. Zeros stay zeros. `scratch` and threads as above.
+// of Jordan et al., iterated on the Gram matrix of the smaller side, where they cost less. Zeros stay zeros.
+// `scratch` and threads as above.
 void Orthogonalise(int64_t rows, int64_t columns, float* matrix, std::vector<float>* scratch,
                    ThreadPool* pool);
 
