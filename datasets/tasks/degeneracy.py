@@ -1,4 +1,4 @@
-"""Refuses programs of the grammar that compute next to nothing: saturated, constant, or blind to an input.
+"""Refuses programs of the grammar that compute next to nothing: saturated, constant, copying or blind to an input.
 
 A program is evaluated on a few rows of samples in plain Python, so that the generator is the same on every machine. A
 sum over a real row is modelled by the mean of the samples times the real length.
@@ -13,6 +13,9 @@ from datasets.tasks.program import Program, Statement
 _ROWS, _COLS = 8, 16
 _MIN_CHANGED = 0.15  # of the outputs, when an input is drawn anew
 _MIN_CHANGE = 0.02  # relative to the outputs' magnitude and spread
+_TOTAL_SCALES = (0.2, 0.8)
+_MIN_TOTAL_CHANGE = 0.1  # between the two, relative
+_LINEAR_SCALE = 3**-0.5  # weights uniform within 1 / sqrt(inputs)
 
 Matrix = list[list[float]]
 
@@ -156,27 +159,56 @@ def _evaluate(program: Program, operands: dict[str, Matrix]) -> list[float]:
     return [v for row in _apply(matrix, program.after, operands) for v in row]
 
 
-def _draw(rng: random.Random, name: str) -> Matrix:
+def _draw(rng: random.Random, name: str, scale: float) -> Matrix:
     positive = name in ("bias", "scale")
-    return [[rng.random() if positive else rng.gauss(0, 1) for _ in range(_COLS)] for _ in range(_ROWS)]
+    return [[rng.random() if positive else rng.gauss(0, scale) for _ in range(_COLS)] for _ in range(_ROWS)]
 
 
-def _is_blind(program: Program, operands: dict[str, Matrix], expected: list[float], name: str, fresh: Matrix) -> bool:
+def _agree(actual: list[float], expected: list[float]) -> bool:
     mean = sum(expected) / len(expected)
     spread = math.sqrt(sum((v - mean) ** 2 for v in expected) / len(expected))
-    actual = _evaluate(program, {**operands, name: fresh})
     changed = sum(abs(a - e) > _MIN_CHANGE * max(abs(e), spread) for a, e in zip(actual, expected, strict=True))
     return changed < _MIN_CHANGED * len(expected)
 
 
+def _total_is_blind(program: Program, operands: dict[str, Matrix], name: str) -> bool:
+    """A mean over a million numbers hangs on their scale alone: inputs of a total are scaled anew in every draw."""
+    small, large = (
+        _mean(_apply(both["x"], program.before, both))
+        for both in ({**operands, name: _scaled(operands[name], factor)} for factor in _TOTAL_SCALES)
+    )
+    return abs(small - large) < _MIN_TOTAL_CHANGE * max(abs(small), abs(large))
+
+
+def _mean(matrix: Matrix) -> float:
+    return sum(sum(row) for row in matrix) / (len(matrix) * len(matrix[0]))
+
+
+def _scaled(matrix: Matrix, factor: float) -> Matrix:
+    return [[factor * v for v in row] for row in matrix]
+
+
+def _with_opposites(matrix: Matrix) -> Matrix:
+    """Twice the samples, symmetric about zero as the distribution is."""
+    return matrix + _scaled(matrix, -1)
+
+
 def is_degenerate(program: Program) -> bool:
-    """Whether a constant, or a program that ignores an input or a parameter, would nearly match this program."""
+    """Whether a constant, a copied input, or a program blind to an input or a parameter would nearly match."""
     names = {statement.operator_name for statement in program.statements}
     if program.row_operator_name in _EXTREMES and not names <= _UNBOUNDED:
         return True
-    if program.features:
-        return False
     rng = random.Random(7)
-    operands = {name: _draw(rng, name) for name in (*program.input_shapes, *program.parameter_shapes)}
+    inputs = (*program.input_shapes, *program.parameter_shapes)
+    if program.total:
+        operands = {name: _with_opposites(_draw(rng, name, 1)) for name in inputs}
+        return any(_total_is_blind(program, operands, name) for name in operands)
+    # What leaves a linear layer of PyTorch's usual weights is as random as what enters it, and smaller.
+    scales = {"x": _LINEAR_SCALE} if program.features else {}
+    operands = {name: _draw(rng, name, scales.get(name, 1)) for name in inputs}
     expected = _evaluate(program, operands)
-    return any(_is_blind(program, operands, expected, name, _draw(rng, name)) for name in operands)
+    copy = [v for row in operands["x"] for v in row]
+    if len(copy) == len(expected) and _agree(copy, expected):
+        return True
+    fresh = ({**operands, name: _draw(rng, name, scales.get(name, 1))} for name in inputs)
+    return any(_agree(_evaluate(program, changed), expected) for changed in fresh)
