@@ -69,7 +69,9 @@ void AppendRights(const SandboxOptions& options, std::vector<std::string>& comma
   if (options.kind == SandboxKind::kWarmParent) {
     Append(command, {"--cap-add", "CAP_SYS_ADMIN"});
   } else {
-    Append(command, {"--unshare-pid"});
+    // Without process 1 of its own bubblewrap reaps what it started. With it, it ends first and leaves a
+    // zombie to whoever adopts orphans: one a compilation.
+    Append(command, {"--unshare-pid", "--as-pid-1"});
   }
 }
 

@@ -1,8 +1,11 @@
 #include "reward_service/sandbox/sandbox.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <string>
 
 #include "core/base/file.h"
@@ -47,6 +50,16 @@ TEST_CASE("this machine can confine a process") {
 }
 
 TEST_CASE("the exit code of a confined program comes back") { CHECK(RunShell("exit 7").exit_code == 7); }
+
+TEST_CASE("a confined program leaves no process for others to reap") {
+  // Orphans come to us, as they come to whoever supervises a service.
+  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+  CHECK(RunShell("exit 7").exit_code == 7);
+  usleep(100000);  // an orphan arrives when its parent ends, which need not be before we hear of it
+  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
+  CHECK(errno == ECHILD);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
 
 TEST_CASE("a confined program sees neither accounts nor homes nor other processes") {
   CHECK(RunShell("cat /etc/passwd").exit_code != 0);
