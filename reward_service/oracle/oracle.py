@@ -146,8 +146,8 @@ class Oracle:
             raise InvalidTask("the reference is not deterministic: two runs on the same inputs differ")
         if not _finite(narrow):
             raise InvalidTask("the reference returns NaN or infinity for inputs of its own")
-        self._choose_precision(inputs, narrow)
-        self._check_probes(inputs, parameter_seed)
+        wide = self._choose_precision(inputs, narrow)
+        self._check_probes(inputs, wide, narrow)
         reference.check_unpatched()
         state = reference.state(parameter_seed)
         return {
@@ -159,8 +159,8 @@ class Oracle:
             "float64": reference.float64,
         }
 
-    def _choose_precision(self, inputs: list[Any], narrow: list[torch.Tensor]) -> None:
-        """float64 when the reference runs in it and means the same there."""
+    def _choose_precision(self, inputs: list[Any], narrow: list[torch.Tensor]) -> list[torch.Tensor]:
+        """float64 when the reference runs in it and means the same there. The outputs in the precision chosen."""
         try:
             wide = self.reference.wide(inputs, 0)
             same = len(wide) == len(narrow) and all(
@@ -168,14 +168,15 @@ class Oracle:
                 for w, n in zip(wide, narrow, strict=True)
             )
         except Exception:  # noqa: BLE001 - a reference may insist on its dtype in any way
-            same = False
+            wide, same = narrow, False
         self.reference.float64 = same
+        return wide if same else narrow
 
-    def _check_probes(self, inputs: list[Any], parameter_seed: int) -> None:
+    def _check_probes(self, inputs: list[Any], wide: list[torch.Tensor], narrow: list[torch.Tensor]) -> None:
         """Answers that need no work must not pass."""
         others = self.reference.inputs(_PROBE_SEEDS[1], "own")
-        expected, tolerances = self.expected(inputs, parameter_seed, exact_noise=True)
-        other, _ = self.expected(others, parameter_seed, exact_noise=True)
+        expected, tolerances = self._with_tolerances(inputs, wide, narrow)
+        other, _ = self.expected(others, 0, exact_noise=True)
         given = [v for v in inputs if isinstance(v, torch.Tensor)]
         for index, (output, tolerance) in enumerate(zip(expected, tolerances, strict=True)):
             found = indistinguishable(output, other[index], tolerance, given)
@@ -189,6 +190,12 @@ class Oracle:
         call = self.reference.wide if exact else self.reference.narrow
         wide = call(inputs, parameter_seed)
         narrow = self.reference.narrow(inputs, parameter_seed) if exact_noise or not self._noise else None
+        return self._with_tolerances(inputs, wide, narrow)
+
+    def _with_tolerances(
+        self, inputs: list[Any], wide: list[torch.Tensor], narrow: list[torch.Tensor] | None
+    ) -> tuple[list[torch.Tensor], list[Tolerance]]:
+        """`wide` in the task's dtype, and tolerances whose noise is that of `narrow`, or else the largest known."""
         dtypes = self._dtypes if narrow is None else [t.dtype for t in narrow]
         self._dtypes = dtypes
         work = sum(v.numel() for v in inputs if isinstance(v, torch.Tensor))
