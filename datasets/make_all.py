@@ -23,7 +23,7 @@ def make_all(out: Path) -> dict[str, str]:
     """Writes all files into `out`; returns the SHA-256 of each by name."""
     splits = make_splits()
     write_all_tasks(out, splits)
-    write_cold_start(out, splits.training, NUM_PAIRS, seed=1)
+    write_cold_start(out, splits.cold_start, NUM_PAIRS, seed=1)
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(out.glob("*.jsonl"))}
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from datasets.cold_start.cpp_programs import as_answer, write_cpp
 from datasets.cold_start.flaws import Feedback, draw_flaw
-from datasets.cold_start.mixture import draw_next_style, draw_style, performance_feedback
-from datasets.tasks.make_tasks import GeneratedTask, make_training_tasks
+from datasets.cold_start.mixture import draw_next_style, draw_repaired_style, draw_style, performance_feedback
+from datasets.tasks.make_tasks import GeneratedTask, make_cold_start_tasks
 from datasets.tasks.program import Statement
 
 _OPTIMISE_SHARE = 0.4
@@ -57,11 +57,12 @@ def generate_pair(task: GeneratedTask, rng: random.Random) -> dict[str, Any]:
 
 def optimise_pair(task: GeneratedTask, rng: random.Random) -> dict[str, Any]:
     """Skill 2: a flawed program and its repair, or a slow one and a faster one."""
+    if rng.random() < _REPAIR_SHARE:
+        repaired = write_cpp(task.program, draw_repaired_style(task.program, rng), rng)
+        flawed = draw_flaw(repaired, task.program, rng)
+        return _pair(task, "optimise", flawed.source, flawed.feedback, repaired)
     style = draw_style(task.program, rng)
     correct = write_cpp(task.program, style, rng)
-    if rng.random() < _REPAIR_SHARE:
-        flawed = draw_flaw(correct, task.program, rng)
-        return _pair(task, "optimise", flawed.source, flawed.feedback, correct)
     feedback = performance_feedback(task.program, style, rng)
     answer = (
         correct
@@ -108,7 +109,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    write_cold_start(arguments.out, make_training_tasks(), arguments.pairs, arguments.seed)
+    write_cold_start(arguments.out, make_cold_start_tasks(), arguments.pairs, arguments.seed)
 
 
 if __name__ == "__main__":

@@ -24,11 +24,11 @@ from datasets.cold_start.styles import (
 )
 from datasets.tasks.program import Program
 
-_ELEMENT_WEIGHTS = {  # the plain loop teaches the body that fast styles share
+_ELEMENT_WEIGHTS = {
     TEMPORARIES: 0.45,
     PASSES: 0.03,
-    COLUMNS: 0.08,
-    FUSED: 0.28,
+    COLUMNS: 0.26,
+    FUSED: 0.10,
     RELAXED: 0.005,
     SIMD: 0.02,
     FAST_MATH: 0.12,
@@ -38,13 +38,24 @@ _ELEMENT_WEIGHTS = {  # the plain loop teaches the body that fast styles share
 _ROW_WEIGHTS = {  # here the plain loop often beats eager PyTorch already
     TEMPORARIES: 0.45,
     PASSES: 0.03,
-    COLUMNS: 0.30,
-    FUSED: 0.06,
+    COLUMNS: 0.33,
+    FUSED: 0.03,
     RELAXED: 0.005,
     SIMD: 0.02,
     FAST_MATH: 0.12,
     BLOCKED: 0.005,
     THREADED: 0.01,
+}
+_REPAIR_WEIGHTS = {  # a repair keeps the style it finds, so fast bodies can be practised without being offered more often
+    TEMPORARIES: 0.22,
+    PASSES: 0.05,
+    COLUMNS: 0.10,
+    FUSED: 0.15,
+    RELAXED: 0.01,
+    SIMD: 0.03,
+    FAST_MATH: 0.40,
+    BLOCKED: 0.01,
+    THREADED: 0.03,
 }
 _STEPS: dict[Style, tuple[Style, ...]] = {  # what may follow the advice on a style, as often as it stands here
     TEMPORARIES: (PASSES, FUSED, FUSED),
@@ -79,8 +90,17 @@ def available_styles(program: Program) -> list[Style]:
 
 
 def draw_style(program: Program, rng: random.Random) -> Style:
+    """The style of an answer to the reference alone, and of one that is to become faster."""
+    return _draw(_ROW_WEIGHTS if program.row_operator is not None else _ELEMENT_WEIGHTS, program, rng)
+
+
+def draw_repaired_style(program: Program, rng: random.Random) -> Style:
+    """The style of a flawed program and of its repair."""
+    return _draw(_REPAIR_WEIGHTS, program, rng)
+
+
+def _draw(weights: dict[Style, float], program: Program, rng: random.Random) -> Style:
     styles = available_styles(program)
-    weights = _ROW_WEIGHTS if program.row_operator is not None else _ELEMENT_WEIGHTS
     return rng.choices(styles, [weights[style] for style in styles])[0]
 
 

@@ -20,7 +20,7 @@ from datasets.cold_start.flaws import draw_flaw
 from datasets.cold_start.mixture import available_styles, draw_style
 from datasets.cold_start.native_candidate import compile_candidate
 from datasets.cold_start.styles import Style
-from datasets.tasks.make_tasks import GeneratedTask, make_training_tasks
+from datasets.tasks.make_tasks import GeneratedTask, make_cold_start_tasks
 from datasets.tasks.reference import Reference, load_reference, matches
 
 
@@ -126,7 +126,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
-    tasks = rng.sample(make_training_tasks(), arguments.count + arguments.timed)
+    tasks = rng.sample(make_cold_start_tasks(), arguments.count + arguments.timed)
     with tempfile.TemporaryDirectory() as folder:
         time_styles(tasks[arguments.count :], rng, Path(folder))
         return 1 if verify(tasks[: arguments.count], rng, Path(folder)) else 0

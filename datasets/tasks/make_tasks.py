@@ -9,7 +9,7 @@ whose members training has seen.
 import argparse
 import json
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ from datasets.tasks.structural_hash import structural_hash
 from datasets.tasks.written.catalogue import UNSEEN_OPERATOR_TASKS, WRITTEN_TASKS
 
 SEED = 20261121
-NUM_TRAINING = 4000
+NUM_COLD_START = 4000
+NUM_TRAINING = 800
 _HELD_OUT = {"elementwise": 10, "broadcast": 4, "reduction": 3, "normalisation": 4, "column_reduction": 1, "loss": 2}
 _VALIDATION = {"elementwise": 6, "broadcast": 3, "reduction": 2, "normalisation": 3, "column_reduction": 1, "loss": 1}
-_TRAINING_SHARES = {  # what is harder to write is drawn more often than it is asked
+_SHARES = {  # what is harder to write is drawn more often than it is asked
     "elementwise": 0.33,
     "broadcast": 0.23,
     "reduction": 0.13,
@@ -90,45 +91,59 @@ class _Drawer:
 
 @dataclass(frozen=True)
 class Splits:
+    """Tasks of the cold-start pairs, and tasks of which reinforcement learning sees the reference alone.
+
+    No two splits but `cold_start` and itself share a set of operators: what is learned on `training` is to write
+    combinations that no pair has shown, as it is asked of `validation` and `held_out`.
+    """
+
+    cold_start: list[GeneratedTask]
     training: list[GeneratedTask]
     validation: list[GeneratedTask]
     held_out: list[GeneratedTask]
 
 
-def make_splits(num_training: int = NUM_TRAINING, seed: int = SEED) -> Splits:
-    """Held-out and validation first, so that training can be kept clear of their operator sets."""
+def make_splits(num_cold_start: int = NUM_COLD_START, num_training: int = NUM_TRAINING, seed: int = SEED) -> Splits:
+    """The splits of new combinations first, so that the cold start can be kept clear of their operator sets."""
     drawer = _Drawer(seed)
     reserved: set[tuple[str, ...]] = set()
+
+    def is_new_combination(task: GeneratedTask) -> bool:
+        return len(task.program.operators) >= 2 and task.operator_set not in reserved
+
     evaluation = {}
     for split, counts in (("held_out", _HELD_OUT), ("validation", _VALIDATION)):
         tasks = []
         for family, count in counts.items():
             for number in range(count):
-                task = drawer.draw(
-                    family,
-                    split,
-                    f"{split}_{family}_{number:02d}",
-                    lambda t: len(t.program.operators) >= 2 and t.operator_set not in reserved,
-                )
+                task = drawer.draw(family, split, f"{split}_{family}_{number:02d}", is_new_combination)
                 if task is not None:
                     reserved.add(task.operator_set)
                     tasks.append(task)
         evaluation[split] = tasks
-    training = _draw_training(drawer, num_training, reserved, seed)
-    return Splits(training, evaluation["validation"], evaluation["held_out"])
+    training = []
+    for task in _draw_by_shares(drawer, "train", num_training, seed + 2, is_new_combination):
+        reserved.add(task.operator_set)
+        training.append(task)
+    cold_start = _draw_by_shares(
+        drawer, "cold_start", num_cold_start, seed + 1, lambda task: task.operator_set not in reserved
+    )
+    return Splits(list(cold_start), training, evaluation["validation"], evaluation["held_out"])
 
 
-def _draw_training(drawer: _Drawer, count: int, reserved: set[tuple[str, ...]], seed: int) -> list[GeneratedTask]:
-    rng = random.Random(seed + 1)
-    tasks: list[GeneratedTask] = []
+def _draw_by_shares(
+    drawer: _Drawer, split: str, count: int, seed: int, admits: Callable[[GeneratedTask], bool]
+) -> Iterator[GeneratedTask]:
+    rng = random.Random(seed)
+    found = 0
     for _ in range(4 * count):
-        if len(tasks) == count:
+        if found == count:
             break
-        family = rng.choices(list(_TRAINING_SHARES), list(_TRAINING_SHARES.values()))[0]
-        task = drawer.draw(family, "train", f"train_{len(tasks):05d}", lambda t: t.operator_set not in reserved)
+        family = rng.choices(list(_SHARES), list(_SHARES.values()))[0]
+        task = drawer.draw(family, split, f"{split}_{found:05d}", admits)
         if task is not None:
-            tasks.append(task)
-    return tasks
+            found += 1
+            yield task
 
 
 def write_tasks(path: Path, records: Iterable[dict[str, Any]]) -> None:
@@ -145,9 +160,9 @@ def written_records(target: str) -> list[dict[str, Any]]:
     ]
 
 
-def make_training_tasks() -> list[GeneratedTask]:
-    """The generated training tasks alone, as the cold start needs them."""
-    return make_splits().training
+def make_cold_start_tasks() -> list[GeneratedTask]:
+    """The tasks that cold-start pairs are written for."""
+    return make_splits().cold_start
 
 
 def write_all_tasks(out: Path, splits: Splits, target: str = "cpu") -> None:
@@ -172,7 +187,7 @@ def main() -> None:
     parser.add_argument("--training", type=int, default=NUM_TRAINING)
     parser.add_argument("--target", choices=("cpu", "gpu"), default="cpu", help="sizes of the tasks written by hand")
     arguments = parser.parse_args()
-    write_all_tasks(arguments.out, make_splits(arguments.training, arguments.seed), arguments.target)
+    write_all_tasks(arguments.out, make_splits(num_training=arguments.training, seed=arguments.seed), arguments.target)
 
 
 if __name__ == "__main__":

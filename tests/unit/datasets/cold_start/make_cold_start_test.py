@@ -20,11 +20,11 @@ _REPAIRS = {advice for advice in ADVICE if advice.startswith("fix ")}
 
 @pytest.fixture(scope="module")
 def splits() -> Splits:
-    return make_splits(num_training=600)
+    return make_splits(num_cold_start=600)
 
 
 def test_no_flawed_program_is_an_answer(splits: Splits) -> None:
-    pairs = list(make_pairs(splits.training, 4000, seed=3))
+    pairs = list(make_pairs(splits.cold_start, 4000, seed=3))
     flawed = {(p["reference_source"], p["previous_source"]) for p in pairs if p["feedback"]["advice"] in _REPAIRS}
     answers = {(p["reference_source"], p["answer"].removeprefix("```cpp\n").removesuffix("```")) for p in pairs}
     assert len(flawed) > 500
@@ -32,9 +32,9 @@ def test_no_flawed_program_is_an_answer(splits: Splits) -> None:
 
 
 def test_half_of_the_pairs_have_constants_of_their_own(splits: Splits) -> None:
-    known = {task.reference_source for task in splits.training}
-    with_constants = {task.task_id for task in splits.training if any(s.constants for s in task.program.statements)}
-    pairs = [p for p in make_pairs(splits.training, 4000, seed=3) if p["task_id"] in with_constants]
+    known = {task.reference_source for task in splits.cold_start}
+    with_constants = {task.task_id for task in splits.cold_start if any(s.constants for s in task.program.statements)}
+    pairs = [p for p in make_pairs(splits.cold_start, 4000, seed=3) if p["task_id"] in with_constants]
     share = sum(p["reference_source"] not in known for p in pairs) / len(pairs)
     assert 0.4 < share < 0.6
 
@@ -42,7 +42,7 @@ def test_half_of_the_pairs_have_constants_of_their_own(splits: Splits) -> None:
 def test_flawed_programs_fail_and_their_compiler_messages_are_real(splits: Splits, tmp_path: Path) -> None:
     rng = random.Random(5)
     unnoticed = 0
-    for number, task in enumerate(splits.training[:24]):
+    for number, task in enumerate(splits.cold_start[:24]):
         program = _small(task)
         source = write_cpp(program, draw_style(program, rng), rng)
         flawed = draw_flaw(source, program, rng)
@@ -61,13 +61,13 @@ def _small(task: GeneratedTask) -> Program:
 
 def test_pairs_name_training_tasks_alone(splits: Splits) -> None:
     evaluated = {task.reference_source for task in (*splits.held_out, *splits.validation)}
-    for pair in make_pairs(splits.training, 2000, seed=4):
+    for pair in make_pairs(splits.cold_start, 2000, seed=4):
         assert pair["task_id"].startswith("train_")
         assert pair["reference_source"] not in evaluated
 
 
 def test_feedback_uses_the_closed_lists(splits: Splits) -> None:
-    for pair in make_validation_pairs(splits.training[:300], seed=2):
+    for pair in make_validation_pairs(splits.cold_start[:300], seed=2):
         feedback = pair["feedback"]
         if pair["skill"] == "generate":
             assert (pair["previous_source"], set(feedback.values())) == ("", {""})
@@ -79,12 +79,12 @@ def test_feedback_uses_the_closed_lists(splits: Splits) -> None:
 
 
 def test_fast_programs_are_a_minority_that_exists(splits: Splits) -> None:
-    answers = [p["answer"] for p in make_pairs(splits.training, 3000, seed=6) if p["skill"] == "generate"]
+    answers = [p["answer"] for p in make_pairs(splits.cold_start, 3000, seed=6) if p["skill"] == "generate"]
     share = sum("#pragma" in answer for answer in answers) / len(answers)
     assert 0.05 < share < 0.25
 
 
 def test_one_seed_gives_one_file(splits: Splits) -> None:
-    first, second = (list(make_pairs(splits.training, 50, seed=1)) for _ in range(2))
+    first, second = (list(make_pairs(splits.cold_start, 50, seed=1)) for _ in range(2))
     assert first == second
-    assert first != list(make_pairs(splits.training, 50, seed=2))
+    assert first != list(make_pairs(splits.cold_start, 50, seed=2))

@@ -51,7 +51,7 @@ def test_written_tasks_are_admitted(task: object) -> None:
 
 
 def test_generated_tasks_are_admitted() -> None:
-    splits = make_splits(num_training=40)
-    for task in (*splits.training[::10], *splits.held_out[::6], *splits.validation[::6]):
+    splits = make_splits(num_cold_start=40, num_training=40)
+    for task in (*splits.cold_start[::10], *splits.training[::10], *splits.held_out[::6], *splits.validation[::6]):
         small = replace(task.program, rows=min(task.program.rows, 128))
         assert admit(render_reference(small)).reasons == (), task.task_id

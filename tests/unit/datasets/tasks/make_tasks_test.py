@@ -20,20 +20,26 @@ def test_no_two_splits_share_a_structure(splits: Splits) -> None:
     written = _hashes([task.render("cpu") for task in WRITTEN_TASKS])
     unseen = _hashes([task.render("cpu") for task in UNSEEN_OPERATOR_TASKS])
     generated = [
-        _hashes([t.reference_source for t in part]) for part in (splits.training, splits.validation, splits.held_out)
+        _hashes([t.reference_source for t in part])
+        for part in (splits.cold_start, splits.training, splits.validation, splits.held_out)
     ]
     parts = [written, unseen, *generated]
     assert sum(len(part) for part in parts) == len(set.union(*parts))
 
 
-def test_training_tasks_have_distinct_structures(splits: Splits) -> None:
-    assert len(_hashes([t.reference_source for t in splits.training])) == len(splits.training) >= 3000
+def test_tasks_to_learn_from_have_distinct_structures(splits: Splits) -> None:
+    assert len(_hashes([t.reference_source for t in splits.cold_start])) == len(splits.cold_start) >= 3000
+    assert len(_hashes([t.reference_source for t in splits.training])) == len(splits.training) >= 800
 
 
-def test_held_out_tasks_are_new_combinations_of_parts_that_training_has(splits: Splits) -> None:
+def test_later_splits_are_new_combinations_of_parts_that_the_cold_start_has(splits: Splits) -> None:
     assert len(splits.held_out) >= 20
-    seen = {name for task in splits.training for name in task.program.operators}
-    combinations = {task.operator_set for task in splits.training}
+    seen = {name for task in splits.cold_start for name in task.program.operators}
+    combinations = {task.operator_set for task in splits.cold_start}
+    assert not combinations & {task.operator_set for task in splits.training}
+    combinations |= {task.operator_set for task in splits.training}
+    for task in splits.training:
+        assert set(task.program.operators) <= seen, task.task_id
     for task in (*splits.held_out, *splits.validation):
         assert len(task.program.operators) >= 2
         assert set(task.program.operators) <= seen, task.task_id
@@ -42,7 +48,8 @@ def test_held_out_tasks_are_new_combinations_of_parts_that_training_has(splits: 
 
 def test_main_operators_of_the_unseen_split_are_in_no_training_task(splits: Splits) -> None:
     assert len(UNSEEN_OPERATOR_TASKS) >= 5
-    sources = [task.reference_source for task in splits.training] + [task.render("cpu") for task in WRITTEN_TASKS]
+    learned = (*splits.cold_start, *splits.training)
+    sources = [task.reference_source for task in learned] + [task.render("cpu") for task in WRITTEN_TASKS]
     for task in UNSEEN_OPERATOR_TASKS:
         assert not any(f".{task.operators[0]}(" in source for source in sources), task.name
 
@@ -66,8 +73,8 @@ def test_targets_differ_in_sizes_alone() -> None:
 
 
 def test_one_seed_gives_one_set_of_tasks(splits: Splits) -> None:
-    again = make_splits(num_training=200)
+    again = make_splits(num_cold_start=10, num_training=200)
     assert [t.reference_source for t in again.held_out] == [t.reference_source for t in splits.held_out]
     assert [t.reference_source for t in again.training] == [t.reference_source for t in splits.training[:200]]
-    other = make_splits(num_training=10, seed=1)
+    other = make_splits(10, 10, seed=1)
     assert [t.reference_source for t in other.held_out] != [t.reference_source for t in splits.held_out]

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 
 from datasets.cold_start.make_cold_start import make_pairs, make_validation_pairs
 from datasets.prompts_text import render_prompt
-from datasets.tasks.make_tasks import make_training_tasks
+from datasets.tasks.make_tasks import make_cold_start_tasks
 from datasets.tokenizer.make_tokenizer import SPECIAL_TOKENS, VOCABULARY_SIZE, train, training_texts
 
 _FOLDER = Path("datasets/tokenizer/small")
@@ -22,7 +22,7 @@ def tokenizer() -> Tokenizer:
 
 @pytest.fixture(scope="module")
 def pairs() -> list[dict[str, Any]]:
-    return list(make_validation_pairs(make_training_tasks()[-60:], seed=9))
+    return list(make_validation_pairs(make_cold_start_tasks()[-60:], seed=9))
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n  \n", "x[0] = 12.5f;\n", "größer ≥ 日本 🚀", "\t\r\n\x00", "[1024]"])
@@ -54,7 +54,7 @@ def test_answers_are_short(tokenizer: Tokenizer, pairs: list[dict[str, Any]]) ->
 
 
 def test_training_gives_the_file_that_is_checked_in(tokenizer: Tokenizer) -> None:
-    texts = list(training_texts(make_pairs(make_training_tasks()[:-128], 6000, seed=1)))
+    texts = list(training_texts(make_pairs(make_cold_start_tasks()[:-128], 6000, seed=1)))
     assert train(iter(texts)).to_str() == tokenizer.to_str()
 
 
