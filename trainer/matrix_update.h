@@ -4,7 +4,8 @@
 
 namespace warpsmith {
 
-// See core/kernels/adamw.h and muon.h. Norms, embedding and head take AdamW always.
+// See core/kernels/adamw.h and muon.h. Muon takes matrices as they are stored: query, key and value of a
+// layer are one, gate and up are one. Norms, embedding and head take AdamW always.
 enum class MatrixUpdate { kAdamW, kMuon };
 
 }  // namespace warpsmith

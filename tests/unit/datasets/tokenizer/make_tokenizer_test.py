@@ -48,7 +48,7 @@ def test_digits_of_a_number_are_single_tokens(tokenizer: Tokenizer) -> None:
 def test_answers_are_short(tokenizer: Tokenizer, pairs: list[dict[str, Any]]) -> None:
     answers = [len(tokenizer.encode(pair["answer"]).ids) for pair in pairs]
     prompts = [len(tokenizer.encode(render_prompt("small", p)).ids) for p in pairs if p["skill"] == "generate"]
-    assert statistics.mean(answers) < 90
+    assert statistics.mean(answers) < 100
     assert statistics.mean(prompts) < 110
     assert max(answers) < 300
 
