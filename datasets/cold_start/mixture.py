@@ -46,7 +46,7 @@ _ROW_WEIGHTS = {  # here the plain loop often beats eager PyTorch already
     BLOCKED: 0.005,
     THREADED: 0.01,
 }
-_REPAIR_WEIGHTS = {  # a repair keeps the style it finds, so fast bodies can be practised without being offered more often
+_REPAIR_WEIGHTS = {  # a repair keeps the style it finds: fast bodies are practised, not offered more often
     TEMPORARIES: 0.22,
     PASSES: 0.05,
     COLUMNS: 0.10,

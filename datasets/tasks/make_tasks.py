@@ -2,8 +2,8 @@
 
     python -m datasets.tasks.make_tasks --out DIR [--seed 1] [--target cpu|gpu]
 
-Splits never share a structural hash. Training, validation and held-out tasks moreover use sets of operators that no other
-split has, each of whose members the cold start has shown.
+Splits never share a structural hash. Training, validation and held-out tasks moreover use sets of operators that no
+other split has, each of whose members the cold start has shown.
 """
 
 import argparse

@@ -59,10 +59,10 @@ def _small(task: GeneratedTask) -> Program:
     return replace(task.program, rows=17, cols=67, features=task.program.features and 23)
 
 
-def test_pairs_name_training_tasks_alone(splits: Splits) -> None:
-    evaluated = {task.reference_source for task in (*splits.held_out, *splits.validation)}
+def test_pairs_name_cold_start_tasks_alone(splits: Splits) -> None:
+    evaluated = {task.reference_source for task in (*splits.training, *splits.held_out, *splits.validation)}
     for pair in make_pairs(splits.cold_start, 2000, seed=4):
-        assert pair["task_id"].startswith("train_")
+        assert pair["task_id"].startswith("cold_start_")
         assert pair["reference_source"] not in evaluated
 
 
