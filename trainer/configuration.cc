@@ -115,7 +115,6 @@ void ReadGrpo(ConfigSection& section, GrpoSection* grpo) {
   section.Read("num_steps", &grpo->num_steps, {.min = 0});
   section.Read("seconds", &grpo->seconds, {.min = 0});
   section.Read("learning_rate", &grpo->learning_rate, {.min = 0, .max = 1});
-  ReadMatrixUpdate(section, &grpo->matrix_update);
   section.Read("num_warmup_steps", &grpo->num_warmup_steps, {.min = 0});
   section.Read("learning_rate_final", &grpo->learning_rate_final, {.min = 0, .max = 1});
   section.Read("num_tasks", &grpo->num_tasks, {.min = 1, .max = 4096});

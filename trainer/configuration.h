@@ -62,7 +62,6 @@ struct GrpoSection {
   int64_t num_steps = 0;
   double seconds = 0;
   double learning_rate = 4e-4;
-  MatrixUpdate matrix_update = MatrixUpdate::kAdamW;
   int64_t num_warmup_steps = 3;
   double learning_rate_final = 1.0;  // as a share of learning_rate, when a limit is reached
   int num_tasks = 8;                 // groups in an update

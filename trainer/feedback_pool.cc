@@ -1,5 +1,6 @@
 #include "trainer/feedback_pool.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -26,8 +27,11 @@ void FeedbackPool::AddFrom(const TransitionGroup& group, uint64_t seed) {
 
 std::optional<Task> FeedbackPool::Take() {
   if (tasks_.empty()) return std::nullopt;
-  Task task = std::move(tasks_.front());
-  tasks_.pop_front();
+  const auto least = std::min_element(tasks_.begin(), tasks_.end(), [](const Task& a, const Task& b) {
+    return a.previous_reward < b.previous_reward;
+  });
+  Task task = std::move(*least);
+  tasks_.erase(least);
   return task;
 }
 

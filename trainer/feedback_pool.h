@@ -10,8 +10,9 @@
 
 namespace warpsmith {
 
-// First in, first out; when full the oldest makes room, for it comes from the oldest policy. Part of the
-// checkpoint.
+// What has most to gain goes first: a Coder that has become good would otherwise practise nothing but
+// improving its own good programs, and forget how to repair wrong ones and speed up slow ones. When full the
+// oldest makes room. Part of the checkpoint.
 class FeedbackPool {
  public:
   explicit FeedbackPool(size_t capacity);
@@ -20,7 +21,8 @@ class FeedbackPool {
   // those that have code and feedback. Groups of skill 2 are passed over: transitions stay single-turn.
   void AddFrom(const TransitionGroup& group, uint64_t seed);
 
-  // The oldest task, removed; nothing when empty.
+  // The task whose previous program had the least reward, of equal ones the oldest, removed; nothing when
+  // empty.
   std::optional<Task> Take();
 
   size_t size() const { return tasks_.size(); }

@@ -120,8 +120,7 @@ absl::StatusOr<PolicyUpdateResult> GrpoLoop::Update(const std::vector<TrainingSe
   const PolicyUpdateOptions update{.loss = options().loss,
                                    .pass = context_.pass_options(options().sampling.temperature),
                                    .num_updates = options().num_updates,
-                                   .learning_rate = learning_rate,
-                                   .matrix_update = options().matrix_update};
+                                   .learning_rate = learning_rate};
   return UpdatePolicy(context_.policy, sequences, update, context_.communicator);
 }
 

@@ -84,8 +84,7 @@ absl::StatusOr<PolicyUpdateResult> UpdatePolicy(Policy& policy,
                                                                    reference ? &*reference : nullptr));
     RETURN_IF_ERROR(AllReduceGradients(policy.parameters, communicator));
     RETURN_IF_ERROR(GatherSums(sums, communicator));
-    const double norm =
-        policy.optimiser.Step(policy.parameters, options.learning_rate, options.matrix_update);
+    const double norm = policy.optimiser.Step(policy.parameters, options.learning_rate);
     result.num_skipped += std::isfinite(norm) ? 0 : 1;
     result.gradient_norm += norm / static_cast<double>(batches.size());
     result.sums.Add(sums);

@@ -18,7 +18,6 @@ struct PolicyUpdateOptions {
   PassOptions pass;
   int num_updates = 1;  // optimiser steps, on equal shares of the sequences in order
   double learning_rate = 0;
-  MatrixUpdate matrix_update = MatrixUpdate::kAdamW;
 };
 
 struct PolicyUpdateResult {

@@ -1,11 +1,9 @@
 """Writes a task's program as a C++ candidate, in a given style. One reference statement is one C++ statement."""
 
-import random
 import re
 
 from datasets.cold_start.source_writer import SourceWriter
 from datasets.cold_start.styles import Structure, Style
-from datasets.tasks.operators import Operator
 from datasets.tasks.program import Program, Statement
 from datasets.tasks.row_operators import Accumulator, Pass
 
@@ -13,7 +11,6 @@ _FLAT = "for (long i = 0; i < n; ++i)"
 _ROWS = "for (long r = 0; r < rows; ++r)"
 _COLS = "for (long c = 0; c < cols; ++c)"
 _INDEX = "const long i = r * cols + c;"
-_LEAN_SHARE = 0.75  # of the statements of a program without pragmas
 _TEMPORARIES = ("a", "b", "d", "e", "f", "g")
 
 
@@ -33,10 +30,10 @@ def styles_for(program: Program) -> tuple[Structure, ...]:
 
 
 class _CppProgram:
-    """One rendering: the program, the style, and a random source that picks among the forms of a statement."""
+    """One rendering of a program in a style."""
 
-    def __init__(self, program: Program, style: Style, rng: random.Random) -> None:
-        self._program, self._style, self._rng = program, style, rng
+    def __init__(self, program: Program, style: Style) -> None:
+        self._program, self._style = program, style
         self._out = SourceWriter()
 
     def write(self) -> str:
@@ -69,17 +66,8 @@ class _CppProgram:
 
     def _text(self, statement: Statement, index: str = "i", col: str = "c", row: str = "r") -> str:
         operator = statement.operator
-        form = self._form(operator)
         position = {"full": index, "row": col, "parameter": col, "column": row}.get(operator.operand, "")
-        return statement.render(form, f"{statement.operand}[{position}]")
-
-    def _form(self, operator: Operator) -> str:
-        """Fast-math has its own best form, `simd` the lean one; the rest is written as people do, mostly slower."""
-        if self._style.fast_math:
-            return operator.fast_form
-        if self._style.simd or self._rng.random() < _LEAN_SHARE:
-            return operator.forms[0]
-        return self._rng.choice(operator.forms[1:] or operator.forms)
+        return statement.render(operator.cpp, f"{statement.operand}[{position}]")
 
     def _texts(self, statements: tuple[Statement, ...], index: str = "i", col: str = "c", row: str = "r") -> list[str]:
         return [self._text(statement, index, col, row) for statement in statements]
@@ -384,9 +372,9 @@ def _indexed(text: str, names: list[str], index: str) -> str:
     return re.sub(rf"\b({'|'.join(names)})\b", rf"\1[{index}]", text) if names else text
 
 
-def write_cpp(program: Program, style: Style, rng: random.Random) -> str:
+def write_cpp(program: Program, style: Style) -> str:
     """The candidate's source. The style's structure must be one of `styles_for(program)`."""
-    return _CppProgram(program, style, rng).write()
+    return _CppProgram(program, style).write()
 
 
 def as_answer(source: str) -> str:

@@ -5,7 +5,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from datasets.tasks.program import Program
+from datasets.tasks.operators import OPERATORS
+from datasets.tasks.program import Program, Statement
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,24 @@ ADVICE = (
     "keep",
 )
 
+# Such that no value stays as it was, whatever stands before: a second relu would be no flaw.
+_FOREIGN_OPERATORS = [
+    OPERATORS[name]
+    for name in (
+        "neg",
+        "scale",
+        "shift",
+        "subtract",
+        "complement",
+        "divide",
+        "cube",
+        "inverse",
+        "sigmoid",
+        "tanh",
+        "sin",
+    )
+    + ("cos", "softplus", "decay", "log_abs", "silu", "gelu")
+]
 _ALSO_IN_C = ("abs", "sin", "cos", "tanh")
 _STATEMENT = re.compile(r"^ +(?:v = |if \(v).*;$")
 
@@ -83,9 +102,9 @@ def _undeclared_function(source: str, program: Program, rng: random.Random) -> F
     """Calls an operator by its PyTorch name, which C++ does not have."""
     for statement in program.statements:
         named = re.match(r"(?:torch|F)\.(\w+)\(x\)$", statement.operator.torch)
-        form = next((form for form in statement.operator.forms if form in source), "")
-        if named and form and named[1] not in _ALSO_IN_C:
-            broken = source.replace(form, f"v = {named[1]}(v);", 1)
+        cpp = statement.operator.cpp
+        if named and cpp in source and named[1] not in _ALSO_IN_C:
+            broken = source.replace(cpp, f"v = {named[1]}(v);", 1)
             return _compile_error(broken, f"'{named[1]}' was not declared in this scope")
     return None
 
@@ -162,8 +181,24 @@ def _flipped_sign(source: str, program: Program, rng: random.Random) -> Flawed |
     return _wrong_formula(source, program, rng, flip)
 
 
-def _flipped_comparison(source: str, program: Program, rng: random.Random) -> Flawed | None:
-    return _wrong_formula(source, program, rng, lambda line: line.replace("v > ", "v < ", 1))
+def _maximum_for_minimum(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    return _wrong_formula(source, program, rng, lambda line: line.replace("fmaxf(", "fminf(", 1))
+
+
+def _foreign_statement(rng: random.Random) -> str:
+    operator = rng.choice(_FOREIGN_OPERATORS)
+    return Statement(operator.name, tuple(rng.choice(values) for values in operator.constants)).render(operator.cpp, "")
+
+
+def _other_operator(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    """Computes something else in one statement, as who has lost the place in the reference."""
+    foreign = _foreign_statement(rng)
+    return _wrong_formula(source, program, rng, lambda line: re.sub(r"v = .*;$", foreign, line))
+
+
+def _additional_operator(source: str, program: Program, rng: random.Random) -> Flawed | None:
+    foreign = _foreign_statement(rng)
+    return _wrong_formula(source, program, rng, lambda line: line + "\n" + re.sub(r"v = .*;$", foreign, line))
 
 
 def _wrong_constant(source: str, program: Program, rng: random.Random) -> Flawed | None:
@@ -209,7 +244,9 @@ _FLAWS: tuple[tuple[Callable[[str, Program, random.Random], Flawed | None], floa
     (_short_loop, 3.0),
     (_missing_statement, 3.0),
     (_flipped_sign, 1.5),
-    (_flipped_comparison, 1.5),
+    (_maximum_for_minimum, 1.5),
+    (_other_operator, 3.0),
+    (_additional_operator, 1.5),
     (_wrong_constant, 1.5),
     (_unstable_exponential, 1.5),
     (_wrong_epsilon, 1.5),

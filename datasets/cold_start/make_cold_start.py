@@ -51,23 +51,21 @@ def _vary_constants(task: GeneratedTask, rng: random.Random) -> GeneratedTask:
 
 def generate_pair(task: GeneratedTask, rng: random.Random) -> dict[str, Any]:
     """Skill 1: the reference alone, and a correct program in a style drawn from the mixture."""
-    answer = write_cpp(task.program, draw_style(task.program, rng), rng)
+    answer = write_cpp(task.program, draw_style(task.program, rng))
     return _pair(task, "generate", "", Feedback("", "", ""), answer)
 
 
 def optimise_pair(task: GeneratedTask, rng: random.Random) -> dict[str, Any]:
     """Skill 2: a flawed program and its repair, or a slow one and a faster one."""
     if rng.random() < _REPAIR_SHARE:
-        repaired = write_cpp(task.program, draw_repaired_style(task.program, rng), rng)
+        repaired = write_cpp(task.program, draw_repaired_style(task.program, rng))
         flawed = draw_flaw(repaired, task.program, rng)
         return _pair(task, "optimise", flawed.source, flawed.feedback, repaired)
     style = draw_style(task.program, rng)
-    correct = write_cpp(task.program, style, rng)
+    correct = write_cpp(task.program, style)
     feedback = performance_feedback(task.program, style, rng)
     answer = (
-        correct
-        if feedback.advice == "keep"
-        else write_cpp(task.program, draw_next_style(task.program, style, rng), rng)
+        correct if feedback.advice == "keep" else write_cpp(task.program, draw_next_style(task.program, style, rng))
     )
     return _pair(task, "optimise", correct, feedback, answer)
 

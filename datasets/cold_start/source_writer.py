@@ -1,8 +1,11 @@
 """Builds a C++ candidate line by line: the entry point of the contract around a body, with what the body needs."""
 
-import re
-
-_VECTOR_FUNCTIONS = ("expf", "tanhf", "erff", "log1pf", "expm1f", "logf", "sinf", "cosf")
+# All that any program may call: which ones it will need is thus not to be known before the first statement.
+_VECTOR_FUNCTIONS = (
+    'extern "C" __attribute__((simd("notinbranch"))) float expf(float) noexcept, tanhf(float) noexcept, '
+    "erff(float) noexcept, log1pf(float) noexcept, expm1f(float) noexcept, logf(float) noexcept, "
+    "sinf(float) noexcept, cosf(float) noexcept;"
+)
 # Not fast-math whole: its reciprocals turn 1 / (1 + exp(large)) into NaN.
 _FAST_MATH = (
     '#pragma GCC optimize("associative-math", "finite-math-only", "no-signed-zeros", "no-math-errno", '
@@ -37,7 +40,7 @@ class SourceWriter:
         self.add("}")
 
     def render(self, vector_functions: bool, fast_math: bool) -> str:
-        """The whole program. With `vector_functions` the libm functions in use are declared for vector lanes."""
+        """The whole program. With `vector_functions` libm's functions are declared for vector lanes."""
         body = "\n".join(self._lines)
         head = ["#include <dlpack/dlpack.h>", "#include <cmath>"]
         if "std::vector" in body:
@@ -45,7 +48,5 @@ class SourceWriter:
         if fast_math:
             head.append(_FAST_MATH)  # after the includes, or no precompiled header serves them
         if vector_functions:
-            for name in _VECTOR_FUNCTIONS:
-                if re.search(rf"\b{name}\(", body):
-                    head += ["#pragma omp declare simd notinbranch", f'extern "C" float {name}(float) noexcept;']
+            head.append(_VECTOR_FUNCTIONS)
         return "\n".join([*head, _SIGNATURE, body, "  return 0;", "}"]) + "\n"

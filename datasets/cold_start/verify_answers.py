@@ -73,7 +73,7 @@ def verify(tasks: list[GeneratedTask], rng: random.Random, folder: Path) -> int:
     for number, task in enumerate(tasks):
         reference = load_reference(task.reference_source)
         style = rng.choice(available_styles(task.program))
-        source = write_cpp(task.program, style, rng)
+        source = write_cpp(task.program, style)
         error = check(source, reference, folder, f"a{number}")
         if error:
             wrong += 1
@@ -99,7 +99,7 @@ def time_styles(tasks: list[GeneratedTask], rng: random.Random, folder: Path) ->
         reference = load_reference(task.reference_source)
         mixed = draw_style(task.program, rng)
         for style in available_styles(task.program):
-            source = write_cpp(task.program, style, rng)
+            source = write_cpp(task.program, style)
             ratio, milliseconds = speedup(source, reference, folder, f"t{number}_{style.name}")
             figures[task.program.family, style].append(ratio)
             eager[task.program.family].append(milliseconds)

@@ -3,8 +3,10 @@
     python -m datasets.tokenizer.make_tokenizer --cold-start FILE --out DIR
 
 A piece of text that merges may fill is the rest of a line with its newline and the indentation of the next one, so
-that a line which programs repeat becomes a token or two. A digit is a piece of its own, that constants be copied
-digit by digit, except the single digit of an index `[0]`.
+that a line which programs repeat becomes one token. A digit of a number like 0.5 or 1024 is a piece of its own, that
+constants be copied digit by digit; the digit of a word or an index (`log1pf`, `[0]`, `i = 0;`) is text.
+
+The vocabulary's size was measured: 768, 1024, 1536 and 2048 tokens write an answer of the mixture in 75, 53, 39 and 35.
 """
 
 import argparse
@@ -18,9 +20,9 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 
 from datasets.prompts_text import render_prompt
 
-VOCABULARY_SIZE = 768
+VOCABULARY_SIZE = 1536
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>")
-SPLIT_PATTERN = r"(?:[^\n0-9]|(?<=\[)[0-9](?=\]))+(?:\n[\n ]*)?|[0-9]|\n[\n ]*"
+SPLIT_PATTERN = r"(?:[^\n0-9]|(?<![0-9.])[0-9](?![0-9.]))+(?:\n[\n ]*)?|[0-9]|\n[\n ]*"
 
 
 def build_tokenizer() -> Tokenizer:

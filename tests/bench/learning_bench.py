@@ -28,9 +28,10 @@ _RUN_SECONDS_MAX = 3600
 
 
 def run(config: Path, name: str, settings: list[str]) -> dict[str, Any]:
-    """One whole run; its summary."""
+    """One whole run; its summary. Nothing that another run compiled is found in its cache."""
     command = [os.environ.get("WARPSMITH_BIN_DIR", "build/release/bin") + "/warpsmith", "up", str(config)]
-    for setting in [f"run.name={name}", *settings]:
+    cache = _ROOT / "runs" / name / "compiled"
+    for setting in [f"run.name={name}", f"reward_service.cache_directory={cache}", *settings]:
         command += ["--set", setting]
     print(f"{name}: {' '.join(settings)}", flush=True)
     subprocess.run(command, cwd=_ROOT, check=True, timeout=_RUN_SECONDS_MAX)

@@ -21,7 +21,7 @@ PEER = ROOT / "tests/bench/model_peer.py"
 def shape(hidden: int, intermediate: int, layers: int, heads: int, kv_heads: int, head_dim: int) -> dict[str, int]:
     """Sizes of a model by the names of config.json."""
     return {
-        "vocab_size": 768,
+        "vocab_size": 1536,
         "hidden_size": hidden,
         "intermediate_size": intermediate,
         "num_hidden_layers": layers,
@@ -32,9 +32,9 @@ def shape(hidden: int, intermediate: int, layers: int, heads: int, kv_heads: int
 
 
 SHAPES = {
-    "1.0M": shape(128, 384, 4, 4, 2, 32),
+    "1.1M": shape(128, 464, 4, 4, 2, 32),
     "1.4M": shape(160, 448, 4, 4, 2, 32),
-    "3.4M": shape(256, 640, 4, 4, 2, 64),
+    "3.1M": shape(256, 640, 4, 4, 2, 64),
 }
 LOAD = {"decode_batch": 64, "decode_prompt": 128, "decode_steps": 96, "train_batch": 16, "train_length": 384}
 

@@ -23,14 +23,14 @@
 namespace warpsmith {
 // A worker of a few thousand parameters; two requests at most.
 inline constexpr char kConfig[] = R"(
-model: {vocab_size: 768, hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 4,
+model: {vocab_size: 1536, hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 4,
   num_key_value_heads: 2, head_dim: 16, max_position_embeddings: 1024, tie_word_embeddings: true}
 rollout: {num_slots: 12, context_tokens_max: 1024, num_threads: 2}
 )";
 
 // The shape in kConfig.
 inline ModelConfig Shape() {
-  return {.vocab_size = 768,
+  return {.vocab_size = 1536,
           .hidden_size = 32,
           .intermediate_size = 64,
           .num_hidden_layers = 2,

@@ -17,7 +17,7 @@ DEADLINE_SECONDS = 120
 CONFIG = """
 run: {{name: tiny, directory: {directory}/run, seed: 5}}
 model:
-  {{vocab_size: 768, hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 4,
+  {{vocab_size: 1536, hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 4,
    num_key_value_heads: 2, head_dim: 16, max_position_embeddings: 1024, tie_word_embeddings: true}}
 data:
   tokenizer: datasets/tokenizer/small

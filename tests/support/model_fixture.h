@@ -26,17 +26,17 @@ inline ModelConfig OddConfig() {
   return config;
 }
 
-// The demo's shape: about 1.4 million parameters.
+// The demo's shape: 1.1 million parameters.
 inline ModelConfig DemoConfig() {
   ModelConfig config;
-  config.vocab_size = 768;
-  config.hidden_size = 160;
-  config.intermediate_size = 448;
+  config.vocab_size = 1536;
+  config.hidden_size = 128;
+  config.intermediate_size = 464;
   config.num_hidden_layers = 4;
   config.num_attention_heads = 4;
   config.num_key_value_heads = 2;
   config.head_dim = 32;
-  config.max_position_embeddings = 1024;
+  config.max_position_embeddings = 2048;
   config.tie_word_embeddings = true;
   return config;
 }

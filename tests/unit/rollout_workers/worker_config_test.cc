@@ -8,7 +8,7 @@ namespace warpsmith {
 namespace {
 
 constexpr char kModel[] = R"(
-model: {vocab_size: 768, hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 4,
+model: {vocab_size: 1536, hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 4,
   num_key_value_heads: 2, head_dim: 16, max_position_embeddings: 1024}
 )";
 

@@ -1,6 +1,7 @@
 #include "trainer/feedback_pool.h"
 
 #include <set>
+#include <string>
 
 #include "tests/support/catch.h"
 #include "tests/unit/trainer/groups.h"
@@ -22,11 +23,21 @@ TEST_CASE("a graded answer becomes a skill-2 task that remembers where it came f
   CHECK_FALSE(pool.Take().has_value());
 }
 
-TEST_CASE("the oldest task makes room and the oldest is taken first") {
+TEST_CASE("the oldest task makes room") {
   FeedbackPool pool(2);
   for (const char* id : {"a", "b", "c"}) pool.AddFrom(GroupOf({1.0}, id), 1);
   CHECK(pool.size() == 2);
   CHECK(pool.Take()->id.substr(0, 2) == "b#");
+}
+
+TEST_CASE("the worst program is taken first, of equal ones the oldest") {
+  FeedbackPool pool(8);
+  pool.AddFrom(GroupOf({1.0}, "slow"), 1);
+  pool.AddFrom(GroupOf({3.0}, "fast"), 1);
+  pool.AddFrom(GroupOf({0.0}, "wrong"), 1);
+  pool.AddFrom(GroupOf({0.0}, "later"), 1);
+  for (const std::string expected : {"wrong", "later", "slow", "fast"})
+    CHECK(pool.Take()->id.substr(0, expected.size()) == expected);
 }
 
 TEST_CASE("unscorable, hacked, codeless and skill-2 answers are not taken") {

@@ -26,13 +26,13 @@ def test_every_style_is_right(family: str, tmp_path: Path) -> None:
     program = _small(draw_program(rng, family))
     reference = load_reference(render_reference(program))
     for style in available_styles(program):
-        source = write_cpp(program, style, rng)
+        source = write_cpp(program, style)
         assert check(source, reference, tmp_path, style.name) == "", f"{style.name}\n{source}"
 
 
 def test_a_wrong_program_is_found_wrong(tmp_path: Path) -> None:
     program = Program(_ROWS, _COLS, (Statement("scale", ("0.5",)),))
-    source = write_cpp(program, available_styles(program)[0], random.Random(1))
+    source = write_cpp(program, available_styles(program)[0])
     reference = load_reference(render_reference(program))
     assert check(source, reference, tmp_path, "right") == ""
     assert check(source.replace("0.5f", "0.7f"), reference, tmp_path, "wrong").startswith("wrong values")

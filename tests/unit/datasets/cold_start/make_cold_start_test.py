@@ -44,7 +44,7 @@ def test_flawed_programs_fail_and_their_compiler_messages_are_real(splits: Split
     unnoticed = 0
     for number, task in enumerate(splits.cold_start[:24]):
         program = _small(task)
-        source = write_cpp(program, draw_style(program, rng), rng)
+        source = write_cpp(program, draw_style(program, rng))
         flawed = draw_flaw(source, program, rng)
         if flawed.feedback.advice == "fix crash":
             continue  # reads past the pointers: not for this process
