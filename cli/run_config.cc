@@ -9,19 +9,19 @@
 namespace warpsmith {
 namespace {
 
-constexpr int kTrainersMax = 64;
-
 // All sections of a run, whoever reads them.
 std::vector<std::string> KnownSections() {
   return {"run", "model", "data", "trainer", "rollout", "reward_service"};
 }
 
+constexpr int kTrainersMax = 64;
+
 }  // namespace
 
 absl::StatusOr<RunConfig> ReadRunConfig(const std::filesystem::path& path,
                                         const std::vector<std::string>& assignments) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<ConfigFile> file, ConfigFile::Load(path, KnownSections()));
-  for (const std::string& assignment : assignments) RETURN_IF_ERROR(file->Override(assignment));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ConfigFile> file,
+                   ConfigFile::Load(path, KnownSections(), assignments));
   std::string name = "run";
   std::string directory;
   int64_t num_trainers = 1;

@@ -96,19 +96,17 @@ absl::Status Serve(const Flags& flags, const sigset_t& stop_signals) {
       config.model, EngineOptionsFrom(config, prompts),
       {.table = {.idle_bytes_max = config.held_bytes_max}, .num_requests_max = config.num_requests_max},
       &prompts, CreateChannel(reward_address), reward_address, GradeOptionsFrom(config));
+  RETURN_IF_ERROR(LoadInitialWeights(config, &worker.engine()));  // before anybody can publish newer ones
   WeightsSwitch weights(config.model, &worker.engine());
   RolloutService service(&worker, &weights,
                          {.layout_sha256 = LayoutSha256(config.model), .prompts_sha256 = prompts.sha256()});
   const std::string name = v1::RolloutService::service_full_name();
   ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
                    RpcServer::Start({.address = flags.address}, {{.name = name, .service = &service}}));
-  service.OnReadyChange([&](bool ready) {
-    server->SetServing(name, ready ? Serving::kYes : Serving::kNo);
-    server->SetServing("", ready ? Serving::kYes : Serving::kNo);
-  });
+  // The process itself ("") serves from now on, for it can be given weights; the service when it has some.
+  service.OnReadyChange(
+      [&](bool ready) { server->SetServing(name, ready ? Serving::kYes : Serving::kNo); });
   std::cout << "listening on " << server->address() << std::endl;
-  RETURN_IF_ERROR(LoadInitialWeights(config, &worker.engine()));
-  service.TellReadiness();
 
   int signal = 0;
   sigwait(&stop_signals, &signal);

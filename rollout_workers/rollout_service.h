@@ -41,13 +41,12 @@ class RolloutService final
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
                          v1::GetStatusResponse* response) override;
 
-  // Says again what OnReadyChange says, after weights were loaded by other means than CommitWeights.
-  void TellReadiness() ABSL_LOCKS_EXCLUDED(mutex_);
-
   // What the RPC does; for the end of the process. Returns the number of groups that were cancelled.
   int DrainNow(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  void TellReadiness() ABSL_LOCKS_EXCLUDED(mutex_);
+
   Worker* const worker_;
   WeightsSwitch* const weights_;
   const Identity identity_;

@@ -2,25 +2,18 @@
 
 #include <memory>
 
-#include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
 
 namespace warpsmith {
 namespace {
 
-constexpr int64_t kSizeMax = int64_t{1} << 24;
-
 // All sections of a run, whoever reads them.
 std::vector<std::string> KnownSections() {
   return {"run", "model", "data", "trainer", "rollout", "reward_service"};
 }
 
-void ReadPath(ConfigSection& section, std::string_view key, std::filesystem::path* path) {
-  std::string text = path->string();
-  section.Read(key, &text);
-  *path = text;
-}
+constexpr int64_t kSizeMax = int64_t{1} << 24;
 
 void ReadSeconds(ConfigSection& section, std::string_view key, absl::Duration* duration) {
   double seconds = absl::ToDoubleSeconds(*duration);
@@ -28,34 +21,18 @@ void ReadSeconds(ConfigSection& section, std::string_view key, absl::Duration* d
   *duration = absl::Seconds(seconds);
 }
 
-void ReadShape(ConfigSection& section, ModelConfig* model) {
-  const IntegerRange size = {.min = 1, .max = kSizeMax};
-  section.Read("vocab_size", &model->vocab_size, size);
-  section.Read("hidden_size", &model->hidden_size, size);
-  section.Read("intermediate_size", &model->intermediate_size, size);
-  section.Read("num_hidden_layers", &model->num_hidden_layers, size);
-  section.Read("num_attention_heads", &model->num_attention_heads, size);
-  section.Read("num_key_value_heads", &model->num_key_value_heads, size);
-  section.Read("head_dim", &model->head_dim, size);
-  section.Read("max_position_embeddings", &model->max_position_embeddings, size);
-  section.Read("rms_norm_eps", &model->rms_norm_eps, RealRange{.min = 0, .max = 1});
-  section.Read("rope_theta", &model->rope_theta, RealRange{.min = 1});
-  section.Read("tie_word_embeddings", &model->tie_word_embeddings);
-}
-
 // The shape is that of the checkpoint where there is one; keys that would contradict it are unknown then.
 absl::Status ReadModel(ConfigSection& section, WorkerConfig* config) {
-  ReadPath(section, "path", &config->model_path);
+  section.Read("path", &config->model_path);
   auto seed = static_cast<int64_t>(config->init_seed);
   section.Read("init_seed", &seed, IntegerRange{.min = 0});
   config->init_seed = static_cast<uint64_t>(seed);
   if (!config->model_path.empty()) {
     RETURN_IF_ERROR(section.Finish());
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(config->model_path / "config.json", 1 << 20));
-    ASSIGN_OR_RETURN(config->model, ParseModelConfig(text));
+    ASSIGN_OR_RETURN(config->model, LoadModelConfig(config->model_path));
     return absl::OkStatus();
   }
-  ReadShape(section, &config->model);
+  VisitFields(config->model, [&](std::string_view key, auto* value) { section.Read(key, value); });
   RETURN_IF_ERROR(section.Finish());
   return ValidateModelConfig(config->model);
 }
@@ -83,13 +60,13 @@ absl::Status ReadRollout(ConfigSection& section, WorkerConfig* config) {
 
 absl::StatusOr<WorkerConfig> ReadWorkerConfig(const std::filesystem::path& path,
                                               const std::vector<std::string>& assignments) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<ConfigFile> file, ConfigFile::Load(path, KnownSections()));
-  for (const std::string& assignment : assignments) RETURN_IF_ERROR(file->Override(assignment));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ConfigFile> file,
+                   ConfigFile::Load(path, KnownSections(), assignments));
   WorkerConfig config;
   RETURN_IF_ERROR(ReadModel(file->Section("model"), &config));
   ConfigSection& data = file->Section("data");  // the rest of it is the trainer's, who checks it
-  ReadPath(data, "tokenizer", &config.tokenizer_directory);
-  ReadPath(data, "prompts", &config.prompts_directory);
+  data.Read("tokenizer", &config.tokenizer_directory);
+  data.Read("prompts", &config.prompts_directory);
   RETURN_IF_ERROR(ReadRollout(file->Section("rollout"), &config));
   return config;
 }

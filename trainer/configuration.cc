@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
 
@@ -14,62 +13,40 @@ std::vector<std::string> KnownSections() {
   return {"run", "model", "data", "trainer", "rollout", "reward_service"};
 }
 
-void ReadPath(ConfigSection& section, const std::string& key, std::filesystem::path* path) {
-  std::string text = path->string();
-  section.Read(key, &text);
-  *path = text;
-}
-
 absl::Status ReadRun(ConfigSection& section, RunSection* run) {
   section.Read("name", &run->name);
   run->directory = std::filesystem::path("runs") / run->name;
-  ReadPath(section, "directory", &run->directory);
+  section.Read("directory", &run->directory);
   int64_t seed = 0;
   section.Read("seed", &seed, {.min = 0});
   run->seed = static_cast<uint64_t>(seed);
   return section.Finish();
 }
 
-void ReadShape(ConfigSection& section, ModelConfig* model) {
-  constexpr IntegerRange kSize{.min = 1, .max = 1 << 24};
-  section.Read("vocab_size", &model->vocab_size, kSize);
-  section.Read("hidden_size", &model->hidden_size, kSize);
-  section.Read("intermediate_size", &model->intermediate_size, kSize);
-  section.Read("num_hidden_layers", &model->num_hidden_layers, kSize);
-  section.Read("num_attention_heads", &model->num_attention_heads, kSize);
-  section.Read("num_key_value_heads", &model->num_key_value_heads, kSize);
-  section.Read("head_dim", &model->head_dim, kSize);
-  section.Read("max_position_embeddings", &model->max_position_embeddings, kSize);
-  section.Read("rms_norm_eps", &model->rms_norm_eps, {.min = 0, .max = 1});
-  section.Read("rope_theta", &model->rope_theta, {.min = 1});
-  section.Read("tie_word_embeddings", &model->tie_word_embeddings);
-}
-
 // The shape is that of the checkpoint where there is one; keys that would contradict it are unknown then.
 absl::Status ReadModel(ConfigSection& section, ModelSection* model) {
-  ReadPath(section, "path", &model->path);
+  section.Read("path", &model->path);
   int64_t seed = static_cast<int64_t>(model->init_seed);
   section.Read("init_seed", &seed, {.min = 0});
   model->init_seed = static_cast<uint64_t>(seed);
   if (!model->path.empty()) {
     RETURN_IF_ERROR(section.Finish());
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(model->path / "config.json", 1 << 20));
-    ASSIGN_OR_RETURN(model->config, ParseModelConfig(text));
+    ASSIGN_OR_RETURN(model->config, LoadModelConfig(model->path));
     return absl::OkStatus();
   }
-  ReadShape(section, &model->config);
+  VisitFields(model->config, [&](std::string_view key, auto* value) { section.Read(key, value); });
   RETURN_IF_ERROR(section.Finish());
   return ValidateModelConfig(model->config);
 }
 
 absl::Status ReadData(ConfigSection& section, DataSection* data) {
-  ReadPath(section, "tokenizer", &data->tokenizer);
-  ReadPath(section, "prompts", &data->prompts);
-  ReadPath(section, "train", &data->train);
-  ReadPath(section, "cold_start", &data->cold_start);
-  ReadPath(section, "cold_start_validation", &data->cold_start_validation);
-  ReadPath(section, "held_out", &data->held_out);
-  ReadPath(section, "unseen_operator", &data->unseen_operator);
+  section.Read("tokenizer", &data->tokenizer);
+  section.Read("prompts", &data->prompts);
+  section.Read("train", &data->train);
+  section.Read("cold_start", &data->cold_start);
+  section.Read("cold_start_validation", &data->cold_start_validation);
+  section.Read("held_out", &data->held_out);
+  section.Read("unseen_operator", &data->unseen_operator);
   section.ReadChoice("language", &data->language, {"cpp", "kernelbench_python", "cuda"});
   section.Require("train");
   section.Require("held_out");
@@ -148,7 +125,7 @@ absl::Status ReadTrainer(ConfigSection& section, Configuration* configuration) {
   section.Read("gradient_norm_max", &trainer.gradient_norm_max, {.min = 0, .min_excluded = true});
   section.Read("checkpoint_steps", &trainer.checkpoint_steps, {.min = 1});
   section.Read("checkpoints_kept", &trainer.checkpoints_kept, {.min = 1, .max = 1000});
-  ReadPath(section, "publish_directory", &trainer.publish_directory);
+  section.Read("publish_directory", &trainer.publish_directory);
   section.Read("rollout_addresses", &trainer.rollout_addresses);
   section.Read("collective_timeout_seconds", &trainer.collective_timeout_seconds, {.min = 1});
   ReadColdStart(section.Section("cold_start"), &configuration->cold_start);
@@ -161,8 +138,8 @@ absl::Status ReadTrainer(ConfigSection& section, Configuration* configuration) {
 
 absl::StatusOr<Configuration> ReadConfiguration(const std::filesystem::path& path,
                                                 const std::vector<std::string>& assignments) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<ConfigFile> file, ConfigFile::Load(path, KnownSections()));
-  for (const std::string& assignment : assignments) RETURN_IF_ERROR(file->Override(assignment));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ConfigFile> file,
+                   ConfigFile::Load(path, KnownSections(), assignments));
   Configuration configuration;
   RETURN_IF_ERROR(ReadRun(file->Section("run"), &configuration.run));
   RETURN_IF_ERROR(ReadModel(file->Section("model"), &configuration.model));

@@ -10,8 +10,8 @@
 
 namespace warpsmith {
 
-// What has most to gain goes first: a Coder that has become good would otherwise practise nothing but
-// improving its own good programs, and forget how to repair wrong ones and speed up slow ones. When full the
+// What has most to gain goes first: a Coder that has become good would otherwise be asked to improve its own
+// good programs only, and no longer practise to repair wrong ones and to speed up slow ones. When full the
 // oldest makes room. Part of the checkpoint.
 class FeedbackPool {
  public:

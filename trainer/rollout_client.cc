@@ -17,6 +17,8 @@
 namespace warpsmith {
 namespace {
 
+// What the health service calls the worker's process: it can be given weights before it can serve any groups.
+constexpr char kProcess[] = "";
 constexpr absl::Duration kCallTimeout = absl::Minutes(2);  // of a call that transfers no groups
 
 // Whether another attempt, perhaps with another worker, may succeed. FAILED_PRECONDITION is what a restarted
@@ -121,9 +123,8 @@ RolloutClient::~RolloutClient() = default;
 absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
   std::vector<WorkerIdentity> identities;
   for (const auto& worker : workers_) {
-    const absl::Status serving =
-        WaitUntilServing(worker->channel, v1::RolloutService::service_full_name(), options_.serving_timeout);
-    if (!serving.ok()) return At(worker->address, serving);
+    const absl::Status answering = WaitUntilServing(worker->channel, kProcess, options_.serving_timeout);
+    if (!answering.ok()) return At(worker->address, answering);
     grpc::ClientContext context;
     SetTimeout(&context, kCallTimeout);
     v1::GetStatusResponse response;
@@ -162,8 +163,7 @@ absl::Status RolloutClient::Publish(const PublishedWeights& weights) {
 }
 
 absl::Status RolloutClient::GiveWeights(Worker& worker) {
-  RETURN_IF_ERROR(
-      WaitUntilServing(worker.channel, v1::RolloutService::service_full_name(), options_.serving_timeout));
+  RETURN_IF_ERROR(WaitUntilServing(worker.channel, kProcess, options_.serving_timeout));
   if (!weights_.has_value()) return absl::OkStatus();
   v1::PrepareWeightsRequest prepare;
   *prepare.mutable_manifest() = ManifestToWire(*weights_);

@@ -152,12 +152,12 @@ def _flat_seconds(step: Json) -> Iterable[tuple[str, float]]:
 
 
 def grading_seconds(run: RunFiles) -> list[tuple[str, float]]:
-    """Where the time of all grades went, by phase."""
+    """Where the work of all grades went, by phase: equal answers share one, and many wait at once for the same lane."""
     totals: dict[str, float] = defaultdict(float)
-    for answer in run.answers:
+    for answer in {(answer.task_id, answer.source): answer for answer in run.answers}.values():
         for name, value in answer.cost_seconds.items():
             totals[name.removesuffix("_seconds")] += value
-    return [(words(name), value) for name, value in totals.items() if name != "total"]
+    return [(words(name), value) for name, value in totals.items() if name not in ("total", "queue", "lane_wait")]
 
 
 def verdict_counts(run: RunFiles) -> dict[str, int]:

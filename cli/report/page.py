@@ -10,10 +10,10 @@ from cli.report.run_files import Answer, RunFiles
 PROGRAMS_MAX = 24
 SMOOTHING_STEPS = 5
 _STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#222}
+body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;color:#222}
 h1{font-size:1.6em}h2{font-size:1.2em;margin-top:2em;border-bottom:1px solid #ddd}
-table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:right;border-bottom:1px solid #eee}
-td:first-child,th:first-child{text-align:left}
+table{border-collapse:collapse}td,th{padding:.2em .5em;text-align:right;border-bottom:1px solid #eee}
+td{white-space:nowrap}td:first-child,th:first-child{text-align:left}
 svg text{font:11px system-ui,sans-serif;fill:#444}.grid{stroke:#e4e4e4}
 .legend span{margin-right:1.2em}.legend i{display:inline-block;width:1em;height:.6em;margin-right:.4em}
 .pair{display:grid;grid-template-columns:1fr 1fr;gap:1em}
@@ -33,7 +33,7 @@ def render(run: RunFiles) -> str:
         _section("Speed-up of correct answers by step", _curve_plot("geometric mean", _speedup_curve(run))),
         _section("Mean reward by held-out task: before (hollow) and after (full)", _task_plot(run)),
         _section("Where the seconds went", bar_plot(figures.wall_seconds(run), "s")),
-        _section("Where the seconds of grading went", bar_plot(figures.grading_seconds(run), "s")),
+        _section("Where the seconds of grading went, waits left out", bar_plot(figures.grading_seconds(run), "s")),
         _section("Verdicts of training answers", bar_plot(_verdict_bars(run), "answers")),
         _section("Best program by task, beside its reference", best_programs(run)),
     ]
@@ -49,7 +49,7 @@ def _section(title: str, body: str) -> str:
 
 def _facts(run: RunFiles) -> str:
     facts = [
-        f"{label} {escape(str(run.summary[key]))}"
+        f"{label} {escape(_rounded(run.summary[key]))}"
         for key, label in (
             ("seed", "seed"),
             ("steps", "steps"),
@@ -60,6 +60,10 @@ def _facts(run: RunFiles) -> str:
     ]
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in run.notes)
     return f"<p>{escape(', ').join(facts)}</p>{notes}"
+
+
+def _rounded(value: object) -> str:
+    return f"{value:.0f}" if isinstance(value, float) else str(value)
 
 
 def summary_table(run: RunFiles) -> str:
@@ -136,7 +140,7 @@ def _task_plot(run: RunFiles) -> str:
 
 
 def _verdict_bars(run: RunFiles) -> list[tuple[str, float]]:
-    return [(verdict.lower().replace("_", " "), float(n)) for verdict, n in figures.verdict_counts(run).items()]
+    return [(verdict.lower().replace("_", " "), n) for verdict, n in figures.verdict_counts(run).items()]
 
 
 def best_programs(run: RunFiles) -> str:

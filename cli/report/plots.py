@@ -113,7 +113,8 @@ def bar_plot(bars: Sequence[tuple[str, float]], unit: str) -> str:
         y, width = 6 + 22 * index, (WIDTH - 330) * value / longest
         rows.append(f'<text x="170" y="{y + 12}" text-anchor="end">{escape(name)}</text>')
         rows.append(f'<rect x="178" y="{y}" width="{max(width, 1):.1f}" height="15" fill="{COLOURS[0]}"/>')
-        text = f"{value:.1f} {unit} ({100 * value / total:.0f} %)"
+        amount = f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+        text = f"{amount} {unit} ({100 * value / total:.0f} %)"
         rows.append(f'<text x="{184 + width:.1f}" y="{y + 12}">{escape(text)}</text>')
     return _svg(10 + 22 * len(bars), "".join(rows))
 

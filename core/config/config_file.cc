@@ -53,9 +53,16 @@ ConfigNode& FindOrAdd(ConfigNode& mapping, const std::string& key, const std::st
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ConfigFile>> ConfigFile::Load(const std::filesystem::path& path,
-                                                             const std::vector<std::string>& known_sections) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kFileBytesMax));
-  return Parse(text, path.string(), known_sections);
+                                                             const std::vector<std::string>& known_sections,
+                                                             const std::vector<std::string>& assignments) {
+  std::string text;
+  if (!path.empty()) {
+    ASSIGN_OR_RETURN(text, ReadFile(path, kFileBytesMax));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<ConfigFile> file,
+                   Parse(text, path.empty() ? "defaults" : path.string(), known_sections));
+  for (const std::string& assignment : assignments) RETURN_IF_ERROR(file->Override(assignment));
+  return file;
 }
 
 absl::StatusOr<std::unique_ptr<ConfigFile>> ConfigFile::Parse(

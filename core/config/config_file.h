@@ -1,7 +1,6 @@
 // A run's configuration: one YAML file of sections, with overrides from the command line.
 //
-//   ASSIGN_OR_RETURN(std::unique_ptr<ConfigFile> file, ConfigFile::Load(path, known_sections));
-//   for (const std::string& assignment : flags) RETURN_IF_ERROR(file->Override(assignment));
+//   ASSIGN_OR_RETURN(std::unique_ptr<ConfigFile> file, ConfigFile::Load(path, known_sections, assignments));
 //   RETURN_IF_ERROR(ReadTrainerOptions(file->Section("trainer"), &options));
 #ifndef WARPSMITH_CORE_CONFIG_CONFIG_FILE_H_
 #define WARPSMITH_CORE_CONFIG_CONFIG_FILE_H_
@@ -24,10 +23,12 @@ namespace warpsmith {
 // thread-safe.
 class ConfigFile {
  public:
-  // Reads the file at `path`, of at most 1 MiB. Every top-level key must be one of `known_sections` and hold
-  // a section. INVALID_ARGUMENT with the place of each fault; the errors of ReadFile.
+  // Reads the file at `path`, of at most 1 MiB; an empty path is a file that says nothing. Every top-level
+  // key must be one of `known_sections` and hold a section. `assignments` are put on top, see Override.
+  // INVALID_ARGUMENT with the place of each fault; the errors of ReadFile.
   static absl::StatusOr<std::unique_ptr<ConfigFile>> Load(const std::filesystem::path& path,
-                                                          const std::vector<std::string>& known_sections);
+                                                          const std::vector<std::string>& known_sections,
+                                                          const std::vector<std::string>& assignments = {});
 
   // As Load, from `text`; `name` stands for the file in messages.
   static absl::StatusOr<std::unique_ptr<ConfigFile>> Parse(std::string_view text, std::string_view name,

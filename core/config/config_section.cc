@@ -109,6 +109,12 @@ void ConfigSection::Read(std::string_view key, std::string* value) {
   ReadScalar(key, value, kWantedText, ConvertText);
 }
 
+void ConfigSection::Read(std::string_view key, std::filesystem::path* value) {
+  std::string text = value->string();
+  Read(key, &text);
+  *value = text;
+}
+
 void ConfigSection::Read(std::string_view key, std::vector<std::string>* values) {
   ReadList(key, values, kWantedText, ConvertText);
 }

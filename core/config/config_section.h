@@ -9,6 +9,7 @@
 #define WARPSMITH_CORE_CONFIG_CONFIG_SECTION_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <string>
@@ -50,6 +51,7 @@ class ConfigSection {
   void Read(std::string_view key, double* value, RealRange range = {});
   void Read(std::string_view key, bool* value);
   void Read(std::string_view key, std::string* value);
+  void Read(std::string_view key, std::filesystem::path* value);
   void Read(std::string_view key, std::vector<std::string>* values);
   void Read(std::string_view key, std::vector<int64_t>* values, IntegerRange range = {});
   void Read(std::string_view key, std::vector<double>* values, RealRange range = {});

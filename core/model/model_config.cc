@@ -1,8 +1,11 @@
 #include "core/model/model_config.h"
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "core/model/parameter_layout.h"
 
@@ -11,14 +14,17 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr int64_t kSizeMax = int64_t{1} << 24;
+constexpr int64_t kConfigBytesMax = int64_t{1} << 20;
+
 absl::Status Invalid(std::string_view field, std::string_view value, std::string_view wanted) {
   return absl::InvalidArgumentError(absl::StrCat("model config: ", std::string(field), " is ",
                                                  std::string(value), ", but must be ", std::string(wanted)));
 }
 
-absl::Status RequirePositive(const char* field, int64_t value) {
-  if (value > 0) return absl::OkStatus();
-  return Invalid(field, absl::StrCat(value), "positive");
+absl::Status RequireSize(const char* field, int64_t value) {
+  if (value >= 1 && value <= kSizeMax) return absl::OkStatus();
+  return Invalid(field, absl::StrCat(value), absl::StrCat("from 1 to ", kSizeMax));
 }
 
 template <typename Number>
@@ -61,14 +67,11 @@ absl::Status ReadRope(const Json& json, double* rope_theta) {
 }  // namespace
 
 absl::Status ValidateModelConfig(const ModelConfig& config) {
-  RETURN_IF_ERROR(RequirePositive("vocab_size", config.vocab_size));
-  RETURN_IF_ERROR(RequirePositive("hidden_size", config.hidden_size));
-  RETURN_IF_ERROR(RequirePositive("intermediate_size", config.intermediate_size));
-  RETURN_IF_ERROR(RequirePositive("num_hidden_layers", config.num_hidden_layers));
-  RETURN_IF_ERROR(RequirePositive("num_attention_heads", config.num_attention_heads));
-  RETURN_IF_ERROR(RequirePositive("num_key_value_heads", config.num_key_value_heads));
-  RETURN_IF_ERROR(RequirePositive("head_dim", config.head_dim));
-  RETURN_IF_ERROR(RequirePositive("max_position_embeddings", config.max_position_embeddings));
+  absl::Status sizes;
+  VisitFields(config, [&]<typename Field>(const char* name, const Field* value) {
+    if constexpr (std::is_same_v<Field, int64_t>) sizes.Update(RequireSize(name, *value));
+  });
+  RETURN_IF_ERROR(sizes);
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
     return Invalid("num_attention_heads", absl::StrCat(config.num_attention_heads),
                    absl::StrCat("a multiple of num_key_value_heads, ", config.num_key_value_heads));
@@ -109,22 +112,17 @@ absl::StatusOr<ModelConfig> ParseModelConfig(std::string_view json_text) {
   return config;
 }
 
+absl::StatusOr<ModelConfig> LoadModelConfig(const std::filesystem::path& directory) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(directory / "config.json", kConfigBytesMax));
+  return ParseModelConfig(text);
+}
+
 std::string WriteModelConfig(const ModelConfig& config, std::string_view dtype) {
   nlohmann::ordered_json json;
   json["architectures"] = {"Qwen3ForCausalLM"};
   json["model_type"] = "qwen3";
-  json["vocab_size"] = config.vocab_size;
-  json["hidden_size"] = config.hidden_size;
-  json["intermediate_size"] = config.intermediate_size;
-  json["num_hidden_layers"] = config.num_hidden_layers;
-  json["num_attention_heads"] = config.num_attention_heads;
-  json["num_key_value_heads"] = config.num_key_value_heads;
-  json["head_dim"] = config.head_dim;
-  json["max_position_embeddings"] = config.max_position_embeddings;
-  json["rms_norm_eps"] = config.rms_norm_eps;
-  json["rope_theta"] = config.rope_theta;
+  VisitFields(config, [&](const char* name, const auto* value) { json[name] = *value; });
   json["rope_scaling"] = nullptr;
-  json["tie_word_embeddings"] = config.tie_word_embeddings;
   json["attention_bias"] = false;
   json["attention_dropout"] = 0.0;
   json["hidden_act"] = "silu";

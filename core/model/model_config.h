@@ -6,6 +6,7 @@
 #define WARPSMITH_CORE_MODEL_MODEL_CONFIG_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -38,13 +39,32 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
-// INVALID_ARGUMENT naming the field, its value and what is allowed. Beyond positive and divisible sizes:
+// Calls visit(name, pointer) for every field, in the order of a config.json.
+template <typename Config, typename Visit>
+void VisitFields(Config& config, const Visit& visit) {
+  visit("vocab_size", &config.vocab_size);
+  visit("hidden_size", &config.hidden_size);
+  visit("intermediate_size", &config.intermediate_size);
+  visit("num_hidden_layers", &config.num_hidden_layers);
+  visit("num_attention_heads", &config.num_attention_heads);
+  visit("num_key_value_heads", &config.num_key_value_heads);
+  visit("head_dim", &config.head_dim);
+  visit("max_position_embeddings", &config.max_position_embeddings);
+  visit("rms_norm_eps", &config.rms_norm_eps);
+  visit("rope_theta", &config.rope_theta);
+  visit("tie_word_embeddings", &config.tie_word_embeddings);
+}
+
+// INVALID_ARGUMENT naming the field, its value and what is allowed. Beyond divisible sizes of 1 to 2^24:
 // head_dim is even and intermediate_size a multiple of 16, the block in which gate and up rows interleave.
 absl::Status ValidateModelConfig(const ModelConfig& config);
 
 // Reads the text of a `config.json`. Refuses another architecture than Qwen3ForCausalLM, a rope scaling, an
 // attention bias, sliding windows and another activation than silu: what the implementation does not compute.
 absl::StatusOr<ModelConfig> ParseModelConfig(std::string_view json_text);
+
+// ParseModelConfig of the config.json in `directory`; also the errors of ReadFile.
+absl::StatusOr<ModelConfig> LoadModelConfig(const std::filesystem::path& directory);
 
 // Text of a `config.json` that transformers loads as Qwen3ForCausalLM. `dtype` is "float32" or "bfloat16".
 std::string WriteModelConfig(const ModelConfig& config, std::string_view dtype = "float32");

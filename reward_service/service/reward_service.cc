@@ -26,15 +26,15 @@
 namespace warpsmith {
 namespace {
 
+// All sections of a run, whoever reads them.
+std::vector<std::string> KnownSections() {
+  return {"run", "model", "data", "trainer", "rollout", "reward_service"};
+}
+
 absl::StatusOr<ServiceOptions> LoadOptions(const RewardServiceFlags& flags) {
-  // All sections of a run, whoever reads them.
-  const std::vector<std::string> sections = {"run", "model", "data", "trainer", "rollout", "reward_service"};
-  absl::StatusOr<std::unique_ptr<ConfigFile>> file = flags.config.empty()
-                                                         ? ConfigFile::Parse("", "defaults", sections)
-                                                         : ConfigFile::Load(flags.config, sections);
-  RETURN_IF_ERROR(file.status());
-  for (const std::string& assignment : flags.overrides) RETURN_IF_ERROR((*file)->Override(assignment));
-  ASSIGN_OR_RETURN(ServiceOptions options, ReadServiceOptions((*file)->Section("reward_service")));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ConfigFile> file,
+                   ConfigFile::Load(flags.config, KnownSections(), flags.overrides));
+  ASSIGN_OR_RETURN(ServiceOptions options, ReadServiceOptions(file->Section("reward_service")));
   if (!flags.address.empty()) options.address = flags.address;
   return options;
 }

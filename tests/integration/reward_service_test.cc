@@ -180,6 +180,56 @@ TEST_CASE("a Python answer is graded, and one that only renames the reference is
   CHECK((grade.verdict() == v1::VERDICT_HACK || grade.reward().value() < 0.5));
 }
 
+// A KernelBench answer whose extension has `body` in its loop.
+std::string InlineModel(const std::string& body) {
+  return absl::StrCat(R"(import torch
+from torch.utils.cpp_extension import load_inline
+
+source = """
+torch::Tensor relu_square(torch::Tensor x) {
+  auto y = torch::empty_like(x);
+  const float* in = x.data_ptr<float>();
+  float* out = y.data_ptr<float>();
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    )",
+                      body, R"(
+  }
+  return y;
+}
+"""
+extension = load_inline(name="relu_square", cpp_sources=source, functions=["relu_square"])
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return extension.relu_square(x)
+)");
+}
+
+TEST_CASE("inline C++ of a Python answer is compiled with Torch's headers and graded") {
+  const absl::Duration with_headers = absl::Minutes(5);  // the first extension precompiles them
+  const absl::StatusOr<v1::Grade> right = Service().Grade(
+      PythonAnswer(ReluSquareReference(1024),
+                   InlineModel("float v = 2 * in[i] + 1; v = v > 0 ? v : 0; out[i] = v * v;")),
+      with_headers);
+  REQUIRE(right.ok());
+  INFO(right->verdict_reason() << " | " << right->compile().diagnostics());
+  CHECK(right->verdict() == v1::VERDICT_CORRECT);
+  CHECK(right->compile().succeeded());
+  CHECK(right->timing().speedup() > 0.0);
+
+  const absl::StatusOr<v1::Grade> wrong =
+      Service().Grade(PythonAnswer(ReluSquareReference(1024), InlineModel("out[i] = in[i];")), with_headers);
+  REQUIRE(wrong.ok());
+  CHECK(wrong->verdict() == v1::VERDICT_INCORRECT);
+
+  const absl::StatusOr<v1::Grade> broken = Service().Grade(
+      PythonAnswer(ReluSquareReference(1024), InlineModel("out[i] = twice(in[i]);")), with_headers);
+  REQUIRE(broken.ok());
+  CHECK(broken->verdict() == v1::VERDICT_COMPILE_ERROR);
+  CHECK_THAT(broken->compile().diagnostics(), Catch::Contains("'twice' was not declared"));
+}
+
 TEST_CASE("a full disk under the cache costs no verdict") {
   TemporaryDirectory disk;
   RewardClient client({absl::StrCat("cache_directory=", disk.path().string())});

@@ -34,7 +34,7 @@ trainer:
     {{num_steps: 5, num_tasks: 3, num_samples: 4, learning_rate: 1.0e-3, optimise_share: 0.34,
      sampling: {{answer_tokens_max: 24}}}}
   evaluation: {{num_samples: 2}}
-rollout: {{num_slots: 16, context_tokens_max: 1024, num_threads: 1}}
+rollout: {{waits_for_weights: true, num_slots: 16, context_tokens_max: 1024, num_threads: 1}}
 """
 
 

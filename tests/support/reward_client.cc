@@ -22,11 +22,11 @@ RewardClient::RewardClient(const std::vector<std::string>& settings) {
   stub_ = v1::RewardService::NewStub(CreateChannel(process_->address()));
 }
 
-absl::StatusOr<v1::Grade> RewardClient::Grade(v1::GradeRequest request) {
+absl::StatusOr<v1::Grade> RewardClient::Grade(v1::GradeRequest request, absl::Duration limit) {
   ++num_requests_;
   if (request.request_id().empty()) request.set_request_id(absl::StrCat("request-", num_requests_));
   grpc::ClientContext context;
-  SetTimeout(&context, absl::Minutes(1));
+  SetTimeout(&context, limit);
   v1::GradeResponse response;
   const grpc::Status status = stub_->Grade(&context, request, &response);
   if (!status.ok()) return FromGrpcStatus(status);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "tests/support/server_process.h"
 #include "tests/support/temporary_directory.h"
 #include "warpsmith/v1/reward_service.grpc.pb.h"
@@ -20,8 +21,8 @@ class RewardClient {
   // `settings` are further "key=value" of the section reward_service.
   explicit RewardClient(const std::vector<std::string>& settings = {});
 
-  // The service's answer within a minute. Ids are made up where they are empty.
-  absl::StatusOr<v1::Grade> Grade(v1::GradeRequest request);
+  // The service's answer within `limit`. Ids are made up where they are empty.
+  absl::StatusOr<v1::Grade> Grade(v1::GradeRequest request, absl::Duration limit = absl::Minutes(1));
 
   ServerProcess& process() { return *process_; }
   const std::filesystem::path& folder() const { return folder_.path(); }

@@ -42,8 +42,9 @@ def test_tasks_before_and_after_come_from_evaluations_in_the_dump(tmp_path: Path
     ]
 
 
-def test_seconds_of_grading_add_up_without_the_total(tmp_path: Path) -> None:
-    run = read_run(write_run(tmp_path, [transition(1, "relu", "CORRECT", 1.0, 2.0)] * 2, SUMMARY))
+def test_seconds_of_grading_add_up_once_a_program_and_without_waits(tmp_path: Path) -> None:
+    lines = [transition(step, "relu", "CORRECT", 1.0, 2.0) for step in (1, 1, 2)]
+    run = read_run(write_run(tmp_path, lines, SUMMARY))
     assert figures.grading_seconds(run) == [("compile", 0.4)]
 
 

@@ -13,7 +13,7 @@ def transition(step: int, task: str, verdict: str, reward: float | None, speedup
         "compile": {"succeeded": True},
         "timing": {"speedup": speedup},
         "reward": {} if reward is None else {"value": reward},
-        "cost": {"compileSeconds": 0.2, "totalSeconds": 0.5},
+        "cost": {"compileSeconds": 0.2, "queueSeconds": 7.0, "laneWaitSeconds": 9.0, "totalSeconds": 16.5},
     }
     task_fields = {"id": task, "skill": "SKILL_GENERATE", "referenceSource": "class Model: pass"}
     return {"phase": "grpo", "step": step, "task": task_fields, "transition": {"grade": grade}, **more}

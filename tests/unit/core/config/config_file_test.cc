@@ -41,6 +41,22 @@ TEST_CASE("a file is loaded from disk and names itself in errors") {
             ":2:18: trainer.learning_rate: must be a number of at least 0 and of at most 1, but is 2");
 }
 
+TEST_CASE("a file is loaded with assignments on top, and without a path there are only these") {
+  TemporaryDirectory directory;
+  const auto path = directory.path() / "demo.yaml";
+  REQUIRE(WriteFileAtomically(path, "trainer:\n  steps: 2\n  seed: 3\n").ok());
+  for (const std::string& from : {path.string(), std::string()}) {
+    const auto file = ConfigFile::Load(from, kSections, {"trainer.steps=5"});
+    REQUIRE(file.ok());
+    int steps = 0, seed = 0;
+    (*file)->Section("trainer").Read("steps", &steps);
+    (*file)->Section("trainer").Read("seed", &seed);
+    CHECK(steps == 5);
+    CHECK(seed == (from.empty() ? 0 : 3));
+  }
+  CHECK(absl::IsInvalidArgument(ConfigFile::Load(path, kSections, {"trianer.steps=5"}).status()));
+}
+
 TEST_CASE("a file that is not there, or too large, is refused") {
   TemporaryDirectory directory;
   CHECK(absl::IsNotFound(ConfigFile::Load(directory.path() / "none.yaml", kSections).status()));

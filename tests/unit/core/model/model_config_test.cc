@@ -47,7 +47,7 @@ TEST_CASE("impossible sizes are refused") {
         "model config: num_attention_heads is 5, but must be a multiple of num_key_value_heads, 2");
   CHECK(ErrorOf(With("head_dim", "21")).find("head_dim is 21") != std::string::npos);
   CHECK(ErrorOf(With("intermediate_size", "81")).find("a multiple of 16") != std::string::npos);
-  CHECK(ErrorOf(With("vocab_size", "0")) == "model config: vocab_size is 0, but must be positive");
+  CHECK(ErrorOf(With("vocab_size", "0")) == "model config: vocab_size is 0, but must be from 1 to 16777216");
   CHECK(ErrorOf(With("vocab_size", "\"many\"")) ==
         "model config: vocab_size is \"many\", but must be a number");
   CHECK(ErrorOf(With("tie_word_embeddings", "1")).find("a boolean") != std::string::npos);
