@@ -9,12 +9,12 @@
 namespace warpsmith {
 namespace {
 
+constexpr int kTrainersMax = 64;
+
 // All sections of a run, whoever reads them.
 std::vector<std::string> KnownSections() {
   return {"run", "model", "data", "trainer", "rollout", "reward_service"};
 }
-
-constexpr int kTrainersMax = 64;
 
 }  // namespace
 

@@ -103,9 +103,12 @@ absl::Status Serve(const Flags& flags, const sigset_t& stop_signals) {
   const std::string name = v1::RolloutService::service_full_name();
   ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
                    RpcServer::Start({.address = flags.address}, {{.name = name, .service = &service}}));
-  // The process itself ("") serves from now on, for it can be given weights; the service when it has some.
-  service.OnReadyChange(
-      [&](bool ready) { server->SetServing(name, ready ? Serving::kYes : Serving::kNo); });
+  // Without weights the process itself ("") serves, for it can be given some, and the service does not.
+  service.OnStateChange([&](RolloutService::State state) {
+    using State = RolloutService::State;
+    server->SetServing("", state == State::kDraining ? Serving::kNo : Serving::kYes);
+    server->SetServing(name, state == State::kReady ? Serving::kYes : Serving::kNo);
+  });
   std::cout << "listening on " << server->address() << std::endl;
 
   int signal = 0;

@@ -23,17 +23,19 @@ constexpr absl::Duration kAnswerMargin = absl::Milliseconds(100);
 RolloutService::RolloutService(Worker* worker, WeightsSwitch* weights, Identity identity)
     : worker_(worker), weights_(weights), identity_(std::move(identity)) {}
 
-void RolloutService::OnReadyChange(std::function<void(bool)> on_change) {
+void RolloutService::OnStateChange(std::function<void(State)> on_change) {
   {
     absl::MutexLock lock(&mutex_);
     on_change_ = std::move(on_change);
   }
-  TellReadiness();
+  TellState();
 }
 
-void RolloutService::TellReadiness() {
+void RolloutService::TellState() {
   absl::MutexLock lock(&mutex_);
-  if (on_change_) on_change_(!closing_ && worker_->engine().status().loaded);
+  if (!on_change_) return;
+  const bool loaded = worker_->engine().status().loaded;
+  on_change_(closing_ ? State::kDraining : loaded ? State::kReady : State::kWithoutWeights);
 }
 
 grpc::ServerWriteReactor<v1::GenerateGroupsResponse>* RolloutService::GenerateGroups(
@@ -53,7 +55,7 @@ grpc::Status RolloutService::CommitWeights(grpc::ServerContext* context,
   const absl::Time deadline =
       std::min(absl::Now() + kCommitTimeout, absl::FromChrono(context->deadline()) - kAnswerMargin);
   const absl::Status status = weights_->Commit(request->policy_version(), deadline);
-  TellReadiness();
+  TellState();
   return ToGrpcStatus(status);
 }
 
@@ -74,7 +76,7 @@ int RolloutService::DrainNow(absl::Duration timeout) {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
   }
-  TellReadiness();
+  TellState();
   return worker_->Drain(timeout);
 }
 

@@ -18,17 +18,17 @@ namespace warpsmith {
 class RolloutService final
     : public v1::RolloutService::WithCallbackMethod_GenerateGroups<v1::RolloutService::Service> {
  public:
+  enum class State { kWithoutWeights, kReady, kDraining };
   struct Identity {
     std::string layout_sha256;
     std::string prompts_sha256;
   };
 
-  // `worker` and `weights` must outlive this. `on_ready`: see OnReadyChange.
+  // `worker` and `weights` must outlive this.
   RolloutService(Worker* worker, WeightsSwitch* weights, Identity identity);
 
-  // `on_change` is called now and whenever the answer may have changed: whether requests would be taken, that
-  // is weights are loaded and no drain has begun.
-  void OnReadyChange(std::function<void(bool ready)> on_change) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `on_change` is called now and whenever the state may have changed; requests are taken in kReady alone.
+  void OnStateChange(std::function<void(State state)> on_change) ABSL_LOCKS_EXCLUDED(mutex_);
 
   grpc::ServerWriteReactor<v1::GenerateGroupsResponse>* GenerateGroups(
       grpc::CallbackServerContext* context, const v1::GenerateGroupsRequest* request) override;
@@ -45,13 +45,13 @@ class RolloutService final
   int DrainNow(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  void TellReadiness() ABSL_LOCKS_EXCLUDED(mutex_);
+  void TellState() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Worker* const worker_;
   WeightsSwitch* const weights_;
   const Identity identity_;
   absl::Mutex mutex_;
-  std::function<void(bool)> on_change_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(State)> on_change_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

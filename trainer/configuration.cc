@@ -56,17 +56,13 @@ absl::Status ReadData(ConfigSection& section, DataSection* data) {
   return section.Finish();
 }
 
-void ReadMatrixUpdate(ConfigSection& section, MatrixUpdate* update) {
-  std::string name = "adamw";
-  section.ReadChoice("matrix_update", &name, {"adamw", "muon"});
-  *update = name == "muon" ? MatrixUpdate::kMuon : MatrixUpdate::kAdamW;
-}
-
 void ReadColdStart(ConfigSection& section, ColdStartSection* cold_start) {
+  std::string matrix_update = "adamw";
   section.Read("seconds", &cold_start->seconds, {.min = 0});
   section.Read("tokens", &cold_start->tokens, {.min = 0});
   section.Read("learning_rate", &cold_start->learning_rate, {.min = 0, .max = 1});
-  ReadMatrixUpdate(section, &cold_start->matrix_update);
+  section.ReadChoice("matrix_update", &matrix_update, {"adamw", "muon"});
+  cold_start->matrix_update = matrix_update == "muon" ? MatrixUpdate::kMuon : MatrixUpdate::kAdamW;
   section.Read("num_warmup_steps", &cold_start->num_warmup_steps, {.min = 0});
   section.Read("learning_rate_final", &cold_start->learning_rate_final, {.min = 0, .max = 1});
   section.Read("num_sequences", &cold_start->num_sequences, {.min = 1, .max = 1 << 20});

@@ -72,7 +72,7 @@ _FOREIGN_OPERATORS = [
     + ("cos", "softplus", "decay", "log_abs", "silu", "gelu")
 ]
 _ALSO_IN_C = ("abs", "sin", "cos", "tanh")
-_STATEMENT = re.compile(r"^ +(?:v = |if \(v).*;$")
+_STATEMENT = re.compile(r"^ +v = .*;$")
 
 
 def _statement_lines(lines: list[str]) -> list[int]:

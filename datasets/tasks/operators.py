@@ -51,10 +51,7 @@ CHEAP = (
         "torch.clamp(x, -{a}, {b})",
         "v = fminf(fmaxf(v, -{a}f), {b}f);",
         0.1,
-        constants=(
-            _BOUNDS,
-            _BOUNDS,
-        ),
+        constants=(_BOUNDS, _BOUNDS),
     ),
     Operator("floor_at", "torch.clamp(x, min={a})", "v = fmaxf(v, {a}f);", 0.1, constants=(_SHIFTS,)),
     Operator("cap_at", "torch.clamp(x, max={a})", "v = fminf(v, {a}f);", 0.1, constants=(_SHIFTS,)),

@@ -11,13 +11,10 @@
 namespace warpsmith {
 namespace {
 
-constexpr int kInstancesMin = 3;
-constexpr int kInstancesMax = 4;
 constexpr int kSlowInstancesMax = 3;  // then the machine has changed, not the process
-constexpr int kRoundsMax = 2;
-constexpr int kRoundsMin = 1;
-constexpr double kInstanceSecondsMax = 0.03;  // after that, the fewest rounds do: long calls scatter less
-constexpr double kRelativeWidthMax = 0.15;
+// Long calls scatter less: one round is enough after this, and one call of the candidate a round.
+constexpr double kInstanceSecondsMax = 0.03;
+constexpr double kLongCallUs = 5000;
 constexpr double kLatencyBoundUs = 20;
 constexpr double kMemoryBoundShare = 0.5;
 constexpr size_t kTailBytesMax = 2048;
@@ -157,7 +154,7 @@ bool Judge::VerifyOne(Jail& jail, const Draw& draw) {
 absl::StatusOr<bool> Judge::Time() {
   std::vector<Instance> instances;
   int num_slow = 0;
-  while (static_cast<int>(instances.size()) < kInstancesMax && !KnowEnough(instances)) {
+  while (static_cast<int>(instances.size()) < request_.timing.num_instances_max && !KnowEnough(instances)) {
     Instance instance;
     ASSIGN_OR_RETURN(const bool right, TimeInstance(static_cast<int>(instances.size()) + num_slow, instance));
     if (!right) return false;
@@ -177,11 +174,11 @@ absl::StatusOr<bool> Judge::Time() {
 
 // The width of the interval decides, never its position: stopping when it looks good would favour luck.
 bool Judge::KnowEnough(const std::vector<Instance>& instances) const {
-  if (static_cast<int>(instances.size()) < kInstancesMin) return false;
+  if (static_cast<int>(instances.size()) < request_.timing.num_instances_min) return false;
   if (LaneSeconds() > request_.limits.lane_seconds_max) return true;
   std::vector<std::vector<double>> ratios;
   for (const Instance& instance : instances) ratios.push_back(instance.ratios);
-  return RatioInterval(ratios).relative_width() <= kRelativeWidthMax;
+  return RatioInterval(ratios).relative_width() <= request_.timing.relative_width_max;
 }
 
 absl::StatusOr<bool> Judge::TimeInstance(int index, Instance& instance) {
@@ -196,18 +193,20 @@ absl::StatusOr<bool> Judge::TimeInstance(int index, Instance& instance) {
   std::vector<double> warm_up;
   if (!TimedCall(*jail, *draws[0], warm_up)) return false;
   RETURN_IF_ERROR(BaselineCall(baseline, *draws[0]).status());
+  const bool is_long = warm_up[0] > kLongCallUs;
   size_t next = 1;
   const absl::Time start = absl::Now();
-  for (int round = 0; round < kRoundsMax && next + 2 <= draws.size(); ++round, next += 2) {
-    if (round >= kRoundsMin && Seconds(start) > kInstanceSecondsMax) break;
+  for (int round = 0; round < request_.timing.num_rounds_max && next + 2 <= draws.size();
+       ++round, next += 2) {
+    if (round > 0 && Seconds(start) > kInstanceSecondsMax) break;
     std::vector<double> candidate;
     ASSIGN_OR_RETURN(const double before, BaselineCall(baseline, *draws[next]));
     if (!TimedCall(*jail, *draws[next], candidate)) return false;
-    if (!TimedCall(*jail, *draws[next + 1], candidate)) return false;
+    if (!is_long && !TimedCall(*jail, *draws[next + 1], candidate)) return false;
     ASSIGN_OR_RETURN(const double after, BaselineCall(baseline, *draws[next + 1]));
     instance.reference_us.insert(instance.reference_us.end(), {before, after});
     instance.candidate_us.insert(instance.candidate_us.end(), candidate.begin(), candidate.end());
-    instance.ratios.push_back((before + after) / (candidate[0] + candidate[1]));
+    instance.ratios.push_back((before + after) / (candidate.front() + candidate.back()));
   }
   const absl::Time profiling = absl::Now();
   const bool right = ProfileCalls(*jail, next);

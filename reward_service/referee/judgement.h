@@ -55,6 +55,16 @@ struct JudgeLimits {
   double lane_seconds_max = 10;  // wall time of the whole judgement while it holds the lane
 };
 
+// How much timing a speed-up is worth: more of it, less scatter. Instances are fresh processes of the
+// candidate; a round times reference, candidate, candidate, reference (one candidate where calls are long).
+struct TimingEffort {
+  int num_instances_min = 3;
+  // An interval wider than `relative_width_max` of its middle asks for another instance, up to this many.
+  int num_instances_max = 4;
+  int num_rounds_max = 2;  // of an instance; slow candidates get one
+  double relative_width_max = 0.15;
+};
+
 struct JudgeRequest {
   TaskSource task;
   CandidateKind kind = CandidateKind::kNative;
@@ -65,6 +75,7 @@ struct JudgeRequest {
   std::string source;
   std::vector<int> extension_fds;
   JudgeLimits limits;
+  TimingEffort timing;
   bool verify_only = false;  // otherwise a correct candidate is timed and profiled
   // Tests only: makes the draws repeatable. Absent: from the kernel's random source, known to the referee
   // alone.

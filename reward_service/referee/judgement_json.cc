@@ -23,6 +23,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RefereeFacts, lane_cores, realtime, profile, 
                                    torch_cpu_capability, empty_native_call_us, empty_python_call_us,
                                    gigabytes_per_second_ceiling)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JudgeLimits, cpu_seconds_max, call_seconds_max, lane_seconds_max)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimingEffort, num_instances_min, num_instances_max, num_rounds_max,
+                                   relative_width_max)
 
 namespace {
 
@@ -113,6 +115,8 @@ nlohmann::json ToJson(const RefereeFacts& facts) { return facts; }
 RefereeFacts FactsFromJson(const nlohmann::json& fields) { return fields.get<RefereeFacts>(); }
 nlohmann::json ToJson(const JudgeLimits& limits) { return limits; }
 JudgeLimits LimitsFromJson(const nlohmann::json& fields) { return fields.get<JudgeLimits>(); }
+nlohmann::json ToJson(const TimingEffort& timing) { return timing; }
+TimingEffort TimingFromJson(const nlohmann::json& fields) { return fields.get<TimingEffort>(); }
 
 absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::json& list) {
   if (!list.is_array() || list.size() > kExtensionsMax) {

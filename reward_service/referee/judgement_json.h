@@ -20,6 +20,8 @@ RefereeFacts FactsFromJson(const nlohmann::json& fields);
 
 nlohmann::json ToJson(const JudgeLimits& limits);
 JudgeLimits LimitsFromJson(const nlohmann::json& fields);
+nlohmann::json ToJson(const TimingEffort& timing);
+TimingEffort TimingFromJson(const nlohmann::json& fields);
 
 // From a jail's recording, which is not trusted: INVALID_ARGUMENT when it is malformed or over the bounds.
 absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::json& list);

@@ -141,6 +141,7 @@ class RefereeClient : public Referee {
                              {"key", request.task.key},
                              {"kind", request.kind == CandidateKind::kNative ? "native" : "python"},
                              {"limits", ToJson(request.limits)},
+                             {"timing", ToJson(request.timing)},
                              {"verify_only", request.verify_only}};
     if (request.seed) fields["seed"] = *request.seed;
     ASSIGN_OR_RETURN(const Packet answer, Ask(std::move(fields), descriptors, deadline));

@@ -193,6 +193,7 @@ class RefereeProcess {
     for (size_t i = 2; i < packet.descriptors.size(); ++i)
       request.extension_fds.push_back(packet.descriptors[i].get());
     request.limits = LimitsFromJson(packet.fields.at("limits"));
+    request.timing = TimingFromJson(packet.fields.at("timing"));
     request.verify_only = packet.fields.at("verify_only").get<bool>();
     if (packet.fields.contains("seed")) request.seed = packet.fields["seed"].get<uint64_t>();
     const double seconds = NumberField(packet.fields, "timeout_seconds", 0, 86400, 60);

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 
 namespace warpsmith {
@@ -13,6 +14,15 @@ std::filesystem::path DefaultCacheDirectory() {
   }
   const char* home = std::getenv("HOME");
   return std::filesystem::path(home != nullptr ? home : "/tmp") / ".cache" / "warpsmith" / "reward";
+}
+
+void ReadTiming(ConfigSection& section, TimingEffort* timing) {
+  constexpr int kInstancesMax = 64;
+  constexpr int kRoundsMax = 3;  // for as many are drawn
+  section.Read("num_instances_min", &timing->num_instances_min, IntegerRange{.min = 1, .max = kInstancesMax});
+  section.Read("num_instances_max", &timing->num_instances_max, IntegerRange{.min = 1, .max = kInstancesMax});
+  section.Read("num_rounds_max", &timing->num_rounds_max, IntegerRange{.min = 1, .max = kRoundsMax});
+  section.Read("relative_width_max", &timing->relative_width_max, RealRange{.min = 0.001, .max = 10});
 }
 
 }  // namespace
@@ -33,7 +43,13 @@ absl::StatusOr<ServiceOptions> ReadServiceOptions(ConfigSection& section) {
   section.Read("lane_seconds_max", &options.judge.lane_seconds_max, RealRange{.min = 0.1, .max = 3600});
   section.Read("jail_cpu_seconds_max", &options.judge.cpu_seconds_max, RealRange{.min = 0.1, .max = 3600});
   section.Read("drain_seconds_max", &options.drain_seconds_max, RealRange{.min = 0, .max = 3600});
+  ReadTiming(section.Section("timing"), &options.timing);
   RETURN_IF_ERROR(section.Finish());
+  if (options.timing.num_instances_max < options.timing.num_instances_min) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("reward_service.timing: num_instances_max is ", options.timing.num_instances_max,
+                     ", less than num_instances_min, ", options.timing.num_instances_min));
+  }
   options.lane_cores.assign(lane_cores.begin(), lane_cores.end());
   options.cache_directory =
       cache_directory.empty() ? DefaultCacheDirectory() : std::filesystem::path(cache_directory);

@@ -30,6 +30,7 @@ struct ServiceOptions {
   std::filesystem::path cache_directory;
   int compile_seconds_max = 20;
   JudgeLimits judge;
+  TimingEffort timing;
   // Seconds that a stopping service lets admitted requests end.
   double drain_seconds_max = 20;
 };

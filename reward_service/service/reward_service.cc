@@ -97,9 +97,11 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
   machinery->environment = MakeEnvironment(facts.lane_cores, machinery->compiler->toolchain().version,
                                            facts.torch_version, facts.torch_cpu_capability);
   std::vector<std::unique_ptr<JudgeStage>> lanes;
-  lanes.push_back(std::make_unique<JudgeStage>(
-      JudgeStageOptions{.limits = options.judge, .num_lane_cores = static_cast<int>(cores.lane.size())},
-      std::move(referee)));
+  lanes.push_back(
+      std::make_unique<JudgeStage>(JudgeStageOptions{.limits = options.judge,
+                                                     .timing = options.timing,
+                                                     .num_lane_cores = static_cast<int>(cores.lane.size())},
+                                   std::move(referee)));
   const int num_workers =
       options.num_compile_workers > 0 ? options.num_compile_workers : static_cast<int>(cores.others.size());
   machinery->grader = std::make_unique<Grader>(GraderOptions{.num_compile_workers = num_workers,

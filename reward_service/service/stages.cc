@@ -137,6 +137,7 @@ JudgeRequest JudgeStage::RequestFor(const Flight& flight) const {
   JudgeRequest request;
   request.task = {flight.prepared->task_key, flight.prepared->request.task().reference_source()};
   request.limits = options_.limits;
+  request.timing = options_.timing;
   if (IsPython(*flight.prepared)) {
     request.kind = CandidateKind::kKernelBenchPython;
     request.source = flight.prepared->source;

@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ def run(config: Path, name: str, settings: list[str]) -> dict[str, Any]:
     """One whole run; its summary. Nothing that another run compiled is found in its cache."""
     command = [os.environ.get("WARPSMITH_BIN_DIR", "build/release/bin") + "/warpsmith", "up", str(config)]
     cache = _ROOT / "runs" / name / "compiled"
+    shutil.rmtree(cache, ignore_errors=True)
     for setting in [f"run.name={name}", f"reward_service.cache_directory={cache}", *settings]:
         command += ["--set", setting]
     print(f"{name}: {' '.join(settings)}", flush=True)

@@ -30,6 +30,7 @@ namespace {
 
 struct BenchFlags {
   std::string address;
+  std::string config = "configs/demo.yaml";
   std::string candidates = "datasets/generated/cold_start.jsonl";
   std::string out;
   int num_candidates = 240;
@@ -159,8 +160,8 @@ int Bench(const BenchFlags& flags) {
   if (address.empty()) {
     server = std::make_unique<ServerProcess>(
         "warpsmith-reward",
-        std::vector<std::string>{"--address", absl::StrCat("unix:", (folder.path() / "socket").string()),
-                                 "--set",
+        std::vector<std::string>{"--config", flags.config, "--address",
+                                 absl::StrCat("unix:", (folder.path() / "socket").string()), "--set",
                                  absl::StrCat("reward_service.cache_directory=", folder.path().string()),
                                  "--log-level", "warning"});
     address = server->address();
@@ -184,6 +185,7 @@ int Bench(const BenchFlags& flags) {
 int main(int argc, char** argv) {
   CLI::App app("Grades distinct native candidates and reports the rate");
   warpsmith::BenchFlags flags;
+  app.add_option("--config", flags.config, "run file of that service, for how precisely it times");
   app.add_option("--address", flags.address, "a running service; default: one of its own, caches empty");
   app.add_option("--candidates", flags.candidates, "cold-start pairs, JSON lines");
   app.add_option("--num", flags.num_candidates, "candidates to grade")->check(CLI::Range(1, 100000));

@@ -21,7 +21,7 @@
 #include "warpsmith/v1/rollout_service.grpc.pb.h"
 
 namespace warpsmith {
-// A worker of a few thousand parameters; two requests at most.
+// A worker of some seventy thousand parameters.
 inline constexpr char kConfig[] = R"(
 model: {vocab_size: 1536, hidden_size: 32, intermediate_size: 64, num_hidden_layers: 2, num_attention_heads: 4,
   num_key_value_heads: 2, head_dim: 16, max_position_embeddings: 1024, tie_word_embeddings: true}
@@ -67,6 +67,11 @@ class Rig {
   }
   void AwaitServing() {
     REQUIRE(WaitUntilServing(channel_, v1::RolloutService::service_full_name(), absl::Seconds(60)).ok());
+  }
+
+  // Whether the health service says so within 200 ms.
+  bool Serves(const std::string& service) {
+    return WaitUntilServing(channel_, service, absl::Milliseconds(200)).ok();
   }
 
   absl::Status Generate(const v1::GenerateGroupsRequest& request, Groups* groups) {

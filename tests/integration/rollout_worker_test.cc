@@ -270,6 +270,17 @@ TEST_CASE("a worker without weights is not serving until some are committed") {
   CHECK(WaitUntilServing(channel, name, absl::Seconds(10)).ok());
 }
 
+TEST_CASE("a draining worker says that neither it nor its service serves") {
+  Rig rig;
+  rig.AwaitServing();
+  CHECK(rig.Serves(""));
+  grpc::ClientContext context;
+  v1::DrainResponse response;
+  REQUIRE(rig.stub().Drain(&context, {}, &response).ok());
+  CHECK_FALSE(rig.Serves(v1::RolloutService::service_full_name()));
+  CHECK_FALSE(rig.Serves(""));
+}
+
 TEST_CASE("SIGTERM ends what is under way and exits with 0") {
   Rig rig;
   rig.AwaitServing();

@@ -24,13 +24,14 @@ TEST_CASE("an absent section gives the defaults") {
 TEST_CASE("the section's keys are read") {
   const absl::StatusOr<ServiceOptions> options = Read(
       "reward_service:\n  address: unix:/tmp/reward\n  lane_cores: [2, 3]\n  queue_capacity: 7\n"
-      "  cache_directory: /tmp/cache\n  call_seconds_max: 0.5\n");
+      "  cache_directory: /tmp/cache\n  call_seconds_max: 0.5\n  timing: {num_rounds_max: 1}\n");
   REQUIRE(options.ok());
   CHECK(options->address == "unix:/tmp/reward");
   CHECK(options->lane_cores == std::vector<int>{2, 3});
   CHECK(options->queue_capacity == 7);
   CHECK(options->cache_directory == "/tmp/cache");
   CHECK(options->judge.call_seconds_max == 0.5);
+  CHECK(options->timing.num_rounds_max == 1);
 }
 
 TEST_CASE("a misspelt key and a value out of range are named with their place") {
@@ -38,6 +39,7 @@ TEST_CASE("a misspelt key and a value out of range are named with their place") 
   CHECK(absl::IsInvalidArgument(misspelt));
   CHECK(std::string(misspelt.message()).find("run.yaml:2") != std::string::npos);
   CHECK(absl::IsInvalidArgument(Read("reward_service:\n  queue_capacity: 0\n").status()));
+  CHECK(absl::IsInvalidArgument(Read("reward_service:\n  timing: {num_instances_min: 9}\n").status()));
   CHECK(
       absl::IsInvalidArgument(Read("reward_service:\n  queue_capacity: 1\n  queue_capacity: 2\n").status()));
 }
