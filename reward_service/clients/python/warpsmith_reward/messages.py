@@ -1,0 +1,113 @@
+"""A request, a grade, and why there may be none: plain values over protobuf's JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class RewardServiceError(Exception):
+    """The service gave no grade. Whoever trains must leave the sample out, never score it 0."""
+
+
+class ServiceUnavailable(RewardServiceError):
+    """All attempts failed: nobody answered, or the service was full or shutting down until the end."""
+
+
+class RequestRefused(RewardServiceError):
+    """The request cannot be graded as it stands; sending it again does not help."""
+
+
+class Verdict(StrEnum):
+    """The outcome; exactly one. See grade.proto."""
+
+    NO_CODE = "NO_CODE"
+    COMPILE_ERROR = "COMPILE_ERROR"
+    RUNTIME_ERROR = "RUNTIME_ERROR"
+    TIMEOUT = "TIMEOUT"
+    WRONG_SHAPE = "WRONG_SHAPE"
+    WRONG_DTYPE = "WRONG_DTYPE"
+    NON_FINITE = "NON_FINITE"
+    INCORRECT = "INCORRECT"
+    HACK = "HACK"
+    CORRECT = "CORRECT"
+    INVALID_TASK = "INVALID_TASK"
+    UNSCORABLE = "UNSCORABLE"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One candidate for one task. Give `answer`, a model's text whose last fenced block is the program, or `source`."""
+
+    reference_source: str
+    answer: str = ""
+    source: str = ""
+    # "kernelbench_python" (a program with ModelNew) or "cpp" (native, `extern "C" int run`).
+    language: str = "kernelbench_python"
+    task_id: str = ""
+    formula: str = ""
+    # The program to improve; makes this a task of the skill "optimise".
+    previous_source: str = ""
+    # Empty: a hash of all the rest, so that the same request posted twice is graded once.
+    request_id: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The GradeRequest."""
+        language = f"CANDIDATE_LANGUAGE_{self.language.upper()}"
+        task: dict[str, Any] = {
+            "id": self.task_id,
+            "skill": "SKILL_OPTIMISE" if self.previous_source else "SKILL_GENERATE",
+            "language": language,
+            "referenceSource": self.reference_source,
+        }
+        if self.previous_source:
+            task["previousSource"] = self.previous_source
+        candidate: dict[str, Any] = {"language": language}
+        candidate["source" if self.source else "answer"] = self.source or self.answer
+        message = {"task": task, "candidate": candidate, "formula": self.formula}
+        text = json.dumps(message, sort_keys=True)
+        return {"requestId": self.request_id or hashlib.sha256(text.encode()).hexdigest(), **message}
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What the service says of a candidate. `message` is all of it, in protobuf's JSON."""
+
+    verdict: Verdict
+    # None where the sample must be left out: the task or the service was at fault.
+    reward: float | None
+    reason: str
+    speedup: float | None
+    hack_family: str
+    feedback: str
+    message: dict[str, Any] = field(repr=False)
+
+    @property
+    def scorable(self) -> bool:
+        """Whether there is a reward to learn from."""
+        return self.reward is not None
+
+    @property
+    def correct(self) -> bool:
+        """Whether every output of every call was right, by allowed means."""
+        return self.verdict is Verdict.CORRECT
+
+    @classmethod
+    def from_json(cls, message: dict[str, Any]) -> Grade:
+        """Raises KeyError or ValueError for what is no Grade of this version."""
+        reward = message.get("reward") or {}
+        timing = message.get("timing") or {}
+        feedback = message.get("feedback") or {}
+        parts = (feedback.get(name, "") for name in ("finding", "evidence", "advice"))
+        return cls(
+            verdict=Verdict(message["verdict"].removeprefix("VERDICT_")),
+            reward=float(reward["value"]) if "value" in reward else None,
+            reason=message.get("verdictReason", ""),
+            speedup=float(timing["speedup"]) if timing else None,
+            hack_family=message.get("hackFamily", ""),
+            feedback="; ".join(part for part in parts if part),
+            message=message,
+        )

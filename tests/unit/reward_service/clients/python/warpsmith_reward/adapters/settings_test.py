@@ -1,0 +1,31 @@
+"""What all adapters share."""
+
+from __future__ import annotations
+
+import pytest
+from warpsmith_reward.adapters.settings import DEFAULT_URL, Settings, numbers_of, text_of
+from warpsmith_reward.messages import Grade, ServiceUnavailable
+
+
+def test_the_place_is_said_or_in_the_environment_or_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WARPSMITH_REWARD_URL", raising=False)
+    assert Settings().connection["url"] == DEFAULT_URL
+    monkeypatch.setenv("WARPSMITH_REWARD_URL", "http://a:1")
+    monkeypatch.setenv("WARPSMITH_REWARD_TOKEN", "t")
+    assert Settings().connection == {"url": "http://a:1", "token": "t"}
+    assert Settings(url="http://b:2").connection["url"] == "http://b:2"
+
+
+def test_an_answer_is_text_or_the_last_message() -> None:
+    assert text_of("a") == "a"
+    assert text_of([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]) == "a"
+
+
+def test_numbers_have_the_same_keys_on_every_path() -> None:
+    correct = Grade.from_json({"verdict": "VERDICT_CORRECT", "reward": {"value": 2}, "timing": {"speedup": 3}})
+    refused = Grade.from_json({"verdict": "VERDICT_COMPILE_ERROR", "reward": {"value": 0}})
+    hack = Grade.from_json({"verdict": "VERDICT_HACK", "reward": {"value": 0}})
+    rows = [numbers_of(answer) for answer in (correct, refused, hack, ServiceUnavailable("x"))]
+    assert len({tuple(row) for row in rows}) == 1
+    assert rows[0] == {"score": 2, "acc": 1, "speedup": 3, "compiled": 1, "hack": 0, "infra_error": 0}
+    assert (rows[1]["compiled"], rows[2]["hack"], rows[3]["infra_error"]) == (0, 1, 1)

@@ -1,0 +1,139 @@
+"""The Python client: what it makes of answers, when it asks again, and what it does not lose."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from warpsmith_reward import (
+    AsyncRewardClient,
+    Grade,
+    Request,
+    RequestRefused,
+    RewardClient,
+    ServiceUnavailable,
+    Verdict,
+)
+from warpsmith_reward.retries import RetryOptions
+
+from tests.support.fake_reward_door import FakeRewardDoor, Reply, grade_of, graded
+
+_QUICK = RetryOptions(attempts_max=4, seconds_max=5, delay_initial=0.01, delay_max=0.02, random=random.Random(0))
+
+
+@pytest.fixture
+def service() -> Iterator[FakeRewardDoor]:
+    """A fresh door."""
+    service = FakeRewardDoor()
+    yield service
+    service.server.shutdown()
+
+
+def _request(text: str = "a") -> Request:
+    return Request(reference_source="class Model: pass", answer=text)
+
+
+def test_a_grade_is_read(service: FakeRewardDoor) -> None:
+    service.rule = lambda requests: (
+        200,
+        {
+            "responses": [
+                {
+                    "grade": grade_of(
+                        requests[0],
+                        verdict="VERDICT_HACK",
+                        hackFamily="input-mutation",
+                        timing={"speedup": 3.5},
+                        feedback={"finding": "wrong", "evidence": "3 of 4", "advice": ""},
+                    )
+                }
+            ]
+        },
+    )
+    with RewardClient(service.url, token="secret") as client:
+        grade = client.grade(_request())
+    assert grade.verdict is Verdict.HACK
+    assert (grade.reward, grade.speedup, grade.hack_family) == (2.5, 3.5, "input-mutation")
+    assert grade.feedback == "wrong; 3 of 4"
+    assert grade.scorable
+    assert not grade.correct
+    assert service.headers[0]["Authorization"] == "Bearer secret"
+
+
+def test_many_requests_keep_their_order(service: FakeRewardDoor) -> None:
+    service.rule = lambda requests: (
+        200,
+        {"responses": [{"grade": grade_of(r, reward={"value": float(r["candidate"]["answer"])})} for r in requests]},
+    )
+    with RewardClient(service.url) as client:
+        answers = client.grade_all([_request(str(i)) for i in range(100)])
+    assert [answer.reward for answer in answers if isinstance(answer, Grade)] == [float(i) for i in range(100)]
+    assert len(service.posts) == 4
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_back_pressure_is_waited_out(service: FakeRewardDoor, status: int) -> None:
+    full = {"error": {"status": "RESOURCE_EXHAUSTED", "message": "full", "retryDelayMs": 10}}
+    service.rule = lambda requests: (status, full) if len(service.posts) < 3 else (200, graded(requests))
+    with RewardClient(service.url, retries=_QUICK) as client:
+        assert client.grade(_request()).reward == 2.5
+    assert len(service.posts) == 3
+
+
+def test_only_what_has_no_answer_is_sent_again(service: FakeRewardDoor) -> None:
+    def rule(requests: list[dict[str, Any]]) -> Reply:
+        body = graded(requests)
+        if len(service.posts) == 1:
+            body["responses"][1] = {"error": {"status": "RESOURCE_EXHAUSTED", "message": "full", "retryDelayMs": 1}}
+            body["responses"][2] = {"error": {"status": "INVALID_ARGUMENT", "message": "no reference"}}
+        return 200, body
+
+    service.rule = rule
+    with RewardClient(service.url, retries=_QUICK) as client:
+        answers = client.grade_all([_request(text) for text in "abc"])
+    assert [type(answer) for answer in answers] == [Grade, Grade, RequestRefused]
+    assert str(answers[2]) == "no reference"
+    assert [[r["candidate"]["answer"] for r in post] for post in service.posts] == [["a", "b", "c"], ["b"]]
+
+
+def test_it_gives_up_in_the_end(service: FakeRewardDoor) -> None:
+    service.rule = lambda _: (503, b"not even JSON")
+    with RewardClient(service.url, retries=_QUICK) as client, pytest.raises(ServiceUnavailable, match="4 attempts"):
+        client.grade(_request())
+    assert len(service.posts) == 4
+
+
+def test_a_refusal_is_final(service: FakeRewardDoor) -> None:
+    service.rule = lambda _: (400, {"error": {"status": "INVALID_ARGUMENT", "message": "formula x is unknown"}})
+    with RewardClient(service.url, retries=_QUICK) as client, pytest.raises(RequestRefused, match="formula x"):
+        client.grade(_request())
+    assert len(service.posts) == 1
+
+
+def test_nobody_there_is_unavailable() -> None:
+    with RewardClient("http://127.0.0.1:9", retries=_QUICK) as client, pytest.raises(ServiceUnavailable):
+        client.grade(_request())
+
+
+def test_asyncio_does_the_same(service: FakeRewardDoor) -> None:
+    async def run() -> list[Any]:
+        async with AsyncRewardClient(service.url, retries=_QUICK) as client:
+            return await client.grade_all([_request(str(i)) for i in range(40)])
+
+    answers = asyncio.run(run())
+    assert all(isinstance(answer, Grade) and answer.reward == 2.5 for answer in answers)
+    assert len(answers) == 40
+
+
+def test_asyncio_waits_and_gives_up_too(service: FakeRewardDoor) -> None:
+    service.rule = lambda _: (429, {"error": {"message": "full", "retryDelayMs": 1}})
+
+    async def run() -> Any:
+        async with AsyncRewardClient(service.url, retries=_QUICK) as client:
+            return await client.grade(_request())
+
+    with pytest.raises(ServiceUnavailable, match="full"):
+        asyncio.run(run())

@@ -1,0 +1,34 @@
+"""Requests and grades in protobuf's JSON."""
+
+from __future__ import annotations
+
+import pytest
+from warpsmith_reward import Grade, Request
+
+
+def _request(text: str = "a") -> Request:
+    return Request(reference_source="class Model: pass", answer=text)
+
+
+def test_what_cannot_be_scored_has_no_reward() -> None:
+    grade = Grade.from_json({"verdict": "VERDICT_UNSCORABLE", "reward": {"formula": "warpsmith-v1"}})
+    assert grade.reward is None
+    assert not grade.scorable
+
+
+def test_the_same_request_has_the_same_id_and_another_one_another() -> None:
+    ids = [_request().to_json()["requestId"], _request().to_json()["requestId"], _request("b").to_json()["requestId"]]
+    assert ids[0] == ids[1] != ids[2]
+
+
+def test_previous_code_makes_it_the_other_skill() -> None:
+    message = Request(reference_source="r", source="s", language="cpp", previous_source="p").to_json()
+    assert message["task"]["skill"] == "SKILL_OPTIMISE"
+    assert message["task"]["previousSource"] == "p"
+    assert message["candidate"] == {"language": "CANDIDATE_LANGUAGE_CPP", "source": "s"}
+
+
+def test_what_is_no_grade_is_an_error() -> None:
+    for message in ({}, {"verdict": "VERDICT_SPLENDID"}, {"verdict": "VERDICT_CORRECT", "reward": {"value": "high"}}):
+        with pytest.raises((KeyError, ValueError)):
+            Grade.from_json(message)
