@@ -33,6 +33,9 @@ if(NOT version_line MATCHES "'${WARPSMITH_TORCH_VERSION}[+']")
     "Set WARPSMITH_TORCH_DIR to a folder that is.")
 endif()
 message(STATUS "LibTorch: ${WARPSMITH_TORCH_DIR}")
+execute_process(
+  COMMAND ${WARPSMITH_PYTHON} -c "import sysconfig; print(sysconfig.get_paths()['include'])"
+  OUTPUT_VARIABLE WARPSMITH_PYTHON_INCLUDE OUTPUT_STRIP_TRAILING_WHITESPACE)
 
 set(torch_libraries c10 torch_cpu)
 if(WARPSMITH_CUDA)

@@ -20,20 +20,27 @@ constexpr int64_t kEntryBytesMax = int64_t{64} << 20;
 constexpr int64_t kEntryOverheadBytes = 512;
 // How often a waiter looks whether its own caller still wants the result.
 constexpr absl::Duration kCancellationPeriod = absl::Milliseconds(50);
-// A file is the SHA-256 of the rest, a line; its diagnostics' length, a line; the diagnostics; the library.
+// A file is the SHA-256 of the rest, a line; its headers, a line; its diagnostics' length, a line; the
+// diagnostics; the library.
 constexpr size_t kDigestBytes = 64;
 
 std::string Serialise(const CompiledProgram& program, std::string_view library) {
-  const std::string body = absl::StrCat(program.diagnostics.size(), "\n", program.diagnostics,
-                                        absl::string_view(library.data(), library.size()));
+  const std::string body =
+      absl::StrCat(program.headers, "\n", program.diagnostics.size(), "\n", program.diagnostics,
+                   absl::string_view(library.data(), library.size()));
   return absl::StrCat(Sha256Hex(body), "\n", body);
 }
 
 absl::StatusOr<CompiledProgram> Parse(std::string_view content) {
   const absl::Status corrupt = absl::DataLossError("a compiled program's file is damaged");
   if (content.size() <= kDigestBytes + 1) return corrupt;
-  const std::string_view body = content.substr(kDigestBytes + 1);
+  std::string_view body = content.substr(kDigestBytes + 1);
   if (Sha256Hex(body) != content.substr(0, kDigestBytes)) return corrupt;
+  const size_t headers_end = body.find('\n');
+  if (headers_end == std::string_view::npos) return corrupt;
+  CompiledProgram program;
+  program.headers = std::string(body.substr(0, headers_end));
+  body.remove_prefix(headers_end + 1);
   const size_t line_end = body.find('\n');
   size_t length = 0;
   if (line_end == std::string_view::npos ||
@@ -41,7 +48,6 @@ absl::StatusOr<CompiledProgram> Parse(std::string_view content) {
       length > body.size() - line_end - 1) {
     return corrupt;
   }
-  CompiledProgram program;
   program.diagnostics = std::string(body.substr(line_end + 1, length));
   const std::string_view library = body.substr(line_end + 1 + length);
   ASSIGN_OR_RETURN(UniqueFd fd, SealedMemfd("library", library));

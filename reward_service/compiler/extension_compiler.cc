@@ -1,10 +1,10 @@
 #include "reward_service/compiler/extension_compiler.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
@@ -12,45 +12,52 @@
 namespace warpsmith {
 namespace {
 
-constexpr char kHeader[] = "#include <torch/extension.h>\n";
-
 CompiledProgram Refuse(const absl::Status& status) {
   return RefusedProgram(absl::StrCat("error: ", status.message(), "\n"));
 }
 
-void Append(std::initializer_list<std::string> more, std::vector<std::string>* to) {
+// As torch.utils.cpp_extension calls g++, but for -O2 where it leaves the choice to the candidate.
+std::vector<std::string> BaseFlags() {
+  return {"-shared",
+          "-fPIC",
+          "-std=c++17",
+          "-pipe",
+          "-O2",
+          "-fdiagnostics-color=never",
+          "-fmax-errors=20",
+          "-fno-diagnostics-show-caret",
+          "-w",
+          "-D_GLIBCXX_USE_CXX11_ABI=1"};
+}
+
+void Append(const std::vector<std::string>& more, std::vector<std::string>* to) {
   to->insert(to->end(), more.begin(), more.end());
+}
+
+// Flags that a precompiled header must have been made with.
+bool BelongsToHeader(const std::string& flag) {
+  return flag.substr(0, 2) == "-O" || flag.substr(0, 2) == "-m" || flag.substr(0, 2) == "-f" ||
+         flag.substr(0, 5) == "-std=" || flag.substr(0, 2) == "-D" || flag.substr(0, 2) == "-g" ||
+         flag == "-pthread";
+}
+
+std::unique_ptr<const HeaderNames> LoadNames(const HeaderPlaces& places) {
+  if (places.facade_directory.empty()) return nullptr;
+  absl::StatusOr<HeaderNames> names = HeaderNames::Load(places.facade_directory / "names.txt");
+  if (names.ok()) return std::make_unique<const HeaderNames>(*std::move(names));
+  LogWarning(
+      absl::StrCat("programs that cannot compile are tried with all headers: ", names.status().ToString()));
+  return nullptr;
 }
 
 }  // namespace
 
-// As torch.utils.cpp_extension calls g++, but for -O3 where it leaves the choice to the candidate.
-std::vector<std::string> ExtensionCompiler::Flags() const {
-  const std::string include = options_.torch_dir / "include";
-  std::vector<std::string> flags = {"-shared", "-fPIC", "-std=c++17", "-pipe", "-O2"};
-  Append({"-fdiagnostics-color=never", "-fmax-errors=20", "-fno-diagnostics-show-caret", "-w"}, &flags);
-  Append({"-DTORCH_API_INCLUDE_EXTENSION_H", "-D_GLIBCXX_USE_CXX11_ABI=1"}, &flags);
-  Append({"-isystem", include, "-isystem", include + "/torch/csrc/api/include"}, &flags);
-  Append({"-isystem", options_.python_include.string()}, &flags);
-  return flags;
-}
-
-std::vector<std::string> ExtensionCompiler::Precompiled() {
-  absl::MutexLock lock(&mutex_);
-  if (!tried_) {
-    tried_ = true;
-    const std::string name =
-        Sha256Hex(absl::StrCat(toolchain_.fingerprint, "\n", absl::StrJoin(Flags(), "\n")));
-    const std::filesystem::path folder = options_.work_directory / ("torch-" + name.substr(0, 16));
-    std::vector<std::string> command = {toolchain_.compiler};
-    for (const std::string& flag : Flags()) command.push_back(flag);
-    const absl::Status status = PrecompileHeader(command, kHeader, folder);
-    if (status.ok()) header_ = folder / "prelude.h";
-    if (!status.ok()) LogWarning(absl::StrCat("torch/extension.h is not precompiled: ", status.ToString()));
-  }
-  if (header_.empty()) return {};
-  return {"-include", header_.string()};
-}
+ExtensionCompiler::ExtensionCompiler(Toolchain toolchain, ExtensionCompilerOptions options)
+    : toolchain_(std::move(toolchain)),
+      options_(std::move(options)),
+      tiers_(HeaderTiers(options_.places)),
+      names_(LoadNames(options_.places)),
+      headers_(&toolchain_, options_.work_directory) {}
 
 absl::StatusOr<CompiledProgram> ExtensionCompiler::Compile(const ExtensionArguments& arguments,
                                                            const std::atomic<bool>& cancelled) {
@@ -60,19 +67,37 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::Compile(const ExtensionArgume
   if (!cflags.ok()) return Refuse(cflags.status());
   const absl::StatusOr<std::vector<std::string>> ldflags = CheckFlags(arguments.extra_ldflags);
   if (!ldflags.ok()) return Refuse(ldflags.status());
-  const std::string library_folder = options_.torch_dir / "lib";
+  const Checked call{arguments.name, *source, *cflags, *ldflags};
+  CompiledProgram program;
+  for (const HeaderTier& tier : tiers_) {
+    ASSIGN_OR_RETURN(program, CompileOn(tier, call, cancelled));
+    program.headers = tier.name;
+    if (program.succeeded() || !MayNeedOtherHeaders(program.diagnostics, names_.get())) break;
+  }
+  return program;
+}
+
+absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileOn(const HeaderTier& tier, const Checked& call,
+                                                             const std::atomic<bool>& cancelled) {
   Compilation compilation{.command = {toolchain_.compiler}, .limits = options_.limits};
-  const auto append = [&](const std::vector<std::string>& flags) {
-    compilation.command.insert(compilation.command.end(), flags.begin(), flags.end());
-  };
-  append(Flags());
-  append(*cflags);
-  append({"-DTORCH_EXTENSION_NAME=" + arguments.name});
-  append(Precompiled());
-  compilation.link_flags = {"-L" + library_folder, "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python"};
-  compilation.link_flags.insert(compilation.link_flags.end(), ldflags->begin(), ldflags->end());
-  compilation.read_only_paths = {options_.torch_dir / "include", library_folder, options_.work_directory};
-  return RunCompilation(compilation, *source, cancelled);
+  std::vector<std::string> header_flags = BaseFlags();
+  Append(tier.flags, &header_flags);
+  std::copy_if(call.cflags.begin(), call.cflags.end(), std::back_inserter(header_flags), BelongsToHeader);
+  Append(BaseFlags(), &compilation.command);
+  Append(tier.flags, &compilation.command);
+  Append(call.cflags, &compilation.command);
+  Append({"-DTORCH_EXTENSION_NAME=" + call.name}, &compilation.command);
+  Append(headers_.Include(tier.precompiled, header_flags, tier.num_precompiled_max), &compilation.command);
+  compilation.link_flags = toolchain_.link_flags;
+  Append(tier.link_flags, &compilation.link_flags);
+  Append(call.ldflags, &compilation.link_flags);
+  compilation.read_only_paths = {options_.work_directory};
+  const HeaderPlaces& places = options_.places;
+  for (const std::filesystem::path& path :
+       {places.facade_directory, places.torch_dir / "include", places.torch_dir / "lib"}) {
+    if (!path.empty()) compilation.read_only_paths.push_back(path);
+  }
+  return RunCompilation(compilation, call.source, cancelled);
 }
 
 std::string ExtensionCompiler::Key(const ExtensionArguments& arguments) const {
@@ -81,8 +106,9 @@ std::string ExtensionCompiler::Key(const ExtensionArguments& arguments) const {
     for (const std::string& text : texts) digest.Update(absl::StrCat(text.size(), ":", text));
     digest.Update(";");
   };
-  add({toolchain_.fingerprint, options_.torch_dir.string(), arguments.name});
-  add(Flags());
+  add({toolchain_.fingerprint, options_.places.torch_dir.string(), arguments.name});
+  add(BaseFlags());
+  for (const HeaderTier& tier : tiers_) add({tier.name, tier.precompiled});
   add(arguments.cpp_sources);
   add(arguments.cuda_sources);
   add(arguments.functions);

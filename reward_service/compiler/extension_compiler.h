@@ -1,4 +1,4 @@
-// Builds the C++ extensions of KernelBench answers, with the real Torch headers.
+// Builds the C++ extensions of KernelBench answers, on the first tier of headers that takes them.
 #ifndef WARPSMITH_REWARD_SERVICE_COMPILER_EXTENSION_COMPILER_H_
 #define WARPSMITH_REWARD_SERVICE_COMPILER_EXTENSION_COMPILER_H_
 
@@ -8,33 +8,34 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "reward_service/compiler/extension_source.h"
-#include "reward_service/compiler/prelude.h"
+#include "reward_service/compiler/header_tier.h"
+#include "reward_service/compiler/precompiled_headers.h"
+#include "reward_service/compiler/refusal.h"
 #include "reward_service/compiler/sandboxed_compilation.h"
+#include "reward_service/compiler/toolchain.h"
 
 namespace warpsmith {
 
 struct ExtensionCompilerOptions {
-  std::filesystem::path torch_dir;       // of the Python package
-  std::filesystem::path python_include;  // with Python.h
-  std::filesystem::path work_directory;  // for the precompiled torch/extension.h, some 250 MB
+  HeaderPlaces places;
+  std::filesystem::path
+      work_directory;  // for precompiled headers: 25 MB a facade, 250 MB for torch/extension.h
   CompileLimits limits = {.cpu_seconds_max = 120,
                           .wall_seconds_max = 180,
                           .memory_bytes_max = int64_t{6} << 30,
                           .library_bytes_max = int64_t{64} << 20};
 };
 
-// Thread-safe. The first compilation also precompiles torch/extension.h, which takes as long as an extension
-// without it, and later ones a fraction of that.
+// Thread-safe. The first compilation on a tier precompiles its headers: a second for the facade, for the real
+// ones as long as an extension takes without.
 class ExtensionCompiler {
  public:
-  ExtensionCompiler(Toolchain toolchain, ExtensionCompilerOptions options)
-      : toolchain_(std::move(toolchain)), options_(std::move(options)) {}
+  ExtensionCompiler(Toolchain toolchain, ExtensionCompilerOptions options);
 
   // As Compiler::Compile, for one load_inline call. Arguments that cannot be compiled are a refused program.
+  // A program that no tier takes has the diagnostics of the last one that was tried.
   absl::StatusOr<CompiledProgram> Compile(const ExtensionArguments& arguments,
                                           const std::atomic<bool>& cancelled);
 
@@ -42,16 +43,22 @@ class ExtensionCompiler {
   std::string Key(const ExtensionArguments& arguments) const;
 
  private:
-  std::vector<std::string> Flags() const;
-  // `-include` of the precompiled header; nothing where it could not be made, for then the source includes it
-  // itself.
-  std::vector<std::string> Precompiled() ABSL_LOCKS_EXCLUDED(mutex_);
+  // A call after its arguments were checked.
+  struct Checked {
+    std::string name;
+    std::string source;
+    std::vector<std::string> cflags;
+    std::vector<std::string> ldflags;
+  };
+
+  absl::StatusOr<CompiledProgram> CompileOn(const HeaderTier& tier, const Checked& call,
+                                            const std::atomic<bool>& cancelled);
 
   const Toolchain toolchain_;
   const ExtensionCompilerOptions options_;
-  absl::Mutex mutex_;
-  bool tried_ ABSL_GUARDED_BY(mutex_) = false;
-  std::filesystem::path header_ ABSL_GUARDED_BY(mutex_);
+  const std::vector<HeaderTier> tiers_;
+  const std::unique_ptr<const HeaderNames> names_;  // null without a facade
+  PrecompiledHeaders headers_;
 };
 
 }  // namespace warpsmith

@@ -29,6 +29,8 @@ struct CompiledProgram {
   int64_t library_bytes = 0;
   // Trimmed and escaped; see diagnostics.h.
   std::string diagnostics;
+  // The headers behind torch/extension.h, as HeaderTier::name; empty for native programs.
+  std::string headers;
   bool cached = false;
 
   bool succeeded() const { return library != nullptr; }

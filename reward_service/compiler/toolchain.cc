@@ -83,7 +83,8 @@ absl::StatusOr<Toolchain> ProbeToolchain() {
                      "-fdiagnostics-color=never",
                      "-fmax-errors=20",
                      "-fno-diagnostics-show-caret"};
-  if (access(kMold, X_OK) == 0) toolchain.flags.push_back("-fuse-ld=mold");
+  if (access(kMold, X_OK) == 0) toolchain.link_flags = {"-fuse-ld=mold"};
+  toolchain.flags.insert(toolchain.flags.end(), toolchain.link_flags.begin(), toolchain.link_flags.end());
   ASSIGN_OR_RETURN(std::string version, OutputOf({kCompiler, "-dumpfullversion"}));
   version.erase(version.find_last_not_of('\n') + 1);
   toolchain.version = absl::StrCat("g++ ", version);

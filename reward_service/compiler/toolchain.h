@@ -14,7 +14,8 @@ struct Toolchain {
   std::string compiler;     // absolute path
   std::string version;      // "g++ 12.2.0", for people
   std::string fingerprint;  // SHA-256, in hex, of version, flags and what -march=native means on this machine
-  std::vector<std::string> flags;  // everything but input and output
+  std::vector<std::string> flags;       // everything but input and output
+  std::vector<std::string> link_flags;  // those of `flags` that choose the linker
 };
 
 // Asks /usr/bin/g++ who it is. NOT_FOUND, with the package to install, when it is missing.

@@ -109,6 +109,8 @@ def main() -> int:
     import torch
     import torch.utils.cpp_extension  # noqa: F401
 
+    # Extensions that were compiled without Torch's headers find this by its name.
+    ctypes.CDLL(os.path.join(share, "facade", "libwarpsmith_facade.so"), mode=ctypes.RTLD_GLOBAL)
     gc.collect()
     gc.freeze()
     # Chosen here, once, for all children: they could not find out what the processor has.

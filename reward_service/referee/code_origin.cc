@@ -72,7 +72,7 @@ CodeOrigin OriginOfPath(absl::string_view path) {
   const absl::string_view name = path.substr(slash + 1);
   if (ContainsAny(name, {"blas", "libmkl", "lapack", "libcublas", "libdnnl", "libatlas"}))
     return CodeOrigin::kBlas;
-  if (ContainsAny(name, {"libtorch", "libc10", "libshm", "_C.cpython"}) ||
+  if (ContainsAny(name, {"libtorch", "libc10", "libshm", "_C.cpython", "libwarpsmith_facade"}) ||
       absl::StrContains(path, "/torch/")) {
     return absl::StrContains(name, "libgomp") ? CodeOrigin::kLibc : CodeOrigin::kTorch;
   }

@@ -38,6 +38,10 @@ std::filesystem::path FindBinDirectory() {
   return std::filesystem::exists(here / "warpsmith-referee", error) ? here : here.parent_path() / "bin";
 }
 
+std::filesystem::path ShareOf(const std::filesystem::path& bin_directory) {
+  return bin_directory.parent_path() / "share" / "warpsmith";
+}
+
 // A task of a million elements keeps its draws, slots and three baselines with what they wrote to.
 int NumTasksByMemory() {
   constexpr int64_t kTaskBytes = int64_t{240} << 20;
@@ -234,11 +238,13 @@ class RefereeClient : public Referee {
 
 }  // namespace
 
+std::filesystem::path ShareDirectory() { return ShareOf(FindBinDirectory()); }
+
 absl::StatusOr<std::unique_ptr<Referee>> Referee::Start(RefereeOptions options) {
   if (options.lane_cores.empty()) return absl::InvalidArgumentError("a lane needs at least one core");
   if (options.bin_directory.empty()) options.bin_directory = FindBinDirectory();
   if (options.share_directory.empty()) {
-    options.share_directory = options.bin_directory.parent_path() / "share" / "warpsmith";
+    options.share_directory = ShareOf(options.bin_directory);
   }
   if (options.python.empty()) options.python = GetBuildInfo().python;
   auto client = std::make_unique<RefereeClient>(std::move(options));

@@ -15,6 +15,9 @@
 
 namespace warpsmith {
 
+// The folder share/warpsmith of this build or installation: what confined processes run and read.
+std::filesystem::path ShareDirectory();
+
 struct RefereeOptions {
   // Cores that this lane holds alone; referee and jails are pinned to them. Oracles and spare jails run on
   // the rest.

@@ -32,6 +32,7 @@ absl::StatusOr<ServiceOptions> ReadServiceOptions(ConfigSection& section) {
   std::vector<int64_t> lane_cores;
   std::string cache_directory;
   section.Read("address", &options.address);
+  section.Read("http_address", &options.http_address);
   section.Read("lane_cores", &lane_cores, IntegerRange{.min = 0, .max = 1023});
   section.Read("num_compile_workers", &options.num_compile_workers, IntegerRange{.min = 0, .max = 1024});
   section.Read("queue_capacity", &options.queue_capacity, IntegerRange{.min = 1, .max = 100000});

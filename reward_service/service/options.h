@@ -16,6 +16,8 @@ namespace warpsmith {
 struct ServiceOptions {
   // "host:port" or "unix:/path".
   std::string address = "127.0.0.1:50061";
+  // "host:port" of the HTTP/JSON door; empty: none.
+  std::string http_address;
   // Cores that only judging uses; empty: the last of four or fewer, else the last quarter.
   std::vector<int> lane_cores;
   // Compilations at once; 0: one for each core outside the lane.

@@ -21,6 +21,7 @@
 #include "reward_service/sandbox/sandbox.h"
 #include "reward_service/service/door.h"
 #include "reward_service/service/environment.h"
+#include "reward_service/service/http_door.h"
 #include "reward_service/service/options.h"
 
 namespace warpsmith {
@@ -83,8 +84,9 @@ absl::Status BuildCompilers(const ServiceOptions& options, Machinery* machinery)
                                                          .directory_bytes_max = options.cache_bytes_max});
   machinery->extensions = std::make_unique<ExtensionCompiler>(
       machinery->compiler->toolchain(),
-      ExtensionCompilerOptions{.torch_dir = GetBuildInfo().torch_dir,
-                               .python_include = PythonInclude(),
+      ExtensionCompilerOptions{.places = {.torch_dir = GetBuildInfo().torch_dir,
+                                          .python_include = PythonInclude(),
+                                          .facade_directory = ShareDirectory() / "facade"},
                                .work_directory = options.cache_directory / "preludes"});
   machinery->compile_stage =
       MakeCompileStage(machinery->compiler.get(), machinery->extensions.get(), machinery->cache.get());
@@ -155,6 +157,17 @@ sigset_t BlockStopSignals() {
   return signals;
 }
 
+// Null where no address is given.
+absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const ServiceOptions& options, HttpDoor* door) {
+  if (options.http_address.empty()) return std::unique_ptr<HttpServer>();
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<HttpServer> server,
+      HttpServer::Start({.address = options.http_address},
+                        [door](const std::shared_ptr<HttpExchange>& exchange) { door->Handle(exchange); }));
+  std::cout << "HTTP on " << server->address() << std::endl;
+  return server;
+}
+
 }  // namespace
 
 absl::Status RunRewardService(const RewardServiceFlags& flags) {
@@ -170,6 +183,8 @@ absl::Status RunRewardService(const RewardServiceFlags& flags) {
                    RpcServer::Start({.address = options.address}, {{.name = name, .service = &door}}));
   server->SetServing(name, Serving::kYes);
   server->SetServing("", Serving::kYes);
+  HttpDoor http_door(MakeDoorOptions(options, *machinery), machinery->grader.get());
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http_server, StartHttp(options, &http_door));
   std::cout << "listening on " << server->address() << std::endl;
   LogInfo(absl::StrCat("grading on lane cores ", CoresText(cores.lane), ", compiling on ",
                        CoresText(compile_anywhere ? AllowedCores() : cores.others)));

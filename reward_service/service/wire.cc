@@ -92,6 +92,7 @@ v1::Compile ToProto(const CompiledProgram& program, const std::string& compiler)
   compile.set_diagnostics(program.diagnostics);
   compile.set_compiler(compiler);
   compile.set_cached(program.cached);
+  compile.set_headers(program.headers);
   return compile;
 }
 

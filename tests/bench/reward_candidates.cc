@@ -50,14 +50,15 @@ std::string Variant(const std::string& answer, int index) {
   return absl::StrCat(answer.substr(0, fence), "static const int variant_", index, " = ", index, ";\n```");
 }
 
-v1::GradeRequest MakeRequest(const TaskPrograms& task, const std::string& answer, const std::string& id) {
+v1::GradeRequest MakeRequest(v1::CandidateLanguage language, const std::string& task_id,
+                             const std::string& reference, const std::string& answer, const std::string& id) {
   v1::GradeRequest request;
   request.set_request_id(id);
-  request.mutable_task()->set_id(task.id);
+  request.mutable_task()->set_id(task_id);
   request.mutable_task()->set_skill(v1::SKILL_GENERATE);
-  request.mutable_task()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
-  request.mutable_task()->set_reference_source(task.reference);
-  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
+  request.mutable_task()->set_language(language);
+  request.mutable_task()->set_reference_source(reference);
+  request.mutable_candidate()->set_language(language);
   request.mutable_candidate()->set_answer(answer);
   return request;
 }
@@ -78,9 +79,27 @@ absl::StatusOr<std::vector<v1::GradeRequest>> MakeRewardCandidates(const std::fi
       const int num_answers = static_cast<int>(task.answers.size());
       const std::string& answer = task.answers[static_cast<size_t>(i % num_answers)];
       const std::string id = absl::StrCat(prefix, requests.size());
-      requests.push_back(MakeRequest(task, i < num_answers ? answer : Variant(answer, i), id));
+      requests.push_back(MakeRequest(v1::CANDIDATE_LANGUAGE_CPP, task.id, task.reference,
+                                     i < num_answers ? answer : Variant(answer, i), id));
     }
   }
+  return requests;
+}
+
+absl::StatusOr<std::vector<v1::GradeRequest>> ReadAnswers(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path.string()));
+  std::vector<v1::GradeRequest> requests;
+  for (std::string line; std::getline(file, line);) {
+    const nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);
+    if (!entry.is_object())
+      return absl::DataLossError(absl::StrCat(path.string(), " has a line that is not JSON"));
+    const std::string name = entry.value("name", "");
+    requests.push_back(MakeRequest(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON, name,
+                                   entry.value("reference", ""),
+                                   absl::StrCat("```python\n", entry.value("answer", ""), "\n```"), name));
+  }
+  if (requests.empty()) return absl::InvalidArgumentError(absl::StrCat(path.string(), " has no answer"));
   return requests;
 }
 

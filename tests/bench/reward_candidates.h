@@ -20,6 +20,9 @@ absl::StatusOr<std::vector<v1::GradeRequest>> MakeRewardCandidates(const std::fi
                                                                    int candidates_per_task,
                                                                    const std::string& prefix);
 
+// One request for each line of `path`, an object with name, reference and answer in KernelBench's form.
+absl::StatusOr<std::vector<v1::GradeRequest>> ReadAnswers(const std::filesystem::path& path);
+
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_TESTS_BENCH_REWARD_CANDIDATES_H_

@@ -1,8 +1,10 @@
-// ./dev bench reward: how many distinct native candidates a minute the service grades, its caches empty.
+// How many distinct candidates a minute the service grades, its caches empty; for reward_bench.py.
 //
 // Starts a service of its own with a fresh cache folder (or takes --address), sends the candidates over one
 // GradeBatch stream with a bounded number in flight, and prints graded a minute, verdicts, and seconds by
-// phase. With --load a thread keeps a core outside the lane busy, as a decoding worker does.
+// phase. With --load a thread keeps a core outside the lane busy, as a decoding worker does. With --answers
+// the candidates are KernelBench answers, and two more things are measured: the same requests again, one by
+// one, and the same programs in a service that has compiled them but forgotten their grades.
 #include <sched.h>
 
 #include <CLI/CLI.hpp>
@@ -31,6 +33,7 @@ namespace {
 struct BenchFlags {
   std::string address;
   std::string config = "configs/demo.yaml";
+  std::string answers;
   std::string candidates = "datasets/generated/cold_start.jsonl";
   std::string out;
   int num_candidates = 240;
@@ -66,6 +69,20 @@ BenchRun GradeAll(v1::RewardService::Stub* stub, const std::vector<v1::GradeRequ
   return run;
 }
 
+// Seconds of each request sent alone.
+std::vector<double> GradeOneByOne(v1::RewardService::Stub* stub,
+                                  const std::vector<v1::GradeRequest>& requests) {
+  std::vector<double> seconds;
+  for (const v1::GradeRequest& request : requests) {
+    grpc::ClientContext context;
+    v1::GradeResponse response;
+    const absl::Time begin = absl::Now();
+    if (!stub->Grade(&context, request, &response).ok()) continue;
+    seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
+  }
+  return seconds;
+}
+
 double Percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0.0;
   std::sort(values.begin(), values.end());
@@ -82,27 +99,36 @@ const std::vector<std::pair<const char*, Phase>>& Phases() {
   return phases;
 }
 
-nlohmann::json Summarise(const BenchRun& run, const v1::Environment& environment, bool load) {
+nlohmann::json Percentiles(const std::vector<double>& seconds) {
+  const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  return {{"mean", sum / static_cast<double>(std::max<size_t>(seconds.size(), 1))},
+          {"p50", Percentile(seconds, 0.5)},
+          {"p95", Percentile(seconds, 0.95)}};
+}
+
+std::vector<double> SecondsOf(const BenchRun& run, Phase phase) {
+  std::vector<double> seconds;
+  for (const v1::Grade& grade : run.grades) seconds.push_back((grade.cost().*phase)());
+  return seconds;
+}
+
+nlohmann::json Summarise(const BenchRun& run, bool load) {
   nlohmann::json summary;
   summary["graded"] = run.grades.size();
   summary["wall_seconds"] = run.seconds;
   summary["graded_per_minute"] = 60.0 * static_cast<double>(run.grades.size()) / run.seconds;
   summary["beside_load"] = load;
-  std::map<std::string, int> verdicts;
-  for (const v1::Grade& grade : run.grades) ++verdicts[v1::Verdict_Name(grade.verdict())];
-  summary["verdicts"] = verdicts;
-  for (const auto& [name, phase] : Phases()) {
-    std::vector<double> seconds;
-    for (const v1::Grade& grade : run.grades) seconds.push_back((grade.cost().*phase)());
-    const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-    summary["seconds"][name] = {{"mean", sum / static_cast<double>(seconds.size())},
-                                {"p50", Percentile(seconds, 0.5)},
-                                {"p95", Percentile(seconds, 0.95)}};
+  std::map<std::string, int> verdicts, headers;
+  for (const v1::Grade& grade : run.grades) {
+    ++verdicts[v1::Verdict_Name(grade.verdict())];
+    if (!grade.compile().headers().empty()) ++headers[grade.compile().headers()];
   }
+  summary["verdicts"] = verdicts;
+  if (!headers.empty()) summary["headers"] = headers;
+  for (const auto& [name, phase] : Phases()) summary["seconds"][name] = Percentiles(SecondsOf(run, phase));
+  const v1::Environment& environment = run.grades.front().environment();
   summary["hardware"] = environment.cpu_model();
   summary["lane_cores"] = environment.lane_cores();
-  const char* revision = std::getenv("WARPSMITH_REVISION");
-  summary["revision"] = revision != nullptr ? revision : "unknown";
   return summary;
 }
 
@@ -113,6 +139,10 @@ void PrintTable(const nlohmann::json& summary) {
               summary["beside_load"].get<bool>() ? ", beside load" : "");
   for (const auto& [verdict, count] : summary["verdicts"].items()) {
     std::printf("  %-26s %4d\n", verdict.c_str(), count.get<int>());
+  }
+  const nlohmann::json headers = summary.value("headers", nlohmann::json::object());
+  for (const auto& [name, count] : headers.items()) {
+    std::printf("  headers %-18s %4d\n", name.c_str(), count.get<int>());
   }
   std::printf("%-12s %10s %10s %10s\n", "seconds", "mean", "p50", "p95");
   for (const auto& [name, phase] : Phases()) {
@@ -147,33 +177,58 @@ class Load {
   std::thread thread_;
 };
 
+// A service of ours over a cache folder, or the one at --address.
+class Service {
+ public:
+  Service(const BenchFlags& flags, const std::filesystem::path& folder) {
+    std::string address = flags.address;
+    if (address.empty()) {
+      server_ = std::make_unique<ServerProcess>(
+          "warpsmith-reward",
+          std::vector<std::string>{"--config", flags.config, "--address",
+                                   absl::StrCat("unix:", (folder / "socket").string()), "--set",
+                                   absl::StrCat("reward_service.cache_directory=", folder.string()),
+                                   "--log-level", "warning"});
+      address = server_->address();
+    }
+    stub_ = v1::RewardService::NewStub(CreateChannel(address));
+  }
+  v1::RewardService::Stub* stub() const { return stub_.get(); }
+
+ private:
+  std::unique_ptr<ServerProcess> server_;
+  std::unique_ptr<v1::RewardService::Stub> stub_;
+};
+
+absl::StatusOr<std::vector<v1::GradeRequest>> MakeRequests(const BenchFlags& flags) {
+  if (!flags.answers.empty()) return ReadAnswers(flags.answers);
+  return MakeRewardCandidates(flags.candidates, flags.num_candidates + flags.num_warm_up,
+                              flags.candidates_per_task, "bench-");
+}
+
 int Bench(const BenchFlags& flags) {
-  const auto requests = MakeRewardCandidates(flags.candidates, flags.num_candidates + flags.num_warm_up,
-                                             flags.candidates_per_task, "bench-");
+  const auto requests = MakeRequests(flags);
   if (!requests.ok()) {
     std::fprintf(stderr, "%s\n", std::string(requests.status().message()).c_str());
     return 1;
   }
   TemporaryDirectory folder;
-  std::unique_ptr<ServerProcess> server;
-  std::string address = flags.address;
-  if (address.empty()) {
-    server = std::make_unique<ServerProcess>(
-        "warpsmith-reward",
-        std::vector<std::string>{"--config", flags.config, "--address",
-                                 absl::StrCat("unix:", (folder.path() / "socket").string()), "--set",
-                                 absl::StrCat("reward_service.cache_directory=", folder.path().string()),
-                                 "--log-level", "warning"});
-    address = server->address();
-  }
-  const auto stub = v1::RewardService::NewStub(CreateChannel(address));
-  // The first task of the file warms processes, not caches: it is not measured.
-  const auto warm_end = requests->begin() + flags.num_warm_up;
-  GradeAll(stub.get(), {requests->begin(), warm_end});
-  std::unique_ptr<Load> load = flags.load ? std::make_unique<Load>() : nullptr;
-  const BenchRun run = GradeAll(stub.get(), {warm_end, requests->end()});
+  auto service = std::make_unique<Service>(flags, folder.path());
+  // The first requests warm processes and precompiled headers, not caches: they are not measured.
+  const auto warm_end = requests->begin() + std::min<ptrdiff_t>(flags.num_warm_up, std::ssize(*requests) - 1);
+  GradeAll(service->stub(), {requests->begin(), warm_end});
+  const std::vector<v1::GradeRequest> measured(warm_end, requests->end());
+  const std::unique_ptr<Load> load = flags.load ? std::make_unique<Load>() : nullptr;
+  const BenchRun run = GradeAll(service->stub(), measured);
   if (run.grades.empty()) return 1;
-  const nlohmann::json summary = Summarise(run, run.grades.front().environment(), flags.load);
+  nlohmann::json summary = Summarise(run, flags.load);
+  if (!flags.answers.empty()) {
+    summary["repeated_seconds"] = Percentiles(GradeOneByOne(service->stub(), measured));
+    service.reset();
+    service = std::make_unique<Service>(flags, folder.path());
+    const BenchRun again = GradeAll(service->stub(), measured);
+    summary["cached_compile_seconds"] = Percentiles(SecondsOf(again, &v1::Cost::compile_seconds));
+  }
   PrintTable(summary);
   if (!flags.out.empty()) std::ofstream(flags.out) << summary.dump(2) << "\n";
   return 0;
@@ -183,11 +238,14 @@ int Bench(const BenchFlags& flags) {
 }  // namespace warpsmith
 
 int main(int argc, char** argv) {
-  CLI::App app("Grades distinct native candidates and reports the rate");
+  CLI::App app("Grades distinct candidates and reports the rate");
   warpsmith::BenchFlags flags;
   app.add_option("--config", flags.config, "run file of that service, for how precisely it times");
   app.add_option("--address", flags.address, "a running service; default: one of its own, caches empty");
   app.add_option("--candidates", flags.candidates, "cold-start pairs, JSON lines");
+  app.add_option("--answers", flags.answers,
+                 "KernelBench answers instead, JSON lines with name, reference, answer");
+  app.add_option("--num-warm-up", flags.num_warm_up, "first requests that are not measured");
   app.add_option("--num", flags.num_candidates, "candidates to grade")->check(CLI::Range(1, 100000));
   app.add_option("--per-task", flags.candidates_per_task, "of them for each task")
       ->check(CLI::Range(1, 1024));

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tests.tidy.tree import CPP_SUFFIXES, PRODUCT_FOLDERS, Finding, Tree, line_of
+from tests.tidy.tree import CPP_SUFFIXES, FACADE_FOLDERS, PRODUCT_FOLDERS, Finding, Tree, line_of
 
 _ROW = re.compile(r"^\| *(\d+) *\| *([\w/]+) *\|([\w/ ]*)\| *(yes|no) *\|$", re.M)
 _TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
@@ -81,6 +81,8 @@ def _judge_include(tree: Tree, table: dict[str, Layer], owner: str, include: Fin
 def torch_headers_are_small(tree: Tree, table: dict[str, Layer]) -> Iterator[Finding]:
     """Nobody includes the headers that bring all of LibTorch: 4 s a file, not 15."""
     for path in tree.paths(*CPP_SUFFIXES):
+        if path.startswith(FACADE_FOLDERS):
+            continue
         for line, target in tree.includes(path):
             if target in _HEAVY:
                 yield Finding(path, line, f"include ATen/ops/<operator>.h or ATen/core/Tensor.h, not {target}")

@@ -20,6 +20,9 @@ READ_SUFFIXES = (
     ".toml",
     "",
 )
+# Written in Torch's manner, for it stands in its place: macros, exceptions, all of a header. Tested as a whole, from
+# Python, by tests/integration/facade_test.py.
+FACADE_FOLDERS = ("reward_service/facade/", "tests/data/facade/")
 PRODUCT_FOLDERS = ("core", "trainer", "rollout_workers", "reward_service", "cli")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.M)
 _CPP_TEXT = re.compile(

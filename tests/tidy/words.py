@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from tests.tidy.tree import CPP_SUFFIXES, Finding, Tree, line_of
+from tests.tidy.tree import CPP_SUFFIXES, FACADE_FOLDERS, Finding, Tree, line_of
 
 _VAGUE = re.compile(r"(^|_)(utils?|helpers?|common|misc)$")
 _SNAKE = re.compile(r"^[a-z0-9_]+(\.[a-z0-9_]+)?$")
@@ -67,6 +67,8 @@ def tabs_do_not_indent(tree: Tree) -> Iterator[Finding]:
 def product_keeps_to_its_means(tree: Tree) -> Iterator[Finding]:
     """No exception of ours, no function macro, no sleeping: status, functions, conditions."""
     for path in tree.product(*CPP_SUFFIXES):
+        if path.startswith(FACADE_FOLDERS):
+            continue
         code = tree.code(path)
         for pattern, advice in (
             (_THROW, "return absl::Status instead of throwing"),

@@ -7,14 +7,14 @@ The dataset has a column `reference_source` beside `prompt`, and may have `previ
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from warpsmith_reward.adapters.settings import Settings, text_of
 from warpsmith_reward.client import AsyncRewardClient
 from warpsmith_reward.messages import Grade
 
-RewardFunction = Callable[..., Awaitable[list[float | None]]]
+RewardFunction = Callable[..., Coroutine[Any, Any, list[float | None]]]
 
 
 def reward_function(**settings: Any) -> RewardFunction:

@@ -1,0 +1,375 @@
+#include "core/rpc/http_server.h"
+
+#include <sys/socket.h>
+
+#include <atomic>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/rpc/server_address.h"
+
+namespace warpsmith {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using Error = boost::system::error_code;
+
+constexpr size_t kDiscardedBytes = 64 << 10;  // of a refused request, at a time
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char lower = absl::ascii_tolower(static_cast<unsigned char>(c));
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+std::string Decoded(std::string_view text) {
+  std::string decoded;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool is_escape =
+        text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 && HexDigit(text[i + 2]) >= 0;
+    if (is_escape) {
+      decoded.push_back(static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2])));
+      i += 2;
+    } else {
+      decoded.push_back(text[i] == '+' ? ' ' : text[i]);
+    }
+  }
+  return decoded;
+}
+
+std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
+
+HttpRequest ToRequest(http::request<http::string_body>&& message) {
+  HttpRequest request;
+  request.method = std::string(View(message.method_string()));
+  const std::string_view target = View(message.target());
+  const size_t mark = std::min(target.find('?'), target.size());
+  request.path = std::string(target.substr(0, mark));
+  if (mark < target.size()) {
+    const std::string query(target.substr(mark + 1));
+    for (const absl::string_view pair : absl::StrSplit(query, '&', absl::SkipEmpty())) {
+      const std::pair<absl::string_view, absl::string_view> parts =
+          absl::StrSplit(pair, absl::MaxSplits('=', 1));
+      request.query[Decoded({parts.first.data(), parts.first.size()})] =
+          Decoded({parts.second.data(), parts.second.size()});
+    }
+  }
+  for (const auto& field : message) {
+    request.headers[absl::AsciiStrToLower(std::string(View(field.name_string())))] =
+        std::string(View(field.value()));
+  }
+  request.body = std::move(message.body());
+  return request;
+}
+
+// The way to the server's thread, for those who may outlive the server.
+class Mailbox {
+ public:
+  explicit Mailbox(asio::io_context* context) : context_(context) {}
+  template <class Work>
+  void Post(Work&& work) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (context_ != nullptr) asio::post(*context_, std::forward<Work>(work));
+  }
+  void Close() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    context_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  asio::io_context* context_;
+};
+
+// What all connections of a server share.
+struct Shared {
+  HttpServerOptions options;
+  HttpHandler handler;
+  std::atomic<int> num_connections{0};
+  std::shared_ptr<Mailbox> mailbox;
+};
+
+// One client. The exchange that it waits for may outlive it.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(asio::ip::tcp::socket socket, Shared* shared) : stream_(std::move(socket)), shared_(shared) {
+    ++shared_->num_connections;
+  }
+  ~Connection() { --shared_->num_connections; }
+
+  void Read();
+  // On the server's thread.
+  void Write(HttpResponse response);
+  void Close();
+
+ private:
+  class Exchange;
+
+  void Received(Error error);
+  void WatchForClose();
+  void Refuse(http::status status, const std::string& message);
+  void Sent(Error error, bool keep_alive);
+  void Linger();
+
+  beast::tcp_stream stream_;
+  beast::flat_buffer buffer_;
+  Shared* const shared_;
+  std::optional<http::request_parser<http::string_body>> parser_;
+  std::optional<http::response<http::string_body>> response_;
+  std::shared_ptr<Exchange> exchange_;  // that has no answer yet
+  unsigned version_ = 11;
+  bool keep_alive_ = false;
+};
+
+class Connection::Exchange final : public HttpExchange {
+ public:
+  Exchange(HttpRequest request, const std::shared_ptr<Connection>& connection,
+           std::shared_ptr<Mailbox> mailbox)
+      : request_(std::move(request)), connection_(connection), mailbox_(std::move(mailbox)) {}
+
+  const HttpRequest& request() const override { return request_; }
+
+  void Respond(HttpResponse response) override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (ended_) return;
+      ended_ = true;
+      abandoned_ = nullptr;
+    }
+    mailbox_->Post([connection = connection_, answer = std::move(response)]() mutable {
+      if (const auto alive = connection.lock()) alive->Write(std::move(answer));
+    });
+  }
+
+  void OnAbandoned(std::function<void()> abandoned) override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (!gone_) {
+        if (!ended_) abandoned_ = std::move(abandoned);
+        return;
+      }
+    }
+    abandoned();
+  }
+
+  void Abandon() {
+    std::function<void()> abandoned;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (ended_) return;
+      ended_ = gone_ = true;
+      abandoned.swap(abandoned_);
+    }
+    if (abandoned) abandoned();
+  }
+
+ private:
+  const HttpRequest request_;
+  const std::weak_ptr<Connection> connection_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  std::mutex mutex_;
+  bool ended_ = false;  // answered or abandoned
+  bool gone_ = false;
+  std::function<void()> abandoned_;
+};
+
+std::chrono::milliseconds Milliseconds(absl::Duration duration) {
+  return absl::ToChronoMilliseconds(duration);
+}
+
+void Connection::Read() {
+  parser_.emplace();
+  parser_->header_limit(static_cast<uint32_t>(shared_->options.header_bytes_max));
+  parser_->body_limit(static_cast<uint64_t>(shared_->options.body_bytes_max));
+  // The first byte may be long in coming, the rest may not.
+  stream_.expires_after(Milliseconds(shared_->options.idle_timeout));
+  const auto self = shared_from_this();
+  const auto rest = [self](Error error, size_t) {
+    if (error) return self->Received(error);
+    self->stream_.expires_after(Milliseconds(self->shared_->options.transfer_timeout));
+    http::async_read(self->stream_, self->buffer_, *self->parser_,
+                     [self](Error read_error, size_t) { self->Received(read_error); });
+  };
+  if (buffer_.size() > 0) return rest({}, 0);  // the client has sent its next request already
+  http::async_read_some(stream_, buffer_, *parser_, rest);
+}
+
+void Connection::Received(Error error) {
+  if (error == http::error::end_of_stream || error == beast::error::timeout) return Close();
+  if (error == http::error::body_limit) {
+    return Refuse(http::status::payload_too_large,
+                  absl::StrCat("a body may have ", shared_->options.body_bytes_max, " bytes"));
+  }
+  if (error == http::error::header_limit) {
+    return Refuse(http::status::request_header_fields_too_large,
+                  absl::StrCat("headers may have ", shared_->options.header_bytes_max, " bytes"));
+  }
+  if (error.category() == http::make_error_code(http::error::bad_target).category()) {
+    return Refuse(http::status::bad_request, error.message());
+  }
+  if (error) return Close();
+  version_ = parser_->get().version();
+  keep_alive_ = parser_->get().keep_alive();
+  stream_.expires_never();
+  exchange_ = std::make_shared<Exchange>(ToRequest(parser_->release()), shared_from_this(), shared_->mailbox);
+  WatchForClose();
+  shared_->handler(exchange_);
+}
+
+// A client that hangs up becomes readable with nothing to read.
+void Connection::WatchForClose() {
+  // Held by the wait itself, so that the connection lives while it is open and unanswered.
+  stream_.socket().async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](Error error) {
+    if (error || self->exchange_ == nullptr) return;
+    char byte = 0;
+    const ssize_t peeked = recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (peeked > 0) return;  // its next request; its going away will show when we answer
+    self->Close();
+  });
+}
+
+void Connection::Write(HttpResponse response) {
+  if (exchange_ == nullptr) return;
+  exchange_.reset();
+  Error ignored;
+  stream_.socket().cancel(ignored);  // the wait for its close
+  response_.emplace(static_cast<http::status>(response.status), version_);
+  response_->set(http::field::content_type, response.content_type);
+  response_->set("X-Content-Type-Options", "nosniff");
+  for (const auto& [name, value] : response.headers) response_->set(name, value);
+  response_->body() = std::move(response.body);
+  response_->keep_alive(keep_alive_);
+  response_->prepare_payload();
+  stream_.expires_after(Milliseconds(shared_->options.transfer_timeout));
+  http::async_write(stream_, *response_, [self = shared_from_this()](Error error, size_t) {
+    self->Sent(error, self->keep_alive_);
+  });
+}
+
+void Connection::Refuse(http::status status, const std::string& message) {
+  response_.emplace(status, 11);
+  response_->set(http::field::content_type, "text/plain");
+  response_->body() = message + "\n";
+  response_->keep_alive(false);
+  response_->prepare_payload();
+  stream_.expires_after(Milliseconds(shared_->options.transfer_timeout));
+  http::async_write(stream_, *response_, [self = shared_from_this()](Error error, size_t) {
+    return error ? self->Close() : self->Linger();
+  });
+}
+
+void Connection::Sent(Error error, bool keep_alive) {
+  if (error || !keep_alive) return Close();
+  response_.reset();
+  Read();
+}
+
+// A client that still sends would lose the answer to a connection that is closed at once.
+void Connection::Linger() {
+  Error ignored;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  buffer_.consume(buffer_.size());
+  stream_.async_read_some(buffer_.prepare(kDiscardedBytes), [self = shared_from_this()](Error error, size_t) {
+    return error ? self->Close() : self->Linger();  // the timeout of the transfer ends it
+  });
+}
+
+void Connection::Close() {
+  if (const std::shared_ptr<Exchange> exchange = std::move(exchange_)) exchange->Abandon();
+  Error ignored;
+  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  stream_.close();
+}
+
+class BeastServer final : public HttpServer {
+ public:
+  BeastServer(const HttpServerOptions& options, HttpHandler handler)
+      : shared_{.options = options,
+                .handler = std::move(handler),
+                .mailbox = std::make_shared<Mailbox>(&context_)} {}
+
+  ~BeastServer() override {
+    shared_.mailbox->Close();
+    context_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  absl::Status Listen() {
+    ASSIGN_OR_RETURN(const ServerAddress address, ParseServerAddress(shared_.options.address));
+    if (!address.socket_path.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(shared_.options.address, ": the HTTP door needs host:port"));
+    }
+    const size_t colon = shared_.options.address.rfind(':');
+    const std::string host = shared_.options.address.substr(0, colon);
+    const std::string port = shared_.options.address.substr(colon + 1);
+    Error error;
+    asio::ip::tcp::resolver resolver(context_);
+    const auto found = resolver.resolve(host, port, asio::ip::tcp::resolver::passive, error);
+    if (error)
+      return absl::InvalidArgumentError(absl::StrCat(shared_.options.address, ": ", error.message()));
+    const asio::ip::tcp::endpoint endpoint = *found.begin();
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (error) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("cannot listen at ", shared_.options.address, ": ", error.message()));
+    }
+    address_ = absl::StrCat(host, ":", acceptor_.local_endpoint().port());
+    Accept();
+    thread_ = std::thread([this] {
+      pthread_setname_np(pthread_self(), "http");
+      context_.run();
+    });
+    return absl::OkStatus();
+  }
+
+  const std::string& address() const override { return address_; }
+
+ private:
+  void Accept() {
+    acceptor_.async_accept([this](Error error, asio::ip::tcp::socket socket) {
+      if (error == asio::error::operation_aborted) return;
+      if (!error && shared_.num_connections < shared_.options.num_connections_max) {
+        std::make_shared<Connection>(std::move(socket), &shared_)->Read();
+      }
+      Accept();
+    });
+  }
+
+  Shared shared_;  // connections, which the context holds, use it to their end
+  asio::io_context context_{1};
+  asio::ip::tcp::acceptor acceptor_{context_};
+  std::string address_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpServerOptions& options,
+                                                              HttpHandler handler) {
+  auto server = std::make_unique<BeastServer>(options, std::move(handler));
+  RETURN_IF_ERROR(server->Listen());
+  return std::unique_ptr<HttpServer>(std::move(server));
+}
+
+}  // namespace warpsmith

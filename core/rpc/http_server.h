@@ -1,0 +1,76 @@
+// An HTTP/1.1 server: a handler gets whole requests and answers when it likes, from any thread.
+#ifndef WARPSMITH_CORE_RPC_HTTP_SERVER_H_
+#define WARPSMITH_CORE_RPC_HTTP_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace warpsmith {
+
+struct HttpRequest {
+  std::string method;                          // "GET", "POST", ...
+  std::string path;                            // without query, percent escapes as they came
+  std::map<std::string, std::string> query;    // decoded; of equal names the last
+  std::map<std::string, std::string> headers;  // names in lower case; of equal names the last
+  std::string body;
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+};
+
+// One request and its answer. Methods may be called from any thread.
+class HttpExchange {
+ public:
+  virtual ~HttpExchange() = default;
+
+  virtual const HttpRequest& request() const = 0;
+
+  // Sends the answer; the first call counts. Nothing happens where the client is gone.
+  virtual void Respond(HttpResponse response) = 0;
+
+  // `abandoned` is called, at most once, when the client goes away before it is answered; at once if it has.
+  virtual void OnAbandoned(std::function<void()> abandoned) = 0;
+};
+
+// Called on the server's own thread: it must not block.
+using HttpHandler = std::function<void(std::shared_ptr<HttpExchange>)>;
+
+struct HttpServerOptions {
+  std::string address = "127.0.0.1:0";  // "host:port", port 0 for any free one
+  int64_t body_bytes_max = int64_t{4} << 20;
+  int64_t header_bytes_max = 16 << 10;
+  int num_connections_max = 1024;  // one more is closed at once
+  // Each for a whole request to come in, and for a whole answer to go out, however slowly bytes trickle.
+  absl::Duration transfer_timeout = absl::Seconds(30);
+  absl::Duration idle_timeout = absl::Minutes(2);  // of a connection between requests
+};
+
+// Owns a running server and its one thread.
+class HttpServer {
+ public:
+  // INVALID_ARGUMENT for an address that cannot be used, ALREADY_EXISTS for one in use.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpServerOptions& options,
+                                                           HttpHandler handler);
+
+  // Closes the door and all connections; exchanges that are still held answer into the void.
+  virtual ~HttpServer() = default;
+
+  // The given host with the port that was bound.
+  virtual const std::string& address() const = 0;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_RPC_HTTP_SERVER_H_

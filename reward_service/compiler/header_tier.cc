@@ -1,0 +1,69 @@
+#include "reward_service/compiler/header_tier.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "absl/status/statusor.h"
+#include "core/base/file.h"
+#include "core/base/sha256.h"
+
+namespace warpsmith {
+namespace {
+
+// libstdc++ defines the special functions of C++17 in <cmath>, and GCC instantiates all of them at the end of
+// every program that begins with a precompiled <cmath>: half of a short compilation. A program that calls one
+// does not compile without them and goes to the next tier.
+constexpr char kWithoutSpecialFunctions[] =
+    "#include <bits/c++config.h>\n#undef _GLIBCXX_USE_STD_SPEC_FUNCS\n";
+constexpr char kPrelude[] = "#include <torch/extension.h>\n";
+constexpr int64_t kFileBytesMax = int64_t{64} << 20;
+
+// A comment that changes with the facade's headers and library: what was made with others is not used.
+std::string VersionComment(const std::filesystem::path& facade_directory) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(facade_directory, error)) {
+    if (entry.is_regular_file(error)) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  Sha256 digest;
+  for (const std::filesystem::path& file : files) {
+    const absl::StatusOr<std::string> content = ReadFile(file, kFileBytesMax);
+    if (content.ok()) digest.Update(Sha256Hex(*content));
+  }
+  return "// " + digest.HexDigest() + "\n";
+}
+
+std::vector<std::string> TorchIncludes(const HeaderPlaces& places) {
+  const std::string include = places.torch_dir / "include";
+  return {"-DTORCH_API_INCLUDE_EXTENSION_H", "-isystem", include, "-isystem",
+          include + "/torch/csrc/api/include"};
+}
+
+std::vector<std::string> Joined(std::vector<std::string> first, const std::vector<std::string>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace
+
+std::vector<HeaderTier> HeaderTiers(const HeaderPlaces& places) {
+  const std::string libraries = "-L" + (places.torch_dir / "lib").string();
+  const std::vector<std::string> torch_libraries = {libraries, "-lc10", "-ltorch_cpu", "-ltorch"};
+  std::vector<HeaderTier> tiers;
+  if (!places.facade_directory.empty()) {
+    const std::string version = VersionComment(places.facade_directory);
+    const std::string facade = places.facade_directory;
+    const std::vector<std::string> own = {"-isystem", facade + "/include"};
+    const std::vector<std::string> facade_library = {"-L" + facade, "-lwarpsmith_facade"};
+    tiers.push_back({"facade", Joined({"-isystem", facade + "/shims"}, own),
+                     version + kWithoutSpecialFunctions + kPrelude, 16, facade_library});
+    tiers.push_back({"light", Joined(Joined({"-isystem", facade + "/light"}, own), TorchIncludes(places)),
+                     version + kPrelude, 4, Joined(facade_library, torch_libraries)});
+  }
+  tiers.push_back({"torch", Joined(TorchIncludes(places), {"-isystem", places.python_include.string()}),
+                   kPrelude, 2, Joined(torch_libraries, {"-ltorch_python"})});
+  return tiers;
+}
+
+}  // namespace warpsmith

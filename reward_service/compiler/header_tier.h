@@ -1,0 +1,33 @@
+// What stands behind `#include <torch/extension.h>`: from headers that compile in no time to the real ones.
+#ifndef WARPSMITH_REWARD_SERVICE_COMPILER_HEADER_TIER_H_
+#define WARPSMITH_REWARD_SERVICE_COMPILER_HEADER_TIER_H_
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace warpsmith {
+
+// A program that does not compile on one tier is tried on the next, so that what load_inline accepts is
+// accepted.
+struct HeaderTier {
+  std::string name;                // "facade", "light", "torch": Compile.headers in the proto
+  std::vector<std::string> flags;  // where headers lie
+  std::string precompiled;         // text that is precompiled, once for each set of flags
+  size_t num_precompiled_max = 0;  // sets of flags
+  std::vector<std::string> link_flags;
+};
+
+// Where the tiers' files are.
+struct HeaderPlaces {
+  std::filesystem::path torch_dir;         // of the Python package
+  std::filesystem::path python_include;    // with Python.h
+  std::filesystem::path facade_directory;  // of reward_service/facade as built; empty: the real headers alone
+};
+
+// In the order in which they are tried.
+std::vector<HeaderTier> HeaderTiers(const HeaderPlaces& places);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_COMPILER_HEADER_TIER_H_

@@ -1,0 +1,69 @@
+#include "reward_service/compiler/refusal.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_split.h"
+#include "core/base/file.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int64_t kNamesBytesMax = int64_t{64} << 20;
+
+// Grammar that no declaration mends.
+constexpr std::string_view kGrammar[] = {
+    "expected ';'", "expected '}' at end of input", "missing terminating", "stray '",
+    "unterminated", "'else' without a previous",
+};
+
+// What g++ says of a name that it has not seen, after the name in quotes.
+constexpr std::string_view kUnknown[] = {"' was not declared in this scope", "' has not been declared",
+                                         "' does not name a type", "' is not a member of"};
+
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// The name that an error says is unknown; empty when it is about something else.
+std::string_view UnknownName(std::string_view line) {
+  for (const std::string_view words : kUnknown) {
+    const size_t end = line.find(words);
+    if (end == std::string_view::npos) continue;
+    const size_t begin = line.rfind('\'', end == 0 ? 0 : end - 1);
+    if (begin != std::string_view::npos) return line.substr(begin + 1, end - begin - 1);
+  }
+  return {};
+}
+
+bool IsOwnFault(std::string_view line, const HeaderNames* names) {
+  const std::string_view name = UnknownName(line);
+  if (!name.empty()) return names != nullptr && !names->Contains(name);
+  return std::any_of(std::begin(kGrammar), std::end(kGrammar),
+                     [&](std::string_view words) { return Contains(line, words); });
+}
+
+}  // namespace
+
+absl::StatusOr<HeaderNames> HeaderNames::Load(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kNamesBytesMax));
+  HeaderNames names;
+  for (const absl::string_view name : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    names.names_.emplace(name);
+  }
+  return names;
+}
+
+bool MayNeedOtherHeaders(std::string_view diagnostics, const HeaderNames* names) {
+  bool any_error = false;
+  while (!diagnostics.empty()) {
+    const std::string_view line = diagnostics.substr(0, diagnostics.find('\n'));
+    diagnostics.remove_prefix(std::min(line.size() + 1, diagnostics.size()));
+    if (!Contains(line, "error: ")) continue;
+    if (!IsOwnFault(line, names)) return true;
+    any_error = true;
+  }
+  return !any_error;
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,168 @@
+#include "core/rpc/http_server.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "tests/support/catch.h"
+#include "tests/support/http_client.h"
+
+namespace warpsmith {
+namespace {
+
+// Answers "METHOD PATH BODY" at once.
+std::unique_ptr<HttpServer> Echo(HttpServerOptions options = {}) {
+  auto server = HttpServer::Start(options, [](const std::shared_ptr<HttpExchange>& exchange) {
+    const HttpRequest& request = exchange->request();
+    std::string text = request.method + " " + request.path + " " + request.body;
+    for (const auto& [name, value] : request.query) text += " " + name + "=" + value;
+    exchange->Respond(
+        {.content_type = "text/plain", .headers = {{"X-Seen", request.headers.at("host")}}, .body = text});
+  });
+  REQUIRE(server.ok());
+  return *std::move(server);
+}
+
+// Keeps exchanges for the test to answer.
+struct Holding {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<HttpExchange>> exchanges;
+  absl::Notification arrived;
+  std::unique_ptr<HttpServer> server;
+
+  explicit Holding(HttpServerOptions options = {}) {
+    auto started = HttpServer::Start(options, [this](std::shared_ptr<HttpExchange> exchange) {
+      std::lock_guard<std::mutex> lock(mutex);
+      exchanges.push_back(std::move(exchange));
+      if (exchanges.size() == 1) arrived.Notify();
+    });
+    REQUIRE(started.ok());
+    server = *std::move(started);
+  }
+};
+
+TEST_CASE("a request comes whole, its answer goes back, and the connection serves the next") {
+  const auto server = Echo();
+  HttpClient client(server->address());
+  const HttpReply first = client.Post("/a%20b?x=1%2B1&y=a+b&z", "{\"key\": 1}");
+  CHECK(first.status == 200);
+  CHECK(first.body == "POST /a%20b {\"key\": 1} x=1+1 y=a b z=");
+  CHECK_THAT(first.headers, Catch::Contains("X-Seen: test"));
+  CHECK_THAT(first.headers, Catch::Contains("nosniff"));
+  CHECK(client.Get("/next").body == "GET /next ");
+}
+
+TEST_CASE("requests that were sent together are answered in their order") {
+  const auto server = Echo();
+  HttpClient client(server->address());
+  client.Send("GET /1 HTTP/1.1\r\nHost: t\r\n\r\nGET /2 HTTP/1.1\r\nHost: t\r\n\r\n");
+  CHECK(client.Receive().body == "GET /1 ");
+  CHECK(client.Receive().body == "GET /2 ");
+}
+
+TEST_CASE("a request may come byte by byte") {
+  const auto server = Echo();
+  HttpClient client(server->address());
+  for (const char byte : std::string("POST /slow HTTP/1.1\r\nHost: t\r\nContent-Length: 2\r\n\r\nok")) {
+    client.Send({byte});
+  }
+  CHECK(client.Receive().body == "POST /slow ok");
+}
+
+TEST_CASE("answers may come late and from another thread") {
+  Holding holding;
+  HttpClient client(holding.server->address());
+  client.Send("GET /late HTTP/1.1\r\nHost: t\r\n\r\n");
+  holding.arrived.WaitForNotification();
+  std::thread answering([&] {
+    holding.exchanges[0]->Respond({.status = 503, .body = "first"});
+    holding.exchanges[0]->Respond({.status = 200, .body = "second"});
+  });
+  const HttpReply reply = client.Receive();
+  answering.join();
+  CHECK(reply.status == 503);
+  CHECK(reply.body == "first");
+}
+
+TEST_CASE("a client that hangs up abandons its exchange, which can still be answered") {
+  Holding holding;
+  HttpClient client(holding.server->address());
+  client.Send("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+  holding.arrived.WaitForNotification();
+  absl::Notification abandoned;
+  holding.exchanges[0]->OnAbandoned([&] { abandoned.Notify(); });
+  client.Close();
+  REQUIRE(abandoned.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  holding.exchanges[0]->Respond({});
+  absl::Notification again;
+  holding.exchanges[0]->OnAbandoned([&] { again.Notify(); });
+  CHECK(again.HasBeenNotified());
+}
+
+TEST_CASE("exchanges outlive their server") {
+  std::shared_ptr<HttpExchange> exchange;
+  {
+    Holding holding;
+    HttpClient client(holding.server->address());
+    client.Send("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+    holding.arrived.WaitForNotification();
+    exchange = holding.exchanges[0];
+  }
+  exchange->Respond({.body = "nobody hears"});
+}
+
+TEST_CASE("bodies and headers over their limits, and what is no HTTP, are refused or cut off") {
+  const auto server = Echo({.body_bytes_max = 1000, .header_bytes_max = 1000});
+  CHECK(HttpClient(server->address()).Post("/", std::string(1000, 'x')).status == 200);
+  const HttpReply body = HttpClient(server->address()).Post("/", std::string(1001, 'x'));
+  CHECK(body.status == 413);
+  CHECK(body.body == "a body may have 1000 bytes\n");
+  CHECK(HttpClient(server->address()).Get("/" + std::string(2000, 'x')).status == 431);
+  HttpClient noise(server->address());
+  noise.Send("\x16\x03\x01 what is this\r\n\r\n");
+  CHECK(noise.Receive().status == 400);
+  HttpClient endless(server->address());
+  endless.Send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 100000000000\r\n\r\n");
+  CHECK(endless.Receive().status == 413);
+  HttpClient chunked(server->address());
+  chunked.Send("POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" +
+               std::string(2000, 'x') + "\r\n");
+  CHECK(chunked.Receive().status == 413);
+}
+
+TEST_CASE("a client that sends or reads too slowly is cut off, and harms nobody else") {
+  const auto server =
+      Echo({.transfer_timeout = absl::Milliseconds(300), .idle_timeout = absl::Milliseconds(300)});
+  HttpClient slow(server->address()), silent(server->address());
+  slow.Send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 100\r\n\r\nabc");
+  CHECK(HttpClient(server->address()).Get("/").status == 200);
+  CHECK(slow.IsClosedWithin(absl::Seconds(20)));
+  CHECK(silent.IsClosedWithin(absl::Seconds(20)));
+}
+
+TEST_CASE("more connections than are allowed are closed at once") {
+  Holding holding({.num_connections_max = 1});
+  HttpClient first(holding.server->address());
+  first.Send("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+  holding.arrived.WaitForNotification();
+  HttpClient second(holding.server->address());
+  CHECK(second.IsClosedWithin(absl::Seconds(20)));
+  holding.exchanges[0]->Respond({.body = "served"});
+  CHECK(first.Receive().body == "served");
+}
+
+TEST_CASE("addresses in use, of no machine or of a socket file are refused in words") {
+  const auto server = Echo();
+  const auto start = [](const std::string& address) {
+    return HttpServer::Start({.address = address}, [](const std::shared_ptr<HttpExchange>&) {}).status();
+  };
+  CHECK(absl::IsAlreadyExists(start(server->address())));
+  CHECK(absl::IsInvalidArgument(start("unix:/tmp/socket")));
+  CHECK(absl::IsInvalidArgument(start("nonsense")));
+}
+
+}  // namespace
+}  // namespace warpsmith

@@ -1,0 +1,49 @@
+#include "reward_service/compiler/refusal.h"
+
+#include <fstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+HeaderNames Names(const std::string& lines) {
+  const TemporaryDirectory folder;
+  std::ofstream(folder.path() / "names") << lines;
+  return *HeaderNames::Load(folder.path() / "names");
+}
+
+TEST_CASE("names are those of the file, and a missing file is an error") {
+  const HeaderNames names = Names("einsum\nTORCH_WARN\n");
+  CHECK(names.Contains("einsum"));
+  CHECK_FALSE(names.Contains("eins"));
+  CHECK_FALSE(names.Contains(""));
+  CHECK_FALSE(HeaderNames::Load("/no/such/file").ok());
+}
+
+TEST_CASE("a name that no header has is the program's own fault, one that some header has is not") {
+  const HeaderNames names = Names("einsum\n");
+  CHECK_FALSE(MayNeedOtherHeaders("3:1: error: 'twice' was not declared in this scope\n", &names));
+  CHECK_FALSE(
+      MayNeedOtherHeaders("3:1: error: 'einsumm' is not a member of 'torch'; did you mean 'x'?\n", &names));
+  CHECK(MayNeedOtherHeaders("3:1: error: 'einsum' is not a member of 'torch'\n", &names));
+  CHECK(MayNeedOtherHeaders("3:1: error: 'twice' was not declared in this scope\n", nullptr));
+}
+
+TEST_CASE("broken grammar is the program's own fault") {
+  CHECK_FALSE(MayNeedOtherHeaders("3:1: error: expected ';' before 'float'\n3:9: note: here\n", nullptr));
+}
+
+TEST_CASE("one error that headers could mend is enough, and so is none that was understood") {
+  const HeaderNames names = Names("einsum\n");
+  CHECK(MayNeedOtherHeaders(
+      "3:1: error: expected ';' before 'x'\n4:1: error: 'einsum' was not declared in this scope\n", &names));
+  CHECK(MayNeedOtherHeaders("3:1: error: no matching function for call to 'empty(int)'\n", &names));
+  CHECK(MayNeedOtherHeaders("3:1: error: expected constructor before '(' token\n", &names));
+  CHECK(MayNeedOtherHeaders("ld: undefined symbol: f\n", &names));
+  CHECK(MayNeedOtherHeaders("", &names));
+}
+
+}  // namespace
+}  // namespace warpsmith
