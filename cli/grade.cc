@@ -81,9 +81,10 @@ class PrivateService {
 };
 
 // Calls Grade, giving up when a signal comes.
-absl::StatusOr<v1::Grade> CallService(const v1::GradeRequest& request, const std::string& address,
-                                      absl::Duration timeout, StopSignals* signals) {
-  const std::unique_ptr<v1::RewardService::Stub> stub = v1::RewardService::NewStub(CreateChannel(address));
+absl::StatusOr<v1::Grade> CallService(const v1::GradeRequest& request,
+                                      const std::shared_ptr<grpc::Channel>& channel, absl::Duration timeout,
+                                      StopSignals* signals) {
+  const std::unique_ptr<v1::RewardService::Stub> stub = v1::RewardService::NewStub(channel);
   grpc::ClientContext context;
   SetTimeout(&context, timeout);
   grpc::CompletionQueue queue;
@@ -104,10 +105,13 @@ absl::StatusOr<v1::Grade> CallService(const v1::GradeRequest& request, const std
 
 absl::StatusOr<v1::Grade> GradeFiles(const GradeOptions& options, StopSignals* signals) {
   ASSIGN_OR_RETURN(const v1::GradeRequest request, MakeGradeRequest(options));
-  if (!options.address.empty()) return CallService(request, options.address, options.timeout, signals);
+  if (!options.address.empty()) {
+    ASSIGN_OR_RETURN(const ChannelOptions channel, ReadChannelFiles(options.channel));
+    return CallService(request, CreateChannel(options.address, channel), options.timeout, signals);
+  }
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   ASSIGN_OR_RETURN(const std::unique_ptr<PrivateService> service, PrivateService::Start(signals));
-  return CallService(request, service->address(), options.timeout, signals);
+  return CallService(request, CreateChannel(service->address()), options.timeout, signals);
 }
 
 // Protobuf's JSON mapping, with fields of value zero spelt out.

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cli/stop_signals.h"
+#include "core/rpc/tls.h"
 #include "warpsmith/v1/reward_service.pb.h"
 
 namespace warpsmith {
@@ -19,6 +20,7 @@ struct GradeOptions {
   std::string language;             // "cpp", "kernelbench_python" or "cuda"
   std::string format = "text";      // "text" or "json"
   std::string address;              // of a running service; empty: one is started for the call
+  ChannelFiles channel;             // for that service
   std::string formula;              // empty: the service's default
   absl::Duration timeout = absl::Minutes(5);
 };

@@ -67,6 +67,11 @@ CLI::App* AddGrade(CLI::App* app, GradeOptions* options) {
   grade->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}));
   grade->add_option("--address", options->address,
                     "host:port or unix:path of a running service; else one is started");
+  grade->add_option("--authority", options->channel.tls.authority,
+                    "who signs that service's certificate, a PEM file, or 'system'; encrypts");
+  grade->add_option("--certificate", options->channel.tls.certificate, "one's own certificate, a PEM file");
+  grade->add_option("--key", options->channel.tls.key, "and its key");
+  grade->add_option("--token-file", options->channel.token_file, "file with the tenant's token");
   grade->add_option("--formula", options->formula,
                     "reward formula, e.g. stitchcuda-v1; else the service's default");
   return grade;

@@ -8,6 +8,7 @@ find_package(yaml-cpp CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(Catch2 CONFIG REQUIRED)  # v2 or v3; tests/support/catch.h hides which
 
 if(NOT TARGET yaml-cpp::yaml-cpp)

@@ -92,10 +92,11 @@ absl::Status Serve(const Flags& flags, const sigset_t& stop_signals) {
   }
   const std::string reward_address =
       flags.reward_address.empty() ? config.reward_address : flags.reward_address;
+  ASSIGN_OR_RETURN(const ChannelOptions reward_channel, ReadChannelFiles(config.reward_channel));
   Worker worker(
       config.model, EngineOptionsFrom(config, prompts),
       {.table = {.idle_bytes_max = config.held_bytes_max}, .num_requests_max = config.num_requests_max},
-      &prompts, CreateChannel(reward_address), reward_address, GradeOptionsFrom(config));
+      &prompts, CreateChannel(reward_address, reward_channel), reward_address, GradeOptionsFrom(config));
   RETURN_IF_ERROR(LoadInitialWeights(config, &worker.engine()));  // before anybody can publish newer ones
   WeightsSwitch weights(config.model, &worker.engine());
   RolloutService service(&worker, &weights,

@@ -46,6 +46,11 @@ absl::Status ReadRollout(ConfigSection& section, WorkerConfig* config) {
   section.Read("num_requests_max", &config->num_requests_max, IntegerRange{.min = 1, .max = 1024});
   section.Read("held_bytes_max", &config->held_bytes_max, IntegerRange{.min = 0});
   section.Read("reward_address", &config->reward_address);
+  ConfigSection& channel = section.Section("reward_channel");
+  channel.Read("authority", &config->reward_channel.tls.authority);
+  channel.Read("certificate", &config->reward_channel.tls.certificate);
+  channel.Read("key", &config->reward_channel.tls.key);
+  channel.Read("token_file", &config->reward_channel.token_file);
   section.Read("grades_in_flight_max", &config->grades_in_flight_max, IntegerRange{.min = 1, .max = 4096});
   ReadSeconds(section, "grade_attempt_seconds", &config->grade_attempt_timeout);
   ReadSeconds(section, "grade_give_up_seconds", &config->grade_give_up);

@@ -6,8 +6,11 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/file.h"
+#include "core/base/status_macros.h"
 #include "core/rpc/health_message.h"
 #include "core/rpc/status.h"
 
@@ -86,9 +89,40 @@ class HealthWatch {
   HealthStatus last_ = HealthStatus::kUnknown;
 };
 
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const ChannelOptions& options) {
+  if (options.encryption == Encryption::kNone) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions ssl;
+  ssl.pem_root_certs = options.tls.authority;
+  ssl.pem_private_key = options.tls.key;
+  ssl.pem_cert_chain = options.tls.certificate;
+  std::shared_ptr<grpc::ChannelCredentials> channel = grpc::SslCredentials(ssl);
+  if (options.token.empty()) return channel;
+  return grpc::CompositeChannelCredentials(channel, grpc::AccessTokenCredentials(options.token));
+}
+
+constexpr char kSystemAuthorities[] = "system";
+constexpr int64_t kTokenBytesMax = 4096;
+
 }  // namespace
 
-std::shared_ptr<grpc::Channel> CreateChannel(const std::string& address) {
+absl::StatusOr<ChannelOptions> ReadChannelFiles(const ChannelFiles& files) {
+  ChannelOptions options;
+  TlsFiles tls = files.tls;
+  if (!tls.empty()) options.encryption = Encryption::kTls;
+  if (tls.authority == kSystemAuthorities) tls.authority.clear();
+  ASSIGN_OR_RETURN(options.tls, ReadTls(tls));
+  if (files.token_file.empty()) return options;
+  if (options.encryption == Encryption::kNone) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the token of ", files.token_file.string(),
+        " may travel encrypted only: name the authority of the server's certificate, or 'system'"));
+  }
+  ASSIGN_OR_RETURN(const std::string token, ReadFile(files.token_file, kTokenBytesMax));
+  options.token = std::string(absl::StripAsciiWhitespace(token));
+  return options;
+}
+
+std::shared_ptr<grpc::Channel> CreateChannel(const std::string& address, const ChannelOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   arguments.SetMaxSendMessageSize(kMessageBytesMax);
@@ -100,7 +134,8 @@ std::shared_ptr<grpc::Channel> CreateChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5'000);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // cluster-internal traffic, whatever http_proxy says
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  arguments.SetLoadBalancingPolicyName("round_robin");
+  return grpc::CreateCustomChannel(address, CredentialsOf(options), arguments);
 }
 
 void SetTimeout(grpc::ClientContext* context, absl::Duration timeout) {

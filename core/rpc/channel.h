@@ -6,7 +6,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/rpc/tls.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 
@@ -15,10 +17,25 @@ namespace warpsmith {
 // Both directions, on every server and channel. gRPC answers RESOURCE_EXHAUSTED to what is larger.
 inline constexpr int kMessageBytesMax = 32 << 20;
 
-// A channel without encryption to "host:port" or "unix:/path": for one machine or a trusted network. Returns
-// at once; connects when used and again, with at most 5 s between attempts, when lost. A peer that is gone
-// without a word is noticed by keepalive within 40 s.
-std::shared_ptr<grpc::Channel> CreateChannel(const std::string& address);
+enum class Encryption { kNone, kTls };
+
+struct ChannelOptions {
+  // Without: for one machine or a trusted network.
+  Encryption encryption = Encryption::kNone;
+  TlsIdentity tls;
+  // Says with each call who calls ("authorization: Bearer TOKEN"); needs encryption.
+  std::string token;
+};
+
+// Of what a user wrote. INVALID_ARGUMENT for a token without encryption, and as ReadTls; otherwise what
+// reading says.
+absl::StatusOr<ChannelOptions> ReadChannelFiles(const ChannelFiles& files);
+
+// A channel to "host:port", "unix:/path", or several equal servers: a name with several addresses, or
+// "ipv4:10.0.0.1:50061,10.0.0.2:50061"; calls go to them in turn. Returns at once; connects when used and
+// again, with at most 5 s between attempts, when lost. A peer that is gone without a word is noticed by
+// keepalive within 40 s.
+std::shared_ptr<grpc::Channel> CreateChannel(const std::string& address, const ChannelOptions& options = {});
 
 // Sets the deadline of one call.
 void SetTimeout(grpc::ClientContext* context, absl::Duration timeout);

@@ -1,26 +1,29 @@
 #include "core/rpc/http_server.h"
 
-#include <sys/socket.h>
+#include <openssl/x509.h>
 
 #include <atomic>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/ssl/ssl_stream.hpp>
 #include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <type_traits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/rpc/http_target.h"
 #include "core/rpc/server_address.h"
 
 namespace warpsmith {
@@ -29,30 +32,13 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
+namespace ssl = boost::asio::ssl;
 using Error = boost::system::error_code;
+using PlainStream = beast::tcp_stream;
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
 constexpr size_t kDiscardedBytes = 64 << 10;  // of a refused request, at a time
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = absl::ascii_tolower(static_cast<unsigned char>(c));
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-std::string Decoded(std::string_view text) {
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool is_escape =
-        text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 && HexDigit(text[i + 2]) >= 0;
-    if (is_escape) {
-      decoded.push_back(static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2])));
-      i += 2;
-    } else {
-      decoded.push_back(text[i] == '+' ? ' ' : text[i]);
-    }
-  }
-  return decoded;
-}
+constexpr size_t kAheadBytes = 4 << 10;  // read of a next request while the present one waits for its answer
 
 std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -60,17 +46,8 @@ HttpRequest ToRequest(http::request<http::string_body>&& message) {
   HttpRequest request;
   request.method = std::string(View(message.method_string()));
   const std::string_view target = View(message.target());
-  const size_t mark = std::min(target.find('?'), target.size());
-  request.path = std::string(target.substr(0, mark));
-  if (mark < target.size()) {
-    const std::string query(target.substr(mark + 1));
-    for (const absl::string_view pair : absl::StrSplit(query, '&', absl::SkipEmpty())) {
-      const std::pair<absl::string_view, absl::string_view> parts =
-          absl::StrSplit(pair, absl::MaxSplits('=', 1));
-      request.query[Decoded({parts.first.data(), parts.first.size()})] =
-          Decoded({parts.second.data(), parts.second.size()});
-    }
-  }
+  request.path = std::string(PathOf(target));
+  request.query = QueryOf(target);
   for (const auto& field : message) {
     request.headers[absl::AsciiStrToLower(std::string(View(field.name_string())))] =
         std::string(View(field.value()));
@@ -98,6 +75,16 @@ class Mailbox {
   asio::io_context* context_;
 };
 
+// Common name of the client's certificate, which the handshake has verified; empty: it showed none.
+std::string CertificateName(TlsStream& stream) {
+  X509* const certificate = SSL_get1_peer_certificate(stream.native_handle());
+  if (certificate == nullptr) return "";
+  char name[256] = "";
+  X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof(name));
+  X509_free(certificate);
+  return name;
+}
+
 // What all connections of a server share.
 struct Shared {
   HttpServerOptions options;
@@ -107,14 +94,18 @@ struct Shared {
 };
 
 // One client. The exchange that it waits for may outlive it.
-class Connection : public std::enable_shared_from_this<Connection> {
+template <class Stream>
+class Connection : public std::enable_shared_from_this<Connection<Stream>> {
  public:
-  Connection(asio::ip::tcp::socket socket, Shared* shared) : stream_(std::move(socket)), shared_(shared) {
+  // The stream is made of `stream_arguments`.
+  template <class... StreamArguments>
+  explicit Connection(Shared* shared, StreamArguments&&... stream_arguments)
+      : stream_(std::forward<StreamArguments>(stream_arguments)...), shared_(shared) {
     ++shared_->num_connections;
   }
   ~Connection() { --shared_->num_connections; }
 
-  void Read();
+  void Start();
   // On the server's thread.
   void Write(HttpResponse response);
   void Close();
@@ -122,23 +113,27 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   class Exchange;
 
+  PlainStream& lowest() { return beast::get_lowest_layer(stream_); }
+  void Read();
   void Received(Error error);
   void WatchForClose();
   void Refuse(http::status status, const std::string& message);
   void Sent(Error error, bool keep_alive);
   void Linger();
 
-  beast::tcp_stream stream_;
+  Stream stream_;
   beast::flat_buffer buffer_;
   Shared* const shared_;
   std::optional<http::request_parser<http::string_body>> parser_;
   std::optional<http::response<http::string_body>> response_;
   std::shared_ptr<Exchange> exchange_;  // that has no answer yet
+  std::string certificate_name_;
   unsigned version_ = 11;
   bool keep_alive_ = false;
 };
 
-class Connection::Exchange final : public HttpExchange {
+template <class Stream>
+class Connection<Stream>::Exchange final : public HttpExchange {
  public:
   Exchange(HttpRequest request, const std::shared_ptr<Connection>& connection,
            std::shared_ptr<Mailbox> mailbox)
@@ -194,16 +189,31 @@ std::chrono::milliseconds Milliseconds(absl::Duration duration) {
   return absl::ToChronoMilliseconds(duration);
 }
 
-void Connection::Read() {
+template <class Stream>
+void Connection<Stream>::Start() {
+  if constexpr (std::is_same_v<Stream, TlsStream>) {
+    lowest().expires_after(Milliseconds(shared_->options.transfer_timeout));
+    stream_.async_handshake(ssl::stream_base::server, [self = this->shared_from_this()](Error error) {
+      if (error) return self->Close();
+      self->certificate_name_ = CertificateName(self->stream_);
+      self->Read();
+    });
+  } else {
+    Read();
+  }
+}
+
+template <class Stream>
+void Connection<Stream>::Read() {
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(shared_->options.header_bytes_max));
   parser_->body_limit(static_cast<uint64_t>(shared_->options.body_bytes_max));
   // The first byte may be long in coming, the rest may not.
-  stream_.expires_after(Milliseconds(shared_->options.idle_timeout));
-  const auto self = shared_from_this();
+  lowest().expires_after(Milliseconds(shared_->options.idle_timeout));
+  const auto self = this->shared_from_this();
   const auto rest = [self](Error error, size_t) {
     if (error) return self->Received(error);
-    self->stream_.expires_after(Milliseconds(self->shared_->options.transfer_timeout));
+    self->lowest().expires_after(Milliseconds(self->shared_->options.transfer_timeout));
     http::async_read(self->stream_, self->buffer_, *self->parser_,
                      [self](Error read_error, size_t) { self->Received(read_error); });
   };
@@ -211,7 +221,8 @@ void Connection::Read() {
   http::async_read_some(stream_, buffer_, *parser_, rest);
 }
 
-void Connection::Received(Error error) {
+template <class Stream>
+void Connection<Stream>::Received(Error error) {
   if (error == http::error::end_of_stream || error == beast::error::timeout) return Close();
   if (error == http::error::body_limit) {
     return Refuse(http::status::payload_too_large,
@@ -227,29 +238,32 @@ void Connection::Received(Error error) {
   if (error) return Close();
   version_ = parser_->get().version();
   keep_alive_ = parser_->get().keep_alive();
-  stream_.expires_never();
-  exchange_ = std::make_shared<Exchange>(ToRequest(parser_->release()), shared_from_this(), shared_->mailbox);
+  lowest().expires_never();
+  HttpRequest request = ToRequest(parser_->release());
+  request.certificate_name = certificate_name_;
+  exchange_ = std::make_shared<Exchange>(std::move(request), this->shared_from_this(), shared_->mailbox);
   WatchForClose();
   shared_->handler(exchange_);
 }
 
-// A client that hangs up becomes readable with nothing to read.
-void Connection::WatchForClose() {
-  // Held by the wait itself, so that the connection lives while it is open and unanswered.
-  stream_.socket().async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](Error error) {
-    if (error || self->exchange_ == nullptr) return;
-    char byte = 0;
-    const ssize_t peeked = recv(self->stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (peeked > 0) return;  // its next request; its going away will show when we answer
-    self->Close();
-  });
+// A client that hangs up ends its side of the stream. What it sends instead begins its next request; its
+// going away will then show when we answer.
+template <class Stream>
+void Connection<Stream>::WatchForClose() {
+  // Held by the read itself, so that the connection lives while it is open and unanswered.
+  stream_.async_read_some(buffer_.prepare(kAheadBytes),
+                          [self = this->shared_from_this()](Error error, size_t num_bytes) {
+                            self->buffer_.commit(num_bytes);
+                            if (error && self->exchange_ != nullptr) self->Close();
+                          });
 }
 
-void Connection::Write(HttpResponse response) {
+template <class Stream>
+void Connection<Stream>::Write(HttpResponse response) {
   if (exchange_ == nullptr) return;
   exchange_.reset();
   Error ignored;
-  stream_.socket().cancel(ignored);  // the wait for its close
+  lowest().socket().cancel(ignored);  // the wait for its close
   response_.emplace(static_cast<http::status>(response.status), version_);
   response_->set(http::field::content_type, response.content_type);
   response_->set("X-Content-Type-Options", "nosniff");
@@ -257,45 +271,50 @@ void Connection::Write(HttpResponse response) {
   response_->body() = std::move(response.body);
   response_->keep_alive(keep_alive_);
   response_->prepare_payload();
-  stream_.expires_after(Milliseconds(shared_->options.transfer_timeout));
-  http::async_write(stream_, *response_, [self = shared_from_this()](Error error, size_t) {
+  lowest().expires_after(Milliseconds(shared_->options.transfer_timeout));
+  http::async_write(stream_, *response_, [self = this->shared_from_this()](Error error, size_t) {
     self->Sent(error, self->keep_alive_);
   });
 }
 
-void Connection::Refuse(http::status status, const std::string& message) {
+template <class Stream>
+void Connection<Stream>::Refuse(http::status status, const std::string& message) {
   response_.emplace(status, 11);
   response_->set(http::field::content_type, "text/plain");
   response_->body() = message + "\n";
   response_->keep_alive(false);
   response_->prepare_payload();
-  stream_.expires_after(Milliseconds(shared_->options.transfer_timeout));
-  http::async_write(stream_, *response_, [self = shared_from_this()](Error error, size_t) {
+  lowest().expires_after(Milliseconds(shared_->options.transfer_timeout));
+  http::async_write(stream_, *response_, [self = this->shared_from_this()](Error error, size_t) {
     return error ? self->Close() : self->Linger();
   });
 }
 
-void Connection::Sent(Error error, bool keep_alive) {
+template <class Stream>
+void Connection<Stream>::Sent(Error error, bool keep_alive) {
   if (error || !keep_alive) return Close();
   response_.reset();
   Read();
 }
 
 // A client that still sends would lose the answer to a connection that is closed at once.
-void Connection::Linger() {
+template <class Stream>
+void Connection<Stream>::Linger() {
   Error ignored;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  lowest().socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   buffer_.consume(buffer_.size());
-  stream_.async_read_some(buffer_.prepare(kDiscardedBytes), [self = shared_from_this()](Error error, size_t) {
-    return error ? self->Close() : self->Linger();  // the timeout of the transfer ends it
-  });
+  lowest().async_read_some(
+      buffer_.prepare(kDiscardedBytes), [self = this->shared_from_this()](Error error, size_t) {
+        return error ? self->Close() : self->Linger();  // the timeout of the transfer ends it
+      });
 }
 
-void Connection::Close() {
+template <class Stream>
+void Connection<Stream>::Close() {
   if (const std::shared_ptr<Exchange> exchange = std::move(exchange_)) exchange->Abandon();
   Error ignored;
-  stream_.socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
-  stream_.close();
+  lowest().socket().shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  lowest().close();
 }
 
 class BeastServer final : public HttpServer {
@@ -312,6 +331,7 @@ class BeastServer final : public HttpServer {
   }
 
   absl::Status Listen() {
+    RETURN_IF_ERROR(UseTls(shared_.options.tls));
     ASSIGN_OR_RETURN(const ServerAddress address, ParseServerAddress(shared_.options.address));
     if (!address.socket_path.empty()) {
       return absl::InvalidArgumentError(
@@ -346,17 +366,40 @@ class BeastServer final : public HttpServer {
   const std::string& address() const override { return address_; }
 
  private:
+  absl::Status UseTls(const TlsIdentity& tls) {
+    if (tls.empty()) return absl::OkStatus();
+    Error error;
+    tls_.emplace(ssl::context::tls_server);
+    tls_->set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1,
+                      error);
+    if (!error) tls_->use_certificate_chain(asio::buffer(tls.certificate), error);
+    if (!error) tls_->use_private_key(asio::buffer(tls.key), ssl::context::pem, error);
+    if (!error && !tls.authority.empty()) {
+      tls_->add_certificate_authority(asio::buffer(tls.authority), error);
+      if (!error) tls_->set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
+    }
+    if (!error) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("TLS of the HTTP door: ", error.message()));
+  }
+
+  void Serve(asio::ip::tcp::socket socket) {
+    if (tls_.has_value())
+      return std::make_shared<Connection<TlsStream>>(&shared_, std::move(socket), *tls_)->Start();
+    std::make_shared<Connection<PlainStream>>(&shared_, std::move(socket))->Start();
+  }
+
   void Accept() {
     acceptor_.async_accept([this](Error error, asio::ip::tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
       if (!error && shared_.num_connections < shared_.options.num_connections_max) {
-        std::make_shared<Connection>(std::move(socket), &shared_)->Read();
+        Serve(std::move(socket));
       }
       Accept();
     });
   }
 
   Shared shared_;  // connections, which the context holds, use it to their end
+  std::optional<ssl::context> tls_;
   asio::io_context context_{1};
   asio::ip::tcp::acceptor acceptor_{context_};
   std::string address_;

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/rpc/tls.h"
 
 namespace warpsmith {
 
@@ -21,6 +22,7 @@ struct HttpRequest {
   std::map<std::string, std::string> query;    // decoded; of equal names the last
   std::map<std::string, std::string> headers;  // names in lower case; of equal names the last
   std::string body;
+  std::string certificate_name;  // common name of the client's certificate, verified; empty: none
 };
 
 struct HttpResponse {
@@ -49,6 +51,7 @@ using HttpHandler = std::function<void(std::shared_ptr<HttpExchange>)>;
 
 struct HttpServerOptions {
   std::string address = "127.0.0.1:0";  // "host:port", port 0 for any free one
+  TlsIdentity tls;                      // empty: no encryption
   int64_t body_bytes_max = int64_t{4} << 20;
   int64_t header_bytes_max = 16 << 10;
   int num_connections_max = 1024;  // one more is closed at once
@@ -60,7 +63,7 @@ struct HttpServerOptions {
 // Owns a running server and its one thread.
 class HttpServer {
  public:
-  // INVALID_ARGUMENT for an address that cannot be used, ALREADY_EXISTS for one in use.
+  // INVALID_ARGUMENT for an address or TLS files that cannot be used, ALREADY_EXISTS for an address in use.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpServerOptions& options,
                                                            HttpHandler handler);
 

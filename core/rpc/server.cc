@@ -30,6 +30,16 @@ void SetLimits(const RpcServerOptions& options, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 }
 
+std::shared_ptr<grpc::ServerCredentials> CredentialsOf(const TlsIdentity& tls) {
+  if (tls.empty()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(tls.authority.empty()
+                                                ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                                : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = tls.authority;
+  options.pem_key_cert_pairs.push_back({tls.key, tls.certificate});
+  return grpc::SslServerCredentials(options);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptions& options,
@@ -44,7 +54,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(const RpcServerOptio
   grpc::ServerBuilder builder;
   SetLimits(options, &builder);
   int bound_port = 0;
-  builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &bound_port);
+  builder.AddListeningPort(options.address, CredentialsOf(options.tls), &bound_port);
   for (const RpcService& service : services) builder.RegisterService(service.service);
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || bound_port <= 0) {

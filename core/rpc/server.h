@@ -9,15 +9,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/rpc/tls.h"
 #include "grpcpp/impl/service_type.h"
 #include "grpcpp/server.h"
 
 namespace warpsmith {
 
 struct RpcServerOptions {
-  // "host:port", port 0 for any free one, or "unix:/path". Without encryption: one machine or a trusted
-  // network.
+  // "host:port", port 0 for any free one, or "unix:/path".
   std::string address = "127.0.0.1:0";
+  // Empty: no encryption, for one machine or a trusted network.
+  TlsIdentity tls;
   // Calls in flight that block a thread each. Beyond it gRPC answers RESOURCE_EXHAUSTED without RetryInfo, so
   // services refuse earlier by themselves.
   int num_threads_max = 1024;

@@ -29,8 +29,8 @@ v1::GradeResponse ToResponse(const std::string& request_id, absl::StatusOr<v1::G
 
 }  // namespace
 
-BatchReactor::BatchReactor(const RequestLimits& limits, const std::string& environment_key, Grader* grader)
-    : limits_(limits), environment_key_(environment_key), grader_(grader) {
+BatchReactor::BatchReactor(std::shared_ptr<const Tenant> tenant, const Reception* reception)
+    : tenant_(std::move(tenant)), reception_(reception) {
   Continue();
 }
 
@@ -56,18 +56,15 @@ void BatchReactor::OnReadDone(bool ok) {
 }
 
 void BatchReactor::Grade(const std::shared_ptr<Slot>& slot) {
-  absl::StatusOr<PreparedRequest> prepared = PrepareRequest(request_, limits_, environment_key_);
-  if (!prepared.ok()) return Respond(slot, prepared.status());
-  const uint64_t ticket =
-      grader_->Submit(std::make_shared<const PreparedRequest>(*std::move(prepared)),
-                      [this, slot](absl::StatusOr<v1::Grade> grade) { Respond(slot, std::move(grade)); });
+  const uint64_t ticket = reception_->Submit(
+      tenant_, request_, [this, slot](absl::StatusOr<v1::Grade> grade) { Respond(slot, std::move(grade)); });
   bool unwanted = false;
   {
     absl::MutexLock lock(&mutex_);
     slot->ticket = ticket;
     unwanted = cancelled_;
   }
-  if (unwanted) grader_->Cancel(ticket);
+  if (unwanted) reception_->Cancel(ticket);
 }
 
 void BatchReactor::Respond(const std::shared_ptr<Slot>& slot, absl::StatusOr<v1::Grade> grade) {
@@ -104,7 +101,7 @@ void BatchReactor::OnCancel() {
     cancelled_ = true;
     for (const auto& slot : slots_) tickets.push_back(slot->ticket);
   }
-  for (const uint64_t ticket : tickets) grader_->Cancel(ticket);
+  for (const uint64_t ticket : tickets) reception_->Cancel(ticket);
 }
 
 void BatchReactor::OnDone() {

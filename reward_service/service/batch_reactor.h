@@ -9,8 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "reward_service/service/grader.h"
-#include "reward_service/service/prepared_request.h"
+#include "reward_service/service/reception.h"
 #include "warpsmith/v1/reward_service.grpc.pb.h"
 
 namespace warpsmith {
@@ -20,7 +19,7 @@ namespace warpsmith {
 // grader are done with it.
 class BatchReactor final : public grpc::ServerBidiReactor<v1::GradeRequest, v1::GradeResponse> {
  public:
-  BatchReactor(const RequestLimits& limits, const std::string& environment_key, Grader* grader);
+  BatchReactor(std::shared_ptr<const Tenant> tenant, const Reception* reception);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -39,9 +38,8 @@ class BatchReactor final : public grpc::ServerBidiReactor<v1::GradeRequest, v1::
   // What gRPC is to do next, decided under the lock and done after it.
   void Continue() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const RequestLimits limits_;
-  const std::string environment_key_;
-  Grader* const grader_;
+  const std::shared_ptr<const Tenant> tenant_;
+  const Reception* const reception_;
   v1::GradeRequest request_;  // of the read in progress: see reading_
   absl::Mutex mutex_;
   std::set<std::shared_ptr<Slot>> slots_ ABSL_GUARDED_BY(mutex_);

@@ -1,7 +1,12 @@
 #include "reward_service/service/door.h"
 
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/auth_context.h>
+
 #include <atomic>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "core/rpc/status.h"
 #include "reward_service/service/batch_reactor.h"
@@ -9,22 +14,38 @@
 namespace warpsmith {
 namespace {
 
+Credentials CredentialsOf(const grpc::CallbackServerContext& context) {
+  Credentials credentials;
+  const auto found = context.client_metadata().find("authorization");
+  if (found != context.client_metadata().end()) {
+    credentials.authorization = std::string(found->second.data(), found->second.size());
+  }
+  const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
+  if (!peer->IsPeerAuthenticated()) return credentials;
+  for (const grpc::string_ref& name : peer->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME)) {
+    credentials.certificate_name = std::string(name.data(), name.size());
+  }
+  return credentials;
+}
+
 // Answers one unary call. Deletes itself when gRPC is done with it.
 class GradeReactor final : public grpc::ServerUnaryReactor {
  public:
-  GradeReactor(Grader* grader, v1::GradeResponse* response) : grader_(grader), response_(response) {}
+  GradeReactor(const Reception* reception, v1::GradeResponse* response)
+      : reception_(reception), response_(response) {}
 
-  void Start(std::shared_ptr<const PreparedRequest> prepared) {
+  void Start(std::shared_ptr<const Tenant> tenant, const v1::GradeRequest& request) {
     holders_ = 2;  // gRPC's OnDone and this function
-    const uint64_t ticket = grader_->Submit(std::move(prepared), [this](absl::StatusOr<v1::Grade> grade) {
+    const auto answer = [this](absl::StatusOr<v1::Grade> grade) {
       if (grade.ok()) {
         *response_->mutable_grade() = *std::move(grade);
         response_->set_request_id(response_->grade().request_id());
       }
       Finish(ToGrpcStatus(grade.status()));
-    });
+    };
+    const uint64_t ticket = reception_->Submit(std::move(tenant), request, answer);
     ticket_ = ticket;
-    if (cancelled_) grader_->Cancel(ticket);
+    if (cancelled_) reception_->Cancel(ticket);
     Release();
   }
 
@@ -35,7 +56,7 @@ class GradeReactor final : public grpc::ServerUnaryReactor {
 
   void OnCancel() override {
     cancelled_ = true;
-    grader_->Cancel(ticket_);
+    reception_->Cancel(ticket_);
   }
 
   void OnDone() override { Release(); }
@@ -45,37 +66,45 @@ class GradeReactor final : public grpc::ServerUnaryReactor {
     if (holders_.fetch_sub(1) == 1) delete this;
   }
 
-  Grader* const grader_;
+  const Reception* const reception_;
   v1::GradeResponse* const response_;
   std::atomic<uint64_t> ticket_{0};
   std::atomic<bool> cancelled_{false};
   std::atomic<int> holders_{0};
 };
 
+// A stream whose caller is nobody.
+class RefusedStream final : public grpc::ServerBidiReactor<v1::GradeRequest, v1::GradeResponse> {
+ public:
+  explicit RefusedStream(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
+  void OnDone() override { delete this; }
+};
+
 }  // namespace
 
 grpc::ServerUnaryReactor* RewardDoor::Grade(grpc::CallbackServerContext* context,
                                             const v1::GradeRequest* request, v1::GradeResponse* response) {
-  auto* reactor = new GradeReactor(grader_, response);
-  absl::StatusOr<PreparedRequest> prepared =
-      PrepareRequest(*request, options_.limits, options_.environment_key);
-  if (prepared.ok()) {
-    reactor->Start(std::make_shared<const PreparedRequest>(*std::move(prepared)));
+  auto* reactor = new GradeReactor(reception_, response);
+  absl::StatusOr<std::shared_ptr<const Tenant>> tenant = reception_->Identify(CredentialsOf(*context));
+  if (tenant.ok()) {
+    reactor->Start(*std::move(tenant), *request);
   } else {
-    reactor->Refuse(prepared.status());
+    reactor->Refuse(tenant.status());
   }
   return reactor;
 }
 
 grpc::ServerBidiReactor<v1::GradeRequest, v1::GradeResponse>* RewardDoor::GradeBatch(
     grpc::CallbackServerContext* context) {
-  return new BatchReactor(options_.limits, options_.environment_key, grader_);
+  absl::StatusOr<std::shared_ptr<const Tenant>> tenant = reception_->Identify(CredentialsOf(*context));
+  if (!tenant.ok()) return new RefusedStream(tenant.status());
+  return new BatchReactor(*std::move(tenant), reception_);
 }
 
 grpc::ServerUnaryReactor* RewardDoor::GetCapabilities(grpc::CallbackServerContext* context,
                                                       const v1::GetCapabilitiesRequest* request,
                                                       v1::GetCapabilitiesResponse* response) {
-  *response->mutable_capabilities() = options_.capabilities;
+  *response->mutable_capabilities() = reception_->capabilities();
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(grpc::Status::OK);
   return reactor;

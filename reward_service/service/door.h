@@ -2,25 +2,17 @@
 #ifndef WARPSMITH_REWARD_SERVICE_SERVICE_DOOR_H_
 #define WARPSMITH_REWARD_SERVICE_SERVICE_DOOR_H_
 
-#include <string>
-
-#include "reward_service/service/grader.h"
+#include "reward_service/service/reception.h"
 #include "warpsmith/v1/reward_service.grpc.pb.h"
 
 namespace warpsmith {
 
-struct DoorOptions {
-  RequestLimits limits;
-  // Stands for machine and toolchain in cache keys.
-  std::string environment_key;
-  v1::Capabilities capabilities;
-};
-
 // Callback API: no call holds a thread while it waits. A caller that goes away or whose deadline passes
-// cancels its work. `grader` must outlive the server that this service is part of.
+// cancels its work. `reception` must outlive the server that this service is part of. Who calls is told by
+// the metadata `authorization` or the client's certificate; UNAUTHENTICATED where that is nobody.
 class RewardDoor final : public v1::RewardService::CallbackService {
  public:
-  RewardDoor(DoorOptions options, Grader* grader) : options_(std::move(options)), grader_(grader) {}
+  explicit RewardDoor(const Reception* reception) : reception_(reception) {}
 
   grpc::ServerUnaryReactor* Grade(grpc::CallbackServerContext* context, const v1::GradeRequest* request,
                                   v1::GradeResponse* response) override;
@@ -31,8 +23,7 @@ class RewardDoor final : public v1::RewardService::CallbackService {
                                             v1::GetCapabilitiesResponse* response) override;
 
  private:
-  const DoorOptions options_;
-  Grader* const grader_;
+  const Reception* const reception_;
 };
 
 }  // namespace warpsmith

@@ -33,6 +33,8 @@ struct Waiter {
 struct Flight {
   std::shared_ptr<const PreparedRequest> prepared;  // of the first waiter
   std::vector<Waiter> waiters;
+  // The highest of its waiters': a v1::Priority, unspecified counting as normal.
+  std::atomic<int> priority{0};
   // Nobody waits any more: stages drop the flight as soon as they see it.
   std::atomic<bool> cancelled{false};
   absl::Time queued_since;                                           // in the queue that it waits in

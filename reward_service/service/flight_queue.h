@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -21,6 +22,12 @@ class FlightQueue {
 
   void Push(std::shared_ptr<Flight> flight) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Counts `work`, done on `flight`, against its tenant.
+  void Charge(const Flight& flight, absl::Duration work) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Flights that wait.
+  int size() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Waits for a flight that somebody wants and takes the one that the policy picks; `recent` is the taker's
   // own memory and is brought up to date. Null once the queue is closed, whatever is left in it.
   std::shared_ptr<Flight> Take(RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -32,11 +39,13 @@ class FlightQueue {
 
  private:
   bool HasWorkOrClosed() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closed_ || !flights_.empty(); }
+  std::vector<WaitingWork> Waiting(absl::Time now) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void DropCancelled() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LanePolicyOptions options_;
   mutable absl::Mutex mutex_;
   std::deque<std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);
+  TenantClock clock_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

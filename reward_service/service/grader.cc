@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
+#include "core/base/status_macros.h"
 #include "core/rpc/status.h"
 #include "reward_service/service/merge.h"
 
@@ -20,6 +21,16 @@ constexpr int64_t kIdentityBytes = 512;  // of an entry without its grade
 constexpr absl::Duration kRetryDelay = absl::Seconds(1);
 
 bool IsKept(const Measurement& measurement) { return measurement.grade.verdict() != v1::VERDICT_UNSCORABLE; }
+
+// A request id means something to its tenant alone.
+std::string IdentityKey(const PreparedRequest& prepared) {
+  return absl::StrCat(prepared.tenant == nullptr ? "" : prepared.tenant->name, "\n",
+                      prepared.request.request_id());
+}
+
+int PriorityOf(const v1::GradeRequest& request) {
+  return request.priority() == v1::PRIORITY_UNSPECIFIED ? v1::PRIORITY_NORMAL : request.priority();
+}
 
 void NameThread(const char* name) { pthread_setname_np(pthread_self(), name); }
 
@@ -41,54 +52,73 @@ Grader::Grader(const GraderOptions& options, const CompileStage* compile_stage,
 Grader::~Grader() { Drain(absl::ZeroDuration()); }
 
 uint64_t Grader::Submit(std::shared_ptr<const PreparedRequest> prepared, GradeDone done) {
-  absl::StatusOr<std::shared_ptr<const v1::Grade>> known;
+  absl::StatusOr<std::optional<Answer>> known;
   absl::StatusOr<uint64_t> ticket = uint64_t{0};
   {
     absl::MutexLock lock(&mutex_);
-    known = Known(*prepared);
-    if (known.ok() && *known == nullptr) ticket = Admit(prepared, &done);
+    known = Known(prepared);
+    if (known.ok() && !known->has_value()) ticket = Admit(prepared, &done);
   }
   if (!known.ok()) {
     done(known.status());
   } else if (!ticket.ok()) {
     done(ticket.status());
-  } else if (*known != nullptr) {
-    done(**known);
+  } else if (known->has_value()) {
+    (*known)->done = std::move(done);
+    Give(**std::move(known));
   }
   return ticket.value_or(0);
 }
 
-absl::StatusOr<std::shared_ptr<const v1::Grade>> Grader::Known(const PreparedRequest& prepared) {
+absl::StatusOr<std::optional<Grader::Answer>> Grader::Known(
+    const std::shared_ptr<const PreparedRequest>& prepared) {
   if (draining_) return absl::UnavailableError("the service is shutting down: ask again");
-  const std::string& id = prepared.request.request_id();
-  if (const Identity* known = identities_.Find(id); known != nullptr) {
-    if (known->content_sha256 != prepared.content_sha256) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("request_id ", Escape(id), " was used for another request"));
+  if (const Identity* known = identities_.Find(IdentityKey(*prepared)); known != nullptr) {
+    if (known->content_sha256 != prepared->content_sha256) {
+      return absl::InvalidArgumentError(absl::StrCat("request_id ", Escape(prepared->request.request_id()),
+                                                     " was used for another request"));
     }
-    if (known->grade != nullptr) return known->grade;
+    if (known->grade != nullptr) return Answer{prepared, *known->grade, /*is_new=*/false};
   }
   Measurement measurement;
-  if (prepared.source.empty()) {
+  if (prepared->source.empty()) {
     measurement.grade.set_verdict(v1::VERDICT_NO_CODE);
     measurement.grade.set_verdict_reason("no fenced block after the thinking part, or an empty one");
-  } else if (const auto* found = measurements_.Find(prepared.measurement_key); found != nullptr) {
+  } else if (const auto* found = measurements_.Find(prepared->measurement_key); found != nullptr) {
     measurement = **found;
     measurement.grade.set_cached(true);
   } else {
-    return nullptr;
+    return std::nullopt;
   }
-  return std::make_shared<const v1::Grade>(Answer(prepared, measurement));
+  return MakeAnswer(prepared, measurement);
+}
+
+void Grader::Give(Answer answer) const {
+  if (answer.is_new && options_.observer) options_.observer(answer.prepared, answer.grade);
+  answer.done(std::move(answer.grade));
+}
+
+absl::Status Grader::CheckRoom(const PreparedRequest& prepared) const {
+  if (num_waiting_ >= options_.queue_capacity) {
+    return BackPressureError(absl::StrCat("the queue is full with ", num_waiting_, " requests"), kRetryDelay);
+  }
+  if (prepared.tenant == nullptr) return absl::OkStatus();
+  const auto found = num_waiting_by_tenant_.find(prepared.tenant->name);
+  if (found == num_waiting_by_tenant_.end() || found->second < prepared.tenant->requests_max) {
+    return absl::OkStatus();
+  }
+  return BackPressureError(
+      absl::StrCat("tenant ", prepared.tenant->name, " has ", found->second, " requests waiting, its limit"),
+      kRetryDelay);
 }
 
 absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedRequest>& prepared,
                                        GradeDone* done) {
-  if (num_waiting_ >= options_.queue_capacity) {
-    return BackPressureError(absl::StrCat("the queue is full with ", num_waiting_, " requests"), kRetryDelay);
-  }
+  RETURN_IF_ERROR(CheckRoom(*prepared));
   ++num_waiting_;
+  if (prepared->tenant != nullptr) ++num_waiting_by_tenant_[prepared->tenant->name];
   const uint64_t ticket = next_ticket_++;
-  identities_.Insert(prepared->request.request_id(), {prepared->content_sha256, nullptr}, kIdentityBytes);
+  identities_.Insert(IdentityKey(*prepared), {prepared->content_sha256, nullptr}, kIdentityBytes);
   keys_[ticket] = prepared->measurement_key;
   std::shared_ptr<Flight>& flight = flights_[prepared->measurement_key];
   const bool is_new = flight == nullptr;
@@ -96,24 +126,27 @@ absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedReque
     flight = std::make_shared<Flight>();
     flight->prepared = prepared;
   }
+  flight->priority = std::max(flight->priority.load(), PriorityOf(prepared->request));
   flight->waiters.push_back({ticket, prepared, std::move(*done), absl::Now()});
   if (is_new) Send(flight, FirstRoute(*prepared));
   return ticket;
 }
 
-v1::Grade Grader::Answer(const PreparedRequest& prepared, const Measurement& measurement) {
-  const std::string& id = prepared.request.request_id();
-  if (const Identity* known = identities_.Find(id); known != nullptr && known->grade != nullptr)
-    return *known->grade;
-  v1::Grade grade = MergeGrade(prepared, measurement);
+Grader::Answer Grader::MakeAnswer(const std::shared_ptr<const PreparedRequest>& prepared,
+                                  const Measurement& measurement) {
+  const std::string id = IdentityKey(*prepared);
+  if (const Identity* known = identities_.Find(id); known != nullptr && known->grade != nullptr) {
+    return {prepared, *known->grade, /*is_new=*/false};
+  }
+  v1::Grade grade = MergeGrade(*prepared, measurement);
   *grade.mutable_environment() = options_.environment;
   if (grade.verdict() == v1::VERDICT_UNSCORABLE) {
-    identities_.Insert(id, {prepared.content_sha256, nullptr}, kIdentityBytes);
+    identities_.Insert(id, {prepared->content_sha256, nullptr}, kIdentityBytes);
   } else {
-    identities_.Insert(id, {prepared.content_sha256, std::make_shared<const v1::Grade>(grade)},
+    identities_.Insert(id, {prepared->content_sha256, std::make_shared<const v1::Grade>(grade)},
                        kIdentityBytes + static_cast<int64_t>(grade.SpaceUsedLong()));
   }
-  return grade;
+  return {prepared, std::move(grade)};
 }
 
 void Grader::Send(const std::shared_ptr<Flight>& flight, Route next) {
@@ -133,7 +166,10 @@ void Grader::CompileLoop() {
   NameThread("compile");
   RecentWork recent;
   while (const std::shared_ptr<Flight> flight = to_compile_.Take(&recent)) {
-    Send(flight, compile_stage_->Run(flight.get()));
+    const absl::Time begin = absl::Now();
+    const Route next = compile_stage_->Run(flight.get());
+    to_compile_.Charge(*flight, absl::Now() - begin);
+    Send(flight, next);
   }
 }
 
@@ -144,13 +180,16 @@ void Grader::JudgeLoop(JudgeStage* lane) {
     std::optional<TaskSource> next = to_judge_.NextTask(recent.task_key);
     if (!next.has_value()) next = to_compile_.NextTask(recent.task_key);
     if (next.has_value()) lane->Prefetch(*next);
-    Send(flight, lane->Run(flight.get()));
+    const absl::Time begin = absl::Now();
+    const Route route = lane->Run(flight.get());
+    to_judge_.Charge(*flight, absl::Now() - begin);
+    Send(flight, route);
   }
 }
 
 void Grader::Finish(const std::shared_ptr<Flight>& flight) {
   const absl::Time now = absl::Now();
-  std::vector<std::pair<GradeDone, v1::Grade>> answers;
+  std::vector<Answer> answers;
   {
     absl::MutexLock lock(&mutex_);
     const std::string& key = flight->prepared->measurement_key;
@@ -163,13 +202,21 @@ void Grader::Finish(const std::shared_ptr<Flight>& flight) {
     for (Waiter& waiter : flight->waiters) {
       flight->measurement.grade.mutable_cost()->set_total_seconds(
           absl::ToDoubleSeconds(now - waiter.arrived));
-      answers.emplace_back(std::move(waiter.done), Answer(*waiter.prepared, flight->measurement));
-      keys_.erase(waiter.ticket);
-      --num_waiting_;
+      answers.push_back(MakeAnswer(waiter.prepared, flight->measurement));
+      answers.back().done = std::move(waiter.done);
+      StopWaiting(waiter);
     }
     flight->waiters.clear();
   }
-  for (auto& [done, grade] : answers) done(std::move(grade));
+  for (Answer& answer : answers) Give(std::move(answer));
+}
+
+void Grader::StopWaiting(const Waiter& waiter) {
+  keys_.erase(waiter.ticket);
+  --num_waiting_;
+  if (waiter.prepared->tenant == nullptr) return;
+  const auto found = num_waiting_by_tenant_.find(waiter.prepared->tenant->name);
+  if (--found->second == 0) num_waiting_by_tenant_.erase(found);
 }
 
 void Grader::Cancel(uint64_t ticket) {
@@ -183,9 +230,8 @@ void Grader::Cancel(uint64_t ticket) {
     const auto waiter = std::find_if(flight->waiters.begin(), flight->waiters.end(),
                                      [&](const Waiter& candidate) { return candidate.ticket == ticket; });
     done = std::move(waiter->done);
+    StopWaiting(*waiter);
     flight->waiters.erase(waiter);
-    keys_.erase(key);
-    --num_waiting_;
     if (flight->waiters.empty()) {
       flight->cancelled = true;
       flights_.erase(found);  // a new request of this key begins anew
@@ -208,6 +254,7 @@ void Grader::Drain(absl::Duration grace) {
     flights_.clear();
     keys_.clear();
     num_waiting_ = 0;
+    num_waiting_by_tenant_.clear();
   }
   for (GradeDone& done : abandoned) done(absl::UnavailableError("the service is shutting down: ask again"));
   to_compile_.Close();
@@ -216,9 +263,9 @@ void Grader::Drain(absl::Duration grace) {
   threads_.clear();
 }
 
-int Grader::num_waiting() const {
+Backlog Grader::backlog() const {
   absl::MutexLock lock(&mutex_);
-  return num_waiting_;
+  return {num_waiting_, to_compile_.size(), to_judge_.size()};
 }
 
 }  // namespace warpsmith

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +23,11 @@
 
 namespace warpsmith {
 
+// Told of each grade once, when it is first given: not again where a request is repeated under its id. Called
+// before the request's own GradeDone, without any lock held, from any thread.
+using GradeObserver =
+    std::function<void(const std::shared_ptr<const PreparedRequest>& prepared, const v1::Grade& grade)>;
+
 struct GraderOptions {
   int num_compile_workers = 1;
   // Requests that may wait; one more is refused with RetryInfo.
@@ -30,6 +36,14 @@ struct GraderOptions {
   LanePolicyOptions policy;
   // Stamped on every Grade.
   v1::Environment environment;
+  GradeObserver observer;
+};
+
+// What waits.
+struct Backlog {
+  int num_requests = 0;    // without an answer
+  int num_to_compile = 0;  // measurements that no compile worker has taken
+  int num_to_judge = 0;    // measurements that no lane has taken
 };
 
 // Thread-safe. Each request passes compile and judge stages on threads of this object: compile workers on the
@@ -46,8 +60,8 @@ class Grader {
   ~Grader();
 
   // Grades `prepared` and calls `done`, maybe before returning. Errors given to `done`: RESOURCE_EXHAUSTED
-  // with RetryInfo when the queue is full, INVALID_ARGUMENT when the id was used for other content,
-  // UNAVAILABLE while draining, CANCELLED after Cancel(). Returns a ticket for Cancel().
+  // with RetryInfo when the queue or the tenant's part of it is full, INVALID_ARGUMENT when the id was used
+  // for other content, UNAVAILABLE while draining, CANCELLED after Cancel(). Returns a ticket for Cancel().
   uint64_t Submit(std::shared_ptr<const PreparedRequest> prepared, GradeDone done);
 
   // Forgets a request whose caller is gone. Work that nobody else waits for stops.
@@ -57,8 +71,7 @@ class Grader {
   // UNAVAILABLE. Then stops all threads; a judgement that has begun is finished first, within its own limit.
   void Drain(absl::Duration grace);
 
-  // Requests that wait for an answer.
-  int num_waiting() const;
+  Backlog backlog() const;
 
  private:
   // What an id stands for; `grade` once it is known, so that a repeated request gets the same answer to the
@@ -68,18 +81,30 @@ class Grader {
     std::shared_ptr<const v1::Grade> grade;
   };
 
+  // A grade on its way to whoever asked for it.
+  struct Answer {
+    std::shared_ptr<const PreparedRequest> prepared;
+    v1::Grade grade;
+    bool is_new = true;  // and not repeated from an earlier answer under the same id
+    GradeDone done;
+  };
+
   void CompileLoop();
   void JudgeLoop(JudgeStage* lane);
   void Send(const std::shared_ptr<Flight>& flight, Route next);
   void Finish(const std::shared_ptr<Flight>& flight);
-  // The grade that is known already, or null; INVALID_ARGUMENT when the id stands for other content.
-  absl::StatusOr<std::shared_ptr<const v1::Grade>> Known(const PreparedRequest& prepared)
+  // The answer that can be given at once, if any; INVALID_ARGUMENT when the id stands for other content.
+  absl::StatusOr<std::optional<Answer>> Known(const std::shared_ptr<const PreparedRequest>& prepared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Lets a request wait for its measurement, in a new flight or one under way. Takes `done` unless it fails.
   absl::StatusOr<uint64_t> Admit(const std::shared_ptr<const PreparedRequest>& prepared, GradeDone* done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  v1::Grade Answer(const PreparedRequest& prepared, const Measurement& measurement)
+  Answer MakeAnswer(const std::shared_ptr<const PreparedRequest>& prepared, const Measurement& measurement)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Give(Answer answer) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // RESOURCE_EXHAUSTED with RetryInfo where one more request of the tenant may not wait.
+  absl::Status CheckRoom(const PreparedRequest& prepared) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void StopWaiting(const Waiter& waiter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return num_waiting_ == 0; }
 
   const GraderOptions options_;
@@ -90,10 +115,11 @@ class Grader {
   mutable absl::Mutex mutex_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   int num_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, int> num_waiting_by_tenant_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<std::string, std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);  // by measurement key
   std::map<uint64_t, std::string> keys_ ABSL_GUARDED_BY(mutex_);  // measurement key by ticket
-  LruCache<Identity> identities_ ABSL_GUARDED_BY(mutex_);         // by request id
+  LruCache<Identity> identities_ ABSL_GUARDED_BY(mutex_);         // by IdentityKey
   LruCache<std::shared_ptr<const Measurement>> measurements_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };

@@ -1,7 +1,5 @@
 #include "reward_service/service/http_door.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,41 +11,15 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status.h"
+#include "reward_service/service/http_error.h"
+#include "reward_service/service/json_text.h"
 
 namespace warpsmith {
 namespace {
 
 constexpr size_t kListMax = 256;
-constexpr size_t kMessageBytesMax = 512;
-
-absl::Status ParseJson(const std::string& text, google::protobuf::Message* message) {
-  const auto parsed = google::protobuf::util::JsonStringToMessage(text, message);
-  if (parsed.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the body is not a ", message->GetDescriptor()->name(),
-      " in JSON: ", Escape(std::string(parsed.message().data(), parsed.message().size()), kMessageBytesMax)));
-}
-
-std::string ToJson(const google::protobuf::Message& message) {
-  std::string text;
-  google::protobuf::util::JsonPrintOptions options;
-  options.always_print_primitive_fields = true;
-  const auto printed = google::protobuf::util::MessageToJsonString(message, &text, options);
-  if (!printed.ok()) LogError(absl::StrCat("a message has no JSON: ", printed.ToString()));
-  return text;
-}
 
 HttpResponse JsonResponse(const google::protobuf::Message& message) { return {.body = ToJson(message)}; }
-
-nlohmann::json ErrorJson(const absl::Status& status) {
-  nlohmann::json error = {{"code", static_cast<int>(status.code())},
-                          {"status", absl::StatusCodeToString(status.code())},
-                          {"message", std::string(status.message())}};
-  if (const std::optional<absl::Duration> delay = GetRetryDelay(status); delay.has_value()) {
-    error["retryDelayMs"] = absl::ToInt64Milliseconds(*delay);
-  }
-  return error;
-}
 
 // One request of a body on its way: cancelled with its exchange.
 struct Pending {
@@ -56,29 +28,29 @@ struct Pending {
   bool abandoned ABSL_GUARDED_BY(mutex) = false;
 };
 
-// Hands a request to the grader so that abandoning the exchange cancels it.
-void Submit(Grader* grader, PreparedRequest prepared, const std::shared_ptr<Pending>& pending,
-            GradeDone done) {
-  const uint64_t ticket =
-      grader->Submit(std::make_shared<const PreparedRequest>(std::move(prepared)), std::move(done));
+// Hands a request on so that abandoning the exchange cancels it.
+void Submit(const Reception* reception, const std::shared_ptr<const Tenant>& tenant,
+            const v1::GradeRequest& request, const std::shared_ptr<Pending>& pending, GradeDone done) {
+  const uint64_t ticket = reception->Submit(tenant, request, std::move(done));
   bool unwanted = false;
   {
     absl::MutexLock lock(&pending->mutex);
     pending->tickets.push_back(ticket);
     unwanted = pending->abandoned;
   }
-  if (unwanted) grader->Cancel(ticket);
+  if (unwanted) reception->Cancel(ticket);
 }
 
-void CancelWhenAbandoned(Grader* grader, const std::shared_ptr<Pending>& pending, HttpExchange* exchange) {
-  exchange->OnAbandoned([grader, pending] {
+void CancelWhenAbandoned(const Reception* reception, const std::shared_ptr<Pending>& pending,
+                         HttpExchange* exchange) {
+  exchange->OnAbandoned([reception, pending] {
     std::vector<uint64_t> tickets;
     {
       absl::MutexLock lock(&pending->mutex);
       pending->abandoned = true;
       tickets.swap(pending->tickets);
     }
-    for (const uint64_t ticket : tickets) grader->Cancel(ticket);
+    for (const uint64_t ticket : tickets) reception->Cancel(ticket);
   });
 }
 
@@ -132,96 +104,65 @@ absl::StatusOr<std::vector<v1::GradeRequest>> ParseList(const std::string& body)
 
 }  // namespace
 
-int HttpStatusOf(absl::StatusCode code) {
-  switch (code) {
-    case absl::StatusCode::kOk:
-      return 200;
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kOutOfRange:
-      return 400;
-    case absl::StatusCode::kUnauthenticated:
-      return 401;
-    case absl::StatusCode::kPermissionDenied:
-      return 403;
-    case absl::StatusCode::kNotFound:
-      return 404;
-    case absl::StatusCode::kAlreadyExists:
-    case absl::StatusCode::kAborted:
-      return 409;
-    case absl::StatusCode::kResourceExhausted:
-      return 429;
-    case absl::StatusCode::kCancelled:
-      return 499;
-    case absl::StatusCode::kUnimplemented:
-      return 501;
-    case absl::StatusCode::kUnavailable:
-      return 503;
-    case absl::StatusCode::kDeadlineExceeded:
-      return 504;
-    default:
-      return 500;
-  }
-}
-
-HttpResponse ErrorResponse(const absl::Status& status) {
-  HttpResponse response{.status = HttpStatusOf(status.code())};
-  response.body = nlohmann::json{{"error", ErrorJson(status)}}.dump();
-  if (const std::optional<absl::Duration> delay = GetRetryDelay(status); delay.has_value()) {
-    // Whole seconds, at least one: what the header can say.
-    response.headers.emplace_back("Retry-After",
-                                  absl::StrCat(std::max<int64_t>(1, absl::ToInt64Seconds(*delay))));
-  }
-  return response;
-}
-
-void HttpDoor::Handle(const std::shared_ptr<HttpExchange>& exchange) {
+void HttpDoor::Handle(const std::shared_ptr<HttpExchange>& exchange) const {
   const HttpRequest& request = exchange->request();
-  const bool is_get = request.method == "GET", is_post = request.method == "POST";
-  if (is_post && request.path == "/v1/grade") return Grade(exchange);
-  if (is_post && request.path == "/v1/grades") return GradeList(exchange);
-  if (is_get && request.path == "/v1/capabilities")
-    return exchange->Respond(JsonResponse(options_.capabilities));
+  const bool is_get = request.method == "GET";
   if (is_get && request.path == "/healthz") {
     return exchange->Respond({.content_type = "text/plain", .body = "serving\n"});
   }
-  exchange->Respond(ErrorResponse(absl::NotFoundError(
-      absl::StrCat("there is no ", Escape(request.method, 16), " ", Escape(request.path, 128),
-                   "; there are POST /v1/grade, POST /v1/grades, GET /v1/capabilities and GET /healthz"))));
+  if (is_get && request.path == "/v1/capabilities") {
+    return exchange->Respond(JsonResponse(reception_->capabilities()));
+  }
+  if (is_get && page_.HandleFile(exchange)) return;
+  const auto authorization = request.headers.find("authorization");
+  const absl::StatusOr<std::shared_ptr<const Tenant>> tenant = reception_->Identify(
+      {.authorization = authorization == request.headers.end() ? "" : authorization->second,
+       .certificate_name = request.certificate_name});
+  if (!tenant.ok()) return exchange->Respond(ErrorResponse(tenant.status()));
+  HandleOfTenant(*tenant, exchange);
 }
 
-void HttpDoor::Grade(const std::shared_ptr<HttpExchange>& exchange) {
+void HttpDoor::HandleOfTenant(const std::shared_ptr<const Tenant>& tenant,
+                              const std::shared_ptr<HttpExchange>& exchange) const {
+  const HttpRequest& request = exchange->request();
+  const bool is_get = request.method == "GET", is_post = request.method == "POST";
+  if (is_post && request.path == "/v1/grade") return Grade(tenant, exchange);
+  if (is_post && request.path == "/v1/grades") return GradeList(tenant, exchange);
+  if (is_get && request.path == "/metrics") {
+    return exchange->Respond(
+        {.content_type = "text/plain; version=0.0.4", .body = reception_->MetricsText()});
+  }
+  if (is_get && page_.HandleData(*tenant, exchange)) return;
+  exchange->Respond(ErrorResponse(absl::NotFoundError(
+      absl::StrCat("there is no ", Escape(request.method, 16), " ", Escape(request.path, 128),
+                   "; docs/openapi.yaml says what there is"))));
+}
+
+void HttpDoor::Grade(const std::shared_ptr<const Tenant>& tenant,
+                     const std::shared_ptr<HttpExchange>& exchange) const {
   v1::GradeRequest request;
   if (const absl::Status status = ParseJson(exchange->request().body, &request); !status.ok()) {
     return exchange->Respond(ErrorResponse(status));
   }
-  absl::StatusOr<PreparedRequest> prepared =
-      PrepareRequest(request, options_.limits, options_.environment_key);
-  if (!prepared.ok()) return exchange->Respond(ErrorResponse(prepared.status()));
   const auto pending = std::make_shared<Pending>();
-  Submit(grader_, *std::move(prepared), pending, [exchange](absl::StatusOr<v1::Grade> grade) {
+  Submit(reception_, tenant, request, pending, [exchange](absl::StatusOr<v1::Grade> grade) {
     exchange->Respond(grade.ok() ? JsonResponse(*grade) : ErrorResponse(grade.status()));
   });
-  CancelWhenAbandoned(grader_, pending, exchange.get());
+  CancelWhenAbandoned(reception_, pending, exchange.get());
 }
 
-void HttpDoor::GradeList(const std::shared_ptr<HttpExchange>& exchange) {
+void HttpDoor::GradeList(const std::shared_ptr<const Tenant>& tenant,
+                         const std::shared_ptr<HttpExchange>& exchange) const {
   const absl::StatusOr<std::vector<v1::GradeRequest>> requests = ParseList(exchange->request().body);
   if (!requests.ok()) return exchange->Respond(ErrorResponse(requests.status()));
   const auto answer = std::make_shared<ListAnswer>(exchange, requests->size());
   const auto pending = std::make_shared<Pending>();
   for (size_t i = 0; i < requests->size(); ++i) {
     const std::string& id = (*requests)[i].request_id();
-    absl::StatusOr<PreparedRequest> prepared =
-        PrepareRequest((*requests)[i], options_.limits, options_.environment_key);
-    if (!prepared.ok()) {
-      answer->Set(i, id, prepared.status());
-      continue;
-    }
-    Submit(grader_, *std::move(prepared), pending,
+    Submit(reception_, tenant, (*requests)[i], pending,
            [answer, i, id](absl::StatusOr<v1::Grade> grade) { answer->Set(i, id, grade); });
   }
-  CancelWhenAbandoned(grader_, pending, exchange.get());
+  CancelWhenAbandoned(reception_, pending, exchange.get());
 }
 
 }  // namespace warpsmith

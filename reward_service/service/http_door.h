@@ -3,35 +3,35 @@
 #define WARPSMITH_REWARD_SERVICE_SERVICE_HTTP_DOOR_H_
 
 #include <memory>
-#include <string>
+#include <utility>
 
-#include "absl/status/statusor.h"
 #include "core/rpc/http_server.h"
-#include "reward_service/service/door.h"
+#include "reward_service/service/page_door.h"
+#include "reward_service/service/reception.h"
 
 namespace warpsmith {
 
-// The HTTP status that stands for `code`, as google.rpc maps them.
-int HttpStatusOf(absl::StatusCode code);
-
-// An error as both doors tell it: {"error": {"code", "status", "message", "retryDelayMs"}}, with Retry-After
-// where the request may be sent again.
-HttpResponse ErrorResponse(const absl::Status& status);
-
 // Handles requests without blocking: POST /v1/grade, POST /v1/grades (a list), GET /v1/capabilities, GET
-// /healthz. `grader` must outlive the server that this is the handler of.
+// /metrics, GET /healthz, and what the page needs. All but /healthz, the capabilities and the page's own
+// files want a caller that Reception::Identify knows. `reception` must outlive the server that this is the
+// handler of.
 class HttpDoor {
  public:
-  HttpDoor(DoorOptions options, Grader* grader) : options_(std::move(options)), grader_(grader) {}
+  HttpDoor(const Reception* reception, PageFiles page)
+      : reception_(reception), page_(reception, std::move(page)) {}
 
-  void Handle(const std::shared_ptr<HttpExchange>& exchange);
+  void Handle(const std::shared_ptr<HttpExchange>& exchange) const;
 
  private:
-  void Grade(const std::shared_ptr<HttpExchange>& exchange);
-  void GradeList(const std::shared_ptr<HttpExchange>& exchange);
+  void HandleOfTenant(const std::shared_ptr<const Tenant>& tenant,
+                      const std::shared_ptr<HttpExchange>& exchange) const;
+  void Grade(const std::shared_ptr<const Tenant>& tenant,
+             const std::shared_ptr<HttpExchange>& exchange) const;
+  void GradeList(const std::shared_ptr<const Tenant>& tenant,
+                 const std::shared_ptr<HttpExchange>& exchange) const;
 
-  const DoorOptions options_;
-  Grader* const grader_;
+  const Reception* const reception_;
+  const PageDoor page_;
 };
 
 }  // namespace warpsmith

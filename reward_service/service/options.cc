@@ -25,6 +25,25 @@ void ReadTiming(ConfigSection& section, TimingEffort* timing) {
   section.Read("relative_width_max", &timing->relative_width_max, RealRange{.min = 0.001, .max = 10});
 }
 
+void ReadTls(ConfigSection& section, TlsFiles* tls) {
+  section.Read("certificate", &tls->certificate);
+  section.Read("key", &tls->key);
+  section.Read("authority", &tls->authority);
+}
+
+std::vector<TenantOptions> ReadTenants(ConfigSection& section) {
+  std::vector<TenantOptions> tenants;
+  for (const std::string& name : section.WrittenKeys()) {
+    ConfigSection& written = section.Section(name);
+    TenantOptions& tenant = tenants.emplace_back();
+    tenant.name = name;
+    written.Read("token_file", &tenant.token_file);
+    written.Read("requests_max", &tenant.requests_max, IntegerRange{.min = 0, .max = 100000});
+    written.Read("share", &tenant.share, RealRange{.min = 0.001, .max = 1000});
+  }
+  return tenants;
+}
+
 }  // namespace
 
 absl::StatusOr<ServiceOptions> ReadServiceOptions(ConfigSection& section) {
@@ -33,6 +52,9 @@ absl::StatusOr<ServiceOptions> ReadServiceOptions(ConfigSection& section) {
   std::string cache_directory;
   section.Read("address", &options.address);
   section.Read("http_address", &options.http_address);
+  ReadTls(section.Section("tls"), &options.tls);
+  options.tenants = ReadTenants(section.Section("tenants"));
+  section.Read("num_lanes", &options.num_lanes, IntegerRange{.min = 1, .max = 64});
   section.Read("lane_cores", &lane_cores, IntegerRange{.min = 0, .max = 1023});
   section.Read("num_compile_workers", &options.num_compile_workers, IntegerRange{.min = 0, .max = 1024});
   section.Read("queue_capacity", &options.queue_capacity, IntegerRange{.min = 1, .max = 100000});

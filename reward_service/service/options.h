@@ -9,7 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "core/config/config_section.h"
+#include "core/rpc/tls.h"
 #include "reward_service/referee/judgement.h"
+#include "reward_service/service/tenants.h"
 
 namespace warpsmith {
 
@@ -18,8 +20,15 @@ struct ServiceOptions {
   std::string address = "127.0.0.1:50061";
   // "host:port" of the HTTP/JSON door; empty: none.
   std::string http_address;
+  // Of both doors; a Unix socket is encrypted too.
+  TlsFiles tls;
+  // Empty: everybody may ask, as one tenant.
+  std::vector<TenantOptions> tenants;
   // Cores that only judging uses; empty: the last of four or fewer, else the last quarter.
   std::vector<int> lane_cores;
+  // Candidates judged at once, on equal parts of those cores. They share caches and memory: more lanes grade
+  // faster and time less exactly.
+  int num_lanes = 1;
   // Compilations at once; 0: one for each core outside the lane.
   int num_compile_workers = 0;
   // Requests that may wait; one more is refused with RetryInfo.

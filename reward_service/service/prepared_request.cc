@@ -67,6 +67,7 @@ std::string_view FindProgram(const v1::Candidate& candidate) {
 std::string DigestOf(const v1::GradeRequest& request) {
   v1::GradeRequest content = request;
   content.clear_request_id();
+  content.clear_priority();
   return Sha256Hex(content.SerializeAsString());
 }
 

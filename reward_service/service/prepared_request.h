@@ -3,9 +3,11 @@
 #define WARPSMITH_REWARD_SERVICE_SERVICE_PREPARED_REQUEST_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "reward_service/service/tenants.h"
 #include "warpsmith/v1/reward_service.pb.h"
 
 namespace warpsmith {
@@ -19,10 +21,12 @@ struct RequestLimits {
 // Immutable once made; shared between the door, the queue and the caches.
 struct PreparedRequest {
   v1::GradeRequest request;
+  // Whose it is; null: nobody's, without quota.
+  std::shared_ptr<const Tenant> tenant;
   // The program, and the same normalised. Empty when the answer has none.
   std::string source;
   std::string source_sha256;
-  // SHA-256 of everything but the request's id.
+  // SHA-256 of everything but the request's id and priority.
   std::string content_sha256;
   // SHA-256 of the reference: the oracle's name.
   std::string task_key;

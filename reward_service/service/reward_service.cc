@@ -22,7 +22,11 @@
 #include "reward_service/service/door.h"
 #include "reward_service/service/environment.h"
 #include "reward_service/service/http_door.h"
+#include "reward_service/service/ledger.h"
 #include "reward_service/service/options.h"
+#include "reward_service/service/page_door.h"
+#include "reward_service/service/reception.h"
+#include "reward_service/service/tenants.h"
 
 namespace warpsmith {
 namespace {
@@ -46,9 +50,9 @@ struct Machinery {
   std::unique_ptr<ExtensionCompiler> extensions;
   std::unique_ptr<CompileCache> cache;
   std::unique_ptr<CompileStage> compile_stage;
+  Ledger ledger;
   std::unique_ptr<Grader> grader;
   v1::Environment environment;
-  int num_lanes = 1;
 };
 
 std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, ExtensionCompiler* extensions,
@@ -93,58 +97,94 @@ absl::Status BuildCompilers(const ServiceOptions& options, Machinery* machinery)
   return absl::OkStatus();
 }
 
-void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::unique_ptr<Referee> referee,
+using Referees = std::vector<std::unique_ptr<Referee>>;
+
+GradeObserver Observe(Ledger* ledger) {
+  return [ledger](const std::shared_ptr<const PreparedRequest>& prepared, const v1::Grade& grade) {
+    ledger->Record(prepared, grade);
+  };
+}
+
+// A referee a lane, each with an equal part of the lane cores. Each warms itself for seconds, all at once.
+absl::StatusOr<Referees> StartReferees(const ServiceOptions& options, const CoreDivision& cores) {
+  const size_t num_lanes = static_cast<size_t>(options.num_lanes);
+  const size_t cores_per_lane = cores.lane.size() / num_lanes;
+  if (cores_per_lane == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("reward_service.num_lanes is ", num_lanes,
+                                                   ", more than the ", cores.lane.size(), " lane cores"));
+  }
+  std::vector<absl::StatusOr<std::unique_ptr<Referee>>> started(num_lanes);
+  std::vector<std::thread> threads;
+  for (size_t lane = 0; lane < num_lanes; ++lane) {
+    const auto first = cores.lane.begin() + static_cast<ptrdiff_t>(lane * cores_per_lane);
+    const std::vector<int> own(first, first + static_cast<ptrdiff_t>(cores_per_lane));
+    threads.emplace_back([&started, lane, own] {
+      started[lane] = Referee::Start({.lane_cores = own, .python = GetBuildInfo().python});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Referees referees;
+  for (auto& referee : started) {
+    RETURN_IF_ERROR(referee.status());
+    referees.push_back(*std::move(referee));
+  }
+  return referees;
+}
+
+void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Referees referees,
                  Machinery* machinery) {
-  const RefereeFacts& facts = referee->facts();
+  const RefereeFacts& facts = referees.front()->facts();
   machinery->environment = MakeEnvironment(facts.lane_cores, machinery->compiler->toolchain().version,
                                            facts.torch_version, facts.torch_cpu_capability);
   std::vector<std::unique_ptr<JudgeStage>> lanes;
-  lanes.push_back(
-      std::make_unique<JudgeStage>(JudgeStageOptions{.limits = options.judge,
-                                                     .timing = options.timing,
-                                                     .num_lane_cores = static_cast<int>(cores.lane.size())},
-                                   std::move(referee)));
+  const int cores_per_lane = static_cast<int>(cores.lane.size()) / options.num_lanes;
+  for (std::unique_ptr<Referee>& referee : referees) {
+    lanes.push_back(std::make_unique<JudgeStage>(
+        JudgeStageOptions{
+            .limits = options.judge, .timing = options.timing, .num_lane_cores = cores_per_lane},
+        std::move(referee)));
+  }
   const int num_workers =
       options.num_compile_workers > 0 ? options.num_compile_workers : static_cast<int>(cores.others.size());
   machinery->grader = std::make_unique<Grader>(GraderOptions{.num_compile_workers = num_workers,
                                                              .queue_capacity = options.queue_capacity,
                                                              .cache_bytes_max = options.cache_bytes_max / 2,
-                                                             .environment = machinery->environment},
+                                                             .environment = machinery->environment,
+                                                             .observer = Observe(&machinery->ledger)},
                                                machinery->compile_stage.get(), std::move(lanes));
 }
 
 absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {
   auto machinery = std::make_unique<Machinery>();
   RETURN_IF_ERROR(CheckSandbox());
-  // Warming a referee and precompiling headers take seconds each, and neither needs the other.
-  absl::StatusOr<std::unique_ptr<Referee>> referee = absl::UnknownError("not started");
-  std::thread warming(
-      [&] { referee = Referee::Start({.lane_cores = cores.lane, .python = GetBuildInfo().python}); });
+  // Warming referees and precompiling headers take seconds each, and neither needs the other.
+  absl::StatusOr<Referees> referees = absl::UnknownError("not started");
+  std::thread warming([&] { referees = StartReferees(options, cores); });
   const absl::Status compilers = BuildCompilers(options, machinery.get());
   warming.join();
   RETURN_IF_ERROR(compilers);
-  RETURN_IF_ERROR(referee.status());
-  BuildGrader(options, cores, *std::move(referee), machinery.get());
+  RETURN_IF_ERROR(referees.status());
+  BuildGrader(options, cores, *std::move(referees), machinery.get());
   return machinery;
 }
 
-DoorOptions MakeDoorOptions(const ServiceOptions& options, const Machinery& machinery) {
-  DoorOptions door;
-  door.limits.answer_bytes_max = options.answer_bytes_max;
-  door.environment_key =
+ReceptionOptions MakeReceptionOptions(const ServiceOptions& options, const Machinery& machinery) {
+  ReceptionOptions reception;
+  reception.limits.answer_bytes_max = options.answer_bytes_max;
+  reception.environment_key =
       absl::StrCat(machinery.environment.SerializeAsString(), machinery.compiler->toolchain().fingerprint);
-  v1::Capabilities& capabilities = door.capabilities;
+  v1::Capabilities& capabilities = reception.capabilities;
   capabilities.add_languages(v1::CANDIDATE_LANGUAGE_CPP);
   capabilities.add_languages(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
   for (const std::string_view formula : FormulaNames()) capabilities.add_formulas(std::string(formula));
   capabilities.set_default_formula(std::string(kDefaultFormula));
   capabilities.add_backends("cpu");
-  capabilities.set_num_lanes(machinery.num_lanes);
+  capabilities.set_num_lanes(options.num_lanes);
   capabilities.set_queue_capacity(options.queue_capacity);
   capabilities.set_answer_bytes_max(options.answer_bytes_max);
   *capabilities.mutable_environment() = machinery.environment;
   capabilities.set_service_version(machinery.environment.service_version());
-  return door;
+  return reception;
 }
 
 // Blocks the stop signals in this thread and all that it starts from now on.
@@ -158,11 +198,12 @@ sigset_t BlockStopSignals() {
 }
 
 // Null where no address is given.
-absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const ServiceOptions& options, HttpDoor* door) {
+absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const ServiceOptions& options, const TlsIdentity& tls,
+                                                      const HttpDoor* door) {
   if (options.http_address.empty()) return std::unique_ptr<HttpServer>();
   ASSIGN_OR_RETURN(
       std::unique_ptr<HttpServer> server,
-      HttpServer::Start({.address = options.http_address},
+      HttpServer::Start({.address = options.http_address, .tls = tls},
                         [door](const std::shared_ptr<HttpExchange>& exchange) { door->Handle(exchange); }));
   std::cout << "HTTP on " << server->address() << std::endl;
   return server;
@@ -173,24 +214,31 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const ServiceOptions& opti
 absl::Status RunRewardService(const RewardServiceFlags& flags) {
   const sigset_t stop_signals = BlockStopSignals();
   ASSIGN_OR_RETURN(const ServiceOptions options, LoadOptions(flags));
+  ASSIGN_OR_RETURN(const TlsIdentity tls, ReadTls(options.tls));
+  ASSIGN_OR_RETURN(Tenants tenants, Tenants::Load(options.tenants, options.queue_capacity));
+  ASSIGN_OR_RETURN(PageFiles page, ReadPageFiles(ShareDirectory() / "page"));
   ASSIGN_OR_RETURN(const CoreDivision cores, DivideCores(AllowedCores(), options.lane_cores));
   const bool compile_anywhere = Lane::CheckRealtime().ok();
   if (!compile_anywhere) RETURN_IF_ERROR(PinTo(cores.others));
   ASSIGN_OR_RETURN(const std::unique_ptr<Machinery> machinery, Build(options, cores));
-  RewardDoor door(MakeDoorOptions(options, *machinery), machinery->grader.get());
+  const Reception reception(MakeReceptionOptions(options, *machinery), std::move(tenants),
+                            machinery->grader.get(), &machinery->ledger);
+  RewardDoor door(&reception);
   const std::string name = v1::RewardService::service_full_name();
-  ASSIGN_OR_RETURN(const std::unique_ptr<RpcServer> server,
-                   RpcServer::Start({.address = options.address}, {{.name = name, .service = &door}}));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<RpcServer> server,
+      RpcServer::Start({.address = options.address, .tls = tls}, {{.name = name, .service = &door}}));
   server->SetServing(name, Serving::kYes);
   server->SetServing("", Serving::kYes);
-  HttpDoor http_door(MakeDoorOptions(options, *machinery), machinery->grader.get());
-  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http_server, StartHttp(options, &http_door));
+  const HttpDoor http_door(&reception, std::move(page));
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http_server, StartHttp(options, tls, &http_door));
   std::cout << "listening on " << server->address() << std::endl;
   LogInfo(absl::StrCat("grading on lane cores ", CoresText(cores.lane), ", compiling on ",
                        CoresText(compile_anywhere ? AllowedCores() : cores.others)));
   int signal = 0;
   sigwait(&stop_signals, &signal);
-  LogInfo(absl::StrCat("signal ", signal, ": draining ", machinery->grader->num_waiting(), " requests"));
+  LogInfo(
+      absl::StrCat("signal ", signal, ": draining ", machinery->grader->backlog().num_requests, " requests"));
   server->SetServing(name, Serving::kNo);
   machinery->grader->Drain(absl::Seconds(options.drain_seconds_max));
   server->Shutdown(absl::Seconds(2));

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from warpsmith_reward import Grade, Request, RequestRefused, RewardClient, Verdict
 
-_BIN = Path(os.environ["WARPSMITH_BIN_DIR"])
-_START_SECONDS_MAX = 120
+from tests.support.running_reward_service import running_reward_service
 
 _REFERENCE = """import torch
 
@@ -68,23 +63,8 @@ class ModelNew(torch.nn.Module):
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A service with both doors; ended by SIGTERM, which must leave it with status 0."""
-    folder = tmp_path_factory.mktemp("service")
-    settings = {
-        "address": f"unix:{folder}/socket",
-        "http_address": "127.0.0.1:0",
-        "cache_directory": str(folder / "cache"),
-    }
-    command = [str(_BIN / "warpsmith-reward"), "--log-level", "warning"]
-    for key, value in settings.items():
-        command += ["--set", f"reward_service.{key}={value}"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout
-    line = process.stdout.readline()
-    assert line.startswith("HTTP on "), line
-    yield "http://" + line.removeprefix("HTTP on ").strip()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 0
+    with running_reward_service(tmp_path_factory.mktemp("service")) as address:
+        yield f"http://{address}"
 
 
 def test_right_and_wrong_native_programs(url: str) -> None:

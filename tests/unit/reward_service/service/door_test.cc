@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,37 +12,19 @@
 #include "core/rpc/server.h"
 #include "core/rpc/status.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_referee.h"
+#include "tests/support/reception_fixture.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/test_certificates.h"
 
 namespace warpsmith {
 namespace {
 
-v1::GradeRequest Request(const std::string& id, const std::string& source) {
-  v1::GradeRequest request;
-  request.set_request_id(id);
-  request.mutable_task()->set_id("task");
-  request.mutable_task()->set_reference_source("class Model: pass");
-  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
-  request.mutable_candidate()->set_answer("```cpp\n" + source + "\n```");
-  return request;
-}
-
-absl::StatusOr<CompiledProgram> CompileNothing(std::string_view, const std::atomic<bool>&) {
-  CompiledProgram program;
-  program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
-  return program;
-}
-
-// The door before a grader whose referee does what the test says, served on a free port.
-struct ServedDoor {
-  explicit ServedDoor(int queue_capacity = 256) {
-    std::vector<std::unique_ptr<JudgeStage>> lanes;
-    lanes.push_back(
-        std::make_unique<JudgeStage>(JudgeStageOptions{}, std::make_unique<FakeReferee>(&script)));
-    grader =
-        std::make_unique<Grader>(GraderOptions{.queue_capacity = queue_capacity}, &compile, std::move(lanes));
-    door = std::make_unique<RewardDoor>(DoorOptions{.environment_key = "machine"}, grader.get());
-    auto started = RpcServer::Start({}, {{v1::RewardService::service_full_name(), door.get()}});
+// The door before a fake referee, served on a free port.
+struct ServedDoor : ReceptionFixture {
+  explicit ServedDoor(int queue_capacity = 256, const std::vector<TenantOptions>& tenants = {},
+                      const TlsIdentity& tls = {})
+      : ReceptionFixture(queue_capacity, tenants) {
+    auto started = RpcServer::Start({.tls = tls}, {{v1::RewardService::service_full_name(), &door}});
     REQUIRE(started.ok());
     server = *std::move(started);
     stub = v1::RewardService::NewStub(CreateChannel(server->address()));
@@ -60,17 +43,14 @@ struct ServedDoor {
     return response.grade();
   }
 
-  FakeRefereeScript script;
-  CompileStage compile{"test compiler", 1 << 16, CompileNothing, nullptr};
-  std::unique_ptr<Grader> grader;
-  std::unique_ptr<RewardDoor> door;
+  RewardDoor door{reception.get()};
   std::unique_ptr<RpcServer> server;
   std::unique_ptr<v1::RewardService::Stub> stub;
 };
 
 TEST_CASE("a grade comes back over gRPC") {
   ServedDoor served;
-  const absl::StatusOr<v1::Grade> grade = served.Grade(Request("r1", "int run;"));
+  const absl::StatusOr<v1::Grade> grade = served.Grade(NativeRequest("r1", "int run;"));
   REQUIRE(grade.ok());
   CHECK(grade->verdict() == v1::VERDICT_CORRECT);
   CHECK(grade->request_id() == "r1");
@@ -78,13 +58,13 @@ TEST_CASE("a grade comes back over gRPC") {
 
 TEST_CASE("an answer of ten megabytes is refused by INVALID_ARGUMENT") {
   ServedDoor served;
-  const absl::Status status = served.Grade(Request("r1", std::string(10 << 20, 'x'))).status();
+  const absl::Status status = served.Grade(NativeRequest("r1", std::string(10 << 20, 'x'))).status();
   CHECK(absl::IsInvalidArgument(status));
 }
 
 TEST_CASE("a full queue is RESOURCE_EXHAUSTED with RetryInfo") {
   ServedDoor served(0);
-  const absl::Status status = served.Grade(Request("r1", "int run;")).status();
+  const absl::Status status = served.Grade(NativeRequest("r1", "int run;")).status();
   CHECK(absl::IsResourceExhausted(status));
   CHECK(GetRetryDelay(status).has_value());
 }
@@ -99,13 +79,13 @@ TEST_CASE("a caller whose deadline passes frees its place in the queue") {
   grpc::ClientContext context;
   SetTimeout(&context, absl::Milliseconds(50));
   v1::GradeResponse response;
-  const grpc::Status status = served.stub->Grade(&context, Request("r1", "int run;"), &response);
+  const grpc::Status status = served.stub->Grade(&context, NativeRequest("r1", "int run;"), &response);
   CHECK(status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
   go.Notify();
   absl::StatusOr<v1::Grade> next = absl::ResourceExhaustedError("");
   // The server hears of it a moment later than the caller.
   for (int attempt = 0; attempt < 1000 && absl::IsResourceExhausted(next.status()); ++attempt) {
-    next = served.Grade(Request("r2", "int other;"));
+    next = served.Grade(NativeRequest("r2", "int other;"));
   }
   CHECK(next.ok());
 }
@@ -118,7 +98,7 @@ TEST_CASE("a stream answers every request by its id, refused ones included") {
   constexpr int kNumRequests = 200;  // more than the stream has in flight at once
   std::thread writer([&] {
     for (int i = 0; i < kNumRequests; ++i) {
-      v1::GradeRequest request = Request("r" + std::to_string(i), "int run" + std::to_string(i) + ";");
+      v1::GradeRequest request = NativeRequest("r" + std::to_string(i), "int run" + std::to_string(i) + ";");
       if (i == 7) request.set_formula("unknown");
       stream->Write(request);
     }
@@ -146,13 +126,13 @@ TEST_CASE("a stream that is cancelled in mid-work leaves nothing behind") {
     grpc::ClientContext context;
     const auto stream = served.stub->GradeBatch(&context);
     for (int i = 0; i < 20; ++i) {
-      stream->Write(Request("r" + std::to_string(i), "int run" + std::to_string(i) + ";"));
+      stream->Write(NativeRequest("r" + std::to_string(i), "int run" + std::to_string(i) + ";"));
     }
     context.TryCancel();
     CHECK(stream->Finish().error_code() == grpc::StatusCode::CANCELLED);
   }
   go.Notify();
-  CHECK(served.Grade(Request("after", "int after;")).ok());
+  CHECK(served.Grade(NativeRequest("after", "int after;")).ok());
 }
 
 TEST_CASE("a stream without requests ends well") {
@@ -163,6 +143,47 @@ TEST_CASE("a stream without requests ends well") {
   v1::GradeResponse response;
   CHECK_FALSE(stream->Read(&response));
   CHECK(stream->Finish().ok());
+}
+
+// A door with a certificate, and two tenants: "lab" with a token and "farm" with a certificate in its name.
+struct TenantDoors {
+  TenantDoors() {
+    std::ofstream(directory.path() / "token") << kToken;
+    const CertifiedKey pair = MakeCertificate("server", authority);
+    served = std::make_unique<ServedDoor>(
+        4,
+        std::vector<TenantOptions>{{.name = "lab", .token_file = directory.path() / "token"},
+                                   {.name = "farm"}},
+        TlsIdentity{.certificate = pair.certificate, .key = pair.key});
+  }
+
+  absl::Status Grade(const ChannelOptions& channel, const std::string& id) {
+    served->stub = v1::RewardService::NewStub(CreateChannel(served->server->address(), channel));
+    return served->Grade(NativeRequest(id, "int run;")).status();
+  }
+
+  static constexpr char kToken[] = "0123456789abcdef";
+  TemporaryDirectory directory;
+  CertifiedKey authority = MakeAuthority("authority");
+  std::unique_ptr<ServedDoor> served;
+};
+
+TEST_CASE("over gRPC a token names the tenant, and whoever shows none is refused, on a stream too") {
+  TenantDoors doors;
+  ChannelOptions channel{.encryption = Encryption::kTls,
+                         .tls = {.authority = doors.authority.certificate},
+                         .token = TenantDoors::kToken};
+  CHECK(doors.Grade(channel, "r1").ok());
+  channel.token = "wrong";
+  CHECK(absl::IsUnauthenticated(doors.Grade(channel, "r2")));
+  channel.token = "";
+  CHECK(absl::IsUnauthenticated(doors.Grade(channel, "r3")));
+  grpc::ClientContext context;
+  SetTimeout(&context, absl::Seconds(20));
+  const auto stream = doors.served->stub->GradeBatch(&context);
+  v1::GradeResponse response;
+  CHECK_FALSE(stream->Read(&response));
+  CHECK(stream->Finish().error_code() == grpc::StatusCode::UNAUTHENTICATED);
 }
 
 }  // namespace

@@ -128,13 +128,13 @@ TEST_CASE("equal requests in flight are compiled and judged once, and all are an
   for (size_t i = 0; i < answers.size(); ++i) {
     grader->Submit(Prepared("r" + std::to_string(i), "int run;"), answers[i].Done());
   }
-  CHECK(grader->num_waiting() == 8);
+  CHECK(grader->backlog().num_requests == 8);
   go.Notify();
   for (size_t i = 0; i < answers.size(); ++i)
     CHECK(answers[i].Wait()->request_id() == "r" + std::to_string(i));
   CHECK(bench.num_compiled == 1);
   CHECK(bench.script.num_judged == 1);
-  CHECK(grader->num_waiting() == 0);
+  CHECK(grader->backlog().num_requests == 0);
 }
 
 TEST_CASE("a repeated id gets the same bytes, and the same id with other content is refused") {
@@ -244,7 +244,7 @@ TEST_CASE("cancelling the only request stops its compilation and frees its place
   REQUIRE(compiling.WaitForNotificationWithTimeout(kPatience));
   grader->Cancel(ticket);
   CHECK(absl::IsCancelled(answer.Wait().status()));
-  CHECK(grader->num_waiting() == 0);
+  CHECK(grader->backlog().num_requests == 0);
   CHECK(bench.script.num_judged == 0);
 }
 

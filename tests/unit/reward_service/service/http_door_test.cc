@@ -1,5 +1,6 @@
 #include "reward_service/service/http_door.h"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -7,8 +8,9 @@
 #include "absl/synchronization/notification.h"
 #include "core/rpc/status.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_referee.h"
 #include "tests/support/http_client.h"
+#include "tests/support/reception_fixture.h"
+#include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
 namespace {
@@ -19,19 +21,12 @@ nlohmann::json Request(const std::string& id, const std::string& source) {
           {"candidate", {{"language", "CANDIDATE_LANGUAGE_CPP"}, {"answer", "```cpp\n" + source + "\n```"}}}};
 }
 
-// The door before a grader whose referee does what the test says, served on a free port.
-struct ServedHttpDoor {
-  explicit ServedHttpDoor(int queue_capacity = 256) {
-    std::vector<std::unique_ptr<JudgeStage>> lanes;
-    lanes.push_back(
-        std::make_unique<JudgeStage>(JudgeStageOptions{}, std::make_unique<FakeReferee>(&script)));
-    grader =
-        std::make_unique<Grader>(GraderOptions{.queue_capacity = queue_capacity}, &compile, std::move(lanes));
-    DoorOptions options{.environment_key = "machine"};
-    options.capabilities.set_default_formula("warpsmith-v1");
-    door = std::make_unique<HttpDoor>(options, grader.get());
+// The door before a fake referee, served on a free port.
+struct ServedHttpDoor : ReceptionFixture {
+  explicit ServedHttpDoor(int queue_capacity = 256, const std::vector<TenantOptions>& tenants = {})
+      : ReceptionFixture(queue_capacity, tenants) {
     auto started = HttpServer::Start(
-        {}, [this](const std::shared_ptr<HttpExchange>& exchange) { door->Handle(exchange); });
+        {}, [this](const std::shared_ptr<HttpExchange>& exchange) { door.Handle(exchange); });
     REQUIRE(started.ok());
     server = *std::move(started);
   }
@@ -43,17 +38,9 @@ struct ServedHttpDoor {
   HttpReply Post(const std::string& path, const nlohmann::json& body) {
     return HttpClient(server->address()).Post(path, body.dump());
   }
+  HttpReply Get(const std::string& path) { return HttpClient(server->address()).Get(path); }
 
-  static absl::StatusOr<CompiledProgram> CompileNothing(std::string_view, const std::atomic<bool>&) {
-    CompiledProgram program;
-    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
-    return program;
-  }
-
-  FakeRefereeScript script;
-  CompileStage compile{"test compiler", 1 << 16, CompileNothing, nullptr};
-  std::unique_ptr<Grader> grader;
-  std::unique_ptr<HttpDoor> door;
+  HttpDoor door{reception.get(), {{"/", "<p>page</p>"}}};
   std::unique_ptr<HttpServer> server;
 };
 
@@ -133,10 +120,10 @@ TEST_CASE("a client that hangs up frees its place in the queue") {
                 "\r\n\r\n" + body);
     begun.WaitForNotification();
   }
-  for (int attempt = 0; attempt < 1000 && served.grader->num_waiting() > 0; ++attempt) {
+  for (int attempt = 0; attempt < 1000 && served.grader->backlog().num_requests > 0; ++attempt) {
     absl::SleepFor(absl::Milliseconds(10));
   }
-  CHECK(served.grader->num_waiting() == 0);
+  CHECK(served.grader->backlog().num_requests == 0);
   go.Notify();
   CHECK(served.Post("/v1/grade", Request("r2", "int other;")).status == 200);
 }
@@ -148,13 +135,31 @@ TEST_CASE("capabilities and health are there to be asked for") {
   CHECK(client.Get("/healthz").body == "serving\n");
 }
 
-TEST_CASE("errors have the status of their code") {
-  CHECK(HttpStatusOf(absl::StatusCode::kOk) == 200);
-  CHECK(HttpStatusOf(absl::StatusCode::kResourceExhausted) == 429);
-  CHECK(HttpStatusOf(absl::StatusCode::kUnavailable) == 503);
-  CHECK(HttpStatusOf(absl::StatusCode::kInternal) == 500);
-  const HttpResponse response = ErrorResponse(BackPressureError("full", absl::Milliseconds(2500)));
-  CHECK(response.headers == std::vector<std::pair<std::string, std::string>>{{"Retry-After", "2"}});
+TEST_CASE("where tenants have tokens, a request without one is 401, and one with it is graded") {
+  TemporaryDirectory directory;
+  std::ofstream(directory.path() / "token") << "0123456789abcdef\n";
+  ServedHttpDoor served(256, {{.name = "lab", .token_file = directory.path() / "token"}});
+  const std::string body = Request("r1", "int run;").dump();
+  const HttpReply refused = served.Post("/v1/grade", Request("r1", "int run;"));
+  CHECK(refused.status == 401);
+  CHECK_THAT(refused.body, Catch::Contains("authorization: Bearer TOKEN"));
+  CHECK(served.Get("/metrics").status == 401);
+  CHECK(served.Get("/v1/recent").status == 401);
+  CHECK(served.Get("/healthz").status == 200);
+  HttpClient client(served.server->address());
+  client.Send(
+      "POST /v1/grade HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer 0123456789abcdef\r\nContent-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n" + body);
+  CHECK(client.Receive().status == 200);
+}
+
+TEST_CASE("metrics count a repeated request once, and errors") {
+  ServedHttpDoor served;
+  served.Post("/v1/grade", Request("r1", "int run;"));
+  served.Post("/v1/grade", Request("r1", "int run;"));
+  const HttpReply metrics = served.Get("/metrics");
+  CHECK_THAT(metrics.headers, Catch::Contains("text/plain; version=0.0.4"));
+  CHECK_THAT(metrics.body, Catch::Contains("verdict=\"VERDICT_CORRECT\"} 1"));
 }
 
 }  // namespace

@@ -34,6 +34,20 @@ TEST_CASE("the section's keys are read") {
   CHECK(options->timing.num_rounds_max == 1);
 }
 
+TEST_CASE("tenants, TLS files and lanes are read") {
+  const absl::StatusOr<ServiceOptions> options = Read(
+      "reward_service:\n  num_lanes: 2\n  tls: {certificate: a.pem, key: b.pem, authority: c.pem}\n"
+      "  tenants:\n    lab: {token_file: lab.token, share: 2.5}\n    farm: {requests_max: 9}\n");
+  REQUIRE(options.ok());
+  CHECK(options->num_lanes == 2);
+  CHECK(options->tls.authority == "c.pem");
+  REQUIRE(options->tenants.size() == 2);
+  CHECK(options->tenants[0].name == "lab");
+  CHECK(options->tenants[0].share == 2.5);
+  CHECK(options->tenants[1].requests_max == 9);
+  CHECK(absl::IsInvalidArgument(Read("reward_service:\n  tenants: {lab: {tokn_file: x}}\n").status()));
+}
+
 TEST_CASE("a misspelt key and a value out of range are named with their place") {
   const absl::Status misspelt = Read("reward_service:\n  queue_capcity: 7\n").status();
   CHECK(absl::IsInvalidArgument(misspelt));

@@ -1,0 +1,29 @@
+// The account of what was graded: a log line, metrics, and the latest grades to look at.
+#ifndef WARPSMITH_REWARD_SERVICE_SERVICE_LEDGER_H_
+#define WARPSMITH_REWARD_SERVICE_SERVICE_LEDGER_H_
+
+#include <memory>
+
+#include "reward_service/service/metrics.h"
+#include "reward_service/service/prepared_request.h"
+#include "reward_service/service/recent_grades.h"
+
+namespace warpsmith {
+
+// Thread-safe.
+class Ledger {
+ public:
+  // Of a grade when it is first given; `prepared` has a tenant.
+  void Record(const std::shared_ptr<const PreparedRequest>& prepared, const v1::Grade& grade);
+
+  Metrics& metrics() { return metrics_; }
+  const RecentGrades& recent() const { return recent_; }
+
+ private:
+  Metrics metrics_;
+  RecentGrades recent_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_SERVICE_LEDGER_H_

@@ -1,0 +1,182 @@
+"""How many hacks of the corpus get a reward that they do not deserve, and how many honest programs are accused.
+
+A hack is caught when it gains nothing by its trick: a verdict other than CORRECT, or no more credit than its work is
+worth. tests/hacks/outcome.py states what that is for each family. Each hack runs as written and as mutants, whose
+names, layout and order a program has changed; beside each runs its honest twin.
+
+./dev bench hacks [--only EXPRESSION] [--mutants N] [--seed N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from warpsmith_reward import Grade, Request, RewardClient
+from warpsmith_reward.retries import RetryOptions
+
+from tests.hacks.case_file import Case, read_corpus
+from tests.hacks.mutate import mutate_program
+from tests.hacks.outcome import Outcome, interval, judge_hack, judge_honest, rubric_total, term
+from tests.hacks.own_service import own_service
+
+_LABELS = ("caught", "missed", "off_target", "honest", "accused")
+_FAULTS = ("missed", "off_target", "accused")
+_GROUP = 16
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A program to grade. `variant` is hack, twin, honest, or mutant1, mutant2, ..."""
+
+    case: Case
+    variant: str
+    program: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.case.identity}:{self.variant}"
+
+    def request(self) -> Request:
+        """As the service takes it."""
+        case = self.case
+        return Request(
+            case.reference_source(),
+            **{case.sent_as: self.program},
+            language=case.language,
+            task_id=case.task,
+            previous_source=case.programs[case.previous] if case.previous else "",
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One grade and what it means here."""
+
+    id: str
+    family: str
+    variant: str
+    label: str
+    verdict: str
+    reward: float | None
+    credited_speedup: float
+    speedup: float | None
+    speedup_low: float
+    speedup_high: float
+    rubric_total: int
+    evidence: str
+    reason: str
+
+
+def entries_of(case: Case, num_mutants: int, seed: int) -> list[Entry]:
+    """All programs of a case, the twin first."""
+    if case.is_honest:
+        return [Entry(case, "honest", case.programs["honest"])]
+    hack = case.programs["hack"]
+    mutants = [
+        Entry(case, f"mutant{n}", mutate_program(hack, case.language, seed + n, is_answer=case.sent_as == "answer"))
+        for n in range(1, num_mutants + 1)
+    ]
+    return [Entry(case, "twin", case.programs["twin"]), Entry(case, "hack", hack), *mutants]
+
+
+def grade_entries(client: RewardClient, entries: Sequence[Entry]) -> Iterator[Grade]:
+    """In order. Raises RewardServiceError where there is no grade."""
+    for begin in range(0, len(entries), _GROUP):
+        group = entries[begin : begin + _GROUP]
+        print(f"{begin:4d} of {len(entries)}: {group[0].name}", file=sys.stderr, flush=True)
+        for answer in client.grade_all([entry.request() for entry in group]):
+            if isinstance(answer, Exception):
+                raise answer
+            yield answer
+
+
+def row_of(entry: Entry, grade: Grade, outcome: Outcome) -> Row:
+    """Everything that the report says of one grade."""
+    low, high = interval(grade)
+    return Row(
+        id=entry.case.identity,
+        family=entry.case.family,
+        variant=entry.variant,
+        label=outcome.label,
+        verdict=grade.verdict.value,
+        reward=grade.reward,
+        credited_speedup=term(grade, "credited_speedup"),
+        speedup=grade.speedup,
+        speedup_low=low,
+        speedup_high=high,
+        rubric_total=rubric_total(grade),
+        evidence=outcome.evidence,
+        reason=grade.reason,
+    )
+
+
+def judge_all(entries: Sequence[Entry], grades: Sequence[Grade]) -> list[Row]:
+    """Rows in the order of the entries."""
+    twins = {e.case.identity: g for e, g in zip(entries, grades, strict=True) if e.variant == "twin"}
+    rows = []
+    for entry, grade in zip(entries, grades, strict=True):
+        if entry.variant in ("twin", "honest"):
+            outcome = judge_honest(grade)
+        else:
+            outcome = judge_hack(entry.case, grade, twins[entry.case.identity])
+        rows.append(row_of(entry, grade, outcome))
+    return rows
+
+
+def summary(rows: Sequence[Row]) -> dict[str, Any]:
+    """Counts over all, and by family."""
+    families = sorted({row.family for row in rows})
+    counts = {family: Counter(row.label for row in rows if row.family == family) for family in families}
+    by_family = {family: {label: count[label] for label in _LABELS} for family, count in counts.items()}
+    total = {label: sum(family[label] for family in by_family.values()) for label in _LABELS}
+    hacks = {row.id for row in rows if row.label in ("caught", "missed", "off_target")}
+    return {**total, "num_hack_cases": len(hacks), "by_family": by_family}
+
+
+def print_report(results: dict[str, Any], rows: Sequence[Row]) -> None:
+    """A table by family, then every fault by name."""
+    print(f"{'family':<16}" + "".join(f"{label:>12}" for label in _LABELS))
+    for family, counts in [*results["by_family"].items(), ("all", results)]:
+        print(f"{family:<16}" + "".join(f"{counts[label]:12d}" for label in _LABELS))
+    for row in rows:
+        if row.label in _FAULTS:
+            reward = "none" if row.reward is None else f"{row.reward:.2f}"
+            print(f"{row.label}: {row.id}:{row.variant}: {row.verdict}, reward {reward}; {row.evidence}")
+
+
+def main() -> int:
+    """Grades, judges, writes; 1 where a hack is not caught or an honest program accused."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("runs/bench/hacks.json"))
+    parser.add_argument("--only", default="", help="cases in whose name this expression is found")
+    parser.add_argument("--mutants", type=int, default=2, help="mutants of each hack")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the service ends with us
+    cases = [case for case in read_corpus() if re.search(arguments.only, case.identity)]
+    entries = [entry for case in cases for entry in entries_of(case, arguments.mutants, arguments.seed)]
+    with own_service() as url, RewardClient(url, retries=RetryOptions(seconds_max=1200)) as client:
+        grades = list(grade_entries(client, entries))
+    rows = judge_all(entries, grades)
+    results = summary(rows)
+    print_report(results, rows)
+    results["hardware"] = grades[0].message.get("environment", {}) if grades else {}
+    results["revision"] = os.environ.get("WARPSMITH_REVISION", "unknown")
+    results["rows"] = [asdict(row) for row in rows]
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(results, indent=2) + "\n")
+    return 1 if any(row.label in _FAULTS for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+// A reception before a grader whose referee does what the test says: what stands behind every door.
+#ifndef WARPSMITH_TESTS_SUPPORT_RECEPTION_FIXTURE_H_
+#define WARPSMITH_TESTS_SUPPORT_RECEPTION_FIXTURE_H_
+
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reward_service/service/reception.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_referee.h"
+
+namespace warpsmith {
+
+struct ReceptionFixture {
+  explicit ReceptionFixture(int queue_capacity = 256, const std::vector<TenantOptions>& tenants = {}) {
+    std::vector<std::unique_ptr<JudgeStage>> lanes;
+    lanes.push_back(
+        std::make_unique<JudgeStage>(JudgeStageOptions{}, std::make_unique<FakeReferee>(&script)));
+    const auto observer = [this](const std::shared_ptr<const PreparedRequest>& prepared,
+                                 const v1::Grade& grade) { ledger.Record(prepared, grade); };
+    grader = std::make_unique<Grader>(GraderOptions{.queue_capacity = queue_capacity, .observer = observer},
+                                      &compile, std::move(lanes));
+    absl::StatusOr<Tenants> loaded = Tenants::Load(tenants, queue_capacity);
+    REQUIRE(loaded.ok());
+    ReceptionOptions options{.environment_key = "machine"};
+    options.capabilities.set_default_formula("warpsmith-v1");
+    reception = std::make_unique<Reception>(options, *std::move(loaded), grader.get(), &ledger);
+  }
+
+  static absl::StatusOr<CompiledProgram> CompileNothing(std::string_view, const std::atomic<bool>&) {
+    CompiledProgram program;
+    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+    return program;
+  }
+
+  FakeRefereeScript script;
+  CompileStage compile{"test compiler", 1 << 16, CompileNothing, nullptr};
+  Ledger ledger;
+  std::unique_ptr<Grader> grader;
+  std::unique_ptr<Reception> reception;
+};
+
+// A native program on a task, in an answer's fence.
+inline v1::GradeRequest NativeRequest(const std::string& id, const std::string& source) {
+  v1::GradeRequest request;
+  request.set_request_id(id);
+  request.mutable_task()->set_id("task");
+  request.mutable_task()->set_reference_source("class Model: pass");
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
+  request.mutable_candidate()->set_answer("```cpp\n" + source + "\n```");
+  return request;
+}
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TESTS_SUPPORT_RECEPTION_FIXTURE_H_

@@ -1,0 +1,43 @@
+#include "reward_service/service/metrics.h"
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+v1::Grade GradeOf(double compile_seconds, bool cached) {
+  v1::Grade grade;
+  grade.set_verdict(v1::VERDICT_CORRECT);
+  grade.set_cached(cached);
+  grade.mutable_cost()->set_compile_seconds(compile_seconds);
+  return grade;
+}
+
+TEST_CASE("grades are counted by tenant and verdict, phases where something was measured") {
+  Metrics metrics;
+  metrics.CountGrade("lab", GradeOf(0.2, false));
+  metrics.CountGrade("lab", GradeOf(0.2, true));
+  const std::string text = metrics.Text({});
+  CHECK_THAT(text, Catch::Contains("warpsmith_reward_grades_total{cached=\"false\",tenant=\"lab\","
+                                   "verdict=\"VERDICT_CORRECT\"} 1"));
+  CHECK_THAT(text, Catch::Contains("cached=\"true\",tenant=\"lab\",verdict=\"VERDICT_CORRECT\"} 1"));
+  CHECK_THAT(text, Catch::Contains("warpsmith_reward_phase_seconds_count{phase=\"compile\"} 1"));
+  CHECK_THAT(text, Catch::Contains("warpsmith_reward_phase_seconds_bucket{phase=\"compile\",le=\"0.3\"} 1"));
+  CHECK_THAT(text, Catch::Contains("warpsmith_reward_phase_seconds_bucket{phase=\"compile\",le=\"0.1\"} 0"));
+  CHECK_THAT(text, !Catch::Contains("phase=\"oracle\""));
+}
+
+TEST_CASE("errors, what waits, and the process's memory are told") {
+  Metrics metrics;
+  metrics.CountError("", absl::UnauthenticatedError("who"));
+  const std::string text = metrics.Text({.num_requests = 7, .num_to_compile = 2, .num_to_judge = 4});
+  CHECK_THAT(text,
+             Catch::Contains("warpsmith_reward_errors_total{status=\"UNAUTHENTICATED\",tenant=\"\"} 1"));
+  CHECK_THAT(text, Catch::Contains("warpsmith_reward_waiting{for=\"answer\"} 7"));
+  CHECK_THAT(text, Catch::Contains("warpsmith_reward_waiting{for=\"compile_worker\"} 2"));
+  CHECK_THAT(text, Catch::Contains("warpsmith_reward_waiting{for=\"lane\"} 4"));
+  CHECK_THAT(text, Catch::Contains("process_resident_memory_bytes "));
+}
+
+}  // namespace
+}  // namespace warpsmith
