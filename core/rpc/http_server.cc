@@ -1,7 +1,5 @@
 #include "core/rpc/http_server.h"
 
-#include <openssl/x509.h>
-
 #include <atomic>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/io_context.hpp>
@@ -24,6 +22,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/http_target.h"
+#include "core/rpc/http_tls.h"
 #include "core/rpc/server_address.h"
 
 namespace warpsmith {
@@ -74,16 +73,6 @@ class Mailbox {
   std::mutex mutex_;
   asio::io_context* context_;
 };
-
-// Common name of the client's certificate, which the handshake has verified; empty: it showed none.
-std::string CertificateName(TlsStream& stream) {
-  X509* const certificate = SSL_get1_peer_certificate(stream.native_handle());
-  if (certificate == nullptr) return "";
-  char name[256] = "";
-  X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof(name));
-  X509_free(certificate);
-  return name;
-}
 
 // What all connections of a server share.
 struct Shared {
@@ -195,7 +184,7 @@ void Connection<Stream>::Start() {
     lowest().expires_after(Milliseconds(shared_->options.transfer_timeout));
     stream_.async_handshake(ssl::stream_base::server, [self = this->shared_from_this()](Error error) {
       if (error) return self->Close();
-      self->certificate_name_ = CertificateName(self->stream_);
+      self->certificate_name_ = PeerName(self->stream_.native_handle());
       self->Read();
     });
   } else {
@@ -331,7 +320,9 @@ class BeastServer final : public HttpServer {
   }
 
   absl::Status Listen() {
-    RETURN_IF_ERROR(UseTls(shared_.options.tls));
+    if (!shared_.options.tls.empty()) {
+      ASSIGN_OR_RETURN(tls_, MakeTlsContext(shared_.options.tls));
+    }
     ASSIGN_OR_RETURN(const ServerAddress address, ParseServerAddress(shared_.options.address));
     if (!address.socket_path.empty()) {
       return absl::InvalidArgumentError(
@@ -366,22 +357,6 @@ class BeastServer final : public HttpServer {
   const std::string& address() const override { return address_; }
 
  private:
-  absl::Status UseTls(const TlsIdentity& tls) {
-    if (tls.empty()) return absl::OkStatus();
-    Error error;
-    tls_.emplace(ssl::context::tls_server);
-    tls_->set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1,
-                      error);
-    if (!error) tls_->use_certificate_chain(asio::buffer(tls.certificate), error);
-    if (!error) tls_->use_private_key(asio::buffer(tls.key), ssl::context::pem, error);
-    if (!error && !tls.authority.empty()) {
-      tls_->add_certificate_authority(asio::buffer(tls.authority), error);
-      if (!error) tls_->set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
-    }
-    if (!error) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("TLS of the HTTP door: ", error.message()));
-  }
-
   void Serve(asio::ip::tcp::socket socket) {
     if (tls_.has_value())
       return std::make_shared<Connection<TlsStream>>(&shared_, std::move(socket), *tls_)->Start();

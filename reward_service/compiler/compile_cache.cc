@@ -98,9 +98,10 @@ absl::StatusOr<CompiledProgram> CompileCache::GetOrCompile(const std::string& ke
   });
   ASSIGN_OR_RETURN(CompiledProgram program, Fill(key, compile));
   absl::MutexLock lock(&mutex_);
-  const int64_t cost =
+  const int64_t bytes =
       program.library_bytes + static_cast<int64_t>(program.diagnostics.size()) + kEntryOverheadBytes;
-  memory_.Insert(key, program, cost);
+  // Whatever is small costs a descriptor's share, so that there are never too many.
+  memory_.Insert(key, program, std::max(bytes, options_.memory_bytes_max / options_.num_programs_max));
   return program;
 }
 

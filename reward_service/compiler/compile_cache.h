@@ -20,6 +20,8 @@ namespace warpsmith {
 
 struct CompileCacheOptions {
   int64_t memory_bytes_max = int64_t{256} << 20;
+  // In memory, where each holds a file descriptor.
+  int num_programs_max = 4096;
   // Folder of compiled programs that outlive the service; empty: none. Written atomically, one file a
   // program.
   std::filesystem::path directory;

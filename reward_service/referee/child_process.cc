@@ -1,6 +1,7 @@
 #include "reward_service/referee/child_process.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -11,6 +12,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/check.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
 
@@ -20,12 +23,57 @@ namespace {
 constexpr size_t kTailBytesMax = 4096;
 constexpr int kDrainReadsMax = 64;
 constexpr int kEndTimeoutMs = 1000;
+constexpr int kInterruptionsMax = 20;  // of the wait for a stop, 50 ms apart
+// A thread's last steps into its stop are counted after the stop is confirmed.
+constexpr double kStoppedCpuSecondsMax = 200e-6;
 
 double MonotonicSeconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
+
+// Interrupts this thread's wait again and again while it lives, by a signal that does nothing else.
+class Interruptions {
+ public:
+  Interruptions() {
+    thread_local const timer_t timer = MakeTimer();
+    timer_ = timer;
+    Set(kMilliseconds * 1'000'000);
+  }
+  ~Interruptions() { Set(0); }
+  Interruptions(const Interruptions&) = delete;
+  Interruptions& operator=(const Interruptions&) = delete;
+
+ private:
+  static constexpr long kMilliseconds = 50;
+
+  static timer_t MakeTimer() {
+    const int number = SIGRTMIN;
+    struct sigaction action {};
+    action.sa_handler = [](int) {};  // without SA_RESTART
+    sigaction(number, &action, nullptr);
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, number);
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = number;
+    event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
+    timer_t timer{};
+    WS_CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0) << strerror(errno);
+    return timer;
+  }
+
+  void Set(long nanoseconds) const {
+    itimerspec when{};
+    when.it_value.tv_nsec = when.it_interval.tv_nsec = nanoseconds;
+    timer_settime(timer_, 0, &when, nullptr);
+  }
+
+  timer_t timer_;
+};
 
 absl::Status Gone(pid_t pid) { return absl::UnavailableError(absl::StrCat("process ", pid, " has ended")); }
 
@@ -76,8 +124,12 @@ absl::Status ChildProcess::Stop() {
   if (stopped_) return absl::OkStatus();
   if (reaped_ || kill(pid_, SIGSTOP) != 0) return Gone(pid_);
   siginfo_t info{};
+  const Interruptions interruptions;
+  int num_interruptions = 0;
   while (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT) != 0) {
     if (errno != EINTR) return Gone(pid_);
+    // A SIGCONT that came meanwhile took the stop back.
+    kill(pid_, ++num_interruptions < kInterruptionsMax ? SIGSTOP : SIGKILL);
   }
   if (info.si_code != CLD_STOPPED) return Gone(pid_);
   // Take the notice itself, so that the next wait sees the next stop.
@@ -95,6 +147,10 @@ absl::Status ChildProcess::Continue() {
 
 absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fields,
                                                         absl::Duration timeout) {
+  if (cpu_seconds_at_stop_ >= 0 && CpuSeconds() - cpu_seconds_at_stop_ > kStoppedCpuSecondsMax) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("ran for %.0f us while it was stopped", 1e6 * (CpuSeconds() - cpu_seconds_at_stop_)));
+  }
   RETURN_IF_ERROR(Send(fields));
   const absl::Time deadline = absl::Now() + timeout;
   const double start = MonotonicSeconds();
@@ -102,12 +158,20 @@ absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fi
   absl::StatusOr<Packet> answer = Receive(deadline);
   const absl::Status stop = Stop();
   const double end = MonotonicSeconds();
+  cpu_seconds_at_stop_ = stopped_ ? CpuSeconds() : -1;
   DrainOutput();
   if (!answer.ok()) return answer.status();
   // A crash report comes from a process that is about to end: what it says is worth more than that it is
   // gone.
   if (!stop.ok() && TextField(answer->fields, "op") != "crash") return stop;
   return TimedAnswer{end - start, *std::move(answer)};
+}
+
+double ChildProcess::CpuSeconds() const {
+  clockid_t clock{};
+  timespec used{};
+  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &used) != 0) return -1;
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
 Ending ChildProcess::AwaitEnd() {

@@ -279,6 +279,11 @@ Fault Jail::FaultOf(const absl::Status& status) {
   if (absl::IsDeadlineExceeded(status)) {
     return {Outcome::kTimeout, absl::StrCat("no result after ", limits_.call_seconds_max, " s")};
   }
+  if (absl::IsFailedPrecondition(status)) {
+    Fault fault{Outcome::kHack, absl::StrCat("the program ", status.message())};
+    fault.hack_family = "work-while-stopped";
+    return fault;
+  }
   if (absl::IsInvalidArgument(status)) {
     return {Outcome::kRuntimeError, absl::StrCat("the program broke its channel: ", status.message())};
   }

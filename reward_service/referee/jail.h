@@ -34,6 +34,7 @@ struct Fault {
   bool input_mutated = false;
   bool guard_touched = false;
   bool out_of_bounds = false;
+  std::string hack_family;  // with Outcome::kHack
 };
 
 // What to load into a jail; descriptors are borrowed.

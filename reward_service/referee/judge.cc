@@ -11,6 +11,7 @@
 namespace warpsmith {
 namespace {
 
+constexpr double kSlownessMax = 2;    // of the reference, against the fastest that it was seen
 constexpr int kSlowInstancesMax = 3;  // then the machine has changed, not the process
 // Long calls scatter less: one round is enough after this, and one call of the candidate a round.
 constexpr double kInstanceSecondsMax = 0.03;
@@ -93,6 +94,7 @@ Program Judge::MakeProgram() const {
 bool Judge::Convict(Fault fault, Jail* jail) {
   judgement_.outcome = fault.outcome;
   judgement_.reason = std::move(fault.reason);
+  judgement_.hack_family = std::move(fault.hack_family);
   judgement_.input_mutated |= fault.input_mutated;
   judgement_.guard_touched |= fault.guard_touched;
   judgement_.out_of_bounds |= fault.out_of_bounds;
@@ -158,11 +160,17 @@ absl::StatusOr<bool> Judge::Time() {
     Instance instance;
     ASSIGN_OR_RETURN(const bool right, TimeInstance(static_cast<int>(instances.size()) + num_slow, instance));
     if (!right) return false;
-    if (num_slow < kSlowInstancesMax && task_->reference_pace().IsSlow(Median(instance.reference_us))) {
+    const double slowness = task_->reference_pace().Slowness(Median(instance.reference_us));
+    if (slowness > kSlownessMax && num_slow < kSlowInstancesMax) {
       ++num_slow;  // the next one is timed against another process of the reference
-    } else {
-      instances.push_back(std::move(instance));
+      continue;
     }
+    // Whether the machine became slow, for both, or something slows the reference alone, is not known here:
+    // only as much counts as the reference could excuse.
+    if (slowness > kSlownessMax) {
+      for (double& ratio : instance.ratios) ratio *= kSlownessMax / slowness;
+    }
+    instances.push_back(std::move(instance));
   }
   ReportTiming(instances);
   if (num_slow > 0) {
@@ -298,6 +306,13 @@ void Judge::ReportTiming(const std::vector<Instance>& instances) {
   timing.quality = tools_.lane->quality();
   if (timing.candidate.median_us < timing.empty_call_us / 2) {
     absl::StrAppend(&timing.quality, "; the call is shorter than half of an empty one");
+    // The way of a Python call is long and runs in the candidate's own process, which could have cut it
+    // short: what is left after its subtraction cannot show that the candidate is faster.
+    if (request_.kind == CandidateKind::kKernelBenchPython) {
+      timing.speedup = std::min(timing.speedup, 1.0);
+      timing.speedup_low = std::min(timing.speedup_low, 1.0);
+      timing.distinguishable = false;
+    }
   }
   judgement_.timing = timing;
 }

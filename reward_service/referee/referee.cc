@@ -200,7 +200,7 @@ class RefereeClient : public Referee {
     if (connection_ != nullptr) return absl::OkStatus();
     if (num_restarts_ >= options_.num_restarts_max) {
       return absl::UnavailableError(
-          absl::StrCat("the referee died ", num_restarts_, " times; it is given up"));
+          absl::StrCat("the referee died ", num_restarts_, " times in a row; it is given up"));
     }
     ++num_restarts_;
     LogWarning(
@@ -222,7 +222,10 @@ class RefereeClient : public Referee {
     }
     if (status.ok()) {
       absl::StatusOr<Packet> answer = ReceivePacket(connection_->socket(), deadline + absl::Seconds(1));
-      if (answer.ok() && IntegerField(answer->fields, "id", 0, INT64_MAX, -1) == last_id_) return answer;
+      if (answer.ok() && IntegerField(answer->fields, "id", 0, INT64_MAX, -1) == last_id_) {
+        num_restarts_ = 0;
+        return answer;
+      }
       status = answer.ok() ? absl::InternalError("the referee answers another question") : answer.status();
     }
     connection_.reset();

@@ -33,7 +33,7 @@ struct RefereeOptions {
   // Tasks kept ready, some 240 MB each; 0: as many as half of the memory holds, 8 to 128.
   int num_tasks_max = 0;
   // Restarts of a dead referee before Judge() fails for good.
-  int num_restarts_max = 100;
+  int num_restarts_max = 100;  // without an answer between them
 };
 
 // What a referee can do here, for capabilities, the environment stamp and cache keys.
@@ -64,7 +64,7 @@ class Referee {
 
   // First run of a kernelbench_python candidate: which extensions it wants built. An empty list when it wants
   // none. INVALID_ARGUMENT, with an escaped reason, when the program fails before; that is the candidate's
-  // RUNTIME_ERROR.
+  // RUNTIME_ERROR. FAILED_PRECONDITION when the task is at fault, as Judge will say.
   virtual absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
                                                                         const std::string& source,
                                                                         absl::Time deadline) = 0;

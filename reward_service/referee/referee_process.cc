@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/bounded_queue.h"
+#include "core/base/descriptor_limit.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/sha256.h"
@@ -98,13 +98,6 @@ class RefereeProcess {
   }
 
  private:
-  static void RaiseDescriptorLimit() {
-    rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
-
   absl::Status Dispatch(Packet packet) {
     if (TextField(packet.fields, "op") != "prefetch") {
       return requests_.Push(std::move(packet), absl::ZeroDuration())
@@ -214,13 +207,18 @@ class RefereeProcess {
     if (packet.descriptors.size() < 2) return absl::InternalError("a request without its program");
     ASSIGN_OR_RETURN(const TaskSource task, ReadTask(packet));
     const absl::Time deadline = absl::Now() + kRecordingTimeout;
-    ASSIGN_OR_RETURN(const auto pooled, pool_->Get(task, /*for_timing=*/false, std::nullopt, deadline));
+    const auto pooled = pool_->Get(task, /*for_timing=*/false, std::nullopt, deadline);
+    if (absl::IsInvalidArgument(
+            pooled.status())) {  // the task's fault, and here INVALID_ARGUMENT is the program's
+      return absl::FailedPreconditionError(pooled.status().message());
+    }
+    RETURN_IF_ERROR(pooled.status());
     ASSIGN_OR_RETURN(auto process, python_parent_->Fork({"python", limits_.jail_memory_bytes_max,
                                                          kRecordingCpuSeconds, lane_.num_threads()}));
     RETURN_IF_ERROR(process->AwaitHello(deadline));
     ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(kRecordingBytesMax));
     const absl::StatusOr<Packet> answer =
-        process->Ask({{"op", "record"}, {"init_inputs", pooled->task->init_inputs()}},
+        process->Ask({{"op", "record"}, {"init_inputs", pooled.value()->task->init_inputs()}},
                      {packet.descriptors[1].get(), buffer->fd()}, deadline);
     if (absl::IsDeadlineExceeded(answer.status()))
       return absl::InvalidArgumentError("the program does not end");

@@ -60,10 +60,9 @@ SideTiming Summarise(const std::vector<double>& microseconds, int num_instances)
   return side;
 }
 
-bool ReferencePace::IsSlow(double median_us) {
-  constexpr double kSlowRatio = 2;
+double ReferencePace::Slowness(double median_us) {
   least_us_ = std::min(least_us_, median_us);
-  return median_us > kSlowRatio * least_us_;
+  return median_us / least_us_;
 }
 
 bool IsDistinguishable(const Interval& interval) {

@@ -34,8 +34,8 @@ SideTiming Summarise(const std::vector<double>& microseconds, int num_instances)
 // get the credit.
 class ReferencePace {
  public:
-  // Whether `median_us` is over twice the least so far, itself included.
-  bool IsSlow(double median_us);
+  // `median_us` divided by the least so far, itself included.
+  double Slowness(double median_us);
 
  private:
   double least_us_ = std::numeric_limits<double>::infinity();

@@ -1,16 +1,22 @@
 #include "reward_service/sandbox/system_call_filter.h"
 
+#include <asm/sockios.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
 
 namespace warpsmith {
 namespace {
@@ -57,6 +63,28 @@ absl::Status RefuseNewProcesses(const Context& context) {
   return RefuseWhen(context, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
 }
 
+// The kernel sends signals on a process's behalf, and a SIGCONT starts a stopped process again, or takes back
+// a stop that is on its way: no timers, no files that report by signal, no SIGCONT of one's own.
+absl::Status RefuseStarting(const Context& context) {
+  for (const char* name : {"timer_create", "timer_settime", "setitimer", "alarm", "timerfd_create",
+                           "timerfd_settime", "mq_notify"}) {
+    RETURN_IF_ERROR(Refuse(context, EPERM, name));
+  }
+  RETURN_IF_ERROR(RefuseWhen(context, "tgkill", SCMP_A2(SCMP_CMP_EQ, SIGCONT)));
+  for (const scmp_datum_t command : {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_NOTIFY}) {
+    RETURN_IF_ERROR(RefuseWhen(context, "fcntl", SCMP_A1(SCMP_CMP_EQ, command)));
+  }
+  for (const scmp_datum_t request : {FIOASYNC, FIOSETOWN, SIOCSPGRP}) {
+    RETURN_IF_ERROR(RefuseWhen(context, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, request)));
+  }
+  const scmp_arg_cmp sets_flags_async[] = {SCMP_A1(SCMP_CMP_EQ, F_SETFL),
+                                           SCMP_A2(SCMP_CMP_MASKED_EQ, O_ASYNC, O_ASYNC)};
+  const int result = seccomp_rule_add_array(context.get(), SCMP_ACT_ERRNO(EPERM),
+                                            seccomp_syscall_resolve_name("fcntl"), 2, sets_flags_async);
+  if (result != 0) return absl::InternalError(absl::StrCat("seccomp rule for O_ASYNC: error ", -result));
+  return absl::OkStatus();
+}
+
 absl::Status AddRules(const Context& context, ProcessRights rights) {
   for (const char* name : kAlwaysRefused) {
     // A compiler driver stops its children by kill.
@@ -70,6 +98,7 @@ absl::Status AddRules(const Context& context, ProcessRights rights) {
     return status;
   }
   if (rights == ProcessRights::kToolchain) return absl::OkStatus();
+  RETURN_IF_ERROR(RefuseStarting(context));
   if (absl::Status status = RefuseNewProcesses(context); !status.ok()) return status;
   return RefuseWhen(context, "tgkill", SCMP_A0(SCMP_CMP_NE, static_cast<scmp_datum_t>(getpid())));
 }

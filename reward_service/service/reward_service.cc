@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/base/build_info.h"
+#include "core/base/descriptor_limit.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
@@ -78,12 +80,26 @@ std::filesystem::path PythonInclude() {
   return path.ok() ? *path : "";
 }
 
+// A cached program holds a descriptor; half of them are for everything else.
+constexpr int kCachedProgramsMax = 8192;
+constexpr int kDescriptorsMin = 1024;  // those of sandboxes are numbered from 512
+
+absl::StatusOr<int> CachedProgramsMax() {
+  const int descriptors = RaiseDescriptorLimit();
+  if (descriptors >= kDescriptorsMin) return std::min(descriptors / 2, kCachedProgramsMax);
+  return absl::FailedPreconditionError(absl::StrCat("this process may open ", descriptors,
+                                                    " files; the service needs ", kDescriptorsMin,
+                                                    ": raise the hard limit (ulimit -Hn)"));
+}
+
 absl::Status BuildCompilers(const ServiceOptions& options, Machinery* machinery) {
   ASSIGN_OR_RETURN(machinery->compiler,
                    Compiler::Create(options.cache_directory / "preludes",
                                     {.wall_seconds_max = static_cast<double>(options.compile_seconds_max)}));
+  ASSIGN_OR_RETURN(const int num_programs_max, CachedProgramsMax());
   machinery->cache =
       std::make_unique<CompileCache>(CompileCacheOptions{.memory_bytes_max = options.cache_bytes_max / 2,
+                                                         .num_programs_max = num_programs_max,
                                                          .directory = options.cache_directory / "compiled",
                                                          .directory_bytes_max = options.cache_bytes_max});
   machinery->extensions = std::make_unique<ExtensionCompiler>(

@@ -97,6 +97,7 @@ Route JudgeStage::RunRecord(Flight* flight) {
   for (int attempt = 1; attempt <= options_.num_attempts_max && !flight->cancelled; ++attempt) {
     records = referee_->RecordExtensions(task, prepared.source, absl::Now() + options_.deadline);
     if (records.ok() || absl::IsInvalidArgument(records.status())) break;
+    if (absl::IsFailedPrecondition(records.status())) break;
     LogWarning(absl::StrCat("recording extensions, attempt ", attempt, ": ", records.status().ToString()));
   }
   if (flight->cancelled) return Route::kDrop;
@@ -104,6 +105,7 @@ Route JudgeStage::RunRecord(Flight* flight) {
     Conclude(v1::VERDICT_RUNTIME_ERROR, Escape(std::string(records.status().message()), 512), flight);
     return Route::kFinish;
   }
+  if (absl::IsFailedPrecondition(records.status())) return RunJudge(flight);  // which says why in its verdict
   if (!records.ok()) {
     flight->measurement = Unscorable(absl::StrCat("the referee failed: ", records.status().ToString()));
     return Route::kFinish;

@@ -168,6 +168,27 @@ TEST_CASE("a candidate that waits to be timed and then does nothing is wrong") {
   CHECK(j.outcome == Outcome::kIncorrect);
 }
 
+TEST_CASE("a candidate cannot have itself started again while it is stopped") {
+  const std::string head =
+      "#include <fcntl.h>\n#include <signal.h>\n#include <sys/ioctl.h>\n#include <sys/syscall.h>\n"
+      "#include <sys/time.h>\n#include <sys/timerfd.h>\n#include <time.h>\n#include <unistd.h>";
+  // Counts what was allowed; SIGCONT to a thread of its own is the last.
+  const std::string attempts = R"(
+    sigevent e{}; e.sigev_notify = SIGEV_SIGNAL; e.sigev_signo = SIGCONT; timer_t timer;
+    itimerval tick{{0, 1000}, {0, 1000}};
+    int allowed = timer_create(CLOCK_MONOTONIC, &e, &timer) == 0;
+    allowed += setitimer(ITIMER_REAL, &tick, nullptr) == 0;
+    allowed += timerfd_create(CLOCK_MONOTONIC, 0) >= 0;
+    allowed += fcntl(1, F_SETOWN, getpid()) == 0;
+    allowed += fcntl(1, F_SETSIG, SIGCONT) == 0;
+    allowed += fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_ASYNC) == 0;
+    int on = 1; allowed += ioctl(1, FIOASYNC, &on) == 0;
+    allowed += syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGCONT) == 0;
+    return 70 + allowed;)";
+  CHECK(Attack(attempts, head).reason == "run() returned 70");
+  RequireAlive();
+}
+
 TEST_CASE("priority and cores cannot be changed") {
   CHECK(
       Attack(

@@ -130,6 +130,17 @@ TEST_CASE("a full disk costs the entry, not the result") {
   umount(folder.path().c_str());
 }
 
+TEST_CASE("small programs are bounded in number, for each holds a descriptor") {
+  CompileCache cache({.memory_bytes_max = 1 << 20, .num_programs_max = 4});
+  int num_compiled = 0;
+  const auto compile = [&]() -> absl::StatusOr<CompiledProgram> { return ++num_compiled, Program("bytes"); };
+  for (int i = 0; i < 6; ++i) REQUIRE(cache.GetOrCompile(std::to_string(i), kWanted, compile).ok());
+  REQUIRE(cache.GetOrCompile("5", kWanted, compile)->cached);
+  REQUIRE(cache.GetOrCompile("2", kWanted, compile)->cached);
+  REQUIRE_FALSE(cache.GetOrCompile("1", kWanted, compile)->cached);
+  CHECK(num_compiled == 7);
+}
+
 TEST_CASE("the folder keeps its budget, oldest files first") {
   TemporaryDirectory folder;
   CompileCache cache({.directory = folder.path(), .directory_bytes_max = 4000});

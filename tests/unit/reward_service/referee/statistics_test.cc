@@ -47,12 +47,11 @@ TEST_CASE("an interval that meets 0.97 to 1.03 is not distinguishable from one")
 
 TEST_CASE("a reference is slow beside the fastest that was seen of it, never beside nothing") {
   ReferencePace pace;
-  CHECK_FALSE(pace.IsSlow(5000));
-  CHECK_FALSE(pace.IsSlow(1000));
-  CHECK_FALSE(pace.IsSlow(1900));
-  CHECK(pace.IsSlow(2100));
-  CHECK(pace.IsSlow(5000));
-  CHECK_FALSE(pace.IsSlow(1000));
+  CHECK(pace.Slowness(5000) == 1);
+  CHECK(pace.Slowness(1000) == 1);
+  CHECK(pace.Slowness(1900) == Approx(1.9));
+  CHECK(pace.Slowness(5000) == 5);
+  CHECK(pace.Slowness(1000) == 1);
 }
 
 TEST_CASE("a side's summary has median, mean and sample deviation") {

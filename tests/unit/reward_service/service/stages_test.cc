@@ -65,6 +65,23 @@ TEST_CASE("a program that fails before it asks for an extension is a runtime err
   CHECK(flight->measurement.grade.verdict_reason() == "NameError: x");
 }
 
+TEST_CASE("a task at fault is so for a program that compiles something, too") {
+  FakeRefereeScript script;
+  script.record = [](const std::string&) {
+    return absl::StatusOr<std::vector<ExtensionRecord>>(absl::FailedPreconditionError("no Model"));
+  };
+  script.judge = [](const JudgeRequest&) {
+    Judgement judgement;
+    judgement.outcome = Outcome::kInvalidTask;
+    judgement.reason = "no Model";
+    return absl::StatusOr<Judgement>(judgement);
+  };
+  JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
+  const auto flight = PythonFlight("load_inline");
+  CHECK(stage.Run(flight.get()) == Route::kFinish);
+  CHECK(flight->measurement.grade.verdict() == v1::VERDICT_INVALID_TASK);
+}
+
 TEST_CASE("a referee that cannot record is UNSCORABLE") {
   FakeRefereeScript script;
   script.record = [](const std::string&) {

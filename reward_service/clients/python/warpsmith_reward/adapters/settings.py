@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,17 @@ def text_of(completion: Any) -> str:
     return str(completion[-1]["content"])
 
 
+def settings_among(keywords: Mapping[str, Any]) -> Settings:
+    """Those of `keywords` that are settings; frameworks pass others beside them."""
+    return Settings(**{key: keywords[key] for key in Settings.__dataclass_fields__ if keywords.get(key)})
+
+
+def task_of(row: Mapping[str, Any] | None) -> dict[str, str]:
+    """What a data set's row, or a sample's metadata, may say of the task beside its reference."""
+    row = row or {}
+    return {"previous": str(row.get("previous_source") or ""), "task_id": str(row.get("task_id") or "")}
+
+
 def numbers_of(answer: Grade | RewardServiceError) -> dict[str, float]:
     """The same keys on every path, all finite: what frameworks log. `infra_error` is 1 where there is no reward."""
     if isinstance(answer, RewardServiceError) or answer.reward is None:
@@ -57,3 +69,19 @@ def numbers_of(answer: Grade | RewardServiceError) -> dict[str, float]:
         "hack": float(answer.verdict is Verdict.HACK),
         "infra_error": 0.0,
     }
+
+
+def why_unscorable(answer: Grade | RewardServiceError) -> str | None:
+    """None where there is a reward; else, in words, who was at fault instead of the candidate."""
+    if isinstance(answer, RewardServiceError):
+        return str(answer) or type(answer).__name__
+    if answer.reward is None:
+        return f"{answer.verdict}: {answer.reason or 'no reason given'}"
+    return None
+
+
+def reward_of(answer: Grade | RewardServiceError) -> float:
+    """Raises RewardServiceError where there is no reward, for frameworks that leave out what raises."""
+    if isinstance(answer, Grade) and answer.reward is not None:
+        return answer.reward
+    raise RewardServiceError(why_unscorable(answer))

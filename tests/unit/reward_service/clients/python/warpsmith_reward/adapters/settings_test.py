@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from warpsmith_reward.adapters.settings import DEFAULT_URL, Settings, numbers_of, text_of
-from warpsmith_reward.messages import Grade, ServiceUnavailable
+from warpsmith_reward.adapters.settings import (
+    DEFAULT_URL,
+    Settings,
+    numbers_of,
+    reward_of,
+    settings_among,
+    task_of,
+    text_of,
+    why_unscorable,
+)
+from warpsmith_reward.messages import Grade, RewardServiceError, ServiceUnavailable
 
 
 def test_the_place_is_said_or_in_the_environment_or_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,3 +38,23 @@ def test_numbers_have_the_same_keys_on_every_path() -> None:
     assert len({tuple(row) for row in rows}) == 1
     assert rows[0] == {"score": 2, "acc": 1, "speedup": 3, "compiled": 1, "hack": 0, "infra_error": 0}
     assert (rows[1]["compiled"], rows[2]["hack"], rows[3]["infra_error"]) == (0, 1, 1)
+
+
+def test_why_a_sample_has_no_reward_is_said_in_words() -> None:
+    unscorable = Grade.from_json({"verdict": "VERDICT_UNSCORABLE", "reward": {}, "verdictReason": "a full disk"})
+    correct = Grade.from_json({"verdict": "VERDICT_CORRECT", "reward": {"value": 2}})
+    assert why_unscorable(correct) is None
+    assert why_unscorable(unscorable) == "UNSCORABLE: a full disk"
+    assert why_unscorable(ServiceUnavailable("nobody there")) == "nobody there"
+    assert reward_of(correct) == 2
+    with pytest.raises(RewardServiceError, match="a full disk"):
+        reward_of(unscorable)
+
+
+def test_only_settings_are_taken_from_what_a_framework_passes() -> None:
+    assert settings_among({"url": "u", "language": None, "reward_router_address": "x"}) == Settings(url="u")
+
+
+def test_rows_may_lack_what_is_optional() -> None:
+    assert task_of(None) == task_of({"previous_source": None}) == {"previous": "", "task_id": ""}
+    assert task_of({"previous_source": "p", "task_id": 7, "index": 1}) == {"previous": "p", "task_id": "7"}

@@ -1,11 +1,11 @@
-"""slime's contract for a custom reward function."""
+"""slime's contract for a custom reward function, for one sample and for a group."""
 
 from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
 
-from warpsmith_reward.adapters.slime import reward
+from warpsmith_reward.adapters.slime import group_rewards, reward
 
 from tests.support.fake_reward_door import FakeRewardDoor
 
@@ -21,3 +21,16 @@ def test_a_sample_gets_its_reward_and_is_removed_where_there_is_none(door: FakeR
     assert asyncio.run(reward(None, failed)) == 0.0
     assert failed.remove_sample is True
     assert door.posts[0][0]["task"]["id"] == "t"
+
+
+def test_a_removed_sample_leaves_the_mean_of_its_group_as_it_is(door: FakeRewardDoor) -> None:
+    group = [_sample("1"), _sample("invalid"), _sample("2")]
+    assert asyncio.run(group_rewards(None, group)) == [1.0, 1.5, 2.0]
+    assert [sample.remove_sample for sample in group] == [False, True, False]
+    assert len(door.posts) == 1
+
+
+def test_a_group_without_any_reward_is_removed_whole(door: FakeRewardDoor) -> None:
+    group = [_sample("refused"), _sample("unscorable")]
+    assert asyncio.run(group_rewards(None, group)) == [0.0, 0.0]
+    assert all(sample.remove_sample for sample in group)

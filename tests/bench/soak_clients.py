@@ -1,0 +1,157 @@
+"""Eight clients that share out the logical requests and write down what each was answered."""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.bench.soak_candidates import LogicalRequest
+from tests.bench.soak_doors import Door, Failure, HungUp
+
+_ATTEMPTS_MAX = 400  # a full queue refuses whoever comes at a bad moment, however often he came
+_SECONDS_MAX = 420.0
+_DELAY_INITIAL = 0.1
+_DELAY_MAX = 3.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a logical request. `state` is answered, hung_up, refused, lost or unsent."""
+
+    request: LogicalRequest
+    client: str
+    state: str
+    life: int  # of the service, counted from 1, that answered
+    attempts: int
+    seconds: float
+    at: float  # seconds since the clients started
+    verdict: str = ""
+    reward: float | None = None
+    grade: dict[str, Any] = field(default_factory=dict)  # without absent and zero fields
+    reason: str = ""
+    cached: bool = False
+    cost: dict[str, float] = field(default_factory=dict)
+
+
+def _without_zeros(value: Any) -> Any:
+    """One door writes fields that are zero, the other leaves them out."""
+    if isinstance(value, dict):
+        kept = {key: _without_zeros(child) for key, child in value.items()}
+        return {key: child for key, child in kept.items() if child not in ({}, [], "", 0, False, "0")}
+    return [_without_zeros(child) for child in value] if isinstance(value, list) else value
+
+
+@dataclass
+class Clients:
+    """Threads over one queue. `life` says how often the service was started by now."""
+
+    doors: dict[str, Door]
+    requests: list[LogicalRequest]
+    life: Callable[[], int]
+    threads_each: int
+    outcomes: list[Outcome] = field(default_factory=list)
+    failures: Counter[str] = field(default_factory=Counter)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._queue: queue.SimpleQueue[LogicalRequest] = queue.SimpleQueue()
+        for request in self.requests:
+            self._queue.put(request)
+        self._begin = time.monotonic()
+        self._threads = [
+            threading.Thread(target=self._work, args=(name, door), daemon=True)
+            for name, door in self.doors.items()
+            for _ in range(self.threads_each)
+        ]
+
+    def start(self) -> None:
+        self._begin = time.monotonic()
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def share_done(self) -> float:
+        return len(self.outcomes) / max(len(self.requests), 1)
+
+    @property
+    def running(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
+
+    def stop(self, seconds_max: float) -> None:
+        """Sends nothing new; what was not sent is written down as such."""
+        self._stop.set()
+        end = time.monotonic() + seconds_max
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        while not self._queue.empty():
+            self._write_down(Outcome(self._queue.get(), "", "unsent", 0, 0, 0.0, self._now()))
+
+    def _now(self) -> float:
+        return time.monotonic() - self._begin
+
+    def _write_down(self, outcome: Outcome) -> None:
+        with self._lock:
+            self.outcomes.append(outcome)
+
+    def _work(self, name: str, door: Door) -> None:
+        rng = random.Random(name)
+        while not self._stop.is_set():
+            try:
+                request = self._queue.get_nowait()
+            except queue.Empty:
+                return
+            self._write_down(self._ask(name, door, request, rng))
+
+    def _ask(self, name: str, door: Door, request: LogicalRequest, rng: random.Random) -> Outcome:
+        begin = time.monotonic()
+        message = request.to_json()
+        why = ""
+        for attempt in range(1, _ATTEMPTS_MAX + 1):
+            try:
+                grade = door.grade(message, request.hang_up_after)
+                return self._answered(name, request, attempt, begin, grade)
+            except HungUp:
+                return self._ended("hung_up", name, request, attempt, begin, "")
+            except Failure as failure:
+                why = failure.reason
+                with self._lock:
+                    self.failures[why] += 1
+                if not failure.again:
+                    return self._ended("refused", name, request, attempt, begin, why)
+                delay = max(failure.delay, min(_DELAY_MAX, _DELAY_INITIAL * 2 ** (attempt - 1)))
+            if time.monotonic() - begin + delay > _SECONDS_MAX:
+                break
+            time.sleep(delay * rng.uniform(0.8, 1.2))
+        return self._ended("lost", name, request, attempt, begin, why)
+
+    def _ended(
+        self, state: str, name: str, request: LogicalRequest, attempts: int, begin: float, reason: str
+    ) -> Outcome:
+        seconds = time.monotonic() - begin
+        return Outcome(request, name, state, self.life(), attempts, seconds, self._now(), reason=reason)
+
+    def _answered(
+        self, name: str, request: LogicalRequest, attempts: int, begin: float, grade: dict[str, Any]
+    ) -> Outcome:
+        return Outcome(
+            request,
+            name,
+            "answered",
+            self.life(),
+            attempts,
+            time.monotonic() - begin,
+            self._now(),
+            verdict=grade.get("verdict", "").removeprefix("VERDICT_"),
+            reward=grade.get("reward", {}).get("value"),
+            grade=_without_zeros(grade),
+            reason=grade.get("verdictReason", "")[:300],
+            cached=bool(grade.get("cached")),
+            cost={key: float(value) for key, value in grade.get("cost", {}).items()},
+        )
