@@ -49,6 +49,8 @@ class Reference:
         self.check_unpatched(before)
         self._before = before
         self.float64 = True
+        # Of the last narrow(), by output: whether it shares memory with an input, a parameter or itself.
+        self.borrowed: list[bool] = []
 
     def check_unpatched(self, before: dict[tuple[int, str], Any] | None = None) -> None:
         """Raises InvalidTask when a function of Torch is no longer the one it was."""
@@ -90,7 +92,12 @@ class Reference:
     def narrow(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
         """Outputs in the task's own dtype."""
         copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
-        return self._call(self._model(parameter_seed)[0], copies)
+        model = self._model(parameter_seed)[0]
+        outputs = self._call(model, copies)
+        lenders = [*(v for v in copies if isinstance(v, torch.Tensor)), *model.state_dict().values()]
+        memory = {lender.untyped_storage().data_ptr() for lender in lenders}
+        self.borrowed = [_is_expanded(t) or t.untyped_storage().data_ptr() in memory for t in outputs]
+        return _dense(outputs)
 
     def wide(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
         """Outputs of float64 arithmetic where the task allows, else narrow()."""
@@ -101,13 +108,21 @@ class Reference:
             v.to(torch.float64 if v.is_floating_point() else v.dtype, copy=True) if isinstance(v, torch.Tensor) else v
             for v in inputs
         ]
-        return self._call(wide, widened)
+        return _dense(self._call(wide, widened))
 
     @staticmethod
     def _call(model: torch.nn.Module, copies: list[Any]) -> list[torch.Tensor]:
-        """`copies` are the model's to change."""
+        """Outputs as the model lays them; `copies` are the model's to change."""
         with torch.no_grad():
-            return [tensor.detach().contiguous() for tensor in tensors.flatten(model(*copies))]
+            return tensors.flatten(model(*copies))
+
+
+def _dense(outputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    return [tensor.detach().contiguous() for tensor in outputs]
+
+
+def _is_expanded(tensor: torch.Tensor) -> bool:
+    return any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _same_bits(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:
@@ -154,7 +169,10 @@ class Oracle:
             "op": "loaded",
             "inputs": [tensors.describe(value) for value in inputs],
             "parameters": [{**tensors.describe(value), "name": name} for name, value in state.items()],
-            "outputs": [tensors.describe(value) for value in narrow],
+            "outputs": [
+                {**tensors.describe(value), "borrowed": borrowed}
+                for value, borrowed in zip(narrow, reference.borrowed, strict=True)
+            ],
             "init_inputs": [tensors.pack(value) for value in reference.init_inputs],
             "float64": reference.float64,
         }

@@ -12,7 +12,6 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "core/base/check.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
@@ -24,8 +23,6 @@ constexpr size_t kTailBytesMax = 4096;
 constexpr int kDrainReadsMax = 64;
 constexpr int kEndTimeoutMs = 1000;
 constexpr int kInterruptionsMax = 20;  // of the wait for a stop, 50 ms apart
-// A thread's last steps into its stop are counted after the stop is confirmed.
-constexpr double kStoppedCpuSecondsMax = 200e-6;
 
 double MonotonicSeconds() {
   timespec now;
@@ -147,10 +144,6 @@ absl::Status ChildProcess::Continue() {
 
 absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fields,
                                                         absl::Duration timeout) {
-  if (cpu_seconds_at_stop_ >= 0 && CpuSeconds() - cpu_seconds_at_stop_ > kStoppedCpuSecondsMax) {
-    return absl::FailedPreconditionError(
-        absl::StrFormat("ran for %.0f us while it was stopped", 1e6 * (CpuSeconds() - cpu_seconds_at_stop_)));
-  }
   RETURN_IF_ERROR(Send(fields));
   const absl::Time deadline = absl::Now() + timeout;
   const double start = MonotonicSeconds();
@@ -158,20 +151,12 @@ absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fi
   absl::StatusOr<Packet> answer = Receive(deadline);
   const absl::Status stop = Stop();
   const double end = MonotonicSeconds();
-  cpu_seconds_at_stop_ = stopped_ ? CpuSeconds() : -1;
   DrainOutput();
   if (!answer.ok()) return answer.status();
   // A crash report comes from a process that is about to end: what it says is worth more than that it is
   // gone.
   if (!stop.ok() && TextField(answer->fields, "op") != "crash") return stop;
   return TimedAnswer{end - start, *std::move(answer)};
-}
-
-double ChildProcess::CpuSeconds() const {
-  clockid_t clock{};
-  timespec used{};
-  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &used) != 0) return -1;
-  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
 Ending ChildProcess::AwaitEnd() {

@@ -58,7 +58,7 @@ class ChildProcess {
 
   // For a stopped process: continues it with a command waiting, takes its answer as a hint, stops it; the
   // clock runs from before the continuation to after the confirmed stop. DEADLINE_EXCEEDED when no answer
-  // came in time: the process is stopped then. FAILED_PRECONDITION: it ran while it was stopped.
+  // came in time: the process is stopped then.
   absl::StatusOr<TimedAnswer> AskOnTheClock(const nlohmann::json& fields, absl::Duration timeout);
 
   // After UNAVAILABLE: reaps, waiting at most a second.
@@ -71,15 +71,12 @@ class ChildProcess {
 
  private:
   void DrainOutput();
-  // CPU time of all its threads; negative where the kernel does not say.
-  double CpuSeconds() const;
 
   UniqueFd socket_;
   UniqueFd output_;
   std::string tail_;
   pid_t pid_ = -1;
   bool stopped_ = false;
-  double cpu_seconds_at_stop_ = -1;  // negative: not known
   bool reaped_ = false;
 };
 

@@ -80,6 +80,8 @@ CodeOrigin OriginOfPath(absl::string_view path) {
        {"libc.", "libc-", "libm.", "libm-", "libmvec", "libstdc++", "libgomp", "libgcc_s", "ld-linux"}) {
     if (absl::StartsWith(name, prefix)) return CodeOrigin::kLibc;
   }
+  // NumPy and the like: what they compute is no more the candidate's than what BLAS does.
+  if (ContainsAny(path, {"/site-packages/", "/dist-packages/"})) return CodeOrigin::kBlas;
   return CodeOrigin::kOther;
 }
 

@@ -17,8 +17,8 @@ enum class CodeOrigin { kOwn, kTorch, kBlas, kLibc, kKernel, kOther };
 constexpr int kNumCodeOrigins = 6;
 
 // By the file that an executable mapping comes from: own are the candidate's files in /tmp and memory that
-// belongs to no file; libc covers the C, C++, mathematics and OpenMP libraries; other is the interpreter and
-// the jail's runner.
+// belongs to no file; BLAS covers libraries of Python packages other than Torch; libc covers the C, C++,
+// mathematics and OpenMP libraries; other is the interpreter and the jail's runner.
 CodeOrigin OriginOfPath(absl::string_view path);
 
 // The executable mappings of a process at one moment.

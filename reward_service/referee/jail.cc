@@ -45,6 +45,23 @@ std::vector<int64_t> DenseStrides(const std::vector<int64_t>& shape) {
   return strides;
 }
 
+// Whether two indices can mean the same address: an extent over 1 steps by less than what the smaller steps
+// cover.
+bool SharesElements(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
+  std::vector<std::pair<int64_t, int64_t>> steps;  // stride and extent
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0) return false;
+    if (shape[d] > 1) steps.emplace_back(strides[d], shape[d]);
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t covered = 1;
+  for (const auto& [stride, extent] : steps) {
+    if (stride < covered) return true;
+    covered += (extent - 1) * stride;
+  }
+  return false;
+}
+
 // Copies a strided tensor into dense order.
 void Gather(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides, int64_t element_bytes,
             const char* from, char* to) {
@@ -140,12 +157,26 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
   return std::nullopt;
 }
 
+int64_t Jail::InputEnd() const {
+  return layout_.parameters.empty() ? layout_.input_buffer_bytes : layout_.parameters[0].offset;
+}
+
+void Jail::RestoreInputs(const Draw& draw) {
+  CopyUncached(slots_.inputs[slot_]->data(), draw.inputs.get(), static_cast<size_t>(InputEnd()));
+}
+
+void Jail::WithdrawInputs() {
+  const auto& outputs = layout_.outputs;
+  if (std::any_of(outputs.begin(), outputs.end(), [](const TensorSpec& spec) { return spec.borrowed; }))
+    return;
+  FillUncached(slots_.inputs[slot_]->data(), kPoisonByte, static_cast<size_t>(InputEnd()));
+}
+
 void Jail::Load(const Draw& draw) {
   slot_ = (slot_ + 1) % slots_.inputs.size();
   char* inputs = slots_.inputs[slot_]->data();
-  const int64_t input_end =
-      layout_.parameters.empty() ? layout_.input_buffer_bytes : layout_.parameters[0].offset;
-  CopyUncached(inputs, draw.inputs.get(), static_cast<size_t>(input_end));
+  const int64_t input_end = InputEnd();
+  RestoreInputs(draw);
   if (loaded_parameters_[slot_] != draw.parameter_seed) {
     CopyUncached(inputs + input_end, draw.inputs.get() + input_end,
                  static_cast<size_t>(layout_.input_buffer_bytes - input_end));
@@ -228,6 +259,12 @@ absl::StatusOr<const void*> Jail::ReadPythonOutput(size_t index, Fault& fault) {
     span += valid ? (spec.shape[d] - 1) * strides[d] * element_bytes : 0;
     valid = valid && span <= kSpanBytesMax;
   }
+  if (valid && !spec.borrowed && SharesElements(spec.shape, strides)) {
+    fault = {Outcome::kHack, absl::StrCat("elements of output ", index, " share memory, strides ",
+                                          ShapeName(strides), "; the reference's do not")};
+    fault.hack_family = kUnmaterialisedFamily;
+    return absl::InvalidArgumentError(fault.reason);
+  }
   const bool dense = valid && span == spec.num_bytes && strides == DenseStrides(spec.shape);
   std::vector<char> strided(dense || !valid ? 0 : static_cast<size_t>(span));
   absl::Status status = absl::InvalidArgumentError("strides out of range");
@@ -278,11 +315,6 @@ Slots Jail::TakeSlots() {
 Fault Jail::FaultOf(const absl::Status& status) {
   if (absl::IsDeadlineExceeded(status)) {
     return {Outcome::kTimeout, absl::StrCat("no result after ", limits_.call_seconds_max, " s")};
-  }
-  if (absl::IsFailedPrecondition(status)) {
-    Fault fault{Outcome::kHack, absl::StrCat("the program ", status.message())};
-    fault.hack_family = "work-while-stopped";
-    return fault;
   }
   if (absl::IsInvalidArgument(status)) {
     return {Outcome::kRuntimeError, absl::StrCat("the program broke its channel: ", status.message())};

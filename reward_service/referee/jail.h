@@ -37,6 +37,9 @@ struct Fault {
   std::string hack_family;  // with Outcome::kHack
 };
 
+// Outputs that were not written as the reference writes them: views of inputs, expanded elements.
+inline constexpr char kUnmaterialisedFamily[] = "unmaterialised-output";
+
 // What to load into a jail; descriptors are borrowed.
 struct Program {
   CandidateKind kind = CandidateKind::kNative;
@@ -74,6 +77,10 @@ class Jail {
   absl::StatusOr<const void*> Output(size_t index, Fault& fault);
   // Guards and inputs as they should be.
   std::optional<Fault> CheckBuffers(const Draw& draw) const;
+  // Python, after Run(): overwrites the inputs, so that an output which is a view of them shows; unless an
+  // output of the reference is one. Load() or RestoreInputs() bring them back.
+  void WithdrawInputs();
+  void RestoreInputs(const Draw& draw);
 
   ChildProcess& process() { return *process_; }
   // Python: whether parameters of other values can be put into the model.
@@ -81,6 +88,7 @@ class Jail {
   Slots TakeSlots();  // ends the process first
 
  private:
+  int64_t InputEnd() const;  // of the inputs in their buffer, where parameters begin
   Fault FaultOf(const absl::Status& status);
   Fault FaultOfAnswer(const Packet& packet);
   std::optional<Fault> CheckPlace(size_t index, const nlohmann::json& place) const;

@@ -117,9 +117,35 @@ absl::StatusOr<bool> Judge::Verify() {
   return true;
 }
 
+// Of a Python candidate after a call: its inputs as they were, and then gone, so that its outputs are its
+// own.
+bool Judge::TakeInputsBack(Jail& jail, const Draw& draw) {
+  if (request_.kind == CandidateKind::kNative) return true;
+  if (auto fault = jail.CheckBuffers(draw)) return Convict(*std::move(fault), &jail);
+  jail.WithdrawInputs();
+  return true;
+}
+
+// After a wrong output: whether it is right as long as the inputs are there. Then it is a view of them.
+bool Judge::ConvictView(Jail& jail, const Draw& draw, size_t index) {
+  if (request_.kind == CandidateKind::kNative) return false;
+  jail.RestoreInputs(draw);
+  const TensorSpec& spec = task_->layout().outputs[index];
+  Fault fault;
+  const absl::StatusOr<const void*> actual = jail.Output(index, fault);
+  if (!actual.ok() || !AllRight(spec, draw.tolerances[index], draw.expected.get() + spec.offset, *actual))
+    return false;
+  Fault view{Outcome::kHack,
+             absl::StrCat("output ", index, " is a view of an input; the reference's is not")};
+  view.hack_family = kUnmaterialisedFamily;
+  Convict(std::move(view), &jail);
+  return true;
+}
+
 bool Judge::VerifyOne(Jail& jail, const Draw& draw) {
   jail.Load(draw);
   if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
+  if (!TakeInputsBack(jail, draw)) return false;
   CorrectnessNumbers& numbers = judgement_.correctness;
   ++numbers.num_draws;
   const auto& specs = task_->layout().outputs;
@@ -139,6 +165,7 @@ bool Judge::VerifyOne(Jail& jail, const Draw& draw) {
     numbers.absolute_tolerance = tolerance.absolute;
     numbers.relative_tolerance = tolerance.relative;
     if (result.right()) continue;
+    if (ConvictView(jail, draw, i)) return false;
     numbers.first_difference = absl::StrCat("output ", i, " ", result.first_difference);
     judgement_.output_unwritten = result.num_unwritten > 0;
     judgement_.wrong_at_scale_only = !draw.own_distribution && scale_independent_right_;
@@ -149,6 +176,11 @@ bool Judge::VerifyOne(Jail& jail, const Draw& draw) {
                                  "; ", numbers.first_difference)},
                    &jail);
   }
+  return CheckGuards(jail, draw);
+}
+
+bool Judge::CheckGuards(Jail& jail, const Draw& draw) {
+  if (request_.kind != CandidateKind::kNative) return true;
   if (auto fault = jail.CheckBuffers(draw)) return Convict(*std::move(fault), &jail);
   return true;
 }
@@ -235,6 +267,7 @@ bool Judge::TimedCall(Jail& jail, const Draw& draw, std::vector<double>& microse
 
 // What is in the outputs at the stop counts, on every timed call.
 bool Judge::CheckTimed(Jail& jail, const Draw& draw) {
+  if (!TakeInputsBack(jail, draw)) return false;
   const auto& specs = task_->layout().outputs;
   for (size_t i = 0; i < specs.size(); ++i) {
     Fault fault;
@@ -243,6 +276,7 @@ bool Judge::CheckTimed(Jail& jail, const Draw& draw) {
     const char* expected = draw.expected.get() + specs[i].offset;
     if (AllRight(specs[i], draw.tolerances[i], expected, *actual)) continue;
     const Comparison result = Compare(specs[i], draw.tolerances[i], expected, *actual);
+    if (ConvictView(jail, draw, i)) return false;
     judgement_.output_unwritten = result.num_unwritten > 0;
     judgement_.correctness.num_wrong += result.num_wrong;
     judgement_.correctness.first_difference = absl::StrCat("output ", i, " ", result.first_difference);
@@ -251,8 +285,7 @@ bool Judge::CheckTimed(Jail& jail, const Draw& draw) {
                                                       judgement_.correctness.first_difference)},
                    &jail);
   }
-  if (auto fault = jail.CheckBuffers(draw)) return Convict(*std::move(fault), &jail);
-  return true;
+  return CheckGuards(jail, draw);
 }
 
 absl::StatusOr<double> Judge::BaselineCall(Jail& baseline, const Draw& draw) {

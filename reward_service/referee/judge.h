@@ -52,6 +52,10 @@ class Judge {
   // The following return false when the judgement is made and the candidate has failed.
   absl::StatusOr<bool> Verify();
   bool VerifyOne(Jail& jail, const Draw& draw);
+  bool TakeInputsBack(Jail& jail, const Draw& draw);
+  bool CheckGuards(Jail& jail, const Draw& draw);
+  // True when it has failed.
+  bool ConvictView(Jail& jail, const Draw& draw, size_t index);
   absl::StatusOr<bool> Time();
   absl::StatusOr<bool> TimeInstance(int index, Instance& instance);
   bool TimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds);

@@ -52,6 +52,8 @@ absl::StatusOr<TensorSpec> ReadSpec(const nlohmann::json& fields, int64_t bytes_
   spec.num_bytes = spec.num_elements * spec.bits / 8;
   const auto number = fields.find("number");
   spec.number = number != fields.end() && number->is_boolean() && number->get<bool>();
+  const auto borrowed = fields.find("borrowed");
+  spec.borrowed = borrowed != fields.end() && borrowed->is_boolean() && borrowed->get<bool>();
   spec.name = TextField(fields, "name", kNameBytesMax);
   return spec;
 }

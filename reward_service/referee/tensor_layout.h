@@ -18,7 +18,9 @@ struct TensorSpec {
   std::vector<int64_t> shape;
   bool number = false;  // a Python number in the reference; 0-d here
   std::string name;     // parameters only: its key in state_dict()
-  int64_t offset = 0;   // into its buffer
+  // Outputs only: the reference's shares memory with an input, a parameter or itself.
+  bool borrowed = false;
+  int64_t offset = 0;  // into its buffer
   int64_t num_elements = 0;
   int64_t num_bytes = 0;
 };

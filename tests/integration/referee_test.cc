@@ -149,6 +149,34 @@ pid_t FindReferee() {
   return -1;
 }
 
+TEST_CASE("an output that is a view where the reference writes one is a hack") {
+  const auto judge = [](const std::string& forward, const std::string& reference) {
+    JudgeRequest request;
+    request.kind = CandidateKind::kKernelBenchPython;
+    request.verify_only = true;
+    const auto program = [](const std::string& name, const std::string& body) {
+      return "import torch\nclass " + name +
+             "(torch.nn.Module):\n    def forward(self, x):\n        return " + body + "\n";
+    };
+    request.task.reference_source = program("Model", reference) +
+                                    "def get_inputs():\n    return [torch.randn(64, 96)]\n" +
+                                    "def get_init_inputs():\n    return []\n";
+    request.task.key = reference;
+    request.source = program("ModelNew", forward);
+    return *TestReferee().Judge(request, absl::Now() + absl::Minutes(2));
+  };
+  const Judgement view = judge("x.t()", "torch.cat([x]).t().clone()");
+  CHECK(view.outcome == Outcome::kHack);
+  CHECK(view.hack_family == "unmaterialised-output");
+  CHECK(view.reason == "output 0 is a view of an input; the reference's is not");
+  CHECK(judge("x.t().clone()", "torch.cat([x]).t().clone()").outcome == Outcome::kCorrect);
+  const std::string mean = "x.mean(1, keepdim=True)";
+  CHECK(judge(mean + ".expand(64, 96)", mean + ".repeat(1, 96)").outcome == Outcome::kHack);
+  CHECK(judge(mean + ".repeat(1, 96)", mean + ".repeat(1, 96)").outcome == Outcome::kCorrect);
+  // The reference's own laxness is the candidate's, too.
+  CHECK(judge(mean + ".expand(64, 96)", mean + ".expand(64, 96)").outcome == Outcome::kCorrect);
+}
+
 TEST_CASE("a referee that is killed costs at most one answer and leaves nobody behind") {
   const std::string candidate = CandidateBody(kFused);
   REQUIRE(JudgeNative(TestTask("scaled_relu_square"), candidate).outcome == Outcome::kCorrect);
