@@ -87,7 +87,7 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileOn(const HeaderTier& t
   Append(tier.flags, &compilation.command);
   Append(call.cflags, &compilation.command);
   Append({"-DTORCH_EXTENSION_NAME=" + call.name}, &compilation.command);
-  Append(headers_.Include(tier.precompiled, header_flags, tier.num_precompiled_max), &compilation.command);
+  Append(headers_.Include(tier.precompiled, header_flags, tier.policy), &compilation.command);
   compilation.link_flags = toolchain_.link_flags;
   Append(tier.link_flags, &compilation.link_flags);
   Append(call.ldflags, &compilation.link_flags);

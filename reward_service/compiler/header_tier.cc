@@ -15,6 +15,8 @@ namespace {
 // does not compile without them and goes to the next tier.
 constexpr char kWithoutSpecialFunctions[] =
     "#include <bits/c++config.h>\n#undef _GLIBCXX_USE_STD_SPEC_FUNCS\n";
+// Making them takes as long as two compilations without.
+constexpr int kPlainUsesOfTorch = 2;
 constexpr char kPrelude[] = "#include <torch/extension.h>\n";
 constexpr int64_t kFileBytesMax = int64_t{64} << 20;
 
@@ -56,13 +58,22 @@ std::vector<HeaderTier> HeaderTiers(const HeaderPlaces& places) {
     const std::string facade = places.facade_directory;
     const std::vector<std::string> own = {"-isystem", facade + "/include"};
     const std::vector<std::string> facade_library = {"-L" + facade, "-lwarpsmith_facade"};
-    tiers.push_back({"facade", Joined({"-isystem", facade + "/shims"}, own),
-                     version + kWithoutSpecialFunctions + kPrelude, 16, facade_library});
-    tiers.push_back({"light", Joined(Joined({"-isystem", facade + "/light"}, own), TorchIncludes(places)),
-                     version + kPrelude, 4, Joined(facade_library, torch_libraries)});
+    tiers.push_back({"facade",
+                     Joined({"-isystem", facade + "/shims"}, own),
+                     version + kWithoutSpecialFunctions + kPrelude,
+                     {.num_sets_max = 16},
+                     facade_library});
+    tiers.push_back({"light",
+                     Joined(Joined({"-isystem", facade + "/light"}, own), TorchIncludes(places)),
+                     version + kPrelude,
+                     {.num_sets_max = 4},
+                     Joined(facade_library, torch_libraries)});
   }
-  tiers.push_back({"torch", Joined(TorchIncludes(places), {"-isystem", places.python_include.string()}),
-                   kPrelude, 2, Joined(torch_libraries, {"-ltorch_python"})});
+  tiers.push_back({"torch",
+                   Joined(TorchIncludes(places), {"-isystem", places.python_include.string()}),
+                   kPrelude,
+                   {.num_sets_max = 2, .num_plain_uses = kPlainUsesOfTorch},
+                   Joined(torch_libraries, {"-ltorch_python"})});
   return tiers;
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "reward_service/compiler/precompiled_headers.h"
+
 namespace warpsmith {
 
 // A program that does not compile on one tier is tried on the next, so that what load_inline accepts is
@@ -13,8 +15,8 @@ namespace warpsmith {
 struct HeaderTier {
   std::string name;                // "facade", "light", "torch": Compile.headers in the proto
   std::vector<std::string> flags;  // where headers lie
-  std::string precompiled;         // text that is precompiled, once for each set of flags
-  size_t num_precompiled_max = 0;  // sets of flags
+  std::string precompiled;         // text that is precompiled, once for each set of flags ...
+  PrecompilePolicy policy;         // ... under this policy
   std::vector<std::string> link_flags;
 };
 

@@ -20,15 +20,17 @@ PrecompiledHeaders::Header* PrecompiledHeaders::Find(const std::string& text, co
 
 std::vector<std::string> PrecompiledHeaders::Include(const std::string& text,
                                                      const std::vector<std::string>& flags,
-                                                     size_t num_sets_max) {
+                                                     const PrecompilePolicy& policy) {
   const std::string key =
       Sha256Hex(absl::StrCat(toolchain_->fingerprint, "\n", text, "\n", absl::StrJoin(flags, "\n")));
-  Header* const header = Find(text, key, num_sets_max);
+  Header* const header = Find(text, key, policy.num_sets_max);
   if (header == nullptr) return {};
   absl::MutexLock lock(&header->mutex);
+  const std::filesystem::path folder = work_directory_ / key.substr(0, 16);
+  const bool is_made = std::filesystem::exists(folder / "prelude.h.gch");
+  if (!header->tried && !is_made && ++header->num_uses <= policy.num_plain_uses) return {};
   if (!header->tried) {
     header->tried = true;
-    const std::filesystem::path folder = work_directory_ / key.substr(0, 16);
     std::vector<std::string> command = {toolchain_->compiler};
     command.insert(command.end(), flags.begin(), flags.end());
     const absl::Status status = PrecompileHeader(command, text, folder);

@@ -13,6 +13,13 @@
 
 namespace warpsmith {
 
+struct PrecompilePolicy {
+  // Sets of flags that one text is precompiled with.
+  size_t num_sets_max = 1;
+  // The first compilations with a set do without: what is used once or twice is not worth making.
+  int num_plain_uses = 0;
+};
+
 // One text under one set of flags at a time is made; callers who want the same wait, others do not.
 // Thread-safe.
 class PrecompiledHeaders {
@@ -22,14 +29,15 @@ class PrecompiledHeaders {
       : toolchain_(toolchain), work_directory_(std::move(work_directory)) {}
 
   // The flags that put the headers of `text` before a source compiled with `flags`; none where they could not
-  // be made, or where `num_sets_max` other sets of flags have been precompiled for `text`: the compiler takes
-  // a precompiled header only with the flags it was made with.
+  // be made, or where the policy forbids: the compiler takes a precompiled header only with the flags it was
+  // made with. One that an earlier service made is always used.
   std::vector<std::string> Include(const std::string& text, const std::vector<std::string>& flags,
-                                   size_t num_sets_max);
+                                   const PrecompilePolicy& policy);
 
  private:
   struct Header {
     absl::Mutex mutex;
+    int num_uses ABSL_GUARDED_BY(mutex) = 0;
     bool tried ABSL_GUARDED_BY(mutex) = false;
     std::filesystem::path path ABSL_GUARDED_BY(mutex);
   };
