@@ -40,7 +40,7 @@ def rates(arguments: list[str]) -> dict[str, Any]:
 
 
 def inline_rates(answers: list[InlineAnswer]) -> dict[str, Any]:
-    """Ours: the answers of one task more, first, bring precompiled headers and processes to life."""
+    """Ours, from empty caches: precompiling headers is part of the time."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.write(lines_of(answers))
         file.flush()

@@ -6,27 +6,14 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from warpsmith_reward import Grade, Request, RequestRefused, RewardClient, Verdict
 
 from tests.support.running_reward_service import running_reward_service
 
-_REFERENCE = """import torch
-
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return torch.relu(2 * x + 1) ** 2
-
-
-def get_inputs():
-    return [torch.randn(256, 1024)]
-
-
-def get_init_inputs():
-    return []
-"""
+_REFERENCE = (Path(__file__).resolve().parents[1] / "data/tasks/scaled_relu_square.py").read_text()
 _NATIVE = """```cpp
 #include <dlpack/dlpack.h>
 extern "C" int run(const DLTensor* const* inputs, const DLTensor* const*, DLTensor* const* outputs) {{
