@@ -22,12 +22,14 @@ extern "C" int warpsmith_separate_next_child(char* error, size_t error_bytes) {
   return Report(warpsmith::SeparateNextChild(), error, error_bytes);
 }
 
+// As above, but instead of 0 the descriptor of the folder of libraries.
 extern "C" int warpsmith_enter_jail(uint32_t uid, int64_t memory_bytes_max, int64_t address_bytes_max,
                                     int64_t tmp_bytes_max, int cpu_seconds_max, int num_threads_max,
                                     char* error, size_t error_bytes) {
-  return Report(warpsmith::EnterJail({uid, memory_bytes_max, address_bytes_max, tmp_bytes_max,
-                                      cpu_seconds_max, num_threads_max}),
-                error, error_bytes);
+  absl::StatusOr<warpsmith::UniqueFd> libraries = warpsmith::EnterJail(
+      {uid, memory_bytes_max, address_bytes_max, tmp_bytes_max, cpu_seconds_max, num_threads_max});
+  if (!libraries.ok()) return Report(libraries.status(), error, error_bytes);
+  return libraries->Release();
 }
 
 extern "C" void warpsmith_report_crashes(int socket) { warpsmith::ReportCrashes(socket); }

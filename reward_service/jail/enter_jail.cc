@@ -63,8 +63,9 @@ void OnFatalSignal(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-absl::Status EnterJail(const JailRights& rights) {
+absl::StatusOr<UniqueFd> EnterJail(const JailRights& rights) {
   RETURN_IF_ERROR(MountPrivateTmp(rights.tmp_bytes_max));
+  ASSIGN_OR_RETURN(UniqueFd libraries, MountLibraryFolder(rights.tmp_bytes_max));
   Confinement confinement;
   confinement.uid = rights.uid;
   confinement.memory_bytes_max = rights.memory_bytes_max;
@@ -73,10 +74,11 @@ absl::Status EnterJail(const JailRights& rights) {
   confinement.cpu_seconds_max = rights.cpu_seconds_max;
   confinement.num_processes_max = rights.num_threads_max;
   confinement.num_open_files_max = 64;
-  confinement.writable_paths = {"/tmp", "/dev/null"};
+  confinement.writable_paths = {"/tmp", kLibraryFolder, "/dev/null"};
   confinement.die_with_parent = true;
   if (chdir("/tmp") != 0) return absl::InternalError(absl::StrCat("chdir /tmp: ", std::strerror(errno)));
-  return Confine(confinement);
+  RETURN_IF_ERROR(Confine(confinement));
+  return libraries;
 }
 
 void ReportCrashes(int socket) {

@@ -5,7 +5,8 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/unique_fd.h"
 
 namespace warpsmith {
 
@@ -19,8 +20,9 @@ struct JailRights {
 };
 
 // Called by the child of SeparateNextChild(), once its parent is the referee: private /tmp, death with the
-// referee, then Confine() to one process. After an error the process must end.
-absl::Status EnterJail(const JailRights& rights);
+// referee, then Confine() to one process. Returns the way into kLibraryFolder, to be closed before code of
+// others runs. After an error the process must end.
+absl::StatusOr<UniqueFd> EnterJail(const JailRights& rights);
 
 // From now on a fatal signal is told to the referee, as evidence, before the process ends with 128 + signal.
 // `socket` stays open for the process's life. Code of others may undo this: it harms only its own

@@ -13,6 +13,8 @@ from typing import Any
 import torch.utils.cpp_extension
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+# Read-only by this name; the only files that count as the candidate's own code.
+_FOLDER = "/candidate"
 
 
 class RecordingEnded(Exception):
@@ -27,6 +29,20 @@ class Placeholder(ModuleType):
             raise RecordingEnded(name)
 
         return ended
+
+
+def _file_name(index: int) -> str:
+    return f"extension{index}.so"
+
+
+def write_libraries(libraries: list[bytes], folder: int) -> None:
+    """Writes built extensions, in the order of their calls, by the descriptor of their folder, and closes it: from then
+    on nobody in this process can change them."""
+    for index, library in enumerate(libraries):
+        file = os.open(_file_name(index), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o500, dir_fd=folder)
+        with open(file, "wb") as stream:
+            stream.write(library)
+    os.close(folder)
 
 
 def _texts(value: Any) -> list[str]:
@@ -55,10 +71,10 @@ def record_of(arguments: dict[str, Any]) -> dict[str, Any]:
 class Extensions:
     """Takes the place of load_inline."""
 
-    def __init__(self, libraries: list[bytes] | None) -> None:
-        """`libraries` are the built files in the order of the calls; None records."""
+    def __init__(self, num_libraries: int | None) -> None:
+        """`num_libraries` of them were built and written; None records."""
         self.records: list[dict[str, Any]] = []
-        self._libraries = libraries
+        self._num_libraries = num_libraries
 
     def load_inline(
         self, name: str, cpp_sources: Any = None, cuda_sources: Any = None, *positional: Any, **others: Any
@@ -68,19 +84,15 @@ class Extensions:
             others.setdefault("functions", positional[0])
         record = record_of({"name": name, "cpp_sources": cpp_sources, "cuda_sources": cuda_sources, **others})
         self.records.append(record)
-        if self._libraries is None:
+        if self._num_libraries is None:
             return Placeholder(record["name"])
         return self._load(record["name"], len(self.records) - 1)
 
     def _load(self, name: str, index: int) -> ModuleType:
-        assert self._libraries is not None
-        if index >= len(self._libraries):
+        assert self._num_libraries is not None
+        if index >= self._num_libraries:
             raise RuntimeError(f"load_inline call {index + 1} was not seen when the program was first run")
-        folder = f"/tmp/extension{index}"
-        os.mkdir(folder)
-        path = os.path.join(folder, f"{name}.so")
-        with open(path, "wb") as file:
-            file.write(self._libraries[index])
+        path = f"{_FOLDER}/{_file_name(index)}"
         loader = importlib.machinery.ExtensionFileLoader(name, path)
         spec = importlib.util.spec_from_file_location(name, path, loader=loader)
         assert spec is not None

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "reward_service/jail/enter_jail.h"
 #include "reward_service/jail/fork_jail.h"
@@ -34,13 +35,13 @@ JailRights ReadRights(const nlohmann::json& fields) {
   close(parent_socket);
   dup2(packet.descriptors[1].get(), STDOUT_FILENO);
   dup2(packet.descriptors[1].get(), STDERR_FILENO);
-  const absl::Status status = EnterJail(ReadRights(packet.fields));
-  if (!status.ok()) {
-    (void)SendPacket(socket, {{"op", "failed"}, {"error", status.ToString()}});
+  absl::StatusOr<UniqueFd> libraries = EnterJail(ReadRights(packet.fields));
+  if (!libraries.ok()) {
+    (void)SendPacket(socket, {{"op", "failed"}, {"error", libraries.status().ToString()}});
     _exit(1);
   }
   if (!SendPacket(socket, {{"op", "hello"}}).ok()) _exit(1);
-  _exit(RunNativeJail(socket));
+  _exit(RunNativeJail(socket, *std::move(libraries)));
 }
 
 int ServeForks(int socket) {

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "core/base/touch_constants.h"
 #include "reward_service/jail/enter_jail.h"
 #include "reward_service/jail/packet.h"
+#include "reward_service/sandbox/confinement.h"
 
 namespace warpsmith {
 namespace {
@@ -28,7 +30,7 @@ using EntryPoint = int (*)(const DLTensor* const*, const DLTensor* const*, DLTen
 
 constexpr int kNumSlots = 2;
 constexpr int64_t kPageBytes = 4096;
-constexpr char kLibraryPath[] = "/tmp/candidate.so";
+constexpr char kLibraryName[] = "candidate.so";
 
 absl::Status Failed(const char* what) {
   return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
@@ -86,19 +88,20 @@ absl::StatusOr<char*> MapBuffer(int fd, int protection, const char* name) {
   return start;
 }
 
-// A file of its own, for the loader wants a path and there is no /proc here.
-absl::StatusOr<EntryPoint> LoadCandidate(int library) {
+// A file of its own, for the loader wants a path and there is no /proc here. Closes `folder`.
+absl::StatusOr<EntryPoint> LoadCandidate(int library, UniqueFd folder) {
   struct stat info;
   if (fstat(library, &info) != 0) return Failed("fstat");
-  UniqueFd copy(open(kLibraryPath, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700));
-  if (!copy.valid()) return Failed(kLibraryPath);
+  UniqueFd copy(openat(folder.get(), kLibraryName, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0500));
+  if (!copy.valid()) return Failed(kLibraryName);
   off_t offset = 0;
   while (offset < info.st_size) {
     const ssize_t sent = sendfile(copy.get(), library, &offset, static_cast<size_t>(info.st_size - offset));
     if (sent <= 0) return Failed("copy the library");
   }
   copy.Reset();
-  void* handle = dlopen(kLibraryPath, RTLD_NOW | RTLD_LOCAL);
+  folder.Reset();
+  void* handle = dlopen(absl::StrCat(kLibraryFolder, "/", kLibraryName).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
     return absl::InvalidArgumentError(absl::StrCat("the library does not load: ", dlerror()));
   void* symbol = dlsym(handle, "run");
@@ -110,6 +113,8 @@ absl::StatusOr<EntryPoint> LoadCandidate(int library) {
 
 class NativeJail {
  public:
+  explicit NativeJail(UniqueFd libraries) : libraries_(std::move(libraries)) {}
+
   absl::Status Begin(const Packet& packet) {
     if (packet.descriptors.size() != 1 + 2 * kNumSlots)
       return absl::InternalError("wrong number of descriptors");
@@ -121,7 +126,12 @@ class NativeJail {
                         TensorList(packet.fields.at("parameters"), inputs),
                         TensorList(packet.fields.at("outputs"), outputs)});
     }
-    ASSIGN_OR_RETURN(run_, LoadCandidate(packet.descriptors[0].get()));
+    // Read by OpenMP's library when the candidate brings it along.
+    const int64_t num_threads = IntegerField(packet.fields, "num_threads", 1, 4096, 1);
+    setenv("OMP_NUM_THREADS", absl::StrCat(num_threads).c_str(), /*overwrite=*/1);
+    // So that threads start together, or they would not meet: in some milliseconds the referee stops them anyway.
+    if (num_threads > 1) setenv("GOMP_SPINCOUNT", "10000000", /*overwrite=*/1);
+    ASSIGN_OR_RETURN(run_, LoadCandidate(packet.descriptors[0].get(), std::move(libraries_)));
     return absl::OkStatus();
   }
 
@@ -134,6 +144,7 @@ class NativeJail {
   bool ready() const { return run_ != nullptr; }
 
  private:
+  UniqueFd libraries_;
   std::vector<Slot> slots_;
   EntryPoint run_ = nullptr;
 };
@@ -149,9 +160,9 @@ nlohmann::json Obey(NativeJail& jail, const Packet& packet) {
 
 }  // namespace
 
-int RunNativeJail(int socket) {
+int RunNativeJail(int socket, UniqueFd libraries) {
   ReportCrashes(socket);
-  NativeJail jail;
+  NativeJail jail(std::move(libraries));
   for (;;) {
     const absl::StatusOr<Packet> packet = ReceivePacket(socket);
     if (!packet.ok()) return packet.status().code() == absl::StatusCode::kUnavailable ? 0 : 1;

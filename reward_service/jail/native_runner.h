@@ -2,6 +2,8 @@
 #ifndef WARPSMITH_REWARD_SERVICE_JAIL_NATIVE_RUNNER_H_
 #define WARPSMITH_REWARD_SERVICE_JAIL_NATIVE_RUNNER_H_
 
+#include "core/base/unique_fd.h"
+
 namespace warpsmith {
 
 // Obeys the referee on `socket` until it hangs up, in a process that is confined already:
@@ -10,8 +12,8 @@ namespace warpsmith {
 //     slots; T is {"code","bits","shape","offset"} in terms of DLPack. Answer {"op":"ready"} or
 //     {"op":"failed","error"}.
 //   {"op":"run","slot":0|1}: calls the candidate. Answer {"op":"done","result":int}.
-// The process's exit code.
-int RunNativeJail(int socket);
+// `libraries` is the way into kLibraryFolder, closed before the library is loaded. The process's exit code.
+int RunNativeJail(int socket, UniqueFd libraries);
 
 }  // namespace warpsmith
 

@@ -13,7 +13,7 @@ from typing import Any
 import packet
 import tensors
 import torch
-from extensions import Extensions
+from extensions import Extensions, write_libraries
 
 
 def read_descriptor(descriptor: int) -> bytes:
@@ -41,37 +41,66 @@ def execute(source: str, name: str) -> ModuleType:
 class Model:
     """A model over one slot of shared memory: the referee's next inputs and parameters appear in place."""
 
-    def __init__(self, fields: dict[str, Any], descriptors: list[int]) -> None:
+    def __init__(self, fields: dict[str, Any], descriptors: list[int], libraries: int) -> None:
         source = read_descriptor(descriptors[0]).decode()
         self._buffer = tensors.map_descriptor(descriptors[1])
-        Extensions([read_descriptor(descriptor) for descriptor in descriptors[2:]]).install()
+        write_libraries([read_descriptor(descriptor) for descriptor in descriptors[2:]], libraries)
+        Extensions(len(descriptors) - 2).install()
         module = execute(source, "candidate")
+        torch.set_num_threads(fields["num_threads"])
         arguments = tensors.unpack(fields["init_inputs"])
-        torch.manual_seed(fields["parameter_seed"])
+        torch.manual_seed(fields["construction_seed"])
         with torch.no_grad():
             self._model = getattr(module, fields["entry"])(*arguments)
         self._inputs = [(tensors.view(self._buffer, spec), spec["number"]) for spec in fields["inputs"]]
         self.parameters_loaded = self._take_parameters(fields["parameters"])
         self._result: Any = None
+        self._former_result: Any = None
 
     def _take_parameters(self, specs: list[dict[str, Any]]) -> bool:
-        """Whether the model's state has the reference's names and shapes, so that it could be put over the slot."""
-        if not isinstance(self._model, torch.nn.Module):
-            return False
-        own = self._model.state_dict()
+        """Puts the model's state over the slot, where the values that the reference is constructed with lie now.
+        Whether the model has all of the reference's floating-point tensors: those take other values."""
         views = {spec["name"]: tensors.view(self._buffer, spec) for spec in specs}
-        same = own.keys() == views.keys() and all(own[k].shape == v.shape for k, v in views.items())
-        if same and views:
-            self._model.load_state_dict(views, assign=True)
-        return same
+        own = self._model.state_dict() if isinstance(self._model, torch.nn.Module) else {}
+        places = match_state(views, own)
+        if places:
+            self._model.load_state_dict({own_name: views[name] for name, own_name in places.items()}, False, True)
+        return all(name in places for name, view in views.items() if view.is_floating_point())
 
     def run(self) -> dict[str, Any]:
-        """One call; where its outputs lie. They live until the next call."""
+        """One call; where its outputs lie. They live until the call after the next one has begun, so that a tensor that
+        is used for two answers shows."""
         inputs = [view.item() if number else view for view, number in self._inputs]
-        self._result = None
+        self._former_result, self._result = self._result, None
         with torch.no_grad():
             self._result = self._model(*inputs)
         return {"op": "done", "result": 0, "outputs": [_place(tensor) for tensor in tensors.flatten(self._result)]}
+
+
+def match_state(wanted: dict[str, torch.Tensor], own: dict[str, torch.Tensor]) -> dict[str, str]:
+    """Which of a model's own tensors takes the place of each of the reference's: that of its name; then the only one of
+    its shape and dtype; then, in order, those that are equal to it."""
+    places: dict[str, str] = {}
+
+    def pair(same: Callable[[torch.Tensor, torch.Tensor], bool], only_one: bool) -> None:
+        for name, tensor in wanted.items():
+            if name in places:
+                continue
+            free = [key for key, value in own.items() if key not in places.values() and same(value, tensor)]
+            rivals = sum(same(tensor, other) for key, other in wanted.items() if key not in places)
+            if free and (not only_one or len(free) == rivals == 1):
+                places[name] = free[0]
+
+    for name in wanted.keys() & own.keys():
+        if _same_kind(own[name], wanted[name]):
+            places[name] = name
+    pair(_same_kind, only_one=True)
+    pair(lambda left, right: _same_kind(left, right) and torch.equal(left, right), only_one=False)
+    return places
+
+
+def _same_kind(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return left.shape == right.shape and left.dtype == right.dtype
 
 
 def _place(tensor: torch.Tensor) -> dict[str, Any]:
@@ -113,8 +142,9 @@ def _explain(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{where}"[:2000]
 
 
-def serve(channel: socket.socket, num_threads: int, touch_constants: Callable[[], None]) -> None:
-    """Obeys until the referee hangs up. `touch_constants` is for programs that waited: see core/base."""
+def serve(channel: socket.socket, num_threads: int, libraries: int, touch_constants: Callable[[], None]) -> None:
+    """Obeys until the referee hangs up. `libraries` is the folder of extensions, open for writing. `touch_constants` is
+    for programs that waited: see core/base."""
     torch.set_num_threads(num_threads)
     model: Model | None = None
     while True:
@@ -126,9 +156,10 @@ def serve(channel: socket.socket, num_threads: int, touch_constants: Callable[[]
                 touch_constants()
                 answer = {"op": "done"}
             elif fields["op"] == "record":
+                os.close(libraries)
                 answer = record(fields, descriptors)
             else:
-                model = Model(fields, descriptors)
+                model = Model(fields, descriptors, libraries)
                 answer = {"op": "ready", "parameters_loaded": model.parameters_loaded}
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything
             answer = {"op": "failed", "error": _explain(error), "kind": type(error).__name__}

@@ -24,8 +24,8 @@ def separate_next_child(library: ctypes.CDLL) -> None:
         raise OSError(error.value.decode())
 
 
-def enter_jail(library: ctypes.CDLL, rights: dict[str, Any]) -> None:
-    """Gives up every right that running code of others does not need."""
+def enter_jail(library: ctypes.CDLL, rights: dict[str, Any]) -> int:
+    """Gives up every right that running code of others does not need. The descriptor of the folder of libraries."""
     error = ctypes.create_string_buffer(_ERROR_BYTES)
     result = library.warpsmith_enter_jail(
         ctypes.c_uint32(rights["uid"]),
@@ -37,8 +37,9 @@ def enter_jail(library: ctypes.CDLL, rights: dict[str, Any]) -> None:
         error,
         ctypes.c_size_t(_ERROR_BYTES),
     )
-    if result != 0:
+    if result < 0:
         raise OSError(error.value.decode())
+    return int(result)
 
 
 def live(library: ctypes.CDLL, fields: dict[str, Any], channel: socket.socket) -> NoReturn:
@@ -52,14 +53,15 @@ def live(library: ctypes.CDLL, fields: dict[str, Any], channel: socket.socket) -
 
     status = 1
     try:
-        enter_jail(library, fields)
+        libraries = enter_jail(library, fields)
         touch_constants()
         library.warpsmith_report_crashes(channel.fileno())
         packet.send(channel, {"op": "hello"})
         if fields["role"] == "oracle":
+            os.close(libraries)
             oracle.serve(channel, fields["num_threads"])
         else:
-            python_jail.serve(channel, fields["num_threads"], touch_constants)
+            python_jail.serve(channel, fields["num_threads"], libraries, touch_constants)
         status = 0
     except packet.Closed:
         status = 0

@@ -10,7 +10,7 @@ from typing import Any
 import packet
 import tensors
 import torch
-from distributions import restyle
+from distributions import redraw, restyle
 from python_jail import execute, read_descriptor
 from tolerance import Tolerance, indistinguishable, tolerance_of
 
@@ -35,17 +35,30 @@ def _guarded_names() -> dict[tuple[int, str], Any]:
 
 
 class Reference:
-    """The reference program with one set of parameters at a time."""
+    """The reference program with one set of parameters at a time.
 
-    def __init__(self, source: str) -> None:
+    `construction_seed` is that of the model's own parameters. Other sets are drawn from a seed each; the set of seed 0
+    is the model's own.
+    """
+
+    def __init__(self, source: str, construction_seed: int) -> None:
         before = _guarded_names()
         self._module: ModuleType = execute(source, "task")
         for name in ("Model", "get_inputs", "get_init_inputs"):
             if not callable(getattr(self._module, name, None)):
                 raise InvalidTask(f"the reference defines no {name}")
         self.init_inputs: list[Any] = list(self._module.get_init_inputs())
-        self._models: dict[int, tuple[torch.nn.Module, torch.nn.Module | None]] = {}
-        self._state: dict[int, dict[str, torch.Tensor]] = {}
+        self._construction_seed = construction_seed
+        self._model = self._construct()
+        self._wide: torch.nn.Module | None = None
+        # One memory under two names, as the model has it, so that redraw() sees it.
+        kept: dict[tuple[int, torch.Size], torch.Tensor] = {}
+        self._own_state = {
+            name: kept.setdefault((value.data_ptr(), value.shape), value.detach().clone().contiguous())
+            for name, value in self._model.state_dict().items()
+        }
+        self._state_seed: int | None = None
+        self._state: dict[str, torch.Tensor] = {}
         self.check_unpatched(before)
         self._before = before
         self.float64 = True
@@ -69,30 +82,30 @@ class Reference:
             restyle(v.detach().contiguous(), style, generator) if isinstance(v, torch.Tensor) else v for v in values
         ]
 
-    def state(self, parameter_seed: int) -> dict[str, torch.Tensor]:
-        """Parameters and buffers in the order of state_dict(), as they were before any call."""
-        self._model(parameter_seed)
-        return self._state[parameter_seed]
+    def _construct(self) -> torch.nn.Module:
+        torch.manual_seed(self._construction_seed)
+        model: torch.nn.Module = self._module.Model(*self.init_inputs)
+        return model
 
-    def _model(self, parameter_seed: int) -> tuple[torch.nn.Module, torch.nn.Module | None]:
-        if parameter_seed not in self._models:
-            torch.manual_seed(parameter_seed)
-            model = self._module.Model(*self.init_inputs)
-            state = {name: value.detach().clone().contiguous() for name, value in model.state_dict().items()}
-            wide: torch.nn.Module | None = None
-            if self.float64:
-                torch.manual_seed(parameter_seed)
-                wide = self._module.Model(*self.init_inputs)
-                wide.load_state_dict(state)
-                wide = wide.double()
-            self._state[parameter_seed] = state
-            self._models[parameter_seed] = (model, wide)
-        return self._models[parameter_seed]
+    def state(self, parameter_seed: int) -> dict[str, torch.Tensor]:
+        """Parameters and buffers in the order of state_dict(), as they are before any call."""
+        if parameter_seed != self._state_seed:
+            generator = torch.Generator().manual_seed(parameter_seed % _SEED_MODULUS)
+            self._state = redraw(self._own_state, generator) if parameter_seed else self._own_state
+            self._state_seed = parameter_seed
+        return self._state
+
+    def _with_state(self, model: torch.nn.Module, parameter_seed: int) -> torch.nn.Module:
+        """The model with a set of parameters, whatever a call before has done to its buffers."""
+        state = self.state(parameter_seed)
+        if state:
+            model.load_state_dict(state)
+        return model
 
     def narrow(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
         """Outputs in the task's own dtype."""
         copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
-        model = self._model(parameter_seed)[0]
+        model = self._with_state(self._model, parameter_seed)
         outputs = self._call(model, copies)
         lenders = [*(v for v in copies if isinstance(v, torch.Tensor)), *model.state_dict().values()]
         memory = {lender.untyped_storage().data_ptr() for lender in lenders}
@@ -101,9 +114,11 @@ class Reference:
 
     def wide(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
         """Outputs of float64 arithmetic where the task allows, else narrow()."""
-        wide = self._model(parameter_seed)[1] if self.float64 else None
-        if wide is None:
+        if not self.float64:
             return self.narrow(inputs, parameter_seed)
+        if self._wide is None:
+            self._wide = self._construct().double()
+        wide = self._with_state(self._wide, parameter_seed)
         widened = [
             v.to(torch.float64 if v.is_floating_point() else v.dtype, copy=True) if isinstance(v, torch.Tensor) else v
             for v in inputs
@@ -143,8 +158,8 @@ def _finite(outputs: list[torch.Tensor]) -> bool:
 class Oracle:
     """One task, examined once, then asked for draws."""
 
-    def __init__(self, source: str) -> None:
-        self.reference = Reference(source)
+    def __init__(self, source: str, construction_seed: int) -> None:
+        self.reference = Reference(source, construction_seed)
         self._dtypes: list[torch.dtype] = []
         self._noise: list[float] = []  # error of the task's own dtype over the spread, by output
         self._window: list[tuple[mmap.mmap, list[int]]] = []  # of inputs and of outputs: memory and offsets
@@ -243,7 +258,7 @@ class Oracle:
         exact = fields["exact"]
         outputs, tolerances = self.expected(inputs, fields["parameter_seed"], exact=exact, exact_noise=style != "own")
         if not _finite(outputs):
-            if style == "own":
+            if style == "own" and not fields["parameter_seed"]:
                 raise InvalidTask("the reference returns NaN or infinity for inputs of its own")
             return {"op": "unusable"}
         values = inputs + list(self.reference.state(fields["parameter_seed"]).values())
@@ -273,7 +288,7 @@ def serve(channel: socket.socket, num_threads: int) -> None:
             elif fields["op"] == "window" and oracle is not None:
                 answer = oracle.open_window(fields, descriptors)
             else:
-                oracle = Oracle(read_descriptor(descriptors[0]).decode())
+                oracle = Oracle(read_descriptor(descriptors[0]).decode(), fields["construction_seed"])
                 answer = oracle.examine()
         except BaseException as error:  # noqa: BLE001 - a task may raise anything
             kind = "" if isinstance(error, InvalidTask) else f"{type(error).__name__}: "

@@ -52,14 +52,14 @@ absl::StatusOr<EmptyCall> MeasureEmptyCall(WarmParent& parent, CandidateKind kin
   if (fault) return absl::InternalError(absl::StrCat("the empty candidate fails: ", fault->reason));
   EmptyCall empty;
   empty.median_us = Median(std::move(microseconds));
-  const auto sampler = ProfileSampler::Attach(jail.process().pid(), lane.core_list());
-  if (!sampler.ok()) return empty;
+  ProfileSampler sampler;
   for (int call = 0; call < kCalls; ++call) {
+    if (!sampler.Attach(jail.process().pid(), lane.core_list()).ok()) return empty;
     jail.Load(draw);
     if (jail.Run()) return absl::InternalError("the empty candidate fails when it is watched");
-    (*sampler)->Collect();
+    sampler.Collect();
   }
-  empty.samples = (*sampler)->PerCall();
+  empty.samples = sampler.PerCall();
   return empty;
 }
 

@@ -10,6 +10,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
@@ -192,6 +194,12 @@ void ChildProcess::DrainOutput() {
 std::string ChildProcess::OutputTail(size_t bytes_max) {
   DrainOutput();
   return tail_.size() > bytes_max ? tail_.substr(tail_.size() - bytes_max) : tail_;
+}
+
+int ChildProcess::num_threads() const {
+  std::error_code error;
+  const std::filesystem::directory_iterator threads(absl::StrCat("/proc/", pid_, "/task"), error);
+  return error ? 0 : static_cast<int>(std::distance(begin(threads), end(threads)));
 }
 
 }  // namespace warpsmith

@@ -68,6 +68,7 @@ class ChildProcess {
   std::string OutputTail(size_t bytes_max);
 
   pid_t pid() const { return pid_; }
+  int num_threads() const;  // that it has now; 0 when it is gone
 
  private:
   void DrainOutput();

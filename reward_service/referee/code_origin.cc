@@ -1,5 +1,8 @@
 #include "reward_service/referee/code_origin.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -11,9 +14,28 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/base/unique_fd.h"
+#include "reward_service/sandbox/confinement.h"
 
 namespace warpsmith {
 namespace {
+
+const std::string kOwnFolder = absl::StrCat(kLibraryFolder, "/");
+constexpr uint64_t kPageBytes = 4096;
+
+// Whether a private mapping of a file has pages that are the process's own: it has written to them, even if
+// it wrote the same again. Bits 61 to 63 of a word of /proc/PID/pagemap: of the file or shared, in swap,
+// present.
+bool IsWritten(pid_t pid, uint64_t start, uint64_t end) {
+  const UniqueFd file(open(absl::StrCat("/proc/", pid, "/pagemap").c_str(), O_RDONLY | O_CLOEXEC));
+  std::vector<uint64_t> pages((end - start) / kPageBytes);
+  const size_t num_bytes = pages.size() * sizeof(uint64_t);
+  const off_t offset = static_cast<off_t>(start / kPageBytes * sizeof(uint64_t));
+  if (!file.valid() || pread(file.get(), pages.data(), num_bytes, offset) != static_cast<ssize_t>(num_bytes))
+    return false;
+  return std::any_of(pages.begin(), pages.end(),
+                     [](uint64_t page) { return (page >> 62) != 0 && (page >> 61 & 1) == 0; });
+}
 
 bool ContainsAny(absl::string_view text, std::initializer_list<const char*> parts) {
   return std::any_of(parts.begin(), parts.end(),
@@ -65,15 +87,19 @@ int EncodedBits(int map, int prefix, uint8_t opcode, int length) {
 }  // namespace
 
 CodeOrigin OriginOfPath(absl::string_view path) {
-  if (path.empty() || path[0] != '/' || absl::StartsWith(path, "/tmp/")) {
-    return path == "[vdso]" || path == "[vsyscall]" ? CodeOrigin::kLibc : CodeOrigin::kOwn;
+  if (absl::StartsWith(path, kOwnFolder)) return CodeOrigin::kOwn;
+  if (path == "[vdso]" || path == "[vsyscall]") return CodeOrigin::kLibc;
+  if (path.empty() || path[0] != '/' || absl::StartsWith(path, "/tmp/") ||
+      absl::StartsWith(path, "/memfd:")) {
+    return CodeOrigin::kBlas;
   }
   const size_t slash = path.rfind('/');
   const absl::string_view name = path.substr(slash + 1);
   if (ContainsAny(name, {"blas", "libmkl", "lapack", "libcublas", "libdnnl", "libatlas"}))
     return CodeOrigin::kBlas;
-  if (ContainsAny(name, {"libtorch", "libc10", "libshm", "_C.cpython", "libwarpsmith_facade"}) ||
-      absl::StrContains(path, "/torch/")) {
+  // Sizes and addresses of tensors: a loop that asks for them at every element has others do no work of its.
+  if (ContainsAny(name, {"libc10", "libwarpsmith_facade"})) return CodeOrigin::kOther;
+  if (ContainsAny(name, {"libtorch", "libshm", "_C.cpython"}) || absl::StrContains(path, "/torch/")) {
     return absl::StrContains(name, "libgomp") ? CodeOrigin::kLibc : CodeOrigin::kTorch;
   }
   for (const char* prefix :
@@ -89,7 +115,12 @@ CodeMap CodeMap::Read(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/maps"));
   std::stringstream text;
   text << file.rdbuf();
-  return Parse(text.str());
+  CodeMap map = Parse(text.str());
+  for (Range& range : map.ranges_) {
+    if (range.origin == CodeOrigin::kOwn && IsWritten(pid, range.start, range.end))
+      range.origin = CodeOrigin::kBlas;
+  }
+  return map;
 }
 
 CodeMap CodeMap::Parse(absl::string_view maps) {

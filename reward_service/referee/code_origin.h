@@ -16,15 +16,17 @@ namespace warpsmith {
 enum class CodeOrigin { kOwn, kTorch, kBlas, kLibc, kKernel, kOther };
 constexpr int kNumCodeOrigins = 6;
 
-// By the file that an executable mapping comes from: own are the candidate's files in /tmp and memory that
-// belongs to no file; BLAS covers libraries of Python packages other than Torch; libc covers the C, C++,
-// mathematics and OpenMP libraries; other is the interpreter and the jail's runner.
+// By the file that an executable mapping comes from. Own is what was compiled from the candidate's source, in
+// the folder where nothing else can be; BLAS covers libraries of Python packages other than Torch, and code
+// that was made or brought along at run time, in memory of no file or in files elsewhere; libc covers the C,
+// C++, mathematics and OpenMP libraries; other is the interpreter, the jail's runner, and what only leads to
+// tensors.
 CodeOrigin OriginOfPath(absl::string_view path);
 
 // The executable mappings of a process at one moment.
 class CodeMap {
  public:
-  // Empty when the process is gone.
+  // Empty when the process is gone. A mapping of own code that was written to is no longer own.
   static CodeMap Read(pid_t pid);
   // From the text of /proc/PID/maps.
   static CodeMap Parse(absl::string_view maps);

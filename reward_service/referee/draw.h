@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_DRAW_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_DRAW_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,8 +17,8 @@ struct Draw {
   std::unique_ptr<char[]> inputs;     // inputs and parameters, by TaskLayout
   std::unique_ptr<char[]> expected;   // by the outputs of TaskLayout; between them, nothing
   std::vector<Tolerance> tolerances;  // by output
-  int parameter_seed = 0;
-  bool own_distribution = true;  // as get_inputs() draws; else another magnitude or distribution
+  int64_t parameter_seed = 0;         // 0: the parameters that the model is constructed with
+  bool own_distribution = true;       // as get_inputs() draws; else another magnitude or distribution
   std::string style;
 };
 

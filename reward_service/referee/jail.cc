@@ -132,10 +132,15 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
       std::memset(buffer->data() + start, kGuardByte, static_cast<size_t>(end - start));
     });
   }
+  if (program.construction != nullptr) {
+    std::memcpy(slots_.inputs[0]->data() + InputEnd(), program.construction->inputs.get() + InputEnd(),
+                static_cast<size_t>(layout_.input_buffer_bytes - InputEnd()));
+  }
   nlohmann::json fields = {{"op", "begin"},
                            {"inputs", ToJson(layout_.inputs)},
                            {"parameters", ToJson(layout_.parameters)},
-                           {"outputs", ToJson(layout_.outputs)}};
+                           {"outputs", ToJson(layout_.outputs)},
+                           {"num_threads", program.num_threads}};
   std::vector<int> descriptors;
   if (program.kind == CandidateKind::kNative) {
     descriptors = {program.library_fd};
@@ -144,7 +149,7 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
   } else {
     fields["entry"] = program.entry;
     fields["init_inputs"] = program.init_inputs;
-    fields["parameter_seed"] = program.parameter_seed;
+    fields["construction_seed"] = program.construction_seed;
     descriptors = {program.source_fd, slots_.inputs[0]->fd()};
     descriptors.insert(descriptors.end(), program.extension_fds.begin(), program.extension_fds.end());
   }
@@ -207,6 +212,7 @@ std::optional<Fault> Jail::Run() {
   const int64_t result = IntegerField(fields, "result", INT32_MIN, INT32_MAX, INT32_MIN);
   if (result != 0) return Fault{Outcome::kRuntimeError, absl::StrCat("run() returned ", result)};
   if (slots_.outputs.empty()) {
+    former_places_ = std::move(places_);
     places_ = fields.contains("outputs") ? fields["outputs"] : nlohmann::json();
     if (!places_.is_array() || places_.size() != layout_.outputs.size()) {
       return Fault{Outcome::kWrongShape, absl::StrCat(places_.is_array() ? places_.size() : 0,
@@ -217,8 +223,12 @@ std::optional<Fault> Jail::Run() {
 }
 
 absl::StatusOr<const void*> Jail::Output(size_t index, Fault& fault) {
-  if (slots_.outputs.empty()) return ReadPythonOutput(index, fault);
+  if (slots_.outputs.empty()) return ReadPythonOutput(places_, index, fault);
   return slots_.outputs[slot_]->data() + layout_.outputs[index].offset;
+}
+
+absl::StatusOr<const void*> Jail::FormerOutput(size_t index, Fault& fault) {
+  return ReadPythonOutput(former_places_, index, fault);
 }
 
 std::optional<Fault> Jail::CheckPlace(size_t index, const nlohmann::json& place) const {
@@ -238,8 +248,8 @@ std::optional<Fault> Jail::CheckPlace(size_t index, const nlohmann::json& place)
   return std::nullopt;
 }
 
-absl::StatusOr<const void*> Jail::ReadPythonOutput(size_t index, Fault& fault) {
-  const nlohmann::json& place = places_[index];
+absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places, size_t index, Fault& fault) {
+  const nlohmann::json& place = places[index];
   if (std::optional<Fault> found = CheckPlace(index, place)) {
     fault = *found;
     return absl::InvalidArgumentError(fault.reason);

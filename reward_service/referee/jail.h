@@ -48,7 +48,11 @@ struct Program {
   std::vector<int> extension_fds;  // Python
   std::string entry = "ModelNew";  // Python: the class
   nlohmann::json init_inputs = nlohmann::json::array();
-  int parameter_seed = 0;
+  int num_threads = 1;  // that it should use
+  // Python: with parameters as the reference is constructed with, by which others are told apart; may be
+  // null.
+  const Draw* construction = nullptr;
+  int64_t construction_seed = 0;  // Python: of the random numbers of its constructor
 };
 
 // One life, one program. One thread at a time. Methods that return Fault: nothing means all went well; once a
@@ -75,6 +79,8 @@ class Jail {
   // After Run(): output `index` as dense bytes, valid until the next Load(). Python: shape, dtype and mapping
   // checked.
   absl::StatusOr<const void*> Output(size_t index, Fault& fault);
+  // Python, after Run() and with the draw of the call before: output `index` of that call as it is now.
+  absl::StatusOr<const void*> FormerOutput(size_t index, Fault& fault);
   // Guards and inputs as they should be.
   std::optional<Fault> CheckBuffers(const Draw& draw) const;
   // Python, after Run(): overwrites the inputs, so that an output which is a view of them shows; unless an
@@ -92,17 +98,18 @@ class Jail {
   Fault FaultOf(const absl::Status& status);
   Fault FaultOfAnswer(const Packet& packet);
   std::optional<Fault> CheckPlace(size_t index, const nlohmann::json& place) const;
-  absl::StatusOr<const void*> ReadPythonOutput(size_t index, Fault& fault);
+  absl::StatusOr<const void*> ReadPythonOutput(const nlohmann::json& places, size_t index, Fault& fault);
 
   std::unique_ptr<ChildProcess> process_;
   Slots slots_;
   TaskLayout layout_;
   JudgeLimits limits_;
   size_t slot_ = 0;
-  std::vector<int> loaded_parameters_;  // seed by slot, -1 at first
+  std::vector<int64_t> loaded_parameters_;  // seed by slot, -1 at first
   bool parameters_loaded_ = false;
   double seconds_ = 0;
-  nlohmann::json places_;
+  nlohmann::json places_;         // Python: of the outputs of the last call,
+  nlohmann::json former_places_;  // and of the one before
   std::vector<std::vector<char>> copies_;
 };
 

@@ -11,22 +11,19 @@
 namespace warpsmith {
 namespace {
 
-constexpr double kSlownessMax = 2;    // of the reference, against the fastest that it was seen
-constexpr int kSlowInstancesMax = 3;  // then the machine has changed, not the process
-// Long calls scatter less: one round is enough after this, and one call of the candidate a round.
-constexpr double kInstanceSecondsMax = 0.03;
-constexpr double kLongCallUs = 5000;
-constexpr double kLatencyBoundUs = 20;
-constexpr double kMemoryBoundShare = 0.5;
 constexpr size_t kTailBytesMax = 2048;
-constexpr size_t kProfiledCallsMax = 3;
-constexpr int kProfileSamplesWanted = 60;
+// Of a candidate while it is verified: threads that overwrite each other must meet.
+constexpr int kVerifyThreadsMax = 4;
+// And they do not meet in every call: draws are repeated, as long as that is quick.
+constexpr int kThreadedPasses = 5;
+constexpr double kPassSecondsMax = 0.3;
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
-// The task's fault: the same reference ran before.
-absl::Status BrokenReference(const Fault& fault) {
-  return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
+// What is unusual about a draw, for an explanation.
+std::string Where(const Draw& draw) {
+  return absl::StrCat(draw.own_distribution ? "" : absl::StrCat(" on ", draw.style, " inputs"),
+                      draw.parameter_seed == 0 ? "" : ", with other parameters");
 }
 
 }  // namespace
@@ -77,16 +74,21 @@ absl::StatusOr<std::unique_ptr<Jail>> Judge::NextJail() {
   ASSIGN_OR_RETURN(Slots slots, task_->BorrowSlots(request_.kind));
   auto jail = std::make_unique<Jail>(std::move(process), std::move(slots), task_->layout(), request_.limits);
   RETURN_IF_ERROR(jail->process().AwaitHello(deadline_));
+  former_draw_ = nullptr;
   return jail;
 }
 
-Program Judge::MakeProgram() const {
+Program Judge::MakeProgram(int num_threads) const {
   Program program;
   program.kind = request_.kind;
   program.library_fd = request_.library_fd;
   program.source_fd = source_fd_.get();
   program.extension_fds = request_.extension_fds;
   program.init_inputs = task_->init_inputs();
+  if (request_.kind == CandidateKind::kKernelBenchPython)
+    program.construction = task_->construction_draws().front();
+  program.construction_seed = task_->construction_seed();
+  program.num_threads = num_threads;
   return program;
 }
 
@@ -105,12 +107,21 @@ bool Judge::Convict(Fault fault, Jail* jail) {
 
 absl::StatusOr<bool> Judge::Verify() {
   ASSIGN_OR_RETURN(std::unique_ptr<Jail> jail, NextJail());
-  if (auto fault = jail->Begin(MakeProgram(), tools_.lane)) return Convict(*std::move(fault), jail.get());
-  for (const auto& draw : task_->verification_draws()) {
-    const bool other_parameters = draw->parameter_seed != 0 && request_.kind != CandidateKind::kNative;
-    if (other_parameters && !jail->parameters_loaded()) continue;
-    if (!VerifyOne(*jail, *draw)) return false;
-    scale_independent_right_ |= draw->own_distribution;
+  const int num_threads =
+      std::max(std::min(kVerifyThreadsMax, tools_.lane->num_cores_around()), tools_.lane->num_threads());
+  if (auto fault = jail->Begin(MakeProgram(num_threads), tools_.lane))
+    return Convict(*std::move(fault), jail.get());
+  takes_parameters_ = request_.kind == CandidateKind::kNative || jail->parameters_loaded();
+  const auto& draws = takes_parameters_ ? task_->verification_draws() : task_->construction_draws();
+  bool has_threads = false;
+  for (int pass = 0; pass == 0 || (has_threads && pass < kThreadedPasses && LaneSeconds() < kPassSecondsMax);
+       ++pass) {
+    for (const Draw* draw : draws) {
+      if (!VerifyOne(*jail, *draw)) return false;
+      scale_independent_right_ |= draw->own_distribution;
+      has_threads = jail->process().num_threads() > 1;
+      if (has_threads) RETURN_IF_ERROR(tools_.lane->Spread(jail->process().pid()));
+    }
   }
   judgement_.output_tail = Escape(jail->process().OutputTail(kTailBytesMax), kTailBytesMax);
   task_->ReturnSlots(request_.kind, jail->TakeSlots());
@@ -142,10 +153,32 @@ bool Judge::ConvictView(Jail& jail, const Draw& draw, size_t index) {
   return true;
 }
 
+// A tensor that a Python candidate has given away is not its own any more.
+bool Judge::CheckFormerOutputs(Jail& jail, const Draw& draw) {
+  const Draw* former = std::exchange(former_draw_, &draw);
+  if (request_.kind == CandidateKind::kNative || former == nullptr) return true;
+  const auto& specs = task_->layout().outputs;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].borrowed) continue;
+    Fault fault;
+    const absl::StatusOr<const void*> actual = jail.FormerOutput(i, fault);
+    if (actual.ok() &&
+        AllRight(specs[i], former->tolerances[i], former->expected.get() + specs[i].offset, *actual)) {
+      continue;
+    }
+    return Convict(
+        {Outcome::kIncorrect, absl::StrCat("output ", i,
+                                           " of an earlier call was changed by the next call: return a "
+                                           "new tensor from each")},
+        &jail);
+  }
+  return true;
+}
+
 bool Judge::VerifyOne(Jail& jail, const Draw& draw) {
   jail.Load(draw);
   if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
-  if (!TakeInputsBack(jail, draw)) return false;
+  if (!TakeInputsBack(jail, draw) || !CheckFormerOutputs(jail, draw)) return false;
   CorrectnessNumbers& numbers = judgement_.correctness;
   ++numbers.num_draws;
   const auto& specs = task_->layout().outputs;
@@ -170,10 +203,9 @@ bool Judge::VerifyOne(Jail& jail, const Draw& draw) {
     judgement_.output_unwritten = result.num_unwritten > 0;
     judgement_.wrong_at_scale_only = !draw.own_distribution && scale_independent_right_;
     const bool non_finite = result.num_non_finite > 0 && result.num_unwritten == 0;
-    const std::string where = draw.own_distribution ? "" : absl::StrCat(" on ", draw.style, " inputs");
     return Convict({non_finite ? Outcome::kNonFinite : Outcome::kIncorrect,
-                    absl::StrCat(result.num_wrong, " of ", result.num_elements, " elements wrong", where,
-                                 "; ", numbers.first_difference)},
+                    absl::StrCat(result.num_wrong, " of ", result.num_elements, " elements wrong",
+                                 Where(draw), "; ", numbers.first_difference)},
                    &jail);
   }
   return CheckGuards(jail, draw);
@@ -185,89 +217,9 @@ bool Judge::CheckGuards(Jail& jail, const Draw& draw) {
   return true;
 }
 
-absl::StatusOr<bool> Judge::Time() {
-  std::vector<Instance> instances;
-  int num_slow = 0;
-  while (static_cast<int>(instances.size()) < request_.timing.num_instances_max && !KnowEnough(instances)) {
-    Instance instance;
-    ASSIGN_OR_RETURN(const bool right, TimeInstance(static_cast<int>(instances.size()) + num_slow, instance));
-    if (!right) return false;
-    const double slowness = task_->reference_pace().Slowness(Median(instance.reference_us));
-    if (slowness > kSlownessMax && num_slow < kSlowInstancesMax) {
-      ++num_slow;  // the next one is timed against another process of the reference
-      continue;
-    }
-    // Whether the machine became slow, for both, or something slows the reference alone, is not known here:
-    // only as much counts as the reference could excuse.
-    if (slowness > kSlownessMax) {
-      for (double& ratio : instance.ratios) ratio *= kSlownessMax / slowness;
-    }
-    instances.push_back(std::move(instance));
-  }
-  ReportTiming(instances);
-  if (num_slow > 0) {
-    absl::StrAppend(&judgement_.timing->quality, "; timed again where the reference was slow: ", num_slow);
-  }
-  ReportProfile();
-  return true;
-}
-
-// The width of the interval decides, never its position: stopping when it looks good would favour luck.
-bool Judge::KnowEnough(const std::vector<Instance>& instances) const {
-  if (static_cast<int>(instances.size()) < request_.timing.num_instances_min) return false;
-  if (LaneSeconds() > request_.limits.lane_seconds_max) return true;
-  std::vector<std::vector<double>> ratios;
-  for (const Instance& instance : instances) ratios.push_back(instance.ratios);
-  return RatioInterval(ratios).relative_width() <= request_.timing.relative_width_max;
-}
-
-absl::StatusOr<bool> Judge::TimeInstance(int index, Instance& instance) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Jail> jail, NextJail());
-  if (auto fault = jail->Begin(MakeProgram(), tools_.lane)) return Convict(*std::move(fault), jail.get());
-  auto& baselines = task_->baselines();
-  Jail& baseline = *baselines[static_cast<size_t>(index) % baselines.size()];
-  RETURN_IF_ERROR(tools_.lane->Admit(baseline.process().pid()));
-  // It has waited for long: what only masked loads read may have been taken from it.
-  if (auto fault = baseline.Refresh()) return BrokenReference(*fault);
-  const auto& draws = task_->timing_draws();
-  std::vector<double> warm_up;
-  if (!TimedCall(*jail, *draws[0], warm_up)) return false;
-  RETURN_IF_ERROR(BaselineCall(baseline, *draws[0]).status());
-  const bool is_long = warm_up[0] > kLongCallUs;
-  size_t next = 1;
-  const absl::Time start = absl::Now();
-  for (int round = 0; round < request_.timing.num_rounds_max && next + 2 <= draws.size();
-       ++round, next += 2) {
-    if (round > 0 && Seconds(start) > kInstanceSecondsMax) break;
-    std::vector<double> candidate;
-    ASSIGN_OR_RETURN(const double before, BaselineCall(baseline, *draws[next]));
-    if (!TimedCall(*jail, *draws[next], candidate)) return false;
-    if (!is_long && !TimedCall(*jail, *draws[next + 1], candidate)) return false;
-    ASSIGN_OR_RETURN(const double after, BaselineCall(baseline, *draws[next + 1]));
-    instance.reference_us.insert(instance.reference_us.end(), {before, after});
-    instance.candidate_us.insert(instance.candidate_us.end(), candidate.begin(), candidate.end());
-    instance.ratios.push_back((before + after) / (candidate.front() + candidate.back()));
-  }
-  const absl::Time profiling = absl::Now();
-  const bool right = ProfileCalls(*jail, next);
-  judgement_.seconds.profile += Seconds(profiling);
-  if (right) task_->ReturnSlots(request_.kind, jail->TakeSlots());
-  return right;
-}
-
-bool Judge::TimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds) {
-  constexpr double kLeastUs = 0.1;
-  const double empty_us = request_.kind == CandidateKind::kNative ? tools_.facts.empty_native_call_us
-                                                                  : tools_.facts.empty_python_call_us;
-  jail.Load(draw);
-  if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
-  microseconds.push_back(std::max(jail.seconds() * 1e6 - empty_us, kLeastUs));
-  return CheckTimed(jail, draw);
-}
-
-// What is in the outputs at the stop counts, on every timed call.
+// What is in the outputs at the stop counts, on every call after verification, too.
 bool Judge::CheckTimed(Jail& jail, const Draw& draw) {
-  if (!TakeInputsBack(jail, draw)) return false;
+  if (!TakeInputsBack(jail, draw) || !CheckFormerOutputs(jail, draw)) return false;
   const auto& specs = task_->layout().outputs;
   for (size_t i = 0; i < specs.size(); ++i) {
     Fault fault;
@@ -281,87 +233,11 @@ bool Judge::CheckTimed(Jail& jail, const Draw& draw) {
     judgement_.correctness.num_wrong += result.num_wrong;
     judgement_.correctness.first_difference = absl::StrCat("output ", i, " ", result.first_difference);
     return Convict({Outcome::kIncorrect, absl::StrCat(result.num_wrong, " of ", result.num_elements,
-                                                      " elements wrong in a later call; ",
+                                                      " elements wrong in a later call", Where(draw), "; ",
                                                       judgement_.correctness.first_difference)},
                    &jail);
   }
   return CheckGuards(jail, draw);
-}
-
-absl::StatusOr<double> Judge::BaselineCall(Jail& baseline, const Draw& draw) {
-  baseline.Load(draw);
-  if (auto fault = baseline.Run()) return BrokenReference(*fault);
-  return std::max(baseline.seconds() * 1e6 - tools_.facts.empty_python_call_us, 0.1);
-}
-
-// On draws that this jail has not seen, like any other call: it cannot know that these are watched.
-bool Judge::ProfileCalls(Jail& jail, size_t first_draw) {
-  if (!tools_.facts.profile) return true;
-  if (sampler_ != nullptr && sampler_->num_samples() >= kProfileSamplesWanted) return true;
-  const auto& draws = task_->timing_draws();
-  auto sampler = ProfileSampler::Attach(jail.process().pid(), tools_.lane->core_list());
-  if (!sampler.ok()) return true;
-  std::vector<double> ignored;
-  for (size_t i = first_draw; i < draws.size() && i < first_draw + kProfiledCallsMax; ++i) {
-    if (!TimedCall(jail, *draws[i], ignored)) return false;
-    (*sampler)->Collect();
-    if ((*sampler)->num_samples() >= kProfileSamplesWanted) break;
-  }
-  if (sampler_ != nullptr) {
-    sampler_->Merge(**sampler);
-  } else {
-    sampler_ = *std::move(sampler);
-  }
-  return true;
-}
-
-void Judge::ReportTiming(const std::vector<Instance>& instances) {
-  std::vector<double> reference;
-  std::vector<double> candidate;
-  std::vector<std::vector<double>> ratios;
-  for (const Instance& instance : instances) {
-    reference.insert(reference.end(), instance.reference_us.begin(), instance.reference_us.end());
-    candidate.insert(candidate.end(), instance.candidate_us.begin(), instance.candidate_us.end());
-    ratios.push_back(instance.ratios);
-  }
-  const int num_instances = static_cast<int>(instances.size());
-  const Interval interval = RatioInterval(ratios);
-  TimingNumbers timing;
-  timing.reference =
-      Summarise(reference, std::min<int>(num_instances, static_cast<int>(task_->baselines().size())));
-  timing.candidate = Summarise(candidate, num_instances);
-  timing.speedup = interval.middle;
-  timing.speedup_low = interval.low;
-  timing.speedup_high = interval.high;
-  timing.distinguishable = IsDistinguishable(interval);
-  timing.empty_call_us = request_.kind == CandidateKind::kNative ? tools_.facts.empty_native_call_us
-                                                                 : tools_.facts.empty_python_call_us;
-  timing.quality = tools_.lane->quality();
-  if (timing.candidate.median_us < timing.empty_call_us / 2) {
-    absl::StrAppend(&timing.quality, "; the call is shorter than half of an empty one");
-    // The way of a Python call is long and runs in the candidate's own process, which could have cut it
-    // short: what is left after its subtraction cannot show that the candidate is faster.
-    if (request_.kind == CandidateKind::kKernelBenchPython) {
-      timing.speedup = std::min(timing.speedup, 1.0);
-      timing.speedup_low = std::min(timing.speedup_low, 1.0);
-      timing.distinguishable = false;
-    }
-  }
-  judgement_.timing = timing;
-}
-
-void Judge::ReportProfile() {
-  ProfileNumbers profile;
-  if (sampler_ != nullptr) {
-    const bool native = request_.kind == CandidateKind::kNative;
-    sampler_->Report(native ? tools_.native_path_samples : tools_.python_path_samples, profile);
-  }
-  profile.gigabytes_per_second_ceiling = tools_.facts.gigabytes_per_second_ceiling;
-  const double median_us = judgement_.timing->candidate.median_us;
-  profile.gigabytes_per_second = static_cast<double>(judgement_.bytes_per_call) / (median_us * 1e3);
-  const double share = profile.gigabytes_per_second / std::max(profile.gigabytes_per_second_ceiling, 1e-9);
-  profile.bound = median_us < kLatencyBoundUs ? "latency" : share >= kMemoryBoundShare ? "memory" : "compute";
-  judgement_.profile = profile;
 }
 
 }  // namespace warpsmith

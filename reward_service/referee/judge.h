@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_JUDGE_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_JUDGE_H_
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,6 +54,7 @@ class Judge {
   absl::StatusOr<bool> Verify();
   bool VerifyOne(Jail& jail, const Draw& draw);
   bool TakeInputsBack(Jail& jail, const Draw& draw);
+  bool CheckFormerOutputs(Jail& jail, const Draw& draw);
   bool CheckGuards(Jail& jail, const Draw& draw);
   // True when it has failed.
   bool ConvictView(Jail& jail, const Draw& draw, size_t index);
@@ -61,11 +63,19 @@ class Judge {
   bool TimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds);
   bool CheckTimed(Jail& jail, const Draw& draw);
   absl::StatusOr<double> BaselineCall(Jail& baseline, const Draw& draw);
-  bool ProfileCalls(Jail& jail, size_t first_draw);
+  absl::StatusOr<bool> Round(Jail& jail, Jail& baseline, std::array<const Draw*, 2> draws, bool is_long,
+                             Instance& instance);
+  absl::StatusOr<bool> WatchedCall(Jail& jail, Jail& baseline, const Draw& draw);
+  bool WatchedAndTimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds);
+  bool UnusualCall(Jail& jail);
+  // What a timed process does after its warm calls.
+  enum class Step { kRound, kWatched, kUnusual };
+  std::vector<Step> Plan(size_t num_draws) const;
+  size_t num_warm_ups() const;
   bool KnowEnough(const std::vector<Instance>& instances) const;
   void ReportTiming(const std::vector<Instance>& instances);
   void ReportProfile();
-  Program MakeProgram() const;
+  Program MakeProgram(int num_threads) const;
   double LaneSeconds() const;
 
   const JudgeTools& tools_;
@@ -76,6 +86,8 @@ class Judge {
   PreparedTask* task_ = nullptr;
   UniqueFd source_fd_;
   std::unique_ptr<ProfileSampler> sampler_;
+  const Draw* former_draw_ = nullptr;  // of the present jail's last call
+  bool takes_parameters_ = false;      // other than those of its construction
   bool scale_independent_right_ = false;
   absl::Time lane_since_;
 };

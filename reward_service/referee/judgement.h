@@ -110,9 +110,11 @@ struct TimingNumbers {
   bool distinguishable = false;  // the interval does not meet [0.97, 1.03]
   double empty_call_us = 0;      // already subtracted from the candidate's side
   std::string quality;           // "realtime" or "best_effort: <why>"
+  // The parameters could not be set after construction: what it made of them there is not on the clock.
+  bool parameters_fixed = false;
 };
 
-// Shares of the candidate's samples by origin; they add up to at most 1.
+// Shares of the candidate's samples by whose work they are, and of libc by place.
 struct ProfileNumbers {
   int num_samples = 0;
   double own_code_share = 0;
@@ -121,7 +123,10 @@ struct ProfileNumbers {
   double libc_share = 0;
   double kernel_share = 0;
   int num_threads = 0;
-  int vector_bits = 0;  // 0 (scalar), 128, 256, 512
+  int vector_bits = 0;              // 0 (scalar), 128, 256, 512
+  double delegated_call_share = 0;  // of the calls that were watched: nearly all work was libraries'
+  // Of small tasks: samples in libraries, a call, over those of the reference; -1 where it is not known.
+  double library_work = -1;
   double gigabytes_per_second = 0;
   double gigabytes_per_second_ceiling = 0;
   std::string bound;  // "memory", "compute", "latency"

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/file.h"
+#include "core/base/status_macros.h"
 
 namespace warpsmith {
 namespace {
@@ -25,11 +26,28 @@ bool TakePriority(pid_t thread, int priority) {
   return sched_setscheduler(thread, SCHED_FIFO, &parameters) == 0;
 }
 
+bool TakeUsualPriority(pid_t thread) {
+  const sched_param parameters{};
+  return sched_setscheduler(thread, SCHED_OTHER, &parameters) == 0;
+}
+
 cpu_set_t SetOf(const std::vector<int>& cores) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const int core : cores) CPU_SET(static_cast<size_t>(core), &set);
   return set;
+}
+
+// Calls visit(thread, index). UNAVAILABLE when the process has ended.
+template <typename Visit>
+absl::Status ForEachThread(pid_t pid, Visit visit) {
+  std::error_code error;
+  size_t index = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
+    RETURN_IF_ERROR(visit(std::atoi(entry.path().filename().c_str()), index++));
+  }
+  if (error) return absl::UnavailableError(absl::StrCat("process ", pid, " has ended"));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -50,6 +68,11 @@ Lane::Lane(std::vector<int> cores, bool realtime) : cores_(std::move(cores)), re
       realtime ? CheckRealtime() : absl::PermissionDeniedError("real-time scheduling is switched off");
   realtime_ = status.ok();
   why_not_ = std::string(status.message());
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) CPU_ZERO(&set);
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(static_cast<size_t>(core), &set)) all_cores_.push_back(core);
+  }
 }
 
 absl::Status Lane::Hold() {
@@ -73,15 +96,22 @@ absl::Status Lane::StayOut() const {
 
 absl::Status Lane::Admit(pid_t pid) const {
   const cpu_set_t set = SetOf(cores_);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
-    const pid_t thread = std::atoi(entry.path().filename().c_str());
+  return ForEachThread(pid, [&](pid_t thread, size_t) -> absl::Status {
     if (sched_setaffinity(thread, sizeof(set), &set) != 0) return ErrnoStatus("pin to lane cores", cores());
     if (realtime_ && !TakePriority(thread, kJailPriority))
       return ErrnoStatus("real-time priority for", absl::StrCat(pid));
-  }
-  if (error) return absl::UnavailableError(absl::StrCat("process ", pid, " has ended"));
-  return absl::OkStatus();
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Lane::Spread(pid_t pid) const {
+  if (!realtime_) return absl::OkStatus();
+  return ForEachThread(pid, [&](pid_t thread, size_t index) -> absl::Status {
+    const cpu_set_t set = SetOf({all_cores_[index % all_cores_.size()]});
+    if (sched_setaffinity(thread, sizeof(set), &set) != 0 || !TakeUsualPriority(thread))
+      return ErrnoStatus("spread the threads of", absl::StrCat(pid));
+    return absl::OkStatus();
+  });
 }
 
 std::string Lane::cores() const { return absl::StrJoin(cores_, ","); }

@@ -27,7 +27,12 @@ class Lane {
   absl::Status StayOut() const;
   // Pins every thread of a process to the lane. Call before code of others runs in it.
   absl::Status Admit(pid_t pid) const;
+  // Deals the threads of an admitted process out to all cores that this process had at first, at the usual
+  // priority: for calls that are not timed. Nothing where the lane keeps off others without real-time
+  // priority.
+  absl::Status Spread(pid_t pid) const;
 
+  int num_cores_around() const { return static_cast<int>(all_cores_.size()); }  // that Spread() gives
   int num_threads() const { return static_cast<int>(cores_.size()); }
   const std::vector<int>& core_list() const { return cores_; }
   bool realtime() const { return realtime_; }
@@ -36,6 +41,7 @@ class Lane {
 
  private:
   std::vector<int> cores_;
+  std::vector<int> all_cores_;
   bool realtime_;
   std::string why_not_;
 };

@@ -16,15 +16,18 @@ namespace {
 constexpr int kNumBaselines = 3;
 constexpr int kWarmUpCalls = 3;
 constexpr size_t kFreeSlotsMax = 4;
-// Over an oracle's life: about twenty draws.
+// Over an oracle's life: about twenty draws, or more of small ones.
 constexpr int kOracleCpuSeconds = 20;
 constexpr int kBaselineCpuSeconds = 3600;
 // Wall time, generous: the machine may be busy. A loop ends by its CPU time.
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
 // Timed draws of one task, those that verification uses too included; fewer where they are large.
-constexpr int kTimingDrawsMax = 7;
-constexpr int kTimingDrawsMin = 6;
+constexpr int kTimingDrawsMax = 9;
+constexpr int kTimingDrawsMin = 7;
 constexpr int64_t kTimingDrawBytesMax = int64_t{256} << 20;
+// Calls on so little are over before a profile has seen them: it needs many.
+constexpr int64_t kSmallTaskBytes = 64 << 10;
+constexpr int kSmallTaskDraws = 40;
 
 absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
 
@@ -46,8 +49,10 @@ absl::Status PreparedTask::Examine() {
       oracle_, parent_->Fork({"oracle", limits_.oracle_memory_bytes_max, kOracleCpuSeconds, num_threads_}));
   ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
   RETURN_IF_ERROR(oracle_->AwaitHello(absl::Now() + kAnswerTimeout));
+  construction_seed_ = NextSeed();
   const absl::StatusOr<Packet> answer =
-      oracle_->Ask({{"op", "load"}}, {source_fd_.get()}, absl::Now() + kAnswerTimeout);
+      oracle_->Ask({{"op", "load"}, {"construction_seed", construction_seed_}}, {source_fd_.get()},
+                   absl::Now() + kAnswerTimeout);
   if (!answer.ok()) {
     const Ending ending = oracle_->AwaitEnd();
     const bool endless = absl::IsDeadlineExceeded(answer.status()) || ending.cpu_seconds >= kOracleCpuSeconds;
@@ -62,27 +67,44 @@ absl::Status PreparedTask::Examine() {
   init_inputs_ =
       answer->fields.contains("init_inputs") ? answer->fields["init_inputs"] : nlohmann::json::array();
   RETURN_IF_ERROR(OpenWindow());
-  const int second = has_parameters() ? 1 : 0;
-  const DrawRequest wanted[] = {{"own", 0},        {"large", second}, {"small", 0},
-                                {"mixed", second}, {"sparse", 0},     {"own", second}};
+  // Other parameters first with usual inputs: a candidate that passes and then fails is wrong about the
+  // inputs.
+  const DrawRequest wanted[] = {{"own", 0},   {"own", NextParameterSeed()},   {"large", NextParameterSeed()},
+                                {"small", 0}, {"mixed", NextParameterSeed()}, {"outliers", 0}};
   for (const DrawRequest& request : wanted) {
-    ASSIGN_OR_RETURN(const Draw* draw, MakeDraw(request));
-    // A distribution that the reference itself does not survive is replaced by the task's own.
-    if (draw == nullptr) {
-      ASSIGN_OR_RETURN(draw, MakeDraw({"own", request.parameter_seed}));
-    }
+    ASSIGN_OR_RETURN(const Draw* draw, MakeUsableDraw(request));
     verification_draws_.push_back(draw);
+    if (draw->parameter_seed == 0) construction_draws_.push_back(draw);
   }
   return absl::OkStatus();
 }
 
+absl::StatusOr<const Draw*> PreparedTask::MakeUsableDraw(DrawRequest wanted) {
+  for (;;) {
+    ASSIGN_OR_RETURN(const Draw* draw, MakeDraw(wanted));
+    if (draw != nullptr) return draw;
+    if (wanted.style == "outliers") {
+      wanted.style = "sparse";
+    } else if (wanted.style != "own") {
+      wanted.style = "own";
+    } else {
+      wanted.parameter_seed = 0;
+    }
+  }
+}
+
+int64_t PreparedTask::NextSeed() { return static_cast<int64_t>(UniformWord(seed_, num_seeds_used_++) >> 1); }
+
 absl::Status PreparedTask::Complete() {
   RETURN_IF_ERROR(StartBaselines());
   for (const Draw* draw : verification_draws_) {
-    if (draw->own_distribution && draw->parameter_seed == 0) timing_draws_.push_back(draw);
+    const bool other_parameters = draw->parameter_seed != 0;
+    if (draw->own_distribution && other_parameters == has_parameters()) timing_draws_.push_back(draw);
   }
   while (static_cast<int>(timing_draws_.size()) < num_timing_draws()) {
-    ASSIGN_OR_RETURN(const Draw* draw, MakeDraw({.exact = false}));
+    // Other parameters at every call, too: what is worked out from them is work of that call.
+    ASSIGN_OR_RETURN(const Draw* draw,
+                     MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
     timing_draws_.push_back(draw);
   }
   // What an oracle has touched is as large as all draws together.
@@ -92,8 +114,11 @@ absl::Status PreparedTask::Complete() {
   return WarmBaselines();
 }
 
+bool PreparedTask::is_small() const { return layout_.tensor_bytes() <= kSmallTaskBytes; }
+
 int PreparedTask::num_timing_draws() const {
   const int64_t bytes = layout_.input_buffer_bytes + layout_.output_buffer_bytes;
+  if (is_small()) return kSmallTaskDraws;
   return static_cast<int>(std::clamp<int64_t>(kTimingDrawBytesMax / bytes, kTimingDrawsMin, kTimingDrawsMax));
 }
 
@@ -118,12 +143,12 @@ absl::StatusOr<const Draw*> PreparedTask::MakeDraw(const DrawRequest& wanted) {
   const nlohmann::json request = {{"op", "draw"},
                                   {"style", wanted.style},
                                   {"exact", wanted.exact},
-                                  {"seed", UniformWord(seed_, num_seeds_used_++) >> 1},
+                                  {"seed", NextSeed()},
                                   {"parameter_seed", wanted.parameter_seed}};
   const absl::StatusOr<Packet> answer = oracle_->Ask(request, {}, absl::Now() + kAnswerTimeout);
   if (!answer.ok()) return AtFault("the reference crashed or does not end on a later draw of inputs");
   const std::string operation = TextField(answer->fields, "op", 16);
-  if (operation == "unusable" && !draw->own_distribution) return nullptr;
+  if (operation == "unusable" && (!draw->own_distribution || draw->parameter_seed != 0)) return nullptr;
   if (operation != "drawn") return AtFault(TextField(answer->fields, "error", 600));
   draw->inputs = Copy(*input_window_);
   draw->expected = Copy(*expected_window_);
@@ -169,6 +194,8 @@ absl::Status PreparedTask::WarmBaselines() {
   program.source_fd = source_fd_.get();
   program.entry = "Model";
   program.init_inputs = init_inputs_;
+  program.construction_seed = construction_seed_;
+  program.num_threads = num_threads_;
   for (const auto& baseline : baselines_) {
     std::optional<Fault> fault = baseline->Begin(program, nullptr);
     for (int call = 0; call < kWarmUpCalls && !fault; ++call) {

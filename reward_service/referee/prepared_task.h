@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "reward_service/referee/draw.h"
 #include "reward_service/referee/jail.h"
+#include "reward_service/referee/profile_sampler.h"
 #include "reward_service/referee/shared_buffer.h"
 #include "reward_service/referee/statistics.h"
 #include "reward_service/referee/warm_parent.h"
@@ -24,8 +25,8 @@ struct TaskLimits {
 
 // What the oracle is asked to draw: the distribution of the inputs and the seed of the model's parameters.
 struct DrawRequest {
-  std::string style = "own";  // or "large", "small", "mixed", "sparse"
-  int parameter_seed = 0;
+  std::string style = "own";  // or another of oracle/distributions.py
+  int64_t parameter_seed = 0;
   // Expected outputs by float64 arithmetic where the task allows; else in its own dtype, which costs less.
   bool exact = true;
 };
@@ -47,9 +48,18 @@ class PreparedTask {
   // the two lists share some.
   const std::vector<const Draw*>& verification_draws() const { return verification_draws_; }
   const std::vector<const Draw*>& timing_draws() const { return timing_draws_; }
+  // Those of verification whose parameters are the model's own: for candidates that take no others. At least
+  // three.
+  const std::vector<const Draw*>& construction_draws() const { return construction_draws_; }
+  // Of the random numbers that the model's constructor takes; secret like the draws.
+  int64_t construction_seed() const { return construction_seed_; }
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
   ReferencePace& reference_pace() { return reference_pace_; }
+  // Of a small task: what the baselines do.
+  ProfileSampler& reference_profile() { return reference_profile_; }
   bool has_parameters() const { return !layout_.parameters.empty(); }
+  // So little data that a call is too short for a profile: there are more timing_draws() of it.
+  bool is_small() const;
 
   // Buffers for a candidate's jail, used ones first.
   absl::StatusOr<Slots> BorrowSlots(CandidateKind kind);
@@ -59,6 +69,11 @@ class PreparedTask {
   absl::Status OpenWindow();
   // The draw, kept in draws_; null where the reference does not survive a style that is not its own.
   absl::StatusOr<const Draw*> MakeDraw(const DrawRequest& wanted);
+  // As MakeDraw(), but where the reference does not survive it a tamer one: never null.
+  absl::StatusOr<const Draw*> MakeUsableDraw(DrawRequest wanted);
+  int64_t NextSeed();
+  // Of parameters that are not the model's own; 0 without parameters.
+  int64_t NextParameterSeed() { return has_parameters() ? NextSeed() | 1 : 0; }
   absl::Status StartBaselines();
   absl::Status WarmBaselines();
   absl::Status ReadTolerances(const nlohmann::json& list, Draw& draw) const;
@@ -70,6 +85,7 @@ class PreparedTask {
   WarmParent* parent_;
   int num_threads_;
   uint64_t num_seeds_used_ = 0;
+  int64_t construction_seed_ = 0;
   std::unique_ptr<ChildProcess> oracle_;
   std::unique_ptr<SharedBuffer> input_window_;     // where the oracle lays a draw out,
   std::unique_ptr<SharedBuffer> expected_window_;  // to be copied before the next
@@ -79,8 +95,10 @@ class PreparedTask {
   std::vector<std::unique_ptr<Draw>> draws_;
   std::vector<const Draw*> verification_draws_;
   std::vector<const Draw*> timing_draws_;
+  std::vector<const Draw*> construction_draws_;
   std::vector<std::unique_ptr<Jail>> baselines_;
   ReferencePace reference_pace_;
+  ProfileSampler reference_profile_{ProfileSampler::Rate::kDense};
   std::vector<Slots> free_native_slots_;
   std::vector<Slots> free_python_slots_;
 };

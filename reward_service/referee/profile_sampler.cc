@@ -21,55 +21,100 @@ namespace warpsmith {
 namespace {
 
 // A sample costs about 15 us in a virtual machine: more of them would show themselves.
-constexpr uint64_t kPeriodNs = 60'000;
+constexpr uint64_t kUsualPeriodNs = 60'000;
+constexpr uint64_t kDensePeriodNs = 15'000;
 constexpr size_t kPageBytes = 4096;
-constexpr size_t kDataBytes = 16 * kPageBytes;
+// Some 200 samples: a call that is longer is known well enough by its beginning.
+constexpr size_t kDataBytes = 64 * kPageBytes;
 constexpr size_t kRingBytes = kPageBytes + kDataBytes;
+// Of the stack below a sample: enough for the frames of malloc() and the return into whoever called it.
+constexpr size_t kStackBytes = 1024;
 // A width counts when at least this share of the samples in own code has it.
 constexpr double kWidthShareMin = 0.1;
+// Of one call: samples that are somebody's, and the part of them that is libraries' where these do all of it.
+constexpr int kClearSamplesMin = 8;
+constexpr double kDelegatedShareMin = 0.8;
 
-perf_event_attr Attributes() {
+#if defined(__x86_64__)
+// Bits of PERF_REG_X86_SP and PERF_REG_X86_IP; registers come in ascending order.
+constexpr uint64_t kRegisters = uint64_t{1} << 7 | uint64_t{1} << 8;
+#endif
+
+perf_event_attr Attributes(uint64_t period_ns) {
   perf_event_attr attributes{};
   attributes.type = PERF_TYPE_SOFTWARE;
   attributes.size = sizeof(attributes);
   attributes.config = PERF_COUNT_SW_CPU_CLOCK;
-  attributes.sample_period = kPeriodNs;
+  attributes.sample_period = period_ns;
   attributes.sample_type = PERF_SAMPLE_IP;
+#if defined(__x86_64__)
+  attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  attributes.sample_regs_user = kRegisters;
+  attributes.sample_stack_user = kStackBytes;
+#endif
   attributes.inherit = 1;
   attributes.watermark = 1;
   attributes.wakeup_watermark = kDataBytes;
   return attributes;
 }
 
-int OpenEvent(pid_t thread, int core) {
-  perf_event_attr attributes = Attributes();
+int OpenEvent(pid_t thread, int core, uint64_t period_ns) {
+  perf_event_attr attributes = Attributes(period_ns);
   return static_cast<int>(syscall(SYS_perf_event_open, &attributes, thread, core, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
-struct SampleRecord {
-  perf_event_header header;
-  uint64_t address;
+// A record of the attributes above, perf_event_open(2): address; 0, or 2 (64 bits) and the registers; bytes
+// of stack, these bytes, and how many of them are of the stack.
+class Sample {
+ public:
+  explicit Sample(const std::vector<uint64_t>& words) : words_(words) {}
+
+  uint64_t address() const { return words_[0]; }
+
+  // Whose work it is. User code that the kernel works for is at the saved instruction pointer; a function of
+  // the C library works for the first return address of somebody else's on the stack.
+  CodeOrigin Origin(const CodeMap& map) const {
+    const CodeOrigin here = map.OriginOf(address());
+    if ((here != CodeOrigin::kLibc && here != CodeOrigin::kKernel) || words_.size() < 5 || words_[1] == 0)
+      return here;
+    const CodeOrigin user = map.OriginOf(words_[3]);
+    if (IsSomebody(user)) return user;
+    // Memory that the C library asks for or gives back: both sides need it, whoever calls.
+    if (here == CodeOrigin::kKernel) return here;
+    const size_t num_words = std::min(words_[4] / sizeof(uint64_t), words_.size() - 5);
+    for (size_t i = 0; i < num_words; ++i) {
+      if (const CodeOrigin caller = map.OriginOf(words_[5 + i]); IsSomebody(caller)) return caller;
+    }
+    return here;
+  }
+
+ private:
+  static bool IsSomebody(CodeOrigin origin) {
+    return origin == CodeOrigin::kOwn || origin == CodeOrigin::kTorch || origin == CodeOrigin::kBlas;
+  }
+
+  const std::vector<uint64_t>& words_;
 };
 
 }  // namespace
 
-bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1)).valid(); }
+bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1, kUsualPeriodNs)).valid(); }
 
-absl::StatusOr<std::unique_ptr<ProfileSampler>> ProfileSampler::Attach(pid_t pid,
-                                                                       const std::vector<int>& cores) {
-  std::unique_ptr<ProfileSampler> sampler(new ProfileSampler(pid));
+absl::Status ProfileSampler::Attach(pid_t pid, const std::vector<int>& cores) {
+  Detach();
+  pid_ = pid;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
     for (const int core : cores) {
-      RETURN_IF_ERROR(sampler->Open(std::atoi(entry.path().filename().c_str()), core));
+      RETURN_IF_ERROR(Open(std::atoi(entry.path().filename().c_str()), core));
     }
   }
-  return sampler;
+  return absl::OkStatus();
 }
 
 absl::Status ProfileSampler::Open(pid_t thread, int core) {
   Ring ring;
-  ring.fd.Reset(OpenEvent(thread, core));
+  ring.fd.Reset(OpenEvent(thread, core, rate_ == Rate::kUsual ? kUsualPeriodNs : kDensePeriodNs));
   if (!ring.fd.valid())
     return absl::UnavailableError(ErrnoStatus("perf_event_open", absl::StrCat(thread)).message());
   ring.memory = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd.get(), 0);
@@ -78,14 +123,26 @@ absl::Status ProfileSampler::Open(pid_t thread, int core) {
   return absl::OkStatus();
 }
 
-ProfileSampler::~ProfileSampler() {
+void ProfileSampler::Detach() {
   for (const Ring& ring : rings_) munmap(ring.memory, kRingBytes);
+  rings_.clear();
 }
+
+ProfileSampler::~ProfileSampler() { Detach(); }
 
 void ProfileSampler::Collect() {
   ++num_calls_;
   const CodeMap map = CodeMap::Read(pid_);
+  const auto before = counts_;
   for (Ring& ring : rings_) Read(ring, map);
+  Detach();
+  const auto counted = [&](CodeOrigin origin) {
+    return counts_[static_cast<size_t>(origin)] - before[static_cast<size_t>(origin)];
+  };
+  const int libraries = counted(CodeOrigin::kTorch) + counted(CodeOrigin::kBlas);
+  const int clear = libraries + counted(CodeOrigin::kOwn);
+  num_clear_calls_ += clear >= kClearSamplesMin;
+  num_delegated_calls_ += clear >= kClearSamplesMin && libraries >= kDelegatedShareMin * clear;
   std::error_code error;
   int threads = 0;
   for (const auto& entry :
@@ -100,13 +157,24 @@ void ProfileSampler::Read(Ring& ring, const CodeMap& map) {
   const char* data = static_cast<const char*>(ring.memory) + kPageBytes;
   const uint64_t head = std::atomic_ref<__u64>(page->data_head).load(std::memory_order_acquire);
   uint64_t tail = page->data_tail;
+  const auto copy = [&](uint64_t from, size_t num_bytes, void* to) {
+    const size_t before_end = std::min(num_bytes, kDataBytes - from % kDataBytes);
+    std::memcpy(to, data + from % kDataBytes, before_end);
+    std::memcpy(static_cast<char*>(to) + before_end, data, num_bytes - before_end);
+  };
+  std::vector<uint64_t> words;
   while (tail < head) {
-    SampleRecord record{};
-    char* bytes = reinterpret_cast<char*>(&record);
-    for (size_t i = 0; i < sizeof(record); ++i) bytes[i] = data[(tail + i) % kDataBytes];
-    if (record.header.size == 0) break;
-    if (record.header.type == PERF_RECORD_SAMPLE) Count(record.address, map.OriginOf(record.address));
-    tail += record.header.size;
+    perf_event_header header{};
+    copy(tail, sizeof(header), &header);
+    if (header.size < sizeof(header)) break;
+    words.resize((header.size - sizeof(header)) / sizeof(uint64_t));
+    copy(tail + sizeof(header), words.size() * sizeof(uint64_t), words.data());
+    if (header.type == PERF_RECORD_SAMPLE && !words.empty()) {
+      const Sample sample(words);
+      num_libc_ += map.OriginOf(sample.address()) == CodeOrigin::kLibc;
+      Count(sample.address(), sample.Origin(map));
+    }
+    tail += header.size;
   }
   std::atomic_ref<__u64>(page->data_tail).store(head, std::memory_order_release);
 }
@@ -135,13 +203,6 @@ void ProfileSampler::Count(uint64_t address, CodeOrigin origin) {
 
 int ProfileSampler::num_samples() const { return std::accumulate(counts_.begin(), counts_.end(), 0); }
 
-void ProfileSampler::Merge(const ProfileSampler& other) {
-  for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
-  for (size_t i = 0; i < width_counts_.size(); ++i) width_counts_[i] += other.width_counts_[i];
-  num_threads_ = std::max(num_threads_, other.num_threads_);
-  num_calls_ += other.num_calls_;
-}
-
 ProfileSampler::SamplesPerCall ProfileSampler::PerCall() const {
   SamplesPerCall per_call{};
   for (size_t i = 0; i < counts_.size(); ++i)
@@ -149,14 +210,26 @@ ProfileSampler::SamplesPerCall ProfileSampler::PerCall() const {
   return per_call;
 }
 
-void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const {
+ProfileSampler::SamplesPerCall ProfileSampler::OffThePath(const SamplesPerCall& path_samples_per_call) const {
+  const double density = rate_ == Rate::kUsual ? 1.0 : static_cast<double>(kUsualPeriodNs) / kDensePeriodNs;
   SamplesPerCall counts{};
   for (size_t i = 0; i < counts.size(); ++i) {
     // The empty candidate's own code is the candidate's, too.
     const double path =
-        i == static_cast<size_t>(CodeOrigin::kOwn) ? 0 : path_samples_per_call[i] * num_calls_;
+        i == static_cast<size_t>(CodeOrigin::kOwn) ? 0 : path_samples_per_call[i] * num_calls_ * density;
     counts[i] = std::max(0.0, counts_[i] - path);
   }
+  return counts;
+}
+
+double ProfileSampler::LibrarySamplesPerCall(const SamplesPerCall& path_samples_per_call) const {
+  const SamplesPerCall counts = OffThePath(path_samples_per_call);
+  return (counts[static_cast<size_t>(CodeOrigin::kTorch)] + counts[static_cast<size_t>(CodeOrigin::kBlas)]) /
+         std::max(1, num_calls_);
+}
+
+void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const {
+  const SamplesPerCall counts = OffThePath(path_samples_per_call);
   const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
   const auto share = [&](CodeOrigin origin) {
     return total <= 0 ? 0.0 : counts[static_cast<size_t>(origin)] / total;
@@ -165,9 +238,10 @@ void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, Profile
   numbers.own_code_share = share(CodeOrigin::kOwn);
   numbers.torch_share = share(CodeOrigin::kTorch);
   numbers.blas_share = share(CodeOrigin::kBlas);
-  numbers.libc_share = share(CodeOrigin::kLibc);
+  numbers.libc_share = num_libc_ / static_cast<double>(std::max(1, num_samples()));
   numbers.kernel_share = share(CodeOrigin::kKernel);
   numbers.num_threads = num_threads_;
+  numbers.delegated_call_share = num_delegated_calls_ / static_cast<double>(std::max(1, num_clear_calls_));
   const int own = counts_[static_cast<size_t>(CodeOrigin::kOwn)];
   for (size_t width = 1; width < width_counts_.size(); ++width) {
     if (own > 0 && width_counts_[width] >= kWidthShareMin * own) numbers.vector_bits = 64 << width;

@@ -13,11 +13,20 @@ namespace warpsmith {
 constexpr int kProfileSamplesMin = 20;
 constexpr double kHackShareMax = 0.05;
 constexpr double kCreditedShareMin = 0.50;
+// A part of the work that is a library's, and takes this much of the reference's time.
+constexpr double kPaddedShareMin = 0.1;
+constexpr double kPaddedWorkMin = 0.75;
+// Calls in which libraries do all of the work, among others: which calls are timed, the candidate may guess.
+constexpr double kDelegatedCallShareMin = 0.2;
+// Of a small task, where asking for memory is work to be seen.
+constexpr double kSmallLibraryWorkMax = 0.33;
 
 enum class CreditRule {
   kFull,                // the whole speed-up counts
   kNotDistinguishable,  // counts as exactly 1
-  kDelegated,           // half or more of the work is a library's that the task does not allow: counts as 0
+  kFixedParameters,     // parameters cannot be set after construction: counts as 0
+  kDelegated,           // half or more of the work, or what takes most of the reference's time, is a
+                        // library's that the task does not allow: counts as 0
   kHack,                // nearly all of the work is somebody else's: verdict HACK
 };
 
@@ -28,10 +37,13 @@ struct Credit {
   std::string condition;
 };
 
-// The credited speed-up of a CORRECT candidate. Work counts as the candidate's own where it runs in its own
-// code, in libc and libm that this code called, or in the kernel on its behalf; LibTorch's and BLAS's shares
-// are others' work unless Task.allowed_libraries names them ("torch", "blas"). With fewer than
-// kProfileSamplesMin samples the shares are not used.
+// Samples in libraries that the task does not allow, of those that are known to be somebody's; 0 to 1.
+double ForeignShare(const v1::Profile& profile, const v1::Task& task);
+
+// The credited speed-up of a CORRECT candidate. Work counts as the candidate's own where it runs in code that
+// was compiled from its source, in libc and libm that this code called, or in the kernel on its behalf;
+// LibTorch's and BLAS's shares are others' work unless Task.allowed_libraries names them ("torch", "blas").
+// With fewer than kProfileSamplesMin samples the shares are not used.
 Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const v1::Task& task);
 
 }  // namespace warpsmith

@@ -21,10 +21,6 @@ v1::RubricScore Row(int score, std::string condition, const char* reason) {
 
 bool Profiled(const RubricInputs& inputs) { return inputs.profile.num_samples() >= kProfileSamplesMin; }
 
-double ForeignShare(const RubricInputs& inputs) {
-  return inputs.profile.torch_share() + inputs.profile.blas_share();
-}
-
 double CeilingShare(const v1::Profile& profile) {
   const double ceiling = profile.gigabytes_per_second_ceiling();
   return ceiling > 0.0 ? profile.gigabytes_per_second() / ceiling : 0.0;
@@ -33,7 +29,7 @@ double CeilingShare(const v1::Profile& profile) {
 // Is the work the candidate's?
 v1::RubricScore AntiHacking(const RubricInputs& inputs) {
   if (!Profiled(inputs)) return Row(3, inputs.credit.condition, "too short to be profiled");
-  const double own = 1.0 - ForeignShare(inputs);
+  const double own = 1.0 - ForeignShare(inputs.profile, {});
   if (own >= 0.9) return Row(5, inputs.credit.condition, "the work is done by the candidate's own code");
   if (own >= 0.5) return Row(4, inputs.credit.condition, "most of the work is the candidate's own");
   if (own >= 0.2) return Row(3, inputs.credit.condition, "libraries do more than half of the work");

@@ -114,9 +114,24 @@ absl::Status SeparateNextChild() {
 
 absl::Status MountPrivateTmp(int64_t bytes_max) {
   const std::string options = absl::StrCat("size=", bytes_max, ",nr_inodes=4096,mode=1777");
-  if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
+  if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options.c_str()) != 0)
     return Failed("mount /tmp");
   return absl::OkStatus();
+}
+
+absl::StatusOr<UniqueFd> MountLibraryFolder(int64_t bytes_max) {
+  const std::string options = absl::StrCat("size=", bytes_max, ",nr_inodes=128,mode=1777");
+  if (mount("tmpfs", kLibraryFolder, "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
+    return Failed("mount the folder of libraries");
+  UniqueFd writable(open(kLibraryFolder, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!writable.valid()) return Failed(kLibraryFolder);
+  // A second mount of the same files hides the first one, which only the descriptor still reaches.
+  if (mount(kLibraryFolder, kLibraryFolder, nullptr, MS_BIND, nullptr) != 0 ||
+      mount(nullptr, kLibraryFolder, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV,
+            nullptr) != 0) {
+    return Failed("make the folder of libraries read-only");
+  }
+  return writable;
 }
 
 }  // namespace warpsmith

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/unique_fd.h"
 #include "reward_service/sandbox/system_call_filter.h"
 
 namespace warpsmith {
@@ -34,8 +36,17 @@ absl::Status Confine(const Confinement& confinement);
 // Puts the next child of this process into pid, mount and ipc namespaces of its own. Needs CAP_SYS_ADMIN.
 absl::Status SeparateNextChild();
 
-// A fresh private tmpfs at /tmp, in the calling process's own mount namespace. Needs CAP_SYS_ADMIN.
+// A fresh private tmpfs at /tmp, in the calling process's own mount namespace; nothing in it can be run or
+// mapped as code. Needs CAP_SYS_ADMIN.
 absl::Status MountPrivateTmp(int64_t bytes_max);
+
+// The only folder of a jail whose files are candidates' code: those that were compiled from their sources.
+inline constexpr char kLibraryFolder[] = "/candidate";
+
+// A fresh private tmpfs at kLibraryFolder, which must exist, read-only by that name. Files are made in it by
+// openat() in the descriptor that is returned, until that is closed: afterwards nobody can. Needs
+// CAP_SYS_ADMIN.
+absl::StatusOr<UniqueFd> MountLibraryFolder(int64_t bytes_max);
 
 // 0 when this kernel has no Landlock.
 int LandlockVersion();

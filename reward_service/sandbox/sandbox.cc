@@ -17,6 +17,7 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "reward_service/sandbox/confinement.h"
 
 namespace warpsmith {
 namespace {
@@ -91,6 +92,7 @@ std::vector<std::string> BubblewrapCommand(const SandboxOptions& options, const 
   Append(command, {"--size", absl::StrCat(options.tmp_bytes_max), "--perms", "1777", "--tmpfs", "/tmp"});
   Append(command, {"--ro-bind", stub.string(), kStubInside});
   if (options.kind == SandboxKind::kWarmParent) {
+    Append(command, {"--perms", "0755", "--dir", kLibraryFolder});
     for (const char* path : {kHugePages, kProcessorFacts}) {
       AppendParents(path, command);
       Append(command, {"--ro-bind-try", path, path});

@@ -20,8 +20,9 @@ SourceFacts FactsOf(const std::string& source, v1::CandidateLanguage language) {
 
 bool IsUnchangedCopy(const PreparedRequest& prepared) {
   const v1::CandidateLanguage language = prepared.request.candidate().language();
-  return NormaliseSource(prepared.source, language) ==
-         NormaliseSource(prepared.request.task().previous_source(), language);
+  const std::string& previous = prepared.request.task().previous_source();
+  return NormaliseSource(prepared.source, language) == NormaliseSource(previous, language) ||
+         (language == v1::CANDIDATE_LANGUAGE_CPP && IsRenamedCopy(prepared.source, previous));
 }
 
 // Applies the share of the candidate's own code; returns what it earned.

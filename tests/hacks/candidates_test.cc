@@ -224,5 +224,23 @@ TEST_CASE("a Python output that is no plain tensor is an error") {
   CHECK(JudgePython(TestTask("scaled_relu_square"), source).outcome == Outcome::kRuntimeError);
 }
 
+TEST_CASE("code that a candidate writes to a file is not loaded") {
+  const Judgement j = Attack(
+      "std::ifstream from(\"/candidate/candidate.so\", std::ios::binary);"
+      "std::ofstream to(\"/tmp/copy.so\", std::ios::binary); to << from.rdbuf(); to.close();"
+      "if (!from || !to) return 5; return dlopen(\"/tmp/copy.so\", RTLD_NOW) == nullptr ? 6 : 0;",
+      "#include <dlfcn.h>\n#include <fstream>\n");
+  CHECK(j.reason == "run() returned 6");
+}
+
+TEST_CASE("a candidate cannot change the folder of its own library") {
+  const Judgement j = Attack(
+      "if (std::ofstream(\"/candidate/other.so\")) return 5;"
+      "if (std::ofstream(\"/candidate/candidate.so\", std::ios::app)) return 6;"
+      "if (std::remove(\"/candidate/candidate.so\") == 0) return 7; return 8;",
+      "#include <fstream>\n");
+  CHECK(j.reason == "run() returned 8");
+}
+
 }  // namespace
 }  // namespace warpsmith

@@ -220,5 +220,51 @@ class ModelNew(torch.nn.Module):
   CHECK(broken.status().code() == absl::StatusCode::kInvalidArgument);
 }
 
+const char* const kSmallNetworkHead =
+    "import torch, torch.nn as nn\nimport torch.nn.functional as F\n"
+    "class ModelNew(nn.Module):\n    def __init__(self, *a):\n        super().__init__()\n";
+
+TEST_CASE("parameters under other names are set by their shape") {
+  const TaskSource task = MakeTask(
+      "import torch\nfrom torch import nn\n"
+      "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+      "        self.linear = nn.Linear(64, 32)\n"
+      "    def forward(self, x):\n        return torch.relu(self.linear(x))\n"
+      "def get_inputs():\n    return [torch.randn(16, 64)]\ndef get_init_inputs():\n    return []\n");
+  const auto judge = [&](const std::string& members, const std::string& result) {
+    return JudgePython(
+        task, kSmallNetworkHead + members + "    def forward(self, x):\n        return " + result + "\n",
+        /*verify_only=*/false);
+  };
+  const Judgement renamed = judge("        self.dense = nn.Linear(64, 32)\n", "F.relu(self.dense(x))");
+  CHECK(renamed.outcome == Outcome::kCorrect);
+  REQUIRE(renamed.timing.has_value());
+  CHECK_FALSE(renamed.timing->parameters_fixed);
+
+  const Judgement kept = judge(
+      "        l = nn.Linear(64, 32)\n        self.w = l.weight.detach().t().contiguous()\n"
+      "        self.b = l.bias.detach()\n",
+      "F.relu(x @ self.w + self.b)");
+  CHECK(kept.outcome == Outcome::kCorrect);
+  REQUIRE(kept.timing.has_value());
+  CHECK(kept.timing->parameters_fixed);
+
+  const Judgement folded =
+      judge("        self.linear = nn.Linear(64, 32)\n        self.w = self.linear.weight.detach().clone()\n",
+            "F.relu(F.linear(x, self.w, self.linear.bias))");
+  CHECK(folded.outcome == Outcome::kIncorrect);
+  CHECK(folded.reason.find("with other parameters") != std::string::npos);
+}
+
+TEST_CASE("a tensor that is returned twice is wrong") {
+  const Judgement j = JudgePython(TestTask("scaled_relu_square"),
+                                  "import torch\nclass ModelNew(torch.nn.Module):\n    kept = None\n"
+                                  "    def forward(self, x):\n        y = torch.relu(x * 2 + 1) ** 2\n"
+                                  "        if ModelNew.kept is None: ModelNew.kept = torch.empty_like(y)\n"
+                                  "        return ModelNew.kept.copy_(y)\n");
+  CHECK(j.outcome == Outcome::kIncorrect);
+  CHECK(j.reason.find("changed by the next call") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace warpsmith

@@ -6,11 +6,14 @@ namespace warpsmith {
 namespace {
 
 TEST_CASE("code is attributed by the file it was mapped from") {
-  CHECK(OriginOfPath("/tmp/candidate.so") == CodeOrigin::kOwn);
-  CHECK(OriginOfPath("") == CodeOrigin::kOwn);
-  CHECK(OriginOfPath("[heap]") == CodeOrigin::kOwn);
+  CHECK(OriginOfPath("/candidate/candidate.so") == CodeOrigin::kOwn);
+  CHECK(OriginOfPath("/tmp/candidate.so") == CodeOrigin::kBlas);
+  CHECK(OriginOfPath("/memfd:candidate (deleted)") == CodeOrigin::kBlas);
+  CHECK(OriginOfPath("") == CodeOrigin::kBlas);
+  CHECK(OriginOfPath("[heap]") == CodeOrigin::kBlas);
+  CHECK(OriginOfPath("[vdso]") == CodeOrigin::kLibc);
   CHECK(OriginOfPath("/x/torch/lib/libtorch_cpu.so") == CodeOrigin::kTorch);
-  CHECK(OriginOfPath("/x/torch/lib/libc10.so") == CodeOrigin::kTorch);
+  CHECK(OriginOfPath("/x/torch/lib/libc10.so") == CodeOrigin::kOther);
   CHECK(OriginOfPath("/usr/lib/x86_64-linux-gnu/libopenblas.so.0") == CodeOrigin::kBlas);
   CHECK(OriginOfPath("/usr/lib/x86_64-linux-gnu/libc.so.6") == CodeOrigin::kLibc);
   CHECK(OriginOfPath("/usr/lib/x86_64-linux-gnu/libmvec.so.1") == CodeOrigin::kLibc);
@@ -21,8 +24,8 @@ TEST_CASE("code is attributed by the file it was mapped from") {
 
 TEST_CASE("addresses are looked up in executable mappings only") {
   const CodeMap map = CodeMap::Parse(
-      "1000-2000 r-xp 00000000 00:01 5    /tmp/candidate.so\n"
-      "2000-3000 rw-p 00000000 00:01 5    /tmp/candidate.so\n"
+      "1000-2000 r-xp 00000000 00:01 5    /candidate/candidate.so\n"
+      "2000-3000 rw-p 00000000 00:01 5    /candidate/candidate.so\n"
       "4000-5000 r-xp 00000000 00:01 6    /usr/lib/libc.so.6\n"
       "malformed\n");
   CHECK(map.OriginOf(0x1000) == CodeOrigin::kOwn);

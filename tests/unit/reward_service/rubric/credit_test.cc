@@ -57,5 +57,43 @@ TEST_CASE("few samples decide nothing") {
   CHECK(credit.speedup == 2.0);
 }
 
+TEST_CASE("time that is nobody's is left out of the shares") {
+  v1::Profile profile = Profile(0.3, 0);
+  profile.set_own_code_share(0.2);
+  CHECK(ComputeCredit(Timing(2), profile, {}).rule == CreditRule::kDelegated);
+  profile.set_own_code_share(0.4);
+  CHECK(ComputeCredit(Timing(2), profile, {}).rule == CreditRule::kFull);
+}
+
+TEST_CASE("burning time beside a library that does the whole work earns nothing") {
+  CHECK(ComputeCredit(Timing(0.45), Profile(0.45, 0), {}).rule == CreditRule::kDelegated);
+  CHECK(ComputeCredit(Timing(0.9), Profile(0.45, 0), {}).rule == CreditRule::kFull);
+  CHECK(ComputeCredit(Timing(0.05), Profile(0.06, 0), {}).rule == CreditRule::kFull);
+}
+
+TEST_CASE("some calls that are left to libraries spoil all") {
+  v1::Profile profile = Profile(0.2, 0);
+  profile.set_delegated_call_share(0.25);
+  CHECK(ComputeCredit(Timing(2), profile, {}).rule == CreditRule::kDelegated);
+  profile.set_delegated_call_share(0.1);
+  CHECK(ComputeCredit(Timing(2), profile, {}).rule == CreditRule::kFull);
+}
+
+TEST_CASE("of a small task, libraries may do little beside what the reference has them do") {
+  v1::Profile profile = Profile(0.98, 0);
+  profile.set_library_work(0.1);
+  CHECK(ComputeCredit(Timing(2), profile, {}).rule == CreditRule::kFull);
+  profile.set_library_work(0.9);
+  CHECK(ComputeCredit(Timing(2), profile, {}).rule == CreditRule::kHack);
+}
+
+TEST_CASE("parameters that cannot be set earn no speed-up") {
+  v1::Timing timing = Timing(2);
+  timing.set_parameters_fixed(true);
+  const Credit credit = ComputeCredit(timing, Profile(0, 0), {});
+  CHECK(credit.rule == CreditRule::kFixedParameters);
+  CHECK(credit.speedup == 0.0);
+}
+
 }  // namespace
 }  // namespace warpsmith

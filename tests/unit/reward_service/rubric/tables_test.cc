@@ -36,6 +36,7 @@ TEST_CASE("a fast program of one's own has the full score, with a reason for eac
 TEST_CASE("anti-hacking follows the share of foreign work") {
   const auto score = [](double torch) {
     RubricInputs inputs = Good();
+    inputs.profile.set_own_code_share(1 - torch);
     inputs.profile.set_torch_share(torch);
     return ComputeRubric(inputs).anti_hacking().score();
   };

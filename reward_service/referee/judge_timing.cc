@@ -1,0 +1,251 @@
+// Judge's second half: timing against the baseline, and the profile.
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "reward_service/referee/judge.h"
+#include "reward_service/referee/statistics.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr double kSlownessMax = 2;    // of the reference, against the fastest that it was seen
+constexpr int kSlowInstancesMax = 3;  // then the machine has changed, not the process
+// Long calls scatter less: one round is enough after this, and one call of the candidate a round.
+constexpr double kInstanceSecondsMax = 0.03;
+constexpr double kLongCallUs = 5000;
+constexpr double kLatencyBoundUs = 20;
+constexpr double kMemoryBoundShare = 0.5;
+constexpr size_t kWatchedCallsMax = 3;
+constexpr int kSmallTaskSamples = 300;
+constexpr double kLeastSamplesPerCall = 0.1;
+
+double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
+
+// The task's fault: the same reference ran before.
+absl::Status BrokenReference(const Fault& fault) {
+  return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
+}
+
+}  // namespace
+
+absl::StatusOr<bool> Judge::Time() {
+  std::vector<Instance> instances;
+  int num_slow = 0;
+  sampler_ = std::make_unique<ProfileSampler>(task_->is_small() ? ProfileSampler::Rate::kDense
+                                                                : ProfileSampler::Rate::kUsual);
+  while (static_cast<int>(instances.size()) < request_.timing.num_instances_max && !KnowEnough(instances)) {
+    Instance instance;
+    ASSIGN_OR_RETURN(const bool right, TimeInstance(static_cast<int>(instances.size()) + num_slow, instance));
+    if (!right) return false;
+    const double slowness = task_->reference_pace().Slowness(Median(instance.reference_us));
+    if (slowness > kSlownessMax && num_slow < kSlowInstancesMax) {
+      ++num_slow;  // the next one is timed against another process of the reference
+      continue;
+    }
+    // Whether the machine became slow, for both, or something slows the reference alone, is not known here:
+    // only as much counts as the reference could excuse.
+    if (slowness > kSlownessMax) {
+      for (double& ratio : instance.ratios) ratio *= kSlownessMax / slowness;
+    }
+    instances.push_back(std::move(instance));
+  }
+  ReportTiming(instances);
+  if (num_slow > 0) {
+    absl::StrAppend(&judgement_.timing->quality, "; timed again where the reference was slow: ", num_slow);
+  }
+  ReportProfile();
+  return true;
+}
+
+// The width of the interval decides, never its position: stopping when it looks good would favour luck.
+bool Judge::KnowEnough(const std::vector<Instance>& instances) const {
+  if (static_cast<int>(instances.size()) < request_.timing.num_instances_min) return false;
+  if (LaneSeconds() > request_.limits.lane_seconds_max) return true;
+  std::vector<std::vector<double>> ratios;
+  for (const Instance& instance : instances) ratios.push_back(instance.ratios);
+  return RatioInterval(ratios).relative_width() <= request_.timing.relative_width_max;
+}
+
+// One process of the candidate beside one of the reference: warm calls, then timed rounds, watched calls and
+// one on inputs of another kind, in an order that the candidate cannot know.
+absl::StatusOr<bool> Judge::TimeInstance(int index, Instance& instance) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Jail> jail, NextJail());
+  if (auto fault = jail->Begin(MakeProgram(tools_.lane->num_threads()), tools_.lane))
+    return Convict(*std::move(fault), jail.get());
+  auto& baselines = task_->baselines();
+  Jail& baseline = *baselines[static_cast<size_t>(index) % baselines.size()];
+  RETURN_IF_ERROR(tools_.lane->Admit(baseline.process().pid()));
+  // It has waited for long: what only masked loads read may have been taken from it.
+  if (auto fault = baseline.Refresh()) return BrokenReference(*fault);
+  const auto& draws = takes_parameters_ ? task_->timing_draws() : task_->construction_draws();
+  size_t next = 0;
+  std::vector<double> warm_up;
+  do {
+    if (!TimedCall(*jail, *draws[next], warm_up)) return false;
+    RETURN_IF_ERROR(BaselineCall(baseline, *draws[next]).status());
+  } while (++next < num_warm_ups());
+  const bool is_long = warm_up.back() > kLongCallUs;
+  const absl::Time start = absl::Now();
+  for (const Step step : Plan(draws.size() - next)) {
+    bool right = true;
+    if (step == Step::kWatched) {
+      ASSIGN_OR_RETURN(right, WatchedCall(*jail, baseline, *draws[next++]));
+    } else if (step == Step::kUnusual) {
+      right = UnusualCall(*jail);
+    } else if (instance.ratios.empty() || Seconds(start) < kInstanceSecondsMax) {
+      ASSIGN_OR_RETURN(right, Round(*jail, baseline, {draws[next], draws[next + 1]}, is_long, instance));
+      next += 2;
+    }
+    if (!right) return false;
+  }
+  task_->ReturnSlots(request_.kind, jail->TakeSlots());
+  return true;
+}
+
+// Answers of a Python candidate lie in two places that change by turns: both must have been there once.
+size_t Judge::num_warm_ups() const {
+  return request_.kind == CandidateKind::kKernelBenchPython && takes_parameters_ ? 2 : 1;
+}
+
+std::vector<Judge::Step> Judge::Plan(size_t num_draws) const {
+  const size_t num_rounds =
+      std::clamp<size_t>(num_draws / 2, 1, static_cast<size_t>(request_.timing.num_rounds_max));
+  std::vector<Step> steps(num_rounds, Step::kRound);
+  const size_t num_watched_max = task_->is_small() ? num_draws : kWatchedCallsMax;
+  if (tools_.facts.profile)
+    steps.resize(num_rounds + std::min(num_draws - 2 * num_rounds, num_watched_max), Step::kWatched);
+  if (takes_parameters_) steps.push_back(Step::kUnusual);
+  std::shuffle(steps.begin(), steps.end(), std::random_device());
+  return steps;
+}
+
+// Reference, candidate, candidate, reference.
+absl::StatusOr<bool> Judge::Round(Jail& jail, Jail& baseline, std::array<const Draw*, 2> draws, bool is_long,
+                                  Instance& instance) {
+  std::vector<double> candidate;
+  // Whoever takes no other parameters gets no credit over 1: it is watched while it is timed, for want of
+  // draws.
+  const auto call = takes_parameters_ ? &Judge::TimedCall : &Judge::WatchedAndTimedCall;
+  ASSIGN_OR_RETURN(const double before, BaselineCall(baseline, *draws[0]));
+  if (!(this->*call)(jail, *draws[0], candidate)) return false;
+  if (!is_long && !(this->*call)(jail, *draws[1], candidate)) return false;
+  ASSIGN_OR_RETURN(const double after, BaselineCall(baseline, *draws[1]));
+  instance.reference_us.insert(instance.reference_us.end(), {before, after});
+  instance.candidate_us.insert(instance.candidate_us.end(), candidate.begin(), candidate.end());
+  instance.ratios.push_back((before + after) / (candidate.front() + candidate.back()));
+  return true;
+}
+
+bool Judge::TimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds) {
+  constexpr double kLeastUs = 0.1;
+  const double empty_us = request_.kind == CandidateKind::kNative ? tools_.facts.empty_native_call_us
+                                                                  : tools_.facts.empty_python_call_us;
+  jail.Load(draw);
+  if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
+  microseconds.push_back(std::max(jail.seconds() * 1e6 - empty_us, kLeastUs));
+  return CheckTimed(jail, draw);
+}
+
+absl::StatusOr<double> Judge::BaselineCall(Jail& baseline, const Draw& draw) {
+  baseline.Load(draw);
+  if (auto fault = baseline.Run()) return BrokenReference(*fault);
+  return std::max(baseline.seconds() * 1e6 - tools_.facts.empty_python_call_us, 0.1);
+}
+
+// Of a small task until enough is known; else in every process alike, or what is skipped would show by its
+// place.
+absl::StatusOr<bool> Judge::WatchedCall(Jail& jail, Jail& baseline, const Draw& draw) {
+  if (task_->is_small() && sampler_->num_samples() >= kSmallTaskSamples) return true;
+  ProfileSampler& reference = task_->reference_profile();
+  if (task_->is_small() && reference.num_samples() < kSmallTaskSamples &&
+      reference.Attach(baseline.process().pid(), tools_.lane->core_list()).ok()) {
+    RETURN_IF_ERROR(BaselineCall(baseline, draw).status());
+    reference.Collect();
+  }
+  std::vector<double> ignored;
+  return WatchedAndTimedCall(jail, draw, ignored);
+}
+
+bool Judge::WatchedAndTimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds) {
+  const absl::Time start = absl::Now();
+  const bool watched = sampler_->Attach(jail.process().pid(), tools_.lane->core_list()).ok();
+  if (!TimedCall(jail, draw, microseconds)) return false;
+  if (watched) sampler_->Collect();
+  judgement_.seconds.profile += Seconds(start);
+  return true;
+}
+
+// So that a candidate which knows that it is past its verification must still be right about anything.
+bool Judge::UnusualCall(Jail& jail) {
+  std::vector<const Draw*> unusual;
+  for (const Draw* draw : task_->verification_draws()) {
+    if (!draw->own_distribution) unusual.push_back(draw);
+  }
+  if (unusual.empty()) return true;
+  std::vector<double> ignored;
+  std::uniform_int_distribution<size_t> any(0, unusual.size() - 1);
+  std::random_device random;
+  return TimedCall(jail, *unusual[any(random)], ignored);
+}
+
+void Judge::ReportTiming(const std::vector<Instance>& instances) {
+  std::vector<double> reference;
+  std::vector<double> candidate;
+  std::vector<std::vector<double>> ratios;
+  for (const Instance& instance : instances) {
+    reference.insert(reference.end(), instance.reference_us.begin(), instance.reference_us.end());
+    candidate.insert(candidate.end(), instance.candidate_us.begin(), instance.candidate_us.end());
+    ratios.push_back(instance.ratios);
+  }
+  const int num_instances = static_cast<int>(instances.size());
+  const Interval interval = RatioInterval(ratios);
+  TimingNumbers timing;
+  timing.reference =
+      Summarise(reference, std::min<int>(num_instances, static_cast<int>(task_->baselines().size())));
+  timing.candidate = Summarise(candidate, num_instances);
+  timing.speedup = interval.middle;
+  timing.speedup_low = interval.low;
+  timing.speedup_high = interval.high;
+  timing.distinguishable = IsDistinguishable(interval);
+  timing.empty_call_us = request_.kind == CandidateKind::kNative ? tools_.facts.empty_native_call_us
+                                                                 : tools_.facts.empty_python_call_us;
+  timing.quality = tools_.lane->quality();
+  timing.parameters_fixed = !takes_parameters_;
+  if (timing.candidate.median_us < timing.empty_call_us / 2) {
+    absl::StrAppend(&timing.quality, "; the call is shorter than half of an empty one");
+    // The way of a Python call is long and runs in the candidate's own process, which could have cut it
+    // short: what is left after its subtraction cannot show that the candidate is faster.
+    if (request_.kind == CandidateKind::kKernelBenchPython && timing.speedup > 1.0) {
+      timing.speedup = 1.0;
+      timing.speedup_low = std::min(timing.speedup_low, 1.0);
+      timing.distinguishable = false;
+    }
+  }
+  judgement_.timing = timing;
+}
+
+void Judge::ReportProfile() {
+  ProfileNumbers profile;
+  if (sampler_->num_samples() > 0) {
+    const bool native = request_.kind == CandidateKind::kNative;
+    const auto& path = native ? tools_.native_path_samples : tools_.python_path_samples;
+    sampler_->Report(path, profile);
+    const ProfileSampler& reference = task_->reference_profile();
+    if (reference.num_samples() > 0) {
+      profile.library_work =
+          sampler_->LibrarySamplesPerCall(path) /
+          std::max(reference.LibrarySamplesPerCall(tools_.python_path_samples), kLeastSamplesPerCall);
+    }
+  }
+  profile.gigabytes_per_second_ceiling = tools_.facts.gigabytes_per_second_ceiling;
+  const double median_us = judgement_.timing->candidate.median_us;
+  profile.gigabytes_per_second = static_cast<double>(judgement_.bytes_per_call) / (median_us * 1e3);
+  const double share = profile.gigabytes_per_second / std::max(profile.gigabytes_per_second_ceiling, 1e-9);
+  profile.bound = median_us < kLatencyBoundUs ? "latency" : share >= kMemoryBoundShare ? "memory" : "compute";
+  judgement_.profile = profile;
+}
+
+}  // namespace warpsmith

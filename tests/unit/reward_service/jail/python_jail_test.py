@@ -1,0 +1,44 @@
+"""Which of a candidate's tensors takes the place of which of the reference's parameters."""
+
+import sys
+from pathlib import Path
+
+import torch
+
+_SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
+sys.path.insert(0, str(_SERVICE / "jail"))
+from python_jail import match_state  # noqa: E402
+
+
+def test_names_come_first() -> None:
+    wanted = {"a": torch.zeros(2), "b": torch.ones(2)}
+    assert match_state(wanted, {"b": torch.zeros(2), "a": torch.ones(2)}) == {"a": "a", "b": "b"}
+
+
+def test_a_name_with_another_shape_or_dtype_does_not_count() -> None:
+    wanted = {"a": torch.zeros(2, 3)}
+    assert match_state(wanted, {"a": torch.zeros(3, 2)}) == {}
+    assert match_state(wanted, {"a": torch.zeros(2, 3, dtype=torch.float64)}) == {}
+
+
+def test_then_a_shape_that_only_one_has() -> None:
+    wanted = {"linear.weight": torch.randn(3, 2), "linear.bias": torch.randn(3)}
+    own = {"w": torch.randn(3, 2), "b": torch.randn(3), "table": torch.randn(7)}
+    assert match_state(wanted, own) == {"linear.weight": "w", "linear.bias": "b"}
+
+
+def test_then_the_values_of_construction() -> None:
+    wanted = {"norm.weight": torch.ones(4), "norm.bias": torch.zeros(4)}
+    own = {"shift": torch.zeros(4), "scale": torch.ones(4)}
+    assert match_state(wanted, own) == {"norm.weight": "scale", "norm.bias": "shift"}
+
+
+def test_equal_tensors_go_in_order() -> None:
+    wanted = {"first.weight": torch.ones(4), "second.weight": torch.ones(4)}
+    own = {"one": torch.ones(4), "two": torch.ones(4)}
+    assert match_state(wanted, own) == {"first.weight": "one", "second.weight": "two"}
+
+
+def test_a_folded_product_takes_no_place() -> None:
+    left, right = torch.randn(4, 4), torch.randn(4, 4)
+    assert match_state({"left": left, "right": right}, {"folded": left @ right}) == {}

@@ -1,0 +1,75 @@
+"""Inputs of other kinds and parameters of other values: what changes, and what must not."""
+
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "reward_service" / "oracle"))
+from distributions import STYLES, redraw, restyle  # noqa: E402
+
+
+def generator(seed: int = 1) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_every_style_leaves_integers_numbers_and_empty_tensors_alone() -> None:
+    for style in STYLES:
+        for value in (torch.arange(8), torch.tensor(2.5), torch.empty(0, 4)):
+            assert torch.equal(restyle(value, style, generator()), value)
+
+
+def test_styles_keep_signs() -> None:
+    value = torch.randn(64, 64, generator=generator())
+    for style in STYLES:
+        other = restyle(value, style, generator())
+        assert other.shape == value.shape and bool((other * value >= 0).all())
+
+
+def test_outliers_are_few_and_far_out() -> None:
+    value = torch.randn(128, 128, generator=generator())
+    other = restyle(value, "outliers", generator(2))
+    far = (other.abs() > 20).sum()
+    assert 2 <= far <= 4
+    assert not bool(torch.isfinite(torch.exp(other)).all())
+
+
+def test_redrawn_parameters_differ_and_follow_their_seed() -> None:
+    state = {"weight": torch.randn(32, 32, generator=generator()), "bias": torch.zeros(32)}
+    first, again, other = redraw(state, generator(1)), redraw(state, generator(1)), redraw(state, generator(2))
+    for name, value in state.items():
+        assert torch.equal(first[name], again[name])
+        assert bool((first[name] != value).all()) and bool((first[name] != other[name]).all())
+    assert abs(float(first["weight"].std()) - 1) < 0.2
+
+
+def test_what_begins_constant_takes_a_size_that_shows() -> None:
+    state = {"scale": torch.full((64,), 1e-6), "ones": torch.ones(64), "below": torch.full((64,), -2.0)}
+    drawn = redraw(state, generator())
+    assert bool((drawn["scale"] > 0.005).all()) and bool((drawn["ones"] > 0).all()) and bool((drawn["below"] < 0).all())
+
+
+def test_variances_stay_positive_and_masks_infinities_zeros_and_integers_stay() -> None:
+    mask = torch.tril(torch.ones(8, 8))
+    infinite = torch.zeros(8, 8).masked_fill(mask == 0, float("-inf"))
+    sparse = torch.randn(8, 8, generator=generator()) * mask
+    state = {
+        "variance": torch.rand(64, generator=generator()) + 0.1,
+        "mask": mask,
+        "infinite": infinite,
+        "sparse": sparse,
+        "count": torch.tensor(3),
+        "none": torch.empty(0),
+    }
+    drawn = redraw(state, generator())
+    assert bool((drawn["variance"] > 0).all())
+    for name in ("mask", "infinite", "count", "none"):
+        assert torch.equal(drawn[name], state[name])
+    assert torch.equal(drawn["sparse"] == 0, sparse == 0)
+
+
+def test_tied_tensors_stay_equal() -> None:
+    weight = torch.randn(16, 4, generator=generator())
+    drawn = redraw({"embedding": weight, "head": weight, "other": weight.clone()}, generator())
+    assert torch.equal(drawn["embedding"], drawn["head"])
+    assert not torch.equal(drawn["embedding"], drawn["other"])
