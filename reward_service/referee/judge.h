@@ -86,7 +86,8 @@ class Judge {
   PreparedTask* task_ = nullptr;
   UniqueFd source_fd_;
   std::unique_ptr<ProfileSampler> sampler_;
-  const Draw* former_draw_ = nullptr;  // of the present jail's last call
+  const Draw* former_draw_ = nullptr;  // of the present jail's last call,
+  double former_us_ = 0;               // and its time
   bool takes_parameters_ = false;      // other than those of its construction
   bool scale_independent_right_ = false;
   absl::Time lane_since_;

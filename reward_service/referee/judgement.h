@@ -58,11 +58,11 @@ struct JudgeLimits {
 // How much timing a speed-up is worth: more of it, less scatter. Instances are fresh processes of the
 // candidate; a round times reference, candidate, candidate, reference (one candidate where calls are long).
 struct TimingEffort {
-  int num_instances_min = 3;
+  int num_instances_min = 5;
   // An interval wider than `relative_width_max` of its middle asks for another instance, up to this many.
-  int num_instances_max = 4;
-  int num_rounds_max = 2;  // of an instance; slow candidates get one
-  double relative_width_max = 0.15;
+  int num_instances_max = 9;
+  int num_rounds_max = 3;  // of an instance; slow candidates get one
+  double relative_width_max = 0.05;
 };
 
 struct JudgeRequest {

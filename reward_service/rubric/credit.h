@@ -17,7 +17,7 @@ constexpr double kCreditedShareMin = 0.50;
 constexpr double kPaddedShareMin = 0.1;
 constexpr double kPaddedWorkMin = 0.75;
 // Calls in which libraries do all of the work, among others: which calls are timed, the candidate may guess.
-constexpr double kDelegatedCallShareMin = 0.2;
+constexpr double kDelegatedCallShareMin = 0.07;
 // Of a small task, where asking for memory is work to be seen.
 constexpr double kSmallLibraryWorkMax = 0.33;
 

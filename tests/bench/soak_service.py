@@ -25,6 +25,8 @@ SETTINGS = {
     "lane_seconds_max": "10",
     "jail_cpu_seconds_max": "10",
     "queue_capacity": "24",
+    "timing.num_instances_min": "3",
+    "timing.num_instances_max": "4",
     "timing.num_rounds_max": "1",
     "timing.relative_width_max": "0.3",
 }

@@ -75,7 +75,7 @@ TEST_CASE("some calls that are left to libraries spoil all") {
   v1::Profile profile = Profile(0.2, 0);
   profile.set_delegated_call_share(0.25);
   CHECK(ComputeCredit(Timing(2), profile, {}).rule == CreditRule::kDelegated);
-  profile.set_delegated_call_share(0.1);
+  profile.set_delegated_call_share(0.05);
   CHECK(ComputeCredit(Timing(2), profile, {}).rule == CreditRule::kFull);
 }
 
