@@ -41,12 +41,12 @@ bool BelongsToHeader(const std::string& flag) {
          flag == "-pthread";
 }
 
-std::unique_ptr<const HeaderNames> LoadNames(const HeaderPlaces& places) {
-  if (places.facade_directory.empty()) return nullptr;
-  absl::StatusOr<HeaderNames> names = HeaderNames::Load(places.facade_directory / "names.txt");
+std::unique_ptr<const HeaderNames> LoadNames(const HeaderTier& tier) {
+  if (tier.names.empty()) return nullptr;
+  absl::StatusOr<HeaderNames> names = HeaderNames::Load(tier.names);
   if (names.ok()) return std::make_unique<const HeaderNames>(*std::move(names));
   LogWarning(
-      absl::StrCat("programs that cannot compile are tried with all headers: ", names.status().ToString()));
+      absl::StrCat("programs that cannot compile are tried with more headers: ", names.status().ToString()));
   return nullptr;
 }
 
@@ -56,8 +56,9 @@ ExtensionCompiler::ExtensionCompiler(Toolchain toolchain, ExtensionCompilerOptio
     : toolchain_(std::move(toolchain)),
       options_(std::move(options)),
       tiers_(HeaderTiers(options_.places)),
-      names_(LoadNames(options_.places)),
-      headers_(&toolchain_, options_.work_directory) {}
+      headers_(&toolchain_, options_.work_directory) {
+  for (const HeaderTier& tier : tiers_) names_.push_back(LoadNames(tier));
+}
 
 absl::StatusOr<CompiledProgram> ExtensionCompiler::Compile(const ExtensionArguments& arguments,
                                                            const std::atomic<bool>& cancelled) {
@@ -69,10 +70,14 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::Compile(const ExtensionArgume
   if (!ldflags.ok()) return Refuse(ldflags.status());
   const Checked call{arguments.name, *source, *cflags, *ldflags};
   CompiledProgram program;
-  for (const HeaderTier& tier : tiers_) {
-    ASSIGN_OR_RETURN(program, CompileOn(tier, call, cancelled));
-    program.headers = tier.name;
-    if (program.succeeded() || !MayNeedOtherHeaders(program.diagnostics, names_.get())) break;
+  for (size_t i = 0; i < tiers_.size(); ++i) {
+    // What misses a name that this tier lacks, too, goes past it; the last one has them all.
+    const bool lacks =
+        i > 0 && i + 1 < tiers_.size() && names_[i] != nullptr && LacksAName(program.diagnostics, *names_[i]);
+    if (lacks) continue;
+    ASSIGN_OR_RETURN(program, CompileOn(tiers_[i], call, cancelled));
+    program.headers = tiers_[i].name;
+    if (program.succeeded() || !MayNeedOtherHeaders(program.diagnostics, names_.back().get())) break;
   }
   return program;
 }

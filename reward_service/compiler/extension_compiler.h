@@ -57,7 +57,7 @@ class ExtensionCompiler {
   const Toolchain toolchain_;
   const ExtensionCompilerOptions options_;
   const std::vector<HeaderTier> tiers_;
-  const std::unique_ptr<const HeaderNames> names_;  // null without a facade
+  std::vector<std::unique_ptr<const HeaderNames>> names_;  // by tier; null where they are not known
   PrecompiledHeaders headers_;
 };
 

@@ -67,13 +67,15 @@ std::vector<HeaderTier> HeaderTiers(const HeaderPlaces& places) {
                      Joined(Joined({"-isystem", facade + "/light"}, own), TorchIncludes(places)),
                      version + kPrelude,
                      {.num_sets_max = 4},
-                     Joined(facade_library, torch_libraries)});
+                     Joined(facade_library, torch_libraries),
+                     places.facade_directory / "light_names.txt"});
   }
   tiers.push_back({"torch",
                    Joined(TorchIncludes(places), {"-isystem", places.python_include.string()}),
                    kPrelude,
                    {.num_sets_max = 2, .num_plain_uses = kPlainUsesOfTorch},
-                   Joined(torch_libraries, {"-ltorch_python"})});
+                   Joined(torch_libraries, {"-ltorch_python"}),
+                   places.facade_directory.empty() ? "" : places.facade_directory / "names.txt"});
   return tiers;
 }
 

@@ -18,6 +18,7 @@ struct HeaderTier {
   std::string precompiled;         // text that is precompiled, once for each set of flags ...
   PrecompilePolicy policy;         // ... under this policy
   std::vector<std::string> link_flags;
+  std::filesystem::path names;  // every identifier of its headers, a line each; empty: not known
 };
 
 // Where the tiers' files are.

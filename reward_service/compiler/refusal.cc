@@ -1,6 +1,7 @@
 #include "reward_service/compiler/refusal.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
@@ -31,7 +32,10 @@ std::string_view UnknownName(std::string_view line) {
     const size_t end = line.find(words);
     if (end == std::string_view::npos) continue;
     const size_t begin = line.rfind('\'', end == 0 ? 0 : end - 1);
-    if (begin != std::string_view::npos) return line.substr(begin + 1, end - begin - 1);
+    if (begin == std::string_view::npos) continue;
+    const std::string_view name = line.substr(begin + 1, end - begin - 1);
+    const size_t scope = name.rfind("::");
+    return scope == std::string_view::npos ? name : name.substr(scope + 2);
   }
   return {};
 }
@@ -41,6 +45,16 @@ bool IsOwnFault(std::string_view line, const HeaderNames* names) {
   if (!name.empty()) return names != nullptr && !names->Contains(name);
   return std::any_of(std::begin(kGrammar), std::end(kGrammar),
                      [&](std::string_view words) { return Contains(line, words); });
+}
+
+std::vector<std::string_view> Errors(std::string_view diagnostics) {
+  std::vector<std::string_view> errors;
+  while (!diagnostics.empty()) {
+    const std::string_view line = diagnostics.substr(0, diagnostics.find('\n'));
+    diagnostics.remove_prefix(std::min(line.size() + 1, diagnostics.size()));
+    if (Contains(line, "error: ")) errors.push_back(line);
+  }
+  return errors;
 }
 
 }  // namespace
@@ -55,15 +69,17 @@ absl::StatusOr<HeaderNames> HeaderNames::Load(const std::filesystem::path& path)
 }
 
 bool MayNeedOtherHeaders(std::string_view diagnostics, const HeaderNames* names) {
-  bool any_error = false;
-  while (!diagnostics.empty()) {
-    const std::string_view line = diagnostics.substr(0, diagnostics.find('\n'));
-    diagnostics.remove_prefix(std::min(line.size() + 1, diagnostics.size()));
-    if (!Contains(line, "error: ")) continue;
-    if (!IsOwnFault(line, names)) return true;
-    any_error = true;
-  }
-  return !any_error;
+  const std::vector<std::string_view> errors = Errors(diagnostics);
+  return errors.empty() || !std::all_of(errors.begin(), errors.end(),
+                                        [&](std::string_view line) { return IsOwnFault(line, names); });
+}
+
+bool LacksAName(std::string_view diagnostics, const HeaderNames& names) {
+  const std::vector<std::string_view> errors = Errors(diagnostics);
+  return std::any_of(errors.begin(), errors.end(), [&](std::string_view line) {
+    const std::string_view name = UnknownName(line);
+    return !name.empty() && !names.Contains(name);
+  });
 }
 
 }  // namespace warpsmith

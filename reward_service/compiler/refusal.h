@@ -28,6 +28,9 @@ class HeaderNames {
 // has. A `names` of null knows nothing, and then no missing name is the program's own fault.
 bool MayNeedOtherHeaders(std::string_view diagnostics, const HeaderNames* names);
 
+// Whether an error in `diagnostics` is about a name that these headers do not have either.
+bool LacksAName(std::string_view diagnostics, const HeaderNames& names);
+
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_REWARD_SERVICE_COMPILER_REFUSAL_H_

@@ -45,5 +45,15 @@ TEST_CASE("one error that headers could mend is enough, and so is none that was 
   CHECK(MayNeedOtherHeaders("", &names));
 }
 
+TEST_CASE("headers without a name that is missed are passed by") {
+  const HeaderNames names = Names("einsum\n");
+  CHECK(LacksAName("3:1: error: 'nn' is not a member of 'torch'\n", names));
+  CHECK(LacksAName("3:1: error: 'torch::nn' has not been declared\n", names));
+  CHECK_FALSE(LacksAName("3:1: error: 'torch::einsum' has not been declared\n", names));
+  CHECK_FALSE(LacksAName("3:1: error: no matching function for call to 'empty(int)'\n", names));
+  CHECK_FALSE(LacksAName("3:1: note: 'nn' is not a member of 'torch'\n", names));
+  CHECK_FALSE(LacksAName("", names));
+}
+
 }  // namespace
 }  // namespace warpsmith
