@@ -1,6 +1,7 @@
 #include "reward_service/rubric/cpp_tokens.h"
 
 #include <algorithm>
+#include <string>
 
 namespace warpsmith {
 namespace {
@@ -9,14 +10,20 @@ bool IsWordCharacter(char c) {
   return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
 }
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+bool IsRawPrefix(std::string_view word) {
+  return word == "R" || word == "LR" || word == "uR" || word == "UR" || word == "u8R";
+}
+
 // Walks the text once; each Skip function moves the position past what it names.
 class Tokenizer {
  public:
-  explicit Tokenizer(std::string_view text) : text_(text) {}
+  Tokenizer(std::string_view text, bool in_directive) : text_(text), in_directive_(in_directive) {}
 
-  std::vector<std::string_view> Run() {
+  std::vector<CppLexeme> Run() {
     while (position_ < text_.size()) Step();
-    return std::move(tokens_);
+    return std::move(lexemes_);
   }
 
  private:
@@ -27,12 +34,12 @@ class Tokenizer {
       ++position_;
     } else if (c == ' ' || c == '\t' || c == '\r') {
       ++position_;
-    } else if (text_.substr(position_, 2) == "//") {
-      SkipTo("\n", 0);
-    } else if (text_.substr(position_, 2) == "/*") {
+    } else if (Follows("//")) {
+      SkipLine();
+    } else if (Follows("/*")) {
       SkipTo("*/", 2);
-    } else if (c == '#' && line_is_empty_) {
-      SkipDirective();
+    } else if (c == '#' && line_is_empty_ && !in_directive_) {
+      Directive();
     } else {
       line_is_empty_ = false;
       Token(c);
@@ -41,24 +48,52 @@ class Tokenizer {
 
   void Token(char c) {
     if (c == '"' || c == '\'') {
-      SkipQuoted(c);
+      Quoted(position_);
       return;
     }
     const size_t begin = position_++;
-    if (IsWordCharacter(c)) {
-      while (position_ < text_.size() && IsWordCharacter(text_[position_])) ++position_;
-    }
+    if (IsWordCharacter(c)) SkipWord(IsDigit(c));
     const std::string_view token = text_.substr(begin, position_ - begin);
-    if (token.back() == 'R' && position_ < text_.size() && text_[position_] == '"') {
+    if (IsRawPrefix(token) && Follows("\"")) {
       SkipRaw();
+      Add(CppKind::kString, begin);
     } else {
-      tokens_.push_back(token);
+      Add(IsWordCharacter(c) ? CppKind::kWord : CppKind::kSign, begin);
+    }
+  }
+
+  void Add(CppKind kind, size_t begin) { lexemes_.push_back({kind, text_.substr(begin, position_ - begin)}); }
+
+  bool Follows(std::string_view mark) const { return text_.substr(position_, mark.size()) == mark; }
+
+  // Numbers may have quotes between their digits.
+  void SkipWord(bool is_number) {
+    while (position_ < text_.size()) {
+      const bool separator = is_number && text_[position_] == '\'' && position_ + 1 < text_.size() &&
+                             IsWordCharacter(text_[position_ + 1]);
+      if (!separator && !IsWordCharacter(text_[position_])) return;
+      ++position_;
     }
   }
 
   void SkipTo(std::string_view mark, size_t past) {
-    const size_t found = text_.find(mark, position_);
+    const size_t found = text_.find(mark, position_ + past);
     position_ = found == std::string_view::npos ? text_.size() : found + past;
+  }
+
+  // To the line's end, which a backslash moves one line on.
+  void SkipLine() {
+    while (position_ < text_.size() && text_[position_] != '\n') {
+      position_ += text_[position_] == '\\' ? 2 : 1;
+    }
+    position_ = std::min(position_, text_.size());
+  }
+
+  void Quoted(size_t begin) {
+    const char quote = text_[begin];
+    SkipQuoted(quote);
+    position_ = std::min(position_, text_.size());
+    Add(quote == '"' ? CppKind::kString : CppKind::kCharacter, begin);
   }
 
   void SkipQuoted(char quote) {
@@ -74,25 +109,34 @@ class Tokenizer {
 
   void SkipRaw() {
     const size_t open = std::min(text_.find('(', position_), text_.size());
-    const std::string_view delimiter = text_.substr(position_ + 1, open - position_ - 1);
-    for (position_ = open; position_ < text_.size(); ++position_) {
-      if (text_[position_] != ')' || text_.substr(position_ + 1, delimiter.size()) != delimiter) continue;
-      position_ = std::min(position_ + 2 + delimiter.size(), text_.size());
-      return;
-    }
+    std::string mark(")");
+    mark.append(text_.substr(position_ + 1, open - std::min(position_ + 1, open))).push_back('"');
+    position_ = open;
+    const size_t found = text_.find(mark, position_);
+    position_ = found == std::string_view::npos ? text_.size() : found + mark.size();
   }
 
   // A directive's line with its continuations; `#if 0` with everything to its #else, #elif or #endif.
-  void SkipDirective() {
-    const std::string_view line = DirectiveLine();
-    if (line != "if 0" && line != "if false") return;
+  void Directive() {
+    const size_t begin = position_;
+    const std::vector<CppLexeme> inner = Tokenizer(DirectiveLine(), /*in_directive=*/true).Run();
+    if (inner.size() == 2 && inner[0].text == "if" && (inner[1].text == "0" || inner[1].text == "false")) {
+      SkipDisabled();
+      return;
+    }
+    lexemes_.push_back({CppKind::kDirectiveBegin, text_.substr(begin, 1)});
+    lexemes_.insert(lexemes_.end(), inner.begin(), inner.end());
+    lexemes_.push_back({CppKind::kDirectiveEnd, text_.substr(position_, 0)});
+  }
+
+  void SkipDisabled() {
     int depth = 1;
     while (position_ < text_.size() && depth > 0) {
       const size_t begin = text_.find_first_not_of(" \t\n\r", position_);
       position_ = std::min(begin, text_.size());
       if (position_ == text_.size()) return;
       if (text_[position_] != '#') {
-        SkipTo("\n", 1);
+        SkipLine();
         continue;
       }
       const std::string_view inner = DirectiveLine();
@@ -102,11 +146,20 @@ class Tokenizer {
     }
   }
 
-  // Moves past the line and returns its text after '#', without white space at its ends.
+  // Moves past the line, and past a comment that it opens, and returns its text after '#', without white
+  // space at its ends.
   std::string_view DirectiveLine() {
     const size_t begin = ++position_;
     while (position_ < text_.size() && text_[position_] != '\n') {
-      position_ += text_[position_] == '\\' ? 2 : 1;
+      if (Follows("/*")) {
+        SkipTo("*/", 2);
+      } else if (Follows("//")) {
+        SkipLine();
+      } else if (text_[position_] == '"') {
+        SkipQuoted('"');
+      } else {
+        position_ += text_[position_] == '\\' ? 2 : 1;
+      }
     }
     position_ = std::min(position_, text_.size());
     std::string_view line = text_.substr(begin, position_ - begin);
@@ -116,14 +169,29 @@ class Tokenizer {
   }
 
   const std::string_view text_;
-  std::vector<std::string_view> tokens_;
+  const bool in_directive_;
+  std::vector<CppLexeme> lexemes_;
   size_t position_ = 0;
   bool line_is_empty_ = true;
 };
 
 }  // namespace
 
-std::vector<std::string_view> CppTokens(std::string_view source) { return Tokenizer(source).Run(); }
+std::vector<CppLexeme> CppLexemes(std::string_view source) {
+  return Tokenizer(source, /*in_directive=*/false).Run();
+}
+
+std::vector<std::string_view> CppTokens(std::string_view source) {
+  std::vector<std::string_view> tokens;
+  bool in_directive = false;
+  for (const CppLexeme& lexeme : CppLexemes(source)) {
+    if (lexeme.kind == CppKind::kDirectiveBegin) in_directive = true;
+    if (lexeme.kind == CppKind::kDirectiveEnd) in_directive = false;
+    const bool counts = lexeme.kind == CppKind::kWord || lexeme.kind == CppKind::kSign;
+    if (counts && !in_directive) tokens.push_back(lexeme.text);
+  }
+  return tokens;
+}
 
 bool IsWord(std::string_view token) { return !token.empty() && IsWordCharacter(token.front()); }
 

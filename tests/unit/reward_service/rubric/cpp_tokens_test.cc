@@ -27,6 +27,22 @@ TEST_CASE("text that is disabled is left out up to its else") {
   CHECK(Joined("#if 0\nnever closed") == "");
 }
 
+TEST_CASE("what a compiler takes for a comment or a literal is one") {
+  CHECK(Joined("a // x \\\nb\nc") == "a c ");
+  CHECK(Joined("#define X /* over\nlines */ 1\na") == "a ");
+  CHECK(Joined("#if 0 // never\na\n#endif\nb") == "b ");
+  CHECK(Joined("a R\"x( )x )x\" b") == "a b ");
+  CHECK(Joined("FOUR\"x(\" b") == "FOUR b ");
+  CHECK(Joined("1'000 + 'c' + 2") == "1'000 + + 2 ");
+}
+
+TEST_CASE("lexemes keep literals and preprocessor lines, in the order of the source") {
+  std::string kinds;
+  const std::string source = "#include <a>\nf(\"s\", 'c', R\"(r)\");";
+  for (const CppLexeme& lexeme : CppLexemes(source)) kinds += "wsSCde"[static_cast<int>(lexeme.kind)];
+  CHECK(kinds == "dwswsewsSsCsSss");
+}
+
 TEST_CASE("text that does not lex ends the tokens and nothing else") {
   CHECK(Joined("a /* open") == "a ");
   CHECK(Joined("a \"open\nb") == "a b ");
