@@ -1,6 +1,7 @@
 # What the distribution provides. Debian 12 and Ubuntu 24.04 name the same things slightly differently.
 find_package(Threads REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_package(CURL 7.87 REQUIRED)  # CURLOPT_QUICK_EXIT
 find_package(Protobuf REQUIRED)  # Debian's protobuf has no CONFIG package
 find_package(gRPC CONFIG REQUIRED)
 find_package(absl CONFIG REQUIRED)
