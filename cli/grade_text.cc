@@ -78,6 +78,9 @@ void AddRubric(const v1::Rubric& rubric, Rows* rows) {
       {"skill compliance", &rubric.skill_compliance()}};
   for (const auto& [name, score] : scores) {
     rows->emplace_back("", absl::StrCat(score->score(), " ", name, ": ", Escape(score->reason())));
+    if (score->llm_score() == 0) continue;
+    rows->emplace_back("", absl::StrCat("  table ", score->table_score(), ", LLM judge ", score->llm_score(),
+                                        ": ", Escape(score->llm_reason())));
   }
 }
 

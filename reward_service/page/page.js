@@ -147,9 +147,14 @@ function timingRows(timing) {
     ...fields(timing).filter(([name]) => !name.startsWith('speedup'))];
 }
 
+function rubricReason(row) {
+  const measured = [row.condition, row.reason].filter(Boolean).join(': ');
+  return row.llmScore ? `${measured} (${row.tableScore}); LLM judge (${row.llmScore}): ${row.llmReason ?? ''}` : measured;
+}
+
 function rubricRows(rubric) {
   return ['antiHacking', 'engineering', 'operatorCoverage', 'skillCompliance'].filter((name) => rubric?.[name])
-    .map((name) => [name, rubric[name].score, [rubric[name].condition, rubric[name].reason].filter(Boolean).join(': ')])
+    .map((name) => [name, rubric[name].score, rubricReason(rubric[name])])
     .concat(fields(rubric));
 }
 

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
 #include "reward_service/referee/judgement.h"
+#include "reward_service/rubric/llm_judge.h"
 #include "reward_service/service/prepared_request.h"
 #include "reward_service/service/wire.h"
 
@@ -28,8 +29,9 @@ struct Waiter {
   absl::Time arrived;
 };
 
-// Requests with the same measurement key share one flight. `waiters` belongs to the grader's lock; everything
-// else to the one stage that holds the flight, but for `cancelled`, which anybody may read.
+// Requests with the same measurement key, or opinion key where an LLM judge is asked, share one flight.
+// `waiters` belongs to the grader's lock; everything else to the one stage that holds the flight, but for
+// `cancelled`, which anybody may read.
 struct Flight {
   std::shared_ptr<const PreparedRequest> prepared;  // of the first waiter
   std::vector<Waiter> waiters;
@@ -39,6 +41,7 @@ struct Flight {
   std::atomic<bool> cancelled{false};
   absl::Time queued_since;                                           // in the queue that it waits in
   Measurement measurement;                                           // filled in from stage to stage
+  std::shared_ptr<const LlmOpinion> opinion;                         // null: not asked for
   std::shared_ptr<const UniqueFd> library;                           // native candidates, once compiled
   bool extensions_recorded = false;                                  // Python candidates
   std::vector<ExtensionRecord> extensions;                           // what they want built, and ...

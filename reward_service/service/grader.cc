@@ -11,12 +11,15 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status.h"
+#include "reward_service/service/llm_stage.h"
 #include "reward_service/service/merge.h"
 
 namespace warpsmith {
 namespace {
 
 constexpr int64_t kIdentityBytes = 512;  // of an entry without its grade
+constexpr int64_t kOpinionBytes = 2048;
+constexpr int64_t kOpinionsBytesMax = int64_t{16} << 20;
 // What a client is told when the queue is full: about the time of a few candidates.
 constexpr absl::Duration kRetryDelay = absl::Seconds(1);
 
@@ -43,10 +46,14 @@ Grader::Grader(const GraderOptions& options, const CompileStage* compile_stage,
       lanes_(std::move(lanes)),
       to_compile_(options.policy),
       to_judge_(options.policy),
+      to_ask_(options.policy),
       identities_(options.cache_bytes_max / 2),
-      measurements_(options.cache_bytes_max / 2) {
+      measurements_(options.cache_bytes_max / 2),
+      opinions_(kOpinionsBytesMax) {
   for (int i = 0; i < options_.num_compile_workers; ++i) threads_.emplace_back([this] { CompileLoop(); });
   for (const auto& lane : lanes_) threads_.emplace_back([this, &lane] { JudgeLoop(lane.get()); });
+  const int num_asking = options_.llm_stage != nullptr ? options_.num_llm_requests : 0;
+  for (int i = 0; i < num_asking; ++i) threads_.emplace_back([this] { LlmLoop(); });
 }
 
 Grader::~Grader() { Drain(absl::ZeroDuration()); }
@@ -81,16 +88,22 @@ absl::StatusOr<std::optional<Grader::Answer>> Grader::Known(
     if (known->grade != nullptr) return Answer{prepared, *known->grade, /*is_new=*/false};
   }
   Measurement measurement;
+  std::shared_ptr<const LlmOpinion> opinion;
   if (prepared->source.empty()) {
     measurement.grade.set_verdict(v1::VERDICT_NO_CODE);
     measurement.grade.set_verdict_reason("no fenced block after the thinking part, or an empty one");
   } else if (const auto* found = measurements_.Find(prepared->measurement_key); found != nullptr) {
     measurement = **found;
     measurement.grade.set_cached(true);
+    if (WantsOpinion(*prepared, measurement)) {
+      const auto* given = opinions_.Find(prepared->opinion_key);
+      if (given == nullptr) return std::nullopt;
+      opinion = *given;
+    }
   } else {
     return std::nullopt;
   }
-  return MakeAnswer(prepared, measurement);
+  return MakeAnswer(prepared, measurement, opinion.get());
 }
 
 void Grader::Give(Answer answer) const {
@@ -119,8 +132,8 @@ absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedReque
   if (prepared->tenant != nullptr) ++num_waiting_by_tenant_[prepared->tenant->name];
   const uint64_t ticket = next_ticket_++;
   identities_.Insert(IdentityKey(*prepared), {prepared->content_sha256, nullptr}, kIdentityBytes);
-  keys_[ticket] = prepared->measurement_key;
-  std::shared_ptr<Flight>& flight = flights_[prepared->measurement_key];
+  keys_[ticket] = KeyOf(*prepared);
+  std::shared_ptr<Flight>& flight = flights_[KeyOf(*prepared)];
   const bool is_new = flight == nullptr;
   if (is_new) {
     flight = std::make_shared<Flight>();
@@ -128,17 +141,24 @@ absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedReque
   }
   flight->priority = std::max(flight->priority.load(), PriorityOf(prepared->request));
   flight->waiters.push_back({ticket, prepared, std::move(*done), absl::Now()});
-  if (is_new) Send(flight, FirstRoute(*prepared));
+  if (!is_new) return ticket;
+  if (const auto* measured = measurements_.Find(prepared->measurement_key); measured != nullptr) {
+    flight->measurement = **measured;  // only its opinion is missing
+    flight->measurement.grade.set_cached(true);
+    to_ask_.Push(flight);
+  } else {
+    Send(flight, FirstRoute(*prepared));
+  }
   return ticket;
 }
 
 Grader::Answer Grader::MakeAnswer(const std::shared_ptr<const PreparedRequest>& prepared,
-                                  const Measurement& measurement) {
+                                  const Measurement& measurement, const LlmOpinion* opinion) {
   const std::string id = IdentityKey(*prepared);
   if (const Identity* known = identities_.Find(id); known != nullptr && known->grade != nullptr) {
     return {prepared, *known->grade, /*is_new=*/false};
   }
-  v1::Grade grade = MergeGrade(*prepared, measurement);
+  v1::Grade grade = MergeGrade(*prepared, measurement, opinion);
   *grade.mutable_environment() = options_.environment;
   if (grade.verdict() == v1::VERDICT_UNSCORABLE) {
     identities_.Insert(id, {prepared->content_sha256, nullptr}, kIdentityBytes);
@@ -156,7 +176,8 @@ void Grader::Send(const std::shared_ptr<Flight>& flight, Route next) {
     case Route::kJudge:
       return to_judge_.Push(flight);
     case Route::kFinish:
-      return Finish(flight);
+      if (!WantsOpinion(*flight->prepared, flight->measurement)) return Finish(flight);
+      return to_ask_.Push(flight);
     case Route::kDrop:
       return;
   }
@@ -187,22 +208,46 @@ void Grader::JudgeLoop(JudgeStage* lane) {
   }
 }
 
+bool Grader::WantsOpinion(const PreparedRequest& prepared, const Measurement& measurement) const {
+  return options_.llm_stage != nullptr && LlmStage::Wants(prepared, measurement);
+}
+
+void Grader::LlmLoop() {
+  NameThread("llm");
+  RecentWork recent;
+  while (const std::shared_ptr<Flight> flight = to_ask_.Take(&recent)) {
+    const absl::Time begin = absl::Now();
+    options_.llm_stage->Run(flight.get());
+    to_ask_.Charge(*flight, absl::Now() - begin);
+    Finish(flight);
+  }
+}
+
+void Grader::Keep(const Flight& flight) {
+  const PreparedRequest& prepared = *flight.prepared;
+  if (IsKept(flight.measurement) && !flight.measurement.grade.cached()) {
+    const auto kept = std::make_shared<const Measurement>(flight.measurement);
+    measurements_.Insert(prepared.measurement_key, kept,
+                         kIdentityBytes + static_cast<int64_t>(kept->grade.SpaceUsedLong()));
+  }
+  if (flight.opinion != nullptr && flight.opinion->failure.empty()) {
+    opinions_.Insert(prepared.opinion_key, flight.opinion, kOpinionBytes);
+  }
+}
+
 void Grader::Finish(const std::shared_ptr<Flight>& flight) {
   const absl::Time now = absl::Now();
   std::vector<Answer> answers;
   {
     absl::MutexLock lock(&mutex_);
-    const std::string& key = flight->prepared->measurement_key;
-    if (IsKept(flight->measurement)) {
-      const auto kept = std::make_shared<const Measurement>(flight->measurement);
-      measurements_.Insert(key, kept, kIdentityBytes + static_cast<int64_t>(kept->grade.SpaceUsedLong()));
-    }
+    const std::string& key = KeyOf(*flight->prepared);
+    Keep(*flight);
     if (const auto found = flights_.find(key); found != flights_.end() && found->second == flight)
       flights_.erase(found);
     for (Waiter& waiter : flight->waiters) {
       flight->measurement.grade.mutable_cost()->set_total_seconds(
           absl::ToDoubleSeconds(now - waiter.arrived));
-      answers.push_back(MakeAnswer(waiter.prepared, flight->measurement));
+      answers.push_back(MakeAnswer(waiter.prepared, flight->measurement, flight->opinion.get()));
       answers.back().done = std::move(waiter.done);
       StopWaiting(waiter);
     }
@@ -259,13 +304,15 @@ void Grader::Drain(absl::Duration grace) {
   for (GradeDone& done : abandoned) done(absl::UnavailableError("the service is shutting down: ask again"));
   to_compile_.Close();
   to_judge_.Close();
+  to_ask_.Close();
+  if (options_.llm_stage != nullptr) options_.llm_stage->Stop();
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
 
 Backlog Grader::backlog() const {
   absl::MutexLock lock(&mutex_);
-  return {num_waiting_, to_compile_.size(), to_judge_.size()};
+  return {num_waiting_, to_compile_.size(), to_judge_.size(), to_ask_.size()};
 }
 
 }  // namespace warpsmith

@@ -23,6 +23,8 @@
 
 namespace warpsmith {
 
+class LlmStage;
+
 // Told of each grade once, when it is first given: not again where a request is repeated under its id. Called
 // before the request's own GradeDone, without any lock held, from any thread.
 using GradeObserver =
@@ -37,6 +39,10 @@ struct GraderOptions {
   // Stamped on every Grade.
   v1::Environment environment;
   GradeObserver observer;
+  // Gives opinions on rubrics, at most `num_llm_requests` at once; null: the tables alone score. Must outlive
+  // the grader.
+  LlmStage* llm_stage = nullptr;
+  int num_llm_requests = 1;
 };
 
 // What waits.
@@ -44,11 +50,12 @@ struct Backlog {
   int num_requests = 0;    // without an answer
   int num_to_compile = 0;  // measurements that no compile worker has taken
   int num_to_judge = 0;    // measurements that no lane has taken
+  int num_to_ask = 0;      // measurements that wait to be shown to the LLM judge
 };
 
 // Thread-safe. Each request passes compile and judge stages on threads of this object: compile workers on the
-// cores that no lane holds, one thread a lane. Requests that ask for the same measurement share it, in flight
-// and afterwards.
+// cores that no lane holds, one thread a lane; correct candidates then an LLM judge's, where there is one.
+// Requests that ask for the same measurement share it, in flight and afterwards, and so for opinions.
 class Grader {
  public:
   // `compile_stage` must outlive this. One lane a judge stage.
@@ -91,16 +98,24 @@ class Grader {
 
   void CompileLoop();
   void JudgeLoop(JudgeStage* lane);
+  void LlmLoop();
   void Send(const std::shared_ptr<Flight>& flight, Route next);
   void Finish(const std::shared_ptr<Flight>& flight);
+  // Of the flight that answers a request.
+  const std::string& KeyOf(const PreparedRequest& prepared) const {
+    return options_.llm_stage != nullptr ? prepared.opinion_key : prepared.measurement_key;
+  }
+  bool WantsOpinion(const PreparedRequest& prepared, const Measurement& measurement) const;
+  // Remembers what may be given again.
+  void Keep(const Flight& flight) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The answer that can be given at once, if any; INVALID_ARGUMENT when the id stands for other content.
   absl::StatusOr<std::optional<Answer>> Known(const std::shared_ptr<const PreparedRequest>& prepared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Lets a request wait for its measurement, in a new flight or one under way. Takes `done` unless it fails.
   absl::StatusOr<uint64_t> Admit(const std::shared_ptr<const PreparedRequest>& prepared, GradeDone* done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Answer MakeAnswer(const std::shared_ptr<const PreparedRequest>& prepared, const Measurement& measurement)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Answer MakeAnswer(const std::shared_ptr<const PreparedRequest>& prepared, const Measurement& measurement,
+                    const LlmOpinion* opinion) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Give(Answer answer) const ABSL_LOCKS_EXCLUDED(mutex_);
   // RESOURCE_EXHAUSTED with RetryInfo where one more request of the tenant may not wait.
   absl::Status CheckRoom(const PreparedRequest& prepared) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -112,15 +127,17 @@ class Grader {
   const std::vector<std::unique_ptr<JudgeStage>> lanes_;
   FlightQueue to_compile_;
   FlightQueue to_judge_;
+  FlightQueue to_ask_;
   mutable absl::Mutex mutex_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   int num_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int> num_waiting_by_tenant_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::map<std::string, std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);  // by measurement key
-  std::map<uint64_t, std::string> keys_ ABSL_GUARDED_BY(mutex_);  // measurement key by ticket
-  LruCache<Identity> identities_ ABSL_GUARDED_BY(mutex_);         // by IdentityKey
+  std::map<std::string, std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);  // by KeyOf
+  std::map<uint64_t, std::string> keys_ ABSL_GUARDED_BY(mutex_);                    // KeyOf by ticket
+  LruCache<Identity> identities_ ABSL_GUARDED_BY(mutex_);                           // by IdentityKey
   LruCache<std::shared_ptr<const Measurement>> measurements_ ABSL_GUARDED_BY(mutex_);
+  LruCache<std::shared_ptr<const LlmOpinion>> opinions_ ABSL_GUARDED_BY(mutex_);  // none that failed
   std::vector<std::thread> threads_;
 };
 

@@ -90,7 +90,8 @@ Measurement Unscorable(const std::string& reason) {
   return measurement;
 }
 
-v1::Grade MergeGrade(const PreparedRequest& prepared, const Measurement& measurement) {
+v1::Grade MergeGrade(const PreparedRequest& prepared, const Measurement& measurement,
+                     const LlmOpinion* opinion) {
   const v1::Task& task = prepared.request.task();
   v1::Grade grade = measurement.grade;
   grade.set_request_id(prepared.request.request_id());
@@ -100,6 +101,9 @@ v1::Grade MergeGrade(const PreparedRequest& prepared, const Measurement& measure
   const Credit credit = ApplyCredit(task, &grade);
   const SourceFacts facts = FactsOf(prepared.source, prepared.request.candidate().language());
   *grade.mutable_rubric() = RubricOf(prepared, measurement, grade, facts, credit);
+  if (opinion != nullptr && grade.verdict() == v1::VERDICT_CORRECT) {
+    LowerRubric(*opinion, grade.mutable_rubric());
+  }
   SetReward(prepared, credit, &grade);
   DemoteWithoutReward(&grade);
   *grade.mutable_feedback() = ComputeFeedback(grade, facts, measurement.defects);

@@ -2,15 +2,17 @@
 #ifndef WARPSMITH_REWARD_SERVICE_SERVICE_MERGE_H_
 #define WARPSMITH_REWARD_SERVICE_SERVICE_MERGE_H_
 
+#include "reward_service/rubric/llm_judge.h"
 #include "reward_service/service/prepared_request.h"
 #include "reward_service/service/wire.h"
 
 namespace warpsmith {
 
 // Adds to `measurement` what depends on the request: credit (which may turn CORRECT into HACK), rubric,
-// reward by the formula asked for, feedback, ids. A pure function: the same measurement and request give the
-// same Grade.
-v1::Grade MergeGrade(const PreparedRequest& prepared, const Measurement& measurement);
+// reward by the formula asked for, feedback, ids. `opinion`, where there is one, lowers the rubric of a
+// CORRECT candidate. A pure function: the same arguments give the same Grade.
+v1::Grade MergeGrade(const PreparedRequest& prepared, const Measurement& measurement,
+                     const LlmOpinion* opinion = nullptr);
 
 // A measurement that says only that the service failed.
 Measurement Unscorable(const std::string& reason);

@@ -37,17 +37,23 @@ struct Metrics::Families {
           .Name("warpsmith_reward_errors_total")
           .Help("Requests that got an error instead of a grade, by tenant and status")
           .Register(registry);
+  prometheus::Family<prometheus::Counter>& llm_judge_requests =
+      prometheus::BuildCounter()
+          .Name("warpsmith_llm_judge_requests_total")
+          .Help("Requests to the LLM judge by what came of them; no_turn, paused: opinions without a request")
+          .Register(registry);
   prometheus::Family<prometheus::Histogram>& phases =
       prometheus::BuildHistogram()
           .Name("warpsmith_reward_phase_seconds")
           .Help("Wall time by phase, of grades that were measured")
           .Register(registry);
-  prometheus::Family<prometheus::Gauge>& waiting = prometheus::BuildGauge()
-                                                       .Name("warpsmith_reward_waiting")
-                                                       .Help(
-                                                           "Requests without an answer, and measurements "
-                                                           "that wait for a compile worker or a lane")
-                                                       .Register(registry);
+  prometheus::Family<prometheus::Gauge>& waiting =
+      prometheus::BuildGauge()
+          .Name("warpsmith_reward_waiting")
+          .Help(
+              "Requests without an answer, and measurements "
+              "that wait for a compile worker, a lane or the LLM judge")
+          .Register(registry);
   prometheus::Gauge& resident_bytes = prometheus::BuildGauge()
                                           .Name("process_resident_memory_bytes")
                                           .Help("Memory of the service's own process")
@@ -77,6 +83,7 @@ void Metrics::CountGrade(const std::string& tenant, const v1::Grade& grade) {
   families_->Observe("verify", cost.verify_seconds());
   families_->Observe("time", cost.time_seconds());
   families_->Observe("profile", cost.profile_seconds());
+  families_->Observe("llm_judge", cost.llm_judge_seconds());
   families_->Observe("total", cost.total_seconds());
 }
 
@@ -85,10 +92,15 @@ void Metrics::CountError(const std::string& tenant, const absl::Status& status) 
       .Increment();
 }
 
+void Metrics::CountLlmJudge(const std::string& result) {
+  families_->llm_judge_requests.Add({{"result", result}}).Increment();
+}
+
 std::string Metrics::Text(const Backlog& backlog) {
   families_->waiting.Add({{"for", "answer"}}).Set(backlog.num_requests);
   families_->waiting.Add({{"for", "compile_worker"}}).Set(backlog.num_to_compile);
   families_->waiting.Add({{"for", "lane"}}).Set(backlog.num_to_judge);
+  families_->waiting.Add({{"for", "llm_judge"}}).Set(backlog.num_to_ask);
   families_->resident_bytes.Set(ResidentBytes());
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());
 }

@@ -21,6 +21,9 @@ class Metrics {
   // A request that got an error instead of a grade; `tenant` is empty where it is not known.
   void CountError(const std::string& tenant, const absl::Status& status);
 
+  // What came of a request to the LLM judge, or of one that was not made; see LlmObserver.
+  void CountLlmJudge(const std::string& result);
+
   // The text exposition format, version 0.0.4.
   std::string Text(const Backlog& backlog);
 

@@ -44,6 +44,22 @@ std::vector<TenantOptions> ReadTenants(ConfigSection& section) {
   return tenants;
 }
 
+void ReadLlmJudge(ConfigSection& section, LlmJudgeOptions* judge) {
+  section.Read("url", &judge->url);
+  section.Read("model", &judge->model);
+  section.Read("api_key_file", &judge->api_key_file);
+  section.Read("prompt_file", &judge->prompt_file);
+  section.ReadChoice("response_format", &judge->response_format, {"json_schema", "json_object", "none"});
+  section.Read("timeout_seconds", &judge->timeout_seconds, RealRange{.min = 0.1, .max = 600});
+  section.Read("max_concurrent", &judge->max_concurrent, IntegerRange{.min = 1, .max = 64});
+  if (!judge->url.empty() && judge->model.empty()) {
+    section.AddError("model", "is empty: name the model that the endpoint serves");
+  }
+  if (judge->url.empty() && !judge->model.empty()) {
+    section.AddError("url", "is empty: write the endpoint's, e.g. http://127.0.0.1:8000/v1, or no model");
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ServiceOptions> ReadServiceOptions(ConfigSection& section) {
@@ -67,6 +83,7 @@ absl::StatusOr<ServiceOptions> ReadServiceOptions(ConfigSection& section) {
   section.Read("jail_cpu_seconds_max", &options.judge.cpu_seconds_max, RealRange{.min = 0.1, .max = 3600});
   section.Read("drain_seconds_max", &options.drain_seconds_max, RealRange{.min = 0, .max = 3600});
   ReadTiming(section.Section("timing"), &options.timing);
+  ReadLlmJudge(section.Section("llm_judge"), &options.llm_judge);
   RETURN_IF_ERROR(section.Finish());
   if (options.timing.num_instances_max < options.timing.num_instances_min) {
     return absl::InvalidArgumentError(

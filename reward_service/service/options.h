@@ -15,6 +15,23 @@
 
 namespace warpsmith {
 
+// A language model behind an OpenAI-compatible endpoint that gives second opinions on rubrics; no `url`:
+// none.
+struct LlmJudgeOptions {
+  std::string url;
+  std::string model;
+  // File with the key; blanks around it do not count. Empty: none is sent.
+  std::filesystem::path api_key_file;
+  // Template of the question; empty: the one that is shipped.
+  std::filesystem::path prompt_file;
+  // "json_schema", "json_object" or "none".
+  std::string response_format = "json_schema";
+  // How long a grade waits for its opinion at most, turn and repetition included.
+  double timeout_seconds = 30;
+  // Requests at once.
+  int max_concurrent = 4;
+};
+
 struct ServiceOptions {
   // "host:port" or "unix:/path".
   std::string address = "127.0.0.1:50061";
@@ -42,6 +59,7 @@ struct ServiceOptions {
   int compile_seconds_max = 20;
   JudgeLimits judge;
   TimingEffort timing;
+  LlmJudgeOptions llm_judge;
   // Seconds that a stopping service lets admitted requests end.
   double drain_seconds_max = 20;
 };

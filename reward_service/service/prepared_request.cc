@@ -87,6 +87,15 @@ std::string MeasurementKey(const PreparedRequest& prepared, std::string_view nor
                                 environment, "\n", absl::string_view(program.data(), program.size())));
 }
 
+std::string OpinionKey(const std::string& measurement_key, const v1::Task& task) {
+  v1::Task asked;
+  asked.set_skill(task.skill());
+  *asked.mutable_allowed_libraries() = task.allowed_libraries();
+  asked.set_previous_source(task.previous_source());
+  asked.mutable_feedback()->set_advice(task.feedback().advice());
+  return Sha256Hex(absl::StrCat(measurement_key, "\n", asked.SerializeAsString()));
+}
+
 }  // namespace
 
 absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request, const RequestLimits& limits,
@@ -103,6 +112,7 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request, 
   prepared.content_sha256 = DigestOf(request);
   prepared.task_key = Sha256Hex(request.task().reference_source());
   prepared.measurement_key = MeasurementKey(prepared, normalised, environment);
+  prepared.opinion_key = OpinionKey(prepared.measurement_key, request.task());
   return prepared;
 }
 

@@ -33,6 +33,9 @@ struct PreparedRequest {
   // SHA-256 of what a measurement depends on: reference, language, normalised program, environment. Neither
   // formula nor skill: both are applied to a measurement afterwards.
   std::string measurement_key;
+  // SHA-256 of what an LLM judge's opinion depends on: the measurement, skill, advice and previous program,
+  // and the libraries that are allowed.
+  std::string opinion_key;
 };
 
 // INVALID_ARGUMENT, saying what to change, for a request that cannot be graded as it stands: no or too long

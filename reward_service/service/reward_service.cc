@@ -25,6 +25,7 @@
 #include "reward_service/service/environment.h"
 #include "reward_service/service/http_door.h"
 #include "reward_service/service/ledger.h"
+#include "reward_service/service/llm_judge_setup.h"
 #include "reward_service/service/options.h"
 #include "reward_service/service/page_door.h"
 #include "reward_service/service/reception.h"
@@ -53,6 +54,7 @@ struct Machinery {
   std::unique_ptr<CompileCache> cache;
   std::unique_ptr<CompileStage> compile_stage;
   Ledger ledger;
+  LlmJudgeMachinery llm_judge;
   std::unique_ptr<Grader> grader;
   v1::Environment environment;
 };
@@ -152,6 +154,7 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Refer
   const RefereeFacts& facts = referees.front()->facts();
   machinery->environment = MakeEnvironment(facts.lane_cores, machinery->compiler->toolchain().version,
                                            facts.torch_version, facts.torch_cpu_capability);
+  machinery->environment.set_llm_judge(machinery->llm_judge.name);
   std::vector<std::unique_ptr<JudgeStage>> lanes;
   const int cores_per_lane = static_cast<int>(cores.lane.size()) / options.num_lanes;
   for (std::unique_ptr<Referee>& referee : referees) {
@@ -162,16 +165,22 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Refer
   }
   const int num_workers =
       options.num_compile_workers > 0 ? options.num_compile_workers : static_cast<int>(cores.others.size());
-  machinery->grader = std::make_unique<Grader>(GraderOptions{.num_compile_workers = num_workers,
-                                                             .queue_capacity = options.queue_capacity,
-                                                             .cache_bytes_max = options.cache_bytes_max / 2,
-                                                             .environment = machinery->environment,
-                                                             .observer = Observe(&machinery->ledger)},
-                                               machinery->compile_stage.get(), std::move(lanes));
+  machinery->grader =
+      std::make_unique<Grader>(GraderOptions{.num_compile_workers = num_workers,
+                                             .queue_capacity = options.queue_capacity,
+                                             .cache_bytes_max = options.cache_bytes_max / 2,
+                                             .environment = machinery->environment,
+                                             .observer = Observe(&machinery->ledger),
+                                             .llm_stage = machinery->llm_judge.stage.get(),
+                                             .num_llm_requests = options.llm_judge.max_concurrent},
+                               machinery->compile_stage.get(), std::move(lanes));
 }
 
 absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {
   auto machinery = std::make_unique<Machinery>();
+  ASSIGN_OR_RETURN(machinery->llm_judge,
+                   SetUpLlmJudge(options.llm_judge, ShareDirectory() / "rubric" / "llm_judge_prompt.txt",
+                                 &machinery->ledger.metrics()));
   RETURN_IF_ERROR(CheckSandbox());
   // Warming referees and precompiling headers take seconds each, and neither needs the other.
   absl::StatusOr<Referees> referees = absl::UnknownError("not started");

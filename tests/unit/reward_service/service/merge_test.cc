@@ -40,6 +40,28 @@ TEST_CASE("a correct program gets rubric, reward and feedback") {
   CHECK(grade.feedback().evidence() == "speedup 2.00, 1 pass");
 }
 
+TEST_CASE("an opinion lowers rubric and reward of a correct program, and lifts nothing") {
+  LlmOpinion opinion;
+  for (LlmScore& score : opinion.scores) score = {5, "splendid"};
+  Judgement judgement = TwiceAsFast();
+  judgement.profile->vector_bits = 128;
+  judgement.profile->gigabytes_per_second = 1.0;
+  const v1::Grade alone = MergeGrade(Prepared(), Measured(judgement));
+  const v1::Grade praised = MergeGrade(Prepared(), Measured(judgement), &opinion);
+  CHECK(praised.rubric().total() == alone.rubric().total());
+  CHECK(praised.reward().value() == alone.reward().value());
+  CHECK(praised.rubric().source() == "llm over tables-v1");
+  for (LlmScore& score : opinion.scores) score = {1, "poor"};
+  const v1::Grade lowered = MergeGrade(Prepared(), Measured(judgement), &opinion);
+  CHECK(lowered.rubric().total() == 4);
+  CHECK(lowered.reward().value() == Approx(2.3 * 0.5));
+  opinion.failure = "timed out";
+  const v1::Grade failed = MergeGrade(Prepared(), Measured(judgement), &opinion);
+  CHECK(failed.reward().value() == alone.reward().value());
+  judgement.outcome = Outcome::kIncorrect;
+  CHECK(MergeGrade(Prepared(), Measured(judgement), &opinion).rubric().source() == "neutral");
+}
+
 TEST_CASE("work that is nearly all a library's is a hack without a reward") {
   Judgement judgement = TwiceAsFast();
   judgement.profile->own_code_share = 0.02;

@@ -27,6 +27,17 @@ TEST_CASE("grades are counted by tenant and verdict, phases where something was 
   CHECK_THAT(text, !Catch::Contains("phase=\"oracle\""));
 }
 
+TEST_CASE("what came of requests to the LLM judge is counted") {
+  Metrics metrics;
+  metrics.CountLlmJudge("ok");
+  metrics.CountLlmJudge("timeout");
+  metrics.CountLlmJudge("timeout");
+  const std::string text = metrics.Text({.num_to_ask = 3});
+  CHECK_THAT(text, Catch::Contains("warpsmith_llm_judge_requests_total{result=\"ok\"} 1"));
+  CHECK_THAT(text, Catch::Contains("warpsmith_llm_judge_requests_total{result=\"timeout\"} 2"));
+  CHECK_THAT(text, Catch::Contains("warpsmith_reward_waiting{for=\"llm_judge\"} 3"));
+}
+
 TEST_CASE("errors, what waits, and the process's memory are told") {
   Metrics metrics;
   metrics.CountError("", absl::UnauthenticatedError("who"));

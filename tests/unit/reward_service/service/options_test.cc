@@ -48,6 +48,28 @@ TEST_CASE("tenants, TLS files and lanes are read") {
   CHECK(absl::IsInvalidArgument(Read("reward_service:\n  tenants: {lab: {tokn_file: x}}\n").status()));
 }
 
+TEST_CASE("the LLM judge is off without a url, and needs a model with it") {
+  CHECK(Read("")->llm_judge.url.empty());
+  const absl::StatusOr<ServiceOptions> options = Read(
+      "reward_service:\n  llm_judge: {url: 'http://[::1]:8000/v1', model: m, timeout_seconds: 5, "
+      "max_concurrent: 2,\n"
+      "    response_format: none, api_key_file: k, prompt_file: p}\n");
+  REQUIRE(options.ok());
+  CHECK(options->llm_judge.model == "m");
+  CHECK(options->llm_judge.timeout_seconds == 5);
+  CHECK(options->llm_judge.max_concurrent == 2);
+  CHECK(options->llm_judge.response_format == "none");
+  for (const char* wrong :
+       {"{url: 'http://a/v1'}", "{model: m}", "{url: 'http://a', model: m, max_concurrent: 0}",
+        "{url: 'http://a', model: m, timeout_seconds: 0}",
+        "{url: 'http://a', model: m, response_format: xml}", "{uri: x}"}) {
+    INFO(wrong);
+    const absl::Status status = Read(std::string("reward_service:\n  llm_judge: ") + wrong + "\n").status();
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()), Catch::Contains("llm_judge"));
+  }
+}
+
 TEST_CASE("a misspelt key and a value out of range are named with their place") {
   const absl::Status misspelt = Read("reward_service:\n  queue_capcity: 7\n").status();
   CHECK(absl::IsInvalidArgument(misspelt));

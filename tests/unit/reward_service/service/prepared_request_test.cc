@@ -91,6 +91,25 @@ TEST_CASE("reference, program, language and machine change what is measured") {
   CHECK(PrepareRequest(Request(), {}, "another")->measurement_key != first.measurement_key);
 }
 
+TEST_CASE("an opinion depends on the measurement, skill, advice and previous program, not on formula or id") {
+  v1::GradeRequest request = Request();
+  const std::string first = Prepare(request).opinion_key;
+  request.set_formula("kevin-v1");
+  request.set_request_id("r2");
+  request.mutable_task()->set_id("another");
+  request.mutable_task()->mutable_feedback()->set_evidence("words");
+  CHECK(Prepare(request).opinion_key == first);
+  request.mutable_task()->set_skill(v1::SKILL_OPTIMISE);
+  const std::string second = Prepare(request).opinion_key;
+  CHECK(second != first);
+  request.mutable_task()->mutable_feedback()->set_advice(v1::ADVICE_TILE);
+  const std::string third = Prepare(request).opinion_key;
+  CHECK(third != second);
+  request.mutable_task()->set_previous_source("int before;");
+  CHECK(Prepare(request).opinion_key != third);
+  CHECK(PrepareRequest(Request(), {}, "another")->opinion_key != first);
+}
+
 TEST_CASE("a program that asks for its line numbers is not the same with other lines") {
   v1::GradeRequest request = Request();
   request.mutable_candidate()->set_source("int a = __LINE__;");
