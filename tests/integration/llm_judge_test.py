@@ -236,3 +236,18 @@ def test_the_service_says_which_judge_it_asks_and_what_came_of_it(judged: _Judge
     metrics = judged.metrics()
     for result in ("ok", "invalid_reply", "timeout", "http_error", "unreachable", "oversized"):
         assert re.search(rf'warpsmith_llm_judge_requests_total{{result="{result}"}} [1-9]', metrics), result
+
+
+def test_many_grades_wait_for_a_hanging_endpoint_no_longer_than_one(judged: _Judged) -> None:
+    """The last test here: the endpoint is left alone for a while afterwards."""
+    judged.endpoint.script.clear()
+    judged.endpoint.otherwise = hang
+    requests = [Request(_REFERENCE, answer=_NATIVE.format(salt=next(_salt)), language="cpp") for _ in range(8)]
+    with RewardClient(judged.url) as client:
+        grades = [answer for answer in client.grade_all(requests) if isinstance(answer, Grade)]
+    assert len(grades) == len(requests)
+    for grade in grades:
+        assert grade.verdict is Verdict.CORRECT, grade.reason
+        assert re.match("llm failed: (timed out|no turn in time|not asked)", grade.message["rubric"]["source"])
+        assert grade.message["rubric"]["total"] == _table_total(grade)
+        assert grade.message["cost"]["llmJudgeSeconds"] < 2 * _TIMEOUT_SECONDS

@@ -45,6 +45,20 @@ TEST_CASE("Parts that did not run have no line") {
     CHECK_THAT(text, !Contains(part));
 }
 
+TEST_CASE("Where an LLM judge gave an opinion, both scores and its reason are shown, escaped") {
+  v1::Grade grade = CorrectGrade();
+  grade.mutable_rubric()->set_total(11);
+  grade.mutable_rubric()->set_source("llm over tables-v1");
+  v1::RubricScore* const row = grade.mutable_rubric()->mutable_engineering();
+  row->set_score(2);
+  row->set_table_score(4);
+  row->set_llm_score(2);
+  row->set_llm_reason("three\npasses");
+  const std::string text = GradeText(grade);
+  CHECK_THAT(text, Contains("rubric       11 of 20, llm over tables-v1\n"));
+  CHECK_THAT(text, Contains("table 4, LLM judge 2: three\\x0apasses\n"));
+}
+
 TEST_CASE("A grade without reward says so instead of 0") {
   v1::Grade grade;
   grade.set_verdict(v1::VERDICT_UNSCORABLE);

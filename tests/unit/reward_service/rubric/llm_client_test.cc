@@ -1,6 +1,8 @@
 #include "reward_service/rubric/llm_client.h"
 
+#include <atomic>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -106,6 +108,27 @@ TEST_CASE("one connection serves one request after the other") {
   CHECK(endpoint.requests.size() == 3);
   CHECK(endpoint.requests[2].path == "/v1/chat/completions");
   CHECK(endpoint.requests[2].headers.count("authorization") == 0);
+}
+
+TEST_CASE("several threads may post at once, each gets its own answer") {
+  auto server = HttpServer::Start({}, [](const std::shared_ptr<HttpExchange>& exchange) {
+    exchange->Respond({.body = "got " + exchange->request().body});
+  });
+  REQUIRE(server.ok());
+  const auto client = LlmClient::Create({.url = "http://" + (*server)->address() + "/v1"});
+  std::atomic<int> num_right{0};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < 10; ++i) {
+        const std::string body = std::to_string(100 * thread + i);
+        const auto reply = (*client)->Post(body, absl::Now() + absl::Seconds(30), Never);
+        num_right += reply.ok() && reply->body == "got " + body;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(num_right == 40);
 }
 
 TEST_CASE("URLs and keys that cannot be meant are refused in words") {

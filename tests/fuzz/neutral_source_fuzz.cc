@@ -1,0 +1,37 @@
+// Any bytes, as a candidate may send them, come out as text of known words, new names, numbers and signs
+// alone.
+#include <cctype>
+
+#include "core/base/check.h"
+#include "reward_service/rubric/known_words.h"
+#include "reward_service/rubric/neutral_source.h"
+#include "tests/fuzz/fuzz_input.h"
+
+namespace {
+
+bool IsWordByte(char c) { return c == '_' || c == '\'' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+bool IsNeutral(const std::string& word) {
+  if (std::isdigit(static_cast<unsigned char>(word[0])) != 0) return true;
+  const bool is_new =
+      word.rfind("id_", 0) == 0 && word.find_first_not_of("0123456789", 3) == std::string::npos;
+  return is_new || warpsmith::IsKnownWord(word);
+}
+
+void CheckNeutral(const std::string& text) {
+  for (size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    for (end = begin; end < text.size() && IsWordByte(text[end]);) ++end;
+    if (end > begin) WS_CHECK(IsNeutral(text.substr(begin, end - begin))) << text.substr(begin, end - begin);
+    WS_CHECK(end == text.size() || text[end] == '\n' || (text[end] >= ' ' && text[end] <= '~'));
+  }
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t num_bytes) {
+  const std::string_view source = warpsmith::AsText(bytes, num_bytes);
+  warpsmith::NeutralNames names({});
+  CheckNeutral(warpsmith::NeutralCpp(source, &names));
+  CheckNeutral(warpsmith::NeutralPython(source, &names));
+  return 0;
+}
