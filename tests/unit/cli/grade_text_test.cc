@@ -56,7 +56,7 @@ TEST_CASE("Where an LLM judge gave an opinion, both scores and its reason are sh
   row->set_llm_reason("three\npasses");
   const std::string text = GradeText(grade);
   CHECK_THAT(text, Contains("rubric       11 of 20, llm over tables-v1\n"));
-  CHECK_THAT(text, Contains("table 4, LLM judge 2: three\\x0apasses\n"));
+  CHECK_THAT(text, Contains("table 4, LLM judge 2: three\\npasses\n"));
 }
 
 TEST_CASE("A grade without reward says so instead of 0") {
