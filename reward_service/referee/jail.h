@@ -40,6 +40,9 @@ struct Fault {
 // Outputs that were not written as the reference writes them: views of inputs, expanded elements.
 inline constexpr char kUnmaterialisedFamily[] = "unmaterialised-output";
 
+// A timed call that ended before its outputs can have been written.
+inline constexpr char kImpossibleTimeFamily[] = "impossible-time";
+
 // What to load into a jail; descriptors are borrowed.
 struct Program {
   CandidateKind kind = CandidateKind::kNative;

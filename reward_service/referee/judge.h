@@ -75,6 +75,7 @@ class Judge {
   bool KnowEnough(const std::vector<Instance>& instances) const;
   void ReportTiming(const std::vector<Instance>& instances);
   void ReportProfile();
+  double LeastMicroseconds() const;
   Program MakeProgram(int num_threads) const;
   double LaneSeconds() const;
 

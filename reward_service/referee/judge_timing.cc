@@ -19,6 +19,7 @@ constexpr double kLongCallUs = 5000;
 constexpr double kLatencyBoundUs = 20;
 constexpr double kMemoryBoundShare = 0.5;
 constexpr size_t kWatchedCallsMax = 3;
+constexpr double kNearestCacheFactor = 16;  // its bandwidth over that of copying in memory, generously
 constexpr int kSmallTaskSamples = 300;
 constexpr double kLeastSamplesPerCall = 0.1;
 
@@ -57,7 +58,23 @@ absl::StatusOr<bool> Judge::Time() {
     absl::StrAppend(&judgement_.timing->quality, "; timed again where the reference was slow: ", num_slow);
   }
   ReportProfile();
-  return true;
+  const double least_us = LeastMicroseconds();
+  if (judgement_.timing->candidate.median_us >= least_us) return true;
+  Fault impossible{Outcome::kHack, absl::StrCat("a call in ", judgement_.timing->candidate.median_us,
+                                                " us: its outputs cannot be "
+                                                "written in less than ",
+                                                least_us, " us")};
+  impossible.hack_family = kImpossibleTimeFamily;
+  return Convict(std::move(impossible), nullptr);
+}
+
+// Whatever the work is, its outputs must be written, and a core's nearest cache takes no more than this.
+double Judge::LeastMicroseconds() const {
+  int64_t num_bytes = 0;
+  for (const TensorSpec& spec : task_->layout().outputs) num_bytes += spec.borrowed ? 0 : spec.num_bytes;
+  const double bytes_per_us =
+      tools_.facts.gigabytes_per_second_ceiling * 1e3 * kNearestCacheFactor * tools_.lane->num_threads();
+  return bytes_per_us > 0 ? static_cast<double>(num_bytes) / bytes_per_us : 0;
 }
 
 // The width of the interval decides, never its position: stopping when it looks good would favour luck.

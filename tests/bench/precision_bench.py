@@ -233,7 +233,10 @@ def main() -> int:
                     )
         for name in names:
             same[name] = repeat_reference(client, name, arguments.gradings, 0)
-            print(f"{name:<26}reference as candidate: not distinguishable {same[name]} of {arguments.gradings}", flush=True)
+            print(
+                f"{name:<26}reference as candidate: not distinguishable {same[name]} of {arguments.gradings}",
+                flush=True,
+            )
     within = all(row.spread <= _SPREAD_WANTED and row.range <= _RANGE_WANTED for row in rows) and all(
         count >= _REFERENCE_WANTED * arguments.gradings for count in same.values()
     )

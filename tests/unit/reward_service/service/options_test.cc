@@ -75,7 +75,7 @@ TEST_CASE("a misspelt key and a value out of range are named with their place") 
   CHECK(absl::IsInvalidArgument(misspelt));
   CHECK(std::string(misspelt.message()).find("run.yaml:2") != std::string::npos);
   CHECK(absl::IsInvalidArgument(Read("reward_service:\n  queue_capacity: 0\n").status()));
-  CHECK(absl::IsInvalidArgument(Read("reward_service:\n  timing: {num_instances_min: 9}\n").status()));
+  CHECK(absl::IsInvalidArgument(Read("reward_service:\n  timing: {num_instances_min: 12}\n").status()));
   CHECK(
       absl::IsInvalidArgument(Read("reward_service:\n  queue_capacity: 1\n  queue_capacity: 2\n").status()));
 }
