@@ -1,8 +1,8 @@
 """How well a speed-up repeats: the same kernel graded again and again, and the reference put through as a candidate.
 
 Kernels of 1 to 20 ms, the smallest within a core's second-level cache, the largest over 64 MB, each graded with an idle
-core beside the lane and with one that decodes as a rollout worker does. The reference itself, as a Python candidate, must
-not be distinguishable from the reference: its grade is HACK or without credit, but its timing is reported like any other.
+core beside the lane and with one that decodes as a rollout worker does. The reference itself, as a Python candidate,
+must not be distinguishable from the reference: its grade is HACK, but its timing is reported like any other.
 
 ./dev bench precision [--gradings N] [--only NAME] [--set KEY=VALUE ...]
 """
@@ -175,8 +175,8 @@ def _grade(client: RewardClient, request: Request) -> Grade:
 
 
 def _lane_seconds(grade: Grade) -> float:
-    phases = grade.message.get("phases", {})
-    return sum(float(phases.get(name, 0.0)) for name in ("verifySeconds", "timeSeconds", "profileSeconds"))
+    cost = grade.message.get("cost", {})
+    return sum(float(cost.get(name, 0.0)) for name in ("verifySeconds", "timeSeconds", "profileSeconds"))
 
 
 def repeat_kernel(client: RewardClient, name: str, beside: str, gradings: int, first: int) -> Repeats:
@@ -224,8 +224,9 @@ def main() -> int:
         for beside in ("idle", "decoding"):
             with _load(beside == "decoding"):
                 for name in names:
-                    rows.append(repeat_kernel(client, name, beside, arguments.gradings, len(rows) * arguments.gradings))
-                    last = rows[-1]
+                    first = len(rows) * arguments.gradings
+                    last = repeat_kernel(client, name, beside, arguments.gradings, first)
+                    rows.append(last)
                     print(
                         f"{name:<26}{beside:<10}{last.milliseconds:7.2f} ms  speed-up {last.median:6.3f}  "
                         f"IQR {last.spread:6.1%}  range {last.range:6.1%}  lane {last.seconds_of_lane:5.2f} s",
