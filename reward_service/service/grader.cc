@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status.h"
@@ -20,8 +19,6 @@ namespace {
 constexpr int64_t kIdentityBytes = 512;  // of an entry without its grade
 constexpr int64_t kOpinionBytes = 2048;
 constexpr int64_t kOpinionsBytesMax = int64_t{16} << 20;
-// What a client is told when the queue is full: about the time of a few candidates.
-constexpr absl::Duration kRetryDelay = absl::Seconds(1);
 
 bool IsKept(const Measurement& measurement) { return measurement.grade.verdict() != v1::VERDICT_UNSCORABLE; }
 
@@ -47,6 +44,7 @@ Grader::Grader(const GraderOptions& options, const CompileStage* compile_stage,
       to_compile_(options.policy),
       to_judge_(options.policy),
       to_ask_(options.policy),
+      backlog_time_(options.num_compile_workers, static_cast<int>(lanes_.size())),
       identities_(options.cache_bytes_max / 2),
       measurements_(options.cache_bytes_max / 2),
       opinions_(kOpinionsBytesMax) {
@@ -113,7 +111,8 @@ void Grader::Give(Answer answer) const {
 
 absl::Status Grader::CheckRoom(const PreparedRequest& prepared) const {
   if (num_waiting_ >= options_.queue_capacity) {
-    return BackPressureError(absl::StrCat("the queue is full with ", num_waiting_, " requests"), kRetryDelay);
+    return BackPressureError(absl::StrCat("the queue is full with ", num_waiting_, " requests"),
+                             backlog_time_.Estimate(num_waiting_, options_.now()));
   }
   if (prepared.tenant == nullptr) return absl::OkStatus();
   const auto found = num_waiting_by_tenant_.find(prepared.tenant->name);
@@ -122,7 +121,7 @@ absl::Status Grader::CheckRoom(const PreparedRequest& prepared) const {
   }
   return BackPressureError(
       absl::StrCat("tenant ", prepared.tenant->name, " has ", found->second, " requests waiting, its limit"),
-      kRetryDelay);
+      backlog_time_.Estimate(found->second, options_.now()));
 }
 
 absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedRequest>& prepared,
@@ -140,7 +139,7 @@ absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedReque
     flight->prepared = prepared;
   }
   flight->priority = std::max(flight->priority.load(), PriorityOf(prepared->request));
-  flight->waiters.push_back({ticket, prepared, std::move(*done), absl::Now()});
+  flight->waiters.push_back({ticket, prepared, std::move(*done), options_.now()});
   if (!is_new) return ticket;
   if (const auto* measured = measurements_.Find(prepared->measurement_key); measured != nullptr) {
     flight->measurement = **measured;  // only its opinion is missing
@@ -187,11 +186,18 @@ void Grader::CompileLoop() {
   NameThread("compile");
   RecentWork recent;
   while (const std::shared_ptr<Flight> flight = to_compile_.Take(&recent)) {
-    const absl::Time begin = absl::Now();
-    const Route next = compile_stage_->Run(flight.get());
-    to_compile_.Charge(*flight, absl::Now() - begin);
-    Send(flight, next);
+    Send(flight, Compile(flight));
   }
+}
+
+Route Grader::Compile(const std::shared_ptr<Flight>& flight) {
+  const absl::Time begin = options_.now();
+  const Route next = compile_stage_->Run(flight.get());
+  const absl::Time end = options_.now();
+  to_compile_.Charge(*flight, end - begin);
+  absl::MutexLock lock(&mutex_);
+  backlog_time_.CountCompiling(end - begin, end);
+  return next;
 }
 
 void Grader::JudgeLoop(JudgeStage* lane) {
@@ -201,11 +207,18 @@ void Grader::JudgeLoop(JudgeStage* lane) {
     std::optional<TaskSource> next = to_judge_.NextTask(recent.task_key);
     if (!next.has_value()) next = to_compile_.NextTask(recent.task_key);
     if (next.has_value()) lane->Prefetch(*next);
-    const absl::Time begin = absl::Now();
-    const Route route = lane->Run(flight.get());
-    to_judge_.Charge(*flight, absl::Now() - begin);
-    Send(flight, route);
+    Send(flight, Judge(lane, flight));
   }
+}
+
+Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {
+  const absl::Time begin = options_.now();
+  const Route next = lane->Run(flight.get());
+  const absl::Time end = options_.now();
+  to_judge_.Charge(*flight, end - begin);
+  absl::MutexLock lock(&mutex_);
+  backlog_time_.CountJudging(end - begin, end);
+  return next;
 }
 
 bool Grader::WantsOpinion(const PreparedRequest& prepared, const Measurement& measurement) const {
@@ -236,7 +249,7 @@ void Grader::Keep(const Flight& flight) {
 }
 
 void Grader::Finish(const std::shared_ptr<Flight>& flight) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = options_.now();
   std::vector<Answer> answers;
   {
     absl::MutexLock lock(&mutex_);
@@ -244,6 +257,7 @@ void Grader::Finish(const std::shared_ptr<Flight>& flight) {
     Keep(*flight);
     if (const auto found = flights_.find(key); found != flights_.end() && found->second == flight)
       flights_.erase(found);
+    backlog_time_.CountAnswered(static_cast<int>(flight->waiters.size()), now);
     for (Waiter& waiter : flight->waiters) {
       flight->measurement.grade.mutable_cost()->set_total_seconds(
           absl::ToDoubleSeconds(now - waiter.arrived));

@@ -15,9 +15,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "reward_service/compiler/lru_cache.h"
 #include "reward_service/referee/referee.h"
+#include "reward_service/service/backlog_time.h"
 #include "reward_service/service/flight_queue.h"
 #include "reward_service/service/stages.h"
 
@@ -32,7 +34,7 @@ using GradeObserver =
 
 struct GraderOptions {
   int num_compile_workers = 1;
-  // Requests that may wait; one more is refused with RetryInfo.
+  // Requests that may wait; one more is refused with RetryInfo: the time in which those are likely answered.
   int queue_capacity = 256;
   int64_t cache_bytes_max = int64_t{64} << 20;
   LanePolicyOptions policy;
@@ -43,6 +45,8 @@ struct GraderOptions {
   // the grader.
   LlmStage* llm_stage = nullptr;
   int num_llm_requests = 1;
+  // What work and waiting are measured by. Called from any thread.
+  std::function<absl::Time()> now = [] { return absl::Now(); };
 };
 
 // What waits.
@@ -99,6 +103,8 @@ class Grader {
   void CompileLoop();
   void JudgeLoop(JudgeStage* lane);
   void LlmLoop();
+  Route Compile(const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
+  Route Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   void Send(const std::shared_ptr<Flight>& flight, Route next);
   void Finish(const std::shared_ptr<Flight>& flight);
   // Of the flight that answers a request.
@@ -132,6 +138,7 @@ class Grader {
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   int num_waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int> num_waiting_by_tenant_ ABSL_GUARDED_BY(mutex_);
+  BacklogTime backlog_time_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<std::string, std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);  // by KeyOf
   std::map<uint64_t, std::string> keys_ ABSL_GUARDED_BY(mutex_);                    // KeyOf by ticket

@@ -56,9 +56,9 @@ HttpResponse ErrorResponse(const absl::Status& status) {
   HttpResponse response{.status = HttpStatusOf(status.code())};
   response.body = nlohmann::json{{"error", ErrorJson(status)}}.dump();
   if (const std::optional<absl::Duration> delay = GetRetryDelay(status); delay.has_value()) {
-    // Whole seconds, at least one: what the header can say.
-    response.headers.emplace_back("Retry-After",
-                                  absl::StrCat(std::max<int64_t>(1, absl::ToInt64Seconds(*delay))));
+    // What the header can say are whole seconds: upwards, for who comes too early is refused again.
+    const absl::Duration whole = std::max(absl::Ceil(*delay, absl::Seconds(1)), absl::Seconds(1));
+    response.headers.emplace_back("Retry-After", absl::StrCat(absl::ToInt64Seconds(whole)));
   }
   return response;
 }

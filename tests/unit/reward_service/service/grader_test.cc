@@ -171,6 +171,42 @@ TEST_CASE("a full queue refuses with a delay, and takes requests again later") {
   CHECK(GradeOf(grader, Prepared("r3", "int c;")).verdict() == v1::VERDICT_CORRECT);
 }
 
+TEST_CASE("the delay of a refusal follows what waits and how long a lane takes for it") {
+  Bench bench;
+  std::atomic<int64_t> now_seconds{1'000'000};  // passes while a candidate is judged, and only then
+  std::atomic<int> judging_seconds{1};
+  std::atomic<bool> held{false};
+  bench.script.judge = [&](const JudgeRequest&) {
+    while (held) absl::SleepFor(absl::Milliseconds(1));
+    now_seconds += judging_seconds;
+    return absl::StatusOr<Judgement>(TwiceAsFast());
+  };
+  Grader* grader = bench.Start(
+      {.queue_capacity = 4, .now = [&] { return absl::UnixEpoch() + absl::Seconds(now_seconds.load()); }});
+  int num_programs = 0;
+  const auto program = [&] {
+    const std::string name = "a" + std::to_string(num_programs++);
+    return Prepared(name, "int " + name + ";");
+  };
+  const auto seconds_after = [&](int num_judged) {
+    for (int i = 0; i < num_judged; ++i) GradeOf(grader, program());
+    held = true;
+    std::vector<Answer> waiting(4);
+    for (Answer& answer : waiting) grader->Submit(program(), answer.Done());
+    Answer refused;
+    grader->Submit(program(), refused.Done());
+    const std::optional<absl::Duration> delay = GetRetryDelay(refused.Wait().status());
+    held = false;
+    for (Answer& answer : waiting) CHECK(answer.Wait().ok());
+    return absl::ToDoubleSeconds(delay.value_or(absl::ZeroDuration()));
+  };
+  CHECK(seconds_after(50) == Approx(4.0).epsilon(0.05));
+  judging_seconds = 5;
+  CHECK(seconds_after(100) == Approx(20.0).epsilon(0.1));
+  judging_seconds = 100;
+  CHECK(seconds_after(10) == 30.0);
+}
+
 TEST_CASE("a program that does not compile takes no lane") {
   Bench bench;
   bench.compile = [](std::string_view, const std::atomic<bool>&) {

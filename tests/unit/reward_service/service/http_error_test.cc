@@ -24,8 +24,10 @@ TEST_CASE("an error tells its code and words, and when to come again in whole se
   const HttpResponse later = ErrorResponse(BackPressureError("full", absl::Milliseconds(2500)));
   CHECK(later.status == 429);
   REQUIRE(later.headers.size() == 1);
-  CHECK(later.headers[0].second == "2");
+  CHECK(later.headers[0].second == "3");
   CHECK(nlohmann::json::parse(later.body)["error"]["retryDelayMs"] == 2500);
+  CHECK(ErrorResponse(BackPressureError("full", absl::Milliseconds(200))).headers[0].second == "1");
+  CHECK(ErrorResponse(BackPressureError("full", absl::Seconds(30))).headers[0].second == "30");
 }
 
 }  // namespace
