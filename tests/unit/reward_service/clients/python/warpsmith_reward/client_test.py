@@ -101,7 +101,10 @@ def test_only_what_has_no_answer_is_sent_again(service: FakeRewardDoor) -> None:
 
 def test_it_gives_up_in_the_end(service: FakeRewardDoor) -> None:
     service.rule = lambda _: (503, b"not even JSON")
-    with RewardClient(service.url, retries=_QUICK) as client, pytest.raises(ServiceUnavailable, match="4 attempts"):
+    with (
+        RewardClient(service.url, retries=_QUICK) as client,
+        pytest.raises(ServiceUnavailable, match="4 failed attempts"),
+    ):
         client.grade(_request())
     assert len(service.posts) == 4
 
@@ -128,12 +131,54 @@ def test_asyncio_does_the_same(service: FakeRewardDoor) -> None:
     assert len(answers) == 40
 
 
-def test_asyncio_waits_and_gives_up_too(service: FakeRewardDoor) -> None:
-    service.rule = lambda _: (429, {"error": {"message": "full", "retryDelayMs": 1}})
+def _grade(client_class: type[RewardClient] | type[AsyncRewardClient], url: str, retries: RetryOptions) -> Grade:
+    """One request, by either client."""
+    if client_class is RewardClient:
+        with RewardClient(url, retries=retries) as client:
+            return client.grade(_request())
 
-    async def run() -> Any:
-        async with AsyncRewardClient(service.url, retries=_QUICK) as client:
+    async def run() -> Grade:
+        async with AsyncRewardClient(url, retries=retries) as client:
             return await client.grade(_request())
 
-    with pytest.raises(ServiceUnavailable, match="full"):
-        asyncio.run(run())
+    return asyncio.run(run())
+
+
+_CLIENTS = pytest.mark.parametrize("client_class", [RewardClient, AsyncRewardClient])
+
+
+@_CLIENTS
+def test_being_told_that_it_is_full_costs_no_attempt(
+    service: FakeRewardDoor, client_class: type[RewardClient] | type[AsyncRewardClient]
+) -> None:
+    full = {"status": "RESOURCE_EXHAUSTED", "message": "full", "retryDelayMs": 1}
+
+    def rule(requests: list[dict[str, Any]]) -> Reply:
+        if len(service.posts) < 8:
+            return 429, {"error": full}
+        return 200, {"responses": [{"error": full}]} if len(service.posts) < 16 else graded(requests)
+
+    service.rule = rule
+    assert _grade(client_class, service.url, _QUICK).reward == 2.5
+    assert len(service.posts) == 16
+
+
+@_CLIENTS
+def test_a_service_that_stays_full_is_given_up_when_the_time_is_over(
+    service: FakeRewardDoor, client_class: type[RewardClient] | type[AsyncRewardClient]
+) -> None:
+    service.rule = lambda _: (429, {"error": {"message": "full", "retryDelayMs": 1}})
+    options = RetryOptions(attempts_max=2, seconds_max=0.5, delay_initial=0.02)
+    with pytest.raises(ServiceUnavailable, match=r"after 0\.\d s and 0 failed .* told \d+ times .* 0\.5 s.*: full"):
+        _grade(client_class, service.url, options)
+    assert len(service.posts) > 2
+
+
+def test_a_list_of_the_wrong_length_and_a_strange_grade_raise_nothing(service: FakeRewardDoor) -> None:
+    service.rule = lambda requests: (200, {"responses": [{"grade": {"verdict": "VERDICT_FUTURE"}}]})
+    with RewardClient(service.url, retries=_QUICK) as client:
+        answers = client.grade_all([_request()])
+        assert "this version does not know" in str(answers[0])
+        answers = client.grade_all([_request("a"), _request("b")])
+    assert [type(answer) for answer in answers] == [ServiceUnavailable] * 2
+    assert "no list of 2 grades" in str(answers[0])
