@@ -35,11 +35,14 @@ std::string Describe(const absl::Status& status) {
 }  // namespace
 
 struct GradeClient::Call {
+  explicit Call(const RetryOptions& options) : policy(options) {}
+
+  const RetryPolicy policy;
   int64_t owner = 0;
   v1::GradeRequest request;
   v1::GradeResponse response;
   Done done;
-  int num_attempts = 0;
+  RetryCounts retries;
   absl::Time first_attempt;
   // The others are guarded by mutex_. One context an attempt, one alarm a wait: null before the first.
   std::unique_ptr<grpc::ClientContext> context;
@@ -51,8 +54,7 @@ GradeClient::GradeClient(std::shared_ptr<grpc::Channel> channel, std::string ser
                          GradeClientOptions options)
     : stub_(v1::RewardService::NewStub(std::move(channel))),
       service_name_(std::move(service_name)),
-      options_(options),
-      policy_(options.retries) {}
+      options_(options) {}
 
 GradeClient::~GradeClient() {
   absl::MutexLock lock(&mutex_);
@@ -64,7 +66,10 @@ GradeClient::~GradeClient() {
 }
 
 void GradeClient::Submit(int64_t owner, v1::GradeRequest request, Done done) {
-  auto call = std::make_shared<Call>();
+  // A service that is full refuses many at once: each comes back at a time of its own.
+  RetryOptions retries = options_.retries;
+  retries.seed += num_submitted_++;
+  auto call = std::make_shared<Call>(retries);
   call->owner = owner;
   call->request = std::move(request);
   call->done = std::move(done);
@@ -121,7 +126,6 @@ void GradeClient::StartAttempt(const CallPointer& call) {
   }
   SetTimeout(context, options_.attempt_timeout);
   call->response.Clear();
-  ++call->num_attempts;
   stub_->async()->Grade(context, &call->request, &call->response,
                         [this, call](grpc::Status status) { EndAttempt(call, FromGrpcStatus(status)); });
 }
@@ -133,8 +137,10 @@ void GradeClient::EndAttempt(const CallPointer& call, const absl::Status& status
 
 // False when there is to be no other attempt.
 bool GradeClient::WaitForRetry(const CallPointer& call, const absl::Status& status) {
+  const absl::Status failure = ForRetries(status);
+  call->retries.Add(failure);
   const std::optional<absl::Duration> delay =
-      policy_.NextDelay(call->num_attempts, ForRetries(status), absl::Now() - call->first_attempt);
+      call->policy.NextDelay(call->retries, failure, absl::Now() - call->first_attempt);
   absl::MutexLock lock(&mutex_);
   if (call->cancelled || !delay.has_value()) return false;
   if (!std::exchange(outage_logged_, true)) {
@@ -178,8 +184,9 @@ v1::Grade GradeClient::Unscorable(const Call& call, const absl::Status& status) 
   grade.set_task_id(call.request.task().id());
   grade.set_verdict(v1::VERDICT_UNSCORABLE);
   grade.set_verdict_reason(absl::StrCat(
-      "The reward service ", service_name_, " gave no grade in ", call.num_attempts, " attempts over ",
-      absl::FormatDuration(absl::Trunc(absl::Now() - call.first_attempt, absl::Milliseconds(1))), ": ",
+      "The reward service ", service_name_, " gave no grade in ",
+      absl::FormatDuration(absl::Trunc(absl::Now() - call.first_attempt, absl::Milliseconds(1))), ", failed ",
+      call.retries.num_failed, " attempts and was full at ", call.retries.num_refused, ": ",
       status.ok() ? "its answer has no verdict" : Describe(status)));
   LogWarning(grade.verdict_reason());
   return grade;

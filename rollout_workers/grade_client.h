@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_ROLLOUT_WORKERS_GRADE_CLIENT_H_
 #define WARPSMITH_ROLLOUT_WORKERS_GRADE_CLIENT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -65,7 +66,7 @@ class GradeClient {
   const std::unique_ptr<v1::RewardService::Stub> stub_;
   const std::string service_name_;
   const GradeClientOptions options_;
-  const RetryPolicy policy_;
+  std::atomic<uint64_t> num_submitted_{0};
 
   absl::Mutex mutex_;
   std::deque<CallPointer> queued_ ABSL_GUARDED_BY(mutex_);

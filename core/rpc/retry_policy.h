@@ -13,13 +13,24 @@
 namespace warpsmith {
 
 struct RetryOptions {
-  int num_attempts_max = 8;                       // the first one included
+  // The first one included; those that found the server full do not count, and only the time bounds them.
+  int num_attempts_max = 8;
   absl::Duration elapsed_max = absl::Minutes(2);  // no wait ends later than this after the first attempt
   absl::Duration delay_initial = absl::Milliseconds(100);
   absl::Duration delay_max = absl::Seconds(10);  // bounds the growth; a server's RetryInfo may ask for more
   double growth = 2.0;
   double jitter = 0.2;  // a delay is spread over [1 - jitter, 1 + jitter] of itself
   uint64_t seed = 0;    // of the spread; give each client its own
+};
+
+// What has become of a call's attempts.
+struct RetryCounts {
+  int num_failed = 0;
+  // Back-pressure: RESOURCE_EXHAUSTED with RetryInfo. The server works, and has no room yet.
+  int num_refused = 0;
+
+  // Adds an attempt that ended in `status`, which is not OK.
+  void Add(const absl::Status& status);
 };
 
 // A pure function of its arguments; safe to share between threads.
@@ -31,9 +42,9 @@ class RetryPolicy {
  public:
   explicit RetryPolicy(RetryOptions options) : options_(options) {}
 
-  // How long to wait before attempt `attempt` + 1, given that attempt `attempt` (from 1) ended in `status`,
-  // `elapsed` after the first began. Nothing: give up.
-  std::optional<absl::Duration> NextDelay(int attempt, const absl::Status& status,
+  // How long to wait before the next attempt, given that the last of those counted, this one included, ended
+  // in `status`, `elapsed` after the first began. Nothing: give up.
+  std::optional<absl::Duration> NextDelay(const RetryCounts& counts, const absl::Status& status,
                                           absl::Duration elapsed) const;
 
  private:

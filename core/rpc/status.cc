@@ -61,6 +61,10 @@ absl::Status BackPressureError(std::string_view message, absl::Duration retry_de
   return status;
 }
 
+bool IsBackPressure(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && GetRetryDelay(status).has_value();
+}
+
 void SetRetryDelay(absl::Status* status, absl::Duration delay) {
   WS_CHECK(!status->ok()) << "only an error is retried";
   status->SetPayload(kRetryInfoTypeUrl, absl::Cord(EncodeRetryInfo(Bounded(delay))));

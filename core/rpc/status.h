@@ -30,6 +30,8 @@ absl::Status FromGrpcStatus(const grpc::Status& status);
 // RESOURCE_EXHAUSTED means that retrying is of no use, as gRPC's own answer to a message over its limit.
 absl::Status BackPressureError(std::string_view message, absl::Duration retry_delay);
 
+bool IsBackPressure(const absl::Status& status);
+
 // Attaches google.rpc.RetryInfo to an error. `delay` is at least zero and at most a day.
 void SetRetryDelay(absl::Status* status, absl::Duration delay);
 

@@ -11,10 +11,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from warpsmith_reward import Request, RequestRefused, RewardClient, TlsFiles, Verdict
 
 from tests.support.running_reward_service import running_reward_service
+from tests.support.test_certificates import make_authority, make_certificate
 
 _TOKEN = "0123456789abcdef0123456789abcdef"
 _REQUEST = {
@@ -28,32 +31,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def openssl(*arguments: str, cwd: Path) -> None:
-    subprocess.run(["openssl", *arguments], cwd=cwd, check=True, capture_output=True, timeout=60)
-
-
-def make_authority(folder: Path, name: str) -> None:
-    openssl(
-        *("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"),
-        *("-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.pem"),
-        cwd=folder,
-    )
-
-
-def make_certificate(folder: Path, name: str, authority: str) -> None:
-    """NAME.pem and NAME.key, for 127.0.0.1 and for clients."""
-    openssl(
-        *("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}"),
-        *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{name}.key", "-out", f"{name}.csr"),
-        cwd=folder,
-    )
-    openssl(
-        *("x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem", "-CAkey", f"{authority}.key"),
-        *("-CAcreateserial", "-days", "1", "-copy_extensions", "copyall", "-out", f"{name}.pem"),
-        cwd=folder,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +131,19 @@ def test_the_command_line_reaches_a_service_that_wants_all_of_it(files: Path, tm
         graded = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert graded.returncode == 0, graded.stderr
         assert "NO CODE" in graded.stdout
+
+
+def test_the_python_client_gets_in_by_certificate_and_by_token(files: Path, address: str) -> None:
+    def verdict(name: str, **arguments: Any) -> Verdict:
+        own = {"certificate": files / f"{name}.pem", "key": files / f"{name}.key"}
+        tls = TlsFiles(authority=files / "authority.pem", **own)
+        with RewardClient(f"https://{address}", tls=tls, **arguments) as client:
+            return client.grade(Request("class Model: pass", answer="no code at all", language="cpp")).verdict
+
+    assert verdict("farm") is Verdict.NO_CODE
+    assert verdict("nobody", token_file=files / "lab.token") is Verdict.NO_CODE
+    with pytest.raises(RequestRefused, match="Bearer TOKEN"):
+        verdict("nobody")
 
 
 def test_files_that_cannot_serve_stop_the_start_by_name(files: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,9 +13,9 @@ Reply = tuple[int, Any]
 
 
 class FakeRewardDoor:
-    """A door that answers by rule: a function of the requests of a POST."""
+    """A door that answers by rule: a function of the requests of a POST; encrypted where `context` says how."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.posts: list[list[dict[str, Any]]] = []
         self.rule: Callable[[list[dict[str, Any]]], Reply] = lambda requests: (200, graded(requests))
         self.headers: list[dict[str, str]] = []
@@ -36,8 +37,13 @@ class FakeRewardDoor:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        if context is not None:
+            # Without a handshake in accept(): one caller's would hold up all others.
+            self.server.socket = context.wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False
+            )
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.server.server_port}"
 
 
 def grade_of(request: dict[str, Any], **changes: Any) -> dict[str, Any]:

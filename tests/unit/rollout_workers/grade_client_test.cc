@@ -145,8 +145,23 @@ TEST_CASE("retries are bounded") {
   rig.Submit(1, "a");
   const v1::Grade grade = rig.Await(1).at("a");
   CHECK(grade.verdict() == v1::VERDICT_UNSCORABLE);
-  CHECK_THAT(grade.verdict_reason(), Catch::Contains("5 attempts"));
+  CHECK_THAT(grade.verdict_reason(), Catch::Contains("failed 5 attempts"));
   CHECK(rig.service().attempts("a") == 5);
+}
+
+TEST_CASE("a service that is full costs no attempt, only time") {
+  Rig rig(20, BackPressureError("full", absl::Milliseconds(1)));
+  rig.Submit(1, "a");
+  CHECK(rig.Await(1).at("a").verdict() == v1::VERDICT_CORRECT);
+  CHECK(rig.service().attempts("a") == 21);
+
+  GradeClientOptions hasty = Quick();
+  hasty.retries.elapsed_max = absl::Milliseconds(300);
+  Rig full(1000, BackPressureError("full", absl::Milliseconds(50)), hasty);
+  full.Submit(1, "a");
+  const v1::Grade grade = full.Await(1).at("a");
+  CHECK(grade.verdict() == v1::VERDICT_UNSCORABLE);
+  CHECK_THAT(grade.verdict_reason(), Catch::Contains("failed 0 attempts and was full at"));
 }
 
 TEST_CASE("a grade without a verdict is no grade") {

@@ -1,15 +1,19 @@
 """Rewards for GPU code from a running Warpsmith reward service, over its HTTP door."""
 
 from warpsmith_reward.client import AsyncRewardClient, RewardClient
+from warpsmith_reward.connection import TlsFiles
 from warpsmith_reward.messages import Grade, Request, RequestRefused, RewardServiceError, ServiceUnavailable, Verdict
+from warpsmith_reward.retries import RetryOptions
 
 __all__ = [
     "AsyncRewardClient",
     "Grade",
     "Request",
     "RequestRefused",
+    "RetryOptions",
     "RewardClient",
     "RewardServiceError",
     "ServiceUnavailable",
+    "TlsFiles",
     "Verdict",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from warpsmith_reward.connection import Connection, FilePath, TlsFiles, timeout_of
 from warpsmith_reward.messages import Grade, Request, RewardServiceError
 from warpsmith_reward.patience import Replicas
 from warpsmith_reward.posting import Answer, Post, Reply, Wait, steps
@@ -19,27 +20,38 @@ __all__ = ["Answer", "AsyncRewardClient", "RewardClient"]
 
 # Requests of one POST; a lost connection costs no more than their answers, which the service keeps.
 _LIST_MAX = 32
-_LISTS_AT_ONCE = 4
+_LISTS_AT_ONCE = 4  # for each replica
 
 
-def _lists(messages: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    return [messages[i : i + _LIST_MAX] for i in range(0, len(messages), _LIST_MAX)]
-
-
-def _connection(url: str, token: str | None) -> dict[str, Any]:
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    # Reading all certificates of the system takes a tenth of a second, and plain HTTP needs none.
-    return {"headers": headers, "verify": url.startswith("https:")}
+def _lists(messages: list[dict[str, Any]], num_replicas: int) -> list[list[dict[str, Any]]]:
+    """Few enough in each that every replica gets some."""
+    size = min(_LIST_MAX, max(1, -(-len(messages) // num_replicas)))
+    return [messages[i : i + size] for i in range(0, len(messages), size)]
 
 
 class RewardClient:
     """Blocks. Safe to share between threads; close it, or use it as a context manager."""
 
-    def __init__(self, url: str, *, token: str | None = None, retries: RetryOptions | None = None) -> None:
-        """`url` is the door, e.g. "http://127.0.0.1:8061"."""
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        token: str | None = None,
+        token_file: FilePath | None = None,
+        tls: TlsFiles | None = None,
+        retries: RetryOptions | None = None,
+    ) -> None:
+        """`url` is the door, e.g. "http://127.0.0.1:8061", or those of several equal services, which are asked in turn.
+
+        `token` says who calls; of `token_file` blanks around it do not count. `tls` is for https with a private
+        authority or a certificate of one's own; files are read once, here. Raises ValueError, naming the file, for
+        what cannot serve, and OSError for what cannot be read.
+        """
+        connection = Connection.make(url, token, token_file, tls)
         self._retries = retries or RetryOptions()
-        self._replicas = Replicas([url])
-        self._http = httpx.Client(**_connection(url, token))
+        self._replicas = Replicas(connection.urls)
+        transport = httpx.HTTPTransport(**connection.transport)
+        self._http = httpx.Client(transport=transport, headers=connection.headers)
 
     def __enter__(self) -> RewardClient:
         return self
@@ -60,8 +72,8 @@ class RewardClient:
 
     def grade_all(self, requests: Sequence[Request]) -> list[Answer]:
         """For each request its grade, or why there is none; in order, never raising."""
-        lists = _lists([request.to_json() for request in requests])
-        with ThreadPoolExecutor(max_workers=_LISTS_AT_ONCE) as pool:
+        lists = _lists([request.to_json() for request in requests], len(self._replicas.urls))
+        with ThreadPoolExecutor(max_workers=_LISTS_AT_ONCE * len(self._replicas.urls)) as pool:
             return [answer for answers in pool.map(self._grade_list, lists) for answer in answers]
 
     def _grade_list(self, messages: list[dict[str, Any]]) -> list[Answer]:
@@ -79,7 +91,7 @@ class RewardClient:
             time.sleep(step.seconds)
             return None
         try:
-            return self._http.post(step.url, json=step.body, timeout=step.timeout)
+            return self._http.post(step.url, json=step.body, timeout=timeout_of(step.timeout))
         except httpx.HTTPError as error:
             return error
 
@@ -87,11 +99,21 @@ class RewardClient:
 class AsyncRewardClient:
     """The same for asyncio. Cancelling a call hangs up, and the service drops its work."""
 
-    def __init__(self, url: str, *, token: str | None = None, retries: RetryOptions | None = None) -> None:
-        """`url` is the door, e.g. "http://127.0.0.1:8061"."""
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        token: str | None = None,
+        token_file: FilePath | None = None,
+        tls: TlsFiles | None = None,
+        retries: RetryOptions | None = None,
+    ) -> None:
+        """As RewardClient."""
+        connection = Connection.make(url, token, token_file, tls)
         self._retries = retries or RetryOptions()
-        self._replicas = Replicas([url])
-        self._http = httpx.AsyncClient(**_connection(url, token))
+        self._replicas = Replicas(connection.urls)
+        transport = httpx.AsyncHTTPTransport(**connection.transport)
+        self._http = httpx.AsyncClient(transport=transport, headers=connection.headers)
 
     async def __aenter__(self) -> AsyncRewardClient:
         return self
@@ -112,13 +134,13 @@ class AsyncRewardClient:
 
     async def grade_all(self, requests: Sequence[Request]) -> list[Answer]:
         """For each request its grade, or why there is none; in order, never raising."""
-        slots = asyncio.Semaphore(_LISTS_AT_ONCE)
+        slots = asyncio.Semaphore(_LISTS_AT_ONCE * len(self._replicas.urls))
 
         async def one(messages: list[dict[str, Any]]) -> list[Answer]:
             async with slots:
                 return await self._grade_list(messages)
 
-        lists = _lists([request.to_json() for request in requests])
+        lists = _lists([request.to_json() for request in requests], len(self._replicas.urls))
         return [answer for answers in await asyncio.gather(*map(one, lists)) for answer in answers]
 
     async def _grade_list(self, messages: list[dict[str, Any]]) -> list[Answer]:
@@ -136,6 +158,6 @@ class AsyncRewardClient:
             await asyncio.sleep(step.seconds)
             return None
         try:
-            return await self._http.post(step.url, json=step.body, timeout=step.timeout)
+            return await self._http.post(step.url, json=step.body, timeout=timeout_of(step.timeout))
         except httpx.HTTPError as error:
             return error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from warpsmith_reward.patience import Patience, Replicas
 from warpsmith_reward.retries import Again, RetryOptions, explain, explain_item
 
 Answer = Grade | RewardServiceError
+
+_CAUSES_MAX = 16
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,22 @@ def steps(messages: list[dict[str, Any]], replicas: Replicas, options: RetryOpti
     return [answers[i] for i in range(len(messages))]
 
 
+def _is_distrust(error: BaseException | None) -> bool:
+    """Whether one side refused the other's certificate, which asking again does not change."""
+    for _ in range(_CAUSES_MAX):
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        if isinstance(error, ssl.SSLError) and "_ALERT_" in (error.reason or ""):
+            return True
+        error = error and (error.__cause__ or error.__context__)
+    return False
+
+
 def _read(reply: Reply, count: int) -> list[dict[str, Any]] | Again | RewardServiceError:
     """The `count` responses of a list, or why there are none."""
     if not isinstance(reply, httpx.Response):
-        return Again(f"{type(reply).__name__}: {reply}")
+        reason = f"{type(reply).__name__}: {reply}"
+        return ServiceUnavailable(reason) if _is_distrust(reply) else Again(reason)
     try:
         body = reply.json()
     except ValueError:

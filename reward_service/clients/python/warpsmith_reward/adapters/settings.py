@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from warpsmith_reward.connection import TlsFiles
 from warpsmith_reward.messages import Grade, Request, RewardServiceError, Verdict
 
 DEFAULT_URL = "http://127.0.0.1:8061"
@@ -14,18 +15,33 @@ DEFAULT_URL = "http://127.0.0.1:8061"
 
 @dataclass(frozen=True)
 class Settings:
-    """Of one reward function. What is not given comes from WARPSMITH_REWARD_URL and WARPSMITH_REWARD_TOKEN."""
+    """Of one reward function. What is not given comes from WARPSMITH_REWARD_URL, WARPSMITH_REWARD_TOKEN and so on."""
 
+    # Several replicas, which are asked in turn: "http://a:8061,http://b:8061".
     url: str = ""
     token: str = ""
     language: str = "kernelbench_python"
     formula: str = ""
+    # Paths, as of RewardClient and TlsFiles.
+    token_file: str = ""
+    authority: str = ""
+    certificate: str = ""
+    key: str = ""
 
     @property
     def connection(self) -> dict[str, Any]:
         """Arguments of a client."""
-        url = self.url or os.environ.get("WARPSMITH_REWARD_URL") or DEFAULT_URL
-        return {"url": url, "token": self.token or os.environ.get("WARPSMITH_REWARD_TOKEN")}
+        files = {name: self._said(name) for name in ("authority", "certificate", "key")}
+        token = self._said("token")
+        return {
+            "url": [url.strip() for url in (self._said("url") or DEFAULT_URL).split(",")],
+            "token": token,
+            "token_file": None if token else self._said("token_file"),
+            "tls": TlsFiles(**files) if any(files.values()) else None,
+        }
+
+    def _said(self, name: str) -> str | None:
+        return getattr(self, name) or os.environ.get(f"WARPSMITH_REWARD_{name.upper()}") or None
 
     def request(self, reference: str, answer: str, previous: str = "", task_id: str = "") -> Request:
         """For one answer to one task."""

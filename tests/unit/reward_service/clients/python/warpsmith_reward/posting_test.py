@@ -63,7 +63,7 @@ def test_what_the_service_had_no_room_for_is_posted_again_after_the_wait_that_it
 
 
 def test_a_lost_connection_sends_the_list_to_the_other_replica_at_once() -> None:
-    replies = [httpx.ReadError("reset"), _response(graded(_MESSAGES))]
+    replies: list[Reply] = [httpx.ReadError("reset"), _response(graded(_MESSAGES))]
     taken, answers = _run(replies, ("http://one", "http://two"))
     assert [step.url for step in taken if isinstance(step, Post)] == ["http://one/v1/grades", "http://two/v1/grades"]
     assert len(taken) == 2

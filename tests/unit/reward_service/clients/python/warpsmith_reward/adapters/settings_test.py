@@ -13,16 +13,32 @@ from warpsmith_reward.adapters.settings import (
     text_of,
     why_unscorable,
 )
+from warpsmith_reward.connection import TlsFiles
 from warpsmith_reward.messages import Grade, RewardServiceError, ServiceUnavailable
 
 
+@pytest.fixture(autouse=True)
+def empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("URL", "TOKEN", "TOKEN_FILE", "AUTHORITY", "CERTIFICATE", "KEY"):
+        monkeypatch.delenv(f"WARPSMITH_REWARD_{name}", raising=False)
+
+
 def test_the_place_is_said_or_in_the_environment_or_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WARPSMITH_REWARD_URL", raising=False)
-    assert Settings().connection["url"] == DEFAULT_URL
-    monkeypatch.setenv("WARPSMITH_REWARD_URL", "http://a:1")
+    nothing = {"url": [DEFAULT_URL], "token": None, "token_file": None, "tls": None}
+    assert Settings().connection == nothing
+    monkeypatch.setenv("WARPSMITH_REWARD_URL", "http://a:1, http://b:1")
     monkeypatch.setenv("WARPSMITH_REWARD_TOKEN", "t")
-    assert Settings().connection == {"url": "http://a:1", "token": "t"}
-    assert Settings(url="http://b:2").connection["url"] == "http://b:2"
+    assert Settings().connection == {**nothing, "url": ["http://a:1", "http://b:1"], "token": "t"}
+    assert Settings(url="http://b:2").connection["url"] == ["http://b:2"]
+
+
+def test_files_are_said_or_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPSMITH_REWARD_AUTHORITY", "/etc/lab.pem")
+    monkeypatch.setenv("WARPSMITH_REWARD_TOKEN_FILE", "/etc/lab.token")
+    connection = Settings(certificate="farm.pem", key="farm.key").connection
+    assert connection["tls"] == TlsFiles(authority="/etc/lab.pem", certificate="farm.pem", key="farm.key")
+    assert connection["token_file"] == "/etc/lab.token"
+    assert Settings(token="t").connection["token_file"] is None
 
 
 def test_an_answer_is_text_or_the_last_message() -> None:
