@@ -104,9 +104,10 @@ grpc::ServerBidiReactor<v1::GradeRequest, v1::GradeResponse>* RewardDoor::GradeB
 grpc::ServerUnaryReactor* RewardDoor::GetCapabilities(grpc::CallbackServerContext* context,
                                                       const v1::GetCapabilitiesRequest* request,
                                                       v1::GetCapabilitiesResponse* response) {
-  *response->mutable_capabilities() = reception_->capabilities();
+  const absl::Status caller = reception_->Identify(CredentialsOf(*context)).status();
+  if (caller.ok()) *response->mutable_capabilities() = reception_->capabilities();
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
+  reactor->Finish(ToGrpcStatus(caller));
   return reactor;
 }
 

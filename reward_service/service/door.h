@@ -9,7 +9,8 @@ namespace warpsmith {
 
 // Callback API: no call holds a thread while it waits. A caller that goes away or whose deadline passes
 // cancels its work. `reception` must outlive the server that this service is part of. Who calls is told by
-// the metadata `authorization` or the client's certificate; UNAUTHENTICATED where that is nobody.
+// the metadata `authorization` or the client's certificate; UNAUTHENTICATED where that is nobody, whatever
+// the call: what the machine is, and what it can do, is for tenants too.
 class RewardDoor final : public v1::RewardService::CallbackService {
  public:
   explicit RewardDoor(const Reception* reception) : reception_(reception) {}

@@ -110,9 +110,6 @@ void HttpDoor::Handle(const std::shared_ptr<HttpExchange>& exchange) const {
   if (is_get && request.path == "/healthz") {
     return exchange->Respond({.content_type = "text/plain", .body = "serving\n"});
   }
-  if (is_get && request.path == "/v1/capabilities") {
-    return exchange->Respond(JsonResponse(reception_->capabilities()));
-  }
   if (is_get && page_.HandleFile(exchange)) return;
   const auto authorization = request.headers.find("authorization");
   const absl::StatusOr<std::shared_ptr<const Tenant>> tenant = reception_->Identify(
@@ -128,6 +125,9 @@ void HttpDoor::HandleOfTenant(const std::shared_ptr<const Tenant>& tenant,
   const bool is_get = request.method == "GET", is_post = request.method == "POST";
   if (is_post && request.path == "/v1/grade") return Grade(tenant, exchange);
   if (is_post && request.path == "/v1/grades") return GradeList(tenant, exchange);
+  if (is_get && request.path == "/v1/capabilities") {
+    return exchange->Respond(JsonResponse(reception_->capabilities()));
+  }
   if (is_get && request.path == "/metrics") {
     return exchange->Respond(
         {.content_type = "text/plain; version=0.0.4", .body = reception_->MetricsText()});

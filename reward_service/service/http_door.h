@@ -12,9 +12,8 @@
 namespace warpsmith {
 
 // Handles requests without blocking: POST /v1/grade, POST /v1/grades (a list), GET /v1/capabilities, GET
-// /metrics, GET /healthz, and what the page needs. All but /healthz, the capabilities and the page's own
-// files want a caller that Reception::Identify knows. `reception` must outlive the server that this is the
-// handler of.
+// /metrics, GET /healthz, and what the page needs. All but /healthz and the page's own files want a caller
+// that Reception::Identify knows. `reception` must outlive the server that this is the handler of.
 class HttpDoor {
  public:
   HttpDoor(const Reception* reception, PageFiles page)

@@ -6,16 +6,17 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 _END_SECONDS_MAX = 60
 
 
 @contextmanager
-def running_reward_service(folder: Path, **settings: str) -> Iterator[str]:
+def running_reward_service(folder: Path, log_file: str = "", **settings: str) -> Iterator[str]:
     """Its "host:port" of HTTP. `settings` are keys of the section `reward_service`, dots as double underscores; caches
-    and socket lie in `folder`. Ended by SIGTERM, which must leave it with status 0."""
+    and socket lie in `folder`; warnings go to `log_file`, where one is named. Ended by SIGTERM, which must leave it
+    with status 0."""
     all_settings = {
         "address": f"unix:{folder}/socket",
         "http_address": "127.0.0.1:0",
@@ -25,7 +26,8 @@ def running_reward_service(folder: Path, **settings: str) -> Iterator[str]:
     command = [str(Path(os.environ["WARPSMITH_BIN_DIR"]) / "warpsmith-reward"), "--log-level", "warning"]
     for key, value in all_settings.items():
         command += ["--set", f"reward_service.{key}={value}"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with open(log_file, "w") if log_file else nullcontext() as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     assert process.stdout
     line = process.stdout.readline()
     assert line.startswith("HTTP on "), line

@@ -2,12 +2,21 @@
 
 from warpsmith_reward.client import AsyncRewardClient, RewardClient
 from warpsmith_reward.connection import TlsFiles
-from warpsmith_reward.messages import Grade, Request, RequestRefused, RewardServiceError, ServiceUnavailable, Verdict
+from warpsmith_reward.messages import (
+    Grade,
+    Priority,
+    Request,
+    RequestRefused,
+    RewardServiceError,
+    ServiceUnavailable,
+    Verdict,
+)
 from warpsmith_reward.retries import RetryOptions
 
 __all__ = [
     "AsyncRewardClient",
     "Grade",
+    "Priority",
     "Request",
     "RequestRefused",
     "RetryOptions",

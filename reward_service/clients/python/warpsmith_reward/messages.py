@@ -38,6 +38,14 @@ class Verdict(StrEnum):
     UNSCORABLE = "UNSCORABLE"
 
 
+class Priority(StrEnum):
+    """Which of one tenant's requests goes first; between tenants their shares decide."""
+
+    LOW = "LOW"  # goes when nothing better waits, or after a minute
+    NORMAL = "NORMAL"
+    HIGH = "HIGH"
+
+
 @dataclass(frozen=True)
 class Request:
     """One candidate for one task. Give `answer`, a model's text whose last fenced block is the program, or `source`."""
@@ -53,6 +61,8 @@ class Request:
     previous_source: str = ""
     # Empty: a hash of all the rest, so that the same request posted twice is graded once.
     request_id: str = ""
+    # A Priority, or its name.
+    priority: str = Priority.NORMAL
 
     def to_json(self) -> dict[str, Any]:
         """The GradeRequest."""
@@ -69,7 +79,9 @@ class Request:
         candidate["source" if self.source else "answer"] = self.source or self.answer
         message = {"task": task, "candidate": candidate, "formula": self.formula}
         text = json.dumps(message, sort_keys=True)
-        return {"requestId": self.request_id or hashlib.sha256(text.encode()).hexdigest(), **message}
+        request_id = self.request_id or hashlib.sha256(text.encode()).hexdigest()
+        # No part of what the id stands for: a request may be repeated with another priority.
+        return {"requestId": request_id, "priority": f"PRIORITY_{self.priority}", **message}
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,15 @@ struct ServedDoor : ReceptionFixture {
     return response.grade();
   }
 
+  absl::StatusOr<v1::Capabilities> GetCapabilities() {
+    grpc::ClientContext context;
+    SetTimeout(&context, absl::Seconds(20));
+    v1::GetCapabilitiesResponse response;
+    const grpc::Status status = stub->GetCapabilities(&context, v1::GetCapabilitiesRequest(), &response);
+    if (!status.ok()) return FromGrpcStatus(status);
+    return response.capabilities();
+  }
+
   RewardDoor door{reception.get()};
   std::unique_ptr<RpcServer> server;
   std::unique_ptr<v1::RewardService::Stub> stub;
@@ -54,6 +63,11 @@ TEST_CASE("a grade comes back over gRPC") {
   REQUIRE(grade.ok());
   CHECK(grade->verdict() == v1::VERDICT_CORRECT);
   CHECK(grade->request_id() == "r1");
+}
+
+TEST_CASE("capabilities are there to be asked for") {
+  ServedDoor served;
+  CHECK(served.GetCapabilities()->default_formula() == "warpsmith-v1");
 }
 
 TEST_CASE("an answer of ten megabytes is refused by INVALID_ARGUMENT") {
@@ -157,8 +171,12 @@ struct TenantDoors {
         TlsIdentity{.certificate = pair.certificate, .key = pair.key});
   }
 
+  void Connect(const ChannelOptions& channel) {
+    connection = CreateChannel(served->server->address(), channel);
+    served->stub = v1::RewardService::NewStub(connection);
+  }
   absl::Status Grade(const ChannelOptions& channel, const std::string& id) {
-    served->stub = v1::RewardService::NewStub(CreateChannel(served->server->address(), channel));
+    Connect(channel);
     return served->Grade(NativeRequest(id, "int run;")).status();
   }
 
@@ -166,6 +184,7 @@ struct TenantDoors {
   TemporaryDirectory directory;
   CertifiedKey authority = MakeAuthority("authority");
   std::unique_ptr<ServedDoor> served;
+  std::shared_ptr<grpc::Channel> connection;
 };
 
 TEST_CASE("over gRPC a token names the tenant, and whoever shows none is refused, on a stream too") {
@@ -184,6 +203,18 @@ TEST_CASE("over gRPC a token names the tenant, and whoever shows none is refused
   v1::GradeResponse response;
   CHECK_FALSE(stream->Read(&response));
   CHECK(stream->Finish().error_code() == grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_CASE("what the machine can do is told to tenants alone, whether it serves to everybody") {
+  TenantDoors doors;
+  ChannelOptions channel{.encryption = Encryption::kTls, .tls = {.authority = doors.authority.certificate}};
+  doors.Connect(channel);
+  CHECK(absl::IsUnauthenticated(doors.served->GetCapabilities().status()));
+  doors.served->server->SetServing("", Serving::kYes);
+  CHECK(WaitUntilServing(doors.connection, "", absl::Seconds(20)).ok());
+  channel.token = TenantDoors::kToken;
+  doors.Connect(channel);
+  CHECK(doors.served->GetCapabilities().ok());
 }
 
 }  // namespace

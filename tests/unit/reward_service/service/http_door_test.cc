@@ -85,7 +85,7 @@ TEST_CASE("a full queue is 429 with Retry-After") {
   const HttpReply reply = served.Post("/v1/grade", Request("r1", "int run;"));
   CHECK(reply.status == 429);
   CHECK_THAT(reply.headers, Catch::Contains("Retry-After: 1"));
-  CHECK(nlohmann::json::parse(reply.body)["error"]["retryDelayMs"] == 1000);
+  CHECK(nlohmann::json::parse(reply.body)["error"]["retryDelayMs"] == 200);
 }
 
 TEST_CASE("a list is answered in its order, refused requests included") {
@@ -144,12 +144,15 @@ TEST_CASE("where tenants have tokens, a request without one is 401, and one with
   CHECK(refused.status == 401);
   CHECK_THAT(refused.body, Catch::Contains("authorization: Bearer TOKEN"));
   CHECK(served.Get("/metrics").status == 401);
+  CHECK(served.Get("/v1/capabilities").status == 401);
   CHECK(served.Get("/v1/recent").status == 401);
   CHECK(served.Get("/healthz").status == 200);
   HttpClient client(served.server->address());
   client.Send(
       "POST /v1/grade HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer 0123456789abcdef\r\nContent-Length: " +
       std::to_string(body.size()) + "\r\n\r\n" + body);
+  CHECK(client.Receive().status == 200);
+  client.Send("GET /v1/capabilities HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n");
   CHECK(client.Receive().status == 200);
 }
 

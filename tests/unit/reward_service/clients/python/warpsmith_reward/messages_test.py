@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from warpsmith_reward import Grade, Request
+from warpsmith_reward import Grade, Priority, Request
 
 
 def _request(text: str = "a") -> Request:
@@ -19,6 +19,13 @@ def test_what_cannot_be_scored_has_no_reward() -> None:
 def test_the_same_request_has_the_same_id_and_another_one_another() -> None:
     ids = [_request().to_json()["requestId"], _request().to_json()["requestId"], _request("b").to_json()["requestId"]]
     assert ids[0] == ids[1] != ids[2]
+
+
+def test_a_request_may_be_repeated_with_another_priority() -> None:
+    low = Request(reference_source="r", answer="a", priority=Priority.LOW).to_json()
+    high = Request(reference_source="r", answer="a", priority=Priority.HIGH).to_json()
+    assert low["requestId"] == high["requestId"]
+    assert (low["priority"], high["priority"]) == ("PRIORITY_LOW", "PRIORITY_HIGH")
 
 
 def test_previous_code_makes_it_the_other_skill() -> None:
