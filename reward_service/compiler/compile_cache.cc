@@ -137,8 +137,9 @@ void CompileCache::WriteToDisk(const std::string& key, const CompiledProgram& pr
   const absl::Status status = WriteFileAtomically(PathOf(key), content);
   if (status.ok()) {
     disk_bytes_ += static_cast<int64_t>(content.size());
-  } else {
-    LogWarning(absl::StrCat("compiled program not kept: ", status.message()));
+    outage_logged_ = false;
+  } else if (!outage_logged_.exchange(true)) {
+    LogWarning(absl::StrCat("compiled programs are not kept on disk: ", status.message()));
   }
 }
 

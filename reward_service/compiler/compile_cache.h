@@ -55,6 +55,7 @@ class CompileCache {
   LruCache<CompiledProgram> memory_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> in_flight_ ABSL_GUARDED_BY(mutex_);
   std::atomic<int64_t> disk_bytes_{0};
+  std::atomic<bool> outage_logged_{false};  // one line for a full disk, not one for each program
 };
 
 }  // namespace warpsmith

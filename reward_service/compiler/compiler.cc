@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 
 namespace warpsmith {
@@ -10,15 +11,16 @@ namespace warpsmith {
 absl::StatusOr<std::unique_ptr<Compiler>> Compiler::Create(const std::filesystem::path& work_directory,
                                                            CompileLimits limits) {
   ASSIGN_OR_RETURN(Toolchain toolchain, ProbeToolchain());
-  std::error_code error;
-  std::filesystem::create_directories(work_directory, error);
-  if (error) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot make ", work_directory.string(), ": ", error.message()));
+  absl::StatusOr<std::vector<Prelude>> preludes =
+      BuildPreludes(toolchain, std::filesystem::absolute(work_directory));
+  if (!preludes.ok()) {
+    RETURN_IF_ERROR(CheckHeaders(toolchain));
+    LogWarning(absl::StrCat("programs compile slower, for headers cannot be precompiled in ",
+                            work_directory.string(), ": ", preludes.status().message(),
+                            "; make room there, or name another cache_directory, and start again"));
+    preludes.emplace();
   }
-  ASSIGN_OR_RETURN(std::vector<Prelude> preludes,
-                   BuildPreludes(toolchain, std::filesystem::absolute(work_directory)));
-  return std::unique_ptr<Compiler>(new Compiler(std::move(toolchain), std::move(preludes), limits));
+  return std::unique_ptr<Compiler>(new Compiler(std::move(toolchain), *std::move(preludes), limits));
 }
 
 absl::StatusOr<CompiledProgram> Compiler::Compile(std::string_view source,

@@ -18,7 +18,8 @@ namespace warpsmith {
 // Thread-safe: any number of compilations at once.
 class Compiler {
  public:
-  // Probes the compiler and builds the preludes under `work_directory`, which is made if it is missing.
+  // Probes the compiler and builds the preludes under `work_directory`, which is made if it is missing. A
+  // disk that does not take them is said once, and costs time with each program, no verdict.
   static absl::StatusOr<std::unique_ptr<Compiler>> Create(const std::filesystem::path& work_directory,
                                                           CompileLimits limits);
 

@@ -96,7 +96,11 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileOn(const HeaderTier& t
   compilation.link_flags = toolchain_.link_flags;
   Append(tier.link_flags, &compilation.link_flags);
   Append(call.ldflags, &compilation.link_flags);
-  compilation.read_only_paths = {options_.work_directory};
+  // Missing where the disk does not even take the folder.
+  std::error_code error;
+  if (std::filesystem::exists(options_.work_directory, error)) {
+    compilation.read_only_paths = {options_.work_directory};
+  }
   const HeaderPlaces& places = options_.places;
   for (const std::filesystem::path& path :
        {places.facade_directory, places.torch_dir / "include", places.torch_dir / "lib"}) {

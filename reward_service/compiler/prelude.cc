@@ -77,6 +77,7 @@ absl::Status PrecompileHeader(std::vector<std::string> command, const std::strin
   std::error_code error;
   if (std::filesystem::exists(folder / "prelude.h.gch", error)) return absl::OkStatus();
   std::filesystem::create_directories(folder, error);
+  if (error) return absl::InternalError(absl::StrCat("cannot make ", folder.string(), ": ", error.message()));
   RETURN_IF_ERROR(WriteFileAtomically(folder / "prelude.h", text));
   // Named by process, so that two services that start at once do not write the same file.
   const std::string unfinished = folder / absl::StrCat("unfinished-", getpid(), ".gch");
@@ -85,10 +86,13 @@ absl::Status PrecompileHeader(std::vector<std::string> command, const std::strin
        {std::string("-x"), std::string("c++-header"), header, std::string("-o"), unfinished}) {
     command.push_back(argument);
   }
-  RETURN_IF_ERROR(OutputOf(command).status());
-  std::filesystem::rename(unfinished, folder / "prelude.h.gch", error);
-  if (error) return absl::InternalError(absl::StrCat("cannot rename ", unfinished, ": ", error.message()));
-  return absl::OkStatus();
+  const absl::Status compiled = OutputOf(command).status();
+  if (compiled.ok()) std::filesystem::rename(unfinished, folder / "prelude.h.gch", error);
+  if (compiled.ok() && !error) return absl::OkStatus();
+  std::error_code ignored;
+  std::filesystem::remove(unfinished, ignored);
+  RETURN_IF_ERROR(compiled);
+  return absl::InternalError(absl::StrCat("cannot rename ", unfinished, ": ", error.message()));
 }
 
 absl::StatusOr<std::vector<Prelude>> BuildPreludes(const Toolchain& toolchain,
@@ -99,6 +103,17 @@ absl::StatusOr<std::vector<Prelude>> BuildPreludes(const Toolchain& toolchain,
     preludes.push_back(std::move(prelude));
   }
   return preludes;
+}
+
+absl::Status CheckHeaders(const Toolchain& toolchain) {
+  std::vector<std::string> command = {toolchain.compiler};
+  command.insert(command.end(), toolchain.flags.begin(), toolchain.flags.end());
+  command.push_back("-fsyntax-only");
+  for (const std::vector<std::string>& headers : HeaderSets()) {
+    for (const std::string& header : headers) command.insert(command.end(), {"-include", header});
+  }
+  command.insert(command.end(), {"-x", "c++", "/dev/null"});
+  return OutputOf(command).status();
 }
 
 std::vector<std::string> LeadingHeaders(std::string_view source) {

@@ -19,14 +19,21 @@ struct Prelude {
 };
 
 // Precompiles `text` to `<folder>/prelude.h.gch` with compiler and flags of `command`, unless it is there.
-// The folder is made if it is missing. Errors are those of the compiler and of the disk.
+// The folder is made if it is missing. Errors are those of the compiler and of the disk; nothing unfinished
+// is left then.
 absl::Status PrecompileHeader(std::vector<std::string> command, const std::string& text,
                               const std::filesystem::path& folder);
 
-// Builds the preludes under `directory`, which must exist and be readable by everybody; one that is already
-// there is kept. Takes a third of a second each. Errors are those of the compiler.
+// Builds the preludes under `directory`, which is made if it is missing and must be readable by everybody;
+// one that is already there is kept. Takes a third of a second each. Errors are those of the disk and of the
+// compiler.
 absl::StatusOr<std::vector<Prelude>> BuildPreludes(const Toolchain& toolchain,
                                                    const std::filesystem::path& directory);
+
+// Whether the headers of all preludes compile, writing nothing: INTERNAL with the compiler's words, else it
+// was the disk that BuildPreludes failed at. A machine without them refuses every program, for no fault of
+// it.
+absl::Status CheckHeaders(const Toolchain& toolchain);
 
 // The headers in angle brackets that `source` includes before anything else, sorted. Comments and blank lines
 // may stand between; the first other token ends the list, for a macro could change what a later header means.

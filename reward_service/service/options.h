@@ -54,7 +54,7 @@ struct ServiceOptions {
   // Grades and compiled programs that are remembered.
   int64_t cache_bytes_max = int64_t{256} << 20;
   // Folder for compiled programs and precompiled headers; empty: warpsmith/reward under the user's cache
-  // folder.
+  // folder. Where it cannot be written, compiling takes longer.
   std::filesystem::path cache_directory;
   int compile_seconds_max = 20;
   JudgeLimits judge;

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -67,6 +68,18 @@ TEST_CASE("a prelude changes no byte of the library") {
   REQUIRE(without.succeeded());
   REQUIRE(with.succeeded());
   CHECK(*ReadMemfd(without.library->get(), 1 << 24) == *ReadMemfd(with.library->get(), 1 << 24));
+}
+
+TEST_CASE("a folder that takes no preludes costs time, not programs") {
+  const TemporaryDirectory folder;
+  std::ofstream(folder.path() / "file") << "in the way";
+  absl::StatusOr<std::unique_ptr<Compiler>> compiler =
+      Compiler::Create(folder.path() / "file" / "preludes", {});
+  INFO(compiler.status().ToString());
+  REQUIRE(compiler.ok());
+  const CompiledProgram program = CompileOrFail(**compiler, kHonest);
+  INFO(program.diagnostics);
+  CHECK(program.succeeded());
 }
 
 TEST_CASE("a program may use the special functions, which preludes lack") {

@@ -1,6 +1,7 @@
 #include "reward_service/compiler/prelude.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
 namespace {
@@ -30,6 +31,24 @@ TEST_CASE("the largest prelude that the source includes anyway is chosen") {
   CHECK(ChoosePrelude(preludes, "#include <vector>\n#include <cmath>\n#include <dlpack/dlpack.h>\n")
             ->directory == "/b");
   CHECK(ChoosePrelude(preludes, "#include <cmath>\n") == nullptr);
+}
+
+TEST_CASE("what cannot be precompiled leaves nothing unfinished") {
+  const TemporaryDirectory folder;
+  const Toolchain toolchain = *ProbeToolchain();
+  const absl::Status status =
+      PrecompileHeader({toolchain.compiler}, "#include <no/such/header.h>\n", folder.path() / "x");
+  CHECK_THAT(std::string(status.message()), Catch::Contains("no/such/header.h"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "x")) {
+    CHECK(entry.path().filename() == "prelude.h");
+  }
+}
+
+TEST_CASE("headers are checked without a folder, and a compiler without them is an error") {
+  Toolchain toolchain = *ProbeToolchain();
+  CHECK(CheckHeaders(toolchain).ok());
+  toolchain.flags.push_back("-nostdinc");
+  CHECK_FALSE(CheckHeaders(toolchain).ok());
 }
 
 TEST_CASE("a program that may use special functions takes no prelude") {
