@@ -43,6 +43,7 @@ absl::Status ReadData(ConfigSection& section, DataSection* data) {
   section.Read("tokenizer", &data->tokenizer);
   section.Read("prompts", &data->prompts);
   section.Read("train", &data->train);
+  section.Read("optimise", &data->optimise);
   section.Read("cold_start", &data->cold_start);
   section.Read("cold_start_validation", &data->cold_start_validation);
   section.Read("held_out", &data->held_out);

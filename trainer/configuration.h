@@ -36,6 +36,7 @@ struct DataSection {
   std::filesystem::path tokenizer = "datasets/tokenizer/small";  // directory with tokenizer.json
   std::filesystem::path prompts = "datasets/prompts/small";  // directory with generate.txt and optimise.txt
   std::filesystem::path train;
+  std::filesystem::path optimise;    // tasks of skill 2 beside those made of grades; empty: none
   std::filesystem::path cold_start;  // empty: none
   std::filesystem::path cold_start_validation;
   std::filesystem::path held_out;

@@ -18,9 +18,9 @@ constexpr int kDrawsPerTaskMax = 8;
 
 constexpr uint64_t kRoundsMax = 1024;  // of a step; more than the configuration allows
 
-// Whether draw number `draw` is of skill 2, so that any number of draws has `share` of them, evenly spread.
-bool WantsOptimise(uint64_t draw, double share) {
-  return std::floor(static_cast<double>(draw + 1) * share) > std::floor(static_cast<double>(draw) * share);
+// Of the first `draw` draws those of skill 2: `share` of them, evenly spread.
+uint64_t NumOptimise(uint64_t draw, double share) {
+  return static_cast<uint64_t>(std::floor(static_cast<double>(draw) * share));
 }
 
 // Moves the rewards of scored transitions to each other's places.
@@ -39,13 +39,17 @@ void PermuteRewards(TransitionGroup& group, uint64_t seed) {
 }  // namespace
 
 GroupCollector::GroupCollector(std::vector<Task> tasks, const GrpoSection& options, uint64_t run_seed,
-                               GroupGenerator* generator)
+                               GroupGenerator* generator, std::vector<Task> optimise_tasks)
     : options_(options),
       run_seed_(run_seed),
       generator_(generator),
       source_(std::move(tasks), DeriveSeed(run_seed, SeedPurpose::kTaskOrder),
               {options.window_tasks, options.window_passes}),
-      pool_(options.feedback_pool_size) {}
+      pool_(options.feedback_pool_size) {
+  if (optimise_tasks.empty()) return;
+  optimise_source_.emplace(std::move(optimise_tasks), DeriveSeed(run_seed, SeedPurpose::kOptimiseOrder),
+                           TaskWindow{options.window_tasks, options.window_passes});
+}
 
 absl::StatusOr<CollectedGroups> GroupCollector::Collect(int64_t step, uint64_t policy_version) {
   CollectedGroups collected;
@@ -73,12 +77,14 @@ absl::StatusOr<CollectedGroups> GroupCollector::Collect(int64_t step, uint64_t p
 
 void GroupCollector::Save(GrpoProgress& progress) const {
   progress.task_cursor = source_.cursor();
+  if (optimise_source_.has_value()) progress.optimise_cursor = optimise_source_->cursor();
   progress.num_draws = num_draws_;
   progress.feedback_tasks = pool_.tasks();
 }
 
 void GroupCollector::Restore(const GrpoProgress& progress) {
   source_.set_cursor(progress.task_cursor);
+  if (optimise_source_.has_value()) optimise_source_->set_cursor(progress.optimise_cursor);
   num_draws_ = progress.num_draws;
   pool_.Restore(progress.feedback_tasks);
 }
@@ -90,14 +96,31 @@ std::vector<Task> GroupCollector::DrawTasks(int count) {
   std::vector<Task> tasks;
   std::set<std::string> ids;
   for (int draw = 0; static_cast<int>(tasks.size()) < count && draw < kDrawsPerTaskMax * count; ++draw) {
-    std::optional<Task> task;
-    if (WantsOptimise(num_draws_, options_.optimise_share)) task = pool_.Take();
-    if (!task.has_value()) task = source_.Next();
-    if (!ids.insert(task->id).second) continue;
+    Task task = DrawTask();
+    // A short file of skill 2 would give the same again until the draws are used up.
+    const bool drawn_before = optimise_source_.has_value() && ids.count(task.id) > 0;
+    if (drawn_before && task.skill == Skill::kOptimise) task = source_.Next();
+    if (!ids.insert(task.id).second) continue;
     ++num_draws_;
-    tasks.push_back(*std::move(task));
+    tasks.push_back(std::move(task));
   }
   return tasks;
+}
+
+Task GroupCollector::DrawTask() {
+  const double share = options_.optimise_share;
+  if (NumOptimise(num_draws_ + 1, share) > NumOptimise(num_draws_, share)) {
+    if (std::optional<Task> task = DrawOptimiseTask(); task.has_value()) return *std::move(task);
+  }
+  return source_.Next();
+}
+
+// From file and pool in turn: the one shows what this Coder never wrote, the other what it writes now.
+std::optional<Task> GroupCollector::DrawOptimiseTask() {
+  const bool pools_turn = NumOptimise(num_draws_, options_.optimise_share) % 2 == 1;
+  if (!optimise_source_.has_value()) return pool_.Take();
+  if (pools_turn && pool_.size() > 0) return pool_.Take();
+  return optimise_source_->Next();
 }
 
 std::vector<TrainingSequence> SequencesOf(const TransitionGroup& group, const GrpoSection& options,

@@ -27,9 +27,10 @@ struct CollectedGroups {
 // by rank 0 alone; its state is saved in and restored from GrpoProgress.
 class GroupCollector {
  public:
-  // `generator` outlives this. `run_seed` decides tasks and samples.
+  // `generator` outlives this. `run_seed` decides tasks and samples. `optimise_tasks`, of skill 2, take turns
+  // with those of the pool; there may be none.
   GroupCollector(std::vector<Task> tasks, const GrpoSection& options, uint64_t run_seed,
-                 GroupGenerator* generator);
+                 GroupGenerator* generator, std::vector<Task> optimise_tasks = {});
 
   // Groups of step `step` under policy `policy_version`; fewer than wanted, perhaps none, when the refills
   // are used up.
@@ -40,11 +41,14 @@ class GroupCollector {
 
  private:
   std::vector<Task> DrawTasks(int count);
+  Task DrawTask();
+  std::optional<Task> DrawOptimiseTask();
 
   const GrpoSection options_;
   const uint64_t run_seed_;
   GroupGenerator* const generator_;
   TaskSource source_;
+  std::optional<TaskSource> optimise_source_;  // where there are such tasks
   FeedbackPool pool_;
   uint64_t num_draws_ = 0;
 };

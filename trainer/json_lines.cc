@@ -35,6 +35,12 @@ absl::StatusOr<std::vector<std::string>> JsonLine::TextsOr(const std::string& ke
   return texts;
 }
 
+absl::StatusOr<JsonLine> JsonLine::Object(const std::string& key) const {
+  const nlohmann::json* value = Find(key);
+  if (value == nullptr || !value->is_object()) return Error(absl::StrCat("\"", key, "\" must be an object"));
+  return JsonLine(absl::StrCat(place_, ": ", key), std::make_shared<const nlohmann::json>(*value));
+}
+
 const nlohmann::json* JsonLine::Find(const std::string& key) const {
   const auto found = object_->find(key);
   return found == object_->end() || found->is_null() ? nullptr : &*found;

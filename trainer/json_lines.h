@@ -24,7 +24,10 @@ class JsonLine {
   absl::StatusOr<std::vector<std::string>> TextsOr(const std::string& key,
                                                    std::vector<std::string> fallback) const;
 
-  // The object under `key`, or nothing if there is none.
+  // The object under `key`, whose messages name it; INVALID_ARGUMENT if it is missing or no object.
+  absl::StatusOr<JsonLine> Object(const std::string& key) const;
+
+  // The value under `key`, or nothing if there is none.
   const nlohmann::json* Find(const std::string& key) const;
 
   // INVALID_ARGUMENT with file, line and `message`.

@@ -19,6 +19,15 @@ absl::StatusOr<std::vector<Task>> LoadOptionalTasks(const std::filesystem::path&
   return LoadTasks(path, language);
 }
 
+absl::StatusOr<std::vector<Task>> LoadTrainingOptimiseTasks(const Configuration& configuration) {
+  const DataSection& data = configuration.data;
+  if (data.optimise.empty()) return std::vector<Task>();
+  if (configuration.grpo.optimise_share == 0) {
+    LogWarning("data.optimise is not used: trainer.grpo.optimise_share is 0");
+  }
+  return LoadOptimiseTasks(data.optimise, data.language);
+}
+
 // Memory where there is such a folder: weights are written and read once a step.
 std::filesystem::path PublishDirectory(const Configuration& configuration) {
   if (!configuration.trainer.publish_directory.empty()) return configuration.trainer.publish_directory;
@@ -43,27 +52,31 @@ absl::StatusOr<std::unique_ptr<RunLeader>> RunLeader::Create(
     RunContext* context, const std::vector<std::string>& rollout_addresses) {
   const DataSection& data = context->configuration.data;
   ASSIGN_OR_RETURN(std::vector<Task> train, LoadTasks(data.train, data.language));
+  ASSIGN_OR_RETURN(std::vector<Task> optimise, LoadTrainingOptimiseTasks(context->configuration));
   ASSIGN_OR_RETURN(std::vector<Task> held_out, LoadTasks(data.held_out, data.language));
   ASSIGN_OR_RETURN(std::vector<Task> unseen, LoadOptionalTasks(data.unseen_operator, data.language));
   if (rollout_addresses.empty()) {
     return absl::InvalidArgumentError(
         "no rollout worker: give --rollout-address, or trainer.rollout_addresses in the configuration");
   }
-  std::unique_ptr<RunLeader> leader(
-      new RunLeader(context, rollout_addresses, std::move(train), std::move(held_out), std::move(unseen)));
+  std::unique_ptr<RunLeader> leader(new RunLeader(context, rollout_addresses, std::move(train),
+                                                  std::move(optimise), std::move(held_out),
+                                                  std::move(unseen)));
   RETURN_IF_ERROR(leader->Connect());
   return leader;
 }
 
 RunLeader::RunLeader(RunContext* context, const std::vector<std::string>& rollout_addresses,
-                     std::vector<Task> train, std::vector<Task> held_out, std::vector<Task> unseen_operator)
+                     std::vector<Task> train, std::vector<Task> optimise, std::vector<Task> held_out,
+                     std::vector<Task> unseen_operator)
     : context_(*context),
       client_({.addresses = rollout_addresses}),
       publisher_(PublishDirectory(context->configuration)),
       held_out_(std::move(held_out)),
       unseen_operator_(std::move(unseen_operator)),
       collector_(std::make_unique<GroupCollector>(std::move(train), context->configuration.grpo,
-                                                  context->configuration.run.seed, &client_)) {}
+                                                  context->configuration.run.seed, &client_,
+                                                  std::move(optimise))) {}
 
 absl::Status RunLeader::Connect() {
   ASSIGN_OR_RETURN(const std::vector<WorkerIdentity> workers, client_.Connect());

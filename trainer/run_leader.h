@@ -36,7 +36,7 @@ class RunLeader {
 
  private:
   RunLeader(RunContext* context, const std::vector<std::string>& rollout_addresses, std::vector<Task> train,
-            std::vector<Task> held_out, std::vector<Task> unseen_operator);
+            std::vector<Task> optimise, std::vector<Task> held_out, std::vector<Task> unseen_operator);
   absl::Status Connect();
   absl::Status Dump(const std::string& phase, const SplitEvaluation& split);
 

@@ -76,6 +76,7 @@ json ProgressToJson(const RunProgress& progress) {
            {{"step", grpo.step},
             {"seconds", grpo.seconds},
             {"task_cursor", grpo.task_cursor},
+            {"optimise_cursor", grpo.optimise_cursor},
             {"num_draws", grpo.num_draws},
             {"feedback_tasks", TasksToJson(grpo.feedback_tasks)}}},
           {"policy_version", progress.policy_version},
@@ -92,10 +93,12 @@ absl::StatusOr<RunProgress> ProgressFromJson(const json& value) {
   try {
     progress.cold_start = ColdStartFromJson(value.at("cold_start"));
     const json& grpo = value.at("grpo");
-    progress.grpo = {.step = grpo.at("step"),
-                     .seconds = grpo.at("seconds"),
-                     .task_cursor = grpo.at("task_cursor"),
-                     .num_draws = grpo.at("num_draws")};
+    progress.grpo = {
+        .step = grpo.at("step"),
+        .seconds = grpo.at("seconds"),
+        .task_cursor = grpo.at("task_cursor"),
+        .optimise_cursor = grpo.value("optimise_cursor", uint64_t{0}),  // older checkpoints lack it
+        .num_draws = grpo.at("num_draws")};
     TasksFromJson(grpo.at("feedback_tasks"), progress.grpo.feedback_tasks);
     progress.policy_version = value.at("policy_version");
     progress.wall_seconds = value.at("wall_seconds");

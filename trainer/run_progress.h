@@ -29,7 +29,8 @@ struct GrpoProgress {
   int64_t step = 0;
   double seconds = 0;
   uint64_t task_cursor = 0;
-  uint64_t num_draws = 0;  // tasks of either skill
+  uint64_t optimise_cursor = 0;  // in the skill-2 tasks of data.optimise
+  uint64_t num_draws = 0;        // tasks of either skill
   std::deque<Task> feedback_tasks;
 };
 

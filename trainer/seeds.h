@@ -17,6 +17,7 @@ enum class SeedPurpose : uint64_t {
   kEvaluation = 6,
   kBootstrap = 7,
   kPermutation = 8,
+  kOptimiseOrder = 9,
 };
 
 // Seed number `index` of a purpose.

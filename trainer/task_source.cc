@@ -5,16 +5,34 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
 #include "core/base/status_macros.h"
 #include "trainer/json_lines.h"
+#include "trainer/wire.h"
 
 namespace warpsmith {
 namespace {
 
-absl::StatusOr<Task> ParseTask(const JsonLine& line, const std::string& language) {
+using ParseLine = absl::StatusOr<Task> (*)(const JsonLine& line, const std::string& language);
+
+// "generate" where a line says nothing, as generated files do.
+absl::Status CheckKind(const JsonLine& line, const std::string& skill, const std::string& language) {
+  const std::string has_skill = line.TextOr("skill", "generate");
+  if (has_skill != skill) {
+    return line.Error(absl::StrCat("a task of the skill \"", has_skill, "\" in a file of \"", skill,
+                                   "\"; name the file as ",
+                                   has_skill == "optimise" ? "data.optimise" : "data.train"));
+  }
+  const std::string has_language = line.TextOr("language", language);
+  if (has_language == language) return absl::OkStatus();
+  return line.Error(
+      absl::StrCat("a task in \"", has_language, "\" where data.language is \"", language, "\""));
+}
+
+absl::StatusOr<Task> ParseParts(const JsonLine& line, const std::string& language) {
   Task task{.language = language};
   ASSIGN_OR_RETURN(task.id, line.Text("id"));
   ASSIGN_OR_RETURN(task.reference_source, line.Text("reference_source"));
@@ -23,20 +41,58 @@ absl::StatusOr<Task> ParseTask(const JsonLine& line, const std::string& language
   return task;
 }
 
-}  // namespace
+absl::StatusOr<Task> ParseTask(const JsonLine& line, const std::string& language) {
+  RETURN_IF_ERROR(CheckKind(line, "generate", language));
+  return ParseParts(line, language);
+}
 
-absl::StatusOr<std::vector<Task>> LoadTasks(const std::filesystem::path& path, const std::string& language) {
+absl::StatusOr<Feedback> ParseFeedback(const JsonLine& line) {
+  ASSIGN_OR_RETURN(const JsonLine parts, line.Object("feedback"));
+  Feedback feedback;
+  ASSIGN_OR_RETURN(feedback.finding, parts.Text("finding"));
+  ASSIGN_OR_RETURN(feedback.evidence, parts.Text("evidence"));
+  ASSIGN_OR_RETURN(const std::string advice, parts.Text("advice"));
+  feedback.advice = AdviceFromText(advice);
+  if (feedback.advice != 0) return feedback;
+  return parts.Error(absl::StrCat("the advice \"", advice, "\" is none of: ", AdviceTexts()));
+}
+
+absl::StatusOr<Task> ParseOptimiseTask(const JsonLine& line, const std::string& language) {
+  RETURN_IF_ERROR(CheckKind(line, "optimise", language));
+  ASSIGN_OR_RETURN(Task task, ParseParts(line, language));
+  task.skill = Skill::kOptimise;
+  ASSIGN_OR_RETURN(task.previous_source, line.Text("previous_source"));
+  if (absl::StripAsciiWhitespace(task.previous_source).empty()) {
+    return line.Error("\"previous_source\" is empty: there is nothing to optimise");
+  }
+  ASSIGN_OR_RETURN(task.feedback, ParseFeedback(line));
+  return task;
+}
+
+absl::StatusOr<std::vector<Task>> Load(const std::filesystem::path& path, const std::string& language,
+                                       ParseLine parse) {
   ASSIGN_OR_RETURN(const std::vector<JsonLine> lines, ReadJsonLines(path));
   std::vector<Task> tasks;
   std::set<std::string> ids;
   for (const JsonLine& line : lines) {
-    ASSIGN_OR_RETURN(Task task, ParseTask(line, language));
+    ASSIGN_OR_RETURN(Task task, parse(line, language));
     if (!ids.insert(task.id).second)
       return line.Error(absl::StrCat("task id \"", task.id, "\" appears twice"));
     tasks.push_back(std::move(task));
   }
   if (tasks.empty()) return absl::InvalidArgumentError(absl::StrCat("no task in ", path.string()));
   return tasks;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Task>> LoadTasks(const std::filesystem::path& path, const std::string& language) {
+  return Load(path, language, ParseTask);
+}
+
+absl::StatusOr<std::vector<Task>> LoadOptimiseTasks(const std::filesystem::path& path,
+                                                    const std::string& language) {
+  return Load(path, language, ParseOptimiseTask);
 }
 
 TaskSource::TaskSource(std::vector<Task> tasks, uint64_t seed, TaskWindow window)

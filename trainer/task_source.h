@@ -14,8 +14,15 @@ namespace warpsmith {
 
 // The skill-1 tasks of a JSONL file: a line a task with "id", "reference_source" and optionally "family" and
 // "allowed_libraries"; other fields are ignored. INVALID_ARGUMENT names file and line of a malformed or
-// repeated task, and an empty file. The order is that of the file.
+// repeated task, of one of another "skill", or of one whose "language", where it says one, is not `language`;
+// and an empty file. The order is that of the file.
 absl::StatusOr<std::vector<Task>> LoadTasks(const std::filesystem::path& path, const std::string& language);
+
+// The same for tasks of skill 2, which say so ("skill": "optimise") and have "previous_source" and "feedback"
+// {"finding", "evidence", "advice"} beside the rest. The advice is one of the closed list, in words. Nobody
+// graded the previous program, so its reward is 0.
+absl::StatusOr<std::vector<Task>> LoadOptimiseTasks(const std::filesystem::path& path,
+                                                    const std::string& language);
 
 // How soon a task comes back. Making one ready costs a referee about a second of a core, and it keeps some
 // tens.

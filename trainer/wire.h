@@ -2,6 +2,8 @@
 #ifndef WARPSMITH_TRAINER_WIRE_H_
 #define WARPSMITH_TRAINER_WIRE_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "trainer/group_generator.h"
 #include "trainer/published_weights.h"
@@ -9,6 +11,12 @@
 #include "warpsmith/v1/rollout_service.pb.h"
 
 namespace warpsmith {
+
+// The value of v1::Advice that `text` names in words, "fix bounds" or "avoid the temporary"; 0 for none.
+int AdviceFromText(const std::string& text);
+
+// All such texts, with commas between.
+std::string AdviceTexts();
 
 v1::Task TaskToWire(const Task& task);
 Task TaskFromWire(const v1::Task& wire);

@@ -139,7 +139,9 @@ class ParquetImport:
             self.files.add(name, task_id, row.family, program)
         else:
             task_id += "#" + hashlib.sha256(previous.encode()).hexdigest()[:8]
-            more = {"skill": "optimise", "previous_source": previous, "feedback": improvement.feedback}
+            # The prompts hold programs with ModelNew, and want such a program back.
+            more: dict[str, Any] = {"skill": "optimise", "language": "kernelbench_python"}
+            more |= {"previous_source": previous, "feedback": improvement.feedback}
             self.files.add(name, task_id, row.family, program, **more)
         self._seen.add(key)
 

@@ -48,6 +48,14 @@ std::vector<Task> ManyTasks() {
   return tasks;
 }
 
+std::vector<Task> ImportedTasks(int count) {
+  std::vector<Task> tasks;
+  for (int i = 0; i < count; ++i) {
+    tasks.push_back({.id = absl::StrCat("imported", i), .skill = Skill::kOptimise, .previous_source = "p"});
+  }
+  return tasks;
+}
+
 GrpoSection Options() { return {.num_tasks = 4, .num_samples = 3, .optimise_share = 0.0, .num_refills = 2}; }
 
 std::vector<std::string> IdsOf(const std::vector<TransitionGroup>& groups) {
@@ -118,11 +126,44 @@ TEST_CASE("graded answers come back as tasks of skill 2 at the share that is ask
   CHECK(num_optimise == 18);
 }
 
+TEST_CASE("tasks of skill 2 come from the file and from graded answers in turn") {
+  FakeGenerator generator([](const Task&, int sample) { return 0.5 * sample; });
+  GrpoSection options = Options();
+  options.optimise_share = 0.5;
+  GroupCollector collector(ManyTasks(), options, 7, &generator, ImportedTasks(30));
+  for (int step = 0; step < 10; ++step) REQUIRE(collector.Collect(step, step).ok());
+  int num_imported = 0, num_graded = 0, num_generate = 0;
+  for (size_t i = 1; i < generator.requests.size(); ++i) {  // the first finds an empty pool
+    for (const Task& task : generator.requests[i].tasks) {
+      const bool imported = task.id.rfind("imported", 0) == 0;
+      num_imported += imported;
+      num_graded += !imported && task.skill == Skill::kOptimise;
+      num_generate += task.skill == Skill::kGenerate;
+    }
+  }
+  CHECK(num_imported == 9);
+  CHECK(num_graded == 9);
+  CHECK(num_generate == 18);
+}
+
+TEST_CASE("a file of one task of skill 2 leaves no request short") {
+  FakeGenerator generator([](const Task&, int sample) { return 0.5 * sample; });
+  GrpoSection options = Options();
+  options.optimise_share = 1.0;
+  GroupCollector collector(ManyTasks(), options, 7, &generator, ImportedTasks(1));
+  for (int step = 0; step < 5; ++step) {
+    const auto collected = collector.Collect(step, step);
+    REQUIRE(collected.ok());
+    CHECK(collected->used.size() == 4);
+  }
+}
+
 TEST_CASE("a restored collector goes on as the one that was saved") {
   FakeGenerator generator([](const Task&, int sample) { return 0.5 * sample; });
   GrpoSection options = Options();
   options.optimise_share = 0.3;
-  GroupCollector whole(ManyTasks(), options, 7, &generator), resumed(ManyTasks(), options, 7, &generator);
+  GroupCollector whole(ManyTasks(), options, 7, &generator, ImportedTasks(9));
+  GroupCollector resumed(ManyTasks(), options, 7, &generator, ImportedTasks(9));
   for (int step = 0; step < 3; ++step) REQUIRE(whole.Collect(step, step).ok());
   GrpoProgress progress;
   whole.Save(progress);

@@ -9,7 +9,8 @@ TEST_CASE("progress comes back from its JSON as it was") {
   RunProgress progress;
   progress.cold_start = {
       .finished = true, .step = 7, .num_tokens = 1234, .seconds = 0.1, .best_loss = 1.0 / 3};
-  progress.grpo = {.step = 3, .seconds = 2.5, .task_cursor = ~uint64_t{0}, .num_draws = 9};
+  progress.grpo = {
+      .step = 3, .seconds = 2.5, .task_cursor = ~uint64_t{0}, .optimise_cursor = 5, .num_draws = 9};
   progress.grpo.feedback_tasks.push_back({.id = "a#1",
                                           .skill = Skill::kOptimise,
                                           .reference_source = "r\n\"quoted\"",
@@ -24,6 +25,7 @@ TEST_CASE("progress comes back from its JSON as it was") {
   REQUIRE(restored.ok());
   CHECK(ProgressToJson(*restored) == ProgressToJson(progress));
   CHECK(restored->cold_start.best_loss == 1.0 / 3);
+  CHECK(restored->grpo.optimise_cursor == 5);
   CHECK(restored->grpo.feedback_tasks.front().feedback.advice == 8);
 }
 
@@ -31,6 +33,15 @@ TEST_CASE("the progress of a run that has not begun survives too") {
   const auto restored = ProgressFromJson(nlohmann::json::parse(ProgressToJson({}).dump()));
   REQUIRE(restored.ok());
   CHECK(restored->cold_start.best_loss == RunProgress().cold_start.best_loss);
+}
+
+TEST_CASE("a checkpoint of before there were files of skill 2 is read") {
+  auto json = nlohmann::json::parse(ProgressToJson({.grpo = {.step = 3, .optimise_cursor = 5}}).dump());
+  json["grpo"].erase("optimise_cursor");
+  const auto restored = ProgressFromJson(json);
+  REQUIRE(restored.ok());
+  CHECK(restored->grpo.step == 3);
+  CHECK(restored->grpo.optimise_cursor == 0);
 }
 
 TEST_CASE("JSON of something else is refused") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "nlohmann/json.hpp"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 
@@ -21,11 +22,38 @@ std::vector<std::string> Draw(TaskSource& source, int count) {
   return ids;
 }
 
-absl::StatusOr<std::vector<Task>> LoadText(const std::string& text) {
+using Load = absl::StatusOr<std::vector<Task>> (*)(const std::filesystem::path&, const std::string&);
+
+absl::StatusOr<std::vector<Task>> LoadText(const std::string& text, Load load = LoadTasks) {
   TemporaryDirectory directory;
   const auto path = directory.path() / "tasks.jsonl";
   std::ofstream(path) << text;
-  return LoadTasks(path, "cpp");
+  return load(path, "cpp");
+}
+
+// A line as the importers write it, with one field replaced; null takes it out.
+std::string OptimiseLine(const std::string& key = "", const nlohmann::json& value = nullptr) {
+  nlohmann::json line = {
+      {"id", "x#1"},
+      {"skill", "optimise"},
+      {"language", "cpp"},
+      {"family", "level1"},
+      {"operators", nlohmann::json::array({"relu"})},
+      {"reference_source", "r"},
+      {"allowed_libraries", nlohmann::json::array()},
+      {"split", "optimise"},
+      {"previous_source", "p"},
+      {"feedback",
+       {{"finding", "memory bound"}, {"evidence", "3 passes"}, {"advice", "avoid the temporary"}}}};
+  if (!key.empty()) line[key] = value;
+  if (!key.empty() && value.is_null()) line.erase(key);
+  return line.dump() + "\n";
+}
+
+nlohmann::json FeedbackWith(const std::string& key, const nlohmann::json& value) {
+  nlohmann::json feedback = nlohmann::json::parse(OptimiseLine()).at("feedback");
+  feedback[key] = value;
+  return feedback;
 }
 
 bool Says(const absl::Status& status, const std::string& text) {
@@ -87,6 +115,49 @@ TEST_CASE("tasks are read with their family and libraries") {
   REQUIRE(tasks.ok());
   CHECK(tasks->front().family == "f");
   CHECK(tasks->front().allowed_libraries == std::vector<std::string>{"blas"});
+}
+
+TEST_CASE("tasks of skill 2 are read with what was said of their previous programs") {
+  const auto tasks = LoadText(OptimiseLine() + OptimiseLine("id", "x#2"), LoadOptimiseTasks);
+  INFO(tasks.status().ToString());
+  REQUIRE(tasks.ok());
+  REQUIRE(tasks->size() == 2);
+  const Task& task = tasks->front();
+  CHECK(task.skill == Skill::kOptimise);
+  CHECK(task.language == "cpp");
+  CHECK(task.reference_source == "r");
+  CHECK(task.previous_source == "p");
+  CHECK(task.feedback.finding == "memory bound");
+  CHECK(task.feedback.evidence == "3 passes");
+  CHECK(task.feedback.advice == 10);  // ADVICE_AVOID_TEMPORARY
+  CHECK(task.previous_reward == 0);
+}
+
+TEST_CASE("a malformed task of skill 2 is refused with file, line and what is wrong") {
+  const auto says = [](const std::string& key, const nlohmann::json& value, const std::string& text) {
+    const absl::Status status =
+        LoadText(OptimiseLine() + OptimiseLine(key, value), LoadOptimiseTasks).status();
+    INFO(key << ": " << status.ToString());
+    return Says(status, "tasks.jsonl:2: " + text);
+  };
+  CHECK(says("id", "x#1", "task id \"x#1\" appears twice"));
+  CHECK(says("id", nullptr, "\"id\" must be a string"));
+  CHECK(says("reference_source", 3, "\"reference_source\" must be a string"));
+  CHECK(says("previous_source", nullptr, "\"previous_source\" must be a string"));
+  CHECK(says("previous_source", " \n", "\"previous_source\" is empty"));
+  CHECK(says("feedback", nullptr, "\"feedback\" must be an object"));
+  CHECK(says("feedback", "tile", "\"feedback\" must be an object"));
+  CHECK(says("feedback", FeedbackWith("evidence", nullptr), "feedback: \"evidence\" must be a string"));
+  CHECK(says("feedback", FeedbackWith("advice", "think harder"),
+             "feedback: the advice \"think harder\" is none of: fix compile error, "));
+  CHECK(says("skill", nullptr, "a task of the skill \"generate\" in a file of \"optimise\""));
+  CHECK(says("language", "kernelbench_python",
+             "a task in \"kernelbench_python\" where data.language is \"cpp\""));
+  CHECK(Says(LoadText("", LoadOptimiseTasks).status(), "no task"));
+}
+
+TEST_CASE("tasks of skill 2 are not taken for those of skill 1") {
+  CHECK(Says(LoadText(OptimiseLine()).status(), ":1: a task of the skill \"optimise\""));
 }
 
 TEST_CASE("a malformed task file is refused with its line") {

@@ -58,6 +58,7 @@ def test_rows_of_both_skills_become_tasks(tmp_path: Path, monkeypatch: pytest.Mo
     assert repair["id"].startswith("stitchcuda_19_ReLU#")
     assert (repair["skill"], repair["previous_source"], repair["family"]) == ("optimise", CODE, "level1")
     assert repair["feedback"]["advice"] == "fix crash"
+    assert optimise["language"] == "kernelbench_python"
     assert optimise["feedback"] == {"finding": "memory traffic", "evidence": "tile; do it", "advice": "tile"}
 
 
