@@ -50,12 +50,12 @@ def write_data(directory: Path) -> None:
     """Tasks and pairs of a few operators."""
     operators = ["relu", "sigmoid", "tanh", "abs", "neg", "exp", "sin", "cos"]
     tasks = [{"id": name, "family": "single", "reference_source": reference(name)} for name in operators]
-    pairs = []
+    pairs: list[dict[str, Any]] = []
     for name in operators:
         answer = f"```cpp\nint run() {{ return {name}(0); }}\n```"
         pairs.append({"skill": "generate", "reference_source": reference(name), "answer": answer})
         feedback = {"finding": "scalar code", "evidence": "speedup 0.5", "advice": "vectorise"}
-        previous = {"previous_source": f"int run() {{ return {name}(1); }}\n", "feedback": feedback}
+        previous: dict[str, Any] = {"previous_source": f"int run() {{ return {name}(1); }}\n", "feedback": feedback}
         pairs.append({"skill": "optimise", "reference_source": reference(name), "answer": answer, **previous})
     for name, lines in (("tasks", tasks), ("held_out", tasks[:3]), ("pairs", pairs)):
         (directory / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -7,6 +7,7 @@ transformers_qwen3.py FOLDER: reads `config.json`, `model.safetensors` and `prom
 import json
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 from transformers import Qwen3ForCausalLM
@@ -17,7 +18,9 @@ NEW_TOKENS = 32
 def main() -> None:
     folder = Path(sys.argv[1])
     torch.set_num_threads(1)
-    model, report = Qwen3ForCausalLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
+    # What is declared is the model alone, whether or not the report is asked for, and a generate() that no model has.
+    loaded = Qwen3ForCausalLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
+    model, report = cast(tuple[Any, dict[str, Any]], loaded)
     if any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys")):
         sys.exit(f"checkpoint does not fit: {report}")
     prompts = json.loads((folder / "prompts.json").read_text())

@@ -5,13 +5,13 @@ from torch import nn
 
 
 class Model(nn.Module):
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.softmax(x, dim=1)
 
 
-def get_inputs():
+def get_inputs() -> list[torch.Tensor]:
     return [torch.randn(128, 1024)]
 
 
-def get_init_inputs():
+def get_init_inputs() -> list[int]:
     return []
