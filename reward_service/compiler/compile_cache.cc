@@ -65,6 +65,7 @@ CompileCache::CompileCache(CompileCacheOptions options)
   std::filesystem::create_directories(options_.directory, error);
   if (error)
     LogWarning(absl::StrCat("no compile cache in ", options_.directory.string(), ": ", error.message()));
+  absl::MutexLock lock(&disk_mutex_);
   MakeRoomOnDisk();
 }
 
@@ -133,6 +134,7 @@ void CompileCache::WriteToDisk(const std::string& key, const CompiledProgram& pr
   const absl::StatusOr<std::string> library = ReadMemfd(program.library->get(), kEntryBytesMax);
   if (!library.ok()) return;
   const std::string content = Serialise(program, *library);
+  absl::MutexLock lock(&disk_mutex_);
   if (disk_bytes_ + static_cast<int64_t>(content.size()) > options_.directory_bytes_max) MakeRoomOnDisk();
   const absl::Status status = WriteFileAtomically(PathOf(key), content);
   if (status.ok()) {

@@ -46,15 +46,17 @@ class CompileCache {
  private:
   absl::StatusOr<CompiledProgram> Fill(const std::string& key, const CompileFunction& compile);
   absl::StatusOr<CompiledProgram> ReadFromDisk(const std::string& key) const;
-  void WriteToDisk(const std::string& key, const CompiledProgram& program);
-  void MakeRoomOnDisk();
+  void WriteToDisk(const std::string& key, const CompiledProgram& program) ABSL_LOCKS_EXCLUDED(disk_mutex_);
+  void MakeRoomOnDisk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(disk_mutex_);
   std::filesystem::path PathOf(const std::string& key) const;
 
   const CompileCacheOptions options_;
   absl::Mutex mutex_;
   LruCache<CompiledProgram> memory_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> in_flight_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<int64_t> disk_bytes_{0};
+  // Of writing and removing files: two that make room at once would each count what the other removes.
+  absl::Mutex disk_mutex_;
+  int64_t disk_bytes_ ABSL_GUARDED_BY(disk_mutex_) = 0;
   std::atomic<bool> outage_logged_{false};  // one line for a full disk, not one for each program
 };
 

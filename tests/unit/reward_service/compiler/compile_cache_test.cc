@@ -5,12 +5,13 @@
 #include <atomic>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/counter_random.h"
 #include "core/base/file.h"
 #include "tests/support/catch.h"
+#include "tests/support/run_together.h"
 #include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
@@ -62,21 +63,14 @@ TEST_CASE("a refused program is remembered too, an infrastructure failure is not
 TEST_CASE("eight callers of one key compile it once") {
   CompileCache cache({});
   std::atomic<int> num_compiled{0};
-  std::vector<std::thread> callers;
-  absl::Notification all_started;
   std::atomic<int> num_right{0};
-  for (int i = 0; i < 8; ++i) {
-    callers.emplace_back([&] {
-      all_started.WaitForNotification();
-      const auto program = cache.GetOrCompile("k", kWanted, [&]() -> absl::StatusOr<CompiledProgram> {
-        ++num_compiled;
-        return Program("bytes");
-      });
-      num_right += program.ok() && BytesOf(*program) == "bytes";
+  RunTogether(8, [&](int) {
+    const auto program = cache.GetOrCompile("k", kWanted, [&]() -> absl::StatusOr<CompiledProgram> {
+      ++num_compiled;
+      return Program("bytes");
     });
-  }
-  all_started.Notify();
-  for (std::thread& caller : callers) caller.join();
+    num_right += program.ok() && BytesOf(*program) == "bytes";
+  });
   CHECK(num_compiled == 1);
   CHECK(num_right == 8);
 }
@@ -150,6 +144,62 @@ TEST_CASE("the folder keeps its budget, oldest files first") {
   }
   CHECK_FALSE(std::filesystem::exists(folder.path() / "0"));
   CHECK(std::filesystem::exists(folder.path() / "9"));
+}
+
+TEST_CASE("callers who want the same, something else, or nothing any more each get their own program") {
+  constexpr uint64_t kSeed = 77;
+  constexpr int kNumKeys = 12;
+  CAPTURE(kSeed);
+  TemporaryDirectory folder;
+  // Room for half of the keys in memory and for a few on disk: what one caller inserts evicts another's.
+  CompileCache cache({.memory_bytes_max = 6000,
+                      .num_programs_max = 6,
+                      .directory = folder.path(),
+                      .directory_bytes_max = 2000});
+  std::vector<std::atomic<int>> num_compiling(kNumKeys);
+  std::atomic<int> num_wrong{0}, num_right{0}, num_failed{0};
+  RunTogether(8, [&](int caller) {
+    for (uint64_t i = 0; i < 150; ++i) {
+      const uint64_t word = UniformWord(kSeed + static_cast<uint64_t>(caller), i);
+      const size_t key = word % kNumKeys;
+      const std::atomic<bool> cancelled{(word >> 8 & 1) != 0};
+      const std::string bytes(200 + key, static_cast<char>('a' + key));
+      const auto compile = [&]() -> absl::StatusOr<CompiledProgram> {
+        if (++num_compiling[key] != 1) ++num_wrong;
+        CompiledProgram program = Program(bytes);
+        --num_compiling[key];
+        if ((word >> 9 & 7) == 0) return absl::InternalError("fork");
+        return program;
+      };
+      const auto program = cache.GetOrCompile(absl::StrCat("key", key), cancelled, compile);
+      if (!program.ok()) {
+        ++(absl::IsInternal(program.status()) || cancelled ? num_failed : num_wrong);
+      } else {
+        ++(BytesOf(*program) == bytes ? num_right : num_wrong);
+      }
+    }
+  });
+  CHECK(num_wrong == 0);
+  CHECK(num_failed > 0);
+  CHECK(num_right > 8 * 150 / 2);
+}
+
+TEST_CASE("writers who find the folder full at the same time remove no more than one of them would") {
+  TemporaryDirectory folder;
+  constexpr int64_t kBytesMax = 32 << 10;
+  CompileCache cache({.directory = folder.path(), .directory_bytes_max = kBytesMax});
+  RunTogether(8, [&](int writer) {
+    for (int i = 0; i < 40; ++i) {
+      const auto compile = [] { return absl::StatusOr<CompiledProgram>(Program(std::string(900, 'x'))); };
+      cache.GetOrCompile(absl::StrCat(writer, "-", i), kWanted, compile).IgnoreError();
+    }
+  });
+  int64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    bytes += static_cast<int64_t>(entry.file_size());
+  }
+  CHECK(bytes <= kBytesMax);
+  CHECK(bytes > kBytesMax / 4 * 3 - 1024);
 }
 
 }  // namespace
