@@ -6,7 +6,8 @@
 #   warpsmith_binary(NAME SOURCES... LINK... [TORCH])
 #     A program in <build>/bin.
 #   warpsmith_test(NAME SOURCES... LINK... [TORCH] [LABELS...] [TIMEOUT seconds] [ARGUMENTS...])
-#     A Catch2 program, run by CTest as a whole.
+#     A Catch2 program, run by CTest as a whole. Those with the label `tsan` make up the target `tsan_tests`, which is
+#     what runs under ThreadSanitizer: threads of one process, and no other process that matters.
 #   warpsmith_python_test(NAME PATHS... [LABELS...] [TIMEOUT seconds])
 #     pytest over files or folders of this folder, with the binaries' folder in WARPSMITH_BIN_DIR.
 #   warpsmith_fuzzer(NAME LIBRARY...)
@@ -39,6 +40,8 @@ function(warpsmith_binary name)
   endif()
 endfunction()
 
+add_custom_target(tsan_tests)
+
 function(warpsmith_test name)
   cmake_parse_arguments(arg "TORCH" "TIMEOUT" "SOURCES;LINK;LABELS;ARGUMENTS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
@@ -52,8 +55,13 @@ function(warpsmith_test name)
     set(arg_TIMEOUT 120)
   endif()
   add_test(NAME ${name} COMMAND ${name} ${arg_ARGUMENTS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set(environment WARPSMITH_BIN_DIR=${CMAKE_BINARY_DIR}/bin ASAN_OPTIONS=detect_leaks=0
+    "TSAN_OPTIONS=second_deadlock_stack=1 suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan_suppressions.txt")
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
-    ENVIRONMENT "WARPSMITH_BIN_DIR=${CMAKE_BINARY_DIR}/bin;ASAN_OPTIONS=detect_leaks=0")
+    ENVIRONMENT "${environment}")
+  if("tsan" IN_LIST arg_LABELS)
+    add_dependencies(tsan_tests ${name})
+  endif()
 endfunction()
 
 function(warpsmith_python_test name)

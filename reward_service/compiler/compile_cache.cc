@@ -140,7 +140,7 @@ void CompileCache::WriteToDisk(const std::string& key, const CompiledProgram& pr
   if (status.ok()) {
     disk_bytes_ += static_cast<int64_t>(content.size());
     outage_logged_ = false;
-  } else if (!outage_logged_.exchange(true)) {
+  } else if (!std::exchange(outage_logged_, true)) {
     LogWarning(absl::StrCat("compiled programs are not kept on disk: ", status.message()));
   }
 }

@@ -1,4 +1,4 @@
-// A reception before a grader whose referee does what the test says: what stands behind every door.
+// A reception before a grader whose referees do what the test says: what stands behind every door.
 #ifndef WARPSMITH_TESTS_SUPPORT_RECEPTION_FIXTURE_H_
 #define WARPSMITH_TESTS_SUPPORT_RECEPTION_FIXTURE_H_
 
@@ -14,14 +14,20 @@
 namespace warpsmith {
 
 struct ReceptionFixture {
-  explicit ReceptionFixture(int queue_capacity = 256, const std::vector<TenantOptions>& tenants = {}) {
+  // As many compile workers as lanes.
+  explicit ReceptionFixture(int queue_capacity = 256, const std::vector<TenantOptions>& tenants = {},
+                            int num_lanes = 1) {
     std::vector<std::unique_ptr<JudgeStage>> lanes;
-    lanes.push_back(
-        std::make_unique<JudgeStage>(JudgeStageOptions{}, std::make_unique<FakeReferee>(&script)));
+    for (int lane = 0; lane < num_lanes; ++lane) {
+      lanes.push_back(
+          std::make_unique<JudgeStage>(JudgeStageOptions{}, std::make_unique<FakeReferee>(&script)));
+    }
     const auto observer = [this](const std::shared_ptr<const PreparedRequest>& prepared,
                                  const v1::Grade& grade) { ledger.Record(prepared, grade); };
-    grader = std::make_unique<Grader>(GraderOptions{.queue_capacity = queue_capacity, .observer = observer},
-                                      &compile, std::move(lanes));
+    grader = std::make_unique<Grader>(
+        GraderOptions{
+            .num_compile_workers = num_lanes, .queue_capacity = queue_capacity, .observer = observer},
+        &compile, std::move(lanes));
     absl::StatusOr<Tenants> loaded = Tenants::Load(tenants, queue_capacity);
     REQUIRE(loaded.ok());
     ReceptionOptions options{.environment_key = "machine"};

@@ -1,9 +1,11 @@
 #include "core/base/bounded_queue.h"
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/run_together.h"
 
 namespace warpsmith {
 
@@ -30,6 +32,27 @@ TEST_CASE("closing wakes a waiting consumer") {
   std::thread closer([&] { queue.Close(); });
   CHECK_FALSE(queue.Pop(absl::Seconds(60)).has_value());
   closer.join();
+}
+
+TEST_CASE("what many producers push, many consumers get, each item once") {
+  constexpr int kNumItems = 4000;
+  BoundedQueue<int> queue(8);
+  std::vector<std::atomic<int>> num_taken(kNumItems);
+  std::atomic<int> next{0}, num_producers{3};
+  RunTogether(6, [&](int thread) {
+    if (thread >= 3) {
+      while (const std::optional<int> item = queue.Pop(absl::InfiniteDuration())) ++num_taken[*item];
+      return;
+    }
+    for (int i = next++; i < kNumItems; i = next++) {
+      while (!queue.Push(int{i}, absl::Milliseconds(1))) continue;
+    }
+    if (--num_producers == 0) queue.Close();
+  });
+  int num_once = 0;
+  for (const std::atomic<int>& count : num_taken) num_once += count == 1;
+  CHECK(num_once == kNumItems);
+  CHECK(queue.Finished());
 }
 
 }  // namespace warpsmith

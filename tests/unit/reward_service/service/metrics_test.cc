@@ -1,6 +1,8 @@
 #include "reward_service/service/metrics.h"
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/catch.h"
+#include "tests/support/run_together.h"
 
 namespace warpsmith {
 namespace {
@@ -48,6 +50,24 @@ TEST_CASE("errors, what waits, and the process's memory are told") {
   CHECK_THAT(text, Catch::Contains("warpsmith_reward_waiting{for=\"compile_worker\"} 2"));
   CHECK_THAT(text, Catch::Contains("warpsmith_reward_waiting{for=\"lane\"} 4"));
   CHECK_THAT(text, Catch::Contains("process_resident_memory_bytes "));
+}
+
+TEST_CASE("what many threads count while others scrape is all there") {
+  Metrics metrics;
+  RunTogether(6, [&](int thread) {
+    for (int i = 0; i < 100; ++i) {
+      if (thread < 4) metrics.CountGrade(i % 2 == 0 ? "lab" : "farm", GradeOf(0.2, false));
+      if (thread == 4) metrics.CountError("lab", absl::CancelledError("gone"));
+      if (thread == 5) metrics.Text({.num_requests = i});
+    }
+  });
+  const std::string text = metrics.Text({});
+  for (const char* tenant : {"lab", "farm"}) {
+    CHECK_THAT(text, Catch::Contains(absl::StrCat("cached=\"false\",tenant=\"", tenant,
+                                                  "\",verdict=\"VERDICT_CORRECT\"} 200")));
+  }
+  CHECK_THAT(text, Catch::Contains("status=\"CANCELLED\",tenant=\"lab\"} 100"));
+  CHECK_THAT(text, Catch::Contains("warpsmith_reward_phase_seconds_count{phase=\"compile\"} 400"));
 }
 
 }  // namespace

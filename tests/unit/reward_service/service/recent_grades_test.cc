@@ -1,6 +1,9 @@
 #include "reward_service/service/recent_grades.h"
 
+#include <atomic>
+
 #include "tests/support/catch.h"
+#include "tests/support/run_together.h"
 
 namespace warpsmith {
 namespace {
@@ -65,6 +68,31 @@ TEST_CASE("what is kept is bounded in number and bytes, the verdicts' counts are
   CHECK(few.Find("lab", 3) == nullptr);
   CHECK(Sequences(small.List({.tenant = "lab"})) == "5 ");
   CHECK(few.VerdictCounts("lab").at(v1::VERDICT_CORRECT) == 5);
+}
+
+TEST_CASE("who lists while grades are added sees each that is kept once, the latest first") {
+  constexpr int kNumGrades = 300;
+  RecentGrades recent(int64_t{1} << 20, 20);
+  const auto prepared = PreparedOf("lab");
+  std::atomic<int> num_wrong{0};
+  RunTogether(4, [&](int thread) {
+    for (int i = 0; i < kNumGrades; ++i) {
+      if (thread < 2) {
+        recent.Add(prepared, GradeOf(v1::VERDICT_CORRECT, 1));
+        continue;
+      }
+      int64_t before = INT64_MAX;
+      for (const auto& listed : recent.List({.tenant = "lab"})) {
+        num_wrong += listed->sequence >= before;
+        before = listed->sequence;
+        const auto found = recent.Find("lab", listed->sequence);
+        num_wrong += found != nullptr && found != listed;
+      }
+    }
+  });
+  CHECK(num_wrong == 0);
+  CHECK(recent.List({.tenant = "lab"}).front()->sequence == 2 * kNumGrades);
+  CHECK(recent.VerdictCounts("lab").at(v1::VERDICT_CORRECT) == 2 * kNumGrades);
 }
 
 }  // namespace
