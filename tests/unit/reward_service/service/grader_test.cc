@@ -249,11 +249,13 @@ TEST_CASE("a referee that keeps dying is UNSCORABLE without a reward, and asked 
 TEST_CASE("a compiler that cannot run is UNSCORABLE, never a compile error") {
   Bench bench;
   bench.compile = [](std::string_view, const std::atomic<bool>&) {
+    absl::SleepFor(absl::Milliseconds(1));
     return absl::StatusOr<CompiledProgram>(absl::ResourceExhaustedError("cannot fork"));
   };
   const v1::Grade grade = GradeOf(bench.Start(), Prepared("r1", "int run;"));
   CHECK(grade.verdict() == v1::VERDICT_UNSCORABLE);
   CHECK_FALSE(grade.reward().has_value());
+  CHECK(grade.cost().compile_seconds() > 0);  // what it took is known all the same
 }
 
 TEST_CASE("a speed-up that is not a number is UNSCORABLE") {
