@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from datasets.importers.confined_python import Confinement, ConfinementFailed, Limits
-from datasets.importers.import_report import ImportReport, Refusal
+from datasets.importers.import_report import ImportReport, Refusal, message, shown
 from datasets.importers.improvement_prompt import Improvement, read_improvement
 from datasets.importers.leaks import HeldOut, program_key
 from datasets.importers.reference_program import ReferenceProgram, check_reference, parse_program
@@ -51,9 +51,7 @@ class Row:
             texts = [m.get("content") for m in messages if isinstance(m, dict) and m.get("role") == "user"]
             if texts and isinstance(texts[-1], str):
                 return texts[-1]
-        raise Refusal(
-            "no_prompt", "prompt is not a list of messages with one of the user", repr(messages), "correct it"
-        )
+        raise Refusal("no_prompt", "prompt is not a list of messages with one of the user", messages, "correct it")
 
     def extra(self, name: str) -> Any:
         extra = self.values.get("extra_info")
@@ -63,7 +61,7 @@ class Row:
         """The program of extra_info.answer. Raises Refusal."""
         answer = self.extra("answer")
         if not isinstance(answer, str) or not answer.strip():
-            raise Refusal("no_reference", "extra_info.answer has no reference program", repr(answer), "fill it in")
+            raise Refusal("no_reference", "extra_info.answer has no reference program", answer, "fill it in")
         return check_reference(answer, modules)
 
     def improvement(self) -> Improvement | None:
@@ -84,13 +82,26 @@ def read_rows(path: Path, confinement: Confinement) -> Iterator[Row]:
     except ConfinementFailed as error:
         raise ValueError(f"{path}: cannot be read as parquet: {error}; make the file again") from None
     lines = text.splitlines()
-    first = json.loads(lines[0]) if lines else {}
+    first = _printed(path, lines[0] if lines else "{}")
     if first.get("missing"):
-        raise ValueError(f"{path}: has no column {', '.join(first['missing'])}; give the rows as they were published")
-    if len(lines) != first.get("rows", -1) + 2:
-        raise ValueError(f"{path}: {len(lines) - 2} of {first.get('rows')} rows could be read; make the file again")
+        missing = shown(first["missing"])
+        raise ValueError(f"{path}: has no column {missing}; give the rows as they were published")
+    if first.get("rows") != len(lines) - 2:
+        rows = shown(first.get("rows"))
+        raise ValueError(f"{path}: {len(lines) - 2} of {rows} rows could be read; make the file again")
     for number, line in enumerate(lines[1:-1]):
-        yield Row(path, number, json.loads(line))
+        yield Row(path, number, _printed(path, line))
+
+
+def _printed(path: Path, line: str) -> dict[str, Any]:
+    """What the reader printed is believed no more than the file that it read."""
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        values = None
+    if isinstance(values, dict):
+        return values
+    raise ValueError(f"{path}: cannot be read as parquet: no row: {shown(line)}; make the file again")
 
 
 @dataclass
@@ -148,8 +159,18 @@ class ParquetImport:
 
 def _name(row: Row, program: ReferenceProgram) -> str:
     name = row.extra("kb_task") or row.extra("task_name")
-    plain = "".join(c if c.isascii() and (c.isalnum() or c in "_.") else "_" for c in str(name or ""))[:80]
+    text = name if isinstance(name, str) else ""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "_.") else "_" for c in text)[:80]
     return f"stitchcuda_{plain}" if plain else f"stitchcuda_{program_key(program.tree)}"
+
+
+def hold_out_tasks(held_out: HeldOut, path: Path) -> None:
+    """Every task of a task file of ours. Raises OSError; ValueError with the place of what cannot be compared."""
+    for task_id, source in read_task_file(path):
+        try:
+            held_out.add(task_id, parse_program(source))
+        except Refusal as refusal:
+            raise ValueError(message(refusal.at(f"{path}, task {shown(task_id)}"))) from None
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -159,8 +180,7 @@ def run(arguments: argparse.Namespace) -> int:
     files = make_task_files(arguments)
     work = ParquetImport(files, HeldOut(by_structure=arguments.leak_by == "structure"), modules_of(arguments))
     for path in arguments.held_out:
-        for task_id, source in read_task_file(path):
-            work.held_out.add(task_id, parse_program(source))
+        hold_out_tasks(work.held_out, path)
     for path in arguments.test:
         work.hold_out(read_rows(path, confinement))
     for path in arguments.train:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,21 @@ class Refusal(Exception):
 
     kind: str
     reason: str
-    value: str
+    value: object
     way_out: str
 
     def at(self, file: str, row: int | None = None) -> dict[str, Any]:
         """With its place, as the report has it."""
-        return {"file": file, "row": row, **asdict(self), "value": shown(self.value)}
+        said = {"kind": self.kind, "reason": self.reason, "value": shown(self.value), "way_out": self.way_out}
+        return {"file": file, "row": row, **said}
 
 
 def shown(value: object) -> str:
     """Outside text as a message may show it: escaped, on one line, cut."""
-    text = value if isinstance(value, str) else repr(value)
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except RecursionError:
+        text = "nested too deeply to be shown"
     cut = text[:_VALUE_CHARACTERS_MAX]
     return ascii(cut)[1:-1] + ("..." if len(text) > len(cut) else "")
 

@@ -11,17 +11,25 @@ from datasets.importers.import_report import Refusal
 from datasets.importers.reference_program import parse_program
 
 _RULE = "─" * 8 + "*"
-_REPAIR = re.compile(
-    rf"\nERROR LOG\n{_RULE}\n(?P<log>.*?)\n{_RULE}\nOLD CODE[^\n]*\n{_RULE}\n(?P<code>.*?)\n{_RULE}\n"
-    rf"Main Critical Problem\n{_RULE}\n(?P<said>.*?)\n\s*```",
-    re.S,
+# What stands around log, code and what was said; and around code and instructions.
+_REPAIR = tuple(
+    re.compile(mark)
+    for mark in (
+        rf"\nERROR LOG\n{_RULE}\n",
+        rf"\n{_RULE}\nOLD CODE[^\n]*\n{_RULE}\n",
+        rf"\n{_RULE}\nMain Critical Problem\n{_RULE}\n",
+        r"\n[ \t]*```",
+    )
 )
-_OPTIMISE = re.compile(
-    r"\n\[ARCHITECTURE FILE\]\n```python\n(?P<code>.*?)\n```\s*\n"
-    r"\[optimization instructions\]\n(?P<said>\{.*?\n\})\s*\n",
-    re.S,
+_OPTIMISE = tuple(
+    re.compile(mark)
+    for mark in (
+        r"\n\[ARCHITECTURE FILE\]\n```python\n",
+        r"\n```\s*\n\[optimization instructions\]\n(?=\{)",
+        r"(?<=\n\})\s*\n",
+    )
 )
-_SAID = re.compile(r"^(critical_issue|why_it_matters|minimal_fix_hint):\s*(.*?)\s*$", re.M)
+_SAID = ("critical_issue", "why_it_matters", "minimal_fix_hint")
 _INSTRUCTIONS = ("bottleneck", "optimisation method", "modification plan")
 _PATH = re.compile(r"(?:/[\w.+-]+){2,}/")
 _EVIDENCE_CHARACTERS_MAX = 600
@@ -66,12 +74,12 @@ class Improvement:
 
 def read_improvement(prompt: str) -> Improvement:
     """Raises Refusal for a prompt of another form."""
-    repair = _REPAIR.search(prompt)
+    repair = _between(_REPAIR, prompt)
     if repair:
-        return _read_repair(repair)
-    optimise = _OPTIMISE.search(prompt)
+        return _read_repair(*repair)
+    optimise = _between(_OPTIMISE, prompt)
     if optimise:
-        return _read_optimise(optimise)
+        return _read_optimise(*optimise)
     raise Refusal(
         "unknown_prompt",
         "the prompt has neither an ERROR LOG with OLD CODE nor an ARCHITECTURE FILE with instructions",
@@ -80,24 +88,52 @@ def read_improvement(prompt: str) -> Improvement:
     )
 
 
-def _read_repair(match: re.Match[str]) -> Improvement:
-    said = dict(_SAID.findall(match["said"]))
-    issue, hint = said.get("critical_issue", ""), said.get("minimal_fix_hint", "")
+def _between(marks: tuple[re.Pattern[str], ...], text: str) -> list[str]:
+    """What lies between marks, each the first after the one before; nothing where one is missing.
+
+    One expression for all of them would try every first mark with every second one.
+    """
+    parts, end = [], 0
+    for mark in marks:
+        match = mark.search(text, end)
+        if match is None:
+            return []
+        parts.append(text[end : match.start()])
+        end = match.end()
+    return parts[1:]
+
+
+def _values_of(said: str) -> dict[str, str]:
+    """Values by name; one that is not on the line of its name is on the next that is not blank."""
+    values: dict[str, str] = {}
+    waiting = ""
+    for line in said.split("\n"):
+        name, _, text = line.partition(":")
+        if name in _SAID:
+            waiting = name
+        elif waiting:
+            text = line
+        if waiting and text.strip():
+            values[waiting] = text.strip()
+            waiting = ""
+    return values
+
+
+def _read_repair(log: str, code: str, said: str) -> Improvement:
+    values = _values_of(said)
+    issue, hint = values.get("critical_issue", ""), values.get("minimal_fix_hint", "")
     if not issue or not hint:
-        raise Refusal(
-            "no_feedback", "the prompt names no critical_issue or no minimal_fix_hint", match["said"], "add them"
-        )
-    log = match["log"]
+        raise Refusal("no_feedback", "the prompt names no critical_issue or no minimal_fix_hint", said, "add them")
     for finding, advice, words in _REPAIR_BY_WORDS:
         if re.search(words, log, re.I):
             evidence = f"{_first_error(log)}; {issue}; {hint}"
-            return Improvement(_program(match["code"]), finding, _one_line(evidence), advice)
+            return Improvement(_program(code), finding, _one_line(evidence), advice)
     raise Refusal("no_feedback", "the ERROR LOG names no error", log, "keep the log of the failed run")
 
 
-def _read_optimise(match: re.Match[str]) -> Improvement:
+def _read_optimise(code: str, instructions: str) -> Improvement:
     try:
-        said = json.loads(match["said"])
+        said = json.loads(instructions)
         bottleneck, method, plan = (str(said[name]) for name in _INSTRUCTIONS)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Refusal(
@@ -110,8 +146,8 @@ def _read_optimise(match: re.Match[str]) -> Improvement:
         for advice, words in _ADVICE_BY_WORDS:
             if re.search(words, text, re.I):
                 evidence = _one_line(f"{method}; {plan}")
-                parse_program(match["code"])
-                return Improvement(_program(match["code"]), _one_line(bottleneck), evidence, advice)
+                parse_program(code)
+                return Improvement(_program(code), _one_line(bottleneck), evidence, advice)
     raise Refusal("no_advice", "the instructions ask for nothing on the list of advice", method, "name a known method")
 
 

@@ -9,16 +9,29 @@ import ast
 import copy
 import hashlib
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from datasets.importers.import_report import Refusal
 from datasets.tasks.structural_hash import structural_hash
 
 _INPUT_FUNCTIONS = ("get_inputs", "get_init_inputs")
+# What must have a statement in it.
+_BLOCKS = (
+    *(ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.If, ast.For, ast.AsyncFor, ast.While),
+    *(ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.ExceptHandler, ast.match_case),
+)
 _Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+_Named = TypeVar("_Named", ast.ClassDef, ast.FunctionDef)
 
 
 class _Undress(ast.NodeTransformer):
     """Drops docstrings and annotations: what is left is what runs."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        if isinstance(node, _BLOCKS):
+            node.body = node.body or [ast.Pass()]
+        return node
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         self.generic_visit(node)
@@ -37,12 +50,6 @@ class _Undress(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)
         node.returns = None
-        node.body = node.body or [ast.Pass()]
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        self.generic_visit(node)
-        node.body = node.body or [ast.Pass()]
         return node
 
 
@@ -118,15 +125,23 @@ def _hides_structure(model: ast.ClassDef) -> bool:
     return sum(isinstance(node, ast.FunctionDef) for node in model.body) > 2
 
 
+def _last(body: list[ast.stmt], kind: type[_Named], name: str) -> _Named:
+    """Of equal names the last one counts, as when the program runs. Raises ValueError."""
+    found = [node for node in body if isinstance(node, kind) and node.name == name]
+    if not found:
+        raise ValueError(f"there is no {name}")
+    return found[-1]
+
+
 def structure_key(tree: ast.Module) -> str:
-    """Equal for programs that compose the same operators in the same way.
+    """Equal for programs that compose the same operators in the same way; ValueError for one without Model.forward.
 
     The structural hash of the task files where it sees everything: a forward method of assignments over plain modules.
     Otherwise the definitions with names and numbers taken out, which sees the order of statements too.
     """
     tree = _undressed(tree)
-    model = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model")
-    forward = next(n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "forward")
+    model = _last(tree.body, ast.ClassDef, "Model")
+    forward = _last(model.body, ast.FunctionDef, "forward")
     straight = all(isinstance(n, (ast.Assign, ast.Return)) for n in forward.body)
     if straight and len(_definitions(tree)) == 1 and not _hides_structure(model):
         return structural_hash(ast.unparse(tree))
@@ -137,7 +152,7 @@ def structure_key(tree: ast.Module) -> str:
 def _keys(tree: ast.Module) -> tuple[str, str]:
     try:
         return program_key(tree), structure_key(tree)
-    except (RecursionError, MemoryError, ValueError) as error:
+    except (RecursionError, MemoryError, ValueError, SyntaxError) as error:
         raise Refusal("not_comparable", "the program cannot be compared", str(error), "write it flat") from None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from datasets.importers.confined_python import Confinement, Limits
 from datasets.importers.cpu_sizes import CpuBudget, CpuSizer
-from datasets.importers.import_report import ImportReport
+from datasets.importers.import_report import ImportReport, Refusal
 from datasets.importers.reference_program import MODULES, ReferenceProgram
 from datasets.tasks.make_tasks import task_record, write_tasks
 
@@ -38,7 +38,9 @@ class TaskFiles:
             source = sized.source
             self.report.details[task_id] = sized.detail
         record = task_record(task_id, family, program.operators, source, name)
-        self._records[name].append({**record, "allowed_libraries": self.allowed_libraries, **more})
+        record = {**record, "allowed_libraries": self.allowed_libraries, **more}
+        _check_text(record)
+        self._records[name].append(record)
         self.report.written[f"{name}.jsonl"] += 1
         done = self.report.written.total()
         if self.sizer is not None and done % _PROGRESS == 0:
@@ -55,6 +57,14 @@ class TaskFiles:
         for name, records in self._records.items():
             write_tasks(out / f"{name}.jsonl", records)
         self.report.write(out / REPORT_NAME)
+
+
+def _check_text(record: dict[str, Any]) -> None:
+    """JSON can spell halves of characters, which no file can hold: one such row must not end an import."""
+    try:
+        json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise Refusal("not_text", "a text is no Unicode", str(error), "correct it") from None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,9 +108,12 @@ def exit_status(arguments: argparse.Namespace, report: ImportReport) -> int:
 
 def read_task_file(path: Path) -> Iterable[tuple[str, str]]:
     """Id and reference of each line of a task file of ours. Raises ValueError with file and line."""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
             task = json.loads(line)
-            yield str(task["id"]), str(task["reference_source"])
-        except (ValueError, KeyError, TypeError) as error:
+            task_id, source = task["id"], task["reference_source"]
+            if not isinstance(task_id, str) or not isinstance(source, str):
+                raise TypeError("id and reference_source must be texts")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"{path}, line {number}: not a task: {error!r}; make the file with an importer") from None
+        yield task_id, source

@@ -9,6 +9,7 @@ import ast
 import hashlib
 
 _BINARY = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "Pow": "pow", "MatMult": "matmul", "Mod": "mod"}
+_VALUE_CHARACTERS_MAX = 4096
 _COMMUTATIVE = {"add", "mul", "maximum", "minimum"}
 
 
@@ -24,7 +25,9 @@ class _Canonical:
             for index, element in enumerate(target.elts):
                 self.assign(element, f"item({text},{index})")
         else:
-            self._values[ast.unparse(target)] = text
+            # A value that is used twice in each of many statements would double with each.
+            is_long = len(text) > _VALUE_CHARACTERS_MAX
+            self._values[ast.unparse(target)] = hashlib.sha256(text.encode()).hexdigest() if is_long else text
 
     def text(self, node: ast.expr) -> str:
         if isinstance(node, ast.Constant):

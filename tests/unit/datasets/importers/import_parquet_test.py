@@ -9,6 +9,11 @@ import pytest
 from pyarrow import parquet
 
 from datasets.importers import import_parquet
+from datasets.importers.confined_python import Confinement
+from datasets.importers.import_report import ImportReport
+from datasets.importers.leaks import HeldOut
+from datasets.importers.reference_program import MODULES
+from datasets.importers.task_writing import TaskFiles
 from tests.unit.datasets.importers.sample_prompts import CODE, optimise_prompt, repair_prompt
 
 _REFERENCE = (
@@ -124,3 +129,69 @@ def test_what_is_no_such_file_ends_the_import(
     assert _import(monkeypatch, tmp_path / "out", "--train", path) == 2
     assert str(path) in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_row_with_half_a_character_is_refused_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt = optimise_prompt("tile").replace("memory traffic", "memory \\ud800")
+    rows = [_second("relu", prompt), _second("tanh", repair_prompt("error"))]
+    assert _import(monkeypatch, tmp_path / "out", "--train", _file(tmp_path / "t.parquet", rows)) == 0
+    assert _report(tmp_path / "out")["refused_by_kind"] == {"not_text": 1}
+    assert len(_lines(tmp_path / "out/optimise.jsonl")) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        json.dumps({"id": "a", "reference_source": "x = 1"}).encode(),
+        json.dumps({"id": "a", "reference_source": "x = ("}).encode(),
+        json.dumps({"id": "a", "reference_source": 3}).encode(),
+        b'{"id": "\xff"}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_held_out_task_that_cannot_be_compared_ends_the_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: bytes
+) -> None:
+    held = tmp_path / "held_out.jsonl"
+    held.write_bytes(line)
+    train = _file(tmp_path / "t.parquet", [_row(_REFERENCE.format("relu"))])
+    assert _import(monkeypatch, tmp_path / "out", "--train", train, "--held-out", held) == 2
+    assert str(held) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "",
+        "[]",
+        '{"rows": "1"}\n{}\n{}',
+        '{"missing": 3}',
+        '{"rows": 1}\n[]\n{}',
+        '{"rows": 1}\n' + "[" * 100_000 + "\n{}",
+    ],
+)
+def test_a_reader_that_prints_anything_else_is_not_believed(monkeypatch: pytest.MonkeyPatch, printed: str) -> None:
+    monkeypatch.setattr(Confinement, "run", lambda *_: printed)
+    with pytest.raises(ValueError, match="rows.parquet: "):
+        list(import_parquet.read_rows(Path("rows.parquet"), Confinement()))
+
+
+@pytest.mark.parametrize("field", ["prompt", "answer", "task_name"])
+def test_a_value_nested_deeply_is_refused_like_any_other(field: str) -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    values = _second("relu", repair_prompt("error"))
+    (values if field == "prompt" else values["extra_info"])[field] = deep
+    files = TaskFiles(ImportReport())
+    work = import_parquet.ParquetImport(files, HeldOut(), MODULES)
+    work.learn(iter([import_parquet.Row(Path("t.parquet"), 0, values)]))
+    json.dumps(files.report.to_json())
+    assert (
+        files.report.refused_by_kind
+        == {
+            "prompt": {"no_prompt": 1},
+            "answer": {"no_reference": 1},
+            "task_name": {},
+        }[field]
+    )

@@ -4,7 +4,7 @@ import pytest
 
 from datasets.importers.import_report import Refusal
 from datasets.importers.improvement_prompt import read_improvement
-from tests.unit.datasets.importers.sample_prompts import CODE, optimise_prompt, repair_prompt
+from tests.unit.datasets.importers.sample_prompts import CODE, RULE, optimise_prompt, repair_prompt
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,20 @@ def test_a_prompt_without_one_of_the_parts_is_refused(prompt: str, kind: str) ->
     with pytest.raises(Refusal) as refused:
         read_improvement(prompt)
     assert refused.value.kind == kind
+
+
+def test_an_advice_may_stand_below_its_name() -> None:
+    read = read_improvement(repair_prompt("error: x", hint="\n\n  Check the index  "))
+    assert read.evidence == "error: x; Index runs over; Check the index"
+
+
+@pytest.mark.parametrize(
+    "piece", [f"\nERROR LOG\n{RULE}\n", "\n[ARCHITECTURE FILE]\n```python\n", "\n```\n", "critical_issue: ", " \n"]
+)
+def test_a_long_prompt_of_beginnings_is_refused_in_linear_time(piece: str) -> None:
+    """An expression that tries each beginning with each end would need hours."""
+    long = piece * (1_000_000 // len(piece))
+    with pytest.raises(Refusal):
+        read_improvement(long)
+    with pytest.raises(Refusal):
+        read_improvement(repair_prompt("error", hint="").replace("critical_issue: Index", f"critical_issue: {long}"))

@@ -80,3 +80,19 @@ def test_a_program_too_deep_to_compare_is_refused() -> None:
     with pytest.raises(Refusal) as refused:
         HeldOut().add("deep", _tree(deep))
     assert refused.value.kind == "not_comparable"
+
+
+def test_of_two_models_the_last_is_compared() -> None:
+    """The first may have no forward method at all."""
+    tree = ast.parse("class Model:\n    pass\n" + ast.unparse(_tree(_INIT + _FORWARD)))
+    assert structure_key(tree) != structure_key(_tree(_INIT + _FORWARD.replace("* 2", "+ 2")))
+    with pytest.raises(Refusal) as refused:
+        HeldOut().add("held", ast.parse("class Model:\n    pass\n"))
+    assert refused.value.kind == "not_comparable"
+
+
+@pytest.mark.parametrize("block", ["if x:", "for x in y:", "while x:", "with x:", "try:"])
+def test_a_block_of_comments_alone_is_compared(block: str) -> None:
+    tail = "finally:\n    pass\n" if block == "try:" else ""
+    commented = _tree(_INIT + _FORWARD, f"{block}\n    'nothing'\n{tail}")
+    assert _refusal(_held(), commented) == "leaked_program"

@@ -48,3 +48,10 @@ def test_dimensions_named_by_keyword_are_seen_as_arguments() -> None:
 def test_a_source_without_a_model_is_an_error() -> None:
     with pytest.raises(ValueError, match="no class Model"):
         structural_hash("x = 1\n")
+
+
+def test_a_value_used_twice_in_many_statements_does_not_grow_without_end() -> None:
+    doubled = "        x = x + x\n" * 200
+    source = "class Model:\n    def forward(self, x):\n{}        return x\n"
+    assert structural_hash(source.format(doubled)) == structural_hash(source.format(doubled).replace("x", "value"))
+    assert structural_hash(source.format(doubled)) != structural_hash(source.format(doubled + "        x = x - x\n"))
