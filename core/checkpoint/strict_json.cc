@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/json_depth.h"
 #include "core/base/log.h"
 
 namespace warpsmith {
@@ -33,6 +34,7 @@ class DuplicateFinder {
 }  // namespace
 
 absl::StatusOr<Json> ParseStrictJson(std::string_view text) {
+  if (NestsDeeperThan(text)) return absl::InvalidArgumentError("nests too deeply");
   DuplicateFinder finder;
   const auto observe = [&finder](int, Json::parse_event_t event, Json& parsed) {
     finder.Observe(event, parsed);

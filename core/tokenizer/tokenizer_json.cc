@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/json_depth.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/tokenizer/byte_alphabet.h"
@@ -228,6 +229,7 @@ absl::StatusOr<TokenizerSpec> ParseSpec(const Json& json) {
 }  // namespace
 
 absl::StatusOr<TokenizerSpec> ParseTokenizerJson(std::string_view text) {
+  if (NestsDeeperThan(text)) return Invalid("it nests too deeply");
   try {
     return ParseSpec(Json::parse(text));
   } catch (const Json::exception& error) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/json_depth.h"
 
 namespace warpsmith {
 namespace {
@@ -75,8 +76,9 @@ absl::Status Parse(std::string_view frame, Packet& packet) {
     return absl::InvalidArgumentError(
         absl::StrCat("packet of ", frame.size(), " bytes says it has ", length));
   }
-  packet.fields =
-      nlohmann::json::parse(frame.begin() + kLengthBytes, frame.end(), nullptr, /*allow_exceptions=*/false);
+  const std::string_view json = frame.substr(kLengthBytes);
+  if (NestsDeeperThan(json)) return absl::InvalidArgumentError("packet nests too deeply");
+  packet.fields = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!packet.fields.is_object()) return absl::InvalidArgumentError("packet is not a JSON object");
   return absl::OkStatus();
 }

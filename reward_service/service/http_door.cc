@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "core/base/json_depth.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status.h"
@@ -87,6 +88,7 @@ class ListAnswer {
 };
 
 absl::StatusOr<std::vector<v1::GradeRequest>> ParseList(const std::string& body) {
+  if (NestsDeeperThan(body)) return absl::InvalidArgumentError("the body nests too deeply");
   const nlohmann::json list = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
   const bool is_list =
       list.is_object() && list.size() == 1 && list.contains("requests") && list["requests"].is_array();

@@ -69,6 +69,12 @@ TEST_CASE("a name given twice is refused, at any depth") {
                  "twice"));
 }
 
+TEST_CASE("nesting without end is refused") {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  CHECK(Contains(ErrorOf("{\"a\": {\"dtype\": " + deep + ", \"shape\": [], \"data_offsets\": []}}", 0),
+                 "too deeply"));
+}
+
 TEST_CASE("members that are missing or of another kind are refused") {
   for (const char* json :
        {"", "[]", "3", "{", R"({"a": 3})", R"({"a": {}})", R"({"a": {"dtype": "U8", "shape": [1]}})",

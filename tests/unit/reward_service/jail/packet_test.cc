@@ -65,6 +65,14 @@ TEST_CASE("deep nesting and a packet over the limit do no harm") {
   frame[1] = static_cast<char>(deep.size() >> 8);
   REQUIRE(send(pair.left.get(), (frame + deep).data(), deep.size() + 4, 0) > 0);
   CHECK_FALSE(ReceivePacket(pair.right.get()).ok());
+  for (const auto& [depth, taken] : {std::pair(40, true), std::pair(30000, false)}) {
+    const std::string list = std::string(depth, '[') + std::string(depth, ']');
+    const std::string text = "{\"a\":" + list + "}";
+    frame = {static_cast<char>(text.size() & 0xff), static_cast<char>(text.size() >> 8), 0, 0};
+    REQUIRE(send(pair.left.get(), (frame + text).data(), text.size() + 4, 0) > 0);
+    const auto packet = ReceivePacket(pair.right.get());
+    CHECK(packet.ok() == taken);
+  }
   CHECK(SendPacket(pair.left.get(), {{"text", std::string(kPacketBytesMax, 'x')}}).code() ==
         absl::StatusCode::kInvalidArgument);
 }

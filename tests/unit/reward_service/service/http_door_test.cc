@@ -105,6 +105,17 @@ TEST_CASE("a list is answered in its order, refused requests included") {
   CHECK(served.Post("/v1/grades", list).status == 400);
 }
 
+TEST_CASE("bodies that nest deeply are refused, and the service lives on") {
+  ServedHttpDoor served;
+  HttpClient client(served.server->address());
+  for (const size_t depth : {200, 1'000'000}) {
+    const std::string deep = std::string(depth, '[') + std::string(depth, ']');
+    CHECK(client.Post("/v1/grades", "{\"requests\":[" + deep + "]}").status == 400);
+    CHECK(client.Post("/v1/grade", "{\"task\":" + deep + "}").status == 400);
+  }
+  CHECK(client.Get("/healthz").status == 200);
+}
+
 TEST_CASE("a client that hangs up frees its place in the queue") {
   ServedHttpDoor served(1);
   absl::Notification begun, go;

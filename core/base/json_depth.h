@@ -1,0 +1,19 @@
+// How deep JSON text nests, asked before it is parsed.
+#ifndef WARPSMITH_CORE_BASE_JSON_DEPTH_H_
+#define WARPSMITH_CORE_BASE_JSON_DEPTH_H_
+
+#include <string_view>
+
+namespace warpsmith {
+
+// Deeper than any message, task or file of ours.
+constexpr int kJsonDepthMax = 64;
+
+// Whether the text opens more than `depth_max` lists and objects within each other. A parser may take any
+// depth, but copying, comparing and writing what it made recurse, until the stack ends: JSON of others is
+// asked first. Of text that is no JSON the answer means nothing.
+bool NestsDeeperThan(std::string_view json, int depth_max = kJsonDepthMax);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_BASE_JSON_DEPTH_H_
