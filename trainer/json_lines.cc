@@ -1,5 +1,6 @@
 #include "trainer/json_lines.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,12 +28,11 @@ absl::StatusOr<std::vector<std::string>> JsonLine::TextsOr(const std::string& ke
                                                            std::vector<std::string> fallback) const {
   const nlohmann::json* value = Find(key);
   if (value == nullptr) return fallback;
-  std::vector<std::string> texts;
-  for (const nlohmann::json& item : *value) {
-    if (!item.is_string()) return Error(absl::StrCat("\"", key, "\" must be a list of strings"));
-    texts.push_back(item.get<std::string>());
+  const auto is_text = [](const nlohmann::json& item) { return item.is_string(); };
+  if (!value->is_array() || !std::all_of(value->begin(), value->end(), is_text)) {
+    return Error(absl::StrCat("\"", key, "\" must be a list of strings"));
   }
-  return texts;
+  return value->get<std::vector<std::string>>();
 }
 
 absl::StatusOr<JsonLine> JsonLine::Object(const std::string& key) const {

@@ -34,6 +34,10 @@ TEST_CASE("a missing key takes its fallback, a list of other things is refused")
   CHECK(line.TextsOr("texts", {}).value() == std::vector<std::string>{"x"});
   CHECK(absl::IsInvalidArgument(line.TextsOr("list", {}).status()));
   CHECK(line.Find("nothing") == nullptr);
+  const auto others = ReadText("{\"text\": \"x\", \"object\": {\"key\": \"x\"}}");
+  REQUIRE(others.ok());
+  CHECK(absl::IsInvalidArgument(others->front().TextsOr("text", {}).status()));
+  CHECK(absl::IsInvalidArgument(others->front().TextsOr("object", {}).status()));
 }
 
 TEST_CASE("broken JSON is refused with its line") {
