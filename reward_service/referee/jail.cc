@@ -276,17 +276,18 @@ absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places,
     return absl::InvalidArgumentError(fault.reason);
   }
   const bool dense = valid && span == spec.num_bytes && strides == DenseStrides(spec.shape);
-  std::vector<char> strided(dense || !valid ? 0 : static_cast<size_t>(span));
+  // Not cleared: a span is long at a word of the program, and only what can be read should cost memory.
+  const std::unique_ptr<char[]> strided(dense || !valid ? nullptr : new char[static_cast<size_t>(span)]);
   absl::Status status = absl::InvalidArgumentError("strides out of range");
   if (valid) {
     status = ReadMemory(process_->pid(), address, dense ? spec.num_bytes : span,
-                        dense ? copy.data() : strided.data());
+                        dense ? copy.data() : strided.get());
   }
   if (!status.ok()) {
     fault = {Outcome::kRuntimeError, absl::StrCat("output ", index, " lies in no readable memory")};
     return status;
   }
-  if (!dense) Gather(spec.shape, strides, element_bytes, strided.data(), copy.data());
+  if (!dense) Gather(spec.shape, strides, element_bytes, strided.get(), copy.data());
   return copy.data();
 }
 
