@@ -6,6 +6,8 @@
 namespace warpsmith {
 namespace {
 
+constexpr size_t kRawDelimiterMax = 16;  // by the language
+
 bool IsWordCharacter(char c) {
   return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
 }
@@ -108,11 +110,13 @@ class Tokenizer {
   }
 
   void SkipRaw() {
-    const size_t open = std::min(text_.find('(', position_), text_.size());
+    // One with a longer delimiter does not compile, and would make the search for its end a product of two
+    // lengths.
+    const size_t open = text_.substr(0, position_ + 2 + kRawDelimiterMax).find('(', position_);
+    if (open == std::string_view::npos) return SkipQuoted('"');
     std::string mark(")");
-    mark.append(text_.substr(position_ + 1, open - std::min(position_ + 1, open))).push_back('"');
-    position_ = open;
-    const size_t found = text_.find(mark, position_);
+    mark.append(text_.substr(position_ + 1, open - position_ - 1)).push_back('"');
+    const size_t found = text_.find(mark, open);
     position_ = found == std::string_view::npos ? text_.size() : found + mark.size();
   }
 

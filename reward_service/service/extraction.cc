@@ -60,7 +60,7 @@ std::optional<std::string_view> ExtractProgram(std::string_view answer) {
     begin = next;
   }
   if (opening.mark != 0) program = text.substr(content_begin);
-  if (program.find_first_not_of(" \t\r\n") == std::string_view::npos) return std::nullopt;
+  if (program.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos) return std::nullopt;
   return program;
 }
 

@@ -1,5 +1,6 @@
 #include "reward_service/service/page_door.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -40,7 +41,7 @@ absl::Status ReadNumber(const std::map<std::string, std::string>& query, const s
                         std::optional<double>* number) {
   const std::optional<std::string> text = Get(query, name);
   if (!text.has_value()) return absl::OkStatus();
-  if (absl::SimpleAtod(*text, &number->emplace())) return absl::OkStatus();
+  if (absl::SimpleAtod(*text, &number->emplace()) && !std::isnan(**number)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(name, " is no number: ", Escape(*text, 64)));
 }
 

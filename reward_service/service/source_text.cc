@@ -5,6 +5,8 @@
 namespace warpsmith {
 namespace {
 
+constexpr size_t kRawDelimiterMax = 16;  // by the language
+
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 bool IsWord(char c) { return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
 
@@ -133,8 +135,10 @@ class CppNormaliser {
   }
 
   size_t AfterRaw(size_t quote) const {
-    const size_t open = text_.find('(', quote);
-    if (open == std::string_view::npos) return text_.size();
+    // One with a longer delimiter does not compile, and would make the search for its end a product of two
+    // lengths.
+    const size_t open = text_.substr(0, quote + 2 + kRawDelimiterMax).find('(', quote);
+    if (open == std::string_view::npos) return AfterQuoted(text_, quote);
     std::string mark(1, ')');
     mark.append(text_.substr(quote + 1, open - quote - 1)).push_back('"');
     return After(text_, mark, open);

@@ -21,6 +21,14 @@ TEST_CASE("words, numbers and signs are tokens; comments, literals and directive
 
 TEST_CASE("raw literals end at their own delimiter") { CHECK(Joined("a R\"x( )\" )x\" b") == "a b "); }
 
+TEST_CASE(
+    "a delimiter over the language's 16 characters opens no raw literal, and costs no product of lengths") {
+  CHECK(Joined("a R\"0123456789abcdef( )\" )0123456789abcdef\" b") == "a b ");
+  CHECK(Joined("a R\"0123456789abcdef0( )\" b") == "a b ");
+  const std::string half(1 << 19, ')');
+  CHECK(Joined("R\"" + half + "(" + half) == "");
+}
+
 TEST_CASE("text that is disabled is left out up to its else") {
   CHECK(Joined("#if 0\na\n#if 1\nb\n#endif\n#else\nc\n#endif\nd") == "c d ");
   CHECK(Joined("#if 1\na\n#endif\n") == "a ");

@@ -30,6 +30,7 @@ TEST_CASE("an answer without a block, or with an empty one, has no program") {
   CHECK(Extract("int run();") == "(nothing)");
   CHECK(Extract("```cpp\n```") == "(nothing)");
   CHECK(Extract("```cpp\n \n\t\n```") == "(nothing)");
+  CHECK(Extract("```cpp\n\v\f\n```") == "(nothing)");
   CHECK(Extract("```\nfirst\n```\n```\n```\n") == "(nothing)");
 }
 

@@ -69,6 +69,8 @@ TEST_CASE("a filter that is none is told so, a grade that is not there is 404") 
   Page page;
   CHECK(page.Get("/v1/recent", {{"verdict", "GOOD"}}).status == 400);
   CHECK(page.Get("/v1/recent", {{"reward_min", "much"}}).status == 400);
+  CHECK(page.Get("/v1/recent", {{"num", "nan"}}).status == 400);
+  CHECK(page.Get("/v1/recent", {{"before", "-NaN"}}).status == 400);
   CHECK(page.Get("/v1/recent", {{"reward_min", ""}, {"num", "1e300"}, {"before", "-5"}}).status == 200);
   for (const std::string sequence : {"1", "", "x", "99999999999999999999"}) {
     CHECK(page.Get("/v1/recent/" + sequence).status == 404);

@@ -37,6 +37,16 @@ TEST_CASE("literals are untouched") {
   CHECK(NormaliseCpp("int n = 1'000; // x") == "int n=1'000;");
 }
 
+TEST_CASE(
+    "a delimiter over the language's 16 characters opens no raw literal, and costs no product of lengths") {
+  const std::string longest(16, 'x');
+  CHECK(NormaliseCpp("R\"" + longest + "( // )\" )" + longest + "\"; // gone") ==
+        "R\"" + longest + "( // )\" )" + longest + "\";");
+  CHECK(NormaliseCpp("R\"x" + longest + "( // kept\"; // gone") == "R\"x" + longest + "( // kept\";");
+  const std::string half(1 << 19, ')');
+  CHECK(NormaliseCpp("R\"" + half + "(" + half).size() == 2 * half.size() + 3);
+}
+
 TEST_CASE("what does not lex is kept to its end") {
   CHECK(NormaliseCpp("int a; /* open") == "int a;");
   CHECK(NormaliseCpp("s = \"open") != "");
