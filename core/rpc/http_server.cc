@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/read_size.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
@@ -36,7 +37,7 @@ using Error = boost::system::error_code;
 using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
-constexpr size_t kDiscardedBytes = 64 << 10;  // of a refused request, at a time
+constexpr size_t kReadBytes = 64 << 10;  // at a time
 constexpr size_t kAheadBytes = 4 << 10;  // read of a next request while the present one waits for its answer
 
 std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
@@ -104,6 +105,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   PlainStream& lowest() { return beast::get_lowest_layer(stream_); }
   void Read();
+  void Parse(bool has_begun);
+  Error ParseBuffer();
   void Received(Error error);
   void WatchForClose();
   void Refuse(http::status status, const std::string& message);
@@ -112,6 +115,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   Stream stream_;
   beast::flat_buffer buffer_;
+  size_t num_parsed_ = 0;  // bytes of the present request
   Shared* const shared_;
   std::optional<http::request_parser<http::string_body>> parser_;
   std::optional<http::response<http::string_body>> response_;
@@ -197,22 +201,52 @@ void Connection<Stream>::Read() {
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(shared_->options.header_bytes_max));
   parser_->body_limit(static_cast<uint64_t>(shared_->options.body_bytes_max));
+  num_parsed_ = 0;
   // The first byte may be long in coming, the rest may not.
-  lowest().expires_after(Milliseconds(shared_->options.idle_timeout));
-  const auto self = this->shared_from_this();
-  const auto rest = [self](Error error, size_t) {
-    if (error) return self->Received(error);
-    self->lowest().expires_after(Milliseconds(self->shared_->options.transfer_timeout));
-    http::async_read(self->stream_, self->buffer_, *self->parser_,
-                     [self](Error read_error, size_t) { self->Received(read_error); });
-  };
-  if (buffer_.size() > 0) return rest({}, 0);  // the client has sent its next request already
-  http::async_read_some(stream_, buffer_, *parser_, rest);
+  const bool has_begun = buffer_.size() > 0;
+  lowest().expires_after(
+      Milliseconds(has_begun ? shared_->options.transfer_timeout : shared_->options.idle_timeout));
+  Parse(has_begun);
+}
+
+// Beast limits what of a header it waits for, not the header: who sends field by field, or a chunk's first
+// line without an end, could fill our memory.
+template <class Stream>
+Error Connection<Stream>::ParseBuffer() {
+  const size_t header_max = static_cast<size_t>(shared_->options.header_bytes_max);
+  const size_t request_max = header_max + static_cast<size_t>(shared_->options.body_bytes_max);
+  Error error;
+  while (buffer_.size() > 0 && !parser_->is_done() && !error) {
+    const bool in_header = !parser_->is_header_done();
+    const size_t num_used = parser_->put(buffer_.data(), error);
+    buffer_.consume(num_used);
+    num_parsed_ += num_used;
+    const size_t num_waiting = error == http::error::need_more ? buffer_.size() : 0;
+    if (error && error != http::error::need_more) return error;
+    if (in_header && num_parsed_ + num_waiting > header_max) return http::error::header_limit;
+    if (num_parsed_ + num_waiting > request_max) return http::error::body_limit;
+  }
+  return error == http::error::need_more ? Error() : error;
+}
+
+template <class Stream>
+void Connection<Stream>::Parse(bool has_begun) {
+  const Error error = ParseBuffer();
+  if (error || parser_->is_done()) return Received(error);
+  stream_.async_read_some(
+      buffer_.prepare(beast::read_size(buffer_, kReadBytes)),
+      [self = this->shared_from_this(), has_begun](Error read_error, size_t num_bytes) {
+        if (read_error) return self->Close();
+        self->buffer_.commit(num_bytes);
+        if (!has_begun) {
+          self->lowest().expires_after(Milliseconds(self->shared_->options.transfer_timeout));
+        }
+        self->Parse(true);
+      });
 }
 
 template <class Stream>
 void Connection<Stream>::Received(Error error) {
-  if (error == http::error::end_of_stream || error == beast::error::timeout) return Close();
   if (error == http::error::body_limit) {
     return Refuse(http::status::payload_too_large,
                   absl::StrCat("a body may have ", shared_->options.body_bytes_max, " bytes"));
@@ -221,10 +255,7 @@ void Connection<Stream>::Received(Error error) {
     return Refuse(http::status::request_header_fields_too_large,
                   absl::StrCat("headers may have ", shared_->options.header_bytes_max, " bytes"));
   }
-  if (error.category() == http::make_error_code(http::error::bad_target).category()) {
-    return Refuse(http::status::bad_request, error.message());
-  }
-  if (error) return Close();
+  if (error) return Refuse(http::status::bad_request, error.message());
   version_ = parser_->get().version();
   keep_alive_ = parser_->get().keep_alive();
   lowest().expires_never();
@@ -239,7 +270,13 @@ void Connection<Stream>::Received(Error error) {
 // going away will then show when we answer.
 template <class Stream>
 void Connection<Stream>::WatchForClose() {
-  // Held by the read itself, so that the connection lives while it is open and unanswered.
+  // Held by what waits, so that the connection lives while it is open and unanswered.
+  if (buffer_.size() >= kAheadBytes) {
+    return lowest().socket().async_wait(asio::ip::tcp::socket::wait_error,
+                                        [self = this->shared_from_this()](Error error) {
+                                          if (!error && self->exchange_ != nullptr) self->Close();
+                                        });
+  }
   stream_.async_read_some(buffer_.prepare(kAheadBytes),
                           [self = this->shared_from_this()](Error error, size_t num_bytes) {
                             self->buffer_.commit(num_bytes);
@@ -293,7 +330,7 @@ void Connection<Stream>::Linger() {
   lowest().socket().shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   buffer_.consume(buffer_.size());
   lowest().async_read_some(
-      buffer_.prepare(kDiscardedBytes), [self = this->shared_from_this()](Error error, size_t) {
+      buffer_.prepare(kReadBytes), [self = this->shared_from_this()](Error error, size_t) {
         return error ? self->Close() : self->Linger();  // the timeout of the transfer ends it
       });
 }

@@ -133,6 +133,34 @@ TEST_CASE("bodies and headers over their limits, and what is no HTTP, are refuse
   CHECK(chunked.Receive().status == 413);
 }
 
+TEST_CASE("what comes piece by piece has the same limits") {
+  const auto server = Echo({.body_bytes_max = 1000, .header_bytes_max = 1000});
+  const auto status_of = [&](const std::string& begin, const std::string& piece) {
+    HttpClient client(server->address());
+    client.Send(begin);
+    for (int i = 0; i < 400; ++i) {
+      client.Send(piece);
+      if (i < 10) absl::SleepFor(absl::Milliseconds(1));
+    }
+    client.Send("\r\n");
+    return client.Receive().status;
+  };
+  const std::string chunked = "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
+  CHECK(status_of("GET / HTTP/1.1\r\nHost: t\r\n", "X-Field: " + std::string(100, 'x') + "\r\n") == 431);
+  CHECK(status_of(chunked, "1\r\nx\r\n") == 413);
+  CHECK(status_of(chunked + "1;name=", "more") == 413);
+  CHECK(status_of(chunked + "0\r\n", "X-Trailer: x\r\n") == 413);
+}
+
+TEST_CASE("more requests than are read ahead are answered in their order") {
+  const auto server = Echo();
+  HttpClient client(server->address());
+  std::string requests;
+  for (int i = 0; i < 500; ++i) requests += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: t\r\n\r\n";
+  client.Send(requests);
+  for (int i = 0; i < 500; ++i) REQUIRE(client.Receive().body == "GET /" + std::to_string(i) + " ");
+}
+
 TEST_CASE("a client that sends or reads too slowly is cut off, and harms nobody else") {
   const auto server =
       Echo({.transfer_timeout = absl::Milliseconds(300), .idle_timeout = absl::Milliseconds(300)});
