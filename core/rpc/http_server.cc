@@ -18,11 +18,10 @@
 #include <thread>
 #include <type_traits>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "core/rpc/http_target.h"
+#include "core/rpc/http_request_reader.h"
 #include "core/rpc/http_tls.h"
 #include "core/rpc/server_address.h"
 
@@ -39,22 +38,6 @@ using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
 constexpr size_t kReadBytes = 64 << 10;  // at a time
 constexpr size_t kAheadBytes = 4 << 10;  // read of a next request while the present one waits for its answer
-
-std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
-
-HttpRequest ToRequest(http::request<http::string_body>&& message) {
-  HttpRequest request;
-  request.method = std::string(View(message.method_string()));
-  const std::string_view target = View(message.target());
-  request.path = std::string(PathOf(target));
-  request.query = QueryOf(target);
-  for (const auto& field : message) {
-    request.headers[absl::AsciiStrToLower(std::string(View(field.name_string())))] =
-        std::string(View(field.value()));
-  }
-  request.body = std::move(message.body());
-  return request;
-}
 
 // The way to the server's thread, for those who may outlive the server.
 class Mailbox {
@@ -105,8 +88,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   PlainStream& lowest() { return beast::get_lowest_layer(stream_); }
   void Read();
-  void Parse(bool has_begun);
-  Error ParseBuffer();
+  void ReadMore(bool has_begun);
   void Received(Error error);
   void WatchForClose();
   void Refuse(http::status status, const std::string& message);
@@ -115,9 +97,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   Stream stream_;
   beast::flat_buffer buffer_;
-  size_t num_parsed_ = 0;  // bytes of the present request
   Shared* const shared_;
-  std::optional<http::request_parser<http::string_body>> parser_;
+  std::optional<HttpRequestReader> reader_;
   std::optional<http::response<http::string_body>> response_;
   std::shared_ptr<Exchange> exchange_;  // that has no answer yet
   std::string certificate_name_;
@@ -198,41 +179,19 @@ void Connection<Stream>::Start() {
 
 template <class Stream>
 void Connection<Stream>::Read() {
-  parser_.emplace();
-  parser_->header_limit(static_cast<uint32_t>(shared_->options.header_bytes_max));
-  parser_->body_limit(static_cast<uint64_t>(shared_->options.body_bytes_max));
-  num_parsed_ = 0;
+  reader_.emplace(static_cast<size_t>(shared_->options.header_bytes_max),
+                  static_cast<size_t>(shared_->options.body_bytes_max));
   // The first byte may be long in coming, the rest may not.
   const bool has_begun = buffer_.size() > 0;
   lowest().expires_after(
       Milliseconds(has_begun ? shared_->options.transfer_timeout : shared_->options.idle_timeout));
-  Parse(has_begun);
-}
-
-// Beast limits what of a header it waits for, not the header: who sends field by field, or a chunk's first
-// line without an end, could fill our memory.
-template <class Stream>
-Error Connection<Stream>::ParseBuffer() {
-  const size_t header_max = static_cast<size_t>(shared_->options.header_bytes_max);
-  const size_t request_max = header_max + static_cast<size_t>(shared_->options.body_bytes_max);
-  Error error;
-  while (buffer_.size() > 0 && !parser_->is_done() && !error) {
-    const bool in_header = !parser_->is_header_done();
-    const size_t num_used = parser_->put(buffer_.data(), error);
-    buffer_.consume(num_used);
-    num_parsed_ += num_used;
-    const size_t num_waiting = error == http::error::need_more ? buffer_.size() : 0;
-    if (error && error != http::error::need_more) return error;
-    if (in_header && num_parsed_ + num_waiting > header_max) return http::error::header_limit;
-    if (num_parsed_ + num_waiting > request_max) return http::error::body_limit;
-  }
-  return error == http::error::need_more ? Error() : error;
+  ReadMore(has_begun);
 }
 
 template <class Stream>
-void Connection<Stream>::Parse(bool has_begun) {
-  const Error error = ParseBuffer();
-  if (error || parser_->is_done()) return Received(error);
+void Connection<Stream>::ReadMore(bool has_begun) {
+  const Error error = reader_->Take(&buffer_);
+  if (error || reader_->done()) return Received(error);
   stream_.async_read_some(
       buffer_.prepare(beast::read_size(buffer_, kReadBytes)),
       [self = this->shared_from_this(), has_begun](Error read_error, size_t num_bytes) {
@@ -241,7 +200,7 @@ void Connection<Stream>::Parse(bool has_begun) {
         if (!has_begun) {
           self->lowest().expires_after(Milliseconds(self->shared_->options.transfer_timeout));
         }
-        self->Parse(true);
+        self->ReadMore(true);
       });
 }
 
@@ -256,10 +215,10 @@ void Connection<Stream>::Received(Error error) {
                   absl::StrCat("headers may have ", shared_->options.header_bytes_max, " bytes"));
   }
   if (error) return Refuse(http::status::bad_request, error.message());
-  version_ = parser_->get().version();
-  keep_alive_ = parser_->get().keep_alive();
+  version_ = reader_->version();
+  keep_alive_ = reader_->keep_alive();
   lowest().expires_never();
-  HttpRequest request = ToRequest(parser_->release());
+  HttpRequest request = reader_->Release();
   request.certificate_name = certificate_name_;
   exchange_ = std::make_shared<Exchange>(std::move(request), this->shared_from_this(), shared_->mailbox);
   WatchForClose();
