@@ -11,7 +11,8 @@
 #   warpsmith_python_test(NAME PATHS... [LABELS...] [TIMEOUT seconds])
 #     pytest over files or folders of this folder, with the binaries' folder in WARPSMITH_BIN_DIR.
 #   warpsmith_fuzzer(NAME LIBRARY...)
-#     A libFuzzer program of NAME.cc in <build>/fuzz, part of the target `fuzzers`.
+#     NAME.cc with libFuzzer where the build has it: a program in <build>/fuzz, part of the target `fuzzers`.
+#     Elsewhere a test that runs NAME.cc over the files of corpus/NAME.
 
 function(warpsmith_library name)
   cmake_parse_arguments(arg "TORCH" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
@@ -76,10 +77,17 @@ function(warpsmith_python_test name)
 endfunction()
 
 function(warpsmith_fuzzer name)
-  add_executable(${name} EXCLUDE_FROM_ALL ${name}.cc)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  add_executable(${name} ${name}.cc)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE warpsmith_options core_base ${ARGN})
-  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-  add_dependencies(fuzzers ${name})
+  if(WARPSMITH_SANITIZE MATCHES fuzzer)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzzers ${name})
+  else()
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_link_libraries(${name} PRIVATE tests_fuzz_replay)
+    add_test(NAME ${name} COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 120 ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
+  endif()
 endfunction()
