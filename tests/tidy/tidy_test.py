@@ -1,12 +1,14 @@
 """Each rule finds what it is for, and leaves a clean tree alone."""
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from tests.tidy import layers, shape, words
 from tests.tidy.__main__ import all_findings
-from tests.tidy.tree import Tree
+from tests.tidy.tree import Tree, read_tree
 
 ARCHITECTURE = """
 | level | folder | uses | Torch |
@@ -196,3 +198,11 @@ def test_the_longest_of_several_functions_is_named() -> None:
         "namespace a {\nint Short() { return 1; }\n\n" + LONG_FUNCTION.replace("Long()", "B::Long(int x) const") + "}\n"
     )
     assert any("B::Long" in finding for finding in findings_with({"tests/a_test.cc": source}))
+
+
+def test_inputs_of_fuzzers_are_no_text_of_ours(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for name in ("tests/fuzz/corpus/x_fuzz/seed", "tests/fuzz/x_fuzz.cc"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("text\n")
+    assert list(read_tree(tmp_path).texts) == ["tests/fuzz/x_fuzz.cc"]

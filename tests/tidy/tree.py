@@ -23,6 +23,8 @@ READ_SUFFIXES = (
 # Written in Torch's manner, for it stands in its place: macros, exceptions, all of a header. Tested as a whole, from
 # Python, by tests/integration/facade_test.py.
 FACADE_FOLDERS = ("reward_service/facade/", "tests/data/facade/")
+# Inputs that a fuzzer made: bytes, whatever they look like.
+_CORPUS_FOLDER = "tests/fuzz/corpus/"
 PRODUCT_FOLDERS = ("core", "trainer", "rollout_workers", "reward_service", "cli")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.M)
 _CPP_TEXT = re.compile(
@@ -76,7 +78,7 @@ def line_of(text: str, offset: int) -> int:
 
 
 def read_tree(root: Path) -> Tree:
-    """The files git knows or would add; those that are ignored or not text are left out."""
+    """The files git knows or would add; those that are ignored, not text or a fuzzer's are left out."""
     listed = subprocess.run(
         ["git", "-c", "safe.directory=*", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z"],
         check=True,
@@ -86,6 +88,7 @@ def read_tree(root: Path) -> Tree:
     texts: dict[str, str] = {}
     for path in filter(None, listed.stdout.split("\0")):
         file = root / path
-        if PurePosixPath(path).suffix in READ_SUFFIXES and file.is_file():
+        is_text = PurePosixPath(path).suffix in READ_SUFFIXES and not path.startswith(_CORPUS_FOLDER)
+        if is_text and file.is_file():
             texts[path] = file.read_text(encoding="utf-8", errors="replace")
     return Tree(texts)
