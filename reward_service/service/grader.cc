@@ -104,7 +104,16 @@ absl::StatusOr<std::optional<Grader::Answer>> Grader::Known(
   return MakeAnswer(prepared, measurement, opinion.get());
 }
 
+void Grader::Recall(GradeRecord record) {
+  absl::MutexLock lock(&mutex_);
+  const auto grade = std::make_shared<const v1::Grade>(std::move(record.grade));
+  const int64_t num_bytes = kIdentityBytes + static_cast<int64_t>(grade->SpaceUsedLong());
+  identities_.Insert(std::move(record.identity), {std::move(record.content_sha256), grade}, num_bytes);
+}
+
 void Grader::Give(Answer answer) const {
+  if (answer.is_new && options_.keep && answer.grade.verdict() != v1::VERDICT_UNSCORABLE)
+    options_.keep({IdentityKey(*answer.prepared), answer.prepared->content_sha256, answer.grade});
   if (answer.is_new && options_.observer) options_.observer(answer.prepared, answer.grade);
   answer.done(std::move(answer.grade));
 }

@@ -21,6 +21,7 @@
 #include "reward_service/referee/referee.h"
 #include "reward_service/service/backlog_time.h"
 #include "reward_service/service/flight_queue.h"
+#include "reward_service/service/grade_journal.h"
 #include "reward_service/service/stages.h"
 
 namespace warpsmith {
@@ -41,6 +42,8 @@ struct GraderOptions {
   // Stamped on every Grade.
   v1::Environment environment;
   GradeObserver observer;
+  // Keeps an answer for Recall() in a later life, before it is given. Called from any thread.
+  std::function<void(const GradeRecord&)> keep;
   // Gives opinions on rubrics, at most `num_llm_requests` at once; null: the tables alone score. Must outlive
   // the grader.
   LlmStage* llm_stage = nullptr;
@@ -74,6 +77,9 @@ class Grader {
   // with RetryInfo when the queue or the tenant's part of it is full, INVALID_ARGUMENT when the id was used
   // for other content, UNAVAILABLE while draining, CANCELLED after Cancel(). Returns a ticket for Cancel().
   uint64_t Submit(std::shared_ptr<const PreparedRequest> prepared, GradeDone done);
+
+  // An answer of a former life: its request has it again. Before the first Submit().
+  void Recall(GradeRecord record);
 
   // Forgets a request whose caller is gone. Work that nobody else waits for stops.
   void Cancel(uint64_t ticket);

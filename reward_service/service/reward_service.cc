@@ -55,6 +55,7 @@ struct Machinery {
   std::unique_ptr<CompileStage> compile_stage;
   Ledger ledger;
   LlmJudgeMachinery llm_judge;
+  std::unique_ptr<GradeJournal> journal;
   std::unique_ptr<Grader> grader;
   v1::Environment environment;
 };
@@ -149,6 +150,25 @@ absl::StatusOr<Referees> StartReferees(const ServiceOptions& options, const Core
   return referees;
 }
 
+std::function<void(const GradeRecord&)> Keep(Machinery* machinery) {
+  return [machinery](const GradeRecord& record) {
+    if (machinery->journal != nullptr) machinery->journal->Append(record);
+  };
+}
+
+// Without a journal the service grades as well, and forgets at its end.
+void RecallGrades(const ServiceOptions& options, Machinery* machinery) {
+  auto journal =
+      GradeJournal::Open(options.cache_directory / "grades", options.cache_bytes_max / 2,
+                         [&](GradeRecord record) { machinery->grader->Recall(std::move(record)); });
+  if (journal.ok()) {
+    machinery->journal = *std::move(journal);
+  } else {
+    LogWarning(
+        absl::StrCat("grades are not kept on disk, a restart forgets them: ", journal.status().message()));
+  }
+}
+
 void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Referees referees,
                  Machinery* machinery) {
   const RefereeFacts& facts = referees.front()->facts();
@@ -171,9 +191,11 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Refer
                                              .cache_bytes_max = options.cache_bytes_max / 2,
                                              .environment = machinery->environment,
                                              .observer = Observe(&machinery->ledger),
+                                             .keep = Keep(machinery),
                                              .llm_stage = machinery->llm_judge.stage.get(),
                                              .num_llm_requests = options.llm_judge.max_concurrent},
                                machinery->compile_stage.get(), std::move(lanes));
+  RecallGrades(options, machinery);
 }
 
 absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {

@@ -1,88 +1,20 @@
 #include "reward_service/service/grader.h"
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "core/rpc/status.h"
-#include "reward_service/service/llm_stage.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
+#include "tests/support/grader_fixture.h"
 
 namespace warpsmith {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(20);
-
-std::shared_ptr<const PreparedRequest> Prepared(const std::string& id, const std::string& source,
-                                                const std::string& formula = "") {
-  v1::GradeRequest request;
-  request.set_request_id(id);
-  request.set_formula(formula);
-  request.mutable_task()->set_id("task");
-  request.mutable_task()->set_reference_source("class Model: pass");
-  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
-  request.mutable_candidate()->set_answer("```cpp\n" + source + "\n```");
-  const absl::StatusOr<PreparedRequest> prepared = PrepareRequest(request, {}, "test machine");
-  REQUIRE(prepared.ok());
-  return std::make_shared<const PreparedRequest>(*prepared);
-}
-
-// Collects one answer.
-struct Answer {
-  absl::Notification arrived;
-  absl::StatusOr<v1::Grade> grade = absl::UnknownError("no answer yet");
-
-  GradeDone Done() {
-    return [this](absl::StatusOr<v1::Grade> result) {
-      grade = std::move(result);
-      arrived.Notify();  // a second answer would abort here
-    };
-  }
-  absl::StatusOr<v1::Grade> Wait() {
-    REQUIRE(arrived.WaitForNotificationWithTimeout(kPatience));
-    return grade;
-  }
-};
-
-// A grader over a compiler and a referee that do what the test says.
-struct Bench {
-  FakeRefereeScript script;
-  std::atomic<int> num_compiled{0};
-  CompileStage::CompileNative compile = [](std::string_view, const std::atomic<bool>&) {
-    CompiledProgram program;
-    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
-    return absl::StatusOr<CompiledProgram>(program);
-  };
-  std::unique_ptr<CompileStage> compile_stage;
-  std::unique_ptr<Grader> grader;
-
-  Grader* Start(GraderOptions options = {}) {
-    const auto counted = [this](std::string_view source, const std::atomic<bool>& cancelled) {
-      ++num_compiled;
-      return compile(source, cancelled);
-    };
-    compile_stage = std::make_unique<CompileStage>("test compiler", 1 << 16, counted, nullptr);
-    std::vector<std::unique_ptr<JudgeStage>> lanes;
-    lanes.push_back(
-        std::make_unique<JudgeStage>(JudgeStageOptions{}, std::make_unique<FakeReferee>(&script)));
-    grader = std::make_unique<Grader>(options, compile_stage.get(), std::move(lanes));
-    return grader.get();
-  }
-};
-
-v1::Grade GradeOf(Grader* grader, const std::shared_ptr<const PreparedRequest>& prepared) {
-  Answer answer;
-  grader->Submit(prepared, answer.Done());
-  const absl::StatusOr<v1::Grade> grade = answer.Wait();
-  REQUIRE(grade.ok());
-  return *grade;
-}
-
 TEST_CASE("a request passes both stages and gets a reward") {
-  Bench bench;
+  GraderBench bench;
   const v1::Grade grade = GradeOf(bench.Start(), Prepared("r1", "int run;"));
   CHECK(grade.request_id() == "r1");
   CHECK(grade.verdict() == v1::VERDICT_CORRECT);
@@ -92,7 +24,7 @@ TEST_CASE("a request passes both stages and gets a reward") {
 }
 
 TEST_CASE("an answer without code is NO_CODE at once") {
-  Bench bench;
+  GraderBench bench;
   const v1::Grade grade = GradeOf(bench.Start(), Prepared("r1", ""));
   CHECK(grade.verdict() == v1::VERDICT_NO_CODE);
   CHECK(grade.reward().value() == 0.0);
@@ -100,7 +32,7 @@ TEST_CASE("an answer without code is NO_CODE at once") {
 }
 
 TEST_CASE("programs that differ in comments and spacing are measured once") {
-  Bench bench;
+  GraderBench bench;
   Grader* grader = bench.Start();
   GradeOf(grader, Prepared("r1", "int run;"));
   const v1::Grade again = GradeOf(grader, Prepared("r2", "int  run; // the same"));
@@ -110,7 +42,7 @@ TEST_CASE("programs that differ in comments and spacing are measured once") {
 }
 
 TEST_CASE("another formula is computed from the same measurement") {
-  Bench bench;
+  GraderBench bench;
   Grader* grader = bench.Start();
   GradeOf(grader, Prepared("r1", "int run;"));
   const v1::Grade kevin = GradeOf(grader, Prepared("r2", "int run;", "kevin-v1"));
@@ -119,14 +51,14 @@ TEST_CASE("another formula is computed from the same measurement") {
 }
 
 TEST_CASE("equal requests in flight are compiled and judged once, and all are answered") {
-  Bench bench;
+  GraderBench bench;
   absl::Notification go;
   bench.script.judge = [&](const JudgeRequest&) {
     go.WaitForNotification();
     return absl::StatusOr<Judgement>(TwiceAsFast());
   };
   Grader* grader = bench.Start();
-  std::vector<Answer> answers(8);
+  std::vector<AwaitedGrade> answers(8);
   for (size_t i = 0; i < answers.size(); ++i) {
     grader->Submit(Prepared("r" + std::to_string(i), "int run;"), answers[i].Done());
   }
@@ -140,25 +72,25 @@ TEST_CASE("equal requests in flight are compiled and judged once, and all are an
 }
 
 TEST_CASE("a repeated id gets the same bytes, and the same id with other content is refused") {
-  Bench bench;
+  GraderBench bench;
   Grader* grader = bench.Start();
   const v1::Grade first = GradeOf(grader, Prepared("r1", "int run;"));
   const v1::Grade second = GradeOf(grader, Prepared("r1", "int run;"));
   CHECK(first.SerializeAsString() == second.SerializeAsString());
-  Answer answer;
+  AwaitedGrade answer;
   grader->Submit(Prepared("r1", "int other;"), answer.Done());
   CHECK(absl::IsInvalidArgument(answer.Wait().status()));
 }
 
 TEST_CASE("a full queue refuses with a delay, and takes requests again later") {
-  Bench bench;
+  GraderBench bench;
   absl::Notification go;
   bench.script.judge = [&](const JudgeRequest&) {
     go.WaitForNotification();
     return absl::StatusOr<Judgement>(TwiceAsFast());
   };
   Grader* grader = bench.Start({.queue_capacity = 2});
-  Answer first, second, third;
+  AwaitedGrade first, second, third;
   grader->Submit(Prepared("r1", "int a;"), first.Done());
   grader->Submit(Prepared("r2", "int b;"), second.Done());
   grader->Submit(Prepared("r3", "int c;"), third.Done());
@@ -172,7 +104,7 @@ TEST_CASE("a full queue refuses with a delay, and takes requests again later") {
 }
 
 TEST_CASE("the delay of a refusal follows what waits and how long a lane takes for it") {
-  Bench bench;
+  GraderBench bench;
   std::atomic<int64_t> now_seconds{1'000'000};  // passes while a candidate is judged, and only then
   std::atomic<int> judging_seconds{1};
   std::atomic<bool> held{false};
@@ -191,13 +123,13 @@ TEST_CASE("the delay of a refusal follows what waits and how long a lane takes f
   const auto seconds_after = [&](int num_judged) {
     for (int i = 0; i < num_judged; ++i) GradeOf(grader, program());
     held = true;
-    std::vector<Answer> waiting(4);
-    for (Answer& answer : waiting) grader->Submit(program(), answer.Done());
-    Answer refused;
+    std::vector<AwaitedGrade> waiting(4);
+    for (AwaitedGrade& answer : waiting) grader->Submit(program(), answer.Done());
+    AwaitedGrade refused;
     grader->Submit(program(), refused.Done());
     const std::optional<absl::Duration> delay = GetRetryDelay(refused.Wait().status());
     held = false;
-    for (Answer& answer : waiting) CHECK(answer.Wait().ok());
+    for (AwaitedGrade& answer : waiting) CHECK(answer.Wait().ok());
     return absl::ToDoubleSeconds(delay.value_or(absl::ZeroDuration()));
   };
   CHECK(seconds_after(50) == Approx(4.0).epsilon(0.05));
@@ -208,7 +140,7 @@ TEST_CASE("the delay of a refusal follows what waits and how long a lane takes f
 }
 
 TEST_CASE("a program that does not compile takes no lane") {
-  Bench bench;
+  GraderBench bench;
   bench.compile = [](std::string_view, const std::atomic<bool>&) {
     CompiledProgram refused;
     refused.diagnostics = "1:1: error: expected ';' before 'float'\n";
@@ -223,7 +155,7 @@ TEST_CASE("a program that does not compile takes no lane") {
 }
 
 TEST_CASE("a referee that dies twice costs attempts, not the verdict") {
-  Bench bench;
+  GraderBench bench;
   bench.script.judge = [&](const JudgeRequest&) {
     if (bench.script.num_judged < 3) return absl::StatusOr<Judgement>(absl::UnavailableError("referee died"));
     return absl::StatusOr<Judgement>(TwiceAsFast());
@@ -233,7 +165,7 @@ TEST_CASE("a referee that dies twice costs attempts, not the verdict") {
 }
 
 TEST_CASE("a referee that keeps dying is UNSCORABLE without a reward, and asked again by the next request") {
-  Bench bench;
+  GraderBench bench;
   bench.script.judge = [](const JudgeRequest&) {
     return absl::StatusOr<Judgement>(absl::UnavailableError("referee died"));
   };
@@ -247,7 +179,7 @@ TEST_CASE("a referee that keeps dying is UNSCORABLE without a reward, and asked 
 }
 
 TEST_CASE("a compiler that cannot run is UNSCORABLE, never a compile error") {
-  Bench bench;
+  GraderBench bench;
   bench.compile = [](std::string_view, const std::atomic<bool>&) {
     absl::SleepFor(absl::Milliseconds(1));
     return absl::StatusOr<CompiledProgram>(absl::ResourceExhaustedError("cannot fork"));
@@ -259,7 +191,7 @@ TEST_CASE("a compiler that cannot run is UNSCORABLE, never a compile error") {
 }
 
 TEST_CASE("a speed-up that is not a number is UNSCORABLE") {
-  Bench bench;
+  GraderBench bench;
   bench.script.judge = [](const JudgeRequest&) {
     Judgement judgement = TwiceAsFast();
     judgement.timing->speedup = std::numeric_limits<double>::quiet_NaN();
@@ -271,7 +203,7 @@ TEST_CASE("a speed-up that is not a number is UNSCORABLE") {
 }
 
 TEST_CASE("cancelling the only request stops its compilation and frees its place") {
-  Bench bench;
+  GraderBench bench;
   absl::Notification compiling;
   bench.compile = [&](std::string_view, const std::atomic<bool>& cancelled) {
     compiling.Notify();
@@ -279,7 +211,7 @@ TEST_CASE("cancelling the only request stops its compilation and frees its place
     return absl::StatusOr<CompiledProgram>(absl::CancelledError("killed"));
   };
   Grader* grader = bench.Start({.queue_capacity = 1});
-  Answer answer;
+  AwaitedGrade answer;
   const uint64_t ticket = grader->Submit(Prepared("r1", "int run;"), answer.Done());
   REQUIRE(compiling.WaitForNotificationWithTimeout(kPatience));
   grader->Cancel(ticket);
@@ -289,14 +221,14 @@ TEST_CASE("cancelling the only request stops its compilation and frees its place
 }
 
 TEST_CASE("cancelling one of two requests leaves the other its grade") {
-  Bench bench;
+  GraderBench bench;
   absl::Notification go;
   bench.script.judge = [&](const JudgeRequest&) {
     go.WaitForNotification();
     return absl::StatusOr<Judgement>(TwiceAsFast());
   };
   Grader* grader = bench.Start();
-  Answer first, second;
+  AwaitedGrade first, second;
   const uint64_t ticket = grader->Submit(Prepared("r1", "int run;"), first.Done());
   grader->Submit(Prepared("r2", "int run;"), second.Done());
   grader->Cancel(ticket);
@@ -306,112 +238,10 @@ TEST_CASE("cancelling one of two requests leaves the other its grade") {
   CHECK(second.Wait()->verdict() == v1::VERDICT_CORRECT);
 }
 
-constexpr char kPrompt[] =
-    "[system]\n{{nonce}}\n[user]\n{{nonce}}{{language}}{{task}}{{evidence}}{{reference}}{{previous}}{{"
-    "candidate}}";
-
-// An LLM judge that answers as the test says.
-struct FakeLlm {
-  LlmPost post;
-  std::atomic<int> num_asked{0};
-  LlmStage stage{{.model = "m", .timeout = absl::Seconds(10)},
-                 *LlmPrompt::Parse(kPrompt),
-                 [this](const std::string& body, absl::Time deadline, const std::function<bool()>& unwanted) {
-                   ++num_asked;
-                   return post(body, deadline, unwanted);
-                 },
-                 [](const char*) {}};
-
-  static absl::StatusOr<LlmHttpReply> Twos(const std::string&, absl::Time, const std::function<bool()>&) {
-    nlohmann::json scores;
-    for (const char* name : kLlmDimensions) scores[name] = {{"score", 2}, {"reason", "seen"}};
-    return LlmHttpReply{
-        200, nlohmann::json{{"choices", {{{"message", {{"content", scores.dump()}}}}}}}.dump(), {}};
-  }
-};
-
-TEST_CASE("an LLM judge is asked once for a measurement and a task, and never about wrong programs") {
-  Bench bench;
-  FakeLlm llm{.post = FakeLlm::Twos};
-  Grader* grader = bench.Start({.llm_stage = &llm.stage, .num_llm_requests = 2});
-  const v1::Grade first = GradeOf(grader, Prepared("r1", "int run;"));
-  CHECK(first.rubric().total() == 8);
-  CHECK(first.rubric().source() == "llm over tables-v1");
-  CHECK(GradeOf(grader, Prepared("r2", "int  run;", "kevin-v1")).rubric().total() == 8);
-  CHECK(llm.num_asked == 1);
-  bench.script.judge = [](const JudgeRequest&) {
-    Judgement wrong = TwiceAsFast();
-    wrong.outcome = Outcome::kIncorrect;
-    return absl::StatusOr<Judgement>(wrong);
-  };
-  CHECK(GradeOf(grader, Prepared("r3", "int other;")).rubric().source() == "neutral");
-  CHECK(llm.num_asked == 1);
-}
-
-TEST_CASE("another task around the same program asks for another opinion, not for another measurement") {
-  Bench bench;
-  FakeLlm llm{.post = FakeLlm::Twos};
-  Grader* grader = bench.Start({.llm_stage = &llm.stage});
-  const auto first = Prepared("r1", "int run;");
-  GradeOf(grader, first);
-  v1::GradeRequest request = first->request;
-  request.set_request_id("r2");
-  request.mutable_task()->set_skill(v1::SKILL_OPTIMISE);
-  const auto second = std::make_shared<const PreparedRequest>(*PrepareRequest(request, {}, "test machine"));
-  const v1::Grade grade = GradeOf(grader, second);
-  CHECK(grade.cached());
-  CHECK(grade.rubric().source() == "llm over tables-v1");
-  CHECK(llm.num_asked == 2);
-  CHECK(bench.script.num_judged == 1);
-}
-
-TEST_CASE("an LLM judge that fails leaves the grade as the tables make it, and is asked again later") {
-  Bench bench;
-  FakeLlm llm;
-  llm.post = [](const std::string&, absl::Time, const std::function<bool()>&) {
-    return absl::StatusOr<LlmHttpReply>(absl::DeadlineExceededError("timed out"));
-  };
-  Grader* grader = bench.Start({.llm_stage = &llm.stage});
-  const v1::Grade grade = GradeOf(grader, Prepared("r1", "int run;"));
-  CHECK(grade.verdict() == v1::VERDICT_CORRECT);
-  CHECK(grade.reward().value() > 2.0);
-  CHECK(grade.rubric().source() == "llm failed: timed out; tables-v1 stands");
-  llm.post = FakeLlm::Twos;
-  CHECK(GradeOf(grader, Prepared("r2", "int run;")).rubric().source() == "llm over tables-v1");
-  CHECK(GradeOf(grader, Prepared("r1", "int run;")).rubric().source() == grade.rubric().source());
-  CHECK(bench.script.num_judged == 1);
-}
-
-TEST_CASE("an LLM judge that hangs holds neither the lane nor a drain") {
-  Bench bench;
-  FakeLlm llm;
-  absl::Notification asked;
-  llm.post = [&](const std::string&, absl::Time deadline, const std::function<bool()>& unwanted) {
-    if (!asked.HasBeenNotified()) asked.Notify();
-    while (absl::Now() < deadline && !unwanted()) absl::SleepFor(absl::Milliseconds(1));
-    return absl::StatusOr<LlmHttpReply>(absl::CancelledError("unwanted"));
-  };
-  Grader* grader = bench.Start({.llm_stage = &llm.stage});
-  Answer first, second;
-  grader->Submit(Prepared("r1", "int a;"), first.Done());
-  REQUIRE(asked.WaitForNotificationWithTimeout(kPatience));
-  bench.script.judge = [](const JudgeRequest&) {
-    Judgement wrong = TwiceAsFast();
-    wrong.outcome = Outcome::kIncorrect;
-    return absl::StatusOr<Judgement>(wrong);
-  };
-  CHECK(GradeOf(grader, Prepared("r2", "int b;")).verdict() == v1::VERDICT_INCORRECT);
-  CHECK_FALSE(first.arrived.HasBeenNotified());
-  const absl::Time begin = absl::Now();
-  grader->Drain(absl::ZeroDuration());
-  CHECK(absl::Now() - begin < absl::Seconds(8));
-  CHECK(absl::IsUnavailable(first.Wait().status()));
-}
-
 TEST_CASE("draining finishes what was admitted and refuses the rest") {
-  Bench bench;
+  GraderBench bench;
   Grader* grader = bench.Start();
-  Answer first, second;
+  AwaitedGrade first, second;
   grader->Submit(Prepared("r1", "int run;"), first.Done());
   grader->Drain(kPatience);
   CHECK(first.Wait()->verdict() == v1::VERDICT_CORRECT);
@@ -420,18 +250,18 @@ TEST_CASE("draining finishes what was admitted and refuses the rest") {
 }
 
 TEST_CASE("draining without grace answers everybody") {
-  Bench bench;
+  GraderBench bench;
   bench.compile = [](std::string_view, const std::atomic<bool>& cancelled) {
     while (!cancelled) absl::SleepFor(absl::Milliseconds(1));
     return absl::StatusOr<CompiledProgram>(absl::CancelledError("killed"));
   };
   Grader* grader = bench.Start();
-  std::vector<Answer> answers(5);
+  std::vector<AwaitedGrade> answers(5);
   for (size_t i = 0; i < answers.size(); ++i) {
     grader->Submit(Prepared("r" + std::to_string(i), "int a" + std::to_string(i) + ";"), answers[i].Done());
   }
   grader->Drain(absl::ZeroDuration());
-  for (Answer& answer : answers) CHECK(absl::IsUnavailable(answer.Wait().status()));
+  for (AwaitedGrade& answer : answers) CHECK(absl::IsUnavailable(answer.Wait().status()));
 }
 
 }  // namespace
