@@ -35,5 +35,7 @@ if(WARPSMITH_SANITIZE)
   if(WARPSMITH_SANITIZE MATCHES thread)
     # Asio has fences, which ThreadSanitizer does not follow: GCC warns of them in its headers.
     add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-tsan>)
+    # Between its instrumentation GCC loses sight of whether an optional holds anything.
+    add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
   endif()
 endif()
