@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/json_depth.h"
 #include "core/base/log.h"
 
 namespace warpsmith {
@@ -22,6 +23,7 @@ std::string ToJson(const google::protobuf::Message& message) {
 }
 
 absl::Status ParseJson(const std::string& text, google::protobuf::Message* message) {
+  if (NestsDeeperThan(text)) return absl::InvalidArgumentError("the body nests too deeply");
   const auto parsed = google::protobuf::util::JsonStringToMessage(text, message);
   if (parsed.ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
