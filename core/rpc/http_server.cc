@@ -17,6 +17,7 @@
 #include <optional>
 #include <thread>
 #include <type_traits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
@@ -104,6 +105,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   std::string certificate_name_;
   unsigned version_ = 11;
   bool keep_alive_ = false;
+  bool reading_ahead_ = false;  // WatchForClose()
+  bool next_is_due_ = false;    // once that has ended
 };
 
 template <class Stream>
@@ -236,10 +239,14 @@ void Connection<Stream>::WatchForClose() {
                                           if (!error && self->exchange_ != nullptr) self->Close();
                                         });
   }
+  reading_ahead_ = true;
   stream_.async_read_some(buffer_.prepare(kAheadBytes),
                           [self = this->shared_from_this()](Error error, size_t num_bytes) {
                             self->buffer_.commit(num_bytes);
-                            if (error && self->exchange_ != nullptr) self->Close();
+                            self->reading_ahead_ = false;
+                            if (std::exchange(self->next_is_due_, false)) return self->Read();
+                            if (self->exchange_ == nullptr) return;
+                            error ? self->Close() : self->WatchForClose();
                           });
 }
 
@@ -279,7 +286,9 @@ template <class Stream>
 void Connection<Stream>::Sent(Error error, bool keep_alive) {
   if (error || !keep_alive) return Close();
   response_.reset();
-  Read();
+  // Its cancellation may be told later than the end of our answer, and what it read comes first.
+  next_is_due_ = reading_ahead_;
+  if (!next_is_due_) Read();
 }
 
 // A client that still sends would lose the answer to a connection that is closed at once.
