@@ -105,6 +105,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   std::string certificate_name_;
   unsigned version_ = 11;
   bool keep_alive_ = false;
+  bool has_ended_ = false;      // the client's side of the stream
   bool reading_ahead_ = false;  // WatchForClose()
   bool next_is_due_ = false;    // once that has ended
 };
@@ -182,12 +183,11 @@ void Connection<Stream>::Start() {
 
 template <class Stream>
 void Connection<Stream>::Read() {
-  reader_.emplace(static_cast<size_t>(shared_->options.header_bytes_max),
-                  static_cast<size_t>(shared_->options.body_bytes_max));
+  const HttpServerOptions& options = shared_->options;
+  reader_.emplace(static_cast<size_t>(options.header_bytes_max), static_cast<size_t>(options.body_bytes_max));
   // The first byte may be long in coming, the rest may not.
   const bool has_begun = buffer_.size() > 0;
-  lowest().expires_after(
-      Milliseconds(has_begun ? shared_->options.transfer_timeout : shared_->options.idle_timeout));
+  lowest().expires_after(Milliseconds(has_begun ? options.transfer_timeout : options.idle_timeout));
   ReadMore(has_begun);
 }
 
@@ -195,6 +195,7 @@ template <class Stream>
 void Connection<Stream>::ReadMore(bool has_begun) {
   const Error error = reader_->Take(&buffer_);
   if (error || reader_->done()) return Received(error);
+  if (has_ended_) return Close();  // an end is told once
   stream_.async_read_some(
       buffer_.prepare(beast::read_size(buffer_, kReadBytes)),
       [self = this->shared_from_this(), has_begun](Error read_error, size_t num_bytes) {
@@ -244,6 +245,7 @@ void Connection<Stream>::WatchForClose() {
                           [self = this->shared_from_this()](Error error, size_t num_bytes) {
                             self->buffer_.commit(num_bytes);
                             self->reading_ahead_ = false;
+                            self->has_ended_ |= error && error != asio::error::operation_aborted;
                             if (std::exchange(self->next_is_due_, false)) return self->Read();
                             if (self->exchange_ == nullptr) return;
                             error ? self->Close() : self->WatchForClose();

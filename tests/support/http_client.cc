@@ -71,6 +71,8 @@ HttpReply HttpClient::Receive() {
   return reply;
 }
 
+void HttpClient::EndSending() { (void)shutdown(socket_.get(), SHUT_WR); }
+
 bool HttpClient::IsClosedWithin(absl::Duration timeout) {
   pollfd wait{socket_.get(), POLLIN, 0};
   char byte = 0;

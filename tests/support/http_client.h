@@ -26,6 +26,7 @@ class HttpClient {
   // Whether the other side closes within `timeout`.
   bool IsClosedWithin(absl::Duration timeout);
   void Close() { socket_.Reset(); }
+  void EndSending();
 
   HttpReply Get(const std::string& path);
   HttpReply Post(const std::string& path, const std::string& body);

@@ -161,6 +161,20 @@ TEST_CASE("more requests than are read ahead are answered in their order") {
   for (int i = 0; i < 500; ++i) REQUIRE(client.Receive().body == "GET /" + std::to_string(i) + " ");
 }
 
+TEST_CASE("a client that has said all is answered or not, and the connection ends at once") {
+  const auto server = Echo();
+  for (const std::string more : {"", "GET", "GET /2 HTTP/1.1\r\nHost: t\r\n\r\n"}) {
+    for (int attempt = 0; attempt < 20; ++attempt) {
+      HttpClient client(server->address());
+      client.Send("GET /1 HTTP/1.1\r\nHost: t\r\n\r\n" + more);
+      client.EndSending();
+      while (client.Receive().status == 200) {
+      }
+      CHECK(client.IsClosedWithin(absl::Seconds(10)));
+    }
+  }
+}
+
 TEST_CASE("a client that sends or reads too slowly is cut off, and harms nobody else") {
   const auto server =
       Echo({.transfer_timeout = absl::Milliseconds(300), .idle_timeout = absl::Milliseconds(300)});
