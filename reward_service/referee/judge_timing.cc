@@ -20,6 +20,7 @@ constexpr double kLatencyBoundUs = 20;
 constexpr double kMemoryBoundShare = 0.5;
 constexpr size_t kWatchedCallsMax = 3;
 constexpr double kNearestCacheFactor = 16;  // its bandwidth over that of copying in memory, generously
+constexpr int kProfileSamplesWanted = 60;
 constexpr int kSmallTaskSamples = 300;
 constexpr double kLeastSamplesPerCall = 0.1;
 
@@ -131,7 +132,9 @@ std::vector<Judge::Step> Judge::Plan(size_t num_draws) const {
   const size_t num_rounds =
       std::clamp<size_t>(num_draws / 2, 1, static_cast<size_t>(request_.timing.num_rounds_max));
   std::vector<Step> steps(num_rounds, Step::kRound);
-  const size_t num_watched_max = task_->is_small() ? num_draws : kWatchedCallsMax;
+  // One in every process even when enough is known: none would move the timed calls to the front.
+  const size_t num_watched = sampler_->num_samples() < kProfileSamplesWanted ? kWatchedCallsMax : 1;
+  const size_t num_watched_max = task_->is_small() ? num_draws : num_watched;
   if (tools_.facts.profile)
     steps.resize(num_rounds + std::min(num_draws - 2 * num_rounds, num_watched_max), Step::kWatched);
   if (takes_parameters_) steps.push_back(Step::kUnusual);
@@ -184,8 +187,7 @@ absl::StatusOr<double> Judge::BaselineCall(Jail& baseline, const Draw& draw) {
   return std::max(baseline.seconds() * 1e6 - tools_.facts.empty_python_call_us, 0.1);
 }
 
-// Of a small task until enough is known; else in every process alike, or what is skipped would show by its
-// place.
+// Of a small task until enough is known.
 absl::StatusOr<bool> Judge::WatchedCall(Jail& jail, Jail& baseline, const Draw& draw) {
   if (task_->is_small() && sampler_->num_samples() >= kSmallTaskSamples) return true;
   ProfileSampler& reference = task_->reference_profile();
