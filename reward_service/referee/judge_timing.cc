@@ -146,8 +146,7 @@ std::vector<Judge::Step> Judge::Plan(size_t num_draws) const {
 absl::StatusOr<bool> Judge::Round(Jail& jail, Jail& baseline, std::array<const Draw*, 2> draws, bool is_long,
                                   Instance& instance) {
   std::vector<double> candidate;
-  // Whoever takes no other parameters gets no credit over 1: it is watched while it is timed, for want of
-  // draws.
+  // Whoever takes no other parameters gets no credit: it is watched while it is timed, for want of draws.
   const auto call = takes_parameters_ ? &Judge::TimedCall : &Judge::WatchedAndTimedCall;
   // See TimedCall().
   if (!is_long) RETURN_IF_ERROR(BaselineCall(baseline, *draws[1]).status());

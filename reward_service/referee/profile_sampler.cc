@@ -1,7 +1,6 @@
 #include "reward_service/referee/profile_sampler.h"
 
 #include <linux/perf_event.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -54,7 +53,6 @@ perf_event_attr Attributes(uint64_t period_ns) {
   attributes.sample_stack_user = kStackBytes;
 #endif
   attributes.inherit = 1;
-  attributes.disabled = 1;
   attributes.watermark = 1;
   attributes.wakeup_watermark = kDataBytes;
   return attributes;
@@ -103,20 +101,14 @@ class Sample {
 bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1, kUsualPeriodNs)).valid(); }
 
 absl::Status ProfileSampler::Attach(pid_t pid, const std::vector<int>& cores) {
-  // Opening and closing wait for the kernel, some milliseconds: once for a process, which is switched on for
-  // a call.
-  if (pid != pid_) {
-    Detach();
-    std::error_code error;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
-      for (const int core : cores) {
-        RETURN_IF_ERROR(Open(std::atoi(entry.path().filename().c_str()), core));
-      }
+  Detach();
+  pid_ = pid;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
+    for (const int core : cores) {
+      RETURN_IF_ERROR(Open(std::atoi(entry.path().filename().c_str()), core));
     }
-    pid_ = pid;
   }
-  for (const Ring& ring : rings_) ioctl(ring.fd.get(), PERF_EVENT_IOC_ENABLE, 0);
   return absl::OkStatus();
 }
 
@@ -134,7 +126,6 @@ absl::Status ProfileSampler::Open(pid_t thread, int core) {
 void ProfileSampler::Detach() {
   for (const Ring& ring : rings_) munmap(ring.memory, kRingBytes);
   rings_.clear();
-  pid_ = 0;
 }
 
 ProfileSampler::~ProfileSampler() { Detach(); }
@@ -142,9 +133,9 @@ ProfileSampler::~ProfileSampler() { Detach(); }
 void ProfileSampler::Collect() {
   ++num_calls_;
   const CodeMap map = CodeMap::Read(pid_);
-  for (const Ring& ring : rings_) ioctl(ring.fd.get(), PERF_EVENT_IOC_DISABLE, 0);
   const auto before = counts_;
   for (Ring& ring : rings_) Read(ring, map);
+  Detach();
   const auto counted = [&](CodeOrigin origin) {
     return counts_[static_cast<size_t>(origin)] - before[static_cast<size_t>(origin)];
   };
