@@ -17,6 +17,7 @@
 #include "core/base/check.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
+#include "reward_service/referee/reap.h"
 
 namespace warpsmith {
 namespace {
@@ -90,8 +91,7 @@ ChildProcess::~ChildProcess() {
   if (pid_ < 0 || reaped_) return;
   kill(pid_, SIGKILL);
   int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-  }
+  (void)Reap(pid_, &status);
 }
 
 absl::Status ChildProcess::AwaitHello(absl::Time deadline) {
@@ -170,7 +170,7 @@ Ending ChildProcess::AwaitEnd() {
   if (poll(&event, 1, kEndTimeoutMs) <= 0) return ending;
   int status = 0;
   rusage usage{};
-  if (wait4(pid_, &status, 0, &usage) != pid_) return ending;
+  if (Reap(pid_, &status, &usage) != pid_) return ending;
   reaped_ = true;
   ending.ended = true;
   if (WIFEXITED(status)) ending.exit_code = WEXITSTATUS(status);

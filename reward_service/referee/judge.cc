@@ -16,7 +16,7 @@ constexpr size_t kTailBytesMax = 2048;
 constexpr int kVerifyThreadsMax = 4;
 // And they do not meet in every call: draws are repeated, as long as that is quick.
 constexpr int kThreadedPasses = 5;
-constexpr double kPassSecondsMax = 0.3;
+constexpr double kPassSecondsMax = 0.15;
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 

@@ -45,6 +45,8 @@ class Judge {
     std::vector<double> ratios;
     std::vector<double> reference_us;
     std::vector<double> candidate_us;
+    bool is_long = false;  // a call of the candidate,
+    bool reference_is_long = false;
   };
 
   absl::Status RunAll();
@@ -63,14 +65,17 @@ class Judge {
   bool TimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds);
   bool CheckTimed(Jail& jail, const Draw& draw);
   absl::StatusOr<double> BaselineCall(Jail& baseline, const Draw& draw);
-  absl::StatusOr<bool> Round(Jail& jail, Jail& baseline, std::array<const Draw*, 2> draws, bool is_long,
+  absl::StatusOr<bool> Round(Jail& jail, Jail& baseline, std::array<const Draw*, 2> draws,
                              Instance& instance);
+  absl::StatusOr<bool> WarmUp(Jail& jail, Jail& baseline, Instance& instance);
+  const std::vector<const Draw*>& TimingDraws() const;
   absl::StatusOr<bool> WatchedCall(Jail& jail, Jail& baseline, const Draw& draw);
   bool WatchedAndTimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds);
   bool UnusualCall(Jail& jail);
   // What a timed process does after its warm calls.
   enum class Step { kRound, kWatched, kUnusual };
-  std::vector<Step> Plan(size_t num_draws) const;
+  std::vector<Step> Plan(size_t num_draws, bool is_long) const;
+  bool KnowWhoseWork() const;
   size_t num_warm_ups() const;
   bool KnowEnough(const std::vector<Instance>& instances) const;
   void ReportTiming(const std::vector<Instance>& instances);

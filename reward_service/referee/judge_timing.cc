@@ -24,6 +24,9 @@ constexpr int kProfileSamplesWanted = 60;
 constexpr int kSmallTaskSamples = 300;
 constexpr double kLeastSamplesPerCall = 0.1;
 
+// Nobody who is judged may foresee it.
+bool Coin() { return (std::random_device()() & 1) != 0; }
+
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
 // The task's fault: the same reference ran before.
@@ -98,23 +101,22 @@ absl::StatusOr<bool> Judge::TimeInstance(int index, Instance& instance) {
   RETURN_IF_ERROR(tools_.lane->Admit(baseline.process().pid()));
   // It has waited for long: what only masked loads read may have been taken from it.
   if (auto fault = baseline.Refresh()) return BrokenReference(*fault);
-  const auto& draws = takes_parameters_ ? task_->timing_draws() : task_->construction_draws();
-  size_t next = 0;
-  std::vector<double> warm_up;
-  do {
-    if (!TimedCall(*jail, *draws[next], warm_up)) return false;
-    RETURN_IF_ERROR(BaselineCall(baseline, *draws[next]).status());
-  } while (++next < num_warm_ups());
-  const bool is_long = warm_up.back() > kLongCallUs;
+  const auto& draws = TimingDraws();
+  ASSIGN_OR_RETURN(const bool warm, WarmUp(*jail, baseline, instance));
+  if (!warm) return false;
+  size_t next = num_warm_ups();
   const absl::Time start = absl::Now();
-  for (const Step step : Plan(draws.size() - next)) {
+  bool was_watched = false;
+  for (const Step step : Plan(draws.size() - next, instance.is_long)) {
     bool right = true;
     if (step == Step::kWatched) {
+      if (was_watched && KnowWhoseWork()) continue;
+      was_watched = true;
       ASSIGN_OR_RETURN(right, WatchedCall(*jail, baseline, *draws[next++]));
     } else if (step == Step::kUnusual) {
       right = UnusualCall(*jail);
     } else if (instance.ratios.empty() || Seconds(start) < kInstanceSecondsMax) {
-      ASSIGN_OR_RETURN(right, Round(*jail, baseline, {draws[next], draws[next + 1]}, is_long, instance));
+      ASSIGN_OR_RETURN(right, Round(*jail, baseline, {draws[next], draws[next + 1]}, instance));
       next += 2;
     }
     if (!right) return false;
@@ -123,37 +125,66 @@ absl::StatusOr<bool> Judge::TimeInstance(int index, Instance& instance) {
   return true;
 }
 
+const std::vector<const Draw*>& Judge::TimingDraws() const {
+  return takes_parameters_ ? task_->timing_draws() : task_->construction_draws();
+}
+
+// Calls that are not timed. Some are watched, so that nobody can have his first calls done by others.
+absl::StatusOr<bool> Judge::WarmUp(Jail& jail, Jail& baseline, Instance& instance) {
+  std::vector<double> microseconds;
+  for (size_t i = 0; i < num_warm_ups(); ++i) {
+    const Draw& draw = *TimingDraws()[i];
+    const bool watched = i > 0 && Coin();
+    if (!(watched ? WatchedAndTimedCall(jail, draw, microseconds) : TimedCall(jail, draw, microseconds)))
+      return false;
+    ASSIGN_OR_RETURN(const double reference_us, BaselineCall(baseline, draw));
+    instance.reference_is_long = reference_us > kLongCallUs;
+  }
+  instance.is_long = microseconds.back() > kLongCallUs;
+  return true;
+}
+
 // Answers of a Python candidate lie in two places that change by turns: both must have been there once.
 size_t Judge::num_warm_ups() const {
   return request_.kind == CandidateKind::kKernelBenchPython && takes_parameters_ ? 2 : 1;
 }
 
-std::vector<Judge::Step> Judge::Plan(size_t num_draws) const {
+std::vector<Judge::Step> Judge::Plan(size_t num_draws, bool is_long) const {
   const size_t num_rounds =
       std::clamp<size_t>(num_draws / 2, 1, static_cast<size_t>(request_.timing.num_rounds_max));
   std::vector<Step> steps(num_rounds, Step::kRound);
   // One in every process even when enough is known: none would move the timed calls to the front.
-  const size_t num_watched = sampler_->num_samples() < kProfileSamplesWanted ? kWatchedCallsMax : 1;
-  const size_t num_watched_max = task_->is_small() ? num_draws : num_watched;
-  if (tools_.facts.profile)
-    steps.resize(num_rounds + std::min(num_draws - 2 * num_rounds, num_watched_max), Step::kWatched);
-  if (takes_parameters_) steps.push_back(Step::kUnusual);
+  size_t num_watched = task_->is_small() ? num_draws : KnowWhoseWork() ? 1 : kWatchedCallsMax;
+  if (!tools_.facts.profile) num_watched = 0;
+  bool unusual = takes_parameters_;
+  // Of long calls one of both will do: which, the candidate cannot know.
+  if (is_long && KnowWhoseWork() && num_watched > 0 && unusual) {
+    unusual = Coin();
+    num_watched = unusual ? 0 : 1;
+  }
+  steps.resize(num_rounds + std::min(num_draws - 2 * num_rounds, num_watched), Step::kWatched);
+  if (unusual) steps.push_back(Step::kUnusual);
   std::shuffle(steps.begin(), steps.end(), std::random_device());
   return steps;
 }
 
+bool Judge::KnowWhoseWork() const {
+  return sampler_->num_samples() >= (task_->is_small() ? kSmallTaskSamples : kProfileSamplesWanted);
+}
+
 // Reference, candidate, candidate, reference.
-absl::StatusOr<bool> Judge::Round(Jail& jail, Jail& baseline, std::array<const Draw*, 2> draws, bool is_long,
+absl::StatusOr<bool> Judge::Round(Jail& jail, Jail& baseline, std::array<const Draw*, 2> draws,
                                   Instance& instance) {
   std::vector<double> candidate;
   // Whoever takes no other parameters gets no credit: it is watched while it is timed, for want of draws.
   const auto call = takes_parameters_ ? &Judge::TimedCall : &Judge::WatchedAndTimedCall;
   // See TimedCall().
-  if (!is_long) RETURN_IF_ERROR(BaselineCall(baseline, *draws[1]).status());
+  const bool warm_first = !instance.is_long && !instance.reference_is_long;
+  if (warm_first) RETURN_IF_ERROR(BaselineCall(baseline, *draws[1]).status());
   ASSIGN_OR_RETURN(const double before, BaselineCall(baseline, *draws[0]));
   if (!(this->*call)(jail, *draws[0], candidate)) return false;
-  if (!is_long && !(this->*call)(jail, *draws[1], candidate)) return false;
-  if (!is_long) RETURN_IF_ERROR(BaselineCall(baseline, *draws[0]).status());
+  if (!instance.is_long && !(this->*call)(jail, *draws[1], candidate)) return false;
+  if (!instance.is_long) RETURN_IF_ERROR(BaselineCall(baseline, *draws[0]).status());
   ASSIGN_OR_RETURN(const double after, BaselineCall(baseline, *draws[1]));
   instance.reference_us.insert(instance.reference_us.end(), {before, after});
   instance.candidate_us.insert(instance.candidate_us.end(), candidate.begin(), candidate.end());
@@ -186,9 +217,7 @@ absl::StatusOr<double> Judge::BaselineCall(Jail& baseline, const Draw& draw) {
   return std::max(baseline.seconds() * 1e6 - tools_.facts.empty_python_call_us, 0.1);
 }
 
-// Of a small task until enough is known.
 absl::StatusOr<bool> Judge::WatchedCall(Jail& jail, Jail& baseline, const Draw& draw) {
-  if (task_->is_small() && sampler_->num_samples() >= kSmallTaskSamples) return true;
   ProfileSampler& reference = task_->reference_profile();
   if (task_->is_small() && reference.num_samples() < kSmallTaskSamples &&
       reference.Attach(baseline.process().pid(), tools_.lane->core_list()).ok()) {
@@ -215,10 +244,12 @@ bool Judge::UnusualCall(Jail& jail) {
     if (!draw->own_distribution) unusual.push_back(draw);
   }
   if (unusual.empty()) return true;
-  std::vector<double> ignored;
   std::uniform_int_distribution<size_t> any(0, unusual.size() - 1);
   std::random_device random;
-  return TimedCall(jail, *unusual[any(random)], ignored);
+  const Draw& draw = *unusual[any(random)];
+  jail.Load(draw);
+  if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
+  return CheckTimed(jail, draw);
 }
 
 void Judge::ReportTiming(const std::vector<Instance>& instances) {

@@ -69,8 +69,11 @@ absl::Status PreparedTask::Examine() {
   RETURN_IF_ERROR(OpenWindow());
   // Other parameters first with usual inputs: a candidate that passes and then fails is wrong about the
   // inputs.
-  const DrawRequest wanted[] = {{"own", 0},   {"own", NextParameterSeed()},   {"large", NextParameterSeed()},
-                                {"small", 0}, {"mixed", NextParameterSeed()}, {"outliers", 0}};
+  std::vector<DrawRequest> wanted = {{"own", 0}};
+  if (has_parameters()) wanted.push_back({"own", NextParameterSeed()});
+  wanted.insert(
+      wanted.end(),
+      {{"large", NextParameterSeed()}, {"small", 0}, {"mixed", NextParameterSeed()}, {"outliers", 0}});
   for (const DrawRequest& request : wanted) {
     ASSIGN_OR_RETURN(const Draw* draw, MakeUsableDraw(request));
     verification_draws_.push_back(draw);
