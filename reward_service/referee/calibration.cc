@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kCalls = 41;
 constexpr int kWarmUpCalls = 5;
+constexpr int kWatchedCalls = 200;  // with two samples each: what is subtracted must be well known
 constexpr int kEmptyElements = 16;
 constexpr char kEmptyPython[] = "class ModelNew:\n    def __call__(self, x):\n        return x\n";
 
@@ -52,8 +53,8 @@ absl::StatusOr<EmptyCall> MeasureEmptyCall(WarmParent& parent, CandidateKind kin
   if (fault) return absl::InternalError(absl::StrCat("the empty candidate fails: ", fault->reason));
   EmptyCall empty;
   empty.median_us = Median(std::move(microseconds));
-  ProfileSampler sampler;
-  for (int call = 0; call < kCalls; ++call) {
+  ProfileSampler sampler(ProfileSampler::Rate::kDense);
+  for (int call = 0; call < kWatchedCalls; ++call) {
     if (!sampler.Attach(jail.process().pid(), lane.core_list()).ok()) return empty;
     jail.Load(draw);
     if (jail.Run()) return absl::InternalError("the empty candidate fails when it is watched");

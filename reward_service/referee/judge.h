@@ -63,6 +63,8 @@ class Judge {
   absl::StatusOr<bool> Time();
   absl::StatusOr<bool> TimeInstance(int index, Instance& instance);
   bool TimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds);
+  bool Rewarm(Jail& jail);
+  bool Call(Jail& jail, const Draw& draw, std::vector<double>& microseconds);
   bool CheckTimed(Jail& jail, const Draw& draw);
   absl::StatusOr<double> BaselineCall(Jail& baseline, const Draw& draw);
   absl::StatusOr<bool> Round(Jail& jail, Jail& baseline, std::array<const Draw*, 2> draws,
@@ -70,6 +72,7 @@ class Judge {
   absl::StatusOr<bool> WarmUp(Jail& jail, Jail& baseline, Instance& instance);
   const std::vector<const Draw*>& TimingDraws() const;
   absl::StatusOr<bool> WatchedCall(Jail& jail, Jail& baseline, const Draw& draw);
+  absl::Status WatchedBaselineCall(Jail& baseline, const Draw& draw);
   bool WatchedAndTimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds);
   bool UnusualCall(Jail& jail);
   // What a timed process does after its warm calls.
@@ -92,9 +95,10 @@ class Judge {
   PreparedTask* task_ = nullptr;
   UniqueFd source_fd_;
   std::unique_ptr<ProfileSampler> sampler_;
-  const Draw* former_draw_ = nullptr;  // of the present jail's last call,
-  double former_us_ = 0;               // and its time
-  bool takes_parameters_ = false;      // other than those of its construction
+  ProfileSampler reference_sampler_{ProfileSampler::Rate::kDense};  // of small tasks
+  const Draw* former_draw_ = nullptr;                               // of the present jail's last call,
+  double former_us_ = 0;                                            // and its time
+  bool takes_parameters_ = false;                                   // other than those of its construction
   bool scale_independent_right_ = false;
   absl::Time lane_since_;
 };

@@ -134,7 +134,8 @@ absl::StatusOr<bool> Judge::WarmUp(Jail& jail, Jail& baseline, Instance& instanc
   std::vector<double> microseconds;
   for (size_t i = 0; i < num_warm_ups(); ++i) {
     const Draw& draw = *TimingDraws()[i];
-    const bool watched = i > 0 && Coin();
+    // What a small task costs when its way is cold is no measure of it.
+    const bool watched = i > 0 && !task_->is_small() && Coin();
     if (!(watched ? WatchedAndTimedCall(jail, draw, microseconds) : TimedCall(jail, draw, microseconds)))
       return false;
     ASSIGN_OR_RETURN(const double reference_us, BaselineCall(baseline, draw));
@@ -193,21 +194,28 @@ absl::StatusOr<bool> Judge::Round(Jail& jail, Jail& baseline, std::array<const D
 }
 
 bool Judge::TimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds) {
+  return Rewarm(jail) && Call(jail, draw, microseconds);
+}
+
+// Who was not the last to run finds other code in the caches, and the way of a Python call is long: brought
+// back from memory it would cost more than many a task. So it is gone once more just before, on what was seen
+// already; the answer is checked with the next one.
+bool Judge::Rewarm(Jail& jail) {
+  if (request_.kind == CandidateKind::kNative || former_draw_ == nullptr || former_us_ >= kLongCallUs)
+    return true;
+  jail.Load(*former_draw_);
+  if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
+  return true;
+}
+
+bool Judge::Call(Jail& jail, const Draw& draw, std::vector<double>& microseconds) {
   constexpr double kLeastUs = 0.1;
   const double empty_us = request_.kind == CandidateKind::kNative ? tools_.facts.empty_native_call_us
                                                                   : tools_.facts.empty_python_call_us;
-  // Who was not the last to run finds other code in the caches, and the way of a Python call is long: brought
-  // back from memory it would cost more than many a task. So it is gone once more just before, on what was
-  // seen already; the answer is checked with the next one.
-  if (request_.kind == CandidateKind::kKernelBenchPython && former_draw_ != nullptr &&
-      former_us_ < kLongCallUs) {
-    jail.Load(*former_draw_);
-    if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
-  }
   jail.Load(draw);
   if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
   former_us_ = jail.seconds() * 1e6;
-  microseconds.push_back(std::max(jail.seconds() * 1e6 - empty_us, kLeastUs));
+  microseconds.push_back(std::max(former_us_ - empty_us, kLeastUs));
   return CheckTimed(jail, draw);
 }
 
@@ -218,20 +226,26 @@ absl::StatusOr<double> Judge::BaselineCall(Jail& baseline, const Draw& draw) {
 }
 
 absl::StatusOr<bool> Judge::WatchedCall(Jail& jail, Jail& baseline, const Draw& draw) {
-  ProfileSampler& reference = task_->reference_profile();
-  if (task_->is_small() && reference.num_samples() < kSmallTaskSamples &&
-      reference.Attach(baseline.process().pid(), tools_.lane->core_list()).ok()) {
-    RETURN_IF_ERROR(BaselineCall(baseline, draw).status());
-    reference.Collect();
-  }
+  if (task_->is_small()) RETURN_IF_ERROR(WatchedBaselineCall(baseline, draw));
   std::vector<double> ignored;
   return WatchedAndTimedCall(jail, draw, ignored);
 }
 
+// Beside the candidate's, in the same state of the machine.
+absl::Status Judge::WatchedBaselineCall(Jail& baseline, const Draw& draw) {
+  RETURN_IF_ERROR(BaselineCall(baseline, draw).status());
+  if (!reference_sampler_.Attach(baseline.process().pid(), tools_.lane->core_list()).ok())
+    return absl::OkStatus();
+  RETURN_IF_ERROR(BaselineCall(baseline, draw).status());
+  reference_sampler_.Collect();
+  return absl::OkStatus();
+}
+
 bool Judge::WatchedAndTimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds) {
   const absl::Time start = absl::Now();
+  if (!Rewarm(jail)) return false;
   const bool watched = sampler_->Attach(jail.process().pid(), tools_.lane->core_list()).ok();
-  if (!TimedCall(jail, draw, microseconds)) return false;
+  if (!Call(jail, draw, microseconds)) return false;
   if (watched) sampler_->Collect();
   judgement_.seconds.profile += Seconds(start);
   return true;
@@ -294,11 +308,10 @@ void Judge::ReportProfile() {
     const bool native = request_.kind == CandidateKind::kNative;
     const auto& path = native ? tools_.native_path_samples : tools_.python_path_samples;
     sampler_->Report(path, profile);
-    const ProfileSampler& reference = task_->reference_profile();
-    if (reference.num_samples() > 0) {
-      profile.library_work =
-          sampler_->LibrarySamplesPerCall(path) /
-          std::max(reference.LibrarySamplesPerCall(tools_.python_path_samples), kLeastSamplesPerCall);
+    if (reference_sampler_.num_samples() > 0) {
+      profile.library_work = sampler_->LibrarySamplesPerCall(path) /
+                             std::max(reference_sampler_.LibrarySamplesPerCall(tools_.python_path_samples),
+                                      kLeastSamplesPerCall);
     }
   }
   profile.gigabytes_per_second_ceiling = tools_.facts.gigabytes_per_second_ceiling;

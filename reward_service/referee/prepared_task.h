@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "reward_service/referee/draw.h"
 #include "reward_service/referee/jail.h"
-#include "reward_service/referee/profile_sampler.h"
 #include "reward_service/referee/shared_buffer.h"
 #include "reward_service/referee/statistics.h"
 #include "reward_service/referee/warm_parent.h"
@@ -55,8 +54,6 @@ class PreparedTask {
   int64_t construction_seed() const { return construction_seed_; }
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
   ReferencePace& reference_pace() { return reference_pace_; }
-  // Of a small task: what the baselines do.
-  ProfileSampler& reference_profile() { return reference_profile_; }
   bool has_parameters() const { return !layout_.parameters.empty(); }
   // So little data that a call is too short for a profile: there are more timing_draws() of it.
   bool is_small() const;
@@ -98,7 +95,6 @@ class PreparedTask {
   std::vector<const Draw*> construction_draws_;
   std::vector<std::unique_ptr<Jail>> baselines_;
   ReferencePace reference_pace_;
-  ProfileSampler reference_profile_{ProfileSampler::Rate::kDense};
   std::vector<Slots> free_native_slots_;
   std::vector<Slots> free_python_slots_;
 };

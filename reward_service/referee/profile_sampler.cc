@@ -211,7 +211,7 @@ ProfileSampler::SamplesPerCall ProfileSampler::PerCall() const {
 }
 
 ProfileSampler::SamplesPerCall ProfileSampler::OffThePath(const SamplesPerCall& path_samples_per_call) const {
-  const double density = rate_ == Rate::kUsual ? 1.0 : static_cast<double>(kUsualPeriodNs) / kDensePeriodNs;
+  const double density = rate_ == Rate::kDense ? 1.0 : static_cast<double>(kDensePeriodNs) / kUsualPeriodNs;
   SamplesPerCall counts{};
   for (size_t i = 0; i < counts.size(); ++i) {
     // The empty candidate's own code is the candidate's, too.

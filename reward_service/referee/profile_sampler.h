@@ -42,8 +42,8 @@ class ProfileSampler {
   int num_samples() const;
 
   // Shares, threads and vector width of all that was collected. Left out of the whole is what the path costs
-  // and not the candidate: what an empty candidate's calls would have shown, as `path_samples_per_call` by
-  // origin, at the usual rate.
+  // and not the candidate: what an empty candidate's calls have shown at the dense rate, as
+  // `path_samples_per_call` by origin.
   using SamplesPerCall = std::array<double, kNumCodeOrigins>;
   void Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const;
 
