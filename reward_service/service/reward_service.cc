@@ -183,8 +183,9 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Refer
             .limits = options.judge, .timing = options.timing, .num_lane_cores = cores_per_lane},
         std::move(referee)));
   }
+  // All cores where a judge takes its own from compilers at any moment: they have what it leaves.
   const int num_workers =
-      options.num_compile_workers > 0 ? options.num_compile_workers : static_cast<int>(cores.others.size());
+      options.num_compile_workers > 0 ? options.num_compile_workers : static_cast<int>(AllowedCores().size());
   machinery->grader =
       std::make_unique<Grader>(GraderOptions{.num_compile_workers = num_workers,
                                              .queue_capacity = options.queue_capacity,
