@@ -103,7 +103,9 @@ std::string PromptBuilder::Decode(std::span<const int32_t> token_ids) const {
 std::string AdviceText(v1::Advice advice) {
   if (advice == v1::ADVICE_UNSPECIFIED || !v1::Advice_IsValid(advice)) return "";
   const std::string name = v1::Advice_Name(advice);
-  return absl::StrReplaceAll(absl::AsciiStrToLower(absl::StripPrefix(name, "ADVICE_")), {{"_", " "}});
+  const std::string words = absl::AsciiStrToLower(absl::StripPrefix(name, "ADVICE_"));
+  // As the reward service says it, and the pairs of the cold start: names leave the article out.
+  return absl::StrReplaceAll(words, {{"avoid_", "avoid the "}, {"_", " "}});
 }
 
 }  // namespace warpsmith

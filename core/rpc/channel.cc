@@ -146,11 +146,19 @@ absl::Status WaitUntilServing(const std::shared_ptr<grpc::Channel>& channel, con
                               absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   absl::Status status;
-  // A stream that breaks off is opened anew: a server that restarts breaks it once or twice.
+  // A stream that breaks off is opened anew: a server that restarts breaks it once or twice. And a server that
+  // starts listens for a moment before its health check knows its services.
   constexpr int kStreamsMax = 100;
+  constexpr int kUnknownServiceMax = 10;
+  constexpr absl::Duration kUnknownServicePause = absl::Milliseconds(50);
+  int num_unknown = 0;
   for (int stream = 0; stream < kStreamsMax; ++stream) {
     status = HealthWatch(channel, deadline).Run(service);
-    if (!absl::IsUnavailable(status)) break;
+    if (absl::IsNotFound(status) && ++num_unknown < kUnknownServiceMax && absl::Now() < deadline) {
+      absl::SleepFor(kUnknownServicePause);
+    } else if (!absl::IsUnavailable(status)) {
+      break;
+    }
   }
   if (!absl::IsDeadlineExceeded(status)) return status;
   return absl::DeadlineExceededError(absl::StrCat(service.empty() ? "the server" : service,

@@ -41,6 +41,7 @@ class TensorList {
  public:
   TensorList(const nlohmann::json& specs, char* base) {
     shapes_.reserve(specs.size());
+    strides_.reserve(specs.size());
     for (const nlohmann::json& spec : specs) Add(spec, base);
     for (DLTensor& tensor : tensors_) pointers_.push_back(&tensor);
   }
@@ -56,11 +57,13 @@ class TensorList {
     tensor.ndim = static_cast<int32_t>(shapes_.back().size());
     tensor.dtype = {spec.at("code").get<uint8_t>(), spec.at("bits").get<uint8_t>(), 1};
     tensor.shape = shapes_.back().data();
-    tensor.strides = nullptr;  // row-major without gaps
+    strides_.push_back(spec.value("strides", std::vector<int64_t>()));
+    tensor.strides = strides_.back().empty() ? nullptr : strides_.back().data();  // null: row-major, no gaps
     tensors_.push_back(tensor);
   }
 
   std::vector<std::vector<int64_t>> shapes_;
+  std::vector<std::vector<int64_t>> strides_;
   std::vector<DLTensor> tensors_;
   std::vector<DLTensor*> pointers_;
 };
@@ -129,7 +132,8 @@ class NativeJail {
     // Read by OpenMP's library when the candidate brings it along.
     const int64_t num_threads = IntegerField(packet.fields, "num_threads", 1, 4096, 1);
     setenv("OMP_NUM_THREADS", absl::StrCat(num_threads).c_str(), /*overwrite=*/1);
-    // So that threads start together, or they would not meet: in some milliseconds the referee stops them anyway.
+    // So that threads start together, or they would not meet: in some milliseconds the referee stops them
+    // anyway.
     if (num_threads > 1) setenv("GOMP_SPINCOUNT", "10000000", /*overwrite=*/1);
     ASSIGN_OR_RETURN(run_, LoadCandidate(packet.descriptors[0].get(), std::move(libraries_)));
     return absl::OkStatus();

@@ -25,17 +25,21 @@ _DTYPES = {code: dtype for dtype, code in CODES.items()}
 
 
 def describe(value: torch.Tensor | float | int | bool) -> dict[str, Any]:
-    """Dtype and shape of an input, parameter or output; numbers are 0-d. Raises TypeError for what cannot travel."""
+    """Dtype and shape of an input, parameter or output, and strides in elements where it is not row-major without gaps;
+    numbers are 0-d. Raises TypeError for what cannot travel."""
     tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=number_dtype(value))
     if tensor.dtype not in CODES:
         raise TypeError(f"dtype {tensor.dtype} is not supported")
     code, bits = CODES[tensor.dtype]
-    return {
+    fields = {
         "code": code,
         "bits": bits,
         "shape": list(tensor.shape),
         "number": not isinstance(value, torch.Tensor),
     }
+    if not tensor.is_contiguous():
+        fields["strides"] = list(tensor.stride())
+    return fields
 
 
 def number_dtype(value: float | int | bool) -> torch.dtype:
@@ -67,7 +71,11 @@ def view(buffer: mmap.mmap, spec: dict[str, Any]) -> torch.Tensor:
         count *= extent
     if count == 0:
         return torch.empty(shape, dtype=dtype)
-    return torch.frombuffer(buffer, dtype=dtype, count=count, offset=spec["offset"]).reshape(shape)
+    if "strides" not in spec:
+        return torch.frombuffer(buffer, dtype=dtype, count=count, offset=spec["offset"]).reshape(shape)
+    strides = spec["strides"]
+    span = 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
+    return torch.frombuffer(buffer, dtype=dtype, count=span, offset=spec["offset"]).as_strided(shape, strides)
 
 
 def flatten(tree: Any) -> list[torch.Tensor]:

@@ -15,6 +15,8 @@ from python_jail import execute, read_descriptor
 from tolerance import Tolerance, indistinguishable, tolerance_of
 
 _SEED_MODULUS = 2**63
+# Lists of arguments that get_other_inputs() may return.
+_OTHER_INPUTS_MAX = 4
 # Seed of the probes at load; draws that count use secret seeds of the referee.
 _PROBE_SEEDS = (11, 12)
 
@@ -38,10 +40,11 @@ class Reference:
     """The reference program with one set of parameters at a time.
 
     `construction_seed` is that of the model's own parameters. Other sets are drawn from a seed each; the set of seed 0
-    is the model's own.
+    is the model's own. `other_inputs` is the index of the arguments in what get_other_inputs() returns; None: those of
+    get_inputs().
     """
 
-    def __init__(self, source: str, construction_seed: int) -> None:
+    def __init__(self, source: str, construction_seed: int, other_inputs: int | None = None) -> None:
         before = _guarded_names()
         self._module: ModuleType = execute(source, "task")
         for name in ("Model", "get_inputs", "get_init_inputs"):
@@ -49,6 +52,7 @@ class Reference:
                 raise InvalidTask(f"the reference defines no {name}")
         self.init_inputs: list[Any] = list(self._module.get_init_inputs())
         self._construction_seed = construction_seed
+        self._other_inputs = other_inputs
         self._model = self._construct()
         self._wide: torch.nn.Module | None = None
         # One memory under two names, as the model has it, so that redraw() sees it.
@@ -73,14 +77,34 @@ class Reference:
         if changed:
             raise InvalidTask(f"the reference replaces Torch's {changed[0]}")
 
+    def num_other_inputs(self) -> int:
+        """How many lists of arguments get_other_inputs() returns; 0 where the task has no such function."""
+        if not hasattr(self._module, "get_other_inputs"):
+            return 0
+        others = self._module.get_other_inputs()
+        if not isinstance(others, list) or not all(isinstance(arguments, list) for arguments in others):
+            raise InvalidTask("get_other_inputs() returns no list of lists of arguments")
+        if len(others) > _OTHER_INPUTS_MAX:
+            raise InvalidTask(f"get_other_inputs() returns {len(others)} lists, at most {_OTHER_INPUTS_MAX} are used")
+        return len(others)
+
     def inputs(self, seed: int, style: str) -> list[Any]:
-        """get_inputs() under a seed, contiguous, in one of the distributions."""
+        """get_inputs() under a seed, contiguous, in one of the distributions; or a list of get_other_inputs(), strided as
+        the task has it."""
         torch.manual_seed(seed % _SEED_MODULUS)
-        values = list(self._module.get_inputs())
+        if self._other_inputs is None:
+            values = list(self._module.get_inputs())
+        else:
+            values = list(self._module.get_other_inputs()[self._other_inputs])
         generator = torch.Generator().manual_seed((seed + 1) % _SEED_MODULUS)
-        return [
-            restyle(v.detach().contiguous(), style, generator) if isinstance(v, torch.Tensor) else v for v in values
-        ]
+        return [self._styled(v, style, generator) if isinstance(v, torch.Tensor) else v for v in values]
+
+    def _styled(self, tensor: torch.Tensor, style: str, generator: torch.Generator) -> torch.Tensor:
+        styled = restyle(tensor.detach().contiguous(), style, generator)
+        # Elements that share memory cannot be written one by one.
+        if self._other_inputs is None or tensor.is_contiguous() or _shares_elements(tensor):
+            return styled
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype).copy_(styled)
 
     def _construct(self) -> torch.nn.Module:
         torch.manual_seed(self._construction_seed)
@@ -136,6 +160,16 @@ def _dense(outputs: list[torch.Tensor]) -> list[torch.Tensor]:
     return [tensor.detach().contiguous() for tensor in outputs]
 
 
+def _shares_elements(tensor: torch.Tensor) -> bool:
+    """Whether any two elements may lie at one address."""
+    span = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1 and stride < span:
+            return True
+        span += (size - 1) * stride
+    return False
+
+
 def _is_expanded(tensor: torch.Tensor) -> bool:
     return any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
@@ -158,8 +192,8 @@ def _finite(outputs: list[torch.Tensor]) -> bool:
 class Oracle:
     """One task, examined once, then asked for draws."""
 
-    def __init__(self, source: str, construction_seed: int) -> None:
-        self.reference = Reference(source, construction_seed)
+    def __init__(self, source: str, construction_seed: int, other_inputs: int | None) -> None:
+        self.reference = Reference(source, construction_seed, other_inputs)
         self._dtypes: list[torch.dtype] = []
         self._noise: list[float] = []  # error of the task's own dtype over the spread, by output
         self._window: list[tuple[mmap.mmap, list[int]]] = []  # of inputs and of outputs: memory and offsets
@@ -190,6 +224,7 @@ class Oracle:
             ],
             "init_inputs": [tensors.pack(value) for value in reference.init_inputs],
             "float64": reference.float64,
+            "num_other_inputs": reference.num_other_inputs(),
         }
 
     def _choose_precision(self, inputs: list[Any], narrow: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -288,7 +323,8 @@ def serve(channel: socket.socket, num_threads: int) -> None:
             elif fields["op"] == "window" and oracle is not None:
                 answer = oracle.open_window(fields, descriptors)
             else:
-                oracle = Oracle(read_descriptor(descriptors[0]).decode(), fields["construction_seed"])
+                source = read_descriptor(descriptors[0]).decode()
+                oracle = Oracle(source, fields["construction_seed"], fields.get("other_inputs"))
                 answer = oracle.examine()
         except BaseException as error:  # noqa: BLE001 - a task may raise anything
             kind = "" if isinstance(error, InvalidTask) else f"{type(error).__name__}: "

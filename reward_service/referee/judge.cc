@@ -106,12 +106,30 @@ bool Judge::Convict(Fault fault, Jail* jail) {
 }
 
 absl::StatusOr<bool> Judge::Verify() {
+  takes_parameters_ = true;
+  ASSIGN_OR_RETURN(const bool right, VerifyOnInputs());
+  if (!right) return false;
+  PreparedTask* const task = task_;
+  for (const std::unique_ptr<PreparedTask>& other : task->on_other_inputs()) {
+    task_ = other.get();
+    const absl::StatusOr<bool> right_there = VerifyOnInputs();
+    task_ = task;
+    if (!right_there.ok()) return right_there;
+    if (!*right_there) {
+      judgement_.reason = absl::StrCat("on inputs of other shapes or strides: ", judgement_.reason);
+      return false;
+    }
+  }
+  return true;
+}
+
+absl::StatusOr<bool> Judge::VerifyOnInputs() {
   ASSIGN_OR_RETURN(std::unique_ptr<Jail> jail, NextJail());
   const int num_threads =
       std::max(std::min(kVerifyThreadsMax, tools_.lane->num_cores_around()), tools_.lane->num_threads());
   if (auto fault = jail->Begin(MakeProgram(num_threads), tools_.lane))
     return Convict(*std::move(fault), jail.get());
-  takes_parameters_ = request_.kind == CandidateKind::kNative || jail->parameters_loaded();
+  takes_parameters_ &= request_.kind == CandidateKind::kNative || jail->parameters_loaded();
   const auto& draws = takes_parameters_ ? task_->verification_draws() : task_->construction_draws();
   bool has_threads = false;
   for (int pass = 0; pass == 0 || (has_threads && pass < kThreadedPasses && LaneSeconds() < kPassSecondsMax);

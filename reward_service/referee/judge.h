@@ -54,6 +54,7 @@ class Judge {
   bool Convict(Fault fault, Jail* jail);
   // The following return false when the judgement is made and the candidate has failed.
   absl::StatusOr<bool> Verify();
+  absl::StatusOr<bool> VerifyOnInputs();
   bool VerifyOne(Jail& jail, const Draw& draw);
   bool TakeInputsBack(Jail& jail, const Draw& draw);
   bool CheckFormerOutputs(Jail& jail, const Draw& draw);

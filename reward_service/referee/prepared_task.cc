@@ -28,6 +28,7 @@ constexpr int64_t kTimingDrawBytesMax = int64_t{256} << 20;
 // Calls on so little are over before a profile has seen them: it needs many.
 constexpr int64_t kSmallTaskBytes = 64 << 10;
 constexpr int kSmallTaskDraws = 40;
+constexpr int kOtherInputsMax = 4;  // as in oracle.py
 
 absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
 
@@ -41,18 +42,23 @@ std::unique_ptr<char[]> Copy(const SharedBuffer& window) {
 }  // namespace
 
 PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, WarmParent* parent,
-                           int num_threads)
-    : source_(std::move(source)), seed_(seed), limits_(limits), parent_(parent), num_threads_(num_threads) {}
+                           int num_threads, std::optional<int> other_inputs)
+    : source_(std::move(source)),
+      seed_(seed),
+      limits_(limits),
+      parent_(parent),
+      num_threads_(num_threads),
+      other_inputs_(other_inputs) {}
 
-absl::Status PreparedTask::Examine() {
+absl::StatusOr<Packet> PreparedTask::LoadOracle() {
   ASSIGN_OR_RETURN(
       oracle_, parent_->Fork({"oracle", limits_.oracle_memory_bytes_max, kOracleCpuSeconds, num_threads_}));
   ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
   RETURN_IF_ERROR(oracle_->AwaitHello(absl::Now() + kAnswerTimeout));
   construction_seed_ = NextSeed();
-  const absl::StatusOr<Packet> answer =
-      oracle_->Ask({{"op", "load"}, {"construction_seed", construction_seed_}}, {source_fd_.get()},
-                   absl::Now() + kAnswerTimeout);
+  nlohmann::json request = {{"op", "load"}, {"construction_seed", construction_seed_}};
+  if (other_inputs_) request["other_inputs"] = *other_inputs_;
+  absl::StatusOr<Packet> answer = oracle_->Ask(request, {source_fd_.get()}, absl::Now() + kAnswerTimeout);
   if (!answer.ok()) {
     const Ending ending = oracle_->AwaitEnd();
     const bool endless = absl::IsDeadlineExceeded(answer.status()) || ending.cpu_seconds >= kOracleCpuSeconds;
@@ -63,9 +69,13 @@ absl::Status PreparedTask::Examine() {
     const std::string error = TextField(answer->fields, "error", 600);
     return AtFault(error.empty() ? "the reference crashed" : error);
   }
-  ASSIGN_OR_RETURN(layout_, MakeLayout(answer->fields, limits_.buffer_bytes_max));
-  init_inputs_ =
-      answer->fields.contains("init_inputs") ? answer->fields["init_inputs"] : nlohmann::json::array();
+  return answer;
+}
+
+absl::Status PreparedTask::Examine() {
+  ASSIGN_OR_RETURN(const Packet answer, LoadOracle());
+  ASSIGN_OR_RETURN(layout_, MakeLayout(answer.fields, limits_.buffer_bytes_max));
+  init_inputs_ = answer.fields.value("init_inputs", nlohmann::json::array());
   RETURN_IF_ERROR(OpenWindow());
   // Other parameters first with usual inputs: a candidate that passes and then fails is wrong about the
   // inputs.
@@ -79,7 +89,31 @@ absl::Status PreparedTask::Examine() {
     verification_draws_.push_back(draw);
     if (draw->parameter_seed == 0) construction_draws_.push_back(draw);
   }
+  if (other_inputs_) {
+    CloseOracle();
+    return absl::OkStatus();
+  }
+  return ExamineOnOtherInputs(
+      static_cast<int>(IntegerField(answer.fields, "num_other_inputs", 0, kOtherInputsMax, 0)));
+}
+
+absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
+  for (int i = 0; i < num_other_inputs; ++i) {
+    auto other = std::make_unique<PreparedTask>(source_, static_cast<uint64_t>(NextSeed()), limits_, parent_,
+                                                num_threads_, i);
+    if (const absl::Status status = other->Examine(); !status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("get_other_inputs()[", i, "]: ", status.message()));
+    }
+    on_other_inputs_.push_back(std::move(other));
+  }
   return absl::OkStatus();
+}
+
+// What an oracle has touched is as large as all draws together.
+void PreparedTask::CloseOracle() {
+  oracle_.reset();
+  input_window_.reset();
+  expected_window_.reset();
 }
 
 absl::StatusOr<const Draw*> PreparedTask::MakeUsableDraw(DrawRequest wanted) {
@@ -110,10 +144,7 @@ absl::Status PreparedTask::Complete() {
                      MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
     timing_draws_.push_back(draw);
   }
-  // What an oracle has touched is as large as all draws together.
-  oracle_.reset();
-  input_window_.reset();
-  expected_window_.reset();
+  CloseOracle();
   return WarmBaselines();
 }
 

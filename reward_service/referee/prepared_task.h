@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,10 @@ struct DrawRequest {
 // Examine() has returned. INVALID_ARGUMENT from either: the task is at fault.
 class PreparedTask {
  public:
-  // `seed` keys the stream of draw seeds; secret.
-  PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, WarmParent* parent, int num_threads);
+  // `seed` keys the stream of draw seeds; secret. `other_inputs` is an index into what the task's
+  // get_other_inputs() returns: such a task is for verification only.
+  PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, WarmParent* parent, int num_threads,
+               std::optional<int> other_inputs = std::nullopt);
 
   absl::Status Examine();
   absl::Status Complete();
@@ -50,6 +53,8 @@ class PreparedTask {
   // Those of verification whose parameters are the model's own: for candidates that take no others. At least
   // three.
   const std::vector<const Draw*>& construction_draws() const { return construction_draws_; }
+  // The same task on inputs of other shapes or strides, where it has some; nothing more than examined.
+  const std::vector<std::unique_ptr<PreparedTask>>& on_other_inputs() const { return on_other_inputs_; }
   // Of the random numbers that the model's constructor takes; secret like the draws.
   int64_t construction_seed() const { return construction_seed_; }
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
@@ -63,7 +68,10 @@ class PreparedTask {
   void ReturnSlots(CandidateKind kind, Slots slots);
 
  private:
+  absl::StatusOr<Packet> LoadOracle();
   absl::Status OpenWindow();
+  absl::Status ExamineOnOtherInputs(int num_other_inputs);
+  void CloseOracle();
   // The draw, kept in draws_; null where the reference does not survive a style that is not its own.
   absl::StatusOr<const Draw*> MakeDraw(const DrawRequest& wanted);
   // As MakeDraw(), but where the reference does not survive it a tamer one: never null.
@@ -81,6 +89,7 @@ class PreparedTask {
   TaskLimits limits_;
   WarmParent* parent_;
   int num_threads_;
+  std::optional<int> other_inputs_;
   uint64_t num_seeds_used_ = 0;
   int64_t construction_seed_ = 0;
   std::unique_ptr<ChildProcess> oracle_;
@@ -93,6 +102,7 @@ class PreparedTask {
   std::vector<const Draw*> verification_draws_;
   std::vector<const Draw*> timing_draws_;
   std::vector<const Draw*> construction_draws_;
+  std::vector<std::unique_ptr<PreparedTask>> on_other_inputs_;
   std::vector<std::unique_ptr<Jail>> baselines_;
   ReferencePace reference_pace_;
   std::vector<Slots> free_native_slots_;

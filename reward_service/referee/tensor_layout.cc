@@ -27,6 +27,27 @@ const std::map<std::pair<int, int>, std::string>& DtypeNames() {
 
 int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
+// Sets strides, and num_bytes with the gaps they make.
+absl::Status ReadStrides(const nlohmann::json& fields, int64_t bytes_max, TensorSpec& spec) {
+  const auto strides = fields.find("strides");
+  if (strides == fields.end() || spec.num_elements == 0) return absl::OkStatus();
+  if (!strides->is_array() || strides->size() != spec.shape.size())
+    return absl::InvalidArgumentError("a tensor's strides do not fit its shape");
+  int64_t span = 1;
+  for (size_t d = 0; d < spec.shape.size(); ++d) {
+    const nlohmann::json& stride = (*strides)[d];
+    if (!stride.is_number_integer() || stride < 1 || stride > bytes_max)
+      return absl::InvalidArgumentError("a tensor's stride is out of range");
+    spec.strides.push_back(stride.get<int64_t>());
+    const int64_t steps = spec.shape[d] - 1;
+    if (steps > 0 && spec.strides.back() > (bytes_max - span) / steps)
+      return absl::InvalidArgumentError(absl::StrCat("a tensor spans more than ", bytes_max, " elements"));
+    span += steps * spec.strides.back();
+  }
+  spec.num_bytes = span * spec.bits / 8;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TensorSpec> ReadSpec(const nlohmann::json& fields, int64_t bytes_max) {
   TensorSpec spec;
   spec.code = static_cast<int>(IntegerField(fields, "code", 0, 15, -1));
@@ -86,6 +107,8 @@ int64_t TaskLayout::tensor_bytes() const {
 absl::StatusOr<TaskLayout> MakeLayout(const nlohmann::json& described, int64_t buffer_bytes_max) {
   TaskLayout layout;
   ASSIGN_OR_RETURN(layout.inputs, ReadSpecs(described, "inputs", buffer_bytes_max));
+  for (size_t i = 0; i < layout.inputs.size(); ++i)
+    RETURN_IF_ERROR(ReadStrides(described["inputs"][i], buffer_bytes_max, layout.inputs[i]));
   ASSIGN_OR_RETURN(layout.parameters, ReadSpecs(described, "parameters", buffer_bytes_max));
   ASSIGN_OR_RETURN(layout.outputs, ReadSpecs(described, "outputs", buffer_bytes_max));
   int64_t end = 0;
@@ -118,6 +141,7 @@ nlohmann::json ToJson(const std::vector<TensorSpec>& specs) {
                     {"number", spec.number},
                     {"name", spec.name},
                     {"offset", spec.offset}});
+    if (!spec.strides.empty()) list.back()["strides"] = spec.strides;
   }
   return list;
 }

@@ -16,13 +16,15 @@ struct TensorSpec {
   int code = 0;
   int bits = 0;
   std::vector<int64_t> shape;
+  // Inputs only, in elements; empty: row-major without gaps.
+  std::vector<int64_t> strides;
   bool number = false;  // a Python number in the reference; 0-d here
   std::string name;     // parameters only: its key in state_dict()
   // Outputs only: the reference's shares memory with an input, a parameter or itself.
   bool borrowed = false;
   int64_t offset = 0;  // into its buffer
   int64_t num_elements = 0;
-  int64_t num_bytes = 0;
+  int64_t num_bytes = 0;  // from the first element to the last, gaps included
 };
 
 // All tensors of a task. Inputs and parameters share one buffer, outputs have another, with a guard region

@@ -167,7 +167,9 @@ Grader::Answer Grader::MakeAnswer(const std::shared_ptr<const PreparedRequest>& 
     return {prepared, *known->grade, /*is_new=*/false};
   }
   v1::Grade grade = MergeGrade(*prepared, measurement, opinion);
+  const std::string lane_cores = grade.environment().lane_cores();
   *grade.mutable_environment() = options_.environment;
+  if (!lane_cores.empty()) grade.mutable_environment()->set_lane_cores(lane_cores);
   if (grade.verdict() == v1::VERDICT_UNSCORABLE) {
     identities_.Insert(id, {prepared->content_sha256, nullptr}, kIdentityBytes);
   } else {

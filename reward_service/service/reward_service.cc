@@ -172,7 +172,7 @@ void RecallGrades(const ServiceOptions& options, Machinery* machinery) {
 void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Referees referees,
                  Machinery* machinery) {
   const RefereeFacts& facts = referees.front()->facts();
-  machinery->environment = MakeEnvironment(facts.lane_cores, machinery->compiler->toolchain().version,
+  machinery->environment = MakeEnvironment(CoresText(cores.lane), machinery->compiler->toolchain().version,
                                            facts.torch_version, facts.torch_cpu_capability);
   machinery->environment.set_llm_judge(machinery->llm_judge.name);
   std::vector<std::unique_ptr<JudgeStage>> lanes;

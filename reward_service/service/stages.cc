@@ -126,6 +126,8 @@ Route JudgeStage::RunJudge(Flight* flight) {
     if (judgement.ok()) {
       flight->measurement.defects.num_lane_cores = options_.num_lane_cores;
       FillFromJudgement(*judgement, &flight->measurement);
+      v1::Environment& environment = *flight->measurement.grade.mutable_environment();
+      environment.set_lane_cores(referee_->facts().lane_cores);
       return Route::kFinish;
     }
     last = judgement.status();

@@ -123,6 +123,8 @@ def test_two_lanes_judge_each_on_a_core_of_its_own(tmp_path: Path) -> None:
             answers = client.grade_all([_request(i) for i in range(12)])
         verdicts = {getattr(answer, "verdict", answer) for answer in answers}
         assert verdicts == {Verdict.CORRECT}
+        stamped = {answer.message["environment"]["laneCores"] for answer in answers}  # type: ignore[union-attr]
+        assert stamped == {str(core) for core in cores}
         worked = [_cpu_ticks(thread) - ticks for thread, ticks in zip(threads, before, strict=True)]
     assert min(worked) > 0.1 * sum(worked), worked
 

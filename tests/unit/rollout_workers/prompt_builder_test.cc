@@ -93,6 +93,7 @@ TEST_CASE("templates with other slots than their skill's are refused") {
 
 TEST_CASE("advice reads as the closed list says, and nothing else does") {
   CHECK(AdviceText(v1::ADVICE_FIX_COMPILE_ERROR) == "fix compile error");
+  CHECK(AdviceText(v1::ADVICE_AVOID_TEMPORARY) == "avoid the temporary");
   CHECK(AdviceText(v1::ADVICE_KEEP) == "keep");
   CHECK(AdviceText(v1::ADVICE_UNSPECIFIED).empty());
   CHECK(AdviceText(static_cast<v1::Advice>(99)).empty());
