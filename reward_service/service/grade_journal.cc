@@ -23,6 +23,7 @@ constexpr char kLock[] = "lock";
 constexpr size_t kLengthBytes = 4;
 constexpr size_t kCheckBytes = 8;
 constexpr size_t kRecordBytesMax = size_t{32} << 20;
+constexpr size_t kUnwrittenBytesMax = size_t{16} << 20;
 
 void AppendLength(size_t length, std::string* to) {
   for (size_t i = 0; i < kLengthBytes; ++i) to->push_back(static_cast<char>(length >> (8 * i)));
@@ -134,15 +135,31 @@ absl::Status GradeJournal::Write(std::string_view bytes) {
   return absl::UnavailableError(written < 0 ? std::strerror(reason) : "the disk is full");
 }
 
+absl::Status GradeJournal::WriteUnwritten() {
+  if (!newer_.valid()) RETURN_IF_ERROR(OpenNewer());
+  while (!unwritten_.empty()) {
+    RETURN_IF_ERROR(Write(unwritten_.front()));
+    unwritten_bytes_ -= unwritten_.front().size();
+    unwritten_.pop_front();
+  }
+  return absl::OkStatus();
+}
+
 void GradeJournal::Append(const GradeRecord& record) {
-  const std::string bytes = Serialise(record);
+  std::string bytes = Serialise(record);
   if (bytes.size() > kRecordBytesMax) return;
   absl::MutexLock lock(&mutex_);
-  const absl::Status status = newer_.valid() ? Write(bytes) : OpenNewer();
+  unwritten_bytes_ += bytes.size();
+  unwritten_.push_back(std::move(bytes));
+  const absl::Status status = WriteUnwritten();
+  while (unwritten_bytes_ > kUnwrittenBytesMax) {
+    unwritten_bytes_ -= unwritten_.front().size();
+    unwritten_.pop_front();
+  }
   if (status.ok()) {
     outage_logged_ = false;
   } else if (!std::exchange(outage_logged_, true)) {
-    LogWarning(absl::StrCat("grades are not kept on disk, a restart forgets them: ", status.message()));
+    LogWarning(absl::StrCat("grades cannot be kept on disk, a restart now forgets them: ", status.message()));
   }
 }
 

@@ -3,6 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_SERVICE_GRADE_JOURNAL_H_
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -36,8 +37,8 @@ class GradeJournal {
                                                             int64_t bytes_max,
                                                             const std::function<void(GradeRecord)>& visit);
 
-  // Returns when the kernel has it: it outlives this process, not the machine. A disk that takes nothing
-  // costs the record, and one line in the log.
+  // Returns when the kernel has it: it outlives this process, not the machine. What a disk does not take is
+  // kept and tried again with the next record, up to 16 MiB; one line in the log says so.
   void Append(const GradeRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -45,6 +46,7 @@ class GradeJournal {
       : folder_(std::move(folder)), bytes_max_(bytes_max) {}
 
   absl::Status OpenNewer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WriteUnwritten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Write(std::string_view bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::filesystem::path folder_;
@@ -53,6 +55,8 @@ class GradeJournal {
   absl::Mutex mutex_;
   UniqueFd newer_ ABSL_GUARDED_BY(mutex_);
   int64_t newer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<std::string> unwritten_ ABSL_GUARDED_BY(mutex_);
+  size_t unwritten_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool outage_logged_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -1,5 +1,8 @@
 #include "reward_service/service/grade_journal.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -61,6 +64,37 @@ TEST_CASE("an unfinished record is cut off, and those after it are kept") {
   const Opened third(folder.path());
   REQUIRE(third.records.size() == 2);
   CHECK(third.records[1].grade.reward().value() == 7);
+}
+
+// Within its life no file grows beyond `num_bytes`.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t num_bytes) {
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{num_bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("what a full disk did not take is written when it has room, in order") {
+  const TemporaryDirectory folder;
+  {
+    const Opened first(folder.path());
+    (*first.journal)->Append(Record(0));
+    {
+      const FileLimit full(std::filesystem::file_size(folder.path() / "grades") + 20);
+      for (int i = 1; i < 4; ++i) (*first.journal)->Append(Record(i));
+    }
+    (*first.journal)->Append(Record(4));
+  }
+  const Opened second(folder.path());
+  REQUIRE(second.records.size() == 5);
+  for (int i = 0; i < 5; ++i) CHECK(second.records[static_cast<size_t>(i)].grade.reward().value() == i);
 }
 
 TEST_CASE("bytes that are no record end the reading, whatever they say of their length") {
