@@ -17,6 +17,8 @@
 namespace warpsmith {
 namespace {
 
+constexpr absl::Duration kRegistrationTime = absl::Milliseconds(500);
+
 // The generated stub of grpc.health.v1 is not packaged, so its Watch is called by name, on messages as bytes.
 class HealthWatch {
  public:
@@ -40,22 +42,29 @@ class HealthWatch {
       call_->WriteLast(ToByteBuffer(EncodeHealthCheckRequest(service)), grpc::WriteOptions(), nullptr);
       open = Next();
     }
+    absl::Time patience = absl::InfiniteFuture();
     while (open) {
       grpc::ByteBuffer response;
       call_->Read(&response, nullptr);
-      if (!Next()) break;
+      if (!Next(patience)) break;
       last_ = DecodeHealthCheckResponse(FromByteBuffer(response));
-      if (last_ == HealthStatus::kServing || last_ == HealthStatus::kServiceUnknown) context_.TryCancel();
+      if (last_ == HealthStatus::kServing) context_.TryCancel();
+      // A server that starts listens for a moment before its health check knows its services.
+      patience =
+          last_ == HealthStatus::kServiceUnknown ? absl::Now() + kRegistrationTime : absl::InfiniteFuture();
     }
     return Finish(service);
   }
 
  private:
-  // Waits for the one operation in flight; the call's deadline bounds it. False if it failed or the queue is
-  // empty.
-  bool Next() {
+  // Waits for the one operation in flight; the call's deadline bounds it, and so does `patience`, which ends
+  // the call. False if it failed or the queue is empty.
+  bool Next(absl::Time patience = absl::InfiniteFuture()) {
     void* tag = nullptr;
     bool ok = false;
+    const auto event = queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(patience));
+    if (event != grpc::CompletionQueue::TIMEOUT) return event == grpc::CompletionQueue::GOT_EVENT && ok;
+    context_.TryCancel();
     return queue_.Next(&tag, &ok) && ok;
   }
 
@@ -146,19 +155,11 @@ absl::Status WaitUntilServing(const std::shared_ptr<grpc::Channel>& channel, con
                               absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   absl::Status status;
-  // A stream that breaks off is opened anew: a server that restarts breaks it once or twice. And a server that
-  // starts listens for a moment before its health check knows its services.
+  // A stream that breaks off is opened anew: a server that restarts breaks it once or twice.
   constexpr int kStreamsMax = 100;
-  constexpr int kUnknownServiceMax = 10;
-  constexpr absl::Duration kUnknownServicePause = absl::Milliseconds(50);
-  int num_unknown = 0;
   for (int stream = 0; stream < kStreamsMax; ++stream) {
     status = HealthWatch(channel, deadline).Run(service);
-    if (absl::IsNotFound(status) && ++num_unknown < kUnknownServiceMax && absl::Now() < deadline) {
-      absl::SleepFor(kUnknownServicePause);
-    } else if (!absl::IsUnavailable(status)) {
-      break;
-    }
+    if (!absl::IsUnavailable(status)) break;
   }
   if (!absl::IsDeadlineExceeded(status)) return status;
   return absl::DeadlineExceededError(absl::StrCat(service.empty() ? "the server" : service,

@@ -89,8 +89,8 @@ class Reference:
         return len(others)
 
     def inputs(self, seed: int, style: str) -> list[Any]:
-        """get_inputs() under a seed, contiguous, in one of the distributions; or a list of get_other_inputs(), strided as
-        the task has it."""
+        """get_inputs() under a seed, contiguous, in one of the distributions; or a list of get_other_inputs(), strided
+        as the task has it."""
         torch.manual_seed(seed % _SEED_MODULUS)
         if self._other_inputs is None:
             values = list(self._module.get_inputs())

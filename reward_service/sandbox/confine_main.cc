@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   }
   warpsmith::Confinement confinement;
   confinement.rights = warpsmith::ProcessRights::kToolchain;
+  confinement.die_with_parent = true;  // bubblewrap has asked for that, but the change of uid clears it
   confinement.uid = static_cast<uid_t>(std::strtoul(argv[1], nullptr, 10));
   confinement.memory_bytes_max = std::strtoll(argv[2], nullptr, 10);
   confinement.file_bytes_max = std::strtoll(argv[3], nullptr, 10);

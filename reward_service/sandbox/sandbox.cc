@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <utility>
 
@@ -219,9 +220,18 @@ SandboxedProcess& SandboxedProcess::operator=(SandboxedProcess&& other) noexcept
 
 SandboxedProcess::~SandboxedProcess() { Kill(); }
 
-// bubblewrap dies with its parent and takes its pid namespace along.
+// The first process of the confined program's pid namespace takes the others along, but bubblewrap does not
+// take that one along at every moment of its start: a child that waits for its settings would wait for ever,
+// and one that changes its uid has just lost its parent-death signal. So it is killed by number, which nobody
+// else can have as long as bubblewrap, stopped, does not reap it.
 void SandboxedProcess::Kill() {
   if (pid_ <= 0) return;
+  kill(pid_, SIGSTOP);
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  std::ifstream children(absl::StrCat("/proc/", pid_, "/task/", pid_, "/children"));
+  for (pid_t child = 0; children >> child;) kill(child, SIGKILL);
   kill(pid_, SIGKILL);
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {

@@ -152,6 +152,18 @@ TEST_CASE("health follows SetServing, and a waiting client sees the change") {
   CHECK(absl::IsNotFound(WaitUntilServing(channel, "no.such.Service", absl::Seconds(20))));
 }
 
+TEST_CASE("a service that the health check learns of while a client waits is no unknown one") {
+  Running running;
+  const auto channel = CreateChannel(running.server->address());
+  absl::Status waited = absl::UnknownError("");
+  std::thread waiter([&] { waited = WaitUntilServing(channel, "late.Service", absl::Seconds(20)); });
+  // Long enough for the waiter to have been told that there is no such service.
+  CHECK(absl::IsDeadlineExceeded(WaitUntilServing(channel, kName, absl::Milliseconds(150))));
+  running.server->SetServing("late.Service", Serving::kYes);
+  waiter.join();
+  CHECK(waited.ok());
+}
+
 TEST_CASE("a client may wait for a server that starts later") {
   TemporaryDirectory directory;
   const std::string address = "unix:" + (directory.path() / "s.sock").string();

@@ -61,6 +61,30 @@ TEST_CASE("a confined program leaves no process for others to reap") {
   prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
+// Whether every process that came to this one, as to the reaper of orphans, has ended within two seconds.
+bool NobodyIsLeft() {
+  for (int i = 0; i < 200; ++i) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    if (waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD) return true;
+    usleep(10000);
+  }
+  return false;
+}
+
+TEST_CASE("a confined process that is ended while it starts leaves nobody waiting") {
+  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+  for (int i = 0; i < 100; ++i) {
+    SandboxOptions options;
+    options.arguments = {"/bin/sleep", "1000"};
+    const auto process = SpawnSandboxed(options);
+    REQUIRE(process.ok());
+    usleep(static_cast<useconds_t>(100 * i));
+  }
+  CHECK(NobodyIsLeft());
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
 TEST_CASE("a confined program sees neither accounts nor homes nor other processes") {
   CHECK(RunShell("cat /etc/passwd").exit_code != 0);
   CHECK(RunShell("ls /root /home /work /proc/1").exit_code != 0);
