@@ -155,10 +155,12 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsHexDigit(char c) { return IsDigit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f'); }
 
 size_t SkipDigits(std::string_view text, size_t position, bool hexadecimal) {
+  bool has_point = false;
   while (position < text.size()) {
     const char c = text[position];
     const bool digit = hexadecimal ? IsHexDigit(c) : IsDigit(c);
-    if (!digit && c != '.' && c != '\'' && c != '_') break;
+    if (c == '.' ? has_point : (!digit && c != '\'' && c != '_')) break;
+    has_point |= c == '.';
     ++position;
   }
   return position;

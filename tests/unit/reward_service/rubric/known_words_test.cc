@@ -28,7 +28,7 @@ TEST_CASE("numbers are plain with their suffixes, and not with words behind them
     CHECK(IsPlainNumber(number));
   }
   for (const char* text :
-       {"", "x", "5_out_of_5", "1score", "0xzz", "1234567890123456789012345", "1e-5give"}) {
+       {"", "x", "5_out_of_5", "1score", "0xzz", "1234567890123456789012345", "1e-5give", "1.2.3", "3...f"}) {
     INFO(text);
     CHECK_FALSE(IsPlainNumber(text));
   }

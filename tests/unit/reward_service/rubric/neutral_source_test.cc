@@ -4,6 +4,7 @@
 #include <random>
 
 #include "reward_service/rubric/known_words.h"
+#include "reward_service/rubric/neutral_text.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {
@@ -91,6 +92,11 @@ void CheckNeutral(const std::string& text) {
       return at < text.size() &&
              (text[at] == '_' || text[at] == '\'' || std::isalnum(static_cast<unsigned char>(text[at])));
     };
+    const size_t number = NumberLength(std::string_view(text).substr(i));
+    if (number > 0 && IsPlainNumber(std::string_view(text).substr(i, number))) {
+      i += number;
+      continue;
+    }
     size_t end = i;
     while (is_word(end)) ++end;
     if (end == i) {
@@ -100,9 +106,8 @@ void CheckNeutral(const std::string& text) {
     const std::string word = text.substr(i, end - i);
     const bool is_new =
         word.rfind("id_", 0) == 0 && word.find_first_not_of("0123456789", 3) == std::string::npos;
-    const bool is_number = std::isdigit(static_cast<unsigned char>(word[0]));
     INFO(word);
-    REQUIRE((is_new || is_number || IsKnownWord(word)));
+    REQUIRE((is_new || IsPlainNumber(word) || IsKnownWord(word)));
     i = end;
   }
 }
