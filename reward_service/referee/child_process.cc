@@ -85,6 +85,12 @@ std::string DescribeEnding(const Ending& ending) {
   return absl::StrCat("was ended by signal ", ending.signal, " (", strsignal(ending.signal), ")");
 }
 
+bool UsedUp(const Ending& ending, double cpu_seconds_max) {
+  constexpr double kLeastShare = 0.7;
+  return ending.signal == SIGXCPU ||
+         (ending.signal == SIGKILL && ending.cpu_seconds >= kLeastShare * cpu_seconds_max);
+}
+
 ChildProcess::~ChildProcess() {
   // Its socket is all we have of a process that has not said hello; closing it ends the process by itself.
   if (pid_ < 0) (void)AwaitHello(absl::Now() + absl::Milliseconds(200));

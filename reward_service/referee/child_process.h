@@ -26,6 +26,9 @@ struct Ending {
 
 // "exited with code 0", "was ended by signal 11 (Segmentation fault)".
 std::string DescribeEnding(const Ending& ending);
+// Whether the kernel ended it for its CPU time. It counts the limit in ticks, the use exactly: on a busy
+// machine they differ by some tenths.
+bool UsedUp(const Ending& ending, double cpu_seconds_max);
 
 struct TimedAnswer {
   double seconds = 0;  // from the release to the confirmed stop

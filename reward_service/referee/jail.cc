@@ -331,8 +331,7 @@ Fault Jail::FaultOf(const absl::Status& status) {
     return {Outcome::kRuntimeError, absl::StrCat("the program broke its channel: ", status.message())};
   }
   const Ending ending = process_->AwaitEnd();
-  if (ending.signal == SIGXCPU ||
-      (ending.signal == SIGKILL && ending.cpu_seconds >= limits_.cpu_seconds_max)) {
+  if (UsedUp(ending, limits_.cpu_seconds_max)) {
     return {Outcome::kTimeout, absl::StrCat("used up ", limits_.cpu_seconds_max, " s of CPU time")};
   }
   return {Outcome::kRuntimeError, absl::StrCat("the program ", DescribeEnding(ending), " before its result")};

@@ -61,7 +61,7 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
   absl::StatusOr<Packet> answer = oracle_->Ask(request, {source_fd_.get()}, absl::Now() + kAnswerTimeout);
   if (!answer.ok()) {
     const Ending ending = oracle_->AwaitEnd();
-    const bool endless = absl::IsDeadlineExceeded(answer.status()) || ending.cpu_seconds >= kOracleCpuSeconds;
+    const bool endless = absl::IsDeadlineExceeded(answer.status()) || UsedUp(ending, kOracleCpuSeconds);
     return AtFault(endless ? "the reference does not end"
                            : absl::StrCat("the reference ", DescribeEnding(ending)));
   }

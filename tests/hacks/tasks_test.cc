@@ -34,7 +34,9 @@ TEST_CASE("a reference that is malformed, raises, crashes, leaves or never ends 
   CheckInvalid(Task("os._exit(0)"), "exited with code 0");
   CheckInvalid(Task("os.abort()"), "");
   CheckInvalid(Task("while True: pass"), "does not end");
-  CHECK(JudgeTask(Task("return torch.exp(x)")).outcome == Outcome::kIncorrect);
+  const Judgement sound = JudgeTask(Task("return torch.exp(x)"));
+  INFO(sound.reason);
+  CHECK(sound.outcome == Outcome::kIncorrect);
 }
 
 TEST_CASE("a reference that is not deterministic is an invalid task") {
