@@ -289,11 +289,12 @@ void Judge::ReportTiming(const std::vector<Instance>& instances) {
                                                                  : tools_.facts.empty_python_call_us;
   timing.quality = tools_.lane->quality();
   timing.parameters_fixed = !takes_parameters_;
-  if (timing.candidate.median_us < timing.empty_call_us / 2) {
-    absl::StrAppend(&timing.quality, "; the call is shorter than half of an empty one");
+  const bool python = request_.kind == CandidateKind::kKernelBenchPython;
+  if (timing.candidate.median_us < (python ? 1.0 : 0.5) * timing.empty_call_us) {
+    absl::StrAppend(&timing.quality, "; the call is shorter than ", python ? "" : "half of ", "an empty one");
     // The way of a Python call is long and runs in the candidate's own process, which could have cut it
     // short: what is left after its subtraction cannot show that the candidate is faster.
-    if (request_.kind == CandidateKind::kKernelBenchPython && timing.speedup > 1.0) {
+    if (python && timing.speedup > 1.0) {
       timing.speedup = 1.0;
       timing.speedup_low = std::min(timing.speedup_low, 1.0);
       timing.distinguishable = false;
