@@ -46,7 +46,8 @@ struct ServiceOptions {
   // Candidates judged at once, on equal parts of those cores. They share caches and memory: more lanes grade
   // faster and time less exactly.
   int num_lanes = 1;
-  // Compilations at once; 0: one for each core, without the lanes' where the judges have no real-time priority.
+  // Compilations at once; 0: one for each core, without the lanes' where the judges have no real-time
+  // priority.
   int num_compile_workers = 0;
   // Requests that may wait; one more is refused with RetryInfo.
   int queue_capacity = 256;
