@@ -57,8 +57,8 @@ class CompileCache {
   // Of writing and removing files: two that make room at once would each count what the other removes.
   absl::Mutex disk_mutex_;
   int64_t disk_bytes_ ABSL_GUARDED_BY(disk_mutex_) = 0;
-  bool outage_logged_ ABSL_GUARDED_BY(disk_mutex_) =
-      false;  // one line for a full disk, not one for each program
+  // One line in the log for a full disk, not one for each program.
+  bool outage_logged_ ABSL_GUARDED_BY(disk_mutex_) = false;
 };
 
 }  // namespace warpsmith
