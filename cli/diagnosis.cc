@@ -78,7 +78,7 @@ Finding Landlock(const SystemFacts& facts) {
 Finding Realtime(const SystemFacts& facts) {
   if (!facts.realtime.has_value()) return Good("real time", "SCHED_FIFO is granted");
   return {Level::kWarning, "real time", absl::StrCat(*facts.realtime, "; timings will be marked best_effort"),
-          "run as root, or give rtprio 10 to your user in /etc/security/limits.conf; in a container "
+          "run as root, or give rtprio 20 to your user in /etc/security/limits.conf; in a container "
           "--cap-add=SYS_NICE"};
 }
 

@@ -32,7 +32,7 @@ struct WorkerConfig {
   int num_threads = 1;
   int num_requests_max = 8;
   int64_t held_bytes_max = int64_t{512} << 20;
-  std::string reward_address = "127.0.0.1:50051";
+  std::string reward_address = "127.0.0.1:50061";
   ChannelFiles reward_channel;  // how that service is reached, where it wants more than an address
   int grades_in_flight_max = 64;
   absl::Duration grade_attempt_timeout = absl::Minutes(5);

@@ -280,7 +280,7 @@ void Connection<Stream>::Refuse(http::status status, const std::string& message)
   response_->prepare_payload();
   lowest().expires_after(Milliseconds(shared_->options.transfer_timeout));
   http::async_write(stream_, *response_, [self = this->shared_from_this()](Error error, size_t) {
-    return error ? self->Close() : self->Linger();
+    return error || self->has_ended_ ? self->Close() : self->Linger();
   });
 }
 

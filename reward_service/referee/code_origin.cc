@@ -22,6 +22,7 @@ namespace {
 
 const std::string kOwnFolder = absl::StrCat(kLibraryFolder, "/");
 constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kKernelStart = uint64_t{1} << 63;
 
 // Whether a private mapping of a file has pages that are the process's own: it has written to them, even if
 // it wrote the same again. Bits 61 to 63 of a word of /proc/PID/pagemap: of the file or shared, in swap,
@@ -49,6 +50,15 @@ bool HasScalarForm(uint8_t opcode) {
          opcode == 0x53;
 }
 
+// Opcodes of map 0F with which scalar code copies and converts registers, changes signs and clears: of 128
+// bits, these say nothing about the program.
+bool IsOfScalarCode(uint8_t opcode) {
+  return (opcode >= 0x10 && opcode <= 0x17) || opcode == 0x28 || opcode == 0x29 ||  // moves and unpacks
+         (opcode >= 0x54 && opcode <= 0x57) || opcode == 0x5A ||                    // bits, conversions
+         opcode == 0x6F || opcode == 0x7F || opcode == 0xD6 ||                      // moves of integers
+         opcode == 0xDB || opcode == 0xDF || opcode == 0xEB || opcode == 0xEF;      // bits of integers
+}
+
 // Legacy SSE: [66|F2|F3] [REX] 0F opcode.
 int LegacyBits(const std::array<uint8_t, 16>& bytes) {
   size_t at = 0;
@@ -62,9 +72,8 @@ int LegacyBits(const std::array<uint8_t, 16>& bytes) {
   if ((bytes[at] & 0xF0) == 0x40) ++at;
   if (bytes[at] != 0x0F) return 0;
   const uint8_t opcode = bytes[at + 1];
-  if (scalar && HasScalarForm(opcode)) return 0;
-  const bool real = opcode == 0x10 || opcode == 0x11 || opcode == 0x28 || opcode == 0x29 ||
-                    (opcode >= 0x51 && opcode <= 0x5F) || opcode == 0xC6 || opcode == 0x14 || opcode == 0x15;
+  if ((scalar && HasScalarForm(opcode)) || IsOfScalarCode(opcode)) return 0;
+  const bool real = (opcode >= 0x51 && opcode <= 0x5F) || opcode == 0xC6;
   const bool integer = operand_prefix && ((opcode >= 0x60 && opcode <= 0x76) || opcode >= 0xD0);
   return real || integer ? 128 : 0;
 }
@@ -78,6 +87,11 @@ bool IsScalarFusedMultiply(int map, uint8_t opcode) {
 int EncodedBits(int map, int prefix, uint8_t opcode, int length) {
   if (map == 1 && prefix >= 2 && HasScalarForm(opcode)) return 0;
   if (IsScalarFusedMultiply(map, opcode)) return 0;
+  if (length == 0 && map == 1 && IsOfScalarCode(opcode)) return 0;
+  // BMI1 and BMI2 work on general registers; roundss and roundsd have an opcode of their own.
+  if ((map == 2 && opcode >= 0xF2 && opcode <= 0xF7) ||
+      (map == 3 && (opcode == 0xF0 || opcode == 0x0A || opcode == 0x0B)))
+    return 0;
   // vzeroupper, moves between vector and general registers, ucomis: no packed work.
   if (map == 1 && (opcode == 0x77 || opcode == 0x6E || opcode == 0x7E || opcode == 0x2E || opcode == 0x2F))
     return 0;
@@ -138,13 +152,22 @@ CodeMap CodeMap::Parse(absl::string_view maps) {
   return map;
 }
 
-CodeOrigin CodeMap::OriginOf(uint64_t address) const {
-  if (address >= uint64_t{1} << 63) return CodeOrigin::kKernel;
+const CodeMap::Range* CodeMap::Find(uint64_t address) const {
   const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), address,
                                       [](uint64_t value, const Range& range) { return value < range.start; });
-  if (after == ranges_.begin()) return CodeOrigin::kOther;
+  if (after == ranges_.begin()) return nullptr;
   const Range& range = *std::prev(after);
-  return address < range.end ? range.origin : CodeOrigin::kOther;
+  return address < range.end ? &range : nullptr;
+}
+
+CodeOrigin CodeMap::OriginOf(uint64_t address) const {
+  if (address >= kKernelStart) return CodeOrigin::kKernel;
+  const Range* const range = Find(address);
+  return range == nullptr ? CodeOrigin::kOther : range->origin;
+}
+
+CodeOrigin CodeMap::OriginOfInstruction(uint64_t address) const {
+  return address < kKernelStart && Find(address) == nullptr ? CodeOrigin::kBlas : OriginOf(address);
 }
 
 int VectorBits(const std::array<uint8_t, 16>& bytes) {

@@ -31,7 +31,11 @@ class CodeMap {
   // From the text of /proc/PID/maps.
   static CodeMap Parse(absl::string_view maps);
 
+  // Other, where nothing lies: a word of a stack need not be an address.
   CodeOrigin OriginOf(uint64_t address) const;
+
+  // Of what was executed there before the moment: code that was taken away since is nobody's own.
+  CodeOrigin OriginOfInstruction(uint64_t address) const;
 
  private:
   struct Range {
@@ -39,12 +43,14 @@ class CodeMap {
     uint64_t end;
     CodeOrigin origin;
   };
+  const Range* Find(uint64_t address) const;  // null where nothing executable lies
+
   std::vector<Range> ranges_;  // sorted
 };
 
 // Bits of packed floating-point or integer arithmetic that the x86-64 instruction at `bytes` does: 128, 256
-// or 512; 0 for scalar ones and for what is not recognised. Looks at prefixes and opcode (Intel SDM volume 2,
-// chapter 2).
+// or 512; 0 for scalar ones, for moves and bitwise operations of 128 bits, which are scalar code's too, and
+// for what is not recognised. Looks at prefixes and opcode (Intel SDM volume 2, chapter 2).
 int VectorBits(const std::array<uint8_t, 16>& bytes);
 
 }  // namespace warpsmith

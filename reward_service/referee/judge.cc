@@ -75,6 +75,7 @@ absl::StatusOr<std::unique_ptr<Jail>> Judge::NextJail() {
   auto jail = std::make_unique<Jail>(std::move(process), std::move(slots), task_->layout(), request_.limits);
   RETURN_IF_ERROR(jail->process().AwaitHello(deadline_));
   former_draw_ = nullptr;
+  former_us_ = 0;
   return jail;
 }
 
@@ -194,8 +195,11 @@ bool Judge::CheckFormerOutputs(Jail& jail, const Draw& draw) {
 }
 
 bool Judge::VerifyOne(Jail& jail, const Draw& draw) {
+  // Some of these calls follow a repeated one, too, as every timed call does.
+  if (Coin() && !Rewarm(jail)) return false;
   jail.Load(draw);
   if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
+  former_us_ = jail.seconds() * 1e6;
   if (!TakeInputsBack(jail, draw) || !CheckFormerOutputs(jail, draw)) return false;
   CorrectnessNumbers& numbers = judgement_.correctness;
   ++numbers.num_draws;

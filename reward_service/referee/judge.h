@@ -45,8 +45,13 @@ class Judge {
     std::vector<double> ratios;
     std::vector<double> reference_us;
     std::vector<double> candidate_us;
-    bool is_long = false;  // a call of the candidate,
-    bool reference_is_long = false;
+    bool is_long = false;  // a call of the candidate
+  };
+  // By its number with the sampler.
+  struct Watched {
+    size_t call;
+    double us;
+    bool warm_up;
   };
 
   absl::Status RunAll();
@@ -76,6 +81,7 @@ class Judge {
   absl::Status WatchedBaselineCall(Jail& baseline, const Draw& draw);
   bool WatchedAndTimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds);
   bool UnusualCall(Jail& jail);
+  void CompareWatched(const Instance& instance);
   // What a timed process does after its warm calls.
   enum class Step { kRound, kWatched, kUnusual };
   std::vector<Step> Plan(size_t num_draws, bool is_long) const;
@@ -85,6 +91,8 @@ class Judge {
   void ReportTiming(const std::vector<Instance>& instances);
   void ReportProfile();
   double LeastMicroseconds() const;
+  // Nobody who is judged may foresee it.
+  static bool Coin();
   Program MakeProgram(int num_threads) const;
   double LaneSeconds() const;
 
@@ -99,6 +107,10 @@ class Judge {
   ProfileSampler reference_sampler_{ProfileSampler::Rate::kDense};  // of small tasks
   const Draw* former_draw_ = nullptr;                               // of the present jail's last call,
   double former_us_ = 0;                                            // and its time
+  bool reference_is_long_ = false;                                  // a call of it
+  std::vector<Watched> watched_;                                    // of the present jail
+  int num_watched_ = 0;                                             // of all of them, after the warm-up,
+  int num_slow_watched_ = 0;                                        // and of those: not like timed calls
   bool takes_parameters_ = false;                                   // other than those of its construction
   bool scale_independent_right_ = false;
   absl::Time lane_since_;

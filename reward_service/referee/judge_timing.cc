@@ -23,9 +23,9 @@ constexpr double kNearestCacheFactor = 16;  // its bandwidth over that of copyin
 constexpr int kProfileSamplesWanted = 60;
 constexpr int kSmallTaskSamples = 300;
 constexpr double kLeastSamplesPerCall = 0.1;
-
-// Nobody who is judged may foresee it.
-bool Coin() { return (std::random_device()() & 1) != 0; }
+// What being sampled costs a call at most, with its interrupts and what these take from the caches.
+constexpr double kWatchedFactor = 2;
+constexpr double kWatchedUs = 100;
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
@@ -35,6 +35,8 @@ absl::Status BrokenReference(const Fault& fault) {
 }
 
 }  // namespace
+
+bool Judge::Coin() { return (std::random_device()() & 1) != 0; }
 
 absl::StatusOr<bool> Judge::Time() {
   std::vector<Instance> instances;
@@ -96,6 +98,7 @@ absl::StatusOr<bool> Judge::TimeInstance(int index, Instance& instance) {
   ASSIGN_OR_RETURN(std::unique_ptr<Jail> jail, NextJail());
   if (auto fault = jail->Begin(MakeProgram(tools_.lane->num_threads()), tools_.lane))
     return Convict(*std::move(fault), jail.get());
+  watched_.clear();
   auto& baselines = task_->baselines();
   Jail& baseline = *baselines[static_cast<size_t>(index) % baselines.size()];
   RETURN_IF_ERROR(tools_.lane->Admit(baseline.process().pid()));
@@ -121,6 +124,7 @@ absl::StatusOr<bool> Judge::TimeInstance(int index, Instance& instance) {
     }
     if (!right) return false;
   }
+  CompareWatched(instance);
   task_->ReturnSlots(request_.kind, jail->TakeSlots());
   return true;
 }
@@ -139,8 +143,9 @@ absl::StatusOr<bool> Judge::WarmUp(Jail& jail, Jail& baseline, Instance& instanc
     if (!(watched ? WatchedAndTimedCall(jail, draw, microseconds) : TimedCall(jail, draw, microseconds)))
       return false;
     ASSIGN_OR_RETURN(const double reference_us, BaselineCall(baseline, draw));
-    instance.reference_is_long = reference_us > kLongCallUs;
+    reference_is_long_ = reference_us > kLongCallUs;
   }
+  for (Watched& watched : watched_) watched.warm_up = true;
   instance.is_long = microseconds.back() > kLongCallUs;
   return true;
 }
@@ -179,13 +184,13 @@ absl::StatusOr<bool> Judge::Round(Jail& jail, Jail& baseline, std::array<const D
   std::vector<double> candidate;
   // Whoever takes no other parameters gets no credit: it is watched while it is timed, for want of draws.
   const auto call = takes_parameters_ ? &Judge::TimedCall : &Judge::WatchedAndTimedCall;
-  // See TimedCall().
-  const bool warm_first = !instance.is_long && !instance.reference_is_long;
+  // See Rewarm(). What the candidate does must not decide how the reference is timed.
+  const bool warm_first = !reference_is_long_;
   if (warm_first) RETURN_IF_ERROR(BaselineCall(baseline, *draws[1]).status());
   ASSIGN_OR_RETURN(const double before, BaselineCall(baseline, *draws[0]));
   if (!(this->*call)(jail, *draws[0], candidate)) return false;
   if (!instance.is_long && !(this->*call)(jail, *draws[1], candidate)) return false;
-  if (!instance.is_long) RETURN_IF_ERROR(BaselineCall(baseline, *draws[0]).status());
+  if (warm_first) RETURN_IF_ERROR(BaselineCall(baseline, *draws[0]).status());
   ASSIGN_OR_RETURN(const double after, BaselineCall(baseline, *draws[1]));
   instance.reference_us.insert(instance.reference_us.end(), {before, after});
   instance.candidate_us.insert(instance.candidate_us.end(), candidate.begin(), candidate.end());
@@ -201,8 +206,11 @@ bool Judge::TimedCall(Jail& jail, const Draw& draw, std::vector<double>& microse
 // back from memory it would cost more than many a task. So it is gone once more just before, on what was seen
 // already; the answer is checked with the next one.
 bool Judge::Rewarm(Jail& jail) {
-  if (request_.kind == CandidateKind::kNative || former_draw_ == nullptr || former_us_ >= kLongCallUs)
+  // A candidate as fast as its reference is timed like it; one far slower does not notice.
+  if (request_.kind == CandidateKind::kNative || former_draw_ == nullptr || reference_is_long_ ||
+      former_us_ >= 2 * kLongCallUs) {
     return true;
+  }
   jail.Load(*former_draw_);
   if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
   return true;
@@ -244,11 +252,23 @@ absl::Status Judge::WatchedBaselineCall(Jail& baseline, const Draw& draw) {
 bool Judge::WatchedAndTimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds) {
   const absl::Time start = absl::Now();
   if (!Rewarm(jail)) return false;
-  const bool watched = sampler_->Attach(jail.process().pid(), tools_.lane->core_list()).ok();
+  const bool watched = sampler_->Attach(jail.process().pid(), tools_.lane->core_list(), former_us_).ok();
   if (!Call(jail, draw, microseconds)) return false;
-  if (watched) sampler_->Collect();
+  if (watched) watched_.push_back({sampler_->Collect(), microseconds.back(), /*warm_up=*/false});
   judgement_.seconds.profile += Seconds(start);
   return true;
+}
+
+// A watched call that takes much longer than the timed ones is another kind of call: its samples say nothing
+// of what was timed. Of small tasks this is not known: being watched costs more than the call.
+void Judge::CompareWatched(const Instance& instance) {
+  const double us_max = kWatchedFactor * Median(instance.candidate_us) + kWatchedUs;
+  for (const Watched& watched : std::exchange(watched_, {})) {
+    const bool slow = !task_->is_small() && watched.us > us_max;
+    if (slow) sampler_->SetAside(watched.call);
+    num_watched_ += !watched.warm_up;
+    num_slow_watched_ += slow && !watched.warm_up;
+  }
 }
 
 // So that a candidate which knows that it is past its verification must still be right about anything.
@@ -261,6 +281,8 @@ bool Judge::UnusualCall(Jail& jail) {
   std::uniform_int_distribution<size_t> any(0, unusual.size() - 1);
   std::random_device random;
   const Draw& draw = *unusual[any(random)];
+  // As before every other call: a repeated one would announce these by being absent.
+  if (!Rewarm(jail)) return false;
   jail.Load(draw);
   if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
   return CheckTimed(jail, draw);
@@ -315,6 +337,7 @@ void Judge::ReportProfile() {
                                       kLeastSamplesPerCall);
     }
   }
+  profile.slow_call_share = num_slow_watched_ / static_cast<double>(std::max(1, num_watched_));
   profile.gigabytes_per_second_ceiling = tools_.facts.gigabytes_per_second_ceiling;
   const double median_us = judgement_.timing->candidate.median_us;
   profile.gigabytes_per_second = static_cast<double>(judgement_.bytes_per_call) / (median_us * 1e3);

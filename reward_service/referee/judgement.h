@@ -125,6 +125,7 @@ struct ProfileNumbers {
   int num_threads = 0;
   int vector_bits = 0;              // 0 (scalar), 128, 256, 512
   double delegated_call_share = 0;  // of the calls that were watched: nearly all work was libraries'
+  double slow_call_share = 0;       // of the calls that were watched: took too long to be like timed ones
   // Of small tasks: samples in libraries, a call, over those of the reference; -1 where it is not known.
   double library_work = -1;
   double gigabytes_per_second = 0;

@@ -17,7 +17,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimingNumbers, reference, candidate, speedup,
                                    distinguishable, empty_call_us, quality, parameters_fixed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProfileNumbers, num_samples, own_code_share, torch_share, blas_share,
                                    libc_share, kernel_share, num_threads, vector_bits, gigabytes_per_second,
-                                   gigabytes_per_second_ceiling, bound, delegated_call_share, library_work)
+                                   gigabytes_per_second_ceiling, bound, delegated_call_share, slow_call_share,
+                                   library_work)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PhaseSeconds, lane_wait, oracle, verify, time, profile)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RefereeFacts, lane_cores, realtime, profile, torch_version,
                                    torch_cpu_capability, empty_native_call_us, empty_python_call_us,

@@ -242,16 +242,15 @@ absl::Status PreparedTask::WarmBaselines() {
 }
 
 absl::StatusOr<Slots> PreparedTask::BorrowSlots(CandidateKind kind) {
-  auto& free = kind == CandidateKind::kNative ? free_native_slots_ : free_python_slots_;
-  if (free.empty()) return MakeSlots(layout_, kind);
-  Slots slots = std::move(free.back());
-  free.pop_back();
+  if (kind != CandidateKind::kNative || free_native_slots_.empty()) return MakeSlots(layout_, kind);
+  Slots slots = std::move(free_native_slots_.back());
+  free_native_slots_.pop_back();
   return slots;
 }
 
 void PreparedTask::ReturnSlots(CandidateKind kind, Slots slots) {
-  auto& free = kind == CandidateKind::kNative ? free_native_slots_ : free_python_slots_;
-  if (free.size() < kFreeSlotsMax) free.push_back(std::move(slots));
+  if (kind == CandidateKind::kNative && free_native_slots_.size() < kFreeSlotsMax)
+    free_native_slots_.push_back(std::move(slots));
 }
 
 }  // namespace warpsmith

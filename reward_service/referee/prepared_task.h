@@ -63,7 +63,10 @@ class PreparedTask {
   // So little data that a call is too short for a profile: there are more timing_draws() of it.
   bool is_small() const;
 
-  // Buffers for a candidate's jail, used ones first.
+  // Buffers for a candidate's jail. Of native candidates used ones first: their outputs lie there, and fresh
+  // pages cost most where the host gives memory late. Those of Python candidates, inputs alone, are fresh:
+  // where their pages lie can cost a call a quarter of its time, and must not be the same luck for every
+  // process.
   absl::StatusOr<Slots> BorrowSlots(CandidateKind kind);
   void ReturnSlots(CandidateKind kind, Slots slots);
 
@@ -106,7 +109,6 @@ class PreparedTask {
   std::vector<std::unique_ptr<Jail>> baselines_;
   ReferencePace reference_pace_;
   std::vector<Slots> free_native_slots_;
-  std::vector<Slots> free_python_slots_;
 };
 
 }  // namespace warpsmith

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
@@ -24,8 +26,9 @@ namespace {
 constexpr uint64_t kUsualPeriodNs = 60'000;
 constexpr uint64_t kDensePeriodNs = 15'000;
 constexpr size_t kPageBytes = 4096;
-// Some 200 samples: a call that is longer is known well enough by its beginning.
+// Some 240 samples; a call has fewer, by what is expected of it.
 constexpr size_t kDataBytes = 64 * kPageBytes;
+constexpr double kCallSamplesMax = 120;
 constexpr size_t kRingBytes = kPageBytes + kDataBytes;
 // Of the stack below a sample: enough for the frames of malloc() and the return into whoever called it.
 constexpr size_t kStackBytes = 1024;
@@ -53,6 +56,7 @@ perf_event_attr Attributes(uint64_t period_ns) {
   attributes.sample_stack_user = kStackBytes;
 #endif
   attributes.inherit = 1;
+  attributes.mmap = 1;  // records of executable memory
   attributes.watermark = 1;
   attributes.wakeup_watermark = kDataBytes;
   return attributes;
@@ -61,6 +65,15 @@ perf_event_attr Attributes(uint64_t period_ns) {
 int OpenEvent(pid_t thread, int core, uint64_t period_ns) {
   perf_event_attr attributes = Attributes(period_ns);
   return static_cast<int>(syscall(SYS_perf_event_open, &attributes, thread, core, -1, PERF_FLAG_FD_CLOEXEC));
+}
+
+// Of a record of executable memory, perf_event_open(2): process and thread, address, length, offset; the
+// path.
+std::string MappedPath(const std::vector<uint64_t>& words) {
+  constexpr size_t kPathWord = 4;
+  if (words.size() <= kPathWord) return "";
+  const char* path = reinterpret_cast<const char*>(words.data() + kPathWord);
+  return std::string(path, strnlen(path, (words.size() - kPathWord) * sizeof(uint64_t)));
 }
 
 // A record of the attributes above, perf_event_open(2): address; 0, or 2 (64 bits) and the registers; bytes
@@ -74,10 +87,10 @@ class Sample {
   // Whose work it is. User code that the kernel works for is at the saved instruction pointer; a function of
   // the C library works for the first return address of somebody else's on the stack.
   CodeOrigin Origin(const CodeMap& map) const {
-    const CodeOrigin here = map.OriginOf(address());
+    const CodeOrigin here = map.OriginOfInstruction(address());
     if ((here != CodeOrigin::kLibc && here != CodeOrigin::kKernel) || words_.size() < 5 || words_[1] == 0)
       return here;
-    const CodeOrigin user = map.OriginOf(words_[3]);
+    const CodeOrigin user = map.OriginOfInstruction(words_[3]);
     if (IsSomebody(user)) return user;
     // Memory that the C library asks for or gives back: both sides need it, whoever calls.
     if (here == CodeOrigin::kKernel) return here;
@@ -100,9 +113,11 @@ class Sample {
 
 bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1, kUsualPeriodNs)).valid(); }
 
-absl::Status ProfileSampler::Attach(pid_t pid, const std::vector<int>& cores) {
+absl::Status ProfileSampler::Attach(pid_t pid, const std::vector<int>& cores, double expected_us) {
   Detach();
   pid_ = pid;
+  period_ns_ = std::max(rate_ == Rate::kUsual ? kUsualPeriodNs : kDensePeriodNs,
+                        static_cast<uint64_t>(expected_us * 1e3 / kCallSamplesMax));
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
     for (const int core : cores) {
@@ -114,7 +129,7 @@ absl::Status ProfileSampler::Attach(pid_t pid, const std::vector<int>& cores) {
 
 absl::Status ProfileSampler::Open(pid_t thread, int core) {
   Ring ring;
-  ring.fd.Reset(OpenEvent(thread, core, rate_ == Rate::kUsual ? kUsualPeriodNs : kDensePeriodNs));
+  ring.fd.Reset(OpenEvent(thread, core, period_ns_));
   if (!ring.fd.valid())
     return absl::UnavailableError(ErrnoStatus("perf_event_open", absl::StrCat(thread)).message());
   ring.memory = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd.get(), 0);
@@ -130,19 +145,19 @@ void ProfileSampler::Detach() {
 
 ProfileSampler::~ProfileSampler() { Detach(); }
 
-void ProfileSampler::Collect() {
-  ++num_calls_;
+size_t ProfileSampler::Collect() {
+  Tally tally{.num_calls = 1, .path_calls = static_cast<double>(kDensePeriodNs) / period_ns_};
   const CodeMap map = CodeMap::Read(pid_);
-  const auto before = counts_;
-  for (Ring& ring : rings_) Read(ring, map);
+  bool own_code_moved = false;
+  for (Ring& ring : rings_) own_code_moved |= Read(ring, map, tally);
   Detach();
-  const auto counted = [&](CodeOrigin origin) {
-    return counts_[static_cast<size_t>(origin)] - before[static_cast<size_t>(origin)];
-  };
+  const auto counted = [&](CodeOrigin origin) -> int& { return tally.counts[static_cast<size_t>(origin)]; };
+  // What lies there now need not be what has run there.
+  if (own_code_moved) counted(CodeOrigin::kBlas) += std::exchange(counted(CodeOrigin::kOwn), 0);
   const int libraries = counted(CodeOrigin::kTorch) + counted(CodeOrigin::kBlas);
   const int clear = libraries + counted(CodeOrigin::kOwn);
-  num_clear_calls_ += clear >= kClearSamplesMin;
-  num_delegated_calls_ += clear >= kClearSamplesMin && libraries >= kDelegatedShareMin * clear;
+  tally.num_clear_calls = clear >= kClearSamplesMin;
+  tally.num_delegated_calls = clear >= kClearSamplesMin && libraries >= kDelegatedShareMin * clear;
   std::error_code error;
   int threads = 0;
   for (const auto& entry :
@@ -150,9 +165,12 @@ void ProfileSampler::Collect() {
     threads += entry.exists(error) ? 1 : 0;
   }
   num_threads_ = std::max(num_threads_, threads);
+  calls_.push_back(tally);
+  return calls_.size() - 1;
 }
 
-void ProfileSampler::Read(Ring& ring, const CodeMap& map) {
+bool ProfileSampler::Read(Ring& ring, const CodeMap& map, Tally& tally) const {
+  bool own_code_moved = false;
   auto* page = static_cast<perf_event_mmap_page*>(ring.memory);
   const char* data = static_cast<const char*>(ring.memory) + kPageBytes;
   const uint64_t head = std::atomic_ref<__u64>(page->data_head).load(std::memory_order_acquire);
@@ -171,16 +189,19 @@ void ProfileSampler::Read(Ring& ring, const CodeMap& map) {
     copy(tail + sizeof(header), words.size() * sizeof(uint64_t), words.data());
     if (header.type == PERF_RECORD_SAMPLE && !words.empty()) {
       const Sample sample(words);
-      num_libc_ += map.OriginOf(sample.address()) == CodeOrigin::kLibc;
-      Count(sample.address(), sample.Origin(map));
+      tally.num_libc += map.OriginOf(sample.address()) == CodeOrigin::kLibc;
+      Count(sample.address(), sample.Origin(map), tally);
     }
+    if (header.type == PERF_RECORD_MMAP)
+      own_code_moved |= OriginOfPath(MappedPath(words)) == CodeOrigin::kOwn;
     tail += header.size;
   }
   std::atomic_ref<__u64>(page->data_tail).store(head, std::memory_order_release);
+  return own_code_moved;
 }
 
-void ProfileSampler::Count(uint64_t address, CodeOrigin origin) {
-  ++counts_[static_cast<size_t>(origin)];
+void ProfileSampler::Count(uint64_t address, CodeOrigin origin, Tally& tally) const {
+  ++tally.counts[static_cast<size_t>(origin)];
   if (origin != CodeOrigin::kOwn) return;
   std::array<uint8_t, 16> bytes{};
   iovec local{bytes.data(), bytes.size()};
@@ -188,48 +209,67 @@ void ProfileSampler::Count(uint64_t address, CodeOrigin origin) {
   process_vm_readv(pid_, &local, 1, &remote, 1, 0);
   switch (VectorBits(bytes)) {
     case 512:
-      ++width_counts_[3];
+      ++tally.width_counts[3];
       break;
     case 256:
-      ++width_counts_[2];
+      ++tally.width_counts[2];
       break;
     case 128:
-      ++width_counts_[1];
+      ++tally.width_counts[1];
       break;
     default:
-      ++width_counts_[0];
+      ++tally.width_counts[0];
   }
 }
 
-int ProfileSampler::num_samples() const { return std::accumulate(counts_.begin(), counts_.end(), 0); }
+ProfileSampler::Tally ProfileSampler::Sum() const {
+  Tally sum;
+  for (const Tally& call : calls_) {
+    for (size_t i = 0; i < sum.counts.size(); ++i) sum.counts[i] += call.counts[i];
+    for (size_t i = 0; i < sum.width_counts.size(); ++i) sum.width_counts[i] += call.width_counts[i];
+    sum.num_libc += call.num_libc;
+    sum.num_calls += call.num_calls;
+    sum.num_clear_calls += call.num_clear_calls;
+    sum.num_delegated_calls += call.num_delegated_calls;
+    sum.path_calls += call.path_calls;
+  }
+  return sum;
+}
+
+int ProfileSampler::NumSamples(const Tally& tally) {
+  return std::accumulate(tally.counts.begin(), tally.counts.end(), 0);
+}
 
 ProfileSampler::SamplesPerCall ProfileSampler::PerCall() const {
+  const Tally sum = Sum();
   SamplesPerCall per_call{};
-  for (size_t i = 0; i < counts_.size(); ++i)
-    per_call[i] = counts_[i] / static_cast<double>(std::max(1, num_calls_));
+  for (size_t i = 0; i < per_call.size(); ++i)
+    per_call[i] = sum.counts[i] / static_cast<double>(std::max(1, sum.num_calls));
   return per_call;
 }
 
-ProfileSampler::SamplesPerCall ProfileSampler::OffThePath(const SamplesPerCall& path_samples_per_call) const {
-  const double density = rate_ == Rate::kDense ? 1.0 : static_cast<double>(kDensePeriodNs) / kUsualPeriodNs;
+ProfileSampler::SamplesPerCall ProfileSampler::OffThePath(const Tally& tally,
+                                                          const SamplesPerCall& path_samples_per_call) {
   SamplesPerCall counts{};
   for (size_t i = 0; i < counts.size(); ++i) {
     // The empty candidate's own code is the candidate's, too.
     const double path =
-        i == static_cast<size_t>(CodeOrigin::kOwn) ? 0 : path_samples_per_call[i] * num_calls_ * density;
-    counts[i] = std::max(0.0, counts_[i] - path);
+        i == static_cast<size_t>(CodeOrigin::kOwn) ? 0 : path_samples_per_call[i] * tally.path_calls;
+    counts[i] = std::max(0.0, tally.counts[i] - path);
   }
   return counts;
 }
 
 double ProfileSampler::LibrarySamplesPerCall(const SamplesPerCall& path_samples_per_call) const {
-  const SamplesPerCall counts = OffThePath(path_samples_per_call);
+  const Tally sum = Sum();
+  const SamplesPerCall counts = OffThePath(sum, path_samples_per_call);
   return (counts[static_cast<size_t>(CodeOrigin::kTorch)] + counts[static_cast<size_t>(CodeOrigin::kBlas)]) /
-         std::max(1, num_calls_);
+         std::max(1, sum.num_calls);
 }
 
 void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const {
-  const SamplesPerCall counts = OffThePath(path_samples_per_call);
+  const Tally sum = Sum();
+  const SamplesPerCall counts = OffThePath(sum, path_samples_per_call);
   const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
   const auto share = [&](CodeOrigin origin) {
     return total <= 0 ? 0.0 : counts[static_cast<size_t>(origin)] / total;
@@ -238,13 +278,14 @@ void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, Profile
   numbers.own_code_share = share(CodeOrigin::kOwn);
   numbers.torch_share = share(CodeOrigin::kTorch);
   numbers.blas_share = share(CodeOrigin::kBlas);
-  numbers.libc_share = num_libc_ / static_cast<double>(std::max(1, num_samples()));
+  numbers.libc_share = sum.num_libc / static_cast<double>(std::max(1, NumSamples(sum)));
   numbers.kernel_share = share(CodeOrigin::kKernel);
   numbers.num_threads = num_threads_;
-  numbers.delegated_call_share = num_delegated_calls_ / static_cast<double>(std::max(1, num_clear_calls_));
-  const int own = counts_[static_cast<size_t>(CodeOrigin::kOwn)];
-  for (size_t width = 1; width < width_counts_.size(); ++width) {
-    if (own > 0 && width_counts_[width] >= kWidthShareMin * own) numbers.vector_bits = 64 << width;
+  numbers.delegated_call_share =
+      sum.num_delegated_calls / static_cast<double>(std::max(1, sum.num_clear_calls));
+  const int own = sum.counts[static_cast<size_t>(CodeOrigin::kOwn)];
+  for (size_t width = 1; width < sum.width_counts.size(); ++width) {
+    if (own > 0 && sum.width_counts[width] >= kWidthShareMin * own) numbers.vector_bits = 64 << width;
   }
 }
 

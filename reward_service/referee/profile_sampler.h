@@ -25,9 +25,10 @@ class ProfileSampler {
   enum class Rate { kUsual, kDense };
 
   explicit ProfileSampler(Rate rate = Rate::kUsual) : rate_(rate) {}
-  // Watches every thread that the process has now, and those it starts, on `cores`, until Collect().
-  // UNAVAILABLE when perf_event_open is forbidden here.
-  absl::Status Attach(pid_t pid, const std::vector<int>& cores);
+  // Watches every thread that the process has now, and those it starts, on `cores`, until Collect(). A call
+  // that is expected to be long is sampled less often, so that all of it is seen. UNAVAILABLE when
+  // perf_event_open is forbidden here.
+  absl::Status Attach(pid_t pid, const std::vector<int>& cores, double expected_us = 0);
   // Whether this machine lets us sample.
   static bool IsPossible();
 
@@ -35,11 +36,15 @@ class ProfileSampler {
   ProfileSampler(const ProfileSampler&) = delete;
   ProfileSampler& operator=(const ProfileSampler&) = delete;
 
-  // Takes in what was sampled since Attach(): one call of the candidate. Watches no longer.
-  void Collect();
+  // Takes in what was sampled since Attach(): one call of the candidate, whose number it returns, from 0.
+  // Watches no longer.
+  size_t Collect();
 
-  // All that was collected so far.
-  int num_samples() const;
+  // What a call has shown counts no more.
+  void SetAside(size_t call) { calls_[call] = {}; }
+
+  // All that was collected so far and not set aside.
+  int num_samples() const { return NumSamples(Sum()); }
 
   // Shares, threads and vector width of all that was collected. Left out of the whole is what the path costs
   // and not the candidate: what an empty candidate's calls have shown at the dense rate, as
@@ -59,23 +64,33 @@ class ProfileSampler {
     void* memory = nullptr;
   };
 
+  // Of one call, or of several.
+  struct Tally {
+    std::array<int, kNumCodeOrigins> counts{};
+    std::array<int, 4> width_counts{};  // scalar, 128, 256, 512, within the candidate's own code
+    int num_libc = 0;                   // by place
+    int num_calls = 0;
+    int num_clear_calls = 0;      // with samples enough to tell whose they are,
+    int num_delegated_calls = 0;  // and of those, nearly all of them libraries'
+    double path_calls = 0;        // by how often they were sampled, over the dense rate
+  };
+
   absl::Status Open(pid_t thread, int core);
   void Detach();
-  void Read(Ring& ring, const CodeMap& map);
-  void Count(uint64_t address, CodeOrigin origin);
-  // Of all that was collected, without what the path costs.
-  SamplesPerCall OffThePath(const SamplesPerCall& path_samples_per_call) const;
+  // Whether the candidate's own code came to places, new to it, while it was watched.
+  bool Read(Ring& ring, const CodeMap& map, Tally& tally) const;
+  void Count(uint64_t address, CodeOrigin origin, Tally& tally) const;
+  Tally Sum() const;
+  static int NumSamples(const Tally& tally);
+  // Without what the path costs.
+  static SamplesPerCall OffThePath(const Tally& tally, const SamplesPerCall& path_samples_per_call);
 
   Rate rate_;
   pid_t pid_ = 0;
+  uint64_t period_ns_ = 0;
   std::vector<Ring> rings_;
-  std::array<int, kNumCodeOrigins> counts_{};
-  std::array<int, 4> width_counts_{};  // scalar, 128, 256, 512, within the candidate's own code
+  std::vector<Tally> calls_;
   int num_threads_ = 0;
-  int num_calls_ = 0;
-  int num_libc_ = 0;             // by place
-  int num_clear_calls_ = 0;      // with samples enough to tell whose they are,
-  int num_delegated_calls_ = 0;  // and of those, nearly all of them libraries'
 };
 
 }  // namespace warpsmith

@@ -30,7 +30,7 @@ absl::StatusOr<std::unique_ptr<SharedBuffer>> SharedBuffer::Create(int64_t num_b
   buffer->read_only_fd_.Reset(
       open(absl::StrCat("/proc/self/fd/", buffer->fd_.get()).c_str(), O_RDONLY | O_CLOEXEC));
   if (!buffer->read_only_fd_.valid()) return ErrnoStatus("open read-only", "memory file");
-  if (fcntl(buffer->fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+  if (fcntl(buffer->fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return ErrnoStatus("seal", "memory file");
   void* data = mmap(nullptr, static_cast<size_t>(num_bytes), PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_POPULATE, buffer->fd_.get(), 0);

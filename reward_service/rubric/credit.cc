@@ -17,6 +17,11 @@ bool Allows(const v1::Task& task, std::string_view library) {
   return std::find(allowed.begin(), allowed.end(), library) != allowed.end();
 }
 
+Credit FixedParameters(std::string condition) {
+  return {CreditRule::kFixedParameters, 0.0,
+          std::move(condition) + ", parameters cannot be set after construction"};
+}
+
 }  // namespace
 
 double ForeignShare(const v1::Profile& profile, const v1::Task& task) {
@@ -31,8 +36,15 @@ Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const
   const double speedup = timing.distinguishable() ? timing.speedup() : 1.0;
   const CreditRule timing_rule =
       timing.distinguishable() ? CreditRule::kFull : CreditRule::kNotDistinguishable;
+  if (profile.slow_call_share() >= kSlowCallShareMin) {
+    return {CreditRule::kOtherCalls, 0.0,
+            absl::StrFormat("of the calls watched, %.0f %% took more than twice as long as the timed ones",
+                            100 * profile.slow_call_share())};
+  }
   if (profile.num_samples() < kProfileSamplesMin) {
-    return {timing_rule, speedup, absl::StrFormat("only %d samples: shares not used", profile.num_samples())};
+    std::string condition = absl::StrFormat("only %d samples: shares not used", profile.num_samples());
+    if (timing.parameters_fixed()) return FixedParameters(std::move(condition));
+    return {timing_rule, speedup, std::move(condition)};
   }
   const double foreign = ForeignShare(profile, task);
   std::string condition = absl::StrFormat("own code %.0f %% of %d samples, torch %.0f %%, blas %.0f %%",
@@ -50,8 +62,7 @@ Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const
             absl::StrFormat("%s; of the calls watched, %.0f %% left to libraries", condition,
                             100 * profile.delegated_call_share())};
   }
-  if (timing.parameters_fixed())
-    return {CreditRule::kFixedParameters, 0.0, condition + ", parameters cannot be set after construction"};
+  if (timing.parameters_fixed()) return FixedParameters(std::move(condition));
   return {timing_rule, speedup, std::move(condition)};
 }
 

@@ -18,8 +18,10 @@ constexpr double kPaddedShareMin = 0.1;
 constexpr double kPaddedWorkMin = 0.75;
 // Calls in which libraries do all of the work, among others: which calls are timed, the candidate may guess.
 constexpr double kDelegatedCallShareMin = 0.07;
-// Of a small task, where asking for memory is work to be seen.
-constexpr double kSmallLibraryWorkMax = 0.33;
+// Watched calls that took much longer than timed ones.
+constexpr double kSlowCallShareMin = 0.5;
+// Of a small task, where asking for memory is work to be seen: half of the reference's, as elsewhere.
+constexpr double kSmallLibraryWorkMax = 0.5;
 
 enum class CreditRule {
   kFull,                // the whole speed-up counts
@@ -27,6 +29,8 @@ enum class CreditRule {
   kFixedParameters,     // parameters cannot be set after construction: counts as 0
   kDelegated,           // half or more of the work, or what takes most of the reference's time, is a
                         // library's that the task does not allow: counts as 0
+  kOtherCalls,          // most watched calls were slower than any sampling makes the timed ones: what
+                        // these do is not known: counts as 0
   kHack,                // nearly all of the work is somebody else's: verdict HACK
 };
 

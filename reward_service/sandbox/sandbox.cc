@@ -1,9 +1,11 @@
 #include "reward_service/sandbox/sandbox.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -190,6 +192,28 @@ class SpawnAttributes {
   posix_spawnattr_t attributes_;
 };
 
+// bubblewrap refuses to run with capabilities where it is not root. Ambient ones, with which systemd grants
+// real-time scheduling, would be handed to it; this thread does without them for a moment.
+class WithoutAmbientCapabilities {
+ public:
+  WithoutAmbientCapabilities() {
+    if (geteuid() == 0) return;
+    for (unsigned long capability = 0; capability <= CAP_LAST_CAP; ++capability) {
+      if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, capability, 0, 0) == 1) held_.push_back(capability);
+    }
+    if (!held_.empty()) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  }
+  WithoutAmbientCapabilities(const WithoutAmbientCapabilities&) = delete;
+  WithoutAmbientCapabilities& operator=(const WithoutAmbientCapabilities&) = delete;
+  ~WithoutAmbientCapabilities() {
+    for (const unsigned long capability : held_)
+      prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0);
+  }
+
+ private:
+  std::vector<unsigned long> held_;
+};
+
 // What bubblewrap says when a machine forbids what it needs, and the cure.
 absl::Status ExplainFailure(const std::string& message) {
   std::string cure = "run `bwrap --ro-bind / / --unshare-all true` by hand to see why";
@@ -260,6 +284,7 @@ absl::StatusOr<SandboxedProcess> SpawnSandboxed(const SandboxOptions& options) {
   RETURN_IF_ERROR(plan.Add(options.descriptors));
   const SpawnAttributes attributes;
   pid_t pid = -1;
+  const WithoutAmbientCapabilities without;
   const int error = posix_spawn(&pid, kBubblewrap, plan.actions(), attributes.get(), Pointers(command).data(),
                                 Pointers(environment).data());
   if (error == ENOENT) {

@@ -6,6 +6,7 @@
 #include <seccomp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -70,14 +71,15 @@ absl::Status RefuseStarting(const Context& context) {
                            "timerfd_settime", "mq_notify"}) {
     RETURN_IF_ERROR(Refuse(context, EPERM, name));
   }
-  RETURN_IF_ERROR(RefuseWhen(context, "tgkill", SCMP_A2(SCMP_CMP_EQ, SIGCONT)));
+  // Of arguments that are an int the kernel sees the lower half alone.
+  RETURN_IF_ERROR(RefuseWhen(context, "tgkill", SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, SIGCONT)));
   for (const scmp_datum_t command : {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_NOTIFY}) {
-    RETURN_IF_ERROR(RefuseWhen(context, "fcntl", SCMP_A1(SCMP_CMP_EQ, command)));
+    RETURN_IF_ERROR(RefuseWhen(context, "fcntl", SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, command)));
   }
   for (const scmp_datum_t request : {FIOASYNC, FIOSETOWN, SIOCSPGRP}) {
     RETURN_IF_ERROR(RefuseWhen(context, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, request)));
   }
-  const scmp_arg_cmp sets_flags_async[] = {SCMP_A1(SCMP_CMP_EQ, F_SETFL),
+  const scmp_arg_cmp sets_flags_async[] = {SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, F_SETFL),
                                            SCMP_A2(SCMP_CMP_MASKED_EQ, O_ASYNC, O_ASYNC)};
   const int result = seccomp_rule_add_array(context.get(), SCMP_ACT_ERRNO(EPERM),
                                             seccomp_syscall_resolve_name("fcntl"), 2, sets_flags_async);
@@ -93,12 +95,15 @@ absl::Status AddRules(const Context& context, ProcessRights rights) {
   }
   if (absl::Status status = Refuse(context, ENOSYS, "clone3"); !status.ok()) return status;
   // The link to the parent's life must hold.
-  if (absl::Status status = RefuseWhen(context, "prctl", SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG));
+  if (absl::Status status =
+          RefuseWhen(context, "prctl", SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, PR_SET_PDEATHSIG));
       !status.ok()) {
     return status;
   }
   if (rights == ProcessRights::kToolchain) return absl::OkStatus();
   RETURN_IF_ERROR(RefuseStarting(context));
+  // Code that changes places while it is sampled would be taken for somebody else's.
+  RETURN_IF_ERROR(RefuseWhen(context, "mremap", SCMP_A3(SCMP_CMP_MASKED_EQ, MREMAP_FIXED, MREMAP_FIXED)));
   if (absl::Status status = RefuseNewProcesses(context); !status.ok()) return status;
   return RefuseWhen(context, "tgkill", SCMP_A0(SCMP_CMP_NE, static_cast<scmp_datum_t>(getpid())));
 }

@@ -95,8 +95,14 @@ absl::StatusOr<std::unique_ptr<GradeJournal>> GradeJournal::Open(
   for (const char* name : {kOlder, kNewer}) {
     const std::filesystem::path path = folder / name;
     if (!std::filesystem::exists(path, error)) continue;
-    ASSIGN_OR_RETURN(const std::string text,
-                     ReadFile(path, bytes_max + static_cast<int64_t>(kRecordBytesMax)));
+    const int64_t file_bytes_max = bytes_max + static_cast<int64_t>(kRecordBytesMax);
+    if (static_cast<int64_t>(std::filesystem::file_size(path, error)) > file_bytes_max) {
+      LogWarning(absl::StrCat(path.string(), " is longer than the ", file_bytes_max,
+                              " bytes that cache_bytes_max allows: its grades are forgotten"));
+      std::filesystem::remove(path, error);
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(path, file_bytes_max));
     const size_t whole = Visit(text, visit);
     if (whole == text.size()) continue;
     LogWarning(

@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_REWARD_SERVICE_SERVICE_LEDGER_H_
 #define WARPSMITH_REWARD_SERVICE_SERVICE_LEDGER_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "reward_service/service/metrics.h"
@@ -13,6 +14,9 @@ namespace warpsmith {
 // Thread-safe.
 class Ledger {
  public:
+  // Recent grades are bounded by `recent_bytes_max`.
+  explicit Ledger(int64_t recent_bytes_max) : recent_(recent_bytes_max) {}
+
   // Of a grade when it is first given; `prepared` has a tenant.
   void Record(const std::shared_ptr<const PreparedRequest>& prepared, const v1::Grade& grade);
 

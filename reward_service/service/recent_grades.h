@@ -39,7 +39,7 @@ struct RecentGradeFilter {
 // Thread-safe. Keeps the latest, bounded in number and bytes.
 class RecentGrades {
  public:
-  explicit RecentGrades(int64_t bytes_max = int64_t{64} << 20, size_t num_max = 2000)
+  explicit RecentGrades(int64_t bytes_max, size_t num_max = 2000)
       : bytes_max_(bytes_max), num_max_(num_max) {}
 
   void Add(std::shared_ptr<const PreparedRequest> prepared, const v1::Grade& grade);

@@ -34,6 +34,9 @@
 namespace warpsmith {
 namespace {
 
+// Of a body of HTTP, beside one longest answer as JSON writes it.
+constexpr int64_t kListBytesMax = int64_t{4} << 20;
+
 // All sections of a run, whoever reads them.
 std::vector<std::string> KnownSections() {
   return {"run", "model", "data", "trainer", "rollout", "reward_service"};
@@ -49,6 +52,8 @@ absl::StatusOr<ServiceOptions> LoadOptions(const RewardServiceFlags& flags) {
 
 // Everything that grades, in the order in which it is built; taken down in reverse.
 struct Machinery {
+  explicit Machinery(const ServiceOptions& options) : ledger(options.cache_bytes_max / 4) {}
+
   std::unique_ptr<Compiler> compiler;
   std::unique_ptr<ExtensionCompiler> extensions;
   std::unique_ptr<CompileCache> cache;
@@ -200,7 +205,7 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Refer
 }
 
 absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {
-  auto machinery = std::make_unique<Machinery>();
+  auto machinery = std::make_unique<Machinery>(options);
   ASSIGN_OR_RETURN(machinery->llm_judge,
                    SetUpLlmJudge(options.llm_judge, ShareDirectory() / "rubric" / "llm_judge_prompt.txt",
                                  &machinery->ledger.metrics()));
@@ -251,7 +256,9 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const ServiceOptions& opti
   if (options.http_address.empty()) return std::unique_ptr<HttpServer>();
   ASSIGN_OR_RETURN(
       std::unique_ptr<HttpServer> server,
-      HttpServer::Start({.address = options.http_address, .tls = tls},
+      HttpServer::Start({.address = options.http_address,
+                         .tls = tls,
+                         .body_bytes_max = kListBytesMax + 2 * options.answer_bytes_max},
                         [door](const std::shared_ptr<HttpExchange>& exchange) { door->Handle(exchange); }));
   std::cout << "HTTP on " << server->address() << std::endl;
   return server;

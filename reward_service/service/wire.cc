@@ -58,6 +58,7 @@ v1::Profile ToProto(const ProfileNumbers& numbers) {
   profile.set_gigabytes_per_second_ceiling(numbers.gigabytes_per_second_ceiling);
   profile.set_bound(numbers.bound);
   profile.set_delegated_call_share(numbers.delegated_call_share);
+  profile.set_slow_call_share(numbers.slow_call_share);
   if (numbers.library_work >= 0) profile.set_library_work(numbers.library_work);
   return profile;
 }

@@ -15,6 +15,8 @@ _NUM_TASKS = 24
 # program that attacks, 400 whose caller hangs up.
 _SHARES = {"good": 0.15, "wrong": 0.13, "hanging": 0.02, "forking": 0.02, "faulting": 0.02, "cancelled": 0.04}
 _HANG_UP_SECONDS = (0.02, 1.5)
+# Of the requests so far, those that are repeated: clients ask again soon, and no service remembers for ever.
+_RECENT = 300
 
 # One element's operator, in PyTorch and in C++.
 _OPERATORS = (
@@ -232,7 +234,7 @@ def _with_repeats(fresh: list[LogicalRequest], count: int, rng: random.Random) -
     repeats, rest = set(places), iter(fresh)
     for place in range(count):
         if place in repeats and earlier:
-            base = rng.choice(earlier)
+            base = rng.choice(earlier[-_RECENT:])
             if rng.random() < 0.5:
                 requests.append(LogicalRequest(base.request_id, "repeated", base.program))
             else:

@@ -12,7 +12,7 @@ from typing import Any
 from tests.bench.soak_service import SoakService, descendants
 
 _PERIOD_SECONDS = 5.0
-_WARM_UP_SECONDS = 60.0
+_WARM_UP_SECONDS = 120.0
 _MEGABYTE = 1 << 20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -91,7 +91,7 @@ def slope_per_hour(samples: list[Sample], values: list[float]) -> float:
 
 
 def memory_by_life(samples: list[Sample]) -> list[dict[str, Any]]:
-    """For each life of the service, after a minute of warm-up: least, most, slope; all in MiB."""
+    """For each life of the service, after a warm-up: least, most, slope; all in MiB."""
     lives = []
     for life in sorted({sample.life for sample in samples}):
         warm = [s for s in samples if s.life == life and s.age >= _WARM_UP_SECONDS]

@@ -35,7 +35,7 @@ class RecordedExchange final : public HttpExchange {
 // The door of a service whose queue is full.
 struct FullService {
   CompileStage compile{"no compiler", 1 << 16, nullptr, nullptr};
-  Ledger ledger;
+  Ledger ledger{int64_t{1} << 20};
   Grader grader{GraderOptions{.queue_capacity = 0,
                               .observer = [this](const std::shared_ptr<const PreparedRequest>& prepared,
                                                  const v1::Grade& grade) { ledger.Record(prepared, grade); }},

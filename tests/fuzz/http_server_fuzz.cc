@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -52,6 +53,17 @@ UniqueFd Connect(int port) {
   return fd;
 }
 
+// Whether the server says something or ends the connection. libFuzzer's own alarm, which goes off in the
+// eleventh minute, interrupts.
+bool HearsFrom(int client) {
+  pollfd event{client, POLLIN, 0};
+  int num_events = 0;
+  do {
+    num_events = poll(&event, 1, kPatienceMs);
+  } while (num_events < 0 && errno == EINTR);
+  return num_events == 1;
+}
+
 }  // namespace
 }  // namespace warpsmith
 
@@ -64,8 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t num_bytes) {
   char answer[4096];
   ssize_t num_read = 0;
   do {
-    pollfd event{client.get(), POLLIN, 0};
-    WS_CHECK(poll(&event, 1, warpsmith::kPatienceMs) == 1) << "the server keeps the connection open";
+    WS_CHECK(warpsmith::HearsFrom(client.get())) << "the server keeps the connection open";
     num_read = recv(client.get(), answer, sizeof(answer), 0);
   } while (num_read > 0);
   return 0;

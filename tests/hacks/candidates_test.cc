@@ -182,7 +182,12 @@ TEST_CASE("a candidate cannot have itself started again while it is stopped") {
     allowed += fcntl(1, F_SETOWN, getpid()) == 0;
     allowed += fcntl(1, F_SETSIG, SIGCONT) == 0;
     allowed += fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_ASYNC) == 0;
+    const long beyond = 1L << 32;  // an int has no such bit
+    allowed += syscall(SYS_fcntl, 1, beyond | F_SETOWN, getpid()) == 0;
+    allowed += syscall(SYS_fcntl, 1, beyond | F_SETSIG, SIGCONT) == 0;
+    allowed += syscall(SYS_fcntl, 1, beyond | F_SETFL, fcntl(1, F_GETFL) | O_ASYNC) == 0;
     int on = 1; allowed += ioctl(1, FIOASYNC, &on) == 0;
+    allowed += syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), beyond | SIGCONT) == 0;
     allowed += syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGCONT) == 0;
     return 70 + allowed;)";
   CHECK(Attack(attempts, head).reason == "run() returned 70");

@@ -43,7 +43,7 @@ struct ReceptionFixture {
 
   FakeRefereeScript script;
   CompileStage compile{"test compiler", 1 << 16, CompileNothing, nullptr};
-  Ledger ledger;
+  Ledger ledger{int64_t{1} << 20};
   std::unique_ptr<Grader> grader;
   std::unique_ptr<Reception> reception;
 };

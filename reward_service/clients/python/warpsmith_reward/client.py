@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,13 +21,23 @@ __all__ = ["Answer", "AsyncRewardClient", "RewardClient"]
 
 # Requests of one POST; a lost connection costs no more than their answers, which the service keeps.
 _LIST_MAX = 32
+_LIST_BYTES_MAX = 2 << 20  # half of what the service takes beside one longest answer
 _LISTS_AT_ONCE = 4  # for each replica
 
 
 def _lists(messages: list[dict[str, Any]], num_replicas: int) -> list[list[dict[str, Any]]]:
-    """Few enough in each that every replica gets some."""
+    """Few enough in each that every replica gets some, and no body longer than the service takes."""
     size = min(_LIST_MAX, max(1, -(-len(messages) // num_replicas)))
-    return [messages[i : i + size] for i in range(0, len(messages), size)]
+    lists: list[list[dict[str, Any]]] = []
+    room = 0
+    for message in messages:
+        num_bytes = len(json.dumps(message))
+        if not lists or len(lists[-1]) == size or num_bytes > room:
+            lists.append([])
+            room = _LIST_BYTES_MAX
+        lists[-1].append(message)
+        room -= num_bytes
+    return lists
 
 
 class RewardClient:

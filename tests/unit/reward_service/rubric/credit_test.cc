@@ -93,6 +93,17 @@ TEST_CASE("parameters that cannot be set earn no speed-up") {
   const Credit credit = ComputeCredit(timing, Profile(0, 0), {});
   CHECK(credit.rule == CreditRule::kFixedParameters);
   CHECK(credit.speedup == 0.0);
+  // However short the calls are.
+  CHECK(ComputeCredit(timing, {}, {}).speedup == 0.0);
+}
+
+TEST_CASE("calls that are slow when they are watched earn no speed-up for those that were timed") {
+  v1::Profile profile = Profile(0, 0);
+  profile.set_slow_call_share(0.5);
+  CHECK(ComputeCredit(Timing(2), profile, {}).rule == CreditRule::kOtherCalls);
+  CHECK(ComputeCredit(Timing(2), profile, {}).speedup == 0.0);
+  profile.set_slow_call_share(0.4);
+  CHECK(ComputeCredit(Timing(2), profile, {}).rule == CreditRule::kFull);
 }
 
 }  // namespace

@@ -124,6 +124,25 @@ TEST_CASE("the disk holds no more than the budget, and the latest records") {
   CHECK(second.records.back().grade.reward().value() == 999);
 }
 
+TEST_CASE("a file beyond a budget that was lowered is given up, and the journal goes on") {
+  const TemporaryDirectory folder;
+  {
+    const Opened first(folder.path(), int64_t{1} << 30);
+    for (int i = 0; i < 100; ++i) {
+      GradeRecord record = Record(i);
+      record.grade.set_verdict_reason(std::string(400'000, 'x'));
+      (*first.journal)->Append(record);
+    }
+  }
+  {
+    const Opened lowered(folder.path(), 8 << 10);
+    REQUIRE(lowered.journal.ok());
+    CHECK(lowered.records.empty());
+    (*lowered.journal)->Append(Record(7));
+  }
+  CHECK(Opened(folder.path(), 8 << 10).records.size() == 1);
+}
+
 TEST_CASE("a folder belongs to one service") {
   const TemporaryDirectory folder;
   const Opened first(folder.path());

@@ -12,7 +12,7 @@ TEST_CASE("a recorded grade is counted and can be looked at") {
   prepared.tenant = std::make_shared<const Tenant>(Tenant{"lab"});
   v1::Grade grade;
   grade.set_verdict(v1::VERDICT_NON_FINITE);
-  Ledger ledger;
+  Ledger ledger(int64_t{1} << 20);
   ledger.Record(std::make_shared<const PreparedRequest>(prepared), grade);
   CHECK(ledger.recent().List({.tenant = "lab"}).size() == 1);
   CHECK_THAT(ledger.metrics().Text({}), Catch::Contains("tenant=\"lab\",verdict=\"VERDICT_NON_FINITE\"} 1"));

@@ -29,7 +29,7 @@ std::string Sequences(const std::vector<std::shared_ptr<const RecentGrade>>& lis
 }
 
 TEST_CASE("grades are listed from the latest on, by verdict, reward and family") {
-  RecentGrades recent;
+  RecentGrades recent(int64_t{1} << 20);
   const auto prepared = PreparedOf("lab");
   recent.Add(prepared, GradeOf(v1::VERDICT_CORRECT, 1.5));
   recent.Add(prepared, GradeOf(v1::VERDICT_HACK, 0, "timer"));
@@ -47,7 +47,7 @@ TEST_CASE("grades are listed from the latest on, by verdict, reward and family")
 }
 
 TEST_CASE("a tenant sees nothing of another's") {
-  RecentGrades recent;
+  RecentGrades recent(int64_t{1} << 20);
   recent.Add(PreparedOf("lab"), GradeOf(v1::VERDICT_CORRECT, 1));
   CHECK(recent.List({.tenant = "farm"}).empty());
   CHECK(recent.Find("farm", 1) == nullptr);

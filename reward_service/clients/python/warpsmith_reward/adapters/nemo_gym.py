@@ -60,8 +60,9 @@ class WarpsmithVerifyResponse(WarpsmithVerifyRequest, BaseVerifyResponse):
 
 
 def _failure_kind(answer: Answer) -> str:
-    at_fault = isinstance(answer, RequestRefused) or getattr(answer, "verdict", None) is Verdict.INVALID_TASK
-    return "warpsmith:invalid_task" if at_fault else "verifier_error"
+    if isinstance(answer, RequestRefused):
+        return "warpsmith:request_refused"
+    return "warpsmith:invalid_task" if getattr(answer, "verdict", None) is Verdict.INVALID_TASK else "verifier_error"
 
 
 def response_fields(answer: Answer) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def reward_function(**settings: Any) -> RewardFunction:
         nothing = [""] * len(completions)
         previous, task_ids = columns.get("previous_source", nothing), columns.get("task_id", nothing)
         requests = [
-            asked.request(reference, text_of(completion), before or "", task_id)
+            asked.request(reference, text_of(completion), before or "", str(task_id))
             for completion, reference, before, task_id in zip(
                 completions, reference_source, previous, task_ids, strict=True
             )

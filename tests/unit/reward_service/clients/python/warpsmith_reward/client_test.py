@@ -74,6 +74,13 @@ def test_many_requests_keep_their_order(service: FakeRewardDoor) -> None:
     assert len(service.posts) == 4
 
 
+def test_long_requests_go_in_lists_that_the_door_takes(service: FakeRewardDoor) -> None:
+    requests = [_request(str(k) + "x" * 500_000) for k in range(12)]
+    with RewardClient(service.url) as client:
+        assert all(isinstance(answer, Grade) for answer in client.grade_all(requests))
+    assert len(service.posts) == 3
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_back_pressure_is_waited_out(service: FakeRewardDoor, status: int) -> None:
     full = {"error": {"status": "RESOURCE_EXHAUSTED", "message": "full", "retryDelayMs": 10}}

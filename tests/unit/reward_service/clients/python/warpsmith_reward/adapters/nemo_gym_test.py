@@ -68,7 +68,7 @@ def test_the_request_comes_back_with_its_reward(load_adapter: Callable[..., Any]
     [
         ("unscorable", "verifier_error", "UNSCORABLE: a full disk"),
         ("invalid", "warpsmith:invalid_task", "INVALID_TASK: no Model"),
-        ("refused", "warpsmith:invalid_task", "no reference"),
+        ("refused", "warpsmith:request_refused", "no reference"),
     ],
 )
 def test_what_cannot_be_scored_is_masked_and_says_why(
