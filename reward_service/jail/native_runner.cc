@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/huge_pages.h"
 #include "core/base/status_macros.h"
 #include "core/base/touch_constants.h"
 #include "reward_service/jail/enter_jail.h"
@@ -29,7 +30,6 @@ namespace {
 using EntryPoint = int (*)(const DLTensor* const*, const DLTensor* const*, DLTensor* const*);
 
 constexpr int kNumSlots = 2;
-constexpr int64_t kPageBytes = 4096;
 constexpr char kLibraryName[] = "candidate.so";
 
 absl::Status Failed(const char* what) {
@@ -74,15 +74,10 @@ struct Slot {
   TensorList outputs;
 };
 
-// Maps a whole descriptor, every page present, with a page on either side that faults.
-absl::StatusOr<char*> MapBuffer(int fd, int protection, const char* name) {
-  struct stat info;
-  if (fstat(fd, &info) != 0) return Failed("fstat");
-  const int64_t num_bytes = info.st_size;
-  void* region = mmap(nullptr, static_cast<size_t>(num_bytes + 2 * kPageBytes), PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (region == MAP_FAILED) return Failed("reserve a buffer");
-  char* start = static_cast<char*>(region) + kPageBytes;
+// Maps the first `num_bytes` of a descriptor, every page present, with a page on either side that faults.
+absl::StatusOr<char*> MapBuffer(int fd, int64_t num_bytes, int protection, const char* name) {
+  char* start = ReserveAligned(num_bytes);
+  if (start == nullptr) return Failed("reserve a buffer");
   if (num_bytes > 0 && mmap(start, static_cast<size_t>(num_bytes), protection,
                             MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED) {
     return Failed("map a buffer");
@@ -119,11 +114,13 @@ class NativeJail {
   explicit NativeJail(UniqueFd libraries) : libraries_(std::move(libraries)) {}
 
   absl::Status Begin(const Packet& packet) {
-    if (packet.descriptors.size() != 1 + 2 * kNumSlots)
-      return absl::InternalError("wrong number of descriptors");
+    if (packet.descriptors.size() != 2 + kNumSlots) return absl::InternalError("wrong number of descriptors");
     for (size_t slot = 0; slot < kNumSlots; ++slot) {
-      ASSIGN_OR_RETURN(char* inputs, MapBuffer(packet.descriptors[1 + slot].get(), PROT_READ, "input"));
-      ASSIGN_OR_RETURN(char* outputs, MapBuffer(packet.descriptors[1 + kNumSlots + slot].get(),
+      ASSIGN_OR_RETURN(char* inputs,
+                       MapBuffer(packet.descriptors[1].get(), packet.fields.at("input_bytes").get<int64_t>(),
+                                 PROT_READ, "input"));
+      ASSIGN_OR_RETURN(char* outputs, MapBuffer(packet.descriptors[2 + slot].get(),
+                                                packet.fields.at("output_bytes").get<int64_t>(),
                                                 PROT_READ | PROT_WRITE, "output"));
       slots_.push_back({TensorList(packet.fields.at("inputs"), inputs),
                         TensorList(packet.fields.at("parameters"), inputs),

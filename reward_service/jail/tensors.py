@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 from typing import Any
@@ -22,6 +23,12 @@ CODES: dict[torch.dtype, tuple[int, int]] = {
     torch.bool: (6, 8),
 }
 _DTYPES = {code: dtype for dtype, code in CODES.items()}
+_HUGE_PAGE_BYTES = 2 << 20
+# Of Linux, and not all in every Python's mmap.
+_MAP_FIXED, _MAP_NORESERVE = 0x10, 0x4000
+_mmap = ctypes.CDLL(None, use_errno=True).mmap
+_mmap.restype = ctypes.c_size_t
+_mmap.argtypes = (ctypes.c_size_t, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
 
 
 def describe(value: torch.Tensor | float | int | bool) -> dict[str, Any]:
@@ -53,16 +60,25 @@ def number_dtype(value: float | int | bool) -> torch.dtype:
     raise TypeError(f"a value of type {type(value).__name__} is neither tensor nor number")
 
 
-def map_descriptor(descriptor: int) -> mmap.mmap:
-    """Maps a whole shared buffer, every page present, and closes the descriptor."""
+def map_descriptor(descriptor: int) -> memoryview:
+    """Maps a whole shared buffer from a huge page's boundary on, every page present, and closes the descriptor."""
     try:
         size = os.fstat(descriptor).st_size
-        return mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
+        if size == 0:
+            return memoryview(b"")
+        region = mmap.mmap(-1, size + _HUGE_PAGE_BYTES, flags=mmap.MAP_PRIVATE | _MAP_NORESERVE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(region))
+        offset = -start % _HUGE_PAGE_BYTES
+        flags = mmap.MAP_SHARED | mmap.MAP_POPULATE | _MAP_FIXED
+        mapped = _mmap(start + offset, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, descriptor, 0)
+        if mapped != start + offset:
+            raise OSError(ctypes.get_errno(), "mmap of a shared buffer")
+        return memoryview(region)[offset : offset + size]
     finally:
         os.close(descriptor)
 
 
-def view(buffer: mmap.mmap, spec: dict[str, Any]) -> torch.Tensor:
+def view(buffer: memoryview, spec: dict[str, Any]) -> torch.Tensor:
     """The tensor at spec["offset"] of a buffer, which must outlive it."""
     dtype = _DTYPES[(spec["code"], spec["bits"])]
     shape = spec["shape"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import socket
 from types import ModuleType
 from typing import Any
@@ -196,7 +195,7 @@ class Oracle:
         self.reference = Reference(source, construction_seed, other_inputs)
         self._dtypes: list[torch.dtype] = []
         self._noise: list[float] = []  # error of the task's own dtype over the spread, by output
-        self._window: list[tuple[mmap.mmap, list[int]]] = []  # of inputs and of outputs: memory and offsets
+        self._window: list[tuple[memoryview, list[int]]] = []  # of inputs and of outputs: memory and offsets
 
     def examine(self) -> dict[str, Any]:
         """Everything about the task that does not depend on a draw. Raises InvalidTask."""
@@ -302,7 +301,7 @@ class Oracle:
         return {"op": "drawn", "tolerances": [tolerance.fields() for tolerance in tolerances]}
 
 
-def _write(buffer: mmap.mmap, values: list[Any], offsets: list[int]) -> None:
+def _write(buffer: memoryview, values: list[Any], offsets: list[int]) -> None:
     if len(values) != len(offsets):
         raise InvalidTask(f"the reference gave {len(values)} tensors where it gave {len(offsets)} before")
     for value, offset in zip(values, offsets, strict=True):

@@ -103,17 +103,18 @@ std::vector<int64_t> Integers(const nlohmann::json& fields, const char* name) {
 
 }  // namespace
 
-absl::StatusOr<Slots> MakeSlots(const TaskLayout& layout, CandidateKind kind) {
-  Slots slots;
-  const size_t num_slots = kind == CandidateKind::kNative ? kNumNativeSlots : 1;
-  for (size_t i = 0; i < num_slots; ++i) {
-    ASSIGN_OR_RETURN(auto inputs, SharedBuffer::Create(layout.input_buffer_bytes));
-    slots.inputs.push_back(std::move(inputs));
-    if (kind != CandidateKind::kNative) continue;
-    ASSIGN_OR_RETURN(auto outputs, SharedBuffer::Create(layout.output_buffer_bytes));
-    slots.outputs.push_back(std::move(outputs));
+absl::StatusOr<std::shared_ptr<SharedBuffer>> MakeInputs(const TaskLayout& layout) {
+  return SharedBuffer::Create(layout.input_buffer_bytes);
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<SharedBuffer>>> MakeOutputs(const TaskLayout& layout,
+                                                                       CandidateKind kind) {
+  std::vector<std::unique_ptr<SharedBuffer>> outputs;
+  while (kind == CandidateKind::kNative && outputs.size() < kNumNativeSlots) {
+    ASSIGN_OR_RETURN(auto buffer, SharedBuffer::Create(layout.output_buffer_bytes));
+    outputs.push_back(std::move(buffer));
   }
-  return slots;
+  return outputs;
 }
 
 std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
@@ -122,35 +123,35 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
   if (lane != nullptr) {
     if (absl::Status status = lane->Admit(process_->pid()); !status.ok()) return FaultOf(status);
   }
-  loaded_parameters_.assign(slots_.inputs.size(), -1);
-  // A former jail's values must not be found here.
-  for (const auto& buffer : slots_.inputs)
-    std::memset(buffer->data(), 0, static_cast<size_t>(buffer->num_bytes()));
-  for (const auto& buffer : slots_.outputs) {
+  // Another jail's values must not be found here.
+  char* inputs = buffers_.inputs->data();
+  std::memset(inputs, 0, static_cast<size_t>(layout_.input_buffer_bytes));
+  for (const auto& buffer : buffers_.outputs) {
     std::memset(buffer->data(), kPoisonByte, static_cast<size_t>(buffer->num_bytes()));
     ForEachGuard(layout_, [&](int64_t start, int64_t end) {
       std::memset(buffer->data() + start, kGuardByte, static_cast<size_t>(end - start));
     });
   }
   if (program.construction != nullptr) {
-    std::memcpy(slots_.inputs[0]->data() + InputEnd(), program.construction->inputs.get() + InputEnd(),
+    std::memcpy(inputs + InputEnd(), program.construction->inputs.get() + InputEnd(),
                 static_cast<size_t>(layout_.input_buffer_bytes - InputEnd()));
   }
   nlohmann::json fields = {{"op", "begin"},
                            {"inputs", ToJson(layout_.inputs)},
                            {"parameters", ToJson(layout_.parameters)},
                            {"outputs", ToJson(layout_.outputs)},
+                           {"input_bytes", layout_.input_buffer_bytes},
+                           {"output_bytes", layout_.output_buffer_bytes},
                            {"num_threads", program.num_threads}};
   std::vector<int> descriptors;
   if (program.kind == CandidateKind::kNative) {
-    descriptors = {program.library_fd};
-    for (const auto& buffer : slots_.inputs) descriptors.push_back(buffer->read_only_fd());
-    for (const auto& buffer : slots_.outputs) descriptors.push_back(buffer->fd());
+    descriptors = {program.library_fd, buffers_.inputs->read_only_fd()};
+    for (const auto& buffer : buffers_.outputs) descriptors.push_back(buffer->fd());
   } else {
     fields["entry"] = program.entry;
     fields["init_inputs"] = program.init_inputs;
     fields["construction_seed"] = program.construction_seed;
-    descriptors = {program.source_fd, slots_.inputs[0]->fd()};
+    descriptors = {program.source_fd, buffers_.inputs->fd()};
     descriptors.insert(descriptors.end(), program.extension_fds.begin(), program.extension_fds.end());
   }
   const absl::StatusOr<Packet> answer = process_->Ask(fields, descriptors, deadline);
@@ -167,29 +168,23 @@ int64_t Jail::InputEnd() const {
 }
 
 void Jail::RestoreInputs(const Draw& draw) {
-  CopyUncached(slots_.inputs[slot_]->data(), draw.inputs.get(), static_cast<size_t>(InputEnd()));
+  CopyUncached(buffers_.inputs->data(), draw.inputs.get(), static_cast<size_t>(InputEnd()));
 }
 
 void Jail::WithdrawInputs() {
   const auto& outputs = layout_.outputs;
   if (std::any_of(outputs.begin(), outputs.end(), [](const TensorSpec& spec) { return spec.borrowed; }))
     return;
-  FillUncached(slots_.inputs[slot_]->data(), kPoisonByte, static_cast<size_t>(InputEnd()));
+  FillUncached(buffers_.inputs->data(), kPoisonByte, static_cast<size_t>(InputEnd()));
 }
 
 void Jail::Load(const Draw& draw) {
-  slot_ = (slot_ + 1) % slots_.inputs.size();
-  char* inputs = slots_.inputs[slot_]->data();
-  const int64_t input_end = InputEnd();
-  RestoreInputs(draw);
-  if (loaded_parameters_[slot_] != draw.parameter_seed) {
-    CopyUncached(inputs + input_end, draw.inputs.get() + input_end,
-                 static_cast<size_t>(layout_.input_buffer_bytes - input_end));
-    loaded_parameters_[slot_] = draw.parameter_seed;
-  }
-  if (slots_.outputs.empty()) return;
+  // Parameters, too: whoever runs here may have changed them.
+  CopyUncached(buffers_.inputs->data(), draw.inputs.get(), static_cast<size_t>(layout_.input_buffer_bytes));
+  if (buffers_.outputs.empty()) return;
+  slot_ = (slot_ + 1) % buffers_.outputs.size();
   for (const TensorSpec& spec : layout_.outputs) {
-    FillUncached(slots_.outputs[slot_]->data() + spec.offset, kPoisonByte,
+    FillUncached(buffers_.outputs[slot_]->data() + spec.offset, kPoisonByte,
                  static_cast<size_t>(spec.num_bytes));
   }
 }
@@ -211,7 +206,7 @@ std::optional<Fault> Jail::Run() {
   if (TextField(fields, "op") != "done") return FaultOfAnswer(timed->answer);
   const int64_t result = IntegerField(fields, "result", INT32_MIN, INT32_MAX, INT32_MIN);
   if (result != 0) return Fault{Outcome::kRuntimeError, absl::StrCat("run() returned ", result)};
-  if (slots_.outputs.empty()) {
+  if (buffers_.outputs.empty()) {
     former_places_ = std::move(places_);
     places_ = fields.contains("outputs") ? fields["outputs"] : nlohmann::json();
     if (!places_.is_array() || places_.size() != layout_.outputs.size()) {
@@ -223,8 +218,8 @@ std::optional<Fault> Jail::Run() {
 }
 
 absl::StatusOr<const void*> Jail::Output(size_t index, Fault& fault) {
-  if (slots_.outputs.empty()) return ReadPythonOutput(places_, index, fault);
-  return slots_.outputs[slot_]->data() + layout_.outputs[index].offset;
+  if (buffers_.outputs.empty()) return ReadPythonOutput(places_, index, fault);
+  return buffers_.outputs[slot_]->data() + layout_.outputs[index].offset;
 }
 
 absl::StatusOr<const void*> Jail::FormerOutput(size_t index, Fault& fault) {
@@ -292,9 +287,9 @@ absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places,
 }
 
 std::optional<Fault> Jail::CheckBuffers(const Draw& draw) const {
-  if (!slots_.outputs.empty()) {
+  if (!buffers_.outputs.empty()) {
     bool intact = true;
-    const char* outputs = slots_.outputs[slot_]->data();
+    const char* outputs = buffers_.outputs[slot_]->data();
     ForEachGuard(layout_, [&](int64_t start, int64_t end) {
       intact = intact && AllBytesAre(outputs + start, end - start, kGuardByte);
     });
@@ -306,7 +301,7 @@ std::optional<Fault> Jail::CheckBuffers(const Draw& draw) const {
   }
   for (size_t i = 0; i < layout_.inputs.size(); ++i) {
     const TensorSpec& spec = layout_.inputs[i];
-    if (std::memcmp(slots_.inputs[slot_]->data() + spec.offset, draw.inputs.get() + spec.offset,
+    if (std::memcmp(buffers_.inputs->data() + spec.offset, draw.inputs.get() + spec.offset,
                     static_cast<size_t>(spec.num_bytes)) == 0) {
       continue;
     }
@@ -317,9 +312,9 @@ std::optional<Fault> Jail::CheckBuffers(const Draw& draw) const {
   return std::nullopt;
 }
 
-Slots Jail::TakeSlots() {
+Buffers Jail::TakeBuffers() {
   process_.reset();
-  return std::move(slots_);
+  return std::move(buffers_);
 }
 
 // A status of the channel as a fact about the program: what else could have broken it?

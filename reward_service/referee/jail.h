@@ -19,13 +19,16 @@
 
 namespace warpsmith {
 
-// Buffers of one jail. Native jails have two slots of each kind, which rotate; Python jails one of inputs.
-struct Slots {
-  std::vector<std::unique_ptr<SharedBuffer>> inputs;
+// Buffers of one jail, filled before each of its calls. Of outputs native jails have two, which rotate;
+// Python jails none.
+struct Buffers {
+  std::shared_ptr<SharedBuffer> inputs;  // and parameters; may be another jail's, too: one runs at a time
   std::vector<std::unique_ptr<SharedBuffer>> outputs;
 };
 
-absl::StatusOr<Slots> MakeSlots(const TaskLayout& layout, CandidateKind kind);
+absl::StatusOr<std::shared_ptr<SharedBuffer>> MakeInputs(const TaskLayout& layout);
+absl::StatusOr<std::vector<std::unique_ptr<SharedBuffer>>> MakeOutputs(const TaskLayout& layout,
+                                                                       CandidateKind kind);
 
 // What went wrong in a jail, as a fact about its candidate.
 struct Fault {
@@ -62,9 +65,9 @@ struct Program {
 // fault was returned by Begin() or Run(), only its destruction makes sense.
 class Jail {
  public:
-  Jail(std::unique_ptr<ChildProcess> process, Slots slots, const TaskLayout& layout,
+  Jail(std::unique_ptr<ChildProcess> process, Buffers buffers, const TaskLayout& layout,
        const JudgeLimits& limits)
-      : process_(std::move(process)), slots_(std::move(slots)), layout_(layout), limits_(limits) {}
+      : process_(std::move(process)), buffers_(std::move(buffers)), layout_(layout), limits_(limits) {}
 
   // Waits for the process; loads the program; leaves the jail stopped. With a lane, the process enters it
   // first.
@@ -73,9 +76,9 @@ class Jail {
   // Python: brings Torch's constants into memory again, off the clock. Only for a program that nobody
   // suspects: it runs meanwhile.
   std::optional<Fault> Refresh();
-  // Fills the next slot: inputs (and parameters where they changed), poison and guards.
+  // Fills inputs and parameters, and poisons the outputs whose turn it is.
   void Load(const Draw& draw);
-  // Calls the program on the loaded slot and leaves the jail stopped.
+  // Calls the program on what is loaded and leaves the jail stopped.
   std::optional<Fault> Run();
   double seconds() const { return seconds_; }  // of the last call
 
@@ -94,7 +97,8 @@ class Jail {
   ChildProcess& process() { return *process_; }
   // Python: whether parameters of other values can be put into the model.
   bool parameters_loaded() const { return parameters_loaded_; }
-  Slots TakeSlots();  // ends the process first
+  const std::shared_ptr<SharedBuffer>& inputs() const { return buffers_.inputs; }
+  Buffers TakeBuffers();  // ends the process first
 
  private:
   int64_t InputEnd() const;  // of the inputs in their buffer, where parameters begin
@@ -104,11 +108,10 @@ class Jail {
   absl::StatusOr<const void*> ReadPythonOutput(const nlohmann::json& places, size_t index, Fault& fault);
 
   std::unique_ptr<ChildProcess> process_;
-  Slots slots_;
+  Buffers buffers_;
   TaskLayout layout_;
   JudgeLimits limits_;
-  size_t slot_ = 0;
-  std::vector<int64_t> loaded_parameters_;  // seed by slot, -1 at first
+  size_t slot_ = 0;  // of outputs
   bool parameters_loaded_ = false;
   double seconds_ = 0;
   nlohmann::json places_;         // Python: of the outputs of the last call,

@@ -66,13 +66,15 @@ absl::Status Judge::RunAll() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Jail>> Judge::NextJail() {
+// To be timed beside the baseline, or, without one, to be verified.
+absl::StatusOr<std::unique_ptr<Jail>> Judge::NextJail(const Jail* baseline) {
   WarmParent* parent = request_.kind == CandidateKind::kNative ? tools_.native_parent : tools_.python_parent;
   const int cpu_seconds = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max));
   ASSIGN_OR_RETURN(auto process, parent->ForkWithSpare({"python", tools_.jail_memory_bytes_max, cpu_seconds,
                                                         tools_.lane->num_threads()}));
-  ASSIGN_OR_RETURN(Slots slots, task_->BorrowSlots(request_.kind));
-  auto jail = std::make_unique<Jail>(std::move(process), std::move(slots), task_->layout(), request_.limits);
+  ASSIGN_OR_RETURN(Buffers buffers, task_->BorrowBuffers(request_.kind, baseline));
+  auto jail =
+      std::make_unique<Jail>(std::move(process), std::move(buffers), task_->layout(), request_.limits);
   RETURN_IF_ERROR(jail->process().AwaitHello(deadline_));
   former_draw_ = nullptr;
   former_us_ = 0;
@@ -125,7 +127,7 @@ absl::StatusOr<bool> Judge::Verify() {
 }
 
 absl::StatusOr<bool> Judge::VerifyOnInputs() {
-  ASSIGN_OR_RETURN(std::unique_ptr<Jail> jail, NextJail());
+  ASSIGN_OR_RETURN(std::unique_ptr<Jail> jail, NextJail(nullptr));
   const int num_threads =
       std::max(std::min(kVerifyThreadsMax, tools_.lane->num_cores_around()), tools_.lane->num_threads());
   if (auto fault = jail->Begin(MakeProgram(num_threads), tools_.lane))
@@ -143,7 +145,7 @@ absl::StatusOr<bool> Judge::VerifyOnInputs() {
     }
   }
   judgement_.output_tail = Escape(jail->process().OutputTail(kTailBytesMax), kTailBytesMax);
-  task_->ReturnSlots(request_.kind, jail->TakeSlots());
+  task_->ReturnBuffers(jail->TakeBuffers());
   return true;
 }
 

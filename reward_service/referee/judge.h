@@ -55,7 +55,7 @@ class Judge {
   };
 
   absl::Status RunAll();
-  absl::StatusOr<std::unique_ptr<Jail>> NextJail();
+  absl::StatusOr<std::unique_ptr<Jail>> NextJail(const Jail* baseline);
   bool Convict(Fault fault, Jail* jail);
   // The following return false when the judgement is made and the candidate has failed.
   absl::StatusOr<bool> Verify();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kNumBaselines = 3;
 constexpr int kWarmUpCalls = 3;
-constexpr size_t kFreeSlotsMax = 4;
+constexpr size_t kFreeOutputsMax = 4;
 // Over an oracle's life: about twenty draws, or more of small ones.
 constexpr int kOracleCpuSeconds = 20;
 constexpr int kBaselineCpuSeconds = 3600;
@@ -213,11 +213,12 @@ absl::Status PreparedTask::StartBaselines() {
   for (int i = 0; i < kNumBaselines; ++i) {
     ASSIGN_OR_RETURN(auto process, parent_->Fork({"python", limits_.oracle_memory_bytes_max,
                                                   kBaselineCpuSeconds, num_threads_}));
-    ASSIGN_OR_RETURN(Slots slots, MakeSlots(layout_, CandidateKind::kKernelBenchPython));
+    ASSIGN_OR_RETURN(auto inputs, MakeInputs(layout_));
     JudgeLimits limits;
     limits.cpu_seconds_max = kBaselineCpuSeconds;
     limits.call_seconds_max = absl::ToDoubleSeconds(kAnswerTimeout);
-    baselines_.push_back(std::make_unique<Jail>(std::move(process), std::move(slots), layout_, limits));
+    baselines_.push_back(
+        std::make_unique<Jail>(std::move(process), Buffers{std::move(inputs), {}}, layout_, limits));
   }
   return absl::OkStatus();
 }
@@ -241,16 +242,26 @@ absl::Status PreparedTask::WarmBaselines() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Slots> PreparedTask::BorrowSlots(CandidateKind kind) {
-  if (kind != CandidateKind::kNative || free_native_slots_.empty()) return MakeSlots(layout_, kind);
-  Slots slots = std::move(free_native_slots_.back());
-  free_native_slots_.pop_back();
-  return slots;
+absl::StatusOr<Buffers> PreparedTask::BorrowBuffers(CandidateKind kind, const Jail* baseline) {
+  Buffers buffers;
+  if (baseline != nullptr) {
+    buffers.inputs = baseline->inputs();
+  } else {
+    if (verification_inputs_ == nullptr) ASSIGN_OR_RETURN(verification_inputs_, MakeInputs(layout_));
+    buffers.inputs = verification_inputs_;
+  }
+  if (kind == CandidateKind::kNative && !free_outputs_.empty()) {
+    buffers.outputs = std::move(free_outputs_.back());
+    free_outputs_.pop_back();
+  } else {
+    ASSIGN_OR_RETURN(buffers.outputs, MakeOutputs(layout_, kind));
+  }
+  return buffers;
 }
 
-void PreparedTask::ReturnSlots(CandidateKind kind, Slots slots) {
-  if (kind == CandidateKind::kNative && free_native_slots_.size() < kFreeSlotsMax)
-    free_native_slots_.push_back(std::move(slots));
+void PreparedTask::ReturnBuffers(Buffers buffers) {
+  if (!buffers.outputs.empty() && free_outputs_.size() < kFreeOutputsMax)
+    free_outputs_.push_back(std::move(buffers.outputs));
 }
 
 }  // namespace warpsmith

@@ -63,12 +63,11 @@ class PreparedTask {
   // So little data that a call is too short for a profile: there are more timing_draws() of it.
   bool is_small() const;
 
-  // Buffers for a candidate's jail. Of native candidates used ones first: their outputs lie there, and fresh
-  // pages cost most where the host gives memory late. Those of Python candidates, inputs alone, are fresh:
-  // where their pages lie can cost a call a quarter of its time, and must not be the same luck for every
-  // process.
-  absl::StatusOr<Slots> BorrowSlots(CandidateKind kind);
-  void ReturnSlots(CandidateKind kind, Slots slots);
+  // Buffers for a candidate's jail, used ones where there are some. Who is timed beside a baseline shares its
+  // inputs: where pages lie can cost a call a quarter of its time, and is then the same luck for both.
+  // Without one the inputs are for verification.
+  absl::StatusOr<Buffers> BorrowBuffers(CandidateKind kind, const Jail* baseline);
+  void ReturnBuffers(Buffers buffers);
 
  private:
   absl::StatusOr<Packet> LoadOracle();
@@ -108,7 +107,8 @@ class PreparedTask {
   std::vector<std::unique_ptr<PreparedTask>> on_other_inputs_;
   std::vector<std::unique_ptr<Jail>> baselines_;
   ReferencePace reference_pace_;
-  std::vector<Slots> free_native_slots_;
+  std::shared_ptr<SharedBuffer> verification_inputs_;
+  std::vector<std::vector<std::unique_ptr<SharedBuffer>>> free_outputs_;
 };
 
 }  // namespace warpsmith

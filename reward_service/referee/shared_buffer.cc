@@ -8,9 +8,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
+#include "core/base/huge_pages.h"
 
 namespace warpsmith {
 namespace {
+
+// A buffer that fills a large part of one lies in a huge page alone.
+constexpr int64_t kHugeFromBytes = kHugePageBytes / 8;
+
+int64_t FileBytes(int64_t num_bytes) {
+  if (num_bytes < kHugeFromBytes) return num_bytes;
+  return (num_bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+}
 
 absl::StatusOr<UniqueFd> MakeFile(int64_t num_bytes) {
   UniqueFd fd(memfd_create("warpsmith", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -22,7 +31,8 @@ absl::StatusOr<UniqueFd> MakeFile(int64_t num_bytes) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SharedBuffer>> SharedBuffer::Create(int64_t num_bytes) {
-  absl::StatusOr<UniqueFd> fd = MakeFile(num_bytes);
+  const int64_t file_bytes = FileBytes(num_bytes);
+  absl::StatusOr<UniqueFd> fd = MakeFile(file_bytes);
   if (!fd.ok()) return fd.status();
   std::unique_ptr<SharedBuffer> buffer(new SharedBuffer);
   buffer->fd_ = *std::move(fd);
@@ -32,11 +42,12 @@ absl::StatusOr<std::unique_ptr<SharedBuffer>> SharedBuffer::Create(int64_t num_b
   if (!buffer->read_only_fd_.valid()) return ErrnoStatus("open read-only", "memory file");
   if (fcntl(buffer->fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return ErrnoStatus("seal", "memory file");
-  void* data = mmap(nullptr, static_cast<size_t>(num_bytes), PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_POPULATE, buffer->fd_.get(), 0);
-  if (data == MAP_FAILED)
+  buffer->data_ = ReserveAligned(file_bytes);
+  if (buffer->data_ == nullptr || mmap(buffer->data_, static_cast<size_t>(file_bytes), PROT_READ | PROT_WRITE,
+                                       MAP_SHARED | MAP_FIXED, buffer->fd_.get(), 0) == MAP_FAILED) {
     return absl::ResourceExhaustedError(absl::StrCat("no memory for ", num_bytes, " bytes"));
-  buffer->data_ = static_cast<char*>(data);
+  }
+  PopulateHuge(buffer->data_, file_bytes);
   return buffer;
 }
 
@@ -57,7 +68,7 @@ absl::StatusOr<UniqueFd> SharedBuffer::SealedText(std::string_view text) {
 }
 
 SharedBuffer::~SharedBuffer() {
-  if (data_ != nullptr) munmap(data_, static_cast<size_t>(num_bytes_));
+  if (data_ != nullptr) ReleaseAligned(data_, FileBytes(num_bytes_));
 }
 
 }  // namespace warpsmith

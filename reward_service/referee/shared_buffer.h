@@ -12,7 +12,8 @@
 
 namespace warpsmith {
 
-// A sealed memory file of fixed size, mapped here with every page present. Thread-safe as memory is.
+// A sealed memory file of fixed size, mapped here with every page present, huge where the kernel makes such.
+// Thread-safe as memory is.
 class SharedBuffer {
  public:
   // Zero bytes inside. RESOURCE_EXHAUSTED when there is no memory.

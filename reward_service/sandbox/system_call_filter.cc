@@ -87,6 +87,17 @@ absl::Status RefuseStarting(const Context& context) {
   return absl::OkStatus();
 }
 
+// Where the pages of inputs lie, a candidate shares with the reference that it is timed against: whoever
+// takes them out of the page tables makes the next call of both slow, and picks which one that is.
+absl::Status RefuseMovingPages(const Context& context) {
+  RETURN_IF_ERROR(Refuse(context, EPERM, "fallocate"));
+  constexpr int kCold = 20, kPageOut = 21, kCollapse = 25;  // as in newer headers
+  for (const scmp_datum_t advice : {MADV_REMOVE, kCold, kPageOut, kCollapse}) {
+    RETURN_IF_ERROR(RefuseWhen(context, "madvise", SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, advice)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AddRules(const Context& context, ProcessRights rights) {
   for (const char* name : kAlwaysRefused) {
     // A compiler driver stops its children by kill.
@@ -104,6 +115,7 @@ absl::Status AddRules(const Context& context, ProcessRights rights) {
   RETURN_IF_ERROR(RefuseStarting(context));
   // Code that changes places while it is sampled would be taken for somebody else's.
   RETURN_IF_ERROR(RefuseWhen(context, "mremap", SCMP_A3(SCMP_CMP_MASKED_EQ, MREMAP_FIXED, MREMAP_FIXED)));
+  RETURN_IF_ERROR(RefuseMovingPages(context));
   if (absl::Status status = RefuseNewProcesses(context); !status.ok()) return status;
   return RefuseWhen(context, "tgkill", SCMP_A0(SCMP_CMP_NE, static_cast<scmp_datum_t>(getpid())));
 }

@@ -194,6 +194,20 @@ TEST_CASE("a candidate cannot have itself started again while it is stopped") {
   RequireAlive();
 }
 
+TEST_CASE("a candidate cannot take pages away that it shares") {
+  const std::string attempts = R"(
+    char* page = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(y) & ~uintptr_t{4095});
+    int allowed = madvise(page, 4096, MADV_REMOVE) == 0;
+    for (int advice : {20, 21, 25}) allowed += madvise(page, 4096, advice) == 0;  // cold, page out, collapse
+    allowed += syscall(SYS_madvise, page, 4096, (1L << 32) | MADV_REMOVE) == 0;
+    allowed += fallocate(3, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0 || errno != EPERM;
+    return 70 + allowed + (madvise(page, 4096, MADV_NORMAL) != 0) * 10;)";
+  CHECK(Attack(attempts,
+               "#include <cerrno>\n#include <cstdint>\n#include <fcntl.h>\n#include <sys/mman.h>\n"
+               "#include <sys/syscall.h>\n#include <unistd.h>")
+            .reason == "run() returned 70");
+}
+
 TEST_CASE("priority and cores cannot be changed") {
   CHECK(
       Attack(
