@@ -244,12 +244,10 @@ absl::Status PreparedTask::WarmBaselines() {
 
 absl::StatusOr<Buffers> PreparedTask::BorrowBuffers(CandidateKind kind, const Jail* baseline) {
   Buffers buffers;
-  if (baseline != nullptr) {
-    buffers.inputs = baseline->inputs();
-  } else {
-    if (verification_inputs_ == nullptr) ASSIGN_OR_RETURN(verification_inputs_, MakeInputs(layout_));
-    buffers.inputs = verification_inputs_;
+  if (baseline == nullptr && verification_inputs_ == nullptr) {
+    ASSIGN_OR_RETURN(verification_inputs_, MakeInputs(layout_));
   }
+  buffers.inputs = baseline == nullptr ? verification_inputs_ : baseline->inputs();
   if (kind == CandidateKind::kNative && !free_outputs_.empty()) {
     buffers.outputs = std::move(free_outputs_.back());
     free_outputs_.pop_back();

@@ -4,18 +4,25 @@ Kernels of 1 to 20 ms, the smallest within a core's second-level cache, the larg
 core beside the lane and with one that decodes as a rollout worker does. The reference itself, as a Python candidate,
 must not be distinguishable from the reference: its grade is HACK, but its timing is reported like any other.
 
+The peer is what a machine lets repeat at all: reference and kernel called by turns in one plain process, by itself on
+the lane's core, with warm data and no sandbox, for as long as a grading times them.
+
 ./dev bench precision [--gradings N] [--only NAME] [--set KEY=VALUE ...]
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import multiprocessing
 import os
 import statistics
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +94,13 @@ _GRAM = """
     }
   }
 """
+_PLAIN = """
+#include <cmath>
+#include <cstdint>
+extern "C" void plain(const float* x, float* y, int64_t rows, int64_t cols) {{
+{body}
+}}
+"""
 _AFFINE_MODEL = "        return torch.relu(2 * x + 1) ** 2"
 _CASES = {
     "softmax, 1 MB in all": (_TASK.format(body="        return torch.softmax(x, 1)", rows=128, cols=1024), _SOFTMAX),
@@ -121,6 +135,13 @@ class Repeats:
         """Full range over the median."""
         return (max(self.speedups) - min(self.speedups)) / self.median
 
+    def line(self) -> str:
+        """As it is printed."""
+        return (
+            f"{self.name:<26}{self.beside:<14}{self.milliseconds:7.2f} ms  speed-up {self.median:6.3f}  "
+            f"IQR {self.spread:6.1%}  range {self.range:6.1%}  lane {self.seconds_of_lane:5.2f} s"
+        )
+
     def fields(self) -> dict[str, Any]:
         """As it is written down."""
         return {
@@ -136,6 +157,57 @@ class Repeats:
         }
 
 
+def _lane_and_others() -> tuple[list[int], list[int]]:
+    """Cores of the service's lane, which is the last of four or fewer, and those beside it."""
+    cores = sorted(os.sched_getaffinity(0))
+    lane = cores[-1:] if len(cores) <= 4 else cores[-(len(cores) // 4) :]
+    return lane, [core for core in cores if core not in lane] or cores
+
+
+def _time_plainly(name: str, gradings: int, seconds: float, speedups: multiprocessing.Queue[float]) -> None:
+    """Speed-ups as a script would measure them: nothing is called but the two that are compared."""
+    os.sched_setaffinity(0, _lane_and_others()[0])
+    import torch
+
+    torch.set_num_threads(1)
+    task, body = _CASES[name]
+    module: dict[str, Any] = {}
+    exec(task, module)  # noqa: S102 - our own
+    (x,), model = module["get_inputs"](), module["Model"]()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "plain.cc"
+        source.write_text(_PLAIN.format(body=body))
+        command = ["g++", "-O3", "-march=native", "-shared", "-fPIC", str(source), "-o", str(source.with_suffix(".so"))]
+        subprocess.run(command, check=True, timeout=120)
+        plain = ctypes.CDLL(str(source.with_suffix(".so"))).plain
+    y = torch.empty_like(model(x))
+    arguments = [ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()), *map(ctypes.c_int64, x.shape)]
+
+    def timed(call: Callable[[], object]) -> float:
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+
+    for _ in range(gradings):
+        ratios: list[float] = []
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end or not ratios:
+            before = timed(lambda: model(x))
+            kernel = timed(lambda: plain(*arguments)) + timed(lambda: plain(*arguments))
+            ratios.append((before + timed(lambda: model(x))) / kernel)
+        speedups.put(statistics.median(ratios))
+
+
+def repeat_plainly(name: str, gradings: int, seconds: float) -> Repeats:
+    """The same kernel against the same reference, without a referee."""
+    speedups: multiprocessing.Queue[float] = multiprocessing.Queue()
+    process = multiprocessing.Process(target=_time_plainly, args=(name, gradings, seconds, speedups))
+    process.start()
+    values = [speedups.get(timeout=180) for _ in range(gradings)]
+    process.join(10)
+    return Repeats(name, "plain process", values, 0.0, seconds)
+
+
 def _decode(cores: Sequence[int]) -> None:
     """Products of a small matrix with few columns, for ever: what decoding is made of."""
     os.sched_setaffinity(0, cores)
@@ -149,14 +221,11 @@ def _decode(cores: Sequence[int]) -> None:
 
 @contextmanager
 def _load(busy: bool) -> Iterator[None]:
-    """A decoding process on every core but the lane, which is the last core of four or fewer."""
+    """A decoding process on every core but the lane's."""
     if not busy:
         yield
         return
-    cores = sorted(os.sched_getaffinity(0))
-    lane = cores[-1:] if len(cores) <= 4 else cores[-(len(cores) // 4) :]
-    others = [core for core in cores if core not in lane] or cores
-    workers = [multiprocessing.Process(target=_decode, args=([core],), daemon=True) for core in others]
+    workers = [multiprocessing.Process(target=_decode, args=([core],), daemon=True) for core in _lane_and_others()[1]]
     for worker in workers:
         worker.start()
     try:
@@ -217,6 +286,7 @@ def main() -> int:
     arguments = parser.parse_args()
     settings = dict(text.split("=", 1) for text in arguments.set)
     rows: list[Repeats] = []
+    plain: list[Repeats] = []
     same: dict[str, int] = {}
     names = [name for name in _CASES if arguments.only in name]
     with own_service(settings) as address:
@@ -227,11 +297,10 @@ def main() -> int:
                     first = len(rows) * arguments.gradings
                     last = repeat_kernel(client, name, beside, arguments.gradings, first)
                     rows.append(last)
-                    print(
-                        f"{name:<26}{beside:<10}{last.milliseconds:7.2f} ms  speed-up {last.median:6.3f}  "
-                        f"IQR {last.spread:6.1%}  range {last.range:6.1%}  lane {last.seconds_of_lane:5.2f} s",
-                        flush=True,
-                    )
+                    print(last.line(), flush=True)
+                    if beside == "idle":
+                        plain.append(repeat_plainly(name, arguments.gradings, last.seconds_of_lane))
+                        print(plain[-1].line(), flush=True)
         for name in names:
             same[name] = repeat_reference(client, name, arguments.gradings, 0)
             print(
@@ -245,6 +314,7 @@ def main() -> int:
         "wanted": {"interquartile_range": _SPREAD_WANTED, "full_range": _RANGE_WANTED, "reference": _REFERENCE_WANTED},
         "within": within,
         "kernels": [row.fields() for row in rows],
+        "plain_process": [row.fields() for row in plain],
         "reference_not_distinguishable": same,
         "gradings": arguments.gradings,
         "settings": settings,

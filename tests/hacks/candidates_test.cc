@@ -198,7 +198,10 @@ TEST_CASE("a candidate cannot take pages away that it shares") {
   const std::string attempts = R"(
     char* page = reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(y) & ~uintptr_t{4095});
     int allowed = madvise(page, 4096, MADV_REMOVE) == 0;
-    for (int advice : {20, 21, 25}) allowed += madvise(page, 4096, advice) == 0;  // cold, page out, collapse
+    const int cold = 20, page_out = 21, collapse = 25;
+    allowed += madvise(page, 4096, cold) == 0;
+    allowed += madvise(page, 4096, page_out) == 0;
+    allowed += madvise(page, 4096, collapse) == 0;
     allowed += syscall(SYS_madvise, page, 4096, (1L << 32) | MADV_REMOVE) == 0;
     allowed += fallocate(3, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0 || errno != EPERM;
     return 70 + allowed + (madvise(page, 4096, MADV_NORMAL) != 0) * 10;)";
