@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import socket
@@ -14,6 +15,25 @@ import packet
 import tensors
 import torch
 from extensions import Extensions, write_libraries
+
+# Two results live through a call, and aligned blocks do not fit where others lay: the heap of a chain of four
+# operations grew until its ninth call, by eight results, and the calls in which it grew took twice as long.
+_NUM_RESULTS_AHEAD = 8
+_BYTES_AHEAD_MAX = 256 << 20
+_libc = ctypes.CDLL(None)
+_malloc, _memset, _free = _libc.malloc, _libc.memset, _libc.free
+_malloc.restype = ctypes.c_void_p
+_malloc.argtypes = (ctypes.c_size_t,)
+_memset.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
+_free.argtypes = (ctypes.c_void_p,)
+
+
+def _grow_heap(num_bytes: int) -> None:
+    """Has so much memory present beyond what is in use, as far as there is some, so that no later call waits for it."""
+    block = _malloc(num_bytes)
+    if block:
+        _memset(block, 0, num_bytes)
+        _free(block)
 
 
 def read_descriptor(descriptor: int) -> bytes:
@@ -56,6 +76,7 @@ class Model:
         self.parameters_loaded = self._take_parameters(fields["parameters"])
         self._result: Any = None
         self._former_result: Any = None
+        self._heap_grown = False
 
     def _take_parameters(self, specs: list[dict[str, Any]]) -> bool:
         """Puts the model's state over the slot, where the values that the reference is constructed with lie now.
@@ -74,7 +95,12 @@ class Model:
         self._former_result, self._result = self._result, None
         with torch.no_grad():
             self._result = self._model(*inputs)
-        return {"op": "done", "result": 0, "outputs": [_place(tensor) for tensor in tensors.flatten(self._result)]}
+        results = tensors.flatten(self._result)
+        outputs = [_place(tensor) for tensor in results]
+        if not self._heap_grown:
+            _grow_heap(min(_NUM_RESULTS_AHEAD * sum(tensor.nbytes for tensor in results), _BYTES_AHEAD_MAX))
+            self._heap_grown = True
+        return {"op": "done", "result": 0, "outputs": outputs}
 
 
 def match_state(wanted: dict[str, torch.Tensor], own: dict[str, torch.Tensor]) -> dict[str, str]:

@@ -16,6 +16,7 @@ constexpr int kSlowInstancesMax = 3;  // then the machine has changed, not the p
 // Long calls scatter less: one round is enough after this, and one call of the candidate a round.
 constexpr double kInstanceSecondsMax = 0.03;
 constexpr double kLongCallUs = 5000;
+constexpr int kSettlingCalls = 3;
 constexpr double kLatencyBoundUs = 20;
 constexpr double kMemoryBoundShare = 0.5;
 constexpr size_t kWatchedCallsMax = 3;
@@ -138,6 +139,10 @@ absl::StatusOr<bool> Judge::WarmUp(Jail& jail, Jail& baseline, Instance& instanc
       return false;
     ASSIGN_OR_RETURN(const double reference_us, BaselineCall(baseline, draw));
     reference_is_long_ = reference_us > kLongCallUs;
+  }
+  // A fresh process's first calls are slower by some percent, and the baseline had many.
+  for (int call = 0; call < kSettlingCalls; ++call) {
+    if (!Rewarm(jail)) return false;
   }
   for (Watched& watched : watched_) watched.warm_up = true;
   instance.is_long = microseconds.back() > kLongCallUs;
