@@ -28,6 +28,8 @@ constexpr double kLeastSamplesPerCall = 0.1;
 // What being sampled costs a call at most, with its interrupts and what these take from the caches.
 constexpr double kWatchedFactor = 2;
 constexpr double kWatchedUs = 100;
+// One or two are slow where the machine had something else to do.
+constexpr int kSlowCallsMin = 3;
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
@@ -344,7 +346,8 @@ void Judge::ReportProfile() {
                                       kLeastSamplesPerCall);
     }
   }
-  profile.slow_call_share = num_slow_watched_ / static_cast<double>(std::max(1, num_watched_));
+  if (num_slow_watched_ >= kSlowCallsMin)
+    profile.slow_call_share = num_slow_watched_ / static_cast<double>(num_watched_);
   profile.gigabytes_per_second_ceiling = tools_.facts.gigabytes_per_second_ceiling;
   const double median_us = judgement_.timing->candidate.median_us;
   profile.gigabytes_per_second = static_cast<double>(judgement_.bytes_per_call) / (median_us * 1e3);
