@@ -109,6 +109,7 @@ class Judge {
   double former_us_ = 0;                                            // and its time
   bool reference_is_long_ = false;                                  // a call of it
   std::vector<Watched> watched_;                                    // of the present jail
+  int num_warm_up_samples_ = 0;                                     // of the present jail
   int num_watched_ = 0;                                             // of all of them, after the warm-up,
   int num_slow_watched_ = 0;                                        // and of those: not like timed calls
   bool takes_parameters_ = false;                                   // other than those of its construction

@@ -38,7 +38,7 @@ Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const
       timing.distinguishable() ? CreditRule::kFull : CreditRule::kNotDistinguishable;
   if (profile.slow_call_share() >= kSlowCallShareMin) {
     return {CreditRule::kOtherCalls, 0.0,
-            absl::StrFormat("of the calls watched, %.0f %% took more than twice as long as the timed ones",
+            absl::StrFormat("of the calls watched, %.0f %% took far longer than the timed ones",
                             100 * profile.slow_call_share())};
   }
   if (profile.num_samples() < kProfileSamplesMin) {
