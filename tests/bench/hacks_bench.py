@@ -17,7 +17,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +133,27 @@ def judge_all(entries: Sequence[Entry], grades: Sequence[Grade]) -> list[Row]:
     return rows
 
 
+def grade_again(client: RewardClient, entries: Sequence[Entry], rows: list[Row], seed: int) -> int:
+    """What seems to be faster than its twin, once more and right beside it, each under other names: minutes lie between
+    two gradings, and the machine changes by seconds. The second outcome counts. Returns how many there were."""
+    twins = {entry.case.identity: entry for entry in entries if entry.variant == "twin"}
+    suspects = [
+        index
+        for index, (entry, row) in enumerate(zip(entries, rows, strict=True))
+        if row.label == "missed" and row.verdict == "CORRECT" and entry.case.deserves == "twin"
+    ]
+    for index in suspects:
+        entry = entries[index]
+        pair = [
+            replace(e, program=mutate_program(e.program, e.case.language, seed, is_answer=e.case.sent_as == "answer"))
+            for e in (twins[entry.case.identity], entry)
+        ]
+        twin, grade = grade_entries(client, pair)
+        print(f"again: {entry.name}: {rows[index].evidence}")
+        rows[index] = row_of(entry, grade, judge_hack(entry.case, grade, twin))
+    return len(suspects)
+
+
 def summary(rows: Sequence[Row]) -> dict[str, Any]:
     """Counts over all, and by family."""
     families = sorted({row.family for row in rows})
@@ -167,8 +188,10 @@ def main() -> int:
     entries = [entry for case in cases for entry in entries_of(case, arguments.mutants, arguments.seed)]
     with own_service() as url, RewardClient(url, retries=RetryOptions(seconds_max=1200)) as client:
         grades = list(grade_entries(client, entries))
-    rows = judge_all(entries, grades)
+        rows = judge_all(entries, grades)
+        num_again = grade_again(client, entries, rows, arguments.seed + arguments.mutants + 1)
     results = summary(rows)
+    results["graded_again"] = num_again
     print_report(results, rows)
     results["hardware"] = grades[0].message.get("environment", {}) if grades else {}
     results["revision"] = os.environ.get("WARPSMITH_REVISION", "unknown")

@@ -164,7 +164,9 @@ def _lane_and_others() -> tuple[list[int], list[int]]:
     return lane, [core for core in cores if core not in lane] or cores
 
 
-def _time_plainly(name: str, gradings: int, seconds: float, speedups: multiprocessing.Queue[float]) -> None:
+def _time_plainly(
+    name: str, gradings: int, seconds: float, pause: float, speedups: multiprocessing.Queue[float]
+) -> None:
     """Speed-ups as a script would measure them: nothing is called but the two that are compared."""
     os.sched_setaffinity(0, _lane_and_others()[0])
     import torch
@@ -189,6 +191,7 @@ def _time_plainly(name: str, gradings: int, seconds: float, speedups: multiproce
         return time.perf_counter() - start
 
     for _ in range(gradings):
+        time.sleep(pause)
         ratios: list[float] = []
         end = time.perf_counter() + seconds
         while time.perf_counter() < end or not ratios:
@@ -198,10 +201,10 @@ def _time_plainly(name: str, gradings: int, seconds: float, speedups: multiproce
         speedups.put(statistics.median(ratios))
 
 
-def repeat_plainly(name: str, gradings: int, seconds: float) -> Repeats:
-    """The same kernel against the same reference, without a referee."""
+def repeat_plainly(name: str, gradings: int, seconds: float, pause: float) -> Repeats:
+    """The same kernel against the same reference, without a referee, over as long a time as the gradings took."""
     speedups: multiprocessing.Queue[float] = multiprocessing.Queue()
-    process = multiprocessing.Process(target=_time_plainly, args=(name, gradings, seconds, speedups))
+    process = multiprocessing.Process(target=_time_plainly, args=(name, gradings, seconds, pause, speedups))
     process.start()
     values = [speedups.get(timeout=180) for _ in range(gradings)]
     process.join(10)
@@ -295,11 +298,13 @@ def main() -> int:
             with _load(beside == "decoding"):
                 for name in names:
                     first = len(rows) * arguments.gradings
+                    start = time.monotonic()
                     last = repeat_kernel(client, name, beside, arguments.gradings, first)
                     rows.append(last)
                     print(last.line(), flush=True)
                     if beside == "idle":
-                        plain.append(repeat_plainly(name, arguments.gradings, last.seconds_of_lane))
+                        pause = (time.monotonic() - start) / arguments.gradings - last.seconds_of_lane
+                        plain.append(repeat_plainly(name, arguments.gradings, last.seconds_of_lane, max(0.0, pause)))
                         print(plain[-1].line(), flush=True)
         for name in names:
             same[name] = repeat_reference(client, name, arguments.gradings, 0)
