@@ -86,18 +86,20 @@ absl::StatusOr<char*> MapBuffer(int fd, int64_t num_bytes, int protection, const
   return start;
 }
 
-// A file of its own, for the loader wants a path and there is no /proc here. Closes `folder`.
-absl::StatusOr<EntryPoint> LoadCandidate(int library, UniqueFd folder) {
+// A file of its own, for the loader wants a path and there is no /proc here. Closes both descriptors.
+absl::StatusOr<EntryPoint> LoadCandidate(UniqueFd library, UniqueFd folder) {
   struct stat info;
-  if (fstat(library, &info) != 0) return Failed("fstat");
+  if (fstat(library.get(), &info) != 0) return Failed("fstat");
   UniqueFd copy(openat(folder.get(), kLibraryName, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0500));
   if (!copy.valid()) return Failed(kLibraryName);
   off_t offset = 0;
   while (offset < info.st_size) {
-    const ssize_t sent = sendfile(copy.get(), library, &offset, static_cast<size_t>(info.st_size - offset));
+    const ssize_t sent =
+        sendfile(copy.get(), library.get(), &offset, static_cast<size_t>(info.st_size - offset));
     if (sent <= 0) return Failed("copy the library");
   }
   copy.Reset();
+  library.Reset();
   folder.Reset();
   void* handle = dlopen(absl::StrCat(kLibraryFolder, "/", kLibraryName).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
@@ -113,7 +115,7 @@ class NativeJail {
  public:
   explicit NativeJail(UniqueFd libraries) : libraries_(std::move(libraries)) {}
 
-  absl::Status Begin(const Packet& packet) {
+  absl::Status Begin(Packet packet) {
     if (packet.descriptors.size() != 2 + kNumSlots) return absl::InternalError("wrong number of descriptors");
     for (size_t slot = 0; slot < kNumSlots; ++slot) {
       ASSIGN_OR_RETURN(char* inputs,
@@ -126,13 +128,15 @@ class NativeJail {
                         TensorList(packet.fields.at("parameters"), inputs),
                         TensorList(packet.fields.at("outputs"), outputs)});
     }
+    UniqueFd library = std::move(packet.descriptors[0]);
+    packet.descriptors.clear();
     // Read by OpenMP's library when the candidate brings it along.
     const int64_t num_threads = IntegerField(packet.fields, "num_threads", 1, 4096, 1);
     setenv("OMP_NUM_THREADS", absl::StrCat(num_threads).c_str(), /*overwrite=*/1);
     // So that threads start together, or they would not meet: in some milliseconds the referee stops them
     // anyway.
     if (num_threads > 1) setenv("GOMP_SPINCOUNT", "10000000", /*overwrite=*/1);
-    ASSIGN_OR_RETURN(run_, LoadCandidate(packet.descriptors[0].get(), std::move(libraries_)));
+    ASSIGN_OR_RETURN(run_, LoadCandidate(std::move(library), std::move(libraries_)));
     return absl::OkStatus();
   }
 
@@ -150,11 +154,11 @@ class NativeJail {
   EntryPoint run_ = nullptr;
 };
 
-nlohmann::json Obey(NativeJail& jail, const Packet& packet) {
+nlohmann::json Obey(NativeJail& jail, Packet packet) {
   if (TextField(packet.fields, "op") == "run" && jail.ready()) {
     return jail.Run(IntegerField(packet.fields, "slot", 0, kNumSlots - 1, 0));
   }
-  const absl::Status status = jail.Begin(packet);
+  const absl::Status status = jail.Begin(std::move(packet));
   if (status.ok()) return {{"op", "ready"}};
   return {{"op", "failed"}, {"error", std::string(status.message())}};
 }
@@ -165,9 +169,9 @@ int RunNativeJail(int socket, UniqueFd libraries) {
   ReportCrashes(socket);
   NativeJail jail(std::move(libraries));
   for (;;) {
-    const absl::StatusOr<Packet> packet = ReceivePacket(socket);
+    absl::StatusOr<Packet> packet = ReceivePacket(socket);
     if (!packet.ok()) return packet.status().code() == absl::StatusCode::kUnavailable ? 0 : 1;
-    if (!SendPacket(socket, Obey(jail, *packet)).ok()) return 1;
+    if (!SendPacket(socket, Obey(jail, *std::move(packet))).ok()) return 1;
   }
 }
 

@@ -7,12 +7,12 @@
 namespace warpsmith {
 
 // Obeys the referee on `socket` until it hangs up, in a process that is confined already:
-//   {"op":"begin","inputs":[T],"parameters":[T],"outputs":[T]} with descriptors: library, two input slots,
-//   two output
-//     slots; T is {"code","bits","shape","offset"} in terms of DLPack. Answer {"op":"ready"} or
-//     {"op":"failed","error"}.
+//   {"op":"begin","inputs":[T],"parameters":[T],"outputs":[T],"input_bytes":int,"output_bytes":int} with
+//     descriptors: library, inputs, two slots of outputs; T is {"code","bits","shape","offset"} in terms of
+//     DLPack. Answer {"op":"ready"} or {"op":"failed","error"}.
 //   {"op":"run","slot":0|1}: calls the candidate. Answer {"op":"done","result":int}.
-// `libraries` is the way into kLibraryFolder, closed before the library is loaded. The process's exit code.
+// `libraries` is the way into kLibraryFolder. It and all descriptors are closed before the library is loaded:
+// a file that outlives the jail could carry something to the next. The process's exit code.
 int RunNativeJail(int socket, UniqueFd libraries);
 
 }  // namespace warpsmith

@@ -123,17 +123,16 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
   if (lane != nullptr) {
     if (absl::Status status = lane->Admit(process_->pid()); !status.ok()) return FaultOf(status);
   }
-  // Another jail's values must not be found here.
-  char* inputs = buffers_.inputs->data();
-  std::memset(inputs, 0, static_cast<size_t>(layout_.input_buffer_bytes));
+  // Nothing that another jail has left must be found here.
+  buffers_.inputs->Fill(0);
   for (const auto& buffer : buffers_.outputs) {
-    std::memset(buffer->data(), kPoisonByte, static_cast<size_t>(buffer->num_bytes()));
+    buffer->Fill(kPoisonByte);
     ForEachGuard(layout_, [&](int64_t start, int64_t end) {
       std::memset(buffer->data() + start, kGuardByte, static_cast<size_t>(end - start));
     });
   }
   if (program.construction != nullptr) {
-    std::memcpy(inputs + InputEnd(), program.construction->inputs.get() + InputEnd(),
+    std::memcpy(buffers_.inputs->data() + InputEnd(), program.construction->inputs.get() + InputEnd(),
                 static_cast<size_t>(layout_.input_buffer_bytes - InputEnd()));
   }
   nlohmann::json fields = {{"op", "begin"},

@@ -29,7 +29,7 @@ constexpr double kLeastSamplesPerCall = 0.1;
 // EPYC 620 us took 1,000 to 1,300, and 200 us 330 to 590.
 constexpr double kWatchedFactor = 2.5;
 constexpr double kWatchedUs = 300;
-// One or two are slow where the machine had something else to do.
+// One or two of more are slow where the machine had something else to do.
 constexpr int kSlowCallsMin = 3;
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
@@ -352,7 +352,7 @@ void Judge::ReportProfile() {
                                       kLeastSamplesPerCall);
     }
   }
-  if (num_slow_watched_ >= kSlowCallsMin)
+  if (num_slow_watched_ > 0 && num_slow_watched_ >= std::min(kSlowCallsMin, num_watched_))
     profile.slow_call_share = num_slow_watched_ / static_cast<double>(num_watched_);
   profile.gigabytes_per_second_ceiling = tools_.facts.gigabytes_per_second_ceiling;
   const double median_us = judgement_.timing->candidate.median_us;

@@ -42,9 +42,9 @@ std::filesystem::path ShareOf(const std::filesystem::path& bin_directory) {
   return bin_directory.parent_path() / "share" / "warpsmith";
 }
 
-// A task of a million elements keeps its draws, slots and three baselines with what they wrote to.
+// A task of a million elements keeps its draws, buffers and three baselines with their grown heaps.
 int NumTasksByMemory() {
-  constexpr int64_t kTaskBytes = int64_t{240} << 20;
+  constexpr int64_t kTaskBytes = int64_t{320} << 20;
   const int64_t memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   return static_cast<int>(std::clamp<int64_t>(memory_bytes / 2 / kTaskBytes, 8, 128));
 }

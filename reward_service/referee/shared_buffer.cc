@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -65,6 +66,11 @@ absl::StatusOr<UniqueFd> SharedBuffer::SealedText(std::string_view text) {
   }
   lseek(fd->get(), 0, SEEK_SET);
   return fd;
+}
+
+void SharedBuffer::Fill(unsigned char value) {
+  std::memset(data_, value, static_cast<size_t>(num_bytes_));
+  std::memset(data_ + num_bytes_, 0, static_cast<size_t>(FileBytes(num_bytes_) - num_bytes_));
 }
 
 SharedBuffer::~SharedBuffer() {

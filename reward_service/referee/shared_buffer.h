@@ -25,6 +25,9 @@ class SharedBuffer {
   SharedBuffer(const SharedBuffer&) = delete;
   SharedBuffer& operator=(const SharedBuffer&) = delete;
 
+  // `value` into every byte, and 0 behind them to the file's end, where whoever maps it may write, too.
+  void Fill(unsigned char value);
+
   char* data() const { return data_; }
   int64_t num_bytes() const { return num_bytes_; }
   int fd() const { return fd_.get(); }
