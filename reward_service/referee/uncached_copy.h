@@ -7,8 +7,8 @@
 namespace warpsmith {
 
 // As std::memcpy and std::memset, by non-temporal stores where the processor has them: afterwards the
-// destination is in memory alone. A candidate whose buffers the referee had just written would find them in the
-// last-level cache, where an eager reference, which allocates its own outputs, finds nothing.
+// destination is in memory alone. A candidate whose buffers the referee had just written would find them in
+// the last-level cache, where an eager reference, which allocates its own outputs, finds nothing.
 void CopyUncached(char* to, const char* from, size_t num_bytes);
 void FillUncached(char* to, unsigned char value, size_t num_bytes);
 
