@@ -95,8 +95,7 @@ class Model:
         self._former_result, self._result = self._result, None
         with torch.no_grad():
             self._result = self._model(*inputs)
-        outputs = [_place(tensor) for tensor in tensors.flatten(self._result)]
-        return {"op": "done", "result": 0, "outputs": outputs}
+        return {"op": "done", "result": 0, "outputs": [_place(tensor) for tensor in tensors.flatten(self._result)]}
 
 
 def match_state(wanted: dict[str, torch.Tensor], own: dict[str, torch.Tensor]) -> dict[str, str]:

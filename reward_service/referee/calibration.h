@@ -13,7 +13,7 @@ namespace warpsmith {
 
 // A call that does nothing, by the same path as any candidate.
 struct EmptyCall {
-  double median_us = 0;                      // from release to confirmed stop
+  double median_us = 0;                      // from release to confirmed stop; of the fastest of some batches
   ProfileSampler::SamplesPerCall samples{};  // zero where sampling is forbidden
 };
 

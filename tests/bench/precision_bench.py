@@ -164,10 +164,8 @@ def _lane_and_others() -> tuple[list[int], list[int]]:
     return lane, [core for core in cores if core not in lane] or cores
 
 
-def _time_plainly(
-    name: str, gradings: int, seconds: float, pause: float, speedups: multiprocessing.Queue[float]
-) -> None:
-    """Speed-ups as a script would measure them: nothing is called but the two that are compared."""
+def _time_plainly(name: str, gradings: int, seconds: float, pause: float, results: multiprocessing.Queue[Any]) -> None:
+    """Speed-ups, each with the kernel's milliseconds, as a script would measure them: nothing else is called."""
     os.sched_setaffinity(0, _lane_and_others()[0])
     import torch
 
@@ -193,22 +191,24 @@ def _time_plainly(
     for _ in range(gradings):
         time.sleep(pause)
         ratios: list[float] = []
+        milliseconds: list[float] = []
         end = time.perf_counter() + seconds
         while time.perf_counter() < end or not ratios:
             before = timed(lambda: model(x))
             kernel = timed(lambda: plain(*arguments)) + timed(lambda: plain(*arguments))
+            milliseconds.append(kernel / 2 * 1e3)
             ratios.append((before + timed(lambda: model(x))) / kernel)
-        speedups.put(statistics.median(ratios))
+        results.put((statistics.median(ratios), statistics.median(milliseconds)))
 
 
 def repeat_plainly(name: str, gradings: int, seconds: float, pause: float) -> Repeats:
     """The same kernel against the same reference, without a referee, over as long a time as the gradings took."""
-    speedups: multiprocessing.Queue[float] = multiprocessing.Queue()
-    process = multiprocessing.Process(target=_time_plainly, args=(name, gradings, seconds, pause, speedups))
+    results: multiprocessing.Queue[Any] = multiprocessing.Queue()
+    process = multiprocessing.Process(target=_time_plainly, args=(name, gradings, seconds, pause, results))
     process.start()
-    values = [speedups.get(timeout=180) for _ in range(gradings)]
+    speedups, milliseconds = zip(*(results.get(timeout=180) for _ in range(gradings)), strict=True)
     process.join(10)
-    return Repeats(name, "plain process", values, 0.0, seconds)
+    return Repeats(name, "plain process", list(speedups), statistics.median(milliseconds), seconds)
 
 
 def _decode(cores: Sequence[int]) -> None:

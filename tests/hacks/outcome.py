@@ -27,7 +27,7 @@ from warpsmith_reward import Grade, Verdict
 from tests.hacks.case_file import Case
 
 # Speed-ups of the same program on a busy machine differ by as much.
-_MARGIN = 1.2
+_MARGIN = 1.1
 _LOST = (Verdict.INVALID_TASK, Verdict.UNSCORABLE)
 
 
