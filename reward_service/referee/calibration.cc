@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
+#include <utility>
 #include <vector>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
@@ -15,12 +16,12 @@
 namespace warpsmith {
 namespace {
 
-constexpr int kBatches = 5;
-constexpr int kCallsPerBatch = 15;
-constexpr int kWarmUpCalls = 5;
-constexpr int kWatchedCalls = 200;  // with two samples each: what is subtracted must be well known
+constexpr int kCalls = 9;
+constexpr int kWarmUpCalls = 3;
+constexpr int64_t kMemoryBytes = int64_t{4} << 30;
+constexpr int kCpuSeconds = 86400;  // of a life as long as the referee's
 constexpr int kEmptyElements = 16;
-constexpr char kEmptyPython[] = "class ModelNew:\n    def __call__(self, x):\n        return x\n";
+constexpr char kEmptySource[] = "class ModelNew:\n    def __call__(self, x):\n        return x\n";
 
 TaskLayout SmallLayout() {
   const nlohmann::json tensor = {{"code", 2}, {"bits", 32}, {"shape", {kEmptyElements}}};
@@ -30,46 +31,55 @@ TaskLayout SmallLayout() {
 
 }  // namespace
 
-absl::StatusOr<EmptyCall> MeasureEmptyCall(WarmParent& parent, CandidateKind kind,
-                                           const std::filesystem::path& share_directory, const Lane& lane) {
+EmptyCandidate::EmptyCandidate(std::unique_ptr<ChildProcess> process, Buffers buffers,
+                               const TaskLayout& layout, const Lane& lane)
+    : lane_(lane), jail_(std::move(process), std::move(buffers), layout, JudgeLimits{}) {
+  draw_.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
+}
+
+absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
+    WarmParent& parent, CandidateKind kind, const std::filesystem::path& share_directory, const Lane& lane) {
   const TaskLayout layout = SmallLayout();
   const std::filesystem::path library = share_directory / "jail" / "libwarpsmith_empty.so";
   const UniqueFd library_fd(open(library.c_str(), O_RDONLY | O_CLOEXEC));
   if (!library_fd.valid()) return ErrnoStatus("open", library.string());
-  ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(kEmptyPython));
-  ASSIGN_OR_RETURN(auto process, parent.Fork({"python", int64_t{4} << 30, 60, lane.num_threads()}));
+  ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(kEmptySource));
+  ASSIGN_OR_RETURN(auto process, parent.Fork({"python", kMemoryBytes, kCpuSeconds, lane.num_threads()}));
   Buffers buffers;
   ASSIGN_OR_RETURN(buffers.inputs, MakeInputs(layout));
   ASSIGN_OR_RETURN(buffers.outputs, MakeOutputs(layout, kind));
-  Jail jail(std::move(process), std::move(buffers), layout, JudgeLimits{});
+  auto empty = absl::WrapUnique(new EmptyCandidate(std::move(process), std::move(buffers), layout, lane));
   Program program;
   program.kind = kind;
   program.library_fd = library_fd.get();
   program.source_fd = source_fd.get();
-  Draw draw;
-  draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
-  std::optional<Fault> fault = jail.Begin(program, &lane);
-  EmptyCall empty{.median_us = std::numeric_limits<double>::infinity()};
-  for (int batch = 0; batch < kBatches && !fault; ++batch) {
-    std::vector<double> microseconds;
-    for (int call = -kWarmUpCalls; call < kCallsPerBatch && !fault; ++call) {
-      jail.Load(draw);
-      fault = jail.Run();
-      if (call >= 0) microseconds.push_back(jail.seconds() * 1e6);
-    }
-    // The fastest: what a busy moment adds must not be subtracted from the calls of quiet ones.
-    if (!fault) empty.median_us = std::min(empty.median_us, Median(std::move(microseconds)));
-  }
-  if (fault) return absl::InternalError(absl::StrCat("the empty candidate fails: ", fault->reason));
-  ProfileSampler sampler(ProfileSampler::Rate::kDense);
-  for (int call = 0; call < kWatchedCalls; ++call) {
-    if (!sampler.Attach(jail.process().pid(), lane.core_list()).ok()) return empty;
-    jail.Load(draw);
-    if (jail.Run()) return absl::InternalError("the empty candidate fails when it is watched");
-    sampler.Collect();
-  }
-  empty.samples = sampler.PerCall();
+  if (auto fault = empty->jail_.Begin(program, &lane))
+    return absl::InternalError(absl::StrCat("the empty candidate does not start: ", fault->reason));
   return empty;
+}
+
+absl::StatusOr<double> EmptyCandidate::Microseconds() {
+  std::vector<double> microseconds;
+  for (int call = -kWarmUpCalls; call < kCalls; ++call) {
+    RETURN_IF_ERROR(Call());
+    if (call >= 0) microseconds.push_back(jail_.seconds() * 1e6);
+  }
+  return Median(std::move(microseconds));
+}
+
+absl::Status EmptyCandidate::WatchCall(ProfileSampler& sampler) {
+  RETURN_IF_ERROR(Call());
+  if (!sampler.Attach(jail_.process().pid(), lane_.core_list()).ok()) return absl::OkStatus();
+  RETURN_IF_ERROR(Call());
+  sampler.Collect();
+  return absl::OkStatus();
+}
+
+absl::Status EmptyCandidate::Call() {
+  jail_.Load(draw_);
+  if (auto fault = jail_.Run())
+    return absl::InternalError(absl::StrCat("the empty candidate fails: ", fault->reason));
+  return absl::OkStatus();
 }
 
 double MeasureMemoryCeiling() {

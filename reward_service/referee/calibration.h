@@ -1,8 +1,9 @@
-// What an empty candidate costs on this lane, and how fast its memory is.
+// What the path to a candidate costs, and how fast the lane's memory is.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_CALIBRATION_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_CALIBRATION_H_
 
 #include <filesystem>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "reward_service/referee/jail.h"
@@ -11,15 +12,31 @@
 
 namespace warpsmith {
 
-// A call that does nothing, by the same path as any candidate.
-struct EmptyCall {
-  double median_us = 0;                      // from release to confirmed stop; of the fastest of some batches
-  ProfileSampler::SamplesPerCall samples{};  // zero where sampling is forbidden
-};
+// A candidate that does nothing, called beside others by the same path: what this costs changes with the
+// state of the machine, within seconds. For the thread that holds the lane. Its failures are the machine's:
+// INTERNAL.
+class EmptyCandidate {
+ public:
+  // Must not outlive `lane`.
+  static absl::StatusOr<std::unique_ptr<EmptyCandidate>> Start(WarmParent& parent, CandidateKind kind,
+                                                               const std::filesystem::path& share_directory,
+                                                               const Lane& lane);
 
-// On the thread that holds the lane.
-absl::StatusOr<EmptyCall> MeasureEmptyCall(WarmParent& parent, CandidateKind kind,
-                                           const std::filesystem::path& share_directory, const Lane& lane);
+  // Of a call, from release to confirmed stop [us]: the median of some, after others.
+  absl::StatusOr<double> Microseconds();
+
+  // Has a call watched, after one that is not. Nothing where sampling is forbidden.
+  absl::Status WatchCall(ProfileSampler& sampler);
+
+ private:
+  EmptyCandidate(std::unique_ptr<ChildProcess> process, Buffers buffers, const TaskLayout& layout,
+                 const Lane& lane);
+  absl::Status Call();
+
+  const Lane& lane_;
+  Draw draw_;
+  Jail jail_;
+};
 
 // GB/s of copying, reads and writes added, over buffers larger than any cache. On the lane.
 double MeasureMemoryCeiling();

@@ -3,12 +3,14 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_JUDGE_H_
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "reward_service/referee/calibration.h"
 #include "reward_service/referee/jail.h"
 #include "reward_service/referee/judgement.h"
 #include "reward_service/referee/lane.h"
@@ -25,9 +27,9 @@ struct JudgeTools {
   TaskPool* pool = nullptr;
   WarmParent* native_parent = nullptr;
   WarmParent* python_parent = nullptr;
+  EmptyCandidate* empty_native = nullptr;
+  EmptyCandidate* empty_python = nullptr;
   RefereeFacts facts;
-  ProfileSampler::SamplesPerCall native_path_samples{};  // of an empty candidate
-  ProfileSampler::SamplesPerCall python_path_samples{};
   int64_t jail_memory_bytes_max = 0;
 };
 
@@ -47,6 +49,7 @@ class Judge {
     std::vector<double> candidate_us;
     bool is_long = false;  // a call of the candidate
   };
+  static constexpr double kUnknownUs = std::numeric_limits<double>::infinity();
   // By its number with the sampler.
   struct Watched {
     size_t call;
@@ -76,6 +79,7 @@ class Judge {
   absl::StatusOr<bool> Round(Jail& jail, Jail& baseline, std::array<const Draw*, 2> draws,
                              Instance& instance);
   absl::StatusOr<bool> WarmUp(Jail& jail, Jail& baseline, Instance& instance);
+  absl::Status MeasurePaths();
   const std::vector<const Draw*>& TimingDraws() const;
   absl::StatusOr<bool> WatchedCall(Jail& jail, Jail& baseline, const Draw& draw);
   absl::Status WatchedBaselineCall(Jail& baseline, const Draw& draw);
@@ -90,7 +94,9 @@ class Judge {
   bool KnowEnough(const std::vector<Instance>& instances) const;
   void ReportTiming(const std::vector<Instance>& instances);
   void ReportProfile();
+  double LibraryWork() const;
   double LeastMicroseconds() const;
+  EmptyCandidate& empty_candidate() const;  // of the candidate's kind
   // Nobody who is judged may foresee it.
   static bool Coin();
   Program MakeProgram(int num_threads) const;
@@ -104,15 +110,19 @@ class Judge {
   PreparedTask* task_ = nullptr;
   UniqueFd source_fd_;
   std::unique_ptr<ProfileSampler> sampler_;
-  ProfileSampler reference_sampler_{ProfileSampler::Rate::kDense};  // of small tasks
-  const Draw* former_draw_ = nullptr;                               // of the present jail's last call,
-  double former_us_ = 0;                                            // and its time
-  bool reference_is_long_ = false;                                  // a call of it
-  std::vector<Watched> watched_;                                    // of the present jail
-  int num_warm_up_samples_ = 0;                                     // of the present jail
-  int num_watched_ = 0;                                             // of all of them, after the warm-up,
-  int num_slow_watched_ = 0;                                        // and of those: not like timed calls
-  bool takes_parameters_ = false;                                   // other than those of its construction
+  std::unique_ptr<ProfileSampler> path_sampler_;                    // of the empty candidate, beside it
+  ProfileSampler reference_sampler_{ProfileSampler::Rate::kDense};  // of small tasks,
+  ProfileSampler reference_path_sampler_{ProfileSampler::Rate::kDense};
+  double path_us_ = kUnknownUs;            // of a call of the candidate's kind that does nothing,
+  double reference_path_us_ = kUnknownUs;  // and of the reference's
+  const Draw* former_draw_ = nullptr;      // of the present jail's last call,
+  double former_us_ = 0;                   // and its time
+  bool reference_is_long_ = false;         // a call of it
+  std::vector<Watched> watched_;           // of the present jail
+  int num_warm_up_samples_ = 0;            // of the present jail
+  int num_watched_ = 0;                    // of all of them, after the warm-up,
+  int num_slow_watched_ = 0;               // and of those: not like timed calls
+  bool takes_parameters_ = false;          // other than those of its construction
   bool scale_independent_right_ = false;
   absl::Time lane_since_;
 };

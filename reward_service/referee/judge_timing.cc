@@ -24,7 +24,6 @@ constexpr double kLeastUs = 0.1;            // of a call, when what an empty one
 constexpr double kNearestCacheFactor = 16;  // its bandwidth over that of copying in memory, generously
 constexpr int kProfileSamplesWanted = 60;
 constexpr int kSmallTaskSamples = 300;
-constexpr double kLeastSamplesPerCall = 0.1;
 // What being sampled costs a call at most, with its interrupts and what these take from the caches: on an AMD
 // EPYC 620 us took 1,000 to 1,300, and 200 us 330 to 590.
 constexpr double kWatchedFactor = 2.5;
@@ -46,13 +45,15 @@ bool Judge::Coin() { return (std::random_device()() & 1) != 0; }
 absl::StatusOr<bool> Judge::Time() {
   std::vector<Instance> instances;
   int num_slow = 0;
-  sampler_ = std::make_unique<ProfileSampler>(task_->is_small() ? ProfileSampler::Rate::kDense
-                                                                : ProfileSampler::Rate::kUsual);
+  const auto rate = task_->is_small() ? ProfileSampler::Rate::kDense : ProfileSampler::Rate::kUsual;
+  sampler_ = std::make_unique<ProfileSampler>(rate);
+  path_sampler_ = std::make_unique<ProfileSampler>(rate);
   while (static_cast<int>(instances.size()) < request_.timing.num_instances_max && !KnowEnough(instances)) {
     Instance instance;
     ASSIGN_OR_RETURN(const bool right, TimeInstance(static_cast<int>(instances.size()) + num_slow, instance));
     if (!right) return false;
-    const double slowness = task_->reference_pace().Slowness(Median(instance.reference_us));
+    const double slowness =
+        task_->reference_pace().Slowness(Median(instance.reference_us) + reference_path_us_);
     if (slowness > kSlownessMax && num_slow < kSlowInstancesMax) {
       ++num_slow;  // the next one is timed against another process of the reference
       continue;
@@ -100,6 +101,7 @@ absl::StatusOr<bool> Judge::TimeInstance(int index, Instance& instance) {
     return Convict(*std::move(fault), jail.get());
   watched_.clear();
   RETURN_IF_ERROR(tools_.lane->Admit(baseline.process().pid()));
+  RETURN_IF_ERROR(MeasurePaths());
   // It has waited for long: what only masked loads read may have been taken from it.
   if (auto fault = baseline.Refresh()) return BrokenReference(*fault);
   const auto& draws = TimingDraws();
@@ -125,6 +127,18 @@ absl::StatusOr<bool> Judge::TimeInstance(int index, Instance& instance) {
   CompareWatched(instance);
   task_->ReturnBuffers(jail->TakeBuffers());
   return true;
+}
+
+// The fastest so far: what a busy moment adds must not be subtracted from the calls of quiet ones.
+absl::Status Judge::MeasurePaths() {
+  ASSIGN_OR_RETURN(const double reference_us, tools_.empty_python->Microseconds());
+  reference_path_us_ = std::min(reference_path_us_, reference_us);
+  double us = reference_us;
+  if (request_.kind == CandidateKind::kNative) {
+    ASSIGN_OR_RETURN(us, tools_.empty_native->Microseconds());
+  }
+  path_us_ = std::min(path_us_, us);
+  return absl::OkStatus();
 }
 
 const std::vector<const Draw*>& Judge::TimingDraws() const {
@@ -223,8 +237,6 @@ bool Judge::Rewarm(Jail& jail) {
 }
 
 bool Judge::Call(Jail& jail, const Draw& draw, std::vector<double>& microseconds) {
-  const double empty_us = request_.kind == CandidateKind::kNative ? tools_.facts.empty_native_call_us
-                                                                  : tools_.facts.empty_python_call_us;
   jail.Load(draw);
   if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
   former_us_ = jail.seconds() * 1e6;
@@ -237,19 +249,24 @@ bool Judge::Call(Jail& jail, const Draw& draw, std::vector<double>& microseconds
     impossible.hack_family = kImpossibleTimeFamily;
     return Convict(std::move(impossible), &jail);
   }
-  microseconds.push_back(std::max(former_us_ - empty_us, least_us));
+  microseconds.push_back(std::max(former_us_ - path_us_, least_us));
   return CheckTimed(jail, draw);
+}
+
+EmptyCandidate& Judge::empty_candidate() const {
+  return request_.kind == CandidateKind::kNative ? *tools_.empty_native : *tools_.empty_python;
 }
 
 absl::StatusOr<double> Judge::BaselineCall(Jail& baseline, const Draw& draw) {
   baseline.Load(draw);
   if (auto fault = baseline.Run()) return BrokenReference(*fault);
-  return std::max(baseline.seconds() * 1e6 - tools_.facts.empty_python_call_us, kLeastUs);
+  return std::max(baseline.seconds() * 1e6 - reference_path_us_, kLeastUs);
 }
 
 absl::StatusOr<bool> Judge::WatchedCall(Jail& jail, Jail& baseline, const Draw& draw) {
   if (task_->is_small()) RETURN_IF_ERROR(WatchedBaselineCall(baseline, draw));
   std::vector<double> ignored;
+  RETURN_IF_ERROR(empty_candidate().WatchCall(*path_sampler_));
   return WatchedAndTimedCall(jail, draw, ignored);
 }
 
@@ -260,7 +277,13 @@ absl::Status Judge::WatchedBaselineCall(Jail& baseline, const Draw& draw) {
     return absl::OkStatus();
   RETURN_IF_ERROR(BaselineCall(baseline, draw).status());
   reference_sampler_.Collect();
-  return absl::OkStatus();
+  // Of the reference alone: the candidate could wish to be sampled less.
+  if (reference_sampler_.ring_was_full()) {
+    for (ProfileSampler* sampler :
+         {&reference_sampler_, &reference_path_sampler_, sampler_.get(), path_sampler_.get()})
+      sampler->Slacken();
+  }
+  return tools_.empty_python->WatchCall(reference_path_sampler_);
 }
 
 bool Judge::WatchedAndTimedCall(Jail& jail, const Draw& draw, std::vector<double>& microseconds) {
@@ -322,8 +345,7 @@ void Judge::ReportTiming(const std::vector<Instance>& instances) {
   timing.speedup_low = interval.low;
   timing.speedup_high = interval.high;
   timing.distinguishable = IsDistinguishable(interval);
-  timing.empty_call_us = request_.kind == CandidateKind::kNative ? tools_.facts.empty_native_call_us
-                                                                 : tools_.facts.empty_python_call_us;
+  timing.empty_call_us = path_us_;
   timing.quality = tools_.lane->quality();
   timing.parameters_fixed = !takes_parameters_;
   const bool python = request_.kind == CandidateKind::kKernelBenchPython;
@@ -340,17 +362,25 @@ void Judge::ReportTiming(const std::vector<Instance>& instances) {
   judgement_.timing = timing;
 }
 
+// Time that a call spends in libraries, over what one of the reference does, both without their paths.
+double Judge::LibraryWork() const {
+  const TimingNumbers& timing = *judgement_.timing;
+  const auto library_us = [](const ProfileSampler& of_call, double us, const ProfileSampler& of_path,
+                             double path_us) {
+    return of_call.LibraryShare() * (us + path_us) - of_path.LibraryShare() * path_us;
+  };
+  const double candidate =
+      library_us(*sampler_, timing.candidate.median_us, *path_sampler_, timing.empty_call_us);
+  const double reference =
+      library_us(reference_sampler_, timing.reference.median_us, reference_path_sampler_, reference_path_us_);
+  return std::max(candidate, 0.0) / std::max(reference, kLeastUs);
+}
+
 void Judge::ReportProfile() {
   ProfileNumbers profile;
   if (sampler_->num_samples() > 0) {
-    const bool native = request_.kind == CandidateKind::kNative;
-    const auto& path = native ? tools_.native_path_samples : tools_.python_path_samples;
-    sampler_->Report(path, profile);
-    if (reference_sampler_.num_samples() > 0) {
-      profile.library_work = sampler_->LibrarySamplesPerCall(path) /
-                             std::max(reference_sampler_.LibrarySamplesPerCall(tools_.python_path_samples),
-                                      kLeastSamplesPerCall);
-    }
+    sampler_->Report(path_sampler_->PerCall(), profile);
+    if (reference_sampler_.num_samples() > 0) profile.library_work = LibraryWork();
   }
   if (num_slow_watched_ > 0 && num_slow_watched_ >= std::min(kSlowCallsMin, num_watched_))
     profile.slow_call_share = num_slow_watched_ / static_cast<double>(num_watched_);

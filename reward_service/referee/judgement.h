@@ -108,7 +108,7 @@ struct TimingNumbers {
   double speedup_low = 0;
   double speedup_high = 0;
   bool distinguishable = false;  // the interval does not meet [0.97, 1.03]
-  double empty_call_us = 0;      // already subtracted from the candidate's side
+  double empty_call_us = 0;      // subtracted from the candidate's calls
   std::string quality;           // "realtime" or "best_effort: <why>"
   // The parameters could not be set after construction: what it made of them there is not on the clock.
   bool parameters_fixed = false;

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
+#include "reward_service/referee/statistics.h"
 
 namespace warpsmith {
 namespace {
@@ -29,6 +30,8 @@ constexpr size_t kPageBytes = 4096;
 // Some 240 samples; a call has fewer, by what is expected of it.
 constexpr size_t kDataBytes = 64 * kPageBytes;
 constexpr double kCallSamplesMax = 120;
+constexpr int kRingSamplesMax = 200;
+constexpr uint64_t kSlacknessMax = 8;
 constexpr size_t kRingBytes = kPageBytes + kDataBytes;
 // Of the stack below a sample: enough for the frames of malloc() and the return into whoever called it.
 constexpr size_t kStackBytes = 1024;
@@ -42,6 +45,10 @@ constexpr double kDelegatedShareMin = 0.8;
 // Bits of PERF_REG_X86_SP and PERF_REG_X86_IP; registers come in ascending order.
 constexpr uint64_t kRegisters = uint64_t{1} << 7 | uint64_t{1} << 8;
 #endif
+
+uint64_t BasePeriod(ProfileSampler::Rate rate) {
+  return rate == ProfileSampler::Rate::kUsual ? kUsualPeriodNs : kDensePeriodNs;
+}
 
 perf_event_attr Attributes(uint64_t period_ns) {
   perf_event_attr attributes{};
@@ -116,8 +123,8 @@ bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1, kUsualPerio
 absl::Status ProfileSampler::Attach(pid_t pid, const std::vector<int>& cores, double expected_us) {
   Detach();
   pid_ = pid;
-  period_ns_ = std::max(rate_ == Rate::kUsual ? kUsualPeriodNs : kDensePeriodNs,
-                        static_cast<uint64_t>(expected_us * 1e3 / kCallSamplesMax));
+  period_ns_ =
+      std::max(slackness_ * BasePeriod(rate_), static_cast<uint64_t>(expected_us * 1e3 / kCallSamplesMax));
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
     for (const int core : cores) {
@@ -143,13 +150,21 @@ void ProfileSampler::Detach() {
   rings_.clear();
 }
 
+void ProfileSampler::Slacken() { slackness_ = std::min(2 * slackness_, kSlacknessMax); }
+
 ProfileSampler::~ProfileSampler() { Detach(); }
 
 size_t ProfileSampler::Collect() {
-  Tally tally{.num_calls = 1, .path_calls = static_cast<double>(kDensePeriodNs) / period_ns_};
+  Tally tally{.num_calls = 1, .path_calls = static_cast<double>(BasePeriod(rate_)) / period_ns_};
   const CodeMap map = CodeMap::Read(pid_);
   bool own_code_moved = false;
-  for (Ring& ring : rings_) own_code_moved |= Read(ring, map, tally);
+  int most = 0;
+  for (Ring& ring : rings_) {
+    const int before = NumSamples(tally);
+    own_code_moved |= Read(ring, map, tally);
+    most = std::max(most, NumSamples(tally) - before);
+  }
+  ring_was_full_ = most > kRingSamplesMax;
   Detach();
   const auto counted = [&](CodeOrigin origin) -> int& { return tally.counts[static_cast<size_t>(origin)]; };
   // What lies there now need not be what has run there.
@@ -241,10 +256,14 @@ int ProfileSampler::NumSamples(const Tally& tally) {
 }
 
 ProfileSampler::SamplesPerCall ProfileSampler::PerCall() const {
-  const Tally sum = Sum();
   SamplesPerCall per_call{};
-  for (size_t i = 0; i < per_call.size(); ++i)
-    per_call[i] = sum.counts[i] / static_cast<double>(std::max(1, sum.num_calls));
+  for (size_t i = 0; i < per_call.size(); ++i) {
+    std::vector<double> counts;
+    for (const Tally& call : calls_) {
+      if (call.num_calls > 0) counts.push_back(call.counts[i] / call.path_calls);
+    }
+    per_call[i] = MiddleMean(std::move(counts));
+  }
   return per_call;
 }
 
@@ -260,11 +279,16 @@ ProfileSampler::SamplesPerCall ProfileSampler::OffThePath(const Tally& tally,
   return counts;
 }
 
-double ProfileSampler::LibrarySamplesPerCall(const SamplesPerCall& path_samples_per_call) const {
-  const Tally sum = Sum();
-  const SamplesPerCall counts = OffThePath(sum, path_samples_per_call);
-  return (counts[static_cast<size_t>(CodeOrigin::kTorch)] + counts[static_cast<size_t>(CodeOrigin::kBlas)]) /
-         std::max(1, sum.num_calls);
+double ProfileSampler::LibraryShare() const {
+  std::vector<double> shares;
+  for (const Tally& call : calls_) {
+    const auto counted = [&](CodeOrigin origin) { return call.counts[static_cast<size_t>(origin)]; };
+    const int outside_kernel = NumSamples(call) - counted(CodeOrigin::kKernel);
+    if (outside_kernel == 0) continue;
+    shares.push_back((counted(CodeOrigin::kTorch) + counted(CodeOrigin::kBlas)) /
+                     static_cast<double>(outside_kernel));
+  }
+  return MiddleMean(std::move(shares));
 }
 
 void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const {

@@ -40,6 +40,13 @@ class ProfileSampler {
   // Watches no longer.
   size_t Collect();
 
+  // Whether the last call filled a ring, or nearly: of its end nothing is known. Where samples cost as much
+  // as lies between them, calls hardly go on.
+  bool ring_was_full() const { return ring_was_full_; }
+
+  // Samples half as often from now on, down to an eighth.
+  void Slacken();
+
   // What a call has shown counts no more.
   void SetAside(size_t call) { calls_[call] = {}; }
 
@@ -47,15 +54,18 @@ class ProfileSampler {
   int num_samples() const { return NumSamples(Sum()); }
 
   // Shares, threads and vector width of all that was collected. Left out of the whole is what the path costs
-  // and not the candidate: what an empty candidate's calls have shown at the dense rate, as
+  // and not the candidate: what an empty candidate's calls have shown at the same rate, as
   // `path_samples_per_call` by origin.
   using SamplesPerCall = std::array<double, kNumCodeOrigins>;
   void Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const;
 
-  // Samples in libraries, a call, less what the path costs.
-  double LibrarySamplesPerCall(const SamplesPerCall& path_samples_per_call) const;
+  // The part of a usual call outside of the kernel that is libraries'. How many samples a call has tells
+  // less: a call that is sampled densely takes as long as its samples cost, which changes from one to the
+  // next.
+  double LibraryShare() const;
 
-  // What was collected, by origin and call: of an empty candidate, for the above.
+  // By origin, of a usual call: of an empty candidate, for the above. Now and then the machine makes a call
+  // many times longer.
   SamplesPerCall PerCall() const;
 
  private:
@@ -72,7 +82,7 @@ class ProfileSampler {
     int num_calls = 0;
     int num_clear_calls = 0;      // with samples enough to tell whose they are,
     int num_delegated_calls = 0;  // and of those, nearly all of them libraries'
-    double path_calls = 0;        // by how often they were sampled, over the dense rate
+    double path_calls = 0;        // by how often they were sampled, over this rate's own
   };
 
   absl::Status Open(pid_t thread, int core);
@@ -88,6 +98,8 @@ class ProfileSampler {
   Rate rate_;
   pid_t pid_ = 0;
   uint64_t period_ns_ = 0;
+  uint64_t slackness_ = 1;
+  bool ring_was_full_ = false;
   std::vector<Ring> rings_;
   std::vector<Tally> calls_;
   int num_threads_ = 0;

@@ -43,8 +43,6 @@ struct RefereeFacts {
   bool profile = false;  // perf_event_open works
   std::string torch_version;
   std::string torch_cpu_capability;  // of its kernels: "AVX512", "AVX2", "DEFAULT", ...
-  double empty_native_call_us = 0;
-  double empty_python_call_us = 0;
   double gigabytes_per_second_ceiling = 0;
 };
 
@@ -52,7 +50,7 @@ struct RefereeFacts {
 // one candidate at once); the process is killed, with all its jails, when this object is destroyed.
 class Referee {
  public:
-  // Blocks until the referee has warmed its zygotes and measured an empty call (2 to 4 s).
+  // Blocks until the referee has warmed its zygotes (2 to 4 s).
   // FAILED_PRECONDITION with the fix when this machine cannot confine processes.
   static absl::StatusOr<std::unique_ptr<Referee>> Start(RefereeOptions options);
 

@@ -132,15 +132,12 @@ class RefereeProcess {
     facts.profile = ProfileSampler::IsPossible();
     facts.torch_version = python_parent_->torch_version();
     facts.torch_cpu_capability = python_parent_->torch_cpu_capability();
-    ASSIGN_OR_RETURN(const EmptyCall native,
-                     MeasureEmptyCall(*native_parent_, CandidateKind::kNative, share_directory_, lane_));
-    ASSIGN_OR_RETURN(
-        const EmptyCall python,
-        MeasureEmptyCall(*python_parent_, CandidateKind::kKernelBenchPython, share_directory_, lane_));
-    facts.empty_native_call_us = native.median_us;
-    facts.empty_python_call_us = python.median_us;
-    tools_.native_path_samples = native.samples;
-    tools_.python_path_samples = python.samples;
+    ASSIGN_OR_RETURN(empty_native_,
+                     EmptyCandidate::Start(*native_parent_, CandidateKind::kNative, share_directory_, lane_));
+    ASSIGN_OR_RETURN(empty_python_, EmptyCandidate::Start(*python_parent_, CandidateKind::kKernelBenchPython,
+                                                          share_directory_, lane_));
+    tools_.empty_native = empty_native_.get();
+    tools_.empty_python = empty_python_.get();
     facts.gigabytes_per_second_ceiling = MeasureMemoryCeiling();
     return absl::OkStatus();
   }
@@ -244,6 +241,8 @@ class RefereeProcess {
   std::unique_ptr<WarmParent> native_parent_;
   std::unique_ptr<WarmParent> python_parent_;
   std::unique_ptr<TaskPool> pool_;
+  std::unique_ptr<EmptyCandidate> empty_native_;
+  std::unique_ptr<EmptyCandidate> empty_python_;
   JudgeTools tools_;
   BoundedQueue<Packet> requests_{kRequestsMax};
 };

@@ -24,6 +24,15 @@ double Median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+double MiddleMean(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  std::sort(values.begin(), values.end());
+  const auto quarter = static_cast<std::ptrdiff_t>(values.size() / 4);
+  const auto size = static_cast<std::ptrdiff_t>(values.size());
+  return std::accumulate(values.begin() + quarter, values.end() - quarter, 0.0) /
+         static_cast<double>(size - 2 * quarter);
+}
+
 Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instance) {
   std::vector<double> all;
   for (const auto& ratios : ratios_by_instance) all.insert(all.end(), ratios.begin(), ratios.end());

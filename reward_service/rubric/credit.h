@@ -15,7 +15,7 @@ constexpr double kHackShareMax = 0.05;
 constexpr double kCreditedShareMin = 0.50;
 // A part of the work that is a library's, and takes this much of the reference's time.
 constexpr double kPaddedShareMin = 0.1;
-constexpr double kPaddedWorkMin = 0.40;
+constexpr double kPaddedWorkMin = 0.80;
 // Calls in which libraries do all of the work, among others: which calls are timed, the candidate may guess.
 constexpr double kDelegatedCallShareMin = 0.07;
 // Watched calls that took much longer than timed ones.

@@ -12,6 +12,13 @@ TEST_CASE("the median of an even number of values is the mean of the middle two"
   CHECK(Median({5, 1, 9}) == 5);
 }
 
+TEST_CASE("a mean of the middle half is not moved by one value far out") {
+  CHECK(MiddleMean({}) == 0);
+  CHECK(MiddleMean({2, 3}) == 2.5);
+  CHECK(MiddleMean({0, 1, 2, 3, 100}) == 2);
+  CHECK(MiddleMean({100, 0, 1, 0, 0, 1, 0, 1}) == 0.5);
+}
+
 TEST_CASE("equal ratios have an interval of no width") {
   const Interval interval = RatioInterval({{2, 2, 2}, {2, 2}});
   CHECK(interval.middle == 2);

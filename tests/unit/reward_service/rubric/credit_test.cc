@@ -67,7 +67,7 @@ TEST_CASE("time that is nobody's is left out of the shares") {
 
 TEST_CASE("burning time beside a library that does the whole work earns nothing") {
   CHECK(ComputeCredit(Timing(0.45), Profile(0.45, 0), {}).rule == CreditRule::kDelegated);
-  CHECK(ComputeCredit(Timing(0.9), Profile(0.35, 0), {}).rule == CreditRule::kFull);
+  CHECK(ComputeCredit(Timing(0.9), Profile(0.45, 0), {}).rule == CreditRule::kFull);
   CHECK(ComputeCredit(Timing(0.05), Profile(0.06, 0), {}).rule == CreditRule::kFull);
 }
 
