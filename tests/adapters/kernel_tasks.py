@@ -30,14 +30,31 @@ BROKEN_REFERENCE = REFERENCE.replace("return [torch.randn(256, 1024)]", "raise O
 
 _PROGRAM = """```python
 import torch
+from torch.utils.cpp_extension import load_inline
+
+source = r'''
+#include <torch/extension.h>
+
+torch::Tensor forward(torch::Tensor x) {
+  torch::Tensor y = torch::empty_like(x);
+  const float* in = x.data_ptr<float>();
+  float* out = y.data_ptr<float>();
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const float v = 2 * in[i] + 1;
+    out[i] = v > 0 ? RESULT : 0;
+  }
+  return y;
+}
+'''
+extension = load_inline(name="elements", cpp_sources=source, functions=["forward"])
 
 
 class ModelNew(torch.nn.Module):
     def forward(self, x):
-        return {result}
+        return extension.forward(x)
 ```"""
-RIGHT = _PROGRAM.format(result="torch.relu(2 * x + 1) ** 2")
-WRONG = _PROGRAM.format(result="torch.relu(2 * x + 1)")
+RIGHT = _PROGRAM.replace("RESULT", "v * v")
+WRONG = _PROGRAM.replace("RESULT", "v")
 
 
 def report(text: str) -> None:
