@@ -98,7 +98,7 @@ class ProfileSampler {
   Rate rate_;
   pid_t pid_ = 0;
   uint64_t period_ns_ = 0;
-  uint64_t slackness_ = 1;
+  uint64_t slackness_ = 1;  // times this rate's period, of what is sampled from now on
   bool ring_was_full_ = false;
   std::vector<Ring> rings_;
   std::vector<Tally> calls_;
