@@ -1,8 +1,7 @@
 // warpsmith-train: trains, evaluates and exports a Coder.
 //
-//   warpsmith-train --config FILE [--set section.key=value]... [--resume] [--mode
-//   train|cold_start|eval|export]
-//                   [--rollout-address A]...
+//   warpsmith-train --config FILE [--set section.key=value]... [--resume]
+//                   [--mode train|cold_start|eval|export] [--rollout-address A]...
 //
 // One process of a run; several are started by torchrun --no-python, by `warpsmith up`, or by whatever sets
 // RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. SIGTERM and SIGINT save a checkpoint at the end of the step

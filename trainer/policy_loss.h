@@ -5,10 +5,13 @@
 // update on all ranks:
 //
 //   r = exp(p - o)                                importance ratio
-//   w = min(exp(o - b), weight_max)               truncated importance weight (Yao et al. 2025, "Your
-//   Efficient RL Framework...") s = min(r A, clamp(r, 1 - low, 1 + high) A)   clipped surrogate,
-//   "clip-higher" of DAPO (arXiv 2503.14476) k = exp(f - p) - (f - p) - 1                  k3 estimate of the
-//   KL divergence to the reference loss = sum over tokens of (-w s + kl_weight k) / N
+//   w = min(exp(o - b), weight_max)               truncated importance weight (Yao et al. 2025,
+//                                                 "Your Efficient RL Framework...")
+//   s = min(r A, clamp(r, 1 - low, 1 + high) A)   clipped surrogate, "clip-higher" of DAPO
+//                                                 (arXiv 2503.14476)
+//   k = exp(f - p) - (f - p) - 1                  k3 estimate of the KL divergence to the reference
+//
+//   loss = sum over tokens of (-w s + kl_weight k) / N
 //
 //   d loss / d p = (-w A r [not clipped] + kl_weight (1 - exp(f - p))) / N
 //

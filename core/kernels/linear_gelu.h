@@ -1,7 +1,8 @@
 // A linear layer with bias and GELU: contract, formula, and the reference on a CPU.
 //
-//   y[r, n] = gelu(sum_k x[r, k] w[n, k] + b[n]),  gelu(z) = z / 2 (1 + tanh(sqrt(2 / pi) (z + 0.044715
-//   z^3)))
+//   y[r, n] = gelu(sum_k x[r, k] w[n, k] + b[n])
+//   gelu(z) = z / 2 (1 + tanh(sqrt(2 / pi) (z + 0.044715 z^3)))
+//
 // Hendrycks and Gimpel, arXiv 1606.08415, in the tanh form that cuBLASLt's epilogue computes.
 #ifndef WARPSMITH_CORE_KERNELS_LINEAR_GELU_H_
 #define WARPSMITH_CORE_KERNELS_LINEAR_GELU_H_

@@ -35,16 +35,13 @@ std::vector<std::string_view> FormulaNames();
 //
 //   warpsmith-v1   stitchcuda-v1 with s = credited speed-up
 //   stitchcuda-v1  0 unless correct; clamp((min(max(s, 0), 5) + 0.3) (1 + lambda (r - 0.5)), 0, 3),
-//                  r = (rubric total - 4) / 16, lambda = 1 for skill 1 and 0.7 for skill 2      (arXiv
-//                  2603.02637)
-//   cuda-agent-v1  -1 unless correct; 1, 2 when over 5 % faster than eager, 3 when also over 5 % faster than
-//                  torch.compile                                                                (arXiv
-//                  2602.24286)
-//   kevin-v1       0 unless correct; 0.3 + s                                                    (arXiv
-//   2507.11948) kernelgym-v1   -0.5 not compiled, -0.3 not correct, -0.1 slower than eager, then 0.2, 0.4,
-//   0.6, 0.8, 1.0 from
-//                  1, 1.2, 1.5, 2, 3 times                                                      (arXiv
-//                  2602.05885)
+//                  r = (rubric total - 4) / 16, lambda = 1 for skill 1 and 0.7 for skill 2
+//                  (arXiv 2603.02637)
+//   cuda-agent-v1  -1 unless correct; 1; 2 when over 5 % faster than eager; 3 when also over 5 % faster
+//                  than torch.compile (arXiv 2602.24286)
+//   kevin-v1       0 unless correct; 0.3 + s (arXiv 2507.11948)
+//   kernelgym-v1   -0.5 not compiled, -0.3 not correct, -0.1 slower than eager; then 0.2, 0.4, 0.6, 0.8, 1.0
+//                  from 1, 1.2, 1.5, 2, 3 times (arXiv 2602.05885)
 absl::StatusOr<v1::Reward> ComputeReward(std::string_view name, const RewardInputs& inputs);
 
 }  // namespace warpsmith
