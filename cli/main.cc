@@ -41,7 +41,10 @@ CLI::App* AddUp(CLI::App* app, RunFlags* flags) {
   CLI::App* const up =
       app->add_subcommand("up", "run reward service, rollout worker and trainer on this machine");
   AddRunFlags(up, flags);
-  up->add_flag("--resume", flags->up.resume, "continue from the last checkpoint of the run's folder");
+  CLI::Option* const resume =
+      up->add_flag("--resume", flags->up.resume, "continue from the last checkpoint of the run's folder");
+  up->add_flag("--overwrite", flags->up.overwrite, "remove the run that the folder holds, and start anew")
+      ->excludes(resume);
   return up;
 }
 

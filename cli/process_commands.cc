@@ -35,6 +35,15 @@ ServerSpec Server(const RunLayout& layout, const std::string& name, const std::s
   return spec;
 }
 
+// How a run is to begin: the same for its trainers and for the check before them.
+std::vector<std::string> StartFlags(const RunLayout& layout) {
+  std::vector<std::string> flags;
+  if (layout.resume) Append({"--resume"}, &flags);
+  if (layout.overwrite) Append({"--overwrite"}, &flags);
+  Append(layout.trainer_flags, &flags);
+  return flags;
+}
+
 std::vector<std::pair<std::string, std::string>> RankVariables(const RunLayout& layout, int rank) {
   if (layout.num_trainers == 1) return {};
   const std::string size = absl::StrCat(layout.num_trainers);
@@ -63,11 +72,17 @@ std::vector<Command> TrainerCommands(const RunLayout& layout) {
                     .environment = RankVariables(layout, rank)};
     if (rank > 0) command.log_path = LogPath(layout, name);
     Append({"--rollout-address", SocketAddress(layout, "rollout_worker")}, &command.arguments);
-    if (layout.resume) Append({"--resume"}, &command.arguments);
-    Append(layout.trainer_flags, &command.arguments);
+    Append(StartFlags(layout), &command.arguments);
     commands.push_back(std::move(command));
   }
   return commands;
+}
+
+Command TrainerCheck(const RunLayout& layout) {
+  Command command{.name = "check", .arguments = CommonArguments(layout, "warpsmith-train")};
+  Append(StartFlags(layout), &command.arguments);
+  Append({"--check"}, &command.arguments);
+  return command;
 }
 
 Command TrainerMode(const RunLayout& layout, const std::string& mode) {

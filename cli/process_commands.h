@@ -19,8 +19,9 @@ struct RunLayout {
   std::vector<std::string> trainer_flags;  // passed to the trainers as they are
   std::filesystem::path run_directory;     // results; its folder logs/ gets what processes print
   std::filesystem::path
-      socket_directory;  // private to this run; short, for a socket's path has at most 107 bytes
-  bool resume = false;   // continue from the last checkpoint
+      socket_directory;    // private to this run; short, for a socket's path has at most 107 bytes
+  bool resume = false;     // continue from the last checkpoint
+  bool overwrite = false;  // remove the run that the folder holds
   int num_trainers = 1;
   int rendezvous_port = 0;  // free on 127.0.0.1; used with several trainers
 };
@@ -32,6 +33,9 @@ ServerSpec RolloutServer(const RunLayout& layout);
 // Rank 0 keeps our terminal, for its progress; the others have logs. Several ranks get the variables that
 // torchrun would set.
 std::vector<Command> TrainerCommands(const RunLayout& layout);
+
+// A trainer that says whether those of TrainerCommands could start, and ends; it calls no server.
+Command TrainerCheck(const RunLayout& layout);
 
 // The trainer alone in a mode that calls no server, such as "export"; its output is ours.
 Command TrainerMode(const RunLayout& layout, const std::string& mode);

@@ -43,6 +43,13 @@ absl::Status MakeDirectory(const std::filesystem::path& path) {
   return absl::InternalError(absl::StrCat("cannot make the folder ", path.string(), ": ", error.message()));
 }
 
+absl::Status RemoveDirectory(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (!error) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("cannot remove ", path.string(), ": ", error.message()));
+}
+
 absl::StatusOr<RunLayout> LayOut(const UpOptions& options, const std::filesystem::path& socket_directory) {
   ASSIGN_OR_RETURN(const RunConfig config, ReadRunConfig(options.config, options.assignments));
   RunLayout layout{.binaries = ExecutableDirectory(),
@@ -52,6 +59,7 @@ absl::StatusOr<RunLayout> LayOut(const UpOptions& options, const std::filesystem
                    .run_directory = config.run_directory,
                    .socket_directory = socket_directory,
                    .resume = options.resume,
+                   .overwrite = options.overwrite,
                    .num_trainers = config.num_trainers};
   if (layout.num_trainers > 1) {
     ASSIGN_OR_RETURN(layout.rendezvous_port, FreePort());
@@ -70,9 +78,19 @@ absl::Status StartAll(const RunLayout& layout, Supervisor* supervisor) {
   return absl::OkStatus();
 }
 
+// A trainer without servers; its exit status.
+absl::StatusOr<int> RunAlone(const Command& command, StopSignals* signals) {
+  Supervisor supervisor({}, signals);
+  RETURN_IF_ERROR(supervisor.StartTrainer(command));
+  return supervisor.Run();
+}
+
 absl::StatusOr<int> Up(const UpOptions& options, StopSignals* signals) {
   ASSIGN_OR_RETURN(const ScratchDirectory sockets, ScratchDirectory::Create());
   ASSIGN_OR_RETURN(const RunLayout layout, LayOut(options, sockets.path()));
+  ASSIGN_OR_RETURN(const int refusal, RunAlone(TrainerCheck(layout), signals));
+  if (refusal != 0) return refusal;  // the trainer has said why
+  if (layout.overwrite) RETURN_IF_ERROR(RemoveDirectory(layout.run_directory / "logs"));
   Supervisor supervisor({.is_serving = IsServing}, signals);
   RETURN_IF_ERROR(StartAll(layout, &supervisor));
   const int status = supervisor.Run();
@@ -82,9 +100,7 @@ absl::StatusOr<int> Up(const UpOptions& options, StopSignals* signals) {
 
 absl::StatusOr<int> TrainerAlone(const UpOptions& options, const std::string& mode, StopSignals* signals) {
   ASSIGN_OR_RETURN(const RunLayout layout, LayOut(options, {}));
-  Supervisor supervisor({}, signals);
-  RETURN_IF_ERROR(supervisor.StartTrainer(TrainerMode(layout, mode)));
-  return supervisor.Run();
+  return RunAlone(TrainerMode(layout, mode), signals);
 }
 
 int Report(const absl::StatusOr<int>& status) {

@@ -15,10 +15,11 @@ struct UpOptions {
   std::vector<std::string> assignments;    // "section.key=value"
   std::vector<std::string> trainer_flags;  // passed on to the trainers as they are
   bool resume = false;
+  bool overwrite = false;  // remove what an older run left in the folder, its logs too
 };
 
-// Starts the reward service, a rollout worker and the trainers, in this order and each when the one before
-// serves; returns the trainers' exit status as of Supervisor::Run, or 1 when the run could not start. Makes
+// Has the trainer check configuration and folder, then starts the reward service, a rollout worker and the trainers,
+// in this order and each when the one before serves; returns the trainers' exit status as of Supervisor::Run, or 1 when the run could not start. Makes
 // this process the reaper of all that its children leave behind.
 int RunUp(const UpOptions& options, StopSignals* signals);
 

@@ -4,12 +4,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
 
 namespace warpsmith {
+namespace {
+
+constexpr int64_t kFileBytesMax = int64_t{1} << 50;  // memory is the limit
+
+// Size of the lines of `path` that have an end.
+absl::StatusOr<int64_t> WholeLinesBytes(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kFileBytesMax));
+  return static_cast<int64_t>(text.rfind('\n') + 1);  // npos + 1 is 0
+}
+
+}  // namespace
 
 absl::StatusOr<AppendFile> AppendFile::Open(const std::filesystem::path& path, int64_t size) {
   UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
@@ -17,8 +31,11 @@ absl::StatusOr<AppendFile> AppendFile::Open(const std::filesystem::path& path, i
   struct stat info {};
   if (fstat(file.get(), &info) != 0) return ErrnoStatus("cannot stat", path.string());
   if (info.st_size < size) {
-    return absl::InvalidArgumentError(absl::StrCat(path.string(), " has ", info.st_size,
-                                                   " bytes, the checkpoint saw ", size, "; was it edited?"));
+    ASSIGN_OR_RETURN(const int64_t whole, WholeLinesBytes(path));
+    LogWarning(absl::StrCat(
+        path.string(), " has ", info.st_size, " bytes, and the checkpoint knows of ", size,
+        ": lines between are lost, for example to a power failure; the run goes on without them"));
+    size = whole;
   }
   if (ftruncate(file.get(), size) != 0) return ErrnoStatus("cannot cut", path.string());
   return AppendFile(path, std::move(file), size);
@@ -36,6 +53,11 @@ absl::Status AppendFile::Append(std::string_view bytes) {
     bytes.remove_prefix(count);
   }
   return absl::OkStatus();
+}
+
+absl::Status AppendFile::Sync() {
+  if (fsync(file_.get()) != 0) return ErrnoStatus("cannot sync", path_.string());
+  return SyncDirectory(path_.parent_path());
 }
 
 }  // namespace warpsmith

@@ -17,10 +17,14 @@ namespace warpsmith {
 class AppendFile {
  public:
   // Opens or creates `path` and cuts it to `size` bytes; what a run wrote after its last checkpoint it writes
-  // again. INVALID_ARGUMENT if the file is shorter than that.
+  // again. A file that is shorter than that has lost lines: it goes on after its last whole line, with a warning in
+  // the log.
   static absl::StatusOr<AppendFile> Open(const std::filesystem::path& path, int64_t size);
 
   absl::Status Append(std::string_view bytes);
+
+  // Returns when all that was appended is on disk, and so is the file's name.
+  absl::Status Sync();
 
   int64_t size() const { return size_; }
 

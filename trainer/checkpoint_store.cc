@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/checkpoint/checkpoint_directory.h"
 #include "core/checkpoint/safetensors_file.h"
@@ -16,6 +17,8 @@ namespace warpsmith {
 namespace {
 
 constexpr char kProgressFile[] = "progress.json";
+// 1 had neither format nor identity. Raise it when an older version would misread what Save writes.
+constexpr int kFormat = 2;
 constexpr char kLayoutKey[] = "layout_sha256";
 
 std::filesystem::path TensorPath(const std::filesystem::path& checkpoint, const std::string& name) {
@@ -45,19 +48,30 @@ absl::Status SaveParameters(const std::filesystem::path& checkpoint, const Named
 }
 
 absl::Status WriteInto(const std::filesystem::path& directory, const RunProgress& progress,
-                       int64_t num_optimiser_steps, const std::vector<NamedParameters>& tensors) {
+                       int64_t num_optimiser_steps, const RunIdentity& identity,
+                       const std::vector<NamedParameters>& tensors) {
   for (const NamedParameters& set : tensors) RETURN_IF_ERROR(SaveParameters(directory, set));
   nlohmann::json json = ProgressToJson(progress);
   json["num_optimiser_steps"] = num_optimiser_steps;
+  json["format"] = kFormat;
+  json["identity"] = identity;
   // A candidate's source may hold invalid UTF-8, which JSON cannot.
   const auto replace = nlohmann::json::error_handler_t::replace;
   return WriteFileAtomically(directory / kProgressFile, json.dump(1, ' ', false, replace));
 }
 
+absl::Status CheckFormat(const std::filesystem::path& path, const nlohmann::json& progress) {
+  const nlohmann::json format = progress.value("format", nlohmann::json(1));
+  if (format.is_number_integer() && format.get<int64_t>() <= kFormat) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path.string(), " has format ", format.dump(), ", and this version reads up to ", kFormat,
+                   "; use the version of Warpsmith that wrote it, or start another run"));
+}
+
 }  // namespace
 
-CheckpointStore::CheckpointStore(std::filesystem::path directory, int num_kept)
-    : directory_(std::move(directory)), num_kept_(num_kept) {}
+CheckpointStore::CheckpointStore(std::filesystem::path directory, int num_kept, RunIdentity identity)
+    : directory_(std::move(directory)), num_kept_(num_kept), identity_(std::move(identity)) {}
 
 absl::Status CheckpointStore::Save(const RunProgress& progress, int64_t num_optimiser_steps,
                                    const std::vector<NamedParameters>& tensors) {
@@ -65,7 +79,7 @@ absl::Status CheckpointStore::Save(const RunProgress& progress, int64_t num_opti
   ASSIGN_OR_RETURN(const std::vector<Checkpoint> older, checkpoints.List());
   const int64_t number = older.empty() ? 1 : older.back().step + 1;
   ASSIGN_OR_RETURN(const std::filesystem::path unfinished, checkpoints.Begin(number));
-  const absl::Status written = WriteInto(unfinished, progress, num_optimiser_steps, tensors);
+  const absl::Status written = WriteInto(unfinished, progress, num_optimiser_steps, identity_, tensors);
   if (!written.ok()) {
     (void)checkpoints.RemoveIncomplete();  // the error that counts is the first
     return written;
@@ -75,6 +89,8 @@ absl::Status CheckpointStore::Save(const RunProgress& progress, int64_t num_opti
 }
 
 absl::StatusOr<std::optional<std::filesystem::path>> CheckpointStore::Newest() const {
+  std::error_code ignored;
+  if (!std::filesystem::exists(directory_, ignored)) return std::nullopt;
   ASSIGN_OR_RETURN(const CheckpointDirectory checkpoints, CheckpointDirectory::Open(directory_));
   ASSIGN_OR_RETURN(const std::optional<Checkpoint> newest,
                    checkpoints.NewestComplete(Verification::kDigests));
@@ -88,9 +104,16 @@ absl::StatusOr<LoadedProgress> LoadProgress(const std::filesystem::path& checkpo
   if (!json.is_object() || !json.contains("num_optimiser_steps")) {
     return absl::InvalidArgumentError(absl::StrCat(path.string(), " is not what a checkpoint has there"));
   }
+  RETURN_IF_ERROR(CheckFormat(path, json));
   ASSIGN_OR_RETURN(RunProgress progress, ProgressFromJson(json));
-  return LoadedProgress{.progress = std::move(progress),
-                        .num_optimiser_steps = json.at("num_optimiser_steps")};
+  try {
+    return LoadedProgress{.progress = std::move(progress),
+                          .num_optimiser_steps = json.at("num_optimiser_steps"),
+                          .identity = json.value("identity", RunIdentity())};
+  } catch (const nlohmann::json::exception& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path.string(), " is malformed: ", Escape(error.what(), 512)));
+  }
 }
 
 absl::Status LoadParameters(const std::filesystem::path& checkpoint, const NamedParameters& tensors) {

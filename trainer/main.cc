@@ -1,7 +1,7 @@
 // warpsmith-train: trains, evaluates and exports a Coder.
 //
-//   warpsmith-train --config FILE [--set section.key=value]... [--resume]
-//                   [--mode train|cold_start|eval|export] [--rollout-address A]...
+//   warpsmith-train --config FILE [--set section.key=value]... [--resume | --overwrite]
+//                   [--check] [--mode train|cold_start|eval|export] [--rollout-address A]...
 //
 // One process of a run; several are started by torchrun --no-python, by `warpsmith up`, or by whatever sets
 // RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. SIGTERM and SIGINT save a checkpoint at the end of the step
@@ -46,6 +46,8 @@ absl::Status Run(Flags flags) {
   }
   ASSIGN_OR_RETURN(const warpsmith::ProcessGroupEnvironment environment,
                    warpsmith::ReadProcessGroupEnvironment(warpsmith::LookUpEnvironment));
+  flags.options.request.restart_count = environment.restart_count;
+  flags.options.request.restarts_max = environment.restarts_max;
   const warpsmith::CommunicatorOptions options{
       .deadline = absl::Seconds(configuration.trainer.collective_timeout_seconds)};
   ASSIGN_OR_RETURN(const std::unique_ptr<warpsmith::TcpCommunicator> communicator,
@@ -62,7 +64,12 @@ int main(int argc, char** argv) {
   app.add_option("--config", flags.config, "configuration of the run")->required()->check(CLI::ExistingFile);
   app.add_option("--set", flags.assignments, "section.key=value, on top of the file")
       ->allow_extra_args(false);
-  app.add_flag("--resume", flags.options.resume, "go on from the newest checkpoint of the run's directory");
+  warpsmith::RunRequest& request = flags.options.request;
+  CLI::Option* const resume =
+      app.add_flag("--resume", request.resume, "go on from the newest checkpoint of the run's directory");
+  app.add_flag("--overwrite", request.overwrite, "remove the run that the directory holds, and start anew")
+      ->excludes(resume);
+  app.add_flag("--check", flags.options.check, "say whether this command could start; change nothing");
   const std::map<std::string, RunMode> modes = {{"train", RunMode::kTrain},
                                                 {"cold_start", RunMode::kColdStart},
                                                 {"eval", RunMode::kEvaluate},

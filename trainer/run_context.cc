@@ -17,6 +17,7 @@ absl::StatusOr<bool> Agree(const RunContext& context, bool value) {
 
 absl::Status SaveCheckpoint(RunContext& context, const std::vector<NamedParameters>& more) {
   if (context.leader()) {
+    RETURN_IF_ERROR(context.log->Sync());
     context.progress.wall_seconds = WallSeconds(context);
     context.progress.metrics_bytes = context.log->metrics_bytes();
     context.progress.transitions_bytes = context.log->transitions_bytes();

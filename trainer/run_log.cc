@@ -70,4 +70,9 @@ absl::Status RunLog::WriteTransitions(const std::string& phase, int64_t step, co
   return transitions_.Append(lines);
 }
 
+absl::Status RunLog::Sync() {
+  RETURN_IF_ERROR(metrics_.Sync());
+  return transitions_.Sync();
+}
+
 }  // namespace warpsmith

@@ -36,6 +36,9 @@ class RunLog {
   absl::Status WriteTransitions(const std::string& phase, int64_t step, const TransitionGroup& group,
                                 const std::vector<std::optional<double>>& advantages);
 
+  // Returns when what was written to the .jsonl files is on disk, as a checkpoint that names their sizes needs it.
+  absl::Status Sync();
+
   ProgressLine& progress_line() { return progress_line_; }
   int64_t metrics_bytes() const { return metrics_.size(); }
   int64_t transitions_bytes() const { return transitions_.size(); }

@@ -13,11 +13,13 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "trainer/agreement.h"
 #include "trainer/cold_start.h"
 #include "trainer/export.h"
 #include "trainer/grpo.h"
 #include "trainer/initial_weights.h"
 #include "trainer/run_leader.h"
+#include "trainer/run_start.h"
 #include "trainer/seeds.h"
 
 namespace warpsmith {
@@ -29,12 +31,12 @@ using nlohmann::ordered_json;
 class Training {
  public:
   Training(const Configuration& configuration, const TrainingOptions& options, Communicator& communicator,
-           Prompts prompts, const std::atomic<bool>& stop);
+           Prompts prompts, BegunRun begun, const std::atomic<bool>& stop);
 
   absl::Status Run();
 
  private:
-  absl::Status Restore();
+  absl::Status Restore(const std::filesystem::path& checkpoint);
   absl::Status InitialiseWeights();
   absl::Status OpenLog();
   absl::Status Train();
@@ -51,6 +53,7 @@ class Training {
   const Configuration& configuration_;
   const TrainingOptions& options_;
   const Prompts prompts_;
+  const BegunRun begun_;
   ThreadPool pool_;
   Policy policy_;
   CheckpointStore checkpoints_;
@@ -58,20 +61,21 @@ class Training {
   std::unique_ptr<RunLog> log_;
   RunContext context_;
   std::unique_ptr<RunLeader> leader_;  // null but on rank 0
-  std::optional<std::filesystem::path> resumed_;
 };
 
 Training::Training(const Configuration& configuration, const TrainingOptions& options,
-                   Communicator& communicator, Prompts prompts, const std::atomic<bool>& stop)
+                   Communicator& communicator, Prompts prompts, BegunRun begun, const std::atomic<bool>& stop)
     : configuration_(configuration),
       options_(options),
       prompts_(std::move(prompts)),
+      begun_(std::move(begun)),
       pool_(configuration.trainer.num_threads),
       policy_(ParameterLayout(configuration.model.config),
               {.weight_decay = configuration.trainer.weight_decay,
                .gradient_norm_max = configuration.trainer.gradient_norm_max},
               &pool_),
-      checkpoints_(configuration.run.directory / "checkpoints", configuration.trainer.checkpoints_kept),
+      checkpoints_(configuration.run.directory / "checkpoints", configuration.trainer.checkpoints_kept,
+                   begun_.identity),
       context_{.configuration = configuration_,
                .prompts = prompts_,
                .communicator = communicator,
@@ -82,12 +86,15 @@ Training::Training(const Configuration& configuration, const TrainingOptions& op
                .start = absl::Now()} {}
 
 absl::Status Training::Run() {
-  RETURN_IF_ERROR(Restore());
+  const absl::Status restored =
+      begun_.checkpoint.has_value() ? Restore(*begun_.checkpoint) : InitialiseWeights();
+  RETURN_IF_ERROR(ShareStatus(context_.communicator, restored));
   if (options_.mode == RunMode::kExport) return context_.leader() ? Export() : absl::OkStatus();
-  RETURN_IF_ERROR(OpenLog());
   if (context_.leader() && options_.mode != RunMode::kColdStart) {
     ASSIGN_OR_RETURN(leader_, RunLeader::Create(&context_, options_.rollout_addresses));
   }
+  RETURN_IF_ERROR(
+      OpenLog());  // the first thing that changes the folder, once all that may fail before has not
   if (options_.mode == RunMode::kEvaluate) return context_.leader() ? EvaluateOnly() : absl::OkStatus();
   return Train();
 }
@@ -101,31 +108,19 @@ absl::Status Training::Train() {
   return context_.communicator.Barrier({"end", "control"});
 }
 
-// The newest checkpoint where the run goes on or is read, else the weights a run starts from.
-absl::Status Training::Restore() {
-  const bool wanted =
-      options_.resume || options_.mode == RunMode::kEvaluate || options_.mode == RunMode::kExport;
-  if (wanted) {
-    ASSIGN_OR_RETURN(resumed_, checkpoints_.Newest());
-  }
-  if (!resumed_.has_value()) {
-    if (options_.mode == RunMode::kEvaluate || options_.mode == RunMode::kExport) {
-      return absl::NotFoundError(absl::StrCat("no checkpoint in ", Directory().string(), "/checkpoints"));
-    }
-    return InitialiseWeights();
-  }
-  ASSIGN_OR_RETURN(LoadedProgress loaded, LoadProgress(*resumed_));
+absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
+  ASSIGN_OR_RETURN(LoadedProgress loaded, LoadProgress(checkpoint));
   progress_ = std::move(loaded.progress);
   policy_.optimiser.set_num_steps(loaded.num_optimiser_steps);
-  RETURN_IF_ERROR(LoadParameters(*resumed_, {"weights", &policy_.parameters}));
-  RETURN_IF_ERROR(LoadParameters(*resumed_, {"first_moment", &policy_.optimiser.mutable_first_moment()}));
-  RETURN_IF_ERROR(LoadParameters(*resumed_, {"second_moment", &policy_.optimiser.mutable_second_moment()}));
+  RETURN_IF_ERROR(LoadParameters(checkpoint, {"weights", &policy_.parameters}));
+  RETURN_IF_ERROR(LoadParameters(checkpoint, {"first_moment", &policy_.optimiser.mutable_first_moment()}));
+  RETURN_IF_ERROR(LoadParameters(checkpoint, {"second_moment", &policy_.optimiser.mutable_second_moment()}));
   if (progress_.cold_start.finished && configuration_.grpo.loss.kl_weight > 0) {
     policy_.reference.emplace(policy_.parameters.layout());
-    RETURN_IF_ERROR(LoadParameters(*resumed_, {"reference", &*policy_.reference}));
+    RETURN_IF_ERROR(LoadParameters(checkpoint, {"reference", &*policy_.reference}));
   }
   context_.wall_seconds_before = progress_.wall_seconds;
-  if (context_.leader()) LogInfo(absl::StrCat("goes on from ", resumed_->string()));
+  if (context_.leader()) LogInfo(absl::StrCat("goes on from ", checkpoint.string()));
   return absl::OkStatus();
 }
 
@@ -146,9 +141,7 @@ absl::Status Training::OpenLog() {
   std::filesystem::create_directories(directory, error);
   if (error)
     return absl::InternalError(absl::StrCat("cannot make ", directory.string(), ": ", error.message()));
-  if (!resumed_.has_value()) {  // checkpoints of an earlier run under this name would be taken for this one's
-    std::filesystem::remove_all(directory / "checkpoints", error);
-  }
+  if (begun_.start == RunStart::kOverwrite) RETURN_IF_ERROR(RemoveRun(directory));
   RETURN_IF_ERROR(WriteFileAtomically(directory / "config.yaml", configuration_.resolved_yaml));
   ASSIGN_OR_RETURN(log_, RunLog::Open(directory, apart ? RunProgress() : progress_));
   context_.log = log_.get();
@@ -170,7 +163,7 @@ absl::Status Training::ColdStartPhase() {
     ColdStartData source(std::move(pairs), &prompts_, configuration_.model.config.max_position_embeddings,
                          DeriveSeed(configuration_.run.seed, SeedPurpose::kColdStartOrder));
     ColdStart cold_start(&context_, &source, std::move(validation));
-    RETURN_IF_ERROR(cold_start.Run(progress_.cold_start.step > 0 ? resumed_ : std::nullopt));
+    RETURN_IF_ERROR(cold_start.Run(progress_.cold_start.step > 0 ? begun_.checkpoint : std::nullopt));
   }
   progress_.cold_start.finished = true;
   policy_.optimiser.Reset();
@@ -251,7 +244,9 @@ absl::Status RunTraining(const Configuration& configuration, const TrainingOptio
                                                    " tokens and model.vocab_size is ",
                                                    configuration.model.config.vocab_size));
   }
-  Training training(configuration, options, communicator, std::move(prompts), stop);
+  ASSIGN_OR_RETURN(BegunRun begun, BeginRun(configuration, options, prompts.sha256(), communicator));
+  if (options.check) return absl::OkStatus();
+  Training training(configuration, options, communicator, std::move(prompts), std::move(begun), stop);
   return training.Run();
 }
 

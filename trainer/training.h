@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "core/distributed/communicator.h"
 #include "trainer/configuration.h"
+#include "trainer/run_folder.h"
 
 namespace warpsmith {
 
@@ -21,13 +22,15 @@ enum class RunMode {
 
 struct TrainingOptions {
   RunMode mode = RunMode::kTrain;
-  bool resume = false;  // from the newest checkpoint of the run's directory, if there is one
+  RunRequest request;
+  bool check =
+      false;  // checks configuration and folder as the run would, and ends before anything is changed
   std::vector<std::string> rollout_addresses;
 };
 
 // Runs until the end, an error, or `stop`. Results are in the run's directory: summary.json, export/,
 // checkpoints/, metrics.jsonl, transitions.jsonl, tensorboard/, config.yaml. Every rank of `communicator`
-// calls it.
+// calls it. Also the errors of BeginRun, before anything is changed.
 absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& options,
                          Communicator& communicator, const std::atomic<bool>& stop);
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "core/base/check.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
@@ -120,13 +121,17 @@ absl::StatusOr<std::vector<Checkpoint>> CheckpointDirectory::List() const {
 absl::StatusOr<std::optional<Checkpoint>> CheckpointDirectory::NewestComplete(
     Verification verification) const {
   ASSIGN_OR_RETURN(const std::vector<Checkpoint> checkpoints, List());
+  std::vector<std::string> damaged;
   for (auto checkpoint = checkpoints.rbegin(); checkpoint != checkpoints.rend(); ++checkpoint) {
     const absl::Status status = VerifyManifest(checkpoint->path, verification);
     if (status.ok()) return std::optional<Checkpoint>(*checkpoint);
     if (!absl::IsDataLoss(status)) return status;
     LogWarning(absl::StrCat("passing over a damaged checkpoint: ", status.message()));
+    damaged.emplace_back(status.message());
   }
-  return std::optional<Checkpoint>();
+  if (damaged.empty()) return std::optional<Checkpoint>();
+  return absl::DataLossError(
+      absl::StrCat("every checkpoint in ", root_.string(), " is damaged: ", absl::StrJoin(damaged, "; ")));
 }
 
 absl::Status CheckpointDirectory::RemoveIncomplete() {

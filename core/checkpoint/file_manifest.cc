@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/sha256.h"
@@ -145,7 +146,15 @@ absl::StatusOr<std::vector<FileRecord>> ReadManifest(const fs::path& directory) 
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kManifestBytesMax));
   const absl::StatusOr<Json> json = ParseStrictJson(text);
   if (!json.ok()) return Invalid(path, std::string(json.status().message()));
-  if (!json->contains("format") || (*json)["format"] != kFormat) return Invalid(path, "is of another format");
+  if (!json->contains("format") || !(*json)["format"].is_number_integer())
+    return Invalid(path, "has no format");
+  const auto format = (*json)["format"].get<int64_t>();
+  if (format > kFormat) {
+    return absl::FailedPreconditionError(absl::StrCat(path.string(), " has format ", format,
+                                                      ", and this version reads up to ", kFormat,
+                                                      "; use the version of Warpsmith that wrote it"));
+  }
+  if (format != kFormat) return Invalid(path, "is of another format");
   if (!json->contains("files") || !(*json)["files"].is_array()) return Invalid(path, "has no list of files");
   std::vector<FileRecord> records;
   for (const Json& record_json : (*json)["files"]) {
@@ -161,10 +170,13 @@ absl::Status VerifyManifest(const fs::path& directory, Verification verification
     return Lost(directory, std::string(records.status().message()));
   }
   RETURN_IF_ERROR(records.status());
+  std::vector<std::string> damaged;
   for (const FileRecord& record : *records) {
-    RETURN_IF_ERROR(VerifyFile(directory / record.name, record, verification));
+    const absl::Status status = VerifyFile(directory / record.name, record, verification);
+    if (!status.ok() && !absl::IsDataLoss(status)) return status;
+    if (!status.ok()) damaged.emplace_back(status.message());
   }
-  return absl::OkStatus();
+  return damaged.empty() ? absl::OkStatus() : absl::DataLossError(absl::StrJoin(damaged, "; "));
 }
 
 }  // namespace warpsmith

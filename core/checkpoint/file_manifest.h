@@ -33,10 +33,11 @@ absl::Status SyncTree(const std::filesystem::path& directory);
 // Writes the manifest of `directory`, last of its files and synced.
 absl::Status WriteManifest(const std::filesystem::path& directory, const std::vector<FileRecord>& records);
 
-// NOT_FOUND without manifest, INVALID_ARGUMENT if it cannot be read or names files elsewhere.
+// NOT_FOUND without manifest, INVALID_ARGUMENT if it cannot be read or names files elsewhere,
+// FAILED_PRECONDITION if a newer version wrote it.
 absl::StatusOr<std::vector<FileRecord>> ReadManifest(const std::filesystem::path& directory);
 
-// OK if every file of the manifest is as it says; DATA_LOSS naming the first that is not. Other errors mean
+// OK if every file of the manifest is as it says; DATA_LOSS naming those that are not. Other errors mean
 // that it could not be told.
 absl::Status VerifyManifest(const std::filesystem::path& directory, Verification verification);
 

@@ -61,6 +61,8 @@ absl::StatusOr<ProcessGroupEnvironment> ReadProcessGroupEnvironment(const Enviro
                    ReadInteger(lookup, "LOCAL_RANK", 0, environment.local_world_size - 1, 0));
   ASSIGN_OR_RETURN(environment.restart_count,
                    ReadInteger(lookup, "TORCHELASTIC_RESTART_COUNT", 0, kRanksMax, 0));
+  ASSIGN_OR_RETURN(environment.restarts_max,
+                   ReadInteger(lookup, "TORCHELASTIC_MAX_RESTARTS", 0, kRanksMax, 0));
   environment.agent_store = lookup("TORCHELASTIC_USE_AGENT_STORE") == "True";
   environment.run_id = lookup("TORCHELASTIC_RUN_ID").value_or("none");
   if (environment.world_size > 1) RETURN_IF_ERROR(ReadMaster(lookup, environment));

@@ -31,6 +31,7 @@ _RUN_SECONDS_MAX = 3600
 def run(config: Path, name: str, settings: list[str]) -> dict[str, Any]:
     """One whole run; its summary. Nothing that another run compiled is found in its cache."""
     command = [os.environ.get("WARPSMITH_BIN_DIR", "build/release/bin") + "/warpsmith", "up", str(config)]
+    command.append("--overwrite")
     cache = _ROOT / "runs" / name / "compiled"
     shutil.rmtree(cache, ignore_errors=True)
     for setting in [f"run.name={name}", f"reward_service.cache_directory={cache}", *settings]:

@@ -104,15 +104,28 @@ class Rig:
         program = [str(BIN / "warpsmith-train"), "--config", str(self.config), *settings]
         return [*program, "--rollout-address", self.address("worker"), *flags]
 
-    def start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    def start(self, command: Sequence[str], **environment: str) -> subprocess.Popen[bytes]:
         with (self.directory / "trainer.log").open("ab") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log)
+            return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **environment})
 
     def train(self, run: str, *flags: str) -> Path:
         """Runs a trainer to its end; the run's folder."""
         status = self.start(self.command(run, *flags)).wait(DEADLINE_SECONDS)
         assert status == 0, (self.directory / "trainer.log").read_text()[-3000:]
         return self.directory / run
+
+    def refused(self, run: str, *flags: str, **environment: str) -> str:
+        """What a trainer says that does not start for this run."""
+        result = subprocess.run(
+            self.command(run, *flags),
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_SECONDS,
+            check=False,
+            env={**os.environ, **environment},
+        )
+        assert result.returncode == 1, f"exit status {result.returncode}: {result.stderr[-2000:]}"
+        return result.stderr
 
     def stop(self) -> None:
         for process in self.processes.values():
@@ -121,9 +134,35 @@ class Rig:
             process.wait(30)
 
 
+def checkpoints(run: Path) -> list[Path]:
+    """Committed checkpoints, oldest first."""
+    return sorted(path for path in (run / "checkpoints").iterdir() if not path.name.endswith(".tmp"))
+
+
+def contents(directory: Path) -> dict[str, str]:
+    """Digest of every file in `directory`, but for the lock, which each process that asks may make."""
+    return {
+        str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in directory.rglob("*")
+        if path.is_file() and path != directory / "lock"
+    }
+
+
+def rewrite_progress(checkpoint: Path, **changes: Any) -> None:
+    """Changes keys of a checkpoint's progress.json and records it as whole."""
+    progress = checkpoint / "progress.json"
+    progress.write_text(json.dumps({**json.loads(progress.read_text()), **changes}))
+    manifest = json.loads((checkpoint / "manifest.json").read_text())
+    content = progress.read_bytes()
+    for record in manifest["files"]:
+        if record["name"] == progress.name:
+            record.update(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+    (checkpoint / "manifest.json").write_text(json.dumps(manifest))
+
+
 def final_weights(run: Path) -> str:
     """Digest of the weights and moments of a finished run."""
-    newest = sorted(path for path in (run / "checkpoints").iterdir() if not path.name.endswith(".tmp"))[-1]
+    newest = checkpoints(run)[-1]
     digest = hashlib.sha256()
     for name in ("weights", "first_moment", "second_moment"):
         digest.update((newest / f"{name}.safetensors").read_bytes())

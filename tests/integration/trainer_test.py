@@ -27,6 +27,8 @@ from tests.integration.trainer_rig import (
 NUM_KILLS = 20
 NUM_KILLS_IN_CHECKPOINT = 3
 NUM_UPDATES = 5
+# With --resume a process of a launcher that restarts its processes begins a run where there is none.
+RESTARTING_LAUNCHER = {"RANK": "0", "WORLD_SIZE": "1", "TORCHELASTIC_MAX_RESTARTS": "3"}
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,7 @@ def test_graded_answers_become_tasks_of_the_second_skill(run: Path) -> None:
 
 def kill_somewhere(rig: Rig, run_name: str, generator: random.Random, in_checkpoint: bool, run_seconds: float) -> bool:
     """Starts the trainer and kills it at a random moment of a run; False when the run ended before."""
-    process = rig.start(rig.command(run_name, "--resume"))
+    process = rig.start(rig.command(run_name, "--resume"), **RESTARTING_LAUNCHER)
     if in_checkpoint:
         process_runs = await_unfinished_checkpoint(rig.directory / run_name, process)
         time.sleep(generator.uniform(0, 0.002))
@@ -108,7 +110,8 @@ def test_killed_anywhere_and_resumed_it_ends_with_the_same_weights(rig: Rig, run
                 break
             num_kills += 1
             num_in_checkpoint += in_checkpoint
-        assert final_weights(rig.train(name, "--resume")) == expected
+        assert rig.start(rig.command(name, "--resume"), **RESTARTING_LAUNCHER).wait(120) == 0
+        assert final_weights(rig.directory / name) == expected
     assert num_kills >= NUM_KILLS
     assert num_in_checkpoint >= NUM_KILLS_IN_CHECKPOINT
 

@@ -20,6 +20,14 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
+// A trainer that is only asked whether it could start says so; the rest of its script is the test's.
+constexpr char kTrainerScript[] = R"(#!/bin/sh
+cd "$RUN"
+case " $* " in
+  *" --check "*) echo "$@" > checked; exit ${CHECK_STATUS:-0} ;;
+esac
+)";
+
 // Serves health checks at the address after --address, and notes its life in a file named after it.
 constexpr char kServerScript[] = R"(#!/bin/sh
 echo "$$" >> "$RUN/$(basename "$0").lives"
@@ -34,7 +42,7 @@ class Stage {
     const std::filesystem::path bin = std::getenv("WARPSMITH_BIN_DIR");
     std::filesystem::copy_file(bin / "warpsmith", File("warpsmith"));
     for (const char* server : {"warpsmith-reward", "warpsmith-rollout"}) WriteProgram(server, kServerScript);
-    WriteProgram("warpsmith-train", absl::StrCat("#!/bin/sh\ncd \"$RUN\"\n", trainer_script));
+    WriteProgram("warpsmith-train", absl::StrCat(kTrainerScript, trainer_script));
     REQUIRE(WriteFileAtomically(File("config.yaml"), config).ok());
     grader_ = (bin / "warpsmith-hash-grader").string();
   }
@@ -109,6 +117,35 @@ TEST_CASE("The trainer starts when both servers serve, its status is the run's, 
   CHECK_THAT(stage.Text("flags"), Catch::Contains("--set run.seed=5") && Catch::Contains("--resume"));
   CHECK(AllGone(stage.ServerLives()));
   CHECK_THAT(stage.Text("logs/reward_service.log"), Catch::Contains("listening on unix:"));
+}
+
+TEST_CASE("A run that its trainer would refuse is refused before any server starts") {
+  const Stage stage("echo started > started");
+  setenv("CHECK_STATUS", "1", 1);
+  ChildProcess up = stage.Up({"--resume"});
+  unsetenv("CHECK_STATUS");
+  CHECK(up.AwaitEnd(kPatience) == 1);
+  CHECK_THAT(stage.Text("checked"), Catch::Contains("--resume --check"));
+  CHECK(stage.Text("started").empty());
+  CHECK(stage.ServerLives().empty());
+  CHECK_FALSE(std::filesystem::exists(stage.File("logs")));
+}
+
+TEST_CASE("Overwriting removes the logs of the run before") {
+  const Stage stage("echo \"$@\" > flags");
+  std::filesystem::create_directory(stage.File("logs"));
+  REQUIRE(WriteFileAtomically(stage.File("logs/trainer-7.log"), "old").ok());
+  CHECK(stage.Up().AwaitEnd(kPatience) == 0);
+  CHECK(std::filesystem::exists(stage.File("logs/trainer-7.log")));
+  CHECK(stage.Up({"--overwrite"}).AwaitEnd(kPatience) == 0);
+  CHECK_FALSE(std::filesystem::exists(stage.File("logs/trainer-7.log")));
+  CHECK_THAT(stage.Text("flags"), Catch::Contains("--overwrite"));
+}
+
+TEST_CASE("Resuming and overwriting contradict each other") {
+  const Stage stage("echo started > started");
+  CHECK(stage.Up({"--resume", "--overwrite"}).AwaitEnd(kPatience) != 0);
+  CHECK(stage.Text("checked").empty());
 }
 
 TEST_CASE("A server that is killed is started again at its address while the trainer works on") {

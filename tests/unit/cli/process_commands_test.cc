@@ -64,6 +64,24 @@ TEST_CASE("A resumed run says so to its trainer") {
   CHECK(Contains(TrainerCommands(layout)[0].arguments, {"--resume"}));
 }
 
+TEST_CASE("A run that overwrites another says so to its trainer") {
+  RunLayout layout = Layout();
+  CHECK_FALSE(Contains(TrainerCommands(layout)[0].arguments, {"--overwrite"}));
+  layout.overwrite = true;
+  CHECK(Contains(TrainerCommands(layout)[0].arguments, {"--overwrite"}));
+}
+
+TEST_CASE("The check before a run is asked for what the trainers are asked for, alone") {
+  RunLayout layout = Layout();
+  layout.resume = true;
+  layout.num_trainers = 2;
+  layout.trainer_flags = {"--mode", "eval"};
+  const Command command = TrainerCheck(layout);
+  CHECK(Contains(command.arguments, {"--resume", "--mode", "eval", "--check"}));
+  CHECK(command.environment.empty());
+  CHECK(command.log_path.empty());
+}
+
 TEST_CASE("A mode of the trainer gets the flags that were given for it") {
   RunLayout layout = Layout();
   layout.trainer_flags = {"--out", "coder"};

@@ -22,9 +22,26 @@ TEST_CASE("what was written after a checkpoint is cut off and written again") {
   CHECK(ReadFile(path).value() == "one\n2\n");
 }
 
-TEST_CASE("a file shorter than the checkpoint saw it is refused") {
+TEST_CASE("a file shorter than the checkpoint saw it goes on after its last whole line") {
   TemporaryDirectory directory;
-  CHECK(absl::IsInvalidArgument(AppendFile::Open(directory.path() / "log", 1).status()));
+  const auto path = directory.path() / "log";
+  for (const auto& [left, kept] :
+       {std::pair("", ""), {"half", ""}, {"one\n", "one\n"}, {"one\nhalf", "one\n"}}) {
+    REQUIRE(WriteFileAtomically(path, left).ok());
+    auto file = AppendFile::Open(path, 100);
+    REQUIRE(file.ok());
+    CHECK(file->size() == static_cast<int64_t>(std::string(kept).size()));
+    REQUIRE(file->Append("next\n").ok());
+    CHECK(ReadFile(path).value() == std::string(kept) + "next\n");
+  }
+}
+
+TEST_CASE("a file that is gone begins again, and syncs") {
+  TemporaryDirectory directory;
+  auto file = AppendFile::Open(directory.path() / "log", 1);
+  REQUIRE(file.ok());
+  CHECK(file->size() == 0);
+  CHECK(file->Sync().ok());
 }
 
 }  // namespace warpsmith

@@ -119,6 +119,39 @@ TEST_CASE("a byte changed in place is seen by digests, a size by both") {
   CHECK(absl::IsDataLoss(VerifyManifest(path, Verification::kSizes)));
 }
 
+TEST_CASE("where every checkpoint is damaged, all damaged files are named and nothing changes") {
+  TemporaryDirectory directory;
+  CheckpointDirectory checkpoints = Open(directory);
+  Write(checkpoints, 1);
+  Write(checkpoints, 2);
+  const fs::path older = checkpoints.root() / "step_000001", newer = checkpoints.root() / "step_000002";
+  fs::remove(older / "manifest.json");
+  std::ofstream(newer / "weights.bin", std::ios::binary) << "weights of step X";
+  fs::resize_file(newer / "optimiser" / "state.bin", 1);
+  const absl::Status status = checkpoints.NewestComplete(Verification::kDigests).status();
+  CHECK(absl::IsDataLoss(status));
+  for (const fs::path& path :
+       {older / "manifest.json", newer / "weights.bin", newer / "optimiser" / "state.bin"}) {
+    CHECK(status.message().find(path.string()) != absl::string_view::npos);
+  }
+  CHECK(Steps(checkpoints) == std::vector<int64_t>{1, 2});
+}
+
+TEST_CASE("a checkpoint of a newer format is refused, not passed over as damaged") {
+  TemporaryDirectory directory;
+  CheckpointDirectory checkpoints = Open(directory);
+  Write(checkpoints, 1);
+  Write(checkpoints, 2);
+  const fs::path manifest = checkpoints.root() / "step_000002" / "manifest.json";
+  REQUIRE(WriteFileAtomically(manifest, R"({"format": 2, "files": []})").ok());
+  for (const absl::Status& status :
+       {checkpoints.NewestComplete(Verification::kSizes).status(), checkpoints.Retain(1)}) {
+    CHECK(absl::IsFailedPrecondition(status));
+    CHECK(status.message().find(manifest.string() + " has format 2") != absl::string_view::npos);
+  }
+  CHECK(Steps(checkpoints) == std::vector<int64_t>{1, 2});
+}
+
 TEST_CASE("a manifest that names files elsewhere is refused") {
   TemporaryDirectory directory;
   for (const char* name : {"../x", "/etc/passwd", "", "a/../../x", "./x"}) {

@@ -29,7 +29,8 @@ const Variables kTorchrun = {{"RANK", "3"},
                              {"MASTER_PORT", "29500"},
                              {"TORCHELASTIC_USE_AGENT_STORE", "True"},
                              {"TORCHELASTIC_RUN_ID", "run7"},
-                             {"TORCHELASTIC_RESTART_COUNT", "2"}};
+                             {"TORCHELASTIC_RESTART_COUNT", "2"},
+                             {"TORCHELASTIC_MAX_RESTARTS", "3"}};
 
 Variables With(Variables variables, const std::string& name, const std::string& value) {
   variables[name] = value;
@@ -53,6 +54,8 @@ TEST_CASE("what torchrun sets is read, and keys carry run and restart") {
   CHECK(environment->local_rank == 1);
   CHECK(environment->master_port == 29500);
   CHECK(environment->agent_store);
+  CHECK(environment->restart_count == 2);
+  CHECK(environment->restarts_max == 3);
   CHECK(environment->KeyPrefix() == "warpsmith/run7/2/");
 }
 

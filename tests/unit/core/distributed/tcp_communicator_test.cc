@@ -5,9 +5,11 @@
 #include <functional>
 #include <random>
 #include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "tests/support/catch.h"
 #include "tests/support/free_port.h"
+#include "tests/support/run_together.h"
 
 namespace warpsmith {
 namespace {
@@ -168,6 +170,26 @@ TEST_CASE("Abort from another thread ends a waiting collective with its reason")
   });
   CHECK(absl::IsCancelled(statuses[0]));
   CHECK_FALSE(statuses[1].ok());
+}
+
+TEST_CASE("a restart meets over a store that still holds what the attempt before wrote") {
+  const int port = FreePort();
+  c10d::TCPStoreOptions options{
+      .port = static_cast<std::uint16_t>(port), .isServer = true, .waitWorkers = false};
+  const auto agent = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  for (const int restart_count : {0, 1, 2}) {
+    std::vector<absl::Status> statuses(2);
+    RunTogether(2, [&](int rank) {
+      const ProcessGroupEnvironment environment{.rank = rank,
+                                                .world_size = 2,
+                                                .master_port = port,
+                                                .agent_store = true,
+                                                .restart_count = restart_count};
+      auto communicator = TcpCommunicator::Create(environment, {.deadline = absl::Seconds(10)});
+      statuses[rank] = communicator.ok() ? (*communicator)->Barrier(kLabel) : communicator.status();
+    });
+    CHECK(AllOk(statuses));
+  }
 }
 
 }  // namespace warpsmith

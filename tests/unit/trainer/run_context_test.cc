@@ -1,0 +1,66 @@
+// What is on disk when a checkpoint is: fsync is watched by a definition that takes precedence over the C library's.
+#include "trainer/run_context.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/unit/trainer/policy_batch.h"
+
+namespace {
+
+// Paths in the order in which they were synced. The tests of this program sync from one thread.
+std::vector<std::string>& Synced() {
+  static std::vector<std::string> paths;
+  return paths;
+}
+
+}  // namespace
+
+extern "C" int fsync(int fd) {
+  std::error_code ignored;
+  Synced().push_back(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), ignored).string());
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
+
+namespace warpsmith {
+
+TEST_CASE("both logs are on disk before the checkpoint that names their sizes") {
+  TemporaryDirectory directory;
+  const Configuration configuration;
+  const Prompts* const no_prompts = nullptr;
+  auto communicator = MakeLoneCommunicator();
+  CheckpointStore checkpoints(directory.path() / "checkpoints", 1, {});
+  Policy policy = MakePolicy(at::kFloat);
+  RunProgress progress;
+  auto log = RunLog::Open(directory.path(), progress);
+  REQUIRE(log.ok());
+  RunContext context{.configuration = configuration,
+                     .prompts = *no_prompts,
+                     .communicator = *communicator,
+                     .checkpoints = checkpoints,
+                     .policy = policy,
+                     .progress = progress,
+                     .log = log->get(),
+                     .start = absl::Now()};
+  REQUIRE((*log)->WriteMetrics("grpo", 1, {{"reward", 1}}).ok());
+  Synced().clear();
+  REQUIRE(SaveCheckpoint(context, {}).ok());
+  const auto position = [&](const std::string& part) {
+    return std::find_if(Synced().begin(), Synced().end(),
+                        [&](const std::string& path) { return path.find(part) != std::string::npos; });
+  };
+  const auto checkpoint = position("/checkpoints");
+  REQUIRE(checkpoint != Synced().end());
+  CHECK(position("/metrics.jsonl") < checkpoint);
+  CHECK(position("/transitions.jsonl") < checkpoint);
+  CHECK(std::find(Synced().begin(), checkpoint, directory.path().string()) < checkpoint);  // their names
+  CHECK(progress.metrics_bytes == (*log)->metrics_bytes());
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,176 @@
+#include "trainer/run_start.h"
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
+#include "core/base/log.h"
+#include "core/base/sha256.h"
+#include "core/base/status_macros.h"
+#include "core/checkpoint/file_manifest.h"
+#include "core/model/model_config.h"
+#include "nlohmann/json.hpp"
+#include "trainer/agreement.h"
+#include "trainer/checkpoint_store.h"
+
+namespace warpsmith {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+absl::Status MakeDirectory(const fs::path& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (!error) return absl::OkStatus();
+  errno = error.value();
+  const absl::Status status = ErrnoStatus("cannot make the folder", directory.string());
+  return {status.code(), absl::StrCat(status.message(), "; choose another run.directory")};
+}
+
+absl::Status WithWaysOut(const absl::Status& status, const std::string& ways_out) {
+  return {status.code(), absl::StrCat(status.message(), "; ", ways_out)};
+}
+
+// Weights and two moments; the best weights while the cold start lasts, the reference model of a KL term after it.
+int64_t CheckpointBytes(const Configuration& configuration) {
+  const bool has_fourth = !configuration.data.cold_start.empty() || configuration.grpo.loss.kl_weight > 0;
+  return CountParameters(configuration.model.config) * int64_t{sizeof(float)} * (has_fourth ? 4 : 3);
+}
+
+// What rank 0 does alone.
+class Decision {
+ public:
+  Decision(const Configuration& configuration, const TrainingOptions& options, BegunRun* run)
+      : configuration_(configuration),
+        options_(options),
+        directory_(configuration.run.directory),
+        run_(*run) {}
+
+  absl::Status Decide() {
+    const bool only_reads = options_.mode == RunMode::kEvaluate || options_.mode == RunMode::kExport;
+    return only_reads ? DecideReading() : DecideTraining();
+  }
+
+ private:
+  absl::Status DecideTraining() {
+    std::error_code ignored;
+    if (!fs::exists(directory_, ignored)) {
+      RETURN_IF_ERROR(DecideRunStart(directory_, {}, options_.request).status());
+    }
+    RETURN_IF_ERROR(Lock(directory_));
+    ASSIGN_OR_RETURN(const RunFolderContents contents, ListRunFolder(directory_));
+    ASSIGN_OR_RETURN(run_.start, DecideRunStart(directory_, contents, options_.request));
+    if (run_.start == RunStart::kCheckpoint) {
+      RETURN_IF_ERROR(
+          FindCheckpoint("put the files back from a copy, or give the run up: --overwrite removes it, "
+                         "another run.name leaves it alone"));
+      RETURN_IF_ERROR(CheckIdentity("", "go on with that run's values, or start a run of another run.name"));
+    } else if (options_.request.resume) {
+      LogWarning(
+          absl::StrCat(directory_.string(), " has no checkpoint yet: the run begins at its beginning"));
+    }
+    return CheckRoom(directory_, CheckpointBytes(configuration_), run_.start == RunStart::kOverwrite);
+  }
+
+  absl::Status DecideReading() {
+    run_.start = RunStart::kCheckpoint;
+    RETURN_IF_ERROR(FindCheckpoint("put the files back from a copy"));
+    RETURN_IF_ERROR(CheckIdentity("model.", "give the configuration of that run"));
+    return options_.mode == RunMode::kEvaluate ? Lock(directory_ / "evaluation") : absl::OkStatus();
+  }
+
+  absl::Status Lock(const fs::path& directory) {
+    RETURN_IF_ERROR(MakeDirectory(directory));
+    ASSIGN_OR_RETURN(run_.lock, RunLock::Acquire(directory));
+    return absl::OkStatus();
+  }
+
+  absl::Status FindCheckpoint(const std::string& ways_out) {
+    const fs::path checkpoints = directory_ / "checkpoints";
+    absl::StatusOr<std::optional<fs::path>> newest = CheckpointStore(checkpoints, 1, {}).Newest();
+    if (absl::IsDataLoss(newest.status())) return WithWaysOut(newest.status(), ways_out);
+    RETURN_IF_ERROR(newest.status());
+    run_.checkpoint = *std::move(newest);
+    if (run_.checkpoint.has_value()) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat("there is no checkpoint in ", checkpoints.string(),
+                                            "; check run.name and run.directory"));
+  }
+
+  absl::Status CheckIdentity(const std::string& prefix, const std::string& ways_out) {
+    ASSIGN_OR_RETURN(const LoadedProgress loaded, LoadProgress(*run_.checkpoint));
+    const absl::Status status = CompareIdentities(run_.identity, loaded.identity, prefix);
+    if (status.ok()) return status;
+    return WithWaysOut(
+        {status.code(), absl::StrCat(run_.checkpoint->string(), " is of another run: ", status.message())},
+        ways_out);
+  }
+
+  const Configuration& configuration_;
+  const TrainingOptions& options_;
+  const fs::path directory_;
+  BegunRun& run_;
+};
+
+absl::StatusOr<std::string> ManifestDigest(const fs::path& checkpoint) {
+  ASSIGN_OR_RETURN(const std::string manifest, ReadFile(checkpoint / kManifestFile));
+  return Sha256Hex(manifest);
+}
+
+// What rank 0 decided, as text for the others.
+absl::StatusOr<std::string> Encode(const BegunRun& run) {
+  json decision = {{"start", static_cast<int>(run.start)}};
+  if (run.checkpoint.has_value()) {
+    decision["checkpoint"] = run.checkpoint->string();
+    ASSIGN_OR_RETURN(decision["manifest"], ManifestDigest(*run.checkpoint));
+  }
+  return decision.dump();
+}
+
+absl::StatusOr<std::string> DecideOnRankZero(const Configuration& configuration,
+                                             const TrainingOptions& options, std::string_view prompts_sha256,
+                                             BegunRun& run) {
+  ASSIGN_OR_RETURN(run.identity, IdentifyRun(configuration, prompts_sha256));
+  RETURN_IF_ERROR(Decision(configuration, options, &run).Decide());
+  return Encode(run);
+}
+
+// That this rank reads what rank 0 read, which verified it already.
+absl::Status VerifyOwnView(const fs::path& checkpoint, const std::string& manifest_digest) {
+  const absl::StatusOr<std::string> digest = ManifestDigest(checkpoint);
+  if (!digest.ok() || *digest != manifest_digest) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "rank 0 chose ", checkpoint.string(), " and this rank finds ",
+        digest.ok() ? "another checkpoint there" : absl::StrCat("none: ", digest.status().message()),
+        "; all ranks must see one run.directory, on a file system that they share"));
+  }
+  return VerifyManifest(checkpoint, Verification::kDigests);
+}
+
+}  // namespace
+
+absl::StatusOr<BegunRun> BeginRun(const Configuration& configuration, const TrainingOptions& options,
+                                  std::string_view prompts_sha256, Communicator& communicator) {
+  BegunRun run;
+  absl::StatusOr<std::string> own = std::string();
+  if (communicator.rank() == 0) own = DecideOnRankZero(configuration, options, prompts_sha256, run);
+  ASSIGN_OR_RETURN(const std::string text, ShareText(communicator, std::move(own)));
+  if (communicator.rank() == 0) {
+    RETURN_IF_ERROR(ShareStatus(communicator, absl::OkStatus()));
+    return run;
+  }
+  const json decision = json::parse(text);
+  run.start = static_cast<RunStart>(decision.at("start").get<int>());
+  absl::Status own_view;
+  if (decision.contains("checkpoint")) {
+    run.checkpoint = decision.at("checkpoint").get<std::string>();
+    own_view = VerifyOwnView(*run.checkpoint, decision.at("manifest").get<std::string>());
+  }
+  RETURN_IF_ERROR(ShareStatus(communicator, own_view));
+  return run;
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,35 @@
+// The beginning of a run on all ranks: rank 0 takes its folder and decides, the others follow or all stop.
+#ifndef WARPSMITH_TRAINER_RUN_START_H_
+#define WARPSMITH_TRAINER_RUN_START_H_
+
+#include <filesystem>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "core/distributed/communicator.h"
+#include "trainer/configuration.h"
+#include "trainer/run_folder.h"
+#include "trainer/run_identity.h"
+#include "trainer/run_lock.h"
+#include "trainer/training.h"
+
+namespace warpsmith {
+
+struct BegunRun {
+  RunStart start = RunStart::kFresh;
+  std::optional<std::filesystem::path> checkpoint;  // to go on from, or to read; every rank has verified it
+  RunIdentity identity;
+  std::optional<RunLock> lock;  // on rank 0, of the folder that gets the records
+};
+
+// Takes and judges the run's folder; writes nothing there but the lock, and makes it if it is not there and the run
+// may begin. Every rank of `communicator` calls it and gets the same outcome; a checkpoint counts only if each rank
+// read the same bytes. Errors, none of which has touched the run: those of DecideRunStart, RunLock::Acquire and
+// CheckRoom; DATA_LOSS when all checkpoints are damaged; FAILED_PRECONDITION for one of another run or of a newer
+// format; NOT_FOUND when an evaluation or an export finds none.
+absl::StatusOr<BegunRun> BeginRun(const Configuration& configuration, const TrainingOptions& options,
+                                  std::string_view prompts_sha256, Communicator& communicator);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_RUN_START_H_
