@@ -18,9 +18,10 @@ struct UpOptions {
   bool overwrite = false;  // remove what an older run left in the folder, its logs too
 };
 
-// Has the trainer check configuration and folder, then starts the reward service, a rollout worker and the trainers,
-// in this order and each when the one before serves; returns the trainers' exit status as of Supervisor::Run, or 1 when the run could not start. Makes
-// this process the reaper of all that its children leave behind.
+// Has the trainer check configuration and folder, then starts the reward service, a rollout worker
+// and the trainers, in this order and each when the one before serves; returns the trainers' exit
+// status as of Supervisor::Run, or 1 when the run could not start. Makes this process the reaper of
+// all that its children leave behind.
 int RunUp(const UpOptions& options, StopSignals* signals);
 
 // The trainer alone in one of its modes that needs no server, its output ours. Returns its exit status.

@@ -16,9 +16,9 @@ namespace warpsmith {
 // thread-safe.
 class AppendFile {
  public:
-  // Opens or creates `path` and cuts it to `size` bytes; what a run wrote after its last checkpoint it writes
-  // again. A file that is shorter than that has lost lines: it goes on after its last whole line, with a warning in
-  // the log.
+  // Opens or creates `path` and cuts it to `size` bytes; what a run wrote after its last checkpoint
+  // it writes again. A file that is shorter than that has lost lines: it goes on after its last
+  // whole line, with a warning in the log.
   static absl::StatusOr<AppendFile> Open(const std::filesystem::path& path, int64_t size);
 
   absl::Status Append(std::string_view bytes);

@@ -25,16 +25,17 @@ struct NamedParameters {
 // core/checkpoint sees to it that it is there whole or not at all. Rank 0 writes; all ranks read.
 class CheckpointStore {
  public:
-  // Keeps the newest `num_kept` checkpoints in `directory`, which Save makes if need be. `identity` goes into
-  // each.
+  // Keeps the newest `num_kept` checkpoints in `directory`, which Save makes if need be. `identity`
+  // goes into each.
   CheckpointStore(std::filesystem::path directory, int num_kept, RunIdentity identity);
 
   // RESOURCE_EXHAUSTED when the disk is full: older checkpoints are untouched.
   absl::Status Save(const RunProgress& progress, int64_t num_optimiser_steps,
                     const std::vector<NamedParameters>& tensors);
 
-  // The newest checkpoint whose files are all as they were written; nothing when there is none. Reads all of
-  // it. DATA_LOSS naming the damaged files when there are checkpoints and none is whole.
+  // The newest checkpoint whose files are all as they were written; nothing when there is none.
+  // Reads all of it. DATA_LOSS naming the damaged files when there are checkpoints and none is
+  // whole.
   absl::StatusOr<std::optional<std::filesystem::path>> Newest() const;
 
  private:
@@ -49,8 +50,8 @@ struct LoadedProgress {
   RunIdentity identity;  // empty in checkpoints of format 1
 };
 
-// Reads what is not tensors. INVALID_ARGUMENT for what Save did not write, FAILED_PRECONDITION for what a newer
-// version wrote.
+// Reads what is not tensors. INVALID_ARGUMENT for what Save did not write, FAILED_PRECONDITION for
+// what a newer version wrote.
 absl::StatusOr<LoadedProgress> LoadProgress(const std::filesystem::path& checkpoint);
 
 // Reads one set of parameters into `tensors.parameters`. NOT_FOUND when the checkpoint has none of that name,

@@ -21,7 +21,8 @@ struct ResultName {
   bool after_checkpoint;  // a run writes it only once it has saved a checkpoint
 };
 
-// The first checkpoint is saved at the latest when the cold start ends, before any answer is sampled.
+// The first checkpoint is saved at the latest when the cold start ends, before any answer is
+// sampled.
 constexpr ResultName kResults[] = {
     {kCheckpoints, false}, {"metrics.jsonl", false}, {"transitions.jsonl", true}, {"evaluation", true},
     {"export", true},      {"export.tmp", true},     {"summary.json", true}};

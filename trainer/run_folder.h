@@ -21,10 +21,11 @@ struct RunRequest {
 };
 
 struct RunFolderContents {
-  std::vector<std::string>
-      results;                  // names in the folder that a run left something in; empty: there is no run
+  // Names in the folder that a run left something in; none: there is no run.
+  std::vector<std::string> results;
   bool has_checkpoint = false;  // committed, whether whole or not
-  bool is_past_first_checkpoint = false;  // there are results that a run writes only after a checkpoint
+  // There are results that a run writes only after its first checkpoint.
+  bool is_past_first_checkpoint = false;
 };
 
 enum class RunStart {
@@ -36,18 +37,18 @@ enum class RunStart {
 // A folder that is not there holds nothing. Reads names and sizes only.
 absl::StatusOr<RunFolderContents> ListRunFolder(const std::filesystem::path& directory);
 
-// The rules of docs/training.md, "Start, continue, replace". `directory` is for messages. FAILED_PRECONDITION when
-// a run is in the way or has lost its checkpoints, NOT_FOUND when there is no run to go on with; each with the
-// ways out.
+// The rules of docs/training.md, "Start, continue, replace". `directory` is for messages.
+// FAILED_PRECONDITION when a run is in the way or has lost its checkpoints, NOT_FOUND when there is
+// no run to go on with; each with the ways out.
 absl::StatusOr<RunStart> DecideRunStart(const std::filesystem::path& directory,
                                         const RunFolderContents& contents, const RunRequest& request);
 
-// Removes what a run left: its results, TensorBoard events and report. Other files in the folder stay, logs and
-// caches among them.
+// Removes what a run left: its results, TensorBoard events and report. Other files in the folder
+// stay, logs and caches among them.
 absl::Status RemoveRun(const std::filesystem::path& directory);
 
-// RESOURCE_EXHAUSTED when the disk of `directory` has no room for one checkpoint of `checkpoint_bytes`, where what
-// RemoveRun would free counts as room if `overwrite` is set.
+// RESOURCE_EXHAUSTED when the disk of `directory` has no room for one checkpoint of
+// `checkpoint_bytes`, where what RemoveRun would free counts as room if `overwrite` is set.
 absl::Status CheckRoom(const std::filesystem::path& directory, int64_t checkpoint_bytes, bool overwrite);
 
 }  // namespace warpsmith

@@ -1,4 +1,5 @@
-// What makes a run the run that it is: another value of any of these, and a checkpoint belongs to another run.
+// What makes a run the run that it is: another value of any of these, and a checkpoint belongs to
+// another run.
 #ifndef WARPSMITH_TRAINER_RUN_IDENTITY_H_
 #define WARPSMITH_TRAINER_RUN_IDENTITY_H_
 
@@ -12,15 +13,16 @@
 
 namespace warpsmith {
 
-// Configuration key to value; of a data file the SHA-256 of its content, so that it may move. What only says how
-// long or how fast a run learns is left out: such keys may change when it goes on.
+// Configuration key to value; of a data file the SHA-256 of its content, so that it may move. What
+// only says how long or how fast a run learns is left out: such keys may change when it goes on.
 using RunIdentity = std::map<std::string, std::string>;
 
 // Reads all data files of `configuration`. The errors of ReadFile, with the key.
 absl::StatusOr<RunIdentity> IdentifyRun(const Configuration& configuration, std::string_view prompts_sha256);
 
-// FAILED_PRECONDITION listing the keys of `present` that start with `prefix` and have another value in
-// `checkpoint`. Keys that `checkpoint` lacks are not compared: one written before there were identities has none.
+// FAILED_PRECONDITION listing the keys of `present` that start with `prefix` and have another value
+// in `checkpoint`. Keys that `checkpoint` lacks are not compared: one written before there were
+// identities has none.
 absl::Status CompareIdentities(const RunIdentity& present, const RunIdentity& checkpoint,
                                std::string_view prefix = "");
 

@@ -10,12 +10,13 @@
 
 namespace warpsmith {
 
-// The lock on a folder, for as long as this lives. The kernel releases it when the process dies, however it dies.
-// The file "lock" stays, for removing it would let two processes lock two files of one name.
+// The lock on a folder, for as long as this lives. The kernel releases it when the process dies,
+// however it dies. The file "lock" stays, for removing it would let two processes lock two files of
+// one name.
 class RunLock {
  public:
-  // Locks `directory`, which is there. UNAVAILABLE at once, naming the folder and its holder, when another process
-  // has the lock; the errors of ErrnoStatus when the folder cannot be written to.
+  // Locks `directory`, which is there. UNAVAILABLE at once, naming the folder and its holder, when
+  // another process has the lock; the errors of ErrnoStatus when the folder cannot be written to.
   static absl::StatusOr<RunLock> Acquire(const std::filesystem::path& directory);
 
  private:

@@ -36,7 +36,8 @@ class RunLog {
   absl::Status WriteTransitions(const std::string& phase, int64_t step, const TransitionGroup& group,
                                 const std::vector<std::optional<double>>& advantages);
 
-  // Returns when what was written to the .jsonl files is on disk, as a checkpoint that names their sizes needs it.
+  // Returns when what was written to the .jsonl files is on disk, as a checkpoint that names their
+  // sizes needs it.
   absl::Status Sync();
 
   ProgressLine& progress_line() { return progress_line_; }

@@ -35,7 +35,8 @@ absl::Status WithWaysOut(const absl::Status& status, const std::string& ways_out
   return {status.code(), absl::StrCat(status.message(), "; ", ways_out)};
 }
 
-// Weights and two moments; the best weights while the cold start lasts, the reference model of a KL term after it.
+// Weights and two moments; the best weights while the cold start lasts, the reference model of a KL
+// term after it.
 int64_t CheckpointBytes(const Configuration& configuration) {
   const bool has_fourth = !configuration.data.cold_start.empty() || configuration.grpo.loss.kl_weight > 0;
   return CountParameters(configuration.model.config) * int64_t{sizeof(float)} * (has_fourth ? 4 : 3);

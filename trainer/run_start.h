@@ -1,4 +1,5 @@
-// The beginning of a run on all ranks: rank 0 takes its folder and decides, the others follow or all stop.
+// The beginning of a run on all ranks: rank 0 takes its folder and decides, the others follow or
+// all stop.
 #ifndef WARPSMITH_TRAINER_RUN_START_H_
 #define WARPSMITH_TRAINER_RUN_START_H_
 
@@ -22,11 +23,12 @@ struct BegunRun {
   std::optional<RunLock> lock;  // on rank 0, of the folder that gets the records
 };
 
-// Takes and judges the run's folder; writes nothing there but the lock, and makes it if it is not there and the run
-// may begin. Every rank of `communicator` calls it and gets the same outcome; a checkpoint counts only if each rank
-// read the same bytes. Errors, none of which has touched the run: those of DecideRunStart, RunLock::Acquire and
-// CheckRoom; DATA_LOSS when all checkpoints are damaged; FAILED_PRECONDITION for one of another run or of a newer
-// format; NOT_FOUND when an evaluation or an export finds none.
+// Takes and judges the run's folder; writes nothing there but the lock, and makes it if it is not
+// there and the run may begin. Every rank of `communicator` calls it and gets the same outcome; a
+// checkpoint counts only if each rank read the same bytes. Errors, none of which has touched the
+// run: those of DecideRunStart, RunLock::Acquire and CheckRoom; DATA_LOSS when all checkpoints are
+// damaged; FAILED_PRECONDITION for one of another run or of a newer format; NOT_FOUND when an
+// evaluation or an export finds none.
 absl::StatusOr<BegunRun> BeginRun(const Configuration& configuration, const TrainingOptions& options,
                                   std::string_view prompts_sha256, Communicator& communicator);
 

@@ -23,14 +23,13 @@ enum class RunMode {
 struct TrainingOptions {
   RunMode mode = RunMode::kTrain;
   RunRequest request;
-  bool check =
-      false;  // checks configuration and folder as the run would, and ends before anything is changed
+  bool check = false;  // as the run would check configuration and folder, and nothing more
   std::vector<std::string> rollout_addresses;
 };
 
-// Runs until the end, an error, or `stop`. Results are in the run's directory: summary.json, export/,
-// checkpoints/, metrics.jsonl, transitions.jsonl, tensorboard/, config.yaml. Every rank of `communicator`
-// calls it. Also the errors of BeginRun, before anything is changed.
+// Runs until the end, an error, or `stop`. Results are in the run's directory: summary.json,
+// export/, checkpoints/, metrics.jsonl, transitions.jsonl, tensorboard/, config.yaml. Every rank of
+// `communicator` calls it. Also the errors of BeginRun, before anything is changed.
 absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& options,
                          Communicator& communicator, const std::atomic<bool>& stop);
 

@@ -43,8 +43,9 @@ class CheckpointDirectory {
   // Committed checkpoints, oldest first, whether whole or not.
   absl::StatusOr<std::vector<Checkpoint>> List() const;
 
-  // The newest that is whole; damaged ones are passed over with a warning in the log. Nothing if none was ever
-  // committed; DATA_LOSS naming the damaged files if there are some and none is whole. kDigests reads all of it.
+  // The newest that is whole; damaged ones are passed over with a warning in the log. Nothing if
+  // none was ever committed; DATA_LOSS naming the damaged files if there are some and none is
+  // whole. kDigests reads all of it.
   absl::StatusOr<std::optional<Checkpoint>> NewestComplete(Verification verification) const;
 
   // Removes the folders of attempts that were never committed.

@@ -37,8 +37,8 @@ absl::Status WriteManifest(const std::filesystem::path& directory, const std::ve
 // FAILED_PRECONDITION if a newer version wrote it.
 absl::StatusOr<std::vector<FileRecord>> ReadManifest(const std::filesystem::path& directory);
 
-// OK if every file of the manifest is as it says; DATA_LOSS naming those that are not. Other errors mean
-// that it could not be told.
+// OK if every file of the manifest is as it says; DATA_LOSS naming those that are not. Other errors
+// mean that it could not be told.
 absl::Status VerifyManifest(const std::filesystem::path& directory, Verification verification);
 
 }  // namespace warpsmith

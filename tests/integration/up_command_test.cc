@@ -20,7 +20,8 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
-// A trainer that is only asked whether it could start says so; the rest of its script is the test's.
+// A trainer that is only asked whether it could start says so; the rest of its script is the
+// test's.
 constexpr char kTrainerScript[] = R"(#!/bin/sh
 cd "$RUN"
 case " $* " in

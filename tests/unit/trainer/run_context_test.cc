@@ -1,4 +1,5 @@
-// What is on disk when a checkpoint is: fsync is watched by a definition that takes precedence over the C library's.
+// What is on disk when a checkpoint is: fsync is watched by a definition that takes precedence over
+// the C library's.
 #include "trainer/run_context.h"
 
 #include <sys/syscall.h>
