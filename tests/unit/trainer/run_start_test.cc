@@ -1,0 +1,139 @@
+#include "trainer/run_start.h"
+
+#include <optional>
+
+#include "core/base/file.h"
+#include "core/base/status_macros.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/unit/trainer/policy_batch.h"
+#include "tests/unit/trainer/ranks.h"
+#include "trainer/checkpoint_store.h"
+
+namespace warpsmith {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kPrompts[] = "prompts";
+
+// A configuration of a tiny run in `directory`/run, with its data beside it.
+class Stage {
+ public:
+  Stage() {
+    configuration.run = {.name = "tiny", .directory = directory_.path() / "run", .seed = 5};
+    configuration.model.config = TinyModel();
+    configuration.data.train = configuration.data.held_out = directory_.path() / "tasks.jsonl";
+    REQUIRE(WriteFileAtomically(configuration.data.train, "{}\n").ok());
+  }
+
+  // A checkpoint such as the run itself would save.
+  void SaveCheckpoint() const {
+    const auto identity = IdentifyRun(configuration, kPrompts);
+    REQUIRE(identity.ok());
+    REQUIRE(CheckpointStore(folder() / "checkpoints", 2, *identity).Save({}, 0, {}).ok());
+  }
+
+  absl::StatusOr<BegunRun> Begin(const TrainingOptions& options) const {
+    return BeginRun(configuration, options, kPrompts, *alone_);
+  }
+
+  fs::path folder() const { return configuration.run.directory; }
+
+  Configuration configuration;
+
+ private:
+  TemporaryDirectory directory_;
+  std::unique_ptr<TcpCommunicator> alone_ = MakeLoneCommunicator();
+};
+
+bool IsLocked(const fs::path& folder) { return absl::IsUnavailable(RunLock::Acquire(folder).status()); }
+
+}  // namespace
+
+TEST_CASE("a fresh run makes its folder and holds it for as long as it lasts") {
+  const Stage stage;
+  {
+    const auto run = stage.Begin({});
+    REQUIRE(run.ok());
+    CHECK(run->start == RunStart::kFresh);
+    CHECK_FALSE(run->checkpoint.has_value());
+    CHECK(run->identity.at("run.seed") == "5");
+    CHECK(IsLocked(stage.folder()));
+    CHECK(absl::IsUnavailable(stage.Begin({.request = {.resume = true}}).status()));
+  }
+  CHECK_FALSE(IsLocked(stage.folder()));
+}
+
+TEST_CASE("every rank is given the checkpoint that rank 0 chose, and rank 0 the lock") {
+  const Stage stage;
+  stage.SaveCheckpoint();
+  const TrainingOptions options{.request = {.resume = true}};
+  const auto statuses = RunRanks(3, [&](Communicator& communicator) -> absl::Status {
+    ASSIGN_OR_RETURN(const BegunRun run, BeginRun(stage.configuration, options, kPrompts, communicator));
+    const bool right = run.start == RunStart::kCheckpoint &&
+                       run.checkpoint == stage.folder() / "checkpoints" / "step_000001" &&
+                       run.lock.has_value() == (communicator.rank() == 0);
+    return right ? absl::OkStatus() : absl::InternalError("another beginning");
+  });
+  for (const absl::Status& status : statuses) CHECK(status.ToString() == "OK");
+}
+
+TEST_CASE("what rank 0 refuses, all refuse, and no folder is made") {
+  const Stage stage;
+  const TrainingOptions options{.request = {.resume = true}};
+  const auto statuses = RunRanks(2, [&](Communicator& communicator) {
+    return BeginRun(stage.configuration, options, kPrompts, communicator).status();
+  });
+  CHECK(absl::IsNotFound(statuses[0]));
+  CHECK(std::string(statuses[1].message()) == "rank 0: " + std::string(statuses[0].message()));
+  CHECK_FALSE(fs::exists(stage.folder()));
+}
+
+TEST_CASE("overwriting is decided here and done later") {
+  const Stage stage;
+  stage.SaveCheckpoint();
+  const auto run = stage.Begin({.request = {.overwrite = true}});
+  REQUIRE(run.ok());
+  CHECK(run->start == RunStart::kOverwrite);
+  CHECK_FALSE(run->checkpoint.has_value());
+  CHECK(fs::exists(stage.folder() / "checkpoints" / "step_000001"));
+}
+
+TEST_CASE("a checkpoint of another seed is no start for this run, but can be read") {
+  Stage stage;
+  stage.SaveCheckpoint();
+  stage.configuration.run.seed = 6;
+  const absl::Status status = stage.Begin({.request = {.resume = true}}).status();
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("run.seed is 6, there it is 5"));
+  CHECK(stage.Begin({.mode = RunMode::kExport}).ok());
+  stage.configuration.model.config.rope_theta = 7;
+  CHECK(absl::IsFailedPrecondition(stage.Begin({.mode = RunMode::kExport}).status()));
+}
+
+TEST_CASE("an evaluation holds its own folder, an export none") {
+  const Stage stage;
+  CHECK(absl::IsNotFound(stage.Begin({.mode = RunMode::kEvaluate}).status()));
+  CHECK_FALSE(fs::exists(stage.folder()));
+  stage.SaveCheckpoint();
+  const auto training = stage.Begin({.request = {.resume = true}});
+  REQUIRE(training.ok());
+  const auto evaluation = stage.Begin({.mode = RunMode::kEvaluate});
+  REQUIRE(evaluation.ok());
+  CHECK(absl::IsUnavailable(stage.Begin({.mode = RunMode::kEvaluate}).status()));
+  CHECK(stage.Begin({.mode = RunMode::kExport}).ok());
+}
+
+TEST_CASE("damaged checkpoints are named with the ways out") {
+  const Stage stage;
+  stage.SaveCheckpoint();
+  const fs::path file = stage.folder() / "checkpoints" / "step_000001" / "progress.json";
+  fs::resize_file(file, 1);
+  const absl::Status status = stage.Begin({.request = {.resume = true}}).status();
+  CHECK(absl::IsDataLoss(status));
+  CHECK_THAT(std::string(status.message()),
+             Catch::Contains(file.string()) && Catch::Contains("--overwrite") && Catch::Contains("run.name"));
+}
+
+}  // namespace warpsmith
