@@ -45,12 +45,11 @@ bool SameTasks(const v1::GenerateGroupsRequest& a, const v1::GenerateGroupsReque
       [](const v1::Task& x, const v1::Task& y) { return x.SerializeAsString() == y.SerializeAsString(); });
 }
 
-// Whether `request` can be answered with all that `held` has and will have.
+// Whether `request` can be answered with all that `held` has and will have. Who asks again for UNSCORABLE
+// answers wants them graded again, also while the rest is under way.
 bool MayJoin(const HeldRequest& held, const v1::GenerateGroupsRequest& request, const EngineStatus& status) {
-  const bool same = held.settings_digest == SettingsDigest(request) &&
-                    held.weights_sha256 == status.weights_sha256 &&
-                    SameTasks(held.assembly.request(), request);
-  return same && (held.running() || !held.assembly.HasUnscorable());
+  return held.settings_digest == SettingsDigest(request) && held.weights_sha256 == status.weights_sha256 &&
+         SameTasks(held.assembly.request(), request) && !held.assembly.HasUnscorable();
 }
 
 absl::Status CheckVersion(uint64_t policy_version, const EngineStatus& status) {
@@ -109,8 +108,14 @@ absl::StatusOr<Worker::Reader> Worker::Join(const v1::GenerateGroupsRequest& req
     RETURN_IF_ERROR(CheckVersion(request.policy_version(), status));
     std::shared_ptr<HeldRequest> held = table_.Find(request.request_id());
     const bool joins = held != nullptr && MayJoin(*held, request, status);
+    const bool replaces = held != nullptr && !joins;
     if (!joins) held = MakeRequest(request, prompts, status, &displaced);
-    if (!held->running() && !held->assembly.complete()) RETURN_IF_ERROR(StartWork(*held));
+    absl::Status started;
+    if (!held->running() && !held->assembly.complete()) started = StartWork(*held);
+    if (!started.ok()) {
+      if (replaces) table_.Insert(held);  // what it took over is for the next call
+      return started;
+    }
     const auto place = held->readers.insert(held->readers.end(), std::move(wake));
     if (!joins) table_.Insert(held);
     return Reader{.request = std::move(held), .wake = place};

@@ -59,8 +59,8 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   // Begins a request, or joins the one that is held under its id, its groups from the first on. Where that
-  // one has other tasks, or grades that failed, the new one takes its place and what it has of the same
-  // tasks; its readers end with ABORTED. `wake` is called whenever TakeNext may have more: without locks
+  // one has other tasks, or UNSCORABLE grades, the new one takes its place and what it has of the same tasks,
+  // those grades aside; its readers end with ABORTED. `wake` is called whenever TakeNext may have more: without locks
   // held, from any thread, perhaps once more after Leave.
   //
   // INVALID_ARGUMENT: CheckRequest. FAILED_PRECONDITION: another version is loaded. RESOURCE_EXHAUSTED with

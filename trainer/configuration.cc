@@ -125,6 +125,7 @@ absl::Status ReadTrainer(ConfigSection& section, Configuration* configuration) {
   section.Read("publish_directory", &trainer.publish_directory);
   section.Read("rollout_addresses", &trainer.rollout_addresses);
   section.Read("collective_timeout_seconds", &trainer.collective_timeout_seconds, {.min = 1});
+  section.Read("rollout_wait_seconds", &trainer.rollout_wait_seconds, {.min = 1});
   ReadColdStart(section.Section("cold_start"), &configuration->cold_start);
   ReadGrpo(section.Section("grpo"), &configuration->grpo);
   ReadEvaluation(section.Section("evaluation"), &configuration->evaluation);

@@ -92,6 +92,8 @@ struct TrainerSection {
   std::filesystem::path publish_directory;  // where workers find new weights; empty: /dev/shm, else the run's
   std::vector<std::string> rollout_addresses;
   double collective_timeout_seconds = 1800;
+  // Until every rollout worker serves at the start, and later until one of them is back when all are lost.
+  double rollout_wait_seconds = 300;
 };
 
 // Section "trainer.evaluation".

@@ -37,6 +37,12 @@ void ShareGrades(TransitionGroup& group) {
   }
 }
 
+int CountMalformed(const TransitionGroup& group) {
+  return static_cast<int>(
+      std::count_if(group.transitions.begin(), group.transitions.end(),
+                    [](const Transition& transition) { return !transition.malformed.empty(); }));
+}
+
 bool CountsAsEqual(const GroupStatistics& statistics, double spread_min) {
   return statistics.num_scored < 2 || statistics.spread < spread_min;
 }

@@ -22,6 +22,9 @@ GroupStatistics ComputeGroupStatistics(const TransitionGroup& group);
 // tells equal programs apart, and a program whose second grading failed keeps its grade.
 void ShareGrades(TransitionGroup& group);
 
+// Transitions that were dropped where they arrived.
+int CountMalformed(const TransitionGroup& group);
+
 // Whether the group says nothing: fewer than two scored answers, or rewards within `spread_min` of each
 // other.
 bool CountsAsEqual(const GroupStatistics& statistics, double spread_min);

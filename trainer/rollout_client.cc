@@ -1,24 +1,26 @@
 #include "trainer/rollout_client.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
+#include "trainer/group_statistics.h"
 #include "trainer/wire.h"
 #include "warpsmith/v1/rollout_service.grpc.pb.h"
 
 namespace warpsmith {
 namespace {
 
-// What the health service calls the worker's process: it can be given weights before it can serve any groups.
-constexpr char kProcess[] = "";
 constexpr absl::Duration kCallTimeout = absl::Minutes(2);  // of a call that transfers no groups
 
 // Whether another attempt, perhaps with another worker, may succeed. FAILED_PRECONDITION is what a restarted
@@ -29,11 +31,19 @@ bool MayPass(const absl::Status& status) {
          absl::IsResourceExhausted(status);
 }
 
+// Whether another grading may tell more. Malformed answers would be the same again.
 bool HasUnscorable(const TransitionGroup& group) {
   for (const Transition& transition : group.transitions) {
-    if (transition.grade.verdict == Verdict::kUnscorable) return true;
+    if (transition.malformed.empty() && transition.grade.verdict == Verdict::kUnscorable) return true;
   }
   return false;
+}
+
+std::string FirstFault(const TransitionGroup& group) {
+  for (const Transition& transition : group.transitions) {
+    if (!transition.malformed.empty()) return transition.malformed;
+  }
+  return "";
 }
 
 absl::Status At(const std::string& address, const absl::Status& status) {
@@ -52,63 +62,153 @@ struct RolloutClient::Worker {
 // The groups of one Generate call as they arrive, from several threads.
 class RolloutClient::Collection {
  public:
-  explicit Collection(const GenerateRequest& request) : request_(request), groups_(request.tasks.size()) {}
+  Collection(const GenerateRequest& request, const TransitionLimits& limits)
+      : request_(request), limits_(limits), places_(request.tasks.size()) {}
 
-  // Indices of tasks to ask for: without a group or, when `again`, with an UNSCORABLE answer in it.
-  std::vector<int> Missing(bool again) const ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Indices of tasks to ask for: those without a group, and once more those with UNSCORABLE answers.
+  std::vector<int> Wanted() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    std::vector<int> missing;
-    for (size_t i = 0; i < groups_.size(); ++i) {
-      if (!groups_[i].has_value() || (again && HasUnscorable(*groups_[i])))
-        missing.push_back(static_cast<int>(i));
+    std::vector<int> wanted;
+    for (size_t i = 0; i < places_.size(); ++i) {
+      Place& place = places_[i];
+      const bool again = place.group.has_value() && !place.asked_again && HasUnscorable(*place.group);
+      if (place.group.has_value() && !again) continue;
+      place.asked_again = again;
+      wanted.push_back(static_cast<int>(i));
     }
-    return missing;
+    return wanted;
   }
 
-  // Streams the groups of tasks `indices` from `worker` until the end or an error.
-  absl::Status Stream(Worker& worker, const std::vector<int>& indices, int attempt, absl::Duration timeout)
+  // The tasks of `wanted` for each of `workers`: a task goes to the worker that was asked for it before, which
+  // holds what it has decoded; else to the one with the fewest.
+  std::vector<std::vector<int>> Share(const std::vector<int>& wanted, const std::vector<Worker*>& workers)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    std::vector<std::vector<int>> shares(workers.size());
+    std::vector<int> others;
+    for (const int index : wanted) {
+      const auto found = std::find(workers.begin(), workers.end(), places_[index].asked);
+      if (found == workers.end()) {
+        others.push_back(index);
+      } else {
+        shares[found - workers.begin()].push_back(index);
+      }
+    }
+    for (const int index : others) {
+      const auto smallest = std::min_element(
+          shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+      smallest->push_back(index);
+      places_[index].asked = workers[smallest - shares.begin()];
+    }
+    return shares;
+  }
+
+  // Streams the groups of tasks `indices` from `worker` until the end or an error. The request keeps its id:
+  // the worker recognises what it has decoded and graded for it.
+  absl::Status Stream(Worker& worker, const std::vector<int>& indices, absl::Duration timeout)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     grpc::ClientContext context;
     SetTimeout(&context, timeout);
-    GenerateRequest named = request_;
-    named.id = absl::StrCat(request_.id, "-attempt-", attempt);
-    const auto reader = worker.stub->GenerateGroups(&context, RequestToWire(named, indices));
-    absl::Status malformed;
-    for (v1::GenerateGroupsResponse response; malformed.ok() && reader->Read(&response);) {
-      malformed = Take(response.group(), indices);
-      if (!malformed.ok()) context.TryCancel();
+    const auto reader = worker.stub->GenerateGroups(&context, RequestToWire(request_, indices));
+    Progress progress{.is_there = std::vector<bool>(indices.size())};
+    absl::Status breach;
+    for (v1::GenerateGroupsResponse response; breach.ok() && reader->Read(&response);) {
+      breach = Take(response.group(), worker.address, indices, progress);
+      if (!breach.ok()) context.TryCancel();
     }
     const absl::Status finished = FromGrpcStatus(reader->Finish());
-    return malformed.ok() ? finished : malformed;
+    RETURN_IF_ERROR(breach);
+    RETURN_IF_ERROR(finished);
+    return CheckEnd(progress, indices.size());
   }
 
+  bool complete() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return std::all_of(places_.begin(), places_.end(),
+                       [](const Place& place) { return place.group.has_value(); });
+  }
+
+  // To be called once it is complete.
   std::vector<TransitionGroup> Finish() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     std::vector<TransitionGroup> groups;
-    for (auto& group : groups_) groups.push_back(*std::move(group));
+    for (Place& place : places_) groups.push_back(*std::move(place.group));
     return groups;
   }
 
  private:
-  absl::Status Take(const v1::TransitionGroup& wire, const std::vector<int>& indices)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Of one task.
+  struct Place {
+    std::optional<TransitionGroup> group;
+    const Worker* asked = nullptr;  // the last one
+    bool asked_again = false;       // for the sake of UNSCORABLE answers
+  };
+  // Of one stream.
+  struct Progress {
+    std::vector<bool> is_there;  // by task_index
+    size_t num_groups = 0;
+    int num_transitions = 0;
+    int num_malformed = 0;
+    std::string first_fault;
+  };
+
+  absl::Status Take(const v1::TransitionGroup& wire, const std::string& address,
+                    const std::vector<int>& indices, Progress& progress) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (wire.task_index() < 0 || wire.task_index() >= static_cast<int>(indices.size())) {
       return absl::InternalError(
           absl::StrCat("a group has task_index ", wire.task_index(), " of ", indices.size()));
     }
-    ASSIGN_OR_RETURN(TransitionGroup group, GroupFromWire(wire, request_));
+    const int index = indices[wire.task_index()];
+    const Task& task = request_.tasks[index];
+    if (progress.is_there[wire.task_index()]) {
+      return absl::InternalError(absl::StrCat("the group of task \"", task.id, "\" was sent twice"));
+    }
+    absl::StatusOr<TransitionGroup> group = GroupFromWire(wire, task, request_, limits_);
+    if (!group.ok()) {
+      return absl::InternalError(absl::StrCat("task \"", task.id, "\": ", group.status().message()));
+    }
+    progress.is_there[wire.task_index()] = true;
+    ++progress.num_groups;
+    CountMalformedIn(*group, address, progress);
     absl::MutexLock lock(&mutex_);
-    groups_[indices[wire.task_index()]] = std::move(group);
+    places_[index].group = *std::move(group);
     return absl::OkStatus();
   }
 
+  // One line for a group, not one for each answer: a broken worker has many.
+  void CountMalformedIn(const TransitionGroup& group, const std::string& address, Progress& progress) const {
+    progress.num_transitions += static_cast<int>(group.transitions.size());
+    const int count = CountMalformed(group);
+    if (count == 0) return;
+    progress.num_malformed += count;
+    if (progress.first_fault.empty()) progress.first_fault = FirstFault(group);
+    LogWarning(absl::StrCat("rollout worker ", address, " sent ", count, " malformed of ",
+                            group.transitions.size(), " answers to task \"", Escape(group.task.id, 128),
+                            "\" in ", request_.id, "; dropped, the first for ", FirstFault(group)));
+  }
+
+  // A worker all of whose answers are malformed has another model or another idea of the contract: the next
+  // ones would be no better.
+  static absl::Status CheckEnd(const Progress& progress, size_t num_wanted) {
+    if (progress.num_malformed > 1 && progress.num_malformed == progress.num_transitions) {
+      return absl::InternalError(
+          absl::StrCat("all ", progress.num_malformed, " answers that it sent are malformed, the first for ",
+                       progress.first_fault, "; start it with the trainer's configuration"));
+    }
+    if (progress.num_groups == num_wanted) return absl::OkStatus();
+    return absl::UnavailableError(
+        absl::StrCat("the stream ended after ", progress.num_groups, " of ", num_wanted, " groups"));
+  }
+
   const GenerateRequest& request_;
+  const TransitionLimits limits_;
   mutable absl::Mutex mutex_;
-  std::vector<std::optional<TransitionGroup>> groups_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);  // by index of the task
 };
 
 RolloutClient::RolloutClient(const RolloutClientOptions& options) : options_(options) {
   WS_CHECK(!options.addresses.empty());
+  WS_CHECK(options.limits.vocab_size > 0 && options.limits.positions_max > 0);
   for (const std::string& address : options.addresses) {
     auto worker = std::make_unique<Worker>();
     worker->address = address;
@@ -121,10 +221,10 @@ RolloutClient::RolloutClient(const RolloutClientOptions& options) : options_(opt
 RolloutClient::~RolloutClient() = default;
 
 absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
+  const absl::Time began = absl::Now();
   std::vector<WorkerIdentity> identities;
   for (const auto& worker : workers_) {
-    const absl::Status answering = WaitUntilServing(worker->channel, kProcess, options_.serving_timeout);
-    if (!answering.ok()) return At(worker->address, answering);
+    RETURN_IF_ERROR(AwaitAnyServing({{worker->address, worker->channel}}, options_.wait, began).status());
     grpc::ClientContext context;
     SetTimeout(&context, kCallTimeout);
     v1::GetStatusResponse response;
@@ -163,7 +263,6 @@ absl::Status RolloutClient::Publish(const PublishedWeights& weights) {
 }
 
 absl::Status RolloutClient::GiveWeights(Worker& worker) {
-  RETURN_IF_ERROR(WaitUntilServing(worker.channel, kProcess, options_.serving_timeout));
   if (!weights_.has_value()) return absl::OkStatus();
   v1::PrepareWeightsRequest prepare;
   *prepare.mutable_manifest() = ManifestToWire(*weights_);
@@ -180,44 +279,64 @@ absl::Status RolloutClient::GiveWeights(Worker& worker) {
   return FromGrpcStatus(worker.stub->CommitWeights(&commit_context, commit, &committed));
 }
 
-// Workers that are not lost; when all are, the first that comes back with the present weights.
-std::vector<RolloutClient::Worker*> RolloutClient::UsableWorkers() {
+// Workers that are not lost; when all are, the first that comes back.
+absl::StatusOr<std::vector<RolloutClient::Worker*>> RolloutClient::UsableWorkers() {
   std::vector<Worker*> usable;
   for (const auto& worker : workers_) {
     if (!worker->lost) usable.push_back(worker.get());
   }
-  for (size_t i = 0; usable.empty() && i < workers_.size(); ++i) {
-    const absl::Status restored = GiveWeights(*workers_[i]);
-    workers_[i]->lost = !restored.ok();
-    if (restored.ok()) {
-      LogInfo(absl::StrCat("rollout worker ", workers_[i]->address, " is back"));
-      usable.push_back(workers_[i].get());
-    } else {
-      LogWarning(At(workers_[i]->address, restored).ToString());
+  if (!usable.empty()) return usable;
+  ASSIGN_OR_RETURN(Worker * restored, RestoreOne());
+  return std::vector<Worker*>{restored};
+}
+
+// Waits for any worker and gives it the present weights. UNAVAILABLE: those that came back took none, and may
+// another time.
+absl::StatusOr<RolloutClient::Worker*> RolloutClient::RestoreOne() {
+  const absl::Time began = absl::Now();
+  std::vector<Worker*> candidates;
+  for (const auto& worker : workers_) candidates.push_back(worker.get());
+  absl::Status failed;
+  while (!candidates.empty()) {
+    std::vector<AwaitedWorker> awaited;
+    for (const Worker* worker : candidates) awaited.push_back({worker->address, worker->channel});
+    ASSIGN_OR_RETURN(const size_t index, AwaitAnyServing(awaited, options_.wait, began));
+    Worker* const worker = candidates[index];
+    const absl::Status given = GiveWeights(*worker);
+    if (given.ok()) {
+      LogInfo(absl::StrCat("rollout worker ", worker->address, " is back"));
+      worker->lost = false;
+      return worker;
     }
+    failed = At(worker->address, MayPass(given) ? absl::UnavailableError(given.ToString()) : given);
+    LogWarning(failed.ToString());
+    candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(index));
   }
-  return usable;
+  return failed;
 }
 
 absl::StatusOr<std::vector<TransitionGroup>> RolloutClient::Generate(const GenerateRequest& request) {
-  Collection collection(request);
+  Collection collection(request, options_.limits);
   absl::Status last = absl::UnavailableError("no rollout worker serves");
   for (int attempt = 0; attempt < options_.num_attempts_max; ++attempt) {
-    const std::vector<int> missing = collection.Missing(/*again=*/attempt == 1);
-    if (missing.empty()) return collection.Finish();
-    if (attempt > 0) LogWarning(absl::StrCat("asking again for ", missing.size(), " groups of ", request.id));
-    const std::vector<Worker*> workers = UsableWorkers();
-    std::vector<std::vector<int>> shares(workers.size());
-    for (size_t i = 0; i < missing.size() && !workers.empty(); ++i)
-      shares[i % workers.size()].push_back(missing[i]);
+    const std::vector<int> wanted = collection.Wanted();
+    if (wanted.empty()) return collection.Finish();
+    if (attempt > 0) LogWarning(absl::StrCat("asking again for ", wanted.size(), " groups of ", request.id));
+    const absl::StatusOr<std::vector<Worker*>> usable = UsableWorkers();
+    if (absl::IsUnavailable(usable.status())) {
+      last = usable.status();
+      continue;
+    }
+    RETURN_IF_ERROR(usable.status());
+    const std::vector<Worker*>& workers = *usable;
+    const std::vector<std::vector<int>> shares = collection.Share(wanted, workers);
 
     std::vector<absl::Status> statuses(workers.size());
     std::vector<std::thread> threads;
     for (size_t i = 0; i < workers.size(); ++i) {
       if (shares[i].empty()) continue;
-      threads.emplace_back([&, i] {
-        statuses[i] = collection.Stream(*workers[i], shares[i], attempt, options_.generate_timeout);
-      });
+      threads.emplace_back(
+          [&, i] { statuses[i] = collection.Stream(*workers[i], shares[i], options_.generate_timeout); });
     }
     for (std::thread& thread : threads) thread.join();
     for (size_t i = 0; i < workers.size(); ++i) {
@@ -228,7 +347,7 @@ absl::StatusOr<std::vector<TransitionGroup>> RolloutClient::Generate(const Gener
       workers[i]->lost = true;
     }
   }
-  if (collection.Missing(/*again=*/false).empty()) return collection.Finish();
+  if (collection.complete()) return collection.Finish();
   return last;
 }
 

@@ -13,14 +13,15 @@
 #include "absl/time/time.h"
 #include "trainer/group_generator.h"
 #include "trainer/published_weights.h"
+#include "trainer/rollout_wait.h"
 #include "trainer/transition.h"
 
 namespace warpsmith {
 
 struct RolloutClientOptions {
   std::vector<std::string> addresses;  // of the workers, at least one
-  // A worker that does not serve within this time is given up for the call at hand.
-  absl::Duration serving_timeout = absl::Minutes(5);
+  TransitionLimits limits;             // of what they may send
+  RolloutWaitOptions wait;
   // Of one stream of groups.
   absl::Duration generate_timeout = absl::Minutes(20);
   // Rounds in which missing groups are asked for again.
@@ -40,8 +41,8 @@ class RolloutClient : public GroupGenerator {
   explicit RolloutClient(const RolloutClientOptions& options);
   ~RolloutClient() override;
 
-  // Waits until every worker serves. DEADLINE_EXCEEDED names the one that does not. Returns who they are, by
-  // address.
+  // Waits until every worker serves, for all of them together no longer than the options say. Errors: those of
+  // AwaitAnyServing. Returns who they are, in the order of their addresses.
   absl::StatusOr<std::vector<WorkerIdentity>> Connect();
 
   // Gives all workers new weights: prepares on each, then commits on each, so that none runs ahead while
@@ -50,7 +51,7 @@ class RolloutClient : public GroupGenerator {
 
   // One group for each task, in the order of the tasks. A group with UNSCORABLE answers is asked for once
   // more. Errors: those of the last attempt when groups are still missing, and at once what asking again
-  // cannot mend.
+  // cannot mend, or when no worker comes back in time.
   absl::StatusOr<std::vector<TransitionGroup>> Generate(const GenerateRequest& request) override;
 
  private:
@@ -58,7 +59,8 @@ class RolloutClient : public GroupGenerator {
   class Collection;
 
   absl::Status GiveWeights(Worker& worker);
-  std::vector<Worker*> UsableWorkers();
+  absl::StatusOr<std::vector<Worker*>> UsableWorkers();
+  absl::StatusOr<Worker*> RestoreOne();
 
   const RolloutClientOptions options_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -36,6 +36,10 @@ std::filesystem::path PublishDirectory(const Configuration& configuration) {
   return std::filesystem::is_directory(memory, ignored) ? memory : configuration.run.directory;
 }
 
+TransitionLimits LimitsOf(const ModelConfig& model) {
+  return {.vocab_size = model.vocab_size, .positions_max = model.max_position_embeddings};
+}
+
 std::vector<NamedScalar> MainFigures(const SplitEvaluation& split) {
   return {{"held_out_compile_rate", split.sampled.compile_rate.value},
           {"held_out_correct_rate", split.sampled.correct_rate.value},
@@ -70,8 +74,10 @@ RunLeader::RunLeader(RunContext* context, const std::vector<std::string>& rollou
                      std::vector<Task> train, std::vector<Task> optimise, std::vector<Task> held_out,
                      std::vector<Task> unseen_operator)
     : context_(*context),
-      client_({.addresses = rollout_addresses}),
-      publisher_(PublishDirectory(context->configuration)),
+      client_({.addresses = rollout_addresses,
+               .limits = LimitsOf(context->configuration.model.config),
+               .wait = {.timeout = absl::Seconds(context->configuration.trainer.rollout_wait_seconds)}}),
+      publisher_(PublishDirectory(context->configuration), context->configuration.run.directory),
       held_out_(std::move(held_out)),
       unseen_operator_(std::move(unseen_operator)),
       collector_(std::make_unique<GroupCollector>(std::move(train), context->configuration.grpo,

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "trainer/evaluation_statistics.h"
+#include "trainer/group_statistics.h"
 
 namespace warpsmith {
 namespace {
@@ -24,11 +25,12 @@ double RewardOf(const std::vector<TransitionGroup>& groups, Skill skill) {
   return count > 0 ? sum / count : kNone;
 }
 
-void AddLengths(const std::vector<TransitionGroup>& groups, GroupSummary& summary) {
+void AddSums(const std::vector<TransitionGroup>& groups, GroupSummary& summary) {
   double truncated = 0, tokens = 0;
   for (const TransitionGroup& group : groups) {
     summary.decode_seconds += group.decode_seconds;
     summary.grade_tail_seconds += group.grade_tail_seconds;
+    summary.num_malformed += CountMalformed(group);
     for (const Transition& transition : group.transitions) {
       truncated += transition.truncated ? 1 : 0;
       tokens += static_cast<double>(transition.answer_token_ids.size());
@@ -59,7 +61,7 @@ GroupSummary SummariseGroups(const CollectedGroups& collected) {
       .fast_1 = statistics.fast_1.value,
       .geomean_speedup = statistics.correct_rate.value > 0 ? statistics.geomean_speedup.value : kNone,
       .hack_rate = statistics.hack_rate.value};
-  AddLengths(groups, summary);
+  AddSums(groups, summary);
   return summary;
 }
 
@@ -80,6 +82,7 @@ std::vector<NamedScalar> ToScalars(const StepMetrics& metrics) {
           {"geomean_speedup", groups.geomean_speedup},
           {"hack_rate", groups.hack_rate},
           {"num_unscored", static_cast<double>(groups.num_unscored)},
+          {"num_malformed", static_cast<double>(groups.num_malformed)},
           {"num_used_groups", static_cast<double>(groups.num_used_groups)},
           {"num_equal_groups", static_cast<double>(groups.num_equal_groups)},
           {"num_rounds", static_cast<double>(groups.num_rounds)},

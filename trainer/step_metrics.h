@@ -13,7 +13,8 @@ namespace warpsmith {
 // Over all answers of a step, those of equal groups included; rates are of scored answers.
 struct GroupSummary {
   int num_answers = 0;
-  int num_unscored = 0;
+  int num_unscored = 0;   // malformed ones included
+  int num_malformed = 0;  // dropped where they arrived: see Transition::malformed
   int num_used_groups = 0;
   int num_equal_groups = 0;
   int num_rounds = 0;

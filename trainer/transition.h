@@ -73,7 +73,16 @@ struct Transition {
   uint64_t policy_version = 0;
   bool truncated = false;  // ended by the limit of tokens
   Grade grade;
-  std::string json;  // the message as it came, for the dump
+  // Why the transition was dropped where it arrived; empty for one in order. What was dropped has no tokens
+  // and no reward, as if it were UNSCORABLE.
+  std::string malformed;
+  std::string json;  // the message as it came, for the dump; of a dropped one without its arrays
+};
+
+// What the model can take: beyond it a transition would end the update within a kernel.
+struct TransitionLimits {
+  int64_t vocab_size = 0;
+  int64_t positions_max = 0;  // of prompt and answer together
 };
 
 // All samples of one task, by sample index.

@@ -1,17 +1,20 @@
 #include "trainer/weight_publisher.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
-#include "core/base/unique_fd.h"
+#include "trainer/seeds.h"
 
 namespace warpsmith {
 namespace {
@@ -30,30 +33,40 @@ absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
 
 std::string DtypeName(at::ScalarType dtype) { return dtype == at::kBFloat16 ? "bfloat16" : "float32"; }
 
+// The same for every process of a run, however its folder is written.
+std::string RunPrefix(const std::filesystem::path& run_directory) {
+  std::error_code ignored;
+  std::filesystem::path path = std::filesystem::weakly_canonical(run_directory, ignored);
+  if (!path.has_filename()) path = path.parent_path();  // "runs/a/" is "runs/a"
+  return absl::StrCat("warpsmith_", absl::Hex(HashOf(path.string()), absl::kZeroPad16), "_");
+}
+
+bool Lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
+
 }  // namespace
 
-WeightPublisher::WeightPublisher(std::filesystem::path directory) : directory_(std::move(directory)) {}
+WeightPublisher::WeightPublisher(std::filesystem::path directory, const std::filesystem::path& run_directory)
+    : directory_(std::move(directory)), run_prefix_(RunPrefix(run_directory)) {
+  RemoveLeftovers();
+}
 
 WeightPublisher::~WeightPublisher() {
-  std::error_code ignored;
-  for (const auto& file : files_) std::filesystem::remove(file, ignored);
+  while (!files_.empty()) RemoveOldest();
 }
 
 absl::StatusOr<PublishedWeights> WeightPublisher::Write(const Parameters& parameters,
                                                         uint64_t policy_version) {
   const std::filesystem::path path =
-      directory_ / absl::StrCat("warpsmith_", getpid(), "_weights.", policy_version, ".bin");
+      directory_ / absl::StrCat(run_prefix_, getpid(), "_weights.", policy_version, ".bin");
   PublishedWeights weights{.policy_version = policy_version,
                            .path = path.string(),
                            .dtype = DtypeName(parameters.dtype()),
                            .layout_sha256 = parameters.layout().Sha256()};
-  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file.valid()) return ErrnoStatus("cannot create", weights.path);
-  if (std::find(files_.begin(), files_.end(), path) == files_.end()) files_.push_back(path);
+  ASSIGN_OR_RETURN(const int file, CreateLocked(path));
   int64_t offset = 0;
   for (int index = 0; index < parameters.num_buffers(); ++index) {
     const std::string_view bytes = parameters.BufferBytes(index);
-    RETURN_IF_ERROR(WriteAll(file.get(), bytes, weights.path));
+    RETURN_IF_ERROR(WriteAll(file, bytes, weights.path));
     Sha256 digest;
     digest.Update(bytes);
     weights.buffers.push_back({.name = parameters.layout().buffers()[index].name,
@@ -62,11 +75,42 @@ absl::StatusOr<PublishedWeights> WeightPublisher::Write(const Parameters& parame
                                .sha256 = digest.HexDigest()});
     offset += static_cast<int64_t>(bytes.size());
   }
-  for (; files_.size() > kFilesMax; files_.pop_front()) {
-    std::error_code ignored;
-    std::filesystem::remove(files_.front(), ignored);
-  }
+  while (files_.size() > kFilesMax) RemoveOldest();
   return weights;
+}
+
+// A new file, also where there was one of this version: a worker may still read that.
+absl::StatusOr<int> WeightPublisher::CreateLocked(const std::filesystem::path& path) {
+  std::erase_if(files_, [&](const OwnedFile& file) { return file.path == path; });
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!file.valid()) return ErrnoStatus("cannot create", path.string());
+  if (!Lock(file.get())) LogWarning(ErrnoStatus("cannot lock", path.string()).ToString());
+  files_.push_back({path, std::move(file)});
+  return files_.back().lock.get();
+}
+
+void WeightPublisher::RemoveOldest() {
+  std::error_code ignored;
+  std::filesystem::remove(files_.front().path, ignored);
+  files_.pop_front();
+}
+
+// A file that can be locked has lost its owner.
+void WeightPublisher::RemoveLeftovers() const {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory_, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::filesystem::path& path = entry->path();
+    if (!absl::StartsWith(path.filename().string(), run_prefix_)) continue;
+    const UniqueFd file(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!file.valid() || !Lock(file.get())) continue;
+    std::error_code failed;
+    if (std::filesystem::remove(path, failed)) {
+      LogInfo(absl::StrCat("removed ", path.string(), ", left by a trainer of this run that was killed"));
+    }
+  }
 }
 
 }  // namespace warpsmith

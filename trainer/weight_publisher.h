@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <string>
 
 #include "absl/status/statusor.h"
+#include "core/base/unique_fd.h"
 #include "core/model/parameters.h"
 #include "trainer/published_weights.h"
 
@@ -14,11 +16,13 @@ namespace warpsmith {
 
 // One file a version: the flat buffers of the layout one after the other, as they lie in memory. The file of
 // the version before stays, for a worker that still reads it; older ones are removed, as are all when this is
-// destroyed.
+// destroyed. A process that is killed leaves its files behind: the next one of the same run removes them. A
+// worker that has such a file open reads it to its end.
 class WeightPublisher {
  public:
-  // Files go into `directory`, which must exist; a folder in memory, as /dev/shm, is quickest.
-  explicit WeightPublisher(std::filesystem::path directory);
+  // Files go into `directory`, which must exist; a folder in memory, as /dev/shm, is quickest. Their names
+  // carry a hash of `run_directory`, the run's folder. Removes files of this run that no living process owns.
+  WeightPublisher(std::filesystem::path directory, const std::filesystem::path& run_directory);
   WeightPublisher(const WeightPublisher&) = delete;
   WeightPublisher& operator=(const WeightPublisher&) = delete;
   ~WeightPublisher();
@@ -27,8 +31,19 @@ class WeightPublisher {
   absl::StatusOr<PublishedWeights> Write(const Parameters& parameters, uint64_t policy_version);
 
  private:
+  // The lock says that its owner lives: the system drops it with the process, however that ends.
+  struct OwnedFile {
+    std::filesystem::path path;
+    UniqueFd lock;
+  };
+
+  void RemoveLeftovers() const;
+  absl::StatusOr<int> CreateLocked(const std::filesystem::path& path);
+  void RemoveOldest();
+
   const std::filesystem::path directory_;
-  std::deque<std::filesystem::path> files_;  // oldest first
+  const std::string run_prefix_;  // of all file names of this run
+  std::deque<OwnedFile> files_;   // oldest first
 };
 
 }  // namespace warpsmith

@@ -1,6 +1,5 @@
 #include "trainer/wire.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "google/protobuf/util/json_util.h"
 
@@ -29,13 +29,6 @@ v1::CandidateLanguage LanguageToWire(const std::string& language) {
   return v1::CANDIDATE_LANGUAGE_UNSPECIFIED;
 }
 
-std::string LanguageFromWire(v1::CandidateLanguage language) {
-  for (const auto& [name, value] : kLanguages) {
-    if (language == value) return name;
-  }
-  return "";
-}
-
 Feedback FeedbackFromWire(const v1::Feedback& wire) {
   return {.finding = wire.finding(), .evidence = wire.evidence(), .advice = wire.advice()};
 }
@@ -48,7 +41,8 @@ std::string TextOf(v1::Advice advice) {
 
 Grade GradeFromWire(const v1::Grade& wire) {
   Grade grade;
-  grade.verdict = static_cast<Verdict>(wire.verdict());
+  const bool is_known = wire.verdict() > v1::VERDICT_UNSPECIFIED && wire.verdict() <= v1::VERDICT_UNSCORABLE;
+  grade.verdict = is_known ? static_cast<Verdict>(wire.verdict()) : Verdict::kUnscorable;
   const bool counts = grade.verdict != Verdict::kUnscorable && grade.verdict != Verdict::kInvalidTask;
   if (counts && wire.reward().has_value() && std::isfinite(wire.reward().value())) {
     grade.reward = wire.reward().value();
@@ -70,23 +64,81 @@ std::string JsonOf(const google::protobuf::Message& message) {
   return status.ok() ? json : "{}";
 }
 
-absl::Status CheckTransition(const v1::Transition& wire, const GenerateRequest& request) {
-  const std::string name = absl::StrCat("sample ", wire.sample_index());
-  if (wire.policy_version() != request.policy_version) {
-    return absl::InternalError(absl::StrCat(name, " was decoded by policy version ", wire.policy_version(),
-                                            ", not ", request.policy_version));
+// Log-probs are sums of float32: for logits up to 1,000 a certain token may come out this much above 0.
+constexpr float kLogProbMax = 1e-4f;
+
+using TokenIds = google::protobuf::RepeatedField<int32_t>;
+
+// Names the first token id that the model has no row for; empty: none.
+std::string ForeignToken(const char* part, const TokenIds& ids, const TransitionLimits& limits) {
+  for (int i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && ids[i] < limits.vocab_size) continue;
+    return absl::StrCat(part, " token id ", ids[i], " at position ", i, " of a vocabulary of ",
+                        limits.vocab_size);
   }
+  return "";
+}
+
+std::string LengthFault(const v1::Transition& wire, const GenerateRequest& request,
+                        const TransitionLimits& limits) {
+  const int64_t num_prompt_tokens = wire.prompt_token_ids_size();
+  const int64_t num_answer_tokens = wire.answer_token_ids_size();
   // A task that makes no prompt comes back as INVALID_TASK, which says why.
-  if (wire.prompt_token_ids().empty() && wire.grade().verdict() != v1::VERDICT_INVALID_TASK) {
-    return absl::InternalError(absl::StrCat(name, " has no prompt"));
+  if (num_prompt_tokens == 0 && wire.grade().verdict() != v1::VERDICT_INVALID_TASK) return "no prompt";
+  if (num_answer_tokens > request.sampling.answer_tokens_max) {
+    return absl::StrCat(num_answer_tokens, " answer tokens, at most ", request.sampling.answer_tokens_max,
+                        " were asked for");
   }
-  if (wire.log_probs_size() != wire.answer_token_ids_size()) {
-    return absl::InternalError(absl::StrCat(name, " has ", wire.log_probs_size(), " log-probs for ",
-                                            wire.answer_token_ids_size(), " answer tokens"));
+  if (num_prompt_tokens + num_answer_tokens > limits.positions_max) {
+    return absl::StrCat(num_prompt_tokens + num_answer_tokens, " tokens in all, the model has ",
+                        limits.positions_max, " positions");
   }
-  const auto finite = [](float value) { return std::isfinite(value); };
-  if (!std::all_of(wire.log_probs().begin(), wire.log_probs().end(), finite)) {
-    return absl::InternalError(absl::StrCat(name, " has a log-prob that is not finite"));
+  if (wire.log_probs_size() != num_answer_tokens) {
+    return absl::StrCat(wire.log_probs_size(), " log-probs for ", num_answer_tokens, " answer tokens");
+  }
+  return "";
+}
+
+std::string LogProbFault(const v1::Transition& wire) {
+  for (int i = 0; i < wire.log_probs_size(); ++i) {
+    const float log_prob = wire.log_probs(i);
+    if (std::isfinite(log_prob) && log_prob <= kLogProbMax) continue;
+    return absl::StrCat("log-prob ", log_prob, " at answer token ", i);
+  }
+  return "";
+}
+
+// Why the update cannot take the transition; empty: it can.
+std::string FaultOf(const v1::Transition& wire, const GenerateRequest& request,
+                    const TransitionLimits& limits) {
+  std::string fault = LengthFault(wire, request, limits);
+  if (fault.empty()) fault = ForeignToken("prompt", wire.prompt_token_ids(), limits);
+  if (fault.empty()) fault = ForeignToken("answer", wire.answer_token_ids(), limits);
+  if (fault.empty()) fault = LogProbFault(wire);
+  return fault.empty() ? "" : absl::StrCat("sample ", wire.sample_index(), ": ", fault);
+}
+
+// What tells whether the worker answered what was asked: an error here is the whole group's.
+absl::Status CheckGroup(const v1::TransitionGroup& wire, const Task& task, const GenerateRequest& request) {
+  if (wire.task().id() != task.id) {
+    return absl::InternalError(absl::StrCat("the group is of task \"", Escape(wire.task().id(), 128), "\""));
+  }
+  if (wire.transitions_size() != request.num_samples) {
+    return absl::InternalError(
+        absl::StrCat("the group has ", wire.transitions_size(), " transitions, not ", request.num_samples));
+  }
+  std::vector<bool> is_there(request.num_samples);
+  for (const v1::Transition& transition : wire.transitions()) {
+    const int index = transition.sample_index();
+    if (index < 0 || index >= request.num_samples) {
+      return absl::InternalError(absl::StrCat("sample index ", index, " of ", request.num_samples));
+    }
+    if (is_there[index]) return absl::InternalError(absl::StrCat("sample ", index, " is there twice"));
+    is_there[index] = true;
+    if (transition.policy_version() != request.policy_version) {
+      return absl::InternalError(absl::StrCat("sample ", index, " was decoded by policy version ",
+                                              transition.policy_version(), ", not ", request.policy_version));
+    }
   }
   return absl::OkStatus();
 }
@@ -102,6 +154,19 @@ Transition TransitionFromWire(const v1::Transition& wire) {
   transition.truncated = wire.finish_reason() == v1::FINISH_REASON_LENGTH;
   transition.grade = GradeFromWire(wire.grade());
   transition.json = JsonOf(wire);
+  return transition;
+}
+
+// In place of a transition that has `fault`.
+Transition Dropped(const v1::Transition& wire, const std::string& fault) {
+  v1::Transition rest;
+  rest.set_sample_index(wire.sample_index());
+  rest.set_seed(wire.seed());
+  rest.set_policy_version(wire.policy_version());
+  rest.mutable_grade()->set_verdict(v1::VERDICT_UNSCORABLE);
+  rest.mutable_grade()->set_verdict_reason(absl::StrCat("malformed: ", fault));
+  Transition transition = TransitionFromWire(rest);
+  transition.malformed = fault;
   return transition;
 }
 
@@ -142,18 +207,6 @@ v1::Task TaskToWire(const Task& task) {
   return wire;
 }
 
-Task TaskFromWire(const v1::Task& wire) {
-  return {.id = wire.id(),
-          .skill = static_cast<Skill>(wire.skill()),
-          .family = wire.family(),
-          .reference_source = wire.reference_source(),
-          .language = LanguageFromWire(wire.language()),
-          .allowed_libraries = {wire.allowed_libraries().begin(), wire.allowed_libraries().end()},
-          .previous_source = wire.previous_source(),
-          .feedback = FeedbackFromWire(wire.feedback()),
-          .previous_reward = wire.previous_reward()};
-}
-
 v1::GenerateGroupsRequest RequestToWire(const GenerateRequest& request, const std::vector<int>& indices) {
   v1::GenerateGroupsRequest wire;
   for (const int index : indices) *wire.add_tasks() = TaskToWire(request.tasks[index]);
@@ -169,24 +222,18 @@ v1::GenerateGroupsRequest RequestToWire(const GenerateRequest& request, const st
   return wire;
 }
 
-absl::StatusOr<TransitionGroup> GroupFromWire(const v1::TransitionGroup& wire,
-                                              const GenerateRequest& request) {
-  if (wire.transitions_size() != request.num_samples) {
-    return absl::InternalError(
-        absl::StrCat("a group has ", wire.transitions_size(), " transitions, not ", request.num_samples));
-  }
-  TransitionGroup group{.task = TaskFromWire(wire.task()),
+absl::StatusOr<TransitionGroup> GroupFromWire(const v1::TransitionGroup& wire, const Task& task,
+                                              const GenerateRequest& request,
+                                              const TransitionLimits& limits) {
+  RETURN_IF_ERROR(CheckGroup(wire, task, request));
+  TransitionGroup group{.task = task,
+                        .transitions = std::vector<Transition>(request.num_samples),
                         .decode_seconds = wire.decode_seconds(),
                         .grade_tail_seconds = wire.grade_tail_seconds()};
   for (const v1::Transition& transition : wire.transitions()) {
-    RETURN_IF_ERROR(CheckTransition(transition, request));
-    group.transitions.push_back(TransitionFromWire(transition));
-  }
-  std::sort(group.transitions.begin(), group.transitions.end(),
-            [](const Transition& a, const Transition& b) { return a.sample_index < b.sample_index; });
-  for (int i = 0; i < request.num_samples; ++i) {
-    if (group.transitions[i].sample_index == i) continue;
-    return absl::InternalError(absl::StrCat("a group lacks sample ", i));
+    const std::string fault = FaultOf(transition, request, limits);
+    group.transitions[transition.sample_index()] =
+        fault.empty() ? TransitionFromWire(transition) : Dropped(transition, fault);
   }
   return group;
 }

@@ -19,15 +19,18 @@ int AdviceFromText(const std::string& text);
 std::string AdviceTexts();
 
 v1::Task TaskToWire(const Task& task);
-Task TaskFromWire(const v1::Task& wire);
 
 // The whole request but for its tasks, which are `request.tasks` at `indices`, in that order.
 v1::GenerateGroupsRequest RequestToWire(const GenerateRequest& request, const std::vector<int>& indices);
 
-// Checks what the update relies on: samples numbered 0 .. num_samples - 1, one finite log-prob for each
-// answer token, a prompt, the policy version that was asked for. INTERNAL names what is wrong.
-absl::StatusOr<TransitionGroup> GroupFromWire(const v1::TransitionGroup& wire,
-                                              const GenerateRequest& request);
+// The group of `task`, which is one of the request's. A transition that the update cannot take is dropped (see
+// Transition::malformed): a token id outside the vocabulary, no prompt, more tokens than the request or the
+// model allow, not one log-prob for each answer token, a log-prob that is not finite or above 0.
+//
+// INTERNAL where the group as a whole cannot be believed: it is of another task, its samples are not numbered
+// 0 to num_samples - 1, or another policy version than asked for decoded one of them.
+absl::StatusOr<TransitionGroup> GroupFromWire(const v1::TransitionGroup& wire, const Task& task,
+                                              const GenerateRequest& request, const TransitionLimits& limits);
 
 v1::WeightsManifest ManifestToWire(const PublishedWeights& weights);
 

@@ -17,9 +17,9 @@
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
 #include "rollout_workers/rollout_service.h"
+#include "tests/integration/in_process_worker.h"
 #include "tests/support/catch.h"
 #include "tests/support/hash_grade.h"
-#include "tests/support/in_process_server.h"
 #include "tests/support/run_together.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/weights_file.h"
@@ -41,18 +41,6 @@ class InlineGrader final : public v1::RewardService::Service {
     return grpc::Status::OK;
   }
 };
-
-ModelConfig Tiny(int64_t vocab_size) {
-  return {.vocab_size = vocab_size,
-          .hidden_size = 16,
-          .intermediate_size = 16,
-          .num_hidden_layers = 1,
-          .num_attention_heads = 2,
-          .num_key_value_heads = 1,
-          .head_dim = 8,
-          .max_position_embeddings = 256,
-          .tie_word_embeddings = true};
-}
 
 v1::GenerateGroupsRequest Request(int number, uint64_t version) {
   v1::GenerateGroupsRequest request;
@@ -89,43 +77,6 @@ v1::PrepareWeightsRequest Offer(const OfferedWeights& offered) {
   }
   return request;
 }
-
-// A worker behind its door.
-class Rig {
- public:
-  Rig() {
-    LoadedWeights weights = RandomWeights(config_, 1);
-    REQUIRE(worker_.engine().SwapWeights(std::move(weights), absl::Now() + kPatience).ok());
-    service_.OnStateChange([this](RolloutService::State state) { state_ = state; });
-  }
-
-  std::unique_ptr<v1::RolloutService::Stub> Dial() const {
-    return v1::RolloutService::NewStub(server_.channel());
-  }
-  const ModelConfig& config() const { return config_; }
-  RolloutService::State state() const { return state_; }
-
- private:
-  InlineGrader grader_;
-  const InProcessServer grader_server_{&grader_};
-  const PromptBuilder prompts_ =
-      PromptBuilder::Create("datasets/tokenizer/small", "datasets/prompts/small").value();
-  const ModelConfig config_ = Tiny(prompts_.vocabulary_size());
-  std::atomic<RolloutService::State> state_{RolloutService::State::kWithoutWeights};
-  Worker worker_{config_,
-                 {.num_slots = 8,
-                  .context_tokens_max = 256,
-                  .stop_token_ids = prompts_.stop_token_ids(),
-                  .num_threads = 2},
-                 {.table = {.num_idle_max = 4}, .num_requests_max = 6},
-                 &prompts_,
-                 grader_server_.channel(),
-                 "in process",
-                 {.in_flight_max = 4, .attempt_timeout = kPatience}};
-  WeightsSwitch weights_{config_, &worker_.engine()};
-  RolloutService service_{&worker_, &weights_, {}};
-  const InProcessServer server_{&service_};
-};
 
 // What readers got, and whether it was the same for all who asked the same.
 class Answers {
@@ -227,7 +178,8 @@ absl::Status Commit(v1::RolloutService::Stub* stub, uint64_t version) {
 
 TEST_CASE("readers who join, repeat and leave while weights change all read the same groups") {
   CAPTURE(kSeed);
-  Rig rig;
+  InlineGrader grader;
+  InProcessWorker rig{&grader};
   Answers answers;
   const TemporaryDirectory folder;
   std::atomic<uint64_t> num_swapped{0};
@@ -251,7 +203,8 @@ TEST_CASE("readers who join, repeat and leave while weights change all read the 
 
 TEST_CASE("a drain in the midst of requests ends every one of them") {
   CAPTURE(kSeed);
-  Rig rig;
+  InlineGrader grader;
+  InProcessWorker rig{&grader};
   Answers answers;
   RunTogether(4, [&](int thread) {
     const auto stub = rig.Dial();

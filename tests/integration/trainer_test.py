@@ -124,6 +124,22 @@ def test_asked_to_stop_it_saves_and_goes_on_later(rig: Rig, run: Path) -> None:
     assert final_weights(rig.train("stopped", "--resume")) == final_weights(run)
 
 
+def test_weights_that_a_killed_trainer_published_are_removed_by_the_next_start_of_its_run(rig: Rig) -> None:
+    published = rig.directory / "published"
+    published.mkdir()
+    setting = ["--set", f"trainer.publish_directory={published}"]
+    process = rig.start(rig.command("cleaned", *setting))
+    await_step(rig.directory / "cleaned", 1)
+    process.kill()
+    process.wait()
+    left = list(published.iterdir())
+    assert left
+    of_another_run = published / "warpsmith_0123456789abcdef_1_weights.1.bin"
+    of_another_run.write_bytes(left[0].read_bytes())
+    rig.train("cleaned", "--resume", *setting)
+    assert list(published.iterdir()) == [of_another_run]
+
+
 def test_a_worker_and_a_grader_killed_in_mid_step_cost_time_only(run: Path) -> None:
     directory = Path(tempfile.mkdtemp(prefix="ws", dir="/tmp"))
     slow = Rig(directory, grade_delay_ms=600)

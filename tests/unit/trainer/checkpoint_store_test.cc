@@ -1,12 +1,10 @@
 #include "trainer/checkpoint_store.h"
 
 #include "core/base/file.h"
-#include "core/base/sha256.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/trainer/policy_batch.h"
-#include "trainer/weight_publisher.h"
 
 namespace warpsmith {
 
@@ -82,22 +80,6 @@ TEST_CASE("an identity that is none is an error and no exception") {
     REQUIRE(WriteFileAtomically(checkpoint / "progress.json", changed.dump()).ok());
     CHECK(absl::IsInvalidArgument(LoadProgress(checkpoint).status()));
   }
-}
-
-TEST_CASE("published weights are the buffers one after the other, each with its digest") {
-  TemporaryDirectory directory;
-  Policy policy = MakePolicy(at::kFloat);
-  WeightPublisher publisher(directory.path());
-  const auto published = publisher.Write(policy.parameters, 3);
-  REQUIRE(published.ok());
-  const std::string bytes = ReadFile(published->path).value();
-  REQUIRE(static_cast<int>(published->buffers.size()) == policy.parameters.num_buffers());
-  for (const PublishedBuffer& buffer : published->buffers) {
-    CHECK(Sha256Hex(bytes.substr(buffer.offset_bytes, buffer.length_bytes)) == buffer.sha256);
-  }
-  for (uint64_t version = 4; version < 8; ++version)
-    REQUIRE(publisher.Write(policy.parameters, version).ok());
-  CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 2);
 }
 
 }  // namespace warpsmith

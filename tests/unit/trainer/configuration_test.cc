@@ -60,6 +60,12 @@ TEST_CASE("a misspelt key, a wrong value and a missing one are all reported") {
   CHECK(Says(Read(kSmallest, {"trainer.grpo.advantage=gae"}).status(), "gae"));
 }
 
+TEST_CASE("the wait for rollout workers has a bound that a user may change") {
+  CHECK(Read(kSmallest)->trainer.rollout_wait_seconds == 300);
+  CHECK(Read(kSmallest, {"trainer.rollout_wait_seconds=20"})->trainer.rollout_wait_seconds == 20);
+  CHECK(Says(Read(kSmallest, {"trainer.rollout_wait_seconds=0"}).status(), "rollout_wait_seconds"));
+}
+
 TEST_CASE("assignments override the file and appear in what is stored") {
   const auto configuration = Read(kSmallest, {"trainer.grpo.learning_rate=0.125", "run.seed=9"});
   REQUIRE(configuration.ok());

@@ -1,14 +1,20 @@
 // The client against workers that misbehave on purpose.
 #include "trainer/rollout_client.h"
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "core/rpc/channel.h"
 #include "core/rpc/server.h"
 #include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
 #include "warpsmith/v1/rollout_service.grpc.pb.h"
 
 namespace warpsmith {
@@ -17,8 +23,9 @@ namespace {
 // Streams `num_good` groups a call, then fails with `failure` for as many calls as `num_failures` says.
 class FakeWorker : public v1::RolloutService::Service {
  public:
-  FakeWorker() {
-    auto started = RpcServer::Start({}, {{.name = v1::RolloutService::service_full_name(), .service = this}});
+  explicit FakeWorker(const std::string& at = "127.0.0.1:0") {
+    auto started = RpcServer::Start({.address = at},
+                                    {{.name = v1::RolloutService::service_full_name(), .service = this}});
     REQUIRE(started.ok());
     server = *std::move(started);
     server->SetServing(v1::RolloutService::service_full_name(), Serving::kYes);
@@ -39,6 +46,11 @@ class FakeWorker : public v1::RolloutService::Service {
       ++num_groups;
     }
     return fails ? failure : grpc::Status::OK;
+  }
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+                         v1::GetStatusResponse* response) override {
+    response->set_layout_sha256("layout");
+    return grpc::Status::OK;
   }
   grpc::Status PrepareWeights(grpc::ServerContext*, const v1::PrepareWeightsRequest* request,
                               v1::PrepareWeightsResponse*) override {
@@ -61,6 +73,7 @@ class FakeWorker : public v1::RolloutService::Service {
   int num_good = 0;
   int num_groups = 0;
   bool unscorable_once = false;
+  std::function<void(v1::TransitionGroup&)> spoil;  // what goes out; may be absent
   uint64_t version = 0, prepared = 0;
   std::set<std::string> ids;
 
@@ -77,6 +90,7 @@ class FakeWorker : public v1::RolloutService::Service {
       transition.mutable_grade()->mutable_reward()->set_value(1.0);
     }
     unscorable_once = false;
+    if (spoil) spoil(*group);
   }
 };
 
@@ -85,6 +99,32 @@ GenerateRequest Request(uint64_t version = 0) {
   for (int i = 0; i < 6; ++i) request.tasks.push_back({.id = absl::StrCat("task", i)});
   return request;
 }
+
+constexpr TransitionLimits kLimits = {.vocab_size = 16, .positions_max = 8};
+
+// What is said while waiting.
+class Lines {
+ public:
+  RolloutWaitOptions Options(absl::Duration timeout, absl::Duration line_interval) {
+    return {.timeout = timeout, .line_interval = line_interval, .say = [this](std::string_view line) {
+              absl::MutexLock lock(&mutex_);
+              lines_.emplace_back(line);
+            }};
+  }
+  void Await(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto enough = [&] { return lines_.size() >= count; };
+    mutex_.Await(absl::Condition(&enough));
+  }
+  std::vector<std::string> all() {
+    absl::MutexLock lock(&mutex_);
+    return lines_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<std::string> lines_;
+};
 
 bool InTaskOrder(const absl::StatusOr<std::vector<TransitionGroup>>& groups) {
   INFO(groups.status());
@@ -100,33 +140,35 @@ bool InTaskOrder(const absl::StatusOr<std::vector<TransitionGroup>>& groups) {
 
 TEST_CASE("tasks are spread over workers and groups come back in the order of the tasks") {
   FakeWorker first, second;
-  RolloutClient client({.addresses = {first.server->address(), second.server->address()}});
+  RolloutClient client({.addresses = {first.server->address(), second.server->address()}, .limits = kLimits});
   CHECK(InTaskOrder(client.Generate(Request())));
   CHECK(first.num_groups == 3);
   CHECK(second.num_groups == 3);
 }
 
-TEST_CASE("a stream that breaks is asked again for what is missing only, under another id") {
+TEST_CASE("a stream that breaks is asked again for what is missing only, under the same id") {
   FakeWorker worker;
   worker.num_failures = 1;
   worker.num_good = 4;
-  RolloutClient client({.addresses = {worker.server->address()}, .serving_timeout = absl::Seconds(20)});
+  RolloutClient client(
+      {.addresses = {worker.server->address()}, .limits = kLimits, .wait = {.timeout = absl::Seconds(20)}});
   CHECK(InTaskOrder(client.Generate(Request())));
   CHECK(worker.num_groups == 6);
-  CHECK(worker.ids.size() == 2);
+  CHECK(worker.ids == std::set<std::string>{"test"});
 }
 
 TEST_CASE("a worker that is lost leaves its groups to the others") {
   FakeWorker good, bad;
   bad.num_failures = 100;
-  RolloutClient client({.addresses = {good.server->address(), bad.server->address()}});
+  RolloutClient client({.addresses = {good.server->address(), bad.server->address()}, .limits = kLimits});
   CHECK(InTaskOrder(client.Generate(Request())));
   CHECK(good.num_groups == 6);
 }
 
 TEST_CASE("a restarted worker is given the present weights before it is asked again") {
   FakeWorker worker;
-  RolloutClient client({.addresses = {worker.server->address()}, .serving_timeout = absl::Seconds(20)});
+  RolloutClient client(
+      {.addresses = {worker.server->address()}, .limits = kLimits, .wait = {.timeout = absl::Seconds(20)}});
   REQUIRE(client.Publish({.policy_version = 9}).ok());
   CHECK(worker.version == 9);
   worker.version = 0;  // as after a restart
@@ -137,7 +179,7 @@ TEST_CASE("a restarted worker is given the present weights before it is asked ag
 TEST_CASE("weights are committed nowhere when one worker refuses them") {
   FakeWorker good, bad;
   bad.prepare_status = {grpc::StatusCode::INVALID_ARGUMENT, "another layout"};
-  RolloutClient client({.addresses = {good.server->address(), bad.server->address()}});
+  RolloutClient client({.addresses = {good.server->address(), bad.server->address()}, .limits = kLimits});
   CHECK(absl::IsInvalidArgument(client.Publish({.policy_version = 3})));
   CHECK(good.prepared == 3);
   CHECK(good.version == 0);
@@ -146,7 +188,7 @@ TEST_CASE("weights are committed nowhere when one worker refuses them") {
 TEST_CASE("a group with an UNSCORABLE answer is asked for once more") {
   FakeWorker worker;
   worker.unscorable_once = true;
-  RolloutClient client({.addresses = {worker.server->address()}});
+  RolloutClient client({.addresses = {worker.server->address()}, .limits = kLimits});
   const auto groups = client.Generate(Request());
   CHECK(InTaskOrder(groups));
   for (const TransitionGroup& group : *groups) CHECK(group.transitions[0].grade.scored());
@@ -156,12 +198,167 @@ TEST_CASE("a group with an UNSCORABLE answer is asked for once more") {
 TEST_CASE("attempts are bounded, and what asking again cannot mend ends at once") {
   FakeWorker worker;
   worker.num_failures = 100;
-  RolloutClient client({.addresses = {worker.server->address()}, .num_attempts_max = 3});
+  RolloutClient client({.addresses = {worker.server->address()}, .limits = kLimits, .num_attempts_max = 3});
   CHECK(absl::IsUnavailable(client.Generate(Request()).status()));
   CHECK(worker.num_failures == 97);
   worker.failure = {grpc::StatusCode::INVALID_ARGUMENT, "no such task"};
   CHECK(absl::IsInvalidArgument(client.Generate(Request()).status()));
   CHECK(worker.num_failures == 96);
+}
+
+TEST_CASE("a worker that is not there yet is waited for, and every so often that is said") {
+  const TemporaryDirectory directory;
+  const std::string address = absl::StrCat("unix:", (directory.path() / "worker.sock").string());
+  Lines lines;
+  RolloutClient client({.addresses = {address},
+                        .limits = kLimits,
+                        .wait = lines.Options(absl::Seconds(60), absl::Milliseconds(100))});
+  std::unique_ptr<FakeWorker> late;
+  std::thread starter([&] {
+    lines.Await(3);
+    late = std::make_unique<FakeWorker>(address);
+  });
+  const auto identities = client.Connect();
+  starter.join();
+  INFO(identities.status());
+  REQUIRE(identities.ok());
+  CHECK(identities->front().layout_sha256 == "layout");
+  for (const std::string& line : lines.all()) {
+    CHECK_THAT(line,
+               Catch::StartsWith(absl::StrCat("waiting for the rollout worker at ", address, ", for ")) &&
+                   Catch::EndsWith("s of at most 1m"));
+  }
+}
+
+TEST_CASE("nothing is said where every worker serves") {
+  FakeWorker worker;
+  Lines lines;
+  // A loaded machine may take its time to connect: the first look is not timed here, the second finds it.
+  REQUIRE(WaitUntilServing(CreateChannel(worker.server->address()), "", absl::Seconds(60)).ok());
+  RolloutClient client({.addresses = {worker.server->address()},
+                        .limits = kLimits,
+                        .wait = lines.Options(absl::Seconds(60), absl::Seconds(60))});
+  CHECK(client.Connect().ok());
+  CHECK(lines.all().size() <= 1);
+}
+
+TEST_CASE("waiting ends at its bound, with the address, the bound, its key and what to do") {
+  const TemporaryDirectory directory;
+  const std::string address = absl::StrCat("unix:", (directory.path() / "worker.sock").string());
+  Lines lines;
+  RolloutClient client({.addresses = {address},
+                        .limits = kLimits,
+                        .wait = lines.Options(absl::Milliseconds(1500), absl::Seconds(60))});
+  const absl::Status status = client.Connect().status();
+  INFO(status);
+  CHECK(absl::IsDeadlineExceeded(status));
+  for (const char* part :
+       {address.c_str(), "after 1s", "trainer.rollout_wait_seconds", "--rollout-address"}) {
+    CHECK_THAT(std::string(status.message()), Catch::Contains(part));
+  }
+  CHECK(lines.all().size() == 1);  // no flood
+}
+
+TEST_CASE("workers lost in the midst are waited for by name, and the wait is bounded") {
+  FakeWorker first, second;
+  Lines lines;
+  RolloutClient client({.addresses = {first.server->address(), second.server->address()},
+                        .limits = kLimits,
+                        .wait = lines.Options(absl::Milliseconds(600), absl::Seconds(60))});
+  REQUIRE(InTaskOrder(client.Generate(Request())));
+  first.server->Shutdown(absl::ZeroDuration());
+  second.server->Shutdown(absl::ZeroDuration());
+  const absl::Status status = client.Generate(Request()).status();
+  INFO(status);
+  CHECK(absl::IsDeadlineExceeded(status));
+  REQUIRE(lines.all().size() == 1);
+  CHECK_THAT(lines.all().front(), Catch::StartsWith("waiting for one of the rollout workers at ") &&
+                                      Catch::Contains(first.server->address()) &&
+                                      Catch::Contains(second.server->address()));
+}
+
+TEST_CASE("of several lost workers the one that comes back first is used") {
+  FakeWorker gone, back;
+  Lines lines;
+  back.num_failures = 1;
+  RolloutClient client({.addresses = {gone.server->address(), back.server->address()},
+                        .limits = kLimits,
+                        .wait = lines.Options(absl::Hours(1), absl::Seconds(1))});
+  gone.server->Shutdown(absl::ZeroDuration());
+  CHECK(InTaskOrder(client.Generate(Request())));
+  CHECK(back.num_groups == 6);
+}
+
+TEST_CASE("a malformed answer is dropped and not asked for again") {
+  FakeWorker worker;
+  worker.spoil = [](v1::TransitionGroup& group) {
+    if (group.task_index() == 2) group.mutable_transitions(1)->add_log_probs(-1);
+  };
+  RolloutClient client({.addresses = {worker.server->address()}, .limits = kLimits});
+  const auto groups = client.Generate(Request());
+  CHECK(InTaskOrder(groups));
+  CHECK_THAT((*groups)[2].transitions[1].malformed, Catch::Contains("1 log-probs for 0 answer tokens"));
+  CHECK_FALSE((*groups)[2].transitions[1].grade.scored());
+  CHECK((*groups)[2].transitions[0].grade.scored());
+  CHECK(worker.num_groups == 6);
+}
+
+TEST_CASE("a worker whose every answer is malformed ends the call, by name") {
+  FakeWorker worker;
+  worker.spoil = [](v1::TransitionGroup& group) {
+    for (v1::Transition& transition : *group.mutable_transitions()) transition.set_prompt_token_ids(0, 16);
+  };
+  RolloutClient client({.addresses = {worker.server->address()}, .limits = kLimits});
+  const absl::Status status = client.Generate(Request()).status();
+  INFO(status);
+  CHECK(absl::IsInternal(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains(worker.server->address()) &&
+                                                Catch::Contains("all 12") &&
+                                                Catch::Contains("prompt token id 16"));
+  CHECK(worker.ids.size() == 1);
+}
+
+TEST_CASE("a worker that breaks the protocol ends the call, by name") {
+  struct Breach {
+    const char* reason;
+    void (*make)(v1::TransitionGroup& group);
+  };
+  const Breach breaches[] = {
+      {"task_index 6 of 6", [](v1::TransitionGroup& group) { group.set_task_index(6); }},
+      {"task_index -1 of 6", [](v1::TransitionGroup& group) { group.set_task_index(-1); }},
+      {"sent twice",
+       [](v1::TransitionGroup& group) {
+         group.set_task_index(0);
+         group.mutable_task()->set_id("task0");
+       }},
+      {"task \"other\"", [](v1::TransitionGroup& group) { group.mutable_task()->set_id("other"); }},
+      {"3 transitions, not 2", [](v1::TransitionGroup& group) { group.add_transitions(); }},
+      {"policy version 8",
+       [](v1::TransitionGroup& group) { group.mutable_transitions(0)->set_policy_version(8); }},
+  };
+  for (const Breach& breach : breaches) {
+    FakeWorker worker;
+    worker.spoil = breach.make;
+    RolloutClient client({.addresses = {worker.server->address()}, .limits = kLimits});
+    const absl::Status status = client.Generate(Request()).status();
+    INFO(status);
+    CHECK(absl::IsInternal(status));
+    CHECK_THAT(std::string(status.message()),
+               Catch::Contains(worker.server->address()) && Catch::Contains(breach.reason));
+    CHECK(worker.ids.size() == 1);
+  }
+}
+
+TEST_CASE("a stream that ends without all of its groups is an error that says so, after bounded attempts") {
+  FakeWorker worker;
+  worker.num_failures = 100;
+  worker.failure = grpc::Status::OK;
+  RolloutClient client({.addresses = {worker.server->address()}, .limits = kLimits, .num_attempts_max = 3});
+  const absl::Status status = client.Generate(Request()).status();
+  INFO(status);
+  CHECK(absl::IsUnavailable(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("0 of 6 groups"));
+  CHECK(worker.num_failures == 97);
 }
 
 }  // namespace warpsmith

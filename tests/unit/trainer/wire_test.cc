@@ -1,14 +1,22 @@
 #include "trainer/wire.h"
 
-#include <limits>
+#include <cmath>
+#include <cstdint>
+#include <string>
 
 #include "tests/support/catch.h"
 
 namespace warpsmith {
 namespace {
 
+constexpr TransitionLimits kLimits = {.vocab_size = 100, .positions_max = 6};
+
 GenerateRequest Request() {
-  return {.id = "r", .tasks = {{.id = "a"}, {.id = "b"}}, .num_samples = 2, .policy_version = 4};
+  return {.id = "r",
+          .tasks = {{.id = "a", .family = "own"}, {.id = "b"}},
+          .num_samples = 2,
+          .sampling = {.answer_tokens_max = 3},
+          .policy_version = 4};
 }
 
 // A group that is in order, of two samples that arrived in the wrong order.
@@ -28,8 +36,43 @@ v1::TransitionGroup WireGroup() {
   return group;
 }
 
-bool Refused(const v1::TransitionGroup& group) {
-  return absl::IsInternal(GroupFromWire(group, Request()).status());
+absl::StatusOr<TransitionGroup> Parse(const v1::TransitionGroup& group) {
+  const GenerateRequest request = Request();
+  return GroupFromWire(group, request.tasks[0], request, kLimits);
+}
+
+// What makes the transition of sample 1, the first of WireGroup(), malformed, and a part of the reason.
+struct Fault {
+  const char* reason;
+  void (*make)(v1::Transition& transition);
+};
+
+const Fault kFaults[] = {
+    {"no prompt", [](v1::Transition& t) { t.clear_prompt_token_ids(); }},
+    {"prompt token id 100", [](v1::Transition& t) { t.set_prompt_token_ids(0, 100); }},
+    {"prompt token id -1", [](v1::Transition& t) { t.set_prompt_token_ids(0, -1); }},
+    {"answer token id 100", [](v1::Transition& t) { t.set_answer_token_ids(0, 100); }},
+    {"answer token id -2147483648", [](v1::Transition& t) { t.set_answer_token_ids(0, INT32_MIN); }},
+    {"4 answer tokens",
+     [](v1::Transition& t) {
+       for (int i = 0; i < 3; ++i) {
+         t.add_answer_token_ids(1);
+         t.add_log_probs(-1);
+       }
+     }},
+    {"7 tokens", [](v1::Transition& t) { t.mutable_prompt_token_ids()->Resize(6, 1); }},
+    {"2 log-probs for 1 answer tokens", [](v1::Transition& t) { t.add_log_probs(-1); }},
+    {"0 log-probs for 1 answer tokens", [](v1::Transition& t) { t.clear_log_probs(); }},
+    {"log-prob nan", [](v1::Transition& t) { t.set_log_probs(0, std::nanf("")); }},
+    {"log-prob -inf", [](v1::Transition& t) { t.set_log_probs(0, -INFINITY); }},
+    {"log-prob 0.001", [](v1::Transition& t) { t.set_log_probs(0, 0.001f); }},
+};
+
+bool Refused(const v1::TransitionGroup& group, const std::string& reason) {
+  const absl::Status status = Parse(group).status();
+  INFO(status);
+  CHECK_THAT(std::string(status.message()), Catch::Contains(reason));
+  return absl::IsInternal(status);
 }
 
 }  // namespace
@@ -43,7 +86,7 @@ TEST_CASE("advice in words, as prompts and feedback have it, is one of the close
   CHECK_THAT(AdviceTexts(), Catch::StartsWith("fix compile error, fix crash, ") && Catch::EndsWith(", keep"));
 }
 
-TEST_CASE("a skill-2 task survives the wire") {
+TEST_CASE("a skill-2 task goes out whole") {
   const Task task{.id = "a#1",
                   .skill = Skill::kOptimise,
                   .family = "f",
@@ -56,14 +99,16 @@ TEST_CASE("a skill-2 task survives the wire") {
   const v1::Task wire = TaskToWire(task);
   CHECK(wire.language() == v1::CANDIDATE_LANGUAGE_CUDA);
   CHECK(wire.feedback().advice() == v1::ADVICE_VECTORISE);
-  const Task back = TaskFromWire(wire);
-  CHECK(back.id == task.id);
-  CHECK(back.skill == task.skill);
-  CHECK(back.language == "cuda");
-  CHECK(back.allowed_libraries == task.allowed_libraries);
-  CHECK(back.previous_source == "p");
-  CHECK(back.feedback.advice == 8);
-  CHECK(back.previous_reward == 0.7);
+  CHECK(wire.id() == task.id);
+  CHECK(wire.skill() == v1::SKILL_OPTIMISE);
+  CHECK(wire.family() == "f");
+  CHECK(wire.reference_source() == "r");
+  REQUIRE(wire.allowed_libraries_size() == 1);
+  CHECK(wire.allowed_libraries(0) == "blas");
+  CHECK(wire.previous_source() == "p");
+  CHECK(wire.feedback().finding() == "finding");
+  CHECK(wire.feedback().evidence() == "evidence");
+  CHECK(wire.previous_reward() == 0.7);
 }
 
 TEST_CASE("a request carries the tasks that are still missing") {
@@ -74,7 +119,7 @@ TEST_CASE("a request carries the tasks that are still missing") {
 }
 
 TEST_CASE("samples are put in their order") {
-  const auto group = GroupFromWire(WireGroup(), Request());
+  const auto group = Parse(WireGroup());
   REQUIRE(group.ok());
   CHECK(group->transitions[0].answer_token_ids == std::vector<int32_t>{10});
   CHECK(group->transitions[1].grade.reward == 1.5);
@@ -84,31 +129,94 @@ TEST_CASE("UNSCORABLE and INVALID_TASK have no reward, whatever the message says
   v1::TransitionGroup wire = WireGroup();
   wire.mutable_transitions(0)->mutable_grade()->set_verdict(v1::VERDICT_UNSCORABLE);
   wire.mutable_transitions(1)->mutable_grade()->set_verdict(v1::VERDICT_INVALID_TASK);
-  const auto group = GroupFromWire(wire, Request());
+  const auto group = Parse(wire);
   REQUIRE(group.ok());
   CHECK_FALSE(group->transitions[0].grade.scored());
   CHECK_FALSE(group->transitions[1].grade.scored());
 }
 
-TEST_CASE("a group that would spoil the update is refused") {
+TEST_CASE("a transition that the update cannot take is dropped, and its reward with it") {
+  for (const Fault& fault : kFaults) {
+    CAPTURE(fault.reason);
+    v1::TransitionGroup wire = WireGroup();
+    fault.make(*wire.mutable_transitions(0));
+    const auto group = Parse(wire);
+    INFO(group.status());
+    REQUIRE(group.ok());
+    const Transition& dropped = group->transitions[1];
+    CHECK_THAT(dropped.malformed, Catch::Contains(fault.reason));
+    CHECK_FALSE(dropped.grade.scored());
+    CHECK(dropped.grade.verdict == Verdict::kUnscorable);
+    CHECK(dropped.prompt_token_ids.empty());
+    CHECK(dropped.answer_token_ids.empty());
+    CHECK(dropped.log_probs.empty());
+    CHECK_THAT(dropped.json, Catch::Contains(fault.reason) && !Catch::Contains("CORRECT"));
+    CHECK(group->transitions[0].malformed.empty());
+    CHECK(group->transitions[0].grade.scored());
+  }
+}
+
+TEST_CASE("what is just within the limits is taken") {
+  v1::TransitionGroup wire = WireGroup();
+  v1::Transition& transition = *wire.mutable_transitions(0);
+  transition.mutable_prompt_token_ids()->Resize(3, 99);
+  transition.mutable_answer_token_ids()->Resize(3, 0);
+  transition.mutable_log_probs()->Resize(3, 0.0f);
+  transition.set_log_probs(2, 5e-5f);  // a rounding error of a token that is certain
+  const auto group = Parse(wire);
+  REQUIRE(group.ok());
+  CHECK(group->transitions[1].malformed == "");
+  CHECK(group->transitions[1].log_probs.size() == 3);
+}
+
+TEST_CASE("a task without a prompt is INVALID_TASK, not malformed") {
+  v1::TransitionGroup wire = WireGroup();
+  for (v1::Transition& transition : *wire.mutable_transitions()) {
+    transition.clear_prompt_token_ids();
+    transition.clear_answer_token_ids();
+    transition.clear_log_probs();
+    transition.mutable_grade()->set_verdict(v1::VERDICT_INVALID_TASK);
+  }
+  const auto group = Parse(wire);
+  REQUIRE(group.ok());
+  CHECK(group->transitions[0].malformed.empty());
+  CHECK(group->transitions[0].grade.verdict == Verdict::kInvalidTask);
+}
+
+TEST_CASE("the task of a group is the trainer's own, whatever came back") {
+  v1::TransitionGroup wire = WireGroup();
+  wire.mutable_task()->set_family("changed");
+  const auto group = Parse(wire);
+  REQUIRE(group.ok());
+  CHECK(group->task.family == "own");
+}
+
+TEST_CASE("a verdict that the trainer does not know earns nothing") {
+  v1::TransitionGroup wire = WireGroup();
+  wire.mutable_transitions(0)->mutable_grade()->set_verdict(static_cast<v1::Verdict>(99));
+  wire.mutable_transitions(1)->mutable_grade()->set_verdict(v1::VERDICT_UNSPECIFIED);
+  const auto group = Parse(wire);
+  REQUIRE(group.ok());
+  CHECK_FALSE(group->transitions[0].grade.scored());
+  CHECK_FALSE(group->transitions[1].grade.scored());
+}
+
+TEST_CASE("a group that cannot be believed as a whole is refused") {
   v1::TransitionGroup missing = WireGroup();
   missing.mutable_transitions()->RemoveLast();
-  CHECK(Refused(missing));
+  CHECK(Refused(missing, "1 transitions, not 2"));
   v1::TransitionGroup doubled = WireGroup();
   doubled.mutable_transitions(0)->set_sample_index(0);
-  CHECK(Refused(doubled));
+  CHECK(Refused(doubled, "sample 0 is there twice"));
+  v1::TransitionGroup beyond = WireGroup();
+  beyond.mutable_transitions(0)->set_sample_index(2);
+  CHECK(Refused(beyond, "sample index 2"));
   v1::TransitionGroup stale = WireGroup();
   stale.mutable_transitions(0)->set_policy_version(3);
-  CHECK(Refused(stale));
-  v1::TransitionGroup uneven = WireGroup();
-  uneven.mutable_transitions(0)->add_log_probs(-1);
-  CHECK(Refused(uneven));
-  v1::TransitionGroup infinite = WireGroup();
-  infinite.mutable_transitions(0)->set_log_probs(0, -std::numeric_limits<float>::infinity());
-  CHECK(Refused(infinite));
-  v1::TransitionGroup promptless = WireGroup();
-  promptless.mutable_transitions(0)->clear_prompt_token_ids();
-  CHECK(Refused(promptless));
+  CHECK(Refused(stale, "policy version 3, not 4"));
+  v1::TransitionGroup exchanged = WireGroup();
+  exchanged.mutable_task()->set_id("b");
+  CHECK(Refused(exchanged, "task \"b\""));
 }
 
 }  // namespace warpsmith

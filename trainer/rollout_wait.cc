@@ -1,0 +1,73 @@
+#include "trainer/rollout_wait.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "core/rpc/channel.h"
+
+namespace warpsmith {
+namespace {
+
+// What the health service calls the worker's process: it can be given weights before it can serve any groups.
+constexpr char kProcess[] = "";
+// How long a worker that serves already may take to say so before the first line.
+constexpr absl::Duration kFirstLook = absl::Milliseconds(200);
+// Bounds of one look at one worker: long enough for an answer, short enough to see the next worker come back.
+constexpr absl::Duration kLookMin = absl::Milliseconds(50);
+constexpr absl::Duration kLookMax = absl::Seconds(1);
+
+// "the rollout worker at A", "one of the rollout workers at A, B".
+std::string NamesOf(const std::vector<AwaitedWorker>& workers) {
+  const std::string addresses = absl::StrJoin(
+      workers, ", ", [](std::string* out, const AwaitedWorker& worker) { *out += worker.address; });
+  return absl::StrCat(workers.size() == 1 ? "the rollout worker at " : "one of the rollout workers at ",
+                      addresses);
+}
+
+std::string Seconds(absl::Duration duration) {
+  return absl::FormatDuration(
+      absl::Trunc(duration, duration < absl::Seconds(1) ? absl::Milliseconds(1) : absl::Seconds(1)));
+}
+
+absl::Status TimedOut(const std::vector<AwaitedWorker>& workers, const RolloutWaitOptions& options) {
+  return absl::DeadlineExceededError(absl::StrCat(
+      NamesOf(workers), " does not serve after ", Seconds(options.timeout),
+      " (trainer.rollout_wait_seconds): start `warpsmith-rollout --address ", workers.front().address,
+      "` with the trainer's --config, look into its log if it was started, or name another address by "
+      "--rollout-address"));
+}
+
+}  // namespace
+
+absl::StatusOr<size_t> AwaitAnyServing(const std::vector<AwaitedWorker>& workers,
+                                       const RolloutWaitOptions& options, absl::Time began) {
+  const absl::Time deadline = began + options.timeout;
+  absl::Time line_due = absl::Now() + kFirstLook;
+  std::vector<absl::Status> refusals(workers.size());
+  size_t num_refusals = 0;
+  while (num_refusals < workers.size()) {
+    for (size_t i = 0; i < workers.size(); ++i) {
+      if (!refusals[i].ok()) continue;
+      const absl::Duration left = std::min(line_due, deadline) - absl::Now();
+      const absl::Status status =
+          WaitUntilServing(workers[i].channel, kProcess, std::clamp(left, kLookMin, kLookMax));
+      if (status.ok()) return i;
+      if (absl::IsDeadlineExceeded(status)) continue;
+      refusals[i] = absl::Status(status.code(),
+                                 absl::StrCat("rollout worker ", workers[i].address, ": ", status.message()));
+      ++num_refusals;
+    }
+    const absl::Time now = absl::Now();
+    if (now >= line_due && num_refusals < workers.size()) {
+      options.say(absl::StrCat("waiting for ", NamesOf(workers), ", for ", Seconds(now - began),
+                               " of at most ", Seconds(options.timeout)));
+      line_due = now + options.line_interval;
+    }
+    if (now >= deadline) return TimedOut(workers, options);
+  }
+  return refusals.front();
+}
+
+}  // namespace warpsmith

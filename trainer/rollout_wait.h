@@ -1,0 +1,39 @@
+// Waiting for rollout workers, so that a user sees for whom and since when.
+#ifndef WARPSMITH_TRAINER_ROLLOUT_WAIT_H_
+#define WARPSMITH_TRAINER_ROLLOUT_WAIT_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/base/log.h"
+#include "grpcpp/channel.h"
+
+namespace warpsmith {
+
+struct RolloutWaitOptions {
+  absl::Duration timeout = absl::Minutes(5);         // trainer.rollout_wait_seconds
+  absl::Duration line_interval = absl::Seconds(10);  // from one line to the next
+  std::function<void(std::string_view)> say = LogInfo;
+};
+
+struct AwaitedWorker {
+  std::string address;
+  std::shared_ptr<grpc::Channel> channel;
+};
+
+// Waits until the process of one of `workers` serves, and returns its index. A worker need not have weights
+// for that. Says at once for whom it waits, unless one serves already, and again every `line_interval`.
+// DEADLINE_EXCEEDED `timeout` after `began` names the addresses and what to do. Errors of the health check
+// where no worker is left to wait for: something else answers at that address.
+absl::StatusOr<size_t> AwaitAnyServing(const std::vector<AwaitedWorker>& workers,
+                                       const RolloutWaitOptions& options, absl::Time began);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TRAINER_ROLLOUT_WAIT_H_
