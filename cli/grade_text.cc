@@ -11,7 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "core/base/absl_view.h"
 #include "core/base/log.h"
+#include "proto/advice_words.h"
 
 namespace warpsmith {
 namespace {
@@ -96,7 +98,7 @@ void AddReward(const v1::Reward& reward, Rows* rows) {
 void AddFeedback(const v1::Feedback& feedback, Rows* rows) {
   if (feedback.advice() == v1::ADVICE_UNSPECIFIED) return;
   rows->emplace_back("feedback", absl::StrCat(feedback.finding(), ": ", Escape(feedback.evidence())));
-  rows->emplace_back("", absl::StrCat("advice: ", Words(v1::Advice_Name(feedback.advice()), "ADVICE_")));
+  rows->emplace_back("", absl::StrCat("advice: ", AbslView(AdviceWords(feedback.advice()))));
 }
 
 void AddCost(const v1::Cost& cost, Rows* rows) {

@@ -43,15 +43,18 @@ struct Batch::Slot {
 };
 
 struct Batch::Logits {
-  at::Tensor rows;  // [rows that were asked for, vocabulary], float32
+  at::Tensor rows;  // [rows that were asked for, num_token_ids], float32
 };
 
 Batch::Batch(const ModelConfig& config, const EngineOptions& options)
-    : config_(config), options_(options), logits_(std::make_unique<Logits>()) {
+    : options_(options),
+      num_token_ids_(NumTokenIds(config, options.num_token_ids)),
+      logits_(std::make_unique<Logits>()) {
   pool_ = std::make_unique<ThreadPool>(options.num_threads);
-  decoder_ = std::make_unique<Decoder>(config, DecoderOptions{.pool = pool_.get()});
+  decoder_ = std::make_unique<Decoder>(
+      config, DecoderOptions{.pool = pool_.get(), .num_token_ids = options.num_token_ids});
   cache_ = std::make_unique<KvCache>(config, options.num_slots, options.context_tokens_max);
-  for (int i = 0; i < options.num_threads; ++i) samplers_.emplace_back(static_cast<int>(config.vocab_size));
+  for (int i = 0; i < options.num_threads; ++i) samplers_.emplace_back(static_cast<int>(num_token_ids_));
   slots_.resize(options.num_slots);
   for (int slot = options.num_slots - 1; slot >= 0; --slot) free_.push_back(slot);
 }
@@ -216,7 +219,7 @@ void Batch::CopyPromptsToFollowers() {
 
 void Batch::DrawTokens(Outcome* outcome) {
   const auto num_draws = static_cast<int64_t>(draws_.size());
-  const bool is_small = num_draws * config_.vocab_size < kLogitsForThreads;
+  const bool is_small = num_draws * num_token_ids_ < kLogitsForThreads;
   ParallelFor(is_small ? nullptr : pool_.get(), num_draws,
               [&](int64_t i, int worker) { DrawOne(samplers_[worker], draws_[i]); });
   outcome->num_drawn = static_cast<int>(num_draws);
@@ -224,9 +227,9 @@ void Batch::DrawTokens(Outcome* outcome) {
 
 void Batch::DrawOne(Sampler& sampler, Draw draw) {
   Slot& sample = slots_[draw.slot];
-  const float* const row = logits_->rows.const_data_ptr<float>() + draw.row * config_.vocab_size;
+  const float* const row = logits_->rows.const_data_ptr<float>() + draw.row * num_token_ids_;
   const std::optional<SampledToken> token =
-      sampler.Draw(absl::MakeConstSpan(row, config_.vocab_size), sample.group->sampling,
+      sampler.Draw(absl::MakeConstSpan(row, num_token_ids_), sample.group->sampling,
                    UniformDouble(sample.wanted.seed, sample.answer.size()));
   sample.broken = !token.has_value();
   if (sample.broken) return;

@@ -87,8 +87,8 @@ class Batch {
   void FailActiveJobs(const absl::Status& status, Outcome* outcome);
   bool IsStop(int32_t token_id) const;
 
-  const ModelConfig config_;
   const EngineOptions options_;
+  const int64_t num_token_ids_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<KvCache> cache_;

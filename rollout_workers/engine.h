@@ -27,6 +27,9 @@ struct EngineOptions {
   // Samples of all jobs that may wait or decode; more are refused.
   int samples_max = 4096;
   SchedulerLimits scheduler;
+  // Ids that the tokenizer has, at most the model's vocab_size; 0: all of it. Rows of the head
+  // behind them pad it: they have no logit, so that they are never sampled and are in no softmax.
+  int64_t num_token_ids = 0;
   // Any of these ends an answer.
   std::vector<int32_t> stop_token_ids;
   // Threads of the kernels, the engine's own among them.

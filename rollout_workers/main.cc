@@ -21,9 +21,8 @@
 #include "core/base/touch_constants.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/server.h"
+#include "prompting/prompts.h"
 #include "rollout_workers/engine.h"
-#include "rollout_workers/hugging_face_weights.h"
-#include "rollout_workers/prompt_builder.h"
 #include "rollout_workers/rollout_service.h"
 #include "rollout_workers/weights.h"
 #include "rollout_workers/weights_switch.h"
@@ -51,10 +50,11 @@ sigset_t BlockStopSignals() {
   return signals;
 }
 
-EngineOptions EngineOptionsFrom(const WorkerConfig& config, const PromptBuilder& prompts) {
+EngineOptions EngineOptionsFrom(const WorkerConfig& config, const Prompts& prompts) {
   return {.num_slots = config.num_slots,
           .context_tokens_max = config.context_tokens_max,
           .scheduler = {.prefill_tokens_max = config.prefill_tokens_max},
+          .num_token_ids = prompts.tokenizer().vocab_size(),
           .stop_token_ids = prompts.stop_token_ids(),
           .num_threads = config.num_threads};
 }
@@ -83,10 +83,10 @@ absl::Status LoadInitialWeights(const WorkerConfig& config, Engine* engine) {
 
 absl::Status Serve(const Flags& flags, const sigset_t& stop_signals) {
   ASSIGN_OR_RETURN(const WorkerConfig config, ReadWorkerConfig(flags.config, flags.assignments));
-  ASSIGN_OR_RETURN(const PromptBuilder prompts,
-                   PromptBuilder::Create(config.tokenizer_directory, config.prompts_directory));
-  if (prompts.vocabulary_size() > config.model.vocab_size) {
-    return absl::InvalidArgumentError(absl::StrCat("The tokenizer has ", prompts.vocabulary_size(),
+  ASSIGN_OR_RETURN(const Prompts prompts,
+                   Prompts::Load(config.tokenizer_directory, config.prompts_directory, config.model_path));
+  if (prompts.tokenizer().vocab_size() > config.model.vocab_size) {
+    return absl::InvalidArgumentError(absl::StrCat("The tokenizer has ", prompts.tokenizer().vocab_size(),
                                                    " tokens and the model's vocab_size is ",
                                                    config.model.vocab_size));
   }

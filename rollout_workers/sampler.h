@@ -13,9 +13,9 @@ namespace warpsmith {
 
 struct SampledToken {
   int32_t token_id = 0;
-  // log softmax(logits / temperature) of the token before any truncation, float32. At temperature 0, where
-  // that has no meaning, log softmax(logits). By the function that scores tokens in training, so that the
-  // bits agree.
+  // log softmax(logits / temperature) of the token before any truncation, float32, the softmax over
+  // the ids that the tokenizer has. At temperature 0, where that has no meaning, log
+  // softmax(logits). By the function that scores tokens in training, so that the bits agree.
   float log_prob = 0;
 };
 

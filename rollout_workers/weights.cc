@@ -14,6 +14,7 @@
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
+#include "core/model/hugging_face_weights.h"
 #include "core/model/parameters.h"
 
 namespace warpsmith {
@@ -120,6 +121,13 @@ absl::StatusOr<LoadedWeights> LoadChecked(const ParameterLayout& layout, const O
 LoadedWeights RandomWeights(const ModelConfig& config, uint64_t seed) {
   Parameters parameters{ParameterLayout(config)};
   parameters.InitRandom(seed);
+  return InitialWeights(std::move(parameters));
+}
+
+absl::StatusOr<LoadedWeights> HuggingFaceWeights(const ModelConfig& config,
+                                                 const std::filesystem::path& directory) {
+  Parameters parameters{ParameterLayout(config)};
+  RETURN_IF_ERROR(LoadHuggingFaceWeights(directory, parameters));
   return InitialWeights(std::move(parameters));
 }
 

@@ -1,4 +1,4 @@
-// Where a policy's weights come from: a seed, or a file that a trainer published.
+// Where a policy's weights come from: a seed, a checkpoint, or a file that a trainer published.
 //
 // Includes nothing of LibTorch, so that the service can name it.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_WEIGHTS_H_
@@ -44,6 +44,11 @@ struct OfferedWeights {
 
 // Version 0, drawn as the trainer draws it from the same seed.
 LoadedWeights RandomWeights(const ModelConfig& config, uint64_t seed);
+
+// Version 0 from the safetensors of a Hugging Face directory, converted to float32. The errors of
+// LoadHuggingFaceWeights.
+absl::StatusOr<LoadedWeights> HuggingFaceWeights(const ModelConfig& config,
+                                                 const std::filesystem::path& directory);
 
 // Version 0 from weights in memory, float32 on the CPU.
 LoadedWeights InitialWeights(Parameters parameters);

@@ -12,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status.h"
+#include "rollout_workers/task_prompt.h"
 
 namespace warpsmith {
 namespace {
@@ -63,7 +64,7 @@ absl::Status CheckVersion(uint64_t policy_version, const EngineStatus& status) {
 }  // namespace
 
 Worker::Worker(const ModelConfig& config, EngineOptions engine_options, WorkerOptions options,
-               const PromptBuilder* prompts, std::shared_ptr<grpc::Channel> reward_channel,
+               const Prompts* prompts, std::shared_ptr<grpc::Channel> reward_channel,
                const std::string& reward_address, GradeClientOptions grade_options)
     : options_(options),
       prompts_(prompts),
@@ -98,7 +99,9 @@ absl::StatusOr<Worker::Reader> Worker::Join(const v1::GenerateGroupsRequest& req
                      " and the context holds ", engine_.context_tokens_max(), ": no room for a prompt"));
   }
   std::vector<absl::StatusOr<std::vector<int32_t>>> prompts;
-  for (const v1::Task& task : request.tasks()) prompts.push_back(prompts_->Build(task, prompt_tokens_max));
+  for (const v1::Task& task : request.tasks()) {
+    prompts.push_back(TaskPrompt(*prompts_, task, prompt_tokens_max));
+  }
 
   Wakers displaced;
   absl::StatusOr<Reader> reader = [&]() -> absl::StatusOr<Reader> {
@@ -254,7 +257,7 @@ void Worker::Collect() {
 }
 
 void Worker::TakeSample(FinishedSample sample) {
-  const std::string answer = prompts_->Decode(sample.answer_token_ids);
+  const std::string answer = prompts_->tokenizer().Decode(sample.answer_token_ids, DecodeSpecial::kSkip);
   Wakers wakers;
   {
     absl::MutexLock lock(&mutex_);

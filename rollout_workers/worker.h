@@ -17,9 +17,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/base/bounded_queue.h"
+#include "prompting/prompts.h"
 #include "rollout_workers/engine.h"
 #include "rollout_workers/grade_client.h"
-#include "rollout_workers/prompt_builder.h"
 #include "rollout_workers/request_check.h"
 #include "rollout_workers/request_table.h"
 
@@ -51,7 +51,7 @@ class Worker {
 
   // `prompts` must outlive this. The channel goes to the reward service at `reward_address`.
   Worker(const ModelConfig& config, EngineOptions engine_options, WorkerOptions options,
-         const PromptBuilder* prompts, std::shared_ptr<grpc::Channel> reward_channel,
+         const Prompts* prompts, std::shared_ptr<grpc::Channel> reward_channel,
          const std::string& reward_address, GradeClientOptions grade_options);
   // No Reader may be left.
   ~Worker();
@@ -104,7 +104,7 @@ class Worker {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const WorkerOptions options_;
-  const PromptBuilder* const prompts_;
+  const Prompts* const prompts_;
 
   mutable absl::Mutex mutex_;  // taken before the locks of engine_ and grades_
   RequestTable table_ ABSL_GUARDED_BY(mutex_);

@@ -7,6 +7,7 @@
 #include "core/base/counter_random.h"
 #include "core/base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "proto/advice_words.h"
 #include "trainer/json_lines.h"
 #include "trainer/task_source.h"
 
@@ -25,7 +26,8 @@ absl::Status ParseFeedback(const JsonLine& line, PromptParts* parts) {
     }
     *value = (*feedback)[key].get<std::string>();
   }
-  return absl::OkStatus();
+  if (AdviceOfWords(parts->advice) != v1::ADVICE_UNSPECIFIED) return absl::OkStatus();
+  return line.Error(absl::StrCat("the advice \"", parts->advice, "\" is none of: ", AllAdviceWords()));
 }
 
 absl::StatusOr<ColdStartPair> ParsePair(const JsonLine& line) {

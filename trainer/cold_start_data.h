@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "trainer/prompts.h"
+#include "prompting/prompts.h"
 #include "trainer/training_sequence.h"
 #include "trainer/transition.h"
 
@@ -22,7 +22,8 @@ struct ColdStartPair {
 };
 
 // A JSONL file of pairs: "skill" ("generate" or "optimise"), "reference_source", "answer" and, for skill 2,
-// "previous_source" and "feedback" {"finding", "evidence", "advice"}. INVALID_ARGUMENT with file and line.
+// "previous_source" and "feedback" {"finding", "evidence", "advice"}, the advice in words of the
+// closed list, for GRPO's prompts have no others. INVALID_ARGUMENT with file and line.
 absl::StatusOr<std::vector<ColdStartPair>> LoadColdStartPairs(const std::filesystem::path& path);
 
 // The pair as token ids, without log-probs and advantage.

@@ -1,8 +1,5 @@
 #include "trainer/export.h"
 
-#include <cstddef>
-#include <exception>
-#include <map>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -10,27 +7,52 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
-#include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/checkpoint/hugging_face_directory.h"
-#include "core/model/model_config.h"
 #include "nlohmann/json.hpp"
 
 namespace warpsmith {
 namespace {
 
-absl::StatusOr<std::vector<NamedFile>> TextFiles(const Parameters& parameters, const Prompts& prompts,
+using Json = nlohmann::ordered_json;
+
+// Of a file that was checked when it was read; an empty object for one that is not there.
+Json Parsed(const std::string& text) {
+  return text.empty() ? Json::object() : Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+// `text` with the members of `changes` in place of its own; as it is where that changes nothing.
+std::string Changed(const std::string& text, const Json& changes) {
+  const Json before = Parsed(text);
+  Json after = before;
+  for (const auto& [key, value] : changes.items()) after[key] = value;
+  return after == before ? text : after.dump(2) + "\n";
+}
+
+std::string ConfigJson(const Prompts& prompts, const SourceModel& source) {
+  if (source.stop_token_ids == prompts.stop_token_ids()) return source.config_json;
+  return Changed(source.config_json, {{"eos_token_id", prompts.stop_token_ids()}});
+}
+
+std::string GenerationConfigJson(const Prompts& prompts, const SourceModel& source,
+                                 const Sampling& sampling) {
+  Json changes = {{"do_sample", true},
+                  {"temperature", sampling.temperature},
+                  {"top_p", sampling.top_p},
+                  {"top_k", sampling.top_k}};
+  const bool names_all = Parsed(source.generation_config_json).contains("eos_token_id") &&
+                         source.stop_token_ids == prompts.stop_token_ids();
+  if (!names_all) changes["eos_token_id"] = prompts.stop_token_ids();
+  if (source.generation_config_json.empty()) changes["pad_token_id"] = prompts.stop_token_ids().back();
+  return Changed(source.generation_config_json, changes);
+}
+
+absl::StatusOr<std::vector<NamedFile>> TextFiles(const Prompts& prompts, const SourceModel& source,
                                                  const std::filesystem::path& prompts_directory,
                                                  const Sampling& sampling) {
-  const nlohmann::ordered_json generation = {{"do_sample", true},
-                                             {"temperature", sampling.temperature},
-                                             {"top_p", sampling.top_p},
-                                             {"top_k", sampling.top_k},
-                                             {"eos_token_id", prompts.stop_token_id()},
-                                             {"pad_token_id", prompts.stop_token_id()}};
-  const nlohmann::ordered_json trained_with = {{"prompts_sha256", prompts.sha256()}};
-  std::vector<NamedFile> files = {{"config.json", WriteModelConfig(parameters.config())},
-                                  {"generation_config.json", generation.dump(2) + "\n"},
+  const Json trained_with = {{"prompts_sha256", prompts.sha256()}};
+  std::vector<NamedFile> files = {{"config.json", ConfigJson(prompts, source)},
+                                  {"generation_config.json", GenerationConfigJson(prompts, source, sampling)},
                                   {"prompts.json", trained_with.dump(2) + "\n"}};
   for (const TokenizerFile& file : prompts.tokenizer().files()) files.push_back({file.name, file.content});
   for (const char* name : {"generate.txt", "optimise.txt"}) {
@@ -43,29 +65,16 @@ absl::StatusOr<std::vector<NamedFile>> TextFiles(const Parameters& parameters, c
 }  // namespace
 
 absl::Status ExportHuggingFace(const Parameters& parameters, const Prompts& prompts,
-                               const std::filesystem::path& prompts_directory, const Sampling& sampling,
-                               const std::filesystem::path& directory) {
-  std::map<std::string, at::Tensor> tensors;
-  try {
-    tensors = parameters.ToHf(at::kFloat);
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("export failed in LibTorch: ", Escape(error.what(), 2048)));
-  }
+                               const SourceModel& source, const std::filesystem::path& prompts_directory,
+                               const Sampling& sampling, const std::filesystem::path& directory) {
   HuggingFaceContents contents;
-  ASSIGN_OR_RETURN(contents.files, TextFiles(parameters, prompts, prompts_directory, sampling));
-  for (const auto& [name, tensor] : tensors) {
-    contents.tensors.push_back(
-        {.name = name, .type = TensorType::kF32, .shape = {tensor.sizes().begin(), tensor.sizes().end()}});
-  }
+  ASSIGN_OR_RETURN(contents.files, TextFiles(prompts, source, prompts_directory, sampling));
+  contents.tensors = HuggingFaceTensors(parameters.layout(), source.tensor_types);
   std::error_code error;
   std::filesystem::remove_all(directory, error);
   if (error)
     return absl::InternalError(absl::StrCat("cannot remove ", directory.string(), ": ", error.message()));
-  return WriteHuggingFaceDirectory(directory, contents, [&](const TensorInfo& info, const ByteSink& sink) {
-    const at::Tensor& tensor = tensors.at(info.name);
-    const auto* data = static_cast<const std::byte*>(tensor.const_data_ptr());
-    return sink({data, static_cast<size_t>(tensor.nbytes())});
-  });
+  return WriteHuggingFaceDirectory(directory, contents, HuggingFaceSource(parameters));
 }
 
 }  // namespace warpsmith

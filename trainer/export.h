@@ -6,18 +6,26 @@
 
 #include "absl/status/status.h"
 #include "core/model/parameters.h"
+#include "prompting/prompts.h"
 #include "trainer/group_generator.h"
-#include "trainer/prompts.h"
+#include "trainer/source_model.h"
 
 namespace warpsmith {
 
-// Writes config.json, generation_config.json (the sampling that the Coder was trained with), the tokenizer's
-// files as they are, prompts.json (the SHA-256 of what the Coder was trained with) and the weights as
-// safetensors of at most 4 GB with their index, in float32. The directory is written beside its place and
-// renamed; an older one there is replaced. transformers loads it as Qwen3ForCausalLM.
+// Writes, in the form of the checkpoint that the run started from:
+//   config.json             as it came, unknown keys included
+//   generation_config.json  as it came, with the sampling that the Coder was trained with
+//   safetensors             each tensor of the type that it had, in files of at most 5 GiB with their index
+//   the tokenizer's files   as they are
+// and prompts.json (the SHA-256 of what the Coder was trained with) with both templates. A file of
+// which nothing changes keeps its bytes. Where answers end with more tokens than the checkpoint
+// names, eos_token_id of both configurations becomes the whole list.
+//
+// The directory is written beside its place and renamed; an older one there is replaced.
+// transformers loads it as Qwen3ForCausalLM.
 absl::Status ExportHuggingFace(const Parameters& parameters, const Prompts& prompts,
-                               const std::filesystem::path& prompts_directory, const Sampling& sampling,
-                               const std::filesystem::path& directory);
+                               const SourceModel& source, const std::filesystem::path& prompts_directory,
+                               const Sampling& sampling, const std::filesystem::path& directory);
 
 }  // namespace warpsmith
 

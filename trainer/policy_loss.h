@@ -31,7 +31,7 @@ struct PolicyLossOptions {
 };
 
 // What is known of one answer token. Log-probabilities are log softmax(logits / temperature) before any
-// truncation.
+// truncation, over the ids that the tokenizer has.
 struct TokenTerms {
   double log_prob = 0;
   double old_log_prob = 0;

@@ -36,8 +36,10 @@ std::filesystem::path PublishDirectory(const Configuration& configuration) {
   return std::filesystem::is_directory(memory, ignored) ? memory : configuration.run.directory;
 }
 
-TransitionLimits LimitsOf(const ModelConfig& model) {
-  return {.vocab_size = model.vocab_size, .positions_max = model.max_position_embeddings};
+// Ids that only pad the model's head are no tokens.
+TransitionLimits LimitsOf(const RunContext& context) {
+  return {.vocab_size = context.prompts.tokenizer().vocab_size(),
+          .positions_max = context.configuration.model.config.max_position_embeddings};
 }
 
 std::vector<NamedScalar> MainFigures(const SplitEvaluation& split) {
@@ -75,7 +77,7 @@ RunLeader::RunLeader(RunContext* context, const std::vector<std::string>& rollou
                      std::vector<Task> unseen_operator)
     : context_(*context),
       client_({.addresses = rollout_addresses,
-               .limits = LimitsOf(context->configuration.model.config),
+               .limits = LimitsOf(*context),
                .wait = {.timeout = absl::Seconds(context->configuration.trainer.rollout_wait_seconds)}}),
       publisher_(PublishDirectory(context->configuration), context->configuration.run.directory),
       held_out_(std::move(held_out)),

@@ -10,8 +10,8 @@
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
 #include "core/base/status_macros.h"
+#include "proto/advice_words.h"
 #include "trainer/json_lines.h"
-#include "trainer/wire.h"
 
 namespace warpsmith {
 namespace {
@@ -52,9 +52,9 @@ absl::StatusOr<Feedback> ParseFeedback(const JsonLine& line) {
   ASSIGN_OR_RETURN(feedback.finding, parts.Text("finding"));
   ASSIGN_OR_RETURN(feedback.evidence, parts.Text("evidence"));
   ASSIGN_OR_RETURN(const std::string advice, parts.Text("advice"));
-  feedback.advice = AdviceFromText(advice);
+  feedback.advice = AdviceOfWords(advice);
   if (feedback.advice != 0) return feedback;
-  return parts.Error(absl::StrCat("the advice \"", advice, "\" is none of: ", AdviceTexts()));
+  return parts.Error(absl::StrCat("the advice \"", advice, "\" is none of: ", AllAdviceWords()));
 }
 
 absl::StatusOr<Task> ParseOptimiseTask(const JsonLine& line, const std::string& language) {

@@ -12,15 +12,16 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/model/hugging_face_weights.h"
 #include "nlohmann/json.hpp"
 #include "trainer/agreement.h"
 #include "trainer/cold_start.h"
 #include "trainer/export.h"
 #include "trainer/grpo.h"
-#include "trainer/initial_weights.h"
 #include "trainer/run_leader.h"
 #include "trainer/run_start.h"
 #include "trainer/seeds.h"
+#include "trainer/source_model.h"
 
 namespace warpsmith {
 namespace {
@@ -31,7 +32,7 @@ using nlohmann::ordered_json;
 class Training {
  public:
   Training(const Configuration& configuration, const TrainingOptions& options, Communicator& communicator,
-           Prompts prompts, BegunRun begun, const std::atomic<bool>& stop);
+           Prompts prompts, SourceModel source, BegunRun begun, const std::atomic<bool>& stop);
 
   absl::Status Run();
 
@@ -53,6 +54,7 @@ class Training {
   const Configuration& configuration_;
   const TrainingOptions& options_;
   const Prompts prompts_;
+  const SourceModel source_;  // empty but on rank 0, which exports
   const BegunRun begun_;
   ThreadPool pool_;
   Policy policy_;
@@ -64,13 +66,15 @@ class Training {
 };
 
 Training::Training(const Configuration& configuration, const TrainingOptions& options,
-                   Communicator& communicator, Prompts prompts, BegunRun begun, const std::atomic<bool>& stop)
+                   Communicator& communicator, Prompts prompts, SourceModel source, BegunRun begun,
+                   const std::atomic<bool>& stop)
     : configuration_(configuration),
       options_(options),
       prompts_(std::move(prompts)),
+      source_(std::move(source)),
       begun_(std::move(begun)),
       pool_(configuration.trainer.num_threads),
-      policy_(ParameterLayout(configuration.model.config),
+      policy_(ParameterLayout(configuration.model.config), prompts_.tokenizer().vocab_size(),
               {.weight_decay = configuration.trainer.weight_decay,
                .gradient_norm_max = configuration.trainer.gradient_norm_max},
               &pool_),
@@ -207,7 +211,7 @@ absl::Status Training::EvaluateOnly() {
 
 absl::Status Training::Export() {
   const std::filesystem::path directory = Directory() / "export";
-  RETURN_IF_ERROR(ExportHuggingFace(policy_.parameters, prompts_, configuration_.data.prompts,
+  RETURN_IF_ERROR(ExportHuggingFace(policy_.parameters, prompts_, source_, configuration_.data.prompts,
                                     configuration_.grpo.sampling, directory));
   LogInfo(absl::StrCat("exported to ", directory.string()));
   return absl::OkStatus();
@@ -238,15 +242,21 @@ absl::Status RunTraining(const Configuration& configuration, const TrainingOptio
                          Communicator& communicator, const std::atomic<bool>& stop) {
   // The work is done by the pool's threads; ATen's own would spin beside them.
   at::set_num_threads(1);
-  ASSIGN_OR_RETURN(Prompts prompts, Prompts::Load(configuration.data.tokenizer, configuration.data.prompts));
+  ASSIGN_OR_RETURN(Prompts prompts, Prompts::Load(configuration.data.tokenizer, configuration.data.prompts,
+                                                  configuration.model.path));
   if (prompts.tokenizer().vocab_size() > configuration.model.config.vocab_size) {
     return absl::InvalidArgumentError(absl::StrCat("the tokenizer has ", prompts.tokenizer().vocab_size(),
                                                    " tokens and model.vocab_size is ",
                                                    configuration.model.config.vocab_size));
   }
+  SourceModel source;
+  if (communicator.rank() == 0) {
+    ASSIGN_OR_RETURN(source, ReadSourceModel(configuration.model.path, configuration.model.config));
+  }
   ASSIGN_OR_RETURN(BegunRun begun, BeginRun(configuration, options, prompts.sha256(), communicator));
   if (options.check) return absl::OkStatus();
-  Training training(configuration, options, communicator, std::move(prompts), std::move(begun), stop);
+  Training training(configuration, options, communicator, std::move(prompts), std::move(source),
+                    std::move(begun), stop);
   return training.Run();
 }
 

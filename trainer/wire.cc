@@ -4,11 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "google/protobuf/util/json_util.h"
@@ -31,12 +27,6 @@ v1::CandidateLanguage LanguageToWire(const std::string& language) {
 
 Feedback FeedbackFromWire(const v1::Feedback& wire) {
   return {.finding = wire.finding(), .evidence = wire.evidence(), .advice = wire.advice()};
-}
-
-// "fuse passes" of ADVICE_FUSE_PASSES.
-std::string TextOf(v1::Advice advice) {
-  const std::string name = v1::Advice_Name(advice);
-  return absl::StrReplaceAll(absl::AsciiStrToLower(absl::StripPrefix(name, "ADVICE_")), {{"_", " "}});
 }
 
 Grade GradeFromWire(const v1::Grade& wire) {
@@ -171,24 +161,6 @@ Transition Dropped(const v1::Transition& wire, const std::string& fault) {
 }
 
 }  // namespace
-
-int AdviceFromText(const std::string& text) {
-  for (int value = v1::Advice_MIN; value <= v1::Advice_MAX; ++value) {
-    // Sentences say "the temporary"; names leave the article out.
-    if (value != 0 && TextOf(static_cast<v1::Advice>(value)) == absl::StrReplaceAll(text, {{" the ", " "}})) {
-      return value;
-    }
-  }
-  return 0;
-}
-
-std::string AdviceTexts() {
-  std::vector<std::string> texts;
-  for (int value = v1::Advice_MIN + 1; value <= v1::Advice_MAX; ++value) {
-    texts.push_back(TextOf(static_cast<v1::Advice>(value)));
-  }
-  return absl::StrJoin(texts, ", ");
-}
 
 v1::Task TaskToWire(const Task& task) {
   v1::Task wire;

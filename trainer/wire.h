@@ -12,12 +12,6 @@
 
 namespace warpsmith {
 
-// The value of v1::Advice that `text` names in words, "fix bounds" or "avoid the temporary"; 0 for none.
-int AdviceFromText(const std::string& text);
-
-// All such texts, with commas between.
-std::string AdviceTexts();
-
 v1::Task TaskToWire(const Task& task);
 
 // The whole request but for its tasks, which are `request.tasks` at `indices`, in that order.

@@ -24,7 +24,6 @@ class Answer:
     speedup: float  # 0 unless correct
     source: str
     reference_source: str
-    advice: str
     compiled: bool
     cost_seconds: dict[str, float] = field(default_factory=dict)
 
@@ -119,7 +118,6 @@ def parse_answer(line: Json) -> Answer | None:
         speedup=float(timing.get("speedup", 0)) if verdict == "CORRECT" else 0.0,
         source=str(grade.get("source") or transition.get("answer", "")),
         reference_source=str(task.get("reference_source", line.get("reference_source", ""))),
-        advice=str(grade.get("feedback", {}).get("advice", "")).removeprefix("ADVICE_").lower(),
         compiled=bool(grade.get("compile", {}).get("succeeded", False)),
         cost_seconds={name: float(cost) for name, cost in grade.get("cost", {}).items() if name.endswith("_seconds")},
     )

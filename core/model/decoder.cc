@@ -100,7 +100,8 @@ int64_t KvCache::SizeBytes(const ModelConfig& config, int num_slots, int64_t max
 }
 
 struct Decoder::State {
-  State(const ModelConfig& config, DecoderOptions options) : config(config), options(options) {}
+  State(const ModelConfig& config, DecoderOptions options)
+      : config(config), options(options), num_token_ids(NumTokenIds(config, options.num_token_ids)) {}
 
   at::Tensor StepOnKernels(const std::vector<StepSequence>& sequences, KernelKvCache& cache);
   at::Tensor StepOnOperators(const std::vector<StepSequence>& sequences, KvCache::State& cache);
@@ -108,13 +109,14 @@ struct Decoder::State {
 
   const ModelConfig config;
   const DecoderOptions options;
+  const int64_t num_token_ids;
   std::unique_ptr<DecoderKernels> kernels;  // float32 on a CPU
   std::optional<Parameters> parameters;     // elsewhere
 };
 
 Decoder::Decoder(const ModelConfig& config, DecoderOptions options)
     : state_(std::make_unique<State>(config, options)) {
-  state_->kernels = std::make_unique<DecoderKernels>(config, options.pool);
+  state_->kernels = std::make_unique<DecoderKernels>(config, state_->num_token_ids, options.pool);
 }
 Decoder::~Decoder() = default;
 Decoder::Decoder(Decoder&&) noexcept = default;
@@ -131,7 +133,8 @@ absl::Status Decoder::SetParameters(const Parameters& parameters) {
   }
   state_->parameters.reset();
   if (state_->kernels == nullptr) {
-    state_->kernels = std::make_unique<DecoderKernels>(state_->config, state_->options.pool);
+    state_->kernels =
+        std::make_unique<DecoderKernels>(state_->config, state_->num_token_ids, state_->options.pool);
   }
   std::vector<const float*> buffers;
   for (int i = 0; i < parameters.num_buffers(); ++i)
@@ -143,7 +146,7 @@ absl::Status Decoder::SetParameters(const Parameters& parameters) {
 at::Tensor Decoder::State::StepOnKernels(const std::vector<StepSequence>& sequences, KernelKvCache& cache) {
   int64_t wanted = 0;
   for (const StepSequence& sequence : sequences) wanted += sequence.wants_logits ? 1 : 0;
-  at::Tensor logits = at::empty({wanted, config.vocab_size}, at::TensorOptions(at::kFloat));
+  at::Tensor logits = at::empty({wanted, num_token_ids}, at::TensorOptions(at::kFloat));
   float* next = logits.mutable_data_ptr<float>();
   std::vector<DecoderSpan> spans;
   spans.reserve(sequences.size());
@@ -151,7 +154,7 @@ at::Tensor Decoder::State::StepOnKernels(const std::vector<StepSequence>& sequen
     spans.push_back({sequence.slot, sequence.first_position, sequence.token_ids.data(),
                      static_cast<int64_t>(sequence.token_ids.size()),
                      sequence.wants_logits ? next : nullptr});
-    if (sequence.wants_logits) next += config.vocab_size;
+    if (sequence.wants_logits) next += num_token_ids;
   }
   kernels->Run(spans, cache);
   return logits;
@@ -176,7 +179,7 @@ at::Tensor Decoder::State::RunOnOperators(const StepSequence& sequence, KvCache:
   }
   const at::Tensor norm = parameters->View(layout.final_buffer(), "norm");
   return at::linear(OperatorRmsNorm(x.narrow(0, count - 1, 1), norm, config.rms_norm_eps),
-                    HeadWeight(*parameters));
+                    HeadWeight(*parameters).narrow(0, 0, num_token_ids));
 }
 
 at::Tensor Decoder::State::StepOnOperators(const std::vector<StepSequence>& sequences,
@@ -187,7 +190,7 @@ at::Tensor Decoder::State::StepOnOperators(const std::vector<StepSequence>& sequ
     const at::Tensor row = RunOnOperators(sequence, cache);
     if (sequence.wants_logits) logits.push_back(row);
   }
-  if (logits.empty()) return at::zeros({0, config.vocab_size}, at::TensorOptions(at::kFloat));
+  if (logits.empty()) return at::zeros({0, num_token_ids}, at::TensorOptions(at::kFloat));
   return at::cat(logits, 0).to(at::TensorOptions(at::kFloat).device(at::kCPU)).contiguous();
 }
 

@@ -58,6 +58,9 @@ struct StepSequence {
 struct DecoderOptions {
   // Threads of the CPU kernels; must outlive the decoder. Null: the calling thread alone.
   ThreadPool* pool = nullptr;
+  // As Qwen3Options::num_token_ids, V below: no logit is computed for the padding of a head, so
+  // nothing can draw it.
+  int64_t num_token_ids = 0;
 };
 
 // Owns a copy of the weights in the form that decoding wants. One thread at a time.

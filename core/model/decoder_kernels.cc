@@ -53,10 +53,11 @@ void DecoderKernels::Rows::Reserve(const ModelConfig& c, int64_t num_rows, int64
   grow(scores, std::max(kQueryRows, c.group_size()) * RoundUp(max_tokens, kPanelColumns));
 }
 
-DecoderKernels::DecoderKernels(const ModelConfig& config, ThreadPool* pool)
+DecoderKernels::DecoderKernels(const ModelConfig& config, int64_t num_token_ids, ThreadPool* pool)
     : layout_(config),
       config_(layout_.config()),
       kernels_(Kernels<float>()),
+      num_token_ids_(num_token_ids),
       pool_(pool),
       eps_(static_cast<float>(config.rms_norm_eps)),
       rotary_(config.head_dim, config.rope_theta),
@@ -80,7 +81,7 @@ void DecoderKernels::SetWeights(const std::vector<const float*>& buffers) {
   }
   const int buffer = config_.tie_word_embeddings ? layout_.embedding_buffer() : layout_.final_buffer();
   const int64_t offset = config_.tie_word_embeddings ? 0 : layout_.entry(buffer, "head").offset;
-  head_.Pack(flat_[buffer].data() + offset, config_.vocab_size, config_.hidden_size, pool_);
+  head_.Pack(flat_[buffer].data() + offset, num_token_ids_, config_.hidden_size, pool_);
 }
 
 void DecoderKernels::Run(const std::vector<DecoderSpan>& spans, KernelKvCache& cache) {
@@ -229,7 +230,7 @@ void DecoderKernels::AttendHead(const DecoderSpan& span, const float* query, con
 
 // The rows that want logits are gathered first, so that they share the reading of the head.
 void DecoderKernels::WriteLogits(const std::vector<DecoderSpan>& spans, Rows& rows) {
-  const int64_t d = config_.hidden_size, v = config_.vocab_size;
+  const int64_t d = config_.hidden_size, v = num_token_ids_;
   const float* weight =
       flat_[layout_.final_buffer()].data() + layout_.entry(layout_.final_buffer(), "norm").offset;
   int64_t row = 0, wanted = 0;

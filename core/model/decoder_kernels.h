@@ -47,12 +47,13 @@ struct DecoderSpan {
   int64_t first_position;
   const int32_t* token_ids;
   int64_t count;
-  float* logits;  // [vocab_size] of the last token, or null
+  float* logits;  // [num_token_ids] of the last token, or null
 };
 
 class DecoderKernels {
  public:
-  DecoderKernels(const ModelConfig& config, ThreadPool* pool);
+  // Logits are those of the first `num_token_ids` rows of the head.
+  DecoderKernels(const ModelConfig& config, int64_t num_token_ids, ThreadPool* pool);
 
   // Copies and packs the weights: a flat array for each buffer of the layout.
   void SetWeights(const std::vector<const float*>& buffers);
@@ -79,6 +80,7 @@ class DecoderKernels {
   const ParameterLayout layout_;
   const ModelConfig& config_;
   const KernelSet<float>& kernels_;
+  const int64_t num_token_ids_;
   ThreadPool* pool_;
   const float eps_;
   RotaryTable<float> rotary_;

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/check.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "core/model/parameter_layout.h"
@@ -129,6 +130,12 @@ std::string WriteModelConfig(const ModelConfig& config, std::string_view dtype) 
   json["use_sliding_window"] = false;
   json["torch_dtype"] = dtype;
   return json.dump(2) + "\n";
+}
+
+int64_t NumTokenIds(const ModelConfig& config, int64_t num_token_ids) {
+  WS_CHECK(num_token_ids >= 0 && num_token_ids <= config.vocab_size)
+      << num_token_ids << " token ids, and a head of " << config.vocab_size << " rows";
+  return num_token_ids == 0 ? config.vocab_size : num_token_ids;
 }
 
 int64_t CountParameters(const ModelConfig& config) {

@@ -69,6 +69,10 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::filesystem::path& directo
 // Text of a `config.json` that transformers loads as Qwen3ForCausalLM. `dtype` is "float32" or "bfloat16".
 std::string WriteModelConfig(const ModelConfig& config, std::string_view dtype = "float32");
 
+// Rows of the head that take part in softmax and sampling: `num_token_ids`, what the tokenizer has,
+// or vocab_size where that is 0. Checks that it is not more.
+int64_t NumTokenIds(const ModelConfig& config, int64_t num_token_ids);
+
 // Number of scalars, tied embeddings counted once.
 int64_t CountParameters(const ModelConfig& config);
 

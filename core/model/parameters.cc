@@ -123,9 +123,13 @@ void Parameters::CopyFrom(const Parameters& other) {
 std::map<std::string, at::Tensor> Parameters::ToHf(at::ScalarType dtype) const {
   std::map<std::string, at::Tensor> tensors;
   for (const HfTensorLayout& tensor : layout_.hf_tensors()) {
-    tensors[tensor.name] = Gather(tensor, buffers_[tensor.buffer].detach(), dtype);
+    tensors[tensor.name] = HfTensor(tensor, dtype);
   }
   return tensors;
+}
+
+at::Tensor Parameters::HfTensor(const HfTensorLayout& tensor, at::ScalarType dtype) const {
+  return Gather(tensor, buffers_[tensor.buffer].detach(), dtype);
 }
 
 absl::Status Parameters::FromHf(const std::map<std::string, at::Tensor>& tensors) {

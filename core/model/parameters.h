@@ -51,6 +51,8 @@ class Parameters {
 
   // Hugging Face name -> new CPU tensor of `dtype`; tied lm_head is left out, as transformers saves it.
   std::map<std::string, at::Tensor> ToHf(at::ScalarType dtype) const;
+  // One of them: `tensor` is of layout().hf_tensors().
+  at::Tensor HfTensor(const HfTensorLayout& tensor, at::ScalarType dtype) const;
   // Takes every tensor of the layout from `tensors`, converting dtypes. INVALID_ARGUMENT on a missing name, a
   // wrong shape or an unknown name (a tied "lm_head.weight" is allowed and ignored); the values are
   // unspecified then.

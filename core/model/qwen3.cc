@@ -65,8 +65,9 @@ TokenScores OperatorScores(const at::Tensor& logits, const std::vector<int64_t>&
 struct Qwen3::State {
   State(const ModelConfig& config, Qwen3Options options)
       : options(options),
-        floats(std::make_shared<TrainingCore<float>>(config, options.pool)),
-        doubles(std::make_shared<TrainingCore<double>>(config, options.pool)) {}
+        num_token_ids(NumTokenIds(config, options.num_token_ids)),
+        floats(std::make_shared<TrainingCore<float>>(config, num_token_ids, options.pool)),
+        doubles(std::make_shared<TrainingCore<double>>(config, num_token_ids, options.pool)) {}
 
   bool UsesKernels(const Parameters& parameters) const {
     const bool has_kernels = parameters.device().is_cpu() &&
@@ -75,6 +76,7 @@ struct Qwen3::State {
   }
 
   Qwen3Options options;
+  int64_t num_token_ids;
   TrainingCorePointer<float> floats;
   TrainingCorePointer<double> doubles;
 };
@@ -98,7 +100,8 @@ TokenScores Qwen3::TokenLogProbs(const Parameters& parameters, const at::Tensor&
   WS_CHECK(hidden.size(0) == static_cast<int64_t>(targets.size()) && temperature > 0)
       << hidden.size(0) << " hidden states, " << targets.size() << " targets, temperature " << temperature;
   if (!state_->UsesKernels(parameters))
-    return OperatorScores(Logits(parameters, hidden), targets, temperature);
+    return OperatorScores(Logits(parameters, hidden).narrow(1, 0, state_->num_token_ids), targets,
+                          temperature);
   if (parameters.dtype() == at::kFloat) {
     return KernelScores<float>(state_->floats, parameters, hidden, targets, temperature);
   }

@@ -19,8 +19,10 @@ namespace warpsmith {
 
 // What a policy loss needs of each token.
 struct TokenScores {
-  at::Tensor log_probs;  // [T], differentiable: log softmax(logits / temperature)[target]
-  at::Tensor entropy;    // [T], of the same distribution, in nats; carries no gradient
+  // [T], differentiable: log softmax(logits / temperature)[target], the softmax over
+  // Qwen3Options::num_token_ids
+  at::Tensor log_probs;
+  at::Tensor entropy;  // [T], of the same distribution, in nats; carries no gradient
 };
 
 enum class Backend {
@@ -33,6 +35,9 @@ struct Qwen3Options {
   // Threads of the CPU kernels; must outlive the model and its graphs. Null: the calling thread alone.
   // Results do not depend on it.
   ThreadPool* pool = nullptr;
+  // Ids that the tokenizer has, at most vocab_size; 0: vocab_size. Rows of the head behind them are
+  // padding: in no softmax, without gradient.
+  int64_t num_token_ids = 0;
 };
 
 // Stateless but for scratch memory that it reuses between steps: one thread at a time, forward and backward
@@ -54,8 +59,8 @@ class Qwen3 {
   TokenScores TokenLogProbs(const Parameters& parameters, const at::Tensor& hidden,
                             const std::vector<int64_t>& targets, double temperature = 1.0) const;
 
-  // All logits [N, V], differentiable through at:: operators only with Backend::kOperators. For tests and
-  // evaluation.
+  // All logits [N, V], padding included, differentiable through at:: operators only with
+  // Backend::kOperators. For tests and evaluation.
   at::Tensor Logits(const Parameters& parameters, const at::Tensor& hidden) const;
 
  private:

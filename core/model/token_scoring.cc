@@ -14,7 +14,7 @@ int64_t NumBlocks(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
 
 template <typename T>
 int64_t ChunkRows(const ScoringInput<T>& input) {
-  const int64_t rows = kChunkBytes / static_cast<int64_t>(sizeof(T)) / input.vocab_size;
+  const int64_t rows = kChunkBytes / static_cast<int64_t>(sizeof(T)) / input.num_token_ids;
   return std::max(kBlockRows, rows / kBlockRows * kBlockRows);
 }
 
@@ -32,12 +32,12 @@ void TokenScoring<T>::Logits(const ScoringInput<T>& input, int64_t first, int64_
   const int64_t d = input.hidden_size;
   for (int64_t i = 0; i < count; ++i)
     std::copy_n(input.hidden + input.rows[first + i] * d, d, hidden + i * d);
-  head_.Apply(hidden, d, count, logits, input.vocab_size, ProductMode::kStore);
+  head_.Apply(hidden, d, count, logits, input.num_token_ids, ProductMode::kStore);
 }
 
 template <typename T>
 void TokenScoring<T>::Forward(const ScoringInput<T>& input, T* log_probs, T* entropy, T* log_sum_exp) {
-  const int64_t num_rows = static_cast<int64_t>(input.rows.size()), v = input.vocab_size;
+  const int64_t num_rows = static_cast<int64_t>(input.rows.size()), v = input.num_token_ids;
   head_.Pack(input.head, v, input.hidden_size, pool_);
   ParallelFor(pool_, NumBlocks(num_rows), [&](int64_t block, int worker) {
     const int64_t first = block * kBlockRows, count = std::min(kBlockRows, num_rows - first);
@@ -58,7 +58,7 @@ template <typename T>
 void TokenScoring<T>::BackwardBlock(const ScoringInput<T>& input, int64_t first, int64_t count,
                                     const T* log_sum_exp, const T* log_prob_grad, T* hidden, T* logits,
                                     T* block_grad, T* hidden_grad) const {
-  const int64_t v = input.vocab_size, d = input.hidden_size;
+  const int64_t v = input.num_token_ids, d = input.hidden_size;
   Logits(input, first, count, hidden, logits);
   for (int64_t i = 0; i < count; ++i) {
     Kernels<T>().score_row_gradient(logits + i * v, v, input.targets[first + i], T(1) / input.temperature,
@@ -84,7 +84,7 @@ template <typename T>
 void TokenScoring<T>::Backward(const ScoringInput<T>& input, const T* log_sum_exp, const T* log_prob_grad,
                                T* hidden_grad, T* head_grad) {
   const int64_t num_rows = static_cast<int64_t>(input.rows.size());
-  const int64_t v = input.vocab_size, d = input.hidden_size;
+  const int64_t v = input.num_token_ids, d = input.hidden_size;
   head_.Pack(input.head, v, d, pool_);
   const int64_t chunk_rows = std::min(ChunkRows(input), num_rows);
   T* hidden = Grow(chunk_, chunk_rows * (v + d));

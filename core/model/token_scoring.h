@@ -1,6 +1,9 @@
 // Log-probabilities of given tokens from hidden states, on a CPU, without keeping logits.
 //
-// Shapes: N rows, D hidden_size, V vocab_size. With z = W x / temperature:
+// Shapes: N rows, D hidden_size, V token ids. The head may have more rows than there are ids (Qwen3
+// pads it): the softmax is over the first V rows alone, for padding names no token, is never
+// sampled, and would leave the probabilities of what can be sampled with a sum below 1.
+// With z = W x / temperature:
 //   log_prob = z[target] - log sum exp z;   dz = (1[target] - softmax(z)) dlog_prob / temperature;   dx = dz
 //   W;   dW = dz^T x
 #ifndef WARPSMITH_CORE_MODEL_TOKEN_SCORING_H_
@@ -17,8 +20,8 @@ namespace warpsmith {
 // The rows to score and the weights to score them with.
 template <typename T>
 struct ScoringInput {
-  const T* head;  // [V, D]
-  int64_t vocab_size;
+  const T* head;  // [V, D]; rows behind them are not read
+  int64_t num_token_ids;
   int64_t hidden_size;
   const T* hidden;               // [N, D]
   std::vector<int64_t> rows;     // rows of `hidden` with a target

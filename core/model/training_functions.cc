@@ -180,7 +180,7 @@ struct ScoringFunction : Function<ScoringFunction<A>> {
                                int64_t head_offset, const std::vector<int64_t>& targets, double temperature) {
     const ModelConfig& c = core.layout.config();
     ScoringInput<A> input{flat.const_data_ptr<A>() + head_offset,
-                          c.vocab_size,
+                          core.num_token_ids,
                           c.hidden_size,
                           hidden.const_data_ptr<A>(),
                           {},
@@ -188,8 +188,8 @@ struct ScoringFunction : Function<ScoringFunction<A>> {
                           static_cast<A>(temperature)};
     for (int64_t i = 0; i < hidden.size(0); ++i) {
       if (targets[i] < 0) continue;
-      WS_CHECK(targets[i] < c.vocab_size)
-          << "target " << targets[i] << " of a vocabulary of " << c.vocab_size;
+      WS_CHECK(targets[i] < core.num_token_ids)
+          << "target " << targets[i] << " of a vocabulary of " << core.num_token_ids;
       input.rows.push_back(i);
       input.targets.push_back(targets[i]);
     }

@@ -17,14 +17,16 @@ namespace warpsmith {
 // What the functions of one model share. Outlives every graph that holds it.
 template <typename A>
 struct TrainingCore {
-  TrainingCore(const ModelConfig& config, ThreadPool* pool)
+  TrainingCore(const ModelConfig& config, int64_t num_token_ids, ThreadPool* pool)
       : layout(config),
+        num_token_ids(num_token_ids),
         pool(pool),
         layer(layout, pool),
         scoring(pool),
         memory(std::make_shared<ActivationPool>()) {}
 
   const ParameterLayout layout;
+  const int64_t num_token_ids;  // rows of the head that are in the softmax
   ThreadPool* const pool;
   LayerTraining<A> layer;
   TokenScoring<A> scoring;

@@ -37,21 +37,6 @@ FINDINGS = (
     "several passes",
     "as fast as it gets",
 )
-ADVICE = (
-    "fix compile error",
-    "fix crash",
-    "fix bounds",
-    "fix shape",
-    "fix formula",
-    "fix numerics",
-    "fuse passes",
-    "vectorise",
-    "thread",
-    "avoid the temporary",
-    "tile",
-    "approximate",
-    "keep",
-)
 
 # Such that no value stays as it was, whatever stands before: a second relu would be no flaw.
 _FOREIGN_OPERATORS = [

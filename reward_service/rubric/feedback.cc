@@ -83,39 +83,6 @@ v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const Def
 
 }  // namespace
 
-std::string_view AdviceWords(v1::Advice advice) {
-  switch (advice) {
-    case v1::ADVICE_FIX_COMPILE_ERROR:
-      return "fix compile error";
-    case v1::ADVICE_FIX_CRASH:
-      return "fix crash";
-    case v1::ADVICE_FIX_BOUNDS:
-      return "fix bounds";
-    case v1::ADVICE_FIX_SHAPE:
-      return "fix shape";
-    case v1::ADVICE_FIX_FORMULA:
-      return "fix formula";
-    case v1::ADVICE_FIX_NUMERICS:
-      return "fix numerics";
-    case v1::ADVICE_FUSE_PASSES:
-      return "fuse passes";
-    case v1::ADVICE_VECTORISE:
-      return "vectorise";
-    case v1::ADVICE_THREAD:
-      return "thread";
-    case v1::ADVICE_AVOID_TEMPORARY:
-      return "avoid the temporary";
-    case v1::ADVICE_TILE:
-      return "tile";
-    case v1::ADVICE_APPROXIMATE:
-      return "approximate";
-    case v1::ADVICE_KEEP:
-      return "keep";
-    default:
-      return "";
-  }
-}
-
 v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts, const DefectFacts& defects) {
   switch (grade.verdict()) {
     case v1::VERDICT_NO_CODE:

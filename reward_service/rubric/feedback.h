@@ -2,8 +2,6 @@
 #ifndef WARPSMITH_REWARD_SERVICE_RUBRIC_FEEDBACK_H_
 #define WARPSMITH_REWARD_SERVICE_RUBRIC_FEEDBACK_H_
 
-#include <string_view>
-
 #include "reward_service/rubric/source_facts.h"
 #include "warpsmith/v1/grade.pb.h"
 #include "warpsmith/v1/task.pb.h"
@@ -17,9 +15,6 @@ struct DefectFacts {
   bool input_mutated = false;
   int num_lane_cores = 1;
 };
-
-// The advice in words, as prompts show it: "fix bounds", "avoid the temporary". Empty for ADVICE_UNSPECIFIED.
-std::string_view AdviceWords(v1::Advice advice);
 
 // What to say of `grade`, whose verdict, compile, correctness, timing and profile are filled in. `facts` may
 // be invalid (Python candidates): advice that needs structure is not given then. Absent fields mean nothing

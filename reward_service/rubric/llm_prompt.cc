@@ -9,8 +9,8 @@
 #include "core/base/log.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "proto/advice_words.h"
 #include "reward_service/rubric/credit.h"
-#include "reward_service/rubric/feedback.h"
 #include "reward_service/rubric/neutral_source.h"
 
 namespace warpsmith {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "prompting/prompts.h"
 #include "rollout_workers/rollout_service.h"
 #include "tests/support/catch.h"
 #include "tests/support/in_process_server.h"
@@ -46,9 +47,8 @@ class InProcessWorker {
  private:
   const InProcessServer grader_server_;
   const WorkerOptions options_;
-  const PromptBuilder prompts_ =
-      PromptBuilder::Create("datasets/tokenizer/small", "datasets/prompts/small").value();
-  const ModelConfig config_ = TinyModel(prompts_.vocabulary_size());
+  const Prompts prompts_ = Prompts::Load("datasets/tokenizer/small", "datasets/prompts/small", "").value();
+  const ModelConfig config_ = TinyModel(prompts_.tokenizer().vocab_size());
   std::atomic<RolloutService::State> state_{RolloutService::State::kWithoutWeights};
   Worker worker_{config_,
                  {.num_slots = 8,

@@ -16,6 +16,7 @@
 #include "core/base/counter_random.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
+#include "prompting/prompts.h"
 #include "rollout_workers/rollout_service.h"
 #include "tests/integration/in_process_worker.h"
 #include "tests/support/catch.h"

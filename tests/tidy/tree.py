@@ -25,7 +25,7 @@ READ_SUFFIXES = (
 FACADE_FOLDERS = ("reward_service/facade/", "tests/data/facade/")
 # Inputs that a fuzzer made: bytes, whatever they look like.
 _CORPUS_FOLDER = "tests/fuzz/corpus/"
-PRODUCT_FOLDERS = ("core", "trainer", "rollout_workers", "reward_service", "cli")
+PRODUCT_FOLDERS = ("core", "prompting", "trainer", "rollout_workers", "reward_service", "cli")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.M)
 _CPP_TEXT = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'',

@@ -59,6 +59,13 @@ TEST_CASE("Where an LLM judge gave an opinion, both scores and its reason are sh
   CHECK_THAT(text, Contains("table 4, LLM judge 2: three\\npasses\n"));
 }
 
+TEST_CASE("Advice reads as it does in a prompt") {
+  v1::Grade grade = CorrectGrade();
+  grade.mutable_feedback()->set_finding("memory bound");
+  grade.mutable_feedback()->set_advice(v1::ADVICE_AVOID_TEMPORARY);
+  CHECK_THAT(GradeText(grade), Contains("advice: avoid the temporary\n"));
+}
+
 TEST_CASE("A grade without reward says so instead of 0") {
   v1::Grade grade;
   grade.set_verdict(v1::VERDICT_UNSCORABLE);

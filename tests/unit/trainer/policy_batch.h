@@ -29,7 +29,7 @@ inline ModelConfig TinyModel() {
 
 inline Policy MakePolicy(at::ScalarType dtype) {
   const ParameterLayout layout(TinyModel());
-  Policy policy(layout, {}, nullptr);
+  Policy policy(layout, /*num_token_ids=*/0, {}, nullptr);
   policy.parameters.RequireGrad(false);
   policy.parameters.InitRandom(3);
   if (dtype != at::kFloat) policy.parameters = policy.parameters.Clone(dtype);

@@ -133,6 +133,14 @@ TEST_CASE("tasks of skill 2 are read with what was said of their previous progra
   CHECK(task.previous_reward == 0);
 }
 
+TEST_CASE("a task whose advice is none of the list is refused with the words of prompts") {
+  const absl::Status status =
+      LoadText(OptimiseLine("feedback", FeedbackWith("advice", "avoid temporary")), LoadOptimiseTasks)
+          .status();
+  CHECK(Says(status, "the advice \"avoid temporary\" is none of: fix compile error, "));
+  CHECK(Says(status, "avoid the temporary, "));
+}
+
 TEST_CASE("a malformed task of skill 2 is refused with file, line and what is wrong") {
   const auto says = [](const std::string& key, const nlohmann::json& value, const std::string& text) {
     const absl::Status status =

@@ -77,15 +77,6 @@ bool Refused(const v1::TransitionGroup& group, const std::string& reason) {
 
 }  // namespace
 
-TEST_CASE("advice in words, as prompts and feedback have it, is one of the closed list") {
-  CHECK(AdviceFromText("fix compile error") == v1::ADVICE_FIX_COMPILE_ERROR);
-  CHECK(AdviceFromText("avoid the temporary") == v1::ADVICE_AVOID_TEMPORARY);
-  CHECK(AdviceFromText("avoid temporary") == v1::ADVICE_AVOID_TEMPORARY);
-  CHECK(AdviceFromText("tile") == v1::ADVICE_TILE);
-  for (const char* text : {"", "unspecified", "Tile", "tile it", "the"}) CHECK(AdviceFromText(text) == 0);
-  CHECK_THAT(AdviceTexts(), Catch::StartsWith("fix compile error, fix crash, ") && Catch::EndsWith(", keep"));
-}
-
 TEST_CASE("a skill-2 task goes out whole") {
   const Task task{.id = "a#1",
                   .skill = Skill::kOptimise,

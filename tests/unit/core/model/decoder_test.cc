@@ -23,6 +23,26 @@ Parameters LivelyParameters(const ModelConfig& config) {
   return parameters;
 }
 
+constexpr int64_t kNumTokenIds = 83;  // of the 101 rows that OddConfig's head has
+
+// Rows of the head behind kNumTokenIds so large that a softmax over all rows would leave nothing to
+// the others.
+Parameters WithHugePadding(const ModelConfig& config) {
+  Parameters parameters = LivelyParameters(config);
+  const bool tied = config.tie_word_embeddings;
+  const int buffer = tied ? parameters.layout().embedding_buffer() : parameters.layout().final_buffer();
+  at::Tensor head = parameters.View(buffer, tied ? "embedding" : "head");
+  head.narrow(0, kNumTokenIds, config.vocab_size - kNumTokenIds).mul_(1e4);
+  return parameters;
+}
+
+// As RandomTokens, of ids that are no padding.
+std::vector<int64_t> RealTokens(int64_t count, uint64_t seed) {
+  ModelConfig config = OddConfig();
+  config.vocab_size = kNumTokenIds;
+  return RandomTokens(config, count, seed);
+}
+
 StepSequence Tokens(int slot, const std::vector<int64_t>& tokens, int64_t first, int64_t count,
                     bool wants_logits = true) {
   return {slot, first, std::vector<int32_t>(tokens.begin() + first, tokens.begin() + first + count),
@@ -107,6 +127,40 @@ TEST_CASE("training scores a token with the bits that decoding scored it with") 
       const TokenScore<float> score = ScoreToken(logits, config.vocab_size, tokens[i], 0.9f);
       CHECK(score.log_prob == scores.log_probs[33 + i - 1].item<float>());
       CHECK(score.entropy == scores.entropy[33 + i - 1].item<float>());
+    }
+  }
+}
+
+TEST_CASE("the padding of a head has no logit, and worker and trainer score the rest with the same bits") {
+  for (const bool tied : {true, false}) {
+    ModelConfig config = OddConfig();
+    config.tie_word_embeddings = tied;
+    const Parameters parameters = WithHugePadding(config);
+    Decoder decoder(config, {.num_token_ids = kNumTokenIds}), all(config);
+    REQUIRE(decoder.SetParameters(parameters).ok());
+    REQUIRE(all.SetParameters(parameters).ok());
+    const std::vector<int64_t> tokens = RealTokens(80, 5);
+    const std::vector<at::Tensor> rows = DecodeAlone(decoder, config, tokens, 60);
+    const at::Tensor full = DecodeAlone(all, config, tokens, 60)[0];
+    REQUIRE(rows[0].size(0) == kNumTokenIds);
+    CHECK(at::equal(rows[0], full.narrow(0, 0, kNumTokenIds)));
+    CHECK(full.max().item<float>() > 1000 * rows[0].max().item<float>());
+
+    const at::NoGradGuard no_grad;
+    PackedBatch batch;
+    batch.Append(tokens);
+    std::vector<int64_t> targets(59, -1);
+    targets.insert(targets.end(), tokens.begin() + 60, tokens.end());
+    targets.push_back(-1);
+    const Qwen3 model(config, {.num_token_ids = kNumTokenIds});
+    const TokenScores scores =
+        model.TokenLogProbs(parameters, model.Forward(parameters, batch), targets, 0.9);
+    for (int64_t i = 60; i < 80; ++i) {
+      const TokenScore<float> score =
+          ScoreToken(rows[i - 60].const_data_ptr<float>(), kNumTokenIds, tokens[i], 0.9f);
+      CHECK(score.log_prob > -60);
+      CHECK(score.log_prob == scores.log_probs[i - 1].item<float>());
+      CHECK(score.entropy == scores.entropy[i - 1].item<float>());
     }
   }
 }

@@ -84,6 +84,39 @@ TEST_CASE("the kernels' hidden states, scores and gradients equal autograd's in 
   }
 }
 
+TEST_CASE(
+    "the padding of a head is in no softmax and gets no gradient, by the kernels as by autograd in float64") {
+  for (const bool tied : {true, false}) {
+    ModelConfig config = OddConfig();
+    config.tie_word_embeddings = tied;
+    const int64_t num_token_ids = 83, num_padding = config.vocab_size - num_token_ids;
+    Parameters parameters = RandomParameters(config, at::kDouble);
+    const int buffer = tied ? 0 : parameters.num_buffers() - 1;
+    const std::string entry = tied ? "embedding" : "head";
+    parameters.View(buffer, entry).detach().narrow(0, num_token_ids, num_padding).mul_(1e4);
+    ModelConfig real = config;
+    real.vocab_size = num_token_ids;
+    const PackedBatch batch = RandomBatch(real, {1, 7, 130, 64, 50}, 5);
+    const Qwen3 kernels(config, {.num_token_ids = num_token_ids});
+    const Qwen3 operators(config, {.backend = Backend::kOperators, .num_token_ids = num_token_ids});
+
+    const at::Tensor loss = Loss(kernels, parameters, batch);
+    loss.backward();
+    const std::vector<at::Tensor> gradients = Gradients(parameters);
+    parameters.ZeroGrad();
+    const at::Tensor expected_loss = Loss(operators, parameters, batch);
+    expected_loss.backward();
+
+    CHECK(std::abs(loss.item<double>()) < 1e4);
+    CHECK(loss.item<double>() == Approx(expected_loss.item<double>()).epsilon(1e-12));
+    CHECK(LargestDifference(gradients, Gradients(parameters)) < 1e-11);
+    const ParameterEntry& head = parameters.layout().entry(buffer, entry);
+    const at::Tensor head_gradient = gradients[buffer].narrow(0, head.offset, head.size()).view(head.shape);
+    CHECK(head_gradient.narrow(0, num_token_ids, num_padding).abs().max().item<double>() == 0);
+    CHECK(head_gradient.narrow(0, 0, num_token_ids).abs().max().item<double>() > 0);
+  }
+}
+
 TEST_CASE("the gradient of a batch does not depend on how it is split or packed, in float64") {
   const ModelConfig config = OddConfig();
   Parameters parameters = RandomParameters(config, at::kDouble);

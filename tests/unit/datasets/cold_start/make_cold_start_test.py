@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from datasets.advice_words import ADVICE
 from datasets.cold_start.cpp_programs import write_cpp
-from datasets.cold_start.flaws import ADVICE, FINDINGS, draw_flaw
+from datasets.cold_start.flaws import FINDINGS, draw_flaw
 from datasets.cold_start.make_cold_start import make_pairs, make_validation_pairs
 from datasets.cold_start.mixture import draw_style
 from datasets.cold_start.verify_answers import check

@@ -2,6 +2,7 @@
 
 import pytest
 
+from datasets.advice_words import ADVICE
 from datasets.importers.import_report import Refusal
 from datasets.importers.improvement_prompt import read_improvement
 from tests.unit.datasets.importers.sample_prompts import CODE, RULE, optimise_prompt, repair_prompt
@@ -20,6 +21,7 @@ from tests.unit.datasets.importers.sample_prompts import CODE, RULE, optimise_pr
 def test_a_log_decides_on_finding_and_advice(log: str, finding: str, advice: str) -> None:
     read = read_improvement(repair_prompt(log))
     assert (read.finding, read.advice, read.previous_source) == (finding, advice, CODE)
+    assert advice in ADVICE
     assert "Index runs over; Check the index" in read.evidence
 
 
@@ -47,6 +49,7 @@ def test_folders_of_whoever_ran_it_are_left_out() -> None:
 def test_instructions_become_one_of_the_known_advices(method: str, advice: str) -> None:
     read = read_improvement(optimise_prompt(method))
     assert (read.finding, read.advice, read.evidence) == ("memory traffic", advice, f"{method}; do it")
+    assert advice in ADVICE
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
-#include "trainer/prompts.h"
+#include "prompting/prompts.h"
 
-#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -13,7 +12,7 @@
 namespace warpsmith {
 namespace {
 
-constexpr char kStopToken[] = "<|im_end|>";
+constexpr char kEndOfTurn[] = "<|im_end|>";
 
 // However a program ends, the prompt goes on in a new line.
 std::string Program(const std::string& source) {
@@ -36,25 +35,23 @@ absl::StatusOr<PromptTemplate> LoadTemplate(const std::filesystem::path& path,
 }  // namespace
 
 absl::StatusOr<Prompts> Prompts::Load(const std::filesystem::path& tokenizer_directory,
-                                      const std::filesystem::path& prompts_directory) {
+                                      const std::filesystem::path& prompts_directory,
+                                      const std::filesystem::path& model_directory) {
   ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::Load(tokenizer_directory));
   ASSIGN_OR_RETURN(PromptTemplate generate, LoadTemplate(prompts_directory / "generate.txt", {"reference"}));
   ASSIGN_OR_RETURN(PromptTemplate optimise,
                    LoadTemplate(prompts_directory / "optimise.txt",
                                 {"advice", "evidence", "finding", "previous", "reference"}));
-  const std::optional<int32_t> stop = tokenizer.TokenId(kStopToken);
-  if (!stop.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(tokenizer_directory.string(), " has no token ", kStopToken,
-                                                   ": no answer would ever end"));
-  }
-  return Prompts(std::move(tokenizer), std::move(generate), std::move(optimise), *stop);
+  ASSIGN_OR_RETURN(TokenIds stop, StopTokens(tokenizer, model_directory));
+  return Prompts(std::move(tokenizer), std::move(generate), std::move(optimise), std::move(stop));
 }
 
-Prompts::Prompts(Tokenizer tokenizer, PromptTemplate generate, PromptTemplate optimise, int32_t stop_token_id)
+Prompts::Prompts(Tokenizer tokenizer, PromptTemplate generate, PromptTemplate optimise,
+                 TokenIds stop_token_ids)
     : tokenizer_(std::move(tokenizer)),
       generate_(std::move(generate)),
       optimise_(std::move(optimise)),
-      stop_token_id_(stop_token_id) {
+      stop_token_ids_(std::move(stop_token_ids)) {
   sha256_ = Sha256Hex(absl::StrCat(generate_.sha256(), optimise_.sha256(), tokenizer_.sha256()));
 }
 
@@ -72,7 +69,7 @@ absl::StatusOr<std::vector<int32_t>> Prompts::Optimise(const PromptParts& parts)
 
 absl::StatusOr<std::vector<int32_t>> Prompts::Answer(const std::string& text) const {
   ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer_.Encode(text, SpecialTokens::kAsText));
-  ids.push_back(stop_token_id_);
+  ids.push_back(tokenizer_.TokenId(kEndOfTurn).value_or(stop_token_ids_[0]));
   return ids;
 }
 

@@ -1,0 +1,67 @@
+// Prompts and answers as token ids: the one place that makes them, for training and for sampling.
+#ifndef WARPSMITH_PROMPTING_PROMPTS_H_
+#define WARPSMITH_PROMPTING_PROMPTS_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/tokenizer/prompt_template.h"
+#include "core/tokenizer/tokenizer.h"
+#include "prompting/stop_tokens.h"
+
+namespace warpsmith {
+
+// What fills the slots of a prompt; the last four are empty for skill 1. Programs end in one
+// newline in the prompt, finding and evidence are put on one line each.
+struct PromptParts {
+  std::string reference;
+  std::string previous;
+  std::string finding;
+  std::string evidence;
+  std::string advice;  // in the words of the prompt, e.g. "fuse passes"
+};
+
+// Immutable; safe to share between threads.
+class Prompts {
+ public:
+  // Reads tokenizer.json, generate.txt and optimise.txt, and of the checkpoint that a run starts
+  // from, where there is one, what ends its texts. The errors of the readers and of StopTokens;
+  // INVALID_ARGUMENT for a template with other slots than its skill fills.
+  static absl::StatusOr<Prompts> Load(const std::filesystem::path& tokenizer_directory,
+                                      const std::filesystem::path& prompts_directory,
+                                      const std::filesystem::path& model_directory);
+
+  // Skill 1: "reference" alone.
+  absl::StatusOr<std::vector<int32_t>> Generate(const PromptParts& parts) const;
+
+  // Skill 2.
+  absl::StatusOr<std::vector<int32_t>> Optimise(const PromptParts& parts) const;
+
+  // The answer followed by the token that ends it: <|im_end|>, or the first stop token where the
+  // tokenizer lacks it.
+  absl::StatusOr<std::vector<int32_t>> Answer(const std::string& text) const;
+
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  // Any of these ends an answer. See StopTokens.
+  const TokenIds& stop_token_ids() const { return stop_token_ids_; }
+
+  // Of the digests of generate.txt, optimise.txt and tokenizer.json, in this order: trainer and
+  // worker must agree.
+  const std::string& sha256() const { return sha256_; }
+
+ private:
+  Prompts(Tokenizer tokenizer, PromptTemplate generate, PromptTemplate optimise, TokenIds stop_token_ids);
+
+  Tokenizer tokenizer_;
+  PromptTemplate generate_;
+  PromptTemplate optimise_;
+  TokenIds stop_token_ids_;
+  std::string sha256_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_PROMPTING_PROMPTS_H_

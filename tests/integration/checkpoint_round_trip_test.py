@@ -1,0 +1,127 @@
+"""A Hugging Face checkpoint in, a run, a Hugging Face checkpoint out: the form stays, and padding is never sampled."""
+
+import json
+import math
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.trainer_rig import Rig, lines
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+safetensors_torch = pytest.importorskip("safetensors.torch")
+
+NUM_TOKEN_IDS = 1536  # of datasets/tokenizer/small
+NUM_ROWS = 1600
+END_OF_TEXT, END_OF_TURN = 0, 2
+
+
+def write_model(folder: Path, dtype: Any) -> None:
+    """A tiny Qwen3 as transformers saves it, with huge logits in the padding of its head."""
+    torch.manual_seed(7)
+    config = transformers.Qwen3Config(
+        vocab_size=NUM_ROWS,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        max_position_embeddings=1024,
+        tie_word_embeddings=False,
+        eos_token_id=END_OF_TURN,
+        a_key_that_nobody_knows={"kept": [1, 2]},
+    )
+    model = transformers.Qwen3ForCausalLM(config).to(dtype)
+    with torch.no_grad():
+        model.lm_head.weight[NUM_TOKEN_IDS:] *= 1000
+    model.generation_config = transformers.GenerationConfig(
+        do_sample=True,
+        eos_token_id=[END_OF_TURN, END_OF_TEXT],
+        pad_token_id=END_OF_TEXT,
+        temperature=0.7,
+        top_k=20,
+        top_p=0.9,
+    )
+    model.save_pretrained(folder)
+
+
+def tensors(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for path in folder.glob("*.safetensors"):
+        found |= safetensors_torch.load_file(path)
+    return found
+
+
+def same_bytes(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    def raw(tensor: Any) -> Any:
+        return tensor.contiguous().view(torch.uint8)
+
+    return a.keys() == b.keys() and all(a[n].dtype == b[n].dtype and torch.equal(raw(a[n]), raw(b[n])) for n in a)
+
+
+class ModelRig(Rig):
+    """A rig whose run starts from the checkpoint in `model`."""
+
+    dtype: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        write_model(self.directory / "model", self.dtype)
+        text = self.config.read_text()
+        shape = text[text.index("model:") : text.index("data:")]
+        text = text.replace(shape, f"model: {{path: {self.directory}/model}}\n")
+        self.config.write_text(text.replace("answer_tokens_max: 24", "answer_tokens_max: 24, temperature: 0.9"))
+
+
+@pytest.fixture(scope="module", params=["bfloat16", "float16"])
+def rig(request: pytest.FixtureRequest) -> Iterator[ModelRig]:
+    ModelRig.dtype = getattr(torch, request.param)
+    made = ModelRig(Path(tempfile.mkdtemp(prefix="ws", dir="/tmp")))
+    made.start_grader()
+    made.start_worker()
+    yield made
+    made.stop()
+    shutil.rmtree(made.directory, ignore_errors=True)
+
+
+def test_a_run_without_an_update_exports_what_came_in(rig: ModelRig) -> None:
+    sampling = {"temperature": 0.7, "top_k": 20, "top_p": 0.9}
+    settings = [f"trainer.grpo.sampling.{key}={value}" for key, value in sampling.items()]
+    settings += ["trainer.grpo.num_steps=0", "trainer.cold_start.tokens=0"]
+    run = rig.train("still", *(part for setting in settings for part in ("--set", setting)))
+    model, export = rig.directory / "model", run / "export"
+    assert same_bytes(tensors(export), tensors(model))
+    for name in ("config.json", "generation_config.json"):
+        assert (export / name).read_bytes() == (model / name).read_bytes(), name
+
+
+def test_a_run_with_updates_keeps_the_form_and_never_samples_padding(rig: ModelRig) -> None:
+    settings = ["trainer.grpo.num_steps=2", "trainer.cold_start.tokens=2000"]
+    run = rig.train("moved", *(part for setting in settings for part in ("--set", setting)))
+    steps = [line for line in lines(run / "metrics.jsonl") if line["phase"] == "grpo"]
+    assert len(steps) == 2
+    for step in steps:
+        assert step["log_prob_difference_max"] == 0
+        assert math.isfinite(step["loss"])
+    transitions = [line["transition"] for line in lines(run / "transitions.jsonl")]
+    ids = [token for each in transitions for token in each.get("answer_token_ids", [])]
+    assert ids and max(ids) < NUM_TOKEN_IDS
+
+    came, went = tensors(rig.directory / "model"), tensors(run / "export")
+    assert {name: tensor.dtype for name, tensor in went.items()} == {n: t.dtype for n, t in came.items()}
+    assert not same_bytes(went, came)
+    head = "lm_head.weight"
+    assert torch.equal(went[head][NUM_TOKEN_IDS:], came[head][NUM_TOKEN_IDS:])
+    config = json.loads((run / "export/config.json").read_text())
+    assert config == json.loads((rig.directory / "model/config.json").read_text())
+    generation = json.loads((run / "export/generation_config.json").read_text())
+    assert generation["eos_token_id"] == [END_OF_TURN, END_OF_TEXT]
+    assert generation["temperature"] == 0.9
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(run / "export")
+    assert loaded.dtype == came[head].dtype

@@ -1,0 +1,168 @@
+#include "core/model/hugging_face_weights.h"
+
+#include <ATen/ops/equal.h>
+
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/file.h"
+#include "core/checkpoint/tensor_directory.h"
+#include "tests/support/catch.h"
+#include "tests/support/model_fixture.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+ModelConfig Config(bool tied = true) {
+  ModelConfig config = OddConfig();
+  config.tie_word_embeddings = tied;
+  return config;
+}
+
+Parameters Random(const ModelConfig& config, uint64_t seed) {
+  Parameters parameters{ParameterLayout(config)};
+  parameters.InitRandom(seed);
+  return parameters;
+}
+
+// Every tensor of type `type`.
+TensorTypes All(const ModelConfig& config, TensorType type) {
+  TensorTypes types;
+  const ParameterLayout layout(config);
+  for (const HfTensorLayout& tensor : layout.hf_tensors()) types[tensor.name] = type;
+  return types;
+}
+
+void Write(const std::filesystem::path& directory, const Parameters& parameters, const TensorTypes& types,
+           int64_t shard_bytes_max = 4096) {
+  REQUIRE(WriteTensorDirectory(directory, HuggingFaceTensors(parameters.layout(), types), shard_bytes_max,
+                               HuggingFaceSource(parameters))
+              .ok());
+}
+
+// Type, shape and bytes of every tensor.
+std::map<std::string, std::string> Contents(const std::filesystem::path& directory) {
+  const TensorDirectory files = TensorDirectory::Open(directory).value();
+  std::map<std::string, std::string> contents;
+  for (const TensorView* view : files.tensors()) {
+    std::string text(TensorTypeName(view->info.type));
+    for (const int64_t extent : view->info.shape) text += "," + std::to_string(extent);
+    contents[view->info.name] =
+        text + ":" + std::string(reinterpret_cast<const char*>(view->bytes.data()), view->bytes.size());
+  }
+  return contents;
+}
+
+// A file whose tensors begin at an odd byte.
+void WriteUnaligned(const std::filesystem::path& directory, const std::filesystem::path& from) {
+  const std::string file = ReadFile(from / "model.safetensors").value();
+  uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof(length));
+  ++length;
+  std::string shifted(reinterpret_cast<const char*>(&length), sizeof(length));
+  shifted += file.substr(8, length - 1) + " " + file.substr(8 + length - 1);
+  std::ofstream(directory / "model.safetensors", std::ios::binary) << shifted;
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint that is read and written again has the same types, shapes and bytes") {
+  for (const bool tied : {true, false}) {
+    const ModelConfig config = Config(tied);
+    for (const TensorType type : {TensorType::kF32, TensorType::kBF16, TensorType::kF16}) {
+      INFO(std::string(TensorTypeName(type)));
+      const TemporaryDirectory source, copy;
+      Write(source.path(), Random(config, 5), All(config, type));
+      Parameters parameters{ParameterLayout(config)};
+      REQUIRE(LoadHuggingFaceWeights(source.path(), parameters).ok());
+      CHECK(parameters.dtype() == at::kFloat);
+      const TensorTypes types = ReadTensorTypes(source.path()).value();
+      CHECK((types == All(config, type)));
+      Write(copy.path(), parameters, types, int64_t{1} << 30);
+      CHECK((Contents(copy.path()) == Contents(source.path())));
+    }
+  }
+}
+
+TEST_CASE("each tensor keeps its own type") {
+  const ModelConfig config = Config();
+  TensorTypes types = All(config, TensorType::kBF16);
+  types["model.norm.weight"] = TensorType::kF32;
+  types["model.layers.1.self_attn.q_norm.weight"] = TensorType::kF16;
+  const TemporaryDirectory source, copy;
+  Write(source.path(), Random(config, 5), types);
+  Parameters parameters{ParameterLayout(config)};
+  REQUIRE(LoadHuggingFaceWeights(source.path(), parameters).ok());
+  Write(copy.path(), parameters, ReadTensorTypes(source.path()).value());
+  CHECK((Contents(copy.path()) == Contents(source.path())));
+}
+
+TEST_CASE("the smallest and the largest numbers of each type survive the way through float32") {
+  const ModelConfig config = Config();
+  for (const auto& [type, values] :
+       {std::pair(TensorType::kBF16, std::vector<double>{0x1p-133, 0x1.FEp127, -0x1.02p0}),
+        std::pair(TensorType::kF16, std::vector<double>{0x1p-24, 65504, -0x1.004p0})}) {
+    Parameters parameters = Random(config, 5);
+    for (size_t i = 0; i < values.size(); ++i)
+      parameters.View(1, "down")[0][static_cast<int64_t>(i)].fill_(values[i]);
+    const TemporaryDirectory source;
+    Write(source.path(), parameters, All(config, type));
+    Parameters back{ParameterLayout(config)};
+    REQUIRE(LoadHuggingFaceWeights(source.path(), back).ok());
+    for (size_t i = 0; i < values.size(); ++i) {
+      CHECK(back.View(1, "down")[0][static_cast<int64_t>(i)].item<double>() == values[i]);
+    }
+  }
+}
+
+TEST_CASE("bytes that are not aligned are read as well") {
+  const ModelConfig config = Config();
+  const TemporaryDirectory source, shifted;
+  Write(source.path(), Random(config, 5), {}, int64_t{1} << 30);
+  WriteUnaligned(shifted.path(), source.path());
+  Parameters parameters{ParameterLayout(config)};
+  REQUIRE(LoadHuggingFaceWeights(shifted.path(), parameters).ok());
+  const Parameters expected = Random(config, 5);
+  for (int i = 0; i < expected.num_buffers(); ++i) CHECK(at::equal(parameters.buffer(i), expected.buffer(i)));
+}
+
+TEST_CASE("a directory without weights, a lacking tensor, another model's and another type are errors") {
+  const ModelConfig config = Config();
+  Parameters parameters{ParameterLayout(config)};
+  const TemporaryDirectory empty, lacking, other, integers;
+  CHECK(absl::IsNotFound(LoadHuggingFaceWeights(empty.path(), parameters)));
+  CHECK(absl::IsNotFound(ReadTensorTypes(empty.path()).status()));
+
+  const Parameters random = Random(config, 5);
+  std::vector<TensorInfo> tensors = HuggingFaceTensors(random.layout(), {});
+  std::erase_if(tensors, [](const TensorInfo& tensor) { return tensor.name == "model.norm.weight"; });
+  REQUIRE(WriteTensorDirectory(lacking.path(), tensors, 4096, HuggingFaceSource(random)).ok());
+  const absl::Status lacks = LoadHuggingFaceWeights(lacking.path(), parameters);
+  CHECK(absl::IsInvalidArgument(lacks));
+  CHECK_THAT(std::string(lacks.message()), Catch::Contains("model.norm.weight"));
+
+  ModelConfig larger = config;
+  larger.hidden_size = 60;
+  Write(other.path(), Random(larger, 5), {});
+  CHECK(absl::IsInvalidArgument(LoadHuggingFaceWeights(other.path(), parameters)));
+
+  const auto zeros = [](const TensorInfo& info, const ByteSink& sink) {
+    return sink(std::vector<std::byte>(TensorBytes(info).value()));
+  };
+  REQUIRE(WriteTensorDirectory(integers.path(), {{"model.norm.weight", TensorType::kI16, {40}}}, 4096, zeros)
+              .ok());
+  for (const absl::Status& status :
+       {LoadHuggingFaceWeights(integers.path(), parameters), ReadTensorTypes(integers.path()).status()}) {
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()),
+               Catch::Contains("model.norm.weight\" is of type I16; F32, BF16 and F16"));
+  }
+}
+
+}  // namespace warpsmith

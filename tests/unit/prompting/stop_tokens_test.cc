@@ -1,0 +1,72 @@
+#include "prompting/stop_tokens.h"
+
+#include <string>
+
+#include "core/base/file.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+// A model's directory with the files that are given text.
+class Model {
+ public:
+  explicit Model(const std::string& generation_config, const std::string& config = "") {
+    if (!generation_config.empty()) Write("generation_config.json", generation_config);
+    if (!config.empty()) Write("config.json", config);
+  }
+  const std::filesystem::path& path() const { return directory_.path(); }
+
+ private:
+  void Write(const std::string& name, const std::string& text) {
+    REQUIRE(WriteFileAtomically(directory_.path() / name, text).ok());
+  }
+  const TemporaryDirectory directory_;
+};
+
+Tokenizer Small() { return Tokenizer::Load("datasets/tokenizer/small").value(); }
+
+TokenIds Stops(const std::filesystem::path& model) { return StopTokens(Small(), model).value(); }
+
+std::string Refusal(const std::filesystem::path& model) {
+  const absl::Status status = StopTokens(Small(), model).status();
+  CHECK(absl::IsInvalidArgument(status));
+  return std::string(status.message());
+}
+
+}  // namespace
+
+TEST_CASE("without a checkpoint, or one that says nothing, both known tokens end an answer") {
+  const int32_t turn = Small().TokenId("<|im_end|>").value(), text = Small().TokenId("<|endoftext|>").value();
+  CHECK(Stops("") == TokenIds{turn, text});
+  CHECK(Stops(Model("").path()) == TokenIds{turn, text});
+  CHECK(Stops(Model("{}", "{\"eos_token_id\": null}").path()) == TokenIds{turn, text});
+}
+
+TEST_CASE("what the checkpoint says comes first, in its order, a number or a list") {
+  const int32_t turn = Small().TokenId("<|im_end|>").value(), text = Small().TokenId("<|endoftext|>").value();
+  const std::string both = std::to_string(text) + ", " + std::to_string(turn);
+  CHECK(Stops(Model("{\"eos_token_id\": [" + both + "]}").path()) == TokenIds{text, turn});
+  CHECK(Stops(Model("{\"eos_token_id\": 77}").path()) == TokenIds{77, turn, text});
+  CHECK(Stops(Model("{\"eos_token_id\": []}").path()) == TokenIds{turn, text});
+  CHECK(CheckpointStopTokens(Model("{\"eos_token_id\": 77}").path()).value() == TokenIds{77});
+}
+
+TEST_CASE("config.json counts where generation_config.json says nothing") {
+  CHECK(Stops(Model("", "{\"eos_token_id\": 5}").path())[0] == 5);
+  CHECK(Stops(Model("{\"top_k\": 20}", "{\"eos_token_id\": 5}").path())[0] == 5);
+  CHECK(Stops(Model("{\"eos_token_id\": 6}", "{\"eos_token_id\": 5}").path())[0] == 6);
+}
+
+TEST_CASE("ids that are none, that the tokenizer lacks, and files that are no JSON are refused") {
+  for (const char* value : {"-1", "1.5", "\"2\"", "[1, \"2\"]", "[[1]]", "4294967296", "true"}) {
+    CHECK_THAT(Refusal(Model(std::string("{\"eos_token_id\": ") + value + "}").path()),
+               Catch::Contains("generation_config.json: eos_token_id is "));
+  }
+  CHECK_THAT(Refusal(Model("{\"eos_token_id\": 151645}").path()),
+             Catch::Contains("with token 151645") && Catch::Contains("data.tokenizer"));
+  CHECK_THAT(Refusal(Model("{\"eos_token_id\": ").path()), Catch::Contains("is not a JSON object"));
+}
+
+}  // namespace warpsmith

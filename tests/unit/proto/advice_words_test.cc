@@ -1,0 +1,37 @@
+#include "proto/advice_words.h"
+
+#include <set>
+#include <string>
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+
+TEST_CASE("every advice has words of its own, and the words name it") {
+  std::set<std::string> words;
+  for (int value = v1::ADVICE_UNSPECIFIED + 1; value <= v1::Advice_MAX; ++value) {
+    const auto advice = static_cast<v1::Advice>(value);
+    INFO(v1::Advice_Name(advice));
+    CHECK(words.insert(std::string(AdviceWords(advice))).second);
+    CHECK(AdviceOfWords(AdviceWords(advice)) == advice);
+  }
+  CHECK(words.count("") == 0);
+}
+
+TEST_CASE("the words are those that Coders have learnt: prompts of skill 2 are made of them") {
+  CHECK(AllAdviceWords() ==
+        "fix compile error, fix crash, fix bounds, fix shape, fix formula, fix numerics, fuse passes, "
+        "vectorise, "
+        "thread, avoid the temporary, tile, approximate, keep");
+  CHECK(AdviceWords(v1::ADVICE_AVOID_TEMPORARY) == "avoid the temporary");
+}
+
+TEST_CASE("what is not of the list has no words, and other words name nothing") {
+  CHECK(AdviceWords(v1::ADVICE_UNSPECIFIED).empty());
+  CHECK(AdviceWords(static_cast<v1::Advice>(99)).empty());
+  for (const char* text : {"", "unspecified", "Tile", "tile it", "the", "avoid temporary"}) {
+    CHECK(AdviceOfWords(text) == v1::ADVICE_UNSPECIFIED);
+  }
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,68 @@
+#include "trainer/cold_start_data.h"
+
+#include <fstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+absl::StatusOr<std::vector<ColdStartPair>> LoadWithAdvice(const std::string& advice) {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "pairs.jsonl";
+  std::ofstream(path)
+      << R"({"skill": "optimise", "reference_source": "r", "answer": "a", )"
+      << R"("previous_source": "p", "feedback": {"finding": "f", "evidence": "e", "advice": ")" << advice
+      << "\"}}\n";
+  return LoadColdStartPairs(path);
+}
+
+Prompts Load() { return Prompts::Load("datasets/tokenizer/small", "datasets/prompts/small", "").value(); }
+
+}  // namespace
+
+TEST_CASE("a pair teaches only advice that GRPO's prompts have") {
+  REQUIRE(LoadWithAdvice("avoid the temporary").ok());
+  for (const char* advice : {"avoid temporary", "Tile", ""}) {
+    const absl::Status status = LoadWithAdvice(advice).status();
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()),
+               Catch::Contains("pairs.jsonl:1") && Catch::Contains("is none of: fix"));
+  }
+}
+
+TEST_CASE("a pair becomes its prompt and its answer") {
+  const Prompts prompts = Load();
+  const ColdStartPair pair{.parts = {.reference = "x"}, .answer = "y"};
+  const auto sequence = TokenisePair(pair, prompts);
+  REQUIRE(sequence.ok());
+  CHECK(sequence->num_prompt_tokens == static_cast<int>(prompts.Generate(pair.parts)->size()));
+  CHECK(sequence->num_answer_tokens() == static_cast<int>(prompts.Answer("y")->size()));
+}
+
+TEST_CASE("pairs are drawn in another order each pass, and from a cursor") {
+  const Prompts prompts = Load();
+  std::vector<ColdStartPair> pairs;
+  for (char c = 'a'; c < 'i'; ++c)
+    pairs.push_back({.parts = {.reference = "x"}, .answer = std::string(1, c)});
+  ColdStartData whole(pairs, &prompts, 100, 3), resumed(pairs, &prompts, 100, 3);
+  const auto first = whole.Draw(8).value(), second = whole.Draw(8).value();
+  CHECK(first != second);
+  resumed.set_cursor(8);
+  CHECK(resumed.Draw(8).value() == second);
+}
+
+TEST_CASE("pairs that are too long are passed over, and none short enough is an error") {
+  const Prompts prompts = Load();
+  const ColdStartPair shortest{.parts = {.reference = "x"}, .answer = "y"};
+  ColdStartPair longest = shortest;
+  longest.answer = std::string(300, 'z');
+  ColdStartData mixed({shortest, longest}, &prompts, 60, 3);
+  const auto drawn = mixed.Draw(4).value();
+  for (const TrainingSequence& sequence : drawn) CHECK(sequence.num_tokens() <= 60);
+  ColdStartData hopeless({longest}, &prompts, 60, 3);
+  CHECK(absl::IsInvalidArgument(hopeless.Draw(1).status()));
+}
+
+}  // namespace warpsmith
