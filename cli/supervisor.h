@@ -4,6 +4,7 @@
 
 #include <poll.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -58,13 +59,20 @@ class Supervisor {
   int Run();
 
  private:
+  // A process and where its log ended before this run started it: the lines before are of another run.
   struct Server {
     ServerSpec spec;
+    int64_t log_begin_bytes = 0;
     ChildProcess process;
     int num_restarts = 0;
   };
+  struct Trainer {
+    Command command;
+    int64_t log_begin_bytes = 0;
+    ChildProcess process;
+  };
 
-  absl::Status AwaitServing(const ServerSpec& spec, ChildProcess* process);
+  absl::Status AwaitServing(Server* server);
   absl::Status Restart(Server* server);
   int Watch();
   std::optional<int> LookAtTrainers();
@@ -77,11 +85,12 @@ class Supervisor {
   const SupervisorOptions options_;
   StopSignals* const signals_;
   std::vector<std::unique_ptr<Server>> servers_;
-  std::vector<ChildProcess> trainers_;
+  std::vector<Trainer> trainers_;
 };
 
-// The last lines of a log, for a message about the process that wrote it; empty if there are none.
-std::string LastLines(const std::filesystem::path& log_path, int num_lines);
+// At most `num_lines` of the last lines of a log, of those that begin at byte `begin_bytes` or later; for a
+// message about the process that wrote them. Empty if there are none. Reads at most the last 64 KiB.
+std::string LastLines(const std::filesystem::path& log_path, int64_t begin_bytes, int num_lines);
 
 }  // namespace warpsmith
 

@@ -77,7 +77,7 @@ absl::Status CheckpointStore::Save(const RunProgress& progress, int64_t num_opti
                                    const std::vector<NamedParameters>& tensors) {
   ASSIGN_OR_RETURN(CheckpointDirectory checkpoints, CheckpointDirectory::Open(directory_));
   ASSIGN_OR_RETURN(const std::vector<Checkpoint> older, checkpoints.List());
-  const int64_t number = older.empty() ? 1 : older.back().step + 1;
+  const int64_t number = older.empty() ? 1 : older.back().number + 1;
   ASSIGN_OR_RETURN(const std::filesystem::path unfinished, checkpoints.Begin(number));
   const absl::Status written = WriteInto(unfinished, progress, num_optimiser_steps, identity_, tensors);
   if (!written.ok()) {

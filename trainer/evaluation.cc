@@ -1,5 +1,6 @@
 #include "trainer/evaluation.h"
 
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -26,6 +27,9 @@ void Append(std::vector<TransitionGroup> more, std::vector<TransitionGroup>& gro
   std::move(more.begin(), more.end(), std::back_inserter(groups));
 }
 
+// Null for what JSON has no number for.
+ordered_json Number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(); }
+
 ordered_json StatisticsToJson(const EvaluationStatistics& statistics) {
   const std::pair<const char*, const Estimate*> figures[] = {{"compile_rate", &statistics.compile_rate},
                                                              {"correct_rate", &statistics.correct_rate},
@@ -34,15 +38,37 @@ ordered_json StatisticsToJson(const EvaluationStatistics& statistics) {
                                                              {"mean_reward", &statistics.mean_reward},
                                                              {"hack_rate", &statistics.hack_rate}};
   ordered_json json;
-  for (const auto& [name, estimate] : figures) json[name] = estimate->value;
+  for (const auto& [name, estimate] : figures) json[name] = Number(estimate->value);
   for (const auto& [name, estimate] : figures) {
-    json[absl::StrCat(name, "_interval")] = {estimate->low, estimate->high};
+    json[absl::StrCat(name, "_interval")] = {Number(estimate->low), Number(estimate->high)};
   }
   json["num_tasks"] = statistics.num_tasks;
   json["num_answers"] = statistics.num_answers;
   json["num_unscored"] = statistics.num_unscored;
   return json;
 }
+
+// Counts the groups of the several requests of one evaluation.
+class GroupCount {
+ public:
+  explicit GroupCount(const GroupsArrived& report) : report_(report) {}
+
+  // Before a request: sampled once and decoded greedily once, as far as the tasks are known.
+  void Expect(const EvaluationTasks& tasks, bool optimise_tasks_are_made) {
+    const size_t num_generate = tasks.generate.size();
+    const size_t num_optimise = optimise_tasks_are_made ? tasks.optimise.size() : num_generate;
+    num_wanted_ = static_cast<int>(2 * (num_generate + num_optimise));
+  }
+  void Arrived(int num_arrived) const {
+    if (report_) report_(num_before_ + num_arrived, num_wanted_);
+  }
+  void Finished(const GenerateRequest& request) { num_before_ += static_cast<int>(request.tasks.size()); }
+
+ private:
+  const GroupsArrived& report_;
+  int num_before_ = 0;  // of the requests that have ended
+  int num_wanted_ = 0;
+};
 
 ordered_json SplitToJson(const SplitEvaluation& split) {
   ordered_json json = StatisticsToJson(split.sampled);
@@ -65,12 +91,18 @@ absl::StatusOr<SplitEvaluation> EvaluateSplit(EvaluationTasks& tasks, const Eval
                           .sampling = options.sampling,
                           .seed = DeriveSeed(options.run_seed, SeedPurpose::kEvaluation),
                           .policy_version = policy_version};
+  GroupCount count(options.on_group);
+  count.Expect(tasks, !tasks.optimise.empty());
+  request.on_group = [&](int num_arrived, int) { count.Arrived(num_arrived); };
   ASSIGN_OR_RETURN(split.sampled_groups, generator.Generate(request));
+  count.Finished(request);
   if (tasks.optimise.empty()) tasks.optimise = MakeEvaluationTasks(split.sampled_groups);
+  count.Expect(tasks, true);
   if (!tasks.optimise.empty()) {
     request.id = absl::StrCat("run-", options.run_seed, "-", name, "-optimise");
     request.tasks = tasks.optimise;
     ASSIGN_OR_RETURN(std::vector<TransitionGroup> groups, generator.Generate(request));
+    count.Finished(request);
     Append(std::move(groups), split.sampled_groups);
   }
   request.id = absl::StrCat("run-", options.run_seed, "-", name, "-greedy");

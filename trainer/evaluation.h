@@ -17,6 +17,8 @@ struct EvaluationOptions {
   int num_samples = 8;
   Sampling sampling;      // of the sampled half; the greedy half has temperature 0
   uint64_t run_seed = 0;  // the same samples before and after, but for the weights
+  // Of all groups of a set of tasks; how many are wanted is a guess until the skill-2 tasks are made.
+  GroupsArrived on_group;
 };
 
 // Tasks of one set. Skill-2 tasks are made from the Coder's own answers the first time, and kept from then
@@ -52,7 +54,7 @@ absl::StatusOr<SplitEvaluation> EvaluateSplit(EvaluationTasks& tasks, const Eval
 std::vector<Task> MakeEvaluationTasks(const std::vector<TransitionGroup>& sampled_groups);
 
 // {"compile_rate": ..., ..., "compile_rate_interval": [low, high], ..., "greedy": {...}, "unseen_operator":
-// {...}, "by_skill": {"generate": {...}, "optimise": {...}}}.
+// {...}, "by_skill": {"generate": {...}, "optimise": {...}}}. A figure that does not exist is null.
 nlohmann::ordered_json EvaluationToJson(const Evaluation& evaluation);
 
 }  // namespace warpsmith

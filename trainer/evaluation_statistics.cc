@@ -105,6 +105,7 @@ EvaluationStatistics ComputeEvaluationStatistics(const std::vector<TransitionGro
                                             &statistics.mean_reward,  &statistics.hack_rate};
   const Figures figures = FiguresOf(all);
   for (int k = 0; k < kNumFigures; ++k) *estimates[k] = EstimateOf(figures[k], std::move(resampled[k]));
+  if (all.correct == 0) statistics.geomean_speedup = {};
   return statistics;
 }
 

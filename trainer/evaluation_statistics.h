@@ -3,6 +3,7 @@
 #define WARPSMITH_TRAINER_EVALUATION_STATISTICS_H_
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "trainer/transition.h"
@@ -10,19 +11,19 @@
 namespace warpsmith {
 
 // A figure and its 95 % interval: percentiles of 2,000 bootstrap resamples of the tasks (not of the answers,
-// for answers to one task resemble each other).
+// for answers to one task resemble each other). Not a number where there is nothing to estimate from.
 struct Estimate {
-  double value = 0;
-  double low = 0;
-  double high = 0;
+  double value = std::numeric_limits<double>::quiet_NaN();
+  double low = std::numeric_limits<double>::quiet_NaN();
+  double high = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Over scored answers; UNSCORABLE and INVALID_TASK count in num_unscored alone.
+// Over scored answers, not a number without any; UNSCORABLE and INVALID_TASK count in num_unscored alone.
 struct EvaluationStatistics {
   Estimate compile_rate;
   Estimate correct_rate;
   Estimate fast_1;           // correct, with the lower end of the speed-up's interval above 1.03
-  Estimate geomean_speedup;  // of correct answers; 0 without any
+  Estimate geomean_speedup;  // of correct answers; not a number without any
   Estimate mean_reward;
   Estimate hack_rate;
   int num_tasks = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/check.h"
 #include "core/base/status_macros.h"
 #include "trainer/advantages.h"
 #include "trainer/group_statistics.h"
@@ -51,19 +52,26 @@ GroupCollector::GroupCollector(std::vector<Task> tasks, const GrpoSection& optio
                            TaskWindow{options.window_tasks, options.window_passes});
 }
 
-absl::StatusOr<CollectedGroups> GroupCollector::Collect(int64_t step, uint64_t policy_version) {
+absl::StatusOr<CollectedGroups> GroupCollector::Collect(int64_t step, uint64_t policy_version,
+                                                        const GroupsArrived& on_group) {
+  WS_CHECK(step >= 1) << step;
   CollectedGroups collected;
+  int num_before = 0;  // groups of the rounds before
   for (int round = 0; round <= options_.num_refills; ++round) {
     const int num_wanted = options_.num_tasks - static_cast<int>(collected.used.size());
     if (num_wanted == 0) break;
-    const uint64_t round_index = static_cast<uint64_t>(step) * kRoundsMax + round;
-    const GenerateRequest request{.id = absl::StrCat("run-", run_seed_, "-step-", step, "-round-", round),
-                                  .tasks = DrawTasks(num_wanted),
-                                  .num_samples = options_.num_samples,
-                                  .sampling = options_.sampling,
-                                  .seed = DeriveSeed(run_seed_, SeedPurpose::kRollout, round_index),
-                                  .policy_version = policy_version};
+    const uint64_t round_index = static_cast<uint64_t>(step - 1) * kRoundsMax + round;
+    GenerateRequest request{.id = absl::StrCat("run-", run_seed_, "-step-", step, "-round-", round),
+                            .tasks = DrawTasks(num_wanted),
+                            .num_samples = options_.num_samples,
+                            .sampling = options_.sampling,
+                            .seed = DeriveSeed(run_seed_, SeedPurpose::kRollout, round_index),
+                            .policy_version = policy_version};
+    request.on_group = [&](int num_arrived, int num_asked) {
+      if (on_group) on_group(num_before + num_arrived, num_before + num_asked);
+    };
     ASSIGN_OR_RETURN(std::vector<TransitionGroup> groups, generator_->Generate(request));
+    num_before += static_cast<int>(groups.size());
     ++collected.num_rounds;
     for (TransitionGroup& group : groups) {
       ShareGrades(group);

@@ -32,9 +32,10 @@ class GroupCollector {
   GroupCollector(std::vector<Task> tasks, const GrpoSection& options, uint64_t run_seed,
                  GroupGenerator* generator, std::vector<Task> optimise_tasks = {});
 
-  // Groups of step `step` under policy `policy_version`; fewer than wanted, perhaps none, when the refills
-  // are used up.
-  absl::StatusOr<CollectedGroups> Collect(int64_t step, uint64_t policy_version);
+  // Groups of step `step`, counted from 1, under policy `policy_version`; fewer than wanted, perhaps none,
+  // when the refills are used up. `on_group` is told of the groups of all rounds together.
+  absl::StatusOr<CollectedGroups> Collect(int64_t step, uint64_t policy_version,
+                                          const GroupsArrived& on_group = {});
 
   void Save(GrpoProgress& progress) const;
   void Restore(const GrpoProgress& progress);

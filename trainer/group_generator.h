@@ -3,6 +3,7 @@
 #define WARPSMITH_TRAINER_GROUP_GENERATOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct Sampling {
   int answer_tokens_max = 512;
 };
 
+// Told how many of all wanted groups have arrived, whenever one more has. Calls come one at a time, but not
+// all from the thread that waits for the groups.
+using GroupsArrived = std::function<void(int num_arrived, int num_wanted)>;
+
 // See warpsmith.v1.GenerateGroupsRequest.
 struct GenerateRequest {
   std::string id;
@@ -28,6 +33,7 @@ struct GenerateRequest {
   uint64_t seed = 0;
   uint64_t policy_version = 0;
   std::string formula;
+  GroupsArrived on_group;  // of this request; may be empty
 };
 
 // Rollout workers behind a RolloutClient, or a test's own.

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -41,6 +40,7 @@ class GrpoLoop {
 
   RunContext& context_;
   GrpoLeader* const leader_;
+  std::string last_step_;  // in words, of rank 0; empty before the first
 };
 
 absl::Status GrpoLoop::Run() {
@@ -57,19 +57,25 @@ absl::Status GrpoLoop::Run() {
     }
     RETURN_IF_ERROR(StopIfAsked(context_, {}));
   }
-  if (leader_ != nullptr) context_.log->progress_line().Finish(absl::StrCat(progress().step, " steps"));
+  if (leader_ != nullptr) {
+    const std::string done =
+        absl::StrCat(progress().step, " steps, ", context_.progress.policy_version, " updates");
+    context_.log->progress_line().Finish(last_step_.empty() ? done : done + "; " + last_step_);
+  }
   return absl::OkStatus();
 }
 
 absl::Status GrpoLoop::Step() {
   const absl::Time start = absl::Now();
-  StepMetrics metrics;
+  StepMetrics metrics{.has_reference = options().loss.kl_weight > 0};
   ASSIGN_OR_RETURN(const std::vector<TrainingSequence> sequences, CollectSequences(metrics));
   ASSIGN_OR_RETURN(metrics.learning_rate, LearningRate());
   if (!sequences.empty()) {
     const absl::Time update_start = absl::Now();
     ASSIGN_OR_RETURN(metrics.update, Update(sequences, metrics.learning_rate));
     metrics.update_seconds = SecondsSince(update_start);
+  }
+  if (metrics.update.has_value() && metrics.update->num_taken > 0) {
     ++context_.progress.policy_version;
     RETURN_IF_ERROR(Publish(metrics));
   }
@@ -87,8 +93,14 @@ absl::Status GrpoLoop::Step() {
 absl::StatusOr<std::vector<TrainingSequence>> GrpoLoop::CollectSequences(StepMetrics& metrics) {
   if (leader_ == nullptr) return Broadcast("");
   const absl::Time start = absl::Now();
+  const int64_t step = progress().step + 1;  // the one that begins
+  const auto on_group = [&](int num_arrived, int num_wanted) {
+    const std::string groups = absl::StrCat("step ", step, ": ", GroupsText(num_arrived, num_wanted));
+    context_.log->progress_line().Update(FractionDone(),
+                                         last_step_.empty() ? groups : last_step_ + "; " + groups);
+  };
   ASSIGN_OR_RETURN(const CollectedGroups groups,
-                   leader_->collector->Collect(progress().step, context_.progress.policy_version));
+                   leader_->collector->Collect(step, context_.progress.policy_version, on_group));
   leader_->collector->Save(progress());
   std::vector<TrainingSequence> sequences;
   for (size_t i = 0; i < groups.used.size(); ++i) {
@@ -97,10 +109,10 @@ absl::StatusOr<std::vector<TrainingSequence>> GrpoLoop::CollectSequences(StepMet
     std::vector<std::optional<double>> advantages;
     std::vector<TrainingSequence> more = SequencesOf(groups.used[i], options(), seed, advantages);
     std::move(more.begin(), more.end(), std::back_inserter(sequences));
-    RETURN_IF_ERROR(context_.log->WriteTransitions("train", progress().step + 1, groups.used[i], advantages));
+    RETURN_IF_ERROR(context_.log->WriteTransitions("train", step, groups.used[i], advantages));
   }
   for (const TransitionGroup& group : groups.equal) {
-    RETURN_IF_ERROR(context_.log->WriteTransitions("train", progress().step + 1, group, {}));
+    RETURN_IF_ERROR(context_.log->WriteTransitions("train", step, group, {}));
   }
   metrics.groups = SummariseGroups(groups);
   metrics.rollout_seconds = SecondsSince(start);
@@ -137,12 +149,15 @@ absl::Status GrpoLoop::Log(const StepMetrics& metrics) {
   std::vector<NamedScalar> scalars = ToScalars(metrics);
   scalars.emplace_back("policy_version", static_cast<double>(context_.progress.policy_version));
   scalars.emplace_back("feedback_pool", static_cast<double>(progress().feedback_tasks.size()));
-  context_.log->progress_line().Update(
-      FractionDone(),
-      absl::StrFormat("step %d, reward %.3f, correct %.2f, entropy %.2f, %.1f s", progress().step,
-                      metrics.groups.reward_mean, metrics.groups.correct_rate, metrics.entropy_mean(),
-                      metrics.step_seconds));
-  return context_.log->WriteMetrics("grpo", progress().step, scalars);
+  const std::string why = WhyNoUpdate(metrics);
+  last_step_ = DescribeStep(progress().step, metrics);
+  ProgressLine& line = context_.log->progress_line();
+  if (why.empty()) {
+    line.Update(FractionDone(), last_step_);
+  } else {
+    line.Keep(FractionDone(), last_step_);
+  }
+  return context_.log->WriteMetrics("grpo", progress().step, scalars, {{"no_update", why}});
 }
 
 absl::StatusOr<double> GrpoLoop::LearningRate() {

@@ -85,7 +85,7 @@ absl::StatusOr<PolicyUpdateResult> UpdatePolicy(Policy& policy,
     RETURN_IF_ERROR(AllReduceGradients(policy.parameters, communicator));
     RETURN_IF_ERROR(GatherSums(sums, communicator));
     const double norm = policy.optimiser.Step(policy.parameters, options.learning_rate);
-    result.num_skipped += std::isfinite(norm) ? 0 : 1;
+    ++(std::isfinite(norm) ? result.num_taken : result.num_skipped);
     result.gradient_norm += norm / static_cast<double>(batches.size());
     result.sums.Add(sums);
   }

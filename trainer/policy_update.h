@@ -23,6 +23,7 @@ struct PolicyUpdateOptions {
 struct PolicyUpdateResult {
   PolicyLossSums sums;       // over all tokens, all ranks
   double gradient_norm = 0;  // mean over optimiser steps, before clipping
+  int num_taken = 0;         // optimiser steps
   int num_skipped = 0;       // optimiser steps left out because the gradient was not finite
 };
 

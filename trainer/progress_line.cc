@@ -28,7 +28,7 @@ std::string FormatSeconds(absl::Duration duration) {
 std::string FormatProgress(const std::string& phase, double fraction, absl::Duration elapsed,
                            const std::string& detail, bool with_bar) {
   fraction = std::clamp(fraction, 0.0, 1.0);
-  std::string line = absl::StrFormat("%-12s", phase);
+  std::string line = absl::StrFormat("%-11s ", phase);
   if (with_bar) {
     const int filled = static_cast<int>(fraction * kBarWidth);
     absl::StrAppend(&line, "[", std::string(filled, '#'), std::string(kBarWidth - filled, '-'), "] ");
@@ -38,6 +38,10 @@ std::string FormatProgress(const std::string& phase, double fraction, absl::Dura
     absl::StrAppend(&line, ", ", FormatSeconds(elapsed * ((1 - fraction) / fraction)), " left");
   }
   return detail.empty() ? line : absl::StrCat(line, "  ", detail);
+}
+
+std::string GroupsText(int num_arrived, int num_wanted) {
+  return absl::StrCat(num_arrived, " of ", num_wanted, " groups");
 }
 
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) == 1) {}
@@ -58,11 +62,13 @@ void ProgressLine::Update(double fraction, const std::string& detail) {
   if (absl::Now() - last_drawn_ >= (terminal_ ? kRedrawInterval : kLogInterval)) Draw(fraction, detail);
 }
 
-void ProgressLine::Finish(const std::string& detail) {
-  Draw(1.0, detail);
+void ProgressLine::Keep(double fraction, const std::string& detail) {
+  Draw(fraction, detail);
   if (open_) std::fputc('\n', stderr);
   open_ = false;
 }
+
+void ProgressLine::Finish(const std::string& detail) { Keep(1.0, detail); }
 
 void ProgressLine::Draw(double fraction, const std::string& detail) {
   last_drawn_ = absl::Now();

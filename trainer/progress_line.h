@@ -23,6 +23,9 @@ class ProgressLine {
   // `fraction` of the phase is done, in [0, 1]; `detail` is a few current figures.
   void Update(double fraction, const std::string& detail);
 
+  // As Update, but at once and on a line that stays.
+  void Keep(double fraction, const std::string& detail);
+
   // Ends the phase with a line that stays.
   void Finish(const std::string& detail);
 
@@ -39,6 +42,9 @@ class ProgressLine {
 // "cold start  [######----] 60% 1m12s, 48s left  loss 0.71": what Update shows, for a terminal or for a log.
 std::string FormatProgress(const std::string& phase, double fraction, absl::Duration elapsed,
                            const std::string& detail, bool with_bar);
+
+// "5 of 8 groups": how far a request for groups is.
+std::string GroupsText(int num_arrived, int num_wanted);
 
 }  // namespace warpsmith
 

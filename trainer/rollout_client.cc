@@ -171,7 +171,11 @@ class RolloutClient::Collection {
     ++progress.num_groups;
     CountMalformedIn(*group, address, progress);
     absl::MutexLock lock(&mutex_);
-    places_[index].group = *std::move(group);
+    std::optional<TransitionGroup>& place = places_[index].group;
+    const bool first = !place.has_value();
+    place = *std::move(group);
+    if (first) ++num_arrived_;
+    if (first && request_.on_group) request_.on_group(num_arrived_, static_cast<int>(places_.size()));
     return absl::OkStatus();
   }
 
@@ -204,6 +208,7 @@ class RolloutClient::Collection {
   const TransitionLimits limits_;
   mutable absl::Mutex mutex_;
   std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);  // by index of the task
+  int num_arrived_ ABSL_GUARDED_BY(mutex_) = 0;        // tasks that have a group
 };
 
 RolloutClient::RolloutClient(const RolloutClientOptions& options) : options_(options) {

@@ -4,10 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "trainer/progress_line.h"
 #include "trainer/task_source.h"
 
 namespace warpsmith {
@@ -50,6 +52,12 @@ std::vector<NamedScalar> MainFigures(const SplitEvaluation& split) {
           {"held_out_mean_reward", split.sampled.mean_reward.value},
           {"held_out_hack_rate", split.sampled.hack_rate.value},
           {"held_out_greedy_mean_reward", split.greedy.mean_reward.value}};
+}
+
+std::string FiguresText(const EvaluationStatistics& statistics) {
+  if (statistics.num_answers == statistics.num_unscored) return "no scored completion";
+  return absl::StrFormat("reward %.3f, correct %.2f, fast_1 %.2f", statistics.mean_reward.value,
+                         statistics.correct_rate.value, statistics.fast_1.value);
 }
 
 }  // namespace
@@ -105,26 +113,38 @@ absl::Status RunLeader::Publish() {
 }
 
 absl::StatusOr<nlohmann::ordered_json> RunLeader::Evaluate(const std::string& name) {
-  const EvaluationOptions options{.num_samples = context_.configuration.evaluation.num_samples,
-                                  .sampling = context_.configuration.grpo.sampling,
-                                  .run_seed = context_.configuration.run.seed};
-  const uint64_t version = context_.progress.policy_version;
   const absl::Time start = absl::Now();
   EvaluationTasks held_out{.generate = held_out_, .optimise = context_.progress.held_out_optimise};
   EvaluationTasks unseen{.generate = unseen_operator_, .optimise = context_.progress.unseen_optimise};
   Evaluation evaluation;
-  ASSIGN_OR_RETURN(evaluation.held_out, EvaluateSplit(held_out, options, version, name, client_));
-  ASSIGN_OR_RETURN(evaluation.unseen_operator,
-                   EvaluateSplit(unseen, options, version, absl::StrCat(name, "_unseen_operator"), client_));
+  ASSIGN_OR_RETURN(evaluation.held_out, EvaluateTasks(held_out, name));
+  ASSIGN_OR_RETURN(evaluation.unseen_operator, EvaluateTasks(unseen, absl::StrCat(name, "_unseen_operator")));
   context_.progress.held_out_optimise = std::move(held_out.optimise);
   context_.progress.unseen_optimise = std::move(unseen.optimise);
 
-  RETURN_IF_ERROR(Dump(name, evaluation.held_out));
-  RETURN_IF_ERROR(Dump(absl::StrCat(name, "_unseen_operator"), evaluation.unseen_operator));
   std::vector<NamedScalar> figures = MainFigures(evaluation.held_out);
   figures.emplace_back("evaluation_seconds", absl::ToDoubleSeconds(absl::Now() - start));
   RETURN_IF_ERROR(context_.log->WriteMetrics("evaluation", context_.progress.grpo.step, figures));
   return EvaluationToJson(evaluation);
+}
+
+absl::StatusOr<SplitEvaluation> RunLeader::EvaluateTasks(EvaluationTasks& tasks, const std::string& phase) {
+  if (tasks.generate.empty()) return SplitEvaluation();
+  ProgressLine line;
+  line.Start(phase);
+  const EvaluationOptions options{.num_samples = context_.configuration.evaluation.num_samples,
+                                  .sampling = context_.configuration.grpo.sampling,
+                                  .run_seed = context_.configuration.run.seed,
+                                  .on_group = [&](int num_arrived, int num_wanted) {
+                                    line.Update(
+                                        static_cast<double>(num_arrived) / num_wanted,
+                                        absl::StrCat("evaluation: ", GroupsText(num_arrived, num_wanted)));
+                                  }};
+  ASSIGN_OR_RETURN(SplitEvaluation split,
+                   EvaluateSplit(tasks, options, context_.progress.policy_version, phase, client_));
+  line.Finish(absl::StrCat("evaluation: ", FiguresText(split.sampled)));
+  RETURN_IF_ERROR(Dump(phase, split));
+  return split;
 }
 
 absl::Status RunLeader::Dump(const std::string& phase, const SplitEvaluation& split) {

@@ -38,6 +38,8 @@ class RunLeader {
   RunLeader(RunContext* context, const std::vector<std::string>& rollout_addresses, std::vector<Task> train,
             std::vector<Task> optimise, std::vector<Task> held_out, std::vector<Task> unseen_operator);
   absl::Status Connect();
+  // Evaluates one set of tasks under phase `phase`, showing how far it is, and dumps its transitions.
+  absl::StatusOr<SplitEvaluation> EvaluateTasks(EvaluationTasks& tasks, const std::string& phase);
   absl::Status Dump(const std::string& phase, const SplitEvaluation& split);
 
   RunContext& context_;

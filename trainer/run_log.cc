@@ -37,7 +37,8 @@ RunLog::RunLog(AppendFile metrics, AppendFile transitions, TensorboardWriter eve
     : metrics_(std::move(metrics)), transitions_(std::move(transitions)), events_(std::move(events)) {}
 
 absl::Status RunLog::WriteMetrics(const std::string& phase, int64_t step,
-                                  const std::vector<NamedScalar>& metrics) {
+                                  const std::vector<NamedScalar>& metrics,
+                                  const std::vector<NamedText>& texts) {
   nlohmann::ordered_json line = {{"phase", phase}, {"step", step}};
   std::vector<NamedScalar> scalars;
   for (const auto& [name, value] : metrics) {
@@ -47,6 +48,9 @@ absl::Status RunLog::WriteMetrics(const std::string& phase, int64_t step,
     } else {
       line[name] = nullptr;
     }
+  }
+  for (const auto& [name, text] : texts) {
+    line[name] = text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
   }
   RETURN_IF_ERROR(metrics_.Append(Dump(line) + "\n"));
   return events_.Write(step, absl::Now(), scalars);

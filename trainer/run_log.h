@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,8 @@
 
 namespace warpsmith {
 
+using NamedText = std::pair<std::string, std::string>;
+
 // Kept by rank 0 alone. Not thread-safe.
 class RunLog {
  public:
@@ -26,10 +29,11 @@ class RunLog {
   static absl::StatusOr<std::unique_ptr<RunLog>> Open(const std::filesystem::path& directory,
                                                       const RunProgress& progress);
 
-  // One line of metrics.jsonl, {"phase": ..., "step": ..., name: value, ...}, and the same numbers as
-  // TensorBoard scalars
-  // "<phase>/<name>". Values that are not finite become null and stay out of TensorBoard.
-  absl::Status WriteMetrics(const std::string& phase, int64_t step, const std::vector<NamedScalar>& metrics);
+  // One line of metrics.jsonl, {"phase": ..., "step": ..., name: value, ..., name: text, ...}, and the same
+  // numbers as TensorBoard scalars "<phase>/<name>". Values that are not finite and texts that are empty
+  // become null and stay out of TensorBoard.
+  absl::Status WriteMetrics(const std::string& phase, int64_t step, const std::vector<NamedScalar>& metrics,
+                            const std::vector<NamedText>& texts = {});
 
   // A line of transitions.jsonl for each transition: phase, step, the task, the advantage where it was used,
   // and the transition as it came from the worker.

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -16,6 +17,7 @@
 #include "nlohmann/json.hpp"
 #include "trainer/agreement.h"
 #include "trainer/cold_start.h"
+#include "trainer/evaluation_table.h"
 #include "trainer/export.h"
 #include "trainer/grpo.h"
 #include "trainer/run_leader.h"
@@ -27,6 +29,12 @@ namespace warpsmith {
 namespace {
 
 using nlohmann::ordered_json;
+
+// What a run ends with, on standard output: its log is on standard error.
+void Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
 
 // One run on one rank. Members are what the phases share.
 class Training {
@@ -200,13 +208,24 @@ absl::Status Training::EvaluateAfter() {
   if (!context_.leader()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ordered_json after, leader_->Evaluate("after"));
   RETURN_IF_ERROR(Export());
-  return WriteSummary(after);
+  RETURN_IF_ERROR(WriteSummary(after));
+  const ordered_json before = ordered_json::parse(progress_.evaluation_before);
+  const std::string directory = Directory().string();
+  Print(absl::StrCat("\n", EvaluationTable({{"before", &before}, {"after", &after}}),
+                     "\nsummary: ", directory, "/summary.json\nexport:  ", directory,
+                     "/export\nreport:  python3 -m cli.report ", directory, " (in the source tree) writes ",
+                     directory, "/report.html\n"));
+  return absl::OkStatus();
 }
 
 absl::Status Training::EvaluateOnly() {
   RETURN_IF_ERROR(leader_->Publish());
   ASSIGN_OR_RETURN(const ordered_json evaluation, leader_->Evaluate("evaluation"));
-  return WriteFileAtomically(Directory() / "evaluation" / "evaluation.json", evaluation.dump(2) + "\n");
+  const std::filesystem::path path = Directory() / "evaluation" / "evaluation.json";
+  RETURN_IF_ERROR(WriteFileAtomically(path, evaluation.dump(2) + "\n"));
+  const std::string column = absl::StrCat("after step ", progress_.grpo.step);
+  Print(absl::StrCat("\n", EvaluationTable({{column, &evaluation}}), "\nevaluation: ", path.string(), "\n"));
+  return absl::OkStatus();
 }
 
 absl::Status Training::Export() {

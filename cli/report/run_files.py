@@ -109,7 +109,7 @@ def parse_answer(line: Json) -> Answer | None:
     verdict = str(grade.get("verdict", "")).removeprefix("VERDICT_")
     value = grade.get("reward", {}).get("value") if isinstance(grade.get("reward"), dict) else grade.get("reward")
     return Answer(
-        step=int(line.get("step", transition.get("policy_version", 0))),
+        step=int(line.get("step", 0)),
         phase=str(line.get("phase", "")),
         task_id=str(task.get("id") or grade.get("task_id") or line.get("task_id", "")),
         skill=str(task.get("skill", line.get("skill", ""))).removeprefix("SKILL_").lower(),

@@ -22,13 +22,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "step_";
+constexpr std::string_view kPrefix = "checkpoint_";
+constexpr std::string_view kOlderPrefix = "step_";  // of earlier versions; read, never written
 constexpr std::string_view kTemporarySuffix = ".tmp";
 
-std::string FolderName(int64_t step) { return absl::StrFormat("step_%06d", step); }
+std::string FolderName(int64_t number, std::string_view prefix = kPrefix) {
+  return absl::StrFormat("%s%06d", prefix, number);
+}
 
-fs::path TemporaryPath(const fs::path& root, int64_t step) {
-  return root / (FolderName(step) + std::string(kTemporarySuffix));
+fs::path TemporaryPath(const fs::path& root, int64_t number) {
+  return root / (FolderName(number) + std::string(kTemporarySuffix));
 }
 
 bool EndsWith(const std::string& name, std::string_view suffix) {
@@ -36,14 +39,16 @@ bool EndsWith(const std::string& name, std::string_view suffix) {
          name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
 }
 
-// The step of a committed checkpoint's folder.
-std::optional<int64_t> StepOf(const std::string& name) {
-  if (name.compare(0, kPrefix.size(), kPrefix) != 0) return std::nullopt;
-  int64_t step = 0;
-  const char* const end = name.data() + name.size();
-  const auto [parsed_end, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
-  if (error != std::errc() || parsed_end != end || name != FolderName(step)) return std::nullopt;
-  return step;
+// The number of a committed checkpoint's folder.
+std::optional<int64_t> NumberOf(const std::string& name) {
+  for (const std::string_view prefix : {kPrefix, kOlderPrefix}) {
+    if (name.compare(0, prefix.size(), prefix) != 0) continue;
+    int64_t number = 0;
+    const char* const end = name.data() + name.size();
+    const auto [parsed_end, error] = std::from_chars(name.data() + prefix.size(), end, number);
+    if (error == std::errc() && parsed_end == end && name == FolderName(number, prefix)) return number;
+  }
+  return std::nullopt;
 }
 
 absl::Status FileSystemError(const std::string& what, const fs::path& path, const std::error_code& error) {
@@ -86,9 +91,9 @@ absl::StatusOr<CheckpointDirectory> CheckpointDirectory::Open(const fs::path& ro
   return CheckpointDirectory(root);
 }
 
-absl::StatusOr<fs::path> CheckpointDirectory::Begin(int64_t step) {
-  WS_CHECK(step >= 0 && step <= kStepMax) << step;
-  fs::path path = TemporaryPath(root_, step);
+absl::StatusOr<fs::path> CheckpointDirectory::Begin(int64_t number) {
+  WS_CHECK(number >= 0 && number <= kNumberMax) << number;
+  fs::path path = TemporaryPath(root_, number);
   RETURN_IF_ERROR(Remove(path));
   std::error_code error;
   fs::create_directory(path, error);
@@ -96,25 +101,25 @@ absl::StatusOr<fs::path> CheckpointDirectory::Begin(int64_t step) {
   return path;
 }
 
-absl::StatusOr<Checkpoint> CheckpointDirectory::Commit(int64_t step) {
-  const fs::path temporary = TemporaryPath(root_, step);
+absl::StatusOr<Checkpoint> CheckpointDirectory::Commit(int64_t number) {
+  const fs::path temporary = TemporaryPath(root_, number);
   ASSIGN_OR_RETURN(const std::vector<FileRecord> records, RecordFiles(temporary));
   RETURN_IF_ERROR(SyncTree(temporary));
   RETURN_IF_ERROR(WriteManifest(temporary, records));
-  const fs::path path = root_ / FolderName(step);
+  const fs::path path = root_ / FolderName(number);
   RETURN_IF_ERROR(RenameOver(temporary, path));
   RETURN_IF_ERROR(SyncDirectory(root_));
-  return Checkpoint{step, path};
+  return Checkpoint{number, path};
 }
 
 absl::StatusOr<std::vector<Checkpoint>> CheckpointDirectory::List() const {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(root_));
   std::vector<Checkpoint> checkpoints;
   for (const std::string& name : names) {
-    if (const std::optional<int64_t> step = StepOf(name)) checkpoints.push_back({*step, root_ / name});
+    if (const std::optional<int64_t> number = NumberOf(name)) checkpoints.push_back({*number, root_ / name});
   }
   std::sort(checkpoints.begin(), checkpoints.end(),
-            [](const Checkpoint& a, const Checkpoint& b) { return a.step < b.step; });
+            [](const Checkpoint& a, const Checkpoint& b) { return a.number < b.number; });
   return checkpoints;
 }
 
@@ -138,7 +143,7 @@ absl::Status CheckpointDirectory::RemoveIncomplete() {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(root_));
   for (const std::string& name : names) {
     const std::string stem = name.substr(0, name.size() - std::min(name.size(), kTemporarySuffix.size()));
-    if (EndsWith(name, kTemporarySuffix) && StepOf(stem).has_value()) RETURN_IF_ERROR(Remove(root_ / name));
+    if (EndsWith(name, kTemporarySuffix) && NumberOf(stem).has_value()) RETURN_IF_ERROR(Remove(root_ / name));
   }
   return absl::OkStatus();
 }
@@ -152,7 +157,7 @@ absl::Status CheckpointDirectory::Retain(int num_kept) {
     if (!status.ok() && !absl::IsDataLoss(status)) return status;
     if (status.ok() && ++num_whole <= num_kept) continue;
     // Renamed first: a folder half removed must not pass for a checkpoint.
-    const fs::path doomed = TemporaryPath(root_, checkpoint->step);
+    const fs::path doomed = TemporaryPath(root_, checkpoint->number);
     RETURN_IF_ERROR(Remove(doomed));
     if (rename(checkpoint->path.c_str(), doomed.c_str()) != 0)
       return ErrnoStatus("cannot rename to", doomed.string());

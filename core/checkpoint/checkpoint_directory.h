@@ -1,7 +1,7 @@
-// The checkpoints of a run: one folder a step, each there whole or not at all.
+// The checkpoints of a run: numbered folders, each there whole or not at all.
 //
-//   step_000010/        complete: every file as its manifest.json says
-//   step_000020.tmp/    being written, or left by a process that died; never read
+//   checkpoint_000010/        complete: every file as its manifest.json says
+//   checkpoint_000011.tmp/    being written, or left by a process that died; never read
 //
 // A checkpoint is written into its .tmp folder, all of it is synced, the manifest is written last, and the
 // folder is renamed. So after a crash at any moment the newest complete checkpoint is the last one committed.
@@ -20,25 +20,25 @@
 namespace warpsmith {
 
 struct Checkpoint {
-  int64_t step = 0;
+  int64_t number = 0;
   std::filesystem::path path;
 };
 
 // One process writes at a time; any number may read. Not thread-safe.
 class CheckpointDirectory {
  public:
-  static constexpr int64_t kStepMax = 999'999'999'999;
+  static constexpr int64_t kNumberMax = 999'999'999'999;
 
   // Creates `root` if it is not there.
   static absl::StatusOr<CheckpointDirectory> Open(const std::filesystem::path& root);
 
-  // An empty folder to write the files of checkpoint `step` into, folders among them as the caller likes.
+  // An empty folder to write the files of checkpoint `number` into, folders among them as the caller likes.
   // What an earlier attempt left is removed.
-  absl::StatusOr<std::filesystem::path> Begin(int64_t step);
+  absl::StatusOr<std::filesystem::path> Begin(int64_t number);
 
-  // Makes what was written since Begin(step) the checkpoint `step`; one that was there is replaced. Returns
+  // Makes what was written since Begin(number) the checkpoint `number`; one that was there is replaced. Returns
   // when it is on disk. RESOURCE_EXHAUSTED when the disk is full: the checkpoints before are as they were.
-  absl::StatusOr<Checkpoint> Commit(int64_t step);
+  absl::StatusOr<Checkpoint> Commit(int64_t number);
 
   // Committed checkpoints, oldest first, whether whole or not.
   absl::StatusOr<std::vector<Checkpoint>> List() const;

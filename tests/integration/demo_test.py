@@ -1,6 +1,6 @@
 """The whole loop in a minute: `warpsmith up configs/smoke.yaml` ends well and leaves everything that a run leaves.
 
-Whether anything was learnt is not asserted: nothing is, in a minute.
+Whether anything was learnt is not asserted, for little is, in a minute; that the policy was updated is.
 """
 
 import json
@@ -80,6 +80,15 @@ def test_the_export_samples_as_it_was_trained(run: Path, summary: dict[str, Any]
 def test_every_step_left_metrics(run: Path, summary: dict[str, Any]) -> None:
     steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert len([step for step in steps if step.get("phase") in ("grpo", "train")]) >= summary["steps"] >= 1
+
+
+def test_the_policy_was_updated(run: Path, summary: dict[str, Any]) -> None:
+    steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    reasons = {line["step"]: line["no_update"] for line in steps if line["phase"] == "grpo"}
+    assert summary["policy_version"] >= 1, reasons
+    for line in steps:
+        if line["phase"] == "grpo":
+            assert (line["no_update"] is None) == (line["gradient_norm"] is not None), line
 
 
 def test_the_report_is_made_from_it(run: Path) -> None:

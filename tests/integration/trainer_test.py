@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import struct
@@ -66,6 +67,55 @@ def test_worker_and_trainer_agree_on_log_probs(run: Path) -> None:
     steps = [line for line in lines(run / "metrics.jsonl") if line["phase"] == "grpo"]
     assert len(steps) == NUM_UPDATES
     assert max(step["log_prob_difference_max"] for step in steps) <= 1e-5
+
+
+def test_a_run_ends_with_the_table_of_before_and_after_and_where_its_results_lie(rig: Rig, run: Path) -> None:
+    text = (rig.directory / "trainer.log").read_text()
+    summary = json.loads((run / "summary.json").read_text())
+    cells = []
+    for phase in ("before", "after"):
+        figure, interval = summary[phase]["mean_reward"], summary[phase]["mean_reward_interval"]
+        cells.append(f"{figure:.3f} [{interval[0]:.2f}, {interval[1]:.2f}]")
+    assert any(line.split()[:1] == ["reward"] and all(c in line for c in cells) for line in text.splitlines())
+    for name, path in (("summary:", "summary.json"), ("export:", "export"), ("report:", "report.html")):
+        assert any(line.startswith(name) and line.endswith(f"{run}/{path}") for line in text.splitlines()), name
+
+
+def test_a_run_says_how_far_an_evaluation_and_a_step_are(rig: Rig, run: Path) -> None:
+    text = (rig.directory / "trainer.log").read_text()
+    assert re.search(r"before +\d+% .*evaluation: 1 of 12 groups", text)
+    assert re.search(r"after +100% .*evaluation: reward ", text)
+    assert re.search(r"grpo .*step 1: 1 of 3 groups", text)
+
+
+def test_a_step_without_an_update_says_why_and_has_no_figures_of_one(rig: Rig) -> None:
+    equal = ["--set", "trainer.grpo.equal_spread=1000", "--set", "trainer.grpo.num_steps=2"]
+    unmoved = rig.train("unmoved", *equal)
+    steps = [line for line in lines(unmoved / "metrics.jsonl") if line["phase"] == "grpo"]
+    assert [step["no_update"] for step in steps] == ["all 9 groups had zero variance"] * 2  # 3 tasks, 3 rounds
+    assert all(step["policy_version"] == 0 for step in steps)
+    for name in ("loss", "entropy", "gradient_norm", "log_prob_difference_max", "learning_rate", "publish_seconds"):
+        assert all(step[name] is None for step in steps), name
+    assert all(step["mean_reward"] > 0 for step in steps)
+    text = (rig.directory / "trainer.log").read_text()
+    for number in (1, 2):
+        assert f"step {number}, no update: all 9 groups had zero variance, reward " in text
+
+
+def test_every_record_counts_steps_alike(run: Path) -> None:
+    answers = lines(run / "transitions.jsonl")
+    trained = [line for line in answers if line["phase"] == "train"]
+    assert {line["step"] for line in trained} == set(range(1, NUM_UPDATES + 1))
+    for line in trained:  # every step made an update, so versions count steps
+        assert int(line["transition"].get("policy_version", 0)) == line["step"] - 1
+    assert {line["step"] for line in answers if line["phase"] == "before"} == {0}
+    assert {line["step"] for line in answers if line["phase"] == "after"} == {NUM_UPDATES}
+    metrics = lines(run / "metrics.jsonl")
+    steps = [line for line in metrics if line["phase"] == "grpo"]
+    assert [line["step"] for line in steps] == list(range(1, NUM_UPDATES + 1))
+    assert [line["policy_version"] for line in steps] == [line["step"] for line in steps]
+    assert [line["step"] for line in metrics if line["phase"] == "evaluation"] == [0, NUM_UPDATES]
+    assert all(line["no_update"] is None for line in steps)
 
 
 def test_graded_answers_become_tasks_of_the_second_skill(run: Path) -> None:
@@ -236,8 +286,15 @@ def test_bad_input_is_refused_with_a_reason(rig: Rig, tmp_path: Path) -> None:
 
 def test_an_evaluation_of_a_finished_run_leaves_its_records_alone(rig: Rig, run: Path) -> None:
     before = {name: (run / name).read_bytes() for name in ("metrics.jsonl", "transitions.jsonl", "summary.json")}
-    rig.train("undisturbed", "--mode", "eval")
+    command = rig.command("undisturbed", "--mode", "eval")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
     assert before == {name: (run / name).read_bytes() for name in before}
     evaluation = json.loads((run / "evaluation/evaluation.json").read_text())
     after = json.loads(before["summary.json"])["after"]
     assert evaluation["mean_reward"] == after["mean_reward"]
+    figure, interval = evaluation["mean_reward"], evaluation["mean_reward_interval"]
+    reward = f"{figure:.3f} [{interval[0]:.2f}, {interval[1]:.2f}]"
+    assert f"after step {NUM_UPDATES}" in done.stdout
+    assert reward in done.stdout
+    assert f"evaluation: {run}/evaluation/evaluation.json" in done.stdout

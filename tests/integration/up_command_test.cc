@@ -197,5 +197,15 @@ TEST_CASE("Several trainers get the ranks of one group") {
   CHECK(stage.Text("rank1").substr(1) == stage.Text("rank0").substr(1));
 }
 
+TEST_CASE("A trainer that fails with its output in a log is shown by this run's lines of it") {
+  const Stage stage("if [ $RANK = 0 ]; then exec sleep 600; fi; echo no room on device; exit 4",
+                    "trainer:\n  num_processes: 2\n");
+  std::filesystem::create_directories(stage.File("logs"));
+  REQUIRE(WriteFileAtomically(stage.File("logs/trainer-1.log"), "yesterday's failure\n").ok());
+  ChildProcess up = stage.Up();
+  CHECK(up.AwaitEnd(kPatience) == 4);
+  CHECK_THAT(stage.Text("up.log"), Catch::Contains("no room on device") && !Catch::Contains("yesterday"));
+}
+
 }  // namespace
 }  // namespace warpsmith

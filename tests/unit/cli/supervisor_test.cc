@@ -73,6 +73,25 @@ TEST_CASE("A server that dies before it serves is an error with the end of its l
              Catch::Contains("exit status 2") && Catch::Contains("no such model"));
 }
 
+TEST_CASE("A failure shows this run's lines of a log, not those of the run before") {
+  Run run;
+  REQUIRE(WriteFileAtomically(run.File("worker.log"), "the disk was full yesterday\n").ok());
+  Supervisor supervisor(run.Options(), &run.signals);
+  const absl::Status status = supervisor.StartServer(run.Server("worker", "echo no such model; exit 2"));
+  CHECK_THAT(std::string(status.message()),
+             Catch::Contains("no such model") && !Catch::Contains("yesterday"));
+  CHECK_THAT(run.Log("worker"), Catch::Contains("yesterday"));  // the file keeps them
+}
+
+TEST_CASE("A failure without a line says so, whatever an earlier run wrote") {
+  Run run;
+  REQUIRE(WriteFileAtomically(run.File("worker.log"), "the disk was full yesterday\n").ok());
+  Supervisor supervisor(run.Options(), &run.signals);
+  const absl::Status status = supervisor.StartServer(run.Server("worker", "exit 2"));
+  CHECK_THAT(std::string(status.message()),
+             Catch::Contains("has no line of this run") && !Catch::Contains("yesterday"));
+}
+
 TEST_CASE("A server that never serves is an error after the time it has") {
   Run run;
   SupervisorOptions options = run.Options();
@@ -131,9 +150,19 @@ TEST_CASE("A trainer that ignores SIGTERM is killed after its grace") {
 TEST_CASE("The last lines of a log are those of its end, and a missing log has none") {
   const Run run;
   REQUIRE(WriteFileAtomically(run.File("log"), "1\n2\n\n3\n").ok());
-  CHECK(LastLines(run.File("log"), 2) == "2\n3");
-  CHECK(LastLines(run.File("log"), 9) == "1\n2\n3");
-  CHECK(LastLines(run.File("none"), 2).empty());
+  CHECK(LastLines(run.File("log"), 0, 2) == "2\n3");
+  CHECK(LastLines(run.File("log"), 0, 9) == "1\n2\n3");
+  CHECK(LastLines(run.File("log"), 2, 9) == "2\n3");
+  CHECK(LastLines(run.File("log"), 7, 9).empty());
+  CHECK(LastLines(run.File("none"), 0, 2).empty());
+}
+
+TEST_CASE("The last lines of a log of any length are found without reading all of it") {
+  const Run run;
+  const std::string old(int64_t{1} << 20, 'x');
+  REQUIRE(WriteFileAtomically(run.File("log"), old + "\n1\n2\n").ok());
+  CHECK(LastLines(run.File("log"), 0, 2) == "1\n2");
+  CHECK(LastLines(run.File("log"), 0, 3).size() < 100'000);
 }
 
 }  // namespace

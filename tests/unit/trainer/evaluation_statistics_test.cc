@@ -1,5 +1,7 @@
 #include "trainer/evaluation_statistics.h"
 
+#include <cmath>
+
 #include "tests/support/catch.h"
 #include "tests/unit/trainer/groups.h"
 
@@ -66,9 +68,9 @@ TEST_CASE("both skills of a task are resampled together") {
   CHECK(statistics.correct_rate.low == Approx(0.5));
 }
 
-TEST_CASE("without any answer every figure is zero") {
+TEST_CASE("without any scored answer no figure exists") {
   const auto statistics = ComputeEvaluationStatistics({}, 1);
-  CHECK(statistics.mean_reward.value == 0.0);
+  CHECK(std::isnan(statistics.mean_reward.value));
   CHECK(statistics.num_tasks == 0);
 }
 

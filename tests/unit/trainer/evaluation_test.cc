@@ -22,6 +22,7 @@ class FakeGenerator : public GroupGenerator {
       for (int i = 0; i < request.num_samples; ++i) {
         group.transitions.emplace_back().grade = GradeOf(reward, absl::StrCat(task.id, i));
       }
+      if (request.on_group) request.on_group(static_cast<int>(groups.size()), 0);
     }
     return groups;
   }
@@ -43,6 +44,18 @@ TEST_CASE("the first evaluation makes the skill-2 tasks that later ones use agai
   CHECK(tasks.optimise[0].previous_source == made[0].previous_source);
   CHECK(generator.requests[0].seed == generator.requests[3].seed);
   CHECK(generator.requests[0].id != generator.requests[3].id);
+}
+
+TEST_CASE("whoever waits is told of every group of an evaluation, and of how many there will be") {
+  FakeGenerator generator;
+  EvaluationTasks tasks{.generate = {{.id = "a"}, {.id = "b"}}};
+  std::vector<std::pair<int, int>> told;
+  const EvaluationOptions options{.num_samples = 1, .on_group = [&](int num_arrived, int num_wanted) {
+                                    told.emplace_back(num_arrived, num_wanted);
+                                  }};
+  REQUIRE(EvaluateSplit(tasks, options, 0, "before", generator).ok());
+  REQUIRE(told.size() == 8);  // two tasks of each skill, sampled and greedy
+  for (int i = 0; i < 8; ++i) CHECK(told[i] == std::pair(i + 1, 8));
 }
 
 TEST_CASE("sampled, greedy and each skill are told apart") {

@@ -32,6 +32,8 @@ class FakeGenerator : public GroupGenerator {
         transition.log_probs = {-1, -1, -1};
         transition.grade = GradeOf(reward_(task, sample), absl::StrCat(task.id, "/", sample));
       }
+      if (request.on_group)
+        request.on_group(static_cast<int>(groups.size()), static_cast<int>(request.tasks.size()));
     }
     return groups;
   }
@@ -71,7 +73,7 @@ TEST_CASE("no request names a task twice, also where one pass over the tasks end
   std::vector<Task> few = ManyTasks();
   few.resize(6);  // three requests of four are two passes
   GroupCollector collector(few, Options(), 7, &generator);
-  for (int step = 0; step < 60; ++step) REQUIRE(collector.Collect(step, 0).ok());
+  for (int step = 1; step <= 60; ++step) REQUIRE(collector.Collect(step, 0).ok());
   for (const GenerateRequest& request : generator.requests) {
     std::set<std::string> ids;
     for (const Task& task : request.tasks) ids.insert(task.id);
@@ -83,7 +85,7 @@ TEST_CASE("no request names a task twice, also where one pass over the tasks end
 TEST_CASE("groups are used in the order of their tasks and the same seed draws the same") {
   FakeGenerator generator([](const Task&, int sample) { return 0.5 * sample; });
   GroupCollector first(ManyTasks(), Options(), 7, &generator), second(ManyTasks(), Options(), 7, &generator);
-  const auto a = first.Collect(0, 0), b = second.Collect(0, 0);
+  const auto a = first.Collect(1, 0), b = second.Collect(1, 0);
   REQUIRE(a.ok());
   CHECK(a->used.size() == 4);
   CHECK(a->num_rounds == 1);
@@ -91,10 +93,33 @@ TEST_CASE("groups are used in the order of their tasks and the same seed draws t
   CHECK(generator.requests[0].seed == generator.requests[1].seed);
 }
 
+TEST_CASE("a request names its step, counted from 1, and its seeds are those of all runs so far") {
+  FakeGenerator generator([](const Task&, int sample) { return 0.5 * sample; });
+  GroupCollector collector(ManyTasks(), Options(), 7, &generator);
+  for (int step = 1; step <= 2; ++step) REQUIRE(collector.Collect(step, step - 1).ok());
+  CHECK(generator.requests[0].id == "run-7-step-1-round-0");
+  CHECK(generator.requests[1].id == "run-7-step-2-round-0");
+  CHECK(generator.requests[0].seed == DeriveSeed(7, SeedPurpose::kRollout, 0));
+  CHECK(generator.requests[1].seed == DeriveSeed(7, SeedPurpose::kRollout, 1024));
+}
+
+TEST_CASE("whoever waits is told of the groups of all rounds together") {
+  FakeGenerator never([](const Task&, int) { return 1.0; });
+  std::vector<std::pair<int, int>> told;
+  const auto on_group = [&](int num_arrived, int num_wanted) { told.emplace_back(num_arrived, num_wanted); };
+  GroupCollector collector(ManyTasks(), Options(), 7, &never);
+  REQUIRE(collector.Collect(1, 0, on_group).ok());
+  REQUIRE(told.size() == 12);  // three rounds of four, all equal
+  CHECK(told[0] == std::pair(1, 4));
+  CHECK(told[3] == std::pair(4, 4));
+  CHECK(told[4] == std::pair(5, 8));
+  CHECK(told[11] == std::pair(12, 12));
+}
+
 TEST_CASE("equal groups are dropped and replaced, a bounded number of times") {
   FakeGenerator half([](const Task& task, int sample) { return HashOf(task.id) % 2 ? 1.0 : 0.5 * sample; });
   GroupCollector collector(ManyTasks(), Options(), 7, &half);
-  const auto collected = collector.Collect(0, 0);
+  const auto collected = collector.Collect(1, 0);
   REQUIRE(collected.ok());
   CHECK(collected->used.size() + collected->equal.size() > 4);
   std::set<uint64_t> seeds;
@@ -103,7 +128,7 @@ TEST_CASE("equal groups are dropped and replaced, a bounded number of times") {
 
   FakeGenerator never([](const Task&, int) { return 1.0; });
   GroupCollector hopeless(ManyTasks(), Options(), 7, &never);
-  const auto nothing = hopeless.Collect(0, 0);
+  const auto nothing = hopeless.Collect(1, 0);
   REQUIRE(nothing.ok());
   CHECK(nothing->used.empty());
   CHECK(nothing->num_rounds == 3);
@@ -114,7 +139,7 @@ TEST_CASE("graded answers come back as tasks of skill 2 at the share that is ask
   GrpoSection options = Options();
   options.optimise_share = 0.5;
   GroupCollector collector(ManyTasks(), options, 7, &generator);
-  for (int step = 0; step < 10; ++step) REQUIRE(collector.Collect(step, step).ok());
+  for (int step = 1; step <= 10; ++step) REQUIRE(collector.Collect(step, step - 1).ok());
   int num_optimise = 0, num_tasks = 0;
   for (size_t i = 1; i < generator.requests.size(); ++i) {  // the first finds an empty pool
     for (const Task& task : generator.requests[i].tasks) {
@@ -131,7 +156,7 @@ TEST_CASE("tasks of skill 2 come from the file and from graded answers in turn")
   GrpoSection options = Options();
   options.optimise_share = 0.5;
   GroupCollector collector(ManyTasks(), options, 7, &generator, ImportedTasks(30));
-  for (int step = 0; step < 10; ++step) REQUIRE(collector.Collect(step, step).ok());
+  for (int step = 1; step <= 10; ++step) REQUIRE(collector.Collect(step, step - 1).ok());
   int num_imported = 0, num_graded = 0, num_generate = 0;
   for (size_t i = 1; i < generator.requests.size(); ++i) {  // the first finds an empty pool
     for (const Task& task : generator.requests[i].tasks) {
@@ -151,8 +176,8 @@ TEST_CASE("a file of one task of skill 2 leaves no request short") {
   GrpoSection options = Options();
   options.optimise_share = 1.0;
   GroupCollector collector(ManyTasks(), options, 7, &generator, ImportedTasks(1));
-  for (int step = 0; step < 5; ++step) {
-    const auto collected = collector.Collect(step, step);
+  for (int step = 1; step <= 5; ++step) {
+    const auto collected = collector.Collect(step, step - 1);
     REQUIRE(collected.ok());
     CHECK(collected->used.size() == 4);
   }
@@ -164,12 +189,12 @@ TEST_CASE("a restored collector goes on as the one that was saved") {
   options.optimise_share = 0.3;
   GroupCollector whole(ManyTasks(), options, 7, &generator, ImportedTasks(9));
   GroupCollector resumed(ManyTasks(), options, 7, &generator, ImportedTasks(9));
-  for (int step = 0; step < 3; ++step) REQUIRE(whole.Collect(step, step).ok());
+  for (int step = 1; step <= 3; ++step) REQUIRE(whole.Collect(step, step - 1).ok());
   GrpoProgress progress;
   whole.Save(progress);
   resumed.Restore(progress);
-  for (int step = 3; step < 6; ++step) {
-    CHECK(IdsOf(whole.Collect(step, step)->used) == IdsOf(resumed.Collect(step, step)->used));
+  for (int step = 4; step <= 6; ++step) {
+    CHECK(IdsOf(whole.Collect(step, step - 1)->used) == IdsOf(resumed.Collect(step, step - 1)->used));
   }
 }
 

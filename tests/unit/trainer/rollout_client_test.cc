@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -155,6 +156,21 @@ TEST_CASE("a stream that breaks is asked again for what is missing only, under t
   CHECK(InTaskOrder(client.Generate(Request())));
   CHECK(worker.num_groups == 6);
   CHECK(worker.ids == std::set<std::string>{"test"});
+}
+
+TEST_CASE("whoever waits is told of each task's first group, also over a stream that breaks") {
+  FakeWorker worker;
+  worker.num_failures = 1;
+  worker.num_good = 4;
+  worker.unscorable_once = true;  // asked for twice, counted once
+  RolloutClient client({.addresses = {worker.server->address()}, .serving_timeout = absl::Seconds(20)});
+  GenerateRequest request = Request();
+  std::vector<std::pair<int, int>> told;
+  request.on_group = [&](int num_arrived, int num_wanted) { told.emplace_back(num_arrived, num_wanted); };
+  CHECK(InTaskOrder(client.Generate(request)));
+  CHECK(worker.num_groups == 7);
+  REQUIRE(told.size() == 6);
+  for (int i = 0; i < 6; ++i) CHECK(told[i] == std::pair(i + 1, 6));
 }
 
 TEST_CASE("a worker that is lost leaves its groups to the others") {

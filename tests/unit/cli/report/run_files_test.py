@@ -25,3 +25,10 @@ def test_a_transition_may_lie_flat_beside_its_task(tmp_path: Path) -> None:
     del flat["grade"]["taskId"]
     answer = read_run(write_run(tmp_path, [flat, {"step": 4}], SUMMARY)).answers
     assert [(a.step, a.task_id, a.skill, a.reward, a.speedup) for a in answer] == [(3, "relu", "optimise", 1.0, 2.0)]
+
+
+def test_a_policy_version_is_not_taken_for_a_step(tmp_path: Path) -> None:
+    line = transition(3, "relu", "CORRECT", 1.0, 2.0)
+    line["transition"]["policy_version"] = 7  # of updates; steps without one do not count
+    del line["step"]
+    assert [answer.step for answer in read_run(write_run(tmp_path, [line], SUMMARY)).answers] == [0]

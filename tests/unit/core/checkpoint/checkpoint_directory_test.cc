@@ -26,13 +26,13 @@ void Write(CheckpointDirectory& checkpoints, int64_t step) {
 
 int64_t NewestStep(const CheckpointDirectory& checkpoints) {
   const auto newest = checkpoints.NewestComplete(Verification::kDigests).value();
-  return newest.has_value() ? newest->step : -1;
+  return newest.has_value() ? newest->number : -1;
 }
 
 std::vector<int64_t> Steps(const CheckpointDirectory& checkpoints) {
   std::vector<int64_t> steps;
   const std::vector<Checkpoint> listed = checkpoints.List().value();
-  for (const Checkpoint& checkpoint : listed) steps.push_back(checkpoint.step);
+  for (const Checkpoint& checkpoint : listed) steps.push_back(checkpoint.number);
   return steps;
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("a new directory has no checkpoint, and the newest of several is found
   Write(checkpoints, 1'000'000);
   CHECK(Steps(checkpoints) == std::vector<int64_t>{9, 10, 1'000'000});
   CHECK(NewestStep(checkpoints) == 1'000'000);
-  CHECK(fs::exists(checkpoints.root() / "step_000009" / "optimiser" / "state.bin"));
+  CHECK(fs::exists(checkpoints.root() / "checkpoint_000009" / "optimiser" / "state.bin"));
 }
 
 TEST_CASE("what was begun and not committed is not there, and is cleaned away") {
@@ -55,11 +55,11 @@ TEST_CASE("what was begun and not committed is not there, and is cleaned away") 
   CheckpointDirectory checkpoints = Open(directory);
   Write(checkpoints, 1);
   REQUIRE(checkpoints.Begin(2).ok());
-  REQUIRE(WriteFileAtomically(checkpoints.root() / "step_000002.tmp" / "weights.bin", "half").ok());
+  REQUIRE(WriteFileAtomically(checkpoints.root() / "checkpoint_000002.tmp" / "weights.bin", "half").ok());
   CHECK(NewestStep(checkpoints) == 1);
   CHECK(Steps(checkpoints) == std::vector<int64_t>{1});
   REQUIRE(checkpoints.RemoveIncomplete().ok());
-  CHECK_FALSE(fs::exists(checkpoints.root() / "step_000002.tmp"));
+  CHECK_FALSE(fs::exists(checkpoints.root() / "checkpoint_000002.tmp"));
   CHECK(NewestStep(checkpoints) == 1);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("beginning again removes what the earlier attempt wrote") {
   const fs::path first = checkpoints.Begin(3).value();
   REQUIRE(WriteFileAtomically(first / "stale.bin", "x").ok());
   Write(checkpoints, 3);
-  CHECK_FALSE(fs::exists(checkpoints.root() / "step_000003" / "stale.bin"));
+  CHECK_FALSE(fs::exists(checkpoints.root() / "checkpoint_000003" / "stale.bin"));
 }
 
 TEST_CASE("a step committed again replaces the one before") {
@@ -79,8 +79,8 @@ TEST_CASE("a step committed again replaces the one before") {
   const fs::path path = checkpoints.Begin(3).value();
   REQUIRE(WriteFileAtomically(path / "weights.bin", "new").ok());
   REQUIRE(checkpoints.Commit(3).ok());
-  CHECK(ReadFile(checkpoints.root() / "step_000003" / "weights.bin").value() == "new");
-  CHECK_FALSE(fs::exists(checkpoints.root() / "step_000003.tmp"));
+  CHECK(ReadFile(checkpoints.root() / "checkpoint_000003" / "weights.bin").value() == "new");
+  CHECK_FALSE(fs::exists(checkpoints.root() / "checkpoint_000003.tmp"));
   CHECK(NewestStep(checkpoints) == 3);
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("with any file of the newest cut short at any byte, or missing, the on
   Write(checkpoints, 1);
   Write(checkpoints, 2);
   for (const char* name : {"weights.bin", "optimiser/state.bin", "manifest.json"}) {
-    const fs::path path = checkpoints.root() / "step_000002" / name;
+    const fs::path path = checkpoints.root() / "checkpoint_000002" / name;
     const std::string whole = ReadFile(path).value();
     for (size_t size = 0; size + 1 < whole.size(); ++size) {  // the manifest's last byte is only a newline
       fs::resize_file(path, size);
@@ -109,7 +109,7 @@ TEST_CASE("a byte changed in place is seen by digests, a size by both") {
   TemporaryDirectory directory;
   CheckpointDirectory checkpoints = Open(directory);
   Write(checkpoints, 1);
-  const fs::path path = checkpoints.root() / "step_000001";
+  const fs::path path = checkpoints.root() / "checkpoint_000001";
   std::ofstream(path / "weights.bin", std::ios::binary) << "weights of step X";
   CHECK(VerifyManifest(path, Verification::kSizes).ok());
   const absl::Status changed = VerifyManifest(path, Verification::kDigests);
@@ -165,7 +165,7 @@ TEST_CASE("the newest whole checkpoints are kept, the others go") {
   TemporaryDirectory directory;
   CheckpointDirectory checkpoints = Open(directory);
   for (int64_t step = 1; step <= 5; ++step) Write(checkpoints, step);
-  fs::resize_file(checkpoints.root() / "step_000004" / "weights.bin", 1);
+  fs::resize_file(checkpoints.root() / "checkpoint_000004" / "weights.bin", 1);
   REQUIRE(checkpoints.Retain(2).ok());
   CHECK(Steps(checkpoints) == std::vector<int64_t>{3, 5});
   REQUIRE(checkpoints.Retain(1).ok());
@@ -173,16 +173,29 @@ TEST_CASE("the newest whole checkpoints are kept, the others go") {
   CHECK(NewestStep(checkpoints) == 5);
 }
 
+TEST_CASE("a folder that an earlier version named is read, and its number goes on") {
+  TemporaryDirectory directory;
+  CheckpointDirectory checkpoints = Open(directory);
+  Write(checkpoints, 7);
+  fs::rename(checkpoints.root() / "checkpoint_000007", checkpoints.root() / "step_000007");
+  CHECK(NewestStep(checkpoints) == 7);
+  Write(checkpoints, 8);
+  CHECK(Steps(checkpoints) == std::vector<int64_t>{7, 8});
+  REQUIRE(checkpoints.Retain(1).ok());
+  CHECK(Steps(checkpoints) == std::vector<int64_t>{8});
+}
+
 TEST_CASE("folders of other names are left alone") {
   TemporaryDirectory directory;
   CheckpointDirectory checkpoints = Open(directory);
-  for (const char* name : {"step_1", "step_", "step_0000001", "other", "best.tmp", "step_x.tmp"}) {
+  for (const char* name :
+       {"checkpoint_1", "checkpoint_", "checkpoint_0000001", "other", "best.tmp", "checkpoint_x.tmp"}) {
     fs::create_directory(checkpoints.root() / name);
   }
   CHECK(Steps(checkpoints).empty());
   REQUIRE(checkpoints.RemoveIncomplete().ok());
   CHECK(fs::exists(checkpoints.root() / "best.tmp"));
-  CHECK(fs::exists(checkpoints.root() / "step_x.tmp"));
+  CHECK(fs::exists(checkpoints.root() / "checkpoint_x.tmp"));
 }
 
 TEST_CASE("a link among the files of a checkpoint is refused") {
