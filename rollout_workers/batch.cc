@@ -51,9 +51,10 @@ Batch::Batch(const ModelConfig& config, const EngineOptions& options)
       num_token_ids_(NumTokenIds(config, options.num_token_ids)),
       logits_(std::make_unique<Logits>()) {
   pool_ = std::make_unique<ThreadPool>(options.num_threads);
-  decoder_ = std::make_unique<Decoder>(
-      config, DecoderOptions{.pool = pool_.get(), .num_token_ids = options.num_token_ids});
-  cache_ = std::make_unique<KvCache>(config, options.num_slots, options.context_tokens_max);
+  // Kernels exist for float32 on a CPU, whatever the configuration.
+  decoder_ = std::make_unique<Decoder>(*Decoder::Create(
+      config, Backend::kKernels, {.pool = pool_.get(), .num_token_ids = options.num_token_ids}));
+  cache_ = std::make_unique<KvCache>(decoder_->MakeCache(options.num_slots, options.context_tokens_max));
   for (int i = 0; i < options.num_threads; ++i) samplers_.emplace_back(static_cast<int>(num_token_ids_));
   slots_.resize(options.num_slots);
   for (int slot = options.num_slots - 1; slot >= 0; --slot) free_.push_back(slot);

@@ -13,12 +13,13 @@ namespace warpsmith {
 
 // Every rank has the same. One thread at a time.
 struct Policy {
-  // Zero weights; `pool` outlives this. `num_token_ids`: what the tokenizer has, as Qwen3Options
-  // says.
+  // Zero weights; `pool` outlives this. Float32 on a CPU: the kernels train that, whatever the
+  // configuration. `num_token_ids`: what the tokenizer has, as Qwen3Options says.
   Policy(const ParameterLayout& layout, int64_t num_token_ids, const OptimiserOptions& options,
          ThreadPool* pool)
       : parameters(layout),
-        model(layout.config(), {.pool = pool, .num_token_ids = num_token_ids}),
+        model(*Qwen3::Create(layout.config(), Backend::kKernels,
+                             {.pool = pool, .num_token_ids = num_token_ids})),
         optimiser(layout, options, pool) {
     parameters.RequireGrad(true);
   }

@@ -103,7 +103,7 @@ void Attend(const Attention<T>& a) {
   using V = Vec<T>;
   DotWithPanels(a, a.query, a.query_stride, a.key_panels, a.scores);
   const int64_t stride = ScoreStride(a);
-  T inverse_sums[kTileRows * 16];
+  T inverse_sums[kAttentionRowsMax];
   for (int64_t r = 0; r < a.rows; ++r) {
     T* row = a.scores + r * stride;
     const T highest = ScaledMax(row, VisibleKeys(a, r), a.scale);

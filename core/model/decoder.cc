@@ -4,16 +4,17 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "core/base/status_macros.h"
 #include "core/model/decoder_kernels.h"
 #include "core/model/operator_model.h"
 
@@ -51,34 +52,19 @@ absl::Status CheckSequences(const std::vector<StepSequence>& sequences, const Mo
   return absl::OkStatus();
 }
 
-bool HasKernels(at::Device device, at::ScalarType dtype) { return device.is_cpu() && dtype == at::kFloat; }
-
 }  // namespace
 
 // Either the kernels' cache, or tensors [slots, max_tokens, K, h], one a layer.
 struct KvCache::State {
+  ModelConfig config;
+  Placement placement;
   int num_slots;
   int64_t max_tokens;
   std::unique_ptr<KernelKvCache> kernels;
   std::vector<at::Tensor> keys, values;
 };
 
-KvCache::KvCache(const ModelConfig& config, int num_slots, int64_t max_tokens, at::ScalarType dtype,
-                 at::Device device)
-    : state_(std::make_unique<State>()) {
-  state_->num_slots = num_slots;
-  state_->max_tokens = max_tokens;
-  if (HasKernels(device, dtype)) {
-    state_->kernels = std::make_unique<KernelKvCache>(config, num_slots, max_tokens);
-    return;
-  }
-  const at::TensorOptions options = at::TensorOptions(dtype).device(device);
-  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    state_->keys.push_back(
-        at::zeros({num_slots, max_tokens, config.num_key_value_heads, config.head_dim}, options));
-    state_->values.push_back(at::zeros_like(state_->keys.back()));
-  }
-}
+KvCache::KvCache(std::unique_ptr<State> state) : state_(std::move(state)) {}
 KvCache::~KvCache() = default;
 KvCache::KvCache(KvCache&&) noexcept = default;
 KvCache& KvCache::operator=(KvCache&&) noexcept = default;
@@ -95,46 +81,72 @@ void KvCache::CopyPrefix(int from, int to, int64_t num_tokens) {
     }
   }
 }
-int64_t KvCache::SizeBytes(const ModelConfig& config, int num_slots, int64_t max_tokens) {
-  return KernelKvCache::SizeBytes(config, num_slots, max_tokens);
-}
 
+// The weights: packed for the kernels, or as they are for the operators.
 struct Decoder::State {
-  State(const ModelConfig& config, DecoderOptions options)
-      : config(config), options(options), num_token_ids(NumTokenIds(config, options.num_token_ids)) {}
-
   at::Tensor StepOnKernels(const std::vector<StepSequence>& sequences, KernelKvCache& cache);
   at::Tensor StepOnOperators(const std::vector<StepSequence>& sequences, KvCache::State& cache);
   at::Tensor RunOnOperators(const StepSequence& sequence, KvCache::State& cache);
 
-  const ModelConfig config;
-  const DecoderOptions options;
-  const int64_t num_token_ids;
-  std::unique_ptr<DecoderKernels> kernels;  // float32 on a CPU
-  std::optional<Parameters> parameters;     // elsewhere
+  ModelConfig config;
+  Placement placement;
+  int64_t num_token_ids;
+  std::unique_ptr<DecoderKernels> kernels;
+  std::optional<Parameters> parameters;
 };
 
-Decoder::Decoder(const ModelConfig& config, DecoderOptions options)
-    : state_(std::make_unique<State>(config, options)) {
-  state_->kernels = std::make_unique<DecoderKernels>(config, state_->num_token_ids, options.pool);
+absl::StatusOr<Decoder> Decoder::Create(const ModelConfig& config, Backend backend, DecoderOptions options) {
+  RETURN_IF_ERROR(CheckBackend(config, backend, options.placement, kDecodingKernelDtypes));
+  auto state = std::make_unique<State>();
+  state->config = config;
+  state->placement = options.placement;
+  state->num_token_ids = NumTokenIds(config, options.num_token_ids);
+  if (backend == Backend::kKernels) {
+    state->kernels = std::make_unique<DecoderKernels>(config, state->num_token_ids, options.pool);
+  } else {
+    state->parameters.emplace(ParameterLayout(config), options.placement.dtype, options.placement.device);
+  }
+  return Decoder(std::move(state));
 }
+
+Decoder::Decoder(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Decoder::~Decoder() = default;
 Decoder::Decoder(Decoder&&) noexcept = default;
 Decoder& Decoder::operator=(Decoder&&) noexcept = default;
+
+KvCache Decoder::MakeCache(int num_slots, int64_t max_tokens) const {
+  const ModelConfig& c = state_->config;
+  auto cache = std::make_unique<KvCache::State>();
+  cache->config = c;
+  cache->placement = state_->placement;
+  cache->num_slots = num_slots;
+  cache->max_tokens = max_tokens;
+  if (state_->kernels != nullptr) {
+    cache->kernels = std::make_unique<KernelKvCache>(c, num_slots, max_tokens);
+    return KvCache(std::move(cache));
+  }
+  const at::TensorOptions options =
+      at::TensorOptions(state_->placement.dtype).device(state_->placement.device);
+  for (int64_t layer = 0; layer < c.num_hidden_layers; ++layer) {
+    cache->keys.push_back(at::zeros({num_slots, max_tokens, c.num_key_value_heads, c.head_dim}, options));
+    cache->values.push_back(at::zeros_like(cache->keys.back()));
+  }
+  return KvCache(std::move(cache));
+}
 
 absl::Status Decoder::SetParameters(const Parameters& parameters) {
   if (parameters.config() != state_->config) {
     return absl::InvalidArgumentError("decoder: the new weights have another configuration");
   }
-  if (!HasKernels(parameters.device(), parameters.dtype())) {
-    state_->parameters = parameters.Clone(parameters.dtype());
-    state_->kernels = nullptr;
-    return absl::OkStatus();
+  if (parameters.dtype() != state_->placement.dtype || parameters.device() != state_->placement.device) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "decoder: the new weights are ", c10::toString(parameters.dtype()), " on ", parameters.device().str(),
+        ", but it was made for ", c10::toString(state_->placement.dtype), " on ",
+        state_->placement.device.str(), ": convert them"));
   }
-  state_->parameters.reset();
   if (state_->kernels == nullptr) {
-    state_->kernels =
-        std::make_unique<DecoderKernels>(state_->config, state_->num_token_ids, state_->options.pool);
+    state_->parameters->CopyFrom(parameters);
+    return absl::OkStatus();
   }
   std::vector<const float*> buffers;
   for (int i = 0; i < parameters.num_buffers(); ++i)
@@ -178,8 +190,8 @@ at::Tensor Decoder::State::RunOnOperators(const StepSequence& sequence, KvCache:
     x = OperatorAfterAttention(*parameters, buffer, x, OperatorAttention(all.query, keys, values));
   }
   const at::Tensor norm = parameters->View(layout.final_buffer(), "norm");
-  return at::linear(OperatorRmsNorm(x.narrow(0, count - 1, 1), norm, config.rms_norm_eps),
-                    HeadWeight(*parameters).narrow(0, 0, num_token_ids));
+  const at::Tensor last = OperatorRmsNorm(x.narrow(0, count - 1, 1), norm, config.rms_norm_eps);
+  return OperatorLogits(*parameters, last).narrow(1, 0, num_token_ids);
 }
 
 at::Tensor Decoder::State::StepOnOperators(const std::vector<StepSequence>& sequences,
@@ -196,12 +208,16 @@ at::Tensor Decoder::State::StepOnOperators(const std::vector<StepSequence>& sequ
 
 absl::StatusOr<at::Tensor> Decoder::Step(const std::vector<StepSequence>& sequences, KvCache& cache) {
   if (absl::Status status = CheckSequences(sequences, state_->config, cache); !status.ok()) return status;
+  KvCache::State& filled = *cache.state_;
   const bool on_kernels = state_->kernels != nullptr;
-  if (on_kernels != (cache.state().kernels != nullptr)) {
-    return absl::InvalidArgumentError("step: the cache has another dtype or device than the weights");
+  if (filled.config != state_->config || filled.placement != state_->placement ||
+      on_kernels != (filled.kernels != nullptr)) {
+    return absl::InvalidArgumentError(
+        "step: the cache was made by a decoder of another configuration, placement or backend: take one from "
+        "this decoder's MakeCache");
   }
-  if (on_kernels) return state_->StepOnKernels(sequences, *cache.state().kernels);
-  return state_->StepOnOperators(sequences, cache.state());
+  if (on_kernels) return state_->StepOnKernels(sequences, *filled.kernels);
+  return state_->StepOnOperators(sequences, filled);
 }
 
 }  // namespace warpsmith

@@ -16,16 +16,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/kernels/thread_pool.h"
+#include "core/model/backend.h"
 #include "core/model/parameters.h"
 
 namespace warpsmith {
 
 // Keys and values of `num_slots` sequences of up to `max_tokens` each. A slot is filled from position 0 and
-// reused by starting at position 0 again; nothing needs clearing. Belongs to one Decoder; not thread-safe.
+// reused by starting at position 0 again; nothing needs clearing. Made by Decoder::MakeCache for that decoder;
+// not thread-safe.
 class KvCache {
  public:
-  KvCache(const ModelConfig& config, int num_slots, int64_t max_tokens, at::ScalarType dtype = at::kFloat,
-          at::Device device = at::Device(at::kCPU));
   ~KvCache();
   KvCache(KvCache&&) noexcept;
   KvCache& operator=(KvCache&&) noexcept;
@@ -37,13 +37,11 @@ class KvCache {
   // sequences begin with is prefilled once. Slots differ, `num_tokens` is at most what `from` holds.
   void CopyPrefix(int from, int to, int64_t num_tokens);
 
-  // Bytes of a cache of these sizes, for capacity planning.
-  static int64_t SizeBytes(const ModelConfig& config, int num_slots, int64_t max_tokens);
-
-  struct State;
-  State& state() { return *state_; }
-
  private:
+  friend class Decoder;
+  struct State;
+  explicit KvCache(std::unique_ptr<State> state);
+
   std::unique_ptr<State> state_;
 };
 
@@ -56,6 +54,8 @@ struct StepSequence {
 };
 
 struct DecoderOptions {
+  // Of the parameters. Kernels compute float32 on a CPU; operators also float64 and bfloat16, on any device.
+  Placement placement;
   // Threads of the CPU kernels; must outlive the decoder. Null: the calling thread alone.
   ThreadPool* pool = nullptr;
   // As Qwen3Options::num_token_ids, V below: no logit is computed for the padding of a head, so
@@ -66,24 +66,30 @@ struct DecoderOptions {
 // Owns a copy of the weights in the form that decoding wants. One thread at a time.
 class Decoder {
  public:
-  // Zero weights until SetParameters.
-  explicit Decoder(const ModelConfig& config, DecoderOptions options = {});
+  // Zero weights until SetParameters. The errors of CheckBackend.
+  static absl::StatusOr<Decoder> Create(const ModelConfig& config, Backend backend,
+                                        DecoderOptions options = {});
   ~Decoder();
   Decoder(Decoder&&) noexcept;
   Decoder& operator=(Decoder&&) noexcept;
 
+  // A cache of empty slots.
+  KvCache MakeCache(int num_slots, int64_t max_tokens) const;
+
   // Replaces the weights between two steps; `parameters` is not kept. INVALID_ARGUMENT if its configuration
-  // differs. Entries of caches made with older weights stay as they were.
+  // or placement is another than the decoder's. Entries of caches made with older weights stay as they were.
   absl::Status SetParameters(const Parameters& parameters);
 
   // Runs the tokens of all `sequences` (slots distinct) and appends their keys and values to the cache.
   // Logits [R, V] float32 on the CPU, contiguous, a row for each sequence that wants them, in order.
   // INVALID_ARGUMENT, with the cache untouched, on a slot, position or token out of range or a slot named
-  // twice.
+  // twice. `cache` was made by this decoder or its like.
   absl::StatusOr<at::Tensor> Step(const std::vector<StepSequence>& sequences, KvCache& cache);
 
  private:
   struct State;
+  explicit Decoder(std::unique_ptr<State> state);
+
   std::unique_ptr<State> state_;
 };
 

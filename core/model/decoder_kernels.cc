@@ -8,11 +8,15 @@ namespace {
 
 constexpr int64_t kRowsMax = 144;   // rows that run through the layers together: long prompts are cut
 constexpr int64_t kQueryRows = 48;  // rows of queries an attention call
+static_assert(kQueryRows <= kAttentionRowsMax);
 
 int64_t NumKeyValueElements(const ModelConfig& c, int64_t num_slots, int64_t max_tokens) {
   return 2 * c.num_hidden_layers * num_slots * c.num_key_value_heads * RoundUp(max_tokens, kPanelColumns) *
          c.head_dim;
 }
+
+// Query heads of a group that attend in one call.
+int64_t HeadsTogether(const ModelConfig& c) { return std::min(c.group_size(), kAttentionRowsMax); }
 
 }  // namespace
 
@@ -35,10 +39,6 @@ void KernelKvCache::CopyPrefix(int from, int to, int64_t num_tokens) {
   }
 }
 
-int64_t KernelKvCache::SizeBytes(const ModelConfig& config, int num_slots, int64_t max_tokens) {
-  return NumKeyValueElements(config, num_slots, max_tokens) * static_cast<int64_t>(sizeof(float));
-}
-
 void DecoderKernels::Rows::Reserve(const ModelConfig& c, int64_t num_rows, int64_t max_tokens) {
   const auto grow = [](std::vector<float>& memory, int64_t size) {
     if (static_cast<int64_t>(memory.size()) < size) memory.resize(size);
@@ -50,7 +50,7 @@ void DecoderKernels::Rows::Reserve(const ModelConfig& c, int64_t num_rows, int64
   grow(attended, num_rows * c.query_size());
   grow(gate_up, num_rows * 2 * c.intermediate_size);
   grow(activated, num_rows * c.intermediate_size);
-  grow(scores, std::max(kQueryRows, c.group_size()) * RoundUp(max_tokens, kPanelColumns));
+  grow(scores, std::max(kQueryRows, HeadsTogether(c)) * RoundUp(max_tokens, kPanelColumns));
 }
 
 DecoderKernels::DecoderKernels(const ModelConfig& config, int64_t num_token_ids, ThreadPool* pool)
@@ -192,7 +192,7 @@ void DecoderKernels::AppendAndAttend(int64_t layer, const DecoderSpan& span, int
 }
 
 // All query heads of a group. A single token's heads are the rows of one call, which read keys and values
-// once.
+// once, or of a few calls where a group has more than kAttentionRowsMax.
 void DecoderKernels::AttendHead(const DecoderSpan& span, const float* query, const float* key_panels,
                                 const float* values, float* scores, float* out) const {
   const int64_t h = config_.head_dim, p = config_.qkv_size(), q = config_.query_size(),
@@ -205,13 +205,15 @@ void DecoderKernels::AttendHead(const DecoderSpan& span, const float* query, con
   attention.value_stride = h;
   attention.scores = scores;
   if (span.count == 1) {
-    attention.rows = heads;
     attention.visible_first = span.first_position + 1;
-    attention.query = query;
     attention.query_stride = h;
-    attention.out = out;
     attention.out_stride = h;
-    kernels_.attention(attention);
+    for (int64_t head = 0; head < heads; head += HeadsTogether(config_)) {
+      attention.rows = std::min(HeadsTogether(config_), heads - head);
+      attention.query = query + head * h;
+      attention.out = out + head * h;
+      kernels_.attention(attention);
+    }
     return;
   }
   attention.visible_step = 1;

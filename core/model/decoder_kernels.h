@@ -20,7 +20,6 @@ class KernelKvCache {
 
   int num_slots() const { return num_slots_; }
   int64_t max_tokens() const { return max_tokens_; }
-  static int64_t SizeBytes(const ModelConfig& config, int num_slots, int64_t max_tokens);
 
   float* key_panels(int64_t layer, int slot, int64_t head) { return Block(layer, slot, head); }
   // [max_tokens, head_dim]

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kBlockRows =
     48;  // tokens a task: 8 register tiles, activations within the second-level cache
+static_assert(kBlockRows <= kAttentionRowsMax);
 
 int64_t NumBlocks(int64_t rows) { return (rows + kBlockRows - 1) / kBlockRows; }
 

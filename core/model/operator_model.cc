@@ -1,11 +1,13 @@
 #include "core/model/operator_model.h"
 
+#include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/log_softmax.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/pow.h>
@@ -14,17 +16,24 @@
 #include <ATen/ops/silu.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
 
 namespace warpsmith {
 namespace {
 
+// float32 for bfloat16, else the dtype of x. bfloat16 has 8 bits: it tells neither position 257 from 256 nor
+// the squares of neighbours apart.
+at::ScalarType WideDtype(const at::Tensor& x) { return at::toOpMathType(x.scalar_type()); }
+
 // x [T, heads, h] rotated by the angles of `positions`.
 at::Tensor Rotate(const at::Tensor& x, const at::Tensor& positions, double theta) {
   const int64_t half = x.size(-1) / 2;
-  const at::Tensor exponent = at::arange(half, x.options()) * 2.0 / static_cast<double>(x.size(-1));
+  const at::Tensor exponent =
+      at::arange(half, x.options().dtype(WideDtype(x))) * 2.0 / static_cast<double>(x.size(-1));
   const at::Tensor frequencies = at::pow(at::Scalar(theta), exponent).reciprocal();
-  const at::Tensor angles = at::outer(positions.to(x.scalar_type()), frequencies).unsqueeze(1);
-  const at::Tensor cosine = angles.cos(), sine = angles.sin();
+  const at::Tensor angles = at::outer(positions.to(WideDtype(x)), frequencies).unsqueeze(1);
+  const at::Tensor cosine = angles.cos().to(x.scalar_type()), sine = angles.sin().to(x.scalar_type());
   const at::Tensor low = x.narrow(-1, 0, half), high = x.narrow(-1, half, half);
   return at::cat({low * cosine - high * sine, high * cosine + low * sine}, -1);
 }
@@ -36,17 +45,30 @@ at::Tensor Indices(const std::vector<int64_t>& values, at::Device device) {
 }  // namespace
 
 at::Tensor OperatorRmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
-  return x * at::rsqrt(x.pow(2).mean(-1, true) + eps) * weight;
+  const at::Tensor wide = x.to(WideDtype(x));
+  return weight * (wide * at::rsqrt(wide.pow(2).mean(-1, true) + eps)).to(x.scalar_type());
 }
 
 at::Tensor OperatorEmbedding(const Parameters& parameters, const at::Tensor& tokens) {
   return at::embedding(parameters.View(parameters.layout().embedding_buffer(), "embedding"), tokens);
 }
 
-at::Tensor HeadWeight(const Parameters& parameters) {
+at::Tensor OperatorLogits(const Parameters& parameters, const at::Tensor& hidden) {
   const ParameterLayout& layout = parameters.layout();
-  if (parameters.config().tie_word_embeddings) return parameters.View(layout.embedding_buffer(), "embedding");
-  return parameters.View(layout.final_buffer(), "head");
+  const bool tied = parameters.config().tie_word_embeddings;
+  return at::linear(hidden, tied ? parameters.View(layout.embedding_buffer(), "embedding")
+                                 : parameters.View(layout.final_buffer(), "head"));
+}
+
+TokenScores OperatorScores(const at::Tensor& logits, const std::vector<int64_t>& targets,
+                           double temperature) {
+  const at::Tensor target = Indices(targets, logits.device());
+  const at::Tensor log_softmax = at::log_softmax(logits.to(WideDtype(logits)) / temperature, -1);
+  const at::Tensor kept = target >= 0;
+  const at::Tensor log_probs = log_softmax.gather(1, target.clamp_min(0).unsqueeze(1)).squeeze(1);
+  const at::Tensor entropy = -(log_softmax.exp() * log_softmax).sum(-1).detach();
+  return {at::where(kept, log_probs, at::zeros_like(log_probs)),
+          at::where(kept, entropy, at::zeros_like(entropy))};
 }
 
 QueryKeyValue OperatorQueryKeyValue(const Parameters& parameters, int buffer, const at::Tensor& x,

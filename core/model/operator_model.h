@@ -1,16 +1,26 @@
 // The same decoder out of at:: operators under plain autograd: for devices without kernels of ours, and as
 // the reference that the kernels are tested against. Shapes as in qwen3.h.
+//
+// In bfloat16 it rounds where transformers does: norms, angles and log-probabilities are computed in float32;
+// what a norm divided, cosines and sines are rounded to bfloat16, and so is the result of every other
+// operator. In float32 and float64 all is computed in the parameters' dtype.
+//
+// Source: transformers, models/qwen3/modeling_qwen3.py.
 #ifndef WARPSMITH_CORE_MODEL_OPERATOR_MODEL_H_
 #define WARPSMITH_CORE_MODEL_OPERATOR_MODEL_H_
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "core/model/packed_batch.h"
 #include "core/model/parameters.h"
+#include "core/model/token_scores.h"
 
 namespace warpsmith {
 
-// x * w / sqrt(mean(x^2) + eps) over the last dimension.
+// w * x / sqrt(mean(x^2) + eps) over the last dimension.
 at::Tensor OperatorRmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
 // Hidden states [T, D] after the final norm.
@@ -31,9 +41,15 @@ at::Tensor OperatorAfterAttention(const Parameters& parameters, int buffer, cons
 // Attention of the queries [n, H, h], the last n of the m keys and values [m, K, h]; result [n, H * h].
 at::Tensor OperatorAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
 
-// The embedding's rows, and the weights [V, D] that make logits: the embedding where tied.
+// The embedding's rows [n, D].
 at::Tensor OperatorEmbedding(const Parameters& parameters, const at::Tensor& tokens);
-at::Tensor HeadWeight(const Parameters& parameters);
+
+// Logits [n, V] from hidden states [n, D].
+at::Tensor OperatorLogits(const Parameters& parameters, const at::Tensor& hidden);
+
+// Log-probabilities and entropies [n] of `targets` under `logits`, as Qwen3::TokenLogProbs returns them; in
+// float32 at least.
+TokenScores OperatorScores(const at::Tensor& logits, const std::vector<int64_t>& targets, double temperature);
 
 }  // namespace warpsmith
 

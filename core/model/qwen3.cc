@@ -1,13 +1,11 @@
 #include "core/model/qwen3.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/log_softmax.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/empty.h>
+
+#include <utility>
 
 #include "core/base/check.h"
+#include "core/base/status_macros.h"
 #include "core/model/operator_model.h"
 #include "core/model/training_functions.h"
 
@@ -49,67 +47,83 @@ TokenScores KernelScores(const TrainingCorePointer<A>& core, const Parameters& p
   return {scores[0], scores[1]};
 }
 
-TokenScores OperatorScores(const at::Tensor& logits, const std::vector<int64_t>& targets,
-                           double temperature) {
-  const at::Tensor target = at::tensor(targets, at::TensorOptions(at::kLong)).to(logits.device());
-  const at::Tensor log_softmax = at::log_softmax(logits / temperature, -1);
-  const at::Tensor kept = target >= 0;
-  const at::Tensor log_probs = log_softmax.gather(1, target.clamp_min(0).unsqueeze(1)).squeeze(1);
-  const at::Tensor entropy = -(log_softmax.exp() * log_softmax).sum(-1).detach();
-  return {at::where(kept, log_probs, at::zeros_like(log_probs)),
-          at::where(kept, entropy, at::zeros_like(entropy))};
+template <typename A>
+at::Tensor KernelLogits(const TrainingCore<A>& core, const Parameters& parameters, const at::Tensor& hidden) {
+  const ModelConfig& c = core.layout.config();
+  const at::Tensor dense = hidden.contiguous(), buffer = parameters.buffer(HeadBuffer(core.layout));
+  at::Tensor logits = at::empty({hidden.size(0), c.vocab_size}, hidden.options());
+  PackedMatrix<A> head;
+  head.Pack(buffer.const_data_ptr<A>() + HeadOffset(core.layout), c.vocab_size, c.hidden_size, core.pool);
+  head.Apply(dense.const_data_ptr<A>(), c.hidden_size, hidden.size(0), logits.mutable_data_ptr<A>(),
+             c.vocab_size, ProductMode::kStore);
+  return logits;
 }
 
 }  // namespace
 
+// The core of the dtype that the kernels compute in; both null: the operators compute.
 struct Qwen3::State {
-  State(const ModelConfig& config, Qwen3Options options)
-      : options(options),
-        num_token_ids(NumTokenIds(config, options.num_token_ids)),
-        floats(std::make_shared<TrainingCore<float>>(config, num_token_ids, options.pool)),
-        doubles(std::make_shared<TrainingCore<double>>(config, num_token_ids, options.pool)) {}
-
-  bool UsesKernels(const Parameters& parameters) const {
-    const bool has_kernels = parameters.device().is_cpu() &&
-                             (parameters.dtype() == at::kFloat || parameters.dtype() == at::kDouble);
-    return options.backend == Backend::kAuto && has_kernels;
-  }
-
-  Qwen3Options options;
+  ModelConfig config;
+  Placement placement;
   int64_t num_token_ids;
   TrainingCorePointer<float> floats;
   TrainingCorePointer<double> doubles;
+
+  void Check(const Parameters& parameters) const {
+    WS_CHECK(parameters.config() == config) << "parameters of another configuration";
+    WS_CHECK(parameters.dtype() == placement.dtype && parameters.device() == placement.device)
+        << "parameters of " << parameters.dtype() << " on " << parameters.device() << " for a model of "
+        << placement.dtype << " on " << placement.device;
+  }
 };
 
-Qwen3::Qwen3(const ModelConfig& config, Qwen3Options options)
-    : state_(std::make_unique<State>(config, options)) {}
+absl::StatusOr<Qwen3> Qwen3::Create(const ModelConfig& config, Backend backend, Qwen3Options options) {
+  RETURN_IF_ERROR(CheckBackend(config, backend, options.placement, kTrainingKernelDtypes));
+  const int64_t num_token_ids = NumTokenIds(config, options.num_token_ids);
+  auto state =
+      std::make_unique<State>(State{config, options.placement, num_token_ids, nullptr, nullptr});
+  const bool is_double = options.placement.dtype == at::kDouble;
+  if (backend == Backend::kKernels && is_double) {
+    state->doubles = std::make_shared<TrainingCore<double>>(config, num_token_ids, options.pool);
+  } else if (backend == Backend::kKernels) {
+    state->floats = std::make_shared<TrainingCore<float>>(config, num_token_ids, options.pool);
+  }
+  return Qwen3(std::move(state));
+}
+
+Qwen3::Qwen3(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Qwen3::~Qwen3() = default;
 Qwen3::Qwen3(Qwen3&&) noexcept = default;
 Qwen3& Qwen3::operator=(Qwen3&&) noexcept = default;
 
 at::Tensor Qwen3::Forward(const Parameters& parameters, const PackedBatch& batch) const {
   CheckBatch(batch);
-  WS_CHECK(parameters.config() == state_->floats->layout.config()) << "parameters of another configuration";
-  if (!state_->UsesKernels(parameters)) return OperatorForward(parameters, batch);
-  if (parameters.dtype() == at::kFloat) return KernelForward<float>(state_->floats, parameters, batch);
-  return KernelForward<double>(state_->doubles, parameters, batch);
+  state_->Check(parameters);
+  if (state_->floats != nullptr) return KernelForward<float>(state_->floats, parameters, batch);
+  if (state_->doubles != nullptr) return KernelForward<double>(state_->doubles, parameters, batch);
+  return OperatorForward(parameters, batch);
 }
 
 TokenScores Qwen3::TokenLogProbs(const Parameters& parameters, const at::Tensor& hidden,
                                  const std::vector<int64_t>& targets, double temperature) const {
   WS_CHECK(hidden.size(0) == static_cast<int64_t>(targets.size()) && temperature > 0)
       << hidden.size(0) << " hidden states, " << targets.size() << " targets, temperature " << temperature;
-  if (!state_->UsesKernels(parameters))
-    return OperatorScores(Logits(parameters, hidden).narrow(1, 0, state_->num_token_ids), targets,
-                          temperature);
-  if (parameters.dtype() == at::kFloat) {
+  state_->Check(parameters);
+  if (state_->floats != nullptr) {
     return KernelScores<float>(state_->floats, parameters, hidden, targets, temperature);
   }
-  return KernelScores<double>(state_->doubles, parameters, hidden, targets, temperature);
+  if (state_->doubles != nullptr) {
+    return KernelScores<double>(state_->doubles, parameters, hidden, targets, temperature);
+  }
+  return OperatorScores(OperatorLogits(parameters, hidden).narrow(1, 0, state_->num_token_ids), targets,
+                        temperature);
 }
 
 at::Tensor Qwen3::Logits(const Parameters& parameters, const at::Tensor& hidden) const {
-  return at::linear(hidden, HeadWeight(parameters));
+  state_->Check(parameters);
+  if (state_->floats != nullptr) return KernelLogits(*state_->floats, parameters, hidden);
+  if (state_->doubles != nullptr) return KernelLogits(*state_->doubles, parameters, hidden);
+  return OperatorLogits(parameters, hidden);
 }
 
 }  // namespace warpsmith

@@ -11,27 +11,18 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "core/kernels/thread_pool.h"
+#include "core/model/backend.h"
 #include "core/model/packed_batch.h"
 #include "core/model/parameters.h"
+#include "core/model/token_scores.h"
 
 namespace warpsmith {
 
-// What a policy loss needs of each token.
-struct TokenScores {
-  // [T], differentiable: log softmax(logits / temperature)[target], the softmax over
-  // Qwen3Options::num_token_ids
-  at::Tensor log_probs;
-  at::Tensor entropy;  // [T], of the same distribution, in nats; carries no gradient
-};
-
-enum class Backend {
-  kAuto,       // kernels where they exist (CPU; float32, float64), at:: operators elsewhere
-  kOperators,  // at:: operators under plain autograd, on any device: the reference of the kernels' tests
-};
-
 struct Qwen3Options {
-  Backend backend = Backend::kAuto;
+  // Of the parameters. Kernels compute float32 and float64 on a CPU; operators these and bfloat16 anywhere.
+  Placement placement;
   // Threads of the CPU kernels; must outlive the model and its graphs. Null: the calling thread alone.
   // Results do not depend on it.
   ThreadPool* pool = nullptr;
@@ -44,27 +35,31 @@ struct Qwen3Options {
 // alike.
 class Qwen3 {
  public:
-  explicit Qwen3(const ModelConfig& config, Qwen3Options options = {});
+  // The errors of CheckBackend.
+  static absl::StatusOr<Qwen3> Create(const ModelConfig& config, Backend backend, Qwen3Options options = {});
   ~Qwen3();
   Qwen3(Qwen3&&) noexcept;
   Qwen3& operator=(Qwen3&&) noexcept;
 
   // Hidden states [T, D] after the final norm, in the parameters' dtype. Differentiable with respect to the
   // buffers of `parameters` that require a gradient (under at::NoGradGuard nothing is kept for backward).
-  // `parameters` must not change before the backward pass.
+  // `parameters` have the configuration and the placement that the model was made for; they must not change
+  // before the backward pass.
   at::Tensor Forward(const Parameters& parameters, const PackedBatch& batch) const;
 
   // Scores of `targets` [N], one a row of `hidden` [N, D]. A negative target skips its row: score and entropy
-  // 0, no gradient, no work. Logits exist for a chunk of rows at a time only, also backward.
+  // 0, no gradient, no work. The kernels hold logits for a chunk of rows at a time only, also backward.
+  // Scores of bfloat16 parameters are float32.
   TokenScores TokenLogProbs(const Parameters& parameters, const at::Tensor& hidden,
                             const std::vector<int64_t>& targets, double temperature = 1.0) const;
 
-  // All logits [N, V], padding included, differentiable through at:: operators only with
-  // Backend::kOperators. For tests and evaluation.
+  // All logits [N, V], padding included, differentiable with Backend::kOperators only. For tests.
   at::Tensor Logits(const Parameters& parameters, const at::Tensor& hidden) const;
 
  private:
   struct State;
+  explicit Qwen3(std::unique_ptr<State> state);
+
   std::unique_ptr<State> state_;
 };
 

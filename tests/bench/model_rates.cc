@@ -50,9 +50,9 @@ class Rates {
         load_(load),
         pool_(threads),
         parameters_(ParameterLayout(config)),
-        model_(config, {.pool = &pool_}),
-        decoder_(config, {.pool = &pool_}),
-        cache_(config, load.decode_batch, load.decode_prompt + load.decode_steps) {
+        model_(*Qwen3::Create(config, Backend::kKernels, {.pool = &pool_})),
+        decoder_(*Decoder::Create(config, Backend::kKernels, {.pool = &pool_})),
+        cache_(decoder_.MakeCache(load.decode_batch, load.decode_prompt + load.decode_steps)) {
     parameters_.InitRandom(1);
     WS_CHECK(decoder_.SetParameters(parameters_).ok());
     parameters_.RequireGrad(true);

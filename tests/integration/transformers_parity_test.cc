@@ -1,5 +1,6 @@
 // The model against transformers: a checkpoint written from our parameters gives the same logits and the same
 // greedy text.
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/sub.h>
@@ -11,6 +12,7 @@
 #include "core/base/build_info.h"
 #include "core/base/file.h"
 #include "core/model/decoder.h"
+#include "core/model/operator_model.h"
 #include "core/model/qwen3.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_fixture.h"
@@ -56,7 +58,7 @@ Parameters LivelyParameters(const ModelConfig& config) {
 
 std::vector<int64_t> Greedy(Decoder& decoder, const ModelConfig& config, const std::vector<int64_t>& prompt,
                             size_t count) {
-  KvCache cache(config, 1, 256);
+  KvCache cache = decoder.MakeCache(1, 256);
   std::vector<StepSequence> step = {{0, 0, {prompt.begin(), prompt.end()}}};
   std::vector<int64_t> tokens;
   while (tokens.size() < count) {
@@ -76,20 +78,31 @@ void WriteCheckpoint(const TemporaryDirectory& folder, const Parameters& paramet
   REQUIRE(WriteFileAtomically(folder.path() / "prompts.json", prompts.dump()).ok());
 }
 
+std::vector<std::vector<int64_t>> RandomPrompts(const ModelConfig& config,
+                                                const std::vector<int64_t>& lengths) {
+  std::vector<std::vector<int64_t>> prompts;
+  for (const int64_t length : lengths) prompts.push_back(RandomTokens(config, length, 40 + length));
+  return prompts;
+}
+
+// Leaves logits.bin and greedy.json in `folder`.
+void RunTransformers(const TemporaryDirectory& folder, const std::string& dtype) {
+  const std::string command = GetBuildInfo().python + " -B tests/integration/transformers_qwen3.py " +
+                              folder.path().string() + " " + dtype;
+  REQUIRE(std::system(command.c_str()) == 0);
+}
+
 void CompareWithTransformers(const ModelConfig& config) {
   const Parameters parameters = LivelyParameters(config);
-  std::vector<std::vector<int64_t>> prompts;
-  for (const int64_t length : {1, 37, 100}) prompts.push_back(RandomTokens(config, length, 40 + length));
+  const std::vector<std::vector<int64_t>> prompts = RandomPrompts(config, {1, 37, 100});
   const TemporaryDirectory folder;
   WriteCheckpoint(folder, parameters, prompts);
-  const std::string command =
-      GetBuildInfo().python + " -B tests/integration/transformers_qwen3.py " + folder.path().string();
-  REQUIRE(std::system(command.c_str()) == 0);
+  RunTransformers(folder, "float32");
 
   const at::NoGradGuard no_grad;
   PackedBatch batch;
   for (const auto& prompt : prompts) batch.Append(prompt);
-  const Qwen3 model(config);
+  const Qwen3 model = Qwen3::Create(config, Backend::kKernels).value();
   const at::Tensor logits = model.Logits(parameters, model.Forward(parameters, batch));
   std::string bytes = ReadFile(folder.path() / "logits.bin").value();
   REQUIRE(bytes.size() == logits.nbytes());
@@ -97,7 +110,7 @@ void CompareWithTransformers(const ModelConfig& config) {
   CHECK(at::sub(logits, expected).abs().max().item<float>() < 1e-4f);
   CHECK(expected.abs().max().item<float>() > 0.5f);
 
-  Decoder decoder(config);
+  Decoder decoder = Decoder::Create(config, Backend::kKernels).value();
   REQUIRE(decoder.SetParameters(parameters).ok());
   const Json greedy = Json::parse(ReadFile(folder.path() / "greedy.json").value());
   for (size_t i = 0; i < prompts.size(); ++i) {
@@ -115,6 +128,31 @@ TEST_CASE("logits and greedy text equal those of transformers with a head of its
   config.tie_word_embeddings = false;
   config.rope_theta = 1e6;
   CompareWithTransformers(config);
+}
+
+TEST_CASE("the operators round to bfloat16 where transformers does") {
+  const ModelConfig config = DemoConfig();
+  const Parameters parameters = LivelyParameters(config).Clone(at::kBFloat16);
+  const std::vector<std::vector<int64_t>> prompts = RandomPrompts(config, {700});
+  const TemporaryDirectory folder;
+  WriteCheckpoint(folder, parameters, prompts);
+  RunTransformers(folder, "bfloat16");
+
+  const at::NoGradGuard no_grad;
+  PackedBatch batch;
+  batch.Append(prompts[0]);
+  const auto logits = [&](const Parameters& weights) {
+    return OperatorLogits(weights, OperatorForward(weights, batch)).to(at::kDouble);
+  };
+  std::string bytes = ReadFile(folder.path() / "logits.bin").value();
+  const at::Tensor theirs =
+      at::from_blob(bytes.data(), {700, config.vocab_size}, at::TensorOptions(at::kFloat)).to(at::kDouble);
+  const at::Tensor ours = logits(parameters), exact = logits(parameters.Clone(at::kDouble));
+  const double difference = (ours - theirs).norm().item<double>() / exact.norm().item<double>();
+  const double rounding = (theirs - exact).norm().item<double>() / exact.norm().item<double>();
+  WARN("ours to theirs " << difference << ", theirs to float64 " << rounding << ", ours to float64 "
+                         << (ours - exact).norm().item<double>() / exact.norm().item<double>());
+  CHECK(difference < rounding);
 }
 
 TEST_CASE("a configuration that transformers wrote is read as it was meant") {

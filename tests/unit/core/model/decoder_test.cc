@@ -43,6 +43,14 @@ std::vector<int64_t> RealTokens(int64_t count, uint64_t seed) {
   return RandomTokens(config, count, seed);
 }
 
+Decoder KernelDecoder(const ModelConfig& config, ThreadPool* pool = nullptr, int64_t num_token_ids = 0) {
+  return Decoder::Create(config, Backend::kKernels, {.pool = pool, .num_token_ids = num_token_ids}).value();
+}
+
+Decoder OperatorDecoder(const ModelConfig& config, at::ScalarType dtype) {
+  return Decoder::Create(config, Backend::kOperators, {.placement = {.dtype = dtype}}).value();
+}
+
 StepSequence Tokens(int slot, const std::vector<int64_t>& tokens, int64_t first, int64_t count,
                     bool wants_logits = true) {
   return {slot, first, std::vector<int32_t>(tokens.begin() + first, tokens.begin() + first + count),
@@ -50,9 +58,8 @@ StepSequence Tokens(int slot, const std::vector<int64_t>& tokens, int64_t first,
 }
 
 // Logits after every token of `tokens` from `prompt` on, decoded alone in one slot.
-std::vector<at::Tensor> DecodeAlone(Decoder& decoder, const ModelConfig& config,
-                                    const std::vector<int64_t>& tokens, int64_t prompt) {
-  KvCache cache(config, 1, 512);
+std::vector<at::Tensor> DecodeAlone(Decoder& decoder, const std::vector<int64_t>& tokens, int64_t prompt) {
+  KvCache cache = decoder.MakeCache(1, 512);
   std::vector<at::Tensor> rows = {decoder.Step({Tokens(0, tokens, 0, prompt)}, cache).value()[0]};
   for (int64_t i = prompt; i < static_cast<int64_t>(tokens.size()); ++i) {
     rows.push_back(decoder.Step({Tokens(0, tokens, i, 1)}, cache).value()[0]);
@@ -63,14 +70,14 @@ std::vector<at::Tensor> DecodeAlone(Decoder& decoder, const ModelConfig& config,
 TEST_CASE("a sequence decoded alone and among 63 others has the same logits to the bit") {
   const ModelConfig config = OddConfig();
   ThreadPool pool(2);
-  Decoder decoder(config), crowded(config, {.pool = &pool});
+  Decoder decoder = KernelDecoder(config), crowded = KernelDecoder(config, &pool);
   const Parameters parameters = LivelyParameters(config);
   REQUIRE(decoder.SetParameters(parameters).ok());
   REQUIRE(crowded.SetParameters(parameters).ok());
   const std::vector<int64_t> tokens = RandomTokens(config, 150, 77);
-  const std::vector<at::Tensor> expected = DecodeAlone(decoder, config, tokens, 90);
+  const std::vector<at::Tensor> expected = DecodeAlone(decoder, tokens, 90);
 
-  KvCache cache(config, 64, 512);
+  KvCache cache = decoder.MakeCache(64, 512);
   std::vector<std::vector<int64_t>> others;
   std::vector<StepSequence> prompts;
   for (int slot = 0; slot < 64; ++slot) {
@@ -89,12 +96,12 @@ TEST_CASE("a sequence decoded alone and among 63 others has the same logits to t
 
 TEST_CASE("logits do not depend on how a prompt is cut into steps") {
   const ModelConfig config = OddConfig();
-  Decoder decoder(config);
+  Decoder decoder = KernelDecoder(config);
   REQUIRE(decoder.SetParameters(LivelyParameters(config)).ok());
   const std::vector<int64_t> tokens = RandomTokens(config, 300, 5);
-  const at::Tensor expected = DecodeAlone(decoder, config, tokens, 300)[0];
+  const at::Tensor expected = DecodeAlone(decoder, tokens, 300)[0];
   for (const int64_t part : {1, 7, 64, 145, 299}) {
-    KvCache cache(config, 2, 300);
+    KvCache cache = decoder.MakeCache(2, 300);
     at::Tensor logits;
     for (int64_t first = 0; first < 300; first += part) {
       const int64_t count = std::min(part, 300 - first);
@@ -107,10 +114,10 @@ TEST_CASE("logits do not depend on how a prompt is cut into steps") {
 TEST_CASE("training scores a token with the bits that decoding scored it with") {
   for (const ModelConfig& config : {OddConfig(), DemoConfig()}) {
     const Parameters parameters = LivelyParameters(config);
-    Decoder decoder(config);
+    Decoder decoder = KernelDecoder(config);
     REQUIRE(decoder.SetParameters(parameters).ok());
     const std::vector<int64_t> tokens = RandomTokens(config, 140, 5);
-    const std::vector<at::Tensor> rows = DecodeAlone(decoder, config, tokens, 60);
+    const std::vector<at::Tensor> rows = DecodeAlone(decoder, tokens, 60);
 
     const at::NoGradGuard no_grad;
     PackedBatch batch;
@@ -119,7 +126,7 @@ TEST_CASE("training scores a token with the bits that decoding scored it with") 
     std::vector<int64_t> targets(33 + 60 - 1, -1);
     targets.insert(targets.end(), tokens.begin() + 60, tokens.end());
     targets.push_back(-1);
-    const Qwen3 model(config);
+    const Qwen3 model = Qwen3::Create(config, Backend::kKernels).value();
     const TokenScores scores =
         model.TokenLogProbs(parameters, model.Forward(parameters, batch), targets, 0.9);
     for (int64_t i = 60; i < 140; ++i) {
@@ -136,12 +143,12 @@ TEST_CASE("the padding of a head has no logit, and worker and trainer score the 
     ModelConfig config = OddConfig();
     config.tie_word_embeddings = tied;
     const Parameters parameters = WithHugePadding(config);
-    Decoder decoder(config, {.num_token_ids = kNumTokenIds}), all(config);
+    Decoder decoder = KernelDecoder(config, nullptr, kNumTokenIds), all = KernelDecoder(config);
     REQUIRE(decoder.SetParameters(parameters).ok());
     REQUIRE(all.SetParameters(parameters).ok());
     const std::vector<int64_t> tokens = RealTokens(80, 5);
-    const std::vector<at::Tensor> rows = DecodeAlone(decoder, config, tokens, 60);
-    const at::Tensor full = DecodeAlone(all, config, tokens, 60)[0];
+    const std::vector<at::Tensor> rows = DecodeAlone(decoder, tokens, 60);
+    const at::Tensor full = DecodeAlone(all, tokens, 60)[0];
     REQUIRE(rows[0].size(0) == kNumTokenIds);
     CHECK(at::equal(rows[0], full.narrow(0, 0, kNumTokenIds)));
     CHECK(full.max().item<float>() > 1000 * rows[0].max().item<float>());
@@ -152,7 +159,8 @@ TEST_CASE("the padding of a head has no logit, and worker and trainer score the 
     std::vector<int64_t> targets(59, -1);
     targets.insert(targets.end(), tokens.begin() + 60, tokens.end());
     targets.push_back(-1);
-    const Qwen3 model(config, {.num_token_ids = kNumTokenIds});
+    const Qwen3 model =
+        Qwen3::Create(config, Backend::kKernels, {.num_token_ids = kNumTokenIds}).value();
     const TokenScores scores =
         model.TokenLogProbs(parameters, model.Forward(parameters, batch), targets, 0.9);
     for (int64_t i = 60; i < 80; ++i) {
@@ -167,19 +175,19 @@ TEST_CASE("the padding of a head has no logit, and worker and trainer score the 
 
 TEST_CASE("a slot used again forgets the sequence before") {
   const ModelConfig config = OddConfig();
-  Decoder decoder(config);
+  Decoder decoder = KernelDecoder(config);
   REQUIRE(decoder.SetParameters(LivelyParameters(config)).ok());
   const std::vector<int64_t> tokens = RandomTokens(config, 50, 5), before = RandomTokens(config, 200, 6);
-  KvCache cache(config, 1, 200);
+  KvCache cache = decoder.MakeCache(1, 200);
   REQUIRE(decoder.Step({Tokens(0, before, 0, 200)}, cache).ok());
   CHECK(at::equal(decoder.Step({Tokens(0, tokens, 0, 50)}, cache).value()[0],
-                  DecodeAlone(decoder, config, tokens, 50)[0]));
+                  DecodeAlone(decoder, tokens, 50)[0]));
 }
 
 TEST_CASE("bad steps are refused with the value and the limit") {
   const ModelConfig config = OddConfig();
-  Decoder decoder(config);
-  KvCache cache(config, 2, 10);
+  Decoder decoder = KernelDecoder(config);
+  KvCache cache = decoder.MakeCache(2, 10);
   CHECK(decoder.Step({{.slot = 2, .token_ids = {1}}}, cache).status().code() ==
         absl::StatusCode::kInvalidArgument);
   CHECK(decoder.Step({{.slot = 1, .token_ids = {101}}}, cache).status().message() ==
@@ -194,16 +202,60 @@ TEST_CASE("bad steps are refused with the value and the limit") {
 TEST_CASE("the operators decode the same text as the kernels") {
   const ModelConfig config = OddConfig();
   const Parameters parameters = LivelyParameters(config);
-  Decoder kernels(config), operators(config);
+  Decoder kernels = KernelDecoder(config), operators = OperatorDecoder(config, at::kDouble);
   REQUIRE(kernels.SetParameters(parameters).ok());
   REQUIRE(operators.SetParameters(parameters.Clone(at::kDouble)).ok());
   const std::vector<int64_t> tokens = RandomTokens(config, 40, 5);
-  KvCache cache(config, 1, 64), doubles(config, 1, 64, at::kDouble);
+  KvCache cache = kernels.MakeCache(1, 64), doubles = operators.MakeCache(1, 64);
   for (int64_t i = 0; i < 40; i += 20) {
     const at::Tensor a = kernels.Step({Tokens(0, tokens, i, 20)}, cache).value();
     const at::Tensor b = operators.Step({Tokens(0, tokens, i, 20)}, doubles).value();
     CHECK(a.sub(b).abs().max().item<float>() < 1e-4f);
   }
+}
+
+TEST_CASE("groups of 96, 97 and 128 query heads decode with training's bits, near the operators") {
+  for (const int64_t group : {96, 97, 128}) {
+    ModelConfig config = OddConfig();
+    config.num_attention_heads = 2 * group;
+    config.head_dim = 8;
+    const Parameters parameters = LivelyParameters(config);
+    Decoder decoder = KernelDecoder(config), operators = OperatorDecoder(config, at::kDouble);
+    REQUIRE(decoder.SetParameters(parameters).ok());
+    REQUIRE(operators.SetParameters(parameters.Clone(at::kDouble)).ok());
+    const std::vector<int64_t> tokens = RandomTokens(config, 80, 5);
+    const std::vector<at::Tensor> rows = DecodeAlone(decoder, tokens, 60);
+
+    const at::NoGradGuard no_grad;
+    PackedBatch batch;
+    batch.Append(tokens);
+    const Qwen3 model = Qwen3::Create(config, Backend::kKernels).value();
+    const at::Tensor logits = model.Logits(parameters, model.Forward(parameters, batch));
+    const std::vector<at::Tensor> expected = DecodeAlone(operators, tokens, 60);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      INFO(group << " query heads a group, token " << 59 + i);
+      CHECK(at::equal(rows[i], logits[static_cast<int64_t>(59 + i)]));
+      CHECK(rows[i].sub(expected[i]).abs().max().item<float>() < 1e-4f);
+    }
+  }
+}
+
+TEST_CASE("a decoder takes weights and caches that it was made for, and no others") {
+  const ModelConfig config = OddConfig();
+  Decoder kernels = KernelDecoder(config), operators = OperatorDecoder(config, at::kFloat);
+  const Parameters parameters = LivelyParameters(config);
+  const absl::Status status = kernels.SetParameters(parameters.Clone(at::kBFloat16));
+  CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+  CHECK(status.message() ==
+        "decoder: the new weights are BFloat16 on cpu, but it was made for Float on cpu: convert them");
+  CHECK(absl::IsInvalidArgument(operators.SetParameters(parameters.Clone(at::kDouble))));
+  CHECK(kernels.SetParameters(parameters).ok());
+  CHECK(operators.SetParameters(parameters).ok());
+  KvCache cache = kernels.MakeCache(1, 10), other = operators.MakeCache(1, 10);
+  CHECK(kernels.Step({{.token_ids = {1}}}, cache).ok());
+  CHECK(operators.Step({{.token_ids = {1}}}, other).ok());
+  CHECK(absl::IsInvalidArgument(kernels.Step({{.token_ids = {1}}}, other).status()));
+  CHECK(absl::IsInvalidArgument(operators.Step({{.token_ids = {1}}}, cache).status()));
 }
 
 }  // namespace

@@ -30,6 +30,14 @@ Parameters RandomParameters(const ModelConfig& config, at::ScalarType dtype) {
   return parameters;
 }
 
+Qwen3 KernelModel(const ModelConfig& config, at::ScalarType dtype, ThreadPool* pool = nullptr) {
+  return Qwen3::Create(config, Backend::kKernels, {.placement = {.dtype = dtype}, .pool = pool}).value();
+}
+
+Qwen3 OperatorModel(const ModelConfig& config, at::ScalarType dtype) {
+  return Qwen3::Create(config, Backend::kOperators, {.placement = {.dtype = dtype}}).value();
+}
+
 std::vector<int64_t> NextTokens(const PackedBatch& batch) {
   std::vector<int64_t> targets(batch.tokens.begin() + 1, batch.tokens.end());
   targets.push_back(-1);
@@ -70,7 +78,7 @@ TEST_CASE("the kernels' hidden states, scores and gradients equal autograd's in 
     config.tie_word_embeddings = tied;
     Parameters parameters = RandomParameters(config, at::kDouble);
     const PackedBatch batch = RandomBatch(config, {1, 7, 130, 64, 50}, 5);
-    const Qwen3 kernels(config), operators(config, {.backend = Backend::kOperators});
+    const Qwen3 kernels = KernelModel(config, at::kDouble), operators = OperatorModel(config, at::kDouble);
 
     const at::Tensor loss = Loss(kernels, parameters, batch);
     loss.backward();
@@ -97,8 +105,9 @@ TEST_CASE(
     ModelConfig real = config;
     real.vocab_size = num_token_ids;
     const PackedBatch batch = RandomBatch(real, {1, 7, 130, 64, 50}, 5);
-    const Qwen3 kernels(config, {.num_token_ids = num_token_ids});
-    const Qwen3 operators(config, {.backend = Backend::kOperators, .num_token_ids = num_token_ids});
+    const Qwen3Options options{.placement = {.dtype = at::kDouble}, .num_token_ids = num_token_ids};
+    const Qwen3 kernels = Qwen3::Create(config, Backend::kKernels, options).value();
+    const Qwen3 operators = Qwen3::Create(config, Backend::kOperators, options).value();
 
     const at::Tensor loss = Loss(kernels, parameters, batch);
     loss.backward();
@@ -120,7 +129,7 @@ TEST_CASE(
 TEST_CASE("the gradient of a batch does not depend on how it is split or packed, in float64") {
   const ModelConfig config = OddConfig();
   Parameters parameters = RandomParameters(config, at::kDouble);
-  const Qwen3 model(config);
+  const Qwen3 model = KernelModel(config, at::kDouble);
   const std::vector<int64_t> lengths = {60, 3, 130, 49};
   const PackedBatch whole = RandomBatch(config, lengths, 9);
   Loss(model, parameters, whole).backward();
@@ -139,7 +148,7 @@ TEST_CASE("float32 results have the same bits with one thread, with two, and in 
   const ModelConfig config = OddConfig();
   Parameters parameters = RandomParameters(config, at::kFloat);
   ThreadPool pool(2);
-  const Qwen3 alone(config), pair(config, {.pool = &pool});
+  const Qwen3 alone = KernelModel(config, at::kFloat), pair = KernelModel(config, at::kFloat, &pool);
   const PackedBatch batch = RandomBatch(config, {60, 3, 130, 49}, 9);
   const PackedBatch last = RandomBatch(config, {49}, 12);
 
@@ -160,7 +169,7 @@ TEST_CASE("float32 kernels stay within rounding of the operators") {
   parameters.InitRandom(1);
   const at::NoGradGuard no_grad;
   const PackedBatch batch = RandomBatch(config, {200, 77}, 2);
-  const Qwen3 kernels(config), operators(config, {.backend = Backend::kOperators});
+  const Qwen3 kernels = KernelModel(config, at::kFloat), operators = OperatorModel(config, at::kFloat);
   const at::Tensor difference = kernels.Forward(parameters, batch) - operators.Forward(parameters, batch);
   CHECK(difference.abs().max().item<float>() < 2e-5f);
 }
@@ -169,7 +178,7 @@ TEST_CASE("entropy is that of the softmax, and rows without a target cost nothin
   const ModelConfig config = OddConfig();
   const Parameters parameters = RandomParameters(config, at::kDouble);
   const PackedBatch batch = RandomBatch(config, {70}, 4);
-  const Qwen3 kernels(config), operators(config, {.backend = Backend::kOperators});
+  const Qwen3 kernels = KernelModel(config, at::kDouble), operators = OperatorModel(config, at::kDouble);
   const at::Tensor hidden = kernels.Forward(parameters, batch);
   std::vector<int64_t> targets = NextTokens(batch);
   targets[5] = -1;
@@ -179,6 +188,19 @@ TEST_CASE("entropy is that of the softmax, and rows without a target cost nothin
   CHECK(RelativeDifference(scores.log_probs, expected.log_probs) < 1e-13);
   CHECK(scores.log_probs[5].item<double>() == 0.0);
   CHECK_FALSE(scores.entropy.requires_grad());
+}
+
+TEST_CASE("the kernels' logits equal the operators' in float64") {
+  for (const bool tied : {true, false}) {
+    ModelConfig config = OddConfig();
+    config.tie_word_embeddings = tied;
+    const Parameters parameters = RandomParameters(config, at::kDouble);
+    const at::NoGradGuard no_grad;
+    const Qwen3 kernels = KernelModel(config, at::kDouble), operators = OperatorModel(config, at::kDouble);
+    const at::Tensor hidden = kernels.Forward(parameters, RandomBatch(config, {70}, 4));
+    CHECK(RelativeDifference(kernels.Logits(parameters, hidden), operators.Logits(parameters, hidden)) <
+          1e-13);
+  }
 }
 
 }  // namespace
