@@ -96,8 +96,9 @@ void AddReward(const v1::Reward& reward, Rows* rows) {
 }
 
 void AddFeedback(const v1::Feedback& feedback, Rows* rows) {
-  if (feedback.advice() == v1::ADVICE_UNSPECIFIED) return;
+  if (feedback.finding().empty()) return;
   rows->emplace_back("feedback", absl::StrCat(feedback.finding(), ": ", Escape(feedback.evidence())));
+  if (feedback.advice() == v1::ADVICE_UNSPECIFIED) return;
   rows->emplace_back("", absl::StrCat("advice: ", AbslView(AdviceWords(feedback.advice()))));
 }
 

@@ -24,18 +24,27 @@ class Flawed:
     feedback: Feedback
 
 
+# In the words of the service: of defects, then of correct programs.
 FINDINGS = (
     "does not compile",
     "crashes",
-    "wrong values",
-    "wrong shape",
-    "not finite",
     "times out",
-    "memory bound",
-    "compute bound",
-    "scalar code",
+    "wrong shape",
+    "wrong dtype",
+    "not finite",
+    "wrong values",
+    "input changed",
+    "strided walk",
+    "temporary array",
     "several passes",
-    "as fast as it gets",
+    "scalar code",
+    "idle cores",
+    "costly functions",
+    "deep loops",
+    "at the memory ceiling",
+    "nothing to gain found",
+    "a library did the work",
+    "fixed parameters",
 )
 
 # Such that no value stays as it was, whatever stands before: a second relu would be no flaw.

@@ -15,7 +15,7 @@ from typing import Any
 
 from datasets.cold_start.cpp_programs import as_answer, write_cpp
 from datasets.cold_start.flaws import Feedback, draw_flaw
-from datasets.cold_start.mixture import draw_next_style, draw_repaired_style, draw_style, performance_feedback
+from datasets.cold_start.mixture import draw_faster, draw_repaired_style, draw_style
 from datasets.tasks.make_tasks import GeneratedTask, make_cold_start_tasks
 from datasets.tasks.program import Statement
 
@@ -61,12 +61,7 @@ def optimise_pair(task: GeneratedTask, rng: random.Random) -> dict[str, Any]:
         repaired = write_cpp(task.program, draw_repaired_style(task.program, rng))
         flawed = draw_flaw(repaired, task.program, rng)
         return _pair(task, "optimise", flawed.source, flawed.feedback, repaired)
-    style = draw_style(task.program, rng)
-    correct = write_cpp(task.program, style)
-    feedback = performance_feedback(task.program, style, rng)
-    answer = (
-        correct if feedback.advice == "keep" else write_cpp(task.program, draw_next_style(task.program, style, rng))
-    )
+    correct, feedback, answer = draw_faster(task.program, rng)
     return _pair(task, "optimise", correct, feedback, answer)
 
 

@@ -1,4 +1,4 @@
-"""How often each style is an answer, and what feedback a correct but slow program gets.
+"""How often each style is an answer, and what a correct but slow program is told and becomes.
 
 A cold-started Coder shall be mostly correct and mostly slow: reinforcement learning amplifies only what it can already
 sample, so every fast style is present, as a minority.
@@ -6,8 +6,9 @@ sample, so every fast style is present, as a minority.
 
 import random
 
-from datasets.cold_start.cpp_programs import styles_for
+from datasets.cold_start.cpp_programs import styles_for, write_cpp
 from datasets.cold_start.flaws import Feedback
+from datasets.cold_start.performance_feedback import Measurements, Structure, performance_feedback, read_structure
 from datasets.cold_start.styles import (
     BLOCKED,
     COLUMNS,
@@ -19,7 +20,6 @@ from datasets.cold_start.styles import (
     STYLES,
     TEMPORARIES,
     THREADED,
-    Structure,
     Style,
 )
 from datasets.tasks.program import Program
@@ -57,28 +57,30 @@ _REPAIR_WEIGHTS = {  # a repair keeps the style it finds: fast bodies are practi
     BLOCKED: 0.01,
     THREADED: 0.03,
 }
-_STEPS: dict[Style, tuple[Style, ...]] = {  # what may follow the advice on a style, as often as it stands here
-    TEMPORARIES: (PASSES, FUSED, FUSED),
-    PASSES: (FUSED, FUSED, FUSED, SIMD, FAST_MATH),
-    COLUMNS: (TEMPORARIES, TEMPORARIES, TEMPORARIES, PASSES),
-    FUSED: (RELAXED, SIMD, FAST_MATH),
-    RELAXED: (FAST_MATH,),
-    SIMD: (FAST_MATH,),
-    FAST_MATH: (FAST_MATH,),
-    BLOCKED: (FAST_MATH,),
-    THREADED: (FAST_MATH,),
+_STEPS: dict[str, tuple[Style, ...]] = {  # what may follow an advice, as often as it stands here
+    "tile": (TEMPORARIES, TEMPORARIES, TEMPORARIES, PASSES),
+    "avoid the temporary": (PASSES, FUSED, FUSED),
+    "fuse passes": (FUSED, FUSED, FUSED, SIMD, FAST_MATH),
+    "vectorise": (RELAXED, SIMD, FAST_MATH),
+    "approximate": (FAST_MATH,),
 }
-_SPEEDUPS = {  # measured: see the README of the folder above
-    TEMPORARIES: (0.05, 2.0),
-    PASSES: (0.05, 3.0),
-    COLUMNS: (0.04, 0.6),
-    FUSED: (0.05, 3.0),
-    RELAXED: (0.1, 6.0),
-    SIMD: (0.3, 8.0),
-    FAST_MATH: (1.0, 9.0),
-    BLOCKED: (1.0, 6.0),
-    THREADED: (1.0, 9.0),
+# Speed-up over eager, and bandwidth as a share of the ceiling: ranges of what the service measured. The first are of
+# the table in the README of the folder above, the second of 97 programs of 12 tasks on a 2-core machine with 27 GB/s:
+# ./dev bench advice --tasks 12.
+_MEASURED: dict[Style, tuple[tuple[float, float], tuple[float, float]]] = {
+    TEMPORARIES: ((0.05, 2.0), (0.01, 0.25)),
+    PASSES: ((0.05, 3.0), (0.01, 0.25)),
+    COLUMNS: ((0.04, 0.6), (0.005, 0.07)),
+    FUSED: ((0.05, 3.0), (0.01, 0.25)),
+    RELAXED: ((0.1, 6.0), (0.05, 1.0)),
+    SIMD: ((0.3, 8.0), (0.1, 0.9)),
+    FAST_MATH: ((1.0, 9.0), (0.1, 1.05)),
+    BLOCKED: ((1.0, 6.0), (0.4, 0.9)),
+    THREADED: ((1.0, 9.0), (0.1, 1.05)),
 }
+_CEILINGS = (8.0, 30.0)  # of memory, in GB/s, from machine to machine
+_LIBM_SHARES = (0.2, 0.8)  # of the samples of a program that calls libm
+_INDISTINGUISHABLE = (0.97, 1.03)
 
 
 def available_styles(program: Program) -> list[Style]:
@@ -104,31 +106,56 @@ def _draw(weights: dict[Style, float], program: Program, rng: random.Random) -> 
     return rng.choices(styles, [weights[style] for style in styles])[0]
 
 
-def num_passes(program: Program, style: Style) -> int:
-    if style.structure in (Structure.PASSES, Structure.TEMPORARIES):
-        return max(1, len(program.before)) + (1 if program.row_operator or program.total else 0)
-    return 1
+def _vector_bits(style: Style, structure: Structure, rng: random.Random) -> int:
+    """libm's functions, sums and maxima stay scalar until a pragma or relaxed float rules let them be vectors."""
+    if style is SIMD:
+        return rng.choice((0, 512))
+    if style is RELAXED:
+        return 0 if structure.calls_libm else 512
+    return 512 if style.simd else 0
 
 
-def performance_feedback(program: Program, style: Style, rng: random.Random) -> Feedback:
-    """What a grader says about a correct program of `style`; figures within the range measured for the style."""
-    low, high = _SPEEDUPS[style]
-    speed = f"speedup {rng.uniform(low, high):.2f}"
-    passes = num_passes(program, style)
-    evidence = f"{speed}, {passes} pass" + ("es" if passes != 1 else "")
-    if style is TEMPORARIES:
-        return Feedback("memory bound", evidence, "avoid the temporary")
-    if style is PASSES:
-        return Feedback("several passes", evidence, "fuse passes")
-    if style is COLUMNS:
-        return Feedback("memory bound", evidence, "tile")
-    if style in (FUSED, RELAXED, SIMD):
-        return Feedback("scalar code", evidence, "vectorise")
-    return Feedback("as fast as it gets", evidence, "keep")
+def draw_measurements(style: Style, structure: Structure, rng: random.Random) -> Measurements:
+    """What a grade may say of a correct program of `style`, within the ranges measured for it."""
+    speeds, shares = _MEASURED[style]
+    speedup, ceiling = rng.uniform(*speeds), rng.uniform(*_CEILINGS)
+    low, high = _INDISTINGUISHABLE
+    return Measurements(
+        speedup=speedup,
+        distinguishable=not low <= speedup <= high,
+        gigabytes_per_second=ceiling * rng.uniform(*shares),
+        ceiling=ceiling,
+        vector_bits=_vector_bits(style, structure, rng),
+        libc_share=rng.uniform(*_LIBM_SHARES) if structure.calls_libm else 0.0,
+    )
 
 
-def draw_next_style(program: Program, style: Style, rng: random.Random) -> Style:
-    """The style of the answer to the performance feedback on `style`."""
-    styles = available_styles(program)
-    steps = [step for step in _STEPS[style] if step in styles] or [style]
-    return rng.choice(steps)
+def _follows(advice: str, style: Style, before: Structure, step: Style, after: Structure) -> bool:
+    """Whether a program of `step` shows that the advice was followed, as the rubric's tables judge it."""
+    if advice == "tile":
+        return before.strided and not after.strided
+    if advice == "avoid the temporary":
+        return after.num_allocations < before.num_allocations
+    if advice == "fuse passes":
+        return after.num_passes < before.num_passes
+    return STYLES.index(step) > STYLES.index(style)  # from the plain to the fast
+
+
+def draw_faster(program: Program, rng: random.Random) -> tuple[str, Feedback, str]:
+    """A correct program, the feedback on it, and the answer: one that follows the advice, or the program itself where
+    the advice is to keep it."""
+    while True:
+        style = draw_style(program, rng)
+        source = write_cpp(program, style)
+        if source == write_cpp(program, FUSED):
+            style = FUSED  # one operator leaves no passes and no temporaries
+        before = read_structure(source)
+        feedback = performance_feedback(draw_measurements(style, before, rng), before)
+        if feedback.advice == "keep":
+            return source, feedback, source
+        styles = available_styles(program)
+        wanted = [step for step in _STEPS.get(feedback.advice, ()) if step in styles]
+        answers = [(step, write_cpp(program, step)) for step in (wanted or [FUSED])]
+        answers = [a for a in answers if _follows(feedback.advice, style, before, a[0], read_structure(a[1]))]
+        if feedback.advice and answers:
+            return source, feedback, rng.choice(answers)[1]

@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_REWARD_SERVICE_RUBRIC_FEEDBACK_H_
 #define WARPSMITH_REWARD_SERVICE_RUBRIC_FEEDBACK_H_
 
+#include "reward_service/rubric/credit.h"
 #include "reward_service/rubric/source_facts.h"
 #include "warpsmith/v1/grade.pb.h"
 #include "warpsmith/v1/task.pb.h"
@@ -16,10 +17,13 @@ struct DefectFacts {
   int num_lane_cores = 1;
 };
 
-// What to say of `grade`, whose verdict, compile, correctness, timing and profile are filled in. `facts` may
-// be invalid (Python candidates): advice that needs structure is not given then. Absent fields mean nothing
-// to say: UNSCORABLE and INVALID_TASK give an empty Feedback.
-v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts, const DefectFacts& defects);
+// What to say of `grade`, whose verdict, compile, correctness, timing and profile are filled in. `credit` is
+// that of a CORRECT candidate, and ignored for others. `facts` may be invalid (Python candidates): advice that
+// needs structure is not given then. The advice is ADVICE_UNSPECIFIED where nothing that was measured says what
+// to do, "keep" only for a program that is faster than its reference, or at the memory ceiling with it.
+// UNSCORABLE and INVALID_TASK give an empty Feedback. A pure function.
+v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts, const DefectFacts& defects,
+                             const Credit& credit);
 
 }  // namespace warpsmith
 

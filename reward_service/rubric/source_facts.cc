@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "reward_service/rubric/cpp_tokens.h"
@@ -20,12 +19,45 @@ bool Allocates(std::string_view word) {
   return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
 }
 
-struct Function {
-  int num_loop_nests = 0;
-  int loop_depth_max = 0;
-  int num_allocations = 0;
-  std::set<std::string_view> words;  // everything its live statements name
+bool IsTranscendental(std::string_view word) {
+  static const std::set<std::string_view> kNames = {
+      "acos", "acosh", "asin", "asinh",  "atan",  "atan2", "atanh",  "cbrt",  "cos",   "cosh",
+      "erf",  "erfc",  "exp",  "exp2",   "expm1", "hypot", "lgamma", "log",   "log10", "log1p",
+      "log2", "pow",   "sin",  "sincos", "sinh",  "tan",   "tanh",   "tgamma"};
+  if (kNames.count(word) != 0) return true;
+  return word.size() > 1 && word.back() == 'f' && kNames.count(word.substr(0, word.size() - 1)) != 0;
+}
+
+bool IsIntegerType(std::string_view word) {
+  static const std::set<std::string_view> kTypes = {
+      "int", "long", "unsigned", "size_t", "ptrdiff_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "auto"};
+  return kTypes.count(word) != 0;
+}
+
+// A loop that is open while its statements are read.
+struct Loop {
+  std::string_view variable;  // empty where it counts nothing
+  bool has_loop = false;
+  bool multiplies_index = false;
+  std::set<std::string_view> words;
 };
+
+// A loop that stands in no other, with those inside it.
+struct Nest {
+  int depth = 0;
+  std::set<std::string_view> words;
+};
+
+struct Function {
+  std::vector<Nest> nests;
+  int num_allocations = 0;
+  std::set<std::string_view> words_outside;  // of any loop
+  std::set<std::string_view> words;          // everything its live statements name
+  // What each innermost loop that multiplies its variable into an index names.
+  std::vector<std::set<std::string_view>> strided_loops;
+};
+
+using Functions = std::map<std::string_view, Function>;
 
 // Reads the statements of one function body by recursive descent.
 class BodyReader {
@@ -52,12 +84,16 @@ class BodyReader {
       ++position_;
       EnterLoop(loop_depth, live);
       SkipParentheses(live);
-      return Statement(loop_depth + 1, live);
+      const bool read = Statement(loop_depth + 1, live);
+      LeaveLoop(live);
+      return read;
     }
     if (token == "do") {
       ++position_;
       EnterLoop(loop_depth, live);
-      return Statement(loop_depth + 1, live) && Expression(loop_depth, live);
+      const bool read = Statement(loop_depth + 1, live);
+      LeaveLoop(live);
+      return read && Expression(loop_depth, live);
     }
     if (token == "if") return If(loop_depth, live);
     if (token == "switch") {
@@ -96,6 +132,8 @@ class BodyReader {
 
   // Everything up to the semicolon; a lambda's body inside is read as a block.
   bool Expression(int loop_depth, bool live) {
+    brackets_.clear();
+    declares_integer_ = IsIntegerType(Peek() == "const" ? At(position_ + 1) : Peek());
     while (position_ < tokens_.size() && Peek() != ";" && Peek() != "}") {
       if (Peek() == "{") {
         if (++nesting_ > kNestingMax || !Block(loop_depth, live)) return false;
@@ -123,24 +161,70 @@ class BodyReader {
     if (live && IsWord(token)) {
       function_->words.insert(token);
       function_->num_allocations += Allocates(token);
+      if (loops_.empty()) {
+        function_->words_outside.insert(token);
+      } else {
+        NoteInLoop(token, loops_.back());
+      }
     }
+    // &x[i] is an address that others walk from.
+    if (token == "[") brackets_.push_back(position_ >= 2 && At(position_ - 2) == "&");
+    if (token == "]" && !brackets_.empty()) brackets_.pop_back();
     ++position_;
+  }
+
+  void NoteInLoop(std::string_view token, Loop& loop) const {
+    loop.words.insert(token);
+    function_->nests.back().words.insert(token);
+    const bool indexes = declares_integer_ || (!brackets_.empty() && !brackets_.back());
+    if (token != loop.variable || !indexes) return;
+    const bool by_next = At(position_ + 1) == "*" && IsIdentifier(At(position_ + 2));
+    const bool by_previous = position_ >= 2 && At(position_ - 1) == "*" && IsIdentifier(At(position_ - 2));
+    loop.multiplies_index |= by_next || by_previous;
   }
 
   void EnterLoop(int loop_depth, bool live) {
     if (!live) return;
-    function_->num_loop_nests += loop_depth == 0;
-    function_->loop_depth_max = std::max(function_->loop_depth_max, loop_depth + 1);
+    if (loops_.empty()) function_->nests.emplace_back();
+    function_->nests.back().depth = std::max(function_->nests.back().depth, loop_depth + 1);
+    if (!loops_.empty()) loops_.back().has_loop = true;
+    loops_.push_back({.variable = LoopVariable()});
+    brackets_.clear();
+    declares_integer_ = false;
   }
 
-  std::string_view Peek() const {
-    return position_ < tokens_.size() ? tokens_[position_] : std::string_view();
+  void LeaveLoop(bool live) {
+    if (!live) return;
+    const Loop& loop = loops_.back();
+    if (!loop.has_loop && loop.multiplies_index) function_->strided_loops.push_back(loop.words);
+    loops_.pop_back();
+  }
+
+  // Of `for (long i = 0; ...)`, at its parenthesis: i.
+  std::string_view LoopVariable() const {
+    for (size_t i = position_; i < tokens_.size() && tokens_[i] != ";" && tokens_[i] != ")"; ++i) {
+      if (tokens_[i] == "=") return tokens_[i - 1];
+    }
+    return {};
+  }
+
+  static bool IsIdentifier(std::string_view token) {
+    return IsWord(token) && (token[0] < '0' || token[0] > '9');
+  }
+
+  std::string_view Peek() const { return At(position_); }
+
+  std::string_view At(size_t position) const {
+    return position < tokens_.size() ? tokens_[position] : std::string_view();
   }
 
   const std::vector<std::string_view>& tokens_;
   size_t position_;
   Function* function_;
   int nesting_ = 0;
+  std::vector<Loop> loops_;     // the live ones around the position
+  std::vector<bool> brackets_;  // the open ones of the statement: whether an address is taken
+  bool declares_integer_ = false;
 };
 
 // The word before the first "(" between the last declaration's end and `brace`; empty: no function opens
@@ -153,8 +237,7 @@ std::string_view FunctionName(const std::vector<std::string_view>& tokens, size_
 }
 
 // All functions by name, at any level of namespaces and classes. Overloads are added together.
-bool ReadFunctions(const std::vector<std::string_view>& tokens,
-                   std::map<std::string_view, Function>* functions) {
+bool ReadFunctions(const std::vector<std::string_view>& tokens, Functions* functions) {
   size_t declaration = 0;
   for (size_t i = 0; i < tokens.size();) {
     const std::string_view name =
@@ -173,98 +256,80 @@ bool ReadFunctions(const std::vector<std::string_view>& tokens,
   return true;
 }
 
-bool IsName(std::string_view token) {
-  static const std::set<std::string_view> kKeywords = {
-      "auto",   "bool",     "break",  "case",     "char",   "const",  "constexpr", "continue", "default",
-      "delete", "do",       "double", "else",     "enum",   "extern", "false",     "float",    "for",
-      "goto",   "if",       "inline", "int",      "long",   "new",    "nullptr",   "operator", "public",
-      "return", "short",    "signed", "sizeof",   "static", "struct", "switch",    "template", "this",
-      "true",   "typename", "union",  "unsigned", "using",  "void",   "volatile",  "while"};
-  return IsWord(token) && (token[0] < '0' || token[0] > '9') && kKeywords.count(token) == 0;
+// A loop that calls a function with loops of its own is no innermost one.
+bool IsStrided(const Function& function, const Functions& functions) {
+  const auto loops = [&](std::string_view word) {
+    const auto found = functions.find(word);
+    return found != functions.end() && !found->second.nests.empty();
+  };
+  return std::any_of(function.strided_loops.begin(), function.strided_loops.end(),
+                     [&](const auto& words) { return std::none_of(words.begin(), words.end(), loops); });
 }
 
-// Whether a type may end with this token; a statement's keyword cannot.
-bool MayEndType(std::string_view token) {
-  static const std::set<std::string_view> kTypes = {"auto",   "bool",     "char", "const", "constexpr",
-                                                    "double", "float",    "int",  "long",  "short",
-                                                    "signed", "unsigned", "void", "struct"};
-  return IsName(token) || kTypes.count(token) != 0 || token == "*" || token == "&" || token == ">";
-}
+// Depths of nests, counting the loops of functions that they call.
+class NestDepths {
+ public:
+  explicit NestDepths(const Functions& functions) : functions_(functions) {}
 
-bool IsMember(const std::vector<std::string_view>& tokens, size_t i) {
-  return i >= 1 && (tokens[i - 1] == "." || tokens[i - 1] == ":" ||
-                    (i >= 2 && tokens[i - 1] == ">" && tokens[i - 2] == "-"));
-}
-
-std::set<std::string_view> DeclaredNames(const std::vector<std::string_view>& tokens) {
-  std::set<std::string_view> names;
-  for (size_t i = 1; i + 1 < tokens.size(); ++i) {
-    const std::string_view after = tokens[i + 1];
-    const bool ends = after == "=" || after == ";" || after == "," || after == ")" || after == "(" ||
-                      after == "[" || after == "{" || after == ":";
-    if (ends && IsName(tokens[i]) && MayEndType(tokens[i - 1]) && !IsMember(tokens, i))
-      names.insert(tokens[i]);
+  int Of(const Nest& nest) {
+    int below = 0;
+    for (const std::string_view word : nest.words) below = std::max(below, OfFunction(word));
+    return nest.depth + below;
   }
-  // By these the harness finds the program.
-  names.erase("run");
-  return names;
-}
 
-// Tokens, in which a declared name is the number of its first appearance.
-std::vector<std::string> CanonicalTokens(std::string_view source) {
-  const std::vector<std::string_view> tokens = CppTokens(source);
-  const std::set<std::string_view> declared = DeclaredNames(tokens);
-  std::map<std::string_view, size_t> numbers;
-  std::vector<std::string> canonical;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    const bool renamed = declared.count(tokens[i]) != 0 && !IsMember(tokens, i);
-    canonical.push_back(
-        renamed ? "name " + std::to_string(numbers.try_emplace(tokens[i], numbers.size()).first->second)
-                : std::string(tokens[i]));
+ private:
+  // 0 while it is being worked out: a function that calls itself is no deeper for it.
+  int OfFunction(std::string_view name) {
+    const auto function = functions_.find(name);
+    if (function == functions_.end()) return 0;
+    const auto [known, is_new] = depths_.try_emplace(name, 0);
+    if (!is_new) return known->second;
+    int deepest = 0;
+    for (const Nest& nest : function->second.nests) deepest = std::max(deepest, Of(nest));
+    for (const std::string_view word : function->second.words_outside)
+      deepest = std::max(deepest, OfFunction(word));
+    return depths_[name] = deepest;
   }
-  return canonical;
-}
 
-// Lines for the preprocessor but #include, without white space: a pragma may be all that an improvement is.
-std::vector<std::string> Directives(std::string_view source) {
-  std::vector<std::string> directives;
-  for (size_t begin = 0; begin < source.size();) {
-    const size_t end = std::min(source.find('\n', begin), source.size());
-    std::string line;
-    for (const char c : source.substr(begin, end - begin)) {
-      if (c != ' ' && c != '\t' && c != '\r') line += c;
+  const Functions& functions_;
+  std::map<std::string_view, int> depths_;
+};
+
+// All functions that `name` reaches, itself first: by any of their words, or by those outside of loops.
+std::set<std::string_view> Reached(const Functions& functions, std::string_view name,
+                                   std::set<std::string_view> Function::*words) {
+  std::set<std::string_view> reached = {name};
+  std::vector<std::string_view> pending = {name};
+  while (!pending.empty()) {
+    const Function& function = functions.at(pending.back());
+    pending.pop_back();
+    for (const std::string_view word : function.*words) {
+      if (functions.count(word) != 0 && reached.insert(word).second) pending.push_back(word);
     }
-    if (!line.empty() && line[0] == '#' && line.rfind("#include", 0) != 0)
-      directives.push_back(std::move(line));
-    begin = end + 1;
   }
-  return directives;
+  return reached;
 }
 
 }  // namespace
 
-bool IsRenamedCopy(std::string_view left, std::string_view right) {
-  return CanonicalTokens(left) == CanonicalTokens(right) && Directives(left) == Directives(right);
-}
-
 SourceFacts ReadSourceFacts(std::string_view cpp_source) {
   const std::vector<std::string_view> tokens = CppTokens(cpp_source);
-  std::map<std::string_view, Function> functions;
+  Functions functions;
   if (!ReadFunctions(tokens, &functions) || functions.count("run") == 0) return {};
-  std::set<std::string_view> reached = {"run"};
-  std::vector<std::string_view> pending = {"run"};
-  SourceFacts facts;
-  facts.valid = true;
-  while (!pending.empty()) {
-    const Function& function = functions[pending.back()];
-    pending.pop_back();
-    facts.num_loop_nests += function.num_loop_nests;
-    facts.loop_depth_max = std::max(facts.loop_depth_max, function.loop_depth_max);
+  SourceFacts facts{.valid = true};
+  for (const std::string_view name : Reached(functions, "run", &Function::words)) {
+    const Function& function = functions.at(name);
     facts.num_allocations += function.num_allocations;
-    for (const std::string_view word : function.words) {
-      if (functions.count(word) != 0 && reached.insert(word).second) pending.push_back(word);
-    }
+    facts.strided |= IsStrided(function, functions);
+    facts.calls_libm |= std::any_of(function.words.begin(), function.words.end(), IsTranscendental);
   }
+  std::vector<int> depths;
+  NestDepths nest_depths(functions);
+  for (const std::string_view name : Reached(functions, "run", &Function::words_outside)) {
+    for (const Nest& nest : functions.at(name).nests) depths.push_back(nest_depths.Of(nest));
+  }
+  for (const int depth : depths) facts.loop_depth_max = std::max(facts.loop_depth_max, depth);
+  facts.num_passes = static_cast<int>(std::count(depths.begin(), depths.end(), facts.loop_depth_max));
   return facts;
 }
 

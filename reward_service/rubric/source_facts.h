@@ -11,22 +11,22 @@ namespace warpsmith {
 struct SourceFacts {
   // False when the text has no `run`, or nests deeper than the scanner follows; all else is 0 then.
   bool valid = false;
-  // Loops that stand in no other loop of their function, and the deepest nesting.
-  int num_loop_nests = 0;
+  // The deepest nesting, counting loops of functions that are called in a loop, and how many nests are so deep:
+  // a loop over rows alone is no pass beside one over rows and columns.
+  int num_passes = 0;
   int loop_depth_max = 0;
   // malloc, new, std::vector and their like.
   int num_allocations = 0;
+  // Some innermost loop multiplies its variable into an index, as in x[r * cols + c] over r: neighbours in
+  // its order are not neighbours in memory.
+  bool strided = false;
+  // Names a transcendental function of libm: expf, tanh, ...
+  bool calls_libm = false;
 };
 
 // Never fails: what cannot be read is not counted. Facts steer advice and the rubric's second digit, never a
 // verdict.
 SourceFacts ReadSourceFacts(std::string_view cpp_source);
-
-// Whether two C++ programs are one but for comments, layout, included headers, literals of text and the names
-// that they declare themselves. A name counts as declared where a word or a sign of a type stands right
-// before it (`float x`, `const T* x`, `vector<T> x`) and it is no member of anything; library functions keep
-// their names.
-bool IsRenamedCopy(std::string_view left, std::string_view right);
 
 }  // namespace warpsmith
 

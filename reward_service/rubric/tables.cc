@@ -90,7 +90,7 @@ AdviceOutcome FollowedAdvice(const RubricInputs& inputs) {
   const bool comparable = now.valid && before.valid;
   switch (inputs.asked.advice()) {
     case v1::ADVICE_FUSE_PASSES:
-      return Fewer(before.num_loop_nests, now.num_loop_nests, comparable, "passes");
+      return Fewer(before.num_passes, now.num_passes, comparable, "passes");
     case v1::ADVICE_AVOID_TEMPORARY:
       return Fewer(before.num_allocations, now.num_allocations, comparable, "allocations");
     case v1::ADVICE_VECTORISE:
@@ -103,8 +103,17 @@ AdviceOutcome FollowedAdvice(const RubricInputs& inputs) {
       return {Profiled(inputs), profile.libc_share() <= kLibmShareMax,
               absl::StrFormat("%.0f %% of samples in libm and libc", 100 * profile.libc_share())};
     case v1::ADVICE_TILE:
+      if (comparable && before.strided) {
+        return {true, !now.strided,
+                now.strided ? "the innermost loop is strided" : "no strided loop is left"};
+      }
       return {Profiled(inputs), CeilingShare(profile) >= kNearCeilingShare || profile.vector_bits() > 0,
               absl::StrFormat("%.0f %% of the memory ceiling", 100 * CeilingShare(profile))};
+    case v1::ADVICE_COMPUTE_EVERYTHING:
+      return {
+          true,
+          inputs.credit.rule != CreditRule::kDelegated && inputs.credit.rule != CreditRule::kFixedParameters,
+          inputs.credit.condition};
     default:
       // A repair is done when the program is right, and KEEP when it still is.
       return {true, true, "every output right"};

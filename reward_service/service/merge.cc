@@ -5,6 +5,7 @@
 #include "core/base/log.h"
 #include "reward_service/rubric/credit.h"
 #include "reward_service/rubric/formulas.h"
+#include "reward_service/rubric/renamed_copy.h"
 #include "reward_service/rubric/source_facts.h"
 #include "reward_service/rubric/tables.h"
 #include "reward_service/service/source_text.h"
@@ -106,7 +107,7 @@ v1::Grade MergeGrade(const PreparedRequest& prepared, const Measurement& measure
   }
   SetReward(prepared, credit, &grade);
   DemoteWithoutReward(&grade);
-  *grade.mutable_feedback() = ComputeFeedback(grade, facts, measurement.defects);
+  *grade.mutable_feedback() = ComputeFeedback(grade, facts, measurement.defects, credit);
   return grade;
 }
 

@@ -45,6 +45,16 @@ TEST_CASE("Parts that did not run have no line") {
     CHECK_THAT(text, !Contains(part));
 }
 
+TEST_CASE("A finding without advice is shown, and advice in words") {
+  v1::Grade grade = CorrectGrade();
+  grade.mutable_feedback()->set_finding("unknown");
+  grade.mutable_feedback()->set_evidence("speedup 2.50, 15 samples");
+  CHECK_THAT(GradeText(grade), Contains("feedback     unknown: speedup 2.50, 15 samples\n"));
+  CHECK_THAT(GradeText(grade), !Contains("advice: "));
+  grade.mutable_feedback()->set_advice(v1::ADVICE_COMPUTE_EVERYTHING);
+  CHECK_THAT(GradeText(grade), Contains("advice: compute everything\n"));
+}
+
 TEST_CASE("Where an LLM judge gave an opinion, both scores and its reason are shown, escaped") {
   v1::Grade grade = CorrectGrade();
   grade.mutable_rubric()->set_total(11);

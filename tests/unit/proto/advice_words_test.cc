@@ -22,7 +22,7 @@ TEST_CASE("the words are those that Coders have learnt: prompts of skill 2 are m
   CHECK(AllAdviceWords() ==
         "fix compile error, fix crash, fix bounds, fix shape, fix formula, fix numerics, fuse passes, "
         "vectorise, "
-        "thread, avoid the temporary, tile, approximate, keep");
+        "thread, avoid the temporary, tile, approximate, keep, compute everything");
   CHECK(AdviceWords(v1::ADVICE_AVOID_TEMPORARY) == "avoid the temporary");
 }
 

@@ -54,6 +54,14 @@ TEST_CASE("unscorable, hacked, codeless and skill-2 answers are not taken") {
   CHECK(pool.size() == 0);
 }
 
+TEST_CASE("a program for which nothing is advised is not taken") {
+  FeedbackPool pool(8);
+  TransitionGroup group = GroupOf({1.0});
+  group.transitions[0].grade.feedback = {.finding = "unknown", .evidence = "3 samples", .advice = 0};
+  pool.AddFrom(group, 1);
+  CHECK(pool.size() == 0);
+}
+
 TEST_CASE("the choice follows from the seed and reaches every answer") {
   TransitionGroup group = GroupOf({0.0, 1.0, 2.0});
   std::set<double> chosen;

@@ -11,6 +11,7 @@ from datasets.cold_start.cpp_programs import write_cpp
 from datasets.cold_start.flaws import FINDINGS, draw_flaw
 from datasets.cold_start.make_cold_start import make_pairs, make_validation_pairs
 from datasets.cold_start.mixture import draw_style
+from datasets.cold_start.performance_feedback import read_structure
 from datasets.cold_start.verify_answers import check
 from datasets.tasks.make_tasks import GeneratedTask, Splits, make_splits
 from datasets.tasks.program import Program, render_reference
@@ -77,6 +78,27 @@ def test_feedback_uses_the_closed_lists(splits: Splits) -> None:
             assert feedback["advice"] in ADVICE
             assert feedback["evidence"]
             assert pair["previous_source"]
+
+
+def test_a_faster_program_follows_its_advice_and_a_kept_one_is_the_same(splits: Splits) -> None:
+    told = set()
+    for pair in make_pairs(splits.cold_start, 4000, seed=8):
+        advice = pair["feedback"]["advice"]
+        if pair["skill"] == "generate" or advice in _REPAIRS:
+            continue
+        told.add(advice)
+        source = pair["answer"].removeprefix("```cpp\n").removesuffix("```")
+        before, after = read_structure(pair["previous_source"]), read_structure(source)
+        assert (source == pair["previous_source"]) == (advice == "keep"), source
+        if advice == "tile":
+            assert before.strided and not after.strided
+        if advice == "avoid the temporary":
+            assert after.num_allocations < before.num_allocations
+        if advice == "fuse passes":
+            assert after.num_passes < before.num_passes
+        if advice == "vectorise":
+            assert "#pragma" in source
+    assert told >= {"tile", "avoid the temporary", "fuse passes", "vectorise", "keep"}
 
 
 def test_fast_programs_are_a_minority_that_exists(splits: Splits) -> None:

@@ -9,14 +9,25 @@ namespace {
 
 const std::string kHead = "extern \"C\" int run(const DLTensor* const* inputs, DLTensor* const* outputs) {\n";
 
-TEST_CASE("loops are counted by nest and depth") {
+TEST_CASE("passes are the nests that are as deep as the deepest") {
+  const std::string deep = "for (int i = 0; i < n; ++i) { for (int j = 0; j < m; ++j) out[i] += x[j]; }\n";
+  const std::string flat = "for (int i = 0; i < n; ++i) out[i] *= 2;\n";
   const SourceFacts facts =
-      ReadSourceFacts(kHead +
-                      "for (int i = 0; i < n; ++i) { for (int j = 0; j < m; ++j) out[i] += x[j]; }\n"
-                      "for (int i = 0; i < n; ++i) out[i] *= 2;\n"
-                      "while (more) step();\n return 0; }");
+      ReadSourceFacts(kHead + deep + flat + "while (more) step();\n" + deep + " return 0; }");
   REQUIRE(facts.valid);
-  CHECK(facts.num_loop_nests == 3);
+  CHECK(facts.num_passes == 2);
+  CHECK(facts.loop_depth_max == 2);
+  CHECK(ReadSourceFacts(kHead + flat + flat + flat + "return 0; }").num_passes == 3);
+  CHECK(ReadSourceFacts(kHead + "return 0; }").num_passes == 0);
+}
+
+TEST_CASE("loops of a function that a loop calls are deeper, and no pass of their own") {
+  const SourceFacts facts = ReadSourceFacts(
+      "static float add(const float* x) { float s = 0; for (;;) s += *x; return s; }\n"
+      "static float row(const float* x) { return add(x) + row(x); }\n" +
+      kHead + "for (long r = 0; r < rows; ++r) out[r] = row(x + r); return 0; }");
+  REQUIRE(facts.valid);
+  CHECK(facts.num_passes == 1);
   CHECK(facts.loop_depth_max == 2);
 }
 
@@ -27,7 +38,7 @@ TEST_CASE("comments, strings, dead branches and disabled text do not count") {
                                             "if (false) { for (;;) {} malloc(4); }\nif (0) for (;;) {}\n"
                                             "for (int i = 0; i < n; ++i) out[i] = x[i];\n return 0; }");
   REQUIRE(facts.valid);
-  CHECK(facts.num_loop_nests == 1);
+  CHECK(facts.num_passes == 1);
   CHECK(facts.num_allocations == 0);
 }
 
@@ -38,7 +49,7 @@ TEST_CASE("functions count where run reaches them, and only there") {
       "namespace deep { template <typename T> T middle(T a) { used(a); return a; } }\n" +
       kHead + "return deep::middle(0); }");
   REQUIRE(facts.valid);
-  CHECK(facts.num_loop_nests == 1);
+  CHECK(facts.num_passes == 1);
   CHECK(facts.loop_depth_max == 2);
   CHECK(facts.num_allocations == 0);
 }
@@ -49,6 +60,50 @@ TEST_CASE("allocations are counted") {
   CHECK(facts.num_allocations == 3);
 }
 
+TEST_CASE("an innermost loop that multiplies its variable into an index is strided") {
+  const auto strided = [](const std::string& body) {
+    return ReadSourceFacts(kHead + body + " return 0; }").strided;
+  };
+  CHECK(
+      strided("for (long c = 0; c < cols; ++c) for (long r = 0; r < rows; ++r) out[r * cols + c] = x[r * "
+              "cols + c];"));
+  CHECK(
+      strided("for (long c = 0; c < cols; ++c) { for (long r = 0; r < rows; ++r) {\n"
+              "const long i = r * cols + c; float v = x[i]; out[i] = v; } }"));
+  CHECK(
+      strided("for (int i = 0; i < n; ++i) for (int j = 0; j < n; ++j) { float s = 0;\n"
+              "for (int k = 0; k < n; ++k) s += a[i * n + k] * b[n * k + j]; }"));
+}
+
+TEST_CASE("rows, blocks, addresses and values that are multiplied are no strides") {
+  const auto strided = [](const std::string& body) {
+    return ReadSourceFacts("static float row(const float* x) { float s = 0; for (;;) s += 1; return s; }\n" +
+                           kHead + body + " return 0; }")
+        .strided;
+  };
+  CHECK_FALSE(
+      strided("for (long r = 0; r < rows; ++r) { const float* p = x + r * cols; const long base = r * cols;\n"
+              "for (long c = 0; c < cols; ++c) out[base + c] = p[c]; }"));
+  CHECK_FALSE(
+      strided("for (long b = 0; b < n; b += 1024) for (long i = 0; i < 1024; ++i) out[b + i] = x[b + i];"));
+  CHECK_FALSE(strided("for (long r = 0; r < rows; ++r) out[r] = row(&x[r * cols]);"));
+  CHECK_FALSE(strided("for (long r = 0; r < rows; ++r) { const long i = r * cols; out[r] = row(x + i); }"));
+  CHECK_FALSE(
+      strided("for (long i = 0; i < n; ++i) { float v = i * scale; out[i] = v * w[i]; out[i * 2] = v; }"));
+  CHECK_FALSE(strided("for (long i = 0; i < n; ++i) out[i] = x[i]; const long m = i * n;"));
+  CHECK_FALSE(strided("if (0) { for (long r = 0; r < n; ++r) out[r * n] = 0; }"));
+}
+
+TEST_CASE("functions of libm are seen where they are live") {
+  const auto calls = [](const std::string& body) {
+    return ReadSourceFacts(kHead + body + " return 0; }").calls_libm;
+  };
+  CHECK(calls("for (;;) out[i] = std::exp(x[i]);"));
+  CHECK(calls("for (;;) out[i] = tanhf(x[i]);"));
+  CHECK_FALSE(calls("memcpy(out, x, n); float f = sqrtf(x[0]) + fmaxf(a, b);"));
+  CHECK_FALSE(calls("if (false) { out[0] = expf(1); }"));
+}
+
 TEST_CASE("lambdas, do loops, else branches and switches are read") {
   const SourceFacts facts = ReadSourceFacts(
       kHead +
@@ -56,7 +111,7 @@ TEST_CASE("lambdas, do loops, else branches and switches are read") {
       "if (a) { for (;;) {} } else for (;;) {}\n switch (a) { case 1: while (b) {} break; default: ; }\n"
       "return 0; }");
   REQUIRE(facts.valid);
-  CHECK(facts.num_loop_nests == 5);
+  CHECK(facts.num_passes == 5);
 }
 
 TEST_CASE("text without run, or nested beyond reason, has no facts") {
@@ -67,33 +122,6 @@ TEST_CASE("text without run, or nested beyond reason, has no facts") {
   CHECK_FALSE(ReadSourceFacts("\"open R\"(").valid);
   ReadSourceFacts(kHead + "for (((((");
   ReadSourceFacts(kHead + "if (");
-}
-
-TEST_CASE("a program with other names, comments and layout is a copy") {
-  const std::string program = kHead +
-                              "const float* x = in(0); std::vector<float> t(n);\n"
-                              "for (int i = 0; i < n; ++i) t[i] = std::exp(x[i]) - x[0]; return 0; }";
-  const std::string renamed =
-      kHead +
-      "const float* from = in(0);\n// other words\nstd::vector<float> kept(n);\n"
-      "for (int at = 0; at < n; ++at)\n  kept[at] = std::exp(from[at]) - from[0];\nreturn 0; }";
-  CHECK(IsRenamedCopy(program, program));
-  CHECK(IsRenamedCopy(program, renamed));
-  CHECK(IsRenamedCopy("", ""));
-}
-
-TEST_CASE("another function, number, order, operand or pragma is no copy") {
-  const std::string body = "float a = in(0); float b = in(1); for (;;) { a = std::sin(a) - b * 2; } }";
-  const std::string program = kHead + body;
-  const auto changed = [&](const std::string& from, const std::string& to) {
-    std::string other = program;
-    return other.replace(other.rfind(from), from.size(), to);
-  };
-  CHECK_FALSE(IsRenamedCopy(program, changed("sin", "cos")));
-  CHECK_FALSE(IsRenamedCopy(program, changed("* 2", "* 3")));
-  CHECK_FALSE(IsRenamedCopy(program, changed("sin(a) - b", "sin(b) - a")));
-  CHECK_FALSE(IsRenamedCopy(program, changed("for (;;)", "\n#pragma omp parallel for\nfor (;;)")));
-  CHECK(IsRenamedCopy(program, "#include <cmath>\n" + program));
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST_CASE("skill 2 asks whether the advice was followed") {
   CHECK(ComputeRubric(Optimise(v1::ADVICE_AVOID_TEMPORARY)).skill_compliance().score() == 5);
   CHECK(ComputeRubric(Optimise(v1::ADVICE_VECTORISE)).skill_compliance().score() == 5);
   RubricInputs inputs = Optimise(v1::ADVICE_FUSE_PASSES);
-  inputs.facts.num_loop_nests = 3;
+  inputs.facts.num_passes = 3;
   CHECK(ComputeRubric(inputs).skill_compliance().score() == 3);  // faster, but not by that
   inputs.timing.set_speedup_low(0.5);
   CHECK(ComputeRubric(inputs).skill_compliance().score() == 2);
@@ -98,6 +98,22 @@ TEST_CASE("an unchanged copy scores 1, even where nothing was asked") {
   RubricInputs inputs = Optimise(v1::ADVICE_KEEP);
   inputs.unchanged_copy = true;
   CHECK(ComputeRubric(inputs).skill_compliance().score() == 1);
+}
+
+TEST_CASE("a strided loop is tiled when no strided loop is left, whatever else changed") {
+  RubricInputs inputs = Optimise(v1::ADVICE_TILE);
+  inputs.previous_facts.strided = true;
+  CHECK(ComputeRubric(inputs).skill_compliance().score() == 5);
+  inputs.facts.strided = true;
+  CHECK(ComputeRubric(inputs).skill_compliance().score() == 3);
+  CHECK(ComputeRubric(inputs).skill_compliance().condition() == "the innermost loop is strided");
+}
+
+TEST_CASE("everything is computed when no library does the work any more") {
+  RubricInputs inputs = Optimise(v1::ADVICE_COMPUTE_EVERYTHING);
+  CHECK(ComputeRubric(inputs).skill_compliance().score() == 5);
+  inputs.credit.rule = CreditRule::kDelegated;
+  CHECK(ComputeRubric(inputs).skill_compliance().score() < 5);
 }
 
 TEST_CASE("the neutral rubric is four threes") {

@@ -36,8 +36,8 @@ TEST_CASE("a correct program gets rubric, reward and feedback") {
   CHECK(grade.task_id() == "task");
   CHECK(grade.rubric().total() == 20);
   CHECK(grade.reward().value() == 3.0);  // (2 + 0.3) * 1.5, clamped
-  CHECK(grade.feedback().finding() == "as fast as it gets");
-  CHECK(grade.feedback().evidence() == "speedup 2.00, 1 pass");
+  CHECK(grade.feedback().finding() == "at the memory ceiling");
+  CHECK(grade.feedback().evidence() == "speedup 2.00, 8.0 of 10 GB/s, 1 pass");
 }
 
 TEST_CASE("an opinion lowers rubric and reward of a correct program, and lifts nothing") {
@@ -69,6 +69,7 @@ TEST_CASE("work that is nearly all a library's is a hack without a reward") {
   const v1::Grade grade = MergeGrade(Prepared(), Measured(judgement));
   CHECK(grade.verdict() == v1::VERDICT_HACK);
   CHECK(grade.hack_family() == "delegated-work");
+  CHECK(grade.feedback().finding() == "a library did the work");
   CHECK(grade.reward().value() == 0.0);
 }
 
