@@ -13,6 +13,7 @@
 #include "cli/scratch_directory.h"
 #include "cli/server_health.h"
 #include "cli/supervisor.h"
+#include "cli/task_file.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/sha256.h"
@@ -38,6 +39,7 @@ absl::StatusOr<v1::CandidateLanguage> ParseLanguage(const std::string& name) {
 }
 
 absl::StatusOr<v1::Task> ReadTask(const std::filesystem::path& path, v1::CandidateLanguage language) {
+  if (const auto address = ParseTaskAddress(path.string())) return ReadTaskLine(*address, language);
   ASSIGN_OR_RETURN(std::string text, ReadFile(path, kTaskBytesMax));
   v1::Task task;
   if (path.extension() == ".json") {

@@ -14,8 +14,9 @@
 namespace warpsmith {
 
 struct GradeOptions {
-  std::filesystem::path
-      task;  // a KernelBench file, or a Task in protobuf's JSON form if its name ends in .json
+  // A KernelBench file; a Task in protobuf's JSON form if its name ends in .json; or "FILE.jsonl#ID", a task of
+  // a task file: see task_file.h.
+  std::filesystem::path task;
   std::filesystem::path candidate;  // a program, or a whole answer if its name ends in .md or .txt
   std::string language;             // "cpp", "kernelbench_python" or "cuda"
   std::string format = "text";      // "text" or "json"

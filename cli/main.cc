@@ -1,13 +1,15 @@
-// warpsmith: runs, grades, evaluates, exports, and says whether a machine is fit.
+// warpsmith: runs, checks configurations, grades, evaluates, exports, and says whether a machine is fit.
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "cli/config_check.h"
 #include "cli/diagnosis.h"
 #include "cli/grade.h"
 #include "cli/stop_signals.h"
 #include "cli/up.h"
+#include "core/base/file.h"
 #include "core/base/log.h"
 
 namespace {
@@ -48,6 +50,13 @@ CLI::App* AddUp(CLI::App* app, RunFlags* flags) {
   return up;
 }
 
+CLI::App* AddConfig(CLI::App* app, RunFlags* flags) {
+  CLI::App* const config = app->add_subcommand(
+      "config", "check all sections and paths of a configuration and print it with every default");
+  AddRunFlags(config, flags);
+  return config;
+}
+
 CLI::App* AddTrainerMode(CLI::App* app, const std::string& name, const std::string& description,
                          RunFlags* flags) {
   CLI::App* const mode = app->add_subcommand(name, description);
@@ -58,9 +67,10 @@ CLI::App* AddTrainerMode(CLI::App* app, const std::string& name, const std::stri
 
 CLI::App* AddGrade(CLI::App* app, GradeOptions* options) {
   CLI::App* const grade = app->add_subcommand("grade", "grade one candidate for one task");
-  grade->add_option("--task", options->task, "KernelBench file, or a Task as .json")
-      ->required()
-      ->check(CLI::ExistingFile);
+  grade
+      ->add_option("--task", options->task,
+                   "KernelBench file, FILE.jsonl#ID of a task file, or a Task as .json")
+      ->required();
   grade->add_option("--candidate", options->candidate, "program, or a whole answer as .md or .txt")
       ->required()
       ->check(CLI::ExistingFile);
@@ -90,6 +100,7 @@ int main(int argc, char** argv) {
   RunFlags run;
   GradeOptions grade;
   const CLI::App* const up_command = AddUp(&app, &run);
+  const CLI::App* const config_command = AddConfig(&app, &run);
   const CLI::App* const grade_command = AddGrade(&app, &grade);
   CLI::App* const eval_command =
       AddTrainerMode(&app, "eval", "evaluate a checkpoint on the held-out tasks", &run);
@@ -98,6 +109,13 @@ int main(int argc, char** argv) {
   app.add_subcommand("doctor", "say whether this machine can run Warpsmith, and what to do if not");
   CLI11_PARSE(app, argc, argv);
   if (up_command->parsed()) return warpsmith::RunUp(run.Complete(), &signals);
+  if (config_command->parsed()) {
+    const UpOptions options = run.Complete();
+    return warpsmith::RunConfigCheck({.binaries = warpsmith::ExecutableDirectory(),
+                                      .config = options.config,
+                                      .assignments = options.assignments},
+                                     &signals);
+  }
   if (grade_command->parsed()) return warpsmith::RunGrade(grade, &signals);
   if (eval_command->parsed()) {
     run.up.trainer_flags = {"--mode", "eval"};

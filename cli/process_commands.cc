@@ -78,10 +78,10 @@ std::vector<Command> TrainerCommands(const RunLayout& layout) {
   return commands;
 }
 
-Command TrainerCheck(const RunLayout& layout) {
-  Command command{.name = "check", .arguments = CommonArguments(layout, "warpsmith-train")};
+Command TrainerDryRun(const RunLayout& layout) {
+  Command command{.name = "dry run", .arguments = CommonArguments(layout, "warpsmith-train")};
   Append(StartFlags(layout), &command.arguments);
-  Append({"--check"}, &command.arguments);
+  Append({"--dry-run"}, &command.arguments);
   return command;
 }
 

@@ -35,7 +35,7 @@ ServerSpec RolloutServer(const RunLayout& layout);
 std::vector<Command> TrainerCommands(const RunLayout& layout);
 
 // A trainer that says whether those of TrainerCommands could start, and ends; it calls no server.
-Command TrainerCheck(const RunLayout& layout);
+Command TrainerDryRun(const RunLayout& layout);
 
 // The trainer alone in a mode that calls no server, such as "export"; its output is ours.
 Command TrainerMode(const RunLayout& layout, const std::string& mode);

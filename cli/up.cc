@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "cli/config_check.h"
 #include "cli/process_commands.h"
 #include "cli/run_config.h"
 #include "cli/scratch_directory.h"
@@ -50,6 +51,21 @@ absl::Status RemoveDirectory(const std::filesystem::path& path) {
   return absl::InternalError(absl::StrCat("cannot remove ", path.string(), ": ", error.message()));
 }
 
+// The options with a file of the whole configuration in `directory` instead of the one that they name: checked
+// before anything starts, every default in it. So the trainer stores a complete one with the run. Assignments
+// are in it too; repeated on the command lines they show in ps which run a process belongs to.
+absl::StatusOr<UpOptions> Resolve(const UpOptions& options, const std::filesystem::path& directory,
+                                  StopSignals* signals) {
+  ASSIGN_OR_RETURN(const std::string yaml, ResolveConfig({.binaries = ExecutableDirectory(),
+                                                          .config = options.config,
+                                                          .assignments = options.assignments},
+                                                         signals));
+  UpOptions resolved = options;
+  resolved.config = directory / "config.yaml";
+  RETURN_IF_ERROR(WriteFileAtomically(resolved.config, yaml));
+  return resolved;
+}
+
 absl::StatusOr<RunLayout> LayOut(const UpOptions& options, const std::filesystem::path& socket_directory) {
   ASSIGN_OR_RETURN(const RunConfig config, ReadRunConfig(options.config, options.assignments));
   RunLayout layout{.binaries = ExecutableDirectory(),
@@ -87,8 +103,9 @@ absl::StatusOr<int> RunAlone(const Command& command, StopSignals* signals) {
 
 absl::StatusOr<int> Up(const UpOptions& options, StopSignals* signals) {
   ASSIGN_OR_RETURN(const ScratchDirectory sockets, ScratchDirectory::Create());
-  ASSIGN_OR_RETURN(const RunLayout layout, LayOut(options, sockets.path()));
-  ASSIGN_OR_RETURN(const int refusal, RunAlone(TrainerCheck(layout), signals));
+  ASSIGN_OR_RETURN(const UpOptions resolved, Resolve(options, sockets.path(), signals));
+  ASSIGN_OR_RETURN(const RunLayout layout, LayOut(resolved, sockets.path()));
+  ASSIGN_OR_RETURN(const int refusal, RunAlone(TrainerDryRun(layout), signals));
   if (refusal != 0) return refusal;  // the trainer has said why
   if (layout.overwrite) RETURN_IF_ERROR(RemoveDirectory(layout.run_directory / "logs"));
   Supervisor supervisor({.is_serving = IsServing}, signals);

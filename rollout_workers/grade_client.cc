@@ -3,11 +3,13 @@
 #include <grpcpp/alarm.h>
 #include <grpcpp/client_context.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/rpc/channel.h"
@@ -80,6 +82,27 @@ void GradeClient::Submit(int64_t owner, v1::GradeRequest request, Done done) {
     ready = TakeReady();
   }
   StartAttempts(ready);
+}
+
+absl::Status GradeClient::CheckFormula(const std::string& formula, absl::Duration timeout) const {
+  grpc::ClientContext context;
+  SetTimeout(&context, timeout);
+  context.set_wait_for_ready(true);
+  v1::GetCapabilitiesResponse response;
+  const absl::Status status = FromGrpcStatus(stub_->GetCapabilities(&context, {}, &response));
+  if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
+    return absl::UnavailableError(
+        absl::StrCat("the reward service at ", service_name_, " does not answer: ", status.message()));
+  }
+  if (!status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat("the reward service at ", service_name_, ": ", status.message()));
+  }
+  const auto& names = response.capabilities().formulas();
+  if (std::find(names.begin(), names.end(), formula) != names.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the reward service at ", service_name_,
+                                                 " has no formula \"", Escape(formula, 128), "\"; it has ",
+                                                 absl::StrJoin(names, ", ")));
 }
 
 void GradeClient::Cancel(int64_t owner) {

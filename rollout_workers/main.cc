@@ -1,9 +1,11 @@
 // warpsmith-rollout: samples groups of answers and has them graded, as RolloutService.
 //
 //   warpsmith-rollout --config FILE [--set section.key=value]... [--address A] [--reward-address A]
+//   warpsmith-rollout --config FILE [--set section.key=value]... --check
+//   warpsmith-rollout --reference
 //
 // Prints "listening on ADDRESS" to standard output once it listens; its health is SERVING once weights are
-// loaded. Ends at SIGTERM or SIGINT, after what is under way or after rollout.drain_seconds.
+// loaded. Ends at SIGTERM or SIGINT, after what is under way or after eight seconds.
 #include <pthread.h>
 #include <signal.h>
 
@@ -32,12 +34,17 @@
 namespace warpsmith {
 namespace {
 
+// Time of what is under way when the worker is told to end.
+constexpr absl::Duration kDrainTimeout = absl::Seconds(8);
+
 struct Flags {
   std::string config;
   std::vector<std::string> assignments;
   std::string address = "127.0.0.1:0";
   std::string reward_address;
   std::string log_level = "info";
+  bool check = false;
+  bool reference = false;
 };
 
 // Blocks SIGTERM and SIGINT in this thread and all that it starts, and returns the set to wait for.
@@ -53,16 +60,13 @@ sigset_t BlockStopSignals() {
 EngineOptions EngineOptionsFrom(const WorkerConfig& config, const Prompts& prompts) {
   return {.num_slots = config.num_slots,
           .context_tokens_max = config.context_tokens_max,
-          .scheduler = {.prefill_tokens_max = config.prefill_tokens_max},
           .num_token_ids = prompts.tokenizer().vocab_size(),
           .stop_token_ids = prompts.stop_token_ids(),
           .num_threads = config.num_threads};
 }
 
 GradeClientOptions GradeOptionsFrom(const WorkerConfig& config) {
-  return {.in_flight_max = config.grades_in_flight_max,
-          .attempt_timeout = config.grade_attempt_timeout,
-          .retries = {.num_attempts_max = 1000,  // the time is what bounds them
+  return {.retries = {.num_attempts_max = 1000,  // the time is what bounds them
                       .elapsed_max = config.grade_give_up,
                       .delay_max = absl::Seconds(2)}};
 }
@@ -81,22 +85,32 @@ absl::Status LoadInitialWeights(const WorkerConfig& config, Engine* engine) {
   return engine->SwapWeights(std::move(weights), absl::InfiniteFuture());  // nothing decodes yet
 }
 
+absl::StatusOr<Prompts> LoadPrompts(const WorkerConfig& config) {
+  ASSIGN_OR_RETURN(Prompts prompts,
+                   Prompts::Load(config.tokenizer_directory, config.prompts_directory, config.model_path));
+  if (prompts.tokenizer().vocab_size() <= config.model.vocab_size) return prompts;
+  return absl::InvalidArgumentError(
+      absl::StrCat("data.tokenizer: the tokenizer has ", prompts.tokenizer().vocab_size(),
+                   " tokens and model.vocab_size is ", config.model.vocab_size));
+}
+
+// Prints the resolved section to standard output, or every fault, a line each, to standard error.
+int Check(const Flags& flags) {
+  const absl::StatusOr<WorkerConfig> config = ReadWorkerConfig(flags.config, flags.assignments);
+  const absl::Status status = config.ok() ? LoadPrompts(*config).status() : config.status();
+  (status.ok() ? std::cout << config->resolved_yaml : std::cerr << status.message() << "\n") << std::flush;
+  return status.ok() ? 0 : 1;
+}
+
 absl::Status Serve(const Flags& flags, const sigset_t& stop_signals) {
   ASSIGN_OR_RETURN(const WorkerConfig config, ReadWorkerConfig(flags.config, flags.assignments));
-  ASSIGN_OR_RETURN(const Prompts prompts,
-                   Prompts::Load(config.tokenizer_directory, config.prompts_directory, config.model_path));
-  if (prompts.tokenizer().vocab_size() > config.model.vocab_size) {
-    return absl::InvalidArgumentError(absl::StrCat("The tokenizer has ", prompts.tokenizer().vocab_size(),
-                                                   " tokens and the model's vocab_size is ",
-                                                   config.model.vocab_size));
-  }
+  ASSIGN_OR_RETURN(const Prompts prompts, LoadPrompts(config));
   const std::string reward_address =
       flags.reward_address.empty() ? config.reward_address : flags.reward_address;
   ASSIGN_OR_RETURN(const ChannelOptions reward_channel, ReadChannelFiles(config.reward_channel));
-  Worker worker(
-      config.model, EngineOptionsFrom(config, prompts),
-      {.table = {.idle_bytes_max = config.held_bytes_max}, .num_requests_max = config.num_requests_max},
-      &prompts, CreateChannel(reward_address, reward_channel), reward_address, GradeOptionsFrom(config));
+  Worker worker(config.model, EngineOptionsFrom(config, prompts),
+                {.num_requests_max = config.num_requests_max}, &prompts,
+                CreateChannel(reward_address, reward_channel), reward_address, GradeOptionsFrom(config));
   RETURN_IF_ERROR(LoadInitialWeights(config, &worker.engine()));  // before anybody can publish newer ones
   WeightsSwitch weights(config.model, &worker.engine());
   RolloutService service(&worker, &weights,
@@ -114,7 +128,7 @@ absl::Status Serve(const Flags& flags, const sigset_t& stop_signals) {
 
   int signal = 0;
   sigwait(&stop_signals, &signal);
-  const int num_cancelled = service.DrainNow(config.drain_timeout);
+  const int num_cancelled = service.DrainNow(kDrainTimeout);
   LogInfo(absl::StrCat("drained at signal ", signal, ", ", num_cancelled, " groups were cancelled"));
   server->Shutdown(absl::Seconds(1));
   return absl::OkStatus();
@@ -126,13 +140,21 @@ absl::Status Serve(const Flags& flags, const sigset_t& stop_signals) {
 int main(int argc, char** argv) {
   CLI::App app("Warpsmith's rollout worker");
   warpsmith::Flags flags;
-  app.add_option("--config", flags.config, "configuration of the run")->required();
+  app.add_option("--config", flags.config, "configuration of the run");
   app.add_option("--set", flags.assignments, "section.key=value, on top of the file");
   app.add_option("--address", flags.address, "host:port (port 0: any) or unix:/path");
   app.add_option("--reward-address", flags.reward_address,
                  "of the reward service, instead of rollout.reward_address");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error");
+  app.add_flag("--check", flags.check, "print the resolved section of the worker, or every fault; no more");
+  app.add_flag("--reference", flags.reference, "print every key of that section with its meaning; no more");
   CLI11_PARSE(app, argc, argv);
+  if (flags.reference) {
+    std::cout << warpsmith::WorkerConfigReference() << std::flush;
+    return 0;
+  }
+  if (flags.config.empty()) return app.exit(CLI::RequiredError("--config"));
+  if (flags.check) return warpsmith::Check(flags);
   const sigset_t stop_signals = warpsmith::BlockStopSignals();
   warpsmith::SetUpLogging("rollout", flags.log_level);
   warpsmith::TouchConstants(warpsmith::kTorchLibrary);

@@ -15,6 +15,7 @@ namespace {
 // Bounds for callers that set none: how long a commit waits for samples to end, and a drain for requests.
 constexpr absl::Duration kCommitTimeout = absl::Minutes(2);
 constexpr absl::Duration kDrainTimeoutMax = absl::Hours(1);
+constexpr absl::Duration kFormulaTimeout = absl::Minutes(1);
 // Left of a caller's deadline for the answer to travel.
 constexpr absl::Duration kAnswerMargin = absl::Milliseconds(100);
 
@@ -82,6 +83,12 @@ int RolloutService::DrainNow(absl::Duration timeout) {
 
 grpc::Status RolloutService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
                                        v1::GetStatusResponse* response) {
+  if (!request->formula().empty()) {
+    const absl::Duration left = absl::FromChrono(context->deadline()) - kAnswerMargin - absl::Now();
+    const absl::Status known =
+        worker_->grades().CheckFormula(request->formula(), std::min(left, kFormulaTimeout));
+    if (!known.ok()) return ToGrpcStatus(known);
+  }
   const EngineStatus status = worker_->engine().status();
   response->set_policy_version(status.policy_version);
   response->set_layout_sha256(identity_.layout_sha256);

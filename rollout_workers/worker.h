@@ -77,6 +77,7 @@ class Worker {
   bool draining() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   Engine& engine() { return engine_; }
+  const GradeClient& grades() const { return grades_; }
 
  private:
   // What the engine says: a sample or, where `failure` is set, the end of a job.

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "core/base/absl_view.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
 
@@ -15,50 +16,96 @@ std::vector<std::string> KnownSections() {
 
 constexpr int64_t kSizeMax = int64_t{1} << 24;
 
-void ReadSeconds(ConfigSection& section, std::string_view key, absl::Duration* duration) {
+void ReadSeconds(ConfigSection& section, std::string_view key, absl::Duration* duration, KeyHelp help) {
   double seconds = absl::ToDoubleSeconds(*duration);
-  section.Read(key, &seconds, RealRange{.min = 0.1, .max = 86400});
+  section.Read(key, &seconds, RealRange{.min = 0.1, .max = 86400}, help);
   *duration = absl::Seconds(seconds);
 }
 
-// The shape is that of the checkpoint where there is one; keys that would contradict it are unknown then.
-absl::Status ReadModel(ConfigSection& section, WorkerConfig* config) {
+// The shape is that of the checkpoint where there is one; keys that would contradict it are unknown then. The
+// trainer, whose section it is, says what the keys mean.
+void ReadModel(ConfigSection& section, WorkerConfig* config) {
   section.Read("path", &config->model_path);
   auto seed = static_cast<int64_t>(config->init_seed);
   section.Read("init_seed", &seed, IntegerRange{.min = 0});
   config->init_seed = static_cast<uint64_t>(seed);
-  if (!config->model_path.empty()) {
-    RETURN_IF_ERROR(section.Finish());
-    ASSIGN_OR_RETURN(config->model, LoadModelConfig(config->model_path));
-    return absl::OkStatus();
+  if (config->model_path.empty()) {
+    VisitFields(config->model, [&](std::string_view key, auto* value) {
+      section.Read(key, value);
+      if (*value == 0 && key != "tie_word_embeddings") section.Require(key);  // a size: it has no default
+    });
   }
-  VisitFields(config->model, [&](std::string_view key, auto* value) { section.Read(key, value); });
-  RETURN_IF_ERROR(section.Finish());
-  return ValidateModelConfig(config->model);
+  section.RequireFolder("path", config->model_path, {"config.json"});
+  if (!section.Finish().ok()) return;
+  if (config->model_path.empty()) {
+    if (const absl::Status valid = ValidateModelConfig(config->model); !valid.ok()) {
+      section.AddError("", StdView(valid.message()));
+    }
+    return;
+  }
+  const absl::StatusOr<ModelConfig> loaded = LoadModelConfig(config->model_path);
+  if (loaded.ok()) config->model = *loaded;
+  if (!loaded.ok()) section.AddError("path", StdView(loaded.status().message()));
 }
 
-absl::Status ReadRollout(ConfigSection& section, WorkerConfig* config) {
-  section.Read("waits_for_weights", &config->waits_for_weights);
-  section.Read("num_slots", &config->num_slots, IntegerRange{.min = 1, .max = 4096});
-  section.Read("context_tokens_max", &config->context_tokens_max, IntegerRange{.min = 2, .max = kSizeMax});
-  section.Read("prefill_tokens_max", &config->prefill_tokens_max, IntegerRange{.min = 1, .max = kSizeMax});
-  section.Read("num_threads", &config->num_threads, IntegerRange{.min = 1, .max = 256});
-  section.Read("num_requests_max", &config->num_requests_max, IntegerRange{.min = 1, .max = 1024});
-  section.Read("held_bytes_max", &config->held_bytes_max, IntegerRange{.min = 0});
-  section.Read("reward_address", &config->reward_address);
-  ConfigSection& channel = section.Section("reward_channel");
-  channel.Read("authority", &config->reward_channel.tls.authority);
-  channel.Read("certificate", &config->reward_channel.tls.certificate);
-  channel.Read("key", &config->reward_channel.tls.key);
-  channel.Read("token_file", &config->reward_channel.token_file);
-  section.Read("grades_in_flight_max", &config->grades_in_flight_max, IntegerRange{.min = 1, .max = 4096});
-  ReadSeconds(section, "grade_attempt_seconds", &config->grade_attempt_timeout);
-  ReadSeconds(section, "grade_give_up_seconds", &config->grade_give_up);
-  ReadSeconds(section, "drain_seconds", &config->drain_timeout);
+// The two keys of section `data` that the worker needs; the rest of it is the trainer's, who checks it.
+void ReadData(ConfigSection& section, WorkerConfig* config) {
+  section.IgnoreOtherKeys();
+  section.Read("tokenizer", &config->tokenizer_directory);
+  section.Read("prompts", &config->prompts_directory);
+  section.RequireFolder("tokenizer", config->tokenizer_directory, {"tokenizer.json"});
+  section.RequireFolder("prompts", config->prompts_directory, {"generate.txt", "optimise.txt"});
+}
+
+void ReadChannel(ConfigSection& section, ChannelFiles* channel) {
+  section.Read("authority", &channel->tls.authority,
+               {"",
+                "PEM file of the authority that signed the certificate of the service, or system. Encrypts "
+                "the channel."});
+  section.Read("certificate", &channel->tls.certificate,
+               {"", "PEM file of the certificate of the worker, where the service asks for one."});
+  section.Read("key", &channel->tls.key, {"", "PEM file of the key of that certificate."});
+  section.Read("token_file", &channel->token_file,
+               {"", "File with the token of the tenant that the worker belongs to."});
+  if (channel->tls.authority != "system") section.RequireFile("authority", channel->tls.authority);
+  section.RequireFile("certificate", channel->tls.certificate);
+  section.RequireFile("key", channel->tls.key);
+  section.RequireFile("token_file", channel->token_file);
+}
+
+void ReadRollout(ConfigSection& section, WorkerConfig* config) {
+  section.Read("waits_for_weights", &config->waits_for_weights,
+               {"", "Whether the worker starts without weights and serves once the trainer has sent some."});
+  section.Read("num_slots", &config->num_slots, IntegerRange{.min = 1, .max = 4096},
+               {"samples", "Samples that are decoded together."});
+  section.Read(
+      "context_tokens_max", &config->context_tokens_max, IntegerRange{.min = 2, .max = kSizeMax},
+      {"tokens", "Longest sample, prompt and completion together. Memory is reserved for each slot."});
+  section.Read("num_threads", &config->num_threads, IntegerRange{.min = 1, .max = 256},
+               {"threads", "Threads that decode."});
+  section.Read("num_requests_max", &config->num_requests_max, IntegerRange{.min = 1, .max = 1024},
+               {"requests", "Requests that are under way at once. One more is told to come back."});
+  section.Read(
+      "reward_address", &config->reward_address,
+      {"", "Address of the reward service, host:port or unix:/path. --reward-address overrides it."});
+  ReadChannel(section.Section("reward_channel",
+                              "How the reward service is reached, where it wants more than "
+                              "an address."),
+              &config->reward_channel);
+  ReadSeconds(section, "grade_give_up_seconds", &config->grade_give_up,
+              {"seconds", "A sample that has no grade after this time is UNSCORABLE."});
   if (config->context_tokens_max > config->model.max_position_embeddings) {
     section.AddError("context_tokens_max", "is over the model's max_position_embeddings");
   }
-  return section.Finish();
+}
+
+WorkerConfig ReadSections(ConfigFile& file) {
+  WorkerConfig config;
+  ReadModel(file.Section("model"), &config);
+  ReadData(file.Section("data"), &config);
+  ReadRollout(file.Section("rollout"), &config);
+  config.resolved_yaml = file.ResolvedYaml({"rollout"});
+  return config;
 }
 
 }  // namespace
@@ -67,13 +114,15 @@ absl::StatusOr<WorkerConfig> ReadWorkerConfig(const std::filesystem::path& path,
                                               const std::vector<std::string>& assignments) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ConfigFile> file,
                    ConfigFile::Load(path, KnownSections(), assignments));
-  WorkerConfig config;
-  RETURN_IF_ERROR(ReadModel(file->Section("model"), &config));
-  ConfigSection& data = file->Section("data");  // the rest of it is the trainer's, who checks it
-  data.Read("tokenizer", &config.tokenizer_directory);
-  data.Read("prompts", &config.prompts_directory);
-  RETURN_IF_ERROR(ReadRollout(file->Section("rollout"), &config));
+  WorkerConfig config = ReadSections(*file);
+  RETURN_IF_ERROR(file->Finish());
   return config;
+}
+
+std::string WorkerConfigReference() {
+  const std::unique_ptr<ConfigFile> nothing = ConfigFile::Load("", KnownSections()).value();
+  ReadSections(*nothing);
+  return nothing->Reference({"rollout"});
 }
 
 }  // namespace warpsmith

@@ -16,65 +16,66 @@
 
 namespace warpsmith {
 
+// What each key means, its unit and what it may be is said where configuration.cc reads it; `warpsmith-train
+// --reference` prints it, docs/configuration.md has it. Here stands what callers need beyond that.
+
 // Section "run": shared by all processes.
 struct RunSection {
   std::string name = "run";
-  std::filesystem::path directory;  // of all results; default runs/<name>
+  std::filesystem::path directory;  // never empty after reading
   uint64_t seed = 0;
 };
 
 // Section "model": shared by trainer and workers.
 struct ModelSection {
-  std::filesystem::path
-      path;  // a Hugging Face directory to start from; empty: random weights of the shape in `config`
-  uint64_t init_seed = 1;  // of random weights
-  ModelConfig config;      // of the directory, or of the section's keys
+  std::filesystem::path path;
+  uint64_t init_seed = 1;
+  ModelConfig config;  // of the folder `path`, or of the section's keys
 };
 
 // Section "data": JSONL files, and what prompts are made with, which trainer and workers share.
 struct DataSection {
-  std::filesystem::path tokenizer = "datasets/tokenizer/small";  // directory with tokenizer.json
-  std::filesystem::path prompts = "datasets/prompts/small";  // directory with generate.txt and optimise.txt
+  std::filesystem::path tokenizer = "datasets/tokenizer/small";
+  std::filesystem::path prompts = "datasets/prompts/small";
   std::filesystem::path train;
-  std::filesystem::path optimise;    // tasks of skill 2 beside those made of grades; empty: none
-  std::filesystem::path cold_start;  // empty: none
+  std::filesystem::path optimise;
+  std::filesystem::path cold_start;
   std::filesystem::path cold_start_validation;
   std::filesystem::path held_out;
-  std::filesystem::path unseen_operator;  // empty: none
-  std::string language = "cpp";           // of the answers
+  std::filesystem::path unseen_operator;
+  std::string language = "cpp";
 };
 
-// Section "trainer.cold_start". Ends at the first of its limits; 0 is no limit, both 0 is no cold start.
+// Section "trainer.cold_start".
 struct ColdStartSection {
   double seconds = 0;
-  int64_t tokens = 0;  // trained on, prompts included
+  int64_t tokens = 0;
   double learning_rate = 2e-3;
   MatrixUpdate matrix_update = MatrixUpdate::kAdamW;
   int64_t num_warmup_steps = 50;
-  double learning_rate_final = 0.1;  // as a share of learning_rate, when a limit is reached
-  int num_sequences = 8;             // in a step, over all ranks
-  int64_t validation_steps = 250;    // from one validation to the next
-  int patience = 4;                  // validations without a better loss before it ends
+  double learning_rate_final = 0.1;
+  int num_sequences = 8;
+  int64_t validation_steps = 250;
+  int patience = 4;
 };
 
-// Section "trainer.grpo". Ends at the first of its limits; `num_steps` 0 is no GRPO, `seconds` 0 no limit of
-// time.
+// Section "trainer.grpo".
 struct GrpoSection {
   int64_t num_steps = 0;
   double seconds = 0;
   double learning_rate = 4e-4;
   int64_t num_warmup_steps = 3;
-  double learning_rate_final = 1.0;  // as a share of learning_rate, when a limit is reached
-  int num_tasks = 8;                 // groups in an update
-  int num_samples = 8;               // answers a group
-  int num_updates = 1;               // optimiser steps a step, on equal shares of the groups
-  double optimise_share = 0.25;      // of the tasks, from the feedback pool
-  int feedback_pool_size = 256;
-  int64_t window_tasks = 0;      // tasks drawn together before the next ones come: see TaskWindow. 0: all
-  int64_t window_passes = 1;     // times that they are drawn
-  double equal_spread = 0.05;    // rewards closer than that say nothing
-  int num_refills = 2;           // rounds in which equal groups are replaced
-  bool permute_rewards = false;  // the control experiment: rewards change places within each group
+  double learning_rate_final = 1.0;
+  int num_tasks = 8;
+  int num_samples = 8;
+  int num_updates = 1;
+  std::string formula;
+  double optimise_share = 0.25;
+  int64_t window_tasks = 0;  // see TaskWindow
+  int64_t window_passes = 1;
+  double equal_spread = 0.05;
+  int num_refills = 2;
+  bool permute_rewards = false;
   AdvantageKind advantage = AdvantageKind::kGrpo;
   PolicyLossOptions loss;
   Sampling sampling;
@@ -82,14 +83,14 @@ struct GrpoSection {
 
 // Section "trainer", what concerns neither phase alone.
 struct TrainerSection {
-  int num_processes = 1;  // of `warpsmith up`; other launchers say WORLD_SIZE
-  int num_threads = 2;    // of each process
+  int num_processes = 1;
+  int num_threads = 2;
   int64_t micro_batch_tokens = 4096;
   double weight_decay = 0.0;
   double gradient_norm_max = 1.0;
-  int64_t checkpoint_steps = 10;  // GRPO steps from one to the next
+  int64_t checkpoint_steps = 10;
   int checkpoints_kept = 2;
-  std::filesystem::path publish_directory;  // where workers find new weights; empty: /dev/shm, else the run's
+  std::filesystem::path publish_directory;
   std::vector<std::string> rollout_addresses;
   double collective_timeout_seconds = 1800;
   // Until every rollout worker serves at the start, and later until one of them is back when all are lost.
@@ -98,8 +99,8 @@ struct TrainerSection {
 
 // Section "trainer.evaluation".
 struct EvaluationSection {
-  int num_samples = 8;      // a task and skill
-  int64_t every_steps = 0;  // GRPO steps between evaluations on the way; 0: only before and after
+  int num_samples = 8;
+  int64_t every_steps = 0;
 };
 
 struct Configuration {
@@ -113,10 +114,21 @@ struct Configuration {
   std::string resolved_yaml;  // with all defaults, to be stored with the run
 };
 
-// Reads `path` with `assignments` ("section.key=value") on top. INVALID_ARGUMENT lists every fault with its
-// place.
+// Whether the files of section "data" must be there: an export reads none of them.
+enum class DataFiles { kRequired, kNotRead };
+
+// Reads `path` with `assignments` ("section.key=value") on top. INVALID_ARGUMENT lists every fault of all
+// sections with its place, files that are missing among them.
 absl::StatusOr<Configuration> ReadConfiguration(const std::filesystem::path& path,
-                                                const std::vector<std::string>& assignments);
+                                                const std::vector<std::string>& assignments,
+                                                DataFiles files = DataFiles::kRequired);
+
+// The trainer's own sections as YAML with every default; the errors of ReadConfiguration.
+absl::StatusOr<std::string> ResolveConfiguration(const std::filesystem::path& path,
+                                                 const std::vector<std::string>& assignments);
+
+// Every key of the trainer's own sections, as ConfigFile::Reference() writes them.
+std::string ConfigurationReference();
 
 }  // namespace warpsmith
 

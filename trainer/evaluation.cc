@@ -90,7 +90,8 @@ absl::StatusOr<SplitEvaluation> EvaluateSplit(EvaluationTasks& tasks, const Eval
                           .num_samples = options.num_samples,
                           .sampling = options.sampling,
                           .seed = DeriveSeed(options.run_seed, SeedPurpose::kEvaluation),
-                          .policy_version = policy_version};
+                          .policy_version = policy_version,
+                          .formula = options.formula};
   GroupCount count(options.on_group);
   count.Expect(tasks, !tasks.optimise.empty());
   request.on_group = [&](int num_arrived, int) { count.Arrived(num_arrived); };

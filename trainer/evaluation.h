@@ -16,6 +16,7 @@ namespace warpsmith {
 struct EvaluationOptions {
   int num_samples = 8;
   Sampling sampling;      // of the sampled half; the greedy half has temperature 0
+  std::string formula;    // of rewards; empty: the reward service's default
   uint64_t run_seed = 0;  // the same samples before and after, but for the weights
   // Of all groups of a set of tasks; how many are wanted is a guess until the skill-2 tasks are made.
   GroupsArrived on_group;

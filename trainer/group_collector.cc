@@ -16,6 +16,7 @@ namespace warpsmith {
 namespace {
 
 constexpr int kDrawsPerTaskMax = 8;
+constexpr int kFeedbackPoolSize = 256;  // skill-2 tasks that wait to be drawn
 
 constexpr uint64_t kRoundsMax = 1024;  // of a step; more than the configuration allows
 
@@ -46,7 +47,7 @@ GroupCollector::GroupCollector(std::vector<Task> tasks, const GrpoSection& optio
       generator_(generator),
       source_(std::move(tasks), DeriveSeed(run_seed, SeedPurpose::kTaskOrder),
               {options.window_tasks, options.window_passes}),
-      pool_(options.feedback_pool_size) {
+      pool_(kFeedbackPoolSize) {
   if (optimise_tasks.empty()) return;
   optimise_source_.emplace(std::move(optimise_tasks), DeriveSeed(run_seed, SeedPurpose::kOptimiseOrder),
                            TaskWindow{options.window_tasks, options.window_passes});
@@ -66,7 +67,8 @@ absl::StatusOr<CollectedGroups> GroupCollector::Collect(int64_t step, uint64_t p
                             .num_samples = options_.num_samples,
                             .sampling = options_.sampling,
                             .seed = DeriveSeed(run_seed_, SeedPurpose::kRollout, round_index),
-                            .policy_version = policy_version};
+                            .policy_version = policy_version,
+                            .formula = options_.formula};
     request.on_group = [&](int num_arrived, int num_asked) {
       if (on_group) on_group(num_before + num_arrived, num_before + num_asked);
     };

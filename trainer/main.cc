@@ -1,7 +1,9 @@
 // warpsmith-train: trains, evaluates and exports a Coder.
 //
 //   warpsmith-train --config FILE [--set section.key=value]... [--resume | --overwrite]
-//                   [--check] [--mode train|cold_start|eval|export] [--rollout-address A]...
+//                   [--dry-run] [--mode train|cold_start|eval|export] [--rollout-address A]...
+//   warpsmith-train --config FILE [--set section.key=value]... --check
+//   warpsmith-train --reference
 //
 // One process of a run; several are started by torchrun --no-python, by `warpsmith up`, or by whatever sets
 // RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. SIGTERM and SIGINT save a checkpoint at the end of the step
@@ -9,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <string>
@@ -35,12 +38,17 @@ struct Flags {
   std::string config;
   std::vector<std::string> assignments;
   std::string log_level = "info";
+  bool check = false;
+  bool reference = false;
   warpsmith::TrainingOptions options;
 };
 
 absl::Status Run(Flags flags) {
   ASSIGN_OR_RETURN(const warpsmith::Configuration configuration,
-                   warpsmith::ReadConfiguration(flags.config, flags.assignments));
+                   warpsmith::ReadConfiguration(flags.config, flags.assignments,
+                                                flags.options.mode == warpsmith::RunMode::kExport
+                                                    ? warpsmith::DataFiles::kNotRead
+                                                    : warpsmith::DataFiles::kRequired));
   if (flags.options.rollout_addresses.empty()) {
     flags.options.rollout_addresses = configuration.trainer.rollout_addresses;
   }
@@ -55,13 +63,21 @@ absl::Status Run(Flags flags) {
   return warpsmith::RunTraining(configuration, flags.options, *communicator, stop_requested);
 }
 
+// Prints the resolved sections to standard output, or every fault, a line each, to standard error.
+int Check(const Flags& flags) {
+  const absl::StatusOr<std::string> resolved =
+      warpsmith::ResolveConfiguration(flags.config, flags.assignments);
+  (resolved.ok() ? std::cout << *resolved : std::cerr << resolved.status().message() << "\n") << std::flush;
+  return resolved.ok() ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using warpsmith::RunMode;
   Flags flags;
   CLI::App app("Warpsmith's trainer");
-  app.add_option("--config", flags.config, "configuration of the run")->required()->check(CLI::ExistingFile);
+  app.add_option("--config", flags.config, "configuration of the run")->check(CLI::ExistingFile);
   app.add_option("--set", flags.assignments, "section.key=value, on top of the file")
       ->allow_extra_args(false);
   warpsmith::RunRequest& request = flags.options.request;
@@ -69,7 +85,7 @@ int main(int argc, char** argv) {
       app.add_flag("--resume", request.resume, "go on from the newest checkpoint of the run's directory");
   app.add_flag("--overwrite", request.overwrite, "remove the run that the directory holds, and start anew")
       ->excludes(resume);
-  app.add_flag("--check", flags.options.check, "say whether this command could start; change nothing");
+  app.add_flag("--dry-run", flags.options.dry_run, "say whether this run could begin; change nothing");
   const std::map<std::string, RunMode> modes = {{"train", RunMode::kTrain},
                                                 {"cold_start", RunMode::kColdStart},
                                                 {"eval", RunMode::kEvaluate},
@@ -80,7 +96,15 @@ int main(int argc, char** argv) {
                  "of a rollout worker, instead of trainer.rollout_addresses; repeatable")
       ->allow_extra_args(false);
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error");
+  app.add_flag("--check", flags.check, "print the resolved sections of the trainer, or every fault; no more");
+  app.add_flag("--reference", flags.reference, "print every key of these sections with its meaning; no more");
   CLI11_PARSE(app, argc, argv);
+  if (flags.reference) {
+    std::cout << warpsmith::ConfigurationReference() << std::flush;
+    return 0;
+  }
+  if (flags.config.empty()) return app.exit(CLI::RequiredError("--config"));
+  if (flags.check) return Check(flags);
 
   std::signal(SIGTERM, RequestStop);
   std::signal(SIGINT, RequestStop);

@@ -232,8 +232,10 @@ absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
     RETURN_IF_ERROR(AwaitAnyServing({{worker->address, worker->channel}}, options_.wait, began).status());
     grpc::ClientContext context;
     SetTimeout(&context, kCallTimeout);
+    v1::GetStatusRequest request;
+    request.set_formula(options_.formula);
     v1::GetStatusResponse response;
-    const absl::Status status = FromGrpcStatus(worker->stub->GetStatus(&context, {}, &response));
+    const absl::Status status = FromGrpcStatus(worker->stub->GetStatus(&context, request, &response));
     if (!status.ok()) return At(worker->address, status);
     identities.push_back(
         {.layout_sha256 = response.layout_sha256(), .prompts_sha256 = response.prompts_sha256()});

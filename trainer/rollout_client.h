@@ -22,6 +22,8 @@ struct RolloutClientOptions {
   std::vector<std::string> addresses;  // of the workers, at least one
   TransitionLimits limits;             // of what they may send
   RolloutWaitOptions wait;
+  // Reward formula that requests will name, checked by Connect; empty: the reward service's default.
+  std::string formula;
   // Of one stream of groups.
   absl::Duration generate_timeout = absl::Minutes(20);
   // Rounds in which missing groups are asked for again.
@@ -42,7 +44,8 @@ class RolloutClient : public GroupGenerator {
   ~RolloutClient() override;
 
   // Waits until every worker serves, for all of them together no longer than the options say. Errors: those of
-  // AwaitAnyServing. Returns who they are, in the order of their addresses.
+  // AwaitAnyServing; INVALID_ARGUMENT names the formulas that there are, where the one of the options is none.
+  // Returns who they are, in the order of their addresses.
   absl::StatusOr<std::vector<WorkerIdentity>> Connect();
 
   // Gives all workers new weights: prepares on each, then commits on each, so that none runs ahead while

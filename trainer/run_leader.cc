@@ -86,7 +86,8 @@ RunLeader::RunLeader(RunContext* context, const std::vector<std::string>& rollou
     : context_(*context),
       client_({.addresses = rollout_addresses,
                .limits = LimitsOf(*context),
-               .wait = {.timeout = absl::Seconds(context->configuration.trainer.rollout_wait_seconds)}}),
+               .wait = {.timeout = absl::Seconds(context->configuration.trainer.rollout_wait_seconds)},
+               .formula = context->configuration.grpo.formula}),
       publisher_(PublishDirectory(context->configuration), context->configuration.run.directory),
       held_out_(std::move(held_out)),
       unseen_operator_(std::move(unseen_operator)),
@@ -95,9 +96,13 @@ RunLeader::RunLeader(RunContext* context, const std::vector<std::string>& rollou
                                                   std::move(optimise))) {}
 
 absl::Status RunLeader::Connect() {
-  ASSIGN_OR_RETURN(const std::vector<WorkerIdentity> workers, client_.Connect());
+  const absl::StatusOr<std::vector<WorkerIdentity>> workers = client_.Connect();
+  if (absl::IsInvalidArgument(workers.status())) {
+    return absl::InvalidArgumentError(absl::StrCat("trainer.grpo.formula: ", workers.status().message()));
+  }
+  RETURN_IF_ERROR(workers.status());
   const std::string layout = context_.policy.parameters.layout().Sha256();
-  for (const WorkerIdentity& worker : workers) {
+  for (const WorkerIdentity& worker : *workers) {
     if (worker.layout_sha256 == layout && worker.prompts_sha256 == context_.prompts.sha256()) continue;
     return absl::FailedPreconditionError(
         "a rollout worker has another model shape, tokenizer or prompts; start it with the trainer's "
@@ -134,6 +139,7 @@ absl::StatusOr<SplitEvaluation> RunLeader::EvaluateTasks(EvaluationTasks& tasks,
   line.Start(phase);
   const EvaluationOptions options{.num_samples = context_.configuration.evaluation.num_samples,
                                   .sampling = context_.configuration.grpo.sampling,
+                                  .formula = context_.configuration.grpo.formula,
                                   .run_seed = context_.configuration.run.seed,
                                   .on_group = [&](int num_arrived, int num_wanted) {
                                     line.Update(

@@ -273,7 +273,7 @@ absl::Status RunTraining(const Configuration& configuration, const TrainingOptio
     ASSIGN_OR_RETURN(source, ReadSourceModel(configuration.model.path, configuration.model.config));
   }
   ASSIGN_OR_RETURN(BegunRun begun, BeginRun(configuration, options, prompts.sha256(), communicator));
-  if (options.check) return absl::OkStatus();
+  if (options.dry_run) return absl::OkStatus();
   Training training(configuration, options, communicator, std::move(prompts), std::move(source),
                     std::move(begun), stop);
   return training.Run();

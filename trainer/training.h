@@ -23,7 +23,7 @@ enum class RunMode {
 struct TrainingOptions {
   RunMode mode = RunMode::kTrain;
   RunRequest request;
-  bool check = false;  // as the run would check configuration and folder, and nothing more
+  bool dry_run = false;  // as the run would check configuration and folder, and nothing more
   std::vector<std::string> rollout_addresses;
 };
 

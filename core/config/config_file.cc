@@ -74,11 +74,11 @@ absl::StatusOr<std::unique_ptr<ConfigFile>> ConfigFile::Parse(
         absl::StrCat(root.place, ": must hold sections, but is ", DescribeNode(root)));
   }
   RETURN_IF_ERROR(CheckTopLevel(root, known_sections));
-  return std::unique_ptr<ConfigFile>(new ConfigFile(std::move(root), known_sections));
+  return std::unique_ptr<ConfigFile>(new ConfigFile(std::move(root), std::string(name), known_sections));
 }
 
-ConfigFile::ConfigFile(ConfigNode root, std::vector<std::string> known_sections)
-    : root_(std::move(root)), known_sections_(std::move(known_sections)) {}
+ConfigFile::ConfigFile(ConfigNode root, std::string name, std::vector<std::string> known_sections)
+    : root_(std::move(root)), name_(std::move(name)), known_sections_(std::move(known_sections)) {}
 
 absl::Status ConfigFile::Override(std::string_view assignment) {
   WS_CHECK(sections_.empty()) << "overrides come before reading";
@@ -122,13 +122,27 @@ absl::Status ConfigFile::SetValue(const std::vector<std::string>& keys, ConfigNo
 ConfigSection& ConfigFile::Section(std::string_view name) {
   WS_CHECK(Contains(known_sections_, name)) << name;
   std::unique_ptr<ConfigSection>& section = sections_[std::string(name)];
-  if (section == nullptr) section = std::make_unique<ConfigSection>(root_.Find(name), std::string(name));
+  if (section == nullptr) {
+    section = std::make_unique<ConfigSection>(root_.Find(name), std::string(name), name_);
+  }
   return *section;
 }
 
-std::string ConfigFile::ResolvedYaml() const {
-  ConfigNode resolved{.kind = Kind::kMapping};
+absl::Status ConfigFile::Finish() const {
+  std::vector<std::string> errors;
   for (const std::string& name : known_sections_) {
+    const auto read = sections_.find(name);
+    if (read == sections_.end()) continue;
+    const absl::Status status = read->second->Finish();
+    if (!status.ok()) errors.emplace_back(status.message());
+  }
+  if (errors.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
+}
+
+std::string ConfigFile::ResolvedYaml(const std::vector<std::string>& sections) const {
+  ConfigNode resolved{.kind = Kind::kMapping};
+  for (const std::string& name : sections) {
     const auto read = sections_.find(name);
     const ConfigNode* written = root_.Find(name);
     if (read == sections_.end() && written == nullptr) continue;
@@ -136,6 +150,15 @@ std::string ConfigFile::ResolvedYaml() const {
     resolved.children.back().key = name;
   }
   return FormatYaml(resolved);
+}
+
+std::string ConfigFile::Reference(const std::vector<std::string>& sections) const {
+  std::string lines;
+  for (const std::string& name : sections) {
+    const auto read = sections_.find(name);
+    if (read != sections_.end()) lines += read->second->Reference();
+  }
+  return lines;
 }
 
 }  // namespace warpsmith

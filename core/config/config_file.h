@@ -1,7 +1,8 @@
 // A run's configuration: one YAML file of sections, with overrides from the command line.
 //
 //   ASSIGN_OR_RETURN(std::unique_ptr<ConfigFile> file, ConfigFile::Load(path, known_sections, assignments));
-//   RETURN_IF_ERROR(ReadTrainerOptions(file->Section("trainer"), &options));
+//   ReadTrainerOptions(file->Section("trainer"), &options);
+//   RETURN_IF_ERROR(file->Finish());
 #ifndef WARPSMITH_CORE_CONFIG_CONFIG_FILE_H_
 #define WARPSMITH_CORE_CONFIG_CONFIG_FILE_H_
 
@@ -45,16 +46,29 @@ class ConfigFile {
   // The section `name`, one of the known; empty if the file lacks it. Lives as long as the file.
   ConfigSection& Section(std::string_view name);
 
+  // All errors of the sections that were read, a line each, in the order of the known sections.
+  absl::Status Finish() const;
+
   // The whole configuration as YAML: sections that were read with their values after defaults, others as
   // written. Loads back to the same values.
-  std::string ResolvedYaml() const;
+  std::string ResolvedYaml() const { return ResolvedYaml(known_sections_); }
+
+  // The same of these sections only.
+  std::string ResolvedYaml(const std::vector<std::string>& sections) const;
+
+  // What there is to know about every key of these sections, in the order of reading, as tab-separated lines:
+  //   trainer.num_steps <TAB> 0 <TAB> an integer of at least 0 <TAB> steps <TAB> After which ...
+  // Key, default, what the value may be, unit, meaning. Of a section the default is empty and the value is
+  // "a section". Only a file that says nothing has the defaults.
+  std::string Reference(const std::vector<std::string>& sections) const;
 
  private:
-  ConfigFile(ConfigNode root, std::vector<std::string> known_sections);
+  ConfigFile(ConfigNode root, std::string name, std::vector<std::string> known_sections);
 
   absl::Status SetValue(const std::vector<std::string>& keys, ConfigNode value);
 
   ConfigNode root_;
+  const std::string name_;
   const std::vector<std::string> known_sections_;
   std::map<std::string, std::unique_ptr<ConfigSection>, std::less<>> sections_;
 };

@@ -1,7 +1,10 @@
-"""Imports the problems of a KernelBench checkout as tasks.
+"""Imports the problems of a KernelBench checkout, or of a folder of such files, as tasks.
 
     python -m datasets.importers.import_kernelbench CHECKOUT --out DIR
         [--level N]... [--hold-out level1/19]... [--cpu-sizes]
+    python -m datasets.importers.import_kernelbench FOLDER --out DIR [--hold-out NAME]... [--cpu-sizes]
+
+A folder without level1, level2, ... is flat: each NAME.py in it is a problem, and NAME its task's id.
 
 Writes DIR/train.jsonl, DIR/held_out.jsonl where problems are held out, and DIR/import_report.json.
 """
@@ -22,34 +25,33 @@ from datasets.importers.task_writing import TaskFiles, add_arguments, exit_statu
 LEVELS = (1, 2, 3, 4)
 _FILE = re.compile(r"(\d{1,6})_(.+)\.py", re.S)
 _NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.]+")
+_NAME_CHARACTERS_MAX = 80
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem file. `key` is how a user names it: level and number."""
+    """One problem file. `key` is how a user names it, and occurs once in a folder: level and number, or the name."""
 
     path: Path
-    level: int
-    number: int
-    name: str
-
-    @property
-    def key(self) -> str:
-        return f"level{self.level}/{self.number}"
-
-    @property
-    def task_id(self) -> str:
-        return f"kernelbench_level{self.level}_{self.number:03d}_{self.name}"
+    key: str
+    task_id: str
+    family: str
 
 
-def level_folders(checkout: Path, levels: list[int]) -> list[tuple[int, Path]]:
-    """Raises FileNotFoundError for what is no checkout."""
+def problem_folders(checkout: Path, levels: list[int]) -> list[tuple[int | None, Path]]:
+    """Folders with their levels, or a flat one with none. Raises FileNotFoundError for what is neither."""
     root = checkout / "KernelBench" if (checkout / "KernelBench").is_dir() else checkout
-    folders = [(level, root / f"level{level}") for level in levels]
+    has_levels = any((root / f"level{level}").is_dir() for level in LEVELS)
+    if not has_levels and not levels and any(root.glob("*.py")):
+        return [(None, root)]
+    folders = [(level, root / f"level{level}") for level in levels or LEVELS]
     missing = [str(folder) for _, folder in folders if not folder.is_dir()]
     if missing:
-        raise FileNotFoundError(f"{', '.join(missing)}: no such folder; give a checkout of KernelBench, or --level")
-    return folders
+        raise FileNotFoundError(
+            f"{', '.join(missing)}: no such folder; give a checkout of KernelBench, perhaps with --level, "
+            "or a folder of .py files without it"
+        )
+    return list(folders)
 
 
 def read_source(path: Path) -> str:
@@ -64,12 +66,21 @@ def read_source(path: Path) -> str:
         raise Refusal("not_text", "the file is not UTF-8", str(error), "save it as UTF-8") from None
 
 
-def problem_of(path: Path, level: int) -> Problem:
+def _clean(name: str) -> str:
+    return _NAME_CHARACTERS.sub("_", name)[:_NAME_CHARACTERS_MAX]
+
+
+def problem_of(path: Path, level: int | None) -> Problem:
     """Raises Refusal for a name that is no problem's."""
+    if level is None:
+        name = _clean(path.stem)
+        return Problem(path, name, name, _clean(path.parent.resolve().name))
     match = _FILE.fullmatch(path.name)
     if match is None:
         raise Refusal("not_a_problem", "the name is not <number>_<Name>.py", path.name, "rename or remove the file")
-    return Problem(path, level, int(match.group(1)), _NAME_CHARACTERS.sub("_", match.group(2))[:80])
+    number = int(match.group(1))
+    task_id = f"kernelbench_level{level}_{number:03d}_{_clean(match.group(2))}"
+    return Problem(path, f"level{level}/{number}", task_id, f"level{level}")
 
 
 class KernelBenchImport:
@@ -78,18 +89,18 @@ class KernelBenchImport:
     def __init__(self, files: TaskFiles, held_out: HeldOut, keys: set[str], modules: frozenset[str]) -> None:
         self._files, self._held_out, self._keys, self._modules = files, held_out, keys, modules
 
-    def read(self, level: int, folder: Path) -> Iterator[tuple[Problem, ReferenceProgram]]:
-        """Every problem of a level; what cannot be one is refused."""
+    def read(self, level: int | None, folder: Path) -> Iterator[tuple[Problem, ReferenceProgram]]:
+        """Every problem of a level, or of a flat folder; what cannot be one is refused."""
         paths = [path for path in sorted(folder.iterdir()) if path.suffix == ".py" or path.is_symlink()]
-        seen: dict[int, str] = {}
+        seen: dict[str, str] = {}
         for path in paths:
             self._files.report.num_read += 1
             try:
                 problem = problem_of(path, level)
-                if problem.number in seen:
-                    raise Refusal("repeated", "the number occurs twice", seen[problem.number], "remove one of the two")
+                if problem.key in seen:
+                    raise Refusal("repeated", f"{problem.key} occurs twice", seen[problem.key], "rename one of the two")
                 program = check_reference(read_source(path), self._modules)
-                seen[problem.number] = path.name
+                seen[problem.key] = path.name
                 yield problem, program
             except Refusal as refusal:
                 self._files.report.refuse(refusal, str(path))
@@ -104,15 +115,16 @@ class KernelBenchImport:
                 else:
                     self._held_out.check(program.tree)
                 name = "held_out" if is_held_out else "train"
-                self._files.add(name, problem.task_id, f"level{problem.level}", program)
+                self._files.add(name, problem.task_id, problem.family, program)
             except Refusal as refusal:
                 self._files.report.refuse(refusal, str(problem.path))
 
 
 def _check_keys(keys: set[str], problems: list[tuple[Problem, ReferenceProgram]]) -> None:
     unknown = sorted(keys - {problem.key for problem, _ in problems})
+    some = " ".join(problem.key for problem, _ in problems[:3])
     if unknown:
-        raise ValueError(f"--hold-out {' '.join(unknown)}: no such problem was read; write level<N>/<number>")
+        raise ValueError(f"--hold-out {' '.join(unknown)}: no such problem was read; e.g. {some}")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -121,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
     keys = set(arguments.hold_out)
     held_out = HeldOut(by_structure=arguments.leak_by == "structure")
     work = KernelBenchImport(files, held_out, keys, modules_of(arguments))
-    folders = level_folders(arguments.checkout, arguments.level or list(LEVELS))
+    folders = problem_folders(arguments.checkout, arguments.level or [])
     problems = [pair for level, folder in folders for pair in work.read(level, folder)]
     _check_keys(keys, problems)
     work.write(problems)
@@ -131,9 +143,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkout", type=Path)
-    parser.add_argument("--level", type=int, choices=LEVELS, action="append", help="default: all")
-    parser.add_argument("--hold-out", action="append", default=[], metavar="level1/19", help="a problem to judge by")
+    parser.add_argument("checkout", type=Path, help="a checkout of KernelBench, or a folder of such files")
+    parser.add_argument("--level", type=int, choices=LEVELS, action="append", help="of a checkout; default: all")
+    parser.add_argument(
+        "--hold-out", action="append", default=[], metavar="KEY", help="a problem to judge by: level1/19, or a name"
+    )
     add_arguments(parser)
     try:
         return run(parser.parse_args())

@@ -1,5 +1,10 @@
 // warpsmith-reward: the reward service.
+//
+//   warpsmith-reward [--config FILE] [--set section.key=value]... [--address A]
+//   warpsmith-reward [--config FILE] [--set section.key=value]... --check
+//   warpsmith-reward --reference
 #include <CLI/CLI.hpp>
+#include <iostream>
 
 #include "core/base/log.h"
 #include "reward_service/service/reward_service.h"
@@ -14,7 +19,19 @@ int main(int argc, char** argv) {
   app.add_option("--set", flags.overrides, "section.key=value, as if it stood in the run file");
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  bool check = false, reference = false;
+  app.add_flag("--check", check, "print the resolved section of the service, or every fault; no more");
+  app.add_flag("--reference", reference, "print every key of that section with its meaning; no more");
   CLI11_PARSE(app, argc, argv);
+  if (reference) {
+    std::cout << warpsmith::RewardServiceReference() << std::flush;
+    return 0;
+  }
+  if (check) {
+    const absl::StatusOr<std::string> resolved = warpsmith::CheckRewardService(flags);
+    (resolved.ok() ? std::cout << *resolved : std::cerr << resolved.status().message() << "\n") << std::flush;
+    return resolved.ok() ? 0 : 1;
+  }
   warpsmith::SetUpLogging("warpsmith-reward", flags.log_level);
   const absl::Status status = warpsmith::RunRewardService(flags);
   if (status.ok()) return 0;

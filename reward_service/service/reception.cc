@@ -21,6 +21,9 @@ uint64_t Reception::Submit(std::shared_ptr<const Tenant> tenant, const v1::Grade
     return 0;
   }
   prepared->tenant = std::move(tenant);
+  if (request.formula().empty()) {
+    prepared->request.set_formula(options_.capabilities.default_formula());
+  }
   return grader_->Submit(std::make_shared<const PreparedRequest>(*std::move(prepared)), std::move(counted));
 }
 

@@ -34,12 +34,21 @@
 namespace warpsmith {
 namespace {
 
+// That admitted requests have to end in when the service is told to stop.
+constexpr absl::Duration kDrainTime = absl::Seconds(20);
+
 // Of a body of HTTP, beside one longest answer as JSON writes it.
 constexpr int64_t kListBytesMax = int64_t{4} << 20;
 
 // All sections of a run, whoever reads them.
 std::vector<std::string> KnownSections() {
   return {"run", "model", "data", "trainer", "rollout", "reward_service"};
+}
+
+// A fault of files that options name, with the key in front.
+absl::Status At(const char* key, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("reward_service.", key, ": ", status.message()));
 }
 
 absl::StatusOr<ServiceOptions> LoadOptions(const RewardServiceFlags& flags) {
@@ -49,6 +58,8 @@ absl::StatusOr<ServiceOptions> LoadOptions(const RewardServiceFlags& flags) {
   if (!flags.address.empty()) options.address = flags.address;
   return options;
 }
+
+std::filesystem::path ShippedPrompt() { return ShareDirectory() / "rubric" / "llm_judge_prompt.txt"; }
 
 // Everything that grades, in the order in which it is built; taken down in reverse.
 struct Machinery {
@@ -207,8 +218,7 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Refer
 absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {
   auto machinery = std::make_unique<Machinery>(options);
   ASSIGN_OR_RETURN(machinery->llm_judge,
-                   SetUpLlmJudge(options.llm_judge, ShareDirectory() / "rubric" / "llm_judge_prompt.txt",
-                                 &machinery->ledger.metrics()));
+                   SetUpLlmJudge(options.llm_judge, ShippedPrompt(), &machinery->ledger.metrics()));
   RETURN_IF_ERROR(CheckSandbox());
   // Warming referees and precompiling headers take seconds each, and neither needs the other.
   absl::StatusOr<Referees> referees = absl::UnknownError("not started");
@@ -223,18 +233,17 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
 
 ReceptionOptions MakeReceptionOptions(const ServiceOptions& options, const Machinery& machinery) {
   ReceptionOptions reception;
-  reception.limits.answer_bytes_max = options.answer_bytes_max;
   reception.environment_key =
       absl::StrCat(machinery.environment.SerializeAsString(), machinery.compiler->toolchain().fingerprint);
   v1::Capabilities& capabilities = reception.capabilities;
   capabilities.add_languages(v1::CANDIDATE_LANGUAGE_CPP);
   capabilities.add_languages(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
   for (const std::string_view formula : FormulaNames()) capabilities.add_formulas(std::string(formula));
-  capabilities.set_default_formula(std::string(kDefaultFormula));
+  capabilities.set_default_formula(options.default_formula);
   capabilities.add_backends("cpu");
   capabilities.set_num_lanes(options.num_lanes);
   capabilities.set_queue_capacity(options.queue_capacity);
-  capabilities.set_answer_bytes_max(options.answer_bytes_max);
+  capabilities.set_answer_bytes_max(reception.limits.answer_bytes_max);
   *capabilities.mutable_environment() = machinery.environment;
   capabilities.set_service_version(machinery.environment.service_version());
   return reception;
@@ -258,13 +267,34 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const ServiceOptions& opti
       std::unique_ptr<HttpServer> server,
       HttpServer::Start({.address = options.http_address,
                          .tls = tls,
-                         .body_bytes_max = kListBytesMax + 2 * options.answer_bytes_max},
+                         .body_bytes_max = kListBytesMax + 2 * RequestLimits().answer_bytes_max},
                         [door](const std::shared_ptr<HttpExchange>& exchange) { door->Handle(exchange); }));
   std::cout << "HTTP on " << server->address() << std::endl;
   return server;
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> CheckRewardService(const RewardServiceFlags& flags) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ConfigFile> file,
+                   ConfigFile::Load(flags.config, KnownSections(), flags.overrides));
+  const absl::StatusOr<ServiceOptions> options = ReadServiceOptions(file->Section("reward_service"));
+  CheckFormulaAskedFor(file->Section("trainer")).IgnoreError();  // Finish() returns it with the others
+  RETURN_IF_ERROR(file->Finish());
+  RETURN_IF_ERROR(At("tls", ReadTls(options->tls).status()));
+  RETURN_IF_ERROR(At("tenants", Tenants::Load(options->tenants, options->queue_capacity).status()));
+  RETURN_IF_ERROR(At("lane_cores", DivideCores(AllowedCores(), options->lane_cores).status()));
+  Metrics metrics;
+  RETURN_IF_ERROR(SetUpLlmJudge(options->llm_judge, ShippedPrompt(), &metrics).status());
+  return file->ResolvedYaml({"reward_service"});
+}
+
+std::string RewardServiceReference() {
+  const std::unique_ptr<ConfigFile> nothing =
+      ConfigFile::Parse("reward_service: {tenants: {NAME: {}}}", "", KnownSections()).value();
+  ReadServiceOptions(nothing->Section("reward_service")).IgnoreError();
+  return nothing->Reference({"reward_service"});
+}
 
 absl::Status RunRewardService(const RewardServiceFlags& flags) {
   const sigset_t stop_signals = BlockStopSignals();
@@ -295,7 +325,7 @@ absl::Status RunRewardService(const RewardServiceFlags& flags) {
   LogInfo(
       absl::StrCat("signal ", signal, ": draining ", machinery->grader->backlog().num_requests, " requests"));
   server->SetServing(name, Serving::kNo);
-  machinery->grader->Drain(absl::Seconds(options.drain_seconds_max));
+  machinery->grader->Drain(kDrainTime);
   server->Shutdown(absl::Seconds(2));
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace warpsmith {
 
@@ -15,6 +16,13 @@ struct RewardServiceFlags {
   std::vector<std::string> overrides;
   std::string log_level = "info";
 };
+
+// The section `reward_service` as YAML with every default. INVALID_ARGUMENT with every fault of the section, a
+// line each, of the files that it names, and of the formula that the trainer will ask for.
+absl::StatusOr<std::string> CheckRewardService(const RewardServiceFlags& flags);
+
+// Every key of that section, as ConfigFile::Reference() writes them; a tenant's under the name NAME.
+std::string RewardServiceReference();
 
 // Serves until SIGTERM or SIGINT, then drains. Prints "listening on ADDRESS" to standard output once requests
 // are served. FAILED_PRECONDITION, with the fix, where this machine cannot compile or confine.

@@ -51,7 +51,7 @@ ALL_INSTALLED = 'shift 2; for package in "$@"; do echo "installed $package"; don
 def test_help_lists_every_command(machine: Machine) -> None:
     answer = machine.dev("--help")
     assert answer.returncode == 0
-    for command in ("demo", "test", "bench", "build", "format", "tidy", "sanitize", "fuzz"):
+    for command in ("demo", "test", "bench", "build", "datasets", "format", "tidy", "sanitize", "fuzz"):
         assert f"./dev {command}" in answer.stdout
 
 

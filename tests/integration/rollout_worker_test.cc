@@ -76,6 +76,23 @@ TEST_CASE("every sample of every group comes once, decoded and graded") {
   CHECK(!SameAnswer(groups[0].transitions(0), groups[0].transitions(1)));
 }
 
+TEST_CASE("a formula that the reward service lacks is refused before anything is sampled") {
+  Rig rig;
+  rig.AwaitServing();
+  const auto ask = [&](const std::string& formula) {
+    grpc::ClientContext context;
+    SetTimeout(&context, absl::Seconds(30));
+    v1::GetStatusRequest request;
+    request.set_formula(formula);
+    v1::GetStatusResponse response;
+    return FromGrpcStatus(rig.stub().GetStatus(&context, request, &response));
+  };
+  CHECK(ask("hash-of-answer").ok());
+  const absl::Status unknown = ask("kevin-v1");
+  CHECK(absl::IsInvalidArgument(unknown));
+  CHECK_THAT(std::string(unknown.message()), Catch::Contains("it has hash-of-answer"));
+}
+
 TEST_CASE("a sample is the same to the bit alone, among others, and in another worker") {
   Groups alone, among;
   {

@@ -131,8 +131,8 @@ def test_overwrite_with_a_fault_in_the_configuration_leaves_the_old_run(rig: Rig
 def test_check_says_whether_a_run_could_start_and_changes_nothing(rig: Rig, run: Path) -> None:
     before = contents(run)
     for flags in (["--resume"], ["--overwrite"], ["--mode", "export"]):
-        rig.train("finished", "--check", *flags)
-    assert "--overwrite" in rig.refused("finished", "--check")
+        rig.train("finished", "--dry-run", *flags)
+    assert "--overwrite" in rig.refused("finished", "--dry-run")
     assert contents(run) == before
 
 
@@ -223,7 +223,7 @@ def test_the_second_process_in_a_folder_is_refused_at_once(rig: Rig) -> None:
     first = rig.start(rig.command("shared", "--set", "trainer.grpo.num_steps=1000"))
     try:
         await_step(rig.directory / "shared", 1)
-        for flags in (["--resume"], [], ["--overwrite"], ["--resume", "--check"]):
+        for flags in (["--resume"], [], ["--overwrite"], ["--resume", "--dry-run"]):
             start = time.monotonic()
             message = rig.refused("shared", *flags)
             assert time.monotonic() - start < 20

@@ -20,20 +20,28 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
-// A trainer that is only asked whether it could start says so; the rest of its script is the
-// test's.
-constexpr char kTrainerScript[] = R"(#!/bin/sh
-cd "$RUN"
-case " $* " in
-  *" --check "*) echo "$@" > checked; exit ${CHECK_STATUS:-0} ;;
-esac
-)";
-
-// Serves health checks at the address after --address, and notes its life in a file named after it.
+// Serves health checks at the address after --address, and notes its life in a file named after it. Has
+// nothing to say of a configuration.
 constexpr char kServerScript[] = R"(#!/bin/sh
+[ "$1" != --check ] || exit 0
 echo "$$" >> "$RUN/$(basename "$0").lives"
 while [ "$1" != --address ]; do shift; done
 exec "$GRADER" --address "$2"
+)";
+
+// The trainer's part of what all resolve: the folder of the run, and whatever else the file says. Asked
+// whether the run could begin it says so; the rest of its script is the test's.
+constexpr char kTrainerCheck[] = R"(#!/bin/sh
+if [ "$1" = --check ]; then
+  [ ! -e "$RUN/fault" ] || { cat "$RUN/fault" >&2; exit 1; }
+  printf 'run: {directory: %s, name: resolved}\n' "$RUN"
+  grep -v '^run' "$3"
+  exit 0
+fi
+cd "$RUN"
+case " $* " in
+  *" --dry-run "*) echo "$@" > dry_run; exit ${DRY_RUN_STATUS:-0} ;;
+esac
 )";
 
 // A folder with `warpsmith` and stand-ins for the programs that it starts, and a run beside them.
@@ -43,7 +51,7 @@ class Stage {
     const std::filesystem::path bin = std::getenv("WARPSMITH_BIN_DIR");
     std::filesystem::copy_file(bin / "warpsmith", File("warpsmith"));
     for (const char* server : {"warpsmith-reward", "warpsmith-rollout"}) WriteProgram(server, kServerScript);
-    WriteProgram("warpsmith-train", absl::StrCat(kTrainerScript, trainer_script));
+    WriteProgram("warpsmith-train", absl::StrCat(kTrainerCheck, trainer_script));
     REQUIRE(WriteFileAtomically(File("config.yaml"), config).ok());
     grader_ = (bin / "warpsmith-hash-grader").string();
   }
@@ -110,23 +118,24 @@ bool AllGone(const std::vector<pid_t>& pids) {
 }
 
 TEST_CASE("The trainer starts when both servers serve, its status is the run's, and nothing is left") {
-  const Stage stage("cat *.lives > seen; echo \"$@\" > flags; exit 7");
+  const Stage stage("cat *.lives > seen; echo \"$@\" > flags; cp \"$2\" stored; exit 7");
   ChildProcess up = stage.Up({"--seed", "5", "--resume"});
   CHECK(up.AwaitEnd(kPatience) == 7);
   INFO(stage.Text("up.log"));
   CHECK(std::vector<std::string>(absl::StrSplit(stage.Text("seen"), '\n', absl::SkipEmpty())).size() == 2);
   CHECK_THAT(stage.Text("flags"), Catch::Contains("--set run.seed=5") && Catch::Contains("--resume"));
+  CHECK_THAT(stage.Text("stored"), Catch::Contains("name: resolved"));  // what all programs agreed on
   CHECK(AllGone(stage.ServerLives()));
   CHECK_THAT(stage.Text("logs/reward_service.log"), Catch::Contains("listening on unix:"));
 }
 
 TEST_CASE("A run that its trainer would refuse is refused before any server starts") {
   const Stage stage("echo started > started");
-  setenv("CHECK_STATUS", "1", 1);
+  setenv("DRY_RUN_STATUS", "1", 1);
   ChildProcess up = stage.Up({"--resume"});
-  unsetenv("CHECK_STATUS");
+  unsetenv("DRY_RUN_STATUS");
   CHECK(up.AwaitEnd(kPatience) == 1);
-  CHECK_THAT(stage.Text("checked"), Catch::Contains("--resume --check"));
+  CHECK_THAT(stage.Text("dry_run"), Catch::Contains("--resume --dry-run"));
   CHECK(stage.Text("started").empty());
   CHECK(stage.ServerLives().empty());
   CHECK_FALSE(std::filesystem::exists(stage.File("logs")));
@@ -146,7 +155,17 @@ TEST_CASE("Overwriting removes the logs of the run before") {
 TEST_CASE("Resuming and overwriting contradict each other") {
   const Stage stage("echo started > started");
   CHECK(stage.Up({"--resume", "--overwrite"}).AwaitEnd(kPatience) != 0);
-  CHECK(stage.Text("checked").empty());
+  CHECK(stage.Text("dry_run").empty());
+}
+
+TEST_CASE("A fault of the configuration ends the run before anything starts") {
+  const Stage stage("exit 0");
+  REQUIRE(WriteFileAtomically(stage.File("fault"), "config.yaml:3:2: data.train: there is no file x\n").ok());
+  ChildProcess up = stage.Up();
+  CHECK(up.AwaitEnd(kPatience) == 1);
+  CHECK_THAT(stage.Text("up.log"), Catch::Contains("config.yaml:3:2: data.train: there is no file x"));
+  CHECK(stage.ServerLives().empty());
+  CHECK_FALSE(std::filesystem::exists(stage.File("logs")));
 }
 
 TEST_CASE("A server that is killed is started again at its address while the trainer works on") {

@@ -16,7 +16,7 @@ namespace warpsmith {
 struct ReceptionFixture {
   // As many compile workers as lanes.
   explicit ReceptionFixture(int queue_capacity = 256, const std::vector<TenantOptions>& tenants = {},
-                            int num_lanes = 1) {
+                            int num_lanes = 1, const std::string& default_formula = "warpsmith-v1") {
     std::vector<std::unique_ptr<JudgeStage>> lanes;
     for (int lane = 0; lane < num_lanes; ++lane) {
       lanes.push_back(
@@ -31,7 +31,7 @@ struct ReceptionFixture {
     absl::StatusOr<Tenants> loaded = Tenants::Load(tenants, queue_capacity);
     REQUIRE(loaded.ok());
     ReceptionOptions options{.environment_key = "machine"};
-    options.capabilities.set_default_formula("warpsmith-v1");
+    options.capabilities.set_default_formula(default_formula);
     reception = std::make_unique<Reception>(options, *std::move(loaded), grader.get(), &ledger);
   }
 

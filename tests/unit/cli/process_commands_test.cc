@@ -71,13 +71,13 @@ TEST_CASE("A run that overwrites another says so to its trainer") {
   CHECK(Contains(TrainerCommands(layout)[0].arguments, {"--overwrite"}));
 }
 
-TEST_CASE("The check before a run is asked for what the trainers are asked for, alone") {
+TEST_CASE("The dry run before a run is asked for what the trainers are asked for, alone") {
   RunLayout layout = Layout();
   layout.resume = true;
   layout.num_trainers = 2;
   layout.trainer_flags = {"--mode", "eval"};
-  const Command command = TrainerCheck(layout);
-  CHECK(Contains(command.arguments, {"--resume", "--mode", "eval", "--check"}));
+  const Command command = TrainerDryRun(layout);
+  CHECK(Contains(command.arguments, {"--resume", "--mode", "eval", "--dry-run"}));
   CHECK(command.environment.empty());
   CHECK(command.log_path.empty());
 }

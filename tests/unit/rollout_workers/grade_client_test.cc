@@ -37,6 +37,13 @@ class MoodyService final : public v1::RewardService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status GetCapabilities(grpc::ServerContext*, const v1::GetCapabilitiesRequest*,
+                               v1::GetCapabilitiesResponse* response) override {
+    response->mutable_capabilities()->add_formulas("warpsmith-v1");
+    response->mutable_capabilities()->add_formulas("kevin-v1");
+    return grpc::Status::OK;
+  }
+
   void SetOpen(bool open) {
     absl::MutexLock lock(&mutex_);
     open_ = open;
@@ -138,6 +145,19 @@ TEST_CASE("what asking again cannot mend is UNSCORABLE at once, with the reason"
     CHECK_THAT(grade.verdict_reason(), Catch::Contains(std::string(failure.message())));
     CHECK(rig.service().attempts("a") == 1);
   }
+}
+
+TEST_CASE("a formula is known, unknown with the names there are, or the service does not answer") {
+  Rig rig;
+  CHECK(rig.client().CheckFormula("kevin-v1", kPatience).ok());
+  const absl::Status unknown = rig.client().CheckFormula("kevin", kPatience);
+  CHECK(absl::IsInvalidArgument(unknown));
+  CHECK(std::string(unknown.message()) ==
+        "the reward service at moody has no formula \"kevin\"; it has warpsmith-v1, kevin-v1");
+  const GradeClient nobody(CreateChannel("unix:/nowhere.sock"), "nobody", Quick());
+  const absl::Status silent = nobody.CheckFormula("kevin-v1", absl::Milliseconds(50));
+  CHECK(absl::IsUnavailable(silent));
+  CHECK_THAT(std::string(silent.message()), Catch::Contains("nobody does not answer"));
 }
 
 TEST_CASE("retries are bounded") {

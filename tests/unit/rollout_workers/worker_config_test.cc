@@ -47,4 +47,27 @@ TEST_CASE("misspelt keys, wrong ranges and contradictions are errors with their 
   CHECK_THAT(fault("{context_tokens_max: 4096}"), Catch::Contains("max_position_embeddings"));
 }
 
+TEST_CASE("faults of all sections that the worker reads are reported at once, and no other's") {
+  const std::string faults(
+      Read("model: {vocab_size: x, hidden_size: 8}\ndata: {tokenizer: nowhere, tran: x}\n"
+           "rollout: {reward_channel: {token_file: none.token}}\n")
+          .status()
+          .message());
+  CHECK_THAT(faults, Catch::Contains("run.yaml:1:21: model.vocab_size: must be an integer"));
+  CHECK_THAT(faults, Catch::Contains("run.yaml:1:8: model.num_hidden_layers: is missing; it has no default"));
+  CHECK_THAT(faults, Catch::Contains("run.yaml:2:19: data.tokenizer: there is no folder nowhere"));
+  CHECK_THAT(faults, Catch::Contains("rollout.reward_channel.token_file: there is no file none.token"));
+  CHECK_THAT(faults, !Catch::Contains("tran"));
+  CHECK(
+      Read(std::string(kModel) + "rollout: {context_tokens_max: 512, reward_channel: {authority: system}}\n")
+          .ok());
+}
+
+TEST_CASE("the resolved section loads back") {
+  const WorkerConfig config =
+      Read(std::string(kModel), {"rollout.num_slots=5", "rollout.context_tokens_max=512"}).value();
+  CHECK_THAT(config.resolved_yaml, !Catch::Contains("model"));
+  CHECK(Read(kModel + config.resolved_yaml).value().num_slots == 5);
+}
+
 }  // namespace warpsmith

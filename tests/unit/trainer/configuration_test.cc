@@ -12,7 +12,7 @@ constexpr char kModel[] =
     "model: {vocab_size: 96, hidden_size: 32, intermediate_size: 32, num_hidden_layers: 1, "
     "num_attention_heads: 2,\n"
     "        num_key_value_heads: 1, head_dim: 16}\n";
-constexpr char kData[] = "data: {train: a, held_out: b}\n";
+constexpr char kData[] = "data: {train: README.md, held_out: README.md}\n";  // files that are there
 const std::string kSmallest = std::string(kModel) + kData;
 
 absl::StatusOr<Configuration> Read(const std::string& text,
@@ -31,7 +31,8 @@ bool Says(const absl::Status& status, const std::string& text) {
 
 TEST_CASE("the configurations of the tree are valid") {
   for (const char* name : {"demo", "smoke"}) {
-    const auto configuration = ReadConfiguration(std::string("configs/") + name + ".yaml", {});
+    const auto configuration =
+        ReadConfiguration(std::string("configs/") + name + ".yaml", {}, DataFiles::kNotRead);
     INFO(configuration.status());
     REQUIRE(configuration.ok());
     CHECK(configuration->run.name == name);
@@ -52,7 +53,7 @@ TEST_CASE("defaults are those of the design") {
 }
 
 TEST_CASE("a misspelt key, a wrong value and a missing one are all reported") {
-  const auto status = Read(std::string(kModel) + "data: {train: a, held_uot: b}\n").status();
+  const auto status = Read(std::string(kModel) + "data: {train: README.md, held_uot: README.md}\n").status();
   CHECK(absl::IsInvalidArgument(status));
   CHECK(Says(status, "held_uot"));
   CHECK(Says(status, "held_out"));
@@ -72,6 +73,54 @@ TEST_CASE("assignments override the file and appear in what is stored") {
   CHECK(configuration->grpo.learning_rate == 0.125);
   CHECK(configuration->run.seed == 9);
   CHECK(configuration->resolved_yaml.find("0.125") != std::string::npos);
+}
+
+TEST_CASE("faults of all sections are reported at once, missing files with their line and the way out") {
+  const auto status =
+      Read(
+          "run: {nmae: x}\nmodel: {path: nowhere}\ndata:\n  train: datasets/generated/none.jsonl\n"
+          "  held_out: own.jsonl\n  tokenizer: README.md\ntrainer: {grpo: {num_sample: 4}}\n")
+          .status();
+  CHECK(absl::IsInvalidArgument(status));
+  for (const char* fault :
+       {"run.yaml:1:7: run.nmae: is not a known key; did you mean \"name\"?",
+        "run.yaml:2:15: model.path: there is no folder nowhere",
+        "run.yaml:4:10: data.train: there is no file datasets/generated/none.jsonl",
+        "; ./dev datasets makes it", "run.yaml:5:13: data.held_out: there is no file own.jsonl",
+        "docs/own_tasks.md says how", "run.yaml:6:14: data.tokenizer: README.md is a file, not a folder",
+        "trainer.grpo.num_sample: is not a known key; did you mean \"num_samples\"?"}) {
+    INFO(fault << " in\n" << status);
+    CHECK(Says(status, fault));
+  }
+}
+
+TEST_CASE("an export does not ask for the tasks") {
+  TemporaryDirectory directory;
+  const auto path = directory.path() / "run.yaml";
+  std::ofstream(path) << kModel << "data: {train: none.jsonl, held_out: none.jsonl}\n";
+  CHECK(absl::IsInvalidArgument(ReadConfiguration(path, {}).status()));
+  CHECK(ReadConfiguration(path, {}, DataFiles::kNotRead).ok());
+}
+
+TEST_CASE("a model without sizes is told which are missing, one that contradicts itself why") {
+  const auto none = Read(kData).status();
+  CHECK(Says(none, "run.yaml: model.hidden_size: is missing; it has no default"));
+  const auto odd = Read(kSmallest, {"model.num_key_value_heads=3"}).status();
+  CHECK(Says(odd, "run.yaml:1:8: model: model config: num_attention_heads is 2, but must be a multiple"));
+}
+
+TEST_CASE("the resolved sections load back, and hold no other process's") {
+  TemporaryDirectory directory;
+  const auto path = directory.path() / "run.yaml";
+  std::ofstream(path) << kSmallest << "rollout: {num_slots: 3}\n";
+  const auto resolved = ResolveConfiguration(path, {"trainer.grpo.kl_weight=0.5"});
+  REQUIRE(resolved.ok());
+  CHECK(resolved->find("rollout:") == std::string::npos);
+  const auto again = Read(*resolved);
+  INFO(again.status());
+  REQUIRE(again.ok());
+  CHECK(again->grpo.loss.kl_weight == 0.5);
+  CHECK(ReadConfiguration(path, {})->resolved_yaml.find("num_slots: 3") != std::string::npos);
 }
 
 }  // namespace warpsmith

@@ -58,6 +58,14 @@ TEST_CASE("whoever waits is told of every group of an evaluation, and of how man
   for (int i = 0; i < 8; ++i) CHECK(told[i] == std::pair(i + 1, 8));
 }
 
+TEST_CASE("every request of an evaluation names the formula") {
+  FakeGenerator generator;
+  EvaluationTasks tasks{.generate = {{.id = "a"}}};
+  REQUIRE(EvaluateSplit(tasks, {.num_samples = 3, .formula = "kevin-v1"}, 0, "before", generator).ok());
+  REQUIRE(generator.requests.size() == 3);
+  for (const GenerateRequest& request : generator.requests) CHECK(request.formula == "kevin-v1");
+}
+
 TEST_CASE("sampled, greedy and each skill are told apart") {
   FakeGenerator generator;
   EvaluationTasks tasks{.generate = {{.id = "a"}, {.id = "b"}}};

@@ -116,6 +116,15 @@ TEST_CASE("whoever waits is told of the groups of all rounds together") {
   CHECK(told[11] == std::pair(12, 12));
 }
 
+TEST_CASE("groups are asked for with the formula of the configuration") {
+  FakeGenerator generator([](const Task&, int sample) { return 0.5 * sample; });
+  GrpoSection options = Options();
+  options.formula = "kevin-v1";
+  GroupCollector collector(ManyTasks(), options, 7, &generator);
+  REQUIRE(collector.Collect(1, 0).ok());
+  CHECK(generator.requests[0].formula == "kevin-v1");
+}
+
 TEST_CASE("equal groups are dropped and replaced, a bounded number of times") {
   FakeGenerator half([](const Task& task, int sample) { return HashOf(task.id) % 2 ? 1.0 : 0.5 * sample; });
   GroupCollector collector(ManyTasks(), Options(), 7, &half);

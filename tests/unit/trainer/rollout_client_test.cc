@@ -66,6 +66,15 @@ class FakeWorker : public v1::RolloutService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest* request,
+                         v1::GetStatusResponse* response) override {
+    if (!request->formula().empty() && request->formula() != "kevin-v1") {
+      return {grpc::StatusCode::INVALID_ARGUMENT, "it has kevin-v1"};
+    }
+    response->set_layout_sha256("layout");
+    return grpc::Status::OK;
+  }
+
   absl::Mutex mutex;
   std::unique_ptr<RpcServer> server;
   grpc::Status failure = {grpc::StatusCode::UNAVAILABLE, "killed"};
@@ -138,6 +147,20 @@ bool InTaskOrder(const absl::StatusOr<std::vector<TransitionGroup>>& groups) {
 }
 
 }  // namespace
+
+TEST_CASE("a formula that the reward service lacks is refused when the client connects") {
+  FakeWorker worker;
+  worker.server->SetServing("", Serving::kYes);
+  const auto connect = [&](const std::string& formula) {
+    return RolloutClient({.addresses = {worker.server->address()}, .formula = formula}).Connect();
+  };
+  CHECK(connect("")->front().layout_sha256 == "layout");
+  CHECK(connect("kevin-v1").ok());
+  const absl::Status unknown = connect("kevin").status();
+  CHECK(absl::IsInvalidArgument(unknown));
+  CHECK_THAT(std::string(unknown.message()),
+             Catch::Contains(worker.server->address()) && Catch::Contains("it has kevin-v1"));
+}
 
 TEST_CASE("tasks are spread over workers and groups come back in the order of the tasks") {
   FakeWorker first, second;

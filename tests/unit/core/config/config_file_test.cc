@@ -147,4 +147,33 @@ TEST_CASE("the resolved configuration holds defaults, overrides and unread secti
   CHECK(again->Section("trainer").Finish().ok());
 }
 
+TEST_CASE("the errors of all sections come together, in the order of the sections") {
+  const auto file = Parse("trainer: {learning_rate: fast}\nrun: {nmae: x}\n");
+  std::string name;
+  file->Section("run").Read("name", &name);
+  ReadRate(*file);
+  const std::string error(file->Finish().message());
+  const size_t run = error.find("run.nmae"), trainer = error.find("trainer.learning_rate");
+  CHECK(run != std::string::npos);
+  CHECK(trainer != std::string::npos);
+  CHECK(run < trainer);
+  CHECK(Parse("")->Finish().ok());
+}
+
+TEST_CASE("what an absent section lacks is named with the file") {
+  const auto file = Parse("");
+  file->Section("trainer").Section("grpo").Require("num_steps");
+  CHECK(std::string(file->Finish().message()) ==
+        "run.yaml: trainer.grpo.num_steps: is missing; it has no default");
+}
+
+TEST_CASE("some sections can be resolved and described without the others") {
+  const auto file = Parse("evaluation:\n  samples: 8\nrun:\n  name: x\n");
+  ReadRate(*file);
+  CHECK(file->ResolvedYaml({"run"}) == "run:\n  name: x\n");
+  CHECK(file->ResolvedYaml({"trainer"}).find("samples") == std::string::npos);
+  CHECK(file->Reference({"run"}).empty());  // nobody has read it
+  CHECK(file->Reference({"trainer"}).find("trainer.learning_rate\t") == 0);
+}
+
 }  // namespace warpsmith

@@ -1,9 +1,12 @@
 #include "core/config/config_section.h"
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "core/config/yaml_text.h"
 #include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
 namespace {
@@ -130,6 +133,15 @@ TEST_CASE("a key that nobody reads is an error that names what was meant") {
         "run.yaml:1:1: trainer.learning_rat: is not a known key; did you mean \"learning_rate\"?");
 }
 
+TEST_CASE("keys of a section that another process owns are its to check") {
+  TestSection test("tokenizer: 3\ntrain: x\n");
+  std::string tokenizer;
+  test.section.Read("tokenizer", &tokenizer);
+  test.section.IgnoreOtherKeys();
+  CHECK(test.Error() ==
+        "run.yaml:1:12: trainer.tokenizer: must be text (in quotes if it looks like a number), but is 3");
+}
+
 TEST_CASE("a choice takes its words only") {
   TestSection test("a: layer\nb: layers\n");
   std::string a = "none", b = "none";
@@ -176,6 +188,73 @@ TEST_CASE("a required key that is missing, and a complaint of the caller, are er
 TEST_CASE("the keys a user chose are listed in their order") {
   TestSection test("zebra: 1\nant: 2\n");
   CHECK(test.section.WrittenKeys() == std::vector<std::string>{"zebra", "ant"});
+}
+
+TEST_CASE("a missing file is named with its place, its key and the way out") {
+  TestSection test("train: nowhere/train.jsonl\nfolder: /proc/self\n");
+  std::filesystem::path train, folder, absent = "nowhere/default";
+  test.section.Read("train", &train);
+  test.section.Read("folder", &folder);
+  test.section.Read("absent", &absent);
+  test.section.RequireFile("train", train, "; ./make makes it");
+  test.section.RequireFile("folder", folder);
+  test.section.RequireFile("absent", absent);
+  const std::string here = std::filesystem::current_path().string();
+  CHECK(test.Error() == "run.yaml:1:8: trainer.train: there is no file nowhere/train.jsonl in " + here +
+                            "; ./make makes it\n"
+                            "run.yaml:2:9: trainer.folder: /proc/self is a folder, not a file\n"
+                            "configuration: trainer.absent: there is no file nowhere/default in " +
+                            here);
+}
+
+TEST_CASE("a folder must hold the files that will be read, and an empty path asks for nothing") {
+  const TemporaryDirectory directory;
+  std::ofstream(directory.path() / "there.txt") << "x";
+  ConfigSection section(nullptr, "data");
+  section.RequireFolder("good", directory.path(), {"there.txt"});
+  section.RequireFolder("empty", "", {"there.txt"});
+  section.RequireFile("empty", "");
+  section.RequireWritable("empty", "");
+  CHECK(section.Finish().ok());
+  section.RequireFolder("bad", directory.path(), {"there.txt", "absent.txt"});
+  section.RequireFolder("file", directory.path() / "there.txt", {});
+  CHECK(std::string(section.Finish().message()) ==
+        "configuration: data.bad: there is no file " + (directory.path() / "absent.txt").string() +
+            "\nconfiguration: data.file: " + (directory.path() / "there.txt").string() +
+            " is a file, not a folder");
+}
+
+TEST_CASE("a folder that cannot be made is an error, one that can is none and is not made") {
+  const TemporaryDirectory directory;
+  std::ofstream(directory.path() / "file") << "x";
+  ConfigSection section(nullptr, "run");
+  section.RequireWritable("directory", directory.path() / "new" / "run");
+  CHECK(section.Finish().ok());
+  CHECK_FALSE(std::filesystem::exists(directory.path() / "new"));
+  section.RequireWritable("directory", directory.path() / "file" / "run");
+  const std::string error(section.Finish().message());
+  CHECK(error.find("run.directory: " + (directory.path() / "file").string() + " is a file") !=
+        std::string::npos);
+}
+
+TEST_CASE("the reference says of each key its default, what it may be, its unit and its meaning") {
+  ConfigSection section(nullptr, "trainer");
+  int64_t steps = 7;
+  std::string name = "run", kind = "a";
+  std::vector<int64_t> cores;
+  std::filesystem::path folder = "runs";
+  section.Read("num_steps", &steps, {.min = 1}, {"steps", "After which it ends."});
+  section.Section("inner", "Within.").Read("name", &name, {"", "Of the run."});
+  section.Section("inner").Read("cores", &cores);
+  section.Section("inner").Read("folder", &folder);
+  section.ReadChoice("kind", &kind, {"a", "b"}, {"", "Of two."});
+  CHECK(section.Reference() ==
+        "trainer.num_steps\t7\tan integer of at least 1\tsteps\tAfter which it ends.\n"
+        "trainer.inner\t\ta section\t\tWithin.\n"
+        "trainer.inner.name\t\"run\"\ttext (in quotes if it looks like a number)\t\tOf the run.\n"
+        "trainer.inner.cores\t[]\ta list, each an integer\t\t\n"
+        "trainer.inner.folder\t\"runs\"\ta path (in quotes if it looks like a number)\t\t\n"
+        "trainer.kind\t\"a\"\tone of a, b\t\tOf two.\n");
 }
 
 }  // namespace warpsmith

@@ -80,6 +80,40 @@ def test_held_out_problems_and_their_likes_are_not_learned_from(
     assert len(_lines(checkout, "train.jsonl")) == 2
 
 
+def _import_flat(monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> int:
+    monkeypatch.setattr("sys.argv", ["import_kernelbench", str(folder), "--out", str(folder.parent / "out"), *options])
+    return import_kernelbench.main()
+
+
+def test_a_flat_folder_is_taken_and_its_names_are_the_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "own tasks"
+    folder.mkdir()
+    for name, forward in (("my relu.py", "torch.relu(x)"), ("tanh.py", "torch.tanh(x)"), ("19_Exp.py", "torch.exp(x)")):
+        (folder / name).write_text(_PROBLEM.format(forward=forward), encoding="utf-8")
+    (folder / "my_relu.py").write_text(_PROBLEM.format(forward="torch.sin(x)"), encoding="utf-8")
+    (folder / "notes.txt").write_text("no task", encoding="utf-8")
+    assert _import_flat(monkeypatch, folder, "--hold-out", "tanh") == 0
+    assert [(task["id"], task["family"]) for task in _lines(tmp_path, "train.jsonl")] == [
+        ("19_Exp", "own_tasks"),
+        ("my_relu", "own_tasks"),
+    ]
+    assert [task["id"] for task in _lines(tmp_path, "held_out.jsonl")] == ["tanh"]
+    assert _report(tmp_path)["refused_by_kind"] == {"repeated": 1}
+
+
+@pytest.mark.parametrize("options", [("--hold-out", "absent"), ("--level", "1")])
+def test_what_a_flat_folder_does_not_have_ends_the_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "relu.py").write_text(_PROBLEM.format(forward="torch.relu(x)"), encoding="utf-8")
+    assert _import_flat(monkeypatch, folder, *options) == 2
+    said = capsys.readouterr().err
+    assert "e.g. relu" in said or "a folder of .py files without it" in said
+    assert not (tmp_path / "out").exists()
+
+
 def test_every_file_is_counted_and_every_refusal_says_the_way_out(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

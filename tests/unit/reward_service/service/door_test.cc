@@ -70,6 +70,27 @@ TEST_CASE("capabilities are there to be asked for") {
   CHECK(served.GetCapabilities()->default_formula() == "warpsmith-v1");
 }
 
+TEST_CASE("a request without a formula gets the service's, one with a formula its own") {
+  const ReceptionFixture fixture(256, {}, 1, "kevin-v1");
+  const auto grade = [&](const v1::GradeRequest& request) {
+    absl::StatusOr<v1::Grade> answer = absl::UnknownError("none");
+    absl::Notification answered;
+    fixture.reception->Submit(*fixture.reception->Identify({}), request,
+                              [&](absl::StatusOr<v1::Grade> grade) {
+                                answer = std::move(grade);
+                                answered.Notify();
+                              });
+    REQUIRE(answered.WaitForNotificationWithTimeout(absl::Seconds(60)));
+    return *answer;
+  };
+  v1::GradeRequest request = NativeRequest("r1", "int run;");
+  CHECK(grade(request).reward().formula() == "kevin-v1");
+  request.set_request_id("r2");
+  request.set_formula("stitchcuda-v1");
+  CHECK(grade(request).reward().formula() == "stitchcuda-v1");
+  fixture.grader->Drain(absl::ZeroDuration());
+}
+
 TEST_CASE("an answer of ten megabytes is refused by INVALID_ARGUMENT") {
   ServedDoor served;
   const absl::Status status = served.Grade(NativeRequest("r1", std::string(10 << 20, 'x'))).status();

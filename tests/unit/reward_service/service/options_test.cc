@@ -36,11 +36,11 @@ TEST_CASE("the section's keys are read") {
 
 TEST_CASE("tenants, TLS files and lanes are read") {
   const absl::StatusOr<ServiceOptions> options = Read(
-      "reward_service:\n  num_lanes: 2\n  tls: {certificate: a.pem, key: b.pem, authority: c.pem}\n"
-      "  tenants:\n    lab: {token_file: lab.token, share: 2.5}\n    farm: {requests_max: 9}\n");
+      "reward_service:\n  num_lanes: 2\n  tls: {certificate: README.md, key: README.md, authority: dev}\n"
+      "  tenants:\n    lab: {token_file: README.md, share: 2.5}\n    farm: {requests_max: 9}\n");
   REQUIRE(options.ok());
   CHECK(options->num_lanes == 2);
-  CHECK(options->tls.authority == "c.pem");
+  CHECK(options->tls.authority == "dev");
   REQUIRE(options->tenants.size() == 2);
   CHECK(options->tenants[0].name == "lab");
   CHECK(options->tenants[0].share == 2.5);
@@ -53,7 +53,7 @@ TEST_CASE("the LLM judge is off without a url, and needs a model with it") {
   const absl::StatusOr<ServiceOptions> options = Read(
       "reward_service:\n  llm_judge: {url: 'http://[::1]:8000/v1', model: m, timeout_seconds: 5, "
       "max_concurrent: 2,\n"
-      "    response_format: none, api_key_file: k, prompt_file: p}\n");
+      "    response_format: none, api_key_file: dev, prompt_file: dev}\n");
   REQUIRE(options.ok());
   CHECK(options->llm_judge.model == "m");
   CHECK(options->llm_judge.timeout_seconds == 5);
@@ -78,6 +78,37 @@ TEST_CASE("a misspelt key and a value out of range are named with their place") 
   CHECK(absl::IsInvalidArgument(Read("reward_service:\n  timing: {num_instances_min: 12}\n").status()));
   CHECK(
       absl::IsInvalidArgument(Read("reward_service:\n  queue_capacity: 1\n  queue_capacity: 2\n").status()));
+}
+
+TEST_CASE("files that are missing are named with their key, all at once") {
+  const std::string faults(Read("reward_service:\n  tls: {certificate: a.pem, key: b.pem}\n"
+                                "  tenants: {lab: {token_file: lab.token}}\n  llm_judge: {prompt_file: p}\n")
+                               .status()
+                               .message());
+  CHECK_THAT(faults,
+             Catch::Contains("run.yaml:2:22: reward_service.tls.certificate: there is no file a.pem"));
+  CHECK_THAT(faults,
+             Catch::Contains("run.yaml:3:31: reward_service.tenants.lab.token_file: there is no file"));
+  CHECK_THAT(faults,
+             Catch::Contains("run.yaml:4:28: reward_service.llm_judge.prompt_file: there is no file p"));
+}
+
+TEST_CASE("a default formula must be one that there is, and so must the one that the trainer asks for") {
+  CHECK(Read("")->default_formula == "warpsmith-v1");
+  CHECK(Read("reward_service: {formula: kevin-v1}\n")->default_formula == "kevin-v1");
+  const std::string unknown(Read("reward_service: {formula: kevin}\n").status().message());
+  CHECK_THAT(unknown, Catch::Contains("run.yaml:1:27: reward_service.formula: must be one of warpsmith-v1") &&
+                          Catch::Contains("kevin-v1") && Catch::Contains("but is kevin"));
+
+  const auto asked = [](const std::string& trainer) {
+    const auto file = ConfigFile::Parse("trainer: " + trainer + "\n", "run.yaml", {"trainer"}).value();
+    return std::string(CheckFormulaAskedFor(file->Section("trainer")).message());
+  };
+  CHECK(asked("{num_threads: 2, grpo: {formula: kevin-v1, num_steps: 3}}").empty());
+  CHECK(asked("{}").empty());
+  CHECK_THAT(
+      asked("{grpo: {formula: kevin}}"),
+      Catch::Contains("run.yaml:1:27: trainer.grpo.formula: no reward formula \"kevin\"; known: warp"));
 }
 
 }  // namespace
