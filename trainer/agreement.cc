@@ -1,62 +1,50 @@
 #include "trainer/agreement.h"
 
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/check.h"
 #include "core/base/status_macros.h"
 
 namespace warpsmith {
 namespace {
 
-constexpr CollectiveLabel kLabel{"start", "control"};
-
-// A status in a fixed number of bytes, as a collective needs it; a longer message is cut.
-struct PackedStatus {
-  int32_t code = 0;
-  int32_t num_bytes = 0;
-  char message[2040] = {};
-};
-
-PackedStatus Pack(const absl::Status& status) {
-  PackedStatus packed{.code = static_cast<int32_t>(status.code())};
-  packed.num_bytes = static_cast<int32_t>(std::min(status.message().size(), sizeof(packed.message)));
-  std::memcpy(packed.message, status.message().data(), packed.num_bytes);
-  return packed;
+// A status as bytes: its code, then what it says, or the text that came with OK.
+std::string Pack(absl::StatusCode code, std::string_view text) {
+  return absl::StrCat(std::string(1, static_cast<char>(code)), absl::string_view(text.data(), text.size()));
 }
 
-std::string MessageOf(const PackedStatus& packed) {
-  return {packed.message, static_cast<size_t>(packed.num_bytes)};
+absl::StatusCode CodeOf(const std::string& packed) {
+  WS_CHECK(!packed.empty());
+  return static_cast<absl::StatusCode>(packed[0]);
 }
 
-absl::Status FromRank(int rank, const PackedStatus& packed) {
-  return {static_cast<absl::StatusCode>(packed.code), absl::StrCat("rank ", rank, ": ", MessageOf(packed))};
+absl::Status FromRank(int rank, const std::string& packed) {
+  return {CodeOf(packed), absl::StrCat("rank ", rank, ": ", packed.substr(1))};
+}
+
+std::string Pack(const absl::Status& status) {
+  return Pack(status.code(), {status.message().data(), status.message().size()});
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> ShareText(Communicator& communicator, absl::StatusOr<std::string> own) {
-  const bool is_source = communicator.rank() == 0;
-  PackedStatus status = is_source ? Pack(own.status()) : PackedStatus();
-  RETURN_IF_ERROR(communicator.Broadcast(&status, sizeof(status), 0, kLabel));
-  if (status.code != 0) return is_source ? own.status() : FromRank(0, status);
-  std::string text = is_source ? *std::move(own) : std::string();
-  int64_t size = static_cast<int64_t>(text.size());
-  RETURN_IF_ERROR(communicator.Broadcast(&size, sizeof(size), 0, kLabel));
-  text.resize(size);
-  RETURN_IF_ERROR(communicator.Broadcast(text.data(), size, 0, kLabel));
-  return text;
+absl::StatusOr<std::string> ShareText(ControlPlane& control, absl::StatusOr<std::string> own) {
+  const bool is_source = control.rank() == 0;
+  std::string mine;
+  if (is_source) mine = own.ok() ? Pack(absl::StatusCode::kOk, *own) : Pack(own.status());
+  ASSIGN_OR_RETURN(const std::string shared, control.Broadcast(std::move(mine), "start"));
+  if (is_source) return own;
+  if (CodeOf(shared) != absl::StatusCode::kOk) return FromRank(0, shared);
+  return shared.substr(1);
 }
 
-absl::Status ShareStatus(Communicator& communicator, const absl::Status& own) {
-  const PackedStatus mine = Pack(own);
-  std::vector<PackedStatus> all(communicator.size());
-  RETURN_IF_ERROR(communicator.AllGather(&mine, all.data(), sizeof(mine), kLabel));
+absl::Status ShareStatus(ControlPlane& control, const absl::Status& own) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, control.AllGather(Pack(own), "start"));
   if (!own.ok()) return own;
-  for (int rank = 0; rank < communicator.size(); ++rank) {
-    if (all[rank].code != 0) return FromRank(rank, all[rank]);
+  for (int rank = 0; rank < control.size(); ++rank) {
+    if (CodeOf(all[rank]) != absl::StatusCode::kOk) return FromRank(rank, all[rank]);
   }
   return absl::OkStatus();
 }

@@ -6,16 +6,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/distributed/communicator.h"
+#include "core/distributed/control_plane.h"
 
 namespace warpsmith {
 
-// Rank 0's text, or rank 0's error, on every rank. `own` is read on rank 0 alone.
-absl::StatusOr<std::string> ShareText(Communicator& communicator, absl::StatusOr<std::string> own);
+// Rank 0's text, or rank 0's error, on every rank. `own` is read on rank 0 alone. Also the errors of
+// ControlPlane::Broadcast.
+absl::StatusOr<std::string> ShareText(ControlPlane& control, absl::StatusOr<std::string> own);
 
 // OK when every rank brings OK. Else a rank's own error, or where it has none the first rank's that
-// has one, so that all stop and each says why.
-absl::Status ShareStatus(Communicator& communicator, const absl::Status& own);
+// has one, so that all stop and each says why. Also the errors of ControlPlane::AllGather.
+absl::Status ShareStatus(ControlPlane& control, const absl::Status& own);
 
 }  // namespace warpsmith
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
@@ -63,6 +64,7 @@ absl::Status ColdStart::Step() {
   ColdStartProgress& progress = context_.progress.cold_start;
   Policy& policy = context_.policy;
   const absl::Time start = absl::Now();
+  context_.control.Say(absl::StrCat("in step ", progress.step + 1, " of SFT"));
 
   ASSIGN_OR_RETURN(const std::vector<TrainingSequence> sequences, data_.Draw(options.num_sequences));
   const double num_answer_tokens = static_cast<double>(CountAnswerTokens(sequences));
@@ -74,8 +76,7 @@ absl::Status ColdStart::Step() {
                                         return -1.0 / num_answer_tokens;
                                       }));
   RETURN_IF_ERROR(AllReduceGradients(policy.parameters, context_.communicator));
-  RETURN_IF_ERROR(
-      context_.communicator.AllReduceSum(&loss, 1, ElementType::kFloat64, {"loss", "cold start"}));
+  ASSIGN_OR_RETURN(loss, SumOverRanks(context_, loss, "loss"));
   const LearningRateSchedule schedule{.peak = options.learning_rate,
                                       .num_warmup_steps = options.num_warmup_steps,
                                       .final_fraction = options.learning_rate_final};
@@ -93,6 +94,7 @@ absl::Status ColdStart::Step() {
 absl::Status ColdStart::Validate() {
   ColdStartProgress& progress = context_.progress.cold_start;
   const absl::Time start = absl::Now();
+  context_.control.Say(absl::StrCat("validating after step ", progress.step, " of SFT"));
   ASSIGN_OR_RETURN(const double loss, ValidationLoss());
   if (loss < progress.best_loss) {
     progress.best_loss = loss;
@@ -116,8 +118,7 @@ absl::StatusOr<double> ColdStart::ValidationLoss() {
   RETURN_IF_ERROR(ScoreTokens(policy.model, policy.parameters, validation_,
                               OwnShare(validation_, context_.communicator), context_.pass_options(1.0),
                               [&](const ScoredToken& token) { sum -= token.log_prob; }));
-  RETURN_IF_ERROR(
-      context_.communicator.AllReduceSum(&sum, 1, ElementType::kFloat64, {"validation loss", "cold start"}));
+  ASSIGN_OR_RETURN(sum, SumOverRanks(context_, sum, "validation loss"));
   return sum / static_cast<double>(std::max<int64_t>(1, CountAnswerTokens(validation_)));
 }
 
@@ -149,10 +150,7 @@ double ColdStart::FractionDone() const {
 }
 
 absl::StatusOr<double> ColdStart::ShareFraction() {
-  double fraction = FractionDone();
-  RETURN_IF_ERROR(
-      context_.communicator.Broadcast(&fraction, sizeof(fraction), 0, {"fraction", "cold start"}));
-  return fraction;
+  return AgreeOnNumber(context_, FractionDone(), "fraction of SFT");
 }
 
 absl::StatusOr<bool> ColdStart::Finished() {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/absl_view.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "trainer/learning_rate.h"
@@ -34,6 +36,11 @@ class GrpoLoop {
   absl::StatusOr<double> LearningRate();
   absl::StatusOr<bool> Finished();
   double FractionDone() const;
+
+  // Tells the other ranks what this one does in the present step.
+  void Say(std::string_view activity) {
+    context_.control.Say(absl::StrCat(AbslView(activity), ", step ", progress().step + 1, " of GRPO"));
+  }
 
   const GrpoSection& options() const { return context_.configuration.grpo; }
   GrpoProgress& progress() { return context_.progress.grpo; }
@@ -86,11 +93,13 @@ absl::Status GrpoLoop::Step() {
 
   const int64_t every_steps = context_.configuration.evaluation.every_steps;
   if (leader_ == nullptr || every_steps == 0 || progress().step % every_steps != 0) return absl::OkStatus();
+  Say("evaluating");
   return leader_->evaluate(absl::StrCat("step_", progress().step));
 }
 
 // Rank 0 collects; every rank gets the same sequences in the same order.
 absl::StatusOr<std::vector<TrainingSequence>> GrpoLoop::CollectSequences(StepMetrics& metrics) {
+  Say(leader_ == nullptr ? "waiting for rank 0's groups" : "collecting groups");
   if (leader_ == nullptr) return Broadcast("");
   const absl::Time start = absl::Now();
   const int64_t step = progress().step + 1;  // the one that begins
@@ -120,11 +129,8 @@ absl::StatusOr<std::vector<TrainingSequence>> GrpoLoop::CollectSequences(StepMet
 }
 
 absl::StatusOr<std::vector<TrainingSequence>> GrpoLoop::Broadcast(std::string bytes) {
-  int64_t size = static_cast<int64_t>(bytes.size());
-  RETURN_IF_ERROR(context_.communicator.Broadcast(&size, sizeof(size), 0, {"batch size", "collect"}));
-  bytes.resize(size);
-  RETURN_IF_ERROR(context_.communicator.Broadcast(bytes.data(), size, 0, {"batch", "collect"}));
-  return DecodeSequences(bytes);
+  ASSIGN_OR_RETURN(const std::string batch, context_.control.Broadcast(std::move(bytes), "batch"));
+  return DecodeSequences(batch);
 }
 
 absl::StatusOr<PolicyUpdateResult> GrpoLoop::Update(const std::vector<TrainingSequence>& sequences,
@@ -133,12 +139,14 @@ absl::StatusOr<PolicyUpdateResult> GrpoLoop::Update(const std::vector<TrainingSe
                                    .pass = context_.pass_options(options().sampling.temperature),
                                    .num_updates = options().num_updates,
                                    .learning_rate = learning_rate};
-  return UpdatePolicy(context_.policy, sequences, update, context_.communicator);
+  Say("updating the policy");
+  return UpdatePolicy(context_.policy, sequences, update, context_.communicator, context_.control);
 }
 
 absl::Status GrpoLoop::Publish(StepMetrics& metrics) {
   if (leader_ == nullptr) return absl::OkStatus();
   const absl::Time start = absl::Now();
+  Say("publishing weights");
   RETURN_IF_ERROR(leader_->publish());
   metrics.publish_seconds = SecondsSince(start);
   return absl::OkStatus();
@@ -164,9 +172,7 @@ absl::StatusOr<double> GrpoLoop::LearningRate() {
   const LearningRateSchedule schedule{.peak = options().learning_rate,
                                       .num_warmup_steps = options().num_warmup_steps,
                                       .final_fraction = options().learning_rate_final};
-  double rate = schedule.At(progress().step, FractionDone());
-  RETURN_IF_ERROR(context_.communicator.Broadcast(&rate, sizeof(rate), 0, {"learning rate", "update"}));
-  return rate;
+  return AgreeOnNumber(context_, schedule.At(progress().step, FractionDone()), "learning rate");
 }
 
 absl::StatusOr<bool> GrpoLoop::Finished() { return Agree(context_, FractionDone() >= 1.0); }

@@ -17,9 +17,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/base/touch_constants.h"
+#include "core/distributed/control_plane.h"
 #include "core/distributed/process_group_environment.h"
 #include "core/distributed/tcp_communicator.h"
 #include "trainer/configuration.h"
@@ -43,6 +45,23 @@ struct Flags {
   warpsmith::TrainingOptions options;
 };
 
+absl::Status RunRank(const warpsmith::Configuration& configuration,
+                     const warpsmith::TrainingOptions& training,
+                     const warpsmith::ProcessGroupEnvironment& environment) {
+  const warpsmith::CommunicatorOptions options{
+      .deadline = absl::Seconds(configuration.trainer.collective_timeout_seconds)};
+  ASSIGN_OR_RETURN(const auto control, warpsmith::ControlPlane::Create(environment));
+  ASSIGN_OR_RETURN(const auto communicator,
+                   warpsmith::CreateTcpCommunicator(environment, control.get(), options));
+  if (environment.world_size > 1 && environment.rank == 0) {
+    warpsmith::LogInfo(absl::StrCat(environment.world_size, " ranks have met"));
+  }
+  const absl::Status status =
+      warpsmith::RunTraining(configuration, training, *control, *communicator, stop_requested);
+  control->Leave(status);
+  return status;
+}
+
 absl::Status Run(Flags flags) {
   ASSIGN_OR_RETURN(const warpsmith::Configuration configuration,
                    warpsmith::ReadConfiguration(flags.config, flags.assignments,
@@ -56,11 +75,7 @@ absl::Status Run(Flags flags) {
                    warpsmith::ReadProcessGroupEnvironment(warpsmith::LookUpEnvironment));
   flags.options.request.restart_count = environment.restart_count;
   flags.options.request.restarts_max = environment.restarts_max;
-  const warpsmith::CommunicatorOptions options{
-      .deadline = absl::Seconds(configuration.trainer.collective_timeout_seconds)};
-  ASSIGN_OR_RETURN(const std::unique_ptr<warpsmith::TcpCommunicator> communicator,
-                   warpsmith::TcpCommunicator::Create(environment, options));
-  return warpsmith::RunTraining(configuration, flags.options, *communicator, stop_requested);
+  return RunRank(configuration, flags.options, environment);
 }
 
 // Prints the resolved sections to standard output, or every fault, a line each, to standard error.

@@ -1,7 +1,10 @@
 #include "trainer/policy_update.h"
 
 #include <cmath>
+#include <cstring>
 #include <optional>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "core/base/check.h"
@@ -17,11 +20,17 @@ std::vector<int64_t> LengthsOf(const std::vector<TrainingSequence>& sequences) {
 }
 
 // Adds up the ranks' sums in rank order, so that every rank has the same.
-absl::Status GatherSums(PolicyLossSums& sums, Communicator& communicator) {
-  std::vector<PolicyLossSums> all(communicator.size());
-  RETURN_IF_ERROR(communicator.AllGather(&sums, all.data(), sizeof(PolicyLossSums), {"loss sums", "update"}));
+absl::Status GatherSums(PolicyLossSums& sums, ControlPlane& control) {
+  static_assert(std::is_trivially_copyable_v<PolicyLossSums>);
+  std::string own(reinterpret_cast<const char*>(&sums), sizeof(sums));
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, control.AllGather(std::move(own), "loss sums"));
   sums = {};
-  for (const PolicyLossSums& part : all) sums.Add(part);
+  for (const std::string& bytes : all) {
+    PolicyLossSums part;
+    WS_CHECK(bytes.size() == sizeof(part)) << bytes.size() << " bytes of loss sums";
+    std::memcpy(&part, bytes.data(), sizeof(part));
+    sums.Add(part);
+  }
   return absl::OkStatus();
 }
 
@@ -60,7 +69,7 @@ absl::StatusOr<PolicyLossSums> AccumulatePolicyGradient(
 absl::StatusOr<PolicyUpdateResult> UpdatePolicy(Policy& policy,
                                                 const std::vector<TrainingSequence>& sequences,
                                                 const PolicyUpdateOptions& options,
-                                                Communicator& communicator) {
+                                                Communicator& communicator, ControlPlane& control) {
   PolicyUpdateResult result;
   const auto parts = SplitEvenly(static_cast<int>(sequences.size()), options.num_updates);
   std::vector<std::vector<TrainingSequence>> batches;
@@ -83,7 +92,7 @@ absl::StatusOr<PolicyUpdateResult> UpdatePolicy(Policy& policy,
                                                                    old[i] ? &*old[i] : nullptr,
                                                                    reference ? &*reference : nullptr));
     RETURN_IF_ERROR(AllReduceGradients(policy.parameters, communicator));
-    RETURN_IF_ERROR(GatherSums(sums, communicator));
+    RETURN_IF_ERROR(GatherSums(sums, control));
     const double norm = policy.optimiser.Step(policy.parameters, options.learning_rate);
     ++(std::isfinite(norm) ? result.num_taken : result.num_skipped);
     result.gradient_norm += norm / static_cast<double>(batches.size());

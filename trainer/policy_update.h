@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/distributed/communicator.h"
+#include "core/distributed/control_plane.h"
 #include "trainer/policy.h"
 #include "trainer/policy_loss.h"
 #include "trainer/token_gradients.h"
@@ -38,11 +39,12 @@ absl::StatusOr<PolicyLossSums> AccumulatePolicyGradient(
     const PolicyUpdateOptions& options, const SequenceLogProbs* old, const SequenceLogProbs* reference);
 
 // Updates the policy on `sequences`, which every rank must have, in the same order. With one optimiser step
-// the old policy is the present one and costs no forward pass of its own.
+// the old policy is the present one and costs no forward pass of its own. Gradients are summed by
+// `communicator`; figures, which are on the host, by `control`.
 absl::StatusOr<PolicyUpdateResult> UpdatePolicy(Policy& policy,
                                                 const std::vector<TrainingSequence>& sequences,
                                                 const PolicyUpdateOptions& options,
-                                                Communicator& communicator);
+                                                Communicator& communicator, ControlPlane& control);
 
 }  // namespace warpsmith
 

@@ -1,21 +1,49 @@
 #include "trainer/run_context.h"
 
+#include <cstring>
+#include <string>
+
 #include "absl/time/clock.h"
+#include "core/base/check.h"
 #include "core/base/status_macros.h"
 
 namespace warpsmith {
+namespace {
+
+std::string BytesOf(double number) { return {reinterpret_cast<const char*>(&number), sizeof(number)}; }
+
+double NumberOf(const std::string& bytes) {
+  double number = 0;
+  WS_CHECK(bytes.size() == sizeof(number)) << bytes.size() << " bytes for a number";
+  std::memcpy(&number, bytes.data(), sizeof(number));
+  return number;
+}
+
+}  // namespace
 
 double WallSeconds(const RunContext& context) {
   return context.wall_seconds_before + absl::ToDoubleSeconds(absl::Now() - context.start);
 }
 
 absl::StatusOr<bool> Agree(const RunContext& context, bool value) {
-  uint8_t byte = value ? 1 : 0;
-  RETURN_IF_ERROR(context.communicator.Broadcast(&byte, 1, 0, {"decision", "control"}));
-  return byte == 1;
+  ASSIGN_OR_RETURN(const std::string agreed, context.control.Broadcast(value ? "yes" : "no", "decision"));
+  return agreed == "yes";
+}
+
+absl::StatusOr<double> AgreeOnNumber(const RunContext& context, double number, std::string_view what) {
+  ASSIGN_OR_RETURN(const std::string agreed, context.control.Broadcast(BytesOf(number), what));
+  return NumberOf(agreed);
+}
+
+absl::StatusOr<double> SumOverRanks(const RunContext& context, double number, std::string_view what) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> parts, context.control.AllGather(BytesOf(number), what));
+  double sum = 0;
+  for (const std::string& part : parts) sum += NumberOf(part);
+  return sum;
 }
 
 absl::Status SaveCheckpoint(RunContext& context, const std::vector<NamedParameters>& more) {
+  context.control.Say("saving a checkpoint");
   if (context.leader()) {
     RETURN_IF_ERROR(context.log->Sync());
     context.progress.wall_seconds = WallSeconds(context);
@@ -29,7 +57,7 @@ absl::Status SaveCheckpoint(RunContext& context, const std::vector<NamedParamete
     tensors.insert(tensors.end(), more.begin(), more.end());
     RETURN_IF_ERROR(context.checkpoints.Save(context.progress, policy.optimiser.num_steps(), tensors));
   }
-  return context.communicator.Barrier({"checkpoint", "control"});
+  return context.control.Barrier("checkpoint");
 }
 
 absl::Status StopIfAsked(RunContext& context, const std::vector<NamedParameters>& more) {

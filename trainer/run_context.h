@@ -3,12 +3,14 @@
 #define WARPSMITH_TRAINER_RUN_CONTEXT_H_
 
 #include <atomic>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/distributed/communicator.h"
+#include "core/distributed/control_plane.h"
 #include "prompting/prompts.h"
 #include "trainer/checkpoint_store.h"
 #include "trainer/configuration.h"
@@ -23,7 +25,8 @@ namespace warpsmith {
 struct RunContext {
   const Configuration& configuration;
   const Prompts& prompts;
-  Communicator& communicator;
+  ControlPlane& control;       // decisions, batches, waiting for rank 0: on the host, without a deadline
+  Communicator& communicator;  // collectives of the update, within trainer.collective_timeout_seconds
   CheckpointStore& checkpoints;
   Policy& policy;
   RunProgress& progress;
@@ -32,7 +35,7 @@ struct RunContext {
   absl::Time start;                         // of this attempt
   double wall_seconds_before = 0;           // of earlier attempts
 
-  bool leader() const { return communicator.rank() == 0; }
+  bool leader() const { return control.rank() == 0; }
   PassOptions pass_options(double temperature) const {
     return {.temperature = temperature, .micro_batch_tokens = configuration.trainer.micro_batch_tokens};
   }
@@ -43,6 +46,12 @@ double WallSeconds(const RunContext& context);
 
 // Rank 0's `value` on every rank: for decisions that hang on a clock.
 absl::StatusOr<bool> Agree(const RunContext& context, bool value);
+
+// Rank 0's `number` on every rank; `what` names it in errors.
+absl::StatusOr<double> AgreeOnNumber(const RunContext& context, double number, std::string_view what);
+
+// The sum of every rank's `number`, added in rank order, on every rank.
+absl::StatusOr<double> SumOverRanks(const RunContext& context, double number, std::string_view what);
 
 // Saves a checkpoint with weights, moments and the reference model, and `more`, then waits for all ranks.
 absl::Status SaveCheckpoint(RunContext& context, const std::vector<NamedParameters>& more);

@@ -154,13 +154,13 @@ absl::Status VerifyOwnView(const fs::path& checkpoint, const std::string& manife
 }  // namespace
 
 absl::StatusOr<BegunRun> BeginRun(const Configuration& configuration, const TrainingOptions& options,
-                                  std::string_view prompts_sha256, Communicator& communicator) {
+                                  std::string_view prompts_sha256, ControlPlane& control) {
   BegunRun run;
   absl::StatusOr<std::string> own = std::string();
-  if (communicator.rank() == 0) own = DecideOnRankZero(configuration, options, prompts_sha256, run);
-  ASSIGN_OR_RETURN(const std::string text, ShareText(communicator, std::move(own)));
-  if (communicator.rank() == 0) {
-    RETURN_IF_ERROR(ShareStatus(communicator, absl::OkStatus()));
+  if (control.rank() == 0) own = DecideOnRankZero(configuration, options, prompts_sha256, run);
+  ASSIGN_OR_RETURN(const std::string text, ShareText(control, std::move(own)));
+  if (control.rank() == 0) {
+    RETURN_IF_ERROR(ShareStatus(control, absl::OkStatus()));
     return run;
   }
   const json decision = json::parse(text);
@@ -170,7 +170,7 @@ absl::StatusOr<BegunRun> BeginRun(const Configuration& configuration, const Trai
     run.checkpoint = decision.at("checkpoint").get<std::string>();
     own_view = VerifyOwnView(*run.checkpoint, decision.at("manifest").get<std::string>());
   }
-  RETURN_IF_ERROR(ShareStatus(communicator, own_view));
+  RETURN_IF_ERROR(ShareStatus(control, own_view));
   return run;
 }
 

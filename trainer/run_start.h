@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "core/distributed/communicator.h"
+#include "core/distributed/control_plane.h"
 #include "trainer/configuration.h"
 #include "trainer/run_folder.h"
 #include "trainer/run_identity.h"
@@ -24,13 +24,13 @@ struct BegunRun {
 };
 
 // Takes and judges the run's folder; writes nothing there but the lock, and makes it if it is not
-// there and the run may begin. Every rank of `communicator` calls it and gets the same outcome; a
+// there and the run may begin. Every rank of `control` calls it and gets the same outcome; a
 // checkpoint counts only if each rank read the same bytes. Errors, none of which has touched the
 // run: those of DecideRunStart, RunLock::Acquire and CheckRoom; DATA_LOSS when all checkpoints are
 // damaged; FAILED_PRECONDITION for one of another run or of a newer format; NOT_FOUND when an
 // evaluation or an export finds none.
 absl::StatusOr<BegunRun> BeginRun(const Configuration& configuration, const TrainingOptions& options,
-                                  std::string_view prompts_sha256, Communicator& communicator);
+                                  std::string_view prompts_sha256, ControlPlane& control);
 
 }  // namespace warpsmith
 

@@ -39,8 +39,9 @@ void Print(const std::string& text) {
 // One run on one rank. Members are what the phases share.
 class Training {
  public:
-  Training(const Configuration& configuration, const TrainingOptions& options, Communicator& communicator,
-           Prompts prompts, SourceModel source, BegunRun begun, const std::atomic<bool>& stop);
+  Training(const Configuration& configuration, const TrainingOptions& options, ControlPlane& control,
+           Communicator& communicator, Prompts prompts, SourceModel source, BegunRun begun,
+           const std::atomic<bool>& stop);
 
   absl::Status Run();
 
@@ -73,7 +74,7 @@ class Training {
   std::unique_ptr<RunLeader> leader_;  // null but on rank 0
 };
 
-Training::Training(const Configuration& configuration, const TrainingOptions& options,
+Training::Training(const Configuration& configuration, const TrainingOptions& options, ControlPlane& control,
                    Communicator& communicator, Prompts prompts, SourceModel source, BegunRun begun,
                    const std::atomic<bool>& stop)
     : configuration_(configuration),
@@ -90,6 +91,7 @@ Training::Training(const Configuration& configuration, const TrainingOptions& op
                    begun_.identity),
       context_{.configuration = configuration_,
                .prompts = prompts_,
+               .control = control,
                .communicator = communicator,
                .checkpoints = checkpoints_,
                .policy = policy_,
@@ -100,9 +102,10 @@ Training::Training(const Configuration& configuration, const TrainingOptions& op
 absl::Status Training::Run() {
   const absl::Status restored =
       begun_.checkpoint.has_value() ? Restore(*begun_.checkpoint) : InitialiseWeights();
-  RETURN_IF_ERROR(ShareStatus(context_.communicator, restored));
+  RETURN_IF_ERROR(ShareStatus(context_.control, restored));
   if (options_.mode == RunMode::kExport) return context_.leader() ? Export() : absl::OkStatus();
   if (context_.leader() && options_.mode != RunMode::kColdStart) {
+    context_.control.Say("waiting for the rollout workers");
     ASSIGN_OR_RETURN(leader_, RunLeader::Create(&context_, options_.rollout_addresses));
   }
   RETURN_IF_ERROR(
@@ -117,7 +120,7 @@ absl::Status Training::Train() {
   RETURN_IF_ERROR(EvaluateBefore());
   RETURN_IF_ERROR(GrpoPhase());
   RETURN_IF_ERROR(EvaluateAfter());
-  return context_.communicator.Barrier({"end", "control"});
+  return context_.control.Barrier("end");
 }
 
 absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
@@ -190,6 +193,7 @@ absl::Status Training::EvaluateBefore() {
   ASSIGN_OR_RETURN(const bool done, Agree(context_, !progress_.evaluation_before.empty()));
   if (done) return absl::OkStatus();
   if (context_.leader()) {
+    context_.control.Say("evaluating before GRPO");
     ASSIGN_OR_RETURN(const ordered_json before, leader_->Evaluate("before"));
     progress_.evaluation_before = before.dump();
   }
@@ -206,6 +210,7 @@ absl::Status Training::GrpoPhase() {
 
 absl::Status Training::EvaluateAfter() {
   if (!context_.leader()) return absl::OkStatus();
+  context_.control.Say("evaluating after GRPO");
   ASSIGN_OR_RETURN(const ordered_json after, leader_->Evaluate("after"));
   RETURN_IF_ERROR(Export());
   RETURN_IF_ERROR(WriteSummary(after));
@@ -258,7 +263,7 @@ absl::Status Training::WriteSummary(const ordered_json& after) {
 }  // namespace
 
 absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& options,
-                         Communicator& communicator, const std::atomic<bool>& stop) {
+                         ControlPlane& control, Communicator& communicator, const std::atomic<bool>& stop) {
   // The work is done by the pool's threads; ATen's own would spin beside them.
   at::set_num_threads(1);
   ASSIGN_OR_RETURN(Prompts prompts, Prompts::Load(configuration.data.tokenizer, configuration.data.prompts,
@@ -269,12 +274,12 @@ absl::Status RunTraining(const Configuration& configuration, const TrainingOptio
                                                    configuration.model.config.vocab_size));
   }
   SourceModel source;
-  if (communicator.rank() == 0) {
+  if (control.rank() == 0) {
     ASSIGN_OR_RETURN(source, ReadSourceModel(configuration.model.path, configuration.model.config));
   }
-  ASSIGN_OR_RETURN(BegunRun begun, BeginRun(configuration, options, prompts.sha256(), communicator));
+  ASSIGN_OR_RETURN(BegunRun begun, BeginRun(configuration, options, prompts.sha256(), control));
   if (options.dry_run) return absl::OkStatus();
-  Training training(configuration, options, communicator, std::move(prompts), std::move(source),
+  Training training(configuration, options, control, communicator, std::move(prompts), std::move(source),
                     std::move(begun), stop);
   return training.Run();
 }

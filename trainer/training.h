@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "core/distributed/communicator.h"
+#include "core/distributed/control_plane.h"
 #include "trainer/configuration.h"
 #include "trainer/run_folder.h"
 
@@ -29,9 +30,10 @@ struct TrainingOptions {
 
 // Runs until the end, an error, or `stop`. Results are in the run's directory: summary.json,
 // export/, checkpoints/, metrics.jsonl, transitions.jsonl, tensorboard/, config.yaml. Every rank of
-// `communicator` calls it. Also the errors of BeginRun, before anything is changed.
+// `control`, which are those of `communicator`, calls it. Also the errors of BeginRun, before anything
+// is changed.
 absl::Status RunTraining(const Configuration& configuration, const TrainingOptions& options,
-                         Communicator& communicator, const std::atomic<bool>& stop);
+                         ControlPlane& control, Communicator& communicator, const std::atomic<bool>& stop);
 
 }  // namespace warpsmith
 

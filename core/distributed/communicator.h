@@ -1,17 +1,19 @@
-// Collectives among the processes of one run.
+// Collectives of the update among the processes of one run: the data plane.
 #ifndef WARPSMITH_CORE_DISTRIBUTED_COMMUNICATOR_H_
 #define WARPSMITH_CORE_DISTRIBUTED_COMMUNICATOR_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/distributed/control_plane.h"
 #include "core/distributed/flight_recorder.h"
 #include "core/distributed/watchdog.h"
 
@@ -31,23 +33,47 @@ struct CollectiveLabel {
 struct CommunicatorOptions {
   // A collective that takes longer fails on every rank.
   absl::Duration deadline = absl::Minutes(10);
+  // All ranks connect within this time.
+  absl::Duration meeting_timeout = absl::Minutes(10);
   // Collectives remembered for the report of a failure.
   size_t num_records = 64;
+};
+
+// What carries the collectives: TCP, or NCCL. Calls come from one thread and block; `sequence` counts the
+// collectives from 0, so that peers can check that they are in the same one.
+class CollectiveBackend {
+ public:
+  virtual ~CollectiveBackend() = default;
+
+  virtual absl::Status AllReduceSum(void* data, int64_t count, ElementType type, int64_t sequence) = 0;
+  virtual absl::Status Broadcast(void* data, int64_t num_bytes, int root, int64_t sequence) = 0;
+  virtual absl::Status AllGather(const void* send, void* receive, int64_t num_bytes, int64_t sequence) = 0;
+  virtual absl::Status Barrier(int64_t sequence) = 0;
+
+  // Makes a running call return soon. Called at most once, from any thread, also while a call runs.
+  virtual void Interrupt() = 0;
 };
 
 // Every rank calls the same collectives in the same order, from one thread. Each call blocks until this
 // rank's part is done. Errors: DEADLINE_EXCEEDED when the deadline passes, UNAVAILABLE when a peer is gone,
 // ABORTED after Abort(), INTERNAL when ranks call different collectives. After an error the communicator is
-// broken: every later call returns that first error. Pointers are to memory of the implementation's device
-// (host for TCP, the GPU for NCCL).
+// broken: every later call returns that first error. Pointers are to memory of the backend's device (host for
+// TCP, the GPU for NCCL).
+//
+// Who interrupts whom: the watchdog's thread alone calls the backend from outside, besides Abort. Watchdog and
+// listener are members after the backend, so their threads have let go of it before it is destroyed; no
+// backend has to see to that itself.
 class Communicator {
  public:
+  // For the ranks of `control`, which outlives this: when their group breaks, a running collective ends, and
+  // its error names the lost rank.
+  Communicator(ControlPlane* control, const CommunicatorOptions& options,
+               std::unique_ptr<CollectiveBackend> backend);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
-  virtual ~Communicator() = default;
 
-  int rank() const { return rank_; }
-  int size() const { return size_; }
+  int rank() const { return control_->rank(); }
+  int size() const { return control_->size(); }
 
   // Replaces `data`, `count` elements, by the sum over ranks; every rank gets the same bits.
   absl::Status AllReduceSum(void* data, int64_t count, ElementType type, CollectiveLabel label);
@@ -66,37 +92,20 @@ class Communicator {
 
   const FlightRecorder& recorder() const { return recorder_; }
 
- protected:
-  Communicator(int rank, int size, const CommunicatorOptions& options);
-
-  virtual absl::Status DoAllReduceSum(void* data, int64_t count, ElementType type) = 0;
-  virtual absl::Status DoBroadcast(void* data, int64_t num_bytes, int root) = 0;
-  virtual absl::Status DoAllGather(const void* send, void* receive, int64_t num_bytes) = 0;
-  virtual absl::Status DoBarrier() = 0;
-
-  // Makes a running Do... call return soon. Called once, from any thread.
-  virtual void Interrupt() = 0;
-
-  // Implementations call this first in their destructors, while they can still be interrupted.
-  void StopWatchdog() { watchdog_.reset(); }
-
-  // Sequence and operation of the running collective, for checking that peers are in the same one.
-  int64_t current_sequence() const { return current_sequence_; }
-
  private:
-  template <typename Call>
-  absl::Status Run(std::string_view operation, int64_t num_bytes, CollectiveLabel label, Call call);
-  void OnDeadline();
+  absl::Status Run(std::string_view operation, int64_t num_bytes, CollectiveLabel label,
+                   absl::FunctionRef<absl::Status(int64_t sequence)> call);
+  void OnExpiry();
   absl::Status first_error() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const int rank_;
-  const int size_;
+  ControlPlane* const control_;
   const CommunicatorOptions options_;
+  const std::unique_ptr<CollectiveBackend> backend_;
   FlightRecorder recorder_;
-  int64_t current_sequence_ = -1;
   mutable absl::Mutex mutex_;
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
-  std::optional<Watchdog> watchdog_;
+  Watchdog watchdog_;       // its thread uses all of the above
+  BreakListener listener_;  // a thread of the control plane uses the watchdog
 };
 
 }  // namespace warpsmith

@@ -3,21 +3,20 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include <atomic>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "core/base/status_macros.h"
-#include "core/distributed/rendezvous_store.h"
+#include "core/distributed/abortable_handle.h"
 
 namespace warpsmith {
 namespace {
-
-constexpr char kUniqueIdKey[] = "nccl/unique_id";
 
 // NCCL's non-blocking mode has no event to wait for: its state is asked for at this interval.
 constexpr absl::Duration kStateInterval = absl::Microseconds(50);
@@ -48,114 +47,136 @@ ncclDataType_t NcclType(ElementType type) {
 }
 
 // Rank 0 draws the id under which all ranks meet.
-absl::StatusOr<ncclUniqueId> AgreeOnUniqueId(int rank, RendezvousStore& store, absl::Duration timeout) {
-  ncclUniqueId id;
-  if (rank == 0) {
+absl::StatusOr<ncclUniqueId> AgreeOnUniqueId(ControlPlane& control) {
+  ncclUniqueId id{};
+  if (control.rank() == 0) {
     RETURN_IF_ERROR(NcclStatus("ncclGetUniqueId", ncclGetUniqueId(&id), nullptr));
-    RETURN_IF_ERROR(store.Set(kUniqueIdKey, std::string_view(id.internal, sizeof(id.internal))));
-    return id;
   }
-  ASSIGN_OR_RETURN(const std::string bytes, store.Get(kUniqueIdKey, timeout));
-  if (bytes.size() != sizeof(id.internal)) return absl::InternalError("the store holds a malformed NCCL id");
+  ASSIGN_OR_RETURN(const std::string bytes,
+                   control.Broadcast(std::string(id.internal, sizeof(id.internal)), "NCCL id"));
+  if (bytes.size() != sizeof(id.internal)) return absl::InternalError("rank 0 sent a malformed NCCL id");
   bytes.copy(id.internal, sizeof(id.internal));
   return id;
 }
 
-}  // namespace
+struct StreamDeleter {
+  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+};
+using Stream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamDeleter>;
 
-struct NcclCommunicator::State {
-  ~State() {
-    if (comm != nullptr && !aborted.exchange(true)) ncclCommAbort(comm);
-    if (barrier_byte != nullptr) cudaFree(barrier_byte);
-    if (stream != nullptr) cudaStreamDestroy(stream);
+struct DeviceMemoryDeleter {
+  void operator()(void* memory) const { cudaFree(memory); }
+};
+using DeviceMemory = std::unique_ptr<void, DeviceMemoryDeleter>;
+
+absl::StatusOr<Stream> MakeStream() {
+  cudaStream_t stream = nullptr;
+  RETURN_IF_ERROR(CudaStatus("cudaStreamCreate", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)));
+  return Stream(stream);
+}
+
+absl::StatusOr<DeviceMemory> Allocate(size_t num_bytes) {
+  void* memory = nullptr;
+  RETURN_IF_ERROR(CudaStatus("cudaMalloc", cudaMalloc(&memory, num_bytes)));
+  return DeviceMemory(memory);
+}
+
+class NcclBackend : public CollectiveBackend {
+ public:
+  NcclBackend(Stream stream, DeviceMemory barrier_number, ncclComm_t comm)
+      : stream_(std::move(stream)), barrier_number_(std::move(barrier_number)), comm_(comm, ncclCommAbort) {}
+
+  absl::Status AllReduceSum(void* data, int64_t count, ElementType type, int64_t /*sequence*/) override {
+    return Run("ncclAllReduce", [&](ncclComm_t comm) {
+      return ncclAllReduce(data, data, count, NcclType(type), ncclSum, comm, stream_.get());
+    });
+  }
+
+  absl::Status Broadcast(void* data, int64_t num_bytes, int root, int64_t /*sequence*/) override {
+    return Run("ncclBroadcast", [&](ncclComm_t comm) {
+      return ncclBroadcast(data, data, num_bytes, ncclUint8, root, comm, stream_.get());
+    });
+  }
+
+  absl::Status AllGather(const void* send, void* receive, int64_t num_bytes, int64_t /*sequence*/) override {
+    return Run("ncclAllGather", [&](ncclComm_t comm) {
+      return ncclAllGather(send, receive, num_bytes, ncclUint8, comm, stream_.get());
+    });
+  }
+
+  absl::Status Barrier(int64_t /*sequence*/) override {
+    return Run("barrier", [&](ncclComm_t comm) {
+      void* number = barrier_number_.get();
+      return ncclAllReduce(number, number, 1, ncclInt64, ncclSum, comm, stream_.get());
+    });
+  }
+
+  void Interrupt() override {
+    interrupted_.Notify();
+    comm_.Abort();
   }
 
   // Waits until the last call to NCCL has been taken up, at most until `deadline`.
-  absl::Status AwaitIssued(const char* what, ncclResult_t result, absl::Time deadline) {
-    RETURN_IF_ERROR(NcclStatus(what, result, comm));
-    ncclResult_t state = result;
-    while (state == ncclInProgress) {
-      if (interrupted.WaitForNotificationWithTimeout(kStateInterval))
+  absl::Status AwaitIssued(const char* what, absl::Time deadline) {
+    while (true) {
+      ncclResult_t state = ncclSuccess;
+      RETURN_IF_ERROR(AsyncState(what, state));
+      if (state == ncclSuccess) return absl::OkStatus();
+      if (interrupted_.WaitForNotificationWithTimeout(kStateInterval)) {
         return absl::AbortedError("interrupted");
-      if (absl::Now() > deadline)
+      }
+      if (absl::Now() > deadline) {
         return absl::DeadlineExceededError(absl::StrCat(what, " is still in progress"));
-      RETURN_IF_ERROR(NcclStatus(what, ncclCommGetAsyncError(comm, &state), comm));
-      RETURN_IF_ERROR(NcclStatus(what, state, comm));
+      }
     }
-    return absl::OkStatus();
   }
 
-  // Waits until the collective just issued is done on the device. The watchdog bounds it: aborting ends its
+ private:
+  // ncclSuccess or ncclInProgress, else an error.
+  absl::Status AsyncState(const char* what, ncclResult_t& state) {
+    return comm_.Use([&](ncclComm_t comm) -> absl::Status {
+      RETURN_IF_ERROR(NcclStatus(what, ncclCommGetAsyncError(comm, &state), comm));
+      return NcclStatus(what, state, comm);
+    });
+  }
+
+  // Issues a collective and waits until it is done on the device. The watchdog bounds it: aborting ends its
   // kernels.
-  absl::Status Finish(const char* what, ncclResult_t result) {
-    RETURN_IF_ERROR(AwaitIssued(what, result, absl::InfiniteFuture()));
-    RETURN_IF_ERROR(CudaStatus(what, cudaStreamSynchronize(stream)));
-    if (aborted.load()) return absl::AbortedError("interrupted");
+  absl::Status Run(const char* what, absl::FunctionRef<ncclResult_t(ncclComm_t)> issue) {
+    RETURN_IF_ERROR(comm_.Use([&](ncclComm_t comm) { return NcclStatus(what, issue(comm), comm); }));
+    RETURN_IF_ERROR(AwaitIssued(what, absl::InfiniteFuture()));
+    RETURN_IF_ERROR(CudaStatus(what, cudaStreamSynchronize(stream_.get())));
     ncclResult_t state = ncclSuccess;
-    RETURN_IF_ERROR(NcclStatus(what, ncclCommGetAsyncError(comm, &state), comm));
-    return NcclStatus(what, state, comm);
+    return AsyncState(what, state);
   }
 
-  std::unique_ptr<RendezvousStore> store;  // served by rank 0 where no agent does
-  ncclComm_t comm = nullptr;
-  cudaStream_t stream = nullptr;
-  void* barrier_byte = nullptr;  // of the device
-  std::atomic<bool> aborted = false;
-  absl::Notification interrupted;
+  const Stream stream_;
+  const DeviceMemory barrier_number_;
+  absl::Notification interrupted_;
+  AbortableHandle<ncclComm_t> comm_;  // the last: aborting it ends the kernels on the stream
 };
 
-absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Create(
-    const ProcessGroupEnvironment& environment, const CommunicatorOptions& options) {
-  const absl::Time deadline = absl::Now() + options.deadline;
-  auto state = std::make_unique<State>();
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Communicator>> CreateNcclCommunicator(
+    const ProcessGroupEnvironment& environment, ControlPlane* control, const CommunicatorOptions& options) {
+  const absl::Time deadline = absl::Now() + options.meeting_timeout;
   RETURN_IF_ERROR(CudaStatus("cudaSetDevice", cudaSetDevice(environment.local_rank)));
-  RETURN_IF_ERROR(
-      CudaStatus("cudaStreamCreate", cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking)));
-  RETURN_IF_ERROR(CudaStatus("cudaMalloc", cudaMalloc(&state->barrier_byte, sizeof(int64_t))));
-  ncclUniqueId id;
-  if (environment.world_size > 1) {
-    ASSIGN_OR_RETURN(state->store, RendezvousStore::Connect(environment, options.deadline));
-    ASSIGN_OR_RETURN(id, AgreeOnUniqueId(environment.rank, *state->store, options.deadline));
-  } else {
-    RETURN_IF_ERROR(NcclStatus("ncclGetUniqueId", ncclGetUniqueId(&id), nullptr));
-  }
+  ASSIGN_OR_RETURN(Stream stream, MakeStream());
+  ASSIGN_OR_RETURN(DeviceMemory barrier_number, Allocate(sizeof(int64_t)));
+  ASSIGN_OR_RETURN(const ncclUniqueId id, AgreeOnUniqueId(*control));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  const ncclResult_t result =
-      ncclCommInitRankConfig(&state->comm, environment.world_size, id, environment.rank, &config);
-  RETURN_IF_ERROR(state->AwaitIssued("ncclCommInitRankConfig", result, deadline));
-  return std::unique_ptr<NcclCommunicator>(new NcclCommunicator(environment, options, std::move(state)));
-}
-
-NcclCommunicator::NcclCommunicator(const ProcessGroupEnvironment& environment,
-                                   const CommunicatorOptions& options, std::unique_ptr<State> state)
-    : Communicator(environment.rank, environment.world_size, options), state_(std::move(state)) {}
-
-NcclCommunicator::~NcclCommunicator() { StopWatchdog(); }
-
-absl::Status NcclCommunicator::DoAllReduceSum(void* data, int64_t count, ElementType type) {
-  return state_->Finish("ncclAllReduce", ncclAllReduce(data, data, count, NcclType(type), ncclSum,
-                                                       state_->comm, state_->stream));
-}
-
-absl::Status NcclCommunicator::DoBroadcast(void* data, int64_t num_bytes, int root) {
-  return state_->Finish("ncclBroadcast",
-                        ncclBroadcast(data, data, num_bytes, ncclUint8, root, state_->comm, state_->stream));
-}
-
-absl::Status NcclCommunicator::DoAllGather(const void* send, void* receive, int64_t num_bytes) {
-  return state_->Finish("ncclAllGather",
-                        ncclAllGather(send, receive, num_bytes, ncclUint8, state_->comm, state_->stream));
-}
-
-absl::Status NcclCommunicator::DoBarrier() {
-  return state_->Finish("barrier", ncclAllReduce(state_->barrier_byte, state_->barrier_byte, 1, ncclInt64,
-                                                 ncclSum, state_->comm, state_->stream));
-}
-
-void NcclCommunicator::Interrupt() {
-  state_->interrupted.Notify();
-  if (!state_->aborted.exchange(true)) ncclCommAbort(state_->comm);
+  ncclComm_t comm = nullptr;
+  const ncclResult_t result = ncclCommInitRankConfig(&comm, control->size(), id, control->rank(), &config);
+  if (comm == nullptr) {
+    RETURN_IF_ERROR(NcclStatus("ncclCommInitRankConfig", result, nullptr));
+    return absl::InternalError("ncclCommInitRankConfig made no communicator");
+  }
+  auto backend = std::make_unique<NcclBackend>(std::move(stream), std::move(barrier_number), comm);
+  RETURN_IF_ERROR(NcclStatus("ncclCommInitRankConfig", result, comm));
+  RETURN_IF_ERROR(backend->AwaitIssued("ncclCommInitRankConfig", deadline));
+  return std::make_unique<Communicator>(control, options, std::move(backend));
 }
 
 }  // namespace warpsmith

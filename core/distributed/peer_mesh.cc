@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "core/base/check.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
 
@@ -101,34 +103,37 @@ void SetNoDelay(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
-absl::StatusOr<UniqueFd> CallPeer(int peer, const std::string& address, const Greeting& greeting,
+// `words` begins with the peer's host and port.
+absl::StatusOr<UniqueFd> CallPeer(int peer, const std::vector<std::string>& words, const Greeting& greeting,
                                   absl::Time deadline) {
-  const std::pair<std::string, std::string> host_port = absl::StrSplit(address, absl::MaxSplits(' ', 1));
   int port = 0;
-  if (!absl::SimpleAtoi(host_port.second, &port)) {
-    return absl::InternalError(absl::StrCat("rank ", peer, " published the address \"", address, "\""));
+  if (words.size() < 2 || !absl::SimpleAtoi(words[1], &port)) {
+    return absl::InternalError(
+        absl::StrCat("rank ", peer, " told a malformed address of ", words.size(), " words"));
   }
-  ASSIGN_OR_RETURN(const AddressList list, Resolve(host_port.first, port, SOCK_STREAM));
+  ASSIGN_OR_RETURN(const AddressList list, Resolve(words[0], port, SOCK_STREAM));
   UniqueFd fd(socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return ErrnoStatus("cannot make a socket for", address);
+  if (!fd.valid()) return ErrnoStatus("cannot make a socket for", words[0]);
   SetSocketTimeout(fd.get(), deadline - absl::Now());
   SetNoDelay(fd.get());
   if (connect(fd.get(), list->ai_addr, list->ai_addrlen) != 0 ||
       send(fd.get(), &greeting, sizeof(greeting), MSG_NOSIGNAL) != sizeof(greeting)) {
     return absl::UnavailableError(
-        absl::StrCat("cannot reach rank ", peer, " at ", address, ": ", strerror(errno)));
+        absl::StrCat("cannot reach rank ", peer, " at ", words[0], " port ", port, ": ", strerror(errno)));
   }
   return fd;
 }
 
 // Accepts one caller; an invalid descriptor when it did not know the token, which is no error.
 absl::StatusOr<std::pair<int, UniqueFd>> AcceptPeer(const Listener& listener, const Greeting& own,
-                                                    int world_size, absl::Time deadline) {
-  pollfd waiting{.fd = listener.fd.get(), .events = POLLIN, .revents = 0};
+                                                    int world_size, absl::Time deadline, int interrupt_fd) {
+  pollfd waiting[] = {{.fd = listener.fd.get(), .events = POLLIN, .revents = 0},
+                      {.fd = interrupt_fd, .events = POLLIN, .revents = 0}};
   const int64_t timeout_ms = std::max<int64_t>(0, absl::ToInt64Milliseconds(deadline - absl::Now()));
-  if (poll(&waiting, 1, static_cast<int>(timeout_ms)) <= 0) {
+  if (poll(waiting, 2, static_cast<int>(timeout_ms)) <= 0) {
     return absl::DeadlineExceededError("higher ranks did not connect in time; see their logs");
   }
+  if (waiting[1].revents != 0) return absl::AbortedError("interrupted while higher ranks were to connect");
   UniqueFd fd(accept4(listener.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus("cannot accept at port", absl::StrCat(listener.port));
   SetSocketTimeout(fd.get(), std::min(deadline - absl::Now(), absl::Seconds(5)));
@@ -140,41 +145,48 @@ absl::StatusOr<std::pair<int, UniqueFd>> AcceptPeer(const Listener& listener, co
   return std::pair<int, UniqueFd>(greeting.rank, std::move(fd));
 }
 
-absl::StatusOr<std::string> AgreeOnToken(int rank, RendezvousStore& store, absl::Duration timeout) {
-  if (rank == 0) {
-    std::array<char, kTokenBytes> token;
-    if (getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size())) {
-      return ErrnoStatus("cannot read", "random bytes");
-    }
-    RETURN_IF_ERROR(store.Set("mesh/token", absl::BytesToHexString({token.data(), token.size()})));
+// A new token, in hexadecimal digits.
+absl::StatusOr<std::string> DrawToken() {
+  std::array<char, kTokenBytes> token;
+  if (getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size())) {
+    return ErrnoStatus("cannot read", "random bytes");
   }
-  ASSIGN_OR_RETURN(const std::string hex, store.Get("mesh/token", timeout));
-  const std::string token = absl::HexStringToBytes(hex);
-  if (token.size() != kTokenBytes) return absl::InternalError("the store holds a malformed mesh token");
-  return token;
+  return absl::BytesToHexString({token.data(), token.size()});
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<UniqueFd>> ConnectPeerMesh(const ProcessGroupEnvironment& environment,
-                                                      RendezvousStore& store, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+                                                      TellRanks tell, const PeerMeshOptions& options) {
+  const absl::Time deadline = absl::Now() + options.timeout;
   const int rank = environment.rank;
   ASSIGN_OR_RETURN(const std::string host, OwnAddress(environment));
   ASSIGN_OR_RETURN(const Listener listener, Listen(host, environment.world_size));
-  ASSIGN_OR_RETURN(const std::string token, AgreeOnToken(rank, store, timeout));
-  RETURN_IF_ERROR(store.Set(absl::StrCat("mesh/address/", rank), absl::StrCat(host, " ", listener.port)));
+  std::string own = absl::StrCat(host, " ", listener.port);
+  if (rank == 0) {
+    ASSIGN_OR_RETURN(const std::string token, DrawToken());
+    absl::StrAppend(&own, " ", token);
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> told, tell(own));
+  std::vector<std::vector<std::string>> words;  // by rank: host, port, and the token of rank 0
+  for (const std::string& text : told) words.push_back(absl::StrSplit(text, ' '));
+  if (words.empty() || words[0].size() != 3) return absl::InternalError("rank 0 told a malformed address");
+  const std::string token = absl::HexStringToBytes(words[0][2]);
+  if (token.size() != kTokenBytes) return absl::InternalError("rank 0 told a malformed mesh token");
   Greeting greeting{.token = {}, .rank = rank};
   std::copy(token.begin(), token.end(), greeting.token.begin());
 
+  const bool star = options.shape == MeshShape::kStar;
+  const int num_lower = star ? std::min(rank, 1) : rank;
+  const int num_higher = star && rank > 0 ? 0 : environment.world_size - rank - 1;
+  WS_CHECK(static_cast<int>(words.size()) >= num_lower) << words.size() << " addresses for rank " << rank;
   std::vector<UniqueFd> peers(environment.world_size);
-  for (int peer = 0; peer < rank; ++peer) {
-    ASSIGN_OR_RETURN(const std::string address,
-                     store.Get(absl::StrCat("mesh/address/", peer), deadline - absl::Now()));
-    ASSIGN_OR_RETURN(peers[peer], CallPeer(peer, address, greeting, deadline));
+  for (int peer = 0; peer < num_lower; ++peer) {
+    ASSIGN_OR_RETURN(peers[peer], CallPeer(peer, words[peer], greeting, deadline));
   }
-  for (int missing = environment.world_size - rank - 1; missing > 0;) {
-    ASSIGN_OR_RETURN(auto caller, AcceptPeer(listener, greeting, environment.world_size, deadline));
+  for (int missing = num_higher; missing > 0;) {
+    ASSIGN_OR_RETURN(auto caller,
+                     AcceptPeer(listener, greeting, environment.world_size, deadline, options.interrupt_fd));
     if (!caller.second.valid() || peers[caller.first].valid()) continue;
     peers[caller.first] = std::move(caller.second);
     --missing;

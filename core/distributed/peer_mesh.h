@@ -1,22 +1,38 @@
-// One TCP connection between every two processes of a run.
+// TCP connections among the processes of a run.
 #ifndef WARPSMITH_CORE_DISTRIBUTED_PEER_MESH_H_
 #define WARPSMITH_CORE_DISTRIBUTED_PEER_MESH_H_
 
+#include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
 #include "core/distributed/process_group_environment.h"
-#include "core/distributed/rendezvous_store.h"
 
 namespace warpsmith {
 
-// Connected sockets by rank; this rank's own entry is not valid. Each rank listens at the address from which
-// it reaches the master, publishes it in `store` and is called by the higher ranks, who show a token that
-// rank 0 drew. DEADLINE_EXCEEDED or UNAVAILABLE names the rank that could not be reached within `timeout`.
+enum class MeshShape {
+  kFull,  // every two ranks are connected
+  kStar,  // every rank is connected to rank 0
+};
+
+struct PeerMeshOptions {
+  MeshShape shape = MeshShape::kFull;
+  absl::Duration timeout;
+  int interrupt_fd = -1;  // once it is readable, waiting for callers ends; -1 for none
+};
+
+// Makes this rank's text known and returns those of all ranks, by rank; of a star, rank 0's is enough.
+using TellRanks = absl::FunctionRef<absl::StatusOr<std::vector<std::string>>(const std::string& own)>;
+
+// Connected sockets by rank; this rank's own entry, and those that the shape leaves out, are not valid. Each
+// rank listens at the address from which it reaches the master, says so by `tell` and is called by the higher
+// ranks, who show a token that rank 0 drew. DEADLINE_EXCEEDED or UNAVAILABLE names the rank that could not be
+// reached within `options.timeout`; ABORTED when interrupted.
 absl::StatusOr<std::vector<UniqueFd>> ConnectPeerMesh(const ProcessGroupEnvironment& environment,
-                                                      RendezvousStore& store, absl::Duration timeout);
+                                                      TellRanks tell, const PeerMeshOptions& options);
 
 }  // namespace warpsmith
 

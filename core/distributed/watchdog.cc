@@ -17,7 +17,7 @@ Watchdog::~Watchdog() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
-    changed_.Signal();
+    changed_.SignalAll();
   }
   thread_.join();
 }
@@ -25,23 +25,36 @@ Watchdog::~Watchdog() {
 void Watchdog::Arm(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   deadline_ = deadline;
-  changed_.Signal();
+  changed_.SignalAll();
 }
 
 void Watchdog::Disarm() {
   absl::MutexLock lock(&mutex_);
   deadline_ = absl::InfiniteFuture();
+  while (expiring_) changed_.Wait(&mutex_);
+}
+
+void Watchdog::Expire() {
+  absl::MutexLock lock(&mutex_);
+  if (deadline_ == absl::InfiniteFuture()) return;
+  deadline_ = absl::InfinitePast();
+  changed_.SignalAll();
 }
 
 void Watchdog::Run() {
   absl::MutexLock lock(&mutex_);
   while (!stopping_) {
-    if (absl::Now() >= deadline_) {
-      deadline_ = absl::InfiniteFuture();
-      on_expiry_();  // under the lock, so that Disarm waits for it
+    if (absl::Now() < deadline_) {
+      changed_.WaitWithDeadline(&mutex_, deadline_);
       continue;
     }
-    changed_.WaitWithDeadline(&mutex_, deadline_);
+    deadline_ = absl::InfiniteFuture();
+    expiring_ = true;
+    mutex_.Unlock();  // so that Expire never waits for what `on_expiry` does
+    on_expiry_();
+    mutex_.Lock();
+    expiring_ = false;
+    changed_.SignalAll();
   }
 }
 

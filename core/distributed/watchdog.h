@@ -15,8 +15,7 @@ namespace warpsmith {
 // thread.
 class Watchdog {
  public:
-  // `on_expiry` runs on the watchdog's thread, at most once for each Arm, and must not call back into the
-  // watchdog.
+  // `on_expiry` runs on the watchdog's thread, at most once for each Arm, and must not call Disarm.
   explicit Watchdog(std::function<void()> on_expiry);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -27,6 +26,9 @@ class Watchdog {
   // After it returns, `on_expiry` is not running and will not run before the next Arm.
   void Disarm() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Brings the deadline forward to now, if the watchdog is armed. Any thread; does not wait for `on_expiry`.
+  void Expire() ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -34,6 +36,7 @@ class Watchdog {
   absl::Mutex mutex_;
   absl::CondVar changed_;
   absl::Time deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  bool expiring_ ABSL_GUARDED_BY(mutex_) = false;  // `on_expiry` is running
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

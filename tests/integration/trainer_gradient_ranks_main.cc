@@ -12,7 +12,9 @@ namespace {
 int Run(const char* path) {
   const auto environment = ReadProcessGroupEnvironment(LookUpEnvironment);
   WS_CHECK(environment.ok()) << environment.status();
-  auto communicator = TcpCommunicator::Create(*environment, {.deadline = absl::Seconds(60)});
+  const auto control = ControlPlane::Create(*environment);
+  WS_CHECK(control.ok()) << control.status();
+  auto communicator = CreateTcpCommunicator(*environment, control->get(), {.deadline = absl::Seconds(60)});
   WS_CHECK(communicator.ok()) << communicator.status();
   Policy policy = MakePolicy(at::kDouble);
   const auto sequences = MakeBatch();

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Sequence
@@ -126,6 +127,31 @@ class Rig:
         )
         assert result.returncode == 1, f"exit status {result.returncode}: {result.stderr[-2000:]}"
         return result.stderr
+
+    def start_ranks(self, run: str, num_ranks: int, *flags: str) -> list[subprocess.Popen[bytes]]:
+        """Starts a trainer of several processes, as a launcher would; the log of each is at rank_log."""
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
+        shared = {**os.environ, "WORLD_SIZE": str(num_ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        processes = []
+        for rank in range(num_ranks):
+            with self.rank_log(run, rank).open("wb") as log:
+                environment = {**shared, "RANK": str(rank)}
+                command = self.command(run, *flags)
+                processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
+        return processes
+
+    def rank_log(self, run: str, rank: int) -> Path:
+        return self.directory / f"{run}.rank{rank}.log"
+
+    def train_ranks(self, run: str, num_ranks: int, *flags: str) -> Path:
+        """Runs a trainer of several processes to its end; the run's folder."""
+        processes = self.start_ranks(run, num_ranks, *flags)
+        statuses = [process.wait(DEADLINE_SECONDS) for process in processes]
+        logs = "".join(self.rank_log(run, rank).read_text()[-2000:] for rank in range(num_ranks))
+        assert statuses == [0] * num_ranks, logs
+        return self.directory / run
 
     def stop(self) -> None:
         for process in self.processes.values():

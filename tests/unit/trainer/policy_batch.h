@@ -69,8 +69,14 @@ inline std::vector<double> GradientsOf(const Parameters& parameters) {
   return values;
 }
 
-inline std::unique_ptr<TcpCommunicator> MakeLoneCommunicator() {
-  auto communicator = TcpCommunicator::Create({}, {});
+inline std::unique_ptr<ControlPlane> MakeLoneControlPlane() {
+  auto control = ControlPlane::Create({});
+  WS_CHECK(control.ok()) << control.status();
+  return *std::move(control);
+}
+
+inline std::unique_ptr<Communicator> MakeLoneCommunicator(ControlPlane& control) {
+  auto communicator = CreateTcpCommunicator({}, &control, {});
   WS_CHECK(communicator.ok()) << communicator.status();
   return *std::move(communicator);
 }

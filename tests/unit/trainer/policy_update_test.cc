@@ -76,9 +76,10 @@ TEST_CASE("an update repeats to the bit") {
   std::vector<std::string> weights;
   for (int run = 0; run < 2; ++run) {
     Policy policy = MakePolicy(at::kFloat);
-    auto communicator = MakeLoneCommunicator();
+    const auto control = MakeLoneControlPlane();
+    const auto communicator = MakeLoneCommunicator(*control);
     for (int step = 0; step < 3; ++step) {
-      REQUIRE(UpdatePolicy(policy, MakeBatch(), MakeOptions(), *communicator).ok());
+      REQUIRE(UpdatePolicy(policy, MakeBatch(), MakeOptions(), *communicator, *control).ok());
     }
     std::string& bytes = weights.emplace_back();
     for (int i = 0; i < policy.parameters.num_buffers(); ++i) bytes += policy.parameters.BufferBytes(i);
@@ -88,11 +89,12 @@ TEST_CASE("an update repeats to the bit") {
 
 TEST_CASE("several optimiser steps keep the old policy of the step's start") {
   Policy policy = MakePolicy(at::kFloat);
-  auto communicator = MakeLoneCommunicator();
+  const auto control = MakeLoneControlPlane();
+  const auto communicator = MakeLoneCommunicator(*control);
   PolicyUpdateOptions options = MakeOptions();
   options.num_updates = 3;
   options.learning_rate = 0.05;  // far enough for the ratio to leave 1
-  const auto result = UpdatePolicy(policy, MakeBatch(), options, *communicator);
+  const auto result = UpdatePolicy(policy, MakeBatch(), options, *communicator, *control);
   REQUIRE(result.ok());
   CHECK(policy.optimiser.num_steps() == 3);
   CHECK(result->sums.old_kl > 1e-6);
@@ -101,7 +103,8 @@ TEST_CASE("several optimiser steps keep the old policy of the step's start") {
 
 TEST_CASE("an update raises the log-probability of what was better and lowers that of what was worse") {
   Policy policy = MakePolicy(at::kFloat);
-  auto communicator = MakeLoneCommunicator();
+  const auto control = MakeLoneControlPlane();
+  const auto communicator = MakeLoneCommunicator(*control);
   const auto sequences = MakeBatch();
   const SequenceIndices all = SplitEvenly(static_cast<int>(sequences.size()), 1).front();
   const auto score = [&] {
@@ -114,7 +117,7 @@ TEST_CASE("an update raises the log-probability of what was better and lowers th
     return sum;
   };
   const double before = score();
-  REQUIRE(UpdatePolicy(policy, sequences, MakeOptions(), *communicator).ok());
+  REQUIRE(UpdatePolicy(policy, sequences, MakeOptions(), *communicator, *control).ok());
   CHECK(score() > before);
 }
 

@@ -35,7 +35,8 @@ TEST_CASE("both logs are on disk before the checkpoint that names their sizes") 
   TemporaryDirectory directory;
   const Configuration configuration;
   const Prompts* const no_prompts = nullptr;
-  auto communicator = MakeLoneCommunicator();
+  const auto control = MakeLoneControlPlane();
+  const auto communicator = MakeLoneCommunicator(*control);
   CheckpointStore checkpoints(directory.path() / "checkpoints", 1, {});
   Policy policy = MakePolicy(at::kFloat);
   RunProgress progress;
@@ -43,6 +44,7 @@ TEST_CASE("both logs are on disk before the checkpoint that names their sizes") 
   REQUIRE(log.ok());
   RunContext context{.configuration = configuration,
                      .prompts = *no_prompts,
+                     .control = *control,
                      .communicator = *communicator,
                      .checkpoints = checkpoints,
                      .policy = policy,

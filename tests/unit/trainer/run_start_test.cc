@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/trainer/policy_batch.h"
-#include "tests/unit/trainer/ranks.h"
+#include "tests/unit/core/distributed/ranks.h"
 #include "trainer/checkpoint_store.h"
 
 namespace warpsmith {
@@ -44,7 +44,7 @@ class Stage {
 
  private:
   TemporaryDirectory directory_;
-  std::unique_ptr<TcpCommunicator> alone_ = MakeLoneCommunicator();
+  std::unique_ptr<ControlPlane> alone_ = MakeLoneControlPlane();
 };
 
 bool IsLocked(const fs::path& folder) { return absl::IsUnavailable(RunLock::Acquire(folder).status()); }
@@ -69,11 +69,11 @@ TEST_CASE("every rank is given the checkpoint that rank 0 chose, and rank 0 the 
   const Stage stage;
   stage.SaveCheckpoint();
   const TrainingOptions options{.request = {.resume = true}};
-  const auto statuses = RunRanks(3, [&](Communicator& communicator) -> absl::Status {
-    ASSIGN_OR_RETURN(const BegunRun run, BeginRun(stage.configuration, options, kPrompts, communicator));
+  const auto statuses = RunControlRanks(3, {}, [&](ControlPlane& control) -> absl::Status {
+    ASSIGN_OR_RETURN(const BegunRun run, BeginRun(stage.configuration, options, kPrompts, control));
     const bool right = run.start == RunStart::kCheckpoint &&
-                       run.checkpoint == stage.folder() / "checkpoints" / "step_000001" &&
-                       run.lock.has_value() == (communicator.rank() == 0);
+                       run.checkpoint == stage.folder() / "checkpoints" / "checkpoint_000001" &&
+                       run.lock.has_value() == (control.rank() == 0);
     return right ? absl::OkStatus() : absl::InternalError("another beginning");
   });
   for (const absl::Status& status : statuses) CHECK(status.ToString() == "OK");
@@ -82,8 +82,8 @@ TEST_CASE("every rank is given the checkpoint that rank 0 chose, and rank 0 the 
 TEST_CASE("what rank 0 refuses, all refuse, and no folder is made") {
   const Stage stage;
   const TrainingOptions options{.request = {.resume = true}};
-  const auto statuses = RunRanks(2, [&](Communicator& communicator) {
-    return BeginRun(stage.configuration, options, kPrompts, communicator).status();
+  const auto statuses = RunControlRanks(2, {}, [&](ControlPlane& control) {
+    return BeginRun(stage.configuration, options, kPrompts, control).status();
   });
   CHECK(absl::IsNotFound(statuses[0]));
   CHECK(std::string(statuses[1].message()) == "rank 0: " + std::string(statuses[0].message()));
@@ -97,7 +97,7 @@ TEST_CASE("overwriting is decided here and done later") {
   REQUIRE(run.ok());
   CHECK(run->start == RunStart::kOverwrite);
   CHECK_FALSE(run->checkpoint.has_value());
-  CHECK(fs::exists(stage.folder() / "checkpoints" / "step_000001"));
+  CHECK(fs::exists(stage.folder() / "checkpoints" / "checkpoint_000001"));
 }
 
 TEST_CASE("a checkpoint of another seed is no start for this run, but can be read") {
@@ -128,7 +128,7 @@ TEST_CASE("an evaluation holds its own folder, an export none") {
 TEST_CASE("damaged checkpoints are named with the ways out") {
   const Stage stage;
   stage.SaveCheckpoint();
-  const fs::path file = stage.folder() / "checkpoints" / "step_000001" / "progress.json";
+  const fs::path file = stage.folder() / "checkpoints" / "checkpoint_000001" / "progress.json";
   fs::resize_file(file, 1);
   const absl::Status status = stage.Begin({.request = {.resume = true}}).status();
   CHECK(absl::IsDataLoss(status));

@@ -1,7 +1,5 @@
-// Ranks as threads of one process, meeting over loopback as processes would.
 #include "core/distributed/tcp_communicator.h"
 
-#include <algorithm>
 #include <functional>
 #include <random>
 #include <thread>
@@ -10,38 +8,23 @@
 #include "tests/support/catch.h"
 #include "tests/support/free_port.h"
 #include "tests/support/run_together.h"
+#include "tests/unit/core/distributed/ranks.h"
 
 namespace warpsmith {
 namespace {
 
 // Runs `work` once a rank, each on its own thread with its own communicator, and returns the statuses by
-// rank.
-std::vector<absl::Status> RunRanks(int size, absl::Duration deadline,
-                                   const std::function<absl::Status(TcpCommunicator&)>& work) {
-  std::vector<absl::Status> statuses(size);
-  std::vector<std::thread> threads;
-  const int port = FreePort();
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] {
-      const ProcessGroupEnvironment environment{.rank = rank, .world_size = size, .master_port = port};
-      auto communicator = TcpCommunicator::Create(environment, {.deadline = deadline});
-      statuses[rank] = communicator.ok() ? work(**communicator) : communicator.status();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return statuses;
-}
-
-bool AllOk(const std::vector<absl::Status>& statuses) {
-  for (const absl::Status& status : statuses) {
-    INFO(status.ToString());
-    CHECK(status.ok());
-  }
-  return std::all_of(statuses.begin(), statuses.end(), [](const absl::Status& s) { return s.ok(); });
-}
-
-bool Contains(const absl::Status& status, const std::string& text) {
-  return status.message().find(text) != absl::string_view::npos;
+// rank. A rank whose work fails ends without a word, as if it were killed.
+std::vector<absl::Status> RunCommunicators(int size, absl::Duration deadline,
+                                           const std::function<absl::Status(Communicator&)>& work) {
+  return RunRanks(size, [&](const ProcessGroupEnvironment& environment) -> absl::Status {
+    ASSIGN_OR_RETURN(const auto control, ControlPlane::Create(environment));
+    ASSIGN_OR_RETURN(const auto communicator,
+                     CreateTcpCommunicator(environment, control.get(), {.deadline = deadline}));
+    const absl::Status status = work(*communicator);
+    if (status.ok()) control->Leave(status);
+    return status;
+  });
 }
 
 std::vector<float> RandomFloats(int rank, int64_t count) {
@@ -67,7 +50,7 @@ constexpr CollectiveLabel kLabel{"numbers", "test"};
 
 TEST_CASE("a sum over ranks is added in rank order, to the bit, for any number of elements") {
   for (const int size : {1, 2, 5}) {
-    CHECK(AllOk(RunRanks(size, absl::Seconds(30), [&](TcpCommunicator& communicator) {
+    CHECK(AllOk(RunCommunicators(size, absl::Seconds(30), [&](Communicator& communicator) {
       for (const int64_t count : {0, 1, 2, 7, 100003}) {
         std::vector<float> values = RandomFloats(communicator.rank(), count);
         const auto status = communicator.AllReduceSum(values.data(), count, ElementType::kFloat32, kLabel);
@@ -80,7 +63,7 @@ TEST_CASE("a sum over ranks is added in rank order, to the bit, for any number o
 }
 
 TEST_CASE("float64 and int64 are summed as such") {
-  CHECK(AllOk(RunRanks(3, absl::Seconds(30), [](TcpCommunicator& communicator) -> absl::Status {
+  CHECK(AllOk(RunCommunicators(3, absl::Seconds(30), [](Communicator& communicator) -> absl::Status {
     double fraction = 0.1 * (communicator.rank() + 1);
     int64_t large = (int64_t{1} << 60) + communicator.rank();
     const auto first = communicator.AllReduceSum(&fraction, 1, ElementType::kFloat64, kLabel);
@@ -92,7 +75,7 @@ TEST_CASE("float64 and int64 are summed as such") {
 }
 
 TEST_CASE("a broadcast from any rank and an all-gather reach everybody") {
-  CHECK(AllOk(RunRanks(4, absl::Seconds(30), [](TcpCommunicator& communicator) -> absl::Status {
+  CHECK(AllOk(RunCommunicators(4, absl::Seconds(30), [](Communicator& communicator) -> absl::Status {
     for (int root = 0; root < 4; ++root) {
       int64_t value = communicator.rank() == root ? 100 + root : 0;
       const auto status = communicator.Broadcast(&value, sizeof(value), root, kLabel);
@@ -107,22 +90,22 @@ TEST_CASE("a broadcast from any rank and an all-gather reach everybody") {
 }
 
 TEST_CASE("a rank that dies is named to the others at once, with the collective they were in") {
-  const auto statuses = RunRanks(3, absl::Seconds(60), [](TcpCommunicator& communicator) -> absl::Status {
-    if (communicator.rank() == 1)
-      return absl::OkStatus();  // its communicator is destroyed: connections close
-    return communicator.Barrier({"epoch", "update"});
-  });
+  const auto statuses =
+      RunCommunicators(3, absl::Seconds(60), [](Communicator& communicator) -> absl::Status {
+        if (communicator.rank() == 1) return absl::CancelledError("killed");
+        return communicator.Barrier({"epoch", "update"});
+      });
   for (const int survivor : {0, 2}) {
     INFO(statuses[survivor].ToString());
     CHECK(absl::IsUnavailable(statuses[survivor]));
     CHECK(Contains(statuses[survivor], "barrier \"epoch\" (#0, phase update, 0 bytes)"));
-    CHECK(Contains(statuses[survivor], "closed its connection"));
+    CHECK(Contains(statuses[survivor], "rank 1 of 3 is lost: it closed its connection"));
   }
 }
 
 TEST_CASE("a rank that does not come makes the others fail at their deadline, and they stay failed") {
   const auto statuses =
-      RunRanks(2, absl::Milliseconds(700), [](TcpCommunicator& communicator) -> absl::Status {
+      RunCommunicators(2, absl::Milliseconds(700), [](Communicator& communicator) -> absl::Status {
         if (communicator.rank() == 1) {
           // Stays alive past rank 0's deadline without calling the collective.
           absl::Status aborted = communicator.Barrier({"first", "test"});
@@ -143,11 +126,12 @@ TEST_CASE("a rank that does not come makes the others fail at their deadline, an
 }
 
 TEST_CASE("ranks in different collectives find out instead of exchanging nonsense") {
-  const auto statuses = RunRanks(2, absl::Seconds(30), [](TcpCommunicator& communicator) -> absl::Status {
-    int64_t value = 1;
-    if (communicator.rank() == 0) return communicator.Broadcast(&value, 8, 0, kLabel);
-    return communicator.AllReduceSum(&value, 1, ElementType::kInt64, kLabel);
-  });
+  const auto statuses =
+      RunCommunicators(2, absl::Seconds(30), [](Communicator& communicator) -> absl::Status {
+        int64_t value = 1;
+        if (communicator.rank() == 0) return communicator.Broadcast(&value, 8, 0, kLabel);
+        return communicator.AllReduceSum(&value, 1, ElementType::kInt64, kLabel);
+      });
   const bool told = Contains(statuses[0], "lost step") || Contains(statuses[1], "lost step");
   CHECK(told);
   CHECK_FALSE(statuses[0].ok());
@@ -155,19 +139,20 @@ TEST_CASE("ranks in different collectives find out instead of exchanging nonsens
 }
 
 TEST_CASE("Abort from another thread ends a waiting collective with its reason") {
-  const auto statuses = RunRanks(2, absl::Seconds(60), [](TcpCommunicator& communicator) -> absl::Status {
-    if (communicator.rank() == 1) {
-      int64_t ready = 0;
-      const auto status = communicator.Broadcast(&ready, 8, 0, kLabel);
-      if (!status.ok()) return status;
-      return communicator.Barrier(kLabel);
-    }
-    int64_t ready = 1;
-    const auto status = communicator.Broadcast(&ready, 8, 0, kLabel);
-    if (!status.ok()) return status;
-    communicator.Abort(absl::CancelledError("the user pressed ctrl-c"));
-    return communicator.Barrier(kLabel);
-  });
+  const auto statuses =
+      RunCommunicators(2, absl::Seconds(60), [](Communicator& communicator) -> absl::Status {
+        if (communicator.rank() == 1) {
+          int64_t ready = 0;
+          const auto status = communicator.Broadcast(&ready, 8, 0, kLabel);
+          if (!status.ok()) return status;
+          return communicator.Barrier(kLabel);
+        }
+        int64_t ready = 1;
+        const auto status = communicator.Broadcast(&ready, 8, 0, kLabel);
+        if (!status.ok()) return status;
+        communicator.Abort(absl::CancelledError("the user pressed ctrl-c"));
+        return communicator.Barrier(kLabel);
+      });
   CHECK(absl::IsCancelled(statuses[0]));
   CHECK_FALSE(statuses[1].ok());
 }
@@ -189,6 +174,47 @@ TEST_CASE("a restart meets over a store that still holds what the attempt before
       statuses[rank] = communicator.ok() ? (*communicator)->Barrier(kLabel) : communicator.status();
     });
     CHECK(AllOk(statuses));
+  }
+}
+
+TEST_CASE("a collective whose peer never comes ends when the control plane loses that rank, not later") {
+  const ControlPlaneOptions quick{.heartbeat_interval = absl::Milliseconds(50),
+                                  .silence_max = absl::Milliseconds(600)};
+  const auto statuses = RunRanks(3, [&](const ProcessGroupEnvironment& environment) -> absl::Status {
+    // Rank 1 lives on, with all its connections open, but is not heard of.
+    const bool mute = environment.rank == 1;
+    const ControlPlaneOptions options =
+        mute ? ControlPlaneOptions{.heartbeat_interval = absl::Hours(1)} : quick;
+    ASSIGN_OR_RETURN(const auto control, ControlPlane::Create(environment, options));
+    control->Say("dying");
+    ASSIGN_OR_RETURN(const auto communicator,
+                     CreateTcpCommunicator(environment, control.get(), {.deadline = absl::Hours(1)}));
+    RETURN_IF_ERROR(communicator->Barrier(kLabel));
+    if (mute) std::this_thread::sleep_for(std::chrono::seconds(2));
+    return mute ? absl::OkStatus() : communicator->Barrier({"epoch", "update"});
+  });
+  for (const int survivor : {0, 2}) {
+    INFO(statuses[survivor].ToString());
+    CHECK(absl::IsUnavailable(statuses[survivor]));
+    CHECK(Contains(statuses[survivor], "barrier \"epoch\" (#1, phase update, 0 bytes) was ended"));
+    CHECK(Contains(statuses[survivor], "rank 1 of 3 is lost: it was silent for"));
+    CHECK(Contains(statuses[survivor], "it was dying"));
+  }
+}
+
+TEST_CASE("a communicator cannot be met by a rank that is lost, and the others do not wait for it") {
+  const auto statuses = RunRanks(3, [](const ProcessGroupEnvironment& environment) -> absl::Status {
+    ASSIGN_OR_RETURN(const auto control, ControlPlane::Create(environment));
+    if (environment.rank == 2) {
+      // Dies after it has told its address, so the others expect its call.
+      return control->AllGather("127.0.0.1 1", "addresses").status();
+    }
+    return CreateTcpCommunicator(environment, control.get(), {.meeting_timeout = absl::Minutes(5)}).status();
+  });
+  for (const int survivor : {0, 1}) {
+    INFO(statuses[survivor].ToString());
+    CHECK(absl::IsUnavailable(statuses[survivor]));
+    CHECK(Contains(statuses[survivor], "rank 2 of 3 is lost"));
   }
 }
 

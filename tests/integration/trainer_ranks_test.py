@@ -1,0 +1,116 @@
+"""A trainer of four processes: the loss of any of them at any moment costs nothing, and waiting is no fault.
+
+The default kills three times. All twenty, with a table of what was killed, when, and how the others ended:
+
+    WARPSMITH_KILLS=20 python -m pytest -s tests/integration/trainer_ranks_test.py -k killed
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.trainer_rig import DEADLINE_SECONDS, Rig, await_step, final_weights
+
+NUM_RANKS = 4
+NUM_KILLS = int(os.environ.get("WARPSMITH_KILLS", "3"))
+LAST_MOMENT = 0.9  # as a share of a run's time; later the ranks may have ended
+DATA_DEADLINE_SECONDS = 1
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    directory = Path(tempfile.mkdtemp(prefix="ws", dir="/tmp"))
+    made = Rig(directory)
+    made.start_grader()
+    made.start_worker()
+    yield made
+    made.stop()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(rig: Rig) -> tuple[str, float]:
+    """Weights of a run that nobody disturbed, and its seconds from the meeting of its ranks to its end."""
+    processes = rig.start_ranks("undisturbed", NUM_RANKS)
+    await_meeting(rig, "undisturbed", processes)
+    start = time.monotonic()
+    assert [process.wait(DEADLINE_SECONDS) for process in processes] == [0] * NUM_RANKS
+    return final_weights(rig.directory / "undisturbed"), time.monotonic() - start
+
+
+def await_meeting(rig: Rig, run: str, processes: list[subprocess.Popen[bytes]]) -> None:
+    """Returns when the ranks know each other: before that a loss is the launcher's to notice."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while "ranks have met" not in rig.rank_log(run, 0).read_text():
+        assert time.monotonic() < deadline
+        assert all(process.poll() is None for process in processes), rig.rank_log(run, 0).read_text()
+        time.sleep(0.005)
+
+
+def has_checkpoint(run: Path) -> bool:
+    folder = run / "checkpoints"
+    return folder.is_dir() and any(not path.name.endswith(".tmp") for path in folder.iterdir())
+
+
+def complete(rig: Rig, run: str) -> Path:
+    """Goes on with a run, or begins it again if it had not come to its first checkpoint."""
+    if has_checkpoint(rig.directory / run):
+        return rig.train_ranks(run, NUM_RANKS, "--resume")
+    shutil.rmtree(rig.directory / run, ignore_errors=True)
+    return rig.train_ranks(run, NUM_RANKS)
+
+
+@pytest.mark.parametrize("kill", range(NUM_KILLS))
+def test_any_rank_killed_at_any_moment_ends_the_others_and_the_run_ends_with_the_same_weights(
+    rig: Rig, undisturbed: tuple[str, float], kill: int
+) -> None:
+    expected, run_seconds = undisturbed
+    name, lost = f"killed{kill}", kill % NUM_RANKS
+    moment = LAST_MOMENT * (kill + 0.5) / NUM_KILLS * run_seconds
+    processes = rig.start_ranks(name, NUM_RANKS)
+    await_meeting(rig, name, processes)
+    time.sleep(moment)
+    resumable = has_checkpoint(rig.directory / name)
+    processes[lost].kill()
+    start = time.monotonic()
+    statuses = [process.wait(DEADLINE_SECONDS) for process in processes]
+    others_seconds = time.monotonic() - start
+    assert statuses[lost] == -signal.SIGKILL, "it had ended before"
+    for rank in set(range(NUM_RANKS)) - {lost}:
+        log = rig.rank_log(name, rank).read_text()
+        assert statuses[rank] == 1, log
+        assert f"rank {lost} of {NUM_RANKS} is lost: it closed its connection; when last heard of, " in log, log
+    said = rig.rank_log(name, (lost + 1) % NUM_RANKS).read_text().split(" ago, it was ")[-1].split("; its log")[0]
+    weights = final_weights(complete(rig, name))
+    print(
+        f"\nkill {kill + 1:2d}: rank {lost} after {moment:5.2f} s ({said}); the others ended {others_seconds:.2f} s "
+        f"later; {'resumed' if resumable else 'begun again'}; weights {weights[:12]}, "
+        f"{'the same' if weights == expected else 'OTHERS'}"
+    )
+    assert weights == expected
+
+
+def test_nobody_aborts_while_rank_0_waits_ten_times_the_deadline_of_a_collective(
+    rig: Rig, undisturbed: tuple[str, float]
+) -> None:
+    setting = f"trainer.collective_timeout_seconds={DATA_DEADLINE_SECONDS}"
+    processes = rig.start_ranks("patient", NUM_RANKS, "--set", setting)
+    await_step(rig.directory / "patient", 1)
+    rig.processes["worker"].send_signal(signal.SIGSTOP)  # rank 0 collects the groups of some step until it goes on
+    try:
+        time.sleep(10 * DATA_DEADLINE_SECONDS + 1)
+        alive = [process.poll() is None for process in processes]
+    finally:
+        rig.processes["worker"].send_signal(signal.SIGCONT)
+    logs = "".join(rig.rank_log("patient", rank).read_text()[-2000:] for rank in range(NUM_RANKS))
+    assert alive == [True] * NUM_RANKS, logs
+    assert [process.wait(DEADLINE_SECONDS) for process in processes] == [0] * NUM_RANKS, logs
+    assert "deadline" not in logs
+    assert final_weights(rig.directory / "patient") == undisturbed[0]

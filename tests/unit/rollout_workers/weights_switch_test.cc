@@ -1,0 +1,139 @@
+#include "rollout_workers/weights_switch.h"
+
+#include <filesystem>
+#include <string>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/weights_file.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
+ModelConfig Tiny() {
+  return {.vocab_size = 97,
+          .hidden_size = 32,
+          .intermediate_size = 48,
+          .num_hidden_layers = 1,
+          .num_attention_heads = 4,
+          .num_key_value_heads = 2,
+          .head_dim = 8,
+          .max_position_embeddings = 512,
+          .tie_word_embeddings = true};
+}
+
+// A switch and its engine, and weights of version v drawn from seed v.
+class Bench {
+ public:
+  OfferedWeights Write(uint64_t version) {
+    return WriteWeightsFile(Tiny(), version, version, directory_.path() / std::to_string(version));
+  }
+  absl::Status Commit(uint64_t version, absl::Duration patience = kPatience) {
+    return weights.Commit(version, absl::Now() + patience);
+  }
+  // "nothing" or the version in use.
+  std::string InUse() {
+    const EngineStatus status = engine.status();
+    if (!status.loaded) return "nothing";
+    CHECK(status.weights_sha256 == RandomWeights(Tiny(), status.policy_version).sha256);
+    return std::to_string(status.policy_version);
+  }
+
+  absl::Notification sampled;
+  Engine engine{Tiny(),
+                {.num_slots = 2, .context_tokens_max = 512},
+                {.on_sample = [this](const FinishedSample&) { sampled.Notify(); },
+                 .on_failure = [](const FailedJob&) {}}};
+  WeightsSwitch weights{Tiny(), &engine};
+
+ private:
+  const TemporaryDirectory directory_;
+};
+
+}  // namespace
+
+TEST_CASE("prepared weights are used when they are committed, not before") {
+  Bench bench;
+  REQUIRE(bench.weights.Prepare(bench.Write(3)).ok());
+  CHECK(bench.InUse() == "nothing");
+  REQUIRE(bench.Commit(3).ok());
+  CHECK(bench.InUse() == "3");
+  REQUIRE(bench.weights.Prepare(bench.Write(4)).ok());
+  CHECK(bench.InUse() == "3");
+  REQUIRE(bench.Commit(4).ok());
+  CHECK(bench.InUse() == "4");
+}
+
+TEST_CASE("a version that was not prepared cannot be committed, and the error says what is there") {
+  Bench bench;
+  const absl::Status nothing = bench.Commit(3);
+  CHECK(absl::IsFailedPrecondition(nothing));
+  CHECK(nothing.message() ==
+        "Version 3 is not prepared; nothing is, and no weights are in use: prepare it first");
+  REQUIRE(bench.weights.Prepare(bench.Write(3)).ok());
+  REQUIRE(bench.Commit(3).ok());
+  REQUIRE(bench.weights.Prepare(bench.Write(4)).ok());
+  CHECK(bench.Commit(5).message() ==
+        "Version 5 is not prepared; version 4 is, and version 3 is in use: prepare it first");
+  CHECK(bench.InUse() == "3");
+}
+
+TEST_CASE("both steps may be repeated, without reading the file again") {
+  Bench bench;
+  const OfferedWeights offered = bench.Write(3);
+  REQUIRE(bench.weights.Prepare(offered).ok());
+  std::filesystem::remove(offered.path);
+  CHECK(bench.weights.Prepare(offered).ok());
+  REQUIRE(bench.Commit(3).ok());
+  CHECK(bench.Commit(3).ok());
+  CHECK(bench.weights.Prepare(offered).ok());
+  CHECK(bench.Commit(3).ok());
+  CHECK(bench.InUse() == "3");
+}
+
+TEST_CASE("other weights under a version in use are read, not taken for those") {
+  Bench bench;
+  REQUIRE(bench.weights.Prepare(bench.Write(3)).ok());
+  REQUIRE(bench.Commit(3).ok());
+  OfferedWeights other = bench.Write(4);
+  other.policy_version = 3;
+  std::filesystem::remove(other.path);
+  CHECK(absl::IsNotFound(bench.weights.Prepare(other)));
+}
+
+TEST_CASE("weights that cannot be read leave what was prepared before") {
+  Bench bench;
+  REQUIRE(bench.weights.Prepare(bench.Write(3)).ok());
+  OfferedWeights damaged = bench.Write(4);
+  damaged.buffers[0].sha256 = std::string(64, '0');
+  CHECK(absl::IsDataLoss(bench.weights.Prepare(damaged)));
+  CHECK(absl::IsFailedPrecondition(bench.Commit(4)));
+  REQUIRE(bench.Commit(3).ok());
+  CHECK(bench.InUse() == "3");
+}
+
+TEST_CASE("a commit that samples keep waiting fails, and may be repeated when they are done") {
+  Bench bench;
+  REQUIRE(bench.weights.Prepare(bench.Write(3)).ok());
+  REQUIRE(bench.Commit(3).ok());
+  REQUIRE(bench.weights.Prepare(bench.Write(4)).ok());
+  const GenerationGroup group{
+      .task_index = 0, .prompt_token_ids = {1, 2, 3}, .samples = {{.sample_index = 0}}};
+  REQUIRE(bench.engine
+              .Submit({.id = 1,
+                       .groups = {group},
+                       .sampling = {.temperature = 1.0, .answer_tokens_max = 500},
+                       .policy_version = 3})
+              .ok());
+  CHECK(absl::IsFailedPrecondition(bench.Commit(4, absl::ZeroDuration())));
+  CHECK(bench.InUse() == "3");
+  REQUIRE(bench.sampled.WaitForNotificationWithTimeout(kPatience));
+  CHECK(bench.Commit(4).ok());
+  CHECK(bench.InUse() == "4");
+}
+
+}  // namespace warpsmith
