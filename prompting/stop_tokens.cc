@@ -71,9 +71,8 @@ absl::StatusOr<TokenIds> StopTokens(const Tokenizer& tokenizer,
   }
   if (!ids.empty()) return ids;
   return absl::InvalidArgumentError(
-      "the tokenizer has neither <|im_end|> nor <|endoftext|>, and the checkpoint names no eos_token_id: no "
-      "answer "
-      "would ever end");
+      "the tokenizer has neither <|im_end|> nor <|endoftext|>, and the checkpoint names no eos_token_id, so "
+      "that no answer would ever end: name another tokenizer as data.tokenizer");
 }
 
 }  // namespace warpsmith

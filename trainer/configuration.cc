@@ -20,7 +20,8 @@ const std::vector<std::string> kOwnSections = {"run", "model", "data", "trainer"
 // How a missing task file is come by.
 std::string_view WayTo(const std::filesystem::path& path) {
   const bool generated = path.parent_path().filename() == "generated";
-  return generated ? "; ./dev datasets makes it" : "; docs/own_tasks.md says how to make one";
+  return generated ? "; ./dev datasets makes the files of that folder"
+                   : "; docs/own_tasks.md says how to make one";
 }
 
 void ReadRun(ConfigSection& section, RunSection* run) {
@@ -249,7 +250,9 @@ void ReadTrainer(ConfigSection& section, Configuration* configuration) {
       "rollout_addresses", &trainer.rollout_addresses,
       {"", "Addresses of the rollout workers, host:port or unix:/path. --rollout-address overrides them."});
   section.Read("collective_timeout_seconds", &trainer.collective_timeout_seconds, {.min = 1},
-               {"seconds", "Ranks wait so long for each other before they give the run up."});
+               {"seconds", "A collective of the update may take so long: every rank computes then."});
+  section.Read("rollout_wait_seconds", &trainer.rollout_wait_seconds, {.min = 1},
+               {"seconds", "The trainer waits so long for rollout workers that do not serve."});
   ReadColdStart(
       section.Section("cold_start", "SFT on pairs, before GRPO. It ends at the first of its limits."),
       &configuration->cold_start);

@@ -12,7 +12,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/base/log.h"
-#include "grpcpp/channel.h"
+
+namespace grpc {
+class Channel;
+}
 
 namespace warpsmith {
 

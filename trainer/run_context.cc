@@ -43,7 +43,7 @@ absl::StatusOr<double> SumOverRanks(const RunContext& context, double number, st
 }
 
 absl::Status SaveCheckpoint(RunContext& context, const std::vector<NamedParameters>& more) {
-  context.control.Say("saving a checkpoint");
+  context.control.Say(context.leader() ? "saving a checkpoint" : "waiting for the checkpoint");
   if (context.leader()) {
     RETURN_IF_ERROR(context.log->Sync());
     context.progress.wall_seconds = WallSeconds(context);

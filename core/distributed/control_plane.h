@@ -34,8 +34,8 @@ struct ControlPlaneOptions {
 };
 
 // Exchanges of host memory through rank 0, over TCP whatever the communicator of the update uses. Every rank
-// calls the same exchanges in the same order, from one thread. An exchange has no deadline: rank 0 may collect
-// rollouts for an hour. It waits as long as all ranks live, which a thread of each one says once a second.
+// calls the same exchanges in the same order, from one thread. An exchange has no deadline: rank 0 may be
+// busy for an hour. It waits as long as all ranks live, which a thread of each one says once a second.
 //
 // When a rank is lost (its connection closes, or it is silent too long) or ends with an error, the group is
 // broken: every running and later exchange on every rank returns that first failure, which names the rank,
@@ -57,7 +57,7 @@ class ControlPlane {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // What this rank does from now on, for the others' errors: "collecting rollouts of step 12". Any thread.
+  // What this rank does from now on, for the others' errors: "collecting, step 12". Any thread.
   void Say(std::string activity) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Rank 0's `bytes` on every rank; those of the others are ignored. `what` names them in errors.

@@ -46,11 +46,12 @@ struct Product {
   ProductMode mode = ProductMode::kStore;
 };
 
-// Rows of a call of attention and of its gradient: what the kernels keep of each is on the stack.
+// Rows of a call of attention: a number of each is kept on the stack.
 inline constexpr int64_t kAttentionRowsMax = 96;
 
 // Rows of queries of one head against keys and values of one sequence, or of the heads of a group for one
-// token; at most kAttentionRowsMax. Row r sees the keys [0, visible_first + r * visible_step). With s = scale * q.k, m = max s, p = exp(s - m), l = sum p:
+// token; at most kAttentionRowsMax. Row r sees the keys [0, visible_first + r * visible_step). With
+// s = scale * q.k, m = max s, p = exp(s - m), l = sum p:
 //   out = (sum p v) / l,  log_sum_exp = m + log l.
 // Sums run over keys in order; l in 64-byte lanes (key mod lanes), which are then added in halves.
 template <typename T>

@@ -20,7 +20,7 @@ enum class Backend {
 // What a model computes in, and where.
 struct Placement {
   at::ScalarType dtype = at::kFloat;
-  at::Device device = at::Device(at::kCPU);
+  at::Device device = at::Device(at::kCPU);  // a GPU by its index
 
   bool operator==(const Placement&) const = default;
 };

@@ -22,8 +22,8 @@
 namespace warpsmith {
 
 // Keys and values of `num_slots` sequences of up to `max_tokens` each. A slot is filled from position 0 and
-// reused by starting at position 0 again; nothing needs clearing. Made by Decoder::MakeCache for that decoder;
-// not thread-safe.
+// reused by starting at position 0 again; nothing needs clearing. Made by Decoder::MakeCache; not
+// thread-safe.
 class KvCache {
  public:
   ~KvCache();

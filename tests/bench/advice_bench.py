@@ -114,7 +114,8 @@ def row_text(grade: Json, said: Json, facts: Json) -> str:
         passes = f"{facts['num_passes']}{'s' if facts['strided'] else ''}" if facts["valid"] else "-"
         measured = (
             f"{timing.get('speedup', 0):8.2f}{' ' if timing.get('distinguishable') else '~'} {interval:13} "
-            f"{profile.get('bound', ''):8} {rate:10} {profile.get('vector_bits', 0):4}  {profile.get('num_threads', 0):7}  "
+            f"{profile.get('bound', ''):8} {rate:10} {profile.get('vector_bits', 0):4}  "
+            f"{profile.get('num_threads', 0):7}  "
             f"{passes:>6}  {profile.get('libc_share', 0):4.2f}  {profile.get('num_samples', 0):7}"
         )
     return f"{verdict:15} {measured}  {said['finding']} | {said['evidence'][:80]} | {said['advice']}"

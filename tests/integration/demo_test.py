@@ -97,5 +97,13 @@ def test_the_report_is_made_from_it(run: Path) -> None:
     assert "Reward by step" in html and "No evaluation was written" not in html
 
 
+def test_the_stored_configuration_has_the_defaults_of_all_sections(run: Path) -> None:
+    stored = yaml.safe_load((run / "config.yaml").read_text())
+    assert list(stored) == ["run", "model", "data", "trainer", "rollout", "reward_service"]
+    assert (stored["rollout"]["num_slots"], stored["rollout"]["waits_for_weights"]) == (64, True)
+    assert stored["reward_service"]["llm_judge"]["max_concurrent"] == 4
+    assert stored["run"]["directory"] == str(run)
+
+
 def test_no_process_of_the_run_is_left(run: Path) -> None:
     assert processes_naming(str(run)) == []

@@ -148,11 +148,13 @@ TEST_CASE("the operators round to bfloat16 where transformers does") {
   const at::Tensor theirs =
       at::from_blob(bytes.data(), {700, config.vocab_size}, at::TensorOptions(at::kFloat)).to(at::kDouble);
   const at::Tensor ours = logits(parameters), exact = logits(parameters.Clone(at::kDouble));
-  const double difference = (ours - theirs).norm().item<double>() / exact.norm().item<double>();
-  const double rounding = (theirs - exact).norm().item<double>() / exact.norm().item<double>();
-  WARN("ours to theirs " << difference << ", theirs to float64 " << rounding << ", ours to float64 "
-                         << (ours - exact).norm().item<double>() / exact.norm().item<double>());
-  CHECK(difference < rounding);
+  // Equal to the bit where products add in the same order, which the libraries do not promise. A rounding
+  // that one of the two leaves out moves the logits by about the rounding error itself.
+  const double difference = ((ours - theirs).norm() / exact.norm()).item<double>();
+  const double rounding = ((theirs - exact).norm() / exact.norm()).item<double>();
+  INFO("ours to theirs " << difference << ", theirs to float64 " << rounding);
+  CHECK(rounding > 0);
+  CHECK(difference < rounding / 8);
 }
 
 TEST_CASE("a configuration that transformers wrote is read as it was meant") {

@@ -1,5 +1,6 @@
 #include "prompting/stop_tokens.h"
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/base/file.h"
@@ -57,6 +58,23 @@ TEST_CASE("config.json counts where generation_config.json says nothing") {
   CHECK(Stops(Model("", "{\"eos_token_id\": 5}").path())[0] == 5);
   CHECK(Stops(Model("{\"top_k\": 20}", "{\"eos_token_id\": 5}").path())[0] == 5);
   CHECK(Stops(Model("{\"eos_token_id\": 6}", "{\"eos_token_id\": 5}").path())[0] == 6);
+}
+
+TEST_CASE("a tokenizer without any token that ends an answer is refused, unless the checkpoint names one") {
+  nlohmann::json json = nlohmann::json::parse(ReadFile("datasets/tokenizer/small/tokenizer.json").value());
+  for (auto& token : json["added_tokens"]) {
+    const std::string name = "<|other_" + token["content"].get<std::string>().substr(2);
+    if (json["model"]["vocab"].contains(token["content"])) {
+      json["model"]["vocab"][name] = json["model"]["vocab"][token["content"].get<std::string>()];
+      json["model"]["vocab"].erase(token["content"].get<std::string>());
+    }
+    token["content"] = name;
+  }
+  const Tokenizer tokenizer = Tokenizer::Parse(json.dump()).value();
+  const absl::Status status = StopTokens(tokenizer, "").status();
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("name another tokenizer as data.tokenizer"));
+  CHECK(StopTokens(tokenizer, Model("{\"eos_token_id\": 9}").path()).value() == TokenIds{9});
 }
 
 TEST_CASE("ids that are none, that the tokenizer lacks, and files that are no JSON are refused") {

@@ -9,7 +9,7 @@ namespace warpsmith {
 
 TEST_CASE("rank 0's text is the text of all, however long it is") {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{100000}}) {
-    const auto statuses = RunControlRanks(3, {}, [&](ControlPlane& control) -> absl::Status {
+    const auto statuses = ControlOutcomes(3, [&](ControlPlane& control) -> absl::Status {
       const std::string own = control.rank() == 0 ? std::string(size, 'x') : "another opinion";
       ASSIGN_OR_RETURN(const std::string text, ShareText(control, own));
       return text == std::string(size, 'x') ? absl::OkStatus() : absl::InternalError(text);
@@ -20,7 +20,7 @@ TEST_CASE("rank 0's text is the text of all, however long it is") {
 
 TEST_CASE("rank 0's error stops all, with its words") {
   const std::string words(5000, 'w');
-  const auto statuses = RunControlRanks(2, {}, [&](ControlPlane& control) {
+  const auto statuses = ControlOutcomes(2, [&](ControlPlane& control) {
     absl::StatusOr<std::string> own = std::string("fine here");
     if (control.rank() == 0) own = absl::DataLossError(words);
     return ShareText(control, std::move(own)).status();
@@ -30,7 +30,7 @@ TEST_CASE("rank 0's error stops all, with its words") {
 }
 
 TEST_CASE("one rank's error stops all; who has an error of his own says that") {
-  const auto statuses = RunControlRanks(4, {}, [](ControlPlane& control) {
+  const auto statuses = ControlOutcomes(4, [](ControlPlane& control) {
     const int rank = control.rank();
     if (rank == 1 || rank == 2)
       return ShareStatus(control, absl::NotFoundError(absl::StrCat("of ", rank)));
@@ -44,7 +44,7 @@ TEST_CASE("one rank's error stops all; who has an error of his own says that") {
 
 TEST_CASE("where all are well, all go on") {
   for (const absl::Status& status :
-       RunControlRanks(3, {}, [](ControlPlane& c) { return ShareStatus(c, absl::OkStatus()); })) {
+       ControlOutcomes(3, [](ControlPlane& c) { return ShareStatus(c, absl::OkStatus()); })) {
     CHECK(status.ok());
   }
 }

@@ -19,7 +19,7 @@ Configuration SmallConfiguration() {
   Configuration configuration;
   configuration.model.config = TinyModel();
   configuration.model.config.vocab_size = 1536;  // of the small tokenizer
-  configuration.cold_start = {.tokens = 1'000'000,
+  configuration.cold_start = {.tokens = 5'000,   // some eighty steps, should patience never end it
                               .learning_rate = 0.02,
                               .num_warmup_steps = 2,
                               .learning_rate_final = 1.0,
@@ -94,6 +94,7 @@ TEST_CASE("SFT ends after as many validations without a better loss as its patie
 TEST_CASE("a better loss gives SFT its whole patience again") {
   const TemporaryDirectory directory;
   Attempt attempt(directory.path(), SmallConfiguration());
+  attempt.run.progress().cold_start.num_without_gain = 1;
   REQUIRE(attempt.Run().ok());
   const std::vector<double> losses = attempt.LoggedValidationLosses();
   REQUIRE(losses.size() > 4);

@@ -86,8 +86,9 @@ TEST_CASE("faults of all sections are reported at once, missing files with their
        {"run.yaml:1:7: run.nmae: is not a known key; did you mean \"name\"?",
         "run.yaml:2:15: model.path: there is no folder nowhere",
         "run.yaml:4:10: data.train: there is no file datasets/generated/none.jsonl",
-        "; ./dev datasets makes it", "run.yaml:5:13: data.held_out: there is no file own.jsonl",
-        "docs/own_tasks.md says how", "run.yaml:6:14: data.tokenizer: README.md is a file, not a folder",
+        "; ./dev datasets makes the files of that folder",
+        "run.yaml:5:13: data.held_out: there is no file own.jsonl", "docs/own_tasks.md says how",
+        "run.yaml:6:14: data.tokenizer: README.md is a file, not a folder",
         "trainer.grpo.num_sample: is not a known key; did you mean \"num_samples\"?"}) {
     INFO(fault << " in\n" << status);
     CHECK(Says(status, fault));

@@ -5,17 +5,16 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "core/rpc/channel.h"
 #include "core/rpc/server.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/unit/trainer/said_lines.h"
 #include "warpsmith/v1/rollout_service.grpc.pb.h"
 
 namespace warpsmith {
@@ -47,11 +46,6 @@ class FakeWorker : public v1::RolloutService::Service {
       ++num_groups;
     }
     return fails ? failure : grpc::Status::OK;
-  }
-  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
-                         v1::GetStatusResponse* response) override {
-    response->set_layout_sha256("layout");
-    return grpc::Status::OK;
   }
   grpc::Status PrepareWeights(grpc::ServerContext*, const v1::PrepareWeightsRequest* request,
                               v1::PrepareWeightsResponse*) override {
@@ -112,30 +106,6 @@ GenerateRequest Request(uint64_t version = 0) {
 
 constexpr TransitionLimits kLimits = {.vocab_size = 16, .positions_max = 8};
 
-// What is said while waiting.
-class Lines {
- public:
-  RolloutWaitOptions Options(absl::Duration timeout, absl::Duration line_interval) {
-    return {.timeout = timeout, .line_interval = line_interval, .say = [this](std::string_view line) {
-              absl::MutexLock lock(&mutex_);
-              lines_.emplace_back(line);
-            }};
-  }
-  void Await(size_t count) {
-    absl::MutexLock lock(&mutex_);
-    const auto enough = [&] { return lines_.size() >= count; };
-    mutex_.Await(absl::Condition(&enough));
-  }
-  std::vector<std::string> all() {
-    absl::MutexLock lock(&mutex_);
-    return lines_;
-  }
-
- private:
-  absl::Mutex mutex_;
-  std::vector<std::string> lines_;
-};
-
 bool InTaskOrder(const absl::StatusOr<std::vector<TransitionGroup>>& groups) {
   INFO(groups.status());
   REQUIRE(groups.ok());
@@ -152,7 +122,8 @@ TEST_CASE("a formula that the reward service lacks is refused when the client co
   FakeWorker worker;
   worker.server->SetServing("", Serving::kYes);
   const auto connect = [&](const std::string& formula) {
-    return RolloutClient({.addresses = {worker.server->address()}, .formula = formula}).Connect();
+    return RolloutClient({.addresses = {worker.server->address()}, .limits = kLimits, .formula = formula})
+        .Connect();
   };
   CHECK(connect("")->front().layout_sha256 == "layout");
   CHECK(connect("kevin-v1").ok());
@@ -186,7 +157,8 @@ TEST_CASE("whoever waits is told of each task's first group, also over a stream 
   worker.num_failures = 1;
   worker.num_good = 4;
   worker.unscorable_once = true;  // asked for twice, counted once
-  RolloutClient client({.addresses = {worker.server->address()}, .serving_timeout = absl::Seconds(20)});
+  RolloutClient client(
+      {.addresses = {worker.server->address()}, .limits = kLimits, .wait = {.timeout = absl::Seconds(20)}});
   GenerateRequest request = Request();
   std::vector<std::pair<int, int>> told;
   request.on_group = [&](int num_arrived, int num_wanted) { told.emplace_back(num_arrived, num_wanted); };
@@ -245,62 +217,31 @@ TEST_CASE("attempts are bounded, and what asking again cannot mend ends at once"
   CHECK(worker.num_failures == 96);
 }
 
-TEST_CASE("a worker that is not there yet is waited for, and every so often that is said") {
+TEST_CASE("connecting waits for each worker and says who they are") {
   const TemporaryDirectory directory;
   const std::string address = absl::StrCat("unix:", (directory.path() / "worker.sock").string());
-  Lines lines;
-  RolloutClient client({.addresses = {address},
+  FakeWorker early;
+  SaidLines lines;
+  RolloutClient client({.addresses = {early.server->address(), address},
                         .limits = kLimits,
                         .wait = lines.Options(absl::Seconds(60), absl::Milliseconds(100))});
   std::unique_ptr<FakeWorker> late;
   std::thread starter([&] {
-    lines.Await(3);
+    lines.Await(2);
     late = std::make_unique<FakeWorker>(address);
   });
   const auto identities = client.Connect();
   starter.join();
   INFO(identities.status());
   REQUIRE(identities.ok());
-  CHECK(identities->front().layout_sha256 == "layout");
-  for (const std::string& line : lines.all()) {
-    CHECK_THAT(line,
-               Catch::StartsWith(absl::StrCat("waiting for the rollout worker at ", address, ", for ")) &&
-                   Catch::EndsWith("s of at most 1m"));
-  }
-}
-
-TEST_CASE("nothing is said where every worker serves") {
-  FakeWorker worker;
-  Lines lines;
-  // A loaded machine may take its time to connect: the first look is not timed here, the second finds it.
-  REQUIRE(WaitUntilServing(CreateChannel(worker.server->address()), "", absl::Seconds(60)).ok());
-  RolloutClient client({.addresses = {worker.server->address()},
-                        .limits = kLimits,
-                        .wait = lines.Options(absl::Seconds(60), absl::Seconds(60))});
-  CHECK(client.Connect().ok());
-  CHECK(lines.all().size() <= 1);
-}
-
-TEST_CASE("waiting ends at its bound, with the address, the bound, its key and what to do") {
-  const TemporaryDirectory directory;
-  const std::string address = absl::StrCat("unix:", (directory.path() / "worker.sock").string());
-  Lines lines;
-  RolloutClient client({.addresses = {address},
-                        .limits = kLimits,
-                        .wait = lines.Options(absl::Milliseconds(1500), absl::Seconds(60))});
-  const absl::Status status = client.Connect().status();
-  INFO(status);
-  CHECK(absl::IsDeadlineExceeded(status));
-  for (const char* part :
-       {address.c_str(), "after 1s", "trainer.rollout_wait_seconds", "--rollout-address"}) {
-    CHECK_THAT(std::string(status.message()), Catch::Contains(part));
-  }
-  CHECK(lines.all().size() == 1);  // no flood
+  REQUIRE(identities->size() == 2);
+  CHECK(identities->back().layout_sha256 == "layout");
+  CHECK_THAT(lines.all().back(), Catch::Contains(address));
 }
 
 TEST_CASE("workers lost in the midst are waited for by name, and the wait is bounded") {
   FakeWorker first, second;
-  Lines lines;
+  SaidLines lines;
   RolloutClient client({.addresses = {first.server->address(), second.server->address()},
                         .limits = kLimits,
                         .wait = lines.Options(absl::Milliseconds(600), absl::Seconds(60))});
@@ -318,7 +259,7 @@ TEST_CASE("workers lost in the midst are waited for by name, and the wait is bou
 
 TEST_CASE("of several lost workers the one that comes back first is used") {
   FakeWorker gone, back;
-  Lines lines;
+  SaidLines lines;
   back.num_failures = 1;
   RolloutClient client({.addresses = {gone.server->address(), back.server->address()},
                         .limits = kLimits,

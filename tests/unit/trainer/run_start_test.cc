@@ -69,7 +69,7 @@ TEST_CASE("every rank is given the checkpoint that rank 0 chose, and rank 0 the 
   const Stage stage;
   stage.SaveCheckpoint();
   const TrainingOptions options{.request = {.resume = true}};
-  const auto statuses = RunControlRanks(3, {}, [&](ControlPlane& control) -> absl::Status {
+  const auto statuses = ControlOutcomes(3, [&](ControlPlane& control) -> absl::Status {
     ASSIGN_OR_RETURN(const BegunRun run, BeginRun(stage.configuration, options, kPrompts, control));
     const bool right = run.start == RunStart::kCheckpoint &&
                        run.checkpoint == stage.folder() / "checkpoints" / "checkpoint_000001" &&
@@ -82,7 +82,7 @@ TEST_CASE("every rank is given the checkpoint that rank 0 chose, and rank 0 the 
 TEST_CASE("what rank 0 refuses, all refuse, and no folder is made") {
   const Stage stage;
   const TrainingOptions options{.request = {.resume = true}};
-  const auto statuses = RunControlRanks(2, {}, [&](ControlPlane& control) {
+  const auto statuses = ControlOutcomes(2, [&](ControlPlane& control) {
     return BeginRun(stage.configuration, options, kPrompts, control).status();
   });
   CHECK(absl::IsNotFound(statuses[0]));

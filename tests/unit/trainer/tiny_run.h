@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/sha256.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
@@ -27,11 +28,12 @@ class TinyRun {
   TinyRun(const std::filesystem::path& directory, Configuration configuration)
       : configuration_(std::move(configuration)),
         directory_(directory),
-        prompts_(Prompts::Load("datasets/tokenizer/small", "datasets/prompts/small").value()),
+        prompts_(Prompts::Load("datasets/tokenizer/small", "datasets/prompts/small", "").value()),
         control_(MakeLoneControlPlane()),
         communicator_(MakeLoneCommunicator(*control_)),
-        checkpoints_(directory / "checkpoints", 100),
-        policy_(ParameterLayout(configuration_.model.config), {}, nullptr) {
+        checkpoints_(directory / "checkpoints", 100, {}),
+        policy_(ParameterLayout(configuration_.model.config), /*num_token_ids=*/0, {}, nullptr) {
+    std::filesystem::create_directories(directory);
     policy_.parameters.InitRandom(3);
     resumed_ = checkpoints_.Newest().value();
     if (resumed_.has_value()) Restore();
@@ -56,10 +58,11 @@ class TinyRun {
   const Prompts& prompts() const { return prompts_; }
   const std::optional<std::filesystem::path>& resumed() const { return resumed_; }
 
+  // Digest of the present weights.
   std::string Weights() const {
     std::string bytes;
     for (int i = 0; i < policy_.parameters.num_buffers(); ++i) bytes += policy_.parameters.BufferBytes(i);
-    return bytes;
+    return Sha256Hex(bytes);
   }
 
   // What has been logged, a JSON object a line.

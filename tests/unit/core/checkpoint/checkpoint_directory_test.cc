@@ -124,7 +124,7 @@ TEST_CASE("where every checkpoint is damaged, all damaged files are named and no
   CheckpointDirectory checkpoints = Open(directory);
   Write(checkpoints, 1);
   Write(checkpoints, 2);
-  const fs::path older = checkpoints.root() / "step_000001", newer = checkpoints.root() / "step_000002";
+  const fs::path older = checkpoints.root() / "checkpoint_000001", newer = checkpoints.root() / "checkpoint_000002";
   fs::remove(older / "manifest.json");
   std::ofstream(newer / "weights.bin", std::ios::binary) << "weights of step X";
   fs::resize_file(newer / "optimiser" / "state.bin", 1);
@@ -142,7 +142,7 @@ TEST_CASE("a checkpoint of a newer format is refused, not passed over as damaged
   CheckpointDirectory checkpoints = Open(directory);
   Write(checkpoints, 1);
   Write(checkpoints, 2);
-  const fs::path manifest = checkpoints.root() / "step_000002" / "manifest.json";
+  const fs::path manifest = checkpoints.root() / "checkpoint_000002" / "manifest.json";
   REQUIRE(WriteFileAtomically(manifest, R"({"format": 2, "files": []})").ok());
   for (const absl::Status& status :
        {checkpoints.NewestComplete(Verification::kSizes).status(), checkpoints.Retain(1)}) {

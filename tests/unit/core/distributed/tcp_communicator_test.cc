@@ -7,7 +7,6 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/free_port.h"
-#include "tests/support/run_together.h"
 #include "tests/unit/core/distributed/ranks.h"
 
 namespace warpsmith {
@@ -163,15 +162,15 @@ TEST_CASE("a restart meets over a store that still holds what the attempt before
       .port = static_cast<std::uint16_t>(port), .isServer = true, .waitWorkers = false};
   const auto agent = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
   for (const int restart_count : {0, 1, 2}) {
-    std::vector<absl::Status> statuses(2);
-    RunTogether(2, [&](int rank) {
-      const ProcessGroupEnvironment environment{.rank = rank,
-                                                .world_size = 2,
-                                                .master_port = port,
-                                                .agent_store = true,
-                                                .restart_count = restart_count};
-      auto communicator = TcpCommunicator::Create(environment, {.deadline = absl::Seconds(10)});
-      statuses[rank] = communicator.ok() ? (*communicator)->Barrier(kLabel) : communicator.status();
+    const auto statuses = RunRanks(2, [&](ProcessGroupEnvironment environment) -> absl::Status {
+      environment.master_port = port;
+      environment.agent_store = true;
+      environment.restart_count = restart_count;
+      ASSIGN_OR_RETURN(const auto control, ControlPlane::Create(environment));
+      ASSIGN_OR_RETURN(const auto communicator, CreateTcpCommunicator(environment, control.get(), {}));
+      const absl::Status status = communicator->Barrier(kLabel);
+      control->Leave(status);
+      return status;
     });
     CHECK(AllOk(statuses));
   }

@@ -173,7 +173,8 @@ std::vector<T> RunAttention(const KernelSet<T>& kernels, AttentionSizes s) {
 }
 
 TEST_CASE("attention and its gradient give the same bits on every variant") {
-  for (const AttentionSizes s : {AttentionSizes{1, 1, 8}, {5, 70, 20}, {48, 128, 32}, {3, 200, 64}}) {
+  for (const AttentionSizes s :
+       {AttentionSizes{1, 1, 8}, {5, 70, 20}, {48, 128, 32}, {3, 200, 64}, {kAttentionRowsMax, 130, 8}}) {
     for (const CpuVariant variant : Variants()) {
       INFO(KernelsOf<float>(variant).name << " " << s.rows << " rows, " << s.keys << " keys");
       CHECK(SameBits(RunAttention(KernelsOf<float>(variant), s),

@@ -1,0 +1,88 @@
+#include "trainer/rollout_wait.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/rpc/channel.h"
+#include "core/rpc/server.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/unit/trainer/said_lines.h"
+
+namespace warpsmith {
+namespace {
+
+// An address where nobody serves yet.
+class Somewhere {
+ public:
+  const std::string& address() const { return address_; }
+  std::unique_ptr<RpcServer> Serve() const { return RpcServer::Start({.address = address_}, {}).value(); }
+  AwaitedWorker worker() const { return {.address = address_, .channel = CreateChannel(address_)}; }
+
+ private:
+  const TemporaryDirectory directory_;
+  const std::string address_ = absl::StrCat("unix:", (directory_.path() / "worker.sock").string());
+};
+
+}  // namespace
+
+TEST_CASE("a worker that is not there yet is waited for, and every so often that is said") {
+  const Somewhere place;
+  SaidLines lines;
+  std::unique_ptr<RpcServer> late;
+  std::thread starter([&] {
+    lines.Await(3);
+    late = place.Serve();
+  });
+  const auto found = AwaitAnyServing({place.worker()},
+                                     lines.Options(absl::Seconds(60), absl::Milliseconds(100)), absl::Now());
+  starter.join();
+  INFO(found.status());
+  REQUIRE(found.ok());
+  CHECK(*found == 0);
+  for (const std::string& line : lines.all()) {
+    CHECK_THAT(line, Catch::StartsWith(
+                         absl::StrCat("waiting for the rollout worker at ", place.address(), ", for ")) &&
+                         Catch::EndsWith("s of at most 1m"));
+  }
+}
+
+TEST_CASE("the first of several workers that serves is the one") {
+  const Somewhere gone, there;
+  const auto server = there.Serve();
+  SaidLines lines;
+  const auto found = AwaitAnyServing({gone.worker(), there.worker()},
+                                     lines.Options(absl::Hours(1), absl::Hours(1)), absl::Now());
+  REQUIRE(found.ok());
+  CHECK(*found == 1);
+  CHECK(lines.all().size() <= 1);
+}
+
+TEST_CASE("waiting ends at its bound, with the address, the bound, its key and what to do") {
+  const Somewhere place;
+  SaidLines lines;
+  const absl::Status status =
+      AwaitAnyServing({place.worker()}, lines.Options(absl::Milliseconds(1500), absl::Seconds(60)),
+                      absl::Now())
+          .status();
+  INFO(status);
+  CHECK(absl::IsDeadlineExceeded(status));
+  for (const char* part :
+       {place.address().c_str(), "after 1s", "trainer.rollout_wait_seconds", "--rollout-address"}) {
+    CHECK_THAT(std::string(status.message()), Catch::Contains(part));
+  }
+  CHECK(lines.all().size() == 1);  // no flood
+}
+
+TEST_CASE("the bound counts from when the wait began, whoever was waited for before") {
+  const Somewhere place;
+  SaidLines lines;
+  const auto found = AwaitAnyServing({place.worker()}, lines.Options(absl::Hours(1), absl::Hours(1)),
+                                     absl::Now() - absl::Hours(2));
+  CHECK(absl::IsDeadlineExceeded(found.status()));
+}
+
+}  // namespace warpsmith
