@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/absl_view.h"
 #include "core/base/check.h"
+#include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/config/nearest_name.h"
 #include "core/config/scalar_text.h"
@@ -202,7 +203,8 @@ void ConfigSection::RequireWritable(std::string_view key, const std::filesystem:
   if (!std::filesystem::is_directory(there, error)) {
     AddError(key, absl::StrCat(there.string(), " is a file, not a folder"));
   } else if (access(there.c_str(), W_OK | X_OK) != 0) {
-    AddError(key, absl::StrCat("this user may not write to the folder ", there.string()));
+    const absl::Status status = ErrnoStatus("cannot write to the folder", there.string());
+    AddError(key, StdView(status.message()));
   }
 }
 

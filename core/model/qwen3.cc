@@ -80,8 +80,7 @@ struct Qwen3::State {
 absl::StatusOr<Qwen3> Qwen3::Create(const ModelConfig& config, Backend backend, Qwen3Options options) {
   RETURN_IF_ERROR(CheckBackend(config, backend, options.placement, kTrainingKernelDtypes));
   const int64_t num_token_ids = NumTokenIds(config, options.num_token_ids);
-  auto state =
-      std::make_unique<State>(State{config, options.placement, num_token_ids, nullptr, nullptr});
+  auto state = std::make_unique<State>(State{config, options.placement, num_token_ids, nullptr, nullptr});
   const bool is_double = options.placement.dtype == at::kDouble;
   if (backend == Backend::kKernels && is_double) {
     state->doubles = std::make_shared<TrainingCore<double>>(config, num_token_ids, options.pool);

@@ -24,6 +24,9 @@ constexpr int kLibraryFd = 3;
 constexpr char kScript[] = "\"$@\" && exec cat /tmp/candidate.so >&3";
 // How often a running compilation looks whether its result is still wanted.
 constexpr double kCancellationSeconds = 0.05;
+// Of the private uids: jails have those below.
+constexpr uid_t kUidMin = 65000;
+constexpr uid_t kNumUids = 500;
 
 absl::StatusOr<UniqueFd> Memfd(const char* name) {
   UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -129,6 +132,9 @@ absl::StatusOr<CompiledProgram> RunCompilation(const Compilation& compilation, s
   ASSIGN_OR_RETURN(UniqueFd library, Memfd("library"));
   ASSIGN_OR_RETURN(const UniqueFd messages, Memfd("diagnostics"));
   SandboxOptions options = OptionsFor(compilation);
+  // The limit of processes counts a uid's, so every compilation that runs has its own: no other has this
+  // descriptor.
+  options.uid = kUidMin + static_cast<uid_t>(library.get()) % kNumUids;
   options.descriptors = {
       {input.get(), STDIN_FILENO}, {messages.get(), STDERR_FILENO}, {library.get(), kLibraryFd}};
   ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));

@@ -32,8 +32,7 @@ TEST_CASE("rank 0's error stops all, with its words") {
 TEST_CASE("one rank's error stops all; who has an error of his own says that") {
   const auto statuses = ControlOutcomes(4, [](ControlPlane& control) {
     const int rank = control.rank();
-    if (rank == 1 || rank == 2)
-      return ShareStatus(control, absl::NotFoundError(absl::StrCat("of ", rank)));
+    if (rank == 1 || rank == 2) return ShareStatus(control, absl::NotFoundError(absl::StrCat("of ", rank)));
     return ShareStatus(control, absl::OkStatus());
   });
   CHECK(statuses[0] == absl::NotFoundError("rank 1: of 1"));

@@ -6,8 +6,8 @@
 #include "core/base/status_macros.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/unit/trainer/policy_batch.h"
 #include "tests/unit/core/distributed/ranks.h"
+#include "tests/unit/trainer/policy_batch.h"
 #include "trainer/checkpoint_store.h"
 
 namespace warpsmith {

@@ -124,7 +124,8 @@ TEST_CASE("where every checkpoint is damaged, all damaged files are named and no
   CheckpointDirectory checkpoints = Open(directory);
   Write(checkpoints, 1);
   Write(checkpoints, 2);
-  const fs::path older = checkpoints.root() / "checkpoint_000001", newer = checkpoints.root() / "checkpoint_000002";
+  const fs::path older = checkpoints.root() / "checkpoint_000001",
+                 newer = checkpoints.root() / "checkpoint_000002";
   fs::remove(older / "manifest.json");
   std::ofstream(newer / "weights.bin", std::ios::binary) << "weights of step X";
   fs::resize_file(newer / "optimiser" / "state.bin", 1);

@@ -159,8 +159,7 @@ TEST_CASE("the padding of a head has no logit, and worker and trainer score the 
     std::vector<int64_t> targets(59, -1);
     targets.insert(targets.end(), tokens.begin() + 60, tokens.end());
     targets.push_back(-1);
-    const Qwen3 model =
-        Qwen3::Create(config, Backend::kKernels, {.num_token_ids = kNumTokenIds}).value();
+    const Qwen3 model = Qwen3::Create(config, Backend::kKernels, {.num_token_ids = kNumTokenIds}).value();
     const TokenScores scores =
         model.TokenLogProbs(parameters, model.Forward(parameters, batch), targets, 0.9);
     for (int64_t i = 60; i < 80; ++i) {
