@@ -115,13 +115,14 @@ def document(keys: list[Key]) -> str:
     meanings = {key.path: key.meaning for key in keys if key.is_section}
     for parent, children in parents.items():
         leaves = [key for key in children if not key.is_section]
-        if not leaves:
+        if not leaves and not meanings.get(parent):
             continue
         level = "##" if "." not in parent else "###"
         parts.append(f"{level} {parent}\n")
         if meanings.get(parent):
             parts.append(f"{meanings[parent]}\n")
-        parts.append("\n".join(_table(leaves)) + "\n")
+        if leaves:
+            parts.append("\n".join(_table(leaves)) + "\n")
     return "\n".join(parts)
 
 

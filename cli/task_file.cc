@@ -55,6 +55,10 @@ absl::StatusOr<v1::Task> ParseTask(const std::string& place, const Struct& line,
     return absl::InvalidArgumentError(absl::StrCat(place, ": \"reference_source\" must be a string"));
   }
   if (const auto found = line.fields().find("allowed_libraries"); found != line.fields().end()) {
+    if (!found->second.has_list_value() && !found->second.has_null_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(place, ": \"allowed_libraries\" must be a list of strings"));
+    }
     for (const auto& library : found->second.list_value().values()) {
       task.add_allowed_libraries(library.string_value());
     }

@@ -249,10 +249,14 @@ void ReadTrainer(ConfigSection& section, Configuration* configuration) {
   section.Read(
       "rollout_addresses", &trainer.rollout_addresses,
       {"", "Addresses of the rollout workers, host:port or unix:/path. --rollout-address overrides them."});
-  section.Read("collective_timeout_seconds", &trainer.collective_timeout_seconds, {.min = 1},
-               {"seconds", "A collective of the update may take so long: every rank computes then."});
-  section.Read("rollout_wait_seconds", &trainer.rollout_wait_seconds, {.min = 1},
-               {"seconds", "The trainer waits so long for rollout workers that do not serve."});
+  section.Read(
+      "collective_timeout_seconds", &trainer.collective_timeout_seconds, {.min = 1},
+      {"seconds",
+       "Longest time of a collective of the update. All ranks compute then, so a longer one is stuck."});
+  section.Read(
+      "rollout_wait_seconds", &trainer.rollout_wait_seconds, {.min = 1},
+      {"seconds",
+       "Longest wait for a rollout worker that does not serve. Then the trainer ends with an error."});
   ReadColdStart(
       section.Section("cold_start", "SFT on pairs, before GRPO. It ends at the first of its limits."),
       &configuration->cold_start);

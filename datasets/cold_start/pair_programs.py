@@ -110,6 +110,9 @@ def correct_ones(pairs: list[Pair], language: str, url: str, report: ImportRepor
             report.refuse(Refusal("no_grade", "the service gave no grade", str(answer), "ask again"), str(pair.path))
         elif answer.correct:
             kept.append(pair)
+        elif answer.verdict in ("UNSCORABLE", "INVALID_TASK"):
+            said, way_out = f"{answer.verdict}: {answer.reason}", "see the task, or warpsmith doctor"
+            report.refuse(Refusal("no_grade", "the service could not judge it", said, way_out), str(pair.path))
         else:
             said = f"{answer.verdict}: {answer.reason}"
             report.refuse(Refusal("not_correct", "the program is not correct", said, "correct it"), str(pair.path))
@@ -117,7 +120,7 @@ def correct_ones(pairs: list[Pair], language: str, url: str, report: ImportRepor
 
 
 def split(pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-    """Pairs to learn from, and those of every tenth task, the last at least. Raises ValueError for one task alone."""
+    """Pairs to learn from, and those of every tenth task, or of the last of fewer. Raises ValueError for one task."""
     ids = sorted({pair.task_id for pair in pairs})
     if len(ids) < 2:
         raise ValueError(f"{len(ids)} task has a program; SFT needs one to learn from and another to validate with")

@@ -95,8 +95,8 @@ def _evidence(m: Measurements, structure: Structure, number: str = "") -> str:
 def performance_feedback(m: Measurements, structure: Structure) -> Feedback:
     """The first row that applies speaks; the advice is empty where nothing that was measured says what to do."""
     share = m.gigabytes_per_second / m.ceiling if m.ceiling > 0 else 0.0
-    near = share >= _NEAR_CEILING_SHARE
-    far = m.ceiling > 0 and share < _FAR_FROM_CEILING_SHARE
+    near = share >= _NEAR_CEILING_SHARE and not m.too_short
+    far = m.ceiling > 0 and share < _FAR_FROM_CEILING_SHARE and not m.too_short
     faster = m.distinguishable and m.speedup > 1
     profiled = m.num_samples >= _PROFILE_SAMPLES_MIN
     own_profiled = m.own_code_share * m.num_samples >= _PROFILE_SAMPLES_MIN
@@ -106,13 +106,13 @@ def performance_feedback(m: Measurements, structure: Structure) -> Feedback:
     def say(finding: str, advice: str, number: str = "") -> Feedback:
         return Feedback(finding, _evidence(m, structure, number), advice)
 
-    if structure.strided and far and not m.too_short:
+    if structure.strided and far:
         return say("strided walk", "tile")
     if passes_count and arrays > 0:
         return say("temporary array", "avoid the temporary", f", {arrays} array" + ("" if arrays == 1 else "s"))
     if passes_count:
         return say("several passes", "fuse passes")
-    if not profiled and not near:
+    if (not profiled and not near) or (not structure.valid and far):
         return say("unknown", "", f", {m.num_samples} samples")
     if own_profiled and m.vector_bits == 0 and not near:
         return say("scalar code", "vectorise")

@@ -125,6 +125,10 @@ def _check_keys(keys: set[str], problems: list[tuple[Problem, ReferenceProgram]]
     some = " ".join(problem.key for problem, _ in problems[:3])
     if unknown:
         raise ValueError(f"--hold-out {' '.join(unknown)}: no such problem was read; e.g. {some}")
+    if problems and len(keys) == len(problems):
+        raise ValueError(
+            f"--hold-out {' '.join(sorted(keys))}: every problem is held out, and none is left to train on"
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -133,7 +133,7 @@ absl::StatusOr<CompiledProgram> RunCompilation(const Compilation& compilation, s
   ASSIGN_OR_RETURN(const UniqueFd messages, Memfd("diagnostics"));
   SandboxOptions options = OptionsFor(compilation);
   // The limit of processes counts a uid's, so every compilation that runs has its own: no other has this
-  // descriptor.
+  // descriptor. Two share a uid only if theirs are kNumUids apart, or of two services.
   options.uid = kUidMin + static_cast<uid_t>(library.get()) % kNumUids;
   options.descriptors = {
       {input.get(), STDIN_FILENO}, {messages.get(), STDERR_FILENO}, {library.get(), kLibraryFd}};

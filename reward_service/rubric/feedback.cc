@@ -37,10 +37,11 @@ v1::Feedback Incorrect(const v1::Grade& grade, const DefectFacts& defects) {
                                  ? static_cast<double>(correctness.num_wrong()) / correctness.num_elements()
                                  : 1.0;
   if (defects.input_mutated) return Say("input changed", "an input was changed", v1::ADVICE_FIX_BOUNDS);
-  if (defects.out_of_bounds || wrong_share <= kEdgeShareMax) {
-    return Say("wrong values", ErrorText(correctness), v1::ADVICE_FIX_BOUNDS);
+  if (defects.out_of_bounds) return Say("wrong values", ErrorText(correctness), v1::ADVICE_FIX_BOUNDS);
+  if (defects.wrong_at_scale_only) {
+    return Say("wrong values", ErrorText(correctness), v1::ADVICE_FIX_NUMERICS);
   }
-  const v1::Advice advice = defects.wrong_at_scale_only ? v1::ADVICE_FIX_NUMERICS : v1::ADVICE_FIX_FORMULA;
+  const v1::Advice advice = wrong_share <= kEdgeShareMax ? v1::ADVICE_FIX_BOUNDS : v1::ADVICE_FIX_FORMULA;
   return Say("wrong values", ErrorText(correctness), advice);
 }
 
@@ -66,7 +67,8 @@ struct Performance {
   double speedup = 0;
   bool distinguishable = false;
   bool faster = false;
-  // The bandwidth is known beside the ceiling, and near it or far from it.
+  // The bandwidth is known beside the ceiling, and near it or far from it. A call that is too short has none:
+  // its time may be no more than a bound.
   bool near_ceiling = false;
   bool far_from_ceiling = false;
   // So short a call waits for no memory, and threads cost it more than they give.
@@ -85,9 +87,9 @@ Performance PerformanceOf(const v1::Grade& grade, const SourceFacts& facts, int 
   p.speedup = grade.timing().speedup();
   p.distinguishable = grade.timing().distinguishable();
   p.faster = p.distinguishable && p.speedup > 1;
-  p.near_ceiling = share >= kNearCeilingShare;
-  p.far_from_ceiling = ceiling > 0 && share < kFarFromCeilingShare;
   p.too_short = profile.bound() == "latency";
+  p.near_ceiling = share >= kNearCeilingShare && !p.too_short;
+  p.far_from_ceiling = ceiling > 0 && share < kFarFromCeilingShare && !p.too_short;
   p.profiled = profile.num_samples() >= kProfileSamplesMin;
   p.own_profiled = profile.own_code_share() * profile.num_samples() >= kProfileSamplesMin;
   return p;
@@ -108,7 +110,7 @@ std::string NoNumber(const Performance&) { return ""; }
 // say what was seen and no cause that was not.
 constexpr Row kRows[] = {
     {"strided walk", v1::ADVICE_TILE,
-     [](const Performance& p) { return p.facts.strided && p.far_from_ceiling && !p.too_short; }, NoNumber},
+     [](const Performance& p) { return p.facts.strided && p.far_from_ceiling; }, NoNumber},
     // Faster and near the ceiling, the passes meet in the cache.
     {"temporary array", v1::ADVICE_AVOID_TEMPORARY,
      [](const Performance& p) {
@@ -120,8 +122,12 @@ constexpr Row kRows[] = {
      }},
     {"several passes", v1::ADVICE_FUSE_PASSES,
      [](const Performance& p) { return p.facts.num_passes > 1 && !(p.near_ceiling && p.faster); }, NoNumber},
-    // The bandwidth needs no samples, all rows below do.
-    {"unknown", v1::ADVICE_UNSPECIFIED, [](const Performance& p) { return !p.profiled && !p.near_ceiling; },
+    // The bandwidth needs no samples, all rows below do. Where the text could not be read and the memory
+    // waits, it may be read in a bad order.
+    {"unknown", v1::ADVICE_UNSPECIFIED,
+     [](const Performance& p) {
+       return (!p.profiled && !p.near_ceiling) || (!p.facts.valid && p.far_from_ceiling);
+     },
      [](const Performance& p) { return absl::StrFormat(", %d samples", p.profile.num_samples()); }},
     {"scalar code", v1::ADVICE_VECTORISE,
      [](const Performance& p) { return p.own_profiled && p.profile.vector_bits() == 0 && !p.near_ceiling; },

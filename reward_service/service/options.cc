@@ -155,7 +155,10 @@ absl::StatusOr<ServiceOptions> ReadServiceOptions(ConfigSection& section) {
        "Folder for compiled programs and grades; each service needs its own. Empty: warpsmith/reward in the "
        "cache folder of the user. A folder that cannot be written to costs time, but no grade."});
   ReadLimits(section, &options);
-  ReadTiming(section.Section("timing", "How precisely speed-ups are measured. Less is faster."),
+  ReadTiming(section.Section(
+                 "timing",
+                 "How precisely speed-ups are measured. Fewer processes and rounds, or a wider interval, "
+                 "grade faster."),
              &options.timing);
   ReadLlmJudge(section.Section("llm_judge",
                                "A language model behind an OpenAI-compatible endpoint that reads "

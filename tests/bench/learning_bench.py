@@ -26,6 +26,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(r"```(?:cpp|c\+\+)?\n(.*?)```", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _RUN_SECONDS_MAX = 3600
+_FIGURES = ("compile_rate", "correct_rate", "fast_1", "geomean_speedup", "mean_reward", "hack_rate")
 
 
 def run(config: Path, name: str, settings: list[str]) -> dict[str, Any]:
@@ -68,32 +69,51 @@ def copied_share(name: str, known: set[str]) -> float | None:
     return sum(program in known for program in programs) / len(programs) if programs else None
 
 
+def chosen(statistics: dict[str, Any]) -> dict[str, float | None]:
+    """The figures of one set of answers; None where no answer has one."""
+    return {key: statistics[key] for key in _FIGURES}
+
+
+def gain_of(before: dict[str, float | None], after: dict[str, float | None]) -> float | None:
+    """The mean reward after as a multiple of the one before; None where there was none."""
+    return after["mean_reward"] / before["mean_reward"] if before["mean_reward"] and after["mean_reward"] else None
+
+
 def figures(summary: dict[str, Any]) -> dict[str, Any]:
-    """Before, after and gain of a run."""
+    """Before, after and gain of a run, of both skills together and of each."""
     before, after = summary["before"], summary["after"]
-    keys = ("compile_rate", "correct_rate", "fast_1", "geomean_speedup", "mean_reward", "hack_rate")
     return {
         "seed": summary["seed"],
         "steps": summary["steps"],
         "wall_seconds": summary["wall_seconds"],
-        "before": {key: before[key] for key in keys},
-        "after": {key: after[key] for key in keys},
-        "greedy_before": {key: before["greedy"][key] for key in keys},
-        "greedy_after": {key: after["greedy"][key] for key in keys},
-        "gain": after["mean_reward"] / before["mean_reward"] if before["mean_reward"] > 0 else None,
+        "before": chosen(before),
+        "after": chosen(after),
+        "greedy_before": chosen(before["greedy"]),
+        "greedy_after": chosen(after["greedy"]),
+        "by_skill": {
+            skill: {"before": chosen(before["by_skill"][skill]), "after": chosen(after["by_skill"][skill])}
+            for skill in ("generate", "optimise")
+        },
+        "gain": gain_of(chosen(before), chosen(after)),
     }
 
 
+def line_of(name: str, before: dict[str, float | None], after: dict[str, float | None]) -> str:
+    """Name, gain and the pairs of figures of one set of answers."""
+    keys = ("mean_reward", "correct_rate", "fast_1", "geomean_speedup")
+    cells = (f"{'-':>7}" if value is None else f"{value:7.2f}" for key in keys for value in (before[key], after[key]))
+    gain = gain_of(before, after)
+    return f"{name:<16}{'-' if gain is None else f'{gain:.2f}':>6}  {''.join(cells)}"
+
+
 def print_table(rows: list[tuple[str, dict[str, Any]]]) -> None:
-    """Before and after, a line a run."""
-    head = ("run", "gain", "reward", "", "correct", "", "fast_1", "", "steps", "s")
-    print("{:<16}{:>6}  {:>7}{:>7}  {:>7}{:>7}  {:>7}{:>7}{:>7}{:>7}".format(*head))
+    """Before and after: a line a run, and one for each skill below it."""
+    head = ("run", "gain", "reward", "", "correct", "", "fast_1", "", "speed-up", "", "steps", "s")
+    print("{:<16}{:>6}  {:>7}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}".format(*head))
     for name, row in rows:
-        pairs = [
-            f"  {row['before'][key]:7.2f}{row['after'][key]:7.2f}" for key in ("mean_reward", "correct_rate", "fast_1")
-        ]
-        gain = "-" if row["gain"] is None else f"{row['gain']:.2f}"
-        print(f"{name:<16}{gain:>6}{''.join(pairs)}{row['steps']:7}{row['wall_seconds']:7.0f}")
+        print(f"{line_of(name, row['before'], row['after'])}{row['steps']:7}{row['wall_seconds']:7.0f}")
+        for skill, pair in row["by_skill"].items():
+            print(line_of(f"  {skill}", pair["before"], pair["after"]))
 
 
 def controls(config: Path, seed: int) -> dict[str, dict[str, Any]]:
@@ -115,7 +135,7 @@ def controls(config: Path, seed: int) -> dict[str, dict[str, Any]]:
 def rebase(row: dict[str, Any], before: dict[str, Any]) -> None:
     """Measures a run's gain from another's beginning."""
     row["before"] = before
-    row["gain"] = row["after"]["mean_reward"] / before["mean_reward"] if before["mean_reward"] > 0 else None
+    row["gain"] = gain_of(before, row["after"])
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ def feedback_of(lines: list[Json]) -> list[Json]:
 
 def structures() -> Iterator[Structure]:
     yield Structure()
-    for passes, depth, arrays, strided, libm in itertools.product((1, 3), (1, 3), (0, 2), (False, True), (False, True)):
+    for passes, depth, arrays, strided, libm in itertools.product(
+        (1, 2), (1, 2, 3), (0, 1), (False, True), (False, True)
+    ):
         yield Structure(True, passes, depth, arrays, strided, libm)
 
 
@@ -48,6 +51,23 @@ def measurements() -> Iterator[Measurements]:
             speedup, told, _CEILING * share, _CEILING, samples, own, bits, libc, min(samples, 1), cores, short
         )
     yield Measurements(2.0, True, 0.0, 0.0, 100)
+    yield from beside_the_thresholds()
+
+
+def beside_the_thresholds() -> Iterator[Measurements]:
+    """A cell on either side of each threshold, so that none can move at one end alone."""
+    base = Measurements(2.4, True, 0.3 * _CEILING, _CEILING, 100, 1.0, 512, 0.0, 1)
+    for share in (0.099, 0.101, 0.599, 0.601):
+        yield replace(base, gigabytes_per_second=share * _CEILING)
+    for libc in (0.49, 0.51):
+        yield replace(base, libc_share=libc)
+    for samples in (19, 20):
+        yield replace(base, num_samples=samples)
+    for own in (0.19, 0.20):
+        yield replace(base, own_code_share=own, vector_bits=0)
+    for speedup, told in ((0.999, True), (1.001, True), (0.999, False), (1.0, False)):
+        for share in (0.3, 0.7):
+            yield replace(base, speedup=speedup, distinguishable=told, gigabytes_per_second=share * _CEILING)
 
 
 def correct(m: Measurements) -> Json:

@@ -12,7 +12,7 @@ Json = dict[str, Any]
 _SAMPLES_MIN = 20
 _NEAR_CEILING = 0.6
 _FAR_FROM_CEILING = 0.1
-_LIBM_SHARE_MIN = 0.3
+_LIBM_SHARE_MIN = 0.5
 _REPAIRS = {
     "NO_CODE": ("fix compile error",),
     "COMPILE_ERROR": ("fix compile error",),
@@ -63,8 +63,9 @@ def _of_correct(grade: Json, facts: Json, feedback: Json, num_lane_cores: int) -
     share = profile.get("gigabytes_per_second", 0.0) / ceiling if ceiling > 0 else None
     samples, bound = profile.get("num_samples", 0), profile.get("bound", "")
     libc = profile.get("libc_share", 0.0)
-    near = share is not None and share >= _NEAR_CEILING
-    strided = facts["strided"] and share is not None and share < _FAR_FROM_CEILING and bound != "latency"
+    far = share is not None and share < _FAR_FROM_CEILING and bound != "latency"
+    near = share is not None and share >= _NEAR_CEILING and bound != "latency"
+    strided = facts["strided"] and far
     libraries = profile.get("torch_share", 0.0) + profile.get("blas_share", 0.0)
     delegated = samples >= _SAMPLES_MIN and libraries >= 0.6 and "library_work" not in profile
 
@@ -81,6 +82,8 @@ def _of_correct(grade: Json, facts: Json, feedback: Json, num_lane_cores: int) -
             yield f"keep after {samples} samples, not at the ceiling"
         if strided:
             yield "keep for a strided walk"
+        if far and not facts["valid"]:
+            yield f"keep at {share:.3f} of the ceiling, of a program that could not be read"
         if delegated or timing.get("parameters_fixed", False):
             yield "keep for a speed-up that is not credited"
     if advice in _NEEDS_SAMPLES and samples < _SAMPLES_MIN:
@@ -106,7 +109,8 @@ def _of_correct(grade: Json, facts: Json, feedback: Json, num_lane_cores: int) -
     for name in ("memory", "compute"):
         if finding == f"{name} bound" and (bound != name or samples < _SAMPLES_MIN):
             yield f"{finding} where {bound or 'nothing'} was measured, after {samples} samples"
-    if finding == "unknown" and samples >= _SAMPLES_MIN and not profile.get("slow_call_share", 0.0):
+    is_read = facts["valid"] or not far
+    if finding == "unknown" and samples >= _SAMPLES_MIN and is_read and not profile.get("slow_call_share", 0.0):
         yield f"unknown after {samples} samples"
     if advice != "compute everything" and finding != "unknown" and f"speedup {speedup:.2f}" not in evidence:
         yield "the evidence lacks the speed-up"

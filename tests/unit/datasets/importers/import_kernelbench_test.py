@@ -145,6 +145,15 @@ def test_what_the_user_must_correct_ends_the_import(
     assert not (checkout / "out").exists()
 
 
+def test_a_folder_of_which_everything_is_held_out_ends_the_import(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write(checkout, "level1/19_ReLU.py", "torch.relu(x)")
+    assert _import(monkeypatch, checkout, "--hold-out", "level1/19") == 2
+    assert "every problem is held out" in capsys.readouterr().err
+    assert not (checkout / "out").exists()
+
+
 def test_sizes_for_a_cpu_are_set_and_the_reference_has_run(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _write(checkout, "level1/19_ReLU.py", "torch.relu(x)")
     _write(checkout, "level1/20_Random.py", "x + torch.rand_like(x)")

@@ -9,7 +9,8 @@
 namespace warpsmith {
 
 TEST_CASE("compilations at the same time do not share their limit of processes") {
-  // A compiler of 22 processes: four of them are more than one may have.
+  // A compiler of 22 processes: four of them are more than one may have. Only root gives uids; for others the
+  // user namespace of each sandbox counts alone, and this cannot fail.
   const Compilation compilation{
       .command = {"/bin/sh", "-c",
                   "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do sleep 1 & done; "

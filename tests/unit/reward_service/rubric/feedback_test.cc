@@ -69,6 +69,8 @@ TEST_CASE("few wrong elements point at bounds, many at the formula, large magnit
                 "max error 2.15 at 500000 of 524288", "fix formula");
   CheckFeedback(ComputeFeedback(Incorrect(500000, 524288, 2.0), {}, {.wrong_at_scale_only = true}, {}),
                 "wrong values", "max error 2.00 at 500000 of 524288", "fix numerics");
+  CheckFeedback(ComputeFeedback(Incorrect(100, 524288, 2.0), {}, {.wrong_at_scale_only = true}, {}),
+                "wrong values", "max error 2.00 at 100 of 524288", "fix numerics");
   CheckFeedback(ComputeFeedback(Incorrect(500000, 524288, 2.0), {}, {.out_of_bounds = true}, {}),
                 "wrong values", "max error 2.00 at 500000 of 524288", "fix bounds");
 }
