@@ -1,7 +1,6 @@
 #include "trainer/export.h"
 
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -70,10 +69,6 @@ absl::Status ExportHuggingFace(const Parameters& parameters, const Prompts& prom
   HuggingFaceContents contents;
   ASSIGN_OR_RETURN(contents.files, TextFiles(prompts, source, prompts_directory, sampling));
   contents.tensors = HuggingFaceTensors(parameters.layout(), source.tensor_types);
-  std::error_code error;
-  std::filesystem::remove_all(directory, error);
-  if (error)
-    return absl::InternalError(absl::StrCat("cannot remove ", directory.string(), ": ", error.message()));
   return WriteHuggingFaceDirectory(directory, contents, HuggingFaceSource(parameters));
 }
 

@@ -21,7 +21,7 @@ namespace warpsmith {
 // which nothing changes keeps its bytes. Where answers end with more tokens than the checkpoint
 // names, eos_token_id of both configurations becomes the whole list.
 //
-// The directory is written beside its place and renamed; an older one there is replaced.
+// The directory is written beside its place and exchanged for an older one there, which an error leaves whole.
 // transformers loads it as Qwen3ForCausalLM.
 absl::Status ExportHuggingFace(const Parameters& parameters, const Prompts& prompts,
                                const SourceModel& source, const std::filesystem::path& prompts_directory,

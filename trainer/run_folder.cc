@@ -35,6 +35,17 @@ absl::Status FileSystemError(const std::string& what, const fs::path& path, cons
   return ErrnoStatus(what, path.string());
 }
 
+// What killed exports left in `directory`: export.PID.tmp.
+std::vector<fs::path> ExportRemains(const fs::path& directory) {
+  std::vector<fs::path> remains;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; it != end && !error; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with("export.") && name.ends_with(".tmp")) remains.push_back(it->path());
+  }
+  return remains;
+}
+
 // Whether there is a file with content, or a folder with anything in it.
 absl::StatusOr<bool> HoldsSomething(const fs::path& path) {
   std::error_code error;
@@ -123,6 +134,7 @@ absl::StatusOr<RunStart> DecideRunStart(const fs::path& directory, const RunFold
 
 absl::Status RemoveRun(const fs::path& directory) {
   for (const ResultName& result : kResults) RETURN_IF_ERROR(Remove(directory / result.name));
+  for (const fs::path& remains : ExportRemains(directory)) RETURN_IF_ERROR(Remove(remains));
   for (const char* name : kByproducts) RETURN_IF_ERROR(Remove(directory / name));
   return absl::OkStatus();
 }

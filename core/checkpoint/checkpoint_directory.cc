@@ -1,6 +1,5 @@
 #include "core/checkpoint/checkpoint_directory.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/checkpoint/rename_over.h"
 
 namespace warpsmith {
 namespace {
@@ -60,16 +60,6 @@ absl::Status Remove(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
   return error ? FileSystemError("cannot remove", path, error) : absl::OkStatus();
-}
-
-// Renames a folder to a name that may be taken, by an exchange, so that at no moment neither is there.
-absl::Status RenameOver(const fs::path& from, const fs::path& to) {
-  if (rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  if (errno != ENOTEMPTY && errno != EEXIST) return ErrnoStatus("cannot rename to", to.string());
-  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
-    return ErrnoStatus("cannot replace", to.string());
-  }
-  return Remove(from);
 }
 
 absl::StatusOr<std::vector<std::string>> NamesIn(const fs::path& directory) {

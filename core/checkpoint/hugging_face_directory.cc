@@ -1,7 +1,8 @@
 #include "core/checkpoint/hugging_face_directory.h"
 
-#include <stdio.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <set>
 #include <system_error>
 
@@ -10,6 +11,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/checkpoint/file_manifest.h"
+#include "core/checkpoint/rename_over.h"
 #include "core/checkpoint/tensor_directory.h"
 
 namespace warpsmith {
@@ -53,16 +55,11 @@ absl::Status CreateEmpty(const fs::path& directory) {
 absl::Status WriteHuggingFaceDirectory(const fs::path& directory, const HuggingFaceContents& contents,
                                        const TensorSource& source) {
   RETURN_IF_ERROR(CheckNames(contents.files));
-  if (fs::exists(directory)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(directory.string(), " is there already; remove it or name another"));
-  }
-  const fs::path temporary = directory.string() + ".tmp";
+  // Of this process alone: another one may be writing for the same place.
+  const fs::path temporary = absl::StrCat(directory.string(), ".", getpid(), ".tmp");
   RETURN_IF_ERROR(CreateEmpty(temporary));
   absl::Status status = WriteContents(temporary, contents, source);
-  if (status.ok() && rename(temporary.c_str(), directory.c_str()) != 0) {
-    status = ErrnoStatus("cannot rename to", directory.string());
-  }
+  if (status.ok()) status = RenameOver(temporary, directory);
   if (!status.ok()) {
     std::error_code ignored;
     fs::remove_all(temporary, ignored);

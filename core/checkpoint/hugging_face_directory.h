@@ -24,8 +24,9 @@ struct HuggingFaceContents {
   int64_t shard_bytes_max = int64_t{5} << 30;
 };
 
-// Writes all of it into `directory`.tmp, synced, and renames that: `directory` is there whole or not at all.
-// ALREADY_EXISTS if it is there before; INVALID_ARGUMENT for a file name with a folder in it, or given twice;
+// Writes all of it into `directory`.PID.tmp, synced, and exchanges that for `directory`, which is there whole
+// or not at all: after an error, or a crash, with what was in it before. Several processes may write the same
+// one: the last to finish wins. INVALID_ARGUMENT for a file name with a folder in it, or given twice;
 // RESOURCE_EXHAUSTED when the disk is full, with nothing left behind.
 absl::Status WriteHuggingFaceDirectory(const std::filesystem::path& directory,
                                        const HuggingFaceContents& contents, const TensorSource& source);

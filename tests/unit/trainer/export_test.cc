@@ -1,5 +1,8 @@
 #include "trainer/export.h"
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <map>
 #include <string>
 
@@ -154,6 +157,35 @@ TEST_CASE("a checkpoint without generation_config.json gets one") {
   CHECK(generation.at("pad_token_id") == Id("<|endoftext|>"));
   CHECK(generation.at("top_k") == 20);
   CHECK(bare.WentJson("config.json").at("eos_token_id") == stops);
+}
+
+TEST_CASE("an export that cannot be written leaves the one before it whole, and the next replaces it") {
+  const TemporaryDirectory directory;
+  const auto place = directory.path() / "e";
+  const SourceModel source = ReadSourceModel("", PaddedConfig()).value();
+  Parameters parameters{ParameterLayout(PaddedConfig())};
+  parameters.InitRandom(3);
+  const Prompts prompts = Prompts::Load(kTokenizer, kPrompts, "").value();
+  REQUIRE(ExportHuggingFace(parameters, prompts, source, kPrompts, kSampling, place).ok());
+  const auto before = Tensors(place);
+
+  parameters.InitRandom(4);
+  struct rlimit whole_disk = {};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &whole_disk) == 0);
+  struct rlimit full_disk = whole_disk;
+  full_disk.rlim_cur = 4096;  // less than the tokenizer's files
+  const auto before_signal = std::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &full_disk) == 0);
+  const absl::Status failed = ExportHuggingFace(parameters, prompts, source, kPrompts, kSampling, place);
+  setrlimit(RLIMIT_FSIZE, &whole_disk);
+  std::signal(SIGXFSZ, before_signal);
+  INFO(failed);
+  REQUIRE_FALSE(failed.ok());
+  REQUIRE(std::filesystem::exists(place));
+  CHECK((Tensors(place) == before));
+
+  REQUIRE(ExportHuggingFace(parameters, prompts, source, kPrompts, kSampling, place).ok());
+  CHECK_FALSE((Tensors(place) == before));
 }
 
 TEST_CASE("a run from random weights exports float32 and every stop token in both configurations") {

@@ -113,7 +113,7 @@ TEST_CASE("Removing a run removes all that it left and nothing else") {
   TemporaryDirectory directory;
   for (const char* name :
        {"checkpoints/step_000001/weights", "metrics.jsonl", "transitions.jsonl", "evaluation/x", "export/x",
-        "export.tmp/x", "summary.json", "tensorboard/x", "report.html"}) {
+        "export.tmp/x", "export.17.tmp/x", "summary.json", "tensorboard/x", "report.html"}) {
     WriteFile(directory.path() / name, "old");
   }
   WriteFile(directory.path() / "compiled" / "cache", "kept");

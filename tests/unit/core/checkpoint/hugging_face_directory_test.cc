@@ -1,5 +1,10 @@
 #include "core/checkpoint/hugging_face_directory.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
 #include "core/base/file.h"
 #include "core/checkpoint/tensor_directory.h"
 #include "tests/support/catch.h"
@@ -14,6 +19,10 @@ HuggingFaceContents Contents() {
           .tensors = {{"w", TensorType::kF32, {3}}}};
 }
 
+std::ptrdiff_t NumEntries(const std::filesystem::path& directory) {
+  return std::distance(std::filesystem::directory_iterator(directory), {});
+}
+
 }  // namespace
 
 TEST_CASE("all files and tensors are there, and no temporary folder") {
@@ -23,13 +32,55 @@ TEST_CASE("all files and tensors are there, and no temporary folder") {
   CHECK(ReadFile(path / "config.json").value() == "{}");
   CHECK(ReadFile(path / "tokenizer.json").value() == "[]");
   CHECK(TensorDirectory::Open(path).value().Find("w") != nullptr);
-  CHECK_FALSE(std::filesystem::exists(path.string() + ".tmp"));
+  CHECK(NumEntries(path.parent_path()) == 1);
 }
 
-TEST_CASE("a folder that is there is not touched") {
+TEST_CASE("what was there before is replaced as a whole, and removed") {
   TemporaryDirectory directory;
-  CHECK(absl::IsAlreadyExists(WriteHuggingFaceDirectory(directory.path(), Contents(), MakeBytesInParts)));
-  CHECK(std::filesystem::is_empty(directory.path()));
+  const auto path = directory.path() / "export";
+  HuggingFaceContents older = Contents();
+  older.files.push_back({"older.txt", "older"});
+  REQUIRE(WriteHuggingFaceDirectory(path, older, MakeBytesInParts).ok());
+  HuggingFaceContents newer = Contents();
+  newer.files[0].content = "{\"newer\": 1}";
+  REQUIRE(WriteHuggingFaceDirectory(path, newer, MakeBytesInParts).ok());
+  CHECK(ReadFile(path / "config.json").value() == "{\"newer\": 1}");
+  CHECK(TensorDirectory::Open(path).value().Find("w") != nullptr);
+  CHECK_FALSE(std::filesystem::exists(path / "older.txt"));
+  CHECK(NumEntries(directory.path()) == 1);
+}
+
+TEST_CASE("a folder that cannot be written leaves the one before it whole") {
+  TemporaryDirectory directory;
+  const auto path = directory.path() / "export";
+  REQUIRE(WriteHuggingFaceDirectory(path, Contents(), MakeBytesInParts).ok());
+  const auto fail = [&](const TensorInfo&, const ByteSink&) {
+    CHECK(TensorDirectory::Open(path).ok());  // all the while
+    return absl::ResourceExhaustedError("full");
+  };
+  CHECK(absl::IsResourceExhausted(WriteHuggingFaceDirectory(path, Contents(), fail)));
+  CHECK(ReadFile(path / "config.json").value() == "{}");
+  CHECK(TensorDirectory::Open(path).value().Find("w") != nullptr);
+  CHECK(NumEntries(directory.path()) == 1);
+}
+
+TEST_CASE("a process leaves alone what another one is writing for the same place") {
+  TemporaryDirectory directory;
+  const auto path = directory.path() / "export";
+  const pid_t child = fork();
+  if (child == 0) {
+    // Ends in the midst, as if killed.
+    (void)WriteHuggingFaceDirectory(path, Contents(),
+                                    [](const TensorInfo&, const ByteSink&) -> absl::Status { _exit(0); });
+    _exit(1);
+  }
+  int end = 0;
+  REQUIRE(waitpid(child, &end, 0) == child);
+  REQUIRE(WEXITSTATUS(end) == 0);
+  const auto of_child = directory.path() / ("export." + std::to_string(child) + ".tmp");
+  REQUIRE(WriteHuggingFaceDirectory(path, Contents(), MakeBytesInParts).ok());
+  CHECK(ReadFile(of_child / "config.json").value() == "{}");
+  CHECK(NumEntries(directory.path()) == 2);
 }
 
 TEST_CASE("an error leaves nothing behind") {
