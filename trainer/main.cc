@@ -6,8 +6,9 @@
 //   warpsmith-train --reference
 //
 // One process of a run; several are started by torchrun --no-python, by `warpsmith up`, or by whatever sets
-// RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. SIGTERM and SIGINT save a checkpoint at the end of the step
-// and end with 3.
+// RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. SIGTERM and SIGINT save a checkpoint at the end of the step,
+// or, while waiting for a worker, end with the newest one; exit status 3. Until the ranks have met they kill:
+// there is nothing to save.
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <csignal>
@@ -51,13 +52,18 @@ absl::Status RunRank(const warpsmith::Configuration& configuration,
   const warpsmith::CommunicatorOptions options{
       .deadline = absl::Seconds(configuration.trainer.collective_timeout_seconds)};
   ASSIGN_OR_RETURN(const auto control, warpsmith::ControlPlane::Create(environment));
-  ASSIGN_OR_RETURN(const auto communicator,
-                   warpsmith::CreateTcpCommunicator(environment, control.get(), options));
+  const auto communicator = warpsmith::CreateTcpCommunicator(environment, control.get(), options);
+  if (!communicator.ok()) {
+    control->Leave(communicator.status());
+    return communicator.status();
+  }
+  std::signal(SIGTERM, RequestStop);
+  std::signal(SIGINT, RequestStop);
   if (environment.world_size > 1 && environment.rank == 0) {
     warpsmith::LogInfo(absl::StrCat(environment.world_size, " ranks have met"));
   }
   const absl::Status status =
-      warpsmith::RunTraining(configuration, training, *control, *communicator, stop_requested);
+      warpsmith::RunTraining(configuration, training, *control, **communicator, stop_requested);
   control->Leave(status);
   return status;
 }
@@ -121,8 +127,6 @@ int main(int argc, char** argv) {
   if (flags.config.empty()) return app.exit(CLI::RequiredError("--config"));
   if (flags.check) return Check(flags);
 
-  std::signal(SIGTERM, RequestStop);
-  std::signal(SIGINT, RequestStop);
   warpsmith::SetUpLogging("trainer", flags.log_level);
   warpsmith::TouchConstants(warpsmith::kTorchLibrary);
   const absl::Status status = Run(std::move(flags));

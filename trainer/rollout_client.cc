@@ -46,8 +46,10 @@ std::string FirstFault(const TransitionGroup& group) {
   return "";
 }
 
+// CANCELLED is said of this process only, when it was asked to stop: a worker that cancels a call is ending.
 absl::Status At(const std::string& address, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("rollout worker ", address, ": ", status.message()));
+  const absl::StatusCode code = absl::IsCancelled(status) ? absl::StatusCode::kUnavailable : status.code();
+  return absl::Status(code, absl::StrCat("rollout worker ", address, ": ", status.message()));
 }
 
 }  // namespace
@@ -330,6 +332,8 @@ absl::StatusOr<std::vector<TransitionGroup>> RolloutClient::Generate(const Gener
     if (wanted.empty()) return collection.Finish();
     if (attempt > 0) LogWarning(absl::StrCat("asking again for ", wanted.size(), " groups of ", request.id));
     const absl::StatusOr<std::vector<Worker*>> usable = UsableWorkers();
+    // Only for the sake of UNSCORABLE answers was it asked again.
+    if (!usable.ok() && collection.complete()) break;
     if (absl::IsUnavailable(usable.status())) {
       last = usable.status();
       continue;

@@ -54,7 +54,8 @@ class RolloutClient : public GroupGenerator {
 
   // One group for each task, in the order of the tasks. A group with UNSCORABLE answers is asked for once
   // more. Errors: those of the last attempt when groups are still missing, and at once what asking again
-  // cannot mend, or when no worker comes back in time.
+  // cannot mend, or when no worker comes back in time while groups are missing; CANCELLED when `wait.stop` is
+  // set and no worker serves.
   absl::StatusOr<std::vector<TransitionGroup>> Generate(const GenerateRequest& request) override;
 
  private:

@@ -17,6 +17,8 @@ constexpr absl::Duration kFirstLook = absl::Milliseconds(200);
 // Bounds of one look at one worker: long enough for an answer, short enough to see the next worker come back.
 constexpr absl::Duration kLookMin = absl::Milliseconds(50);
 constexpr absl::Duration kLookMax = absl::Seconds(1);
+// After a look that a broken connection cut short, which the next one might be as well.
+constexpr absl::Duration kPause = absl::Milliseconds(100);
 
 // "the rollout worker at A", "one of the rollout workers at A, B".
 std::string NamesOf(const std::vector<AwaitedWorker>& workers) {
@@ -39,6 +41,16 @@ absl::Status TimedOut(const std::vector<AwaitedWorker>& workers, const RolloutWa
       "--rollout-address"));
 }
 
+absl::Status Stopped(const std::vector<AwaitedWorker>& workers) {
+  return absl::CancelledError(absl::StrCat("asked to stop while waiting for ", NamesOf(workers),
+                                           "; --resume goes on from the newest checkpoint"));
+}
+
+// Of a worker that does not serve yet, or that is ending or starting: those break off what they were asked.
+bool MayServeLater(const absl::Status& status) {
+  return absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status) || absl::IsCancelled(status);
+}
+
 }  // namespace
 
 absl::StatusOr<size_t> AwaitAnyServing(const std::vector<AwaitedWorker>& workers,
@@ -54,7 +66,11 @@ absl::StatusOr<size_t> AwaitAnyServing(const std::vector<AwaitedWorker>& workers
       const absl::Status status =
           WaitUntilServing(workers[i].channel, kProcess, std::clamp(left, kLookMin, kLookMax));
       if (status.ok()) return i;
-      if (absl::IsDeadlineExceeded(status)) continue;
+      if (MayServeLater(status)) {
+        if (options.stop != nullptr && options.stop->load()) return Stopped(workers);
+        if (!absl::IsDeadlineExceeded(status)) absl::SleepFor(kPause);
+        continue;
+      }
       refusals[i] = absl::Status(status.code(),
                                  absl::StrCat("rollout worker ", workers[i].address, ": ", status.message()));
       ++num_refusals;

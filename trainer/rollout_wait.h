@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_TRAINER_ROLLOUT_WAIT_H_
 #define WARPSMITH_TRAINER_ROLLOUT_WAIT_H_
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -23,6 +24,7 @@ struct RolloutWaitOptions {
   absl::Duration timeout = absl::Minutes(5);         // trainer.rollout_wait_seconds
   absl::Duration line_interval = absl::Seconds(10);  // from one line to the next
   std::function<void(std::string_view)> say = LogInfo;
+  const std::atomic<bool>* stop = nullptr;  // once set, the wait ends with CANCELLED; null: never
 };
 
 struct AwaitedWorker {
@@ -32,8 +34,9 @@ struct AwaitedWorker {
 
 // Waits until the process of one of `workers` serves, and returns its index. A worker need not have weights
 // for that. Says at once for whom it waits, unless one serves already, and again every `line_interval`.
-// DEADLINE_EXCEEDED `timeout` after `began` names the addresses and what to do. Errors of the health check
-// where no worker is left to wait for: something else answers at that address.
+// DEADLINE_EXCEEDED `timeout` after `began` names the addresses and what to do; CANCELLED within a
+// second or so of `stop`. Errors of the health check where no worker is left to wait for: something
+// else answers at that address. A worker whose health check breaks off is waited for.
 absl::StatusOr<size_t> AwaitAnyServing(const std::vector<AwaitedWorker>& workers,
                                        const RolloutWaitOptions& options, absl::Time began);
 

@@ -61,8 +61,9 @@ absl::Status SaveCheckpoint(RunContext& context, const std::vector<NamedParamete
 }
 
 absl::Status StopIfAsked(RunContext& context, const std::vector<NamedParameters>& more) {
-  ASSIGN_OR_RETURN(const bool asked, Agree(context, context.stop != nullptr && context.stop->load()));
-  if (!asked) return absl::OkStatus();
+  const bool asked = context.stop != nullptr && context.stop->load();
+  ASSIGN_OR_RETURN(const double num_asked, SumOverRanks(context, asked ? 1 : 0, "stop"));
+  if (num_asked == 0) return absl::OkStatus();
   RETURN_IF_ERROR(SaveCheckpoint(context, more));
   return absl::CancelledError("asked to stop; a checkpoint was saved, continue with --resume");
 }

@@ -56,8 +56,8 @@ absl::StatusOr<double> SumOverRanks(const RunContext& context, double number, st
 // Saves a checkpoint with weights, moments and the reference model, and `more`, then waits for all ranks.
 absl::Status SaveCheckpoint(RunContext& context, const std::vector<NamedParameters>& more);
 
-// CANCELLED, after saving a checkpoint, when the process was asked to stop. All ranks call it at the same
-// place.
+// CANCELLED on every rank, after saving a checkpoint, when the process of any of them was asked to stop.
+// All ranks call it at the same place.
 absl::Status StopIfAsked(RunContext& context, const std::vector<NamedParameters>& more);
 
 }  // namespace warpsmith

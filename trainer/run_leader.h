@@ -20,8 +20,8 @@ namespace warpsmith {
 // One thread at a time.
 class RunLeader {
  public:
-  // Loads the tasks and waits for the workers. FAILED_PRECONDITION when one has another model, tokenizer or
-  // prompts. `context` outlives this.
+  // Loads the tasks and waits for the workers. CANCELLED when asked to stop meanwhile; FAILED_PRECONDITION
+  // when one has another model, tokenizer or prompts. `context` outlives this.
   static absl::StatusOr<std::unique_ptr<RunLeader>> Create(RunContext* context,
                                                            const std::vector<std::string>& rollout_addresses);
 

@@ -177,8 +177,11 @@ void ControlPlane::Leave(const absl::Status& status) {
     if (status.ok()) {
       QueueEnd(status);
     } else {
-      Break(absl::AbortedError(
-          absl::StrCat("rank ", rank_, " of ", size_, " ended with an error: ", status.message())));
+      const bool stopped = absl::IsCancelled(status);
+      Break(absl::Status(
+          stopped ? absl::StatusCode::kCancelled : absl::StatusCode::kAborted,
+          absl::StrCat("rank ", rank_, " of ", size_,
+                       stopped ? " has stopped: " : " ended with an error: ", status.message())));
     }
   }
   Wake();

@@ -39,8 +39,9 @@ struct ControlPlaneOptions {
 //
 // When a rank is lost (its connection closes, or it is silent too long) or ends with an error, the group is
 // broken: every running and later exchange on every rank returns that first failure, which names the rank,
-// what it said last and when. UNAVAILABLE: a rank was lost. ABORTED: a rank ended with an error. INTERNAL:
-// ranks are in different exchanges.
+// what it said last and when. UNAVAILABLE: a rank was lost. ABORTED: a rank ended with an error.
+// CANCELLED: a rank ended with CANCELLED, because it was asked to stop. INTERNAL: ranks are in different
+// exchanges.
 class ControlPlane {
  public:
   // Meets the other ranks through the store of the launcher, or of rank 0, which then serves it for as long as

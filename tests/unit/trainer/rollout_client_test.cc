@@ -206,6 +206,35 @@ TEST_CASE("a group with an UNSCORABLE answer is asked for once more") {
   CHECK(worker.num_groups == 7);
 }
 
+TEST_CASE("groups that are all there are kept when the worker is lost before it grades one again") {
+  FakeWorker worker;
+  worker.spoil = [&](v1::TransitionGroup& group) {
+    group.mutable_transitions(0)->mutable_grade()->set_verdict(v1::VERDICT_UNSCORABLE);
+  };
+  worker.num_failures = 1;  // after all groups, and then it does not come back
+  worker.num_good = 6;
+  worker.server->SetServing("", Serving::kNo);
+  SaidLines lines;
+  RolloutClient client({.addresses = {worker.server->address()},
+                        .limits = kLimits,
+                        .wait = lines.Options(absl::Milliseconds(300), absl::Seconds(60))});
+  const auto groups = client.Generate(Request());
+  CHECK(InTaskOrder(groups));
+  for (const TransitionGroup& group : *groups) CHECK(group.transitions[1].grade.scored());
+}
+
+TEST_CASE("a call that a worker cancelled does not pass for a stop of this process") {
+  FakeWorker worker;
+  worker.num_failures = 100;
+  worker.failure = {grpc::StatusCode::CANCELLED, "ending"};
+  worker.server->SetServing("", Serving::kYes);
+  RolloutClient client({.addresses = {worker.server->address()}, .limits = kLimits, .num_attempts_max = 2});
+  const absl::Status status = client.Generate(Request()).status();
+  INFO(status);
+  CHECK(absl::IsUnavailable(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("ending"));
+}
+
 TEST_CASE("attempts are bounded, and what asking again cannot mend ends at once") {
   FakeWorker worker;
   worker.num_failures = 100;

@@ -1,5 +1,12 @@
 #include "trainer/rollout_wait.h"
 
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -25,6 +32,33 @@ class Somewhere {
  private:
   const TemporaryDirectory directory_;
   const std::string address_ = absl::StrCat("unix:", (directory_.path() / "worker.sock").string());
+};
+
+// A server that breaks off every call at once.
+class BreakingHealth {
+ public:
+  explicit BreakingHealth(const std::string& address) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials());
+    builder.RegisterCallbackGenericService(&service_);
+    server_ = builder.BuildAndStart();
+  }
+  ~BreakingHealth() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+ private:
+  class Service : public grpc::CallbackGenericService {
+    grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+      class Reactor : public grpc::ServerGenericBidiReactor {
+       public:
+        Reactor() { Finish({grpc::StatusCode::UNAVAILABLE, "broken off"}); }
+        void OnDone() override { delete this; }
+      };
+      return new Reactor;
+    }
+  };
+
+  Service service_;
+  std::unique_ptr<grpc::Server> server_;
 };
 
 }  // namespace
@@ -75,6 +109,47 @@ TEST_CASE("waiting ends at its bound, with the address, the bound, its key and w
     CHECK_THAT(std::string(status.message()), Catch::Contains(part));
   }
   CHECK(lines.all().size() == 1);  // no flood
+}
+
+TEST_CASE("who is asked to stop while waiting ends with CANCELLED, soon, and says how to go on") {
+  const Somewhere place, other;
+  SaidLines lines;
+  std::atomic<bool> stop = false;
+  RolloutWaitOptions options = lines.Options(absl::Seconds(20), absl::Hours(1));
+  options.stop = &stop;
+  absl::Time asked;
+  std::thread asker([&] {
+    lines.Await(1);
+    asked = absl::Now();
+    stop = true;
+  });
+  const absl::Status status =
+      AwaitAnyServing({place.worker(), other.worker()}, options, absl::Now()).status();
+  asker.join();
+  INFO(status);
+  CHECK(absl::Now() - asked < absl::Seconds(5));
+  CHECK(absl::IsCancelled(status));
+  for (const std::string& part : {place.address(), other.address(), std::string("--resume")}) {
+    CHECK_THAT(std::string(status.message()), Catch::Contains(part));
+  }
+}
+
+TEST_CASE("a worker whose streams break off is waited for") {
+  const Somewhere place;
+  auto server = std::make_unique<BreakingHealth>(place.address());
+  SaidLines lines;
+  std::unique_ptr<RpcServer> late;
+  std::thread starter([&] {
+    lines.Await(2);
+    server.reset();
+    late = place.Serve();
+  });
+  const RolloutWaitOptions options = lines.Options(absl::Seconds(60), absl::Seconds(2));
+  const auto found = AwaitAnyServing({place.worker()}, options, absl::Now());
+  for (int i = 0; i < 2; ++i) options.say("the starter may end");
+  starter.join();
+  INFO(found.status());
+  CHECK(found.ok());
 }
 
 TEST_CASE("the bound counts from when the wait began, whoever was waited for before") {

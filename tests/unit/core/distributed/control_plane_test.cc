@@ -118,6 +118,22 @@ TEST_CASE("a rank that ends with an error ends the others, and they say whose er
   }
 }
 
+TEST_CASE("a rank that is asked to stop stops the others, and none of them calls that an error") {
+  for (const int stopped : {0, 2}) {
+    const auto statuses = RunControlRanks(3, kPatient, [&](ControlPlane& control) -> absl::Status {
+      if (control.rank() == stopped) return absl::CancelledError("asked to stop while waiting");
+      return control.Barrier("batch");
+    });
+    for (int rank = 0; rank < 3; ++rank) {
+      INFO(statuses[rank].ToString());
+      CHECK(absl::IsCancelled(statuses[rank]));
+      CHECK(Contains(statuses[rank], "asked to stop while waiting"));
+      if (rank != stopped)
+        CHECK(Contains(statuses[rank], absl::StrCat("rank ", stopped, " of 3 has stopped")));
+    }
+  }
+}
+
 TEST_CASE("a rank that ends well is not lost, but cannot be waited for") {
   const auto statuses = RunControlRanks(3, kPatient, [](ControlPlane& control) -> absl::Status {
     if (control.rank() == 1) return absl::OkStatus();
@@ -175,7 +191,7 @@ TEST_CASE("a listener hears once of a break, and never after its end") {
     RETURN_IF_ERROR(control.Barrier("first"));
     return control.Barrier("second");
   });
-  CHECK(absl::IsAborted(statuses[0]));
+  CHECK(absl::IsCancelled(statuses[0]));
   CHECK(heard == 1);
 }
 
