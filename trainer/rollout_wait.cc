@@ -1,5 +1,7 @@
 #include "trainer/rollout_wait.h"
 
+#include <grpcpp/channel.h>
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +19,7 @@ constexpr absl::Duration kFirstLook = absl::Milliseconds(200);
 // Bounds of one look at one worker: long enough for an answer, short enough to see the next worker come back.
 constexpr absl::Duration kLookMin = absl::Milliseconds(50);
 constexpr absl::Duration kLookMax = absl::Seconds(1);
-// After a look that a broken connection cut short, which the next one might be as well.
+// From a look that was broken off to the next one, unless the connection changes.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 
 // "the rollout worker at A", "one of the rollout workers at A, B".
@@ -51,6 +53,12 @@ bool MayServeLater(const absl::Status& status) {
   return absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status) || absl::IsCancelled(status);
 }
 
+// A connection that stays open may break off the next stream as soon as this one.
+void Pause(grpc::Channel& channel) {
+  channel.WaitForStateChange(channel.GetState(/*try_to_connect=*/false),
+                             absl::ToChronoTime(absl::Now() + kPause));
+}
+
 }  // namespace
 
 absl::StatusOr<size_t> AwaitAnyServing(const std::vector<AwaitedWorker>& workers,
@@ -68,7 +76,7 @@ absl::StatusOr<size_t> AwaitAnyServing(const std::vector<AwaitedWorker>& workers
       if (status.ok()) return i;
       if (MayServeLater(status)) {
         if (options.stop != nullptr && options.stop->load()) return Stopped(workers);
-        if (!absl::IsDeadlineExceeded(status)) absl::SleepFor(kPause);
+        if (!absl::IsDeadlineExceeded(status)) Pause(*workers[i].channel);
         continue;
       }
       refusals[i] = absl::Status(status.code(),
