@@ -44,13 +44,6 @@ absl::Status MakeDirectory(const std::filesystem::path& path) {
   return absl::InternalError(absl::StrCat("cannot make the folder ", path.string(), ": ", error.message()));
 }
 
-absl::Status RemoveDirectory(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::remove_all(path, error);
-  if (!error) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("cannot remove ", path.string(), ": ", error.message()));
-}
-
 // The options with a file of the whole configuration in `directory` instead of the one that they name: checked
 // before anything starts, every default in it. So the trainer stores a complete one with the run. Assignments
 // are in it too; repeated on the command lines they show in ps which run a process belongs to.
@@ -107,7 +100,6 @@ absl::StatusOr<int> Up(const UpOptions& options, StopSignals* signals) {
   ASSIGN_OR_RETURN(const RunLayout layout, LayOut(resolved, sockets.path()));
   ASSIGN_OR_RETURN(const int refusal, RunAlone(TrainerDryRun(layout), signals));
   if (refusal != 0) return refusal;  // the trainer has said why
-  if (layout.overwrite) RETURN_IF_ERROR(RemoveDirectory(layout.run_directory / "logs"));
   Supervisor supervisor({.is_serving = IsServing}, signals);
   RETURN_IF_ERROR(StartAll(layout, &supervisor));
   const int status = supervisor.Run();

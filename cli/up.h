@@ -15,7 +15,7 @@ struct UpOptions {
   std::vector<std::string> assignments;    // "section.key=value"
   std::vector<std::string> trainer_flags;  // passed on to the trainers as they are
   bool resume = false;
-  bool overwrite = false;  // remove what an older run left in the folder, its logs too
+  bool overwrite = false;  // remove what an older run left in the folder, but its logs
 };
 
 // Has the trainer check configuration and folder, then starts the reward service, a rollout worker

@@ -76,6 +76,7 @@ CheckpointStore::CheckpointStore(std::filesystem::path directory, int num_kept, 
 absl::Status CheckpointStore::Save(const RunProgress& progress, int64_t num_optimiser_steps,
                                    const std::vector<NamedParameters>& tensors) {
   ASSIGN_OR_RETURN(CheckpointDirectory checkpoints, CheckpointDirectory::Open(directory_));
+  RETURN_IF_ERROR(checkpoints.RemoveIncomplete());  // of a process that was killed in the middle
   ASSIGN_OR_RETURN(const std::vector<Checkpoint> older, checkpoints.List());
   const int64_t number = older.empty() ? 1 : older.back().number + 1;
   ASSIGN_OR_RETURN(const std::filesystem::path unfinished, checkpoints.Begin(number));

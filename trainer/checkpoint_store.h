@@ -29,7 +29,8 @@ class CheckpointStore {
   // goes into each.
   CheckpointStore(std::filesystem::path directory, int num_kept, RunIdentity identity);
 
-  // RESOURCE_EXHAUSTED when the disk is full: older checkpoints are untouched.
+  // Removes what an earlier save that was cut short left, first. RESOURCE_EXHAUSTED when the disk is
+  // full: older checkpoints are untouched.
   absl::Status Save(const RunProgress& progress, int64_t num_optimiser_steps,
                     const std::vector<NamedParameters>& tensors);
 

@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kCheckpoints[] = "checkpoints";
+constexpr char kRemoved[] = "checkpoints.removed";  // what a removal that was cut short left
 
 struct ResultName {
   const char* name;
@@ -24,8 +25,8 @@ struct ResultName {
 // The first checkpoint is saved at the latest when the cold start ends, before any answer is
 // sampled.
 constexpr ResultName kResults[] = {
-    {kCheckpoints, false}, {"metrics.jsonl", false}, {"transitions.jsonl", true}, {"evaluation", true},
-    {"export", true},      {"export.tmp", true},     {"summary.json", true}};
+    {kCheckpoints, false}, {kRemoved, false}, {"metrics.jsonl", false}, {"transitions.jsonl", true},
+    {"evaluation", true},  {"export", true},  {"export.tmp", true},     {"summary.json", true}};
 constexpr const char* kByproducts[] = {"tensorboard", "report.html"};
 
 constexpr char kOtherName[] = "another run.name leaves it alone";
@@ -73,6 +74,26 @@ uintmax_t SizeOf(const fs::path& path) {
   return sum;
 }
 
+// At once, so that a removal that is cut short leaves no checkpoint to go on from.
+absl::Status SetCheckpointsAside(const fs::path& directory) {
+  RETURN_IF_ERROR(Remove(directory / kRemoved));
+  std::error_code error;
+  fs::rename(directory / kCheckpoints, directory / kRemoved, error);
+  if (error == std::errc::no_such_file_or_directory) return absl::OkStatus();
+  if (error) return FileSystemError("cannot rename", directory / kCheckpoints, error);
+  return SyncDirectory(directory);
+}
+
+// Bytes of saves that were cut short, which the next save removes.
+uintmax_t SizeOfUnfinished(const fs::path& checkpoints) {
+  uintmax_t sum = 0;
+  std::error_code error;
+  for (fs::directory_iterator it(checkpoints, error), end; it != end && !error; it.increment(error)) {
+    if (it->path().extension() == ".tmp") sum += SizeOf(it->path());
+  }
+  return sum;
+}
+
 std::string Held(const fs::path& directory, const RunFolderContents& contents) {
   return absl::StrCat(directory.string(), " holds a run (", absl::StrJoin(contents.results, ", "), ")");
 }
@@ -87,7 +108,7 @@ absl::StatusOr<RunStart> DecideResume(const fs::path& directory, const RunFolder
         absl::StrCat("--resume: there is no run in ", directory.string(),
                      "; leave --resume out to start one, or check run.name and run.directory"));
   }
-  if (!contents.is_past_first_checkpoint) return RunStart::kFresh;
+  if (contents.has_checkpoints_folder && !contents.is_past_first_checkpoint) return RunStart::kFresh;
   return absl::FailedPreconditionError(
       absl::StrCat("--resume: ", Held(directory, contents), " without a checkpoint to go on from; put its ",
                    kCheckpoints, "/ back, or start anew: --overwrite removes the run, ", kOtherName));
@@ -110,6 +131,8 @@ absl::Status RefuseHeld(const fs::path& directory, const RunFolderContents& cont
 
 absl::StatusOr<RunFolderContents> ListRunFolder(const fs::path& directory) {
   RunFolderContents contents;
+  std::error_code ignored;
+  contents.has_checkpoints_folder = fs::is_directory(directory / kCheckpoints, ignored);
   for (const ResultName& result : kResults) {
     ASSIGN_OR_RETURN(const bool holds, HoldsSomething(directory / result.name));
     if (!holds) continue;
@@ -133,6 +156,7 @@ absl::StatusOr<RunStart> DecideRunStart(const fs::path& directory, const RunFold
 }
 
 absl::Status RemoveRun(const fs::path& directory) {
+  RETURN_IF_ERROR(SetCheckpointsAside(directory));
   for (const ResultName& result : kResults) RETURN_IF_ERROR(Remove(directory / result.name));
   for (const fs::path& remains : ExportRemains(directory)) RETURN_IF_ERROR(Remove(remains));
   for (const char* name : kByproducts) RETURN_IF_ERROR(Remove(directory / name));
@@ -144,7 +168,11 @@ absl::Status CheckRoom(const fs::path& directory, int64_t checkpoint_bytes, bool
   const fs::space_info space = fs::space(directory, error);
   if (error) return absl::OkStatus();  // a file system that cannot tell
   uintmax_t room = space.available;
-  for (const ResultName& result : kResults) room += overwrite ? SizeOf(directory / result.name) : 0;
+  if (overwrite) {
+    for (const ResultName& result : kResults) room += SizeOf(directory / result.name);
+  } else {
+    room += SizeOfUnfinished(directory / kCheckpoints);
+  }
   if (room >= static_cast<uintmax_t>(checkpoint_bytes)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("the disk of ", directory.string(), " has room for ", room,
                                                    " bytes, and one checkpoint takes ", checkpoint_bytes,

@@ -24,6 +24,8 @@ struct RunFolderContents {
   // Names in the folder that a run left something in; none: there is no run.
   std::vector<std::string> results;
   bool has_checkpoint = false;  // committed, whether whole or not
+  // A run makes it before its first record; without it, the run's checkpoints have been moved away.
+  bool has_checkpoints_folder = false;
   // There are results that a run writes only after its first checkpoint.
   bool is_past_first_checkpoint = false;
 };
@@ -44,11 +46,12 @@ absl::StatusOr<RunStart> DecideRunStart(const std::filesystem::path& directory,
                                         const RunFolderContents& contents, const RunRequest& request);
 
 // Removes what a run left: its results, TensorBoard events and report. Other files in the folder
-// stay, logs and caches among them.
+// stay, logs and caches among them. However it is cut short, what stays is refused by --resume.
 absl::Status RemoveRun(const std::filesystem::path& directory);
 
 // RESOURCE_EXHAUSTED when the disk of `directory` has no room for one checkpoint of
-// `checkpoint_bytes`, where what RemoveRun would free counts as room if `overwrite` is set.
+// `checkpoint_bytes`. What saves that were cut short left counts as room, and all that RemoveRun
+// would free if `overwrite` is set.
 absl::Status CheckRoom(const std::filesystem::path& directory, int64_t checkpoint_bytes, bool overwrite);
 
 }  // namespace warpsmith

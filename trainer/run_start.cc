@@ -78,10 +78,17 @@ class Decision {
   }
 
   absl::Status DecideReading() {
+    if (options_.request.resume) return RefuseFlag("--resume");
+    if (options_.request.overwrite) return RefuseFlag("--overwrite");
     run_.start = RunStart::kCheckpoint;
     RETURN_IF_ERROR(FindCheckpoint("put the files back from a copy"));
     RETURN_IF_ERROR(CheckIdentity("model.", "give the configuration of that run"));
     return options_.mode == RunMode::kEvaluate ? Lock(directory_ / "evaluation") : absl::OkStatus();
+  }
+
+  static absl::Status RefuseFlag(const char* flag) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag, " is for training; --mode eval and --mode export read the newest checkpoint: leave it out"));
   }
 
   absl::Status Lock(const fs::path& directory) {

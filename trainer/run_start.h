@@ -19,7 +19,7 @@ namespace warpsmith {
 struct BegunRun {
   RunStart start = RunStart::kFresh;
   std::optional<std::filesystem::path> checkpoint;  // to go on from, or to read; every rank has verified it
-  RunIdentity identity;
+  RunIdentity identity;         // on rank 0, which writes it into checkpoints; empty on the others
   std::optional<RunLock> lock;  // on rank 0, of the folder that gets the records
 };
 
@@ -28,7 +28,7 @@ struct BegunRun {
 // checkpoint counts only if each rank read the same bytes. Errors, none of which has touched the
 // run: those of DecideRunStart, RunLock::Acquire and CheckRoom; DATA_LOSS when all checkpoints are
 // damaged; FAILED_PRECONDITION for one of another run or of a newer format; NOT_FOUND when an
-// evaluation or an export finds none.
+// evaluation or an export finds none, and INVALID_ARGUMENT when it is given --resume or --overwrite.
 absl::StatusOr<BegunRun> BeginRun(const Configuration& configuration, const TrainingOptions& options,
                                   std::string_view prompts_sha256, ControlPlane& control);
 

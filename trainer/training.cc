@@ -48,6 +48,9 @@ class Training {
  private:
   absl::Status Restore(const std::filesystem::path& checkpoint);
   absl::Status InitialiseWeights();
+  absl::Status Prepare();
+  bool TrainsSft() const;
+  absl::Status LoadSftPairs();
   absl::Status OpenLog();
   absl::Status Train();
   absl::Status ColdStartPhase();
@@ -69,6 +72,9 @@ class Training {
   Policy policy_;
   CheckpointStore checkpoints_;
   RunProgress progress_;
+  // What SFT learns from and is judged by; until ColdStartPhase takes them, where TrainsSft().
+  std::vector<ColdStartPair> sft_pairs_;
+  std::vector<TrainingSequence> sft_validation_;
   std::unique_ptr<RunLog> log_;
   RunContext context_;
   std::unique_ptr<RunLeader> leader_;  // null but on rank 0
@@ -100,16 +106,18 @@ Training::Training(const Configuration& configuration, const TrainingOptions& op
                .start = absl::Now()} {}
 
 absl::Status Training::Run() {
-  const absl::Status restored =
-      begun_.checkpoint.has_value() ? Restore(*begun_.checkpoint) : InitialiseWeights();
-  RETURN_IF_ERROR(ShareStatus(context_.control, restored));
+  RETURN_IF_ERROR(ShareStatus(context_.control, Prepare()));
   if (options_.mode == RunMode::kExport) return context_.leader() ? Export() : absl::OkStatus();
+  if (options_.mode == RunMode::kColdStart && progress_.cold_start.finished) {
+    if (context_.leader()) LogInfo("SFT has finished already; nothing to do");
+    return absl::OkStatus();
+  }
   if (context_.leader() && options_.mode != RunMode::kColdStart) {
     context_.control.Say("waiting for the rollout workers");
     ASSIGN_OR_RETURN(leader_, RunLeader::Create(&context_, options_.rollout_addresses));
   }
-  RETURN_IF_ERROR(
-      OpenLog());  // the first thing that changes the folder, once all that may fail before has not
+  // The first thing that changes the folder, once all that may fail before it has not.
+  RETURN_IF_ERROR(OpenLog());
   if (options_.mode == RunMode::kEvaluate) return context_.leader() ? EvaluateOnly() : absl::OkStatus();
   return Train();
 }
@@ -121,6 +129,12 @@ absl::Status Training::Train() {
   RETURN_IF_ERROR(GrpoPhase());
   RETURN_IF_ERROR(EvaluateAfter());
   return context_.control.Barrier("end");
+}
+
+// All that this rank reads before anything is changed.
+absl::Status Training::Prepare() {
+  RETURN_IF_ERROR(begun_.checkpoint.has_value() ? Restore(*begun_.checkpoint) : InitialiseWeights());
+  return TrainsSft() ? LoadSftPairs() : absl::OkStatus();
 }
 
 absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
@@ -147,16 +161,34 @@ absl::Status Training::InitialiseWeights() {
   return LoadHuggingFaceWeights(configuration_.model.path, policy_.parameters);
 }
 
+bool Training::TrainsSft() const {
+  const ColdStartSection& options = configuration_.cold_start;
+  return (options_.mode == RunMode::kTrain || options_.mode == RunMode::kColdStart) &&
+         !progress_.cold_start.finished && !configuration_.data.cold_start.empty() &&
+         (options.seconds > 0 || options.tokens > 0);
+}
+
+absl::Status Training::LoadSftPairs() {
+  ASSIGN_OR_RETURN(sft_pairs_, LoadColdStartPairs(configuration_.data.cold_start));
+  ASSIGN_OR_RETURN(const std::vector<ColdStartPair> held_back,
+                   LoadColdStartPairs(configuration_.data.cold_start_validation));
+  for (const ColdStartPair& pair : held_back) {
+    ASSIGN_OR_RETURN(sft_validation_.emplace_back(), TokenisePair(pair, prompts_));
+  }
+  return absl::OkStatus();
+}
+
 // An evaluation alone keeps its records apart: those of the run go on from its checkpoint.
 absl::Status Training::OpenLog() {
   if (!context_.leader()) return absl::OkStatus();
   const bool apart = options_.mode == RunMode::kEvaluate;
   const std::filesystem::path directory = apart ? Directory() / "evaluation" : Directory();
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error)
-    return absl::InternalError(absl::StrCat("cannot make ", directory.string(), ": ", error.message()));
   if (begun_.start == RunStart::kOverwrite) RETURN_IF_ERROR(RemoveRun(directory));
+  // Before any record: records without this folder are of a run that has lost its checkpoints.
+  const std::filesystem::path first = apart ? directory : directory / "checkpoints";
+  std::error_code error;
+  std::filesystem::create_directories(first, error);
+  if (error) return absl::InternalError(absl::StrCat("cannot make ", first.string(), ": ", error.message()));
   RETURN_IF_ERROR(WriteFileAtomically(directory / "config.yaml", configuration_.resolved_yaml));
   ASSIGN_OR_RETURN(log_, RunLog::Open(directory, apart ? RunProgress() : progress_));
   context_.log = log_.get();
@@ -165,19 +197,11 @@ absl::Status Training::OpenLog() {
 
 absl::Status Training::ColdStartPhase() {
   if (progress_.cold_start.finished) return absl::OkStatus();
-  const ColdStartSection& options = configuration_.cold_start;
-  const DataSection& data = configuration_.data;
-  if (!data.cold_start.empty() && (options.seconds > 0 || options.tokens > 0)) {
-    ASSIGN_OR_RETURN(std::vector<ColdStartPair> pairs, LoadColdStartPairs(data.cold_start));
-    ASSIGN_OR_RETURN(const std::vector<ColdStartPair> held_back,
-                     LoadColdStartPairs(data.cold_start_validation));
-    std::vector<TrainingSequence> validation;
-    for (const ColdStartPair& pair : held_back) {
-      ASSIGN_OR_RETURN(validation.emplace_back(), TokenisePair(pair, prompts_));
-    }
-    ColdStartData source(std::move(pairs), &prompts_, configuration_.model.config.max_position_embeddings,
+  if (TrainsSft()) {
+    ColdStartData source(std::move(sft_pairs_), &prompts_,
+                         configuration_.model.config.max_position_embeddings,
                          DeriveSeed(configuration_.run.seed, SeedPurpose::kColdStartOrder));
-    ColdStart cold_start(&context_, &source, std::move(validation));
+    ColdStart cold_start(&context_, &source, std::move(sft_validation_));
     RETURN_IF_ERROR(cold_start.Run(progress_.cold_start.step > 0 ? begun_.checkpoint : std::nullopt));
   }
   progress_.cold_start.finished = true;

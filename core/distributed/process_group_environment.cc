@@ -41,6 +41,13 @@ absl::Status ReadMaster(const EnvironmentLookup& lookup, ProcessGroupEnvironment
   return absl::OkStatus();
 }
 
+// What torchrun counts, or else Slurm, which counts how often it queued the job again.
+absl::StatusOr<int> ReadRestartCount(const EnvironmentLookup& lookup) {
+  constexpr char kTorchrun[] = "TORCHELASTIC_RESTART_COUNT";
+  const char* const name = lookup(kTorchrun).has_value() ? kTorchrun : "SLURM_RESTART_COUNT";
+  return ReadInteger(lookup, name, 0, 1 << 20, 0);
+}
+
 }  // namespace
 
 std::string ProcessGroupEnvironment::KeyPrefix() const {
@@ -49,6 +56,7 @@ std::string ProcessGroupEnvironment::KeyPrefix() const {
 
 absl::StatusOr<ProcessGroupEnvironment> ReadProcessGroupEnvironment(const EnvironmentLookup& lookup) {
   ProcessGroupEnvironment environment;
+  ASSIGN_OR_RETURN(environment.restart_count, ReadRestartCount(lookup));
   if (!lookup("RANK").has_value() && !lookup("WORLD_SIZE").has_value()) return environment;
 
   constexpr int kRanksMax = 1 << 20;
@@ -59,8 +67,6 @@ absl::StatusOr<ProcessGroupEnvironment> ReadProcessGroupEnvironment(const Enviro
                    ReadInteger(lookup, "LOCAL_WORLD_SIZE", 1, environment.world_size, 1));
   ASSIGN_OR_RETURN(environment.local_rank,
                    ReadInteger(lookup, "LOCAL_RANK", 0, environment.local_world_size - 1, 0));
-  ASSIGN_OR_RETURN(environment.restart_count,
-                   ReadInteger(lookup, "TORCHELASTIC_RESTART_COUNT", 0, kRanksMax, 0));
   ASSIGN_OR_RETURN(environment.restarts_max,
                    ReadInteger(lookup, "TORCHELASTIC_MAX_RESTARTS", 0, kRanksMax, 0));
   environment.agent_store = lookup("TORCHELASTIC_USE_AGENT_STORE") == "True";

@@ -31,8 +31,9 @@ struct ProcessGroupEnvironment {
 using EnvironmentLookup = std::function<std::optional<std::string>(const char* name)>;
 
 // Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
-// TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RUN_ID, TORCHELASTIC_RESTART_COUNT and
-// TORCHELASTIC_MAX_RESTARTS. With neither RANK nor WORLD_SIZE the process is alone.
+// TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RUN_ID, TORCHELASTIC_RESTART_COUNT or else
+// SLURM_RESTART_COUNT, and TORCHELASTIC_MAX_RESTARTS. With neither RANK nor WORLD_SIZE the process
+// is alone.
 // INVALID_ARGUMENT names the variable that is missing, is no number or contradicts another.
 absl::StatusOr<ProcessGroupEnvironment> ReadProcessGroupEnvironment(const EnvironmentLookup& lookup);
 

@@ -61,6 +61,14 @@ def change_a_byte(path: Path) -> None:
     path.write_bytes(content)
 
 
+def mount(folder: Path, options: str) -> None:
+    """Puts a disk of its own at the folder, or skips the test where that is not allowed."""
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    mounted = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
+
+
 def test_resuming_from_damaged_checkpoints_alone_names_them_and_touches_nothing(rig: Rig, run: Path) -> None:
     damaged = copy_of(run, "all_damaged")
     files = [checkpoint / "weights.safetensors" for checkpoint in checkpoints(damaged)]
@@ -120,12 +128,50 @@ def test_overwrite_leaves_nothing_of_the_old_run(rig: Rig, run: Path) -> None:
     assert len(list((anew / "tensorboard").iterdir())) == 1
 
 
+def test_a_removal_that_is_cut_short_leaves_no_checkpoint_to_go_on_from(rig: Rig, run: Path) -> None:
+    """What cuts it short is a folder that cannot be removed, as a file system is mounted there."""
+    half = copy_of(run, "half_removed")
+    busy = checkpoints(half)[-1] / "busy"
+    busy.mkdir()
+    mount(busy, "size=64k")
+    try:
+        assert "cannot remove" in rig.refused("half_removed", "--overwrite", "--mode", "cold_start")
+        assert not (half / "checkpoints").exists()
+        assert "without a checkpoint" in rig.refused("half_removed", "--resume")
+    finally:
+        for path in half.glob("checkpoints*/*/busy"):
+            subprocess.run(["umount", "--lazy", str(path)], check=True, timeout=60)
+    rig.train("half_removed", "--overwrite", "--mode", "cold_start")
+    assert not (half / "checkpoints.removed").exists()
+
+
 @pytest.mark.parametrize("setting", ["data.cold_start=/nowhere.jsonl", "data.train=/nowhere.jsonl"])
 def test_overwrite_with_a_fault_in_the_configuration_leaves_the_old_run(rig: Rig, run: Path, setting: str) -> None:
     before = contents(run)
     message = rig.refused("finished", "--overwrite", "--set", setting)
     assert "/nowhere.jsonl" in message and setting.partition("=")[0] in message
     assert contents(run) == before
+
+
+@pytest.mark.parametrize("key", ["data.cold_start", "data.cold_start_validation"])
+def test_overwrite_with_a_fault_in_the_pairs_leaves_the_old_run(rig: Rig, run: Path, key: str) -> None:
+    pairs = rig.directory / "malformed_pairs.jsonl"
+    pairs.write_text((rig.directory / "pairs.jsonl").read_text() + '{"skill": "generate"\n')
+    before = contents(run)
+    message = rig.refused("finished", "--overwrite", "--mode", "cold_start", "--set", f"{key}={pairs}")
+    assert f"{pairs}:17" in message
+    assert contents(run) == before
+
+
+def test_sft_alone_after_sft_has_finished_changes_nothing(rig: Rig, run: Path) -> None:
+    ahead = copy_of(run, "ahead")
+    with (ahead / "metrics.jsonl").open("a") as records:
+        records.write('{"phase": "grpo", "step": 6}\n')  # of a step after the last checkpoint
+    before = contents(ahead)
+    (rig.directory / "trainer.log").write_text("")
+    rig.train("ahead", "--resume", "--mode", "cold_start")
+    assert "SFT has finished already" in (rig.directory / "trainer.log").read_text()
+    assert contents(ahead) == before
 
 
 def test_check_says_whether_a_run_could_start_and_changes_nothing(rig: Rig, run: Path) -> None:
@@ -138,13 +184,23 @@ def test_check_says_whether_a_run_could_start_and_changes_nothing(rig: Rig, run:
 
 def test_a_run_that_stopped_before_its_first_checkpoint_begins_again(rig: Rig, run: Path) -> None:
     early = rig.directory / "early"
-    early.mkdir()
+    (early / "checkpoints").mkdir(parents=True)
     (early / "metrics.jsonl").write_text('{"phase": "cold_start", "step": 10}\n')
     assert "--overwrite" in rig.refused("early")
     assert final_weights(rig.train("early", "--resume")) == final_weights(run)
     assert [line["phase"] for line in lines(early / "metrics.jsonl")] == [
         line["phase"] for line in lines(run / "metrics.jsonl")
     ]
+
+
+def test_sft_whose_checkpoints_were_moved_away_keeps_its_records(rig: Rig, run: Path) -> None:
+    moved = rig.directory / "sft_moved"
+    moved.mkdir()
+    sft = [line for line in (run / "metrics.jsonl").read_text().splitlines(keepends=True) if "cold_start" in line]
+    (moved / "metrics.jsonl").write_text("".join(sft))
+    before = contents(moved)
+    assert "without a checkpoint" in rig.refused("sft_moved", "--resume")
+    assert contents(moved) == before
 
 
 def test_a_run_whose_checkpoints_are_gone_keeps_its_records(rig: Rig, run: Path) -> None:
@@ -240,10 +296,7 @@ def bad_disk(request: pytest.FixtureRequest, rig: Rig) -> Iterator[Path]:
     """A folder on a disk that is nearly full, or read-only."""
     folder = rig.directory / "disk"
     folder.mkdir(exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", request.param, "tmpfs", str(folder)]
-    mounted = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    if mounted.returncode != 0:
-        pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
+    mount(folder, request.param)
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=60)
 
@@ -257,9 +310,7 @@ def test_a_disk_that_takes_no_checkpoint_is_refused_at_the_start(rig: Rig, bad_d
 def test_a_run_on_a_disk_that_became_full_or_read_only_is_left_as_it_is(rig: Rig, run: Path) -> None:
     folder = rig.directory / "filled"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, timeout=60, check=False).returncode != 0:
-        pytest.skip("no disk can be mounted here")
+    mount(folder, "size=32m")
     try:
         shutil.copytree(run, folder / "run")
         free = shutil.disk_usage(folder).free

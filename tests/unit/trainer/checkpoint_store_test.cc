@@ -33,6 +33,14 @@ TEST_CASE("a checkpoint gives back progress and weights, and old ones go") {
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path() / "checkpoints"), {}) == 2);
 }
 
+TEST_CASE("saving removes what a save that was cut short left") {
+  TemporaryDirectory directory;
+  std::filesystem::create_directory(directory.path() / "checkpoint_000007.tmp");
+  REQUIRE(CheckpointStore(directory.path(), 1, {}).Save({}, 0, {}).ok());
+  CHECK_FALSE(std::filesystem::exists(directory.path() / "checkpoint_000007.tmp"));
+  CHECK(std::filesystem::exists(directory.path() / "checkpoint_000001"));
+}
+
 TEST_CASE("weights of another shape and sets that are not there are refused") {
   TemporaryDirectory directory;
   CheckpointStore store(directory.path(), 1, {});

@@ -11,9 +11,11 @@ namespace {
 namespace fs = std::filesystem;
 
 const RunFolderContents kNothing;
-const RunFolderContents kStoppedEarly = {.results = {"metrics.jsonl"}};
+const RunFolderContents kStoppedEarly = {.results = {"metrics.jsonl"}, .has_checkpoints_folder = true};
+const RunFolderContents kMovedAway = {.results = {"metrics.jsonl"}};
 const RunFolderContents kRunning = {.results = {"checkpoints", "metrics.jsonl", "transitions.jsonl"},
                                     .has_checkpoint = true,
+                                    .has_checkpoints_folder = true,
                                     .is_past_first_checkpoint = true};
 const RunFolderContents kWithoutCheckpoints = {.results = {"metrics.jsonl", "summary.json"},
                                                .is_past_first_checkpoint = true};
@@ -59,6 +61,7 @@ TEST_CASE("A run is continued from its checkpoint, or from its beginning where i
   CHECK(Outcome(kRunning, {.resume = true}) == "checkpoint");
   CHECK(Outcome(kStoppedEarly, {.resume = true}) == "fresh");
   CHECK(Outcome(kNothing, {.resume = true}) == "not found, run.name");
+  CHECK(Outcome(kMovedAway, {.resume = true}) == "refused, --overwrite removes, run.name");
   CHECK(Outcome(kWithoutCheckpoints, {.resume = true}) == "refused, --overwrite removes, run.name");
 }
 
@@ -113,13 +116,23 @@ TEST_CASE("Removing a run removes all that it left and nothing else") {
   TemporaryDirectory directory;
   for (const char* name :
        {"checkpoints/step_000001/weights", "metrics.jsonl", "transitions.jsonl", "evaluation/x", "export/x",
-        "export.tmp/x", "export.17.tmp/x", "summary.json", "tensorboard/x", "report.html"}) {
+        "export.tmp/x", "export.17.tmp/x", "summary.json", "tensorboard/x", "report.html",
+        "checkpoints.removed/x"}) {
     WriteFile(directory.path() / name, "old");
   }
   WriteFile(directory.path() / "compiled" / "cache", "kept");
   REQUIRE(RemoveRun(directory.path()).ok());
   CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 1);
   CHECK(fs::exists(directory.path() / "compiled" / "cache"));
+}
+
+TEST_CASE("What a removal that was cut short left is a run without checkpoints") {
+  TemporaryDirectory directory;
+  WriteFile(directory.path() / "checkpoints.removed" / "checkpoint_000001" / "weights", "old");
+  const RunFolderContents contents = ListRunFolder(directory.path()).value();
+  CHECK(contents.results == std::vector<std::string>{"checkpoints.removed"});
+  CHECK_FALSE(contents.has_checkpoint);
+  CHECK(Outcome(contents, {.resume = true}) == "refused, --overwrite removes, run.name");
 }
 
 TEST_CASE("A disk without room for one checkpoint is refused with both sizes") {
@@ -139,6 +152,17 @@ TEST_CASE("What overwriting will free counts as room") {
       static_cast<int64_t>(fs::space(directory.path()).available) + (int64_t{1} << 41);
   CHECK_FALSE(CheckRoom(directory.path(), more_than_free, false).ok());
   CHECK(CheckRoom(directory.path(), more_than_free, true).ok());
+}
+
+TEST_CASE("What a save that was cut short left counts as room, for the next save removes it") {
+  TemporaryDirectory directory;
+  const fs::path unfinished = directory.path() / "checkpoints" / "checkpoint_000002.tmp" / "weights";
+  WriteFile(unfinished, "");
+  fs::resize_file(unfinished, uintmax_t{1} << 42);
+  const int64_t more_than_free =
+      static_cast<int64_t>(fs::space(directory.path()).available) + (int64_t{1} << 41);
+  CHECK(CheckRoom(directory.path(), more_than_free, false).ok());
+  CHECK_FALSE(CheckRoom(directory.path(), int64_t{1} << 60, false).ok());
 }
 
 }  // namespace warpsmith

@@ -125,6 +125,19 @@ TEST_CASE("an evaluation holds its own folder, an export none") {
   CHECK(stage.Begin({.mode = RunMode::kExport}).ok());
 }
 
+TEST_CASE("what only reads a run refuses a flag that it would not heed") {
+  const Stage stage;
+  stage.SaveCheckpoint();
+  for (const RunMode mode : {RunMode::kEvaluate, RunMode::kExport}) {
+    const absl::Status resumed = stage.Begin({.mode = mode, .request = {.resume = true}}).status();
+    CHECK(absl::IsInvalidArgument(resumed));
+    CHECK_THAT(std::string(resumed.message()), Catch::Contains("--resume is for training"));
+    const absl::Status overwritten = stage.Begin({.mode = mode, .request = {.overwrite = true}}).status();
+    CHECK(absl::IsInvalidArgument(overwritten));
+    CHECK_THAT(std::string(overwritten.message()), Catch::Contains("--overwrite is for training"));
+  }
+}
+
 TEST_CASE("damaged checkpoints are named with the ways out") {
   const Stage stage;
   stage.SaveCheckpoint();
