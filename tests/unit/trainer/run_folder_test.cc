@@ -114,10 +114,9 @@ TEST_CASE("A folder holds a run when something that a run writes is not empty") 
 
 TEST_CASE("Removing a run removes all that it left and nothing else") {
   TemporaryDirectory directory;
-  for (const char* name :
-       {"checkpoints/step_000001/weights", "metrics.jsonl", "transitions.jsonl", "evaluation/x", "export/x",
-        "export.tmp/x", "export.17.tmp/x", "summary.json", "tensorboard/x", "report.html",
-        "checkpoints.removed/x"}) {
+  for (const char* name : {"checkpoints/step_000001/weights", "metrics.jsonl", "transitions.jsonl",
+                           "evaluation/x", "export/x", "export.tmp/x", "export.17.tmp/x", "summary.json",
+                           "tensorboard/x", "report.html", "checkpoints.removed/x"}) {
     WriteFile(directory.path() / name, "old");
   }
   WriteFile(directory.path() / "compiled" / "cache", "kept");
