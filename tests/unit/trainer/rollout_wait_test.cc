@@ -1,6 +1,7 @@
 #include "trainer/rollout_wait.h"
 
 #include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -38,6 +39,8 @@ class Somewhere {
 class BreakingHealth {
  public:
   explicit BreakingHealth(const std::string& address) {
+    // Else gRPC answers the health check itself; RpcServer::Start enables that for all later servers.
+    grpc::EnableDefaultHealthCheckService(false);
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address, grpc::InsecureServerCredentials());
     builder.RegisterCallbackGenericService(&service_);
