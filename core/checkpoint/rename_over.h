@@ -9,7 +9,9 @@
 namespace warpsmith {
 
 // Renames folder `from` to a name that may be taken, by an exchange, so that at no moment neither is there;
-// then removes what had the name before. INTERNAL where the file system cannot exchange: nothing has changed.
+// then removes what had the name before. Where the file system cannot exchange, it moves that aside first, to
+// "<from>.older", and a process that is killed between leaves it there. The errors of the file system: what
+// had the name has it again.
 absl::Status RenameOver(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace warpsmith
