@@ -131,8 +131,8 @@ TEST_CASE("a group that breaks while communicators come and go finds none that i
     return late.Barrier(kLabel);
   });
   INFO(statuses[0].ToString());
-  CHECK(absl::IsAborted(statuses[0]));
-  CHECK(Contains(statuses[0], "rank 1 of 2 ended with an error: asked to stop"));
+  CHECK(absl::IsCancelled(statuses[0]));
+  CHECK(Contains(statuses[0], "rank 1 of 2 has stopped: asked to stop"));
 }
 
 }  // namespace warpsmith
