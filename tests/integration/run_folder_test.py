@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +27,7 @@ from tests.integration.trainer_rig import (
     final_weights,
     lines,
     rewrite_progress,
+    running_rig,
 )
 
 TORCHRUN = [str(Path(sys.executable).parent / "torchrun"), "--standalone", "--no-python", "--nproc-per-node", "2"]
@@ -36,13 +36,8 @@ WAYS_OUT = ("--resume", "--overwrite", "run.name")
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
-    directory = Path(tempfile.mkdtemp(prefix="ws", dir="/tmp"))
-    made = Rig(directory)
-    made.start_grader()
-    made.start_worker()
-    yield made
-    made.stop()
-    shutil.rmtree(directory, ignore_errors=True)
+    with running_rig() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

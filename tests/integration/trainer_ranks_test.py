@@ -9,14 +9,13 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.trainer_rig import DEADLINE_SECONDS, Rig, await_step, final_weights
+from tests.integration.trainer_rig import DEADLINE_SECONDS, Rig, await_step, final_weights, running_rig
 
 NUM_RANKS = 4
 NUM_KILLS = int(os.environ.get("WARPSMITH_KILLS", "3"))
@@ -26,13 +25,8 @@ DATA_DEADLINE_SECONDS = 1
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
-    directory = Path(tempfile.mkdtemp(prefix="ws", dir="/tmp"))
-    made = Rig(directory)
-    made.start_grader()
-    made.start_worker()
-    yield made
-    made.stop()
-    shutil.rmtree(directory, ignore_errors=True)
+    with running_rig() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,14 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -219,3 +222,17 @@ def await_step(run: Path, step: int) -> None:
             return
         time.sleep(0.01)
     raise AssertionError(f"{run} did not reach step {step}")
+
+
+@contextmanager
+def running_rig() -> Iterator[Rig]:
+    """A rig with its grader and its worker, in a folder of its own."""
+    directory = Path(tempfile.mkdtemp(prefix="ws", dir="/tmp"))
+    made = Rig(directory)
+    try:
+        made.start_grader()
+        made.start_worker()
+        yield made
+    finally:
+        made.stop()
+        shutil.rmtree(directory, ignore_errors=True)

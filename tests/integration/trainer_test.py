@@ -23,6 +23,7 @@ from tests.integration.trainer_rig import (
     await_unfinished_checkpoint,
     final_weights,
     lines,
+    running_rig,
 )
 
 NUM_KILLS = 20
@@ -34,13 +35,8 @@ RESTARTING_LAUNCHER = {"RANK": "0", "WORLD_SIZE": "1", "TORCHELASTIC_MAX_RESTART
 
 @pytest.fixture(scope="module")
 def rig() -> Iterator[Rig]:
-    directory = Path(tempfile.mkdtemp(prefix="ws", dir="/tmp"))
-    made = Rig(directory)
-    made.start_grader()
-    made.start_worker()
-    yield made
-    made.stop()
-    shutil.rmtree(directory, ignore_errors=True)
+    with running_rig() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
