@@ -46,6 +46,14 @@ std::string FirstFault(const TransitionGroup& group) {
   return "";
 }
 
+bool IsStopped(const RolloutWaitOptions& wait) { return wait.stop != nullptr && wait.stop->load(); }
+
+void SleepUnlessStopped(absl::Duration duration, const RolloutWaitOptions& wait) {
+  const absl::Time end = absl::Now() + duration;
+  for (absl::Time now = absl::Now(); now < end && !IsStopped(wait); now = absl::Now())
+    absl::SleepFor(std::min(end - now, absl::Milliseconds(100)));
+}
+
 // CANCELLED is said of this process only, when it was asked to stop: a worker that cancels a call is ending.
 absl::Status At(const std::string& address, const absl::Status& status) {
   const absl::StatusCode code = absl::IsCancelled(status) ? absl::StatusCode::kUnavailable : status.code();
@@ -122,6 +130,27 @@ class RolloutClient::Collection {
     RETURN_IF_ERROR(breach);
     RETURN_IF_ERROR(finished);
     return CheckEnd(progress, indices.size());
+  }
+
+  // As Stream, and while the worker has no room asks it again, as often as it says. Back-pressure: it had none
+  // for as long as `wait` says, or this process is to stop.
+  absl::Status StreamOnceThereIsRoom(Worker& worker, const std::vector<int>& indices, absl::Duration timeout,
+                                     const RolloutWaitOptions& wait) {
+    const absl::Time began = absl::Now();
+    absl::Time line_due = began;
+    while (true) {
+      const absl::Status status = Stream(worker, indices, timeout);
+      const absl::Time now = absl::Now();
+      const absl::Duration left = began + wait.timeout - now;
+      if (!IsBackPressure(status) || left <= absl::ZeroDuration() || IsStopped(wait)) return status;
+      if (now >= line_due) {
+        wait.say(absl::StrCat("rollout worker ", worker.address, " has no room: ", status.message(),
+                              "; waiting for at most ",
+                              absl::FormatDuration(absl::Ceil(left, absl::Seconds(1)))));
+        line_due = now + wait.line_interval;
+      }
+      SleepUnlessStopped(std::min(*GetRetryDelay(status), left), wait);
+    }
   }
 
   bool complete() const ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -346,13 +375,19 @@ absl::StatusOr<std::vector<TransitionGroup>> RolloutClient::Generate(const Gener
     std::vector<std::thread> threads;
     for (size_t i = 0; i < workers.size(); ++i) {
       if (shares[i].empty()) continue;
-      threads.emplace_back(
-          [&, i] { statuses[i] = collection.Stream(*workers[i], shares[i], options_.generate_timeout); });
+      threads.emplace_back([&, i] {
+        statuses[i] = collection.StreamOnceThereIsRoom(*workers[i], shares[i], options_.generate_timeout,
+                                                       options_.wait);
+      });
     }
     for (std::thread& thread : threads) thread.join();
     for (size_t i = 0; i < workers.size(); ++i) {
       if (statuses[i].ok()) continue;
       last = At(workers[i]->address, statuses[i]);
+      if (IsBackPressure(statuses[i]) && IsStopped(options_.wait)) {
+        return absl::CancelledError(absl::StrCat("asked to stop while waiting for room: ", last.message(),
+                                                 "; --resume goes on from the newest checkpoint"));
+      }
       if (!MayPass(statuses[i])) return last;
       LogWarning(last.ToString());
       workers[i]->lost = true;

@@ -55,7 +55,8 @@ class RolloutClient : public GroupGenerator {
   // One group for each task, in the order of the tasks. A group with UNSCORABLE answers is asked for once
   // more. Errors: those of the last attempt when groups are still missing, and at once what asking again
   // cannot mend, or when no worker comes back in time while groups are missing; CANCELLED when `wait.stop` is
-  // set and no worker serves.
+  // set and no worker serves or has room. A worker without room, shared with another trainer, say, is asked
+  // again as often as it says, for as long as `wait` does.
   absl::StatusOr<std::vector<TransitionGroup>> Generate(const GenerateRequest& request) override;
 
  private:

@@ -41,11 +41,13 @@ absl::Status ReadMaster(const EnvironmentLookup& lookup, ProcessGroupEnvironment
   return absl::OkStatus();
 }
 
-// What torchrun counts, or else Slurm, which counts how often it queued the job again.
+// A job that Slurm has queued again starts torchrun anew, which then counts from 0.
 absl::StatusOr<int> ReadRestartCount(const EnvironmentLookup& lookup) {
-  constexpr char kTorchrun[] = "TORCHELASTIC_RESTART_COUNT";
-  const char* const name = lookup(kTorchrun).has_value() ? kTorchrun : "SLURM_RESTART_COUNT";
-  return ReadInteger(lookup, name, 0, 1 << 20, 0);
+  constexpr int kRestartsMax = 1 << 20;
+  ASSIGN_OR_RETURN(const int by_torchrun,
+                   ReadInteger(lookup, "TORCHELASTIC_RESTART_COUNT", 0, kRestartsMax, 0));
+  ASSIGN_OR_RETURN(const int by_slurm, ReadInteger(lookup, "SLURM_RESTART_COUNT", 0, kRestartsMax, 0));
+  return by_torchrun + by_slurm;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct ProcessGroupEnvironment {
   int master_port = 0;          // 0 only when world_size is 1
   bool agent_store = false;     // a TCPStore is served at the master's address by the launcher's agent
   std::string run_id = "none";  // the same on all ranks of a run
-  int restart_count = 0;        // attempts of the launcher before this one
+  int restart_count = 0;        // attempts before this one, of torchrun and of Slurm together
   int restarts_max = 0;         // attempts that the launcher adds at most
 
   // Prefix of every key in the store, so that an earlier attempt's keys are never read.
@@ -31,9 +31,8 @@ struct ProcessGroupEnvironment {
 using EnvironmentLookup = std::function<std::optional<std::string>(const char* name)>;
 
 // Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
-// TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RUN_ID, TORCHELASTIC_RESTART_COUNT or else
-// SLURM_RESTART_COUNT, and TORCHELASTIC_MAX_RESTARTS. With neither RANK nor WORLD_SIZE the process
-// is alone.
+// TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RUN_ID, TORCHELASTIC_RESTART_COUNT, SLURM_RESTART_COUNT and
+// TORCHELASTIC_MAX_RESTARTS. With neither RANK nor WORLD_SIZE the process is alone.
 // INVALID_ARGUMENT names the variable that is missing, is no number or contradicts another.
 absl::StatusOr<ProcessGroupEnvironment> ReadProcessGroupEnvironment(const EnvironmentLookup& lookup);
 

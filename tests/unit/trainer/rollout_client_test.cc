@@ -1,6 +1,7 @@
 // The client against workers that misbehave on purpose.
 #include "trainer/rollout_client.h"
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <set>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "core/rpc/server.h"
+#include "core/rpc/status.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/trainer/said_lines.h"
@@ -244,6 +246,38 @@ TEST_CASE("attempts are bounded, and what asking again cannot mend ends at once"
   worker.failure = {grpc::StatusCode::INVALID_ARGUMENT, "no such task"};
   CHECK(absl::IsInvalidArgument(client.Generate(Request()).status()));
   CHECK(worker.num_failures == 96);
+}
+
+TEST_CASE("a worker that has no room is asked again when it says so, as long as the wait allows") {
+  FakeWorker worker;
+  SaidLines lines;
+  const auto refuse = [&](int times) {
+    absl::MutexLock lock(&worker.mutex);
+    worker.num_failures = times;
+    worker.failure = ToGrpcStatus(BackPressureError("4 requests are under way", absl::Milliseconds(5)));
+  };
+  refuse(12);
+  const RolloutWaitOptions patient = lines.Options(absl::Seconds(60), absl::Seconds(60));
+  RolloutClient client(
+      {.addresses = {worker.server->address()}, .limits = kLimits, .wait = patient, .num_attempts_max = 1});
+  CHECK(InTaskOrder(client.Generate(Request())));
+  REQUIRE(lines.all().size() == 1);
+  CHECK_THAT(lines.all().front(), Catch::Contains(worker.server->address()) &&
+                                      Catch::Contains("no room: 4 requests are under way") &&
+                                      Catch::Contains("at most 1m"));
+
+  refuse(1 << 20);
+  RolloutClient hasty({.addresses = {worker.server->address()},
+                       .limits = kLimits,
+                       .wait = lines.Options(absl::Milliseconds(40), absl::Seconds(60)),
+                       .num_attempts_max = 1});
+  CHECK(absl::IsResourceExhausted(hasty.Generate(Request()).status()));
+
+  std::atomic<bool> stop{true};
+  RolloutWaitOptions stopping = patient;
+  stopping.stop = &stop;
+  RolloutClient stopped({.addresses = {worker.server->address()}, .limits = kLimits, .wait = stopping});
+  CHECK(absl::IsCancelled(stopped.Generate(Request()).status()));
 }
 
 TEST_CASE("connecting waits for each worker and says who they are") {
