@@ -8,8 +8,15 @@
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
 #include "trainer/seeds.h"
+#include "warpsmith/v1/task.pb.h"
 
 namespace warpsmith {
+namespace {
+
+// All answers to such a program are copies of it, and groups of copies have no advantages to learn from.
+bool IsToldToStay(const Grade& grade) { return grade.feedback.advice == v1::ADVICE_KEEP; }
+
+}  // namespace
 
 FeedbackPool::FeedbackPool(size_t capacity) : capacity_(capacity) { WS_CHECK(capacity > 0); }
 
@@ -17,7 +24,8 @@ void FeedbackPool::AddFrom(const TransitionGroup& group, uint64_t seed) {
   if (group.task.skill != Skill::kGenerate) return;
   std::vector<const Grade*> usable;
   for (const Transition& transition : group.transitions) {
-    if (CanBeOptimised(transition.grade)) usable.push_back(&transition.grade);
+    if (CanBeOptimised(transition.grade) && !IsToldToStay(transition.grade))
+      usable.push_back(&transition.grade);
   }
   if (usable.empty()) return;
   const uint64_t choice = UniformWord(seed, HashOf(group.task.id)) % usable.size();

@@ -18,7 +18,8 @@ class FeedbackPool {
   explicit FeedbackPool(size_t capacity);
 
   // Takes one answer of each skill-1 group: a uniform choice, drawn from `seed` and the task's id, among
-  // those that have code and feedback. Groups of skill 2 are passed over: transitions stay single-turn.
+  // those that have code and are told to change it. Groups of skill 2 are passed over: transitions stay
+  // single-turn.
   void AddFrom(const TransitionGroup& group, uint64_t seed);
 
   // The task whose previous program had the least reward, of equal ones the oldest, removed; nothing when

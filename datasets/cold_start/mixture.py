@@ -58,8 +58,8 @@ _REPAIR_WEIGHTS = {  # a repair keeps the style it finds: fast bodies are practi
     THREADED: 0.03,
 }
 _STEPS: dict[str, tuple[Style, ...]] = {  # what may follow an advice, as often as it stands here
-    "tile": (TEMPORARIES, TEMPORARIES, TEMPORARIES, PASSES),
-    "avoid the temporary": (PASSES, FUSED, FUSED),
+    "tile": (TEMPORARIES, TEMPORARIES, TEMPORARIES, PASSES, FAST_MATH),
+    "avoid the temporary": (PASSES, PASSES, FUSED, FUSED, FUSED, FUSED, FAST_MATH),
     "fuse passes": (FUSED, FUSED, FUSED, SIMD, FAST_MATH),
     "vectorise": (RELAXED, SIMD, FAST_MATH),
     "approximate": (FAST_MATH,),

@@ -5,6 +5,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/unit/trainer/groups.h"
+#include "warpsmith/v1/task.pb.h"
 
 namespace warpsmith {
 
@@ -58,6 +59,18 @@ TEST_CASE("a program for which nothing is advised is not taken") {
   FeedbackPool pool(8);
   TransitionGroup group = GroupOf({1.0});
   group.transitions[0].grade.feedback = {.finding = "unknown", .evidence = "3 samples", .advice = 0};
+  pool.AddFrom(group, 1);
+  CHECK(pool.size() == 0);
+}
+
+TEST_CASE("a program that is told to stay as it is is not taken") {
+  FeedbackPool pool(8);
+  TransitionGroup group = GroupOf({3.0, 1.0});
+  group.transitions[0].grade.feedback.advice = v1::ADVICE_KEEP;
+  for (uint64_t seed = 0; seed < 20; ++seed) pool.AddFrom(group, seed);
+  REQUIRE(pool.size() == 8);
+  while (const auto task = pool.Take()) CHECK(task->previous_reward == 1.0);
+  group.transitions.pop_back();
   pool.AddFrom(group, 1);
   CHECK(pool.size() == 0);
 }
