@@ -46,14 +46,6 @@ std::string FirstFault(const TransitionGroup& group) {
   return "";
 }
 
-bool IsStopped(const RolloutWaitOptions& wait) { return wait.stop != nullptr && wait.stop->load(); }
-
-void SleepUnlessStopped(absl::Duration duration, const RolloutWaitOptions& wait) {
-  const absl::Time end = absl::Now() + duration;
-  for (absl::Time now = absl::Now(); now < end && !IsStopped(wait); now = absl::Now())
-    absl::SleepFor(std::min(end - now, absl::Milliseconds(100)));
-}
-
 // CANCELLED is said of this process only, when it was asked to stop: a worker that cancels a call is ending.
 absl::Status At(const std::string& address, const absl::Status& status) {
   const absl::StatusCode code = absl::IsCancelled(status) ? absl::StatusCode::kUnavailable : status.code();
@@ -149,7 +141,7 @@ class RolloutClient::Collection {
                               absl::FormatDuration(absl::Ceil(left, absl::Seconds(1)))));
         line_due = now + wait.line_interval;
       }
-      SleepUnlessStopped(std::min(*GetRetryDelay(status), left), wait);
+      PauseUnlessStopped(*worker.channel, std::min(*GetRetryDelay(status), left), wait);
     }
   }
 

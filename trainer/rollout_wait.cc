@@ -19,7 +19,7 @@ constexpr absl::Duration kFirstLook = absl::Milliseconds(200);
 // Bounds of one look at one worker: long enough for an answer, short enough to see the next worker come back.
 constexpr absl::Duration kLookMin = absl::Milliseconds(50);
 constexpr absl::Duration kLookMax = absl::Seconds(1);
-// From a look that was broken off to the next one, unless the connection changes.
+// From a look that was broken off to the next, unless the connection changes; also between looks at `stop`.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 
 // "the rollout worker at A", "one of the rollout workers at A, B".
@@ -53,13 +53,19 @@ bool MayServeLater(const absl::Status& status) {
   return absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status) || absl::IsCancelled(status);
 }
 
-// A connection that stays open may break off the next stream as soon as this one.
-void Pause(grpc::Channel& channel) {
-  channel.WaitForStateChange(channel.GetState(/*try_to_connect=*/false),
-                             absl::ToChronoTime(absl::Now() + kPause));
+void AwaitChange(grpc::Channel& channel, absl::Time deadline) {
+  channel.WaitForStateChange(channel.GetState(/*try_to_connect=*/false), absl::ToChronoTime(deadline));
 }
 
 }  // namespace
+
+bool IsStopped(const RolloutWaitOptions& options) { return options.stop != nullptr && options.stop->load(); }
+
+void PauseUnlessStopped(grpc::Channel& channel, absl::Duration duration, const RolloutWaitOptions& options) {
+  const absl::Time end = absl::Now() + duration;
+  for (absl::Time now = absl::Now(); now < end && !IsStopped(options); now = absl::Now())
+    AwaitChange(channel, std::min(end, now + kPause));
+}
 
 absl::StatusOr<size_t> AwaitAnyServing(const std::vector<AwaitedWorker>& workers,
                                        const RolloutWaitOptions& options, absl::Time began) {
@@ -75,8 +81,9 @@ absl::StatusOr<size_t> AwaitAnyServing(const std::vector<AwaitedWorker>& workers
           WaitUntilServing(workers[i].channel, kProcess, std::clamp(left, kLookMin, kLookMax));
       if (status.ok()) return i;
       if (MayServeLater(status)) {
-        if (options.stop != nullptr && options.stop->load()) return Stopped(workers);
-        if (!absl::IsDeadlineExceeded(status)) Pause(*workers[i].channel);
+        if (IsStopped(options)) return Stopped(workers);
+        // A connection that stays open may break off the next stream as soon as this one.
+        if (!absl::IsDeadlineExceeded(status)) AwaitChange(*workers[i].channel, absl::Now() + kPause);
         continue;
       }
       refusals[i] = absl::Status(status.code(),

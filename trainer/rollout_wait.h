@@ -40,6 +40,11 @@ struct AwaitedWorker {
 absl::StatusOr<size_t> AwaitAnyServing(const std::vector<AwaitedWorker>& workers,
                                        const RolloutWaitOptions& options, absl::Time began);
 
+bool IsStopped(const RolloutWaitOptions& options);
+
+// Waits `duration`, or until a tenth of a second after `options.stop` is set. `channel`: of the worker.
+void PauseUnlessStopped(grpc::Channel& channel, absl::Duration duration, const RolloutWaitOptions& options);
+
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_TRAINER_ROLLOUT_WAIT_H_

@@ -251,33 +251,22 @@ TEST_CASE("attempts are bounded, and what asking again cannot mend ends at once"
 TEST_CASE("a worker that has no room is asked again when it says so, as long as the wait allows") {
   FakeWorker worker;
   SaidLines lines;
-  const auto refuse = [&](int times) {
-    absl::MutexLock lock(&worker.mutex);
-    worker.num_failures = times;
-    worker.failure = ToGrpcStatus(BackPressureError("4 requests are under way", absl::Milliseconds(5)));
+  worker.failure = ToGrpcStatus(BackPressureError("4 requests are under way", absl::Milliseconds(5)));
+  const auto generate = [&](int num_refusals, absl::Duration timeout, const std::atomic<bool>* stop) {
+    worker.num_failures = num_refusals;
+    RolloutWaitOptions wait = lines.Options(timeout, absl::Seconds(60));
+    wait.stop = stop;
+    const std::vector<std::string> addresses = {worker.server->address()};
+    return RolloutClient({.addresses = addresses, .limits = kLimits, .wait = wait, .num_attempts_max = 1})
+        .Generate(Request());
   };
-  refuse(12);
-  const RolloutWaitOptions patient = lines.Options(absl::Seconds(60), absl::Seconds(60));
-  RolloutClient client(
-      {.addresses = {worker.server->address()}, .limits = kLimits, .wait = patient, .num_attempts_max = 1});
-  CHECK(InTaskOrder(client.Generate(Request())));
+  CHECK(InTaskOrder(generate(12, absl::Minutes(1), nullptr)));
   REQUIRE(lines.all().size() == 1);
-  CHECK_THAT(lines.all().front(), Catch::Contains(worker.server->address()) &&
-                                      Catch::Contains("no room: 4 requests are under way") &&
-                                      Catch::Contains("at most 1m"));
-
-  refuse(1 << 20);
-  RolloutClient hasty({.addresses = {worker.server->address()},
-                       .limits = kLimits,
-                       .wait = lines.Options(absl::Milliseconds(40), absl::Seconds(60)),
-                       .num_attempts_max = 1});
-  CHECK(absl::IsResourceExhausted(hasty.Generate(Request()).status()));
-
-  std::atomic<bool> stop{true};
-  RolloutWaitOptions stopping = patient;
-  stopping.stop = &stop;
-  RolloutClient stopped({.addresses = {worker.server->address()}, .limits = kLimits, .wait = stopping});
-  CHECK(absl::IsCancelled(stopped.Generate(Request()).status()));
+  CHECK_THAT(lines.all().front(),
+             Catch::Contains("no room: 4 requests are under way; waiting for at most 1m"));
+  CHECK(absl::IsResourceExhausted(generate(1 << 20, absl::Milliseconds(40), nullptr).status()));
+  const std::atomic<bool> stop{true};
+  CHECK(absl::IsCancelled(generate(1 << 20, absl::Minutes(1), &stop).status()));
 }
 
 TEST_CASE("connecting waits for each worker and says who they are") {
