@@ -18,6 +18,7 @@
 #include "core/base/log.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "core/base/utf8.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
 #include "warpsmith/v1/reward_service.grpc.pb.h"
@@ -133,6 +134,8 @@ absl::StatusOr<v1::GradeRequest> MakeGradeRequest(const GradeOptions& options) {
   v1::GradeRequest request;
   ASSIGN_OR_RETURN(*request.mutable_task(), ReadTask(options.task, language));
   ASSIGN_OR_RETURN(std::string text, ReadFile(options.candidate, kCandidateBytesMax));
+  if (!IsValidUtf8(text))
+    return absl::InvalidArgumentError(absl::StrCat(options.candidate.string(), " is not UTF-8 text"));
   request.mutable_candidate()->set_language(language);
   const bool is_answer = options.candidate.extension() == ".md" || options.candidate.extension() == ".txt";
   (is_answer ? *request.mutable_candidate()->mutable_answer()

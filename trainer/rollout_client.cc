@@ -64,8 +64,8 @@ struct RolloutClient::Worker {
 // The groups of one Generate call as they arrive, from several threads.
 class RolloutClient::Collection {
  public:
-  Collection(const GenerateRequest& request, const TransitionLimits& limits)
-      : request_(request), limits_(limits), places_(request.tasks.size()) {}
+  Collection(const GenerateRequest& request, const std::string& run_id, const TransitionLimits& limits)
+      : request_(request), run_id_(run_id), limits_(limits), places_(request.tasks.size()) {}
 
   // Indices of tasks to ask for: those without a group, and once more those with UNSCORABLE answers.
   std::vector<int> Wanted() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -111,7 +111,9 @@ class RolloutClient::Collection {
       ABSL_LOCKS_EXCLUDED(mutex_) {
     grpc::ClientContext context;
     SetTimeout(&context, timeout);
-    const auto reader = worker.stub->GenerateGroups(&context, RequestToWire(request_, indices));
+    v1::GenerateGroupsRequest wire = RequestToWire(request_, indices);
+    if (!run_id_.empty()) wire.set_request_id(absl::StrCat(run_id_, "-", request_.id));
+    const auto reader = worker.stub->GenerateGroups(&context, wire);
     Progress progress{.is_there = std::vector<bool>(indices.size())};
     absl::Status breach;
     for (v1::GenerateGroupsResponse response; breach.ok() && reader->Read(&response);) {
@@ -228,6 +230,7 @@ class RolloutClient::Collection {
   }
 
   const GenerateRequest& request_;
+  const std::string& run_id_;
   const TransitionLimits limits_;
   mutable absl::Mutex mutex_;
   std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);  // by index of the task
@@ -346,7 +349,7 @@ absl::StatusOr<RolloutClient::Worker*> RolloutClient::RestoreOne() {
 }
 
 absl::StatusOr<std::vector<TransitionGroup>> RolloutClient::Generate(const GenerateRequest& request) {
-  Collection collection(request, options_.limits);
+  Collection collection(request, options_.run_id, options_.limits);
   absl::Status last = absl::UnavailableError("no rollout worker serves");
   for (int attempt = 0; attempt < options_.num_attempts_max; ++attempt) {
     const std::vector<int> wanted = collection.Wanted();

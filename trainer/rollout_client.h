@@ -24,6 +24,8 @@ struct RolloutClientOptions {
   RolloutWaitOptions wait;
   // Reward formula that requests will name, checked by Connect; empty: the reward service's default.
   std::string formula;
+  // What the ids of requests begin with on their way to a worker; empty: nothing.
+  std::string run_id;
   // Of one stream of groups.
   absl::Duration generate_timeout = absl::Minutes(20);
   // Rounds in which missing groups are asked for again.

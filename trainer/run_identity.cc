@@ -46,10 +46,13 @@ std::string Difference(const std::string& key, const std::string& present, const
 
 absl::StatusOr<RunIdentity> IdentifyRun(const Configuration& configuration, std::string_view prompts_sha256) {
   const DataSection& data = configuration.data;
-  RunIdentity identity = {{"run.name", configuration.run.name},
-                          {"run.seed", absl::StrCat(configuration.run.seed)},
-                          {"data.language", data.language},
-                          {"data.prompts and data.tokenizer", kDigestMark + std::string(prompts_sha256)}};
+  RunIdentity identity = {
+      {"run.name", configuration.run.name},
+      {"run.seed", absl::StrCat(configuration.run.seed)},
+      {"data.language", data.language},
+      {"trainer.grpo.formula",
+       configuration.grpo.formula.empty() ? "the reward service's default" : configuration.grpo.formula},
+      {"data.prompts and data.tokenizer", kDigestMark + std::string(prompts_sha256)}};
   VisitFields(configuration.model.config, [&](std::string_view key, const auto* value) {
     identity["model." + std::string(key)] = AsText(*value);
   });

@@ -71,7 +71,8 @@ json TaskToJson(const Task& task) {
 
 json ProgressToJson(const RunProgress& progress) {
   const GrpoProgress& grpo = progress.grpo;
-  return {{"cold_start", ColdStartToJson(progress.cold_start)},
+  return {{"run_id", progress.run_id},
+          {"cold_start", ColdStartToJson(progress.cold_start)},
           {"grpo",
            {{"step", grpo.step},
             {"seconds", grpo.seconds},
@@ -91,6 +92,7 @@ json ProgressToJson(const RunProgress& progress) {
 absl::StatusOr<RunProgress> ProgressFromJson(const json& value) {
   RunProgress progress;
   try {
+    progress.run_id = value.value("run_id", "");  // older checkpoints lack it
     progress.cold_start = ColdStartFromJson(value.at("cold_start"));
     const json& grpo = value.at("grpo");
     progress.grpo = {

@@ -36,6 +36,9 @@ struct GrpoProgress {
 
 // Random numbers follow from the run's seed and these counters, so there is no other random state.
 struct RunProgress {
+  // Drawn when the run begins, so that the ids of its requests are its own: who answers a request only once
+  // must not answer with what another run was told.
+  std::string run_id;
   ColdStartProgress cold_start;
   GrpoProgress grpo;
   uint64_t policy_version = 0;

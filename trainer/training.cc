@@ -5,10 +5,13 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <random>
+#include <string>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
@@ -27,6 +30,12 @@
 
 namespace warpsmith {
 namespace {
+
+// 16 hexadecimal digits.
+std::string DrawRunId() {
+  std::random_device random;
+  return absl::StrFormat("%08x%08x", random(), random());
+}
 
 using nlohmann::ordered_json;
 
@@ -134,6 +143,8 @@ absl::Status Training::Train() {
 // All that this rank reads before anything is changed.
 absl::Status Training::Prepare() {
   RETURN_IF_ERROR(begun_.checkpoint.has_value() ? Restore(*begun_.checkpoint) : InitialiseWeights());
+  // An evaluation alone measures anew, however often it is asked for.
+  if (progress_.run_id.empty() || options_.mode == RunMode::kEvaluate) progress_.run_id = DrawRunId();
   return TrainsSft() ? LoadSftPairs() : absl::OkStatus();
 }
 

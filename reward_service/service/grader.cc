@@ -34,6 +34,16 @@ int PriorityOf(const v1::GradeRequest& request) {
 
 void NameThread(const char* name) { pthread_setname_np(pthread_self(), name); }
 
+// The service's default formula may be another than when it first answered this request.
+absl::Status CheckFormula(const PreparedRequest& prepared, const v1::Grade& given) {
+  const std::string& formula = prepared.request.formula();
+  if (!given.has_reward() || formula.empty() || given.reward().formula() == formula) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("request_id ", Escape(prepared.request.request_id()), " was answered by the formula ",
+                   given.reward().formula(), ", and ", formula,
+                   " is this service's default now; name the formula in the request, or choose another id"));
+}
+
 }  // namespace
 
 Grader::Grader(const GraderOptions& options, const CompileStage* compile_stage,
@@ -83,7 +93,10 @@ absl::StatusOr<std::optional<Grader::Answer>> Grader::Known(
       return absl::InvalidArgumentError(absl::StrCat("request_id ", Escape(prepared->request.request_id()),
                                                      " was used for another request"));
     }
-    if (known->grade != nullptr) return Answer{prepared, *known->grade, /*is_new=*/false};
+    if (known->grade != nullptr) {
+      RETURN_IF_ERROR(CheckFormula(*prepared, *known->grade));
+      return Answer{prepared, *known->grade, /*is_new=*/false};
+    }
   }
   Measurement measurement;
   std::shared_ptr<const LlmOpinion> opinion;

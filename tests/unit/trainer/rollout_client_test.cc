@@ -147,11 +147,13 @@ TEST_CASE("a stream that breaks is asked again for what is missing only, under t
   FakeWorker worker;
   worker.num_failures = 1;
   worker.num_good = 4;
-  RolloutClient client(
-      {.addresses = {worker.server->address()}, .limits = kLimits, .wait = {.timeout = absl::Seconds(20)}});
+  RolloutClient client({.addresses = {worker.server->address()},
+                        .limits = kLimits,
+                        .wait = {.timeout = absl::Seconds(20)},
+                        .run_id = "00ff"});
   CHECK(InTaskOrder(client.Generate(Request())));
   CHECK(worker.num_groups == 6);
-  CHECK(worker.ids == std::set<std::string>{"test"});
+  CHECK(worker.ids == std::set<std::string>{"00ff-test"});
 }
 
 TEST_CASE("whoever waits is told of each task's first group, also over a stream that breaks") {

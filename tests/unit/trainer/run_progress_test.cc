@@ -18,6 +18,7 @@ TEST_CASE("progress comes back from its JSON as it was") {
                                           .previous_source = "p",
                                           .feedback = {"f", "e", 8},
                                           .previous_reward = 0.1});
+  progress.run_id = "00ff";
   progress.policy_version = 3;
   progress.evaluation_before = "{}";
   const auto json = nlohmann::json::parse(ProgressToJson(progress).dump());
@@ -25,6 +26,7 @@ TEST_CASE("progress comes back from its JSON as it was") {
   REQUIRE(restored.ok());
   CHECK(ProgressToJson(*restored) == ProgressToJson(progress));
   CHECK(restored->cold_start.best_loss == 1.0 / 3);
+  CHECK(restored->run_id == "00ff");
   CHECK(restored->grpo.optimise_cursor == 5);
   CHECK(restored->grpo.feedback_tasks.front().feedback.advice == 8);
 }
@@ -33,6 +35,14 @@ TEST_CASE("the progress of a run that has not begun survives too") {
   const auto restored = ProgressFromJson(nlohmann::json::parse(ProgressToJson({}).dump()));
   REQUIRE(restored.ok());
   CHECK(restored->cold_start.best_loss == RunProgress().cold_start.best_loss);
+}
+
+TEST_CASE("a checkpoint of before runs had ids is read") {
+  auto json = nlohmann::json::parse(ProgressToJson({.run_id = "00ff"}).dump());
+  json.erase("run_id");
+  const auto restored = ProgressFromJson(json);
+  REQUIRE(restored.ok());
+  CHECK(restored->run_id.empty());
 }
 
 TEST_CASE("a checkpoint of before there were files of skill 2 is read") {

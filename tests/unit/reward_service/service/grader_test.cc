@@ -82,6 +82,20 @@ TEST_CASE("a repeated id gets the same bytes, and the same id with other content
   CHECK(absl::IsInvalidArgument(answer.Wait().status()));
 }
 
+TEST_CASE("an id that another default formula answered is refused, not answered as if by this one") {
+  GraderBench bench;
+  Grader* grader = bench.Start();
+  auto earlier = std::make_shared<PreparedRequest>(*Prepared("r1", "int run;", "kevin-v1"));
+  GradeOf(grader, earlier);
+  auto later = std::make_shared<PreparedRequest>(*earlier);
+  later->request.set_formula("warpsmith-v1");  // as the reception does, after the request was hashed
+  AwaitedGrade answer;
+  grader->Submit(later, answer.Done());
+  const absl::Status refused = answer.Wait().status();
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK_THAT(std::string(refused.message()), Catch::Contains("r1 was answered by the formula kevin-v1"));
+}
+
 TEST_CASE("a full queue refuses with a delay, and takes requests again later") {
   GraderBench bench;
   absl::Notification go;
