@@ -42,6 +42,16 @@ TEST_CASE("A Markdown file is a whole answer") {
   CHECK(request->candidate().answer() == "```\nx\n```");
 }
 
+TEST_CASE("A program that is not UTF-8 is named") {
+  const Files files;
+  const absl::Status status = MakeGradeRequest({.task = files.Write("a.py", ""),
+                                                .candidate = files.Write("latin.cc", "int caf\xe9;"),
+                                                .language = "cpp"})
+                                  .status();
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("latin.cc is not UTF-8"));
+}
+
 TEST_CASE("A JSON file is a Task, and one that is not says why") {
   const Files files;
   GradeOptions options{.task = files.Write("task.json", R"({"id": "t", "skill": "SKILL_OPTIMISE"})"),
