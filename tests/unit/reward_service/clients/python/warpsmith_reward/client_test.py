@@ -176,7 +176,8 @@ def test_a_service_that_stays_full_is_given_up_when_the_time_is_over(
 ) -> None:
     service.rule = lambda _: (429, {"error": {"message": "full", "retryDelayMs": 1}})
     options = RetryOptions(attempts_max=2, seconds_max=0.5, delay_initial=0.02)
-    with pytest.raises(ServiceUnavailable, match=r"after 0\.\d s and 0 failed .* told \d+ times .* 0\.5 s.*: full"):
+    # The last attempt may begin so late that what is left of the time is too short to connect.
+    with pytest.raises(ServiceUnavailable, match=r"after 0\.\d s and [01] failed .* told \d+ times .* full.* 0\.5 s"):
         _grade(client_class, service.url, options)
     assert len(service.posts) > 2
 
