@@ -24,7 +24,7 @@ struct RolloutClientOptions {
   RolloutWaitOptions wait;
   // Reward formula that requests will name, checked by Connect; empty: the reward service's default.
   std::string formula;
-  // What the ids of requests begin with on their way to a worker; empty: nothing.
+  // RunProgress::run_id. The ids of requests begin with it on their way to a worker; empty: with nothing.
   std::string run_id;
   // Of one stream of groups.
   absl::Duration generate_timeout = absl::Minutes(20);
@@ -58,7 +58,7 @@ class RolloutClient : public GroupGenerator {
   // more. Errors: those of the last attempt when groups are still missing, and at once what asking again
   // cannot mend, or when no worker comes back in time while groups are missing; CANCELLED when `wait.stop` is
   // set and no worker serves or has room. A worker without room, shared with another trainer, say, is asked
-  // again as often as it says, for as long as `wait` does.
+  // again as often as it says, in each attempt for as long as `wait` allows.
   absl::StatusOr<std::vector<TransitionGroup>> Generate(const GenerateRequest& request) override;
 
  private:

@@ -40,9 +40,10 @@ struct AwaitedWorker {
 absl::StatusOr<size_t> AwaitAnyServing(const std::vector<AwaitedWorker>& workers,
                                        const RolloutWaitOptions& options, absl::Time began);
 
+// Whether this process was asked to stop.
 bool IsStopped(const RolloutWaitOptions& options);
 
-// Waits `duration`, or until a tenth of a second after `options.stop` is set. `channel`: of the worker.
+// Waits `duration`, but ends within a tenth of a second of `options.stop`. `channel` is the worker's.
 void PauseUnlessStopped(grpc::Channel& channel, absl::Duration duration, const RolloutWaitOptions& options);
 
 }  // namespace warpsmith
