@@ -1,6 +1,6 @@
 """What the reward service says of correct programs: its rows, its words, its numbers.
 
-`performance_feedback` is reward_service/rubric/feedback.cc once more, and `read_structure` as much of source_facts.cc
+`performance_feedback` is reward_service/scoring/feedback.cc once more, and `read_structure` as much of source_facts.cc
 as the programs of this folder need. tests/integration/feedback_rules_test.py holds both equal to the service's.
 """
 

@@ -1,4 +1,4 @@
-// C interface of the jail for the Python warm parent, loaded by ctypes.
+// C interface of the jail for the Python zygote, loaded by ctypes.
 #include <cstdint>
 #include <cstdio>
 #include <string>

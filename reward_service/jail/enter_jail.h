@@ -1,4 +1,4 @@
-// From a warm parent to a jail: the steps that make a child confined, shared by the native and the Python
+// From a zygote to a jail: the steps that make a child confined, shared by the native and the Python
 // parent.
 #ifndef WARPSMITH_REWARD_SERVICE_JAIL_ENTER_JAIL_H_
 #define WARPSMITH_REWARD_SERVICE_JAIL_ENTER_JAIL_H_

@@ -1,4 +1,4 @@
-// The warm parent's side of making a jail: a grandchild, so that the referee, which asked to inherit orphans,
+// The zygote's side of making a jail: a grandchild, so that the referee, which asked to inherit orphans,
 // becomes its parent and may wait for its stops; in namespaces of its own.
 #ifndef WARPSMITH_REWARD_SERVICE_JAIL_FORK_JAIL_H_
 #define WARPSMITH_REWARD_SERVICE_JAIL_FORK_JAIL_H_

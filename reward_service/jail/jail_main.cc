@@ -1,4 +1,4 @@
-// warpsmith-jail SOCKET: the warm parent of native jails. Forks one for every {"op":"fork"} with two
+// warpsmith-jail SOCKET: the zygote of native jails. Forks one for every {"op":"fork"} with two
 // descriptors (the jail's socket and the pipe of its standard output) and answers {"op":"forked"} or
 // {"op":"failed"}.
 #include <sys/prctl.h>

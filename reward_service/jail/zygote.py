@@ -1,4 +1,4 @@
-"""The warm parent of oracles and Python jails: imports Torch once, runs no operator, forks at the referee's command.
+"""The zygote of oracles and Python jails: imports Torch once, runs no operator, forks at the referee's command.
 
 Started confined, as `python -I -B zygote.py SOCKET SHARE`. For every {"op": "fork", "role": ...} with two descriptors
 (the child's socket, the pipe of its standard output) it answers {"op": "forked"} or {"op": "failed"}.

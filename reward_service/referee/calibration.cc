@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
-#include "reward_service/referee/statistics.h"
+#include "reward_service/measure/statistics.h"
 
 namespace warpsmith {
 namespace {
@@ -38,7 +38,7 @@ EmptyCandidate::EmptyCandidate(std::unique_ptr<ChildProcess> process, Buffers bu
 }
 
 absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
-    WarmParent& parent, CandidateKind kind, const std::filesystem::path& share_directory, const Lane& lane) {
+    Zygote& parent, CandidateKind kind, const std::filesystem::path& share_directory, const Lane& lane) {
   const TaskLayout layout = SmallLayout();
   const std::filesystem::path library = share_directory / "jail" / "libwarpsmith_empty.so";
   const UniqueFd library_fd(open(library.c_str(), O_RDONLY | O_CLOEXEC));

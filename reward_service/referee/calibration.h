@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "reward_service/referee/jail.h"
-#include "reward_service/referee/profile_sampler.h"
-#include "reward_service/referee/warm_parent.h"
+#include "reward_service/referee/process/jail.h"
+#include "reward_service/referee/process/zygote.h"
+#include "reward_service/referee/profile/profile_sampler.h"
 
 namespace warpsmith {
 
@@ -18,7 +18,7 @@ namespace warpsmith {
 class EmptyCandidate {
  public:
   // Must not outlive `lane`.
-  static absl::StatusOr<std::unique_ptr<EmptyCandidate>> Start(WarmParent& parent, CandidateKind kind,
+  static absl::StatusOr<std::unique_ptr<EmptyCandidate>> Start(Zygote& parent, CandidateKind kind,
                                                                const std::filesystem::path& share_directory,
                                                                const Lane& lane);
 

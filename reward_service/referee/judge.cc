@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "reward_service/referee/statistics.h"
+#include "reward_service/measure/statistics.h"
 
 namespace warpsmith {
 namespace {
@@ -68,7 +68,7 @@ absl::Status Judge::RunAll() {
 
 // To be timed beside the baseline, or, without one, to be verified.
 absl::StatusOr<std::unique_ptr<Jail>> Judge::NextJail(const Jail* baseline) {
-  WarmParent* parent = request_.kind == CandidateKind::kNative ? tools_.native_parent : tools_.python_parent;
+  Zygote* parent = request_.kind == CandidateKind::kNative ? tools_.native_parent : tools_.python_parent;
   const int cpu_seconds = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max));
   ASSIGN_OR_RETURN(auto process, parent->ForkWithSpare({"python", tools_.jail_memory_bytes_max, cpu_seconds,
                                                         tools_.lane->num_threads()}));

@@ -10,14 +10,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "reward_service/measure/judgement.h"
+#include "reward_service/measure/lane.h"
+#include "reward_service/measure/referee.h"
 #include "reward_service/referee/calibration.h"
-#include "reward_service/referee/jail.h"
-#include "reward_service/referee/judgement.h"
-#include "reward_service/referee/lane.h"
-#include "reward_service/referee/profile_sampler.h"
-#include "reward_service/referee/referee.h"
-#include "reward_service/referee/task_pool.h"
-#include "reward_service/referee/warm_parent.h"
+#include "reward_service/referee/process/jail.h"
+#include "reward_service/referee/process/zygote.h"
+#include "reward_service/referee/profile/profile_sampler.h"
+#include "reward_service/referee/task/task_pool.h"
 
 namespace warpsmith {
 
@@ -25,8 +25,8 @@ namespace warpsmith {
 struct JudgeTools {
   const Lane* lane = nullptr;
   TaskPool* pool = nullptr;
-  WarmParent* native_parent = nullptr;
-  WarmParent* python_parent = nullptr;
+  Zygote* native_parent = nullptr;
+  Zygote* python_parent = nullptr;
   EmptyCandidate* empty_native = nullptr;
   EmptyCandidate* empty_python = nullptr;
   RefereeFacts facts;

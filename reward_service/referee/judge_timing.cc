@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "reward_service/measure/statistics.h"
 #include "reward_service/referee/judge.h"
-#include "reward_service/referee/statistics.h"
 
 namespace warpsmith {
 namespace {

@@ -21,10 +21,10 @@
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/packet.h"
+#include "reward_service/measure/judgement_json.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/judge.h"
-#include "reward_service/referee/judgement_json.h"
-#include "reward_service/referee/profile_sampler.h"
+#include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/sandbox/sandbox.h"
 
 namespace warpsmith {
@@ -70,15 +70,15 @@ class RefereeProcess {
 
   absl::Status Start() {
     RaiseDescriptorLimit();
-    // Jails are made by the warm parents and inherited by us, whom alone the kernel then tells of their
+    // Jails are made by the zygotes and inherited by us, whom alone the kernel then tells of their
     // stops.
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return ErrnoStatus("PR_SET_CHILD_SUBREAPER", "");
     RETURN_IF_ERROR(lane_.StayOut());
     RETURN_IF_ERROR(CheckSandbox());
-    ASSIGN_OR_RETURN(native_parent_, WarmParent::StartNative(bin_directory_));
+    ASSIGN_OR_RETURN(native_parent_, Zygote::StartNative(bin_directory_));
     ASSIGN_OR_RETURN(const auto folders, PythonFolders(python_));
     ASSIGN_OR_RETURN(python_parent_,
-                     WarmParent::StartPython(python_, share_directory_, folders, lane_.num_threads()));
+                     Zygote::StartPython(python_, share_directory_, folders, lane_.num_threads()));
     pool_ = std::make_unique<TaskPool>(limits_, python_parent_.get(), &lane_, num_tasks_max_);
     return absl::OkStatus();
   }
@@ -238,8 +238,8 @@ class RefereeProcess {
   Lane lane_;
   TaskLimits limits_;
   int num_tasks_max_ = 0;
-  std::unique_ptr<WarmParent> native_parent_;
-  std::unique_ptr<WarmParent> python_parent_;
+  std::unique_ptr<Zygote> native_parent_;
+  std::unique_ptr<Zygote> python_parent_;
   std::unique_ptr<TaskPool> pool_;
   std::unique_ptr<EmptyCandidate> empty_native_;
   std::unique_ptr<EmptyCandidate> empty_python_;

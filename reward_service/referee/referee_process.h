@@ -1,4 +1,4 @@
-// The referee's own process: warm parents, task pool, the judge's thread, and the channel to the service.
+// The referee's own process: zygotes, task pool, the judge's thread, and the channel to the service.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_REFEREE_PROCESS_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_REFEREE_PROCESS_H_
 

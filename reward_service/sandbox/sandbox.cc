@@ -65,12 +65,12 @@ void AppendSystemFolders(std::vector<std::string>& command) {
 
 void AppendRights(const SandboxOptions& options, std::vector<std::string>& command) {
   Append(command, {"--unshare-ipc", "--unshare-net", "--unshare-uts", "--die-with-parent", "--new-session"});
-  // The private uid is taken on inside, by the stub or by the warm parent's children.
+  // The private uid is taken on inside, by the stub or by the zygote's children.
   const bool root = geteuid() == 0;
   if (!root) Append(command, {"--unshare-user"});
   Append(command, {"--cap-drop", "ALL"});
   if (root) Append(command, {"--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"});
-  if (options.kind == SandboxKind::kWarmParent) {
+  if (options.kind == SandboxKind::kZygote) {
     Append(command, {"--cap-add", "CAP_SYS_ADMIN"});
   } else {
     // Without process 1 of its own bubblewrap reaps what it started. With it, it ends first and leaves a
@@ -94,7 +94,7 @@ std::vector<std::string> BubblewrapCommand(const SandboxOptions& options, const 
   AppendSystemFolders(command);
   Append(command, {"--size", absl::StrCat(options.tmp_bytes_max), "--perms", "1777", "--tmpfs", "/tmp"});
   Append(command, {"--ro-bind", stub.string(), kStubInside});
-  if (options.kind == SandboxKind::kWarmParent) {
+  if (options.kind == SandboxKind::kZygote) {
     Append(command, {"--perms", "0755", "--dir", kLibraryFolder});
     for (const char* path : {kHugePages, kProcessorFacts}) {
       AppendParents(path, command);

@@ -18,9 +18,9 @@
 namespace warpsmith {
 
 enum class SandboxKind {
-  kProgram,     // code of others, or a tool that reads it
-  kWarmParent,  // trusted code only: keeps the rights to give its children jails of their own, which confine
-                // themselves
+  kProgram,  // code of others, or a tool that reads it
+  kZygote,   // trusted code only: keeps the rights to give its children jails of their own, which confine
+             // themselves
 };
 
 struct SandboxOptions {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "reward_service/referee/referee.h"
+#include "reward_service/measure/referee.h"
 #include "tests/support/candidate_library.h"
 #include "tests/support/referee_fixture.h"
 

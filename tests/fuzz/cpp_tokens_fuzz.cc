@@ -1,6 +1,6 @@
 // Any bytes, as a candidate may send them, give tokens that lie in the source and in its order.
 #include "core/base/check.h"
-#include "reward_service/rubric/cpp_tokens.h"
+#include "reward_service/program/cpp_tokens.h"
 #include "tests/fuzz/fuzz_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t num_bytes) {

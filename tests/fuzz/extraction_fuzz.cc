@@ -1,6 +1,6 @@
 // Whatever a Coder answers, the program is a part of the answer, without a closing fence and not blank.
 #include "core/base/check.h"
-#include "reward_service/service/extraction.h"
+#include "reward_service/program/extraction.h"
 #include "tests/fuzz/fuzz_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t num_bytes) {

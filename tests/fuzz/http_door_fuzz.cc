@@ -11,7 +11,7 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/rpc/http_target.h"
-#include "reward_service/service/http_door.h"
+#include "reward_service/server/http_door.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace warpsmith {

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/check.h"
-#include "reward_service/referee/comparison.h"
-#include "reward_service/referee/jail.h"
+#include "reward_service/referee/process/jail.h"
+#include "reward_service/referee/tensors/comparison.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/puppet.h"
 

@@ -3,9 +3,9 @@
 #include <cctype>
 
 #include "core/base/check.h"
-#include "reward_service/rubric/known_words.h"
-#include "reward_service/rubric/neutral_source.h"
-#include "reward_service/rubric/neutral_text.h"
+#include "reward_service/program/known_words.h"
+#include "reward_service/program/neutral_source.h"
+#include "reward_service/program/neutral_text.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace {

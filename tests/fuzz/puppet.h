@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/base/unique_fd.h"
-#include "reward_service/referee/child_process.h"
+#include "reward_service/referee/process/child_process.h"
 
 namespace warpsmith {
 

@@ -1,7 +1,7 @@
 // Whatever an oracle says of a task's tensors, the layout lies within its buffers: nothing overlaps, and each
 // output has a guard before and behind it.
 #include "core/base/check.h"
-#include "reward_service/referee/tensor_layout.h"
+#include "reward_service/referee/tensors/tensor_layout.h"
 #include "tests/fuzz/fuzz_input.h"
 
 namespace warpsmith {

@@ -1,5 +1,5 @@
 // Candidates of every outcome before a real referee, oracle and jail.
-#include "reward_service/referee/referee.h"
+#include "reward_service/measure/referee.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -15,7 +15,7 @@
 #include "core/base/counter_random.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
-#include "reward_service/service/door.h"
+#include "reward_service/server/door.h"
 #include "tests/support/in_process_server.h"
 #include "tests/support/reception_fixture.h"
 #include "tests/support/run_together.h"

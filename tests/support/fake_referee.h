@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reward_service/referee/referee.h"
+#include "reward_service/measure/referee.h"
 
 namespace warpsmith {
 

@@ -11,7 +11,7 @@
 
 #include "nlohmann/json.hpp"
 #include "proto/advice_words.h"
-#include "reward_service/rubric/feedback.h"
+#include "reward_service/scoring/feedback.h"
 
 namespace warpsmith {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "reward_service/service/grader.h"
+#include "reward_service/grading/grader.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
 

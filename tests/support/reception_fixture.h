@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "reward_service/service/reception.h"
+#include "reward_service/server/reception.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
 

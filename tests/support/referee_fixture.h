@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "reward_service/referee/referee.h"
+#include "reward_service/measure/referee.h"
 
 namespace warpsmith {
 

@@ -128,9 +128,8 @@ def links_follow_table(tree: Tree, table: dict[str, Layer]) -> Iterator[Finding]
 
 
 def _layer_of_library(library: str, table: dict[str, Layer]) -> str | None:
-    """Libraries are named after their folder: core_base, rollout_workers, reward_service_referee."""
-    folder = library.replace("core_", "core/", 1) if library.startswith("core_") else library
-    names = (name for name in table if folder == name or folder.startswith(name + "_"))
+    """Libraries are named after their folder: core_base, rollout_workers, reward_service_referee_task."""
+    names = (name for name in table if f"{library}_".startswith(name.replace("/", "_") + "_"))
     return max(names, key=len, default=None)
 
 

@@ -1,0 +1,85 @@
+#include "reward_service/grading/flight_queue.h"
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+
+namespace warpsmith {
+namespace {
+
+const std::string& TenantOf(const Flight& flight) {
+  static const std::string nobody;
+  return flight.prepared->tenant == nullptr ? nobody : flight.prepared->tenant->name;
+}
+
+}  // namespace
+
+void FlightQueue::Push(std::shared_ptr<Flight> flight) {
+  flight->queued_since = absl::Now();
+  absl::MutexLock lock(&mutex_);
+  const std::string& tenant = TenantOf(*flight);
+  std::vector<std::string_view> busy;
+  for (const auto& other : flights_) busy.push_back(TenantOf(*other));
+  if (std::find(busy.begin(), busy.end(), tenant) == busy.end()) clock_.Enter(tenant, busy);
+  flights_.push_back(std::move(flight));
+}
+
+void FlightQueue::Charge(const Flight& flight, absl::Duration work) {
+  absl::MutexLock lock(&mutex_);
+  clock_.Charge(TenantOf(flight), flight.prepared->tenant == nullptr ? 1.0 : flight.prepared->tenant->share,
+                work);
+}
+
+int FlightQueue::size() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int>(flights_.size());
+}
+
+std::vector<WaitingWork> FlightQueue::Waiting(absl::Time now) const {
+  std::vector<WaitingWork> waiting;
+  waiting.reserve(flights_.size());
+  for (const auto& flight : flights_) {
+    waiting.push_back({.task_key = flight->prepared->task_key,
+                       .waited = now - flight->queued_since,
+                       .tenant = TenantOf(*flight),
+                       .priority = flight->priority});
+  }
+  return waiting;
+}
+
+std::shared_ptr<Flight> FlightQueue::Take(RecentWork* recent) {
+  absl::MutexLock lock(&mutex_);
+  while (true) {
+    mutex_.Await(absl::Condition(this, &FlightQueue::HasWorkOrClosed));
+    if (closed_) return nullptr;
+    DropCancelled();
+    if (flights_.empty()) continue;
+    const std::vector<WaitingWork> waiting = Waiting(absl::Now());
+    const size_t index = PickNext(waiting, *recent, clock_, options_);
+    *recent = AfterWork(*recent, waiting[index]);
+    std::shared_ptr<Flight> flight = std::move(flights_[index]);
+    flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(index));
+    return flight;
+  }
+}
+
+std::optional<TaskSource> FlightQueue::NextTask(const std::string& task_key) const {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& flight : flights_) {
+    if (flight->prepared->task_key == task_key) continue;
+    return TaskSource{flight->prepared->task_key, flight->prepared->request.task().reference_source()};
+  }
+  return std::nullopt;
+}
+
+void FlightQueue::Close() {
+  absl::MutexLock lock(&mutex_);
+  closed_ = true;
+}
+
+void FlightQueue::DropCancelled() {
+  const auto unwanted = [](const std::shared_ptr<Flight>& flight) { return flight->cancelled.load(); };
+  flights_.erase(std::remove_if(flights_.begin(), flights_.end(), unwanted), flights_.end());
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,54 @@
+// Flights that wait for a stage, taken by policy.
+#ifndef WARPSMITH_REWARD_SERVICE_GRADING_FLIGHT_QUEUE_H_
+#define WARPSMITH_REWARD_SERVICE_GRADING_FLIGHT_QUEUE_H_
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "reward_service/grading/flight.h"
+#include "reward_service/grading/lane_policy.h"
+
+namespace warpsmith {
+
+// Thread-safe. Its size is bounded by the grader's admission.
+class FlightQueue {
+ public:
+  explicit FlightQueue(LanePolicyOptions options) : options_(options) {}
+
+  void Push(std::shared_ptr<Flight> flight) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Counts `work`, done on `flight`, against its tenant.
+  void Charge(const Flight& flight, absl::Duration work) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Flights that wait.
+  int size() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Waits for a flight that somebody wants and takes the one that the policy picks; `recent` is the taker's
+  // own memory and is brought up to date. Null once the queue is closed, whatever is left in it.
+  std::shared_ptr<Flight> Take(RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Of the waiting flights whose task is not `task_key`, the reference that comes next.
+  std::optional<TaskSource> NextTask(const std::string& task_key) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void Close() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  bool HasWorkOrClosed() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closed_ || !flights_.empty(); }
+  std::vector<WaitingWork> Waiting(absl::Time now) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void DropCancelled() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const LanePolicyOptions options_;
+  mutable absl::Mutex mutex_;
+  std::deque<std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);
+  TenantClock clock_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_GRADING_FLIGHT_QUEUE_H_

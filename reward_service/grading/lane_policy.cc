@@ -1,0 +1,77 @@
+#include "reward_service/grading/lane_policy.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/base/check.h"
+
+namespace warpsmith {
+namespace {
+
+std::string_view TenantInTurn(const std::vector<WaitingWork>& waiting, const RecentWork& recent,
+                              const TenantClock& clock, const LanePolicyOptions& options) {
+  const auto least = std::min_element(waiting.begin(), waiting.end(), [&](const auto& a, const auto& b) {
+    return clock.SecondsOf(a.tenant) < clock.SecondsOf(b.tenant);
+  });
+  const double ahead_max = clock.SecondsOf(least->tenant) + absl::ToDoubleSeconds(options.tenant_turn);
+  const bool recent_waits = std::any_of(
+      waiting.begin(), waiting.end(), [&](const WaitingWork& work) { return work.tenant == recent.tenant; });
+  return recent_waits && clock.SecondsOf(recent.tenant) < ahead_max ? recent.tenant : least->tenant;
+}
+
+int PriorityOf(const WaitingWork& work, const LanePolicyOptions& options) {
+  return work.waited >= options.low_priority_wait_max ? std::numeric_limits<int>::max() : work.priority;
+}
+
+// Indices of the work that may go next.
+std::vector<size_t> Eligible(const std::vector<WaitingWork>& waiting, std::string_view tenant,
+                             const LanePolicyOptions& options) {
+  std::vector<size_t> eligible;
+  int highest = std::numeric_limits<int>::min();
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    if (waiting[i].tenant != tenant) continue;
+    const int priority = PriorityOf(waiting[i], options);
+    if (priority > highest) eligible.clear();
+    highest = std::max(highest, priority);
+    if (priority == highest) eligible.push_back(i);
+  }
+  return eligible;
+}
+
+}  // namespace
+
+void TenantClock::Enter(const std::string& tenant, const std::vector<std::string_view>& busy) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::string_view other : busy) least = std::min(least, SecondsOf(other));
+  double& seconds = seconds_[tenant];
+  if (!busy.empty()) seconds = std::max(seconds, least);
+}
+
+void TenantClock::Charge(const std::string& tenant, double share, absl::Duration work) {
+  seconds_[tenant] += absl::ToDoubleSeconds(work) / share;
+}
+
+double TenantClock::SecondsOf(std::string_view tenant) const {
+  const auto found = seconds_.find(tenant);
+  return found == seconds_.end() ? 0.0 : found->second;
+}
+
+size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent, const TenantClock& clock,
+                const LanePolicyOptions& options) {
+  WS_CHECK(!waiting.empty());
+  const std::vector<size_t> eligible =
+      Eligible(waiting, TenantInTurn(waiting, recent, clock, options), options);
+  if (waiting[eligible.front()].waited >= options.wait_max) return eligible.front();
+  const bool want_same = recent.run_length > 0 && recent.run_length < options.run_length_max;
+  for (const size_t index : eligible) {
+    if ((waiting[index].task_key == recent.task_key) == want_same) return index;
+  }
+  return eligible.front();
+}
+
+RecentWork AfterWork(const RecentWork& recent, const WaitingWork& work) {
+  const bool same = recent.run_length > 0 && recent.task_key == work.task_key;
+  return {std::string(work.task_key), same ? recent.run_length + 1 : 1, std::string(work.tenant)};
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,68 @@
+// Which of the waiting candidates goes next: tenants by their shares, those of one task near each other, none
+// left behind.
+#ifndef WARPSMITH_REWARD_SERVICE_GRADING_LANE_POLICY_H_
+#define WARPSMITH_REWARD_SERVICE_GRADING_LANE_POLICY_H_
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace warpsmith {
+
+struct WaitingWork {
+  std::string_view task_key;
+  absl::Duration waited;
+  std::string_view tenant = {};
+  int priority = 0;  // the greater goes first, among one tenant's
+};
+
+// What a lane, or a compile worker, did last.
+struct RecentWork {
+  std::string task_key;
+  // Candidates of that task in a row.
+  int run_length = 0;
+  std::string tenant = {};
+};
+
+// Seconds of work done for each tenant, divided by its share: "virtual time" of fair queueing (Demers,
+// Keshav, Shenker 1989). One that had nothing waiting enters at the least of those that have: idleness saves
+// nothing up.
+class TenantClock {
+ public:
+  // `tenant` has work, and had none; `busy` are those that have.
+  void Enter(const std::string& tenant, const std::vector<std::string_view>& busy);
+  void Charge(const std::string& tenant, double share, absl::Duration work);
+  double SecondsOf(std::string_view tenant) const;
+
+ private:
+  std::map<std::string, double, std::less<>> seconds_;
+};
+
+struct LanePolicyOptions {
+  // A task's oracle and inputs stay warm while its candidates follow each other, but others want their turn
+  // too.
+  int run_length_max = 32;
+  absl::Duration wait_max = absl::Seconds(10);
+  // A tenant keeps its turn until it is so far ahead of the one served least.
+  absl::Duration tenant_turn = absl::Seconds(2);
+  // What waited so long counts as of the highest priority.
+  absl::Duration low_priority_wait_max = absl::Seconds(60);
+};
+
+// Index of the work to do next; `waiting` is in order of arrival and not empty. First whose turn it is: the
+// recent tenant's until it is `tenant_turn` ahead, else the one served least. Of that tenant's, the highest
+// priority. Of those, the first that waited for wait_max; then the first of the recent task while its run is
+// short; then the first of another task.
+size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent, const TenantClock& clock,
+                const LanePolicyOptions& options);
+
+// What `recent` becomes after `work`.
+RecentWork AfterWork(const RecentWork& recent, const WaitingWork& work);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_GRADING_LANE_POLICY_H_

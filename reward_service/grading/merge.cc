@@ -1,0 +1,114 @@
+#include "reward_service/grading/merge.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/base/log.h"
+#include "reward_service/program/renamed_copy.h"
+#include "reward_service/program/source_facts.h"
+#include "reward_service/program/source_text.h"
+#include "reward_service/scoring/credit.h"
+#include "reward_service/scoring/formulas.h"
+#include "reward_service/scoring/tables.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr char kDelegationFamily[] = "delegated-work";
+
+SourceFacts FactsOf(const std::string& source, v1::CandidateLanguage language) {
+  return language == v1::CANDIDATE_LANGUAGE_CPP ? ReadSourceFacts(source) : SourceFacts{};
+}
+
+bool IsUnchangedCopy(const PreparedRequest& prepared) {
+  const v1::CandidateLanguage language = prepared.request.candidate().language();
+  const std::string& previous = prepared.request.task().previous_source();
+  return NormaliseSource(prepared.source, language) == NormaliseSource(previous, language) ||
+         (language == v1::CANDIDATE_LANGUAGE_CPP && IsRenamedCopy(prepared.source, previous));
+}
+
+// Applies the share of the candidate's own code; returns what it earned.
+Credit ApplyCredit(const v1::Task& task, v1::Grade* grade) {
+  if (grade->verdict() != v1::VERDICT_CORRECT) return {};
+  Credit credit = ComputeCredit(grade->timing(), grade->profile(), task);
+  if (credit.rule == CreditRule::kHack) {
+    grade->set_verdict(v1::VERDICT_HACK);
+    grade->set_verdict_reason(credit.condition);
+    grade->set_hack_family(kDelegationFamily);
+  }
+  return credit;
+}
+
+v1::Rubric RubricOf(const PreparedRequest& prepared, const Measurement& measurement, const v1::Grade& grade,
+                    const SourceFacts& facts, const Credit& credit) {
+  if (grade.verdict() != v1::VERDICT_CORRECT) return NeutralRubric();
+  const v1::Task& task = prepared.request.task();
+  RubricInputs inputs;
+  inputs.skill = task.skill();
+  inputs.language = prepared.request.candidate().language();
+  inputs.timing = grade.timing();
+  inputs.profile = grade.profile();
+  inputs.credit = credit;
+  inputs.facts = facts;
+  inputs.num_lane_cores = measurement.defects.num_lane_cores;
+  if (task.skill() == v1::SKILL_OPTIMISE) {
+    inputs.previous_facts = FactsOf(task.previous_source(), inputs.language);
+    inputs.unchanged_copy = IsUnchangedCopy(prepared);
+    inputs.asked = task.feedback();
+  }
+  return ComputeRubric(inputs);
+}
+
+void SetReward(const PreparedRequest& prepared, const Credit& credit, v1::Grade* grade) {
+  RewardInputs inputs;
+  inputs.verdict = grade->verdict();
+  inputs.compiled = grade->compile().succeeded() || !grade->compile().attempted();
+  inputs.speedup = grade->timing().speedup();
+  inputs.credited_speedup = credit.speedup;
+  inputs.rubric_total = grade->rubric().total();
+  inputs.skill = prepared.request.task().skill();
+  if (grade->verdict() == v1::VERDICT_NO_CODE) inputs.compiled = false;
+  absl::StatusOr<v1::Reward> reward = ComputeReward(prepared.request.formula(), inputs);
+  WS_CHECK(reward.ok()) << "the door checks formulas: " << reward.status().message();
+  *grade->mutable_reward() = *std::move(reward);
+}
+
+// A measured candidate without a finite reward is our failure, not the candidate's.
+void DemoteWithoutReward(v1::Grade* grade) {
+  const bool expected =
+      grade->verdict() == v1::VERDICT_UNSCORABLE || grade->verdict() == v1::VERDICT_INVALID_TASK;
+  if (expected || grade->reward().has_value()) return;
+  grade->set_verdict(v1::VERDICT_UNSCORABLE);
+  grade->set_verdict_reason(
+      absl::StrCat("reward formula ", grade->reward().formula(), " gave no finite value"));
+}
+
+}  // namespace
+
+Measurement Unscorable(const std::string& reason) {
+  Measurement measurement;
+  measurement.grade.set_verdict(v1::VERDICT_UNSCORABLE);
+  measurement.grade.set_verdict_reason(Escape(reason, 512));
+  return measurement;
+}
+
+v1::Grade MergeGrade(const PreparedRequest& prepared, const Measurement& measurement,
+                     const LlmOpinion* opinion) {
+  const v1::Task& task = prepared.request.task();
+  v1::Grade grade = measurement.grade;
+  grade.set_request_id(prepared.request.request_id());
+  grade.set_task_id(task.id());
+  grade.set_source(prepared.source);
+  grade.set_source_sha256(prepared.source_sha256);
+  const Credit credit = ApplyCredit(task, &grade);
+  const SourceFacts facts = FactsOf(prepared.source, prepared.request.candidate().language());
+  *grade.mutable_rubric() = RubricOf(prepared, measurement, grade, facts, credit);
+  if (opinion != nullptr && grade.verdict() == v1::VERDICT_CORRECT) {
+    LowerRubric(*opinion, grade.mutable_rubric());
+  }
+  SetReward(prepared, credit, &grade);
+  DemoteWithoutReward(&grade);
+  *grade.mutable_feedback() = ComputeFeedback(grade, facts, measurement.defects, credit);
+  return grade;
+}
+
+}  // namespace warpsmith

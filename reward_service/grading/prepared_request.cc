@@ -1,0 +1,119 @@
+#include "reward_service/grading/prepared_request.h"
+
+#include <optional>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/sha256.h"
+#include "core/base/status_macros.h"
+#include "reward_service/program/extraction.h"
+#include "reward_service/program/source_text.h"
+#include "reward_service/scoring/formulas.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr size_t kIdBytesMax = 128;
+
+absl::Status CheckSize(const char* name, const std::string& text, int64_t bytes_max) {
+  if (static_cast<int64_t>(text.size()) <= bytes_max) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " has ", text.size(), " bytes; this service takes at most ", bytes_max));
+}
+
+absl::Status CheckIds(const v1::GradeRequest& request) {
+  if (request.request_id().empty()) return absl::InvalidArgumentError("request_id is empty: choose one");
+  if (request.request_id().size() > kIdBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request_id has ", request.request_id().size(), " bytes, at most ", kIdBytesMax));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTask(const v1::Task& task, const RequestLimits& limits) {
+  if (task.reference_source().empty()) {
+    return absl::InvalidArgumentError("task.reference_source is empty: send the KernelBench file itself");
+  }
+  RETURN_IF_ERROR(CheckSize("task.reference_source", task.reference_source(), limits.reference_bytes_max));
+  return CheckSize("task.previous_source", task.previous_source(), limits.answer_bytes_max);
+}
+
+absl::Status CheckCandidate(const v1::Candidate& candidate, const RequestLimits& limits) {
+  switch (candidate.language()) {
+    case v1::CANDIDATE_LANGUAGE_CPP:
+    case v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON:
+      break;
+    case v1::CANDIDATE_LANGUAGE_CUDA:
+      return absl::InvalidArgumentError("candidate.language is CUDA, and this service has no GPU backend");
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("candidate.language ",
+                                                     static_cast<int>(candidate.language()),
+                                                     " is not known: CPP or "
+                                                     "KERNELBENCH_PYTHON"));
+  }
+  if (!candidate.has_answer() && !candidate.has_source()) {
+    return absl::InvalidArgumentError("candidate has neither answer nor source");
+  }
+  RETURN_IF_ERROR(CheckSize("candidate.answer", candidate.answer(), limits.answer_bytes_max));
+  return CheckSize("candidate.source", candidate.source(), limits.answer_bytes_max);
+}
+
+std::string_view FindProgram(const v1::Candidate& candidate) {
+  if (candidate.has_source()) return candidate.source();
+  return ExtractProgram(candidate.answer()).value_or(std::string_view());
+}
+
+std::string DigestOf(const v1::GradeRequest& request) {
+  v1::GradeRequest content = request;
+  content.clear_request_id();
+  content.clear_priority();
+  return Sha256Hex(content.SerializeAsString());
+}
+
+// A program that asks for its own line numbers means something else when lines move.
+bool DependsOnLines(std::string_view source) {
+  for (const std::string_view word : {"__LINE__", "__builtin_LINE", "source_location"}) {
+    if (source.find(word) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+std::string MeasurementKey(const PreparedRequest& prepared, std::string_view normalised,
+                           const std::string& environment) {
+  const std::string_view program =
+      DependsOnLines(prepared.source) ? std::string_view(prepared.source) : normalised;
+  return Sha256Hex(absl::StrCat(prepared.task_key, "\n", prepared.request.candidate().language(), "\n",
+                                environment, "\n", absl::string_view(program.data(), program.size())));
+}
+
+std::string OpinionKey(const std::string& measurement_key, const v1::Task& task) {
+  v1::Task asked;
+  asked.set_skill(task.skill());
+  *asked.mutable_allowed_libraries() = task.allowed_libraries();
+  asked.set_previous_source(task.previous_source());
+  asked.mutable_feedback()->set_advice(task.feedback().advice());
+  return Sha256Hex(absl::StrCat(measurement_key, "\n", asked.SerializeAsString()));
+}
+
+}  // namespace
+
+absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request, const RequestLimits& limits,
+                                               const std::string& environment) {
+  RETURN_IF_ERROR(CheckIds(request));
+  RETURN_IF_ERROR(CheckTask(request.task(), limits));
+  RETURN_IF_ERROR(CheckCandidate(request.candidate(), limits));
+  RETURN_IF_ERROR(ComputeReward(request.formula(), {}).status());
+  PreparedRequest prepared;
+  prepared.request = request;
+  prepared.source = std::string(FindProgram(request.candidate()));
+  const std::string normalised = NormaliseSource(prepared.source, request.candidate().language());
+  prepared.source_sha256 = Sha256Hex(normalised);
+  prepared.content_sha256 = DigestOf(request);
+  prepared.task_key = Sha256Hex(request.task().reference_source());
+  prepared.measurement_key = MeasurementKey(prepared, normalised, environment);
+  prepared.opinion_key = OpinionKey(prepared.measurement_key, request.task());
+  return prepared;
+}
+
+}  // namespace warpsmith

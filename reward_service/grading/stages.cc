@@ -1,0 +1,157 @@
+#include "reward_service/grading/stages.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/log.h"
+#include "reward_service/compiler/diagnostics.h"
+#include "reward_service/grading/merge.h"
+
+namespace warpsmith {
+namespace {
+
+bool IsPython(const PreparedRequest& prepared) {
+  return prepared.request.candidate().language() == v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON;
+}
+
+// Whether a program can want anything compiled: the two names cannot be reached without one of these words,
+// but for programs that hide them, and those find nothing compiled for them.
+bool MayCompile(const std::string& source) {
+  return source.find("cpp_extension") != std::string::npos || source.find("load_inline") != std::string::npos;
+}
+
+void Conclude(v1::Verdict verdict, std::string reason, Flight* flight) {
+  flight->measurement.grade.set_verdict(verdict);
+  flight->measurement.grade.set_verdict_reason(std::move(reason));
+}
+
+Route Refuse(const v1::Compile& compile, Flight* flight) {
+  *flight->measurement.grade.mutable_compile() = compile;
+  Conclude(v1::VERDICT_COMPILE_ERROR, FirstError(compile.diagnostics()), flight);
+  return Route::kFinish;
+}
+
+}  // namespace
+
+Route FirstRoute(const PreparedRequest& prepared) {
+  return IsPython(prepared) ? Route::kJudge : Route::kCompile;
+}
+
+Route CompileStage::Run(Flight* flight) const {
+  const absl::Time begin = absl::Now();
+  v1::Cost* const waited = flight->measurement.grade.mutable_cost();
+  waited->set_queue_seconds(waited->queue_seconds() + absl::ToDoubleSeconds(begin - flight->queued_since));
+  const Route next = IsPython(*flight->prepared) ? RunExtensions(flight) : RunNative(flight);
+  // Asked for again: a failure has put another measurement in the place of the one above.
+  v1::Cost* const cost = flight->measurement.grade.mutable_cost();
+  cost->set_compile_seconds(cost->compile_seconds() + absl::ToDoubleSeconds(absl::Now() - begin));
+  return next;
+}
+
+Route CompileStage::RunNative(Flight* flight) const {
+  const std::string& source = flight->prepared->source;
+  if (static_cast<int64_t>(source.size()) > program_bytes_max_) {
+    v1::Compile compile;
+    compile.set_diagnostics(absl::StrCat("error: the program has ", source.size(), " bytes, at most ",
+                                         program_bytes_max_, " are compiled\n"));
+    return Refuse(compile, flight);
+  }
+  absl::StatusOr<CompiledProgram> program = native_(source, flight->cancelled);
+  if (!program.ok()) return Failed(program.status(), flight);
+  const v1::Compile compile = ToProto(*program, compiler_version_);
+  if (!program->succeeded()) return Refuse(compile, flight);
+  *flight->measurement.grade.mutable_compile() = compile;
+  flight->library = program->library;
+  return Route::kJudge;
+}
+
+Route CompileStage::RunExtensions(Flight* flight) const {
+  for (const ExtensionRecord& record : flight->extensions) {
+    absl::StatusOr<CompiledProgram> program = extension_(record, flight->cancelled);
+    if (!program.ok()) return Failed(program.status(), flight);
+    const v1::Compile compile = ToProto(*program, compiler_version_);
+    if (!program->succeeded()) return Refuse(compile, flight);
+    *flight->measurement.grade.mutable_compile() = compile;
+    flight->extension_libraries.push_back(program->library);
+  }
+  return Route::kJudge;
+}
+
+Route CompileStage::Failed(const absl::Status& status, Flight* flight) const {
+  if (flight->cancelled) return Route::kDrop;
+  LogError(absl::StrCat("compiling failed: ", status.ToString()));
+  flight->measurement = Unscorable(absl::StrCat("compiling failed: ", status.ToString()));
+  return Route::kFinish;
+}
+
+Route JudgeStage::Run(Flight* flight) {
+  v1::Cost* cost = flight->measurement.grade.mutable_cost();
+  cost->set_lane_wait_seconds(cost->lane_wait_seconds() +
+                              absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
+  const bool record =
+      IsPython(*flight->prepared) && !flight->extensions_recorded && MayCompile(flight->prepared->source);
+  return record ? RunRecord(flight) : RunJudge(flight);
+}
+
+Route JudgeStage::RunRecord(Flight* flight) {
+  const PreparedRequest& prepared = *flight->prepared;
+  const TaskSource task{prepared.task_key, prepared.request.task().reference_source()};
+  absl::StatusOr<std::vector<ExtensionRecord>> records = absl::UnknownError("no attempt");
+  for (int attempt = 1; attempt <= options_.num_attempts_max && !flight->cancelled; ++attempt) {
+    records = referee_->RecordExtensions(task, prepared.source, absl::Now() + options_.deadline);
+    if (records.ok() || absl::IsInvalidArgument(records.status())) break;
+    if (absl::IsFailedPrecondition(records.status())) break;
+    LogWarning(absl::StrCat("recording extensions, attempt ", attempt, ": ", records.status().ToString()));
+  }
+  if (flight->cancelled) return Route::kDrop;
+  if (absl::IsInvalidArgument(records.status())) {
+    Conclude(v1::VERDICT_RUNTIME_ERROR, Escape(std::string(records.status().message()), 512), flight);
+    return Route::kFinish;
+  }
+  if (absl::IsFailedPrecondition(records.status())) return RunJudge(flight);  // which says why in its verdict
+  if (!records.ok()) {
+    flight->measurement = Unscorable(absl::StrCat("the referee failed: ", records.status().ToString()));
+    return Route::kFinish;
+  }
+  flight->extensions_recorded = true;
+  flight->extensions = *std::move(records);
+  return flight->extensions.empty() ? RunJudge(flight) : Route::kCompile;
+}
+
+Route JudgeStage::RunJudge(Flight* flight) {
+  const JudgeRequest request = RequestFor(*flight);
+  absl::Status last;
+  for (int attempt = 1; attempt <= options_.num_attempts_max; ++attempt) {
+    if (flight->cancelled) return Route::kDrop;
+    const absl::StatusOr<Judgement> judgement = referee_->Judge(request, absl::Now() + options_.deadline);
+    if (judgement.ok()) {
+      flight->measurement.defects.num_lane_cores = options_.num_lane_cores;
+      FillFromJudgement(*judgement, &flight->measurement);
+      v1::Environment& environment = *flight->measurement.grade.mutable_environment();
+      environment.set_lane_cores(referee_->facts().lane_cores);
+      return Route::kFinish;
+    }
+    last = judgement.status();
+    LogWarning(
+        absl::StrCat("judging, attempt ", attempt, " of ", options_.num_attempts_max, ": ", last.ToString()));
+  }
+  flight->measurement = Unscorable(absl::StrCat("the referee failed ", options_.num_attempts_max,
+                                                " times, the last time with ", last.ToString()));
+  return Route::kFinish;
+}
+
+JudgeRequest JudgeStage::RequestFor(const Flight& flight) const {
+  JudgeRequest request;
+  request.task = {flight.prepared->task_key, flight.prepared->request.task().reference_source()};
+  request.limits = options_.limits;
+  request.timing = options_.timing;
+  if (IsPython(*flight.prepared)) {
+    request.kind = CandidateKind::kKernelBenchPython;
+    request.source = flight.prepared->source;
+    for (const auto& library : flight.extension_libraries) request.extension_fds.push_back(library->get());
+  } else {
+    request.library_fd = flight.library->get();
+  }
+  return request;
+}
+
+}  // namespace warpsmith

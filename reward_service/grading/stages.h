@@ -1,0 +1,87 @@
+// The two stages of work on a flight: compiling, which needs no lane, and judging, which holds one.
+#ifndef WARPSMITH_REWARD_SERVICE_GRADING_STAGES_H_
+#define WARPSMITH_REWARD_SERVICE_GRADING_STAGES_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "reward_service/compiler/compiler.h"
+#include "reward_service/grading/flight.h"
+#include "reward_service/measure/referee.h"
+
+namespace warpsmith {
+
+// Where a flight goes after a stage.
+enum class Route {
+  kCompile,
+  kJudge,
+  kFinish,  // its measurement is complete
+  kDrop,    // it was cancelled
+};
+
+// Where a new flight begins: native programs compile first, Python programs tell a lane what they want
+// compiled.
+Route FirstRoute(const PreparedRequest& prepared);
+
+// Thread-safe: compile workers share it.
+class CompileStage {
+ public:
+  using CompileNative = std::function<absl::StatusOr<CompiledProgram>(std::string_view source,
+                                                                      const std::atomic<bool>& cancelled)>;
+  using CompileExtension = std::function<absl::StatusOr<CompiledProgram>(const ExtensionRecord& record,
+                                                                         const std::atomic<bool>& cancelled)>;
+
+  CompileStage(std::string compiler_version, int64_t program_bytes_max, CompileNative native,
+               CompileExtension extension)
+      : compiler_version_(std::move(compiler_version)),
+        program_bytes_max_(program_bytes_max),
+        native_(std::move(native)),
+        extension_(std::move(extension)) {}
+
+  Route Run(Flight* flight) const;
+
+ private:
+  Route RunNative(Flight* flight) const;
+  Route RunExtensions(Flight* flight) const;
+  Route Failed(const absl::Status& status, Flight* flight) const;
+
+  const std::string compiler_version_;
+  const int64_t program_bytes_max_;
+  const CompileNative native_;
+  const CompileExtension extension_;
+};
+
+struct JudgeStageOptions {
+  JudgeLimits limits;
+  TimingEffort timing;
+  int num_lane_cores = 1;
+  // A referee that dies is replaced, and the candidate judged again, this often in all.
+  int num_attempts_max = 3;
+  absl::Duration deadline = absl::Seconds(60);
+};
+
+// One lane. For one thread.
+class JudgeStage {
+ public:
+  JudgeStage(JudgeStageOptions options, std::unique_ptr<Referee> referee)
+      : options_(options), referee_(std::move(referee)) {}
+
+  Route Run(Flight* flight);
+  void Prefetch(const TaskSource& task) { referee_->Prefetch(task); }
+
+ private:
+  Route RunRecord(Flight* flight);
+  Route RunJudge(Flight* flight);
+  JudgeRequest RequestFor(const Flight& flight) const;
+
+  const JudgeStageOptions options_;
+  const std::unique_ptr<Referee> referee_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_GRADING_STAGES_H_

@@ -1,0 +1,258 @@
+#include "reward_service/measure/referee.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/build_info.h"
+#include "core/base/file.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "reward_service/jail/malloc_tunables.h"
+#include "reward_service/jail/packet.h"
+#include "reward_service/jail/shared_buffer.h"
+#include "reward_service/measure/judgement_json.h"
+
+extern char** environ;
+
+namespace warpsmith {
+namespace {
+
+constexpr int kSocketInside = 3;
+constexpr absl::Duration kStartTimeout = absl::Seconds(180);
+
+// The folder of this program, or bin/ beside it (tests).
+std::filesystem::path FindBinDirectory() {
+  const std::filesystem::path here = ExecutableDirectory();
+  std::error_code error;
+  return std::filesystem::exists(here / "warpsmith-referee", error) ? here : here.parent_path() / "bin";
+}
+
+std::filesystem::path ShareOf(const std::filesystem::path& bin_directory) {
+  return bin_directory.parent_path() / "share" / "warpsmith";
+}
+
+// A task of a million elements keeps its draws, buffers and three baselines with their grown heaps.
+int NumTasksByMemory() {
+  constexpr int64_t kTaskBytes = int64_t{320} << 20;
+  const int64_t memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  return static_cast<int>(std::clamp<int64_t>(memory_bytes / 2 / kTaskBytes, 8, 128));
+}
+
+nlohmann::json StartFields(const RefereeOptions& options) {
+  return {{"op", "start"},
+          {"lane_cores", options.lane_cores},
+          {"python", options.python.string()},
+          {"bin_directory", options.bin_directory.string()},
+          {"share_directory", options.share_directory.string()},
+          {"realtime", options.realtime},
+          {"jail_memory_bytes_max", options.jail_memory_bytes_max},
+          {"oracle_memory_bytes_max", options.oracle_memory_bytes_max},
+          {"buffer_bytes_max", options.buffer_bytes_max},
+          {"num_tasks_max", options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory()}};
+}
+
+// Our environment and the referee's own tunables.
+std::vector<char*> RefereeEnvironment(std::string* tunables) {
+  std::vector<char*> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (std::strncmp(*variable, "GLIBC_TUNABLES=", 15) != 0) variables.push_back(*variable);
+  }
+  variables.push_back(tunables->data());
+  variables.push_back(nullptr);
+  return variables;
+}
+
+// A running referee process; killed on destruction, and its jails with it.
+class Connection {
+ public:
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::filesystem::path& program) {
+    ASSIGN_OR_RETURN(auto pair, MakePacketPair());
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    // A copy far away: the descriptor itself may be number 3, which dup2 would leave close-on-exec.
+    const UniqueFd copy(fcntl(pair.second.get(), F_DUPFD_CLOEXEC, 64));
+    posix_spawn_file_actions_adddup2(&actions, copy.get(), kSocketInside);
+    posix_spawn_file_actions_addclosefrom_np(&actions, kSocketInside + 1);
+    std::string name = program.string();
+    std::string socket = absl::StrCat(kSocketInside);
+    char* arguments[] = {name.data(), socket.data(), nullptr};
+    pid_t pid = -1;
+    // One arena, so that a task made by any thread takes what a retired one left.
+    std::string tunables = absl::StrCat(kMallocTunables, ":glibc.malloc.arena_max=1");
+    std::vector<char*> environment = RefereeEnvironment(&tunables);
+    const int error = posix_spawn(&pid, name.c_str(), &actions, nullptr, arguments, environment.data());
+    posix_spawn_file_actions_destroy(&actions);
+    if (error != 0)
+      return absl::FailedPreconditionError(absl::StrCat("start ", name, ": ", std::strerror(error)));
+    return std::unique_ptr<Connection>(new Connection(pid, std::move(pair.first)));
+  }
+
+  ~Connection() {
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  int socket() const { return socket_.get(); }
+
+ private:
+  Connection(pid_t pid, UniqueFd socket) : pid_(pid), socket_(std::move(socket)) {}
+
+  pid_t pid_;
+  UniqueFd socket_;
+};
+
+absl::Status StatusOfFailure(const Packet& packet) {
+  const int code = static_cast<int>(IntegerField(packet.fields, "code", 1, 16, 13));
+  return absl::Status(static_cast<absl::StatusCode>(code), TextField(packet.fields, "error"));
+}
+
+class RefereeClient : public Referee {
+ public:
+  explicit RefereeClient(RefereeOptions options) : options_(std::move(options)) {}
+
+  absl::Status Connect() {
+    ASSIGN_OR_RETURN(connection_, Connection::Open(options_.bin_directory / "warpsmith-referee"));
+    absl::Status status = SendPacket(connection_->socket(), StartFields(options_));
+    if (status.ok()) status = AwaitStart();
+    if (!status.ok()) connection_.reset();
+    return status;
+  }
+
+  absl::StatusOr<Judgement> Judge(const JudgeRequest& request, absl::Time deadline) override {
+    ASSIGN_OR_RETURN(const UniqueFd task, SharedBuffer::SealedText(request.task.reference_source));
+    std::vector<int> descriptors = {task.get(), request.library_fd};
+    UniqueFd source;
+    if (request.kind == CandidateKind::kKernelBenchPython) {
+      ASSIGN_OR_RETURN(source, SharedBuffer::SealedText(request.source));
+      descriptors[1] = source.get();
+      descriptors.insert(descriptors.end(), request.extension_fds.begin(), request.extension_fds.end());
+    }
+    nlohmann::json fields = {{"op", "judge"},
+                             {"key", request.task.key},
+                             {"kind", request.kind == CandidateKind::kNative ? "native" : "python"},
+                             {"limits", ToJson(request.limits)},
+                             {"timing", ToJson(request.timing)},
+                             {"verify_only", request.verify_only}};
+    if (request.seed) fields["seed"] = *request.seed;
+    ASSIGN_OR_RETURN(const Packet answer, Ask(std::move(fields), descriptors, deadline));
+    if (TextField(answer.fields, "op") != "judged") return AsInfrastructure(StatusOfFailure(answer));
+    return JudgementFromJson(answer.fields.at("judgement"));
+  }
+
+  absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
+                                                                const std::string& source,
+                                                                absl::Time deadline) override {
+    ASSIGN_OR_RETURN(const UniqueFd task_fd, SharedBuffer::SealedText(task.reference_source));
+    ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(source));
+    ASSIGN_OR_RETURN(const Packet answer,
+                     Ask({{"op", "record"}, {"key", task.key}}, {task_fd.get(), source_fd.get()}, deadline));
+    if (TextField(answer.fields, "op") != "recorded") return StatusOfFailure(answer);
+    if (answer.descriptors.size() != 1) return absl::InternalError("the referee's answer has no list");
+    struct stat info;
+    if (fstat(answer.descriptors[0].get(), &info) != 0) return ErrnoStatus("fstat", "list of extensions");
+    std::string text(static_cast<size_t>(info.st_size), '\0');
+    if (pread(answer.descriptors[0].get(), text.data(), text.size(), 0) != info.st_size) {
+      return ErrnoStatus("read", "list of extensions");
+    }
+    return ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false));
+  }
+
+  void Prefetch(const TaskSource& task) override {
+    if (connection_ == nullptr) return;
+    const absl::StatusOr<UniqueFd> source = SharedBuffer::SealedText(task.reference_source);
+    if (source.ok()) {
+      (void)SendPacket(connection_->socket(), {{"op", "prefetch"}, {"key", task.key}}, {source->get()});
+    }
+  }
+
+  const RefereeFacts& facts() const override { return facts_; }
+
+ private:
+  absl::Status AwaitStart() {
+    const absl::StatusOr<Packet> answer = ReceivePacket(connection_->socket(), absl::Now() + kStartTimeout);
+    if (!answer.ok())
+      return absl::InternalError(absl::StrCat("the referee did not start: ", answer.status().message()));
+    if (TextField(answer->fields, "op") != "started") return StatusOfFailure(*answer);
+    facts_ = FactsFromJson(answer->fields.at("facts"));
+    return absl::OkStatus();
+  }
+
+  // INVALID_ARGUMENT means the candidate's fault to our callers, and a failed judgement is never that.
+  static absl::Status AsInfrastructure(const absl::Status& status) {
+    return absl::IsInvalidArgument(status) ? absl::InternalError(status.message()) : status;
+  }
+
+  absl::Status Reconnect() {
+    if (connection_ != nullptr) return absl::OkStatus();
+    if (num_restarts_ >= options_.num_restarts_max) {
+      return absl::UnavailableError(
+          absl::StrCat("the referee died ", num_restarts_, " times in a row; it is given up"));
+    }
+    ++num_restarts_;
+    LogWarning(
+        absl::StrCat("starting the referee of lane ", facts_.lane_cores, " again, restart ", num_restarts_));
+    return Connect();
+  }
+
+  // One request, one answer. A referee that does not answer is ended: the next request starts another.
+  absl::StatusOr<Packet> Ask(nlohmann::json fields, const std::vector<int>& descriptors,
+                             absl::Time deadline) {
+    RETURN_IF_ERROR(Reconnect());
+    fields["id"] = ++last_id_;
+    fields["timeout_seconds"] = absl::ToDoubleSeconds(deadline - absl::Now());
+    absl::Status status = SendPacket(connection_->socket(), fields, descriptors);
+    if (absl::IsUnavailable(status)) {  // it died in idle time: nothing was asked yet, so another may be
+      connection_.reset();
+      RETURN_IF_ERROR(Reconnect());
+      status = SendPacket(connection_->socket(), fields, descriptors);
+    }
+    if (status.ok()) {
+      absl::StatusOr<Packet> answer = ReceivePacket(connection_->socket(), deadline + absl::Seconds(1));
+      if (answer.ok() && IntegerField(answer->fields, "id", 0, INT64_MAX, -1) == last_id_) {
+        num_restarts_ = 0;
+        return answer;
+      }
+      status = answer.ok() ? absl::InternalError("the referee answers another question") : answer.status();
+    }
+    connection_.reset();
+    return status;
+  }
+
+  RefereeOptions options_;
+  RefereeFacts facts_;
+  std::unique_ptr<Connection> connection_;
+  int64_t last_id_ = 0;
+  int num_restarts_ = 0;
+};
+
+}  // namespace
+
+std::filesystem::path ShareDirectory() { return ShareOf(FindBinDirectory()); }
+
+absl::StatusOr<std::unique_ptr<Referee>> Referee::Start(RefereeOptions options) {
+  if (options.lane_cores.empty()) return absl::InvalidArgumentError("a lane needs at least one core");
+  if (options.bin_directory.empty()) options.bin_directory = FindBinDirectory();
+  if (options.share_directory.empty()) {
+    options.share_directory = ShareOf(options.bin_directory);
+  }
+  if (options.python.empty()) options.python = GetBuildInfo().python;
+  auto client = std::make_unique<RefereeClient>(std::move(options));
+  RETURN_IF_ERROR(client->Connect());
+  return std::unique_ptr<Referee>(std::move(client));
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,79 @@
+// The service's handle on one referee process, which measures and decides on one lane.
+#ifndef WARPSMITH_REWARD_SERVICE_MEASURE_REFEREE_H_
+#define WARPSMITH_REWARD_SERVICE_MEASURE_REFEREE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "reward_service/measure/judgement.h"
+
+namespace warpsmith {
+
+// The folder share/warpsmith of this build or installation: what confined processes run and read.
+std::filesystem::path ShareDirectory();
+
+struct RefereeOptions {
+  // Cores that this lane holds alone; referee and jails are pinned to them. Oracles and spare jails run on
+  // the rest.
+  std::vector<int> lane_cores;
+  std::filesystem::path python;  // interpreter with torch; empty: the build's
+  std::filesystem::path
+      bin_directory;  // with warpsmith-referee and warpsmith-jail; empty: beside this program
+  std::filesystem::path share_directory;  // with oracle/ and jail/; empty: <bin_directory>/../share/warpsmith
+  bool realtime = true;                   // SCHED_FIFO where the right exists
+  int64_t jail_memory_bytes_max = int64_t{4} << 30;    // address space beyond that of the zygote
+  int64_t oracle_memory_bytes_max = int64_t{8} << 30;  // likewise
+  int64_t buffer_bytes_max = int64_t{256} << 20;       // inputs, or outputs, of one call
+  // Tasks kept ready, some 240 MB each; 0: as many as half of the memory holds, 8 to 128.
+  int num_tasks_max = 0;
+  // Restarts of a dead referee before Judge() fails for good.
+  int num_restarts_max = 100;  // without an answer between them
+};
+
+// What a referee can do here, for capabilities, the environment stamp and cache keys.
+struct RefereeFacts {
+  std::string lane_cores;  // "1" or "2,3"
+  bool realtime = false;
+  bool profile = false;  // perf_event_open works
+  std::string torch_version;
+  std::string torch_cpu_capability;  // of its kernels: "AVX512", "AVX2", "DEFAULT", ...
+  double gigabytes_per_second_ceiling = 0;
+};
+
+// Spawns and owns `warpsmith-referee`. Judge and RecordExtensions are for one thread at a time (a lane judges
+// one candidate at once); the process is killed, with all its jails, when this object is destroyed.
+class Referee {
+ public:
+  // Blocks until the referee has warmed its zygotes (2 to 4 s).
+  // FAILED_PRECONDITION with the fix when this machine cannot confine processes.
+  static absl::StatusOr<std::unique_ptr<Referee>> Start(RefereeOptions options);
+
+  virtual ~Referee() = default;
+
+  // The verdict on one candidate. A status is a failure of infrastructure (dead referee, deadline passed, out
+  // of memory): the candidate is UNSCORABLE. The referee is restarted by the next call.
+  virtual absl::StatusOr<Judgement> Judge(const JudgeRequest& request, absl::Time deadline) = 0;
+
+  // First run of a kernelbench_python candidate: which extensions it wants built. An empty list when it wants
+  // none. INVALID_ARGUMENT, with an escaped reason, when the program fails before; that is the candidate's
+  // RUNTIME_ERROR. FAILED_PRECONDITION when the task is at fault, as Judge will say.
+  virtual absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
+                                                                        const std::string& source,
+                                                                        absl::Time deadline) = 0;
+
+  // Makes oracle, inputs and baselines of a task ready in idle time; returns at once. A hint: errors show in
+  // Judge.
+  virtual void Prefetch(const TaskSource& task) = 0;
+
+  virtual const RefereeFacts& facts() const = 0;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_MEASURE_REFEREE_H_

@@ -1,0 +1,81 @@
+#include "reward_service/measure/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/base/counter_random.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kResamples = 200;
+constexpr uint64_t kBootstrapKey = 0x5761727073;
+constexpr double kNearOneLow = 0.97;
+constexpr double kNearOneHigh = 1.03;
+
+}  // namespace
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+double MiddleMean(std::vector<double> values) {
+  if (values.empty()) return 0.0;
+  std::sort(values.begin(), values.end());
+  const auto quarter = static_cast<std::ptrdiff_t>(values.size() / 4);
+  const auto size = static_cast<std::ptrdiff_t>(values.size());
+  return std::accumulate(values.begin() + quarter, values.end() - quarter, 0.0) /
+         static_cast<double>(size - 2 * quarter);
+}
+
+Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instance) {
+  std::vector<double> all;
+  for (const auto& ratios : ratios_by_instance) all.insert(all.end(), ratios.begin(), ratios.end());
+  if (all.empty()) return {};
+  uint64_t draw = 0;
+  const auto pick = [&draw](size_t n) {
+    return static_cast<size_t>(UniformDouble(kBootstrapKey, draw++) * static_cast<double>(n));
+  };
+  std::vector<double> medians;
+  for (int resample = 0; resample < kResamples; ++resample) {
+    std::vector<double> drawn;
+    for (size_t i = 0; i < ratios_by_instance.size(); ++i) {
+      const auto& ratios = ratios_by_instance[pick(ratios_by_instance.size())];
+      for (size_t k = 0; k < ratios.size(); ++k) drawn.push_back(ratios[pick(ratios.size())]);
+    }
+    medians.push_back(Median(std::move(drawn)));
+  }
+  std::sort(medians.begin(), medians.end());
+  constexpr size_t kTail = kResamples / 40;  // 2.5 % on either side
+  return {Median(all), medians[kTail], medians[kResamples - 1 - kTail]};
+}
+
+SideTiming Summarise(const std::vector<double>& microseconds, int num_instances) {
+  SideTiming side;
+  side.num_instances = num_instances;
+  side.num_calls = static_cast<int>(microseconds.size());
+  if (microseconds.empty()) return side;
+  const double n = static_cast<double>(microseconds.size());
+  side.median_us = Median(microseconds);
+  side.mean_us = std::accumulate(microseconds.begin(), microseconds.end(), 0.0) / n;
+  double squares = 0;
+  for (const double value : microseconds) squares += (value - side.mean_us) * (value - side.mean_us);
+  side.standard_deviation_us = n > 1 ? std::sqrt(squares / (n - 1)) : 0;
+  return side;
+}
+
+double ReferencePace::Slowness(double median_us) {
+  least_us_ = std::min(least_us_, median_us);
+  return median_us / least_us_;
+}
+
+bool IsDistinguishable(const Interval& interval) {
+  return interval.low > kNearOneHigh || interval.high < kNearOneLow;
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,53 @@
+// Medians, and how well a ratio of two timings is known.
+#ifndef WARPSMITH_REWARD_SERVICE_MEASURE_STATISTICS_H_
+#define WARPSMITH_REWARD_SERVICE_MEASURE_STATISTICS_H_
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "reward_service/measure/judgement.h"
+
+namespace warpsmith {
+
+// The middle value, or the mean of the two middle ones; 0 for none.
+double Median(std::vector<double> values);
+
+// The mean without the least and the greatest quarter; 0 for none. For counts that are few, of which a median
+// would lose too much.
+double MiddleMean(std::vector<double> values);
+
+struct Interval {
+  double middle = 0;
+  double low = 0;
+  double high = 0;
+
+  // Width over middle; large when nothing is known.
+  double relative_width() const { return middle > 0 ? (high - low) / middle : 1e9; }
+};
+
+// Median of ratios and its 95 % interval, by a bootstrap in two levels: process instances first, then the
+// rounds within each, for rounds of one process resemble each other (memory layout). Deterministic.
+Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instance);
+
+// Median, mean and deviation of microseconds.
+SideTiming Summarise(const std::vector<double>& microseconds, int num_instances);
+
+// How fast a reference has been seen to run. Where memory of a process is missing, vectorised functions run
+// up to 20 times slower until something brings it back (core/base/touch_constants.h), and a candidate would
+// get the credit.
+class ReferencePace {
+ public:
+  // `median_us` divided by the least so far, itself included.
+  double Slowness(double median_us);
+
+ private:
+  double least_us_ = std::numeric_limits<double>::infinity();
+};
+
+// Whether an interval lies outside [0.97, 1.03] altogether.
+bool IsDistinguishable(const Interval& interval);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_MEASURE_STATISTICS_H_

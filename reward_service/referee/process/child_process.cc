@@ -1,0 +1,211 @@
+#include "reward_service/referee/process/child_process.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/base/file.h"
+#include "core/base/status_macros.h"
+#include "reward_service/referee/process/reap.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr size_t kTailBytesMax = 4096;
+constexpr int kDrainReadsMax = 64;
+constexpr int kEndTimeoutMs = 1000;
+constexpr int kInterruptionsMax = 20;  // of the wait for a stop, 50 ms apart
+
+double MonotonicSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Interrupts this thread's wait again and again while it lives, by a signal that does nothing else.
+class Interruptions {
+ public:
+  Interruptions() {
+    thread_local const timer_t timer = MakeTimer();
+    timer_ = timer;
+    Set(kMilliseconds * 1'000'000);
+  }
+  ~Interruptions() { Set(0); }
+  Interruptions(const Interruptions&) = delete;
+  Interruptions& operator=(const Interruptions&) = delete;
+
+ private:
+  static constexpr long kMilliseconds = 50;
+
+  static timer_t MakeTimer() {
+    const int number = SIGRTMIN;
+    struct sigaction action {};
+    action.sa_handler = [](int) {};  // without SA_RESTART
+    sigaction(number, &action, nullptr);
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, number);
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = number;
+    event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
+    timer_t timer{};
+    WS_CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0) << strerror(errno);
+    return timer;
+  }
+
+  void Set(long nanoseconds) const {
+    itimerspec when{};
+    when.it_value.tv_nsec = when.it_interval.tv_nsec = nanoseconds;
+    timer_settime(timer_, 0, &when, nullptr);
+  }
+
+  timer_t timer_;
+};
+
+absl::Status Gone(pid_t pid) { return absl::UnavailableError(absl::StrCat("process ", pid, " has ended")); }
+
+}  // namespace
+
+std::string DescribeEnding(const Ending& ending) {
+  if (!ending.ended) return "closed its socket";
+  if (ending.signal == 0) return absl::StrCat("exited with code ", ending.exit_code);
+  return absl::StrCat("was ended by signal ", ending.signal, " (", strsignal(ending.signal), ")");
+}
+
+bool UsedUp(const Ending& ending, double cpu_seconds_max) {
+  constexpr double kLeastShare = 0.7;
+  return ending.signal == SIGXCPU ||
+         (ending.signal == SIGKILL && ending.cpu_seconds >= kLeastShare * cpu_seconds_max);
+}
+
+ChildProcess::~ChildProcess() {
+  // Its socket is all we have of a process that has not said hello; closing it ends the process by itself.
+  if (pid_ < 0) (void)AwaitHello(absl::Now() + absl::Milliseconds(200));
+  if (pid_ < 0 || reaped_) return;
+  kill(pid_, SIGKILL);
+  int status = 0;
+  (void)Reap(pid_, &status);
+}
+
+absl::Status ChildProcess::AwaitHello(absl::Time deadline) {
+  if (pid_ > 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Packet packet, ReceivePacket(socket_.get(), deadline));
+  if (TextField(packet.fields, "op") != "hello" || packet.sender <= 0) {
+    return absl::InternalError(
+        absl::StrCat("a process could not be confined: ", TextField(packet.fields, "error")));
+  }
+  pid_ = packet.sender;
+  return absl::OkStatus();
+}
+
+absl::Status ChildProcess::Send(const nlohmann::json& fields, const std::vector<int>& descriptors) {
+  return SendPacket(socket_.get(), fields, descriptors);
+}
+
+absl::StatusOr<Packet> ChildProcess::Receive(absl::Time deadline) {
+  return ReceivePacket(socket_.get(), deadline);
+}
+
+absl::StatusOr<Packet> ChildProcess::Ask(const nlohmann::json& fields, const std::vector<int>& descriptors,
+                                         absl::Time deadline) {
+  RETURN_IF_ERROR(Send(fields, descriptors));
+  return Receive(deadline);
+}
+
+absl::Status ChildProcess::Stop() {
+  if (stopped_) return absl::OkStatus();
+  if (reaped_ || kill(pid_, SIGSTOP) != 0) return Gone(pid_);
+  siginfo_t info{};
+  const Interruptions interruptions;
+  int num_interruptions = 0;
+  while (waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WEXITED | WNOWAIT) != 0) {
+    if (errno != EINTR) return Gone(pid_);
+    // A SIGCONT that came meanwhile took the stop back.
+    kill(pid_, ++num_interruptions < kInterruptionsMax ? SIGSTOP : SIGKILL);
+  }
+  if (info.si_code != CLD_STOPPED) return Gone(pid_);
+  // Take the notice itself, so that the next wait sees the next stop.
+  waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG);
+  stopped_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status ChildProcess::Continue() {
+  if (!stopped_) return absl::OkStatus();
+  if (reaped_ || kill(pid_, SIGCONT) != 0) return Gone(pid_);
+  stopped_ = false;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fields,
+                                                        absl::Duration timeout) {
+  RETURN_IF_ERROR(Send(fields));
+  const absl::Time deadline = absl::Now() + timeout;
+  const double start = MonotonicSeconds();
+  RETURN_IF_ERROR(Continue());
+  absl::StatusOr<Packet> answer = Receive(deadline);
+  const absl::Status stop = Stop();
+  const double end = MonotonicSeconds();
+  DrainOutput();
+  if (!answer.ok()) return answer.status();
+  // A crash report comes from a process that is about to end: what it says is worth more than that it is
+  // gone.
+  if (!stop.ok() && TextField(answer->fields, "op") != "crash") return stop;
+  return TimedAnswer{end - start, *std::move(answer)};
+}
+
+Ending ChildProcess::AwaitEnd() {
+  Ending ending;
+  if (pid_ < 0 || reaped_) return ending;
+  (void)Continue();
+  const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  pollfd event{pidfd.get(), POLLIN, 0};
+  if (poll(&event, 1, kEndTimeoutMs) <= 0) return ending;
+  int status = 0;
+  rusage usage{};
+  if (Reap(pid_, &status, &usage) != pid_) return ending;
+  reaped_ = true;
+  ending.ended = true;
+  if (WIFEXITED(status)) ending.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) ending.signal = WTERMSIG(status);
+  ending.cpu_seconds = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                       1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  return ending;
+}
+
+// A bounded number of reads: a process that still runs could print for ever.
+void ChildProcess::DrainOutput() {
+  char buffer[4096];
+  for (int i = 0; i < kDrainReadsMax; ++i) {
+    const ssize_t n = read(output_.get(), buffer, sizeof(buffer));
+    if (n <= 0) return;
+    tail_.append(buffer, static_cast<size_t>(n));
+    if (tail_.size() > kTailBytesMax) tail_.erase(0, tail_.size() - kTailBytesMax);
+  }
+}
+
+std::string ChildProcess::OutputTail(size_t bytes_max) {
+  DrainOutput();
+  return tail_.size() > bytes_max ? tail_.substr(tail_.size() - bytes_max) : tail_;
+}
+
+int ChildProcess::num_threads() const {
+  std::error_code error;
+  const std::filesystem::directory_iterator threads(absl::StrCat("/proc/", pid_, "/task"), error);
+  return error ? 0 : static_cast<int>(std::distance(begin(threads), end(threads)));
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,89 @@
+// A confined process that a zygote made for the referee: an oracle or a jail. Stopped and continued from
+// here.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_CHILD_PROCESS_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_CHILD_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/base/unique_fd.h"
+#include "reward_service/jail/packet.h"
+
+namespace warpsmith {
+
+// How a process ended.
+struct Ending {
+  bool ended = false;  // false: it still ran a second later
+  int exit_code = 0;   // when it exited
+  int signal = 0;      // when a signal ended it
+  double cpu_seconds = 0;
+};
+
+// "exited with code 0", "was ended by signal 11 (Segmentation fault)".
+std::string DescribeEnding(const Ending& ending);
+// Whether the kernel ended it for its CPU time. It counts the limit in ticks, the use exactly: on a busy
+// machine they differ by some tenths.
+bool UsedUp(const Ending& ending, double cpu_seconds_max);
+
+struct TimedAnswer {
+  double seconds = 0;  // from the release to the confirmed stop
+  Packet answer;
+};
+
+// One thread at a time. The process is killed and reaped on destruction. UNAVAILABLE from any call: it is
+// gone.
+class ChildProcess {
+ public:
+  ChildProcess(UniqueFd socket, UniqueFd output) : socket_(std::move(socket)), output_(std::move(output)) {}
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  // Waits until the process is confined; idempotent. INTERNAL when it could not be.
+  absl::Status AwaitHello(absl::Time deadline);
+
+  absl::Status Send(const nlohmann::json& fields, const std::vector<int>& descriptors = {});
+  absl::StatusOr<Packet> Receive(absl::Time deadline);
+  // Send and Receive.
+  absl::StatusOr<Packet> Ask(const nlohmann::json& fields, const std::vector<int>& descriptors,
+                             absl::Time deadline);
+
+  // Every thread stops; returns when the kernel confirms it. What cannot be stopped within a second is
+  // killed: UNAVAILABLE.
+  absl::Status Stop();
+  absl::Status Continue();
+  bool stopped() const { return stopped_; }
+
+  // For a stopped process: continues it with a command waiting, takes its answer as a hint, stops it; the
+  // clock runs from before the continuation to after the confirmed stop. DEADLINE_EXCEEDED when no answer
+  // came in time: the process is stopped then.
+  absl::StatusOr<TimedAnswer> AskOnTheClock(const nlohmann::json& fields, absl::Duration timeout);
+
+  // After UNAVAILABLE: reaps, waiting at most a second.
+  Ending AwaitEnd();
+
+  // Last `bytes_max` of what it printed so far. Never blocks.
+  std::string OutputTail(size_t bytes_max);
+
+  pid_t pid() const { return pid_; }
+  int num_threads() const;  // that it has now; 0 when it is gone
+
+ private:
+  void DrainOutput();
+
+  UniqueFd socket_;
+  UniqueFd output_;
+  std::string tail_;
+  pid_t pid_ = -1;
+  bool stopped_ = false;
+  bool reaped_ = false;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_CHILD_PROCESS_H_

@@ -1,0 +1,360 @@
+#include "reward_service/referee/process/jail.h"
+
+#include <signal.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "reward_service/referee/tensors/uncached_copy.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr unsigned char kGuardByte = 0xA5;
+constexpr size_t kNumNativeSlots = 2;
+constexpr int64_t kSpanBytesMax = int64_t{1} << 30;
+constexpr size_t kEvidenceBytesMax = 600;
+
+// Calls `visit(start, end)` for every stretch of an output buffer that belongs to no output.
+template <typename Visit>
+void ForEachGuard(const TaskLayout& layout, Visit visit) {
+  int64_t start = 0;
+  for (const TensorSpec& spec : layout.outputs) {
+    visit(start, spec.offset);
+    start = spec.offset + spec.num_bytes;
+  }
+  visit(start, layout.output_buffer_bytes);
+}
+
+bool AllBytesAre(const char* bytes, int64_t n, unsigned char value) {
+  if (n <= 0) return true;
+  const auto* first = reinterpret_cast<const unsigned char*>(bytes);
+  return *first == value && std::memcmp(bytes, bytes + 1, static_cast<size_t>(n - 1)) == 0;
+}
+
+// Strides of a tensor without gaps, in elements.
+std::vector<int64_t> DenseStrides(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(shape[d], 1);
+  return strides;
+}
+
+// Whether two indices can mean the same address: an extent over 1 steps by less than what the smaller steps
+// cover.
+bool SharesElements(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
+  std::vector<std::pair<int64_t, int64_t>> steps;  // stride and extent
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0) return false;
+    if (shape[d] > 1) steps.emplace_back(strides[d], shape[d]);
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t covered = 1;
+  for (const auto& [stride, extent] : steps) {
+    if (stride < covered) return true;
+    covered += (extent - 1) * stride;
+  }
+  return false;
+}
+
+// Copies a strided tensor into dense order.
+void Gather(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides, int64_t element_bytes,
+            const char* from, char* to) {
+  int64_t count = 1;
+  for (const int64_t extent : shape) count *= extent;
+  std::vector<int64_t> index(shape.size(), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t offset = 0;
+    for (size_t d = 0; d < shape.size(); ++d) offset += index[d] * strides[d];
+    std::memcpy(to + i * element_bytes, from + offset * element_bytes, static_cast<size_t>(element_bytes));
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+absl::Status ReadMemory(pid_t pid, uint64_t address, int64_t num_bytes, char* to) {
+  int64_t done = 0;
+  while (done < num_bytes) {
+    iovec local{to + done, static_cast<size_t>(num_bytes - done)};
+    iovec remote{reinterpret_cast<void*>(address + static_cast<uint64_t>(done)),
+                 static_cast<size_t>(num_bytes - done)};
+    const ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    if (n <= 0) return ErrnoStatus("read an output of process", absl::StrCat(pid));
+    done += n;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<int64_t> Integers(const nlohmann::json& fields, const char* name) {
+  std::vector<int64_t> values;
+  const auto found = fields.find(name);
+  if (found == fields.end() || !found->is_array() || found->size() > 64) return values;
+  for (const nlohmann::json& value : *found)
+    values.push_back(value.is_number_integer() ? value.get<int64_t>() : -1);
+  return values;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<SharedBuffer>> MakeInputs(const TaskLayout& layout) {
+  return SharedBuffer::Create(layout.input_buffer_bytes);
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<SharedBuffer>>> MakeOutputs(const TaskLayout& layout,
+                                                                       CandidateKind kind) {
+  std::vector<std::unique_ptr<SharedBuffer>> outputs;
+  while (kind == CandidateKind::kNative && outputs.size() < kNumNativeSlots) {
+    ASSIGN_OR_RETURN(auto buffer, SharedBuffer::Create(layout.output_buffer_bytes));
+    outputs.push_back(std::move(buffer));
+  }
+  return outputs;
+}
+
+std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(limits_.cpu_seconds_max + 5);
+  if (absl::Status status = process_->AwaitHello(deadline); !status.ok()) return FaultOf(status);
+  if (lane != nullptr) {
+    if (absl::Status status = lane->Admit(process_->pid()); !status.ok()) return FaultOf(status);
+  }
+  // Nothing that another jail has left must be found here.
+  buffers_.inputs->Fill(0);
+  for (const auto& buffer : buffers_.outputs) {
+    buffer->Fill(kPoisonByte);
+    ForEachGuard(layout_, [&](int64_t start, int64_t end) {
+      std::memset(buffer->data() + start, kGuardByte, static_cast<size_t>(end - start));
+    });
+  }
+  if (program.construction != nullptr) {
+    std::memcpy(buffers_.inputs->data() + InputEnd(), program.construction->inputs.get() + InputEnd(),
+                static_cast<size_t>(layout_.input_buffer_bytes - InputEnd()));
+  }
+  nlohmann::json fields = {{"op", "begin"},
+                           {"inputs", ToJson(layout_.inputs)},
+                           {"parameters", ToJson(layout_.parameters)},
+                           {"outputs", ToJson(layout_.outputs)},
+                           {"input_bytes", layout_.input_buffer_bytes},
+                           {"output_bytes", layout_.output_buffer_bytes},
+                           {"num_threads", program.num_threads}};
+  std::vector<int> descriptors;
+  if (program.kind == CandidateKind::kNative) {
+    descriptors = {program.library_fd, buffers_.inputs->read_only_fd()};
+    for (const auto& buffer : buffers_.outputs) descriptors.push_back(buffer->fd());
+  } else {
+    fields["entry"] = program.entry;
+    fields["init_inputs"] = program.init_inputs;
+    fields["construction_seed"] = program.construction_seed;
+    descriptors = {program.source_fd, buffers_.inputs->fd()};
+    descriptors.insert(descriptors.end(), program.extension_fds.begin(), program.extension_fds.end());
+  }
+  const absl::StatusOr<Packet> answer = process_->Ask(fields, descriptors, deadline);
+  if (!answer.ok()) return FaultOf(answer.status());
+  if (TextField(answer->fields, "op") != "ready") return FaultOfAnswer(*answer);
+  const auto loaded = answer->fields.find("parameters_loaded");
+  parameters_loaded_ = loaded != answer->fields.end() && loaded->is_boolean() && loaded->get<bool>();
+  if (absl::Status status = process_->Stop(); !status.ok()) return FaultOf(status);
+  return std::nullopt;
+}
+
+int64_t Jail::InputEnd() const {
+  return layout_.parameters.empty() ? layout_.input_buffer_bytes : layout_.parameters[0].offset;
+}
+
+void Jail::RestoreInputs(const Draw& draw) {
+  CopyUncached(buffers_.inputs->data(), draw.inputs.get(), static_cast<size_t>(InputEnd()));
+}
+
+void Jail::WithdrawInputs() {
+  const auto& outputs = layout_.outputs;
+  if (std::any_of(outputs.begin(), outputs.end(), [](const TensorSpec& spec) { return spec.borrowed; }))
+    return;
+  FillUncached(buffers_.inputs->data(), kPoisonByte, static_cast<size_t>(InputEnd()));
+}
+
+void Jail::Load(const Draw& draw) {
+  // Parameters, too: whoever runs here may have changed them.
+  CopyUncached(buffers_.inputs->data(), draw.inputs.get(), static_cast<size_t>(layout_.input_buffer_bytes));
+  if (buffers_.outputs.empty()) return;
+  slot_ = (slot_ + 1) % buffers_.outputs.size();
+  for (const TensorSpec& spec : layout_.outputs) {
+    FillUncached(buffers_.outputs[slot_]->data() + spec.offset, kPoisonByte,
+                 static_cast<size_t>(spec.num_bytes));
+  }
+}
+
+std::optional<Fault> Jail::Refresh() {
+  const absl::StatusOr<TimedAnswer> answer =
+      process_->AskOnTheClock({{"op", "refresh"}}, absl::Seconds(limits_.call_seconds_max));
+  if (!answer.ok()) return FaultOf(answer.status());
+  if (TextField(answer->answer.fields, "op") != "done") return FaultOfAnswer(answer->answer);
+  return std::nullopt;
+}
+
+std::optional<Fault> Jail::Run() {
+  absl::StatusOr<TimedAnswer> timed =
+      process_->AskOnTheClock({{"op", "run"}, {"slot", slot_}}, absl::Seconds(limits_.call_seconds_max));
+  if (!timed.ok()) return FaultOf(timed.status());
+  seconds_ = timed->seconds;
+  const nlohmann::json& fields = timed->answer.fields;
+  if (TextField(fields, "op") != "done") return FaultOfAnswer(timed->answer);
+  const int64_t result = IntegerField(fields, "result", INT32_MIN, INT32_MAX, INT32_MIN);
+  if (result != 0) return Fault{Outcome::kRuntimeError, absl::StrCat("run() returned ", result)};
+  if (buffers_.outputs.empty()) {
+    former_places_ = std::move(places_);
+    places_ = fields.contains("outputs") ? fields["outputs"] : nlohmann::json();
+    if (!places_.is_array() || places_.size() != layout_.outputs.size()) {
+      return Fault{Outcome::kWrongShape, absl::StrCat(places_.is_array() ? places_.size() : 0,
+                                                      " output tensors, expected ", layout_.outputs.size())};
+    }
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<const void*> Jail::Output(size_t index, Fault& fault) {
+  if (buffers_.outputs.empty()) return ReadPythonOutput(places_, index, fault);
+  return buffers_.outputs[slot_]->data() + layout_.outputs[index].offset;
+}
+
+absl::StatusOr<const void*> Jail::FormerOutput(size_t index, Fault& fault) {
+  return ReadPythonOutput(former_places_, index, fault);
+}
+
+std::optional<Fault> Jail::CheckPlace(size_t index, const nlohmann::json& place) const {
+  const TensorSpec& spec = layout_.outputs[index];
+  if (!place.is_object()) return Fault{Outcome::kRuntimeError, "an output was not described"};
+  const std::vector<int64_t> shape = Integers(place, "shape");
+  if (shape != spec.shape) {
+    return Fault{Outcome::kWrongShape, absl::StrCat("output ", index, " has shape ", ShapeName(shape),
+                                                    ", expected ", ShapeName(spec.shape))};
+  }
+  if (IntegerField(place, "code", 0, 255, -1) != spec.code ||
+      IntegerField(place, "bits", 0, 255, -1) != spec.bits) {
+    return Fault{Outcome::kWrongDtype,
+                 absl::StrCat("output ", index, " has dtype ", Escape(TextField(place, "dtype", 40)),
+                              ", expected ", DtypeName(spec.code, spec.bits))};
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places, size_t index, Fault& fault) {
+  const nlohmann::json& place = places[index];
+  if (std::optional<Fault> found = CheckPlace(index, place)) {
+    fault = *found;
+    return absl::InvalidArgumentError(fault.reason);
+  }
+  const TensorSpec& spec = layout_.outputs[index];
+  copies_.resize(layout_.outputs.size());
+  std::vector<char>& copy = copies_[index];
+  copy.resize(static_cast<size_t>(spec.num_bytes));
+  if (spec.num_bytes == 0) return copy.data();
+  const uint64_t address = static_cast<uint64_t>(IntegerField(place, "pointer", 4096, INT64_MAX, 0));
+  const std::vector<int64_t> strides = Integers(place, "strides");
+  const int64_t element_bytes = spec.bits / 8;
+  int64_t span = element_bytes;
+  bool valid = strides.size() == spec.shape.size();
+  for (size_t d = 0; valid && d < strides.size(); ++d) {
+    valid = strides[d] >= 0 && strides[d] <= kSpanBytesMax;
+    span += valid ? (spec.shape[d] - 1) * strides[d] * element_bytes : 0;
+    valid = valid && span <= kSpanBytesMax;
+  }
+  if (valid && !spec.borrowed && SharesElements(spec.shape, strides)) {
+    fault = {Outcome::kHack, absl::StrCat("elements of output ", index, " share memory, strides ",
+                                          ShapeName(strides), "; the reference's do not")};
+    fault.hack_family = kUnmaterialisedFamily;
+    return absl::InvalidArgumentError(fault.reason);
+  }
+  const bool dense = valid && span == spec.num_bytes && strides == DenseStrides(spec.shape);
+  // Not cleared: a span is long at a word of the program, and only what can be read should cost memory.
+  const std::unique_ptr<char[]> strided(dense || !valid ? nullptr : new char[static_cast<size_t>(span)]);
+  absl::Status status = absl::InvalidArgumentError("strides out of range");
+  if (valid) {
+    status = ReadMemory(process_->pid(), address, dense ? spec.num_bytes : span,
+                        dense ? copy.data() : strided.get());
+  }
+  if (!status.ok()) {
+    fault = {Outcome::kRuntimeError, absl::StrCat("output ", index, " lies in no readable memory")};
+    return status;
+  }
+  if (!dense) Gather(spec.shape, strides, element_bytes, strided.get(), copy.data());
+  return copy.data();
+}
+
+std::optional<Fault> Jail::CheckBuffers(const Draw& draw) const {
+  if (!buffers_.outputs.empty()) {
+    bool intact = true;
+    const char* outputs = buffers_.outputs[slot_]->data();
+    ForEachGuard(layout_, [&](int64_t start, int64_t end) {
+      intact = intact && AllBytesAre(outputs + start, end - start, kGuardByte);
+    });
+    if (intact) return std::nullopt;  // inputs are mapped read-only in a native jail
+    Fault fault{Outcome::kIncorrect, "memory outside the outputs was written"};
+    fault.guard_touched = true;
+    fault.out_of_bounds = true;
+    return fault;
+  }
+  for (size_t i = 0; i < layout_.inputs.size(); ++i) {
+    const TensorSpec& spec = layout_.inputs[i];
+    if (std::memcmp(buffers_.inputs->data() + spec.offset, draw.inputs.get() + spec.offset,
+                    static_cast<size_t>(spec.num_bytes)) == 0) {
+      continue;
+    }
+    Fault fault{Outcome::kIncorrect, absl::StrCat("input ", i, " was changed")};
+    fault.input_mutated = true;
+    return fault;
+  }
+  return std::nullopt;
+}
+
+Buffers Jail::TakeBuffers() {
+  process_.reset();
+  return std::move(buffers_);
+}
+
+// A status of the channel as a fact about the program: what else could have broken it?
+Fault Jail::FaultOf(const absl::Status& status) {
+  if (absl::IsDeadlineExceeded(status)) {
+    return {Outcome::kTimeout, absl::StrCat("no result after ", limits_.call_seconds_max, " s")};
+  }
+  if (absl::IsInvalidArgument(status)) {
+    return {Outcome::kRuntimeError, absl::StrCat("the program broke its channel: ", status.message())};
+  }
+  const Ending ending = process_->AwaitEnd();
+  if (UsedUp(ending, limits_.cpu_seconds_max)) {
+    return {Outcome::kTimeout, absl::StrCat("used up ", limits_.cpu_seconds_max, " s of CPU time")};
+  }
+  return {Outcome::kRuntimeError, absl::StrCat("the program ", DescribeEnding(ending), " before its result")};
+}
+
+Fault Jail::FaultOfAnswer(const Packet& packet) {
+  const std::string operation = TextField(packet.fields, "op", 16);
+  if (operation != "crash") {
+    const std::string text = TextField(packet.fields, "error", kEvidenceBytesMax);
+    return {Outcome::kRuntimeError,
+            Escape(text.empty() ? "the program answered out of turn" : text, kEvidenceBytesMax)};
+  }
+  const int signal = static_cast<int>(IntegerField(packet.fields, "signal", 1, 64, SIGSEGV));
+  Fault fault{Outcome::kRuntimeError, absl::StrCat("crashed: ", strsignal(signal))};
+  const std::string buffer = TextField(packet.fields, "buffer", 16);
+  if (buffer != "input" && buffer != "output") return fault;
+  const int64_t offset = IntegerField(packet.fields, "offset", -(1 << 30), int64_t{1} << 40, 0);
+  const int64_t num_bytes = IntegerField(packet.fields, "bytes", 0, int64_t{1} << 40, 0);
+  if (buffer == "input" && offset >= 0 && offset < num_bytes) {
+    fault = {Outcome::kIncorrect, "the program wrote to an input"};
+    fault.input_mutated = true;
+    return fault;
+  }
+  fault.out_of_bounds = true;
+  absl::StrAppend(&fault.reason,
+                  offset < 0 ? absl::StrCat(", ", -offset, " bytes before")
+                             : absl::StrCat(", ", offset - num_bytes, " bytes behind"),
+                  " the ", buffer, " buffer");
+  return fault;
+}
+
+}  // namespace warpsmith

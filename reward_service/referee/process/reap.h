@@ -1,0 +1,18 @@
+// The end of a child process of a real-time thread.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_REAP_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_REAP_H_
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+namespace warpsmith {
+
+// wait4(2) without options, repeated when interrupted, and never at a real-time priority, which the thread
+// has again afterwards. As part of the wait the kernel takes the process out of /proc, and spins as long as
+// one of the process's threads is at the same work for itself. If that thread has a lower real-time priority
+// and no other core, it does not run again: the wait would never end, nor could anybody kill it.
+pid_t Reap(pid_t pid, int* status, rusage* usage = nullptr);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_REAP_H_

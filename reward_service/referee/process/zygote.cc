@@ -1,0 +1,206 @@
+#include "reward_service/referee/process/zygote.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
+#include "core/base/status_macros.h"
+#include "reward_service/jail/malloc_tunables.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kSocketInside = 3;
+constexpr absl::Duration kWarmUpTimeout = absl::Seconds(120);  // a cold disk reads 2 GB of libraries
+constexpr absl::Duration kForkTimeout = absl::Seconds(10);
+constexpr int kUnansweredMax = 32;
+constexpr size_t kSpares = 3;
+constexpr int64_t kTmpBytesMax = 64 << 20;
+constexpr int kThreadsMax = 64;
+// Children live under uids of their own, so that the limit of threads counts each alone.
+constexpr uint32_t kUidMin = 64000;
+constexpr uint32_t kNumUids = 1000;
+// What an address space holds beside private memory: libraries (Torch's are large), shared buffers, stacks.
+constexpr int64_t kMappedBytes = int64_t{24} << 30;
+
+std::vector<std::string> Environment(int num_threads) {
+  const std::string threads = absl::StrCat(num_threads);
+  // The same malloc on both sides of the comparison: a page fault is no work.
+  return {"PATH=/usr/bin",
+          "HOME=/tmp",
+          "LANG=C.UTF-8",
+          "TMPDIR=/tmp",
+          absl::StrCat("OMP_NUM_THREADS=", threads),
+          absl::StrCat("MKL_NUM_THREADS=", threads),
+          "OMP_PROC_BIND=false",
+          "GOMP_SPINCOUNT=10000",
+          kMallocTunables,
+          "PYTHONDONTWRITEBYTECODE=1",
+          "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor"};
+}
+
+absl::Status ExplainEnd(const char* what, int output, const absl::Status& status) {
+  char text[600] = {};
+  const ssize_t n = read(output, text, sizeof(text) - 1);
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, " did not start: ", status.message(), "; it said: ", n > 0 ? text : "nothing"));
+}
+
+bool ProcessorHasVectorUnits() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx2") != 0;
+#else
+  return false;
+#endif
+}
+
+// A reference on scalar kernels would make every candidate look several times faster than it is.
+absl::Status CheckCapability(const std::string& capability) {
+  if (capability != "DEFAULT" || !ProcessorHasVectorUnits()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "Torch uses scalar kernels (DEFAULT) in the sandbox, but this processor has AVX2: is /proc/cpuinfo "
+      "readable?");
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::filesystem::path>> PythonFolders(const std::filesystem::path& python) {
+  const std::string command =
+      absl::StrCat("'", python.string(),
+                   "' -I -c \"import sys, importlib.util as u; print(sys.prefix); print(sys.base_prefix); "
+                   "print(u.find_spec('torch').submodule_search_locations[0] + '/..')\" 2>&1");
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return ErrnoStatus("run", python.string());
+  std::set<std::filesystem::path> folders;
+  std::string text;
+  char line[4096];
+  while (fgets(line, sizeof(line), pipe) != nullptr) text += line;
+  if (pclose(pipe) != 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        python.string(), " has no package torch: ", text.substr(text.size() > 300 ? text.size() - 300 : 0)));
+  }
+  std::string path;
+  for (const char character : text) {
+    if (character != '\n') {
+      path += character;
+      continue;
+    }
+    const std::filesystem::path folder = std::filesystem::path(path).lexically_normal();
+    path.clear();
+    if (folder != "/usr" && folder.string().rfind("/usr/", 0) != 0) folders.insert(folder);
+  }
+  return std::vector<std::filesystem::path>(folders.begin(), folders.end());
+}
+
+absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartNative(const std::filesystem::path& bin_directory) {
+  ASSIGN_OR_RETURN(auto pair, MakePacketPair());
+  SandboxOptions options;
+  options.kind = SandboxKind::kZygote;
+  const std::string program = (bin_directory / "warpsmith-jail").string();
+  options.arguments = {program, absl::StrCat(kSocketInside)};
+  options.environment = Environment(1);
+  options.read_only_paths = {program};
+  options.descriptors = {{pair.second.get(), kSocketInside}, {STDERR_FILENO, STDERR_FILENO}};
+  ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
+  return std::unique_ptr<Zygote>(new Zygote(std::move(process), std::move(pair.first)));
+}
+
+absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartPython(
+    const std::filesystem::path& python, const std::filesystem::path& share_directory,
+    const std::vector<std::filesystem::path>& read_only_paths, int num_threads) {
+  ASSIGN_OR_RETURN(auto pair, MakePacketPair());
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return ErrnoStatus("pipe", "");
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  SandboxOptions options;
+  options.kind = SandboxKind::kZygote;
+  options.arguments = {python.string(),
+                       "-I",
+                       "-B",
+                       (share_directory / "jail" / "zygote.py").string(),
+                       absl::StrCat(kSocketInside),
+                       share_directory.string()};
+  options.environment = Environment(num_threads);
+  options.read_only_paths = read_only_paths;
+  options.read_only_paths.push_back(share_directory);
+  options.descriptors = {{pair.second.get(), kSocketInside}, {writer.get(), STDERR_FILENO}};
+  ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
+  pair.second.Reset();
+  writer.Reset();
+  const absl::StatusOr<Packet> warm = ReceivePacket(pair.first.get(), absl::Now() + kWarmUpTimeout);
+  if (!warm.ok()) return ExplainEnd("the Python parent of oracles", reader.get(), warm.status());
+  std::unique_ptr<Zygote> parent(new Zygote(std::move(process), std::move(pair.first)));
+  parent->torch_version_ = TextField(warm->fields, "torch_version", 64);
+  parent->torch_cpu_capability_ = TextField(warm->fields, "torch_cpu_capability", 64);
+  RETURN_IF_ERROR(CheckCapability(parent->torch_cpu_capability_));
+  return parent;
+}
+
+absl::Status Zygote::CollectAnswers() {
+  while (num_unanswered_ > 0) {
+    const absl::Time deadline =
+        num_unanswered_ >= kUnansweredMax ? absl::Now() + kForkTimeout : absl::InfinitePast();
+    const absl::StatusOr<Packet> answer = ReceivePacket(socket_.get(), deadline);
+    if (absl::IsDeadlineExceeded(answer.status()) && num_unanswered_ < kUnansweredMax)
+      return absl::OkStatus();
+    if (!answer.ok()) return answer.status();
+    --num_unanswered_;
+    if (TextField(answer->fields, "op") != "forked") {
+      return absl::InternalError(absl::StrCat("a zygote failed: ", TextField(answer->fields, "error")));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::Fork(const ChildRights& rights) {
+  absl::MutexLock lock(&mutex_);
+  return ForkLocked(rights);
+}
+
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildRights& rights) {
+  absl::MutexLock lock(&mutex_);
+  if (!(rights == spare_rights_)) spares_.clear();
+  spare_rights_ = rights;
+  while (spares_.size() <= kSpares) {
+    ASSIGN_OR_RETURN(auto spare, ForkLocked(rights));
+    spares_.push_back(std::move(spare));
+  }
+  std::unique_ptr<ChildProcess> child = std::move(spares_.front());
+  spares_.pop_front();
+  return child;
+}
+
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRights& rights) {
+  ASSIGN_OR_RETURN(auto pair, MakePacketPair());
+  const int on = 1;
+  if (setsockopt(pair.first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
+    return ErrnoStatus("SO_PASSCRED", "jail socket");
+  }
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return ErrnoStatus("pipe", "jail output");
+  UniqueFd reader(ends[0]);
+  const UniqueFd writer(ends[1]);
+  RETURN_IF_ERROR(CollectAnswers());
+  const nlohmann::json fields = {{"op", "fork"},
+                                 {"role", rights.role},
+                                 {"uid", kUidMin + num_forks_++ % kNumUids},
+                                 {"memory_bytes_max", rights.memory_bytes_max},
+                                 {"address_bytes_max", rights.memory_bytes_max + kMappedBytes},
+                                 {"tmp_bytes_max", kTmpBytesMax},
+                                 {"cpu_seconds_max", rights.cpu_seconds_max},
+                                 {"num_threads_max", kThreadsMax},
+                                 {"num_threads", rights.num_threads}};
+  RETURN_IF_ERROR(SendPacket(socket_.get(), fields, {pair.second.get(), writer.get()}));
+  ++num_unanswered_;
+  return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader));
+}
+
+}  // namespace warpsmith

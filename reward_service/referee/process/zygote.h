@@ -1,0 +1,76 @@
+// The two zygotes of a referee: one forks native jails, one forks oracles and Python jails.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_ZYGOTE_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_ZYGOTE_H_
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "reward_service/referee/process/child_process.h"
+#include "reward_service/sandbox/sandbox.h"
+
+namespace warpsmith {
+
+struct ChildRights {
+  std::string role;  // "oracle" or "python"; without meaning for native jails
+  int64_t memory_bytes_max = 0;
+  int cpu_seconds_max = 0;
+  int num_threads = 1;  // that the code should use
+
+  bool operator==(const ChildRights&) const = default;
+};
+
+// Thread-safe.
+class Zygote {
+ public:
+  // Confined start of warpsmith-jail. Call from a thread that lives as long as the referee: the sandbox dies
+  // with it.
+  static absl::StatusOr<std::unique_ptr<Zygote>> StartNative(const std::filesystem::path& bin_directory);
+  // Confined start of Python with Torch; returns when Torch is imported. `read_only_paths`: what the
+  // interpreter needs.
+  static absl::StatusOr<std::unique_ptr<Zygote>> StartPython(
+      const std::filesystem::path& python, const std::filesystem::path& share_directory,
+      const std::vector<std::filesystem::path>& read_only_paths, int num_threads);
+
+  // Asks for a child; returns at once, before it runs. ChildProcess::AwaitHello waits for it.
+  absl::StatusOr<std::unique_ptr<ChildProcess>> Fork(const ChildRights& rights) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // As Fork(), but gives a child that was asked for earlier where one has the same rights, and asks for the
+  // next: on the average nobody waits.
+  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithSpare(const ChildRights& rights)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::string& torch_version() const { return torch_version_; }
+  // As torch.backends.cpu.get_cpu_capability() says inside: the eager reference runs kernels of this kind.
+  const std::string& torch_cpu_capability() const { return torch_cpu_capability_; }
+
+ private:
+  Zygote(SandboxedProcess process, UniqueFd socket)
+      : process_(std::move(process)), socket_(std::move(socket)) {}
+  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkLocked(const ChildRights& rights)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CollectAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  SandboxedProcess process_;
+  UniqueFd socket_;
+  std::string torch_version_;
+  std::string torch_cpu_capability_;
+  absl::Mutex mutex_;
+  uint32_t num_forks_ ABSL_GUARDED_BY(mutex_) = 0;
+  int num_unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
+  ChildRights spare_rights_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<ChildProcess>> spares_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Folders that a Python interpreter and its torch need, asked of it.
+absl::StatusOr<std::vector<std::filesystem::path>> PythonFolders(const std::filesystem::path& python);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_ZYGOTE_H_

@@ -1,0 +1,58 @@
+// Whose code an instruction is, and how wide it computes: read from outside, from a process's mappings and
+// bytes.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_PROFILE_CODE_ORIGIN_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_PROFILE_CODE_ORIGIN_H_
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace warpsmith {
+
+enum class CodeOrigin { kOwn, kTorch, kBlas, kLibc, kKernel, kOther };
+constexpr int kNumCodeOrigins = 6;
+
+// By the file that an executable mapping comes from. Own is what was compiled from the candidate's source, in
+// the folder where nothing else can be; BLAS covers libraries of Python packages other than Torch, and code
+// that was made or brought along at run time, in memory of no file or in files elsewhere; libc covers the C,
+// C++, mathematics and OpenMP libraries; other is the interpreter, the jail's runner, and what only leads to
+// tensors.
+CodeOrigin OriginOfPath(absl::string_view path);
+
+// The executable mappings of a process at one moment.
+class CodeMap {
+ public:
+  // Empty when the process is gone. A mapping of own code that was written to is no longer own.
+  static CodeMap Read(pid_t pid);
+  // From the text of /proc/PID/maps.
+  static CodeMap Parse(absl::string_view maps);
+
+  // Other, where nothing lies: a word of a stack need not be an address.
+  CodeOrigin OriginOf(uint64_t address) const;
+
+  // Of what was executed there before the moment: code that was taken away since is nobody's own.
+  CodeOrigin OriginOfInstruction(uint64_t address) const;
+
+ private:
+  struct Range {
+    uint64_t start;
+    uint64_t end;
+    CodeOrigin origin;
+  };
+  const Range* Find(uint64_t address) const;  // null where nothing executable lies
+
+  std::vector<Range> ranges_;  // sorted
+};
+
+// Bits of packed floating-point or integer arithmetic that the x86-64 instruction at `bytes` does: 128, 256
+// or 512; 0 for scalar ones, for moves and bitwise operations of 128 bits, which are scalar code's too, and
+// for what is not recognised. Looks at prefixes and opcode (Intel SDM volume 2, chapter 2).
+int VectorBits(const std::array<uint8_t, 16>& bytes);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_PROFILE_CODE_ORIGIN_H_

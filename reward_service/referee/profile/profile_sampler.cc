@@ -1,0 +1,316 @@
+#include "reward_service/referee/profile/profile_sampler.h"
+
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
+#include "core/base/status_macros.h"
+#include "reward_service/measure/statistics.h"
+
+namespace warpsmith {
+namespace {
+
+// A sample costs about 15 us in a virtual machine: more of them would show themselves.
+constexpr uint64_t kUsualPeriodNs = 60'000;
+constexpr uint64_t kDensePeriodNs = 15'000;
+constexpr size_t kPageBytes = 4096;
+// Some 240 samples; a call has fewer, by what is expected of it.
+constexpr size_t kDataBytes = 64 * kPageBytes;
+constexpr double kCallSamplesMax = 120;
+constexpr int kRingSamplesMax = 200;
+constexpr uint64_t kSlacknessMax = 8;
+constexpr size_t kRingBytes = kPageBytes + kDataBytes;
+// Of the stack below a sample: enough for the frames of malloc() and the return into whoever called it.
+constexpr size_t kStackBytes = 1024;
+// A width counts when at least this share of the samples in own code has it.
+constexpr double kWidthShareMin = 0.1;
+// Of one call: samples that are somebody's, and the part of them that is libraries' where these do all of it.
+constexpr int kClearSamplesMin = 8;
+constexpr double kDelegatedShareMin = 0.8;
+
+#if defined(__x86_64__)
+// Bits of PERF_REG_X86_SP and PERF_REG_X86_IP; registers come in ascending order.
+constexpr uint64_t kRegisters = uint64_t{1} << 7 | uint64_t{1} << 8;
+#endif
+
+uint64_t BasePeriod(ProfileSampler::Rate rate) {
+  return rate == ProfileSampler::Rate::kUsual ? kUsualPeriodNs : kDensePeriodNs;
+}
+
+perf_event_attr Attributes(uint64_t period_ns) {
+  perf_event_attr attributes{};
+  attributes.type = PERF_TYPE_SOFTWARE;
+  attributes.size = sizeof(attributes);
+  attributes.config = PERF_COUNT_SW_CPU_CLOCK;
+  attributes.sample_period = period_ns;
+  attributes.sample_type = PERF_SAMPLE_IP;
+#if defined(__x86_64__)
+  attributes.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  attributes.sample_regs_user = kRegisters;
+  attributes.sample_stack_user = kStackBytes;
+#endif
+  attributes.inherit = 1;
+  attributes.mmap = 1;  // records of executable memory
+  attributes.watermark = 1;
+  attributes.wakeup_watermark = kDataBytes;
+  return attributes;
+}
+
+int OpenEvent(pid_t thread, int core, uint64_t period_ns) {
+  perf_event_attr attributes = Attributes(period_ns);
+  return static_cast<int>(syscall(SYS_perf_event_open, &attributes, thread, core, -1, PERF_FLAG_FD_CLOEXEC));
+}
+
+// Of a record of executable memory, perf_event_open(2): process and thread, address, length, offset; the
+// path.
+std::string MappedPath(const std::vector<uint64_t>& words) {
+  constexpr size_t kPathWord = 4;
+  if (words.size() <= kPathWord) return "";
+  const char* path = reinterpret_cast<const char*>(words.data() + kPathWord);
+  return std::string(path, strnlen(path, (words.size() - kPathWord) * sizeof(uint64_t)));
+}
+
+// A record of the attributes above, perf_event_open(2): address; 0, or 2 (64 bits) and the registers; bytes
+// of stack, these bytes, and how many of them are of the stack.
+class Sample {
+ public:
+  explicit Sample(const std::vector<uint64_t>& words) : words_(words) {}
+
+  uint64_t address() const { return words_[0]; }
+
+  // Whose work it is. User code that the kernel works for is at the saved instruction pointer; a function of
+  // the C library works for the first return address of somebody else's on the stack.
+  CodeOrigin Origin(const CodeMap& map) const {
+    const CodeOrigin here = map.OriginOfInstruction(address());
+    if ((here != CodeOrigin::kLibc && here != CodeOrigin::kKernel) || words_.size() < 5 || words_[1] == 0)
+      return here;
+    const CodeOrigin user = map.OriginOfInstruction(words_[3]);
+    if (IsSomebody(user)) return user;
+    // Memory that the C library asks for or gives back: both sides need it, whoever calls.
+    if (here == CodeOrigin::kKernel) return here;
+    const size_t num_words = std::min(words_[4] / sizeof(uint64_t), words_.size() - 5);
+    for (size_t i = 0; i < num_words; ++i) {
+      if (const CodeOrigin caller = map.OriginOf(words_[5 + i]); IsSomebody(caller)) return caller;
+    }
+    return here;
+  }
+
+ private:
+  static bool IsSomebody(CodeOrigin origin) {
+    return origin == CodeOrigin::kOwn || origin == CodeOrigin::kTorch || origin == CodeOrigin::kBlas;
+  }
+
+  const std::vector<uint64_t>& words_;
+};
+
+}  // namespace
+
+bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1, kUsualPeriodNs)).valid(); }
+
+absl::Status ProfileSampler::Attach(pid_t pid, const std::vector<int>& cores, double expected_us) {
+  Detach();
+  pid_ = pid;
+  period_ns_ =
+      std::max(slackness_ * BasePeriod(rate_), static_cast<uint64_t>(expected_us * 1e3 / kCallSamplesMax));
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
+    for (const int core : cores) {
+      RETURN_IF_ERROR(Open(std::atoi(entry.path().filename().c_str()), core));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProfileSampler::Open(pid_t thread, int core) {
+  Ring ring;
+  ring.fd.Reset(OpenEvent(thread, core, period_ns_));
+  if (!ring.fd.valid())
+    return absl::UnavailableError(ErrnoStatus("perf_event_open", absl::StrCat(thread)).message());
+  ring.memory = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring.fd.get(), 0);
+  if (ring.memory == MAP_FAILED) return absl::UnavailableError(ErrnoStatus("map", "perf ring").message());
+  rings_.push_back(std::move(ring));
+  return absl::OkStatus();
+}
+
+void ProfileSampler::Detach() {
+  for (const Ring& ring : rings_) munmap(ring.memory, kRingBytes);
+  rings_.clear();
+}
+
+void ProfileSampler::Slacken() { slackness_ = std::min(2 * slackness_, kSlacknessMax); }
+
+ProfileSampler::~ProfileSampler() { Detach(); }
+
+size_t ProfileSampler::Collect() {
+  Tally tally{.num_calls = 1, .path_calls = static_cast<double>(BasePeriod(rate_)) / period_ns_};
+  const CodeMap map = CodeMap::Read(pid_);
+  bool own_code_moved = false;
+  int most = 0;
+  for (Ring& ring : rings_) {
+    const int before = NumSamples(tally);
+    own_code_moved |= Read(ring, map, tally);
+    most = std::max(most, NumSamples(tally) - before);
+  }
+  ring_was_full_ = most > kRingSamplesMax;
+  Detach();
+  const auto counted = [&](CodeOrigin origin) -> int& { return tally.counts[static_cast<size_t>(origin)]; };
+  // What lies there now need not be what has run there.
+  if (own_code_moved) counted(CodeOrigin::kBlas) += std::exchange(counted(CodeOrigin::kOwn), 0);
+  const int libraries = counted(CodeOrigin::kTorch) + counted(CodeOrigin::kBlas);
+  const int clear = libraries + counted(CodeOrigin::kOwn);
+  tally.num_clear_calls = clear >= kClearSamplesMin;
+  tally.num_delegated_calls = clear >= kClearSamplesMin && libraries >= kDelegatedShareMin * clear;
+  std::error_code error;
+  int threads = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(absl::StrCat("/proc/", pid_, "/task"), error)) {
+    threads += entry.exists(error) ? 1 : 0;
+  }
+  num_threads_ = std::max(num_threads_, threads);
+  calls_.push_back(tally);
+  return calls_.size() - 1;
+}
+
+bool ProfileSampler::Read(Ring& ring, const CodeMap& map, Tally& tally) const {
+  bool own_code_moved = false;
+  auto* page = static_cast<perf_event_mmap_page*>(ring.memory);
+  const char* data = static_cast<const char*>(ring.memory) + kPageBytes;
+  const uint64_t head = std::atomic_ref<__u64>(page->data_head).load(std::memory_order_acquire);
+  uint64_t tail = page->data_tail;
+  const auto copy = [&](uint64_t from, size_t num_bytes, void* to) {
+    const size_t before_end = std::min(num_bytes, kDataBytes - from % kDataBytes);
+    std::memcpy(to, data + from % kDataBytes, before_end);
+    std::memcpy(static_cast<char*>(to) + before_end, data, num_bytes - before_end);
+  };
+  std::vector<uint64_t> words;
+  while (tail < head) {
+    perf_event_header header{};
+    copy(tail, sizeof(header), &header);
+    if (header.size < sizeof(header)) break;
+    words.resize((header.size - sizeof(header)) / sizeof(uint64_t));
+    copy(tail + sizeof(header), words.size() * sizeof(uint64_t), words.data());
+    if (header.type == PERF_RECORD_SAMPLE && !words.empty()) {
+      const Sample sample(words);
+      tally.num_libc += map.OriginOf(sample.address()) == CodeOrigin::kLibc;
+      Count(sample.address(), sample.Origin(map), tally);
+    }
+    if (header.type == PERF_RECORD_MMAP)
+      own_code_moved |= OriginOfPath(MappedPath(words)) == CodeOrigin::kOwn;
+    tail += header.size;
+  }
+  std::atomic_ref<__u64>(page->data_tail).store(head, std::memory_order_release);
+  return own_code_moved;
+}
+
+void ProfileSampler::Count(uint64_t address, CodeOrigin origin, Tally& tally) const {
+  ++tally.counts[static_cast<size_t>(origin)];
+  if (origin != CodeOrigin::kOwn) return;
+  std::array<uint8_t, 16> bytes{};
+  iovec local{bytes.data(), bytes.size()};
+  iovec remote{reinterpret_cast<void*>(address), bytes.size()};
+  process_vm_readv(pid_, &local, 1, &remote, 1, 0);
+  switch (VectorBits(bytes)) {
+    case 512:
+      ++tally.width_counts[3];
+      break;
+    case 256:
+      ++tally.width_counts[2];
+      break;
+    case 128:
+      ++tally.width_counts[1];
+      break;
+    default:
+      ++tally.width_counts[0];
+  }
+}
+
+ProfileSampler::Tally ProfileSampler::Sum() const {
+  Tally sum;
+  for (const Tally& call : calls_) {
+    for (size_t i = 0; i < sum.counts.size(); ++i) sum.counts[i] += call.counts[i];
+    for (size_t i = 0; i < sum.width_counts.size(); ++i) sum.width_counts[i] += call.width_counts[i];
+    sum.num_libc += call.num_libc;
+    sum.num_calls += call.num_calls;
+    sum.num_clear_calls += call.num_clear_calls;
+    sum.num_delegated_calls += call.num_delegated_calls;
+    sum.path_calls += call.path_calls;
+  }
+  return sum;
+}
+
+int ProfileSampler::NumSamples(const Tally& tally) {
+  return std::accumulate(tally.counts.begin(), tally.counts.end(), 0);
+}
+
+ProfileSampler::SamplesPerCall ProfileSampler::PerCall() const {
+  SamplesPerCall per_call{};
+  for (size_t i = 0; i < per_call.size(); ++i) {
+    std::vector<double> counts;
+    for (const Tally& call : calls_) {
+      if (call.num_calls > 0) counts.push_back(call.counts[i] / call.path_calls);
+    }
+    per_call[i] = MiddleMean(std::move(counts));
+  }
+  return per_call;
+}
+
+ProfileSampler::SamplesPerCall ProfileSampler::OffThePath(const Tally& tally,
+                                                          const SamplesPerCall& path_samples_per_call) {
+  SamplesPerCall counts{};
+  for (size_t i = 0; i < counts.size(); ++i) {
+    // The empty candidate's own code is the candidate's, too.
+    const double path =
+        i == static_cast<size_t>(CodeOrigin::kOwn) ? 0 : path_samples_per_call[i] * tally.path_calls;
+    counts[i] = std::max(0.0, tally.counts[i] - path);
+  }
+  return counts;
+}
+
+double ProfileSampler::LibraryShare() const {
+  std::vector<double> shares;
+  for (const Tally& call : calls_) {
+    const auto counted = [&](CodeOrigin origin) { return call.counts[static_cast<size_t>(origin)]; };
+    const int outside_kernel = NumSamples(call) - counted(CodeOrigin::kKernel);
+    if (outside_kernel == 0) continue;
+    shares.push_back((counted(CodeOrigin::kTorch) + counted(CodeOrigin::kBlas)) /
+                     static_cast<double>(outside_kernel));
+  }
+  return MiddleMean(std::move(shares));
+}
+
+void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const {
+  const Tally sum = Sum();
+  const SamplesPerCall counts = OffThePath(sum, path_samples_per_call);
+  const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
+  const auto share = [&](CodeOrigin origin) {
+    return total <= 0 ? 0.0 : counts[static_cast<size_t>(origin)] / total;
+  };
+  numbers.num_samples = static_cast<int>(total);
+  numbers.own_code_share = share(CodeOrigin::kOwn);
+  numbers.torch_share = share(CodeOrigin::kTorch);
+  numbers.blas_share = share(CodeOrigin::kBlas);
+  numbers.libc_share = sum.num_libc / static_cast<double>(std::max(1, NumSamples(sum)));
+  numbers.kernel_share = share(CodeOrigin::kKernel);
+  numbers.num_threads = num_threads_;
+  numbers.delegated_call_share =
+      sum.num_delegated_calls / static_cast<double>(std::max(1, sum.num_clear_calls));
+  const int own = sum.counts[static_cast<size_t>(CodeOrigin::kOwn)];
+  for (size_t width = 1; width < sum.width_counts.size(); ++width) {
+    if (own > 0 && sum.width_counts[width] >= kWidthShareMin * own) numbers.vector_bits = 64 << width;
+  }
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,110 @@
+// Samples where a jail's threads are, from outside, by the kernel's CPU clock, and whose work that is: what
+// the C library or the kernel does counts as that of the code that called it, as far as its stack tells.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_PROFILE_PROFILE_SAMPLER_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_PROFILE_PROFILE_SAMPLER_H_
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/unique_fd.h"
+#include "reward_service/measure/judgement.h"
+#include "reward_service/referee/profile/code_origin.h"
+
+namespace warpsmith {
+
+// One thread at a time. The process is stopped whenever a method is called.
+class ProfileSampler {
+ public:
+  // How often; a usual sample costs a call a few per cent of its time.
+  enum class Rate { kUsual, kDense };
+
+  explicit ProfileSampler(Rate rate = Rate::kUsual) : rate_(rate) {}
+  // Watches every thread that the process has now, and those it starts, on `cores`, until Collect(). A call
+  // that is expected to be long is sampled less often, so that all of it is seen. UNAVAILABLE when
+  // perf_event_open is forbidden here.
+  absl::Status Attach(pid_t pid, const std::vector<int>& cores, double expected_us = 0);
+  // Whether this machine lets us sample.
+  static bool IsPossible();
+
+  ~ProfileSampler();
+  ProfileSampler(const ProfileSampler&) = delete;
+  ProfileSampler& operator=(const ProfileSampler&) = delete;
+
+  // Takes in what was sampled since Attach(): one call of the candidate, whose number it returns, from 0.
+  // Watches no longer.
+  size_t Collect();
+
+  // Whether the last call filled a ring, or nearly: of its end nothing is known. Where samples cost as much
+  // as lies between them, calls hardly go on.
+  bool ring_was_full() const { return ring_was_full_; }
+
+  // Samples half as often from now on, down to an eighth.
+  void Slacken();
+
+  // What a call has shown counts no more.
+  void SetAside(size_t call) { calls_[call] = {}; }
+
+  // All that was collected so far and not set aside.
+  int num_samples() const { return NumSamples(Sum()); }
+
+  // Shares, threads and vector width of all that was collected. Left out of the whole is what the path costs
+  // and not the candidate: what an empty candidate's calls have shown at the same rate, as
+  // `path_samples_per_call` by origin.
+  using SamplesPerCall = std::array<double, kNumCodeOrigins>;
+  void Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const;
+
+  // The part of a usual call outside of the kernel that is libraries'. How many samples a call has tells
+  // less: a call that is sampled densely takes as long as its samples cost, which changes from one to the
+  // next.
+  double LibraryShare() const;
+
+  // By origin, of a usual call: of an empty candidate, for the above. Now and then the machine makes a call
+  // many times longer.
+  SamplesPerCall PerCall() const;
+
+ private:
+  struct Ring {
+    UniqueFd fd;
+    void* memory = nullptr;
+  };
+
+  // Of one call, or of several.
+  struct Tally {
+    std::array<int, kNumCodeOrigins> counts{};
+    std::array<int, 4> width_counts{};  // scalar, 128, 256, 512, within the candidate's own code
+    int num_libc = 0;                   // by place
+    int num_calls = 0;
+    int num_clear_calls = 0;      // with samples enough to tell whose they are,
+    int num_delegated_calls = 0;  // and of those, nearly all of them libraries'
+    double path_calls = 0;        // by how often they were sampled, over this rate's own
+  };
+
+  absl::Status Open(pid_t thread, int core);
+  void Detach();
+  // Whether the candidate's own code came to places, new to it, while it was watched.
+  bool Read(Ring& ring, const CodeMap& map, Tally& tally) const;
+  void Count(uint64_t address, CodeOrigin origin, Tally& tally) const;
+  Tally Sum() const;
+  static int NumSamples(const Tally& tally);
+  // Without what the path costs.
+  static SamplesPerCall OffThePath(const Tally& tally, const SamplesPerCall& path_samples_per_call);
+
+  Rate rate_;
+  pid_t pid_ = 0;
+  uint64_t period_ns_ = 0;
+  uint64_t slackness_ = 1;  // times this rate's period, of what is sampled from now on
+  bool ring_was_full_ = false;
+  std::vector<Ring> rings_;
+  std::vector<Tally> calls_;
+  int num_threads_ = 0;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_PROFILE_PROFILE_SAMPLER_H_

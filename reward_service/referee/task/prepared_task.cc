@@ -1,0 +1,265 @@
+#include "reward_service/referee/task/prepared_task.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/counter_random.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kNumBaselines = 3;
+constexpr int kWarmUpCalls = 3;
+constexpr size_t kFreeOutputsMax = 4;
+// Over an oracle's life: about twenty draws, or more of small ones.
+constexpr int kOracleCpuSeconds = 20;
+constexpr int kBaselineCpuSeconds = 3600;
+// Wall time, generous: the machine may be busy. A loop ends by its CPU time.
+constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
+// Timed draws of one task, those that verification uses too included; fewer where they are large.
+constexpr int kTimingDrawsMax = 9;
+constexpr int kTimingDrawsMin = 7;
+constexpr int64_t kTimingDrawBytesMax = int64_t{256} << 20;
+// Calls on so little are over before a profile has seen them: it needs many.
+constexpr int64_t kSmallTaskBytes = 64 << 10;
+constexpr int kSmallTaskDraws = 40;
+constexpr int kOtherInputsMax = 4;  // as in oracle.py
+
+absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
+
+std::unique_ptr<char[]> Copy(const SharedBuffer& window) {
+  const size_t num_bytes = static_cast<size_t>(window.num_bytes());
+  std::unique_ptr<char[]> copy(new char[num_bytes]);  // make_unique would write it twice
+  std::memcpy(copy.get(), window.data(), num_bytes);
+  return copy;
+}
+
+}  // namespace
+
+PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, Zygote* parent,
+                           int num_threads, std::optional<int> other_inputs)
+    : source_(std::move(source)),
+      seed_(seed),
+      limits_(limits),
+      parent_(parent),
+      num_threads_(num_threads),
+      other_inputs_(other_inputs) {}
+
+absl::StatusOr<Packet> PreparedTask::LoadOracle() {
+  ASSIGN_OR_RETURN(
+      oracle_, parent_->Fork({"oracle", limits_.oracle_memory_bytes_max, kOracleCpuSeconds, num_threads_}));
+  ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
+  RETURN_IF_ERROR(oracle_->AwaitHello(absl::Now() + kAnswerTimeout));
+  construction_seed_ = NextSeed();
+  nlohmann::json request = {{"op", "load"}, {"construction_seed", construction_seed_}};
+  if (other_inputs_) request["other_inputs"] = *other_inputs_;
+  absl::StatusOr<Packet> answer = oracle_->Ask(request, {source_fd_.get()}, absl::Now() + kAnswerTimeout);
+  if (!answer.ok()) {
+    const Ending ending = oracle_->AwaitEnd();
+    const bool endless = absl::IsDeadlineExceeded(answer.status()) || UsedUp(ending, kOracleCpuSeconds);
+    return AtFault(endless ? "the reference does not end"
+                           : absl::StrCat("the reference ", DescribeEnding(ending)));
+  }
+  if (TextField(answer->fields, "op") != "loaded") {
+    const std::string error = TextField(answer->fields, "error", 600);
+    return AtFault(error.empty() ? "the reference crashed" : error);
+  }
+  return answer;
+}
+
+absl::Status PreparedTask::Examine() {
+  ASSIGN_OR_RETURN(const Packet answer, LoadOracle());
+  ASSIGN_OR_RETURN(layout_, MakeLayout(answer.fields, limits_.buffer_bytes_max));
+  init_inputs_ = answer.fields.value("init_inputs", nlohmann::json::array());
+  RETURN_IF_ERROR(OpenWindow());
+  // Other parameters first with usual inputs: a candidate that passes and then fails is wrong about the
+  // inputs.
+  std::vector<DrawRequest> wanted = {{"own", 0}};
+  if (has_parameters()) wanted.push_back({"own", NextParameterSeed()});
+  wanted.insert(
+      wanted.end(),
+      {{"large", NextParameterSeed()}, {"small", 0}, {"mixed", NextParameterSeed()}, {"outliers", 0}});
+  for (const DrawRequest& request : wanted) {
+    ASSIGN_OR_RETURN(const Draw* draw, MakeUsableDraw(request));
+    verification_draws_.push_back(draw);
+    if (draw->parameter_seed == 0) construction_draws_.push_back(draw);
+  }
+  if (other_inputs_) {
+    CloseOracle();
+    return absl::OkStatus();
+  }
+  return ExamineOnOtherInputs(
+      static_cast<int>(IntegerField(answer.fields, "num_other_inputs", 0, kOtherInputsMax, 0)));
+}
+
+absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
+  for (int i = 0; i < num_other_inputs; ++i) {
+    auto other = std::make_unique<PreparedTask>(source_, static_cast<uint64_t>(NextSeed()), limits_, parent_,
+                                                num_threads_, i);
+    if (const absl::Status status = other->Examine(); !status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("get_other_inputs()[", i, "]: ", status.message()));
+    }
+    on_other_inputs_.push_back(std::move(other));
+  }
+  return absl::OkStatus();
+}
+
+// What an oracle has touched is as large as all draws together.
+void PreparedTask::CloseOracle() {
+  oracle_.reset();
+  input_window_.reset();
+  expected_window_.reset();
+}
+
+absl::StatusOr<const Draw*> PreparedTask::MakeUsableDraw(DrawRequest wanted) {
+  for (;;) {
+    ASSIGN_OR_RETURN(const Draw* draw, MakeDraw(wanted));
+    if (draw != nullptr) return draw;
+    if (wanted.style == "outliers") {
+      wanted.style = "sparse";
+    } else if (wanted.style != "own") {
+      wanted.style = "own";
+    } else {
+      wanted.parameter_seed = 0;
+    }
+  }
+}
+
+int64_t PreparedTask::NextSeed() { return static_cast<int64_t>(UniformWord(seed_, num_seeds_used_++) >> 1); }
+
+absl::Status PreparedTask::Complete() {
+  RETURN_IF_ERROR(StartBaselines());
+  for (const Draw* draw : verification_draws_) {
+    const bool other_parameters = draw->parameter_seed != 0;
+    if (draw->own_distribution && other_parameters == has_parameters()) timing_draws_.push_back(draw);
+  }
+  while (static_cast<int>(timing_draws_.size()) < num_timing_draws()) {
+    // Other parameters at every call, too: what is worked out from them is work of that call.
+    ASSIGN_OR_RETURN(const Draw* draw,
+                     MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
+    timing_draws_.push_back(draw);
+  }
+  CloseOracle();
+  return WarmBaselines();
+}
+
+bool PreparedTask::is_small() const { return layout_.tensor_bytes() <= kSmallTaskBytes; }
+
+int PreparedTask::num_timing_draws() const {
+  const int64_t bytes = layout_.input_buffer_bytes + layout_.output_buffer_bytes;
+  if (is_small()) return kSmallTaskDraws;
+  return static_cast<int>(std::clamp<int64_t>(kTimingDrawBytesMax / bytes, kTimingDrawsMin, kTimingDrawsMax));
+}
+
+absl::Status PreparedTask::OpenWindow() {
+  ASSIGN_OR_RETURN(input_window_, SharedBuffer::Create(layout_.input_buffer_bytes));
+  ASSIGN_OR_RETURN(expected_window_, SharedBuffer::Create(layout_.output_buffer_bytes));
+  const nlohmann::json request = {{"op", "window"},
+                                  {"input_offsets", Offsets(layout_, false)},
+                                  {"output_offsets", Offsets(layout_, true)}};
+  const absl::StatusOr<Packet> answer =
+      oracle_->Ask(request, {input_window_->fd(), expected_window_->fd()}, absl::Now() + kAnswerTimeout);
+  if (!answer.ok()) return AtFault("the reference crashed or does not end after its first call");
+  if (TextField(answer->fields, "op") != "open") return AtFault(TextField(answer->fields, "error", 600));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const Draw*> PreparedTask::MakeDraw(const DrawRequest& wanted) {
+  auto draw = std::make_unique<Draw>();
+  draw->style = wanted.style;
+  draw->own_distribution = wanted.style == "own";
+  draw->parameter_seed = wanted.parameter_seed;
+  const nlohmann::json request = {{"op", "draw"},
+                                  {"style", wanted.style},
+                                  {"exact", wanted.exact},
+                                  {"seed", NextSeed()},
+                                  {"parameter_seed", wanted.parameter_seed}};
+  const absl::StatusOr<Packet> answer = oracle_->Ask(request, {}, absl::Now() + kAnswerTimeout);
+  if (!answer.ok()) return AtFault("the reference crashed or does not end on a later draw of inputs");
+  const std::string operation = TextField(answer->fields, "op", 16);
+  if (operation == "unusable" && (!draw->own_distribution || draw->parameter_seed != 0)) return nullptr;
+  if (operation != "drawn") return AtFault(TextField(answer->fields, "error", 600));
+  draw->inputs = Copy(*input_window_);
+  draw->expected = Copy(*expected_window_);
+  const auto tolerances = answer->fields.find("tolerances");
+  if (tolerances == answer->fields.end()) return AtFault("the oracle's answer is malformed");
+  RETURN_IF_ERROR(ReadTolerances(*tolerances, *draw));
+  draws_.push_back(std::move(draw));
+  return draws_.back().get();
+}
+
+absl::Status PreparedTask::ReadTolerances(const nlohmann::json& list, Draw& draw) const {
+  if (!list.is_array() || list.size() != layout_.outputs.size())
+    return AtFault("the oracle's answer is malformed");
+  for (const nlohmann::json& fields : list) {
+    if (!fields.is_object()) return AtFault("the oracle's answer is malformed");
+    Tolerance tolerance;
+    tolerance.absolute = NumberField(fields, "absolute", 0, 1e300, 0);
+    tolerance.relative = NumberField(fields, "relative", 0, 1, 0);
+    tolerance.rounding = NumberField(fields, "rounding", 0, 1, 0);
+    tolerance.centre = NumberField(fields, "centre", -1e300, 1e300, 0);
+    tolerance.spread = NumberField(fields, "spread", 0, 1e300, 1);
+    draw.tolerances.push_back(tolerance);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedTask::StartBaselines() {
+  for (int i = 0; i < kNumBaselines; ++i) {
+    ASSIGN_OR_RETURN(auto process, parent_->Fork({"python", limits_.oracle_memory_bytes_max,
+                                                  kBaselineCpuSeconds, num_threads_}));
+    ASSIGN_OR_RETURN(auto inputs, MakeInputs(layout_));
+    JudgeLimits limits;
+    limits.cpu_seconds_max = kBaselineCpuSeconds;
+    limits.call_seconds_max = absl::ToDoubleSeconds(kAnswerTimeout);
+    baselines_.push_back(
+        std::make_unique<Jail>(std::move(process), Buffers{std::move(inputs), {}}, layout_, limits));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedTask::WarmBaselines() {
+  Program program;
+  program.kind = CandidateKind::kKernelBenchPython;
+  program.source_fd = source_fd_.get();
+  program.entry = "Model";
+  program.init_inputs = init_inputs_;
+  program.construction_seed = construction_seed_;
+  program.num_threads = num_threads_;
+  for (const auto& baseline : baselines_) {
+    std::optional<Fault> fault = baseline->Begin(program, nullptr);
+    for (int call = 0; call < kWarmUpCalls && !fault; ++call) {
+      baseline->Load(*timing_draws_[static_cast<size_t>(call)]);
+      fault = baseline->Run();
+    }
+    if (fault) return AtFault(absl::StrCat("the reference fails when it is run alone: ", fault->reason));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Buffers> PreparedTask::BorrowBuffers(CandidateKind kind, const Jail* baseline) {
+  Buffers buffers;
+  if (baseline == nullptr && verification_inputs_ == nullptr) {
+    ASSIGN_OR_RETURN(verification_inputs_, MakeInputs(layout_));
+  }
+  buffers.inputs = baseline == nullptr ? verification_inputs_ : baseline->inputs();
+  if (kind == CandidateKind::kNative && !free_outputs_.empty()) {
+    buffers.outputs = std::move(free_outputs_.back());
+    free_outputs_.pop_back();
+  } else {
+    ASSIGN_OR_RETURN(buffers.outputs, MakeOutputs(layout_, kind));
+  }
+  return buffers;
+}
+
+void PreparedTask::ReturnBuffers(Buffers buffers) {
+  if (!buffers.outputs.empty() && free_outputs_.size() < kFreeOutputsMax)
+    free_outputs_.push_back(std::move(buffers.outputs));
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,116 @@
+// A task made ready to be judged: its oracle, secret draws and warm baselines.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TASK_PREPARED_TASK_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_TASK_PREPARED_TASK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "reward_service/jail/shared_buffer.h"
+#include "reward_service/measure/statistics.h"
+#include "reward_service/referee/process/jail.h"
+#include "reward_service/referee/process/zygote.h"
+#include "reward_service/referee/tensors/draw.h"
+
+namespace warpsmith {
+
+struct TaskLimits {
+  int64_t oracle_memory_bytes_max = 0;
+  int64_t jail_memory_bytes_max = 0;
+  int64_t buffer_bytes_max = 0;
+};
+
+// What the oracle is asked to draw: the distribution of the inputs and the seed of the model's parameters.
+struct DrawRequest {
+  std::string style = "own";  // or another of oracle/distributions.py
+  int64_t parameter_seed = 0;
+  // Expected outputs by float64 arithmetic where the task allows; else in its own dtype, which costs less.
+  bool exact = true;
+};
+
+// Made in two steps by one thread: Examine() gives what verification needs, Complete() adds timing_draws()
+// and baselines(), which nobody may touch before it returns. All else is for the judge's thread once
+// Examine() has returned. INVALID_ARGUMENT from either: the task is at fault.
+class PreparedTask {
+ public:
+  // `seed` keys the stream of draw seeds; secret. `other_inputs` is an index into what the task's
+  // get_other_inputs() returns: such a task is for verification only.
+  PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, Zygote* parent, int num_threads,
+               std::optional<int> other_inputs = std::nullopt);
+
+  absl::Status Examine();
+  absl::Status Complete();
+
+  const TaskLayout& layout() const { return layout_; }
+  const nlohmann::json& init_inputs() const { return init_inputs_; }
+  // Kept alive here. A jail of a candidate is either verified or timed, so it sees a draw at most once though
+  // the two lists share some.
+  const std::vector<const Draw*>& verification_draws() const { return verification_draws_; }
+  const std::vector<const Draw*>& timing_draws() const { return timing_draws_; }
+  // Those of verification whose parameters are the model's own: for candidates that take no others. At least
+  // three.
+  const std::vector<const Draw*>& construction_draws() const { return construction_draws_; }
+  // The same task on inputs of other shapes or strides, where it has some; nothing more than examined.
+  const std::vector<std::unique_ptr<PreparedTask>>& on_other_inputs() const { return on_other_inputs_; }
+  // Of the random numbers that the model's constructor takes; secret like the draws.
+  int64_t construction_seed() const { return construction_seed_; }
+  std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
+  ReferencePace& reference_pace() { return reference_pace_; }
+  bool has_parameters() const { return !layout_.parameters.empty(); }
+  // So little data that a call is too short for a profile: there are more timing_draws() of it.
+  bool is_small() const;
+
+  // Buffers for a candidate's jail, used ones where there are some. Who is timed beside a baseline shares its
+  // inputs: where pages lie can cost a call a quarter of its time, and is then the same luck for both.
+  // Without one the inputs are for verification.
+  absl::StatusOr<Buffers> BorrowBuffers(CandidateKind kind, const Jail* baseline);
+  void ReturnBuffers(Buffers buffers);
+
+ private:
+  absl::StatusOr<Packet> LoadOracle();
+  absl::Status OpenWindow();
+  absl::Status ExamineOnOtherInputs(int num_other_inputs);
+  void CloseOracle();
+  // The draw, kept in draws_; null where the reference does not survive a style that is not its own.
+  absl::StatusOr<const Draw*> MakeDraw(const DrawRequest& wanted);
+  // As MakeDraw(), but where the reference does not survive it a tamer one: never null.
+  absl::StatusOr<const Draw*> MakeUsableDraw(DrawRequest wanted);
+  int64_t NextSeed();
+  // Of parameters that are not the model's own; 0 without parameters.
+  int64_t NextParameterSeed() { return has_parameters() ? NextSeed() | 1 : 0; }
+  absl::Status StartBaselines();
+  absl::Status WarmBaselines();
+  absl::Status ReadTolerances(const nlohmann::json& list, Draw& draw) const;
+  int num_timing_draws() const;
+
+  TaskSource source_;
+  uint64_t seed_;
+  TaskLimits limits_;
+  Zygote* parent_;
+  int num_threads_;
+  std::optional<int> other_inputs_;
+  uint64_t num_seeds_used_ = 0;
+  int64_t construction_seed_ = 0;
+  std::unique_ptr<ChildProcess> oracle_;
+  std::unique_ptr<SharedBuffer> input_window_;     // where the oracle lays a draw out,
+  std::unique_ptr<SharedBuffer> expected_window_;  // to be copied before the next
+  TaskLayout layout_;
+  nlohmann::json init_inputs_;
+  UniqueFd source_fd_;
+  std::vector<std::unique_ptr<Draw>> draws_;
+  std::vector<const Draw*> verification_draws_;
+  std::vector<const Draw*> timing_draws_;
+  std::vector<const Draw*> construction_draws_;
+  std::vector<std::unique_ptr<PreparedTask>> on_other_inputs_;
+  std::vector<std::unique_ptr<Jail>> baselines_;
+  ReferencePace reference_pace_;
+  std::shared_ptr<SharedBuffer> verification_inputs_;
+  std::vector<std::vector<std::unique_ptr<SharedBuffer>>> free_outputs_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_TASK_PREPARED_TASK_H_

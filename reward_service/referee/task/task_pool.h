@@ -1,0 +1,70 @@
+// Tasks made ready ahead of their use, by threads off the lane.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TASK_TASK_POOL_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_TASK_TASK_POOL_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "reward_service/referee/task/prepared_task.h"
+
+namespace warpsmith {
+
+// How far a task has come. The task itself may be used once the stage asked for is reached.
+struct PooledTask {
+  std::unique_ptr<PreparedTask> task;
+  bool examined = false;
+  bool completed = false;
+  absl::Status status;  // of the step that failed; kept, so that a bad task costs once
+  uint64_t last_used = 0;
+  int num_uses = 0;  // judgements; a task's draws retire after a number of them
+};
+
+// Thread-safe.
+class TaskPool {
+ public:
+  TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, int num_tasks_max);
+  ~TaskPool();
+
+  // Starts making a task; returns at once. With `seed`, its draws are a function of it (tests).
+  void Prefetch(const TaskSource& source, std::optional<uint64_t> seed = std::nullopt)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The task, once it can be used for verification, or for timing too. INVALID_ARGUMENT: the task is at
+  // fault, and why. DEADLINE_EXCEEDED; INTERNAL for failures of the machine. The holder keeps the task alive.
+  absl::StatusOr<std::shared_ptr<PooledTask>> Get(const TaskSource& source, bool for_timing,
+                                                  std::optional<uint64_t> seed, absl::Time deadline)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  std::shared_ptr<PooledTask> FindOrAdd(const TaskSource& source, std::optional<uint64_t> seed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
+  void DoOneStep(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closing_ || !queue_.empty(); }
+
+  const TaskLimits limits_;
+  Zygote* const parent_;
+  const Lane* const lane_;
+  const size_t num_tasks_max_;
+  const uint64_t secret_;
+
+  absl::Mutex mutex_;
+  std::map<std::string, std::shared_ptr<PooledTask>> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<PooledTask>> queue_ ABSL_GUARDED_BY(mutex_);  // steps to do; a task at most once
+  uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_TASK_TASK_POOL_H_

@@ -1,0 +1,59 @@
+// Where a task's tensors lie in the buffers that referee, oracle and jail share.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_TENSOR_LAYOUT_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_TENSOR_LAYOUT_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace warpsmith {
+
+// A dense row-major tensor. `code` and `bits` as in DLPack's DLDataType.
+struct TensorSpec {
+  int code = 0;
+  int bits = 0;
+  std::vector<int64_t> shape;
+  // Inputs only, in elements; empty: row-major without gaps.
+  std::vector<int64_t> strides;
+  bool number = false;  // a Python number in the reference; 0-d here
+  std::string name;     // parameters only: its key in state_dict()
+  // Outputs only: the reference's shares memory with an input, a parameter or itself.
+  bool borrowed = false;
+  int64_t offset = 0;  // into its buffer
+  int64_t num_elements = 0;
+  int64_t num_bytes = 0;  // from the first element to the last, gaps included
+};
+
+// All tensors of a task. Inputs and parameters share one buffer, outputs have another, with a guard region
+// before the first, between any two and after the last.
+struct TaskLayout {
+  std::vector<TensorSpec> inputs;
+  std::vector<TensorSpec> parameters;
+  std::vector<TensorSpec> outputs;
+  int64_t input_buffer_bytes = 0;
+  int64_t output_buffer_bytes = 0;
+
+  int64_t tensor_bytes() const;  // without gaps and guards
+};
+
+// From an oracle's description, which is not trusted: INVALID_ARGUMENT when it is malformed or over
+// `buffer_bytes_max`.
+absl::StatusOr<TaskLayout> MakeLayout(const nlohmann::json& described, int64_t buffer_bytes_max);
+
+// As jails and oracles read it.
+nlohmann::json ToJson(const std::vector<TensorSpec>& specs);
+std::vector<int64_t> Offsets(const TaskLayout& layout, bool outputs);
+
+// "float32", "int64"; "dtype(code, bits)" for what has no name.
+std::string DtypeName(int code, int bits);
+// "[2, 3]".
+std::string ShapeName(const std::vector<int64_t>& shape);
+// The index of element `flat` as "[i, j]".
+std::string IndexName(const std::vector<int64_t>& shape, int64_t flat);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_TENSOR_LAYOUT_H_

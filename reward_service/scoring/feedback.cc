@@ -1,0 +1,230 @@
+#include "reward_service/scoring/feedback.h"
+
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "reward_service/compiler/diagnostics.h"
+
+namespace warpsmith {
+namespace {
+
+// A program this close to the memory ceiling has no cheaper instruction to gain by.
+constexpr double kNearCeilingShare = 0.6;
+// Below this share of it, strides in the innermost loop are what a program waits for first.
+constexpr double kFarFromCeilingShare = 0.1;
+constexpr double kLibmShareMin = 0.5;
+constexpr int kDeepLoopsMin = 3;
+// At most this share of wrong elements looks like an edge that was missed, not like a wrong formula.
+constexpr double kEdgeShareMax = 0.5;
+
+v1::Feedback Say(const char* finding, std::string evidence, v1::Advice advice) {
+  v1::Feedback feedback;
+  feedback.set_finding(finding);
+  feedback.set_evidence(std::move(evidence));
+  feedback.set_advice(advice);
+  return feedback;
+}
+
+std::string ErrorText(const v1::Correctness& correctness) {
+  return absl::StrFormat("max error %.2f at %d of %d", correctness.max_absolute_error(),
+                         correctness.num_wrong(), correctness.num_elements());
+}
+
+v1::Feedback Incorrect(const v1::Grade& grade, const DefectFacts& defects) {
+  const v1::Correctness& correctness = grade.correctness();
+  const double wrong_share = correctness.num_elements() > 0
+                                 ? static_cast<double>(correctness.num_wrong()) / correctness.num_elements()
+                                 : 1.0;
+  if (defects.input_mutated) return Say("input changed", "an input was changed", v1::ADVICE_FIX_BOUNDS);
+  if (defects.out_of_bounds) return Say("wrong values", ErrorText(correctness), v1::ADVICE_FIX_BOUNDS);
+  if (defects.wrong_at_scale_only) {
+    return Say("wrong values", ErrorText(correctness), v1::ADVICE_FIX_NUMERICS);
+  }
+  const v1::Advice advice = wrong_share <= kEdgeShareMax ? v1::ADVICE_FIX_BOUNDS : v1::ADVICE_FIX_FORMULA;
+  return Say("wrong values", ErrorText(correctness), advice);
+}
+
+// Speed, bandwidth and passes, as far as they are known: of every correct program.
+std::string PerformanceText(const v1::Grade& grade, const SourceFacts& facts) {
+  std::string text = absl::StrFormat("speedup %.2f", grade.timing().speedup());
+  if (!grade.timing().distinguishable()) text += " within noise";
+  const v1::Profile& profile = grade.profile();
+  if (profile.gigabytes_per_second_ceiling() > 0) {
+    absl::StrAppendFormat(&text, ", %.1f of %.0f GB/s", profile.gigabytes_per_second(),
+                          profile.gigabytes_per_second_ceiling());
+  }
+  if (facts.valid) {
+    absl::StrAppendFormat(&text, ", %d pass%s", facts.num_passes, facts.num_passes == 1 ? "" : "es");
+  }
+  return text;
+}
+
+// What the rows below look at.
+struct Performance {
+  const v1::Profile& profile;
+  const SourceFacts& facts;
+  double speedup = 0;
+  bool distinguishable = false;
+  bool faster = false;
+  // The bandwidth is known beside the ceiling, and near it or far from it. A call that is too short has none:
+  // its time may be no more than a bound.
+  bool near_ceiling = false;
+  bool far_from_ceiling = false;
+  // So short a call waits for no memory, and threads cost it more than they give.
+  bool too_short = false;
+  bool profiled = false;
+  // Enough samples of the candidate's own code to say what it does not do.
+  bool own_profiled = false;
+  int num_lane_cores = 1;
+};
+
+Performance PerformanceOf(const v1::Grade& grade, const SourceFacts& facts, int num_lane_cores) {
+  const v1::Profile& profile = grade.profile();
+  const double ceiling = profile.gigabytes_per_second_ceiling();
+  const double share = ceiling > 0 ? profile.gigabytes_per_second() / ceiling : 0;
+  Performance p{.profile = profile, .facts = facts, .num_lane_cores = num_lane_cores};
+  p.speedup = grade.timing().speedup();
+  p.distinguishable = grade.timing().distinguishable();
+  p.faster = p.distinguishable && p.speedup > 1;
+  p.too_short = profile.bound() == "latency";
+  p.near_ceiling = share >= kNearCeilingShare && !p.too_short;
+  p.far_from_ceiling = ceiling > 0 && share < kFarFromCeilingShare && !p.too_short;
+  p.profiled = profile.num_samples() >= kProfileSamplesMin;
+  p.own_profiled = profile.own_code_share() * profile.num_samples() >= kProfileSamplesMin;
+  return p;
+}
+
+struct Row {
+  const char* finding;
+  v1::Advice advice;
+  bool (*applies)(const Performance&);
+  std::string (*number)(const Performance&);  // that it was chosen for, beside those of PerformanceText()
+};
+
+std::string NoNumber(const Performance&) { return ""; }
+
+// From the most to the least certain: the first row that applies speaks, and the last one always does. What
+// the text shows comes before what samples show, strides before all, for no vector helps a loop that waits
+// for memory. Advice to keep comes after every row that has something to do, and never below 1. Findings
+// say what was seen and no cause that was not.
+constexpr Row kRows[] = {
+    {"strided walk", v1::ADVICE_TILE,
+     [](const Performance& p) { return p.facts.strided && p.far_from_ceiling; }, NoNumber},
+    // Faster and near the ceiling, the passes meet in the cache.
+    {"temporary array", v1::ADVICE_AVOID_TEMPORARY,
+     [](const Performance& p) {
+       return p.facts.num_passes > 1 && p.facts.num_allocations > 0 && !(p.near_ceiling && p.faster);
+     },
+     [](const Performance& p) {
+       return absl::StrFormat(", %d array%s", p.facts.num_allocations,
+                              p.facts.num_allocations == 1 ? "" : "s");
+     }},
+    {"several passes", v1::ADVICE_FUSE_PASSES,
+     [](const Performance& p) { return p.facts.num_passes > 1 && !(p.near_ceiling && p.faster); }, NoNumber},
+    // The bandwidth needs no samples, all rows below do. Where the text could not be read and the memory
+    // waits, it may be read in a bad order.
+    {"unknown", v1::ADVICE_UNSPECIFIED,
+     [](const Performance& p) {
+       return (!p.profiled && !p.near_ceiling) || (!p.facts.valid && p.far_from_ceiling);
+     },
+     [](const Performance& p) { return absl::StrFormat(", %d samples", p.profile.num_samples()); }},
+    {"scalar code", v1::ADVICE_VECTORISE,
+     [](const Performance& p) { return p.own_profiled && p.profile.vector_bits() == 0 && !p.near_ceiling; },
+     NoNumber},
+    // The ceiling is one thread's.
+    {"idle cores", v1::ADVICE_THREAD,
+     [](const Performance& p) {
+       return p.profiled && p.profile.num_threads() < p.num_lane_cores && !p.too_short;
+     },
+     [](const Performance& p) {
+       return absl::StrFormat(", %d of %d threads", p.profile.num_threads(), p.num_lane_cores);
+     }},
+    // Copies and threads that wait are libc's work too.
+    {"costly functions", v1::ADVICE_APPROXIMATE,
+     [](const Performance& p) {
+       return p.profiled && p.profile.libc_share() >= kLibmShareMin && p.facts.calls_libm && !p.near_ceiling;
+     },
+     [](const Performance& p) { return absl::StrFormat(", %.0f %% in libm", 100 * p.profile.libc_share()); }},
+    {"deep loops", v1::ADVICE_TILE,
+     [](const Performance& p) {
+       return p.facts.loop_depth_max >= kDeepLoopsMin && !p.near_ceiling && !p.too_short;
+     },
+     [](const Performance& p) { return absl::StrFormat(", %d deep", p.facts.loop_depth_max); }},
+    {"at the memory ceiling", v1::ADVICE_KEEP,
+     [](const Performance& p) { return p.near_ceiling && p.speedup >= 1; }, NoNumber},
+    {"nothing to gain found", v1::ADVICE_KEEP, [](const Performance& p) { return p.faster; }, NoNumber},
+    {"slower than the reference", v1::ADVICE_UNSPECIFIED,
+     [](const Performance& p) { return p.distinguishable; }, NoNumber},
+    {"no faster than the reference", v1::ADVICE_UNSPECIFIED, [](const Performance&) { return true; },
+     NoNumber},
+};
+
+v1::Feedback Fast(const v1::Grade& grade, const SourceFacts& facts, int num_lane_cores) {
+  const Performance performance = PerformanceOf(grade, facts, num_lane_cores);
+  const Row* row = std::begin(kRows);
+  while (!row->applies(performance)) ++row;
+  return Say(row->finding, PerformanceText(grade, facts) + row->number(performance), row->advice);
+}
+
+// A speed-up that is not credited is nothing to keep.
+v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const DefectFacts& defects,
+                     const Credit& credit) {
+  switch (credit.rule) {
+    case CreditRule::kHack:
+    case CreditRule::kDelegated:
+      return Say("a library did the work", credit.condition, v1::ADVICE_COMPUTE_EVERYTHING);
+    case CreditRule::kFixedParameters:
+      return Say("fixed parameters", credit.condition, v1::ADVICE_COMPUTE_EVERYTHING);
+    case CreditRule::kOtherCalls:
+      return Say("unknown", credit.condition, v1::ADVICE_UNSPECIFIED);
+    case CreditRule::kFull:
+    case CreditRule::kNotDistinguishable:
+      break;
+  }
+  return Fast(grade, facts, defects.num_lane_cores);
+}
+
+// By the family, as merge and referee name it.
+const char* HackFinding(std::string_view family) {
+  if (family == "delegated-work") return "a library did the work";
+  if (family == "impossible-time") return "the call did not do the work";
+  if (family == "unmaterialised-output") return "outputs share memory";
+  return "right values by forbidden means";
+}
+
+}  // namespace
+
+v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts, const DefectFacts& defects,
+                             const Credit& credit) {
+  switch (grade.verdict()) {
+    case v1::VERDICT_NO_CODE:
+      return Say("does not compile", "error: no code", v1::ADVICE_FIX_COMPILE_ERROR);
+    case v1::VERDICT_COMPILE_ERROR:
+      return Say("does not compile", FirstError(grade.compile().diagnostics()), v1::ADVICE_FIX_COMPILE_ERROR);
+    case v1::VERDICT_RUNTIME_ERROR:
+      return Say("crashes", grade.verdict_reason(),
+                 defects.out_of_bounds ? v1::ADVICE_FIX_BOUNDS : v1::ADVICE_FIX_CRASH);
+    case v1::VERDICT_TIMEOUT:
+      return Say("times out", grade.verdict_reason(), v1::ADVICE_FIX_CRASH);
+    case v1::VERDICT_WRONG_SHAPE:
+      return Say("wrong shape", grade.verdict_reason(), v1::ADVICE_FIX_SHAPE);
+    case v1::VERDICT_WRONG_DTYPE:
+      return Say("wrong dtype", grade.verdict_reason(), v1::ADVICE_FIX_SHAPE);
+    case v1::VERDICT_NON_FINITE:
+      return Say("not finite",
+                 absl::StrFormat("nan at %d of %d", grade.correctness().num_wrong(),
+                                 grade.correctness().num_elements()),
+                 v1::ADVICE_FIX_NUMERICS);
+    case v1::VERDICT_INCORRECT:
+      return Incorrect(grade, defects);
+    case v1::VERDICT_HACK:
+      return Say(HackFinding(grade.hack_family()), grade.verdict_reason(), v1::ADVICE_COMPUTE_EVERYTHING);
+    case v1::VERDICT_CORRECT:
+      return Correct(grade, facts, defects, credit);
+    default:
+      return {};
+  }
+}
+
+}  // namespace warpsmith

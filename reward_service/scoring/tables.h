@@ -1,0 +1,39 @@
+// The rubric: four dimensions of StitchCUDA (arXiv 2603.02637), each a table from measured conditions to a
+// score.
+#ifndef WARPSMITH_REWARD_SERVICE_SCORING_TABLES_H_
+#define WARPSMITH_REWARD_SERVICE_SCORING_TABLES_H_
+
+#include "reward_service/program/source_facts.h"
+#include "reward_service/scoring/credit.h"
+#include "warpsmith/v1/grade.pb.h"
+#include "warpsmith/v1/task.pb.h"
+
+namespace warpsmith {
+
+constexpr char kRubricTables[] = "tables-v1";
+
+// What the tables look at: measurements, and the structure of live code. No comment, no name, no dead
+// function.
+struct RubricInputs {
+  v1::Skill skill = v1::SKILL_GENERATE;
+  v1::CandidateLanguage language = v1::CANDIDATE_LANGUAGE_CPP;
+  v1::Timing timing;
+  v1::Profile profile;
+  Credit credit;
+  SourceFacts facts;
+  // Skill 2 only.
+  SourceFacts previous_facts;
+  bool unchanged_copy = false;  // equal to the previous program after normalisation
+  v1::Feedback asked;
+  int num_lane_cores = 1;
+};
+
+// The rubric of a CORRECT candidate. The same inputs always give the same scores.
+v1::Rubric ComputeRubric(const RubricInputs& inputs);
+
+// 3/3/3/3, for a candidate to which the tables do not apply.
+v1::Rubric NeutralRubric();
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_SCORING_TABLES_H_

@@ -1,0 +1,333 @@
+#include "reward_service/server/reward_service.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/base/build_info.h"
+#include "core/base/descriptor_limit.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/config/config_file.h"
+#include "core/rpc/server.h"
+#include "reward_service/compiler/compile_cache.h"
+#include "reward_service/compiler/extension_compiler.h"
+#include "reward_service/grading/environment.h"
+#include "reward_service/grading/ledger.h"
+#include "reward_service/grading/tenants.h"
+#include "reward_service/measure/lane.h"
+#include "reward_service/sandbox/sandbox.h"
+#include "reward_service/scoring/formulas.h"
+#include "reward_service/server/door.h"
+#include "reward_service/server/http_door.h"
+#include "reward_service/server/llm_judge_setup.h"
+#include "reward_service/server/options.h"
+#include "reward_service/server/page_door.h"
+#include "reward_service/server/reception.h"
+
+namespace warpsmith {
+namespace {
+
+// That admitted requests have to end in when the service is told to stop.
+constexpr absl::Duration kDrainTime = absl::Seconds(20);
+
+// Of a body of HTTP, beside one longest answer as JSON writes it.
+constexpr int64_t kListBytesMax = int64_t{4} << 20;
+
+// All sections of a run, whoever reads them.
+std::vector<std::string> KnownSections() {
+  return {"run", "model", "data", "trainer", "rollout", "reward_service"};
+}
+
+// A fault of files that options name, with the key in front.
+absl::Status At(const char* key, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("reward_service.", key, ": ", status.message()));
+}
+
+absl::StatusOr<ServiceOptions> LoadOptions(const RewardServiceFlags& flags) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ConfigFile> file,
+                   ConfigFile::Load(flags.config, KnownSections(), flags.overrides));
+  ASSIGN_OR_RETURN(ServiceOptions options, ReadServiceOptions(file->Section("reward_service")));
+  if (!flags.address.empty()) options.address = flags.address;
+  return options;
+}
+
+std::filesystem::path ShippedPrompt() { return ShareDirectory() / "llm_judge" / "llm_judge_prompt.txt"; }
+
+// Everything that grades, in the order in which it is built; taken down in reverse.
+struct Machinery {
+  explicit Machinery(const ServiceOptions& options) : ledger(options.cache_bytes_max / 4) {}
+
+  std::unique_ptr<Compiler> compiler;
+  std::unique_ptr<ExtensionCompiler> extensions;
+  std::unique_ptr<CompileCache> cache;
+  std::unique_ptr<CompileStage> compile_stage;
+  Ledger ledger;
+  LlmJudgeMachinery llm_judge;
+  std::unique_ptr<GradeJournal> journal;
+  std::unique_ptr<Grader> grader;
+  v1::Environment environment;
+};
+
+std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, ExtensionCompiler* extensions,
+                                               CompileCache* cache) {
+  const auto native = [=](std::string_view source, const std::atomic<bool>& cancelled) {
+    const std::string key = CompileCache::Key(compiler->toolchain().fingerprint, source);
+    return cache->GetOrCompile(key, cancelled, [&] { return compiler->Compile(source, cancelled); });
+  };
+  const auto extension = [=](const ExtensionRecord& record, const std::atomic<bool>& cancelled) {
+    const ExtensionArguments arguments{record.name,      record.cpp_sources,  record.cuda_sources,
+                                       record.functions, record.extra_cflags, record.extra_ldflags};
+    return cache->GetOrCompile(extensions->Key(arguments), cancelled,
+                               [&] { return extensions->Compile(arguments, cancelled); });
+  };
+  return std::make_unique<CompileStage>(compiler->toolchain().version, RequestLimits().program_bytes_max,
+                                        native, extension);
+}
+
+// Where Python.h lies; empty where there is no Python, and then no extension compiles.
+std::filesystem::path PythonInclude() {
+  absl::StatusOr<std::string> path = OutputOf(
+      {GetBuildInfo().python, "-c", "import sysconfig; print(sysconfig.get_paths()['include'], end='')"});
+  return path.ok() ? *path : "";
+}
+
+// A cached program holds a descriptor; half of them are for everything else.
+constexpr int kCachedProgramsMax = 8192;
+constexpr int kDescriptorsMin = 1024;  // those of sandboxes are numbered from 512
+
+absl::StatusOr<int> CachedProgramsMax() {
+  const int descriptors = RaiseDescriptorLimit();
+  if (descriptors >= kDescriptorsMin) return std::min(descriptors / 2, kCachedProgramsMax);
+  return absl::FailedPreconditionError(absl::StrCat("this process may open ", descriptors,
+                                                    " files; the service needs ", kDescriptorsMin,
+                                                    ": raise the hard limit (ulimit -Hn)"));
+}
+
+absl::Status BuildCompilers(const ServiceOptions& options, Machinery* machinery) {
+  ASSIGN_OR_RETURN(machinery->compiler,
+                   Compiler::Create(options.cache_directory / "preludes",
+                                    {.wall_seconds_max = static_cast<double>(options.compile_seconds_max)}));
+  ASSIGN_OR_RETURN(const int num_programs_max, CachedProgramsMax());
+  machinery->cache =
+      std::make_unique<CompileCache>(CompileCacheOptions{.memory_bytes_max = options.cache_bytes_max / 2,
+                                                         .num_programs_max = num_programs_max,
+                                                         .directory = options.cache_directory / "compiled",
+                                                         .directory_bytes_max = options.cache_bytes_max});
+  machinery->extensions = std::make_unique<ExtensionCompiler>(
+      machinery->compiler->toolchain(),
+      ExtensionCompilerOptions{.places = {.torch_dir = GetBuildInfo().torch_dir,
+                                          .python_include = PythonInclude(),
+                                          .facade_directory = ShareDirectory() / "facade"},
+                               .work_directory = options.cache_directory / "preludes"});
+  machinery->compile_stage =
+      MakeCompileStage(machinery->compiler.get(), machinery->extensions.get(), machinery->cache.get());
+  return absl::OkStatus();
+}
+
+using Referees = std::vector<std::unique_ptr<Referee>>;
+
+GradeObserver Observe(Ledger* ledger) {
+  return [ledger](const std::shared_ptr<const PreparedRequest>& prepared, const v1::Grade& grade) {
+    ledger->Record(prepared, grade);
+  };
+}
+
+// A referee a lane, each with an equal part of the lane cores. Each warms itself for seconds, all at once.
+absl::StatusOr<Referees> StartReferees(const ServiceOptions& options, const CoreDivision& cores) {
+  const size_t num_lanes = static_cast<size_t>(options.num_lanes);
+  const size_t cores_per_lane = cores.lane.size() / num_lanes;
+  if (cores_per_lane == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("reward_service.num_lanes is ", num_lanes,
+                                                   ", more than the ", cores.lane.size(), " lane cores"));
+  }
+  std::vector<absl::StatusOr<std::unique_ptr<Referee>>> started(num_lanes);
+  std::vector<std::thread> threads;
+  for (size_t lane = 0; lane < num_lanes; ++lane) {
+    const auto first = cores.lane.begin() + static_cast<ptrdiff_t>(lane * cores_per_lane);
+    const std::vector<int> own(first, first + static_cast<ptrdiff_t>(cores_per_lane));
+    threads.emplace_back([&started, lane, own] {
+      started[lane] = Referee::Start({.lane_cores = own, .python = GetBuildInfo().python});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Referees referees;
+  for (auto& referee : started) {
+    RETURN_IF_ERROR(referee.status());
+    referees.push_back(*std::move(referee));
+  }
+  return referees;
+}
+
+std::function<void(const GradeRecord&)> Keep(Machinery* machinery) {
+  return [machinery](const GradeRecord& record) {
+    if (machinery->journal != nullptr) machinery->journal->Append(record);
+  };
+}
+
+// Without a journal the service grades as well, and forgets at its end.
+void RecallGrades(const ServiceOptions& options, Machinery* machinery) {
+  auto journal =
+      GradeJournal::Open(options.cache_directory / "grades", options.cache_bytes_max / 2,
+                         [&](GradeRecord record) { machinery->grader->Recall(std::move(record)); });
+  if (journal.ok()) {
+    machinery->journal = *std::move(journal);
+  } else {
+    LogWarning(
+        absl::StrCat("grades are not kept on disk, a restart forgets them: ", journal.status().message()));
+  }
+}
+
+void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Referees referees,
+                 Machinery* machinery) {
+  const RefereeFacts& facts = referees.front()->facts();
+  machinery->environment = MakeEnvironment(CoresText(cores.lane), machinery->compiler->toolchain().version,
+                                           facts.torch_version, facts.torch_cpu_capability);
+  machinery->environment.set_llm_judge(machinery->llm_judge.name);
+  std::vector<std::unique_ptr<JudgeStage>> lanes;
+  const int cores_per_lane = static_cast<int>(cores.lane.size()) / options.num_lanes;
+  for (std::unique_ptr<Referee>& referee : referees) {
+    lanes.push_back(std::make_unique<JudgeStage>(
+        JudgeStageOptions{
+            .limits = options.judge, .timing = options.timing, .num_lane_cores = cores_per_lane},
+        std::move(referee)));
+  }
+  // All cores where a judge takes its own from compilers at any moment: they have what it leaves.
+  const int num_workers =
+      options.num_compile_workers > 0 ? options.num_compile_workers : static_cast<int>(AllowedCores().size());
+  machinery->grader =
+      std::make_unique<Grader>(GraderOptions{.num_compile_workers = num_workers,
+                                             .queue_capacity = options.queue_capacity,
+                                             .cache_bytes_max = options.cache_bytes_max / 2,
+                                             .environment = machinery->environment,
+                                             .observer = Observe(&machinery->ledger),
+                                             .keep = Keep(machinery),
+                                             .llm_stage = machinery->llm_judge.stage.get(),
+                                             .num_llm_requests = options.llm_judge.max_concurrent},
+                               machinery->compile_stage.get(), std::move(lanes));
+  RecallGrades(options, machinery);
+}
+
+absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {
+  auto machinery = std::make_unique<Machinery>(options);
+  ASSIGN_OR_RETURN(machinery->llm_judge,
+                   SetUpLlmJudge(options.llm_judge, ShippedPrompt(), &machinery->ledger.metrics()));
+  RETURN_IF_ERROR(CheckSandbox());
+  // Warming referees and precompiling headers take seconds each, and neither needs the other.
+  absl::StatusOr<Referees> referees = absl::UnknownError("not started");
+  std::thread warming([&] { referees = StartReferees(options, cores); });
+  const absl::Status compilers = BuildCompilers(options, machinery.get());
+  warming.join();
+  RETURN_IF_ERROR(compilers);
+  RETURN_IF_ERROR(referees.status());
+  BuildGrader(options, cores, *std::move(referees), machinery.get());
+  return machinery;
+}
+
+ReceptionOptions MakeReceptionOptions(const ServiceOptions& options, const Machinery& machinery) {
+  ReceptionOptions reception;
+  reception.environment_key =
+      absl::StrCat(machinery.environment.SerializeAsString(), machinery.compiler->toolchain().fingerprint);
+  v1::Capabilities& capabilities = reception.capabilities;
+  capabilities.add_languages(v1::CANDIDATE_LANGUAGE_CPP);
+  capabilities.add_languages(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
+  for (const std::string_view formula : FormulaNames()) capabilities.add_formulas(std::string(formula));
+  capabilities.set_default_formula(options.default_formula);
+  capabilities.add_backends("cpu");
+  capabilities.set_num_lanes(options.num_lanes);
+  capabilities.set_queue_capacity(options.queue_capacity);
+  capabilities.set_answer_bytes_max(reception.limits.answer_bytes_max);
+  *capabilities.mutable_environment() = machinery.environment;
+  capabilities.set_service_version(machinery.environment.service_version());
+  return reception;
+}
+
+// Blocks the stop signals in this thread and all that it starts from now on.
+sigset_t BlockStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// Null where no address is given.
+absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const ServiceOptions& options, const TlsIdentity& tls,
+                                                      const HttpDoor* door) {
+  if (options.http_address.empty()) return std::unique_ptr<HttpServer>();
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<HttpServer> server,
+      HttpServer::Start({.address = options.http_address,
+                         .tls = tls,
+                         .body_bytes_max = kListBytesMax + 2 * RequestLimits().answer_bytes_max},
+                        [door](const std::shared_ptr<HttpExchange>& exchange) { door->Handle(exchange); }));
+  std::cout << "HTTP on " << server->address() << std::endl;
+  return server;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CheckRewardService(const RewardServiceFlags& flags) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<ConfigFile> file,
+                   ConfigFile::Load(flags.config, KnownSections(), flags.overrides));
+  const absl::StatusOr<ServiceOptions> options = ReadServiceOptions(file->Section("reward_service"));
+  CheckFormulaAskedFor(file->Section("trainer")).IgnoreError();  // Finish() returns it with the others
+  RETURN_IF_ERROR(file->Finish());
+  RETURN_IF_ERROR(At("tls", ReadTls(options->tls).status()));
+  RETURN_IF_ERROR(At("tenants", Tenants::Load(options->tenants, options->queue_capacity).status()));
+  RETURN_IF_ERROR(At("lane_cores", DivideCores(AllowedCores(), options->lane_cores).status()));
+  Metrics metrics;
+  RETURN_IF_ERROR(SetUpLlmJudge(options->llm_judge, ShippedPrompt(), &metrics).status());
+  return file->ResolvedYaml({"reward_service"});
+}
+
+std::string RewardServiceReference() {
+  const std::unique_ptr<ConfigFile> nothing =
+      ConfigFile::Parse("reward_service: {tenants: {NAME: {}}}", "", KnownSections()).value();
+  ReadServiceOptions(nothing->Section("reward_service")).IgnoreError();
+  return nothing->Reference({"reward_service"});
+}
+
+absl::Status RunRewardService(const RewardServiceFlags& flags) {
+  const sigset_t stop_signals = BlockStopSignals();
+  ASSIGN_OR_RETURN(const ServiceOptions options, LoadOptions(flags));
+  ASSIGN_OR_RETURN(const TlsIdentity tls, ReadTls(options.tls));
+  ASSIGN_OR_RETURN(Tenants tenants, Tenants::Load(options.tenants, options.queue_capacity));
+  ASSIGN_OR_RETURN(PageFiles page, ReadPageFiles(ShareDirectory() / "page"));
+  ASSIGN_OR_RETURN(const CoreDivision cores, DivideCores(AllowedCores(), options.lane_cores));
+  const bool compile_anywhere = Lane::CheckRealtime().ok();
+  if (!compile_anywhere) RETURN_IF_ERROR(PinTo(cores.others));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Machinery> machinery, Build(options, cores));
+  const Reception reception(MakeReceptionOptions(options, *machinery), std::move(tenants),
+                            machinery->grader.get(), &machinery->ledger);
+  RewardDoor door(&reception);
+  const std::string name = v1::RewardService::service_full_name();
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<RpcServer> server,
+      RpcServer::Start({.address = options.address, .tls = tls}, {{.name = name, .service = &door}}));
+  server->SetServing(name, Serving::kYes);
+  server->SetServing("", Serving::kYes);
+  const HttpDoor http_door(&reception, std::move(page));
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> http_server, StartHttp(options, tls, &http_door));
+  std::cout << "listening on " << server->address() << std::endl;
+  LogInfo(absl::StrCat("grading on lane cores ", CoresText(cores.lane), ", compiling on ",
+                       CoresText(compile_anywhere ? AllowedCores() : cores.others)));
+  int signal = 0;
+  sigwait(&stop_signals, &signal);
+  LogInfo(
+      absl::StrCat("signal ", signal, ": draining ", machinery->grader->backlog().num_requests, " requests"));
+  server->SetServing(name, Serving::kNo);
+  machinery->grader->Drain(kDrainTime);
+  server->Shutdown(absl::Seconds(2));
+  return absl::OkStatus();
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,111 @@
+#include "reward_service/grading/flight_queue.h"
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/run_together.h"
+
+namespace warpsmith {
+namespace {
+
+std::shared_ptr<Flight> FlightOf(const std::string& task, const std::string& source = "") {
+  PreparedRequest prepared;
+  prepared.task_key = task;
+  prepared.source = source;
+  prepared.request.mutable_task()->set_reference_source("reference of " + task);
+  auto flight = std::make_shared<Flight>();
+  flight->prepared = std::make_shared<const PreparedRequest>(prepared);
+  return flight;
+}
+
+TEST_CASE("flights of one task are taken together, and the taker remembers it") {
+  FlightQueue queue({});
+  for (const char* task : {"a", "b", "a", "b"}) queue.Push(FlightOf(task));
+  RecentWork recent;
+  std::string order;
+  for (int i = 0; i < 4; ++i) order += queue.Take(&recent)->prepared->task_key;
+  CHECK(order == "aabb");
+  CHECK(recent.run_length == 2);
+}
+
+TEST_CASE("flights that nobody wants are not handed out") {
+  FlightQueue queue({});
+  queue.Push(FlightOf("a", "unwanted"));
+  const auto unwanted = FlightOf("a", "also unwanted");
+  queue.Push(unwanted);
+  queue.Push(FlightOf("b", "wanted"));
+  RecentWork recent;
+  CHECK(queue.Take(&recent)->prepared->source == "unwanted");
+  unwanted->cancelled = true;
+  CHECK(queue.Take(&recent)->prepared->source == "wanted");
+}
+
+TEST_CASE("the next task is another one than the present") {
+  FlightQueue queue({});
+  CHECK_FALSE(queue.NextTask("a").has_value());
+  queue.Push(FlightOf("a"));
+  CHECK_FALSE(queue.NextTask("a").has_value());
+  queue.Push(FlightOf("b"));
+  REQUIRE(queue.NextTask("a").has_value());
+  CHECK(queue.NextTask("a")->reference_source == "reference of b");
+}
+
+TEST_CASE("closing wakes those who wait, and hands nothing out any more") {
+  FlightQueue queue({});
+  std::shared_ptr<Flight> taken = FlightOf("not yet");
+  std::thread taker([&] {
+    RecentWork recent;
+    taken = queue.Take(&recent);
+  });
+  queue.Close();
+  taker.join();
+  CHECK(taken == nullptr);
+  queue.Push(FlightOf("late"));
+  RecentWork recent;
+  CHECK(queue.Take(&recent) == nullptr);
+}
+
+TEST_CASE("what many push and some cancel, several takers get, each flight at most once") {
+  constexpr int kNumFlights = 1200;
+  constexpr int kNumTakers = 3;
+  FlightQueue queue({});
+  std::vector<std::shared_ptr<Flight>> flights;
+  for (int i = 0; i < kNumFlights; ++i) {
+    flights.push_back(FlightOf(std::to_string(i % 7), std::to_string(i)));
+    flights.back()->priority = 1;
+  }
+  std::vector<std::atomic<int>> num_taken(kNumFlights);
+  std::atomic<int> next{0}, num_pushing{3};
+  const auto take = [&] {
+    RecentWork recent;
+    while (true) {
+      const std::shared_ptr<Flight> flight = queue.Take(&recent);
+      if (flight->prepared->source == "end") return;
+      queue.Charge(*flight, absl::Milliseconds(1));
+      queue.NextTask(recent.task_key);
+      ++num_taken[std::stoul(flight->prepared->source)];
+    }
+  };
+  const auto push = [&] {
+    for (int i = next++; i < kNumFlights; i = next++) {
+      queue.Push(flights[i]);
+      if (i % 5 == 0) flights[i]->cancelled = true;
+    }
+    if (--num_pushing > 0) return;
+    for (int i = 0; i < kNumTakers; ++i) queue.Push(FlightOf("end", "end"));  // of lower priority: taken last
+  };
+  RunTogether(3 + kNumTakers, [&](int thread) { return thread < kNumTakers ? take() : push(); });
+  int num_wrong = 0;
+  for (int i = 0; i < kNumFlights; ++i) {
+    const int count = num_taken[i];
+    num_wrong += count > 1 || (count == 0 && i % 5 != 0);
+  }
+  CHECK(num_wrong == 0);
+  CHECK(queue.size() == 0);
+}
+
+}  // namespace
+}  // namespace warpsmith

@@ -1,0 +1,117 @@
+#include "reward_service/grading/lane_policy.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr LanePolicyOptions kOptions{.run_length_max = 3, .wait_max = absl::Seconds(10)};
+
+WaitingWork Work(const char* task, int waited_seconds = 1) { return {task, absl::Seconds(waited_seconds)}; }
+
+WaitingWork WorkOf(const char* tenant, int priority = 0, int waited_seconds = 1) {
+  return {"task", absl::Seconds(waited_seconds), tenant, priority};
+}
+
+size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent,
+                const LanePolicyOptions& options) {
+  return PickNext(waiting, recent, TenantClock(), options);
+}
+
+TEST_CASE("a lane that has done nothing takes the first") {
+  CHECK(PickNext({Work("a"), Work("b")}, {}, kOptions) == 0);
+}
+
+TEST_CASE("candidates of the recent task go first") {
+  CHECK(PickNext({Work("a"), Work("b"), Work("b")}, {"b", 1}, kOptions) == 1);
+}
+
+TEST_CASE("without a candidate of the recent task the first goes") {
+  CHECK(PickNext({Work("a"), Work("b")}, {"c", 1}, kOptions) == 0);
+}
+
+TEST_CASE("a long run gives way to another task, if there is one") {
+  CHECK(PickNext({Work("a"), Work("a"), Work("b")}, {"a", 3}, kOptions) == 2);
+  CHECK(PickNext({Work("a"), Work("a")}, {"a", 3}, kOptions) == 0);
+}
+
+TEST_CASE("nobody waits longer than the limit behind others") {
+  CHECK(PickNext({Work("a", 10), Work("b"), Work("b")}, {"b", 1}, kOptions) == 0);
+}
+
+TEST_CASE("every candidate is served within its bound, whatever arrives") {
+  // Task "hot" never runs dry; the one of "cold" must still be served after at most run_length_max others.
+  RecentWork recent{"hot", 1};
+  int num_before = 0;
+  while (true) {
+    const std::vector<WaitingWork> waiting = {Work("cold", num_before), Work("hot", 0), Work("hot", 0)};
+    const size_t next = PickNext(waiting, recent, kOptions);
+    recent = AfterWork(recent, waiting[next]);
+    if (next == 0) break;
+    REQUIRE(++num_before < kOptions.run_length_max + 1);
+  }
+  CHECK(recent.task_key == "cold");
+}
+
+TEST_CASE("runs are counted by task") {
+  RecentWork recent = AfterWork({}, Work("a"));
+  CHECK(recent.run_length == 1);
+  recent = AfterWork(recent, Work("a"));
+  CHECK(recent.run_length == 2);
+  recent = AfterWork(recent, Work("b"));
+  CHECK(recent.run_length == 1);
+  CHECK(recent.task_key == "b");
+}
+
+TEST_CASE("the tenant that was served least goes next, unless the recent one is hardly ahead") {
+  TenantClock clock;
+  clock.Charge("busy", 1, absl::Seconds(10));
+  clock.Charge("idle", 1, absl::Seconds(3));
+  const std::vector<WaitingWork> waiting = {WorkOf("busy"), WorkOf("idle")};
+  CHECK(PickNext(waiting, {}, clock, kOptions) == 1);
+  CHECK(PickNext(waiting, {"task", 1, "busy"}, clock, kOptions) == 1);
+  clock.Charge("idle", 1, absl::Seconds(6));
+  CHECK(PickNext(waiting, {"task", 1, "busy"}, clock, kOptions) == 0);
+}
+
+TEST_CASE("tenants are served by their shares, however much each sends, and a flood delays nobody for long") {
+  TenantClock clock;
+  RecentWork recent;
+  std::map<std::string, int> served;
+  const std::map<std::string, double> shares = {{"small", 1}, {"large", 3}};
+  for (int i = 0; i < 400; ++i) {
+    // The small one has nine requests waiting for each of the large one's, and they waited longer.
+    std::vector<WaitingWork> waiting(9, WorkOf("small", 0, 1000));
+    waiting.push_back(WorkOf("large"));
+    const size_t next = PickNext(waiting, recent, clock, kOptions);
+    const std::string tenant(waiting[next].tenant);
+    recent = AfterWork(recent, waiting[next]);
+    clock.Charge(tenant, shares.at(tenant), absl::Seconds(1));
+    ++served[tenant];
+  }
+  CHECK(served["large"] == Approx(300).margin(10));
+  CHECK(served["small"] == Approx(100).margin(10));
+}
+
+TEST_CASE("a tenant that comes back from idleness has no claim on the time that it missed") {
+  TenantClock clock;
+  clock.Charge("steady", 1, absl::Seconds(1000));
+  clock.Enter("late", {"steady"});
+  CHECK(clock.SecondsOf("late") == 1000);
+  clock.Enter("steady", {"late"});
+  CHECK(clock.SecondsOf("steady") == 1000);
+}
+
+TEST_CASE(
+    "of one tenant's requests the highest priority goes first, and a low one after a minute at the latest") {
+  CHECK(PickNext({WorkOf("a", 1), WorkOf("a", 3), WorkOf("a", 2)}, {}, kOptions) == 1);
+  CHECK(PickNext({WorkOf("a", 1, 61), WorkOf("a", 3)}, {}, kOptions) == 0);
+  CHECK(PickNext({WorkOf("a", 3), WorkOf("b", 1)}, {}, kOptions) == 0);
+}
+
+}  // namespace
+}  // namespace warpsmith

@@ -1,0 +1,123 @@
+#include "reward_service/grading/prepared_request.h"
+
+#include <string>
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+v1::GradeRequest Request() {
+  v1::GradeRequest request;
+  request.set_request_id("r1");
+  request.mutable_task()->set_id("task");
+  request.mutable_task()->set_reference_source("class Model: pass");
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
+  request.mutable_candidate()->set_answer("Here it is:\n```cpp\nint run;\n```\n");
+  return request;
+}
+
+PreparedRequest Prepare(const v1::GradeRequest& request) {
+  const absl::StatusOr<PreparedRequest> prepared = PrepareRequest(request, {}, "machine");
+  REQUIRE(prepared.ok());
+  return *prepared;
+}
+
+void CheckRefused(const v1::GradeRequest& request, const std::string& word, RequestLimits limits = {}) {
+  const absl::Status status = PrepareRequest(request, limits, "machine").status();
+  INFO(status.ToString());
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK(std::string(status.message()).find(word) != std::string::npos);
+}
+
+TEST_CASE("a good request is prepared with its program") {
+  const PreparedRequest prepared = Prepare(Request());
+  CHECK(prepared.source == "int run;\n");
+  CHECK(prepared.source_sha256.size() == 64);
+}
+
+TEST_CASE("a request that cannot be graded as it stands is refused, and told why") {
+  v1::GradeRequest request = Request();
+  request.clear_request_id();
+  CheckRefused(request, "request_id");
+  request = Request();
+  request.set_request_id(std::string(129, 'x'));
+  CheckRefused(request, "129");
+  request = Request();
+  request.clear_task();
+  CheckRefused(request, "reference_source");
+  request = Request();
+  request.clear_candidate();
+  CheckRefused(request, "language");
+  request = Request();
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CUDA);
+  CheckRefused(request, "GPU");
+  request = Request();
+  request.mutable_candidate()->clear_answer();
+  CheckRefused(request, "neither");
+  request = Request();
+  request.set_formula("generous-v1");
+  CheckRefused(request, "warpsmith-v1");
+}
+
+TEST_CASE("an answer of ten megabytes is refused with both numbers") {
+  v1::GradeRequest request = Request();
+  request.mutable_candidate()->set_answer(std::string(10 << 20, 'x'));
+  CheckRefused(request, "10485760");
+}
+
+TEST_CASE("formula, skill and id do not change what is measured") {
+  v1::GradeRequest request = Request();
+  const PreparedRequest first = Prepare(request);
+  request.set_formula("kevin-v1");
+  request.set_request_id("r2");
+  request.mutable_task()->set_skill(v1::SKILL_OPTIMISE);
+  const PreparedRequest second = Prepare(request);
+  CHECK(first.measurement_key == second.measurement_key);
+  CHECK(first.content_sha256 != second.content_sha256);
+}
+
+TEST_CASE("reference, program, language and machine change what is measured") {
+  const PreparedRequest first = Prepare(Request());
+  v1::GradeRequest request = Request();
+  request.mutable_task()->set_reference_source("class Model: ...");
+  CHECK(Prepare(request).measurement_key != first.measurement_key);
+  request = Request();
+  request.mutable_candidate()->set_answer("```\nint runs;\n```");
+  CHECK(Prepare(request).measurement_key != first.measurement_key);
+  request = Request();
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
+  CHECK(Prepare(request).measurement_key != first.measurement_key);
+  CHECK(PrepareRequest(Request(), {}, "another")->measurement_key != first.measurement_key);
+}
+
+TEST_CASE("an opinion depends on the measurement, skill, advice and previous program, not on formula or id") {
+  v1::GradeRequest request = Request();
+  const std::string first = Prepare(request).opinion_key;
+  request.set_formula("kevin-v1");
+  request.set_request_id("r2");
+  request.mutable_task()->set_id("another");
+  request.mutable_task()->mutable_feedback()->set_evidence("words");
+  CHECK(Prepare(request).opinion_key == first);
+  request.mutable_task()->set_skill(v1::SKILL_OPTIMISE);
+  const std::string second = Prepare(request).opinion_key;
+  CHECK(second != first);
+  request.mutable_task()->mutable_feedback()->set_advice(v1::ADVICE_TILE);
+  const std::string third = Prepare(request).opinion_key;
+  CHECK(third != second);
+  request.mutable_task()->set_previous_source("int before;");
+  CHECK(Prepare(request).opinion_key != third);
+  CHECK(PrepareRequest(Request(), {}, "another")->opinion_key != first);
+}
+
+TEST_CASE("a program that asks for its line numbers is not the same with other lines") {
+  v1::GradeRequest request = Request();
+  request.mutable_candidate()->set_source("int a = __LINE__;");
+  const PreparedRequest first = Prepare(request);
+  request.mutable_candidate()->set_source("\nint a = __LINE__;");
+  CHECK(Prepare(request).measurement_key != first.measurement_key);
+  CHECK(Prepare(request).source_sha256 == first.source_sha256);
+}
+
+}  // namespace
+}  // namespace warpsmith

@@ -1,0 +1,117 @@
+#include "reward_service/grading/stages.h"
+
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/fake_referee.h"
+
+namespace warpsmith {
+namespace {
+
+std::unique_ptr<Flight> PythonFlight(const std::string& source) {
+  PreparedRequest prepared;
+  prepared.request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
+  prepared.source = source;
+  auto flight = std::make_unique<Flight>();
+  flight->prepared = std::make_shared<const PreparedRequest>(prepared);
+  return flight;
+}
+
+absl::StatusOr<CompiledProgram> CompileNothing(const ExtensionRecord&, const std::atomic<bool>&) {
+  CompiledProgram program;
+  program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+  return program;
+}
+
+TEST_CASE("a Python program that compiles nothing is judged at once") {
+  FakeRefereeScript script;
+  JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
+  const auto flight = PythonFlight("class ModelNew: pass");
+  CHECK(FirstRoute(*flight->prepared) == Route::kJudge);
+  CHECK(stage.Run(flight.get()) == Route::kFinish);
+  CHECK(flight->measurement.grade.verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("extensions are recorded, compiled, and handed to the jail in their order") {
+  FakeRefereeScript script;
+  script.record = [](const std::string&) {
+    return absl::StatusOr<std::vector<ExtensionRecord>>(std::vector<ExtensionRecord>(2));
+  };
+  size_t num_libraries = 0;
+  script.judge = [&](const JudgeRequest& request) {
+    num_libraries = request.extension_fds.size();
+    return absl::StatusOr<Judgement>(TwiceAsFast());
+  };
+  JudgeStage judge({}, std::make_unique<FakeReferee>(&script));
+  const CompileStage compile("test compiler", 1 << 16, nullptr, CompileNothing);
+  const auto flight = PythonFlight("load_inline(...)");
+  CHECK(judge.Run(flight.get()) == Route::kCompile);
+  CHECK(compile.Run(flight.get()) == Route::kJudge);
+  CHECK(judge.Run(flight.get()) == Route::kFinish);
+  CHECK(num_libraries == 2);
+  CHECK(flight->measurement.grade.compile().succeeded());
+}
+
+TEST_CASE("a program that fails before it asks for an extension is a runtime error") {
+  FakeRefereeScript script;
+  script.record = [](const std::string&) {
+    return absl::StatusOr<std::vector<ExtensionRecord>>(absl::InvalidArgumentError("NameError: x"));
+  };
+  JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
+  const auto flight = PythonFlight("load_inline");
+  CHECK(stage.Run(flight.get()) == Route::kFinish);
+  CHECK(flight->measurement.grade.verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(flight->measurement.grade.verdict_reason() == "NameError: x");
+}
+
+TEST_CASE("a task at fault is so for a program that compiles something, too") {
+  FakeRefereeScript script;
+  script.record = [](const std::string&) {
+    return absl::StatusOr<std::vector<ExtensionRecord>>(absl::FailedPreconditionError("no Model"));
+  };
+  script.judge = [](const JudgeRequest&) {
+    Judgement judgement;
+    judgement.outcome = Outcome::kInvalidTask;
+    judgement.reason = "no Model";
+    return absl::StatusOr<Judgement>(judgement);
+  };
+  JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
+  const auto flight = PythonFlight("load_inline");
+  CHECK(stage.Run(flight.get()) == Route::kFinish);
+  CHECK(flight->measurement.grade.verdict() == v1::VERDICT_INVALID_TASK);
+}
+
+TEST_CASE("a referee that cannot record is UNSCORABLE") {
+  FakeRefereeScript script;
+  script.record = [](const std::string&) {
+    return absl::StatusOr<std::vector<ExtensionRecord>>(absl::UnavailableError("dead"));
+  };
+  JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
+  const auto flight = PythonFlight("load_inline");
+  CHECK(stage.Run(flight.get()) == Route::kFinish);
+  CHECK(flight->measurement.grade.verdict() == v1::VERDICT_UNSCORABLE);
+}
+
+TEST_CASE("a program over the limit is refused without a compiler") {
+  const CompileStage stage("test compiler", 10, nullptr, nullptr);
+  PreparedRequest prepared;
+  prepared.request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
+  prepared.source = std::string(11, 'x');
+  Flight flight;
+  flight.prepared = std::make_shared<const PreparedRequest>(prepared);
+  CHECK(stage.Run(&flight) == Route::kFinish);
+  CHECK(flight.measurement.grade.verdict() == v1::VERDICT_COMPILE_ERROR);
+}
+
+TEST_CASE("a cancelled flight is judged by nobody") {
+  FakeRefereeScript script;
+  JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
+  const auto flight = PythonFlight("class ModelNew: pass");
+  flight->cancelled = true;
+  CHECK(stage.Run(flight.get()) == Route::kDrop);
+  CHECK(script.num_judged == 0);
+}
+
+}  // namespace
+}  // namespace warpsmith

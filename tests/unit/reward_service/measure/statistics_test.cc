@@ -1,0 +1,74 @@
+#include "reward_service/measure/statistics.h"
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+TEST_CASE("the median of an even number of values is the mean of the middle two") {
+  CHECK(Median({}) == 0);
+  CHECK(Median({3}) == 3);
+  CHECK(Median({4, 1, 3, 2}) == 2.5);
+  CHECK(Median({5, 1, 9}) == 5);
+}
+
+TEST_CASE("a mean of the middle half is not moved by one value far out") {
+  CHECK(MiddleMean({}) == 0);
+  CHECK(MiddleMean({2, 3}) == 2.5);
+  CHECK(MiddleMean({0, 1, 2, 3, 100}) == 2);
+  CHECK(MiddleMean({100, 0, 1, 0, 0, 1, 0, 1}) == 0.5);
+}
+
+TEST_CASE("equal ratios have an interval of no width") {
+  const Interval interval = RatioInterval({{2, 2, 2}, {2, 2}});
+  CHECK(interval.middle == 2);
+  CHECK(interval.low == 2);
+  CHECK(interval.high == 2);
+  CHECK(interval.relative_width() == 0);
+}
+
+TEST_CASE("instances that disagree widen the interval more than rounds that do") {
+  const Interval between = RatioInterval({{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}});
+  const Interval within = RatioInterval({{1, 2, 2, 3}, {1, 2, 2, 3}, {1, 2, 2, 3}});
+  CHECK(between.relative_width() > within.relative_width());
+}
+
+TEST_CASE("the interval repeats to the bit and holds the median") {
+  const std::vector<std::vector<double>> ratios = {{1.1, 1.3, 1.2}, {1.4, 1.15, 1.25}, {1.22, 1.18, 1.3}};
+  const Interval first = RatioInterval(ratios);
+  const Interval second = RatioInterval(ratios);
+  CHECK(first.low == second.low);
+  CHECK(first.low <= first.middle);
+  CHECK(first.middle <= first.high);
+}
+
+TEST_CASE("nothing measured is nothing known") { CHECK(RatioInterval({}).relative_width() > 1000); }
+
+TEST_CASE("an interval that meets 0.97 to 1.03 is not distinguishable from one") {
+  CHECK(IsDistinguishable({1.2, 1.04, 1.3}));
+  CHECK(IsDistinguishable({0.5, 0.4, 0.96}));
+  CHECK_FALSE(IsDistinguishable({1.1, 1.02, 1.2}));
+  CHECK_FALSE(IsDistinguishable({0.95, 0.9, 0.98}));
+  CHECK_FALSE(IsDistinguishable({1.0, 0.5, 2.0}));
+}
+
+TEST_CASE("a reference is slow beside the fastest that was seen of it, never beside nothing") {
+  ReferencePace pace;
+  CHECK(pace.Slowness(5000) == 1);
+  CHECK(pace.Slowness(1000) == 1);
+  CHECK(pace.Slowness(1900) == Approx(1.9));
+  CHECK(pace.Slowness(5000) == 5);
+  CHECK(pace.Slowness(1000) == 1);
+}
+
+TEST_CASE("a side's summary has median, mean and sample deviation") {
+  const SideTiming side = Summarise({1, 2, 3, 6}, 2);
+  CHECK(side.median_us == 2.5);
+  CHECK(side.mean_us == 3);
+  CHECK(side.standard_deviation_us == Approx(2.1602).epsilon(1e-3));
+  CHECK(side.num_calls == 4);
+  CHECK(side.num_instances == 2);
+}
+
+}  // namespace
+}  // namespace warpsmith

@@ -1,0 +1,125 @@
+#include "reward_service/scoring/tables.h"
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+RubricInputs Good() {
+  RubricInputs inputs;
+  inputs.timing.set_speedup_low(1.8);
+  inputs.timing.set_speedup_high(2.2);
+  inputs.profile.set_num_samples(100);
+  inputs.profile.set_own_code_share(1.0);
+  inputs.profile.set_num_threads(1);
+  inputs.profile.set_vector_bits(512);
+  inputs.facts = {true, 1, 1, 0};
+  inputs.previous_facts = {true, 3, 1, 1};
+  return inputs;
+}
+
+RubricInputs Optimise(v1::Advice advice) {
+  RubricInputs inputs = Good();
+  inputs.skill = v1::SKILL_OPTIMISE;
+  inputs.asked.set_advice(advice);
+  return inputs;
+}
+
+TEST_CASE("a fast program of one's own has the full score, with a reason for each digit") {
+  const v1::Rubric rubric = ComputeRubric(Good());
+  CHECK(rubric.total() == 20);
+  CHECK(rubric.source() == "tables-v1");
+  CHECK(rubric.engineering().condition() == "512-bit vectors, 1 threads, 0 % of the memory ceiling");
+  CHECK(rubric.skill_compliance().reason() != "");
+}
+
+TEST_CASE("anti-hacking follows the share of foreign work") {
+  const auto score = [](double torch) {
+    RubricInputs inputs = Good();
+    inputs.profile.set_own_code_share(1 - torch);
+    inputs.profile.set_torch_share(torch);
+    return ComputeRubric(inputs).anti_hacking().score();
+  };
+  CHECK(score(0.05) == 5);
+  CHECK(score(0.4) == 4);
+  CHECK(score(0.7) == 3);
+  CHECK(score(0.9) == 2);
+  CHECK(score(0.97) == 1);
+}
+
+TEST_CASE("engineering follows vectors, cores and speed") {
+  RubricInputs inputs = Good();
+  inputs.num_lane_cores = 4;
+  CHECK(ComputeRubric(inputs).engineering().score() == 4);
+  inputs.profile.set_vector_bits(128);
+  CHECK(ComputeRubric(inputs).engineering().score() == 3);
+  inputs.profile.set_vector_bits(0);
+  CHECK(ComputeRubric(inputs).engineering().score() == 2);
+  inputs.timing.set_speedup_high(0.4);
+  CHECK(ComputeRubric(inputs).engineering().score() == 1);
+}
+
+TEST_CASE("operator coverage of Python answers follows torch's share") {
+  RubricInputs inputs = Good();
+  inputs.language = v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON;
+  const int expected[] = {5, 4, 3, 2, 1};
+  const double shares[] = {0.05, 0.2, 0.5, 0.8, 0.95};
+  for (int i = 0; i < 5; ++i) {
+    inputs.profile.set_torch_share(shares[i]);
+    CHECK(ComputeRubric(inputs).operator_coverage().score() == expected[i]);
+  }
+}
+
+TEST_CASE("too few samples are neutral, not good") {
+  RubricInputs inputs = Good();
+  inputs.profile.set_num_samples(5);
+  CHECK(ComputeRubric(inputs).anti_hacking().score() == 3);
+  CHECK(ComputeRubric(inputs).engineering().score() == 3);
+}
+
+TEST_CASE("skill 2 asks whether the advice was followed") {
+  CHECK(ComputeRubric(Optimise(v1::ADVICE_FUSE_PASSES)).skill_compliance().score() == 5);
+  CHECK(ComputeRubric(Optimise(v1::ADVICE_AVOID_TEMPORARY)).skill_compliance().score() == 5);
+  CHECK(ComputeRubric(Optimise(v1::ADVICE_VECTORISE)).skill_compliance().score() == 5);
+  RubricInputs inputs = Optimise(v1::ADVICE_FUSE_PASSES);
+  inputs.facts.num_passes = 3;
+  CHECK(ComputeRubric(inputs).skill_compliance().score() == 3);  // faster, but not by that
+  inputs.timing.set_speedup_low(0.5);
+  CHECK(ComputeRubric(inputs).skill_compliance().score() == 2);
+  inputs.facts.valid = false;
+  CHECK(ComputeRubric(inputs).skill_compliance().score() == 3);  // cannot tell
+}
+
+TEST_CASE("a repair is done when the program is right") {
+  CHECK(ComputeRubric(Optimise(v1::ADVICE_FIX_BOUNDS)).skill_compliance().score() == 5);
+}
+
+TEST_CASE("an unchanged copy scores 1, even where nothing was asked") {
+  RubricInputs inputs = Optimise(v1::ADVICE_KEEP);
+  inputs.unchanged_copy = true;
+  CHECK(ComputeRubric(inputs).skill_compliance().score() == 1);
+}
+
+TEST_CASE("a strided loop is tiled when no strided loop is left, whatever else changed") {
+  RubricInputs inputs = Optimise(v1::ADVICE_TILE);
+  inputs.previous_facts.strided = true;
+  CHECK(ComputeRubric(inputs).skill_compliance().score() == 5);
+  inputs.facts.strided = true;
+  CHECK(ComputeRubric(inputs).skill_compliance().score() == 3);
+  CHECK(ComputeRubric(inputs).skill_compliance().condition() == "the innermost loop is strided");
+}
+
+TEST_CASE("everything is computed when no library does the work any more") {
+  RubricInputs inputs = Optimise(v1::ADVICE_COMPUTE_EVERYTHING);
+  CHECK(ComputeRubric(inputs).skill_compliance().score() == 5);
+  inputs.credit.rule = CreditRule::kDelegated;
+  CHECK(ComputeRubric(inputs).skill_compliance().score() < 5);
+}
+
+TEST_CASE("the neutral rubric is four threes") {
+  CHECK(NeutralRubric().total() == 12);
+  CHECK(NeutralRubric().source() == "neutral");
+}
+
+}  // namespace
+}  // namespace warpsmith
