@@ -38,7 +38,11 @@ struct Fault {
   bool guard_touched = false;
   bool out_of_bounds = false;
   std::string hack_family;  // with Outcome::kHack
+  bool withheld = false;    // it ended where a library's code is withheld
 };
+
+// A process that has code which is withheld from it.
+inline constexpr char kWithheldCodeFamily[] = "withheld-code";
 
 // Outputs that were not written as the reference writes them: views of inputs, expanded elements.
 inline constexpr char kUnmaterialisedFamily[] = "unmaterialised-output";
@@ -59,6 +63,9 @@ struct Program {
   // null.
   const Draw* construction = nullptr;
   int64_t construction_seed = 0;  // Python: of the random numbers of its constructor
+  // In a sealed jail alone. Python: once the model is constructed, libraries lose all code but what allocates,
+  // views and frees tensors. Both kinds: the referee looks from outside whether other code is there than may be.
+  bool withhold = false;
 };
 
 // One life, one program. One thread at a time. Methods that return Fault: nothing means all went well; once a

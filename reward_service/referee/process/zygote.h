@@ -22,6 +22,9 @@ struct ChildRights {
   int64_t memory_bytes_max = 0;
   int cpu_seconds_max = 0;
   int num_threads = 1;  // that the code should use
+  // The only code that can ever run there is what the zygote had mapped and what was compiled from the
+  // candidate's own sources: no other file is executable, and no other memory can be made so.
+  bool sealed = false;
 
   bool operator==(const ChildRights&) const = default;
 };
