@@ -104,11 +104,28 @@ absl::Status Confine(const Confinement& confinement) {
   if (confinement.die_with_parent && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Failed("PR_SET_PDEATHSIG");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failed("PR_SET_NO_NEW_PRIVS");
   RETURN_IF_ERROR(RestrictWrites(confinement.writable_paths));
+  if (confinement.sealed) RETURN_IF_ERROR(RefuseNewCode());
   return LoadSystemCallFilter(confinement.rights);
 }
 
 absl::Status SeparateNextChild() {
   if (unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC) != 0) return Failed("unshare");
+  return absl::OkStatus();
+}
+
+absl::Status ForbidCodeFiles(const std::vector<std::string>& code_files) {
+  mount_attr forbid{};
+  forbid.attr_set = MOUNT_ATTR_NOEXEC;
+  if (mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &forbid, sizeof(forbid)) != 0)
+    return Failed("forbid code in files");
+  mount_attr allow{};
+  allow.attr_clr = MOUNT_ATTR_NOEXEC;
+  for (const std::string& file : code_files) {
+    if (mount(file.c_str(), file.c_str(), nullptr, MS_BIND, nullptr) != 0 ||
+        mount_setattr(AT_FDCWD, file.c_str(), 0, &allow, sizeof(allow)) != 0) {
+      return Failed(file.c_str());
+    }
+  }
   return absl::OkStatus();
 }
 

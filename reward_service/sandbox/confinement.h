@@ -25,6 +25,7 @@ struct Confinement {
   int num_processes_max = 0;      // threads included
   int num_open_files_max = 0;
   bool die_with_parent = false;  // SIGKILL when the present parent ends
+  bool sealed = false;           // RefuseNewCode()
   std::vector<std::string>
       writable_paths;  // Landlock: everything else is read-only, where the kernel has Landlock
 };
@@ -35,6 +36,10 @@ absl::Status Confine(const Confinement& confinement);
 
 // Puts the next child of this process into pid, mount and ipc namespaces of its own. Needs CAP_SYS_ADMIN.
 absl::Status SeparateNextChild();
+
+// In the calling process's own mount namespace: no file that is visible now can be run or mapped as code any
+// more, except `code_files`. What is mapped already stays. Needs CAP_SYS_ADMIN.
+absl::Status ForbidCodeFiles(const std::vector<std::string>& code_files);
 
 // A fresh private tmpfs at /tmp, in the calling process's own mount namespace; nothing in it can be run or
 // mapped as code. Needs CAP_SYS_ADMIN.

@@ -98,6 +98,18 @@ absl::Status RefuseMovingPages(const Context& context) {
   return absl::OkStatus();
 }
 
+absl::Status AddRefusalsOfNewCode(const Context& context) {
+  // Pages of a shared mapping in another order; segments that are attached as code.
+  for (const char* name : {"remap_file_pages", "shmat"}) RETURN_IF_ERROR(Refuse(context, EPERM, name));
+  const scmp_arg_cmp is_code = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC);
+  for (const char* name : {"mprotect", "pkey_mprotect"}) RETURN_IF_ERROR(RefuseWhen(context, name, is_code));
+  const scmp_arg_cmp maps_code[] = {is_code, SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS)};
+  const int result = seccomp_rule_add_array(context.get(), SCMP_ACT_ERRNO(EPERM),
+                                            seccomp_syscall_resolve_name("mmap"), 2, maps_code);
+  if (result != 0) return absl::InternalError(absl::StrCat("seccomp rule for mmap: error ", -result));
+  return absl::OkStatus();
+}
+
 absl::Status AddRules(const Context& context, ProcessRights rights) {
   for (const char* name : kAlwaysRefused) {
     // A compiler driver stops its children by kill.
@@ -127,6 +139,15 @@ absl::Status LoadSystemCallFilter(ProcessRights rights) {
   if (context == nullptr) return absl::InternalError("seccomp_init failed");
   if (absl::Status status = AddRules(context, rights); !status.ok()) return status;
   seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a binary tree instead of a list
+  const int result = seccomp_load(context.get());
+  if (result != 0) return absl::InternalError(absl::StrCat("seccomp_load: error ", -result));
+  return absl::OkStatus();
+}
+
+absl::Status RefuseNewCode() {
+  const Context context(seccomp_init(SCMP_ACT_ALLOW), &seccomp_release);
+  if (context == nullptr) return absl::InternalError("seccomp_init failed");
+  RETURN_IF_ERROR(AddRefusalsOfNewCode(context));
   const int result = seccomp_load(context.get());
   if (result != 0) return absl::InternalError(absl::StrCat("seccomp_load: error ", -result));
   return absl::OkStatus();

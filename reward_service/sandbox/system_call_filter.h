@@ -17,6 +17,11 @@ enum class ProcessRights {
 // memory files or scheduling changes, and no signal to another process. Sets no_new_privs.
 absl::Status LoadSystemCallFilter(ProcessRights rights);
 
+// A filter beside that one: no memory becomes executable that was not, but by mapping a file that may be
+// executed. Call it before LoadSystemCallFilter(). Programs that make code at run time, or have their stack
+// executable, fail under it.
+absl::Status RefuseNewCode();
+
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_REWARD_SERVICE_SANDBOX_SYSTEM_CALL_FILTER_H_
