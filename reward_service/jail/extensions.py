@@ -96,8 +96,7 @@ class Extensions:
         loader = importlib.machinery.ExtensionFileLoader(name, path)
         spec = importlib.util.spec_from_file_location(name, path, loader=loader)
         assert spec is not None
-        module = importlib.util.module_from_spec(spec)
-        loader.exec_module(module)
+        module = _load_with_own_symbols(spec)
         sys.modules[name] = module
         return module
 
@@ -105,6 +104,20 @@ class Extensions:
         """Replaces load_inline for every later import; `load`, which reads files, is refused."""
         torch.utils.cpp_extension.load_inline = self.load_inline
         torch.utils.cpp_extension.load = _refuse
+
+
+def _load_with_own_symbols(spec: importlib.machinery.ModuleSpec) -> ModuleType:
+    """Instances of C++ templates and inline functions are those of the extension. Without this the loader takes the
+    first of their name in the process: a library's, which would do the program's work, and which may be withheld."""
+    assert spec.loader is not None
+    flags = sys.getdlopenflags()
+    sys.setdlopenflags(flags | os.RTLD_DEEPBIND)
+    try:
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        sys.setdlopenflags(flags)
 
 
 def _refuse(*_: Any, **__: Any) -> Any:
