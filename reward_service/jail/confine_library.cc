@@ -5,6 +5,7 @@
 
 #include "core/base/touch_constants.h"
 #include "reward_service/jail/enter_jail.h"
+#include "reward_service/jail/withheld_pages.h"
 #include "reward_service/sandbox/confinement.h"
 
 namespace {
@@ -25,9 +26,15 @@ extern "C" int warpsmith_separate_next_child(char* error, size_t error_bytes) {
 // As above, but instead of 0 the descriptor of the folder of libraries.
 extern "C" int warpsmith_enter_jail(uint32_t uid, int64_t memory_bytes_max, int64_t address_bytes_max,
                                     int64_t tmp_bytes_max, int cpu_seconds_max, int num_threads_max,
-                                    char* error, size_t error_bytes) {
-  absl::StatusOr<warpsmith::UniqueFd> libraries = warpsmith::EnterJail(
-      {uid, memory_bytes_max, address_bytes_max, tmp_bytes_max, cpu_seconds_max, num_threads_max});
+                                    int sealed, char* error, size_t error_bytes) {
+  absl::StatusOr<warpsmith::UniqueFd> libraries = warpsmith::EnterJail({uid,
+                                                                        memory_bytes_max,
+                                                                        address_bytes_max,
+                                                                        tmp_bytes_max,
+                                                                        cpu_seconds_max,
+                                                                        num_threads_max,
+                                                                        sealed != 0,
+                                                                        {}});
   if (!libraries.ok()) return Report(libraries.status(), error, error_bytes);
   return libraries->Release();
 }
@@ -36,6 +43,27 @@ extern "C" void warpsmith_report_crashes(int socket) { warpsmith::ReportCrashes(
 
 extern "C" void warpsmith_name_input(const void* start, int64_t num_bytes) {
   warpsmith::NameBuffer("input", start, num_bytes);
+}
+
+// See withheld_pages.h.
+extern "C" int warpsmith_prepare_learning(char* error, size_t error_bytes) {
+  return Report(warpsmith::PrepareLearning(), error, error_bytes);
+}
+
+extern "C" int warpsmith_learn_pages(char* error, size_t error_bytes) {
+  return Report(warpsmith::LearnPages(), error, error_bytes);
+}
+
+// The permitted code, valid until the next call.
+extern "C" const char* warpsmith_finish_learning() {
+  static std::string text;
+  warpsmith::FinishLearning();
+  text = warpsmith::PermittedCodeText();
+  return text.c_str();
+}
+
+extern "C" int warpsmith_withhold_pages(char* error, size_t error_bytes) {
+  return Report(warpsmith::WithholdPages(), error, error_bytes);
 }
 
 extern "C" int64_t warpsmith_touch_constants() { return warpsmith::TouchConstants(warpsmith::kTorchLibrary); }

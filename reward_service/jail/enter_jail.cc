@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "reward_service/jail/withheld_pages.h"
 #include "reward_service/sandbox/confinement.h"
 
 namespace warpsmith {
@@ -51,11 +52,13 @@ void OnFatalSignal(int signal, siginfo_t* info, void* context) {
   const char* address = static_cast<const char*>(info->si_addr);
   const bool has_address = signal == SIGSEGV || signal == SIGBUS;
   const NamedBuffer* buffer = has_address ? FindBuffer(address) : nullptr;
-  const int length = std::snprintf(frame + 4, sizeof(frame) - 4,
-                                   R"({"op":"crash","signal":%d,"buffer":"%s","offset":%lld,"bytes":%lld})",
-                                   signal, buffer != nullptr ? buffer->name : "",
-                                   static_cast<long long>(buffer != nullptr ? address - buffer->start : 0),
-                                   static_cast<long long>(buffer != nullptr ? buffer->num_bytes : 0));
+  const int length =
+      std::snprintf(frame + 4, sizeof(frame) - 4,
+                    R"({"op":"crash","signal":%d,"buffer":"%s","offset":%lld,"bytes":%lld,"withheld":%s})",
+                    signal, buffer != nullptr ? buffer->name : "",
+                    static_cast<long long>(buffer != nullptr ? address - buffer->start : 0),
+                    static_cast<long long>(buffer != nullptr ? buffer->num_bytes : 0),
+                    has_address && IsWithheld(address) ? "true" : "false");
   for (int i = 0; i < 4; ++i) frame[i] = static_cast<char>(length >> (8 * i));
   send(crash_state.socket, frame, static_cast<size_t>(length) + 4, MSG_NOSIGNAL | MSG_DONTWAIT);
   _exit(128 + signal);
@@ -64,6 +67,7 @@ void OnFatalSignal(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 absl::StatusOr<UniqueFd> EnterJail(const JailRights& rights) {
+  if (rights.sealed) RETURN_IF_ERROR(ForbidCodeFiles(rights.code_files));
   RETURN_IF_ERROR(MountPrivateTmp(rights.tmp_bytes_max));
   ASSIGN_OR_RETURN(UniqueFd libraries, MountLibraryFolder(rights.tmp_bytes_max));
   Confinement confinement;
@@ -76,6 +80,7 @@ absl::StatusOr<UniqueFd> EnterJail(const JailRights& rights) {
   confinement.num_open_files_max = 64;
   confinement.writable_paths = {"/tmp", kLibraryFolder, "/dev/null"};
   confinement.die_with_parent = true;
+  confinement.sealed = rights.sealed;
   if (chdir("/tmp") != 0) return absl::InternalError(absl::StrCat("chdir /tmp: ", std::strerror(errno)));
   RETURN_IF_ERROR(Confine(confinement));
   return libraries;

@@ -4,6 +4,8 @@
 #define WARPSMITH_REWARD_SERVICE_JAIL_ENTER_JAIL_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
@@ -17,6 +19,10 @@ struct JailRights {
   int64_t tmp_bytes_max = 0;
   int cpu_seconds_max = 0;
   int num_threads_max = 0;
+  // The only code that can ever run there is what is mapped at this moment, what lies in kLibraryFolder, and
+  // `code_files`.
+  bool sealed = false;
+  std::vector<std::string> code_files = {};
 };
 
 // Called by the child of SeparateNextChild(), once its parent is the referee: private /tmp, death with the

@@ -1,22 +1,56 @@
-// warpsmith-jail SOCKET: the zygote of native jails. Forks one for every {"op":"fork"} with two
-// descriptors (the jail's socket and the pipe of its standard output) and answers {"op":"forked"} or
-// {"op":"failed"}.
-#include <sys/prctl.h>
+// warpsmith-jail SOCKET: the zygote of native jails. Begins with {"op":"warm","code":PermittedCodeText()}.
+// Forks one for every {"op":"fork"} with two descriptors (the jail's socket and the pipe of its standard
+// output) and answers {"op":"forked"} or {"op":"failed"}.
+#include <dlfcn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <string>
 #include <utility>
 
+#include "core/base/unique_fd.h"
 #include "reward_service/jail/enter_jail.h"
 #include "reward_service/jail/fork_jail.h"
 #include "reward_service/jail/native_runner.h"
 #include "reward_service/jail/packet.h"
+#include "reward_service/jail/withheld_pages.h"
 
 namespace warpsmith {
 namespace {
 
-JailRights ReadRights(const nlohmann::json& fields) {
+// What compiled candidates may be linked to. In a sealed jail no other file is code, so they are loaded here.
+constexpr const char* kLibraries[] = {"libm.so.6", "libmvec.so.1", "libstdc++.so.6", "libgcc_s.so.1",
+                                      "libatomic.so.1"};
+// Reads its settings when it is loaded: each candidate loads it by itself.
+constexpr char kOpenMp[] = "libgomp.so.1";
+
+// Empty where there is none. Looked up by a child, for what is loaded once stays.
+std::string OpenMpFile() {
+  int ends[2];
+  if (pipe(ends) != 0) return "";
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  const pid_t child = fork();
+  if (child == 0) {
+    Dl_info info{};
+    void* const library = dlopen(kOpenMp, RTLD_LAZY);
+    const bool found = library != nullptr && dladdr(dlsym(library, "omp_get_num_threads"), &info) != 0;
+    const std::unique_ptr<char, decltype(&free)> path(found ? realpath(info.dli_fname, nullptr) : nullptr,
+                                                      &free);
+    const std::string text = path == nullptr ? "" : path.get();
+    _exit(write(writer.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1);
+  }
+  writer.Reset();
+  char path[4096];
+  const ssize_t num_bytes = read(reader.get(), path, sizeof(path));
+  waitpid(child, nullptr, 0);
+  return num_bytes > 0 ? std::string(path, static_cast<size_t>(num_bytes)) : "";
+}
+
+JailRights ReadRights(const nlohmann::json& fields, const std::string& open_mp) {
   JailRights rights;
   rights.uid = static_cast<uint32_t>(IntegerField(fields, "uid", 1, 1 << 20, 64000));
   rights.memory_bytes_max =
@@ -26,16 +60,18 @@ JailRights ReadRights(const nlohmann::json& fields) {
   rights.tmp_bytes_max = IntegerField(fields, "tmp_bytes_max", 1 << 12, int64_t{1} << 32, 64 << 20);
   rights.cpu_seconds_max = static_cast<int>(IntegerField(fields, "cpu_seconds_max", 1, 86400, 10));
   rights.num_threads_max = static_cast<int>(IntegerField(fields, "num_threads_max", 1, 4096, 64));
+  rights.sealed = fields.value("sealed", false);
+  if (!open_mp.empty()) rights.code_files.push_back(open_mp);
   return rights;
 }
 
 // The jail's whole life. Its standard output goes to a pipe that nobody waits for.
-[[noreturn]] void LiveAsJail(const Packet& packet, int parent_socket) {
+[[noreturn]] void LiveAsJail(const Packet& packet, int parent_socket, const std::string& open_mp) {
   const int socket = packet.descriptors[0].get();
   close(parent_socket);
   dup2(packet.descriptors[1].get(), STDOUT_FILENO);
   dup2(packet.descriptors[1].get(), STDERR_FILENO);
-  absl::StatusOr<UniqueFd> libraries = EnterJail(ReadRights(packet.fields));
+  absl::StatusOr<UniqueFd> libraries = EnterJail(ReadRights(packet.fields, open_mp));
   if (!libraries.ok()) {
     (void)SendPacket(socket, {{"op", "failed"}, {"error", libraries.status().ToString()}});
     _exit(1);
@@ -44,13 +80,22 @@ JailRights ReadRights(const nlohmann::json& fields) {
   _exit(RunNativeJail(socket, *std::move(libraries)));
 }
 
+nlohmann::json PermittedCode(const std::string& open_mp) {
+  nlohmann::json code = nlohmann::json::parse(PermittedCodeText());
+  if (!open_mp.empty()) code[open_mp] = true;
+  return code;
+}
+
 int ServeForks(int socket) {
+  for (const char* library : kLibraries) dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  const std::string open_mp = OpenMpFile();
+  if (!SendPacket(socket, {{"op", "warm"}, {"code", PermittedCode(open_mp)}}).ok()) return 1;
   for (;;) {
     const absl::StatusOr<Packet> packet = ReceivePacket(socket);
     if (!packet.ok()) return packet.status().code() == absl::StatusCode::kUnavailable ? 0 : 1;
     if (packet->descriptors.size() != 2) return 1;
     const absl::StatusOr<ForkSide> side = ForkJail();
-    if (side.ok() && *side == ForkSide::kJail) LiveAsJail(*packet, socket);
+    if (side.ok() && *side == ForkSide::kJail) LiveAsJail(*packet, socket, open_mp);
     const nlohmann::json answer = side.ok()
                                       ? nlohmann::json{{"op", "forked"}}
                                       : nlohmann::json{{"op", "failed"}, {"error", side.status().ToString()}};

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import socket
 import traceback
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import packet
 import tensors
@@ -95,7 +96,7 @@ class Model:
         self._former_result, self._result = self._result, None
         with torch.no_grad():
             self._result = self._model(*inputs)
-        return {"op": "done", "result": 0, "outputs": [_place(tensor) for tensor in tensors.flatten(self._result)]}
+        return {"op": "done", "result": 0, "outputs": places_of(self._result)}
 
 
 def match_state(wanted: dict[str, torch.Tensor], own: dict[str, torch.Tensor]) -> dict[str, str]:
@@ -122,6 +123,11 @@ def match_state(wanted: dict[str, torch.Tensor], own: dict[str, torch.Tensor]) -
 
 def _same_kind(left: torch.Tensor, right: torch.Tensor) -> bool:
     return left.shape == right.shape and left.dtype == right.dtype
+
+
+def places_of(result: Any) -> list[dict[str, Any]]:
+    """Where the tensors of an output tree lie, and what they are."""
+    return [_place(tensor) for tensor in tensors.flatten(result)]
 
 
 def _place(tensor: torch.Tensor) -> dict[str, Any]:
@@ -163,9 +169,15 @@ def _explain(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{where}"[:2000]
 
 
-def serve(channel: socket.socket, num_threads: int, libraries: int, touch_constants: Callable[[], None]) -> None:
-    """Obeys until the referee hangs up. `libraries` is the folder of extensions, open for writing. `touch_constants` is
-    for programs that waited: see core/base."""
+class Hooks(NamedTuple):
+    """Functions of the confine library."""
+
+    touch_constants: Callable[[], object]  # for programs that waited: see core/base
+    withhold: Callable[[], object]  # takes the libraries' code away, see withheld_pages.h
+
+
+def serve(channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks) -> None:
+    """Obeys until the referee hangs up. `libraries` is the folder of extensions, open for writing."""
     torch.set_num_threads(num_threads)
     model: Model | None = None
     while True:
@@ -174,13 +186,17 @@ def serve(channel: socket.socket, num_threads: int, libraries: int, touch_consta
             if fields["op"] == "run" and model is not None:
                 answer = model.run()
             elif fields["op"] == "refresh":
-                touch_constants()
+                hooks.touch_constants()
                 answer = {"op": "done"}
             elif fields["op"] == "record":
                 os.close(libraries)
                 answer = record(fields, descriptors)
             else:
                 model = Model(fields, descriptors, libraries)
+                if fields["withhold"]:
+                    # What the constructor left behind could be freed by libraries' code later.
+                    gc.collect()
+                    hooks.withhold()
                 answer = {"op": "ready", "parameters_loaded": model.parameters_loaded}
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything
             answer = {"op": "failed", "error": _explain(error), "kind": type(error).__name__}

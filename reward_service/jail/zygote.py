@@ -6,8 +6,11 @@ Started confined, as `python -I -B zygote.py SOCKET SHARE`. For every {"op": "fo
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
+import importlib
+import json
 import os
 import socket
 import sys
@@ -15,31 +18,36 @@ import traceback
 from typing import Any, NoReturn
 
 _ERROR_BYTES = 512
+# What candidates may be linked to or import: in a sealed jail only what is loaded already is code.
+_LIBRARIES = ("libm.so.6", "libmvec.so.1", "libstdc++.so.6", "libgcc_s.so.1", "libatomic.so.1", "libgomp.so.1")
+# Modules of the standard library that are not for candidates: terminals, databases, tests, sound, other machines.
+_NOT_IMPORTED = (
+    *("_ctypes_test", "_curses", "_dbm", "_gdbm", "_sqlite3", "_ssl", "_test", "_tkinter", "_xx"),
+    *("audioop", "nis", "ossaudiodev", "readline", "xx"),
+)
 
 
-def separate_next_child(library: ctypes.CDLL) -> None:
-    """Puts the next child into namespaces of its own."""
+def _call(function: Any, *arguments: Any) -> int:
+    """Calls a function of the confine library; raises OSError with its message."""
     error = ctypes.create_string_buffer(_ERROR_BYTES)
-    if library.warpsmith_separate_next_child(error, ctypes.c_size_t(_ERROR_BYTES)) != 0:
+    result = int(function(*arguments, error, ctypes.c_size_t(_ERROR_BYTES)))
+    if result < 0:
         raise OSError(error.value.decode())
+    return result
 
 
 def enter_jail(library: ctypes.CDLL, rights: dict[str, Any]) -> int:
     """Gives up every right that running code of others does not need. The descriptor of the folder of libraries."""
-    error = ctypes.create_string_buffer(_ERROR_BYTES)
-    result = library.warpsmith_enter_jail(
+    return _call(
+        library.warpsmith_enter_jail,
         ctypes.c_uint32(rights["uid"]),
         ctypes.c_int64(rights["memory_bytes_max"]),
         ctypes.c_int64(rights["address_bytes_max"]),
         ctypes.c_int64(rights["tmp_bytes_max"]),
         ctypes.c_int(rights["cpu_seconds_max"]),
         ctypes.c_int(rights["num_threads_max"]),
-        error,
-        ctypes.c_size_t(_ERROR_BYTES),
+        ctypes.c_int(rights["sealed"]),
     )
-    if result < 0:
-        raise OSError(error.value.decode())
-    return int(result)
 
 
 def live(library: ctypes.CDLL, fields: dict[str, Any], channel: socket.socket) -> NoReturn:
@@ -61,7 +69,8 @@ def live(library: ctypes.CDLL, fields: dict[str, Any], channel: socket.socket) -
             os.close(libraries)
             oracle.serve(channel, fields["num_threads"])
         else:
-            python_jail.serve(channel, fields["num_threads"], libraries, touch_constants)
+            hooks = python_jail.Hooks(touch_constants, lambda: _call(library.warpsmith_withhold_pages))
+            python_jail.serve(channel, fields["num_threads"], libraries, hooks)
         status = 0
     except packet.Closed:
         status = 0
@@ -78,7 +87,7 @@ def fork(library: ctypes.CDLL, fields: dict[str, Any], descriptors: list[int], p
     if middle == 0:
         try:
             os.close(writer)
-            separate_next_child(library)
+            _call(library.warpsmith_separate_next_child)
             if os.fork() != 0:
                 os._exit(0)
             if os.read(reader, 1) != b"g":  # the parent writes when the middle process is gone
@@ -99,6 +108,42 @@ def fork(library: ctypes.CDLL, fields: dict[str, Any], descriptors: list[int], p
     return error
 
 
+def load_what_candidates_need() -> None:
+    """Loads the libraries above and the standard library's modules in C, as far as they are there."""
+    for name in _LIBRARIES:
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(name)
+    folder = next((path for path in sys.path if path.endswith("lib-dynload")), "")
+    for file in sorted(os.listdir(folder)) if folder else []:
+        if file.endswith(".so") and not file.startswith(_NOT_IMPORTED):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(file.split(".")[0])
+
+
+def learn_permitted_code(library: ctypes.CDLL, facade: ctypes.CDLL) -> dict[str, Any]:
+    """Finds out in a child which code of the loaded libraries the permitted operators execute."""
+    _call(library.warpsmith_prepare_learning)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            import permitted
+
+            _call(library.warpsmith_learn_pages)
+            permitted.run_all(facade)
+            status = 0
+        except BaseException:  # noqa: BLE001 - told by the status
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        raise OSError(f"the permitted operators failed with status {status}")
+    library.warpsmith_finish_learning.restype = ctypes.c_char_p
+    code: dict[str, Any] = json.loads(library.warpsmith_finish_learning())
+    return code
+
+
 def main() -> int:
     """Serves forks until the referee hangs up."""
     channel = socket.socket(fileno=int(sys.argv[1]))
@@ -112,12 +157,15 @@ def main() -> int:
     import torch.utils.cpp_extension  # noqa: F401
 
     # Extensions that were compiled without Torch's headers find this by its name.
-    ctypes.CDLL(os.path.join(share, "facade", "libwarpsmith_facade.so"), mode=ctypes.RTLD_GLOBAL)
+    facade = ctypes.CDLL(os.path.join(share, "facade", "libwarpsmith_facade.so"), mode=ctypes.RTLD_GLOBAL)
+    load_what_candidates_need()
     gc.collect()
     gc.freeze()
+    code = learn_permitted_code(library, facade)
     # Chosen here, once, for all children: they could not find out what the processor has.
     capability = torch.backends.cpu.get_cpu_capability()
-    packet.send(channel, {"op": "warm", "torch_version": torch.__version__, "torch_cpu_capability": capability})
+    facts = {"torch_version": torch.__version__, "torch_cpu_capability": capability, "code": code}
+    packet.send(channel, {"op": "warm", **facts})
     while True:
         try:
             fields, descriptors = packet.receive(channel)

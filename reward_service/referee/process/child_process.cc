@@ -202,6 +202,11 @@ std::string ChildProcess::OutputTail(size_t bytes_max) {
   return tail_.size() > bytes_max ? tail_.substr(tail_.size() - bytes_max) : tail_;
 }
 
+absl::Status ChildProcess::CheckCode() const {
+  if (code_ == nullptr) return absl::FailedPreconditionError("nobody said which code is permitted");
+  return code_->Check(pid_);
+}
+
 int ChildProcess::num_threads() const {
   std::error_code error;
   const std::filesystem::directory_iterator threads(absl::StrCat("/proc/", pid_, "/task"), error);

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
 #include "reward_service/jail/packet.h"
+#include "reward_service/referee/process/withheld_code.h"
 
 namespace warpsmith {
 
@@ -39,7 +40,9 @@ struct TimedAnswer {
 // gone.
 class ChildProcess {
  public:
-  ChildProcess(UniqueFd socket, UniqueFd output) : socket_(std::move(socket)), output_(std::move(output)) {}
+  // `code`: what its zygote permits, for CheckCode(); null where nobody asks.
+  ChildProcess(UniqueFd socket, UniqueFd output, std::shared_ptr<const PermittedCode> code = nullptr)
+      : socket_(std::move(socket)), output_(std::move(output)), code_(std::move(code)) {}
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -67,6 +70,10 @@ class ChildProcess {
   // After UNAVAILABLE: reaps, waiting at most a second.
   Ending AwaitEnd();
 
+  // For a stopped process in a sealed jail: whether all code in it is permitted, or of the candidate's own
+  // libraries. FAILED_PRECONDITION names what is not.
+  absl::Status CheckCode() const;
+
   // Last `bytes_max` of what it printed so far. Never blocks.
   std::string OutputTail(size_t bytes_max);
 
@@ -78,6 +85,7 @@ class ChildProcess {
 
   UniqueFd socket_;
   UniqueFd output_;
+  std::shared_ptr<const PermittedCode> code_;
   std::string tail_;
   pid_t pid_ = -1;
   bool stopped_ = false;

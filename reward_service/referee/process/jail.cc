@@ -141,7 +141,8 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
                            {"outputs", ToJson(layout_.outputs)},
                            {"input_bytes", layout_.input_buffer_bytes},
                            {"output_bytes", layout_.output_buffer_bytes},
-                           {"num_threads", program.num_threads}};
+                           {"num_threads", program.num_threads},
+                           {"withhold", program.withhold}};
   std::vector<int> descriptors;
   if (program.kind == CandidateKind::kNative) {
     descriptors = {program.library_fd, buffers_.inputs->read_only_fd()};
@@ -159,7 +160,17 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
   const auto loaded = answer->fields.find("parameters_loaded");
   parameters_loaded_ = loaded != answer->fields.end() && loaded->is_boolean() && loaded->get<bool>();
   if (absl::Status status = process_->Stop(); !status.ok()) return FaultOf(status);
-  return std::nullopt;
+  if (!program.withhold) return std::nullopt;
+  return CheckCode();
+}
+
+// The program may have kept the jail from withholding anything.
+std::optional<Fault> Jail::CheckCode() const {
+  const absl::Status status = process_->CheckCode();
+  if (status.ok()) return std::nullopt;
+  Fault fault{Outcome::kHack, absl::StrCat("code is there that is withheld: ", status.message())};
+  fault.hack_family = kWithheldCodeFamily;
+  return fault;
 }
 
 int64_t Jail::InputEnd() const {
@@ -324,6 +335,9 @@ Fault Jail::FaultOf(const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) {
     return {Outcome::kRuntimeError, absl::StrCat("the program broke its channel: ", status.message())};
   }
+  // Its crash may have been told behind an answer.
+  const absl::StatusOr<Packet> told = process_->Receive(absl::Now());
+  if (told.ok() && TextField(told->fields, "op", 16) == "crash") return FaultOfAnswer(*told);
   const Ending ending = process_->AwaitEnd();
   if (UsedUp(ending, limits_.cpu_seconds_max)) {
     return {Outcome::kTimeout, absl::StrCat("used up ", limits_.cpu_seconds_max, " s of CPU time")};
@@ -340,6 +354,12 @@ Fault Jail::FaultOfAnswer(const Packet& packet) {
   }
   const int signal = static_cast<int>(IntegerField(packet.fields, "signal", 1, 64, SIGSEGV));
   Fault fault{Outcome::kRuntimeError, absl::StrCat("crashed: ", strsignal(signal))};
+  const auto withheld = packet.fields.find("withheld");
+  if (withheld != packet.fields.end() && withheld->is_boolean() && withheld->get<bool>()) {
+    fault.reason = "used a library's code that is withheld here";
+    fault.withheld = true;
+    return fault;
+  }
   const std::string buffer = TextField(packet.fields, "buffer", 16);
   if (buffer != "input" && buffer != "output") return fault;
   const int64_t offset = IntegerField(packet.fields, "offset", -(1 << 30), int64_t{1} << 40, 0);

@@ -108,6 +108,7 @@ class Jail {
   Buffers TakeBuffers();  // ends the process first
 
  private:
+  std::optional<Fault> CheckCode() const;
   int64_t InputEnd() const;  // of the inputs in their buffer, where parameters begin
   Fault FaultOf(const absl::Status& status);
   Fault FaultOfAnswer(const Packet& packet);

@@ -69,6 +69,13 @@ absl::Status CheckCapability(const std::string& capability) {
       "readable?");
 }
 
+absl::StatusOr<std::shared_ptr<const PermittedCode>> ReadCode(const Packet& warm) {
+  const auto files = warm.fields.find("code");
+  if (files == warm.fields.end()) return absl::InternalError("a zygote does not say which code is permitted");
+  ASSIGN_OR_RETURN(PermittedCode code, PermittedCode::FromJson(*files));
+  return std::make_shared<const PermittedCode>(std::move(code));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::filesystem::path>> PythonFolders(const std::filesystem::path& python) {
@@ -109,7 +116,11 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartNative(const std::filesyste
   options.read_only_paths = {program};
   options.descriptors = {{pair.second.get(), kSocketInside}, {STDERR_FILENO, STDERR_FILENO}};
   ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
-  return std::unique_ptr<Zygote>(new Zygote(std::move(process), std::move(pair.first)));
+  pair.second.Reset();
+  std::unique_ptr<Zygote> zygote(new Zygote(std::move(process), std::move(pair.first)));
+  ASSIGN_OR_RETURN(const Packet warm, ReceivePacket(zygote->socket_.get(), absl::Now() + kWarmUpTimeout));
+  ASSIGN_OR_RETURN(zygote->code_, ReadCode(warm));
+  return zygote;
 }
 
 absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartPython(
@@ -140,6 +151,7 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartPython(
   std::unique_ptr<Zygote> parent(new Zygote(std::move(process), std::move(pair.first)));
   parent->torch_version_ = TextField(warm->fields, "torch_version", 64);
   parent->torch_cpu_capability_ = TextField(warm->fields, "torch_cpu_capability", 64);
+  ASSIGN_OR_RETURN(parent->code_, ReadCode(*warm));
   RETURN_IF_ERROR(CheckCapability(parent->torch_cpu_capability_));
   return parent;
 }
@@ -197,10 +209,11 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRigh
                                  {"tmp_bytes_max", kTmpBytesMax},
                                  {"cpu_seconds_max", rights.cpu_seconds_max},
                                  {"num_threads_max", kThreadsMax},
-                                 {"num_threads", rights.num_threads}};
+                                 {"num_threads", rights.num_threads},
+                                 {"sealed", rights.sealed}};
   RETURN_IF_ERROR(SendPacket(socket_.get(), fields, {pair.second.get(), writer.get()}));
   ++num_unanswered_;
-  return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader));
+  return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader), code_);
 }
 
 }  // namespace warpsmith

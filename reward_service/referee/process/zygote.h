@@ -62,6 +62,7 @@ class Zygote {
 
   SandboxedProcess process_;
   UniqueFd socket_;
+  std::shared_ptr<const PermittedCode> code_;
   std::string torch_version_;
   std::string torch_cpu_capability_;
   absl::Mutex mutex_;

@@ -1,0 +1,146 @@
+#include "tests/support/sealed_jail.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/build_info.h"
+#include "core/base/check.h"
+#include "core/base/file.h"
+#include "reward_service/measure/referee.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kNumCalls = 2;
+constexpr int kExtent = 64;
+constexpr int64_t kMemoryBytes = int64_t{4} << 30;
+constexpr int kCpuSeconds = 20;
+
+std::filesystem::path Share() { return ShareDirectory(); }
+
+TaskLayout Layout() {
+  const nlohmann::json tensor = {{"code", 2}, {"bits", 32}, {"shape", {kExtent, kExtent}}};
+  const nlohmann::json one = nlohmann::json::array({tensor});
+  auto layout =
+      MakeLayout({{"inputs", one}, {"parameters", nlohmann::json::array()}, {"outputs", one}}, 1 << 20);
+  WS_CHECK(layout.ok()) << layout.status().ToString();
+  return *layout;
+}
+
+std::unique_ptr<Zygote> MustStart(absl::StatusOr<std::unique_ptr<Zygote>> zygote) {
+  WS_CHECK(zygote.ok()) << zygote.status().ToString();
+  return *std::move(zygote);
+}
+
+// Jails are the zygotes' grandchildren, and ours to wait for.
+void InheritJails() { WS_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0); }
+
+SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
+  program.withhold = options.withhold;
+  program.num_threads = options.num_threads;
+  const TaskLayout layout = Layout();
+  auto process = zygote.Fork({"python", kMemoryBytes, kCpuSeconds, options.num_threads, options.sealed});
+  auto inputs = MakeInputs(layout);
+  auto outputs = MakeOutputs(layout, program.kind);
+  WS_CHECK(process.ok() && inputs.ok() && outputs.ok()) << process.status().ToString();
+  Jail jail(*std::move(process), {*std::move(inputs), *std::move(outputs)}, layout,
+            {.cpu_seconds_max = kCpuSeconds, .call_seconds_max = 10});
+  SealedRun run;
+  run.fault = jail.Begin(program, nullptr);
+  const TensorSpec& spec = layout.outputs[0];
+  Draw draw;
+  draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
+  while (!run.fault && run.num_calls < kNumCalls) {
+    run.input.clear();
+    for (int i = 0; i < kExtent * kExtent; ++i)
+      run.input.push_back(0.25F * static_cast<float>(i % 37) - 3.0F + static_cast<float>(run.num_calls));
+    std::memcpy(draw.inputs.get() + layout.inputs[0].offset, run.input.data(),
+                run.input.size() * sizeof(float));
+    jail.Load(draw);
+    run.fault = jail.Run();
+    if (run.fault) break;
+    Fault fault;
+    const absl::StatusOr<const void*> output = jail.Output(0, fault);
+    if (!output.ok()) {
+      run.fault = fault;
+      break;
+    }
+    const auto* const values = static_cast<const float*>(*output);
+    run.output.assign(values, values + spec.num_elements);
+    ++run.num_calls;
+  }
+  return run;
+}
+
+}  // namespace
+
+Zygote& TestNativeZygote() {
+  static const std::unique_ptr<Zygote> zygote = [] {
+    InheritJails();
+    return MustStart(Zygote::StartNative(Share().parent_path().parent_path() / "bin"));
+  }();
+  return *zygote;
+}
+
+Zygote& TestPythonZygote() {
+  static const std::unique_ptr<Zygote> zygote = [] {
+    InheritJails();
+    const std::filesystem::path python = GetBuildInfo().python;
+    const auto folders = PythonFolders(python);
+    WS_CHECK(folders.ok()) << folders.status().ToString();
+    return MustStart(Zygote::StartPython(python, Share(), *folders, 1));
+  }();
+  return *zygote;
+}
+
+SealedRun RunNative(const UniqueFd& library, SealedOptions options) {
+  Program program;
+  program.library_fd = library.get();
+  return RunProgram(TestNativeZygote(), program, options);
+}
+
+SealedRun RunPython(const std::string& source, const std::vector<int>& extensions, SealedOptions options) {
+  const auto text = SharedBuffer::SealedText(source);
+  WS_CHECK(text.ok()) << text.status().ToString();
+  Program program;
+  program.kind = CandidateKind::kKernelBenchPython;
+  program.source_fd = text->get();
+  program.extension_fds = extensions;
+  return RunProgram(TestPythonZygote(), program, options);
+}
+
+UniqueFd CompileExtension(const std::string& source, ExtensionHeaders headers) {
+  const TemporaryDirectory directory;
+  const std::string from = directory.path() / "own.cc";
+  const std::string to = directory.path() / "own.so";
+  WS_CHECK(WriteFileAtomically(from, source).ok()) << from;
+  const std::string torch = GetBuildInfo().torch_dir;
+  const std::string facade = Share() / "facade";
+  const std::string torch_includes =
+      absl::StrCat(" -isystem ", torch, "/include -isystem ", torch, "/include/torch/csrc/api/include");
+  const std::string own_includes = " -isystem reward_service/facade/include";
+  std::string includes = absl::StrCat(" -isystem ", facade, "/shims", own_includes);
+  std::string libraries = absl::StrCat(" -L", facade, " -lwarpsmith_facade");
+  if (headers == ExtensionHeaders::kLight) {
+    includes = absl::StrCat(" -isystem ", facade, "/light", own_includes, torch_includes);
+    absl::StrAppend(&libraries, " -L", torch, "/lib -lc10 -ltorch_cpu -ltorch");
+  } else if (headers == ExtensionHeaders::kTorch) {
+    includes =
+        absl::StrCat(torch_includes, " -DTORCH_API_INCLUDE_EXTENSION_H -isystem $(", GetBuildInfo().python,
+                     " -c 'import sysconfig; print(sysconfig.get_paths()[\"include\"])')");
+    libraries = absl::StrCat(" -L", torch, "/lib -lc10 -ltorch_cpu -ltorch -ltorch_python");
+  }
+  const std::string command = absl::StrCat(
+      "g++ -std=c++17 -O2 -w -fopenmp -fPIC -shared -D_GLIBCXX_USE_CXX11_ABI=1 -DTORCH_EXTENSION_NAME=own",
+      includes, " ", from, libraries, " -o ", to);
+  WS_CHECK(std::system(command.c_str()) == 0) << command;
+  return UniqueFd(open(to.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,47 @@
+// Sealed jails of real zygotes, without a referee's judgement: what a program can do where libraries are
+// withheld.
+#ifndef WARPSMITH_TESTS_SUPPORT_SEALED_JAIL_H_
+#define WARPSMITH_TESTS_SUPPORT_SEALED_JAIL_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/unique_fd.h"
+#include "reward_service/referee/process/jail.h"
+#include "reward_service/referee/process/zygote.h"
+
+namespace warpsmith {
+
+// One of each for all cases of a test program. They end the program when they do not start.
+Zygote& TestNativeZygote();
+Zygote& TestPythonZygote();
+
+// What became of a program that was loaded and called some times on 64 x 64 floats.
+struct SealedRun {
+  std::optional<Fault> fault;
+  int num_calls = 0;          // that succeeded
+  std::vector<float> input;   // of the last call,
+  std::vector<float> output;  // and what it made of it
+};
+
+struct SealedOptions {
+  bool sealed = true;
+  bool withhold = true;
+  int num_threads = 1;
+};
+
+// `library` from CompileCandidate().
+SealedRun RunNative(const UniqueFd& library, SealedOptions options = {});
+// `extensions` from CompileExtension(), one for each load_inline call.
+SealedRun RunPython(const std::string& source, const std::vector<int>& extensions = {},
+                    SealedOptions options = {});
+
+enum class ExtensionHeaders { kFacade, kLight, kTorch };
+
+// The library of a load_inline call named "own" with this source, as the service builds it.
+UniqueFd CompileExtension(const std::string& source, ExtensionHeaders headers);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TESTS_SUPPORT_SEALED_JAIL_H_
