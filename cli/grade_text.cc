@@ -57,6 +57,8 @@ void AddTiming(const v1::Timing& timing, Rows* rows) {
       "speed-up",
       absl::StrFormat("%.3f [%.3f, %.3f]%s", timing.speedup(), timing.speedup_low(), timing.speedup_high(),
                       timing.distinguishable() ? "" : ", not distinguishable from 1"));
+  rows->emplace_back("libraries", timing.libraries_withheld() ? "withheld: all work is the program's own"
+                                                              : "at hand: samples tell whose work it was");
 }
 
 void AddProfile(const v1::Profile& profile, Rows* rows) {

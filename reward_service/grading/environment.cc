@@ -46,7 +46,7 @@ absl::StatusOr<CoreDivision> DivideCores(const std::vector<int>& allowed, const 
         absl::StrCat("lane_cores ", CoresText(wanted), ": a core is named twice"));
   }
   if (division.lane.empty()) {
-    const size_t num_lane = allowed.size() <= kFewCores ? 1 : allowed.size() / 4;
+    const size_t num_lane = allowed.size() <= kFewCores ? 1 : allowed.size() / 2;
     division.lane.assign(allowed.end() - static_cast<std::ptrdiff_t>(num_lane), allowed.end());
   }
   if (!std::includes(allowed.begin(), allowed.end(), division.lane.begin(), division.lane.end())) {

@@ -41,6 +41,7 @@ v1::Timing ToProto(const TimingNumbers& numbers) {
   timing.set_empty_call_us(numbers.empty_call_us);
   timing.set_quality(numbers.quality);
   timing.set_parameters_fixed(numbers.parameters_fixed);
+  timing.set_libraries_withheld(numbers.libraries_withheld);
   return timing;
 }
 
@@ -57,9 +58,6 @@ v1::Profile ToProto(const ProfileNumbers& numbers) {
   profile.set_gigabytes_per_second(numbers.gigabytes_per_second);
   profile.set_gigabytes_per_second_ceiling(numbers.gigabytes_per_second_ceiling);
   profile.set_bound(numbers.bound);
-  profile.set_delegated_call_share(numbers.delegated_call_share);
-  profile.set_slow_call_share(numbers.slow_call_share);
-  if (numbers.library_work >= 0) profile.set_library_work(numbers.library_work);
   return profile;
 }
 

@@ -112,9 +112,12 @@ struct TimingNumbers {
   std::string quality;           // "realtime" or "best_effort: <why>"
   // The parameters could not be set after construction: what it made of them there is not on the clock.
   bool parameters_fixed = false;
+  // It ran where no library can do its arithmetic: all of the work was its own.
+  bool libraries_withheld = false;
 };
 
-// Shares of the candidate's samples by whose work they are, and of libc by place.
+// Shares of the candidate's samples by whose work they are, and of libc by place. What an empty call shows is
+// left out where the candidate had libraries.
 struct ProfileNumbers {
   int num_samples = 0;
   double own_code_share = 0;
@@ -123,11 +126,7 @@ struct ProfileNumbers {
   double libc_share = 0;
   double kernel_share = 0;
   int num_threads = 0;
-  int vector_bits = 0;              // 0 (scalar), 128, 256, 512
-  double delegated_call_share = 0;  // of the calls that were watched: nearly all work was libraries'
-  double slow_call_share = 0;       // of the calls that were watched: took too long to be like timed ones
-  // Of small tasks: samples in libraries, a call, over those of the reference; -1 where it is not known.
-  double library_work = -1;
+  int vector_bits = 0;  // 0 (scalar), 128, 256, 512
   double gigabytes_per_second = 0;
   double gigabytes_per_second_ceiling = 0;
   std::string bound;  // "memory", "compute", "latency"

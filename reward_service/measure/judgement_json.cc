@@ -14,11 +14,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CorrectnessNumbers, num_draws, num_elements, 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SideTiming, median_us, mean_us, standard_deviation_us, num_calls,
                                    num_instances)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimingNumbers, reference, candidate, speedup, speedup_low, speedup_high,
-                                   distinguishable, empty_call_us, quality, parameters_fixed)
+                                   distinguishable, empty_call_us, quality, parameters_fixed,
+                                   libraries_withheld)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProfileNumbers, num_samples, own_code_share, torch_share, blas_share,
                                    libc_share, kernel_share, num_threads, vector_bits, gigabytes_per_second,
-                                   gigabytes_per_second_ceiling, bound, delegated_call_share, slow_call_share,
-                                   library_work)
+                                   gigabytes_per_second_ceiling, bound)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PhaseSeconds, lane_wait, oracle, verify, time, profile)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RefereeFacts, lane_cores, realtime, profile, torch_version,
                                    torch_cpu_capability, gigabytes_per_second_ceiling)

@@ -43,10 +43,10 @@ std::filesystem::path ShareOf(const std::filesystem::path& bin_directory) {
 }
 
 // A task of a million elements keeps its draws, buffers and three baselines with their grown heaps.
-int NumTasksByMemory() {
+int NumTasksByMemory(int num_lanes) {
   constexpr int64_t kTaskBytes = int64_t{320} << 20;
   const int64_t memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  return static_cast<int>(std::clamp<int64_t>(memory_bytes / 2 / kTaskBytes, 8, 128));
+  return static_cast<int>(std::clamp<int64_t>(memory_bytes / 2 / kTaskBytes / num_lanes, 8, 128));
 }
 
 nlohmann::json StartFields(const RefereeOptions& options) {
@@ -59,7 +59,8 @@ nlohmann::json StartFields(const RefereeOptions& options) {
           {"jail_memory_bytes_max", options.jail_memory_bytes_max},
           {"oracle_memory_bytes_max", options.oracle_memory_bytes_max},
           {"buffer_bytes_max", options.buffer_bytes_max},
-          {"num_tasks_max", options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory()}};
+          {"num_tasks_max",
+           options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory(options.num_lanes)}};
 }
 
 // Our environment and the referee's own tunables.
@@ -169,6 +170,13 @@ class RefereeClient : public Referee {
       return ErrnoStatus("read", "list of extensions");
     }
     return ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false));
+  }
+
+  absl::Status Calibrate() override {
+    ASSIGN_OR_RETURN(const Packet answer, Ask({{"op", "calibrate"}}, {}, absl::Now() + kStartTimeout));
+    if (TextField(answer.fields, "op") != "calibrated") return StatusOfFailure(answer);
+    facts_ = FactsFromJson(answer.fields.at("facts"));
+    return absl::OkStatus();
   }
 
   void Prefetch(const TaskSource& task) override {

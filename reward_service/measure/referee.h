@@ -30,8 +30,9 @@ struct RefereeOptions {
   int64_t jail_memory_bytes_max = int64_t{4} << 30;    // address space beyond that of the zygote
   int64_t oracle_memory_bytes_max = int64_t{8} << 30;  // likewise
   int64_t buffer_bytes_max = int64_t{256} << 20;       // inputs, or outputs, of one call
-  // Tasks kept ready, some 240 MB each; 0: as many as half of the memory holds, 8 to 128.
+  // Tasks kept ready, some 240 MB each; 0: as many as this lane's part of half of the memory holds, 8 to 128.
   int num_tasks_max = 0;
+  int num_lanes = 1;  // that share the machine
   // Restarts of a dead referee before Judge() fails for good.
   int num_restarts_max = 100;  // without an answer between them
 };
@@ -66,6 +67,10 @@ class Referee {
   virtual absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
                                                                         const std::string& source,
                                                                         absl::Time deadline) = 0;
+
+  // Measures again what this lane's memory gives, for facts(). All lanes of a machine do so at once, so that
+  // each knows its part.
+  virtual absl::Status Calibrate() = 0;
 
   // Makes oracle, inputs and baselines of a task ready in idle time; returns at once. A hint: errors show in
   // Judge.

@@ -25,7 +25,7 @@ class EmptyCandidate {
   // Of a call, from release to confirmed stop [us]: the median of some, after others.
   absl::StatusOr<double> Microseconds();
 
-  // Has a call watched, after one that is not. Nothing where sampling is forbidden.
+  // Has a call sampled, after one that is not. Nothing where sampling is forbidden.
   absl::Status WatchCall(ProfileSampler& sampler);
 
  private:

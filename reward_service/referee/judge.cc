@@ -4,31 +4,20 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "reward_service/measure/statistics.h"
+#include "reward_service/referee/cpu_timing.h"
 
 namespace warpsmith {
 namespace {
 
-constexpr size_t kTailBytesMax = 2048;
-// Of a candidate while it is verified: threads that overwrite each other must meet.
-constexpr int kVerifyThreadsMax = 4;
-// And they do not meet in every call: draws are repeated, as long as that is quick.
-constexpr int kThreadedPasses = 5;
-constexpr double kPassSecondsMax = 0.15;
+constexpr double kLatencyBoundUs = 20;
+constexpr double kMemoryBoundShare = 0.5;
+// The nearest cache's bandwidth over that of copying in memory, generously.
+constexpr double kNearestCacheFactor = 16;
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
-// What is unusual about a draw, for an explanation.
-std::string Where(const Draw& draw) {
-  return absl::StrCat(draw.own_distribution ? "" : absl::StrCat(" on ", draw.style, " inputs"),
-                      draw.parameter_seed == 0 ? "" : ", with other parameters");
-}
-
 }  // namespace
-
-double Judge::LaneSeconds() const { return Seconds(lane_since_); }
 
 absl::StatusOr<Judgement> Judge::Run() {
   const absl::Status status = RunAll();
@@ -47,222 +36,111 @@ absl::Status Judge::RunAll() {
   task_ = pooled_->task.get();
   judgement_.seconds.oracle = Seconds(start);
   judgement_.bytes_per_call = task_->layout().tensor_bytes();
-  if (request_.kind == CandidateKind::kKernelBenchPython) {
+  if (!is_native()) {
     ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(request_.source));
   }
-  lane_since_ = absl::Now();
-  ASSIGN_OR_RETURN(const bool verified, Verify());
-  judgement_.seconds.verify = LaneSeconds();
-  if (!verified) return absl::OkStatus();
-  judgement_.outcome = Outcome::kCorrect;
-  judgement_.reason = absl::StrCat("right on all ", judgement_.correctness.num_draws, " draws");
-  if (request_.verify_only) return absl::OkStatus();
-  const absl::Time waiting = absl::Now();
-  RETURN_IF_ERROR(tools_.pool->Get(request_.task, /*for_timing=*/true, request_.seed, deadline_).status());
-  judgement_.seconds.lane_wait = Seconds(waiting);
-  const absl::Time timing = absl::Now();
-  RETURN_IF_ERROR(Time().status());
-  judgement_.seconds.time = Seconds(timing) - judgement_.seconds.profile;
+  const Judgement before = judgement_;
+  ASSIGN_OR_RETURN(std::optional<Fault> fault, RunIn(Room::kSealed));
+  if (fault && fault->withheld) {
+    judgement_ = before;
+    ASSIGN_OR_RETURN(fault, RunIn(Room::kOpen));
+  }
+  if (fault) Convict(*std::move(fault));
   return absl::OkStatus();
 }
 
-// To be timed beside the baseline, or, without one, to be verified.
-absl::StatusOr<std::unique_ptr<Jail>> Judge::NextJail(const Jail* baseline) {
-  Zygote* parent = request_.kind == CandidateKind::kNative ? tools_.native_parent : tools_.python_parent;
-  const int cpu_seconds = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max));
-  ASSIGN_OR_RETURN(auto process, parent->ForkWithSpare({"python", tools_.jail_memory_bytes_max, cpu_seconds,
-                                                        tools_.lane->num_threads()}));
-  ASSIGN_OR_RETURN(Buffers buffers, task_->BorrowBuffers(request_.kind, baseline));
-  auto jail =
-      std::make_unique<Jail>(std::move(process), std::move(buffers), task_->layout(), request_.limits);
-  RETURN_IF_ERROR(jail->process().AwaitHello(deadline_));
-  former_draw_ = nullptr;
-  former_us_ = 0;
-  return jail;
+absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
+  lane_since_ = absl::Now();
+  CandidateJails jails({.zygote = is_native() ? tools_.native_zygote : tools_.python_zygote,
+                        .lane = tools_.lane,
+                        .memory_bytes_max = tools_.jail_memory_bytes_max,
+                        .room = room,
+                        .deadline = deadline_},
+                       request_, source_fd_.get(), &judgement_);
+  Verifier verifier(&jails, tools_.lane, request_, lane_since_, &judgement_);
+  ASSIGN_OR_RETURN(Verified verified, verifier.Run(*task_));
+  judgement_.seconds.verify = LaneSeconds();
+  judgement_.output_tail = std::move(verified.output_tail);
+  if (verified.fault) return std::move(verified.fault);
+  judgement_.outcome = Outcome::kCorrect;
+  judgement_.reason = absl::StrCat("right on all ", judgement_.correctness.num_draws, " draws");
+  if (request_.verify_only) return std::nullopt;
+  const absl::Time waiting = absl::Now();
+  RETURN_IF_ERROR(tools_.pool->Get(request_.task, /*for_timing=*/true, request_.seed, deadline_).status());
+  judgement_.seconds.lane_wait = Seconds(waiting);
+  lane_since_ += absl::Now() - waiting;  // which was not the candidate's doing
+  return Time(room, &jails, verified.takes_parameters);
 }
 
-Program Judge::MakeProgram(int num_threads) const {
-  Program program;
-  program.kind = request_.kind;
-  program.library_fd = request_.library_fd;
-  program.source_fd = source_fd_.get();
-  program.extension_fds = request_.extension_fds;
-  program.init_inputs = task_->init_inputs();
-  if (request_.kind == CandidateKind::kKernelBenchPython)
-    program.construction = task_->construction_draws().front();
-  program.construction_seed = task_->construction_seed();
-  program.num_threads = num_threads;
-  return program;
+absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, CandidateJails* jails, bool takes_parameters) {
+  const absl::Time start = absl::Now();
+  CpuTiming device(jails, task_, tools_.lane, is_native() ? tools_.empty_native : tools_.empty_python,
+                   tools_.empty_python, lane_since_);
+  Timer timer(&device, OptionsOf(room, takes_parameters));
+  ASSIGN_OR_RETURN(std::optional<Fault> fault, timer.Run());
+  judgement_.seconds.profile = timer.sampling_seconds();
+  judgement_.seconds.time = Seconds(start) - judgement_.seconds.profile;
+  if (fault) return fault;
+  ReportTiming(room, timer, takes_parameters);
+  ReportProfile(timer);
+  return std::nullopt;
 }
 
-// Records what a candidate did wrong. Always false, so that callers may return it.
-bool Judge::Convict(Fault fault, Jail* jail) {
+TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {
+  TimerOptions options;
+  options.effort = request_.timing;
+  options.lane_seconds_max = request_.limits.lane_seconds_max;
+  options.input_sets = takes_parameters ? task_->timing_draws() : task_->construction_draws();
+  if (takes_parameters) {
+    for (const Draw* draw : task_->verification_draws()) {
+      if (!draw->own_distribution) options.unusual_sets.push_back(draw);
+    }
+  }
+  // Answers of a Python candidate lie in two places that change by turns: both must have been there once.
+  options.num_warm_ups = !is_native() && takes_parameters ? 2 : 1;
+  options.repeats = !is_native();
+  options.samples_rounds = room == Room::kOpen;
+  options.can_sample = tools_.facts.profile;
+  options.is_small = task_->is_small();
+  options.least_us = LeastMicroseconds();
+  return options;
+}
+
+// Whatever the work is, its outputs must be written, and a core's nearest cache takes no more than this.
+double Judge::LeastMicroseconds() const {
+  int64_t num_bytes = 0;
+  for (const TensorSpec& spec : task_->layout().outputs) num_bytes += spec.borrowed ? 0 : spec.num_bytes;
+  const double bytes_per_us =
+      tools_.facts.gigabytes_per_second_ceiling * 1e3 * kNearestCacheFactor * tools_.lane->num_threads();
+  return bytes_per_us > 0 ? static_cast<double>(num_bytes) / bytes_per_us : 0;
+}
+
+void Judge::Convict(Fault fault) {
   judgement_.outcome = fault.outcome;
   judgement_.reason = std::move(fault.reason);
   judgement_.hack_family = std::move(fault.hack_family);
   judgement_.input_mutated |= fault.input_mutated;
   judgement_.guard_touched |= fault.guard_touched;
   judgement_.out_of_bounds |= fault.out_of_bounds;
-  if (jail != nullptr)
-    judgement_.output_tail = Escape(jail->process().OutputTail(kTailBytesMax), kTailBytesMax);
-  return false;
 }
 
-absl::StatusOr<bool> Judge::Verify() {
-  takes_parameters_ = true;
-  ASSIGN_OR_RETURN(const bool right, VerifyOnInputs());
-  if (!right) return false;
-  PreparedTask* const task = task_;
-  for (const std::unique_ptr<PreparedTask>& other : task->on_other_inputs()) {
-    task_ = other.get();
-    const absl::StatusOr<bool> right_there = VerifyOnInputs();
-    task_ = task;
-    if (!right_there.ok()) return right_there;
-    if (!*right_there) {
-      judgement_.reason = absl::StrCat("on inputs of other shapes or strides: ", judgement_.reason);
-      return false;
-    }
-  }
-  return true;
+void Judge::ReportTiming(Room room, const Timer& timer, bool takes_parameters) {
+  TimingNumbers timing = timer.Timing();
+  timing.quality = absl::StrCat(tools_.lane->quality(), timing.quality);
+  timing.parameters_fixed = !takes_parameters;
+  timing.libraries_withheld = room == Room::kSealed;
+  DoubtShortCalls(is_native(), &timing);
+  judgement_.timing = std::move(timing);
 }
 
-absl::StatusOr<bool> Judge::VerifyOnInputs() {
-  ASSIGN_OR_RETURN(std::unique_ptr<Jail> jail, NextJail(nullptr));
-  const int num_threads =
-      std::max(std::min(kVerifyThreadsMax, tools_.lane->num_cores_around()), tools_.lane->num_threads());
-  if (auto fault = jail->Begin(MakeProgram(num_threads), tools_.lane))
-    return Convict(*std::move(fault), jail.get());
-  takes_parameters_ &= request_.kind == CandidateKind::kNative || jail->parameters_loaded();
-  const auto& draws = takes_parameters_ ? task_->verification_draws() : task_->construction_draws();
-  bool has_threads = false;
-  for (int pass = 0; pass == 0 || (has_threads && pass < kThreadedPasses && LaneSeconds() < kPassSecondsMax);
-       ++pass) {
-    for (const Draw* draw : draws) {
-      if (!VerifyOne(*jail, *draw)) return false;
-      scale_independent_right_ |= draw->own_distribution;
-      has_threads = jail->process().num_threads() > 1;
-      if (has_threads) RETURN_IF_ERROR(tools_.lane->Spread(jail->process().pid()));
-    }
-  }
-  judgement_.output_tail = Escape(jail->process().OutputTail(kTailBytesMax), kTailBytesMax);
-  task_->ReturnBuffers(jail->TakeBuffers());
-  return true;
-}
-
-// Of a Python candidate after a call: its inputs as they were, and then gone, so that its outputs are its
-// own.
-bool Judge::TakeInputsBack(Jail& jail, const Draw& draw) {
-  if (request_.kind == CandidateKind::kNative) return true;
-  if (auto fault = jail.CheckBuffers(draw)) return Convict(*std::move(fault), &jail);
-  jail.WithdrawInputs();
-  return true;
-}
-
-// After a wrong output: whether it is right as long as the inputs are there. Then it is a view of them.
-bool Judge::ConvictView(Jail& jail, const Draw& draw, size_t index) {
-  if (request_.kind == CandidateKind::kNative) return false;
-  jail.RestoreInputs(draw);
-  const TensorSpec& spec = task_->layout().outputs[index];
-  Fault fault;
-  const absl::StatusOr<const void*> actual = jail.Output(index, fault);
-  if (!actual.ok() || !AllRight(spec, draw.tolerances[index], draw.expected.get() + spec.offset, *actual))
-    return false;
-  Fault view{Outcome::kHack,
-             absl::StrCat("output ", index, " is a view of an input; the reference's is not")};
-  view.hack_family = kUnmaterialisedFamily;
-  Convict(std::move(view), &jail);
-  return true;
-}
-
-// A tensor that a Python candidate has given away is not its own any more.
-bool Judge::CheckFormerOutputs(Jail& jail, const Draw& draw) {
-  const Draw* former = std::exchange(former_draw_, &draw);
-  if (request_.kind == CandidateKind::kNative || former == nullptr) return true;
-  const auto& specs = task_->layout().outputs;
-  for (size_t i = 0; i < specs.size(); ++i) {
-    if (specs[i].borrowed) continue;
-    Fault fault;
-    const absl::StatusOr<const void*> actual = jail.FormerOutput(i, fault);
-    if (actual.ok() &&
-        AllRight(specs[i], former->tolerances[i], former->expected.get() + specs[i].offset, *actual)) {
-      continue;
-    }
-    return Convict(
-        {Outcome::kIncorrect, absl::StrCat("output ", i,
-                                           " of an earlier call was changed by the next call: return a "
-                                           "new tensor from each")},
-        &jail);
-  }
-  return true;
-}
-
-bool Judge::VerifyOne(Jail& jail, const Draw& draw) {
-  // Some of these calls follow a repeated one, too, as every timed call does.
-  if (Coin() && !Rewarm(jail)) return false;
-  jail.Load(draw);
-  if (auto fault = jail.Run()) return Convict(*std::move(fault), &jail);
-  former_us_ = jail.seconds() * 1e6;
-  if (!TakeInputsBack(jail, draw) || !CheckFormerOutputs(jail, draw)) return false;
-  CorrectnessNumbers& numbers = judgement_.correctness;
-  ++numbers.num_draws;
-  const auto& specs = task_->layout().outputs;
-  for (size_t i = 0; i < specs.size(); ++i) {
-    Fault fault;
-    const absl::StatusOr<const void*> actual = jail.Output(i, fault);
-    if (!actual.ok()) return Convict(std::move(fault), &jail);
-    const Tolerance& tolerance = draw.tolerances[i];
-    const Comparison result = Compare(specs[i], tolerance, draw.expected.get() + specs[i].offset, *actual);
-    numbers.num_elements += result.num_elements;
-    numbers.num_wrong += result.num_wrong;
-    numbers.max_absolute_error = std::max(numbers.max_absolute_error, result.max_absolute_error);
-    // Bounded, for infinity does not travel.
-    const double relative_error =
-        std::min(result.max_absolute_error / std::max(tolerance.spread, 1e-300), 1e300);
-    numbers.max_relative_error = std::max(numbers.max_relative_error, relative_error);
-    numbers.absolute_tolerance = tolerance.absolute;
-    numbers.relative_tolerance = tolerance.relative;
-    if (result.right()) continue;
-    if (ConvictView(jail, draw, i)) return false;
-    numbers.first_difference = absl::StrCat("output ", i, " ", result.first_difference);
-    judgement_.output_unwritten = result.num_unwritten > 0;
-    judgement_.wrong_at_scale_only = !draw.own_distribution && scale_independent_right_;
-    const bool non_finite = result.num_non_finite > 0 && result.num_unwritten == 0;
-    return Convict({non_finite ? Outcome::kNonFinite : Outcome::kIncorrect,
-                    absl::StrCat(result.num_wrong, " of ", result.num_elements, " elements wrong",
-                                 Where(draw), "; ", numbers.first_difference)},
-                   &jail);
-  }
-  return CheckGuards(jail, draw);
-}
-
-bool Judge::CheckGuards(Jail& jail, const Draw& draw) {
-  if (request_.kind != CandidateKind::kNative) return true;
-  if (auto fault = jail.CheckBuffers(draw)) return Convict(*std::move(fault), &jail);
-  return true;
-}
-
-// What is in the outputs at the stop counts, on every call after verification, too.
-bool Judge::CheckTimed(Jail& jail, const Draw& draw) {
-  if (!TakeInputsBack(jail, draw) || !CheckFormerOutputs(jail, draw)) return false;
-  const auto& specs = task_->layout().outputs;
-  for (size_t i = 0; i < specs.size(); ++i) {
-    Fault fault;
-    const absl::StatusOr<const void*> actual = jail.Output(i, fault);
-    if (!actual.ok()) return Convict(std::move(fault), &jail);
-    const char* expected = draw.expected.get() + specs[i].offset;
-    if (AllRight(specs[i], draw.tolerances[i], expected, *actual)) continue;
-    const Comparison result = Compare(specs[i], draw.tolerances[i], expected, *actual);
-    if (result.right()) continue;  // the fast way rounds the tolerance to the outputs' own type
-    if (ConvictView(jail, draw, i)) return false;
-    judgement_.output_unwritten = result.num_unwritten > 0;
-    judgement_.correctness.num_wrong += result.num_wrong;
-    judgement_.correctness.first_difference = absl::StrCat("output ", i, " ", result.first_difference);
-    return Convict({Outcome::kIncorrect, absl::StrCat(result.num_wrong, " of ", result.num_elements,
-                                                      " elements wrong in a later call", Where(draw), "; ",
-                                                      judgement_.correctness.first_difference)},
-                   &jail);
-  }
-  return CheckGuards(jail, draw);
+void Judge::ReportProfile(const Timer& timer) {
+  ProfileNumbers profile = timer.Profile();
+  profile.gigabytes_per_second_ceiling = tools_.facts.gigabytes_per_second_ceiling;
+  const double median_us = judgement_.timing->candidate.median_us;
+  profile.gigabytes_per_second = static_cast<double>(judgement_.bytes_per_call) / (median_us * 1e3);
+  const double share = profile.gigabytes_per_second / std::max(profile.gigabytes_per_second_ceiling, 1e-9);
+  profile.bound = median_us < kLatencyBoundUs ? "latency" : share >= kMemoryBoundShare ? "memory" : "compute";
+  judgement_.profile = std::move(profile);
 }
 
 }  // namespace warpsmith

@@ -75,11 +75,11 @@ class RefereeProcess {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return ErrnoStatus("PR_SET_CHILD_SUBREAPER", "");
     RETURN_IF_ERROR(lane_.StayOut());
     RETURN_IF_ERROR(CheckSandbox());
-    ASSIGN_OR_RETURN(native_parent_, Zygote::StartNative(bin_directory_));
+    ASSIGN_OR_RETURN(native_zygote_, Zygote::StartNative(bin_directory_));
     ASSIGN_OR_RETURN(const auto folders, PythonFolders(python_));
-    ASSIGN_OR_RETURN(python_parent_,
+    ASSIGN_OR_RETURN(python_zygote_,
                      Zygote::StartPython(python_, share_directory_, folders, lane_.num_threads()));
-    pool_ = std::make_unique<TaskPool>(limits_, python_parent_.get(), &lane_, num_tasks_max_);
+    pool_ = std::make_unique<TaskPool>(limits_, python_zygote_.get(), &lane_, num_tasks_max_);
     return absl::OkStatus();
   }
 
@@ -123,18 +123,18 @@ class RefereeProcess {
     RETURN_IF_ERROR(lane_.Hold());
     tools_.lane = &lane_;
     tools_.pool = pool_.get();
-    tools_.native_parent = native_parent_.get();
-    tools_.python_parent = python_parent_.get();
+    tools_.native_zygote = native_zygote_.get();
+    tools_.python_zygote = python_zygote_.get();
     tools_.jail_memory_bytes_max = limits_.jail_memory_bytes_max;
     RefereeFacts& facts = tools_.facts;
     facts.lane_cores = lane_.cores();
     facts.realtime = lane_.realtime();
     facts.profile = ProfileSampler::IsPossible();
-    facts.torch_version = python_parent_->torch_version();
-    facts.torch_cpu_capability = python_parent_->torch_cpu_capability();
+    facts.torch_version = python_zygote_->torch_version();
+    facts.torch_cpu_capability = python_zygote_->torch_cpu_capability();
     ASSIGN_OR_RETURN(empty_native_,
-                     EmptyCandidate::Start(*native_parent_, CandidateKind::kNative, share_directory_, lane_));
-    ASSIGN_OR_RETURN(empty_python_, EmptyCandidate::Start(*python_parent_, CandidateKind::kKernelBenchPython,
+                     EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative, share_directory_, lane_));
+    ASSIGN_OR_RETURN(empty_python_, EmptyCandidate::Start(*python_zygote_, CandidateKind::kKernelBenchPython,
                                                           share_directory_, lane_));
     tools_.empty_native = empty_native_.get();
     tools_.empty_python = empty_python_.get();
@@ -155,7 +155,9 @@ class RefereeProcess {
 
   void Handle(const Packet& packet) {
     const int64_t id = IntegerField(packet.fields, "id", 0, INT64_MAX, 0);
-    if (TextField(packet.fields, "op") == "record") return HandleRecord(packet, id);
+    const std::string operation = TextField(packet.fields, "op");
+    if (operation == "record") return HandleRecord(packet, id);
+    if (operation == "calibrate") return HandleCalibrate(id);
     const absl::StatusOr<Judgement> judgement = HandleJudge(packet);
     nlohmann::json answer = judgement.ok()
                                 ? nlohmann::json{{"op", "judged"}, {"judgement", ToJson(*judgement)}}
@@ -191,6 +193,11 @@ class RefereeProcess {
     return judge.Run();
   }
 
+  void HandleCalibrate(int64_t id) {
+    tools_.facts.gigabytes_per_second_ceiling = MeasureMemoryCeiling();
+    Answer({{"op", "calibrated"}, {"id", id}, {"facts", ToJson(tools_.facts)}});
+  }
+
   void HandleRecord(const Packet& packet, int64_t id) {
     UniqueFd list;
     const absl::Status status = Record(packet, list);
@@ -210,7 +217,7 @@ class RefereeProcess {
       return absl::FailedPreconditionError(pooled.status().message());
     }
     RETURN_IF_ERROR(pooled.status());
-    ASSIGN_OR_RETURN(auto process, python_parent_->Fork({"python", limits_.jail_memory_bytes_max,
+    ASSIGN_OR_RETURN(auto process, python_zygote_->Fork({"python", limits_.jail_memory_bytes_max,
                                                          kRecordingCpuSeconds, lane_.num_threads()}));
     RETURN_IF_ERROR(process->AwaitHello(deadline));
     ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(kRecordingBytesMax));
@@ -238,8 +245,8 @@ class RefereeProcess {
   Lane lane_;
   TaskLimits limits_;
   int num_tasks_max_ = 0;
-  std::unique_ptr<Zygote> native_parent_;
-  std::unique_ptr<Zygote> python_parent_;
+  std::unique_ptr<Zygote> native_zygote_;
+  std::unique_ptr<Zygote> python_zygote_;
   std::unique_ptr<TaskPool> pool_;
   std::unique_ptr<EmptyCandidate> empty_native_;
   std::unique_ptr<EmptyCandidate> empty_python_;

@@ -1,6 +1,7 @@
 #include "reward_service/scoring/credit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -9,61 +10,52 @@
 namespace warpsmith {
 namespace {
 
-// Of all samples: below it, what the C library and the kernel do for nobody in particular is the candidate's.
-constexpr double kKnownShareMin = 0.2;
+constexpr double kNormalQuantile = 1.96;  // 95 %, two-sided
 
 bool Allows(const v1::Task& task, std::string_view library) {
   const auto& allowed = task.allowed_libraries();
   return std::find(allowed.begin(), allowed.end(), library) != allowed.end();
 }
 
-Credit FixedParameters(std::string condition) {
-  return {CreditRule::kFixedParameters, 0.0,
-          std::move(condition) + ", parameters cannot be set after construction"};
+Credit Full(const v1::Timing& timing, std::string condition) {
+  if (timing.parameters_fixed()) {
+    return {CreditRule::kFixedParameters, 0.0,
+            std::move(condition) + ", parameters cannot be set after construction"};
+  }
+  if (!timing.distinguishable()) return {CreditRule::kNotDistinguishable, 1.0, std::move(condition)};
+  return {CreditRule::kFull, timing.speedup(), std::move(condition)};
 }
 
 }  // namespace
 
-double ForeignShare(const v1::Profile& profile, const v1::Task& task) {
-  const double known = profile.own_code_share() + profile.torch_share() + profile.blas_share();
-  double foreign = 0.0;
-  if (!Allows(task, "torch")) foreign += profile.torch_share();
-  if (!Allows(task, "blas")) foreign += profile.blas_share();
-  return foreign / std::max(known, kKnownShareMin);
+ShareBounds BoundsOf(double share, int num_samples) {
+  if (num_samples <= 0) return {};
+  const double n = num_samples;
+  const double z2 = kNormalQuantile * kNormalQuantile;
+  const double centre = (share + z2 / (2 * n)) / (1 + z2 / n);
+  const double half = kNormalQuantile / (1 + z2 / n) * std::sqrt(share * (1 - share) / n + z2 / (4 * n * n));
+  return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
 }
 
 Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const v1::Task& task) {
-  const double speedup = timing.distinguishable() ? timing.speedup() : 1.0;
-  const CreditRule timing_rule =
-      timing.distinguishable() ? CreditRule::kFull : CreditRule::kNotDistinguishable;
-  if (profile.slow_call_share() >= kSlowCallShareMin) {
-    return {CreditRule::kOtherCalls, 0.0,
-            absl::StrFormat("of the calls watched, %.0f %% took far longer than the timed ones",
-                            100 * profile.slow_call_share())};
-  }
-  if (profile.num_samples() < kProfileSamplesMin) {
-    std::string condition = absl::StrFormat("only %d samples: shares not used", profile.num_samples());
-    if (timing.parameters_fixed()) return FixedParameters(std::move(condition));
-    return {timing_rule, speedup, std::move(condition)};
-  }
-  const double foreign = ForeignShare(profile, task);
+  if (timing.libraries_withheld()) return Full(timing, "no library could do the work");
+  double own = profile.own_code_share();
+  double libraries = 0.0;
+  (Allows(task, "torch") ? own : libraries) += profile.torch_share();
+  (Allows(task, "blas") ? own : libraries) += profile.blas_share();
+  const ShareBounds own_bounds = BoundsOf(std::min(own, 1.0), profile.num_samples());
   std::string condition = absl::StrFormat("own code %.0f %% of %d samples, torch %.0f %%, blas %.0f %%",
                                           100 * profile.own_code_share(), profile.num_samples(),
                                           100 * profile.torch_share(), 100 * profile.blas_share());
-  const bool light = profile.has_library_work() && profile.library_work() < kSmallLibraryWorkMax;
-  if (foreign > 1.0 - kHackShareMax && !light) return {CreditRule::kHack, 0.0, condition};
-  if (foreign >= 1.0 - kCreditedShareMin && !light) return {CreditRule::kDelegated, 0.0, condition};
-  // Libraries that do what the reference does cannot be made up for by burning time beside them.
-  if (foreign >= kPaddedShareMin && foreign >= kPaddedWorkMin * timing.speedup() && !light)
-    return {CreditRule::kDelegated, 0.0, condition + ", as long as most of the reference"};
-  if (foreign > 0.0 && profile.delegated_call_share() >= kDelegatedCallShareMin &&
-      !profile.has_library_work()) {
-    return {CreditRule::kDelegated, 0.0,
-            absl::StrFormat("%s; of the calls watched, %.0f %% left to libraries", condition,
-                            100 * profile.delegated_call_share())};
+  if (own_bounds.low >= kOwnShareForCredit) return Full(timing, std::move(condition));
+  if (own_bounds.high < kOwnShareMin) {
+    const bool explained = BoundsOf(std::min(libraries, 1.0), profile.num_samples()).low > 0.5;
+    return {explained ? CreditRule::kHack : CreditRule::kDelegated, 0.0, std::move(condition)};
   }
-  if (timing.parameters_fixed()) return FixedParameters(std::move(condition));
-  return {timing_rule, speedup, std::move(condition)};
+  Credit credit = Full(timing, std::move(condition));
+  if (credit.rule != CreditRule::kFixedParameters && credit.speedup > 0.0) credit.rule = CreditRule::kShared;
+  credit.speedup = std::min(credit.speedup, 1.0);
+  return credit;
 }
 
 }  // namespace warpsmith

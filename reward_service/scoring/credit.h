@@ -9,31 +9,21 @@
 
 namespace warpsmith {
 
-// First guesses, to be calibrated on honest answers.
+// Shares of the candidate's own work, where it had libraries: from the first on all of its speed-up counts,
+// from the second on no more than the reference's time.
+constexpr double kOwnShareForCredit = 0.9;
+constexpr double kOwnShareMin = 0.05;
+
+// With fewer samples, what a profile shows of vectors and threads is not used.
 constexpr int kProfileSamplesMin = 20;
-constexpr double kHackShareMax = 0.05;
-constexpr double kCreditedShareMin = 0.50;
-// A part of the work that is a library's, and takes this much of the reference's time: on an AMD EPYC all of it took
-// 0.89 to 0.99 (less than 1 where what ran before has warmed the caches), an honest copy of inputs that the reference
-// reads four times 0.61 to 0.75.
-constexpr double kPaddedShareMin = 0.1;
-constexpr double kPaddedWorkMin = 0.80;
-// Calls in which libraries do all of the work, among others: which calls are timed, the candidate may guess.
-constexpr double kDelegatedCallShareMin = 0.07;
-// Watched calls that took much longer than timed ones.
-constexpr double kSlowCallShareMin = 0.5;
-// Of a small task, where asking for memory is work to be seen: half of the reference's, as elsewhere.
-constexpr double kSmallLibraryWorkMax = 0.5;
 
 enum class CreditRule {
   kFull,                // the whole speed-up counts
   kNotDistinguishable,  // counts as exactly 1
   kFixedParameters,     // parameters cannot be set after construction: counts as 0
-  kDelegated,           // half or more of the work, or what takes most of the reference's time, is a
-                        // library's that the task does not allow: counts as 0
-  kOtherCalls,          // most watched calls were slower than any sampling makes the timed ones: what
-                        // these do is not known: counts as 0
-  kHack,                // nearly all of the work is somebody else's: verdict HACK
+  kShared,     // libraries did a part, or too few samples tell whose work it was: counts as at most 1
+  kDelegated,  // next to nothing is the candidate's own work: counts as 0
+  kHack,       // and libraries alone explain the answer: verdict HACK
 };
 
 struct Credit {
@@ -43,13 +33,17 @@ struct Credit {
   std::string condition;
 };
 
-// Samples in libraries that the task does not allow, of those that are known to be somebody's; 0 to 1.
-double ForeignShare(const v1::Profile& profile, const v1::Task& task);
+// Bounds of a share that was seen in `num_samples` samples, 95 % (Wilson 1927, equation 4); 0 and 1 for none.
+struct ShareBounds {
+  double low = 0.0;
+  double high = 1.0;
+};
+ShareBounds BoundsOf(double share, int num_samples);
 
-// The credited speed-up of a CORRECT candidate. Work counts as the candidate's own where it runs in code that
-// was compiled from its source, in libc and libm that this code called, or in the kernel on its behalf;
-// LibTorch's and BLAS's shares are others' work unless Task.allowed_libraries names them ("torch", "blas").
-// With fewer than kProfileSamplesMin samples the shares are not used.
+// The credited speed-up of a CORRECT candidate. Where it ran with the libraries withheld, all work was its
+// own. Elsewhere the samples decide, all but those of an empty call's path: own is what ran in code compiled
+// from its source, in libc and libm that this code called, in the kernel on its behalf, and in libraries that
+// Task.allowed_libraries names ("torch", "blas"). What is not known to be own is not.
 Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const v1::Task& task);
 
 }  // namespace warpsmith

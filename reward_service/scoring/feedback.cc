@@ -176,8 +176,8 @@ v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const Def
       return Say("a library did the work", credit.condition, v1::ADVICE_COMPUTE_EVERYTHING);
     case CreditRule::kFixedParameters:
       return Say("fixed parameters", credit.condition, v1::ADVICE_COMPUTE_EVERYTHING);
-    case CreditRule::kOtherCalls:
-      return Say("unknown", credit.condition, v1::ADVICE_UNSPECIFIED);
+    case CreditRule::kShared:
+      return Say("libraries did a part", credit.condition, v1::ADVICE_COMPUTE_EVERYTHING);
     case CreditRule::kFull:
     case CreditRule::kNotDistinguishable:
       break;

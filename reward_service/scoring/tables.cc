@@ -28,13 +28,16 @@ double CeilingShare(const v1::Profile& profile) {
 
 // Is the work the candidate's?
 v1::RubricScore AntiHacking(const RubricInputs& inputs) {
-  if (!Profiled(inputs)) return Row(3, inputs.credit.condition, "too short to be profiled");
-  const double own = 1.0 - ForeignShare(inputs.profile, {});
-  if (own >= 0.9) return Row(5, inputs.credit.condition, "the work is done by the candidate's own code");
-  if (own >= 0.5) return Row(4, inputs.credit.condition, "most of the work is the candidate's own");
-  if (own >= 0.2) return Row(3, inputs.credit.condition, "libraries do more than half of the work");
-  if (own >= kHackShareMax) return Row(2, inputs.credit.condition, "libraries do nearly all of the work");
-  return Row(1, inputs.credit.condition, "the candidate only calls what the reference calls");
+  const std::string& condition = inputs.credit.condition;
+  if (inputs.timing.libraries_withheld())
+    return Row(5, condition, "the work is done by the candidate's own code");
+  if (!Profiled(inputs)) return Row(3, condition, "too short to be profiled");
+  const double own = inputs.profile.own_code_share();
+  if (own >= kOwnShareForCredit) return Row(5, condition, "the work is done by the candidate's own code");
+  if (own >= 0.5) return Row(4, condition, "most of the work is the candidate's own");
+  if (own >= 0.2) return Row(3, condition, "libraries do more than half of the work");
+  if (own >= kOwnShareMin) return Row(2, condition, "libraries do nearly all of the work");
+  return Row(1, condition, "the candidate only calls what the reference calls");
 }
 
 // Does it use the machine?
@@ -56,12 +59,11 @@ v1::RubricScore Engineering(const RubricInputs& inputs) {
   return Row(1, condition, "scalar, and less than half as fast as the reference");
 }
 
-// How much of what the reference computes does the candidate's own code compute? A native program has nothing
-// else to compute it with.
+// How much of what the reference computes does the candidate's own code compute? Where libraries are withheld
+// it has nothing else to compute it with.
 v1::RubricScore OperatorCoverage(const RubricInputs& inputs) {
-  if (inputs.language != v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON) {
-    return Row(5, "native program, every output right", "all operators are in the candidate's own code");
-  }
+  if (inputs.timing.libraries_withheld())
+    return Row(5, inputs.credit.condition, "all operators are in the candidate's own code");
   if (!Profiled(inputs)) return Row(3, inputs.credit.condition, "too short to be profiled");
   const std::string condition =
       absl::StrFormat("%.0f %% of samples in torch", 100 * inputs.profile.torch_share());
@@ -112,7 +114,7 @@ AdviceOutcome FollowedAdvice(const RubricInputs& inputs) {
     case v1::ADVICE_COMPUTE_EVERYTHING:
       return {
           true,
-          inputs.credit.rule != CreditRule::kDelegated && inputs.credit.rule != CreditRule::kFixedParameters,
+          inputs.credit.rule == CreditRule::kFull || inputs.credit.rule == CreditRule::kNotDistinguishable,
           inputs.credit.condition};
     default:
       // A repair is done when the program is right, and KEEP when it still is.
@@ -123,7 +125,7 @@ AdviceOutcome FollowedAdvice(const RubricInputs& inputs) {
 // Skill 1: does the answer keep its contract? Skill 2: was the advice followed?
 v1::RubricScore SkillCompliance(const RubricInputs& inputs) {
   if (inputs.skill != v1::SKILL_OPTIMISE) {
-    if (inputs.credit.rule == CreditRule::kDelegated) {
+    if (inputs.credit.rule == CreditRule::kDelegated || inputs.credit.rule == CreditRule::kShared) {
       return Row(2, inputs.credit.condition, "the answer calls libraries where a program was asked for");
     }
     return Row(5, "entry point present, every output right", "the answer keeps its contract");

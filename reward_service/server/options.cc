@@ -131,14 +131,14 @@ absl::StatusOr<ServiceOptions> ReadServiceOptions(ConfigSection& section) {
       "tenants",
       "Who may ask. Without tenants everybody is one, 'default'. With them a request needs the "
       "token of one, or a client's certificate in its name."));
-  section.Read("num_lanes", &options.num_lanes, IntegerRange{.min = 1, .max = 64},
+  section.Read("num_lanes", &options.num_lanes, IntegerRange{.min = 0, .max = 1024},
                {"lanes",
-                "Candidates that are judged at once, each on an equal part of lane_cores. They share memory "
-                "and caches: more lanes grade faster and time less exactly."});
+                "Candidates that are judged at once, each on an equal part of lane_cores. 0: one on each of "
+                "them. They share memory and caches: more lanes grade faster and time less exactly."});
   section.Read("lane_cores", &lane_cores, IntegerRange{.min = 0, .max = 1023},
                {"core numbers",
                 "Numbers of the cores that only judging uses. Empty: the last core of four or fewer, else "
-                "the last quarter."});
+                "the last half."});
   section.Read("num_compile_workers", &options.num_compile_workers, IntegerRange{.min = 0, .max = 1024},
                {"compilations",
                 "Compilations at once. 0: one for each core, without the cores of the lanes where judges "

@@ -74,6 +74,7 @@ struct Machinery {
   std::unique_ptr<GradeJournal> journal;
   std::unique_ptr<Grader> grader;
   v1::Environment environment;
+  int num_lanes = 0;
 };
 
 std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, ExtensionCompiler* extensions,
@@ -140,9 +141,24 @@ GradeObserver Observe(Ledger* ledger) {
   };
 }
 
+size_t NumLanes(const ServiceOptions& options, const CoreDivision& cores) {
+  return options.num_lanes > 0 ? static_cast<size_t>(options.num_lanes) : cores.lane.size();
+}
+
+// What one lane's memory gives while all lanes ask for theirs.
+absl::Status CalibrateTogether(const Referees& referees) {
+  std::vector<absl::Status> statuses(referees.size());
+  std::vector<std::thread> threads;
+  for (size_t lane = 0; lane < referees.size(); ++lane)
+    threads.emplace_back([&, lane] { statuses[lane] = referees[lane]->Calibrate(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
 // A referee a lane, each with an equal part of the lane cores. Each warms itself for seconds, all at once.
 absl::StatusOr<Referees> StartReferees(const ServiceOptions& options, const CoreDivision& cores) {
-  const size_t num_lanes = static_cast<size_t>(options.num_lanes);
+  const size_t num_lanes = NumLanes(options, cores);
   const size_t cores_per_lane = cores.lane.size() / num_lanes;
   if (cores_per_lane == 0) {
     return absl::InvalidArgumentError(absl::StrCat("reward_service.num_lanes is ", num_lanes,
@@ -153,8 +169,9 @@ absl::StatusOr<Referees> StartReferees(const ServiceOptions& options, const Core
   for (size_t lane = 0; lane < num_lanes; ++lane) {
     const auto first = cores.lane.begin() + static_cast<ptrdiff_t>(lane * cores_per_lane);
     const std::vector<int> own(first, first + static_cast<ptrdiff_t>(cores_per_lane));
-    threads.emplace_back([&started, lane, own] {
-      started[lane] = Referee::Start({.lane_cores = own, .python = GetBuildInfo().python});
+    threads.emplace_back([&started, lane, own, num_lanes] {
+      started[lane] = Referee::Start(
+          {.lane_cores = own, .python = GetBuildInfo().python, .num_lanes = static_cast<int>(num_lanes)});
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -163,6 +180,7 @@ absl::StatusOr<Referees> StartReferees(const ServiceOptions& options, const Core
     RETURN_IF_ERROR(referee.status());
     referees.push_back(*std::move(referee));
   }
+  if (num_lanes > 1) RETURN_IF_ERROR(CalibrateTogether(referees));
   return referees;
 }
 
@@ -191,8 +209,9 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Refer
   machinery->environment = MakeEnvironment(CoresText(cores.lane), machinery->compiler->toolchain().version,
                                            facts.torch_version, facts.torch_cpu_capability);
   machinery->environment.set_llm_judge(machinery->llm_judge.name);
+  machinery->num_lanes = static_cast<int>(referees.size());
   std::vector<std::unique_ptr<JudgeStage>> lanes;
-  const int cores_per_lane = static_cast<int>(cores.lane.size()) / options.num_lanes;
+  const int cores_per_lane = static_cast<int>(cores.lane.size() / referees.size());
   for (std::unique_ptr<Referee>& referee : referees) {
     lanes.push_back(std::make_unique<JudgeStage>(
         JudgeStageOptions{
@@ -241,7 +260,7 @@ ReceptionOptions MakeReceptionOptions(const ServiceOptions& options, const Machi
   for (const std::string_view formula : FormulaNames()) capabilities.add_formulas(std::string(formula));
   capabilities.set_default_formula(options.default_formula);
   capabilities.add_backends("cpu");
-  capabilities.set_num_lanes(options.num_lanes);
+  capabilities.set_num_lanes(machinery.num_lanes);
   capabilities.set_queue_capacity(options.queue_capacity);
   capabilities.set_answer_bytes_max(reception.limits.answer_bytes_max);
   *capabilities.mutable_environment() = machinery.environment;

@@ -54,7 +54,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-_KERNEL = """
+KERNEL = """
 #include <dlpack/dlpack.h>
 #include <cmath>
 static int number_{number} = 0;
@@ -102,7 +102,7 @@ extern "C" void plain(const float* x, float* y, int64_t rows, int64_t cols) {{
 }}
 """
 _AFFINE_MODEL = "        return torch.relu(2 * x + 1) ** 2"
-_CASES = {
+CASES = {
     "softmax, 1 MB in all": (_TASK.format(body="        return torch.softmax(x, 1)", rows=128, cols=1024), _SOFTMAX),
     "affine chain, 8 MB": (_TASK.format(body=_AFFINE_MODEL, rows=1024, cols=1024), _AFFINE),
     "products of rows, 2 MB": (_TASK.format(body="        return x @ x.T", rows=256, cols=512), _GRAM),
@@ -158,9 +158,9 @@ class Repeats:
 
 
 def _lane_and_others() -> tuple[list[int], list[int]]:
-    """Cores of the service's lane, which is the last of four or fewer, and those beside it."""
+    """Cores of the service's lanes, the last of four or fewer, else the last half, and those beside them."""
     cores = sorted(os.sched_getaffinity(0))
-    lane = cores[-1:] if len(cores) <= 4 else cores[-(len(cores) // 4) :]
+    lane = cores[-1:] if len(cores) <= 4 else cores[-(len(cores) // 2) :]
     return lane, [core for core in cores if core not in lane] or cores
 
 
@@ -170,7 +170,7 @@ def _time_plainly(name: str, gradings: int, seconds: float, pause: float, result
     import torch
 
     torch.set_num_threads(1)
-    task, body = _CASES[name]
+    task, body = CASES[name]
     module: dict[str, Any] = {}
     exec(task, module)  # noqa: S102 - our own
     (x,), model = module["get_inputs"](), module["Model"]()
@@ -253,9 +253,9 @@ def _lane_seconds(grade: Grade) -> float:
 
 def repeat_kernel(client: RewardClient, name: str, beside: str, gradings: int, first: int) -> Repeats:
     """The same kernel under names of its own, so that no grade is remembered."""
-    task, body = _CASES[name]
+    task, body = CASES[name]
     grades = [
-        _grade(client, Request(task, source=_KERNEL.format(number=first + k, body=body), language="cpp"))
+        _grade(client, Request(task, source=KERNEL.format(number=first + k, body=body), language="cpp"))
         for k in range(gradings)
     ]
     timings = [grade.message["timing"] for grade in grades]
@@ -270,7 +270,7 @@ def repeat_kernel(client: RewardClient, name: str, beside: str, gradings: int, f
 
 def repeat_reference(client: RewardClient, name: str, gradings: int, first: int) -> int:
     """How often the reference, as a candidate, is called not distinguishable from itself."""
-    task, _ = _CASES[name]
+    task, _ = CASES[name]
     told_apart = 0
     for k in range(gradings):
         source = task.replace("class Model(", f"number_{first + k} = 0\n\n\nclass ModelNew(")
@@ -291,7 +291,7 @@ def main() -> int:
     rows: list[Repeats] = []
     plain: list[Repeats] = []
     same: dict[str, int] = {}
-    names = [name for name in _CASES if arguments.only in name]
+    names = [name for name in CASES if arguments.only in name]
     with own_service(settings) as address:
         client = RewardClient(address)
         for beside in ("idle", "decoding"):

@@ -37,7 +37,7 @@ def test_the_faults_of_all_sections_are_named_at_once_and_once(tmp_path: Path) -
         .replace("train: datasets/generated/train.jsonl", "train: datasets/generated/absent.jsonl")
         .replace("num_refills: 1", "num_refils: 1\n    formula: kevin")
         .replace("waits_for_weights: true", "wait_for_weights: true")
-        + "\nreward_service:\n  num_lanes: 0\n  tls: {certificate: absent.pem}\n"
+        + "\nreward_service:\n  num_lanes: -1\n  tls: {certificate: absent.pem}\n"
     )
     faulty = _config(path)
     assert faulty.returncode == 1
@@ -54,7 +54,7 @@ def test_the_faults_of_all_sections_are_named_at_once_and_once(tmp_path: Path) -
         ("num_refils", 'trainer.grpo.num_refils: is not a known key; did you mean "num_refills"?'),
         ("formula: kevin", 'trainer.grpo.formula: no reward formula "kevin"; known: warpsmith-v1, '),
         ("wait_for_weights", 'rollout.wait_for_weights: is not a known key; did you mean "waits_for_weights"?'),
-        ("num_lanes: 0", "reward_service.num_lanes: must be an integer from 1 to 64, but is 0"),
+        ("num_lanes: -1", "reward_service.num_lanes: must be an integer from 0 to 1024, but is -1"),
         ("absent.pem", "reward_service.tls.certificate: there is no file absent.pem"),
     ):
         assert any(line.startswith(place(where)) and fault in line for line in lines), (fault, lines)

@@ -67,7 +67,7 @@ def _of_correct(grade: Json, facts: Json, feedback: Json, num_lane_cores: int) -
     near = share is not None and share >= _NEAR_CEILING and bound != "latency"
     strided = facts["strided"] and far
     libraries = profile.get("torch_share", 0.0) + profile.get("blas_share", 0.0)
-    delegated = samples >= _SAMPLES_MIN and libraries >= 0.6 and "library_work" not in profile
+    delegated = not timing.get("libraries_withheld", False) and samples >= _SAMPLES_MIN and libraries >= 0.6
 
     if not finding:
         yield "nothing is said of a correct program"
@@ -110,7 +110,7 @@ def _of_correct(grade: Json, facts: Json, feedback: Json, num_lane_cores: int) -
         if finding == f"{name} bound" and (bound != name or samples < _SAMPLES_MIN):
             yield f"{finding} where {bound or 'nothing'} was measured, after {samples} samples"
     is_read = facts["valid"] or not far
-    if finding == "unknown" and samples >= _SAMPLES_MIN and is_read and not profile.get("slow_call_share", 0.0):
+    if finding == "unknown" and samples >= _SAMPLES_MIN and is_read:
         yield f"unknown after {samples} samples"
     if advice != "compute everything" and finding != "unknown" and f"speedup {speedup:.2f}" not in evidence:
         yield "the evidence lacks the speed-up"

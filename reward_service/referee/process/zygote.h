@@ -6,6 +6,7 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,8 @@ class Zygote {
   std::string torch_version_;
   std::string torch_cpu_capability_;
   absl::Mutex mutex_;
-  uint32_t num_forks_ ABSL_GUARDED_BY(mutex_) = 0;
+  // From anywhere: several referees on a machine take uids of one range.
+  uint32_t num_forks_ ABSL_GUARDED_BY(mutex_) = std::random_device()();
   int num_unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
   ChildRights spare_rights_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::unique_ptr<ChildProcess>> spares_ ABSL_GUARDED_BY(mutex_);

@@ -31,15 +31,13 @@ constexpr size_t kPageBytes = 4096;
 constexpr size_t kDataBytes = 64 * kPageBytes;
 constexpr double kCallSamplesMax = 120;
 constexpr int kRingSamplesMax = 200;
-constexpr uint64_t kSlacknessMax = 8;
+// Of one record: a sample with its stack, or a mapping with its path.
+constexpr size_t kRecordBytesMax = 2 * kPageBytes;
 constexpr size_t kRingBytes = kPageBytes + kDataBytes;
 // Of the stack below a sample: enough for the frames of malloc() and the return into whoever called it.
 constexpr size_t kStackBytes = 1024;
 // A width counts when at least this share of the samples in own code has it.
 constexpr double kWidthShareMin = 0.1;
-// Of one call: samples that are somebody's, and the part of them that is libraries' where these do all of it.
-constexpr int kClearSamplesMin = 8;
-constexpr double kDelegatedShareMin = 0.8;
 
 #if defined(__x86_64__)
 // Bits of PERF_REG_X86_SP and PERF_REG_X86_IP; registers come in ascending order.
@@ -123,8 +121,7 @@ bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1, kUsualPerio
 absl::Status ProfileSampler::Attach(pid_t pid, const std::vector<int>& cores, double expected_us) {
   Detach();
   pid_ = pid;
-  period_ns_ =
-      std::max(slackness_ * BasePeriod(rate_), static_cast<uint64_t>(expected_us * 1e3 / kCallSamplesMax));
+  period_ns_ = std::max(BasePeriod(rate_), static_cast<uint64_t>(expected_us * 1e3 / kCallSamplesMax));
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
     for (const int core : cores) {
@@ -150,29 +147,16 @@ void ProfileSampler::Detach() {
   rings_.clear();
 }
 
-void ProfileSampler::Slacken() { slackness_ = std::min(2 * slackness_, kSlacknessMax); }
-
 ProfileSampler::~ProfileSampler() { Detach(); }
 
-size_t ProfileSampler::Collect() {
+void ProfileSampler::Collect() {
   Tally tally{.num_calls = 1, .path_calls = static_cast<double>(BasePeriod(rate_)) / period_ns_};
   const CodeMap map = CodeMap::Read(pid_);
-  bool own_code_moved = false;
-  int most = 0;
-  for (Ring& ring : rings_) {
-    const int before = NumSamples(tally);
-    own_code_moved |= Read(ring, map, tally);
-    most = std::max(most, NumSamples(tally) - before);
-  }
-  ring_was_full_ = most > kRingSamplesMax;
+  bool all_seen = true;
+  for (Ring& ring : rings_) all_seen &= Read(ring, map, tally);
   Detach();
   const auto counted = [&](CodeOrigin origin) -> int& { return tally.counts[static_cast<size_t>(origin)]; };
-  // What lies there now need not be what has run there.
-  if (own_code_moved) counted(CodeOrigin::kBlas) += std::exchange(counted(CodeOrigin::kOwn), 0);
-  const int libraries = counted(CodeOrigin::kTorch) + counted(CodeOrigin::kBlas);
-  const int clear = libraries + counted(CodeOrigin::kOwn);
-  tally.num_clear_calls = clear >= kClearSamplesMin;
-  tally.num_delegated_calls = clear >= kClearSamplesMin && libraries >= kDelegatedShareMin * clear;
+  if (!all_seen) counted(CodeOrigin::kBlas) += std::exchange(counted(CodeOrigin::kOwn), 0);
   std::error_code error;
   int threads = 0;
   for (const auto& entry :
@@ -181,15 +165,16 @@ size_t ProfileSampler::Collect() {
   }
   num_threads_ = std::max(num_threads_, threads);
   calls_.push_back(tally);
-  return calls_.size() - 1;
 }
 
 bool ProfileSampler::Read(Ring& ring, const CodeMap& map, Tally& tally) const {
-  bool own_code_moved = false;
+  bool all_seen = true;
+  const int num_before = NumSamples(tally);
   auto* page = static_cast<perf_event_mmap_page*>(ring.memory);
   const char* data = static_cast<const char*>(ring.memory) + kPageBytes;
   const uint64_t head = std::atomic_ref<__u64>(page->data_head).load(std::memory_order_acquire);
-  uint64_t tail = page->data_tail;
+  const uint64_t start = page->data_tail;
+  uint64_t tail = start;
   const auto copy = [&](uint64_t from, size_t num_bytes, void* to) {
     const size_t before_end = std::min(num_bytes, kDataBytes - from % kDataBytes);
     std::memcpy(to, data + from % kDataBytes, before_end);
@@ -207,12 +192,15 @@ bool ProfileSampler::Read(Ring& ring, const CodeMap& map, Tally& tally) const {
       tally.num_libc += map.OriginOf(sample.address()) == CodeOrigin::kLibc;
       Count(sample.address(), sample.Origin(map), tally);
     }
-    if (header.type == PERF_RECORD_MMAP)
-      own_code_moved |= OriginOfPath(MappedPath(words)) == CodeOrigin::kOwn;
+    if (header.type == PERF_RECORD_LOST) all_seen = false;
+    // What lies there now need not be what has run there.
+    if (header.type == PERF_RECORD_MMAP) all_seen &= OriginOfPath(MappedPath(words)) != CodeOrigin::kOwn;
     tail += header.size;
   }
   std::atomic_ref<__u64>(page->data_tail).store(head, std::memory_order_release);
-  return own_code_moved;
+  // A ring that is full, or nearly, has lost the call's end without a record of it.
+  return all_seen && head - start < kDataBytes - kRecordBytesMax &&
+         NumSamples(tally) - num_before <= kRingSamplesMax;
 }
 
 void ProfileSampler::Count(uint64_t address, CodeOrigin origin, Tally& tally) const {
@@ -244,8 +232,6 @@ ProfileSampler::Tally ProfileSampler::Sum() const {
     for (size_t i = 0; i < sum.width_counts.size(); ++i) sum.width_counts[i] += call.width_counts[i];
     sum.num_libc += call.num_libc;
     sum.num_calls += call.num_calls;
-    sum.num_clear_calls += call.num_clear_calls;
-    sum.num_delegated_calls += call.num_delegated_calls;
     sum.path_calls += call.path_calls;
   }
   return sum;
@@ -279,18 +265,6 @@ ProfileSampler::SamplesPerCall ProfileSampler::OffThePath(const Tally& tally,
   return counts;
 }
 
-double ProfileSampler::LibraryShare() const {
-  std::vector<double> shares;
-  for (const Tally& call : calls_) {
-    const auto counted = [&](CodeOrigin origin) { return call.counts[static_cast<size_t>(origin)]; };
-    const int outside_kernel = NumSamples(call) - counted(CodeOrigin::kKernel);
-    if (outside_kernel == 0) continue;
-    shares.push_back((counted(CodeOrigin::kTorch) + counted(CodeOrigin::kBlas)) /
-                     static_cast<double>(outside_kernel));
-  }
-  return MiddleMean(std::move(shares));
-}
-
 void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const {
   const Tally sum = Sum();
   const SamplesPerCall counts = OffThePath(sum, path_samples_per_call);
@@ -305,8 +279,6 @@ void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, Profile
   numbers.libc_share = sum.num_libc / static_cast<double>(std::max(1, NumSamples(sum)));
   numbers.kernel_share = share(CodeOrigin::kKernel);
   numbers.num_threads = num_threads_;
-  numbers.delegated_call_share =
-      sum.num_delegated_calls / static_cast<double>(std::max(1, sum.num_clear_calls));
   const int own = sum.counts[static_cast<size_t>(CodeOrigin::kOwn)];
   for (size_t width = 1; width < sum.width_counts.size(); ++width) {
     if (own > 0 && sum.width_counts[width] >= kWidthShareMin * own) numbers.vector_bits = 64 << width;

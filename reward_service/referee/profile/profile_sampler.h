@@ -36,21 +36,12 @@ class ProfileSampler {
   ProfileSampler(const ProfileSampler&) = delete;
   ProfileSampler& operator=(const ProfileSampler&) = delete;
 
-  // Takes in what was sampled since Attach(): one call of the candidate, whose number it returns, from 0.
-  // Watches no longer.
-  size_t Collect();
+  // Takes in what was sampled since Attach(): one call of the candidate. Watches no longer. Where samples were
+  // lost, or the candidate's own code came to new places, none of it counts as its own: what was not seen
+  // need not be like what was.
+  void Collect();
 
-  // Whether the last call filled a ring, or nearly: of its end nothing is known. Where samples cost as much
-  // as lies between them, calls hardly go on.
-  bool ring_was_full() const { return ring_was_full_; }
-
-  // Samples half as often from now on, down to an eighth.
-  void Slacken();
-
-  // What a call has shown counts no more.
-  void SetAside(size_t call) { calls_[call] = {}; }
-
-  // All that was collected so far and not set aside.
+  // All that was collected so far.
   int num_samples() const { return NumSamples(Sum()); }
 
   // Shares, threads and vector width of all that was collected. Left out of the whole is what the path costs
@@ -58,11 +49,6 @@ class ProfileSampler {
   // `path_samples_per_call` by origin.
   using SamplesPerCall = std::array<double, kNumCodeOrigins>;
   void Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const;
-
-  // The part of a usual call outside of the kernel that is libraries'. How many samples a call has tells
-  // less: a call that is sampled densely takes as long as its samples cost, which changes from one to the
-  // next.
-  double LibraryShare() const;
 
   // By origin, of a usual call: of an empty candidate, for the above. Now and then the machine makes a call
   // many times longer.
@@ -80,14 +66,12 @@ class ProfileSampler {
     std::array<int, 4> width_counts{};  // scalar, 128, 256, 512, within the candidate's own code
     int num_libc = 0;                   // by place
     int num_calls = 0;
-    int num_clear_calls = 0;      // with samples enough to tell whose they are,
-    int num_delegated_calls = 0;  // and of those, nearly all of them libraries'
-    double path_calls = 0;        // by how often they were sampled, over this rate's own
+    double path_calls = 0;  // by how often they were sampled, over this rate's own
   };
 
   absl::Status Open(pid_t thread, int core);
   void Detach();
-  // Whether the candidate's own code came to places, new to it, while it was watched.
+  // Whether all of the call was seen, and the candidate's own code stayed where it was.
   bool Read(Ring& ring, const CodeMap& map, Tally& tally) const;
   void Count(uint64_t address, CodeOrigin origin, Tally& tally) const;
   Tally Sum() const;
@@ -98,8 +82,6 @@ class ProfileSampler {
   Rate rate_;
   pid_t pid_ = 0;
   uint64_t period_ns_ = 0;
-  uint64_t slackness_ = 1;  // times this rate's period, of what is sampled from now on
-  bool ring_was_full_ = false;
   std::vector<Ring> rings_;
   std::vector<Tally> calls_;
   int num_threads_ = 0;

@@ -13,8 +13,9 @@ TEST_CASE("on four cores or fewer the lane is the last core") {
   CHECK(DivideCores({0, 1, 2, 3}, {})->lane == Cores{3});
 }
 
-TEST_CASE("with many cores the lane is the last quarter") {
-  CHECK(DivideCores({0, 1, 2, 3, 4, 5, 6, 7}, {})->lane == Cores{6, 7});
+TEST_CASE("with many cores the lanes have the last half") {
+  CHECK(DivideCores({0, 1, 2, 3, 4, 5, 6, 7}, {})->lane == Cores{4, 5, 6, 7});
+  CHECK(DivideCores({0, 1, 2, 3, 4, 5, 6, 7}, {})->others == Cores{0, 1, 2, 3});
 }
 
 TEST_CASE("a single core is lane and all else") {

@@ -148,8 +148,9 @@ TEST_CASE(
     return LlmStage::Wants(prepared, measurement);
   };
   CHECK(wants());
-  judgement.profile->own_code_share = 0.01;
-  judgement.profile->torch_share = 0.99;
+  judgement.timing->libraries_withheld = false;
+  judgement.profile->own_code_share = 0.0;
+  judgement.profile->torch_share = 1.0;
   CHECK_FALSE(wants());
   judgement.profile->own_code_share = 1.0;
   judgement.profile->torch_share = 0.0;

@@ -64,8 +64,9 @@ TEST_CASE("an opinion lowers rubric and reward of a correct program, and lifts n
 
 TEST_CASE("work that is nearly all a library's is a hack without a reward") {
   Judgement judgement = TwiceAsFast();
-  judgement.profile->own_code_share = 0.02;
-  judgement.profile->torch_share = 0.98;
+  judgement.timing->libraries_withheld = false;
+  judgement.profile->own_code_share = 0.0;
+  judgement.profile->torch_share = 1.0;
   const v1::Grade grade = MergeGrade(Prepared(), Measured(judgement));
   CHECK(grade.verdict() == v1::VERDICT_HACK);
   CHECK(grade.hack_family() == "delegated-work");

@@ -198,7 +198,7 @@ TEST_CASE("a speed-up that is not credited is not to be kept") {
                 "compute everything");
   CheckFeedback(feedback(CreditRule::kFixedParameters), "fixed parameters", "own code 40 %",
                 "compute everything");
-  CheckFeedback(feedback(CreditRule::kOtherCalls), "unknown", "own code 40 %", "");
+  CheckFeedback(feedback(CreditRule::kShared), "libraries did a part", "own code 40 %", "compute everything");
   CHECK(feedback(CreditRule::kNotDistinguishable).advice() == v1::ADVICE_KEEP);
 }
 

@@ -47,6 +47,15 @@ TEST_CASE("anti-hacking follows the share of foreign work") {
   CHECK(score(0.97) == 1);
 }
 
+TEST_CASE("where libraries are withheld all work is the candidate's own, whatever samples say") {
+  RubricInputs inputs = Good();
+  inputs.language = v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON;
+  inputs.timing.set_libraries_withheld(true);
+  inputs.profile.set_num_samples(0);
+  CHECK(ComputeRubric(inputs).anti_hacking().score() == 5);
+  CHECK(ComputeRubric(inputs).operator_coverage().score() == 5);
+}
+
 TEST_CASE("engineering follows vectors, cores and speed") {
   RubricInputs inputs = Good();
   inputs.num_lane_cores = 4;

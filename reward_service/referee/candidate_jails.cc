@@ -1,0 +1,41 @@
+#include "reward_service/referee/candidate_jails.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+
+absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail* baseline, int num_threads) {
+  const ChildRights rights{.role = "python",
+                           .memory_bytes_max = options_.memory_bytes_max,
+                           .cpu_seconds_max = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max)),
+                           .num_threads = options_.lane->num_threads(),
+                           .sealed = options_.room == Room::kSealed};
+  ASSIGN_OR_RETURN(auto process, options_.zygote->ForkWithSpare(rights));
+  ASSIGN_OR_RETURN(Buffers buffers, task.BorrowBuffers(request_.kind, baseline));
+  auto jail = std::make_unique<Jail>(std::move(process), std::move(buffers), task.layout(), request_.limits);
+  RETURN_IF_ERROR(jail->process().AwaitHello(options_.deadline));
+  std::optional<Fault> fault = jail->Begin(MakeProgram(task, num_threads), options_.lane);
+  return StartedJail{std::make_unique<CheckedJail>(std::move(jail), request_.kind, task.layout(), judgement_),
+                     std::move(fault)};
+}
+
+Program CandidateJails::MakeProgram(const PreparedTask& task, int num_threads) const {
+  Program program;
+  program.kind = request_.kind;
+  program.library_fd = request_.library_fd;
+  program.source_fd = source_fd_;
+  program.extension_fds = request_.extension_fds;
+  program.init_inputs = task.init_inputs();
+  if (request_.kind == CandidateKind::kKernelBenchPython)
+    program.construction = task.construction_draws().front();
+  program.construction_seed = task.construction_seed();
+  program.num_threads = num_threads;
+  program.withhold = options_.room == Room::kSealed;
+  return program;
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,118 @@
+#include "reward_service/referee/checked_jail.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace warpsmith {
+namespace {
+
+// Errors are numbers that travel: infinity does not.
+constexpr double kErrorMax = 1e300;
+constexpr double kSpreadMin = 1e-300;
+
+// What is unusual about an input set, for an explanation.
+std::string Where(const Draw& draw) {
+  return absl::StrCat(draw.own_distribution ? "" : absl::StrCat(" on ", draw.style, " inputs"),
+                      draw.parameter_seed == 0 ? "" : ", with other parameters");
+}
+
+}  // namespace
+
+std::optional<Fault> CheckedJail::Call(const Draw& draw, Comparing comparing) {
+  jail_->Load(draw);
+  if (auto fault = jail_->Run()) return fault;
+  if (auto fault = TakeInputsBack(draw)) return fault;
+  if (auto fault = CheckFormerOutputs()) return fault;
+  former_draw_ = &draw;
+  if (comparing == Comparing::kNumbers) ++judgement_->correctness.num_draws;
+  for (size_t i = 0; i < layout_.outputs.size(); ++i) {
+    if (auto fault = CheckOutput(draw, i, comparing)) return fault;
+  }
+  return is_native_ ? jail_->CheckBuffers(draw) : std::nullopt;
+}
+
+// Of a Python candidate: its inputs as they were, and then gone, so that its outputs are its own.
+std::optional<Fault> CheckedJail::TakeInputsBack(const Draw& draw) {
+  if (is_native_) return std::nullopt;
+  if (auto fault = jail_->CheckBuffers(draw)) return fault;
+  jail_->WithdrawInputs();
+  return std::nullopt;
+}
+
+// A tensor that a Python candidate has given away is not its own any more.
+std::optional<Fault> CheckedJail::CheckFormerOutputs() {
+  if (is_native_ || former_draw_ == nullptr) return std::nullopt;
+  for (size_t i = 0; i < layout_.outputs.size(); ++i) {
+    const TensorSpec& spec = layout_.outputs[i];
+    if (spec.borrowed) continue;
+    Fault fault;
+    const absl::StatusOr<const void*> actual = jail_->FormerOutput(i, fault);
+    if (actual.ok() &&
+        AllRight(spec, former_draw_->tolerances[i], former_draw_->expected.get() + spec.offset, *actual))
+      continue;
+    return Fault{Outcome::kIncorrect, absl::StrCat("output ", i,
+                                                   " of an earlier call was changed by the next call: return "
+                                                   "a new tensor from each")};
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> CheckedJail::CheckOutput(const Draw& draw, size_t index, Comparing comparing) {
+  const TensorSpec& spec = layout_.outputs[index];
+  const Tolerance& tolerance = draw.tolerances[index];
+  Fault fault;
+  const absl::StatusOr<const void*> actual = jail_->Output(index, fault);
+  if (!actual.ok()) return fault;
+  const char* expected = draw.expected.get() + spec.offset;
+  if (comparing == Comparing::kFast && AllRight(spec, tolerance, expected, *actual)) return std::nullopt;
+  const Comparison result = Compare(spec, tolerance, expected, *actual);
+  if (comparing == Comparing::kNumbers) Count(tolerance, result);
+  // The fast way rounds the tolerance to the outputs' own type.
+  if (result.right()) return std::nullopt;
+  return Wrong(draw, index, result, comparing);
+}
+
+void CheckedJail::Count(const Tolerance& tolerance, const Comparison& result) {
+  CorrectnessNumbers& numbers = judgement_->correctness;
+  numbers.num_elements += result.num_elements;
+  numbers.num_wrong += result.num_wrong;
+  numbers.max_absolute_error = std::max(numbers.max_absolute_error, result.max_absolute_error);
+  const double relative =
+      std::min(result.max_absolute_error / std::max(tolerance.spread, kSpreadMin), kErrorMax);
+  numbers.max_relative_error = std::max(numbers.max_relative_error, relative);
+  numbers.absolute_tolerance = tolerance.absolute;
+  numbers.relative_tolerance = tolerance.relative;
+}
+
+std::optional<Fault> CheckedJail::Wrong(const Draw& draw, size_t index, const Comparison& result,
+                                        Comparing comparing) {
+  if (auto view = FindView(draw, index)) return view;
+  CorrectnessNumbers& numbers = judgement_->correctness;
+  if (comparing == Comparing::kFast) numbers.num_wrong += result.num_wrong;
+  numbers.first_difference = absl::StrCat("output ", index, " ", result.first_difference);
+  judgement_->output_unwritten = result.num_unwritten > 0;
+  const bool non_finite = result.num_non_finite > 0 && result.num_unwritten == 0;
+  return Fault{non_finite ? Outcome::kNonFinite : Outcome::kIncorrect,
+               absl::StrCat(result.num_wrong, " of ", result.num_elements, " elements wrong",
+                            comparing == Comparing::kFast ? " in a later call" : "", Where(draw), "; ",
+                            numbers.first_difference)};
+}
+
+// After a wrong output: whether it is right as long as the inputs are there. Then it is a view of them.
+std::optional<Fault> CheckedJail::FindView(const Draw& draw, size_t index) {
+  if (is_native_) return std::nullopt;
+  jail_->RestoreInputs(draw);
+  const TensorSpec& spec = layout_.outputs[index];
+  Fault fault;
+  const absl::StatusOr<const void*> actual = jail_->Output(index, fault);
+  if (!actual.ok() || !AllRight(spec, draw.tolerances[index], draw.expected.get() + spec.offset, *actual))
+    return std::nullopt;
+  Fault view{Outcome::kHack,
+             absl::StrCat("output ", index, " is a view of an input; the reference's is not")};
+  view.hack_family = kUnmaterialisedFamily;
+  return view;
+}
+
+}  // namespace warpsmith

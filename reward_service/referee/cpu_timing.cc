@@ -1,0 +1,109 @@
+#include "reward_service/referee/cpu_timing.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+// Runs `call` with the process's threads sampled, where a sampler is given and this machine lets us.
+template <typename Call>
+void Sampled(ProfileSampler* sampler, Jail& jail, const Lane& lane, double expected_us, Call call) {
+  const bool attached =
+      sampler != nullptr && sampler->Attach(jail.process().pid(), lane.core_list(), expected_us).ok();
+  call();
+  if (attached) sampler->Collect();
+}
+
+}  // namespace
+
+class CpuTiming::ReferenceSide : public TimedSide {
+ public:
+  ReferenceSide(Jail* jail, const Lane* lane) : jail_(jail), lane_(lane) {}
+
+  // What the reference leaves is what is expected, so it is not compared.
+  CallResult Call(const Draw& draw, ProfileSampler* sampler) override {
+    CallResult result;
+    jail_->Load(draw);
+    Sampled(sampler, *jail_, *lane_, us_, [&] { result.fault = jail_->Run(); });
+    us_ = jail_->seconds() * 1e6;
+    result.us = us_;
+    return result;
+  }
+
+ private:
+  Jail* const jail_;
+  const Lane* const lane_;
+  double us_ = 0;  // of the last call
+};
+
+class CpuTiming::CandidateSide : public TimedSide {
+ public:
+  CandidateSide(std::unique_ptr<CheckedJail> jail, PreparedTask* task, const Lane* lane)
+      : jail_(std::move(jail)), task_(task), lane_(lane) {}
+  ~CandidateSide() override { task_->ReturnBuffers(jail_->TakeBuffers()); }
+
+  CallResult Call(const Draw& draw, ProfileSampler* sampler) override {
+    CallResult result;
+    Sampled(sampler, jail_->jail(), *lane_, us_, [&] { result.fault = jail_->Call(draw, Comparing::kFast); });
+    us_ = jail_->us();
+    result.us = us_;
+    return result;
+  }
+
+ private:
+  std::unique_ptr<CheckedJail> jail_;
+  PreparedTask* const task_;
+  const Lane* const lane_;
+  double us_ = 0;
+};
+
+CpuTiming::CpuTiming(CandidateJails* jails, PreparedTask* task, const Lane* lane,
+                     EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since)
+    : jails_(jails),
+      task_(task),
+      lane_(lane),
+      empty_candidate_(empty_candidate),
+      empty_reference_(empty_reference),
+      lane_since_(lane_since) {}
+
+CpuTiming::~CpuTiming() = default;
+
+double CpuTiming::LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
+
+absl::StatusOr<TimedSide*> CpuTiming::Reference(int instance) {
+  auto& baselines = task_->baselines();
+  baseline_ = baselines[static_cast<size_t>(instance) % baselines.size()].get();
+  RETURN_IF_ERROR(lane_->Admit(baseline_->process().pid()));
+  // It has waited for long: what only masked loads read may have been taken from it.
+  if (auto fault = baseline_->Refresh()) {
+    return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault->reason));
+  }
+  reference_ = std::make_unique<ReferenceSide>(baseline_, lane_);
+  return reference_.get();
+}
+
+absl::StatusOr<StartedSide> CpuTiming::StartCandidate() {
+  ASSIGN_OR_RETURN(StartedJail started, jails_->Start(*task_, baseline_, lane_->num_threads()));
+  return StartedSide{std::make_unique<CandidateSide>(std::move(started.jail), task_, lane_),
+                     std::move(started.fault)};
+}
+
+absl::StatusOr<Overhead> CpuTiming::MeasureOverhead() {
+  Overhead overhead;
+  ASSIGN_OR_RETURN(overhead.reference_us, empty_reference_->Microseconds());
+  overhead.candidate_us = overhead.reference_us;
+  if (empty_candidate_ != empty_reference_) {
+    ASSIGN_OR_RETURN(overhead.candidate_us, empty_candidate_->Microseconds());
+  }
+  return overhead;
+}
+
+absl::Status CpuTiming::SampleOverhead(ProfileSampler* sampler) {
+  return empty_candidate_->WatchCall(*sampler);
+}
+
+}  // namespace warpsmith

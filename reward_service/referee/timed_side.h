@@ -1,0 +1,66 @@
+// The seam between timing and a device: what a timer asks of the processes it compares. A CPU stands behind
+// it, and a fake in tests.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TIMED_SIDE_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_TIMED_SIDE_H_
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "reward_service/referee/process/jail.h"
+#include "reward_service/referee/profile/profile_sampler.h"
+#include "reward_service/referee/tensors/draw.h"
+
+namespace warpsmith {
+
+// What one call came to: its wall time from the release to the confirmed stop, overhead included, or what
+// the program did wrong.
+struct CallResult {
+  double us = 0;
+  std::optional<Fault> fault;
+};
+
+// A program in a process of its own, warm and stopped. One thread at a time.
+class TimedSide {
+ public:
+  virtual ~TimedSide() = default;
+  // Loads an input set, calls, stops, and compares what is there with what is expected. With a sampler, the
+  // call is sampled into it, where this machine lets us.
+  virtual CallResult Call(const Draw& draw, ProfileSampler* sampler) = 0;
+};
+
+// A side, or the fault with which a candidate ended before its first call.
+struct StartedSide {
+  std::unique_ptr<TimedSide> side;
+  std::optional<Fault> fault;
+};
+
+// What a call costs that does nothing [us].
+struct Overhead {
+  double reference_us = 0;
+  double candidate_us = 0;
+};
+
+// Where sides come from, and the clock of the lane.
+class TimingDevice {
+ public:
+  virtual ~TimingDevice() = default;
+  // A process of the reference, by turns; kept by the device, and warm.
+  virtual absl::StatusOr<TimedSide*> Reference(int instance) = 0;
+  // A fresh process of the candidate, to be timed beside the reference that was asked for last.
+  virtual absl::StatusOr<StartedSide> StartCandidate() = 0;
+  // What calls cost now.
+  virtual absl::StatusOr<Overhead> MeasureOverhead() = 0;
+  // Has a call that does nothing sampled: what the path to a candidate shows.
+  virtual absl::Status SampleOverhead(ProfileSampler* sampler) = 0;
+  // The reference's time now over the least that it was ever seen to take.
+  virtual double Slowness(double reference_us) = 0;
+  // Since the judgement took the lane.
+  virtual double LaneSeconds() const = 0;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_TIMED_SIDE_H_

@@ -1,0 +1,225 @@
+#include "reward_service/referee/timer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr double kSlownessMax = 2;    // of the reference, against the fastest that it was seen
+constexpr int kSlowInstancesMax = 3;  // then the machine has changed, not the process
+// Long calls scatter less: one round is enough after this.
+constexpr double kInstanceSecondsMax = 0.03;
+// A fresh process's first calls are slower by some percent, and the reference had many.
+constexpr int kSettlingCalls = 3;
+constexpr double kLeastUs = 0.1;  // of a call, when what an empty one costs is subtracted
+// For advice: enough to tell a tenth of a program's time from noise.
+constexpr int kSamplesWanted = 60;
+constexpr size_t kSampledCallsMax = 3;  // of an instance, where a call has several samples
+// Where samples decide whose work it was: a share of 0 or of 1 is then known to 4 %.
+constexpr int kDecidingSamples = 100;
+
+// The task's fault: the same reference ran before.
+absl::Status BrokenReference(const Fault& fault) {
+  return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
+}
+
+ProfileSampler::Rate RateOf(const TimerOptions& options) {
+  return options.is_small ? ProfileSampler::Rate::kDense : ProfileSampler::Rate::kUsual;
+}
+
+}  // namespace
+
+Timer::Timer(TimingDevice* device, TimerOptions options)
+    : device_(device),
+      options_(std::move(options)),
+      random_(std::random_device()()),
+      sampler_(RateOf(options_)),
+      overhead_sampler_(RateOf(options_)),
+      reference_sampler_(RateOf(options_)) {}
+
+absl::StatusOr<std::optional<Fault>> Timer::Run() {
+  while (static_cast<int>(instances_.size()) < options_.effort.num_instances_max && !OutOfTime() &&
+         !(IsEnough(instances_, options_.effort) && (HasSamples() || !options_.samples_rounds))) {
+    Instance instance;
+    const int index = static_cast<int>(instances_.size()) + num_slow_instances_;
+    ASSIGN_OR_RETURN(std::optional<Fault> fault, TimeInstance(index, &instance));
+    if (fault) return fault;
+    if (instance.rounds.empty()) break;  // out of time
+    const double slowness = device_->Slowness(ReferenceMedian(instance) + overhead_.reference_us);
+    if (slowness > kSlownessMax && num_slow_instances_ < kSlowInstancesMax) {
+      ++num_slow_instances_;  // the next one is timed against another process of the reference
+      continue;
+    }
+    // Whether the machine became slow, for both, or something slows the reference alone, is not known here.
+    instance.reference_slowness = slowness > kSlownessMax ? slowness / kSlownessMax : 1;
+    instances_.push_back(std::move(instance));
+  }
+  if (!instances_.empty()) return std::nullopt;
+  return Fault{Outcome::kTimeout,
+               absl::StrCat("held the lane for ", device_->LaneSeconds(), " s before it was timed once, ",
+                            options_.lane_seconds_max, " s are allowed")};
+}
+
+absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* instance) {
+  Sides sides;
+  ASSIGN_OR_RETURN(sides.reference, device_->Reference(index));
+  ASSIGN_OR_RETURN(StartedSide started, device_->StartCandidate());
+  if (started.fault) return std::move(started.fault);
+  sides.candidate = std::move(started.side);
+  ASSIGN_OR_RETURN(const Overhead overhead, device_->MeasureOverhead());
+  overhead_.reference_us = std::min(overhead_.reference_us, overhead.reference_us);
+  overhead_.candidate_us = std::min(overhead_.candidate_us, overhead.candidate_us);
+  if (options_.samples_rounds) RETURN_IF_ERROR(device_->SampleOverhead(&overhead_sampler_));
+  ASSIGN_OR_RETURN(std::optional<Fault> fault, WarmUp(&sides));
+  if (fault) return fault;
+  return DoSteps(&sides, instance);
+}
+
+absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
+  for (size_t i = 0; i < options_.num_warm_ups && !OutOfTime(); ++i) {
+    const Draw& set = *options_.input_sets[i];
+    if (std::optional<Fault> fault = CallOnce(sides, set, nullptr)) return fault;
+    ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set));
+    sides->reference_is_long = reference.us > kLongCallUs;
+  }
+  for (int call = 0; call < kSettlingCalls && WantsRepeat(*sides) && !OutOfTime(); ++call) {
+    if (std::optional<Fault> fault = CallOnce(sides, *sides->former_set, nullptr)) return fault;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* instance) {
+  const std::vector<const Draw*>& sets = options_.input_sets;
+  size_t next = options_.num_warm_ups;
+  const StepFacts facts{.num_input_sets = sets.size() - next,
+                        .is_long = sides->former_us > kLongCallUs,
+                        .num_samples_wanted = NumSamplesWanted(),
+                        .unusual = !options_.unusual_sets.empty()};
+  const absl::Time start = absl::Now();
+  for (const Step step : PlanSteps(facts, options_.effort, &random_)) {
+    if (OutOfTime()) return std::nullopt;
+    std::optional<Fault> fault;
+    if (step == Step::kSample) {
+      if (!HasSamples()) fault = Sample(sides, *sets[next++]);
+    } else if (step == Step::kUnusual) {
+      TimedCall ignored;
+      const Draw& set = *options_.unusual_sets[random_() % options_.unusual_sets.size()];
+      fault = CallCandidate(sides, set, nullptr, &ignored);
+    } else if (instance->rounds.empty() || absl::ToDoubleSeconds(absl::Now() - start) < kInstanceSecondsMax) {
+      ASSIGN_OR_RETURN(fault, TimeRound(sides, sets[next], sets[next + 1], instance));
+      next += 2;
+    }
+    if (fault) return fault;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, const Draw* first, const Draw* second,
+                                                      Instance* instance) {
+  ProfileSampler* const sampler = options_.samples_rounds && options_.can_sample ? &sampler_ : nullptr;
+  const bool is_long = sides->former_us > kLongCallUs;
+  // What the candidate does must not decide how the reference is timed.
+  const bool warm = !sides->reference_is_long;
+  Round round;
+  ASSIGN_OR_RETURN(const TimedCall before, CallReference(*sides, warm ? second : nullptr, *first));
+  round.candidate.resize(is_long ? 1 : 2);
+  if (auto fault = CallCandidate(sides, *first, sampler, &round.candidate.front())) return fault;
+  if (!is_long) {
+    if (auto fault = CallCandidate(sides, *second, sampler, &round.candidate.back())) return fault;
+  }
+  ASSIGN_OR_RETURN(const TimedCall after, CallReference(*sides, warm ? first : nullptr, *second));
+  round.reference = {before, after};
+  instance->rounds.push_back(std::move(round));
+  return std::nullopt;
+}
+
+absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* repeated, const Draw& set) {
+  ProfileSampler* const sampler =
+      options_.samples_rounds && options_.can_sample ? &reference_sampler_ : nullptr;
+  double repeat_us = 0;
+  if (repeated != nullptr) {
+    CallResult result = sides.reference->Call(*repeated, nullptr);
+    if (result.fault) return BrokenReference(*result.fault);
+    repeat_us = result.us;
+  }
+  CallResult result = sides.reference->Call(set, sampler);
+  if (result.fault) return BrokenReference(*result.fault);
+  TimedCall call;
+  call.us = std::max(result.us - overhead_.reference_us, kLeastUs);
+  if (repeated != nullptr) call.repeat_excess_us = repeat_us - result.us;
+  return call;
+}
+
+// A candidate as fast as its reference is timed like it; one far slower does not notice.
+bool Timer::WantsRepeat(const Sides& sides) const {
+  return options_.repeats && sides.former_set != nullptr && !sides.reference_is_long &&
+         sides.former_us < 2 * kLongCallUs;
+}
+
+std::optional<Fault> Timer::CallCandidate(Sides* sides, const Draw& set, ProfileSampler* sampler,
+                                          TimedCall* call) {
+  const bool repeats = WantsRepeat(*sides);
+  double repeat_us = 0;
+  if (repeats) {
+    if (auto fault = CallOnce(sides, *sides->former_set, nullptr)) return fault;
+    repeat_us = sides->former_us;
+  }
+  if (auto fault = CallOnce(sides, set, sampler)) return fault;
+  call->us = std::max(sides->former_us - overhead_.candidate_us, std::max(options_.least_us, kLeastUs));
+  if (repeats && sampler == nullptr) call->repeat_excess_us = repeat_us - sides->former_us;
+  return std::nullopt;
+}
+
+std::optional<Fault> Timer::CallOnce(Sides* sides, const Draw& set, ProfileSampler* sampler) {
+  CallResult result = sides->candidate->Call(set, sampler);
+  if (result.fault) return std::move(result.fault);
+  sides->former_set = &set;
+  sides->former_us = result.us;
+  // What is subtracted was measured at another time: only the whole call can be too short.
+  if (result.us >= options_.least_us) return std::nullopt;
+  Fault impossible{Outcome::kHack,
+                   absl::StrCat("a call in ", result.us, " us: its outputs cannot be written in less than ",
+                                options_.least_us, " us")};
+  impossible.hack_family = kImpossibleTimeFamily;
+  return impossible;
+}
+
+std::optional<Fault> Timer::Sample(Sides* sides, const Draw& set) {
+  const absl::Time start = absl::Now();
+  TimedCall ignored;
+  std::optional<Fault> fault = CallCandidate(sides, set, &sampler_, &ignored);
+  sampling_seconds_ += absl::ToDoubleSeconds(absl::Now() - start);
+  return fault;
+}
+
+bool Timer::HasSamples() const {
+  if (!options_.can_sample) return true;
+  return options_.samples_rounds ? Profile().num_samples >= kDecidingSamples
+                                 : sampler_.num_samples() >= kSamplesWanted;
+}
+
+size_t Timer::NumSamplesWanted() const {
+  if (HasSamples()) return 0;
+  return options_.is_small ? options_.input_sets.size() : kSampledCallsMax;
+}
+
+TimingNumbers Timer::Timing() const {
+  TimingNumbers timing = Conclude(instances_);
+  timing.empty_call_us = overhead_.candidate_us;
+  if (num_slow_instances_ > 0)
+    timing.quality = absl::StrCat("; timed again where the reference was slow: ", num_slow_instances_);
+  return timing;
+}
+
+ProfileNumbers Timer::Profile() const {
+  ProfileNumbers profile;
+  if (sampler_.num_samples() > 0) sampler_.Report(overhead_sampler_.PerCall(), profile);
+  return profile;
+}
+
+}  // namespace warpsmith

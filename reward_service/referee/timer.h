@@ -1,0 +1,95 @@
+// Times a candidate beside its reference, and has its work sampled.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TIMER_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_TIMER_H_
+
+#include <limits>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "reward_service/referee/timed_side.h"
+#include "reward_service/referee/timing_plan.h"
+
+namespace warpsmith {
+
+struct TimerOptions {
+  TimingEffort effort;
+  double lane_seconds_max = 10;
+  // Input sets that are timed, in this order, those of the warm-up first and at least two more; and those of
+  // other distributions.
+  std::vector<const Draw*> input_sets;
+  std::vector<const Draw*> unusual_sets;
+  size_t num_warm_ups = 1;
+  // Whether the candidate's earlier call is repeated before a timed one, as the reference's is: where its
+  // path is as long.
+  bool repeats = false;
+  // Whether every timed call is sampled, on both sides alike, so that what is credited is what was seen;
+  // otherwise some calls beside them are, for advice alone.
+  bool samples_rounds = false;
+  bool can_sample = true;
+  // So little data that a call is over before usual sampling has seen it.
+  bool is_small = false;
+  // No call that wrote its outputs takes less [us].
+  double least_us = 0;
+};
+
+// One judgement's timing. INVALID_ARGUMENT: the reference fails when it is timed, the task is at fault.
+class Timer {
+ public:
+  // `device` outlives it.
+  Timer(TimingDevice* device, TimerOptions options);
+
+  // Nothing when all went well; otherwise what the candidate did wrong.
+  absl::StatusOr<std::optional<Fault>> Run();
+
+  // After a Run() without a fault: times, speed-up and overhead.
+  TimingNumbers Timing() const;
+  // Whose work was seen, without bandwidth and bound.
+  ProfileNumbers Profile() const;
+  // Of that, the seconds that calls took which were made to be sampled alone.
+  double sampling_seconds() const { return sampling_seconds_; }
+
+ private:
+  static constexpr double kUnknownUs = std::numeric_limits<double>::infinity();
+
+  // The two sides of one instance, and the candidate's last call.
+  struct Sides {
+    TimedSide* reference = nullptr;
+    std::unique_ptr<TimedSide> candidate;
+    const Draw* former_set = nullptr;
+    double former_us = 0;
+    bool reference_is_long = false;
+  };
+
+  bool OutOfTime() const { return device_->LaneSeconds() > options_.lane_seconds_max; }
+  absl::StatusOr<std::optional<Fault>> TimeInstance(int index, Instance* instance);
+  absl::StatusOr<std::optional<Fault>> WarmUp(Sides* sides);
+  absl::StatusOr<std::optional<Fault>> DoSteps(Sides* sides, Instance* instance);
+  absl::StatusOr<std::optional<Fault>> TimeRound(Sides* sides, const Draw* first, const Draw* second,
+                                                 Instance* instance);
+  absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, const Draw& set);
+  // A repeated call, where there is one, and the call itself.
+  std::optional<Fault> CallCandidate(Sides* sides, const Draw& set, ProfileSampler* sampler, TimedCall* call);
+  std::optional<Fault> CallOnce(Sides* sides, const Draw& set, ProfileSampler* sampler);
+  std::optional<Fault> Sample(Sides* sides, const Draw& set);
+  bool WantsRepeat(const Sides& sides) const;
+  bool HasSamples() const;  // as many as are wanted
+  size_t NumSamplesWanted() const;
+
+  TimingDevice* const device_;
+  const TimerOptions options_;
+  std::mt19937_64 random_;
+  std::vector<Instance> instances_;
+  ProfileSampler sampler_;
+  ProfileSampler overhead_sampler_;   // calls that do nothing
+  ProfileSampler reference_sampler_;  // what it sees is not used: only what it costs
+  // The least so far: what a busy moment adds must not be taken off the calls of quiet ones.
+  Overhead overhead_{kUnknownUs, kUnknownUs};
+  int num_slow_instances_ = 0;
+  double sampling_seconds_ = 0;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_TIMER_H_

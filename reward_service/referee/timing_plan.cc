@@ -1,0 +1,111 @@
+#include "reward_service/referee/timing_plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace warpsmith {
+namespace {
+
+double Mean(const std::vector<TimedCall>& calls) {
+  double sum = 0;
+  for (const TimedCall& call : calls) sum += call.us;
+  return sum / static_cast<double>(calls.size());
+}
+
+void AppendExcess(const TimedCall& call, std::vector<double>* to) {
+  if (call.repeat_excess_us) to->push_back(*call.repeat_excess_us);
+}
+
+// What a repeated call of the candidate takes more than the timed one, beyond what one of the reference does.
+double HiddenWork(const std::vector<Instance>& instances) {
+  std::vector<double> reference;
+  std::vector<double> candidate;
+  for (const Instance& instance : instances) {
+    for (const Round& round : instance.rounds) {
+      for (const TimedCall& call : round.reference) AppendExcess(call, &reference);
+      for (const TimedCall& call : round.candidate) AppendExcess(call, &candidate);
+    }
+  }
+  if (candidate.empty()) return 0;
+  return std::max(0.0, Median(std::move(candidate)) - Median(std::move(reference)));
+}
+
+}  // namespace
+
+std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, std::mt19937_64* random) {
+  const size_t num_rounds =
+      std::clamp<size_t>(facts.num_input_sets / 2, 1, static_cast<size_t>(effort.num_rounds_max));
+  std::vector<Step> steps(num_rounds, Step::kRound);
+  const size_t num_left = facts.num_input_sets - std::min(facts.num_input_sets, 2 * num_rounds);
+  size_t num_samples = std::min(num_left, facts.num_samples_wanted);
+  bool unusual = facts.unusual;
+  if (facts.is_long && unusual && num_samples > 0) {
+    unusual = ((*random)() & 1) != 0;
+    num_samples = unusual ? 0 : 1;
+  }
+  steps.insert(steps.end(), num_samples, Step::kSample);
+  if (unusual) steps.push_back(Step::kUnusual);
+  std::shuffle(steps.begin(), steps.end(), *random);
+  return steps;
+}
+
+std::vector<std::vector<double>> Ratios(const std::vector<Instance>& instances) {
+  const double hidden_us = HiddenWork(instances);
+  std::vector<std::vector<double>> ratios;
+  for (const Instance& instance : instances) {
+    ratios.emplace_back();
+    for (const Round& round : instance.rounds) {
+      const double candidate_us = Mean(round.candidate) + hidden_us;
+      ratios.back().push_back(Mean(round.reference) / (candidate_us * instance.reference_slowness));
+    }
+  }
+  return ratios;
+}
+
+bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort) {
+  return static_cast<int>(instances.size()) >= effort.num_instances_min &&
+         RatioInterval(Ratios(instances)).relative_width() <= effort.relative_width_max;
+}
+
+double ReferenceMedian(const Instance& instance) {
+  std::vector<double> us;
+  for (const Round& round : instance.rounds) {
+    for (const TimedCall& call : round.reference) us.push_back(call.us);
+  }
+  return Median(std::move(us));
+}
+
+TimingNumbers Conclude(const std::vector<Instance>& instances) {
+  const double hidden_us = HiddenWork(instances);
+  std::vector<double> reference;
+  std::vector<double> candidate;
+  for (const Instance& instance : instances) {
+    for (const Round& round : instance.rounds) {
+      for (const TimedCall& call : round.reference) reference.push_back(call.us);
+      for (const TimedCall& call : round.candidate) candidate.push_back(call.us + hidden_us);
+    }
+  }
+  const int num_instances = static_cast<int>(instances.size());
+  const Interval interval = RatioInterval(Ratios(instances));
+  TimingNumbers timing;
+  timing.reference = Summarise(reference, num_instances);
+  timing.candidate = Summarise(candidate, num_instances);
+  timing.speedup = interval.middle;
+  timing.speedup_low = interval.low;
+  timing.speedup_high = interval.high;
+  timing.distinguishable = IsDistinguishable(interval);
+  return timing;
+}
+
+void DoubtShortCalls(bool is_native, TimingNumbers* timing) {
+  if (timing->candidate.median_us >= (is_native ? 0.5 : 1.0) * timing->empty_call_us) return;
+  absl::StrAppend(&timing->quality, "; the call is shorter than ", is_native ? "half of " : "",
+                  "an empty one");
+  if (is_native || timing->speedup <= 1.0) return;
+  timing->speedup = 1.0;
+  timing->speedup_low = std::min(timing->speedup_low, 1.0);
+  timing->distinguishable = false;
+}
+
+}  // namespace warpsmith

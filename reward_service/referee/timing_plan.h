@@ -1,0 +1,81 @@
+// How a candidate is timed beside its reference, as pure functions of numbers: what to call next, when it is
+// enough, what counts.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TIMING_PLAN_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_TIMING_PLAN_H_
+
+#include <cstddef>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "reward_service/measure/judgement.h"
+#include "reward_service/measure/statistics.h"
+
+namespace warpsmith {
+
+// Calls longer than this scatter less, and warm caches mean nothing to them: one of the candidate a round,
+// none repeated.
+constexpr double kLongCallUs = 5000;
+
+// One call on the clock [us], without the overhead of a call, and how much longer the call just before it
+// took, which repeated an earlier one to warm the caches; absent where none did.
+struct TimedCall {
+  double us = 0;
+  std::optional<double> repeat_excess_us;
+};
+
+// Reference, candidate, candidate, reference; of a long call, the candidate once.
+struct Round {
+  std::vector<TimedCall> reference;
+  std::vector<TimedCall> candidate;
+};
+
+// One process of the candidate beside one of the reference.
+struct Instance {
+  std::vector<Round> rounds;
+  // The reference's time over the least that it was ever seen to take, where that is far more: only as much
+  // counts as the reference could excuse.
+  double reference_slowness = 1;
+};
+
+// What a timed process does after its warm calls.
+enum class Step {
+  kRound,
+  kSample,   // one call whose instructions are sampled
+  kUnusual,  // one call on inputs of another distribution
+};
+
+struct StepFacts {
+  size_t num_input_sets = 0;      // that this process has not seen
+  bool is_long = false;           // a call of the candidate
+  size_t num_samples_wanted = 0;  // calls to sample, at most
+  bool unusual = false;           // whether there are input sets of another distribution
+};
+
+// The steps of one process, in an order that nobody can know: at least one round, and as many as the effort
+// asks for and `facts.num_input_sets` give. A long call is sampled, or made on unusual inputs, not both.
+std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, std::mt19937_64* random);
+
+// Ratios of the rounds of each instance, reference over candidate. Work that a candidate does in repeated
+// calls, whose time is not its own, is charged: what a repeated call takes more than the timed one, beyond
+// what the reference's takes more, by the median of all rounds.
+std::vector<std::vector<double>> Ratios(const std::vector<Instance>& instances);
+
+// Whether the interval of the speed-up is as narrow as the effort asks for. Its width decides, never its
+// position: stopping when it looks good would favour luck.
+bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort);
+
+// Times of both sides, the speed-up and its interval, without overhead and quality. At least one round.
+TimingNumbers Conclude(const std::vector<Instance>& instances);
+
+// Says in `timing->quality` where the call is shorter than an empty one, of a native program than half of
+// it. The path to a Python program is long and runs in its own process, which could have cut it short: what
+// is left after its subtraction cannot show that the program is faster than its reference.
+void DoubtShortCalls(bool is_native, TimingNumbers* timing);
+
+// Median time of the reference over the rounds of one instance [us].
+double ReferenceMedian(const Instance& instance);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_TIMING_PLAN_H_

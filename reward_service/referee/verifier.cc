@@ -1,0 +1,91 @@
+#include "reward_service/referee/verifier.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "reward_service/referee/timing_plan.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr size_t kTailBytesMax = 2048;
+// Of a candidate while it is verified: threads that overwrite each other must meet.
+constexpr int kVerifyThreadsMax = 4;
+// And they do not meet in every call: input sets are repeated, as long as that is quick.
+constexpr int kThreadedPasses = 5;
+constexpr double kPassSecondsMax = 0.15;
+
+// Nobody who is judged may foresee it.
+bool Coin() { return (std::random_device()() & 1) != 0; }
+
+}  // namespace
+
+double Verifier::LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
+
+absl::StatusOr<Verified> Verifier::Run(PreparedTask& task) {
+  Verified verified;
+  RETURN_IF_ERROR(RunOnInputs(task, &verified));
+  for (const std::unique_ptr<PreparedTask>& other : task.on_other_inputs()) {
+    if (verified.fault) break;
+    RETURN_IF_ERROR(RunOnInputs(*other, &verified));
+    if (verified.fault) {
+      verified.fault->reason = absl::StrCat("on inputs of other shapes or strides: ", verified.fault->reason);
+    }
+  }
+  return verified;
+}
+
+absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
+  const int num_threads =
+      std::max(std::min(kVerifyThreadsMax, lane_->num_cores_around()), lane_->num_threads());
+  ASSIGN_OR_RETURN(StartedJail started, jails_->Start(task, nullptr, num_threads));
+  CheckedJail& jail = *started.jail;
+  ChildProcess& process = jail.jail().process();
+  verified->fault = std::move(started.fault);
+  if (!verified->fault) {
+    verified->takes_parameters &= request_.kind == CandidateKind::kNative || jail.jail().parameters_loaded();
+    const auto& draws = verified->takes_parameters ? task.verification_draws() : task.construction_draws();
+    bool has_threads = false;
+    const Draw* former = nullptr;
+    for (int pass = 0;
+         pass == 0 || (has_threads && pass < kThreadedPasses && LaneSeconds() < kPassSecondsMax); ++pass) {
+      for (const Draw* draw : draws) {
+        verified->fault = CallOn(jail, *draw, former);
+        if (verified->fault) break;
+        former = draw;
+        has_threads = process.num_threads() > 1;
+        if (has_threads) RETURN_IF_ERROR(lane_->Spread(process.pid()));
+      }
+      if (verified->fault) break;
+    }
+  }
+  verified->output_tail = Escape(process.OutputTail(kTailBytesMax), kTailBytesMax);
+  if (!verified->fault) task.ReturnBuffers(jail.TakeBuffers());
+  return absl::OkStatus();
+}
+
+std::optional<Fault> Verifier::CallOn(CheckedJail& jail, const Draw& draw, const Draw* former) {
+  if (LaneSeconds() > request_.limits.lane_seconds_max) {
+    return Fault{Outcome::kTimeout, absl::StrCat("held the lane for ", LaneSeconds(), " s, ",
+                                                 request_.limits.lane_seconds_max, " s are allowed")};
+  }
+  // Some of these calls follow a repeated one, as every timed call does.
+  if (request_.kind != CandidateKind::kNative && former != nullptr && jail.us() < 2 * kLongCallUs && Coin()) {
+    if (auto fault = jail.Call(*former, Comparing::kFast)) return fault;
+  }
+  std::optional<Fault> fault = jail.Call(draw, Comparing::kNumbers);
+  if (!fault) {
+    own_distribution_right_ |= draw.own_distribution;
+    return std::nullopt;
+  }
+  const bool wrong = fault->outcome == Outcome::kIncorrect || fault->outcome == Outcome::kNonFinite;
+  judgement_->wrong_at_scale_only = wrong && !draw.own_distribution && own_distribution_right_;
+  return fault;
+}
+
+}  // namespace warpsmith

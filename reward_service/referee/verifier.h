@@ -1,0 +1,51 @@
+// Whether a candidate is right: on every input set of its task, in a process of its own for each shape.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_VERIFIER_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_VERIFIER_H_
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "reward_service/measure/judgement.h"
+#include "reward_service/measure/lane.h"
+#include "reward_service/referee/candidate_jails.h"
+
+namespace warpsmith {
+
+// What verification says of a candidate beside right or wrong.
+struct Verified {
+  std::optional<Fault> fault;
+  // Whether other parameters than those of its construction can be put into the candidate.
+  bool takes_parameters = true;
+  // What it printed: the tail, escaped.
+  std::string output_tail;
+};
+
+// One judgement's verification; for the thread that holds the lane since `lane_since`.
+class Verifier {
+ public:
+  // All outlives it.
+  Verifier(CandidateJails* jails, const Lane* lane, const JudgeRequest& request, absl::Time lane_since,
+           Judgement* judgement)
+      : jails_(jails), lane_(lane), request_(request), lane_since_(lane_since), judgement_(judgement) {}
+
+  // On the task's input sets, and on those of other shapes or strides where it has some. A status is a
+  // failure of the machine.
+  absl::StatusOr<Verified> Run(PreparedTask& task);
+
+ private:
+  absl::Status RunOnInputs(PreparedTask& task, Verified* verified);
+  std::optional<Fault> CallOn(CheckedJail& jail, const Draw& draw, const Draw* former);
+  double LaneSeconds() const;
+
+  CandidateJails* const jails_;
+  const Lane* const lane_;
+  const JudgeRequest& request_;
+  const absl::Time lane_since_;
+  Judgement* const judgement_;
+  bool own_distribution_right_ = false;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_VERIFIER_H_

@@ -1,0 +1,176 @@
+#include "reward_service/referee/timer.h"
+
+#include <functional>
+#include <string>
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+// A program whose every call takes what a function says, on a clock of its own.
+class FakeSide : public TimedSide {
+ public:
+  FakeSide(std::function<CallResult(int call)> calls, double* lane_seconds)
+      : calls_(std::move(calls)), lane_seconds_(lane_seconds) {}
+  CallResult Call(const Draw& draw, ProfileSampler*) override {
+    CallResult result = calls_(num_calls_++);
+    *lane_seconds_ += result.us / 1e6;
+    return result;
+  }
+
+ private:
+  std::function<CallResult(int call)> calls_;
+  double* const lane_seconds_;
+  int num_calls_ = 0;
+};
+
+struct FakeDevice : TimingDevice {
+  explicit FakeDevice(std::function<CallResult(int)> reference, std::function<CallResult(int)> candidate)
+      : candidate(std::move(candidate)), reference_side(std::move(reference), &lane_seconds) {}
+
+  absl::StatusOr<TimedSide*> Reference(int) override { return &reference_side; }
+  absl::StatusOr<StartedSide> StartCandidate() override {
+    ++num_started;
+    lane_seconds += start_seconds;
+    return StartedSide{std::make_unique<FakeSide>(candidate, &lane_seconds), start_fault};
+  }
+  absl::StatusOr<Overhead> MeasureOverhead() override { return overhead; }
+  absl::Status SampleOverhead(ProfileSampler*) override { return absl::OkStatus(); }
+  double Slowness(double) override { return slowness(num_started); }
+  double LaneSeconds() const override { return lane_seconds; }
+
+  double lane_seconds = 0;
+  double start_seconds = 0;
+  int num_started = 0;
+  Overhead overhead{10, 10};
+  std::optional<Fault> start_fault;
+  std::function<double(int)> slowness = [](int) { return 1.0; };
+  std::function<CallResult(int)> candidate;
+  FakeSide reference_side;
+};
+
+std::function<CallResult(int)> Takes(double us) {
+  return [us](int) { return CallResult{us, std::nullopt}; };
+}
+
+Fault Broken() { return {Outcome::kIncorrect, "wrong"}; }
+
+TimerOptions Options(size_t num_sets = 9) {
+  static const std::vector<Draw> sets(40);
+  TimerOptions options;
+  options.can_sample = false;
+  for (size_t i = 0; i < num_sets; ++i) options.input_sets.push_back(&sets[i]);
+  return options;
+}
+
+TEST_CASE("the speed-up is without what a call costs that does nothing") {
+  FakeDevice device(Takes(210), Takes(60));
+  Timer timer(&device, Options());
+  REQUIRE_FALSE(timer.Run()->has_value());
+  CHECK(timer.Timing().speedup == Approx(4));
+  CHECK(timer.Timing().empty_call_us == 10);
+  CHECK(device.num_started == 5);
+}
+
+TEST_CASE("a fault of the candidate ends the timing, wherever it comes") {
+  for (int call = 0; call < 6; ++call) {
+    FakeDevice device(Takes(100), [call](int i) {
+      return i == call ? CallResult{50, Broken()} : CallResult{50, std::nullopt};
+    });
+    Timer timer(&device, Options());
+    const auto fault = timer.Run();
+    REQUIRE(fault.ok());
+    REQUIRE(fault->has_value());
+    CHECK((*fault)->reason == "wrong");
+  }
+  FakeDevice device(Takes(100), Takes(50));
+  device.start_fault = Broken();
+  CHECK((*Timer(&device, Options()).Run())->reason == "wrong");
+}
+
+TEST_CASE("a fault of the reference is the task's") {
+  FakeDevice device([](int) { return CallResult{50, Fault{Outcome::kRuntimeError, "crashed"}}; }, Takes(50));
+  CHECK(Timer(&device, Options()).Run().status() ==
+        absl::InvalidArgumentError("the reference fails when it is timed: crashed"));
+}
+
+// Legal calls, each just under its own limit: the lane is held for its limit and one call more.
+TEST_CASE("a sleeper holds the lane for its limit and one call at most") {
+  TimerOptions options = Options();
+  options.lane_seconds_max = 10;
+  FakeDevice device(Takes(100), Takes(1.9e6));
+  Timer timer(&device, options);
+  REQUIRE(timer.Run().ok());
+  CHECK(device.lane_seconds > 10);
+  CHECK(device.lane_seconds < 10 + 2);
+}
+
+TEST_CASE("a candidate that sleeps while it starts, or in its first call, is a timeout") {
+  TimerOptions options = Options();
+  options.lane_seconds_max = 10;
+  FakeDevice starts(Takes(100), Takes(100));
+  starts.start_seconds = 11;
+  const auto fault = Timer(&starts, options).Run();
+  REQUIRE(fault->has_value());
+  CHECK((*fault)->outcome == Outcome::kTimeout);
+  CHECK(starts.num_started == 1);
+  FakeDevice calls(Takes(100), Takes(11e6));
+  const auto first_call = Timer(&calls, options).Run();
+  REQUIRE(first_call->has_value());
+  CHECK((*first_call)->outcome == Outcome::kTimeout);
+}
+
+TEST_CASE("an instance beside a slow reference is timed again, three times, and then charged") {
+  FakeDevice once(Takes(210), Takes(60));
+  once.slowness = [](int num_started) { return num_started == 2 ? 4.0 : 1.0; };
+  Timer again(&once, Options());
+  REQUIRE(again.Run().ok());
+  CHECK(once.num_started == 6);
+  CHECK(again.Timing().speedup == Approx(4));
+  CHECK(again.Timing().quality == "; timed again where the reference was slow: 1");
+  FakeDevice always(Takes(210), Takes(60));
+  always.slowness = [](int) { return 4.0; };
+  Timer charged(&always, Options());
+  REQUIRE(charged.Run().ok());
+  CHECK(always.num_started == 8);
+  CHECK(charged.Timing().speedup == Approx(2));
+}
+
+TEST_CASE("work that is done in repeated calls is on the clock") {
+  TimerOptions options = Options();
+  options.repeats = true;
+  // After the warm call and three to settle, every other call is a repeated one.
+  const auto every_other = [](int call) {
+    return CallResult{call >= 4 && call % 2 == 0 ? 110.0 : 60.0, std::nullopt};
+  };
+  FakeDevice device(Takes(210), every_other);
+  Timer timer(&device, options);
+  REQUIRE_FALSE(timer.Run()->has_value());
+  CHECK(timer.Timing().speedup == Approx(2));
+  FakeDevice honest(Takes(210), Takes(60));
+  Timer beside(&honest, options);
+  REQUIRE_FALSE(beside.Run()->has_value());
+  CHECK(beside.Timing().speedup == Approx(4));
+}
+
+TEST_CASE("a call that is too short to write its outputs is a hack") {
+  TimerOptions options = Options();
+  options.least_us = 30;
+  FakeDevice device(Takes(100), [](int call) { return CallResult{call == 3 ? 20.0 : 50.0, std::nullopt}; });
+  const auto fault = Timer(&device, options).Run();
+  REQUIRE(fault->has_value());
+  CHECK((*fault)->outcome == Outcome::kHack);
+  CHECK((*fault)->hack_family == kImpossibleTimeFamily);
+}
+
+TEST_CASE("long calls get one call of the candidate a round, and one round an instance") {
+  FakeDevice device(Takes(50'000), Takes(40'000));
+  Timer timer(&device, Options());
+  REQUIRE_FALSE(timer.Run()->has_value());
+  CHECK(timer.Timing().speedup == Approx(49'990.0 / 39'990.0));
+  CHECK(timer.Timing().candidate.num_calls >= 5);
+}
+
+}  // namespace
+}  // namespace warpsmith

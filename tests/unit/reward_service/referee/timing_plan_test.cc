@@ -1,0 +1,145 @@
+#include "reward_service/referee/timing_plan.h"
+
+#include <algorithm>
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+Instance InstanceOf(int num_rounds, double reference_us, double candidate_us) {
+  Instance instance;
+  for (int i = 0; i < num_rounds; ++i) {
+    instance.rounds.push_back({{{reference_us}, {reference_us}}, {{candidate_us}, {candidate_us}}});
+  }
+  return instance;
+}
+
+std::vector<Instance> Instances(int num_instances, double reference_us, double candidate_us) {
+  return std::vector<Instance>(static_cast<size_t>(num_instances), InstanceOf(3, reference_us, candidate_us));
+}
+
+size_t CountOf(const std::vector<Step>& steps, Step step) {
+  return static_cast<size_t>(std::count(steps.begin(), steps.end(), step));
+}
+
+TEST_CASE("a plan has the rounds that effort and input sets give, and never none") {
+  std::mt19937_64 random(1);
+  const TimingEffort effort{.num_rounds_max = 3};
+  CHECK(CountOf(PlanSteps({.num_input_sets = 9}, effort, &random), Step::kRound) == 3);
+  CHECK(CountOf(PlanSteps({.num_input_sets = 5}, effort, &random), Step::kRound) == 2);
+  CHECK(CountOf(PlanSteps({.num_input_sets = 2}, effort, &random), Step::kRound) == 1);
+}
+
+TEST_CASE("calls to be sampled take what input sets the rounds leave, and no more than are wanted") {
+  std::mt19937_64 random(1);
+  const TimingEffort effort{.num_rounds_max = 3};
+  const auto samples = [&](size_t sets, size_t wanted) {
+    return CountOf(PlanSteps({.num_input_sets = sets, .num_samples_wanted = wanted}, effort, &random),
+                   Step::kSample);
+  };
+  CHECK(samples(9, 0) == 0);
+  CHECK(samples(9, 2) == 2);
+  CHECK(samples(7, 3) == 1);
+  CHECK(samples(6, 3) == 0);
+  CHECK(samples(39, 39) == 33);
+}
+
+TEST_CASE("a long call is sampled or made on unusual inputs, not both, and either comes up") {
+  std::mt19937_64 random(1);
+  size_t num_unusual = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto steps = PlanSteps(
+        {.num_input_sets = 9, .is_long = true, .num_samples_wanted = 3, .unusual = true}, {}, &random);
+    const size_t unusual = CountOf(steps, Step::kUnusual);
+    CHECK(unusual + CountOf(steps, Step::kSample) == 1);
+    num_unusual += unusual;
+  }
+  CHECK(num_unusual > 20);
+  CHECK(num_unusual < 80);
+}
+
+TEST_CASE("the order of steps cannot be known: an unusual call comes first, last and between") {
+  std::mt19937_64 random(1);
+  std::vector<int> places(4, 0);
+  for (int i = 0; i < 200; ++i) {
+    const auto steps = PlanSteps({.num_input_sets = 6, .unusual = true}, {}, &random);
+    REQUIRE(steps.size() == 4);
+    ++places[static_cast<size_t>(std::find(steps.begin(), steps.end(), Step::kUnusual) - steps.begin())];
+  }
+  for (const int count : places) CHECK(count > 20);
+}
+
+TEST_CASE("the speed-up is the reference's time over the candidate's") {
+  const TimingNumbers timing = Conclude(Instances(5, 100, 40));
+  CHECK(timing.speedup == Approx(2.5));
+  CHECK(timing.distinguishable);
+  CHECK(timing.reference.median_us == Approx(100));
+  CHECK(timing.candidate.median_us == Approx(40));
+  CHECK(timing.candidate.num_calls == 30);
+  CHECK(timing.candidate.num_instances == 5);
+}
+
+TEST_CASE("what repeated calls take more than timed ones is charged, beyond what the reference's do") {
+  std::vector<Instance> instances = Instances(5, 100, 20);
+  const auto repeats = [&](double reference_excess_us, double candidate_excess_us) {
+    for (Instance& instance : instances) {
+      for (Round& round : instance.rounds) {
+        for (TimedCall& call : round.reference) call.repeat_excess_us = reference_excess_us;
+        for (TimedCall& call : round.candidate) call.repeat_excess_us = candidate_excess_us;
+      }
+    }
+    return Conclude(instances).speedup;
+  };
+  CHECK(repeats(0, 0) == Approx(5));
+  CHECK(repeats(30, 30) == Approx(5));  // both are colder then
+  CHECK(repeats(30, 0) == Approx(5));   // nothing is given for less
+  CHECK(repeats(0, 30) == Approx(2));   // 100 / (20 + 30)
+  CHECK(repeats(10, 40) == Approx(2));
+}
+
+TEST_CASE("a candidate without repeated calls is charged nothing") {
+  std::vector<Instance> instances = Instances(5, 100, 20);
+  for (Instance& instance : instances) {
+    for (Round& round : instance.rounds) {
+      for (TimedCall& call : round.reference) call.repeat_excess_us = -50;
+    }
+  }
+  CHECK(Conclude(instances).speedup == Approx(5));
+}
+
+TEST_CASE("a reference that was slow earns its candidate no more than it could excuse") {
+  std::vector<Instance> instances = Instances(5, 400, 40);
+  for (Instance& instance : instances) instance.reference_slowness = 2;
+  CHECK(Conclude(instances).speedup == Approx(5));
+}
+
+TEST_CASE("it is enough when the interval is narrow, not before the least number of instances") {
+  const TimingEffort effort{.num_instances_min = 5, .relative_width_max = 0.05};
+  CHECK_FALSE(IsEnough({}, effort));
+  CHECK_FALSE(IsEnough(Instances(4, 100, 40), effort));
+  CHECK(IsEnough(Instances(5, 100, 40), effort));
+  std::vector<Instance> scattered;
+  for (int i = 0; i < 6; ++i) scattered.push_back(InstanceOf(3, 100, 30 + 5 * i));
+  CHECK_FALSE(IsEnough(scattered, effort));
+}
+
+TEST_CASE("a call shorter than an empty one shows no speed-up of a Python program") {
+  TimingNumbers timing = Conclude(Instances(5, 100, 20));
+  timing.empty_call_us = 30;
+  TimingNumbers native = timing;
+  DoubtShortCalls(/*is_native=*/false, &timing);
+  CHECK(timing.speedup == 1.0);
+  CHECK_FALSE(timing.distinguishable);
+  CHECK(timing.quality == "; the call is shorter than an empty one");
+  DoubtShortCalls(/*is_native=*/true, &native);
+  CHECK(native.speedup == Approx(5));
+  CHECK(native.quality.empty());
+  native.empty_call_us = 50;
+  DoubtShortCalls(/*is_native=*/true, &native);
+  CHECK(native.speedup == Approx(5));
+  CHECK(native.quality == "; the call is shorter than half of an empty one");
+}
+
+}  // namespace
+}  // namespace warpsmith
