@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "reward_service/scoring/formulas.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
 
@@ -38,6 +39,23 @@ TEST_CASE("a correct program gets rubric, reward and feedback") {
   CHECK(grade.reward().value() == 3.0);  // (2 + 0.3) * 1.5, clamped
   CHECK(grade.feedback().finding() == "at the memory ceiling");
   CHECK(grade.feedback().evidence() == "speedup 2.00, 8.0 of 10 GB/s, 1 pass");
+}
+
+TEST_CASE("the share of the memory's bandwidth is a term, and advice does not depend on the formula") {
+  PreparedRequest prepared = Prepared();
+  const v1::Feedback by_default = MergeGrade(prepared, Measured(TwiceAsFast())).feedback();
+  for (const std::string_view formula : FormulaNames()) {
+    prepared.request.set_formula(std::string(formula));
+    const v1::Grade grade = MergeGrade(prepared, Measured(TwiceAsFast()));
+    INFO(formula);
+    CHECK(grade.reward().has_value());
+    CHECK(grade.feedback().SerializeAsString() == by_default.SerializeAsString());
+  }
+  prepared.request.set_formula("warpsmith-v2-roofline");
+  const v1::Reward reward = MergeGrade(prepared, Measured(TwiceAsFast())).reward();
+  CHECK(reward.value() == Approx((5 * 0.8 + 0.3) * 1.5));
+  CHECK(reward.terms(3).name() == "limit_share");
+  CHECK(reward.terms(3).value() == Approx(0.8));
 }
 
 TEST_CASE("an opinion lowers rubric and reward of a correct program, and lifts nothing") {
