@@ -11,7 +11,6 @@
 #include "core/base/status_macros.h"
 #include "core/rpc/status.h"
 #include "reward_service/grading/llm_stage.h"
-#include "reward_service/grading/merge.h"
 
 namespace warpsmith {
 namespace {
@@ -20,7 +19,20 @@ constexpr int64_t kIdentityBytes = 512;  // of an entry without its grade
 constexpr int64_t kOpinionBytes = 2048;
 constexpr int64_t kOpinionsBytesMax = int64_t{16} << 20;
 
-bool IsKept(const Measurement& measurement) { return measurement.grade.verdict() != v1::VERDICT_UNSCORABLE; }
+// As others will find it; null where they may not.
+std::shared_ptr<const Measurement> ToKeep(const Measurement& measurement) {
+  if (measurement.grade.verdict() == v1::VERDICT_UNSCORABLE || measurement.grade.cached()) return nullptr;
+  auto kept = std::make_shared<Measurement>(measurement);
+  kept->grade.set_cached(true);
+  return kept;
+}
+
+std::shared_ptr<const Measurement> NoCode() {
+  auto measurement = std::make_shared<Measurement>();
+  measurement->grade.set_verdict(v1::VERDICT_NO_CODE);
+  measurement->grade.set_verdict_reason("no fenced block after the thinking part, or an empty one");
+  return measurement;
+}
 
 // A request id means something to its tenant alone.
 std::string IdentityKey(const PreparedRequest& prepared) {
@@ -67,11 +79,11 @@ Grader::Grader(const GraderOptions& options, const CompileStage* compile_stage,
 Grader::~Grader() { Drain(absl::ZeroDuration()); }
 
 uint64_t Grader::Submit(std::shared_ptr<const PreparedRequest> prepared, GradeDone done) {
-  absl::StatusOr<std::optional<Answer>> known;
+  absl::StatusOr<std::optional<Known>> known;
   absl::StatusOr<uint64_t> ticket = uint64_t{0};
   {
     absl::MutexLock lock(&mutex_);
-    known = Known(prepared);
+    known = Find(*prepared);
     if (known.ok() && !known->has_value()) ticket = Admit(prepared, &done);
   }
   if (!known.ok()) {
@@ -79,42 +91,40 @@ uint64_t Grader::Submit(std::shared_ptr<const PreparedRequest> prepared, GradeDo
   } else if (!ticket.ok()) {
     done(ticket.status());
   } else if (known->has_value()) {
-    (*known)->done = std::move(done);
-    Give(**std::move(known));
+    Answer answer = AnswerFrom(prepared, **known);
+    answer.done = std::move(done);
+    Give(std::move(answer));
   }
   return ticket.value_or(0);
 }
 
-absl::StatusOr<std::optional<Grader::Answer>> Grader::Known(
-    const std::shared_ptr<const PreparedRequest>& prepared) {
+absl::StatusOr<std::optional<Grader::Known>> Grader::Find(const PreparedRequest& prepared) {
   if (draining_) return absl::UnavailableError("the service is shutting down: ask again");
-  if (const Identity* known = identities_.Find(IdentityKey(*prepared)); known != nullptr) {
-    if (known->content_sha256 != prepared->content_sha256) {
-      return absl::InvalidArgumentError(absl::StrCat("request_id ", Escape(prepared->request.request_id()),
-                                                     " was used for another request"));
-    }
-    if (known->grade != nullptr) {
-      RETURN_IF_ERROR(CheckFormula(*prepared, *known->grade));
-      return Answer{prepared, *known->grade, /*is_new=*/false};
-    }
+  const std::string id = IdentityKey(prepared);
+  const Identity* identity = identities_.Find(id);
+  if (identity != nullptr && identity->content_sha256 != prepared.content_sha256) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request_id ", Escape(prepared.request.request_id()), " was used for another request"));
   }
-  Measurement measurement;
-  std::shared_ptr<const LlmOpinion> opinion;
-  if (prepared->source.empty()) {
-    measurement.grade.set_verdict(v1::VERDICT_NO_CODE);
-    measurement.grade.set_verdict_reason("no fenced block after the thinking part, or an empty one");
-  } else if (const auto* found = measurements_.Find(prepared->measurement_key); found != nullptr) {
-    measurement = **found;
-    measurement.grade.set_cached(true);
-    if (WantsOpinion(*prepared, measurement)) {
-      const auto* given = opinions_.Find(prepared->opinion_key);
+  if (identity != nullptr && identity->grade != nullptr) {
+    RETURN_IF_ERROR(CheckFormula(prepared, *identity->grade));
+    return Known{.grade = identity->grade};
+  }
+  Known known;
+  if (prepared.source.empty()) {
+    known.measurement = NoCode();
+  } else if (const auto* measured = measurements_.Find(prepared.measurement_key); measured != nullptr) {
+    known.measurement = *measured;
+    if (WantsOpinion(prepared, *known.measurement)) {
+      const auto* given = opinions_.Find(prepared.opinion_key);
       if (given == nullptr) return std::nullopt;
-      opinion = *given;
+      known.opinion = *given;
     }
   } else {
     return std::nullopt;
   }
-  return MakeAnswer(prepared, measurement, opinion.get());
+  if (identity == nullptr) identities_.Insert(id, {prepared.content_sha256, nullptr}, kIdentityBytes);
+  return known;
 }
 
 void Grader::Recall(GradeRecord record) {
@@ -165,7 +175,6 @@ absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedReque
   if (!is_new) return ticket;
   if (const auto* measured = measurements_.Find(prepared->measurement_key); measured != nullptr) {
     flight->measurement = **measured;  // only its opinion is missing
-    flight->measurement.grade.set_cached(true);
     to_ask_.Push(flight);
   } else {
     Send(flight, FirstRoute(*prepared));
@@ -173,22 +182,33 @@ absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedReque
   return ticket;
 }
 
+Grader::Answer Grader::AnswerFrom(const std::shared_ptr<const PreparedRequest>& prepared,
+                                  const Known& known) {
+  if (known.grade != nullptr) return {prepared, *known.grade, /*is_new=*/false};
+  return MakeAnswer(prepared, *known.measurement, known.opinion.get());
+}
+
 Grader::Answer Grader::MakeAnswer(const std::shared_ptr<const PreparedRequest>& prepared,
                                   const Measurement& measurement, const LlmOpinion* opinion) {
-  const std::string id = IdentityKey(*prepared);
-  if (const Identity* known = identities_.Find(id); known != nullptr && known->grade != nullptr) {
-    return {prepared, *known->grade, /*is_new=*/false};
-  }
-  v1::Grade grade = MergeGrade(*prepared, measurement, opinion);
+  v1::Grade grade = options_.merge(*prepared, measurement, opinion);
   const std::string lane_cores = grade.environment().lane_cores();
   *grade.mutable_environment() = options_.environment;
   if (!lane_cores.empty()) grade.mutable_environment()->set_lane_cores(lane_cores);
-  if (grade.verdict() == v1::VERDICT_UNSCORABLE) {
-    identities_.Insert(id, {prepared->content_sha256, nullptr}, kIdentityBytes);
-  } else {
-    identities_.Insert(id, {prepared->content_sha256, std::make_shared<const v1::Grade>(grade)},
-                       kIdentityBytes + static_cast<int64_t>(grade.SpaceUsedLong()));
+  Identity identity{prepared->content_sha256, nullptr};
+  int64_t num_bytes = kIdentityBytes;
+  if (grade.verdict() != v1::VERDICT_UNSCORABLE) {
+    identity.grade = std::make_shared<const v1::Grade>(grade);
+    num_bytes += static_cast<int64_t>(grade.SpaceUsedLong());
   }
+  const std::string id = IdentityKey(*prepared);
+  std::shared_ptr<const v1::Grade> earlier;
+  {
+    absl::MutexLock lock(&mutex_);
+    const Identity* known = identities_.Find(id);
+    if (known != nullptr && known->content_sha256 == identity.content_sha256) earlier = known->grade;
+    if (earlier == nullptr) identities_.Insert(id, std::move(identity), num_bytes);
+  }
+  if (earlier != nullptr) return {prepared, *earlier, /*is_new=*/false};
   return {prepared, std::move(grade)};
 }
 
@@ -260,38 +280,36 @@ void Grader::LlmLoop() {
   }
 }
 
-void Grader::Keep(const Flight& flight) {
-  const PreparedRequest& prepared = *flight.prepared;
-  if (IsKept(flight.measurement) && !flight.measurement.grade.cached()) {
-    const auto kept = std::make_shared<const Measurement>(flight.measurement);
-    measurements_.Insert(prepared.measurement_key, kept,
-                         kIdentityBytes + static_cast<int64_t>(kept->grade.SpaceUsedLong()));
+void Grader::Keep(const Flight& flight, std::shared_ptr<const Measurement> measurement) {
+  if (measurement != nullptr) {
+    const int64_t num_bytes = kIdentityBytes + static_cast<int64_t>(measurement->grade.SpaceUsedLong());
+    measurements_.Insert(flight.prepared->measurement_key, std::move(measurement), num_bytes);
   }
   if (flight.opinion != nullptr && flight.opinion->failure.empty()) {
-    opinions_.Insert(prepared.opinion_key, flight.opinion, kOpinionBytes);
+    opinions_.Insert(flight.prepared->opinion_key, flight.opinion, kOpinionBytes);
   }
 }
 
 void Grader::Finish(const std::shared_ptr<Flight>& flight) {
   const absl::Time now = options_.now();
-  std::vector<Answer> answers;
+  std::shared_ptr<const Measurement> kept = ToKeep(flight->measurement);
+  std::vector<Waiter> waiters;
   {
     absl::MutexLock lock(&mutex_);
     const std::string& key = KeyOf(*flight->prepared);
-    Keep(*flight);
+    Keep(*flight, std::move(kept));
     if (const auto found = flights_.find(key); found != flights_.end() && found->second == flight)
       flights_.erase(found);
-    backlog_time_.CountAnswered(static_cast<int>(flight->waiters.size()), now);
-    for (Waiter& waiter : flight->waiters) {
-      flight->measurement.grade.mutable_cost()->set_total_seconds(
-          absl::ToDoubleSeconds(now - waiter.arrived));
-      answers.push_back(MakeAnswer(waiter.prepared, flight->measurement, flight->opinion.get()));
-      answers.back().done = std::move(waiter.done);
-      StopWaiting(waiter);
-    }
-    flight->waiters.clear();
+    waiters.swap(flight->waiters);
+    backlog_time_.CountAnswered(static_cast<int>(waiters.size()), now);
+    for (const Waiter& waiter : waiters) StopWaiting(waiter);
   }
-  for (Answer& answer : answers) Give(std::move(answer));
+  for (Waiter& waiter : waiters) {
+    flight->measurement.grade.mutable_cost()->set_total_seconds(absl::ToDoubleSeconds(now - waiter.arrived));
+    Answer answer = MakeAnswer(waiter.prepared, flight->measurement, flight->opinion.get());
+    answer.done = std::move(waiter.done);
+    Give(std::move(answer));
+  }
 }
 
 void Grader::StopWaiting(const Waiter& waiter) {

@@ -21,6 +21,7 @@
 #include "reward_service/grading/backlog_time.h"
 #include "reward_service/grading/flight_queue.h"
 #include "reward_service/grading/grade_journal.h"
+#include "reward_service/grading/merge.h"
 #include "reward_service/grading/stages.h"
 #include "reward_service/measure/referee.h"
 
@@ -48,6 +49,10 @@ struct GraderOptions {
   // the grader.
   LlmStage* llm_stage = nullptr;
   int num_llm_requests = 1;
+  // What a measurement means for a request. Called from any thread, without any lock held: it reads two programs.
+  std::function<v1::Grade(const PreparedRequest& prepared, const Measurement& measurement,
+                          const LlmOpinion* opinion)>
+      merge = MergeGrade;
   // What work and waiting are measured by. Called from any thread.
   std::function<absl::Time()> now = [] { return absl::Now(); };
 };
@@ -98,6 +103,14 @@ class Grader {
     std::shared_ptr<const v1::Grade> grade;
   };
 
+  // What a request can be answered from at once: the grade given under its id before, or else a measurement, with an
+  // opinion where one is wanted.
+  struct Known {
+    std::shared_ptr<const v1::Grade> grade;
+    std::shared_ptr<const Measurement> measurement;
+    std::shared_ptr<const LlmOpinion> opinion;
+  };
+
   // A grade on its way to whoever asked for it.
   struct Answer {
     std::shared_ptr<const PreparedRequest> prepared;
@@ -118,16 +131,21 @@ class Grader {
     return options_.llm_stage != nullptr ? prepared.opinion_key : prepared.measurement_key;
   }
   bool WantsOpinion(const PreparedRequest& prepared, const Measurement& measurement) const;
-  // Remembers what may be given again.
-  void Keep(const Flight& flight) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The answer that can be given at once, if any; INVALID_ARGUMENT when the id stands for other content.
-  absl::StatusOr<std::optional<Answer>> Known(const std::shared_ptr<const PreparedRequest>& prepared)
+  // Remembers what may be given again; `measurement` may be null.
+  void Keep(const Flight& flight, std::shared_ptr<const Measurement> measurement)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What the request can be answered from, if anything; its id then stands for its content. INVALID_ARGUMENT when the
+  // id stands for other content.
+  absl::StatusOr<std::optional<Known>> Find(const PreparedRequest& prepared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Lets a request wait for its measurement, in a new flight or one under way. Takes `done` unless it fails.
   absl::StatusOr<uint64_t> Admit(const std::shared_ptr<const PreparedRequest>& prepared, GradeDone* done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Answer AnswerFrom(const std::shared_ptr<const PreparedRequest>& prepared, const Known& known)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The first answer under an id is that of all: another one gives way to it here.
   Answer MakeAnswer(const std::shared_ptr<const PreparedRequest>& prepared, const Measurement& measurement,
-                    const LlmOpinion* opinion) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                    const LlmOpinion* opinion) ABSL_LOCKS_EXCLUDED(mutex_);
   void Give(Answer answer) const ABSL_LOCKS_EXCLUDED(mutex_);
   // RESOURCE_EXHAUSTED with RetryInfo where one more request of the tenant may not wait.
   absl::Status CheckRoom(const PreparedRequest& prepared) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);

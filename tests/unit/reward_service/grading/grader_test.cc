@@ -1,6 +1,7 @@
 #include "reward_service/grading/grader.h"
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -80,6 +81,83 @@ TEST_CASE("a repeated id gets the same bytes, and the same id with other content
   AwaitedGrade answer;
   grader->Submit(Prepared("r1", "int other;"), answer.Done());
   CHECK(absl::IsInvalidArgument(answer.Wait().status()));
+}
+
+TEST_CASE("a measurement is merged without the grader's lock") {
+  GraderBench bench;
+  std::atomic<int> num_merged{0};
+  std::atomic<bool> lock_was_free{true};
+  const auto merge = [&](const PreparedRequest& prepared, const Measurement& measurement,
+                         const LlmOpinion* opinion) {
+    ++num_merged;
+    // backlog() takes the lock. On another thread, so that a lock that is held fails the test and does not hang it.
+    auto asked = std::make_shared<absl::Notification>();
+    std::thread([grader = bench.grader.get(), asked] {
+      (void)grader->backlog();
+      asked->Notify();
+    }).detach();
+    if (!asked->WaitForNotificationWithTimeout(absl::Seconds(5))) lock_was_free = false;
+    return MergeGrade(prepared, measurement, opinion);
+  };
+  Grader* grader = bench.Start({.merge = merge});
+  GradeOf(grader, Prepared("measured", "int run;"));
+  GradeOf(grader, Prepared("from the cache", "int run;"));
+  GradeOf(grader, Prepared("no code", ""));
+  CHECK(num_merged == 3);
+  CHECK(lock_was_free);
+}
+
+TEST_CASE("two answers under one id at the same time are the first one's") {
+  GraderBench bench;
+  absl::Notification merging, go;
+  std::atomic<int> num_merged{0};
+  std::atomic<int> num_observed{0};
+  const auto merge = [&](const PreparedRequest& prepared, const Measurement& measurement,
+                         const LlmOpinion* opinion) {
+    const int call = ++num_merged;
+    if (call == 1) {
+      merging.Notify();
+      go.WaitForNotification();
+    }
+    v1::Grade grade = MergeGrade(prepared, measurement, opinion);
+    grade.set_verdict_reason("merged as number " + std::to_string(call));
+    return grade;
+  };
+  Grader* grader =
+      bench.Start({.observer = [&](const auto&, const v1::Grade&) { ++num_observed; }, .merge = merge});
+  AwaitedGrade slow, quick;
+  grader->Submit(Prepared("r1", "int run;"), slow.Done());
+  REQUIRE(merging.WaitForNotificationWithTimeout(kPatience));
+  grader->Submit(Prepared("r1", "int run;"), quick.Done());
+  CHECK(quick.Wait()->verdict_reason() == "merged as number 2");
+  go.Notify();
+  CHECK(slow.Wait()->SerializeAsString() == quick.Wait()->SerializeAsString());
+  CHECK(GradeOf(grader, Prepared("r1", "int run;")).verdict_reason() == "merged as number 2");
+  CHECK(num_merged == 2);
+  CHECK(num_observed == 1);
+}
+
+TEST_CASE("an id stands for its content from its first request on, also while that is being merged") {
+  GraderBench bench;
+  absl::Notification merging, go;
+  const auto merge = [&](const PreparedRequest& prepared, const Measurement& measurement,
+                         const LlmOpinion* opinion) {
+    if (prepared.request.request_id() == "r2") {
+      merging.Notify();
+      go.WaitForNotification();
+    }
+    return MergeGrade(prepared, measurement, opinion);
+  };
+  Grader* grader = bench.Start({.merge = merge});
+  GradeOf(grader, Prepared("r1", "int run;"));
+  AwaitedGrade cached, other;
+  std::thread client([&] { grader->Submit(Prepared("r2", "int run;"), cached.Done()); });
+  REQUIRE(merging.WaitForNotificationWithTimeout(kPatience));
+  grader->Submit(Prepared("r2", "int other;"), other.Done());
+  CHECK(absl::IsInvalidArgument(other.Wait().status()));
+  go.Notify();
+  client.join();
+  CHECK(cached.Wait()->cached());
 }
 
 TEST_CASE("an id that another default formula answered is refused, not answered as if by this one") {
