@@ -21,6 +21,7 @@
 #include "core/base/utf8.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
+#include "proto/language_names.h"
 #include "warpsmith/v1/reward_service.grpc.pb.h"
 
 namespace warpsmith {
@@ -32,11 +33,9 @@ constexpr int64_t kCandidateBytesMax = 16 << 20;
 constexpr absl::Duration kSignalSlice = absl::Milliseconds(200);
 
 absl::StatusOr<v1::CandidateLanguage> ParseLanguage(const std::string& name) {
-  if (name == "cpp") return v1::CANDIDATE_LANGUAGE_CPP;
-  if (name == "kernelbench_python") return v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON;
-  if (name == "cuda") return v1::CANDIDATE_LANGUAGE_CUDA;
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown language '", name, "': use cpp, kernelbench_python or cuda"));
+  const v1::CandidateLanguage language = LanguageOfName(name);
+  if (language != v1::CANDIDATE_LANGUAGE_UNSPECIFIED) return language;
+  return absl::InvalidArgumentError(absl::StrCat("unknown language '", name, "': use ", AllLanguageNames()));
 }
 
 absl::StatusOr<v1::Task> ReadTask(const std::filesystem::path& path, v1::CandidateLanguage language) {

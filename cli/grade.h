@@ -18,7 +18,7 @@ struct GradeOptions {
   // a task file: see task_file.h.
   std::filesystem::path task;
   std::filesystem::path candidate;  // a program, or a whole answer if its name ends in .md or .txt
-  std::string language;             // "cpp", "kernelbench_python" or "cuda"
+  std::string language;             // by the name of proto/language_names.h
   std::string format = "text";      // "text" or "json"
   std::string address;              // of a running service; empty: one is started for the call
   ChannelFiles channel;             // for that service

@@ -11,6 +11,7 @@
 #include "cli/up.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "proto/language_names.h"
 
 namespace {
 
@@ -74,9 +75,9 @@ CLI::App* AddGrade(CLI::App* app, GradeOptions* options) {
   grade->add_option("--candidate", options->candidate, "program, or a whole answer as .md or .txt")
       ->required()
       ->check(CLI::ExistingFile);
-  grade->add_option("--language", options->language, "cpp, kernelbench_python or cuda")
+  grade->add_option("--language", options->language, warpsmith::AllLanguageNames())
       ->required()
-      ->check(CLI::IsMember({"cpp", "kernelbench_python", "cuda"}));
+      ->check(CLI::IsMember(warpsmith::LanguageNames()));
   grade->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}));
   grade->add_option("--address", options->address,
                     "host:port or unix:path of a running service; else one is started");

@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/config/nearest_name.h"
+#include "proto/language_names.h"
 
 namespace warpsmith {
 namespace {
@@ -25,12 +26,6 @@ constexpr std::string_view kSuffix = ".jsonl";
 std::string TextOr(const Struct& line, const std::string& key, const std::string& fallback) {
   const auto found = line.fields().find(key);
   return found == line.fields().end() ? fallback : found->second.string_value();
-}
-
-// "cpp" of CANDIDATE_LANGUAGE_CPP.
-std::string LanguageName(v1::CandidateLanguage language) {
-  constexpr size_t kPrefixBytes = std::string_view("CANDIDATE_LANGUAGE_").size();
-  return absl::AsciiStrToLower(v1::CandidateLanguage_Name(language).substr(kPrefixBytes));
 }
 
 absl::StatusOr<v1::Task> ParseTask(const std::string& place, const Struct& line,

@@ -5,6 +5,7 @@
 #include "core/base/absl_view.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
+#include "proto/language_names.h"
 
 namespace warpsmith {
 namespace {
@@ -100,7 +101,7 @@ void ReadData(ConfigSection& section, DataFiles files, DataSection* data) {
                {"", "JSONL file of the tasks that the run is evaluated on. Required."});
   section.Read("unseen_operator", &data->unseen_operator,
                {"", "JSONL file of tasks that are evaluated apart. Empty: none."});
-  section.ReadChoice("language", &data->language, {"cpp", "kernelbench_python", "cuda"},
+  section.ReadChoice("language", &data->language, LanguageNames(),
                      {"", "Language of the programs that the Coder writes."});
   section.Require("train");
   section.Require("held_out");

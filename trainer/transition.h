@@ -42,7 +42,7 @@ struct Task {
   Skill skill = Skill::kGenerate;
   std::string family;
   std::string reference_source;
-  std::string language = "cpp";  // "cpp", "kernelbench_python" or "cuda"
+  std::string language = "cpp";  // by the name of proto/language_names.h
   std::vector<std::string> allowed_libraries;
   std::string previous_source;  // skill 2 only, as are the next two
   Feedback feedback;

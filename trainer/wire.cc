@@ -8,22 +8,10 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "google/protobuf/util/json_util.h"
+#include "proto/language_names.h"
 
 namespace warpsmith {
 namespace {
-
-constexpr std::pair<const char*, v1::CandidateLanguage> kLanguages[] = {
-    {"cpp", v1::CANDIDATE_LANGUAGE_CPP},
-    {"kernelbench_python", v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON},
-    {"cuda", v1::CANDIDATE_LANGUAGE_CUDA},
-};
-
-v1::CandidateLanguage LanguageToWire(const std::string& language) {
-  for (const auto& [name, value] : kLanguages) {
-    if (language == name) return value;
-  }
-  return v1::CANDIDATE_LANGUAGE_UNSPECIFIED;
-}
 
 Feedback FeedbackFromWire(const v1::Feedback& wire) {
   return {.finding = wire.finding(), .evidence = wire.evidence(), .advice = wire.advice()};
@@ -168,7 +156,7 @@ v1::Task TaskToWire(const Task& task) {
   wire.set_skill(static_cast<v1::Skill>(task.skill));
   wire.set_family(task.family);
   wire.set_reference_source(task.reference_source);
-  wire.set_language(LanguageToWire(task.language));
+  wire.set_language(LanguageOfName(task.language));
   for (const std::string& library : task.allowed_libraries) wire.add_allowed_libraries(library);
   if (task.skill != Skill::kOptimise) return wire;
   wire.set_previous_source(task.previous_source);

@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +26,6 @@ from datasets.importers.task_writing import read_task_file
 REPORT_NAME = "pairs_report.json"
 _VALIDATION_EVERY = 10
 _COMPILER_SECONDS_MAX = 60
-# Suffix of the file and name of the fence.
-_LANGUAGES = {"cpp": (".cc", "cpp"), "cuda": (".cc", "cuda"), "kernelbench_python": (".py", "python")}
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Pair:
 
     def record(self, language: str) -> dict[str, object]:
         """A line of data.cold_start."""
-        fence = _LANGUAGES[language][1]
+        fence = _LANGUAGES[language].fence
         program = self.program if self.program.endswith("\n") else self.program + "\n"
         answer = f"```{fence}\n{program}```"
         return {"task_id": self.task_id, "skill": "generate", "reference_source": self.reference, "answer": answer}
@@ -51,12 +49,7 @@ def check_program(source: str, language: str) -> None:
     """Raises Refusal for what the compiler or Python would not take, or has no entry point."""
     if "```" in source:
         raise Refusal("has_fence", "the program has a fence, which ends an answer", "```", "write it without")
-    if language == "kernelbench_python":
-        _check_python(source)
-    elif re.search(r"\brun\s*\(", source) is None:
-        raise Refusal("no_entry_point", "the program has no function run", "", 'define extern "C" int run(...)')
-    elif language == "cpp":
-        _check_cpp(source)
+    _LANGUAGES[language].check(source)
 
 
 def _check_python(source: str) -> None:
@@ -68,7 +61,13 @@ def _check_python(source: str) -> None:
         raise Refusal("no_entry_point", "the program has no class ModelNew", "", "name the model so")
 
 
+def _check_native(source: str) -> None:
+    if re.search(r"\brun\s*\(", source) is None:
+        raise Refusal("no_entry_point", "the program has no function run", "", 'define extern "C" int run(...)')
+
+
 def _check_cpp(source: str) -> None:
+    _check_native(source)
     command = ["g++", "-std=c++17", "-fopenmp", "-fsyntax-only", "-x", "c++", "-"]
     try:
         run = subprocess.run(command, input=source, text=True, capture_output=True, timeout=_COMPILER_SECONDS_MAX)
@@ -79,9 +78,26 @@ def _check_cpp(source: str) -> None:
         raise Refusal("not_cpp", "g++ does not take the program", first, "correct it")
 
 
+@dataclass(frozen=True)
+class _Language:
+    """How programs of a language are found, how an answer holds one, and what raises Refusal for text that is none."""
+
+    suffix: str
+    fence: str
+    check: Callable[[str], None]
+    needs: str = ""  # the program that checks it
+
+
+_LANGUAGES = {
+    "cpp": _Language(".cc", "cpp", _check_cpp, needs="g++"),
+    "cuda": _Language(".cc", "cuda", _check_native),
+    "kernelbench_python": _Language(".py", "python", _check_python),
+}
+
+
 def pair_programs(tasks: dict[str, str], folder: Path, language: str, report: ImportReport) -> Iterator[Pair]:
     """Programs of the folder by name, with their tasks; what has none, or is none, is refused."""
-    for path in sorted(folder.glob(f"*{_LANGUAGES[language][0]}")):
+    for path in sorted(folder.glob(f"*{_LANGUAGES[language].suffix}")):
         report.num_read += 1
         try:
             task_id = path.stem if path.stem in tasks else path.stem.rpartition(".")[0]
@@ -136,8 +152,9 @@ def _write(path: Path, pairs: list[Pair], language: str, report: ImportReport) -
 
 def run(arguments: argparse.Namespace) -> None:
     """Raises OSError or ValueError for what the user must correct."""
-    if arguments.language == "cpp" and shutil.which("g++") is None:
-        raise FileNotFoundError("g++ is not installed; ./dev build installs it")
+    needed = _LANGUAGES[arguments.language].needs
+    if needed and shutil.which(needed) is None:
+        raise FileNotFoundError(f"{needed} is not installed; ./dev build installs it")
     report = ImportReport()
     tasks = dict(read_task_file(arguments.tasks))
     pairs = list(pair_programs(tasks, arguments.programs, arguments.language, report))

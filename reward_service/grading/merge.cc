@@ -3,9 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/log.h"
-#include "reward_service/program/renamed_copy.h"
-#include "reward_service/program/source_facts.h"
-#include "reward_service/program/source_text.h"
+#include "reward_service/program/candidate_language.h"
 #include "reward_service/scoring/credit.h"
 #include "reward_service/scoring/formulas.h"
 #include "reward_service/scoring/tables.h"
@@ -15,15 +13,15 @@ namespace {
 
 constexpr char kDelegationFamily[] = "delegated-work";
 
-SourceFacts FactsOf(const std::string& source, v1::CandidateLanguage language) {
-  return language == v1::CANDIDATE_LANGUAGE_CPP ? ReadSourceFacts(source) : SourceFacts{};
+const CandidateLanguage& OwnLanguage(const PreparedRequest& prepared) {
+  return LanguageOf(prepared.request.candidate().language());
 }
 
 bool IsUnchangedCopy(const PreparedRequest& prepared) {
-  const v1::CandidateLanguage language = prepared.request.candidate().language();
+  const CandidateLanguage& language = OwnLanguage(prepared);
   const std::string& previous = prepared.request.task().previous_source();
-  return NormaliseSource(prepared.source, language) == NormaliseSource(previous, language) ||
-         (language == v1::CANDIDATE_LANGUAGE_CPP && IsRenamedCopy(prepared.source, previous));
+  return language.normalise(prepared.source) == language.normalise(previous) ||
+         language.is_renamed_copy(prepared.source, previous);
 }
 
 // Applies the share of the candidate's own code; returns what it earned.
@@ -51,7 +49,7 @@ v1::Rubric RubricOf(const PreparedRequest& prepared, const Measurement& measurem
   inputs.facts = facts;
   inputs.num_lane_cores = measurement.defects.num_lane_cores;
   if (task.skill() == v1::SKILL_OPTIMISE) {
-    inputs.previous_facts = FactsOf(task.previous_source(), inputs.language);
+    inputs.previous_facts = OwnLanguage(prepared).read_facts(task.previous_source());
     inputs.unchanged_copy = IsUnchangedCopy(prepared);
     inputs.asked = task.feedback();
   }
@@ -103,7 +101,7 @@ v1::Grade MergeGrade(const PreparedRequest& prepared, const Measurement& measure
   grade.set_source(prepared.source);
   grade.set_source_sha256(prepared.source_sha256);
   const Credit credit = ApplyCredit(task, &grade);
-  const SourceFacts facts = FactsOf(prepared.source, prepared.request.candidate().language());
+  const SourceFacts facts = OwnLanguage(prepared).read_facts(prepared.source);
   *grade.mutable_rubric() = RubricOf(prepared, measurement, grade, facts, credit);
   if (opinion != nullptr && grade.verdict() == v1::VERDICT_CORRECT) {
     LowerRubric(*opinion, grade.mutable_rubric());

@@ -2,13 +2,18 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/absl_view.h"
 #include "core/base/log.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "proto/language_names.h"
+#include "reward_service/program/candidate_language.h"
 #include "reward_service/program/extraction.h"
-#include "reward_service/program/source_text.h"
 #include "reward_service/scoring/formulas.h"
 
 namespace warpsmith {
@@ -39,19 +44,26 @@ absl::Status CheckTask(const v1::Task& task, const RequestLimits& limits) {
   return CheckSize("task.previous_source", task.previous_source(), limits.answer_bytes_max);
 }
 
-absl::Status CheckCandidate(const v1::Candidate& candidate, const RequestLimits& limits) {
-  switch (candidate.language()) {
-    case v1::CANDIDATE_LANGUAGE_CPP:
-    case v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON:
-      break;
-    case v1::CANDIDATE_LANGUAGE_CUDA:
-      return absl::InvalidArgumentError("candidate.language is CUDA, and this service has no GPU backend");
-    default:
-      return absl::InvalidArgumentError(absl::StrCat("candidate.language ",
-                                                     static_cast<int>(candidate.language()),
-                                                     " is not known: CPP or "
-                                                     "KERNELBENCH_PYTHON"));
+std::string UpperName(v1::CandidateLanguage language) {
+  return absl::AsciiStrToUpper(LanguageName(language));
+}
+
+absl::Status CheckLanguage(v1::CandidateLanguage value) {
+  if (const CandidateLanguage* const language = FindLanguage(value); language != nullptr) {
+    if (language->refusal.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("candidate.language is ", UpperName(value), ", ", AbslView(language->refusal)));
   }
+  std::vector<std::string> graded;
+  for (const CandidateLanguage& language : CandidateLanguages()) {
+    if (language.refusal.empty()) graded.push_back(UpperName(language.value));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("candidate.language ", static_cast<int>(value),
+                                                 " is not known: ", absl::StrJoin(graded, " or ")));
+}
+
+absl::Status CheckCandidate(const v1::Candidate& candidate, const RequestLimits& limits) {
+  RETURN_IF_ERROR(CheckLanguage(candidate.language()));
   if (!candidate.has_answer() && !candidate.has_source()) {
     return absl::InvalidArgumentError("candidate has neither answer nor source");
   }
@@ -107,7 +119,7 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request, 
   PreparedRequest prepared;
   prepared.request = request;
   prepared.source = std::string(FindProgram(request.candidate()));
-  const std::string normalised = NormaliseSource(prepared.source, request.candidate().language());
+  const std::string normalised = LanguageOf(request.candidate().language()).normalise(prepared.source);
   prepared.source_sha256 = Sha256Hex(normalised);
   prepared.content_sha256 = DigestOf(request);
   prepared.task_key = Sha256Hex(request.task().reference_source());

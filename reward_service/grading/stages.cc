@@ -5,12 +5,13 @@
 #include "core/base/log.h"
 #include "reward_service/compiler/diagnostics.h"
 #include "reward_service/grading/merge.h"
+#include "reward_service/program/candidate_language.h"
 
 namespace warpsmith {
 namespace {
 
-bool IsPython(const PreparedRequest& prepared) {
-  return prepared.request.candidate().language() == v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON;
+bool IsNative(const PreparedRequest& prepared) {
+  return LanguageOf(prepared.request.candidate().language()).is_native;
 }
 
 // Whether a program can want anything compiled: the two names cannot be reached without one of these words,
@@ -33,14 +34,14 @@ Route Refuse(const v1::Compile& compile, Flight* flight) {
 }  // namespace
 
 Route FirstRoute(const PreparedRequest& prepared) {
-  return IsPython(prepared) ? Route::kJudge : Route::kCompile;
+  return IsNative(prepared) ? Route::kCompile : Route::kJudge;
 }
 
 Route CompileStage::Run(Flight* flight) const {
   const absl::Time begin = absl::Now();
   v1::Cost* const waited = flight->measurement.grade.mutable_cost();
   waited->set_queue_seconds(waited->queue_seconds() + absl::ToDoubleSeconds(begin - flight->queued_since));
-  const Route next = IsPython(*flight->prepared) ? RunExtensions(flight) : RunNative(flight);
+  const Route next = IsNative(*flight->prepared) ? RunNative(flight) : RunExtensions(flight);
   // Asked for again: a failure has put another measurement in the place of the one above.
   v1::Cost* const cost = flight->measurement.grade.mutable_cost();
   cost->set_compile_seconds(cost->compile_seconds() + absl::ToDoubleSeconds(absl::Now() - begin));
@@ -88,7 +89,7 @@ Route JudgeStage::Run(Flight* flight) {
   cost->set_lane_wait_seconds(cost->lane_wait_seconds() +
                               absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
   const bool record =
-      IsPython(*flight->prepared) && !flight->extensions_recorded && MayCompile(flight->prepared->source);
+      !IsNative(*flight->prepared) && !flight->extensions_recorded && MayCompile(flight->prepared->source);
   return record ? RunRecord(flight) : RunJudge(flight);
 }
 
@@ -144,12 +145,13 @@ JudgeRequest JudgeStage::RequestFor(const Flight& flight) const {
   request.task = {flight.prepared->task_key, flight.prepared->request.task().reference_source()};
   request.limits = options_.limits;
   request.timing = options_.timing;
-  if (IsPython(*flight.prepared)) {
+  if (IsNative(*flight.prepared)) {
+    request.kind = CandidateKind::kNative;
+    request.library_fd = flight.library->get();
+  } else {
     request.kind = CandidateKind::kKernelBenchPython;
     request.source = flight.prepared->source;
     for (const auto& library : flight.extension_libraries) request.extension_fds.push_back(library->get());
-  } else {
-    request.library_fd = flight.library->get();
   }
   return request;
 }

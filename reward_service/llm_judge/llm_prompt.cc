@@ -10,6 +10,7 @@
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "proto/advice_words.h"
+#include "reward_service/program/candidate_language.h"
 #include "reward_service/program/neutral_source.h"
 #include "reward_service/scoring/credit.h"
 
@@ -58,12 +59,6 @@ std::string Cut(std::string text) {
   const size_t num_left_out = text.size() - LlmPrompt::kProgramBytesMax;
   text.resize(LlmPrompt::kProgramBytesMax);
   return absl::StrCat(text, "\n[", num_left_out, " more bytes are not shown]");
-}
-
-const char* LanguageText(v1::CandidateLanguage language) {
-  return language == v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON
-             ? "a Python program with ModelNew, C++ inside it as text between triple quotes"
-             : "a native program; its function `run` is called";
 }
 
 std::string TaskText(const v1::Task& task) {
@@ -128,17 +123,17 @@ absl::StatusOr<LlmPrompt> LlmPrompt::Parse(std::string text) {
 
 LlmMessages LlmPrompt::Render(const LlmQuestion& question, std::string_view nonce) const {
   const v1::Task& task = *question.task;
+  const CandidateLanguage& language = LanguageOf(question.language);
   NeutralNames names(PythonWords(task.reference_source()));
   const bool improves = task.skill() == v1::SKILL_OPTIMISE;
   Slots slots;
   slots["nonce"] = std::string(nonce);
-  slots["language"] = LanguageText(question.language);
+  slots["language"] = std::string(language.description);
   slots["task"] = TaskText(task);
   slots["evidence"] = LlmEvidence(task, *question.grade);
   slots["reference"] = Cut(NeutralPython(task.reference_source(), &names));
-  slots["candidate"] = Cut(NeutralSource(question.source, question.language, &names));
-  slots["previous"] =
-      improves ? Cut(NeutralSource(task.previous_source(), question.language, &names)) : "(none)";
+  slots["candidate"] = Cut(language.neutralise(question.source, &names));
+  slots["previous"] = improves ? Cut(language.neutralise(task.previous_source(), &names)) : "(none)";
   return {Fill(system_, slots), Fill(user_, slots)};
 }
 

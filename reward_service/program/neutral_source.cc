@@ -132,11 +132,6 @@ std::string NeutralPython(std::string_view source, NeutralNames* names) {
   return text.Take();
 }
 
-std::string NeutralSource(std::string_view source, v1::CandidateLanguage language, NeutralNames* names) {
-  return language == v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON ? NeutralPython(source, names)
-                                                               : NeutralCpp(source, names);
-}
-
 NeutralNames::WordSet PythonWords(std::string_view source) {
   NeutralNames::WordSet words;
   const auto beyond_ascii = [](char c) { return (c & 0x80) != 0; };

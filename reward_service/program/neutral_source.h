@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "reward_service/program/neutral_text.h"
-#include "warpsmith/v1/task.pb.h"
 
 namespace warpsmith {
 
@@ -16,9 +15,6 @@ std::string NeutralCpp(std::string_view source, NeutralNames* names);
 // Python, laid out anew, documentation strings left out. A string literal that looks like C++ is shown as C++
 // would be, every other as `"..."`.
 std::string NeutralPython(std::string_view source, NeutralNames* names);
-
-// By language; see above.
-std::string NeutralSource(std::string_view source, v1::CandidateLanguage language, NeutralNames* names);
 
 // The words that a Python program names outside literals and comments, in ASCII.
 NeutralNames::WordSet PythonWords(std::string_view source);

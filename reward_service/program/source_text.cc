@@ -199,9 +199,4 @@ std::string NormalisePython(std::string_view source) {
   return out;
 }
 
-std::string NormaliseSource(std::string_view source, v1::CandidateLanguage language) {
-  return language == v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON ? NormalisePython(source)
-                                                               : NormaliseCpp(source);
-}
-
 }  // namespace warpsmith

@@ -5,8 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "warpsmith/v1/task.pb.h"
-
 namespace warpsmith {
 
 // C++ or CUDA: comments and white space go wherever the tokens stay the same without them, and are one space
@@ -18,9 +16,6 @@ std::string NormaliseCpp(std::string_view source);
 // Python: comments, trailing white space and empty lines go; indentation and string literals stay, also doc
 // strings.
 std::string NormalisePython(std::string_view source);
-
-// By language; see above.
-std::string NormaliseSource(std::string_view source, v1::CandidateLanguage language);
 
 }  // namespace warpsmith
 

@@ -22,6 +22,7 @@
 #include "reward_service/grading/ledger.h"
 #include "reward_service/grading/tenants.h"
 #include "reward_service/measure/lane.h"
+#include "reward_service/program/candidate_language.h"
 #include "reward_service/sandbox/sandbox.h"
 #include "reward_service/scoring/formulas.h"
 #include "reward_service/server/door.h"
@@ -255,8 +256,9 @@ ReceptionOptions MakeReceptionOptions(const ServiceOptions& options, const Machi
   reception.environment_key =
       absl::StrCat(machinery.environment.SerializeAsString(), machinery.compiler->toolchain().fingerprint);
   v1::Capabilities& capabilities = reception.capabilities;
-  capabilities.add_languages(v1::CANDIDATE_LANGUAGE_CPP);
-  capabilities.add_languages(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
+  for (const CandidateLanguage& language : CandidateLanguages()) {
+    if (language.refusal.empty()) capabilities.add_languages(language.value);
+  }
   for (const std::string_view formula : FormulaNames()) capabilities.add_formulas(std::string(formula));
   capabilities.set_default_formula(options.default_formula);
   capabilities.add_backends("cpu");

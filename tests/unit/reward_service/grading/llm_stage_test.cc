@@ -141,6 +141,7 @@ TEST_CASE("an endpoint that keeps failing is left alone for a while, and then as
 TEST_CASE(
     "wrong programs, and work that is a library's, want no opinion; a stopped stage asks once at most") {
   PreparedRequest prepared;
+  prepared.request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
   Judgement judgement = TwiceAsFast();
   const auto wants = [&] {
     Measurement measurement;

@@ -1,0 +1,58 @@
+#include "reward_service/program/candidate_language.h"
+
+#include "core/base/check.h"
+#include "reward_service/program/neutral_source.h"
+#include "reward_service/program/renamed_copy.h"
+#include "reward_service/program/source_text.h"
+
+namespace warpsmith {
+namespace {
+
+SourceFacts NoFacts(std::string_view) { return {}; }
+bool NeverACopy(std::string_view, std::string_view) { return false; }
+
+constexpr std::string_view kNative = "a native program; its function `run` is called";
+
+constexpr CandidateLanguage kLanguages[] = {
+    {.value = v1::CANDIDATE_LANGUAGE_CPP,
+     .is_native = true,
+     .normalise = NormaliseCpp,
+     .neutralise = NeutralCpp,
+     .read_facts = ReadSourceFacts,
+     .is_renamed_copy = IsRenamedCopy,
+     .description = kNative},
+    {.value = v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON,
+     .is_native = false,
+     .normalise = NormalisePython,
+     .neutralise = NeutralPython,
+     .read_facts = NoFacts,
+     .is_renamed_copy = NeverACopy,
+     .description = "a Python program with ModelNew, C++ inside it as text between triple quotes"},
+    {.value = v1::CANDIDATE_LANGUAGE_CUDA,
+     .is_native = true,
+     .refusal = "and this service has no GPU backend",
+     .normalise = NormaliseCpp,
+     .neutralise = NeutralCpp,
+     .read_facts = NoFacts,
+     .is_renamed_copy = NeverACopy,
+     .description = kNative},
+};
+
+}  // namespace
+
+std::span<const CandidateLanguage> CandidateLanguages() { return kLanguages; }
+
+const CandidateLanguage* FindLanguage(v1::CandidateLanguage value) {
+  for (const CandidateLanguage& language : kLanguages) {
+    if (language.value == value) return &language;
+  }
+  return nullptr;
+}
+
+const CandidateLanguage& LanguageOf(v1::CandidateLanguage value) {
+  const CandidateLanguage* const language = FindLanguage(value);
+  WS_CHECK(language != nullptr) << "the door checks languages: " << static_cast<int>(value);
+  return *language;
+}
+
+}  // namespace warpsmith

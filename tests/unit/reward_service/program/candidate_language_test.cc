@@ -1,0 +1,53 @@
+#include "reward_service/program/candidate_language.h"
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+TEST_CASE("every language of the contract has one row") {
+  for (int value = v1::CANDIDATE_LANGUAGE_UNSPECIFIED + 1; value <= v1::CandidateLanguage_MAX; ++value) {
+    const auto language = static_cast<v1::CandidateLanguage>(value);
+    INFO(v1::CandidateLanguage_Name(language));
+    REQUIRE(FindLanguage(language) != nullptr);
+    CHECK(LanguageOf(language).value == language);
+  }
+  CHECK(CandidateLanguages().size() == v1::CandidateLanguage_MAX);
+  CHECK(FindLanguage(v1::CANDIDATE_LANGUAGE_UNSPECIFIED) == nullptr);
+  CHECK(FindLanguage(static_cast<v1::CandidateLanguage>(99)) == nullptr);
+}
+
+TEST_CASE("C++ and Python are graded, CUDA is refused with a reason") {
+  CHECK(LanguageOf(v1::CANDIDATE_LANGUAGE_CPP).refusal.empty());
+  CHECK(LanguageOf(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON).refusal.empty());
+  CHECK(LanguageOf(v1::CANDIDATE_LANGUAGE_CUDA).refusal == "and this service has no GPU backend");
+}
+
+TEST_CASE("a program is read as its language asks") {
+  const CandidateLanguage& cpp = LanguageOf(v1::CANDIDATE_LANGUAGE_CPP);
+  const CandidateLanguage& python = LanguageOf(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
+  const CandidateLanguage& cuda = LanguageOf(v1::CANDIDATE_LANGUAGE_CUDA);
+  CHECK(cpp.normalise("int a;  // a\n") == "int a;");
+  CHECK(cuda.normalise("int a;  // a\n") == "int a;");
+  CHECK(python.normalise("a = 1  # one") == "a = 1");
+  CHECK(python.normalise("a // b") == "a // b");
+  NeutralNames names({});
+  CHECK(cpp.neutralise("int a; // a", &names).find('/') == std::string::npos);
+  CHECK(cpp.is_native);
+  CHECK(cuda.is_native);
+  CHECK_FALSE(python.is_native);
+}
+
+TEST_CASE("structure and renamed copies are told of C++ alone") {
+  constexpr char kProgram[] = "extern \"C\" int run() { for (;;) {} }";
+  CHECK(LanguageOf(v1::CANDIDATE_LANGUAGE_CPP).read_facts(kProgram).valid);
+  CHECK(LanguageOf(v1::CANDIDATE_LANGUAGE_CPP).is_renamed_copy(kProgram, kProgram));
+  for (const v1::CandidateLanguage value :
+       {v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON, v1::CANDIDATE_LANGUAGE_CUDA}) {
+    CHECK_FALSE(LanguageOf(value).read_facts(kProgram).valid);
+    CHECK_FALSE(LanguageOf(value).is_renamed_copy(kProgram, kProgram));
+  }
+}
+
+}  // namespace
+}  // namespace warpsmith
