@@ -3,7 +3,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <fstream>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -123,61 +122,6 @@ TEST_CASE("a caller whose deadline passes frees its place in the queue") {
     next = served.Grade(NativeRequest("r2", "int other;"));
   }
   CHECK(next.ok());
-}
-
-TEST_CASE("a stream answers every request by its id, refused ones included") {
-  ServedDoor served;
-  grpc::ClientContext context;
-  SetTimeout(&context, absl::Seconds(20));
-  const auto stream = served.stub->GradeBatch(&context);
-  constexpr int kNumRequests = 200;  // more than the stream has in flight at once
-  std::thread writer([&] {
-    for (int i = 0; i < kNumRequests; ++i) {
-      v1::GradeRequest request = NativeRequest("r" + std::to_string(i), "int run" + std::to_string(i) + ";");
-      if (i == 7) request.set_formula("unknown");
-      stream->Write(request);
-    }
-    stream->WritesDone();
-  });
-  std::map<std::string, v1::GradeResponse> responses;
-  v1::GradeResponse response;
-  while (stream->Read(&response)) responses[response.request_id()] = response;
-  writer.join();
-  CHECK(stream->Finish().ok());
-  REQUIRE(responses.size() == kNumRequests);
-  CHECK(responses["r6"].grade().verdict() == v1::VERDICT_CORRECT);
-  CHECK_FALSE(responses["r7"].has_grade());
-  CHECK(responses["r7"].error().code() == static_cast<int>(grpc::StatusCode::INVALID_ARGUMENT));
-}
-
-TEST_CASE("a stream that is cancelled in mid-work leaves nothing behind") {
-  ServedDoor served;
-  absl::Notification go;
-  served.script.judge = [&](const JudgeRequest&) {
-    go.WaitForNotification();
-    return absl::StatusOr<Judgement>(TwiceAsFast());
-  };
-  {
-    grpc::ClientContext context;
-    const auto stream = served.stub->GradeBatch(&context);
-    for (int i = 0; i < 20; ++i) {
-      stream->Write(NativeRequest("r" + std::to_string(i), "int run" + std::to_string(i) + ";"));
-    }
-    context.TryCancel();
-    CHECK(stream->Finish().error_code() == grpc::StatusCode::CANCELLED);
-  }
-  go.Notify();
-  CHECK(served.Grade(NativeRequest("after", "int after;")).ok());
-}
-
-TEST_CASE("a stream without requests ends well") {
-  ServedDoor served;
-  grpc::ClientContext context;
-  const auto stream = served.stub->GradeBatch(&context);
-  stream->WritesDone();
-  v1::GradeResponse response;
-  CHECK_FALSE(stream->Read(&response));
-  CHECK(stream->Finish().ok());
 }
 
 // A door with a certificate, and two tenants: "lab" with a token and "farm" with a certificate in its name.
