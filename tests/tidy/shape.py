@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from tests.tidy import rooms
 from tests.tidy.tree import CPP_SUFFIXES, FACADE_FOLDERS, PRODUCT_FOLDERS, Finding, Tree, line_of
 
 FILE_LINES = 400
@@ -37,6 +38,8 @@ def measure(tree: Tree) -> Ratchet:
         "function_lines": dict(_long_functions(tree)),
         "wide_lines": dict(_wide_lines(tree)),
         "without_mirrored_test": {path: 0 for path in _untested(tree)},
+        "folder_pairs": dict(rooms.crowded_folders(tree)),
+        "private_methods": dict(rooms.crowded_classes(tree)),
     }
 
 
@@ -44,6 +47,8 @@ _REASONS = {
     "file_lines": f"has {{size}} lines; at most {FILE_LINES}. Split it by idea",
     "function_lines": f"has {{size}} lines; at most {FUNCTION_LINES}. Give its parts names",
     "wide_lines": f"has {{size}} lines of more than {COLUMNS} columns",
+    "folder_pairs": f"has {{size}} pairs of source and header; at most {rooms.FOLDER_PAIRS}. Make rooms",
+    "private_methods": f"has {{size}} private methods; at most {rooms.PRIVATE_METHODS}. Split it by what it decides",
     "without_mirrored_test": "has no test in the mirrored folder of tests/unit",
 }
 

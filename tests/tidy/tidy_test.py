@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy import layers, shape, words
+from tests.tidy import layers, rooms, shape, words
 from tests.tidy.__main__ import all_findings
 from tests.tidy.tree import Tree, read_tree
 
@@ -185,6 +185,39 @@ def test_the_ratchet_only_tightens() -> None:
     excuse = {"file_lines": {"tests/long_test.cc": 500}}
     found = findings_with({"tests/long_test.cc": "\n" * 401, shape.RATCHET_PATH: json.dumps(excuse)})
     assert found == [f"{shape.RATCHET_PATH}: file_lines: tests/long_test.cc is better now; lower or remove it"]
+
+
+def _class(num_private: int) -> str:
+    method = "  void Step{}(std::map<int, int> a = {{}}) ABSL_LOCKS_EXCLUDED(mutex_);\n"
+    return (
+        "class Judge : public Base<int> {\n public:\n  Judge();\n  bool Run() { return Step0(), true; }\n\n private:\n"
+        "  struct Inner {\n    void Deep();\n    int size() const { return 1; }\n  };\n"
+        + "".join(method.format(i) for i in range(num_private))
+        + "  std::function<void(int)> done_;\n  int size_ ABSL_GUARDED_BY(mutex_) = Size(1);\n  int* two_{nullptr};\n};"
+    )
+
+
+@pytest.mark.parametrize(("num_private", "is_too_many"), [(20, False), (21, True)])
+def test_private_methods_of_a_class_are_counted(num_private: int, is_too_many: bool) -> None:
+    path = "reward_service/server/judge.h"
+    found = [finding for finding in findings_with({path: header(path, _class(num_private))}) if "private" in finding]
+    assert bool(found) == is_too_many
+    assert all(f"{path}:Judge: has 21 private methods" in finding for finding in found)
+
+
+def test_bodies_operators_and_constructors_count_and_structs_are_public() -> None:
+    methods = ("A(int a) : a_(a) {}", "bool operator==(const A&) const = default;", "int f() { return g(); }")
+    code = "class A {\n" + "\n".join(methods) + "\n};\n"
+    assert list(rooms.private_methods(code)) == [("A", 3)]
+    assert list(rooms.private_methods("struct B { void f(); void g(); };")) == [("B", 0)]
+    assert list(rooms.private_methods("enum class C { kOne, kTwo };")) == []
+
+
+@pytest.mark.parametrize(("num_pairs", "is_too_many"), [(20, False), (21, True)])
+def test_pairs_of_a_folder_are_counted(num_pairs: int, is_too_many: bool) -> None:
+    paths = [f"reward_service/server/a{i}{suffix}" for i in range(num_pairs) for suffix in (".h", ".cc")]
+    found = [finding for finding in findings_with({path: header(path) for path in paths}) if "pairs" in finding]
+    assert bool(found) == is_too_many
 
 
 def test_nothing_excuses_a_huge_file() -> None:
