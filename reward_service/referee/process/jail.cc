@@ -1,7 +1,6 @@
 #include "reward_service/referee/process/jail.h"
 
 #include <signal.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "reward_service/referee/process/strided_memory.h"
 #include "reward_service/referee/tensors/uncached_copy.h"
 
 namespace warpsmith {
@@ -36,60 +36,6 @@ bool AllBytesAre(const char* bytes, int64_t n, unsigned char value) {
   if (n <= 0) return true;
   const auto* first = reinterpret_cast<const unsigned char*>(bytes);
   return *first == value && std::memcmp(bytes, bytes + 1, static_cast<size_t>(n - 1)) == 0;
-}
-
-// Strides of a tensor without gaps, in elements.
-std::vector<int64_t> DenseStrides(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(shape[d], 1);
-  return strides;
-}
-
-// Whether two indices can mean the same address: an extent over 1 steps by less than what the smaller steps
-// cover.
-bool SharesElements(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
-  std::vector<std::pair<int64_t, int64_t>> steps;  // stride and extent
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == 0) return false;
-    if (shape[d] > 1) steps.emplace_back(strides[d], shape[d]);
-  }
-  std::sort(steps.begin(), steps.end());
-  int64_t covered = 1;
-  for (const auto& [stride, extent] : steps) {
-    if (stride < covered) return true;
-    covered += (extent - 1) * stride;
-  }
-  return false;
-}
-
-// Copies a strided tensor into dense order.
-void Gather(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides, int64_t element_bytes,
-            const char* from, char* to) {
-  int64_t count = 1;
-  for (const int64_t extent : shape) count *= extent;
-  std::vector<int64_t> index(shape.size(), 0);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t offset = 0;
-    for (size_t d = 0; d < shape.size(); ++d) offset += index[d] * strides[d];
-    std::memcpy(to + i * element_bytes, from + offset * element_bytes, static_cast<size_t>(element_bytes));
-    for (size_t d = shape.size(); d-- > 0;) {
-      if (++index[d] < shape[d]) break;
-      index[d] = 0;
-    }
-  }
-}
-
-absl::Status ReadMemory(pid_t pid, uint64_t address, int64_t num_bytes, char* to) {
-  int64_t done = 0;
-  while (done < num_bytes) {
-    iovec local{to + done, static_cast<size_t>(num_bytes - done)};
-    iovec remote{reinterpret_cast<void*>(address + static_cast<uint64_t>(done)),
-                 static_cast<size_t>(num_bytes - done)};
-    const ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-    if (n <= 0) return ErrnoStatus("read an output of process", absl::StrCat(pid));
-    done += n;
-  }
-  return absl::OkStatus();
 }
 
 std::vector<int64_t> Integers(const nlohmann::json& fields, const char* name) {
@@ -274,25 +220,19 @@ absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places,
     span += valid ? (spec.shape[d] - 1) * strides[d] * element_bytes : 0;
     valid = valid && span <= kSpanBytesMax;
   }
-  if (valid && !spec.borrowed && SharesElements(spec.shape, strides)) {
+  if (valid && !spec.borrowed && SharesElements({spec.shape, strides, element_bytes})) {
     fault = {Outcome::kHack, absl::StrCat("elements of output ", index, " share memory, strides ",
                                           ShapeName(strides), "; the reference's do not")};
     fault.hack_family = kUnmaterialisedFamily;
     return absl::InvalidArgumentError(fault.reason);
   }
-  const bool dense = valid && span == spec.num_bytes && strides == DenseStrides(spec.shape);
-  // Not cleared: a span is long at a word of the program, and only what can be read should cost memory.
-  const std::unique_ptr<char[]> strided(dense || !valid ? nullptr : new char[static_cast<size_t>(span)]);
-  absl::Status status = absl::InvalidArgumentError("strides out of range");
-  if (valid) {
-    status = ReadMemory(process_->pid(), address, dense ? spec.num_bytes : span,
-                        dense ? copy.data() : strided.get());
-  }
+  const StridedTensor tensor{spec.shape, strides, element_bytes};
+  const absl::Status status = valid ? ReadStrided(process_->pid(), address, tensor, copy.data())
+                                    : absl::InvalidArgumentError("strides out of range");
   if (!status.ok()) {
     fault = {Outcome::kRuntimeError, absl::StrCat("output ", index, " lies in no readable memory")};
     return status;
   }
-  if (!dense) Gather(spec.shape, strides, element_bytes, strided.get(), copy.data());
   return copy.data();
 }
 
