@@ -16,6 +16,7 @@ import packet
 import tensors
 import torch
 from extensions import Extensions, write_libraries
+from plain_weights import plain_weights
 
 # Two results live through a call, and aligned blocks do not fit where others lay: the heap of a chain of four
 # operations grew until its ninth call, by eleven results in all, and the calls in which it grew took twice as long.
@@ -81,13 +82,19 @@ class Model:
 
     def _take_parameters(self, specs: list[dict[str, Any]]) -> bool:
         """Puts the model's state over that memory, where the values that the reference is constructed with lie now.
-        Whether the model has all of the reference's floating-point tensors: those take other values."""
+        What state_dict() lacks is looked for among its plain attributes. Whether the model has all of the reference's
+        floating-point tensors: those take other values."""
         views = {spec["name"]: tensors.view(self._buffer, spec) for spec in specs}
         own = self._model.state_dict() if isinstance(self._model, torch.nn.Module) else {}
+        plain = plain_weights(self._model)
         places = match_state(views, own)
         if places:
             self._model.load_state_dict({own_name: views[name] for name, own_name in places.items()}, False, True)
-        return all(name in places for name, view in views.items() if view.is_floating_point())
+        rest = {name: view for name, view in views.items() if name not in places and view.is_floating_point()}
+        attributes = match_state(rest, {name: place.tensor for name, place in plain.items()}, by_kind=False)
+        for name, own_name in attributes.items():
+            plain[own_name].put(rest[name])
+        return len(attributes) == len(rest)
 
     def run(self) -> dict[str, Any]:
         """One call; where its outputs lie. They live until the call after the next one has begun, so that a tensor that
@@ -99,9 +106,12 @@ class Model:
         return {"op": "done", "result": 0, "outputs": places_of(self._result)}
 
 
-def match_state(wanted: dict[str, torch.Tensor], own: dict[str, torch.Tensor]) -> dict[str, str]:
-    """Which of a model's own tensors takes the place of each of the reference's: that of its name; then the only one of
-    its shape and dtype; then, in order, those that are equal to it."""
+def match_state(
+    wanted: dict[str, torch.Tensor], own: dict[str, torch.Tensor], *, by_kind: bool = True
+) -> dict[str, str]:
+    """Which of a model's own tensors takes the place of each of the reference's: that of its name; then, `by_kind`, the
+    only one of its shape and dtype, which of plain attributes may be any intermediate; then, in order, those that are
+    equal to it."""
     places: dict[str, str] = {}
 
     def pair(same: Callable[[torch.Tensor, torch.Tensor], bool], only_one: bool) -> None:
@@ -116,7 +126,8 @@ def match_state(wanted: dict[str, torch.Tensor], own: dict[str, torch.Tensor]) -
     for name in wanted.keys() & own.keys():
         if _same_kind(own[name], wanted[name]):
             places[name] = name
-    pair(_same_kind, only_one=True)
+    if by_kind:
+        pair(_same_kind, only_one=True)
     pair(lambda left, right: _same_kind(left, right) and torch.equal(left, right), only_one=False)
     return places
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 _FACTORS = {"large": 6.0, "small": 1.0 / 32.0}
-STYLES = ("own", "large", "small", "mixed", "sparse", "outliers")
+STYLES = ("own", "large", "small", "mixed", "sparse", "outliers", "unfamiliar")
 # Of all elements, and how much they are larger: exp() of one overflows in float32.
 _OUTLIER_SHARE = 1.0 / 4096.0
 _OUTLIERS_MIN = 4
@@ -16,8 +16,13 @@ _LOG_SPREAD = 0.5
 
 
 def restyle(tensor: torch.Tensor, style: str, generator: torch.Generator) -> torch.Tensor:
-    """The tensor in a style: signs are kept, integers are left alone. 0-d tensors too: they are settings, not data."""
-    if style == "own" or not tensor.is_floating_point() or tensor.dim() == 0:
+    """The tensor in a style. All but "unfamiliar" keep signs and leave integers alone. 0-d tensors are left alone, too:
+    they are settings, not data."""
+    if style == "own" or tensor.dim() == 0:
+        return tensor
+    if style == "unfamiliar":
+        return _unfamiliar(tensor, generator)
+    if not tensor.is_floating_point():
         return tensor
     if style in _FACTORS:
         return tensor * _FACTORS[style]
@@ -28,6 +33,34 @@ def restyle(tensor: torch.Tensor, style: str, generator: torch.Generator) -> tor
         result = tensor * (torch.rand(tensor.shape, generator=generator) < 0.25).to(tensor.dtype)
         return result if style == "sparse" else _with_outliers(result, tensor, generator)
     raise ValueError(f"style {style!r}: want one of {STYLES}")
+
+
+def may_be_unfamiliar(tensor: torch.Tensor, again: torch.Tensor) -> bool:
+    """Whether a program could rely on what the style "unfamiliar" changes: all numbers have one sign, or the integers
+    are the same at each draw, of which `again` is another."""
+    if tensor.dim() == 0 or tensor.numel() < 2:
+        return False
+    if tensor.is_floating_point():
+        return bool((tensor >= 0).all() or (tensor <= 0).all()) and bool((tensor != 0).any())
+    if tensor.dtype == torch.bool or not torch.equal(tensor, again):
+        return False
+    return bool((tensor != tensor.reshape(-1)[0]).any())
+
+
+def _unfamiliar(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Any sign, and integers of the same range in another order: sorted ones, as offsets are, stay sorted, with the
+    first and the last in place, but for those that are the whole range."""
+    if tensor.is_floating_point():
+        negative = torch.rand(tensor.shape, generator=generator) < 0.5
+        return torch.where(negative, -tensor, tensor)
+    flat = tensor.reshape(-1)
+    lowest, highest = (int(bound) for bound in flat.aminmax())
+    is_sorted = bool((flat[1:] >= flat[:-1]).all())
+    is_whole_range = highest - lowest + 1 == flat.numel() and is_sorted and bool((flat[1:] > flat[:-1]).all())
+    if not is_sorted or is_whole_range:
+        return flat[torch.randperm(flat.numel(), generator=generator)].reshape(tensor.shape)
+    inner = torch.randint(lowest, highest + 1, (flat.numel() - 2,), generator=generator).sort().values
+    return torch.cat([flat[:1], inner.to(flat.dtype), flat[-1:]]).reshape(tensor.shape)
 
 
 def _with_outliers(result: torch.Tensor, tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -1,8 +1,15 @@
 """How far an answer may lie from the reference, from dtype, accumulation length and the output's own spread.
 
-An element c is right for an expected e when |c - e| <= absolute + relative |e - centre| + rounding |e|, where centre and
-spread are mean and standard deviation of the expected output. Everything scales with the spread: an output of softmax near
-1e-4 is checked as sharply as one near 1, and a constant equal to the mean never passes.
+An element c is right for an expected e when |c - e| <= absolute + relative |e - centre| + rounding |e|, where centre
+and spread are mean and standard deviation of the expected output. Everything scales with the spread: an output of
+softmax near 1e-4 is checked as sharply as one near 1, and a constant equal to the mean never passes.
+
+A plain loop that adds n terms of one sign in float rounds n partial sums, on average half as large as the result: its
+error is a random walk of standard deviation eps sqrt(n) |sum| / 6. Six of them are allowed, but never more than the
+share of the spread that _SPREAD_SHARE states: beyond that a plain loop is as wrong as an answer for other inputs.
+
+The spread of a single number shows over draws of other inputs alone. Its own size stands for it, and what is allowed is
+at most that share of its standard deviation over draws.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ _ACCUMULATION_ULPS = 4.0
 # Multiples of the error that the reference itself makes in the task's dtype.
 _NOISE_FACTOR = 16.0
 _ROUNDING_ULPS = 2.0
+_SPREAD_SHARE = 1.0 / 8.0
 # Elements that are compared first.
 _HEAD = 4096
 
@@ -44,6 +52,10 @@ class Tolerance:
             "spread": self.spread,
         }
 
+    def allows_noise(self, usual: float) -> bool:
+        """Whether the error of the task's own dtype is one that shows, or no larger than multiples of its usual one."""
+        return self.noise <= max(self.relative, _NOISE_FACTOR * usual)
+
     def passes(self, candidate: torch.Tensor, expected: torch.Tensor) -> bool:
         """Whether every element of a candidate's output is right; shapes are equal."""
         if not expected.is_floating_point():
@@ -60,16 +72,24 @@ class Tolerance:
 
 
 def tolerance_of(
-    wide: torch.Tensor, dtype: torch.dtype, narrow: torch.Tensor | None, noise: float | None, work: int
+    wide: torch.Tensor,
+    dtype: torch.dtype,
+    narrow: torch.Tensor | None,
+    noise: float | None,
+    work: int,
+    variation: float | None = None,
 ) -> Tolerance:
     """For an expected output. `narrow` is the same in the task's dtype, for its error; else `noise` is that error over
     the spread, known from before. `work` is the number of input elements: over those of the output, it estimates how
-    many are added up for one."""
+    many are added up for one. `variation` is the spread of a single number, which shows over draws alone."""
     if not dtype.is_floating_point:
         return Tolerance(0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
     values = wide.double()
     centre = float(values.mean()) if values.numel() else 0.0
     spread = float(values.std(correction=0)) if values.numel() > 1 else abs(centre)
+    size = spread
+    if values.numel() == 1 and variation is not None:
+        size, spread = max(spread, variation), variation
     spread = max(spread, float(torch.finfo(dtype).tiny))
     if narrow is not None:
         noise = float((narrow - values).abs_().max()) / spread if values.numel() else 0.0
@@ -77,15 +97,24 @@ def tolerance_of(
     epsilon = float(torch.finfo(dtype).eps)
     length = max(1.0, work / max(1, values.numel()))
     relative = max(_RELATIVE_MIN, _RELATIVE_ULPS * epsilon)
-    absolute = spread * (relative + _ACCUMULATION_ULPS * epsilon * length**0.5 + _NOISE_FACTOR * noise)
+    absolute = size * (relative + _ACCUMULATION_ULPS * epsilon * length**0.5)
+    # What is narrower than float is added up in float, by Torch as by everyone.
+    adding = min(epsilon, float(torch.finfo(torch.float32).eps))
+    drift = adding * length**0.5 * abs(centre)
+    if values.numel() > 1:
+        absolute += min(drift, _SPREAD_SHARE * spread)
+    else:
+        absolute = min(absolute + drift, _SPREAD_SHARE * spread)
+    absolute += spread * _NOISE_FACTOR * noise
     return Tolerance(absolute, relative, _ROUNDING_ULPS * epsilon, centre, spread, noise)
 
 
 def indistinguishable(
-    expected: torch.Tensor, other: torch.Tensor, tolerance: Tolerance, inputs: list[torch.Tensor]
+    expected: torch.Tensor, others: list[torch.Tensor], tolerance: Tolerance, inputs: list[torch.Tensor]
 ) -> str:
-    """Which answer without work would pass for `expected`; empty when none does. `other` is another draw's output."""
-    probes = [("zeros", torch.zeros_like(expected)), ("the output for other inputs", other)]
+    """Which answer without work would pass for `expected`; empty when none does. `others` are the same output for other
+    inputs: of a single number some may come near by chance."""
+    probes = [("zeros", torch.zeros_like(expected))]
     if expected.is_floating_point():
         probes.append(("a constant", torch.full_like(expected, tolerance.centre)))
     probes += [
@@ -93,9 +122,12 @@ def indistinguishable(
         for value in inputs
         if value.numel() == expected.numel() and value.dtype == expected.dtype
     ]
-    if expected.numel() == 1:  # its mean is itself: the other draw speaks for constants
+    if expected.numel() == 1:  # its mean is itself: the other draws speak for constants
         probes = [probe for probe in probes if probe[0] != "a constant"]
     for name, probe in probes:
-        if probe.shape == expected.shape and tolerance.passes(probe, expected):
+        if tolerance.passes(probe, expected):
             return name
+    fitting = [other for other in others if other.shape == expected.shape]
+    if fitting and all(tolerance.passes(other, expected) for other in fitting):
+        return "the output for other inputs"
     return ""

@@ -42,3 +42,9 @@ def test_equal_tensors_go_in_order() -> None:
 def test_a_folded_product_takes_no_place() -> None:
     left, right = torch.randn(4, 4), torch.randn(4, 4)
     assert match_state({"left": left, "right": right}, {"folded": left @ right}) == {}
+
+
+def test_of_plain_attributes_a_shape_is_not_enough() -> None:
+    wanted = {"a": torch.ones(2), "b": torch.zeros(2)}
+    own = {"scratch": torch.full((2,), 5.0), "b": torch.full((2,), 6.0), "one": torch.ones(2)}
+    assert match_state(wanted, own, by_kind=False) == {"b": "b", "a": "one"}

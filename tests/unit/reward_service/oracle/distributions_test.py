@@ -6,22 +6,24 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "reward_service" / "oracle"))
-from distributions import STYLES, redraw, restyle  # noqa: E402
+from distributions import STYLES, may_be_unfamiliar, redraw, restyle  # noqa: E402
+
+FAMILIAR = [style for style in STYLES if style != "unfamiliar"]
 
 
 def generator(seed: int = 1) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_every_style_leaves_integers_numbers_and_empty_tensors_alone() -> None:
-    for style in STYLES:
+def test_every_familiar_style_leaves_integers_numbers_and_empty_tensors_alone() -> None:
+    for style in FAMILIAR:
         for value in (torch.arange(8), torch.tensor(2.5), torch.empty(0, 4)):
             assert torch.equal(restyle(value, style, generator()), value)
 
 
-def test_styles_keep_signs() -> None:
+def test_familiar_styles_keep_signs() -> None:
     value = torch.randn(64, 64, generator=generator())
-    for style in STYLES:
+    for style in FAMILIAR:
         other = restyle(value, style, generator())
         assert other.shape == value.shape and bool((other * value >= 0).all())
 
@@ -32,6 +34,36 @@ def test_outliers_are_few_and_far_out() -> None:
     far = (other.abs() > 20).sum()
     assert 2 <= far <= 4
     assert not bool(torch.isfinite(torch.exp(other)).all())
+
+
+def test_unfamiliar_numbers_have_either_sign_and_their_own_size() -> None:
+    value = torch.rand(64, 64, generator=generator())
+    other = restyle(value, "unfamiliar", generator(2))
+    assert torch.equal(other.abs(), value)
+    assert 0.4 < float((other < 0).float().mean()) < 0.6
+
+
+def test_unfamiliar_integers_stay_in_their_range_and_sorted_ones_sorted() -> None:
+    whole = restyle(torch.arange(64).reshape(8, 8), "unfamiliar", generator())
+    assert torch.equal(whole.reshape(-1).sort().values, torch.arange(64))
+    assert not torch.equal(whole.reshape(-1), torch.arange(64))
+    offsets = torch.arange(0, 100, 7, dtype=torch.int32)
+    other = restyle(offsets, "unfamiliar", generator())
+    assert other.dtype == torch.int32 and not torch.equal(other, offsets)
+    assert (other[0], other[-1]) == (offsets[0], offsets[-1])
+    assert bool((other[1:] >= other[:-1]).all())
+    labels = torch.tensor([3, 1, 1, 2, 9])
+    assert sorted(restyle(labels, "unfamiliar", generator()).tolist()) == [1, 1, 2, 3, 9]
+
+
+def test_only_what_a_program_can_rely_on_may_become_unfamiliar() -> None:
+    positive, either = torch.rand(8), torch.randn(8)
+    assert may_be_unfamiliar(positive, torch.rand(8)) and may_be_unfamiliar(-positive, -positive)
+    assert not may_be_unfamiliar(either, either) and not may_be_unfamiliar(torch.zeros(8), torch.zeros(8))
+    assert may_be_unfamiliar(torch.arange(8), torch.arange(8))
+    assert not may_be_unfamiliar(torch.arange(8), torch.arange(8).flip(0))
+    for value in (torch.full((8,), 3), torch.ones(8, dtype=torch.bool), torch.tensor(3), torch.tensor([3])):
+        assert not may_be_unfamiliar(value, value)
 
 
 def test_redrawn_parameters_differ_and_follow_their_seed() -> None:

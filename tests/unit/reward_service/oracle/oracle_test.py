@@ -1,0 +1,98 @@
+"""What the oracle finds out about a task, and what it lays out for the referee."""
+
+import mmap
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.support.reference_source import reference_source
+
+_SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
+sys.path[:0] = [str(_SERVICE / "oracle"), str(_SERVICE / "jail")]
+from oracle import Oracle  # noqa: E402
+from reference import InvalidTask  # noqa: E402
+
+
+def oracle(forward: str, inputs: str, constructor: str = "pass") -> Oracle:
+    return Oracle(reference_source(forward, inputs, constructor), 5, None)
+
+
+def drawn(task: Oracle, style: str, seed: int = 3) -> dict[str, object]:
+    """A draw of a task without parameters whose first input and first output are laid out."""
+    answer = task.examine()
+    window = [memoryview(mmap.mmap(-1, 1 << 22)) for _ in range(2)]
+    offsets = [[index << 20 for index in range(len(answer[kind]))] for kind in ("inputs", "outputs")]
+    task._window = list(zip(window, offsets, strict=True))
+    return task.draw({"style": style, "seed": seed, "parameter_seed": 0, "exact": True})
+
+
+_LOSS = "return torch.mean((x - more[0]) ** 2)"
+
+
+@pytest.mark.parametrize("count", [1 << 10, 1 << 16, 1 << 19])
+def test_a_mean_of_squares_is_a_task(count: int) -> None:
+    assert oracle(_LOSS, f"[torch.rand({count}), torch.rand({count})]").examine()["outputs"][0]["shape"] == []
+
+
+@pytest.mark.parametrize(
+    "forward", ["return torch.softmax(x, 1).mean()", "return x.sum() * 0 + 3", "return torch.relu(x).sum() * 0"]
+)
+def test_a_number_that_does_not_vary_is_no_task(forward: str) -> None:
+    with pytest.raises(InvalidTask, match="cannot be told from"):
+        oracle(forward, "[torch.randn(64, 64)]").examine()
+
+
+def test_losses_of_other_inputs_and_of_a_part_are_wrong() -> None:
+    task = oracle(_LOSS, "[torch.rand(1 << 18), torch.rand(1 << 18)]")
+    task.examine()
+    right = 0
+    for seed in range(20, 30):
+        x, y = task.reference.inputs(seed, "own")
+        (expected,), (tolerance,) = task.expected([x, y], 0, "own")
+        assert tolerance.passes(torch.nn.functional.mse_loss(y, x), expected)
+        rows = ((x - y) ** 2).reshape(512, -1)
+        assert tolerance.passes(sum(row.sum() for row in rows) / x.numel(), expected)
+        assert not tolerance.passes(((x - y)[: x.numel() * 99 // 100] ** 2).sum() / x.numel(), expected)
+        right += tolerance.passes(((x - y)[: x.numel() // 2] ** 2).mean(), expected)
+        right += tolerance.passes(torch.tensor(1 / 6), expected)
+    assert right <= 5
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs", "changed"),
+    [
+        ("return torch.relu(x) + more[0]", "[torch.rand(64), torch.randn(64)]", {0}),
+        ("return torch.sqrt(x) + more[0]", "[torch.rand(64), torch.rand(64)]", {1}),
+        ("return torch.log(x)", "[torch.rand(64) + 0.1]", set()),
+        ("return x[more[0]] * 2", "[torch.randn(64, 4), torch.arange(64)]", {1}),
+        ("return x[more[0]] * 2", "[torch.randn(64, 4), torch.randint(64, (64,))]", set()),
+        ("return x * more[0]", "[torch.randn(64, 4), 3]", set()),
+        ("return x / x.sum(dim=1, keepdim=True)", "[torch.rand(64, 64)]", set()),
+    ],
+)
+def test_inputs_change_that_the_reference_survives(forward: str, inputs: str, changed: set[int]) -> None:
+    task = oracle(forward, inputs)
+    assert task.examine()["unfamiliar"] == bool(changed)
+    assert task._unfamiliar == changed
+
+
+def test_what_a_reference_refuses_is_unusable_unless_it_is_its_own() -> None:
+    assert drawn(oracle("assert x.max() < 4; return x * 2", "[torch.rand(64)]"), "large")["op"] == "unusable"
+    assert drawn(oracle("return torch.sqrt(x) * 2", "[torch.rand(64)]"), "unfamiliar")["op"] == "drawn"
+    flaky = oracle("assert more or x[0] < 2; return x * 2", "[torch.rand(64)]")
+    flaky.examine()
+    flaky.reference._module.get_inputs = lambda: [torch.full((64,), 3.0)]
+    with pytest.raises(AssertionError):
+        flaky.draw({"style": "own", "seed": 3, "parameter_seed": 0, "exact": True})
+
+
+def test_a_draw_lies_where_the_window_says() -> None:
+    task = oracle("return x * 2", "[torch.randn(64)]")
+    answer = drawn(task, "own", seed=9)
+    (inputs, _), (outputs, _) = task._window
+    x = torch.frombuffer(inputs, dtype=torch.float32, count=64)
+    assert torch.equal(x, task.reference.inputs(9, "own")[0])
+    assert torch.equal(torch.frombuffer(outputs, dtype=torch.float32, count=64), x * 2)
+    assert len(answer["tolerances"]) == 1  # type: ignore[arg-type]

@@ -1,0 +1,85 @@
+"""A reference's parameters and inputs: what is drawn, what stays, and what makes a task invalid."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.support.reference_source import reference_source
+
+_SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
+sys.path[:0] = [str(_SERVICE / "oracle"), str(_SERVICE / "jail")]
+from reference import InvalidTask, Reference  # noqa: E402
+
+
+def reference(forward: str, inputs: str, constructor: str = "pass") -> Reference:
+    return Reference(reference_source(forward, inputs, constructor), construction_seed=5)
+
+
+_X = "[torch.randn(16, 8)]"
+
+
+def test_random_plain_weights_are_parameters_behind_those_of_state_dict() -> None:
+    model = reference(
+        "return x @ self.weight + self.bias + self.more[0]",
+        _X,
+        "self.weight = torch.randn(8, 8); self.bias = torch.nn.Parameter(torch.randn(8)); self.more = [torch.randn(8)]",
+    )
+    own = model.state(0)
+    other = model.state(7)
+    assert list(own) == ["bias", "weight", "more.0"]
+    assert all(not torch.equal(own[name], other[name]) for name in own)
+
+
+def test_plain_constants_are_none() -> None:
+    model = reference("return x * self.two", _X, "self.two = torch.full((8,), 2.0)")
+    assert model.state(0) == {}
+
+
+def test_views_of_parameters_are_none() -> None:
+    model = reference(
+        "return x @ self.turned",
+        _X,
+        "self.weight = torch.nn.Parameter(torch.randn(4, 8)); self.turned = self.weight.t()",
+    )
+    assert list(model.state(0)) == ["weight"]
+
+
+def test_plain_weights_take_other_values_in_both_precisions() -> None:
+    model = reference("return x @ self.weight", _X, "self.weight = torch.randn(8, 8)")
+    inputs = model.inputs(3, "own")
+    for seed in (0, 7, 9):
+        weight = model.state(seed)["weight"]
+        assert torch.equal(model.narrow(inputs, seed)[0], inputs[0] @ weight)
+        wide = model.wide(inputs, seed)[0]
+        assert wide.dtype == torch.float64
+        assert torch.allclose(wide, inputs[0].double() @ weight.double(), rtol=1e-12)
+
+
+def test_plain_constants_do_not_keep_a_reference_from_float64() -> None:
+    model = reference("return x @ self.table", _X, "self.table = torch.eye(8) * 3")
+    assert model.wide(model.inputs(3, "own"), 0)[0].dtype == torch.float64
+
+
+def test_a_call_that_changes_a_plain_weight_is_refused() -> None:
+    model = reference(
+        "self.hidden = torch.tanh(x + self.hidden); return self.hidden", _X, "self.hidden = torch.randn(16, 8)"
+    )
+    model.narrow(model.inputs(3, "own"), 0)
+    with pytest.raises(InvalidTask, match="attribute hidden"):
+        model.check_weights_kept()
+
+
+def test_only_the_inputs_that_are_named_take_a_style() -> None:
+    model = reference("return x", "[torch.rand(16), torch.rand(16)]")
+    first, second = model.inputs(3, "unfamiliar", frozenset({1}))
+    own = model.inputs(3, "own")
+    assert torch.equal(first, own[0])
+    assert bool((second < 0).any()) and torch.equal(second.abs(), own[1])
+
+
+def test_an_output_that_is_a_plain_weight_is_borrowed() -> None:
+    model = reference("return self.weight, x + 1", _X, "self.weight = torch.randn(8, 8)")
+    model.narrow(model.inputs(3, "own"), 0)
+    assert model.borrowed == [True, False]

@@ -1,0 +1,91 @@
+"""A tolerance allows honest sums in another order, and never answers that lack some of the work."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "reward_service" / "oracle"))
+from tolerance import Tolerance, indistinguishable, tolerance_of  # noqa: E402
+
+
+def plain_sum(terms: torch.Tensor) -> torch.Tensor:
+    """As a loop adds rows up in float, term after term."""
+    total = torch.zeros(terms.shape[0])
+    for column in terms.t().contiguous():
+        total += column
+    return total
+
+
+def tolerance_for(terms: torch.Tensor) -> tuple[torch.Tensor, Tolerance]:
+    wide = terms.double().sum(dim=1)
+    return wide.float(), tolerance_of(wide, torch.float32, terms.sum(dim=1), None, terms.numel())
+
+
+@pytest.mark.parametrize("columns", [1 << 8, 1 << 14, 1 << 18])
+def test_a_plain_float_sum_is_right_and_one_that_lacks_a_hundredth_is_not(columns: int) -> None:
+    torch.manual_seed(1)
+    terms = torch.rand(8, columns)
+    expected, tolerance = tolerance_for(terms)
+    assert tolerance.passes(plain_sum(terms), expected)
+    some = terms[:, : columns - columns // 100]
+    assert not tolerance.passes(some.sum(dim=1), expected)
+    assert not tolerance.passes(some.mean(dim=1) * columns, expected)
+
+
+def test_constants_zeros_and_other_rows_are_wrong_however_long_the_sum() -> None:
+    torch.manual_seed(2)
+    for columns in (1 << 10, 1 << 18):
+        terms = torch.rand(8, columns)
+        expected, tolerance = tolerance_for(terms)
+        for wrong in (torch.full((8,), tolerance.centre), torch.zeros(8), expected.roll(1)):
+            assert not tolerance.passes(wrong, expected)
+
+
+def test_the_drift_of_a_sum_is_an_eighth_of_the_spread_at_most() -> None:
+    values = torch.full((8,), 1e6, dtype=torch.float64) + torch.arange(8)
+    long = tolerance_of(values, torch.float32, values.float(), None, 8 << 40)
+    short = tolerance_of(values, torch.float32, values.float(), None, 8)
+    assert short.absolute < long.absolute
+    without_drift = long.spread * (long.relative + 4 * 2**-23 * float(1 << 40) ** 0.5)
+    assert long.absolute == pytest.approx(without_drift + long.spread / 8)
+
+
+def test_a_single_number_is_measured_by_how_it_varies() -> None:
+    value = torch.tensor(0.1666, dtype=torch.float64)
+    tolerance = tolerance_of(value, torch.float32, value.float(), None, 1 << 20, variation=1e-4)
+    expected = value.float()
+    assert tolerance.passes(expected * (1 + 2e-5), expected)
+    assert not tolerance.passes(expected + 1e-4, expected)
+    assert not tolerance.passes(torch.tensor(0.0), expected)
+
+
+def test_noise_that_shows_is_not_allowed_beyond_multiples_of_the_usual() -> None:
+    tolerance = Tolerance(0.0, 2e-4, 0.0, 0.0, 1.0, noise=1e-3)
+    assert not tolerance.allows_noise(usual=1e-5)
+    assert tolerance.allows_noise(usual=1e-4)
+    assert Tolerance(0.0, 2e-4, 0.0, 0.0, 1.0, noise=1e-4).allows_noise(usual=0.0)
+
+
+def test_integers_must_be_equal() -> None:
+    expected = torch.arange(5)
+    tolerance = tolerance_of(expected, torch.int64, expected, None, 5)
+    assert tolerance.passes(expected.clone(), expected)
+    assert not tolerance.passes(expected + 1, expected)
+
+
+def test_answers_without_work_are_named() -> None:
+    torch.manual_seed(3)
+    x = torch.randn(64)
+    wide = torch.exp(x).double()
+    tolerance = tolerance_of(wide, torch.float32, torch.exp(x), None, 64)
+    other = torch.exp(torch.randn(64))
+    assert indistinguishable(torch.exp(x), [other], tolerance, [x]) == ""
+    assert indistinguishable(torch.exp(x), [torch.exp(x)], tolerance, [x]) == "the output for other inputs"
+    assert indistinguishable(torch.exp(x), [torch.exp(x), other], tolerance, [x]) == ""
+    assert indistinguishable(torch.exp(x), [other], tolerance, [torch.exp(x)]) == "a copied input"
+    zeros = torch.zeros(64)
+    assert (
+        indistinguishable(zeros, [other], tolerance_of(zeros.double(), torch.float32, zeros, None, 64), []) == "zeros"
+    )
