@@ -1,7 +1,8 @@
 #include "reward_service/referee/task/prepared_task.h"
 
+#include <time.h>
+
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -16,7 +17,7 @@ namespace {
 constexpr int kNumBaselines = 3;
 constexpr int kWarmUpCalls = 3;
 constexpr size_t kFreeOutputsMax = 4;
-// Over an oracle's life: about twenty draws, or more of small ones.
+// Over an oracle's life: about twenty draws, or more of small ones. After half of it another one is started.
 constexpr int kOracleCpuSeconds = 20;
 constexpr int kBaselineCpuSeconds = 3600;
 // Wall time, generous: the machine may be busy. A loop ends by its CPU time.
@@ -28,7 +29,10 @@ constexpr int64_t kTimingDrawBytesMax = int64_t{256} << 20;
 // Calls on so little are over before a profile has seen them: it needs many.
 constexpr int64_t kSmallTaskBytes = 64 << 10;
 constexpr int kSmallTaskDraws = 40;
-constexpr int kOtherInputsMax = 4;  // as in oracle.py
+// Of an oracle, for draws of one judgement: little beside what its program takes to compile.
+constexpr double kFreshSeconds = 0.05;
+constexpr int kFreshDrawsMin = 3;   // a second call of the warm-up, and a round
+constexpr int kOtherInputsMax = 4;  // as in reference.py
 
 absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
 
@@ -55,7 +59,7 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
       oracle_, parent_->Fork({"oracle", limits_.oracle_memory_bytes_max, kOracleCpuSeconds, num_threads_}));
   ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
   RETURN_IF_ERROR(oracle_->AwaitHello(absl::Now() + kAnswerTimeout));
-  construction_seed_ = NextSeed();
+  if (construction_seed_ == 0) construction_seed_ = NextSeed() | 1;
   nlohmann::json request = {{"op", "load"}, {"construction_seed", construction_seed_}};
   if (other_inputs_) request["other_inputs"] = *other_inputs_;
   absl::StatusOr<Packet> answer = oracle_->Ask(request, {source_fd_.get()}, absl::Now() + kAnswerTimeout);
@@ -77,6 +81,7 @@ absl::Status PreparedTask::Examine() {
   ASSIGN_OR_RETURN(layout_, MakeLayout(answer.fields, limits_.buffer_bytes_max));
   init_inputs_ = answer.fields.value("init_inputs", nlohmann::json::array());
   RETURN_IF_ERROR(OpenWindow());
+  const auto unfamiliar = answer.fields.find("unfamiliar");
   // Other parameters first with usual inputs: a candidate that passes and then fails is wrong about the
   // inputs.
   std::vector<DrawRequest> wanted = {{"own", 0}};
@@ -84,10 +89,13 @@ absl::Status PreparedTask::Examine() {
   wanted.insert(
       wanted.end(),
       {{"large", NextParameterSeed()}, {"small", 0}, {"mixed", NextParameterSeed()}, {"outliers", 0}});
+  if (unfamiliar != answer.fields.end() && unfamiliar->is_boolean() && unfamiliar->get<bool>())
+    wanted.push_back({"unfamiliar", 0});
   for (const DrawRequest& request : wanted) {
-    ASSIGN_OR_RETURN(const Draw* draw, MakeUsableDraw(request));
-    verification_draws_.push_back(draw);
-    if (draw->parameter_seed == 0) construction_draws_.push_back(draw);
+    ASSIGN_OR_RETURN(auto draw, MakeUsableDraw(request));
+    verification_draws_.push_back(draw.get());
+    if (draw->parameter_seed == 0) construction_draws_.push_back(draw.get());
+    verification_pool_.push_back(std::move(draw));
   }
   if (other_inputs_) {
     CloseOracle();
@@ -109,16 +117,15 @@ absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
   return absl::OkStatus();
 }
 
-// What an oracle has touched is as large as all draws together.
 void PreparedTask::CloseOracle() {
   oracle_.reset();
   input_window_.reset();
   expected_window_.reset();
 }
 
-absl::StatusOr<const Draw*> PreparedTask::MakeUsableDraw(DrawRequest wanted) {
+absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeUsableDraw(DrawRequest wanted) {
   for (;;) {
-    ASSIGN_OR_RETURN(const Draw* draw, MakeDraw(wanted));
+    ASSIGN_OR_RETURN(auto draw, MakeDraw(wanted));
     if (draw != nullptr) return draw;
     if (wanted.style == "outliers") {
       wanted.style = "sparse";
@@ -138,14 +145,62 @@ absl::Status PreparedTask::Complete() {
     const bool other_parameters = draw->parameter_seed != 0;
     if (draw->own_distribution && other_parameters == has_parameters()) timing_draws_.push_back(draw);
   }
+  const absl::Time start = absl::Now();
   while (static_cast<int>(timing_draws_.size()) < num_timing_draws()) {
     // Other parameters at every call, too: what is worked out from them is work of that call.
-    ASSIGN_OR_RETURN(const Draw* draw,
-                     MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
-    timing_draws_.push_back(draw);
+    ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
+    timing_draws_.push_back(draw.get());
+    timing_pool_.push_back(std::move(draw));
   }
-  CloseOracle();
+  draw_seconds_ = absl::ToDoubleSeconds(absl::Now() - start) / static_cast<double>(timing_pool_.size());
   return WarmBaselines();
+}
+
+absl::StatusOr<FreshDraws> PreparedTask::MakeFresh() {
+  absl::StatusOr<FreshDraws> fresh = MakeFreshOnce();
+  if (!absl::IsInvalidArgument(fresh.status())) return fresh;
+  // The task has made many draws: what has ended may be its oracle alone, for want of memory.
+  CloseOracle();
+  return MakeFreshOnce();
+}
+
+absl::StatusOr<FreshDraws> PreparedTask::MakeFreshOnce() {
+  if (oracle_ != nullptr && OracleIsWorn()) CloseOracle();
+  if (oracle_ == nullptr) {
+    RETURN_IF_ERROR(LoadOracle().status());
+    RETURN_IF_ERROR(OpenWindow());
+  }
+  FreshDraws fresh;
+  ASSIGN_OR_RETURN(auto verification, MakeUsableDraw({.parameter_seed = NextParameterSeed()}));
+  fresh.verification.push_back(std::move(verification));
+  const int affordable = static_cast<int>(std::min(kFreshSeconds / std::max(draw_seconds_, 1e-6), 1e3));
+  const int wanted = std::clamp(affordable, kFreshDrawsMin, num_timing_draws() - 1);
+  while (static_cast<int>(fresh.timing.size()) < wanted) {
+    ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
+    fresh.timing.push_back(std::move(draw));
+  }
+  return fresh;
+}
+
+void PreparedTask::Renew(FreshDraws fresh) {
+  if (lasting_timing_draws_.empty()) {
+    lasting_verification_draws_ = verification_draws_;
+    lasting_timing_draws_ = timing_draws_;
+  }
+  verification_draws_ = lasting_verification_draws_;
+  for (const auto& draw : fresh.verification) verification_draws_.push_back(draw.get());
+  timing_draws_ = {lasting_timing_draws_.front()};
+  for (const auto& draw : fresh.timing) timing_draws_.push_back(draw.get());
+  for (size_t i = 1; timing_draws_.size() < lasting_timing_draws_.size(); ++i)
+    timing_draws_.push_back(lasting_timing_draws_[i]);
+  fresh_ = std::move(fresh);
+}
+
+bool PreparedTask::OracleIsWorn() const {
+  clockid_t clock;
+  timespec used{};
+  if (clock_getcpuclockid(oracle_->pid(), &clock) != 0 || clock_gettime(clock, &used) != 0) return true;
+  return used.tv_sec >= kOracleCpuSeconds / 2;
 }
 
 bool PreparedTask::is_small() const { return layout_.tensor_bytes() <= kSmallTaskBytes; }
@@ -169,7 +224,7 @@ absl::Status PreparedTask::OpenWindow() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<const Draw*> PreparedTask::MakeDraw(const DrawRequest& wanted) {
+absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeDraw(const DrawRequest& wanted) {
   auto draw = std::make_unique<Draw>();
   draw->style = wanted.style;
   draw->own_distribution = wanted.style == "own";
@@ -189,8 +244,7 @@ absl::StatusOr<const Draw*> PreparedTask::MakeDraw(const DrawRequest& wanted) {
   const auto tolerances = answer->fields.find("tolerances");
   if (tolerances == answer->fields.end()) return AtFault("the oracle's answer is malformed");
   RETURN_IF_ERROR(ReadTolerances(*tolerances, *draw));
-  draws_.push_back(std::move(draw));
-  return draws_.back().get();
+  return draw;
 }
 
 absl::Status PreparedTask::ReadTolerances(const nlohmann::json& list, Draw& draw) const {

@@ -31,9 +31,16 @@ struct DrawRequest {
   bool exact = true;
 };
 
-// Made in two steps by one thread: Examine() gives what verification needs, Complete() adds timing_draws()
-// and baselines(), which nobody may touch before it returns. All else is for the judge's thread once
-// Examine() has returned. INVALID_ARGUMENT from either: the task is at fault.
+// Draws for one judgement that no other has seen.
+struct FreshDraws {
+  std::vector<std::unique_ptr<Draw>> verification;
+  std::vector<std::unique_ptr<Draw>> timing;
+};
+
+// Made in steps by threads that make tasks, one at a time: Examine() gives what verification needs, Complete()
+// adds timing_draws() and baselines(), which nobody may touch before it returns; MakeFresh() and CloseOracle()
+// then run while the task is judged. All else is for the judge's thread once Examine() has returned.
+// INVALID_ARGUMENT from any: the task is at fault.
 class PreparedTask {
  public:
   // `seed` keys the stream of draw seeds; secret. `other_inputs` is an index into what the task's
@@ -43,11 +50,18 @@ class PreparedTask {
 
   absl::Status Examine();
   absl::Status Complete();
+  // As many as the oracle makes in little time: at least a round of timed calls, and one for verification.
+  absl::StatusOr<FreshDraws> MakeFresh();
+  // Ends the oracle, whose memory is as large as all draws together; MakeFresh() starts another.
+  void CloseOracle();
+  // Between judgements, after Complete(): the lists below have these draws, and those of the former Renew() are
+  // gone.
+  void Renew(FreshDraws fresh);
 
   const TaskLayout& layout() const { return layout_; }
   const nlohmann::json& init_inputs() const { return init_inputs_; }
-  // Kept alive here. A jail of a candidate is either verified or timed, so it sees a draw at most once though
-  // the two lists share some.
+  // Kept alive here until the next Renew(). A jail of a candidate is either verified or timed, so it sees a draw
+  // at most once though the two lists share some. Of timing, fresh draws follow the first, which warms up.
   const std::vector<const Draw*>& verification_draws() const { return verification_draws_; }
   const std::vector<const Draw*>& timing_draws() const { return timing_draws_; }
   // Those of verification whose parameters are the model's own: for candidates that take no others. At least
@@ -73,11 +87,13 @@ class PreparedTask {
   absl::StatusOr<Packet> LoadOracle();
   absl::Status OpenWindow();
   absl::Status ExamineOnOtherInputs(int num_other_inputs);
-  void CloseOracle();
-  // The draw, kept in draws_; null where the reference does not survive a style that is not its own.
-  absl::StatusOr<const Draw*> MakeDraw(const DrawRequest& wanted);
+  // Null where the reference does not survive a style or parameters that are not its own.
+  absl::StatusOr<std::unique_ptr<Draw>> MakeDraw(const DrawRequest& wanted);
   // As MakeDraw(), but where the reference does not survive it a tamer one: never null.
-  absl::StatusOr<const Draw*> MakeUsableDraw(DrawRequest wanted);
+  absl::StatusOr<std::unique_ptr<Draw>> MakeUsableDraw(DrawRequest wanted);
+  absl::StatusOr<FreshDraws> MakeFreshOnce();
+  // The oracle has used so much of its CPU time that it might not end its next draws.
+  bool OracleIsWorn() const;
   int64_t NextSeed();
   // Of parameters that are not the model's own; 0 without parameters.
   int64_t NextParameterSeed() { return has_parameters() ? NextSeed() | 1 : 0; }
@@ -100,7 +116,12 @@ class PreparedTask {
   TaskLayout layout_;
   nlohmann::json init_inputs_;
   UniqueFd source_fd_;
-  std::vector<std::unique_ptr<Draw>> draws_;
+  std::vector<std::unique_ptr<Draw>> verification_pool_;
+  std::vector<std::unique_ptr<Draw>> timing_pool_;
+  FreshDraws fresh_;
+  std::vector<const Draw*> lasting_verification_draws_;  // without fresh ones; empty before the first Renew()
+  std::vector<const Draw*> lasting_timing_draws_;
+  double draw_seconds_ = 0;  // of one for timing
   std::vector<const Draw*> verification_draws_;
   std::vector<const Draw*> timing_draws_;
   std::vector<const Draw*> construction_draws_;

@@ -14,8 +14,10 @@
 namespace warpsmith {
 namespace {
 
-// Judgements of one task on the same secret draws.
+// Judgements of one task on the same secret draws, apart from those that are fresh.
 constexpr int kUsesMax = 256;
+// Kept alive for the tasks that were used last: a start costs ten draws.
+constexpr int kOraclesMax = 4;
 // A task that does not end holds up one of them, not all.
 constexpr int kThreads = 2;
 
@@ -57,7 +59,7 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
     pooled = std::make_shared<PooledTask>();
     const uint64_t stream = seed ? *seed : UniformWord(secret_, clock_);
     pooled->task = std::make_unique<PreparedTask>(source, stream, limits_, parent_, lane_->num_threads());
-    queue_.push_back(pooled);
+    Enqueue(pooled);
   }
   pooled->last_used = ++clock_;
   const std::shared_ptr<PooledTask> result = pooled;
@@ -84,19 +86,39 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Get(const TaskSource& sour
   std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
   // Counted when a judgement ends its use of the pool's entry, so that both of its calls see one task.
   if (for_timing) ++pooled->num_uses;
+  if (!pooled->busy) Settle(pooled);
   // What is waited for goes first.
   if (auto place = std::find(queue_.begin(), queue_.end(), pooled); place != queue_.end()) {
     queue_.erase(place);
     queue_.push_front(pooled);
   }
   const auto ready = [&] {
-    return !pooled->status.ok() || (for_timing ? pooled->completed : pooled->examined);
+    if (!pooled->status.ok()) return true;
+    if (for_timing) return pooled->completed;
+    return pooled->examined && (!pooled->seen || pooled->fresh.has_value());
   };
   if (!mutex_.AwaitWithDeadline(absl::Condition(&ready), deadline)) {
     return absl::DeadlineExceededError("the task was not ready before the deadline");
   }
   if (!pooled->status.ok()) return pooled->status;
+  if (!for_timing) {
+    if (pooled->seen) pooled->task->Renew(*std::exchange(pooled->fresh, std::nullopt));
+    pooled->seen = true;
+    if (!pooled->busy) Settle(pooled);
+  }
   return pooled;
+}
+
+void TaskPool::Enqueue(const std::shared_ptr<PooledTask>& pooled) {
+  pooled->busy = true;
+  queue_.push_back(pooled);
+}
+
+// After a step, or when nothing is being done: whether there is another one to do.
+void TaskPool::Settle(const std::shared_ptr<PooledTask>& pooled) {
+  pooled->busy = false;
+  if (!pooled->status.ok()) return;
+  if (!pooled->completed || (pooled->seen && !pooled->fresh)) Enqueue(pooled);
 }
 
 void TaskPool::Work() {
@@ -112,17 +134,60 @@ void TaskPool::Work() {
       queue_.pop_front();
     }
     DoOneStep(pooled);
+    pooled.reset();
+    CloseIdleOracles();
   }
 }
 
 void TaskPool::DoOneStep(const std::shared_ptr<PooledTask>& pooled) {
-  const bool first = !pooled->examined;  // written by this thread only
-  const absl::Status status = first ? pooled->task->Examine() : pooled->task->Complete();
+  PreparedTask& task = *pooled->task;
+  absl::Status status;
+  std::optional<FreshDraws> fresh;
+  if (!pooled->examined) {  // this and `completed` are written by whoever does a step, one at a time
+    status = task.Examine();
+  } else if (!pooled->completed) {
+    status = task.Complete();
+  } else if (absl::StatusOr<FreshDraws> made = task.MakeFresh(); made.ok()) {
+    fresh = *std::move(made);
+  } else {
+    status = made.status();
+  }
   absl::MutexLock lock(&mutex_);
   pooled->status = status;
-  if (!status.ok()) return;
-  (first ? pooled->examined : pooled->completed) = true;
-  if (first) queue_.push_back(pooled);
+  pooled->has_oracle = true;
+  if (status.ok()) {
+    pooled->fresh = std::move(fresh);
+    (pooled->examined ? pooled->completed : pooled->examined) = true;
+  }
+  Settle(pooled);
+}
+
+void TaskPool::CloseIdleOracles() {
+  for (;;) {
+    std::shared_ptr<PooledTask> pooled;
+    {
+      absl::MutexLock lock(&mutex_);
+      pooled = OracleToClose();
+      if (pooled == nullptr) return;
+      pooled->busy = true;
+      pooled->has_oracle = false;
+    }
+    pooled->task->CloseOracle();
+    absl::MutexLock lock(&mutex_);
+    Settle(pooled);
+  }
+}
+
+// Null while there are few.
+std::shared_ptr<PooledTask> TaskPool::OracleToClose() {
+  int num_oracles = 0;
+  std::shared_ptr<PooledTask> oldest;
+  for (const auto& [key, pooled] : tasks_) {
+    num_oracles += pooled->has_oracle ? 1 : 0;
+    if (!pooled->has_oracle || pooled->busy) continue;
+    if (oldest == nullptr || pooled->last_used < oldest->last_used) oldest = pooled;
+  }
+  return num_oracles > kOraclesMax ? oldest : nullptr;
 }
 
 }  // namespace warpsmith

@@ -24,7 +24,11 @@ struct PooledTask {
   bool completed = false;
   absl::Status status;  // of the step that failed; kept, so that a bad task costs once
   uint64_t last_used = 0;
-  int num_uses = 0;  // judgements; a task's draws retire after a number of them
+  int num_uses = 0;                 // judgements; a task's draws retire after a number of them
+  bool seen = false;                // a judgement has seen its present draws
+  std::optional<FreshDraws> fresh;  // for the next one
+  bool has_oracle = false;
+  bool busy = false;  // a step of it is queued or done
 };
 
 // Thread-safe.
@@ -37,8 +41,10 @@ class TaskPool {
   void Prefetch(const TaskSource& source, std::optional<uint64_t> seed = std::nullopt)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The task, once it can be used for verification, or for timing too. INVALID_ARGUMENT: the task is at
-  // fault, and why. DEADLINE_EXCEEDED; INTERNAL for failures of the machine. The holder keeps the task alive.
+  // The task, once it can be used for verification, or for timing too. Each call without `for_timing` begins a
+  // judgement: some draws are of its own, and those of the judgement before are gone. INVALID_ARGUMENT: the task
+  // is at fault, and why. DEADLINE_EXCEEDED; INTERNAL for failures of the machine. The holder keeps the task
+  // alive.
   absl::StatusOr<std::shared_ptr<PooledTask>> Get(const TaskSource& source, bool for_timing,
                                                   std::optional<uint64_t> seed, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -46,6 +52,10 @@ class TaskPool {
  private:
   std::shared_ptr<PooledTask> FindOrAdd(const TaskSource& source, std::optional<uint64_t> seed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Enqueue(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Settle(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CloseIdleOracles() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<PooledTask> OracleToClose() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   void DoOneStep(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);

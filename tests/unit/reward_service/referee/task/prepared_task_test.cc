@@ -1,0 +1,99 @@
+#include "reward_service/referee/task/prepared_task.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/unit/reward_service/referee/task/task_making.h"
+
+namespace warpsmith {
+namespace {
+
+PreparedTask Prepare(const TaskSource& source) { return {source, 7, TestLimits(), &TestZygote(), 1}; }
+
+std::vector<std::string> Styles(const PreparedTask& task) {
+  std::vector<std::string> styles;
+  for (const Draw* draw : task.verification_draws()) styles.push_back(draw->style);
+  return styles;
+}
+
+std::string InputBytes(const PreparedTask& task, const Draw& draw) {
+  return {draw.inputs.get(), static_cast<size_t>(task.layout().input_buffer_bytes)};
+}
+
+TEST_CASE("inputs of one sign are drawn with both, where the reference survives it") {
+  PreparedTask survives = Prepare(SmallTask("pass", "return torch.relu(x) + 1", "[torch.rand(32, 32)]"));
+  REQUIRE(survives.Examine().ok());
+  CHECK(Styles(survives) ==
+        std::vector<std::string>{"own", "large", "small", "mixed", "outliers", "unfamiliar"});
+  const Draw& draw = *survives.verification_draws().back();
+  const auto* x = reinterpret_cast<const float*>(draw.inputs.get());
+  CHECK(std::any_of(x, x + 32 * 32, [](float value) { return value < 0; }));
+
+  PreparedTask does_not = Prepare(SmallTask("pass", "return torch.sqrt(x) + 1", "[torch.rand(32, 32)]"));
+  REQUIRE(does_not.Examine().ok());
+  CHECK(Styles(does_not).back() == "outliers");
+
+  PreparedTask need_not = Prepare(SmallTask("pass", "return torch.relu(x) + 1", "[torch.randn(32, 32)]"));
+  REQUIRE(need_not.Examine().ok());
+  CHECK(Styles(need_not).back() == "outliers");
+}
+
+TEST_CASE("a reference that refuses other inputs in words is no fault of the task") {
+  PreparedTask task =
+      Prepare(SmallTask("pass", "assert x.max() < 5; return torch.exp(x)", "[torch.rand(32, 32)]"));
+  const absl::Status status = task.Examine();
+  INFO(status.ToString());
+  CHECK(status.ok());
+}
+
+TEST_CASE("random weights that are plain attributes are parameters, behind those of state_dict()") {
+  PreparedTask task =
+      Prepare(SmallTask("self.weight = torch.randn(8, 8); self.two = torch.full((8,), 2.0); self.bias = "
+                        "torch.nn.Parameter(torch.randn(8))",
+                        "return x @ self.weight * self.two + self.bias", "[torch.randn(64, 8)]"));
+  REQUIRE(task.Examine().ok());
+  REQUIRE(task.layout().parameters.size() == 2);
+  CHECK(task.layout().parameters[0].name == "bias");
+  CHECK(task.layout().parameters[1].name == "weight");
+  const int64_t offset = task.layout().parameters[1].offset;
+  const Draw& own = *task.verification_draws()[0];
+  const Draw& other = *task.verification_draws()[1];
+  CHECK(other.parameter_seed != 0);
+  CHECK(std::memcmp(own.inputs.get() + offset, other.inputs.get() + offset, 8 * 8 * 4) != 0);
+}
+
+TEST_CASE("fresh draws take the place of others, also when the oracle has ended") {
+  PreparedTask task = Prepare(SmallTask("pass", "return torch.relu(x) + 1", "[torch.randn(128, 256)]"));
+  REQUIRE(task.Examine().ok());
+  REQUIRE(task.Complete().ok());
+  const size_t num_verification = task.verification_draws().size();
+  const size_t num_timing = task.timing_draws().size();
+  std::vector<std::string> seen;
+  for (const auto* list : {&task.verification_draws(), &task.timing_draws()}) {
+    for (const Draw* draw : *list) seen.push_back(InputBytes(task, *draw));
+  }
+  for (int round = 0; round < 2; ++round) {
+    auto fresh = task.MakeFresh();
+    INFO(fresh.status().ToString());
+    REQUIRE(fresh.ok());
+    const size_t num_fresh = fresh->timing.size();
+    CHECK(num_fresh >= 3);
+    task.Renew(*std::move(fresh));
+    CHECK(task.verification_draws().size() == num_verification + 1);
+    CHECK(task.timing_draws().size() == num_timing);
+    std::vector<const Draw*> news(task.timing_draws().begin() + 1,
+                                  task.timing_draws().begin() + 1 + num_fresh);
+    news.push_back(task.verification_draws().back());
+    for (const Draw* draw : news) {
+      CHECK(draw->own_distribution);
+      CHECK(std::find(seen.begin(), seen.end(), InputBytes(task, *draw)) == seen.end());
+      seen.push_back(InputBytes(task, *draw));
+    }
+    task.CloseOracle();
+  }
+}
+
+}  // namespace
+}  // namespace warpsmith

@@ -1,0 +1,67 @@
+#include "reward_service/referee/task/task_pool.h"
+
+#include <set>
+#include <string>
+#include <thread>
+
+#include "tests/support/catch.h"
+#include "tests/unit/reward_service/referee/task/task_making.h"
+
+namespace warpsmith {
+namespace {
+
+const Lane& TestLane() {
+  static const Lane lane({static_cast<int>(std::max(1u, std::thread::hardware_concurrency())) - 1}, false);
+  return lane;
+}
+
+absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
+
+TaskSource Chain(int addend) {
+  return SmallTask("pass", "return torch.relu(x) + " + std::to_string(addend), "[torch.randn(64, 64)]");
+}
+
+// One judgement's use of the pool; the inputs of its draws of the task's own kind.
+std::set<std::string> Judge(TaskPool& pool, const TaskSource& source) {
+  const auto verified = pool.Get(source, /*for_timing=*/false, std::nullopt, Soon());
+  REQUIRE(verified.ok());
+  const PreparedTask& task = *verified.value()->task;
+  REQUIRE(pool.Get(source, /*for_timing=*/true, std::nullopt, Soon()).ok());
+  std::set<std::string> inputs;
+  for (const auto* list : {&task.verification_draws(), &task.timing_draws()}) {
+    for (const Draw* draw : *list)
+      inputs.emplace(draw->inputs.get(), static_cast<size_t>(task.layout().input_buffer_bytes));
+  }
+  return inputs;
+}
+
+TEST_CASE("each judgement of a task sees draws that no former one has seen") {
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
+  std::set<std::string> seen = Judge(pool, Chain(1));
+  for (int i = 0; i < 3; ++i) {
+    const std::set<std::string> now = Judge(pool, Chain(1));
+    int num_new = 0;
+    for (const std::string& inputs : now) num_new += seen.insert(inputs).second ? 1 : 0;
+    CHECK(num_new >= 4);
+  }
+}
+
+TEST_CASE("tasks get fresh draws though there are more of them than oracles") {
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 16);
+  for (int round = 0; round < 3; ++round) {
+    for (int task = 0; task < 6; ++task) CHECK(Judge(pool, Chain(task)).size() > 8);
+  }
+}
+
+TEST_CASE("a task at fault is told at every use") {
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
+  const TaskSource source = SmallTask("pass", "return x * 0", "[torch.randn(64, 64)]");
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status status = pool.Get(source, /*for_timing=*/false, std::nullopt, Soon()).status();
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()), Catch::Contains("zeros"));
+  }
+}
+
+}  // namespace
+}  // namespace warpsmith
