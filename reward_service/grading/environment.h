@@ -15,8 +15,8 @@ namespace warpsmith {
 std::vector<int> AllowedCores();
 
 // Cores for the lanes and for everything else. `wanted` empty: the last core of four or fewer, else the last
-// half: a candidate takes about as long to compile as to judge. With a single core both are that core. INVALID_ARGUMENT for a wanted core that is not allowed or
-// named twice.
+// half: a candidate takes about as long to compile as to judge. With a single core both are that core.
+// INVALID_ARGUMENT for a wanted core that is not allowed or named twice.
 struct CoreDivision {
   std::vector<int> lane;
   std::vector<int> others;

@@ -1,7 +1,7 @@
 """What more lanes give: candidates a minute and the scatter of speed-ups, with one lane and with as many as the service
 takes by itself, on the same machine in the same run.
 
-Kernels of the precision benchmark, each under many names, are sent all at once, so that every lane is busy all the time.
+Kernels of the precision benchmark, each under many names, are sent all at once, so that every lane is busy all along.
 
 ./dev bench lanes [--gradings N] [--only NAME] [--set KEY=VALUE ...]
 """
