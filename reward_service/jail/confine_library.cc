@@ -57,8 +57,7 @@ extern "C" int warpsmith_learn_pages(char* error, size_t error_bytes) {
 // The permitted code, valid until the next call.
 extern "C" const char* warpsmith_finish_learning() {
   static std::string text;
-  warpsmith::FinishLearning();
-  text = warpsmith::PermittedCodeText();
+  text = warpsmith::FinishLearning();
   return text.c_str();
 }
 

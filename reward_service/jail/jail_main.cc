@@ -1,4 +1,4 @@
-// warpsmith-jail SOCKET: the zygote of native jails. Begins with {"op":"warm","code":PermittedCodeText()}.
+// warpsmith-jail SOCKET: the zygote of native jails. Begins with {"op":"warm","code":...} (see withheld_pages.h).
 // Forks one for every {"op":"fork"} with two descriptors (the jail's socket and the pipe of its standard
 // output) and answers {"op":"forked"} or {"op":"failed"}.
 #include <dlfcn.h>
@@ -81,7 +81,7 @@ JailRights ReadRights(const nlohmann::json& fields, const std::string& open_mp) 
 }
 
 nlohmann::json PermittedCode(const std::string& open_mp) {
-  nlohmann::json code = nlohmann::json::parse(PermittedCodeText());
+  nlohmann::json code = nlohmann::json::parse(LoadedCodeText());
   if (!open_mp.empty()) code[open_mp] = true;
   return code;
 }

@@ -9,9 +9,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -40,7 +40,8 @@ struct Range {
 };
 
 // Signal handlers have no argument of ours: what they read must be static.
-std::vector<Segment> segments;
+std::vector<Segment> segments;  // while learning
+std::span<volatile unsigned char> executed_pages;
 std::vector<Range> withheld;  // sorted
 volatile bool is_closed = false;
 
@@ -95,6 +96,22 @@ void ForEachRun(const Segment& segment, bool executed, Visit visit) {
   }
 }
 
+std::string CodeText(const std::vector<Segment>& loaded) {
+  nlohmann::json files = nlohmann::json::object();
+  for (const Segment& segment : loaded) {
+    nlohmann::json& pages = files[segment.path];
+    if (segment.executed == nullptr) {
+      pages = true;
+      continue;
+    }
+    if (pages.is_null()) pages = nlohmann::json::array();
+    ForEachRun(segment, /*executed=*/true, [&](size_t first, size_t number) {
+      pages.push_back({segment.file_page + first, number});
+    });
+  }
+  return files.dump();
+}
+
 void OnLearningFault(int signal, siginfo_t* info, void* /*context*/) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   for (const Segment& segment : segments) {
@@ -126,12 +143,16 @@ bool IsKeptWhole(absl::string_view path) {
 
 absl::Status PrepareLearning() {
   segments = LoadedSegments();
+  size_t num_pages = 0;
+  for (const Segment& segment : segments) num_pages += segment.whole ? 0 : NumPages(segment);
+  void* const shared = mmap(nullptr, num_pages, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return Failed("memory to learn in");
+  executed_pages = {static_cast<volatile unsigned char*>(shared), num_pages};
+  auto* next = executed_pages.data();
   for (Segment& segment : segments) {
     if (segment.whole) continue;
-    void* const shared =
-        mmap(nullptr, NumPages(segment), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED) return Failed("memory to learn in");
-    segment.executed = static_cast<volatile unsigned char*>(shared);
+    segment.executed = next;
+    next += NumPages(segment);
   }
   return absl::OkStatus();
 }
@@ -149,7 +170,7 @@ absl::Status LearnPages() {
   return absl::OkStatus();
 }
 
-void FinishLearning() {
+std::string FinishLearning() {
   withheld.clear();
   for (const Segment& segment : segments) {
     if (segment.whole) continue;
@@ -159,23 +180,14 @@ void FinishLearning() {
   }
   std::sort(withheld.begin(), withheld.end(),
             [](const Range& a, const Range& b) { return a.start < b.start; });
+  std::string text = CodeText(segments);
+  // Every mapping makes every later fork a little slower.
+  munmap(const_cast<unsigned char*>(executed_pages.data()), executed_pages.size());
+  segments.clear();
+  return text;
 }
 
-std::string PermittedCodeText() {
-  nlohmann::json files = nlohmann::json::object();
-  for (const Segment& segment : segments.empty() ? LoadedSegments() : segments) {
-    nlohmann::json& pages = files[segment.path];
-    if (segment.executed == nullptr) {
-      pages = true;
-      continue;
-    }
-    if (pages.is_null()) pages = nlohmann::json::array();
-    ForEachRun(segment, /*executed=*/true, [&](size_t first, size_t number) {
-      pages.push_back({segment.file_page + first, number});
-    });
-  }
-  return files.dump();
-}
+std::string LoadedCodeText() { return CodeText(LoadedSegments()); }
 
 absl::Status WithholdPages() {
   is_closed = true;  // first: other threads may be in the midst of that code

@@ -25,13 +25,13 @@ absl::Status PrepareLearning();
 // for good, and is remembered where the parent sees it.
 absl::Status LearnPages();
 
-// In the parent, once that child has ended.
-void FinishLearning();
+// In the parent, once that child has ended. The code that remains, as the referee takes it (see PermittedCode):
+// a JSON object of file names, each with its pages as [first, number] in units of 4 KiB, or with true for all
+// of it.
+std::string FinishLearning();
 
-// The code that remains, as the referee takes it (see PermittedCode): a JSON object of file names, each with
-// its pages as [first, number] in units of 4 KiB, or with true for all of it. Where nothing was learnt, every
-// library is whole.
-std::string PermittedCodeText();
+// The same where nothing was learnt: every library that is loaded now, whole.
+std::string LoadedCodeText();
 
 // Some hundred system calls. Threads that are in the midst of withheld code end the process by a fault.
 absl::Status WithholdPages();

@@ -20,10 +20,11 @@ from typing import Any, NoReturn
 _ERROR_BYTES = 512
 # What candidates may be linked to or import: in a sealed jail only what is loaded already is code.
 _LIBRARIES = ("libm.so.6", "libmvec.so.1", "libstdc++.so.6", "libgcc_s.so.1", "libatomic.so.1", "libgomp.so.1")
-# Modules of the standard library that are not for candidates: terminals, databases, tests, sound, other machines.
+# Modules of the standard library that are not for candidates: terminals, databases, tests, sound, other
+# machines and alphabets. Every library makes every fork a little slower.
 _NOT_IMPORTED = (
     *("_ctypes_test", "_curses", "_dbm", "_gdbm", "_sqlite3", "_ssl", "_test", "_tkinter", "_xx"),
-    *("audioop", "nis", "ossaudiodev", "readline", "xx"),
+    *("_codecs_", "_crypt", "_lsprof", "_multibytecodec", "audioop", "nis", "ossaudiodev", "readline", "xx"),
 )
 
 

@@ -211,7 +211,7 @@ class RefereeProcess {
     if (packet.descriptors.size() < 2) return absl::InternalError("a request without its program");
     ASSIGN_OR_RETURN(const TaskSource task, ReadTask(packet));
     const absl::Time deadline = absl::Now() + kRecordingTimeout;
-    const auto pooled = pool_->Get(task, /*for_timing=*/false, std::nullopt, deadline);
+    const auto pooled = pool_->GetExamined(task, deadline);
     if (absl::IsInvalidArgument(
             pooled.status())) {  // the task's fault, and here INVALID_ARGUMENT is the program's
       return absl::FailedPreconditionError(pooled.status().message());

@@ -48,16 +48,21 @@ absl::StatusOr<std::vector<MappedCode>> ReadMappedCode(pid_t pid) {
   return ParseMappedCode(text.str());
 }
 
-bool HasOwnPages(pid_t pid, const MappedCode& mapping) {
+const MappedCode* FindWritten(pid_t pid, const std::vector<MappedCode>& mappings) {
   const UniqueFd file(open(absl::StrCat("/proc/", pid, "/pagemap").c_str(), O_RDONLY | O_CLOEXEC));
-  std::vector<uint64_t> pages((mapping.end - mapping.start) / kCodePageBytes);
-  const size_t num_bytes = pages.size() * sizeof(uint64_t);
-  const auto offset = static_cast<off_t>(mapping.start / kCodePageBytes * sizeof(uint64_t));
-  if (!file.valid() || pread(file.get(), pages.data(), num_bytes, offset) != static_cast<ssize_t>(num_bytes))
-    return false;
-  // Bits 61 to 63 of a word of /proc/PID/pagemap: of the file or shared, in swap, present.
-  return std::any_of(pages.begin(), pages.end(),
-                     [](uint64_t page) { return (page >> 62) != 0 && (page >> 61 & 1) == 0; });
+  if (!file.valid()) return nullptr;
+  std::vector<uint64_t> pages;
+  for (const MappedCode& mapping : mappings) {
+    pages.resize((mapping.end - mapping.start) / kCodePageBytes);
+    const size_t num_bytes = pages.size() * sizeof(uint64_t);
+    const auto offset = static_cast<off_t>(mapping.start / kCodePageBytes * sizeof(uint64_t));
+    if (pread(file.get(), pages.data(), num_bytes, offset) != static_cast<ssize_t>(num_bytes)) continue;
+    // Bits 61 to 63: of the file or shared, in swap, present.
+    if (std::any_of(pages.begin(), pages.end(),
+                    [](uint64_t page) { return (page >> 62) != 0 && (page >> 61 & 1) == 0; }))
+      return &mapping;
+  }
+  return nullptr;
 }
 
 }  // namespace warpsmith

@@ -30,9 +30,9 @@ absl::StatusOr<std::vector<MappedCode>> ParseMappedCode(absl::string_view maps);
 // UNAVAILABLE when the process is gone.
 absl::StatusOr<std::vector<MappedCode>> ReadMappedCode(pid_t pid);
 
-// Whether a private mapping of a file has pages that are the process's own: it has written to them, even if
-// it wrote the same again. False where the kernel does not tell.
-bool HasOwnPages(pid_t pid, const MappedCode& mapping);
+// The first of these mappings of files that has pages of the process's own: it has written to them, even if it
+// wrote the same again. Null where there is none, or where the kernel does not tell.
+const MappedCode* FindWritten(pid_t pid, const std::vector<MappedCode>& mappings);
 
 }  // namespace warpsmith
 

@@ -103,11 +103,13 @@ absl::Status AddRefusalsOfNewCode(const Context& context) {
   for (const char* name : {"remap_file_pages", "shmat"}) RETURN_IF_ERROR(Refuse(context, EPERM, name));
   const scmp_arg_cmp is_code = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC);
   for (const char* name : {"mprotect", "pkey_mprotect"}) RETURN_IF_ERROR(RefuseWhen(context, name, is_code));
-  const scmp_arg_cmp maps_code[] = {is_code, SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS)};
+  const scmp_arg_cmp maps_no_file[] = {is_code, SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS)};
   const int result = seccomp_rule_add_array(context.get(), SCMP_ACT_ERRNO(EPERM),
-                                            seccomp_syscall_resolve_name("mmap"), 2, maps_code);
+                                            seccomp_syscall_resolve_name("mmap"), 2, maps_no_file);
   if (result != 0) return absl::InternalError(absl::StrCat("seccomp rule for mmap: error ", -result));
-  return absl::OkStatus();
+  // A file's own copy to write to: code of any kind, behind the name of that file.
+  constexpr scmp_datum_t kWritableCode = PROT_WRITE | PROT_EXEC;
+  return RefuseWhen(context, "mmap", SCMP_A2(SCMP_CMP_MASKED_EQ, kWritableCode, kWritableCode));
 }
 
 absl::Status AddRules(const Context& context, ProcessRights rights) {

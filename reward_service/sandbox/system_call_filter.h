@@ -18,8 +18,8 @@ enum class ProcessRights {
 absl::Status LoadSystemCallFilter(ProcessRights rights);
 
 // A filter beside that one: no memory becomes executable that was not, but by mapping a file that may be
-// executed. Call it before LoadSystemCallFilter(). Programs that make code at run time, or have their stack
-// executable, fail under it.
+// executed, for reading. Call it before LoadSystemCallFilter(). Programs that make code at run time, or have
+// their stack executable, fail under it.
 absl::Status RefuseNewCode();
 
 }  // namespace warpsmith

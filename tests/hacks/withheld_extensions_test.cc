@@ -17,10 +17,11 @@ std::string Source(const std::string& name) {
 
 std::string Program(const std::string& forward, bool at_first_call = false) {
   const std::string load = "torch.utils.cpp_extension.load_inline(name='own', cpp_sources='', functions=[])";
-  return absl::StrCat("import torch\nimport torch.utils.cpp_extension\nown = ", at_first_call ? "None" : load,
-                      "\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        global own\n"
-                      "        own = own or ",
-                      load, "\n        ", forward, "\n");
+  return absl::StrCat(
+      "import torch\nimport torch.utils.cpp_extension\nown = ", at_first_call ? "None" : load,
+      "\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, scale):\n        global own\n"
+      "        own = own or ",
+      load, "\n        ", forward, "\n");
 }
 
 SealedRun Run(const UniqueFd& library, const std::string& forward, bool at_first_call = false) {

@@ -78,6 +78,17 @@ TEST_CASE("a native program cannot make code") {
   CheckReturns(3, "return syscall(SYS_shmget, 0, 4096, 01777) < 0 ? 3 : 0;");
 }
 
+TEST_CASE("a program's own file is mapped as code, but not to be changed") {
+  const std::string open_own =
+      "int f = open(\"/candidate/candidate.so\", O_RDONLY); if (f < 0) return 4;"
+      "auto map = [&](int protection, int flags) { return mmap(nullptr, 4096, protection, flags, f, 0) != "
+      "MAP_FAILED; };";
+  CheckReturns(3, open_own + "return map(PROT_READ | PROT_EXEC, MAP_PRIVATE) ? 3 : 0;");
+  CheckReturns(3, open_own + "return map(PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE) ? 0 : 3;");
+  CheckReturns(3, open_own + "return map(PROT_WRITE | PROT_EXEC, MAP_SHARED) ? 0 : 3;");
+  CheckReturns(3, open_own + "return open(\"/candidate/candidate.so\", O_RDWR) < 0 ? 3 : 0;");
+}
+
 TEST_CASE("code that a program made writable stays without effect") {
   // The page loses its right to be executed with the first change, and does not get it back.
   CheckReturns(3,
@@ -114,11 +125,12 @@ TEST_CASE("an own handler that writes code into a page runs nothing") {
   CHECK(run.fault->outcome == Outcome::kRuntimeError);
 }
 
-TEST_CASE("a native program that brings executable memory of its own does not load, or is found") {
+TEST_CASE("a native program with a segment of writable code does not load") {
   const SealedRun run =
       Run(kWork, "asm(\".pushsection .tricks, \\\"awx\\\"\\n.skip 8192\\n.popsection\");\n");
   INFO(Told(run));
   REQUIRE(run.fault);
+  CHECK(run.fault->reason.find("the library does not load") != std::string::npos);
 }
 
 TEST_CASE("jails that are not sealed load libraries as before") {

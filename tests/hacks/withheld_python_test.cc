@@ -16,12 +16,12 @@ std::string Program(const std::string& statements, const std::string& constructi
       "import ctypes, os, sys, threading, time\nimport torch\n", head,
       "\nclass ModelNew(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
       "        ",
-      construction, "\n    def forward(self, x):\n        ", statements,
-      "\n        return own_double(x)\n"
-      "def own_double(x):\n    y = torch.empty_like(x)\n"
+      construction, "\n    def forward(self, x, scale):\n        ", statements,
+      "\n        return own_scale(x, scale)\n"
+      "def own_scale(x, scale):\n    y = torch.empty_like(x)\n"
       "    source = (ctypes.c_float * x.numel()).from_address(x.data_ptr())\n"
       "    target = (ctypes.c_float * x.numel()).from_address(y.data_ptr())\n"
-      "    for i in range(x.numel()): target[i] = 2 * source[i]\n    return y\n");
+      "    for i in range(x.numel()): target[i] = scale * source[i]\n    return y\n");
 }
 
 bool IsDoubled(const SealedRun& run) {

@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kNumCalls = 2;
 constexpr int kExtent = 64;
+constexpr double kScale = 2;
 constexpr int64_t kMemoryBytes = int64_t{4} << 30;
 constexpr int kCpuSeconds = 20;
 
@@ -26,9 +27,11 @@ std::filesystem::path Share() { return ShareDirectory(); }
 
 TaskLayout Layout() {
   const nlohmann::json tensor = {{"code", 2}, {"bits", 32}, {"shape", {kExtent, kExtent}}};
+  const nlohmann::json number = {
+      {"code", 2}, {"bits", 64}, {"shape", nlohmann::json::array()}, {"number", true}};
   const nlohmann::json one = nlohmann::json::array({tensor});
-  auto layout =
-      MakeLayout({{"inputs", one}, {"parameters", nlohmann::json::array()}, {"outputs", one}}, 1 << 20);
+  auto layout = MakeLayout(
+      {{"inputs", {tensor, number}}, {"parameters", nlohmann::json::array()}, {"outputs", one}}, 1 << 20);
   WS_CHECK(layout.ok()) << layout.status().ToString();
   return *layout;
 }
@@ -56,6 +59,7 @@ SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
   const TensorSpec& spec = layout.outputs[0];
   Draw draw;
   draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
+  std::memcpy(draw.inputs.get() + layout.inputs[1].offset, &kScale, sizeof(kScale));
   while (!run.fault && run.num_calls < kNumCalls) {
     run.input.clear();
     for (int i = 0; i < kExtent * kExtent; ++i)
@@ -74,6 +78,7 @@ SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
     const auto* const values = static_cast<const float*>(*output);
     run.output.assign(values, values + spec.num_elements);
     ++run.num_calls;
+    if (program.kind == CandidateKind::kKernelBenchPython) run.fault = jail.Refresh();
   }
   return run;
 }

@@ -17,7 +17,7 @@ namespace warpsmith {
 Zygote& TestNativeZygote();
 Zygote& TestPythonZygote();
 
-// What became of a program that was loaded and called some times on 64 x 64 floats.
+// What became of a program that was loaded and called some times on 64 x 64 floats and the number 2.
 struct SealedRun {
   std::optional<Fault> fault;
   int num_calls = 0;          // that succeeded

@@ -1,5 +1,6 @@
 #include "reward_service/referee/process/withheld_code.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -74,10 +75,10 @@ absl::Status PermittedCode::Check(pid_t pid) const {
   ASSIGN_OR_RETURN(const std::vector<MappedCode> mappings, ReadMappedCode(pid));
   if (const MappedCode* foreign = FindForeign(mappings); foreign != nullptr)
     return absl::FailedPreconditionError(Describe(*foreign));
-  for (const MappedCode& mapping : mappings) {
-    if (!IsOfKernel(mapping) && HasOwnPages(pid, mapping))
-      return absl::FailedPreconditionError(absl::StrCat(Describe(mapping), ", was written to"));
-  }
+  std::vector<MappedCode> of_files;
+  std::remove_copy_if(mappings.begin(), mappings.end(), std::back_inserter(of_files), IsOfKernel);
+  if (const MappedCode* written = FindWritten(pid, of_files); written != nullptr)
+    return absl::FailedPreconditionError(absl::StrCat(Describe(*written), ", was written to"));
   return absl::OkStatus();
 }
 

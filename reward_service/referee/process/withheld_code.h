@@ -21,7 +21,7 @@ namespace warpsmith {
 // Immutable once made.
 class PermittedCode {
  public:
-  // From a zygote, in the form of PermittedCodeText(). INVALID_ARGUMENT for any other.
+  // From a zygote, in the form of FinishLearning() in withheld_pages.h. INVALID_ARGUMENT for any other.
   static absl::StatusOr<PermittedCode> FromJson(const nlohmann::json& files);
 
   // The first mapping that is neither permitted nor of a candidate's own library; null when there is none.

@@ -10,6 +10,7 @@
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
 #include "core/base/log.h"
+#include "core/base/status_macros.h"
 
 namespace warpsmith {
 namespace {
@@ -86,27 +87,40 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Get(const TaskSource& sour
   std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
   // Counted when a judgement ends its use of the pool's entry, so that both of its calls see one task.
   if (for_timing) ++pooled->num_uses;
-  if (!pooled->busy) Settle(pooled);
-  // What is waited for goes first.
-  if (auto place = std::find(queue_.begin(), queue_.end(), pooled); place != queue_.end()) {
-    queue_.erase(place);
-    queue_.push_front(pooled);
-  }
   const auto ready = [&] {
-    if (!pooled->status.ok()) return true;
     if (for_timing) return pooled->completed;
     return pooled->examined && (!pooled->seen || pooled->fresh.has_value());
   };
-  if (!mutex_.AwaitWithDeadline(absl::Condition(&ready), deadline)) {
-    return absl::DeadlineExceededError("the task was not ready before the deadline");
-  }
-  if (!pooled->status.ok()) return pooled->status;
+  RETURN_IF_ERROR(Await(pooled, ready, deadline));
   if (!for_timing) {
     if (pooled->seen) pooled->task->Renew(*std::exchange(pooled->fresh, std::nullopt));
     pooled->seen = true;
     if (!pooled->busy) Settle(pooled);
   }
   return pooled;
+}
+
+absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::GetExamined(const TaskSource& source,
+                                                                  absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  std::shared_ptr<PooledTask> pooled = FindOrAdd(source, std::nullopt);
+  RETURN_IF_ERROR(Await(
+      pooled, [&] { return pooled->examined; }, deadline));
+  return pooled;
+}
+
+absl::Status TaskPool::Await(const std::shared_ptr<PooledTask>& pooled, absl::FunctionRef<bool()> ready,
+                             absl::Time deadline) {
+  if (!pooled->busy) Settle(pooled);
+  // What is waited for goes first.
+  if (auto place = std::find(queue_.begin(), queue_.end(), pooled); place != queue_.end()) {
+    queue_.erase(place);
+    queue_.push_front(pooled);
+  }
+  const auto decided = [&] { return !pooled->status.ok() || ready(); };
+  if (!mutex_.AwaitWithDeadline(absl::Condition(&decided), deadline))
+    return absl::DeadlineExceededError("the task was not ready before the deadline");
+  return pooled->status;
 }
 
 void TaskPool::Enqueue(const std::shared_ptr<PooledTask>& pooled) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "reward_service/referee/task/prepared_task.h"
 
@@ -49,7 +50,13 @@ class TaskPool {
                                                   std::optional<uint64_t> seed, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The task for what does not depend on its draws: no judgement begins. Fails as Get() does.
+  absl::StatusOr<std::shared_ptr<PooledTask>> GetExamined(const TaskSource& source, absl::Time deadline)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
+  absl::Status Await(const std::shared_ptr<PooledTask>& pooled, absl::FunctionRef<bool()> ready,
+                     absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<PooledTask> FindOrAdd(const TaskSource& source, std::optional<uint64_t> seed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

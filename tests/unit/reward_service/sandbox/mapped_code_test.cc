@@ -53,7 +53,7 @@ TEST_CASE("a page that a process has written to is its own") {
   REQUIRE(mappings.ok());
   REQUIRE_FALSE(mappings->empty());
   const MappedCode& code = mappings->front();
-  CHECK_FALSE(HasOwnPages(getpid(), code));
+  CHECK(FindWritten(getpid(), {code}) == nullptr);
   const int file = fileno(tmpfile());
   REQUIRE(ftruncate(file, 8192) == 0);
   auto* const page = static_cast<volatile char*>(
@@ -61,10 +61,12 @@ TEST_CASE("a page that a process has written to is its own") {
   REQUIRE(page != MAP_FAILED);
   const auto start = reinterpret_cast<uint64_t>(page);
   (void)page[0];
-  CHECK_FALSE(HasOwnPages(getpid(), {start, start + 8192}));
+  const std::vector<MappedCode> first = {{.start = start, .end = start + 4096}};
+  const std::vector<MappedCode> both = {code, {.start = start, .end = start + 8192}};
+  CHECK(FindWritten(getpid(), both) == nullptr);
   page[5000] = 0;
-  CHECK(HasOwnPages(getpid(), {start, start + 8192}));
-  CHECK_FALSE(HasOwnPages(getpid(), {start, start + 4096}));
+  CHECK(FindWritten(getpid(), both) == &both[1]);
+  CHECK(FindWritten(getpid(), first) == nullptr);
   close(file);
 }
 

@@ -46,6 +46,16 @@ TEST_CASE("each judgement of a task sees draws that no former one has seen") {
   }
 }
 
+TEST_CASE("who wants what does not depend on draws uses none up") {
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
+  const auto examined = pool.GetExamined(Chain(2), Soon());
+  REQUIRE(examined.ok());
+  const std::set<std::string> first = Judge(pool, Chain(2));
+  const std::vector<const Draw*> draws = examined.value()->task->verification_draws();
+  REQUIRE(pool.GetExamined(Chain(2), Soon()).ok());
+  CHECK(examined.value()->task->verification_draws() == draws);
+}
+
 TEST_CASE("tasks get fresh draws though there are more of them than oracles") {
   TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 16);
   for (int round = 0; round < 3; ++round) {
