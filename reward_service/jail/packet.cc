@@ -97,20 +97,24 @@ absl::Status SendPacket(int socket, const nlohmann::json& fields, const std::vec
     return absl::InvalidArgumentError(absl::StrCat("packet of ", frame.size(), " bytes and ",
                                                    descriptors.size(), " descriptors is over the limit"));
   }
+  // Jails may not call sendmsg, by which descriptors travel.
+  if (descriptors.empty()) {
+    if (send(socket, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+      return SocketFailed("send");
+    return absl::OkStatus();
+  }
   iovec part{frame.data(), frame.size()};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kPacketDescriptorsMax)> control{};
-  if (!descriptors.empty()) {
-    message.msg_control = control.data();
-    message.msg_controllen = CMSG_SPACE(sizeof(int) * descriptors.size());
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int) * descriptors.size());
-    std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof(int) * descriptors.size());
-  }
+  message.msg_control = control.data();
+  message.msg_controllen = CMSG_SPACE(sizeof(int) * descriptors.size());
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int) * descriptors.size());
+  std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof(int) * descriptors.size());
   if (sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return SocketFailed("sendmsg");
   return absl::OkStatus();
 }

@@ -48,10 +48,20 @@ void AppendParents(const std::filesystem::path& path, std::vector<std::string>& 
   }
 }
 
+// No terminal, at whose end the kernel continues stopped processes, and for jails nothing that gives memory:
+// what is mapped of /dev/zero together counts to no limit.
+void AppendDevices(SandboxKind kind, std::vector<std::string>& command) {
+  Append(command, {"--perms", "0755", "--dir", "/dev"});
+  for (const std::string device : {"/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}) {
+    if (device == "/dev/zero" && kind == SandboxKind::kZygote) continue;
+    Append(command, {"--dev-bind", device, device});
+  }
+}
+
 void AppendSystemFolders(std::vector<std::string>& command) {
   AppendParents("/etc/ld.so.cache", command);
   Append(command, {"--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/ld.so.cache", "/etc/ld.so.cache",
-                   "--ro-bind-try", "/etc/alternatives", "/etc/alternatives", "--dev", "/dev"});
+                   "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"});
   // Merged-usr systems have links here, others folders.
   for (const char* path : {"/bin", "/lib", "/lib64"}) {
     std::error_code error;
@@ -92,6 +102,7 @@ std::vector<std::string> BubblewrapCommand(const SandboxOptions& options, const 
   std::vector<std::string> command{kBubblewrap};
   AppendRights(options, command);
   AppendSystemFolders(command);
+  AppendDevices(options.kind, command);
   Append(command, {"--size", absl::StrCat(options.tmp_bytes_max), "--perms", "1777", "--tmpfs", "/tmp"});
   Append(command, {"--ro-bind", stub.string(), kStubInside});
   if (options.kind == SandboxKind::kZygote) {

@@ -1,6 +1,5 @@
 #include "reward_service/sandbox/system_call_filter.h"
 
-#include <asm/sockios.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -12,9 +11,10 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
-#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -24,10 +24,133 @@ namespace {
 
 using Context = std::unique_ptr<std::remove_pointer_t<scmp_filter_ctx>, decltype(&seccomp_release)>;
 
-constexpr const char* kAlwaysRefused[] = {
+absl::Status AddRule(const Context& context, uint32_t action, const char* name,
+                     const std::vector<scmp_arg_cmp>& conditions = {}) {
+  const int number = seccomp_syscall_resolve_name(name);
+  if (number == __NR_SCMP_ERROR) return absl::OkStatus();  // newer than this libseccomp
+  const int result = seccomp_rule_add_array(context.get(), action, number,
+                                            static_cast<unsigned>(conditions.size()), conditions.data());
+  if (result != 0) return absl::InternalError(absl::StrCat("seccomp rule for ", name, ": error ", -result));
+  return absl::OkStatus();
+}
+
+absl::Status Refuse(const Context& context, int error, const char* name,
+                    const std::vector<scmp_arg_cmp>& conditions = {}) {
+  return AddRule(context, SCMP_ACT_ERRNO(static_cast<uint32_t>(error)), name, conditions);
+}
+
+absl::Status Allow(const Context& context, const char* name,
+                   const std::vector<scmp_arg_cmp>& conditions = {}) {
+  return AddRule(context, SCMP_ACT_ALLOW, name, conditions);
+}
+
+// Of arguments that are an int the kernel sees the lower half alone.
+scmp_arg_cmp IntIs(unsigned argument, int64_t value) {
+  return SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, UINT32_MAX, static_cast<uint32_t>(value));
+}
+
+// `argument` has no bit but those of `value`, which it has all, and those of `optional`.
+scmp_arg_cmp FlagsAre(unsigned argument, uint64_t value, uint64_t optional) {
+  return SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, ~optional, value);
+}
+
+absl::Status AllowInts(const Context& context, const char* name, unsigned argument,
+                       std::initializer_list<int64_t> values) {
+  for (const int64_t value : values) RETURN_IF_ERROR(Allow(context, name, {IntIs(argument, value)}));
+  return absl::OkStatus();
+}
+
+// --- Jails and oracles: what is not allowed here fails.
+
+// Whatever their arguments are, these touch the process itself, files that its mounts let it touch, and
+// descriptors that it holds. Not among them, and why:
+//   mincore, cachestat, fadvise64, readahead, preadv2, getrusage: tell, or change, which pages of a file are
+//     in memory, which outlives the process
+//   sendmsg: passes descriptors
+//   setsid, setpgid, timers, signals to others: by these the kernel continues a process that was stopped
+//   statfs, flock, inotify: what others do on the same disk
+constexpr const char* kAllowed[] = {
+    // Files and descriptors.
+    "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "open", "openat", "close",
+    "close_range", "stat", "fstat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2",
+    "lseek", "getdents64", "readlink", "readlinkat", "getcwd", "chdir", "fchdir", "mkdir", "mkdirat", "rmdir",
+    "unlink", "unlinkat", "rename", "renameat", "renameat2", "truncate", "ftruncate", "chmod", "fchmod",
+    "fchmodat", "utimensat", "umask", "dup", "dup2", "dup3", "pipe", "pipe2", "fsync", "fdatasync",
+    "sendfile",
+    // The channel to the referee.
+    "poll", "ppoll", "select", "pselect6", "recvmsg", "recvfrom", "sendto", "getsockname", "getsockopt",
+    // Memory; mmap, madvise and mremap are below.
+    "brk", "munmap", "mprotect", "msync", "get_mempolicy",
+    // Threads and time.
+    "futex", "set_robust_list", "get_robust_list", "set_tid_address", "rseq", "arch_prctl", "sched_yield",
+    "sched_getaffinity", "sched_getscheduler", "sched_getparam", "sched_getattr", "sched_get_priority_max",
+    "sched_get_priority_min", "getcpu", "nanosleep", "clock_nanosleep", "clock_gettime", "clock_getres",
+    "gettimeofday", "time", "times", "restart_syscall", "exit", "exit_group",
+    // Signals, but for sending them.
+    "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigsuspend", "rt_sigtimedwait",
+    "sigaltstack", "pause",
+    // Who and where it is.
+    "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid", "getegid", "getresuid", "getresgid",
+    "getgroups", "getpgrp", "getpgid", "getsid", "capget", "getpriority", "getrlimit", "uname", "sysinfo",
+    "getrandom"};
+
+// The C library goes another way where the kernel does not know these.
+constexpr const char* kUnknown[] = {"clone3", "openat2", "preadv2", "pwritev2", "fchmodat2"};
+
+// Memory of one's own, which RLIMIT_DATA counts, and files. Not MAP_SHARED | MAP_ANONYMOUS, MAP_GROWSDOWN and
+// MAP_HUGETLB, which it does not count.
+absl::Status AllowMapping(const Context& context) {
+  constexpr uint64_t kPlace = MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT;
+  constexpr uint64_t kHints = MAP_NORESERVE | MAP_STACK | MAP_POPULATE | MAP_DENYWRITE | MAP_EXECUTABLE;
+  RETURN_IF_ERROR(Allow(context, "mmap", {FlagsAre(3, MAP_PRIVATE, MAP_ANONYMOUS | kPlace | kHints)}));
+  RETURN_IF_ERROR(Allow(context, "mmap", {FlagsAre(3, MAP_SHARED, kPlace | kHints)}));
+  // Code that changes places while it is sampled would be taken for somebody else's: no MREMAP_FIXED.
+  RETURN_IF_ERROR(Allow(context, "mremap", {FlagsAre(3, 0, MREMAP_MAYMOVE)}));
+  // Where the pages of inputs lie, a candidate shares with the reference that it is timed against: no advice
+  // moves them, or asks for pages of files.
+  return AllowInts(context, "madvise", 2,
+                   {MADV_NORMAL, MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTFORK,
+                    MADV_DONTDUMP, MADV_DODUMP});
+}
+
+// Threads as the C library makes them, and signals of a process to itself. SIGCONT would take a stop back.
+absl::Status AllowThreads(const Context& context) {
+  constexpr uint64_t kThread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                               CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+  RETURN_IF_ERROR(Allow(context, "clone", {FlagsAre(0, kThread, 0)}));
+  constexpr int kCancelThread = 32, kChangeIds = 33;  // of the C library's own
+  for (const int signal : {SIGABRT, SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGTRAP, SIGINT, SIGTERM, SIGKILL,
+                           SIGUSR1, SIGUSR2, kCancelThread, kChangeIds}) {
+    RETURN_IF_ERROR(Allow(context, "tgkill", {IntIs(0, getpid()), IntIs(2, signal)}));
+  }
+  // The link to the parent's life must hold, and others must be able to look into the process.
+  return AllowInts(context, "prctl", 0, {PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE});
+}
+
+// No file that reports by signal, none that is locked for others.
+absl::Status AllowDescriptors(const Context& context) {
+  RETURN_IF_ERROR(
+      AllowInts(context, "fcntl", 1, {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_GET_SEALS}));
+  RETURN_IF_ERROR(Allow(context, "fcntl", {IntIs(1, F_SETFL), SCMP_CMP(2, SCMP_CMP_MASKED_EQ, O_ASYNC, 0)}));
+  RETURN_IF_ERROR(AllowInts(context, "ioctl", 1, {FIOCLEX, FIONCLEX, FIONBIO, FIONREAD, TCGETS, TIOCGWINSZ}));
+  // Asking for a limit, not setting one.
+  return Allow(context, "prlimit64", {SCMP_CMP(2, SCMP_CMP_EQ, 0)});
+}
+
+absl::Status AddJailRules(const Context& context) {
+  for (const char* name : kUnknown) RETURN_IF_ERROR(Refuse(context, ENOSYS, name));
+  for (const char* name : kAllowed) RETURN_IF_ERROR(Allow(context, name));
+  RETURN_IF_ERROR(AllowMapping(context));
+  RETURN_IF_ERROR(AllowThreads(context));
+  return AllowDescriptors(context);
+}
+
+// --- Compilers: what is refused here fails.
+
+constexpr const char* kRefused[] = {
     // Other machines and processes.
     "socket", "socketpair", "connect", "bind", "listen", "accept", "accept4", "ptrace", "process_vm_readv",
-    "process_vm_writev", "process_madvise", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "kill", "tkill",
+    "process_vm_writev", "process_madvise", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "tkill",
     "rt_sigqueueinfo", "rt_tgsigqueueinfo", "kcmp",
     // The kernel and its view of the world.
     "perf_event_open", "bpf", "userfaultfd", "io_uring_setup", "keyctl", "add_key", "request_key", "mount",
@@ -41,105 +164,36 @@ constexpr const char* kAlwaysRefused[] = {
     "sched_setparam", "sched_setattr", "sched_setaffinity", "setpriority", "ioprio_set", "mbind",
     "migrate_pages", "move_pages"};
 
-absl::Status Refuse(const Context& context, int error, const char* name) {
-  const int number = seccomp_syscall_resolve_name(name);
-  if (number == __NR_SCMP_ERROR) return absl::OkStatus();  // newer than this libseccomp
-  const int result = seccomp_rule_add(context.get(), SCMP_ACT_ERRNO(error), number, 0);
-  if (result != 0) return absl::InternalError(absl::StrCat("seccomp rule for ", name, ": error ", -result));
-  return absl::OkStatus();
+absl::Status AddToolchainRules(const Context& context) {
+  for (const char* name : kRefused) RETURN_IF_ERROR(Refuse(context, EPERM, name));
+  RETURN_IF_ERROR(Refuse(context, ENOSYS, "clone3"));
+  // The link to the parent's life must hold.
+  return Refuse(context, EPERM, "prctl", {IntIs(0, PR_SET_PDEATHSIG)});
 }
 
-absl::Status RefuseWhen(const Context& context, const char* name, scmp_arg_cmp condition) {
-  const int number = seccomp_syscall_resolve_name(name);
-  const int result = seccomp_rule_add_array(context.get(), SCMP_ACT_ERRNO(EPERM), number, 1, &condition);
-  if (result != 0) return absl::InternalError(absl::StrCat("seccomp rule for ", name, ": error ", -result));
-  return absl::OkStatus();
-}
-
-// Threads share the signal handlers and the thread group; anything else is a new process.
-absl::Status RefuseNewProcesses(const Context& context) {
-  for (const char* name : {"execve", "execveat", "fork", "vfork"}) {
-    if (absl::Status status = Refuse(context, EPERM, name); !status.ok()) return status;
-  }
-  return RefuseWhen(context, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
-}
-
-// The kernel sends signals on a process's behalf, and a SIGCONT starts a stopped process again, or takes back
-// a stop that is on its way: no timers, no files that report by signal, no SIGCONT of one's own.
-absl::Status RefuseStarting(const Context& context) {
-  for (const char* name : {"timer_create", "timer_settime", "setitimer", "alarm", "timerfd_create",
-                           "timerfd_settime", "mq_notify"}) {
-    RETURN_IF_ERROR(Refuse(context, EPERM, name));
-  }
-  // Of arguments that are an int the kernel sees the lower half alone.
-  RETURN_IF_ERROR(RefuseWhen(context, "tgkill", SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, SIGCONT)));
-  for (const scmp_datum_t command : {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_NOTIFY}) {
-    RETURN_IF_ERROR(RefuseWhen(context, "fcntl", SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, command)));
-  }
-  for (const scmp_datum_t request : {FIOASYNC, FIOSETOWN, SIOCSPGRP}) {
-    RETURN_IF_ERROR(RefuseWhen(context, "ioctl", SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, request)));
-  }
-  const scmp_arg_cmp sets_flags_async[] = {SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, F_SETFL),
-                                           SCMP_A2(SCMP_CMP_MASKED_EQ, O_ASYNC, O_ASYNC)};
-  const int result = seccomp_rule_add_array(context.get(), SCMP_ACT_ERRNO(EPERM),
-                                            seccomp_syscall_resolve_name("fcntl"), 2, sets_flags_async);
-  if (result != 0) return absl::InternalError(absl::StrCat("seccomp rule for O_ASYNC: error ", -result));
-  return absl::OkStatus();
-}
-
-// Where the pages of inputs lie, a candidate shares with the reference that it is timed against: whoever
-// takes them out of the page tables makes the next call of both slow, and picks which one that is.
-absl::Status RefuseMovingPages(const Context& context) {
-  RETURN_IF_ERROR(Refuse(context, EPERM, "fallocate"));
-  constexpr int kCold = 20, kPageOut = 21, kCollapse = 25;  // as in newer headers
-  for (const scmp_datum_t advice : {MADV_REMOVE, kCold, kPageOut, kCollapse}) {
-    RETURN_IF_ERROR(RefuseWhen(context, "madvise", SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, advice)));
-  }
-  return absl::OkStatus();
-}
+// --- Sealed jails, beside the rules above.
 
 absl::Status AddRefusalsOfNewCode(const Context& context) {
   // Pages of a shared mapping in another order; segments that are attached as code.
   for (const char* name : {"remap_file_pages", "shmat"}) RETURN_IF_ERROR(Refuse(context, EPERM, name));
-  const scmp_arg_cmp is_code = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC);
-  for (const char* name : {"mprotect", "pkey_mprotect"}) RETURN_IF_ERROR(RefuseWhen(context, name, is_code));
-  const scmp_arg_cmp maps_no_file[] = {is_code, SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS)};
-  const int result = seccomp_rule_add_array(context.get(), SCMP_ACT_ERRNO(EPERM),
-                                            seccomp_syscall_resolve_name("mmap"), 2, maps_no_file);
-  if (result != 0) return absl::InternalError(absl::StrCat("seccomp rule for mmap: error ", -result));
+  const scmp_arg_cmp is_code = SCMP_CMP(2, SCMP_CMP_MASKED_EQ, PROT_EXEC, PROT_EXEC);
+  for (const char* name : {"mprotect", "pkey_mprotect"}) {
+    RETURN_IF_ERROR(Refuse(context, EPERM, name, {is_code}));
+  }
+  const scmp_arg_cmp is_no_file = SCMP_CMP(3, SCMP_CMP_MASKED_EQ, MAP_ANONYMOUS, MAP_ANONYMOUS);
+  RETURN_IF_ERROR(Refuse(context, EPERM, "mmap", {is_code, is_no_file}));
   // A file's own copy to write to: code of any kind, behind the name of that file.
   constexpr scmp_datum_t kWritableCode = PROT_WRITE | PROT_EXEC;
-  return RefuseWhen(context, "mmap", SCMP_A2(SCMP_CMP_MASKED_EQ, kWritableCode, kWritableCode));
-}
-
-absl::Status AddRules(const Context& context, ProcessRights rights) {
-  for (const char* name : kAlwaysRefused) {
-    // A compiler driver stops its children by kill.
-    if (rights == ProcessRights::kToolchain && std::string(name) == "kill") continue;
-    if (absl::Status status = Refuse(context, EPERM, name); !status.ok()) return status;
-  }
-  if (absl::Status status = Refuse(context, ENOSYS, "clone3"); !status.ok()) return status;
-  // The link to the parent's life must hold.
-  if (absl::Status status =
-          RefuseWhen(context, "prctl", SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, PR_SET_PDEATHSIG));
-      !status.ok()) {
-    return status;
-  }
-  if (rights == ProcessRights::kToolchain) return absl::OkStatus();
-  RETURN_IF_ERROR(RefuseStarting(context));
-  // Code that changes places while it is sampled would be taken for somebody else's.
-  RETURN_IF_ERROR(RefuseWhen(context, "mremap", SCMP_A3(SCMP_CMP_MASKED_EQ, MREMAP_FIXED, MREMAP_FIXED)));
-  RETURN_IF_ERROR(RefuseMovingPages(context));
-  if (absl::Status status = RefuseNewProcesses(context); !status.ok()) return status;
-  return RefuseWhen(context, "tgkill", SCMP_A0(SCMP_CMP_NE, static_cast<scmp_datum_t>(getpid())));
+  return Refuse(context, EPERM, "mmap", {SCMP_CMP(2, SCMP_CMP_MASKED_EQ, kWritableCode, kWritableCode)});
 }
 
 }  // namespace
 
 absl::Status LoadSystemCallFilter(ProcessRights rights) {
-  const Context context(seccomp_init(SCMP_ACT_ALLOW), &seccomp_release);
+  const bool jail = rights == ProcessRights::kOneProcess;
+  const Context context(seccomp_init(jail ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_ALLOW), &seccomp_release);
   if (context == nullptr) return absl::InternalError("seccomp_init failed");
-  if (absl::Status status = AddRules(context, rights); !status.ok()) return status;
+  RETURN_IF_ERROR(jail ? AddJailRules(context) : AddToolchainRules(context));
   seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a binary tree instead of a list
   const int result = seccomp_load(context.get());
   if (result != 0) return absl::InternalError(absl::StrCat("seccomp_load: error ", -result));

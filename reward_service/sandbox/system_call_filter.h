@@ -11,10 +11,13 @@ enum class ProcessRights {
   kToolchain,   // may fork and execute: compilers
 };
 
-// Loads the filter into the calling thread and all threads it will start; cannot be undone. Refused calls
-// fail with EPERM (clone3 with ENOSYS, which makes the C library use clone, whose flags a filter can read).
-// In both kinds: no sockets, no tracing, no namespaces, mounts, keys, kernel modules, shared memory ids,
-// memory files or scheduling changes, and no signal to another process. Sets no_new_privs.
+// Loads the filter into the calling thread and all threads it will start; cannot be undone. Sets no_new_privs.
+// kOneProcess allows what programs that compute need, and of calls with dangerous flags the harmless ones;
+// everything else fails with EPERM, or with ENOSYS where the C library then goes another way (clone3, whose
+// flags no filter can read). A jail can hear nothing of other processes by it: no descriptors are passed, no
+// signal reaches another process, no page of a file can be asked for, and all memory counts.
+// kToolchain refuses sockets, tracing, namespaces, mounts, keys, kernel modules, shared memory ids, memory
+// files and scheduling changes.
 absl::Status LoadSystemCallFilter(ProcessRights rights);
 
 // A filter beside that one: no memory becomes executable that was not, but by mapping a file that may be

@@ -116,7 +116,10 @@ absl::Status ChildProcess::Send(const nlohmann::json& fields, const std::vector<
 }
 
 absl::StatusOr<Packet> ChildProcess::Receive(absl::Time deadline) {
-  return ReceivePacket(socket_.get(), deadline);
+  ASSIGN_OR_RETURN(Packet packet, ReceivePacket(socket_.get(), deadline));
+  // Closed here, at a moment of its choice, they could do something for whoever sent them.
+  if (!packet.descriptors.empty()) return absl::InvalidArgumentError("an answer with descriptors");
+  return packet;
 }
 
 absl::StatusOr<Packet> ChildProcess::Ask(const nlohmann::json& fields, const std::vector<int>& descriptors,
