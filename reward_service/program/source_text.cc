@@ -1,14 +1,28 @@
 #include "reward_service/program/source_text.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 
 namespace warpsmith {
 namespace {
 
 constexpr size_t kRawDelimiterMax = 16;  // by the language
 
+// What makes a program hang on its lines or blanks, as far as headers offer it: __LINE__ and what is like it, and
+// macros that turn their arguments into text or join them. Also trigraphs, which some standards read.
+constexpr std::string_view kLayoutWords[] = {
+    "__LINE__", "__builtin_LINE", "source_location", "__has_include", "__has_embed",
+    "__STRING", "__CONCAT",       "STRINGIZE",       "STRINGIFY",     "??"};
+
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
-bool IsWord(char c) { return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// What identifiers and numbers are made of; a backslash begins a character of an identifier by its number.
+bool IsWord(char c) {
+  return c == '_' || c == '$' || c == '\\' || (c & 0x80) != 0 || IsDigit(c) ||
+         ((c | 32) >= 'a' && (c | 32) <= 'z');
+}
 
 bool IsSeparator(char c) { return std::string_view("(){};,").find(c) != std::string_view::npos; }
 
@@ -30,28 +44,95 @@ size_t After(std::string_view text, std::string_view mark, size_t begin) {
   return found == std::string_view::npos ? text.size() : found + mark.size();
 }
 
-// Position after the literal that opens with the quote at `begin`; a literal does not cross a line.
-size_t AfterQuoted(std::string_view text, size_t begin) {
-  const char quote = text[begin];
-  for (size_t i = begin + 1; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-    } else if (text[i] == quote) {
-      return i + 1;
-    } else if (text[i] == '\n') {
-      return i;
-    }
+// Position after the literal that opens with the quote at `begin`; none where it is open at the line's end.
+std::optional<size_t> AfterClosed(std::string_view text, size_t begin) {
+  for (size_t i = begin + 1; i < text.size() && text[i] != '\n'; ++i) {
+    if (text[i] == text[begin]) return i + 1;
+    if (text[i] == '\\') ++i;
   }
-  return text.size();
+  return std::nullopt;
 }
 
-// Walks C++ text once and writes the normal form.
+// As above, or the line's end.
+size_t AfterQuoted(std::string_view text, size_t begin) {
+  const std::optional<size_t> closed = AfterClosed(text, begin);
+  return closed ? *closed : std::min(text.find('\n', begin), text.size());
+}
+
+// Position after the number at `begin` [lex.ppnumber].
+size_t AfterNumber(std::string_view text, size_t begin) {
+  size_t end = begin + 1;
+  while (end < text.size()) {
+    const char next = end + 1 < text.size() ? text[end + 1] : '\0';
+    if (std::string_view("eEpP").find(text[end]) != std::string_view::npos && (next == '+' || next == '-')) {
+      end += 2;
+    } else if (text[end] == '\'' && text[end] != next && IsWord(next) && next != '\\') {
+      end += 2;
+    } else if (text[end] == '.' || (IsWord(text[end]) && text[end] != '\\')) {
+      ++end;
+    } else {
+      break;
+    }
+  }
+  return end;
+}
+
+bool IsRawPrefix(std::string_view word) {
+  return word == "R" || word == "u8R" || word == "uR" || word == "UR" || word == "LR";
+}
+
+// The text as the compiler joins its lines [lex.phases]: a backslash at a line's end takes both away.
+std::string SpliceLines(std::string_view source) {
+  std::string text;
+  for (size_t i = 0; i < source.size(); ++i) {
+    if (source.substr(i, 2) == "\\\n") {
+      ++i;
+    } else if (source.substr(i, 3) == "\\\r\n") {
+      i += 2;
+    } else {
+      text.push_back(source[i]);
+    }
+  }
+  return text;
+}
+
+// Where compilers do not agree: GCC joins lines also where blanks stand behind the backslash.
+bool HasBlankAfterBackslash(std::string_view text) {
+  for (size_t i = text.find('\\'); i != std::string_view::npos; i = text.find('\\', i + 1)) {
+    const size_t next = text.find_first_not_of(" \t\v\f\r", i + 1);
+    if (next != i + 1 && next != std::string_view::npos && text[next] == '\n') return true;
+  }
+  return false;
+}
+
+// GCC takes a carriage return alone for a line's end in some places.
+bool HasLoneReturn(std::string_view text) {
+  for (size_t i = text.find('\r'); i != std::string_view::npos; i = text.find('\r', i + 1)) {
+    if (text.substr(i, 2) != "\r\n") return true;
+  }
+  return false;
+}
+
+// Whether lines or blanks may mean something of which this file knows nothing.
+bool HangsOnLayout(std::string_view source, std::string_view spliced) {
+  if (source.find('\0') != std::string_view::npos || HasLoneReturn(source)) return true;
+  if (HasBlankAfterBackslash(spliced)) return true;
+  // In a raw literal lines are not joined.
+  if (spliced.size() != source.size() && spliced.find("R\"") != std::string_view::npos) return true;
+  return std::any_of(std::begin(kLayoutWords), std::end(kLayoutWords),
+                     [&](std::string_view word) { return spliced.find(word) != std::string_view::npos; });
+}
+
+// Walks C++ text of joined lines once and writes the normal form.
 class CppNormaliser {
  public:
-  explicit CppNormaliser(std::string_view source) : text_(source) {}
+  explicit CppNormaliser(std::string_view text) : text_(text) {}
 
-  std::string Run() {
-    while (position_ < text_.size()) Step();
+  // Nothing where a macro of the text's own turns its arguments into text, or joins them, or where a comment or
+  // literal is open.
+  std::optional<std::string> Run() {
+    while (position_ < text_.size() && !hangs_on_layout_) Step();
+    if (hangs_on_layout_) return std::nullopt;
     while (!out_.empty() && (out_.back() == ' ' || out_.back() == '\n')) out_.pop_back();
     return std::move(out_);
   }
@@ -60,12 +141,12 @@ class CppNormaliser {
   void Step() {
     const char c = text_[position_];
     if (c == '/' && Next() == '/') {
-      SkipLineComment();
-    } else if (c == '/' && Next() == '*') {
-      position_ = After(text_, "*/", position_ + 2);
+      position_ = std::min(text_.find('\n', position_), text_.size());
       gap_ = true;
-    } else if (c == '\\' && Next() == '\n') {
-      position_ += 2;  // a spliced line
+    } else if (c == '/' && Next() == '*') {
+      const size_t end = text_.find("*/", position_ + 2);
+      hangs_on_layout_ |= end == std::string_view::npos;  // does not compile
+      position_ = std::min(end, text_.size() - 2) + 2;
       gap_ = true;
     } else if (c == '\n') {
       EndLine();
@@ -78,14 +159,6 @@ class CppNormaliser {
   }
 
   char Next() const { return position_ + 1 < text_.size() ? text_[position_ + 1] : '\0'; }
-
-  void SkipLineComment() {
-    while (position_ < text_.size() && text_[position_] != '\n') {
-      position_ += text_[position_] == '\\' && Next() == '\n' ? 2 : 1;
-    }
-    position_ = std::min(position_, text_.size());
-    gap_ = true;
-  }
 
   void EndLine() {
     ++position_;
@@ -101,9 +174,13 @@ class CppNormaliser {
   }
 
   void Token(char c) {
-    if (line_is_empty_ && c == '#') {
+    const bool is_hash = c == '#' || (c == '%' && Next() == ':');
+    if (line_is_empty_ && is_hash) {
       BreakLine();
       in_directive_ = true;
+      is_include_ = false;
+    } else if (in_directive_ && is_hash) {
+      hangs_on_layout_ = true;
     }
     line_is_empty_ = false;
     if (gap_ && !out_.empty() && out_.back() != '\n' && (in_directive_ || GapMatters(out_.back(), c))) {
@@ -111,27 +188,26 @@ class CppNormaliser {
     }
     gap_ = false;
     const size_t begin = position_;
-    if (c == '"' && IsRaw()) {
-      position_ = AfterRaw(begin);
-    } else if (c == '"' || (c == '\'' && !IsDigitSeparator())) {
-      position_ = AfterQuoted(text_, begin);
-    } else {
-      ++position_;
-    }
+    position_ = AfterToken(c);
     out_.append(text_.substr(begin, position_ - begin));
   }
 
-  // Whether the quote at position_ opens a raw literal: R, u8R, uR, UR or LR stands before it as a whole
-  // word.
-  bool IsRaw() const {
-    size_t begin = position_;
-    while (begin > 0 && IsWord(text_[begin - 1])) --begin;
-    const std::string_view prefix = text_.substr(begin, position_ - begin);
-    return prefix == "R" || prefix == "u8R" || prefix == "uR" || prefix == "UR" || prefix == "LR";
-  }
-
-  bool IsDigitSeparator() const {
-    return position_ > 0 && text_[position_ - 1] >= '0' && text_[position_ - 1] <= '9' && IsWord(Next());
+  size_t AfterToken(char c) {
+    if (IsDigit(c) || (c == '.' && IsDigit(Next()))) return AfterNumber(text_, position_);
+    if (c == '"' || c == '\'') {
+      hangs_on_layout_ |= !AfterClosed(text_, position_);  // joined with the next line it would be another
+      return AfterQuoted(text_, position_);
+    }
+    if (c == '<' && in_directive_ && is_include_) {
+      return std::min(text_.find_first_of(">\n", position_), text_.size());
+    }
+    if (c == '%' && Next() == ':') return position_ + 2;
+    if (!IsWord(c)) return position_ + 1;
+    size_t end = position_ + 1;
+    while (end < text_.size() && IsWord(text_[end]) && text_[end] != '\\') ++end;
+    const std::string_view word = text_.substr(position_, end - position_);
+    if (word == "include" || word == "include_next" || word == "import") is_include_ = true;
+    return IsRawPrefix(word) && end < text_.size() && text_[end] == '"' ? AfterRaw(end) : end;
   }
 
   size_t AfterRaw(size_t quote) const {
@@ -149,7 +225,9 @@ class CppNormaliser {
   size_t position_ = 0;
   bool gap_ = false;
   bool in_directive_ = false;
+  bool is_include_ = false;  // of the directive
   bool line_is_empty_ = true;
+  bool hangs_on_layout_ = false;
 };
 
 // Position after the Python string literal whose quote is at `begin`.
@@ -172,7 +250,11 @@ void TrimLineEnd(size_t line_begin, std::string* out) {
 
 }  // namespace
 
-std::string NormaliseCpp(std::string_view source) { return CppNormaliser(source).Run(); }
+std::string NormaliseCpp(std::string_view source) {
+  const std::string spliced = SpliceLines(source);
+  if (HangsOnLayout(source, spliced)) return std::string(source);
+  return CppNormaliser(spliced).Run().value_or(std::string(source));
+}
 
 std::string NormalisePython(std::string_view source) {
   std::string out;
