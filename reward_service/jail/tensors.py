@@ -94,6 +94,18 @@ def view(buffer: memoryview, spec: dict[str, Any]) -> torch.Tensor:
     return torch.frombuffer(buffer, dtype=dtype, count=span, offset=spec["offset"]).as_strided(shape, strides)
 
 
+def blank(spec: dict[str, Any]) -> torch.Tensor | float | int | bool:
+    """An input of zeros as `spec` describes it."""
+    shape, dtype = spec["shape"], _DTYPES[(spec["code"], spec["bits"])]
+    strided = (
+        torch.empty_strided(shape, spec["strides"], dtype=dtype)
+        if "strides" in spec
+        else torch.empty(shape, dtype=dtype)
+    )
+    zeros = strided.zero_()
+    return zeros.item() if spec["number"] else zeros
+
+
 def flatten(tree: Any) -> list[torch.Tensor]:
     """Tensors of an output tree, depth first. Raises TypeError for anything but tensors in tuples, lists and dicts."""
     if isinstance(tree, torch.Tensor):

@@ -222,7 +222,9 @@ class RefereeProcess {
     RETURN_IF_ERROR(process->AwaitHello(deadline));
     ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(kRecordingBytesMax));
     const absl::StatusOr<Packet> answer =
-        process->Ask({{"op", "record"}, {"init_inputs", pooled.value()->task->init_inputs()}},
+        process->Ask({{"op", "record"},
+                      {"init_inputs", pooled.value()->task->init_inputs()},
+                      {"inputs", ToJson(pooled.value()->task->layout().inputs)}},
                      {packet.descriptors[1].get(), buffer->fd()}, deadline);
     if (absl::IsDeadlineExceeded(answer.status()))
       return absl::InvalidArgumentError("the program does not end");

@@ -220,6 +220,30 @@ class ModelNew(torch.nn.Module):
   CHECK(broken.status().code() == absl::StatusCode::kInvalidArgument);
 }
 
+TEST_CASE("an extension that is built at the first call is recorded too") {
+  const std::string source = R"(
+import torch
+from torch.utils.cpp_extension import load_inline
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        ext = load_inline(name="twice", cpp_sources="torch::Tensor twice(torch::Tensor x);", functions=["twice"])
+        return ext.twice(x)
+)";
+  const auto records =
+      TestReferee().RecordExtensions(TestTask("scaled_relu_square"), source, absl::Now() + absl::Seconds(30));
+  REQUIRE(records.ok());
+  REQUIRE(records->size() == 1);
+  CHECK((*records)[0].name == "twice");
+  // A call that fails without asking for one is for verification to judge.
+  const std::string failing =
+      "import torch\n# load_inline\nclass ModelNew(torch.nn.Module):\n"
+      "    def forward(self, x):\n        raise ValueError('x')\n";
+  const auto none = TestReferee().RecordExtensions(TestTask("scaled_relu_square"), failing,
+                                                   absl::Now() + absl::Seconds(30));
+  REQUIRE(none.ok());
+  CHECK(none->empty());
+}
+
 const char* const kSmallNetworkHead =
     "import torch, torch.nn as nn\nimport torch.nn.functional as F\n"
     "class ModelNew(nn.Module):\n    def __init__(self, *a):\n        super().__init__()\n";
