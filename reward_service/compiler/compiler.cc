@@ -25,7 +25,8 @@ absl::StatusOr<std::unique_ptr<Compiler>> Compiler::Create(const std::filesystem
 
 absl::StatusOr<CompiledProgram> Compiler::Compile(std::string_view source,
                                                   const std::atomic<bool>& cancelled) const {
-  Compilation compilation{.command = {toolchain_.compiler}, .limits = limits_};
+  Compilation compilation{
+      .command = {toolchain_.compiler}, .system_paths = toolchain_.system_paths, .limits = limits_};
   std::vector<std::string>& command = compilation.command;
   command.insert(command.end(), toolchain_.flags.begin(), toolchain_.flags.end());
   if (const Prelude* prelude = ChoosePrelude(preludes_, source); prelude != nullptr) {

@@ -4,10 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "reward_service/compiler/compile_options.h"
 
 namespace warpsmith {
 namespace {
@@ -34,13 +35,6 @@ void Append(const std::vector<std::string>& more, std::vector<std::string>* to) 
   to->insert(to->end(), more.begin(), more.end());
 }
 
-// Flags that a precompiled header must have been made with.
-bool BelongsToHeader(const std::string& flag) {
-  return flag.substr(0, 2) == "-O" || flag.substr(0, 2) == "-m" || flag.substr(0, 2) == "-f" ||
-         flag.substr(0, 5) == "-std=" || flag.substr(0, 2) == "-D" || flag.substr(0, 2) == "-g" ||
-         flag == "-pthread";
-}
-
 std::unique_ptr<const HeaderNames> LoadNames(const HeaderTier& tier) {
   if (tier.names.empty()) return nullptr;
   absl::StatusOr<HeaderNames> names = HeaderNames::Load(tier.names);
@@ -64,11 +58,12 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::Compile(const ExtensionArgume
                                                            const std::atomic<bool>& cancelled) {
   const absl::StatusOr<std::string> source = ExtensionSource(arguments);
   if (!source.ok()) return Refuse(source.status());
-  const absl::StatusOr<std::vector<std::string>> cflags = CheckFlags(arguments.extra_cflags);
+  const absl::StatusOr<std::vector<std::string>> cflags = AllowedOptions(arguments.extra_cflags);
   if (!cflags.ok()) return Refuse(cflags.status());
-  const absl::StatusOr<std::vector<std::string>> ldflags = CheckFlags(arguments.extra_ldflags);
+  const absl::StatusOr<std::vector<std::string>> ldflags = AllowedOptions(arguments.extra_ldflags);
   if (!ldflags.ok()) return Refuse(ldflags.status());
-  const Checked call{arguments.name, *source, *cflags, *ldflags};
+  const Checked call{arguments.name, *source, *cflags, *ldflags,
+                     absl::Now() + absl::Seconds(options_.limits.wall_seconds_max)};
   CompiledProgram program;
   for (size_t i = 0; i < tiers_.size(); ++i) {
     // What misses a name that this tier lacks, too, goes past it; the last one has them all.
@@ -84,15 +79,18 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::Compile(const ExtensionArgume
 
 absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileOn(const HeaderTier& tier, const Checked& call,
                                                              const std::atomic<bool>& cancelled) {
-  Compilation compilation{.command = {toolchain_.compiler}, .limits = options_.limits};
-  std::vector<std::string> header_flags = BaseFlags();
-  Append(tier.flags, &header_flags);
-  std::copy_if(call.cflags.begin(), call.cflags.end(), std::back_inserter(header_flags), BelongsToHeader);
-  Append(BaseFlags(), &compilation.command);
-  Append(tier.flags, &compilation.command);
+  Compilation compilation{
+      .command = {toolchain_.compiler}, .system_paths = toolchain_.system_paths, .limits = options_.limits};
+  compilation.limits.wall_seconds_max = std::max(0.0, absl::ToDoubleSeconds(call.deadline - absl::Now()));
+  std::vector<std::string> flags = BaseFlags();
+  Append(tier.flags, &flags);
+  Append(flags, &compilation.command);
   Append(call.cflags, &compilation.command);
   Append({"-DTORCH_EXTENSION_NAME=" + call.name}, &compilation.command);
-  Append(headers_.Include(tier.precompiled, header_flags, tier.policy), &compilation.command);
+  if (const auto header_options = HeaderOptions(call.cflags)) {
+    Append(*header_options, &flags);
+    Append(headers_.Include(tier.precompiled, flags, tier.policy), &compilation.command);
+  }
   compilation.link_flags = toolchain_.link_flags;
   Append(tier.link_flags, &compilation.link_flags);
   Append(call.ldflags, &compilation.link_flags);
@@ -102,8 +100,8 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileOn(const HeaderTier& t
     compilation.read_only_paths = {options_.work_directory};
   }
   const HeaderPlaces& places = options_.places;
-  for (const std::filesystem::path& path :
-       {places.facade_directory, places.torch_dir / "include", places.torch_dir / "lib"}) {
+  for (const std::filesystem::path& path : {places.facade_directory, places.LinkDirectory(),
+                                            places.torch_dir / "include", places.python_include}) {
     if (!path.empty()) compilation.read_only_paths.push_back(path);
   }
   return RunCompilation(compilation, call.source, cancelled);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "reward_service/compiler/extension_source.h"
 #include "reward_service/compiler/header_tier.h"
 #include "reward_service/compiler/precompiled_headers.h"
@@ -22,14 +23,14 @@ struct ExtensionCompilerOptions {
   HeaderPlaces places;
   std::filesystem::path
       work_directory;  // for precompiled headers: 25 MB a facade, 250 MB for torch/extension.h
+  // Of one call on all tiers together.
   CompileLimits limits = {.cpu_seconds_max = 120,
                           .wall_seconds_max = 180,
                           .memory_bytes_max = int64_t{6} << 30,
                           .library_bytes_max = int64_t{64} << 20};
 };
 
-// Thread-safe. The first compilation on a tier precompiles its headers: a second for the facade, for the real
-// ones as long as an extension takes without.
+// Thread-safe. A tier's headers are precompiled beside the first compilations on it, which do without.
 class ExtensionCompiler {
  public:
   ExtensionCompiler(Toolchain toolchain, ExtensionCompilerOptions options);
@@ -49,6 +50,7 @@ class ExtensionCompiler {
     std::string source;
     std::vector<std::string> cflags;
     std::vector<std::string> ldflags;
+    absl::Time deadline;
   };
 
   absl::StatusOr<CompiledProgram> CompileOn(const HeaderTier& tier, const Checked& call,

@@ -6,16 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
-#include "core/base/status_macros.h"
 
 namespace warpsmith {
 namespace {
-
-constexpr size_t kFlagsMax = 64;
-
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
 
 // A name as C++ and Python both take it, qualified or not.
 bool IsFunctionName(std::string_view name) {
@@ -23,17 +16,6 @@ bool IsFunctionName(std::string_view name) {
   return std::all_of(name.begin(), name.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == ':';
   });
-}
-
-bool IsAllowed(std::string_view flag) {
-  static constexpr std::string_view kRefused[] = {
-      "-fplugin", "-fdump", "-fprofile", "-fauto-profile",  "-Wp,",
-      "-Wl,",     "-Wa,",   "-fuse-ld",  "-fcompare-debug", "-fcallgraph"};
-  static constexpr std::string_view kAllowed[] = {"-O", "-m", "-f",       "-W", "-std=", "-D",
-                                                  "-U", "-g", "-pthread", "-l", "-pipe"};
-  const auto begins = [&](std::string_view prefix) { return StartsWith(flag, prefix); };
-  if (std::any_of(std::begin(kRefused), std::end(kRefused), begins)) return false;
-  return std::any_of(std::begin(kAllowed), std::end(kAllowed), begins);
 }
 
 }  // namespace
@@ -56,19 +38,6 @@ absl::StatusOr<std::string> ExtensionSource(const ExtensionArguments& arguments)
   }
   absl::StrAppend(&source, "}\n");
   return source;
-}
-
-absl::StatusOr<std::vector<std::string>> CheckFlags(const std::vector<std::string>& flags) {
-  if (flags.size() > kFlagsMax) {
-    return absl::InvalidArgumentError(absl::StrCat(flags.size(), " compiler flags, at most ", kFlagsMax));
-  }
-  for (const std::string& flag : flags) {
-    if (!IsAllowed(flag)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("compiler flag \"", Escape(flag, 64), "\" is not allowed"));
-    }
-  }
-  return flags;
 }
 
 }  // namespace warpsmith

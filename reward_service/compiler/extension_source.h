@@ -1,5 +1,4 @@
-// What torch.utils.cpp_extension.load_inline would write and how it would call the compiler, as pure
-// functions.
+// What torch.utils.cpp_extension.load_inline would write, as a pure function.
 #ifndef WARPSMITH_REWARD_SERVICE_COMPILER_EXTENSION_SOURCE_H_
 #define WARPSMITH_REWARD_SERVICE_COMPILER_EXTENSION_SOURCE_H_
 
@@ -24,11 +23,6 @@ struct ExtensionArguments {
 // the sources have their own. INVALID_ARGUMENT, in words for the candidate's author, for CUDA sources (there
 // is no GPU here) and for a function that is no identifier.
 absl::StatusOr<std::string> ExtensionSource(const ExtensionArguments& arguments);
-
-// Flags of a candidate that change how its code is compiled: optimisation, machine, language, warnings,
-// macros, OpenMP, libraries. INVALID_ARGUMENT naming the first that is none of these: files, plugins, specs,
-// wrappers.
-absl::StatusOr<std::vector<std::string>> CheckFlags(const std::vector<std::string>& flags);
 
 }  // namespace warpsmith
 

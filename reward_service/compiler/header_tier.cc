@@ -50,8 +50,10 @@ std::vector<std::string> Joined(std::vector<std::string> first, const std::vecto
 }  // namespace
 
 std::vector<HeaderTier> HeaderTiers(const HeaderPlaces& places) {
-  const std::string libraries = "-L" + (places.torch_dir / "lib").string();
-  const std::vector<std::string> torch_libraries = {libraries, "-lc10", "-ltorch_cpu", "-ltorch"};
+  const std::string libraries = "-L" + places.LinkDirectory().string();
+  // Linkers that leave out what no symbol is found in would leave out all of these.
+  const std::vector<std::string> torch_libraries = {libraries, "-Wl,--no-as-needed", "-lc10", "-ltorch_cpu",
+                                                    "-ltorch"};
   std::vector<HeaderTier> tiers;
   if (!places.facade_directory.empty()) {
     const std::string version = VersionComment(places.facade_directory);

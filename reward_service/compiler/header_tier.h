@@ -26,6 +26,11 @@ struct HeaderPlaces {
   std::filesystem::path torch_dir;         // of the Python package
   std::filesystem::path python_include;    // with Python.h
   std::filesystem::path facade_directory;  // of reward_service/facade as built; empty: the real headers alone
+  // With Torch's libraries by name. Of the facade they are empty ones: what is linked with a library is readable
+  // to the program, and it needs no more of Torch's than their names.
+  std::filesystem::path LinkDirectory() const {
+    return facade_directory.empty() ? torch_dir / "lib" : facade_directory / "stubs";
+  }
 };
 
 // In the order in which they are tried.

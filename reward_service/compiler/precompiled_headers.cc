@@ -1,5 +1,9 @@
 #include "reward_service/compiler/precompiled_headers.h"
 
+#include <pthread.h>
+
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/log.h"
@@ -8,37 +12,79 @@
 
 namespace warpsmith {
 
-PrecompiledHeaders::Header* PrecompiledHeaders::Find(const std::string& text, const std::string& key,
+PrecompiledHeaders::~PrecompiledHeaders() {
+  std::thread maker;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    maker = std::move(maker_);
+  }
+  if (maker.joinable()) maker.join();
+}
+
+PrecompiledHeaders::Header* PrecompiledHeaders::Find(const std::string& text,
+                                                     const std::vector<std::string>& flags,
                                                      size_t num_sets_max) {
-  absl::MutexLock lock(&mutex_);
+  const std::string key =
+      Sha256Hex(absl::StrCat(toolchain_->fingerprint, "\n", text, "\n", absl::StrJoin(flags, "\n")));
   std::map<std::string, Header>& sets = headers_[text];
   const auto found = sets.find(key);
   if (found != sets.end()) return &found->second;
   if (sets.size() >= num_sets_max) return nullptr;
-  return &sets[key];
+  Header& header = sets[key];
+  header.text = text;
+  header.flags = flags;
+  header.folder = work_directory_ / key.substr(0, 16);
+  std::error_code error;
+  header.made = std::filesystem::exists(header.folder / "prelude.h.gch", error);
+  return &header;
 }
 
 std::vector<std::string> PrecompiledHeaders::Include(const std::string& text,
                                                      const std::vector<std::string>& flags,
                                                      const PrecompilePolicy& policy) {
-  const std::string key =
-      Sha256Hex(absl::StrCat(toolchain_->fingerprint, "\n", text, "\n", absl::StrJoin(flags, "\n")));
-  Header* const header = Find(text, key, policy.num_sets_max);
+  absl::MutexLock lock(&mutex_);
+  Header* const header = Find(text, flags, policy.num_sets_max);
   if (header == nullptr) return {};
-  absl::MutexLock lock(&header->mutex);
-  const std::filesystem::path folder = work_directory_ / key.substr(0, 16);
-  const bool is_made = std::filesystem::exists(folder / "prelude.h.gch");
-  if (!header->tried && !is_made && ++header->num_uses <= policy.num_plain_uses) return {};
-  if (!header->tried) {
-    header->tried = true;
-    std::vector<std::string> command = {toolchain_->compiler};
-    command.insert(command.end(), flags.begin(), flags.end());
-    const absl::Status status = PrecompileHeader(command, text, folder);
-    if (status.ok()) header->path = folder / "prelude.h";
-    if (!status.ok()) LogWarning(absl::StrCat("headers are not precompiled: ", status.ToString()));
+  if (header->made) return {"-include", (header->folder / "prelude.h").string()};
+  if (!header->asked && ++header->num_uses > policy.num_plain_uses) {
+    header->asked = true;
+    asked_.push_back(header);
+    if (!maker_.joinable()) maker_ = std::thread([this] { MakeAll(); });
   }
-  if (header->path.empty()) return {};
-  return {"-include", header->path.string()};
+  return {};
+}
+
+void PrecompiledHeaders::AwaitIdle() {
+  const absl::MutexLock lock(&mutex_, absl::Condition(this, &PrecompiledHeaders::IsIdle));
+}
+
+PrecompiledHeaders::Header* PrecompiledHeaders::Next() {
+  const absl::MutexLock lock(&mutex_, absl::Condition(this, &PrecompiledHeaders::HasWork));
+  if (stopping_) return nullptr;
+  Header* const header = asked_.front();
+  asked_.pop_front();
+  making_ = true;
+  return header;
+}
+
+void PrecompiledHeaders::Finish(Header* header, bool made) {
+  const absl::MutexLock lock(&mutex_);
+  making_ = false;
+  header->made = made;
+}
+
+void PrecompiledHeaders::MakeAll() {
+  pthread_setname_np(pthread_self(), "headers");
+  while (Header* const header = Next()) {
+    std::vector<std::string> command = {toolchain_->compiler};
+    command.insert(command.end(), header->flags.begin(), header->flags.end());
+    const absl::Status status = PrecompileHeader(command, header->text, header->folder, &stopping_);
+    if (!status.ok() && !stopping_) {
+      LogWarning(absl::StrCat("headers are not precompiled: ", status.ToString()));
+    }
+    Finish(header, status.ok());
+  }
 }
 
 }  // namespace warpsmith

@@ -73,7 +73,7 @@ absl::StatusOr<Prelude> BuildPrelude(const Toolchain& toolchain, const std::file
 }  // namespace
 
 absl::Status PrecompileHeader(std::vector<std::string> command, const std::string& text,
-                              const std::filesystem::path& folder) {
+                              const std::filesystem::path& folder, const std::atomic<bool>* cancelled) {
   std::error_code error;
   if (std::filesystem::exists(folder / "prelude.h.gch", error)) return absl::OkStatus();
   std::filesystem::create_directories(folder, error);
@@ -86,7 +86,7 @@ absl::Status PrecompileHeader(std::vector<std::string> command, const std::strin
        {std::string("-x"), std::string("c++-header"), header, std::string("-o"), unfinished}) {
     command.push_back(argument);
   }
-  const absl::Status compiled = OutputOf(command).status();
+  const absl::Status compiled = OutputOf(command, cancelled).status();
   if (compiled.ok()) std::filesystem::rename(unfinished, folder / "prelude.h.gch", error);
   if (compiled.ok() && !error) return absl::OkStatus();
   std::error_code ignored;

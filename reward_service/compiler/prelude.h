@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_REWARD_SERVICE_COMPILER_PRELUDE_H_
 #define WARPSMITH_REWARD_SERVICE_COMPILER_PRELUDE_H_
 
+#include <atomic>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -21,8 +22,10 @@ struct Prelude {
 // Precompiles `text` to `<folder>/prelude.h.gch` with compiler and flags of `command`, unless it is there.
 // The folder is made if it is missing. Errors are those of the compiler and of the disk; nothing unfinished
 // is left then.
+// CANCELLED soon after `cancelled` becomes true.
 absl::Status PrecompileHeader(std::vector<std::string> command, const std::string& text,
-                              const std::filesystem::path& folder);
+                              const std::filesystem::path& folder,
+                              const std::atomic<bool>* cancelled = nullptr);
 
 // Builds the preludes under `directory`, which is made if it is missing and must be readable by everybody;
 // one that is already there is kept. Takes a third of a second each. Errors are those of the disk and of the

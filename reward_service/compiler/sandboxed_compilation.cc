@@ -81,6 +81,7 @@ SandboxOptions OptionsFor(const Compilation& compilation) {
   append(compilation.link_flags);
   append({"-o", "/tmp/candidate.so"});
   options.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C", "TMPDIR=/tmp"};
+  options.system_paths = compilation.system_paths;
   options.read_only_paths = compilation.read_only_paths;
   options.tmp_bytes_max = 4 * compilation.limits.library_bytes_max;
   options.memory_bytes_max = compilation.limits.memory_bytes_max;

@@ -41,7 +41,9 @@ struct Compilation {
   std::vector<std::string> command;
   // What goes after the source, e.g. libraries.
   std::vector<std::string> link_flags;
-  // Seen inside, at the same path, beside the system's own folders.
+  // What is read inside, at the same path, of the system (empty: all of it) and beside it. Whatever can be read,
+  // a program can take into its library, by `.incbin`, `.include` or `#include`.
+  std::vector<std::filesystem::path> system_paths;
   std::vector<std::filesystem::path> read_only_paths;
   CompileLimits limits;
 };

@@ -1,4 +1,5 @@
-// warpsmith-confine UID MEMORY FILE CPU PROCESSES OPEN_FILES WRITABLE[:WRITABLE...] -- PROGRAM ARGUMENT...
+// warpsmith-confine UID MEMORY FILE CPU PROCESSES OPEN_FILES WRITABLE[:WRITABLE...] [READABLE[:READABLE...]]
+// -- PROGRAM ARGUMENT...
 // Gives up every right that a toolchain needs not, then executes the program. Runs inside bubblewrap.
 #include <unistd.h>
 
@@ -8,11 +9,23 @@
 #include <cstring>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "reward_service/sandbox/confinement.h"
 
+namespace {
+
+std::vector<std::string> Paths(const char* joined) {
+  std::vector<std::string> paths;
+  std::stringstream stream(joined);
+  for (std::string path; std::getline(stream, path, ':');) paths.push_back(path);
+  return paths;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  constexpr int kProgram = 9;
+  constexpr int kProgram = 10;
   if (argc <= kProgram || std::strcmp(argv[kProgram - 1], "--") != 0) {
     std::fprintf(stderr, "warpsmith-confine: started by the sandbox only\n");
     return 125;
@@ -26,8 +39,8 @@ int main(int argc, char** argv) {
   confinement.cpu_seconds_max = std::atoi(argv[4]);
   confinement.num_processes_max = std::atoi(argv[5]);
   confinement.num_open_files_max = std::atoi(argv[6]);
-  std::stringstream paths(argv[7]);
-  for (std::string path; std::getline(paths, path, ':');) confinement.writable_paths.push_back(path);
+  confinement.writable_paths = Paths(argv[7]);
+  confinement.readable_paths = Paths(argv[8]);
   confinement.writable_paths.push_back("/dev/null");
   if (const absl::Status status = warpsmith::Confine(confinement); !status.ok()) {
     std::fprintf(stderr, "warpsmith-confine: %s\n", status.ToString().c_str());

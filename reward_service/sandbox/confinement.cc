@@ -74,15 +74,18 @@ absl::Status AllowBeneath(int ruleset, const std::string& path, uint64_t rights)
   return absl::OkStatus();
 }
 
-absl::Status RestrictWrites(const std::vector<std::string>& writable_paths) {
+absl::Status RestrictFiles(const Confinement& c) {
   if (LandlockVersion() == 0) return absl::OkStatus();
   landlock_ruleset_attr attributes{};
   attributes.handled_access_fs = kAllRights;
   const UniqueFd ruleset(
       static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0)));
   if (!ruleset.valid()) return Failed("landlock_create_ruleset");
-  RETURN_IF_ERROR(AllowBeneath(ruleset.get(), "/", kReadRights));
-  for (const std::string& path : writable_paths) {
+  if (c.readable_paths.empty()) RETURN_IF_ERROR(AllowBeneath(ruleset.get(), "/", kReadRights));
+  for (const std::string& path : c.readable_paths) {
+    RETURN_IF_ERROR(AllowBeneath(ruleset.get(), path, kReadRights));
+  }
+  for (const std::string& path : c.writable_paths) {
     RETURN_IF_ERROR(AllowBeneath(ruleset.get(), path, kAllRights));
   }
   if (syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) return Failed("landlock_restrict_self");
@@ -103,7 +106,7 @@ absl::Status Confine(const Confinement& confinement) {
   // After the change of uid, which clears it.
   if (confinement.die_with_parent && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Failed("PR_SET_PDEATHSIG");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failed("PR_SET_NO_NEW_PRIVS");
-  RETURN_IF_ERROR(RestrictWrites(confinement.writable_paths));
+  RETURN_IF_ERROR(RestrictFiles(confinement));
   if (confinement.sealed) RETURN_IF_ERROR(RefuseNewCode());
   return LoadSystemCallFilter(confinement.rights);
 }

@@ -26,8 +26,10 @@ struct Confinement {
   int num_open_files_max = 0;
   bool die_with_parent = false;  // SIGKILL when the present parent ends
   bool sealed = false;           // RefuseNewCode()
-  std::vector<std::string>
-      writable_paths;  // Landlock: everything else is read-only, where the kernel has Landlock
+  // Landlock, where the kernel has it: files and folders that can be written and read, and those that can be
+  // read and executed; empty: everything.
+  std::vector<std::string> writable_paths;
+  std::vector<std::string> readable_paths;
 };
 
 // Resource limits, private uid without capabilities or groups, no_new_privs, Landlock, system call filter.

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -89,13 +90,23 @@ void AppendRights(const SandboxOptions& options, std::vector<std::string>& comma
   }
 }
 
+// Empty: everything that is visible.
+std::vector<std::string> ReadablePaths(const SandboxOptions& o) {
+  std::vector<std::string> paths;
+  if (o.system_paths.empty()) return paths;
+  for (const auto& more : {o.system_paths, o.read_only_paths}) {
+    for (const std::filesystem::path& path : more) paths.push_back(path.string());
+  }
+  return paths;
+}
+
 void AppendStub(const SandboxOptions& o, std::vector<std::string>& command) {
   Append(command, {kStubInside, absl::StrCat(o.uid), absl::StrCat(o.memory_bytes_max),
                    absl::StrCat(o.file_bytes_max), absl::StrCat(o.cpu_seconds_max),
                    absl::StrCat(o.num_processes_max), absl::StrCat(o.num_open_files_max)});
   std::string writable = "/tmp";
   for (const auto& [outside, inside] : o.writable_paths) absl::StrAppend(&writable, ":", inside.string());
-  Append(command, {writable, "--"});
+  Append(command, {writable, absl::StrJoin(ReadablePaths(o), ":"), "--"});
 }
 
 std::vector<std::string> BubblewrapCommand(const SandboxOptions& options, const std::filesystem::path& stub) {

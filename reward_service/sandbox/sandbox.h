@@ -29,6 +29,9 @@ struct SandboxOptions {
   std::vector<std::string> environment;  // "NAME=value"; nothing is inherited
   // Visible read-only beside /usr, /lib*, /bin and /etc/ld.so.cache, at the same path.
   std::vector<std::filesystem::path> read_only_paths;
+  // kProgram only: the files and folders of the system that can be read and executed, of all that is visible,
+  // where the kernel has Landlock. Empty: everything.
+  std::vector<std::filesystem::path> system_paths;
   // Visible and writable: {outside, inside}. They must be writable by the private uid (see `uid`).
   std::vector<std::pair<std::filesystem::path, std::filesystem::path>> writable_paths;
   std::filesystem::path working_directory = "/tmp";  // inside

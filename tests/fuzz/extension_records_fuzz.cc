@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/base/check.h"
+#include "reward_service/compiler/compile_options.h"
 #include "reward_service/compiler/extension_source.h"
 #include "reward_service/measure/judgement_json.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -20,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t num_bytes) {
         warpsmith::ExtensionSource({record.name, record.cpp_sources, record.cuda_sources, record.functions,
                                     record.extra_cflags, record.extra_ldflags});
     WS_CHECK(source.ok() || absl::IsInvalidArgument(source.status())) << source.status();
-    const auto flags = warpsmith::CheckFlags(record.extra_cflags);
+    const auto flags = warpsmith::AllowedOptions(record.extra_cflags);
     if (!flags.ok()) continue;
     for (const std::string& flag : *flags) WS_CHECK(flag.size() > 1 && flag[0] == '-') << flag;
   }

@@ -9,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "reward_service/compiler/diagnostics.h"
+#include "reward_service/sandbox/confinement.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 
@@ -109,6 +110,20 @@ TEST_CASE("files of the machine cannot be included") {
   }
   const CompiledProgram by_assembler = CompileOrFail(*compiler, "asm(\".incbin \\\"/etc/passwd\\\"\");\n");
   CHECK_FALSE(by_assembler.succeeded());
+}
+
+TEST_CASE("a program takes in nothing of the system but what it is compiled and linked with") {
+  if (LandlockVersion() == 0) return;
+  const auto compiler = MakeCompiler();
+  const auto takes = [&](const std::string& path) {
+    return CompileOrFail(*compiler,
+                         "asm(\".incbin \\\"" + path + "\\\"\");\nextern \"C\" int run() { return 0; }\n")
+        .succeeded();
+  };
+  CHECK(takes("/usr/include/stdio.h"));
+  CHECK_FALSE(takes("/usr/bin/bash"));
+  CHECK_FALSE(takes("/etc/alternatives/README"));
+  CHECK_FALSE(takes("/usr/lib/os-release"));
 }
 
 TEST_CASE("a compilation that explodes is a refused program within its limits") {

@@ -94,6 +94,18 @@ TEST_CASE("files are written in the named folder and nowhere else") {
   CHECK(Confined(Usual(inside.path()), [&] { return make(outside.path()); }) == 1);
 }
 
+TEST_CASE("files outside the named ones cannot be read, where some are named") {
+  if (LandlockVersion() == 0) return;
+  const TemporaryDirectory folder;
+  REQUIRE(chmod(folder.path().c_str(), 0777) == 0);
+  const auto read_program = [] { return open("/usr/bin/env", O_RDONLY) >= 0 ? 0 : 1; };
+  Confinement confinement = Usual(folder.path());
+  CHECK(Confined(confinement, read_program) == 0);
+  confinement.readable_paths = {"/usr/include"};
+  CHECK(Confined(confinement, read_program) == 1);
+  CHECK(Confined(confinement, [] { return open("/usr/include/stdio.h", O_RDONLY) >= 0 ? 0 : 1; }) == 0);
+}
+
 TEST_CASE("a confined process may be told to end with its parent") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
