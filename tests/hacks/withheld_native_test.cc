@@ -150,5 +150,17 @@ TEST_CASE("a jail that is not sealed is refused when its code is looked at") {
   CHECK(run.fault->reason.find("libcrypt.so") != std::string::npos);
 }
 
+TEST_CASE("spares of sealed and of other jails are kept by turns") {
+  const auto pid_of_next = [](bool sealed) {
+    const auto child = TestNativeZygote().ForkWithSpare({"native", int64_t{1} << 30, 5, 1, sealed});
+    REQUIRE(child.ok());
+    REQUIRE((*child)->AwaitHello(absl::Now() + absl::Seconds(10)).ok());
+    return (*child)->pid();
+  };
+  pid_of_next(true);
+  const pid_t other = pid_of_next(false);
+  CHECK(pid_of_next(true) < other);  // made before the first of the other kind
+}
+
 }  // namespace
 }  // namespace warpsmith

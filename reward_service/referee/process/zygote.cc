@@ -22,6 +22,7 @@ constexpr absl::Duration kWarmUpTimeout = absl::Seconds(120);  // a cold disk re
 constexpr absl::Duration kForkTimeout = absl::Seconds(10);
 constexpr int kUnansweredMax = 32;
 constexpr size_t kSpares = 3;
+constexpr size_t kSpareKinds = 2;  // sealed and not sealed, by turns
 constexpr int64_t kTmpBytesMax = 64 << 20;
 constexpr int kThreadsMax = 64;
 // Children live under uids of their own, so that the limit of threads counts each alone.
@@ -179,14 +180,22 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::Fork(const ChildRights& ri
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildRights& rights) {
   absl::MutexLock lock(&mutex_);
-  if (!(rights == spare_rights_)) spares_.clear();
-  spare_rights_ = rights;
-  while (spares_.size() <= kSpares) {
-    ASSIGN_OR_RETURN(auto spare, ForkLocked(rights));
-    spares_.push_back(std::move(spare));
+  const auto same =
+      std::find_if(spares_.begin(), spares_.end(), [&](const Spares& s) { return s.rights == rights; });
+  Spares spares{rights, {}};
+  if (same != spares_.end()) {
+    spares = std::move(*same);
+    spares_.erase(same);
   }
-  std::unique_ptr<ChildProcess> child = std::move(spares_.front());
-  spares_.pop_front();
+  spares_.push_front(std::move(spares));
+  if (spares_.size() > kSpareKinds) spares_.pop_back();
+  auto& children = spares_.front().children;
+  while (children.size() <= kSpares) {
+    ASSIGN_OR_RETURN(auto spare, ForkLocked(rights));
+    children.push_back(std::move(spare));
+  }
+  std::unique_ptr<ChildProcess> child = std::move(children.front());
+  children.pop_front();
   return child;
 }
 

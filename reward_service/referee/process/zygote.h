@@ -46,7 +46,7 @@ class Zygote {
   absl::StatusOr<std::unique_ptr<ChildProcess>> Fork(const ChildRights& rights) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // As Fork(), but gives a child that was asked for earlier where one has the same rights, and asks for the
-  // next: on the average nobody waits.
+  // next: on the average nobody waits. Keeps some for each of the two kinds of rights that were used last.
   absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithSpare(const ChildRights& rights)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -70,8 +70,11 @@ class Zygote {
   // From anywhere: several referees on a machine take uids of one range.
   uint32_t num_forks_ ABSL_GUARDED_BY(mutex_) = std::random_device()();
   int num_unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
-  ChildRights spare_rights_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::unique_ptr<ChildProcess>> spares_ ABSL_GUARDED_BY(mutex_);
+  struct Spares {
+    ChildRights rights;
+    std::deque<std::unique_ptr<ChildProcess>> children;
+  };
+  std::deque<Spares> spares_ ABSL_GUARDED_BY(mutex_);  // those used last come first
 };
 
 // Folders that a Python interpreter and its torch need, asked of it.
