@@ -1,0 +1,127 @@
+#include "reward_service/referee/checked_jail.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "tests/fuzz/puppet.h"
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kNumElements = 4;
+
+const PuppetMaster& Puppets() {
+  static const auto* const puppets = new PuppetMaster;
+  return *puppets;
+}
+
+TaskLayout Layout() {
+  const nlohmann::json tensor = {{"code", 2}, {"bits", 32}, {"shape", {kNumElements}}};
+  const nlohmann::json one = nlohmann::json::array({tensor});
+  return *MakeLayout({{"inputs", one}, {"parameters", nlohmann::json::array()}, {"outputs", one}}, 1 << 20);
+}
+
+// A draw whose outputs are all `value`.
+Draw Expecting(const TaskLayout& layout, float value) {
+  Draw draw;
+  draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
+  draw.expected = std::make_unique<char[]>(static_cast<size_t>(layout.output_buffer_bytes));
+  auto* const expected = reinterpret_cast<float*>(draw.expected.get() + layout.outputs[0].offset);
+  for (int i = 0; i < kNumElements; ++i) expected[i] = value;
+  draw.tolerances = {{.absolute = 0.1}};
+  return draw;
+}
+
+// What a Python jail says whose output is zeros.
+std::string Zeros() {
+  return absl::StrCat(R"({"op":"done","result":0,"outputs":[{"code":2,"bits":32,"dtype":"torch.float32",)",
+                      R"("pointer":)", Puppets().memory(), R"(,"shape":[4],"strides":[1]}]})", "\n");
+}
+
+// A jail that is ready, and then answers with `lines`.
+CheckedJail Ready(CandidateKind kind, const TaskLayout& layout, const std::string& lines,
+                  Judgement* judgement) {
+  auto inputs = MakeInputs(layout);
+  auto outputs = MakeOutputs(layout, kind);
+  WS_CHECK(inputs.ok() && outputs.ok());
+  const std::string ready = "{\"op\":\"ready\",\"parameters_loaded\":true}\n";
+  auto jail =
+      std::make_unique<Jail>(Puppets().Make(ready + lines), Buffers{*std::move(inputs), *std::move(outputs)},
+                             layout, JudgeLimits{.cpu_seconds_max = 1, .call_seconds_max = 2});
+  const auto fault = jail->Begin({.kind = kind, .library_fd = 0, .source_fd = 0}, nullptr);
+  WS_CHECK(!fault) << fault->reason;
+  return CheckedJail(std::move(jail), kind, layout, judgement);
+}
+
+TEST_CASE("a right output is no fault, and counts where numbers are wanted") {
+  const TaskLayout layout = Layout();
+  const Draw draw = Expecting(layout, 0.05F);
+  Judgement judgement;
+  CheckedJail jail =
+      Ready(CandidateKind::kKernelBenchPython, layout, Zeros() + Zeros() + Zeros(), &judgement);
+  CHECK_FALSE(jail.Call(draw, Comparing::kNumbers));
+  CHECK_FALSE(jail.Call(draw, Comparing::kFast));
+  CHECK(judgement.correctness.num_draws == 1);
+  CHECK(judgement.correctness.num_elements == kNumElements);
+  CHECK(judgement.correctness.max_absolute_error == Approx(0.05));
+  CHECK(jail.us() > 0);
+}
+
+TEST_CASE("a wrong output is a fault with its first difference, and says when it came") {
+  const TaskLayout layout = Layout();
+  const Draw draw = Expecting(layout, 3);
+  for (const Comparing comparing : {Comparing::kNumbers, Comparing::kFast}) {
+    Judgement judgement;
+    CheckedJail jail = Ready(CandidateKind::kKernelBenchPython, layout, Zeros(), &judgement);
+    const auto fault = jail.Call(draw, comparing);
+    REQUIRE(fault);
+    CHECK(fault->outcome == Outcome::kIncorrect);
+    const bool later = comparing == Comparing::kFast;
+    CHECK(fault->reason == absl::StrCat("4 of 4 elements wrong", later ? " in a later call" : "",
+                                        "; output 0 [0]: 0, expected 3"));
+    CHECK(judgement.correctness.num_wrong == 4);
+  }
+}
+
+TEST_CASE("what a native program has not written is told from what it wrote wrong") {
+  const TaskLayout layout = Layout();
+  const Draw draw = Expecting(layout, 0);
+  Judgement judgement;
+  CheckedJail jail = Ready(CandidateKind::kNative, layout, "{\"op\":\"done\",\"result\":0}\n", &judgement);
+  const auto fault = jail.Call(draw, Comparing::kNumbers);
+  REQUIRE(fault);
+  CHECK(fault->outcome == Outcome::kIncorrect);
+  CHECK(judgement.output_unwritten);
+}
+
+TEST_CASE("unusual inputs and other parameters are named where the program is wrong on them") {
+  const TaskLayout layout = Layout();
+  Draw draw = Expecting(layout, 3);
+  draw.own_distribution = false;
+  draw.style = "large";
+  draw.parameter_seed = 7;
+  Judgement judgement;
+  CheckedJail jail = Ready(CandidateKind::kKernelBenchPython, layout, Zeros(), &judgement);
+  CHECK(jail.Call(draw, Comparing::kNumbers)->reason ==
+        "4 of 4 elements wrong on large inputs, with other parameters; output 0 [0]: 0, expected 3");
+}
+
+TEST_CASE("what the program says of itself stays a fault: an error, another answer, none") {
+  const TaskLayout layout = Layout();
+  const Draw draw = Expecting(layout, 0);
+  const auto fault = [&](const std::string& line) {
+    Judgement judgement;
+    return Ready(CandidateKind::kKernelBenchPython, layout, line, &judgement)
+        .Call(draw, Comparing::kFast)
+        ->outcome;
+  };
+  CHECK(fault("{\"op\":\"failed\",\"error\":\"ValueError\"}\n") == Outcome::kRuntimeError);
+  CHECK(fault("{\"op\":\"ready\"}\n") == Outcome::kRuntimeError);
+  CHECK(fault("") == Outcome::kRuntimeError);
+}
+
+}  // namespace
+}  // namespace warpsmith
