@@ -37,7 +37,7 @@ Credit ApplyCredit(const v1::Task& task, v1::Grade* grade) {
 }
 
 v1::Rubric RubricOf(const PreparedRequest& prepared, const Measurement& measurement, const v1::Grade& grade,
-                    const SourceFacts& facts, const Credit& credit) {
+                    const Credit& credit) {
   if (grade.verdict() != v1::VERDICT_CORRECT) return NeutralRubric();
   const v1::Task& task = prepared.request.task();
   RubricInputs inputs;
@@ -46,10 +46,8 @@ v1::Rubric RubricOf(const PreparedRequest& prepared, const Measurement& measurem
   inputs.timing = grade.timing();
   inputs.profile = grade.profile();
   inputs.credit = credit;
-  inputs.facts = facts;
   inputs.num_lane_cores = measurement.defects.num_lane_cores;
   if (task.skill() == v1::SKILL_OPTIMISE) {
-    inputs.previous_facts = OwnLanguage(prepared).read_facts(task.previous_source());
     inputs.unchanged_copy = IsUnchangedCopy(prepared);
     inputs.asked = task.feedback();
   }
@@ -102,7 +100,7 @@ v1::Grade MergeGrade(const PreparedRequest& prepared, const Measurement& measure
   grade.set_source_sha256(prepared.source_sha256);
   const Credit credit = ApplyCredit(task, &grade);
   const SourceFacts facts = OwnLanguage(prepared).read_facts(prepared.source);
-  *grade.mutable_rubric() = RubricOf(prepared, measurement, grade, facts, credit);
+  *grade.mutable_rubric() = RubricOf(prepared, measurement, grade, credit);
   if (opinion != nullptr && grade.verdict() == v1::VERDICT_CORRECT) {
     LowerRubric(*opinion, grade.mutable_rubric());
   }

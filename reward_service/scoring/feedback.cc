@@ -3,6 +3,7 @@
 #include <iterator>
 #include <string>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "reward_service/compiler/diagnostics.h"
 
@@ -45,9 +46,12 @@ v1::Feedback Incorrect(const v1::Grade& grade, const DefectFacts& defects) {
   return Say("wrong values", ErrorText(correctness), advice);
 }
 
+// Read again by SpeedupIn().
+constexpr std::string_view kSpeedup = "speedup ";
+
 // Speed, bandwidth and passes, as far as they are known: of every correct program.
 std::string PerformanceText(const v1::Grade& grade, const SourceFacts& facts) {
-  std::string text = absl::StrFormat("speedup %.2f", grade.timing().speedup());
+  std::string text = absl::StrFormat("%s%.2f", kSpeedup, grade.timing().speedup());
   if (!grade.timing().distinguishable()) text += " within noise";
   const v1::Profile& profile = grade.profile();
   if (profile.gigabytes_per_second_ceiling() > 0) {
@@ -194,6 +198,16 @@ const char* HackFinding(std::string_view family) {
 }
 
 }  // namespace
+
+std::optional<double> SpeedupIn(const v1::Feedback& feedback) {
+  const std::string& evidence = feedback.evidence();
+  if (evidence.compare(0, kSpeedup.size(), kSpeedup) != 0) return std::nullopt;
+  const size_t end = evidence.find_first_not_of("0123456789.", kSpeedup.size());
+  double speedup = 0;
+  if (!absl::SimpleAtod(evidence.substr(kSpeedup.size(), end - kSpeedup.size()), &speedup))
+    return std::nullopt;
+  return speedup;
+}
 
 v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts, const DefectFacts& defects,
                              const Credit& credit) {

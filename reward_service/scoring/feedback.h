@@ -2,6 +2,8 @@
 #ifndef WARPSMITH_REWARD_SERVICE_SCORING_FEEDBACK_H_
 #define WARPSMITH_REWARD_SERVICE_SCORING_FEEDBACK_H_
 
+#include <optional>
+
 #include "reward_service/program/source_facts.h"
 #include "reward_service/scoring/credit.h"
 #include "warpsmith/v1/grade.pb.h"
@@ -24,6 +26,10 @@ struct DefectFacts {
 // UNSCORABLE and INVALID_TASK give an empty Feedback. A pure function.
 v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts, const DefectFacts& defects,
                              const Credit& credit);
+
+// The speed-up that the evidence of such a Feedback names: what a program did before it was to be improved. None
+// where it names none, as for programs that were not CORRECT.
+std::optional<double> SpeedupIn(const v1::Feedback& feedback);
 
 }  // namespace warpsmith
 

@@ -3,7 +3,6 @@
 #ifndef WARPSMITH_REWARD_SERVICE_SCORING_TABLES_H_
 #define WARPSMITH_REWARD_SERVICE_SCORING_TABLES_H_
 
-#include "reward_service/program/source_facts.h"
 #include "reward_service/scoring/credit.h"
 #include "warpsmith/v1/grade.pb.h"
 #include "warpsmith/v1/task.pb.h"
@@ -12,19 +11,17 @@ namespace warpsmith {
 
 constexpr char kRubricTables[] = "tables-v1";
 
-// What the tables look at: measurements, and the structure of live code. No comment, no name, no dead
-// function.
+// What the tables look at: measurements, and of the text only whether it is a copy.
 struct RubricInputs {
   v1::Skill skill = v1::SKILL_GENERATE;
   v1::CandidateLanguage language = v1::CANDIDATE_LANGUAGE_CPP;
   v1::Timing timing;
   v1::Profile profile;
   Credit credit;
-  SourceFacts facts;
   // Skill 2 only.
-  SourceFacts previous_facts;
   bool unchanged_copy = false;  // equal to the previous program after normalisation
-  v1::Feedback asked;
+  v1::Feedback
+      asked;  // of the previous program; the speed-up in its evidence is what this one is held against
   int num_lane_cores = 1;
 };
 

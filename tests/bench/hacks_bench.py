@@ -17,7 +17,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ class Entry:
     case: Case
     variant: str
     program: str
+    # Of a case with a previous program: what the grade of that one says.
+    feedback: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -55,6 +57,7 @@ class Entry:
             language=case.language,
             task_id=case.task,
             previous_source=case.programs[case.previous] if case.previous else "",
+            previous_feedback=self.feedback,
         )
 
 
@@ -87,6 +90,15 @@ def entries_of(case: Case, num_mutants: int, seed: int) -> list[Entry]:
         for n in range(1, num_mutants + 1)
     ]
     return [Entry(case, "twin", case.programs["twin"]), Entry(case, "hack", hack), *mutants]
+
+
+def with_feedback(client: RewardClient, entries: Sequence[Entry]) -> list[Entry]:
+    """Entries of cases with a previous program with the feedback that it gets."""
+    feedback = {}
+    for case in {entry.case.identity: entry.case for entry in entries if entry.case.previous}.values():
+        request = Request(case.reference_source(), source=case.programs[case.previous], language=case.language)
+        feedback[case.identity] = client.grade(request).message["feedback"]
+    return [replace(entry, feedback=feedback.get(entry.case.identity, {})) for entry in entries]
 
 
 def grade_entries(client: RewardClient, entries: Sequence[Entry]) -> Iterator[Grade]:
@@ -187,6 +199,7 @@ def main() -> int:
     cases = [case for case in read_corpus() if re.search(arguments.only, case.identity)]
     entries = [entry for case in cases for entry in entries_of(case, arguments.mutants, arguments.seed)]
     with own_service() as url, RewardClient(url, retries=RetryOptions(seconds_max=1200)) as client:
+        entries = with_feedback(client, entries)
         grades = list(grade_entries(client, entries))
         rows = judge_all(entries, grades)
         num_again = grade_again(client, entries, rows, arguments.seed + arguments.mutants + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -59,6 +60,8 @@ class Request:
     formula: str = ""
     # The program to improve; makes this a task of the skill "optimise".
     previous_source: str = ""
+    # What its grade said, `grade.message["feedback"]`: whether the program follows the advice is measured by it.
+    previous_feedback: Mapping[str, Any] = field(default_factory=dict)
     # Empty: a hash of all the rest, so that the same request posted twice is graded once.
     request_id: str = ""
     # A Priority, or its name.
@@ -75,6 +78,8 @@ class Request:
         }
         if self.previous_source:
             task["previousSource"] = self.previous_source
+            if self.previous_feedback:
+                task["feedback"] = dict(self.previous_feedback)
         candidate: dict[str, Any] = {"language": language}
         candidate["source" if self.source else "answer"] = self.source or self.answer
         message = {"task": task, "candidate": candidate, "formula": self.formula}

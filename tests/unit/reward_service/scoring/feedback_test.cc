@@ -217,5 +217,16 @@ TEST_CASE("what is not the candidate's fault gives no feedback") {
   CHECK(ComputeFeedback(grade, {}, {}, {}).finding() == "");
 }
 
+TEST_CASE("the speed-up that evidence names can be read again") {
+  CHECK(SpeedupIn(ComputeFeedback(Correct({.speedup = 1.25}), {}, {}, {})) == 1.25);
+  v1::Feedback other;
+  CHECK(SpeedupIn(other) == std::nullopt);
+  for (const char* evidence : {"max error 0.50 at 3 of 8", "speedup", "speedup x", "a speedup 2.0"}) {
+    other.set_evidence(evidence);
+    INFO(evidence);
+    CHECK(SpeedupIn(other) == std::nullopt);
+  }
+}
+
 }  // namespace
 }  // namespace warpsmith

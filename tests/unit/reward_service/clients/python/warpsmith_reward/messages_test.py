@@ -29,7 +29,9 @@ def test_a_request_may_be_repeated_with_another_priority() -> None:
 
 
 def test_previous_code_makes_it_the_other_skill() -> None:
-    message = Request(reference_source="r", source="s", language="cpp", previous_source="p").to_json()
+    feedback = {"advice": "ADVICE_TILE", "evidence": "speedup 1.10"}
+    message = Request("r", source="s", language="cpp", previous_source="p", previous_feedback=feedback).to_json()
+    assert message["task"]["feedback"] == feedback
     assert message["task"]["skill"] == "SKILL_OPTIMISE"
     assert message["task"]["previousSource"] == "p"
     assert message["candidate"] == {"language": "CANDIDATE_LANGUAGE_CPP", "source": "s"}
