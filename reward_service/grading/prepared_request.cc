@@ -83,20 +83,10 @@ std::string DigestOf(const v1::GradeRequest& request) {
   return Sha256Hex(content.SerializeAsString());
 }
 
-// A program that asks for its own line numbers means something else when lines move.
-bool DependsOnLines(std::string_view source) {
-  for (const std::string_view word : {"__LINE__", "__builtin_LINE", "source_location"}) {
-    if (source.find(word) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
 std::string MeasurementKey(const PreparedRequest& prepared, std::string_view normalised,
                            const std::string& environment) {
-  const std::string_view program =
-      DependsOnLines(prepared.source) ? std::string_view(prepared.source) : normalised;
   return Sha256Hex(absl::StrCat(prepared.task_key, "\n", prepared.request.candidate().language(), "\n",
-                                environment, "\n", absl::string_view(program.data(), program.size())));
+                                environment, "\n", absl::string_view(normalised.data(), normalised.size())));
 }
 
 std::string OpinionKey(const std::string& measurement_key, const v1::Task& task) {
