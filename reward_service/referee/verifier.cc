@@ -84,7 +84,9 @@ std::optional<Fault> Verifier::CallOn(CheckedJail& jail, const Draw& draw, const
     return std::nullopt;
   }
   const bool wrong = fault->outcome == Outcome::kIncorrect || fault->outcome == Outcome::kNonFinite;
-  judgement_->wrong_at_scale_only = wrong && !draw.own_distribution && own_distribution_right_;
+  // Other signs and orders are no other scale.
+  const bool scaled = !draw.own_distribution && draw.style != "unfamiliar";
+  judgement_->wrong_at_scale_only = wrong && scaled && own_distribution_right_;
   return fault;
 }
 

@@ -7,6 +7,7 @@ hang on the clock stand here.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from warpsmith_reward import Grade, Request, RewardClient
@@ -37,7 +38,8 @@ def client() -> Iterator[RewardClient]:
 
 
 def _grade(client: RewardClient, case: Case, program: str) -> Grade:
-    request = Request(case.reference_source(), **{case.sent_as: program}, language=case.language)
+    sent: dict[str, Any] = {case.sent_as: program}
+    request = Request(case.reference_source(), **sent, language=case.language)
     return client.grade(request)
 
 

@@ -84,7 +84,7 @@ def correct(m: Measurements) -> Json:
         "gigabytes_per_second_ceiling": m.ceiling,
         "bound": "latency" if m.too_short else "memory" if share >= 0.5 else "compute",
     }
-    timing = {"speedup": m.speedup, "distinguishable": m.distinguishable}
+    timing = {"speedup": m.speedup, "distinguishable": m.distinguishable, "libraries_withheld": True}
     return {"verdict": "VERDICT_CORRECT", "timing": timing, "profile": profile}
 
 

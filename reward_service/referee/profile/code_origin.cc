@@ -103,10 +103,7 @@ int EncodedBits(int map, int prefix, uint8_t opcode, int length) {
 CodeOrigin OriginOfPath(absl::string_view path) {
   if (absl::StartsWith(path, kOwnFolder)) return CodeOrigin::kOwn;
   if (path == "[vdso]" || path == "[vsyscall]") return CodeOrigin::kLibc;
-  if (path.empty() || path[0] != '/' || absl::StartsWith(path, "/tmp/") ||
-      absl::StartsWith(path, "/memfd:")) {
-    return CodeOrigin::kBlas;
-  }
+  if (path.empty() || path[0] != '/' || absl::StartsWith(path, "/memfd:")) return CodeOrigin::kBlas;
   const size_t slash = path.rfind('/');
   const absl::string_view name = path.substr(slash + 1);
   if (ContainsAny(name, {"blas", "libmkl", "lapack", "libcublas", "libdnnl", "libatlas"}))

@@ -48,9 +48,10 @@ CheckedJail Ready(CandidateKind kind, const TaskLayout& layout, const std::strin
   auto outputs = MakeOutputs(layout, kind);
   WS_CHECK(inputs.ok() && outputs.ok());
   const std::string ready = "{\"op\":\"ready\",\"parameters_loaded\":true}\n";
-  auto jail =
-      std::make_unique<Jail>(Puppets().Make(ready + lines), Buffers{*std::move(inputs), *std::move(outputs)},
-                             layout, JudgeLimits{.cpu_seconds_max = 1, .call_seconds_max = 2});
+  // A puppet ends with its last line, which nobody asks for here.
+  auto jail = std::make_unique<Jail>(Puppets().Make(ready + lines + "{}\n"),
+                                     Buffers{*std::move(inputs), *std::move(outputs)}, layout,
+                                     JudgeLimits{.cpu_seconds_max = 1, .call_seconds_max = 2});
   const auto fault = jail->Begin({.kind = kind, .library_fd = 0, .source_fd = 0}, nullptr);
   WS_CHECK(!fault) << fault->reason;
   return CheckedJail(std::move(jail), kind, layout, judgement);

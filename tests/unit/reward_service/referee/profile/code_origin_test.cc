@@ -7,7 +7,9 @@ namespace {
 
 TEST_CASE("code is attributed by the file it was mapped from") {
   CHECK(OriginOfPath("/candidate/candidate.so") == CodeOrigin::kOwn);
-  CHECK(OriginOfPath("/tmp/candidate.so") == CodeOrigin::kBlas);
+  // A jail can map no code from its own /tmp: a service lives there.
+  CHECK(OriginOfPath("/tmp/w/torch/lib/libtorch_cpu.so") == CodeOrigin::kTorch);
+  CHECK(OriginOfPath("/tmp/w/bin/warpsmith-jail") == CodeOrigin::kOther);
   CHECK(OriginOfPath("/memfd:candidate (deleted)") == CodeOrigin::kBlas);
   CHECK(OriginOfPath("") == CodeOrigin::kBlas);
   CHECK(OriginOfPath("[heap]") == CodeOrigin::kBlas);
