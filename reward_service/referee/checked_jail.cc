@@ -33,6 +33,11 @@ std::optional<Fault> CheckedJail::Call(const Draw& draw, Comparing comparing) {
   return is_native_ ? jail_->CheckBuffers(draw) : std::nullopt;
 }
 
+std::optional<Fault> CheckedJail::Repeat() {
+  jail_->Load(*former_draw_);
+  return jail_->Run();
+}
+
 // Of a Python candidate: its inputs as they were, and then gone, so that its outputs are its own.
 std::optional<Fault> CheckedJail::TakeInputsBack(const Draw& draw) {
   if (is_native_) return std::nullopt;

@@ -33,6 +33,7 @@ class CpuTiming::ReferenceSide : public TimedSide {
     result.us = us_;
     return result;
   }
+  CallResult Repeat(const Draw& draw) override { return Call(draw, nullptr); }
 
  private:
   Jail* const jail_;
@@ -51,6 +52,12 @@ class CpuTiming::CandidateSide : public TimedSide {
     Sampled(sampler, jail_->jail(), *lane_, us_, [&] { result.fault = jail_->Call(draw, Comparing::kFast); });
     us_ = jail_->us();
     result.us = us_;
+    return result;
+  }
+  CallResult Repeat(const Draw&) override {
+    CallResult result;
+    result.fault = jail_->Repeat();
+    result.us = jail_->us();
     return result;
   }
 

@@ -29,6 +29,9 @@ class TimedSide {
   // Loads an input set, calls, stops, and compares what is there with what is expected. With a sampler, the
   // call is sampled into it, where this machine lets us.
   virtual CallResult Call(const Draw& draw, ProfileSampler* sampler) = 0;
+  // A call that warms the caches for the one to come, on inputs that the program has seen: a candidate on those
+  // of its last call. What it leaves is compared with what the next call leaves.
+  virtual CallResult Repeat(const Draw& draw) = 0;
 };
 
 // A side, or the fault with which a candidate ended before its first call.

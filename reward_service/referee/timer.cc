@@ -88,7 +88,8 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
     sides->reference_is_long = reference.us > kLongCallUs;
   }
   for (int call = 0; call < kSettlingCalls && WantsRepeat(*sides) && !OutOfTime(); ++call) {
-    if (std::optional<Fault> fault = CallOnce(sides, *sides->former_set, nullptr)) return fault;
+    CallResult result = sides->candidate->Repeat(*sides->former_set);
+    if (result.fault) return std::move(result.fault);
   }
   return std::nullopt;
 }
@@ -143,7 +144,7 @@ absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* r
       options_.samples_rounds && options_.can_sample ? &reference_sampler_ : nullptr;
   double repeat_us = 0;
   if (repeated != nullptr) {
-    CallResult result = sides.reference->Call(*repeated, nullptr);
+    CallResult result = sides.reference->Repeat(*repeated);
     if (result.fault) return BrokenReference(*result.fault);
     repeat_us = result.us;
   }
@@ -166,8 +167,9 @@ std::optional<Fault> Timer::CallCandidate(Sides* sides, const Draw& set, Profile
   const bool repeats = WantsRepeat(*sides);
   double repeat_us = 0;
   if (repeats) {
-    if (auto fault = CallOnce(sides, *sides->former_set, nullptr)) return fault;
-    repeat_us = sides->former_us;
+    CallResult repeated = sides->candidate->Repeat(*sides->former_set);
+    if (repeated.fault) return std::move(repeated.fault);
+    repeat_us = repeated.us;
   }
   if (auto fault = CallOnce(sides, set, sampler)) return fault;
   call->us = std::max(sides->former_us - overhead_.candidate_us, std::max(options_.least_us, kLeastUs));

@@ -51,13 +51,13 @@ absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
     verified->takes_parameters &= request_.kind == CandidateKind::kNative || jail.jail().parameters_loaded();
     const auto& draws = verified->takes_parameters ? task.verification_draws() : task.construction_draws();
     bool has_threads = false;
-    const Draw* former = nullptr;
+    bool is_first = true;
     for (int pass = 0;
          pass == 0 || (has_threads && pass < kThreadedPasses && LaneSeconds() < kPassSecondsMax); ++pass) {
       for (const Draw* draw : draws) {
-        verified->fault = CallOn(jail, *draw, former);
+        verified->fault = CallOn(jail, *draw, is_first);
         if (verified->fault) break;
-        former = draw;
+        is_first = false;
         has_threads = process.num_threads() > 1;
         if (has_threads) RETURN_IF_ERROR(lane_->Spread(process.pid()));
       }
@@ -69,14 +69,14 @@ absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
   return absl::OkStatus();
 }
 
-std::optional<Fault> Verifier::CallOn(CheckedJail& jail, const Draw& draw, const Draw* former) {
+std::optional<Fault> Verifier::CallOn(CheckedJail& jail, const Draw& draw, bool is_first) {
   if (LaneSeconds() > request_.limits.lane_seconds_max) {
     return Fault{Outcome::kTimeout, absl::StrCat("held the lane for ", LaneSeconds(), " s, ",
                                                  request_.limits.lane_seconds_max, " s are allowed")};
   }
   // Some of these calls follow a repeated one, as every timed call does.
-  if (request_.kind != CandidateKind::kNative && former != nullptr && jail.us() < 2 * kLongCallUs && Coin()) {
-    if (auto fault = jail.Call(*former, Comparing::kFast)) return fault;
+  if (request_.kind != CandidateKind::kNative && !is_first && jail.us() < 2 * kLongCallUs && Coin()) {
+    if (auto fault = jail.Repeat()) return fault;
   }
   std::optional<Fault> fault = jail.Call(draw, Comparing::kNumbers);
   if (!fault) {

@@ -35,7 +35,7 @@ class Verifier {
 
  private:
   absl::Status RunOnInputs(PreparedTask& task, Verified* verified);
-  std::optional<Fault> CallOn(CheckedJail& jail, const Draw& draw, const Draw* former);
+  std::optional<Fault> CallOn(CheckedJail& jail, const Draw& draw, bool is_first);
   double LaneSeconds() const;
 
   CandidateJails* const jails_;

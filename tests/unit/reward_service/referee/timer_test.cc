@@ -18,6 +18,7 @@ class FakeSide : public TimedSide {
     *lane_seconds_ += result.us / 1e6;
     return result;
   }
+  CallResult Repeat(const Draw& draw) override { return Call(draw, nullptr); }
 
  private:
   std::function<CallResult(int call)> calls_;
