@@ -83,6 +83,11 @@ absl::StatusOr<std::vector<std::filesystem::path>> SystemPaths() {
   std::vector<std::string> command = {"/usr/bin/ldd"};
   command.insert(command.end(), programs.begin(), programs.end());
   ASSIGN_OR_RETURN(const std::string libraries, OutputOf(command));
+  // Beside the compiler proper; the GNU linker loads it for every program, mold does not.
+  std::vector<std::string> plugins;
+  for (const std::string& program : own) {
+    plugins.push_back(std::filesystem::path(program).replace_filename("liblto_plugin.so").string());
+  }
   ASSIGN_OR_RETURN(
       const auto linked,
       Places("-print-file-name",
@@ -94,8 +99,11 @@ absl::StatusOr<std::vector<std::filesystem::path>> SystemPaths() {
               "libdl.a",       "librt.a",       "libgomp.so",        "libgomp.spec",    "libatomic.so",
               "include",       "include-fixed"}));
   std::set<std::filesystem::path> paths;
-  for (const auto& more :
-       {programs, PathsIn(libraries), linked, {"/usr/include", "/usr/local/include", "/etc/ld.so.cache"}}) {
+  for (const auto& more : {programs,
+                           plugins,
+                           PathsIn(libraries),
+                           linked,
+                           {"/usr/include", "/usr/local/include", "/etc/ld.so.cache"}}) {
     for (const std::string& path : more) {
       std::error_code error;
       if (std::filesystem::exists(path, error)) paths.insert(std::filesystem::canonical(path, error));

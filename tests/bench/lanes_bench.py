@@ -57,6 +57,8 @@ def measure(settings: dict[str, str], names: list[str], gradings: int) -> dict[s
         seconds = time.monotonic() - start
     speedups: dict[str, list[float]] = {name: [] for name in names}
     for (name, _), graded in zip(requests, grades, strict=True):
+        if "timing" not in graded.message:
+            raise RuntimeError(f"{name} was not timed: {graded.verdict} {graded.reason}")
         speedups[name].append(float(graded.message["timing"]["speedup"]))
     quality = sorted({graded.message["timing"]["quality"] for graded in grades})
     return {

@@ -1,5 +1,8 @@
 #include "reward_service/compiler/toolchain.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "tests/support/catch.h"
 
 namespace warpsmith {
@@ -19,6 +22,16 @@ TEST_CASE("a command's output comes back, and its failure with it") {
   CHECK(absl::IsInternal(failed));
   CHECK(std::string(failed.message()).find("told") != std::string::npos);
   CHECK_FALSE(OutputOf({"/no/such/program"}).ok());
+}
+
+TEST_CASE("what the linker loads beside the compiler is among the paths that a compilation sees") {
+  const absl::StatusOr<Toolchain> toolchain = ProbeToolchain();
+  REQUIRE(toolchain.ok());
+  std::filesystem::path proper = *OutputOf({"/usr/bin/g++", "-print-prog-name=cc1plus"});
+  const auto plugin = proper.replace_filename("liblto_plugin.so");
+  if (!std::filesystem::exists(plugin)) return;
+  const auto& paths = toolchain->system_paths;
+  CHECK(std::find(paths.begin(), paths.end(), std::filesystem::canonical(plugin)) != paths.end());
 }
 
 }  // namespace
