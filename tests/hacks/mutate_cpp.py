@@ -111,12 +111,13 @@ def rename(source: str, names: dict[str, str]) -> str:
 
 
 def _lay_out(source: str, chance: random.Random) -> str:
-    """Other white space between the same tokens; comments go, others come."""
+    """Other white space between the same tokens; comments go, others come. One that ends in a backslash takes the next
+    line along: it stays."""
     indent = chance.choice(("    ", "   ", "        "))
     out: list[str] = []
     for token in tokens_of(source):
         if token.kind == "comment":
-            out.append(" ")
+            out.append(token.text if token.text.rstrip().endswith("\\") else " ")
         elif token.kind == "space" and "\n" in token.text:
             depth = len(token.text.rsplit("\n", 1)[1]) // 2
             note = f"  // {chance.choice(_WORDS)}" if chance.random() < 0.1 and not _ends_directive(out) else ""
@@ -127,7 +128,7 @@ def _lay_out(source: str, chance: random.Random) -> str:
 
 
 def _ends_directive(out: list[str]) -> bool:
-    return bool(out) and (out[-1].lstrip().startswith("#") or out[-1].endswith("\\"))
+    return bool(out) and (out[-1].lstrip().startswith("#") or out[-1].rstrip().endswith("\\"))
 
 
 _HELPER = re.compile(r"^static (?!constexpr|const |inline)[\w:<>,*& ]+?\w+\([^(){}=]*\) \{\n.*?^\}\n", re.S | re.M)
