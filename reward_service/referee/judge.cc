@@ -40,6 +40,7 @@ absl::Status Judge::RunAll() {
     ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(request_.source));
   }
   const Judgement before = judgement_;
+  lane_since_ = absl::Now();  // of both attempts together
   ASSIGN_OR_RETURN(std::optional<Fault> fault, RunIn(Room::kSealed));
   if (fault && fault->withheld) {
     judgement_ = before;
@@ -50,7 +51,6 @@ absl::Status Judge::RunAll() {
 }
 
 absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
-  lane_since_ = absl::Now();
   CandidateJails jails({.zygote = is_native() ? tools_.native_zygote : tools_.python_zygote,
                         .lane = tools_.lane,
                         .memory_bytes_max = tools_.jail_memory_bytes_max,
