@@ -67,7 +67,7 @@ absl::StatusOr<double> EmptyCandidate::Microseconds() {
   return Median(std::move(microseconds));
 }
 
-absl::Status EmptyCandidate::WatchCall(ProfileSampler& sampler) {
+absl::Status EmptyCandidate::SampleCall(ProfileSampler& sampler) {
   RETURN_IF_ERROR(Call());
   if (!sampler.Attach(jail_.process().pid(), lane_.core_list()).ok()) return absl::OkStatus();
   RETURN_IF_ERROR(Call());

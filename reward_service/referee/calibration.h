@@ -26,7 +26,7 @@ class EmptyCandidate {
   absl::StatusOr<double> Microseconds();
 
   // Has a call sampled, after one that is not. Nothing where sampling is forbidden.
-  absl::Status WatchCall(ProfileSampler& sampler);
+  absl::Status SampleCall(ProfileSampler& sampler);
 
  private:
   EmptyCandidate(std::unique_ptr<ChildProcess> process, Buffers buffers, const TaskLayout& layout,

@@ -110,7 +110,7 @@ absl::StatusOr<Overhead> CpuTiming::MeasureOverhead() {
 }
 
 absl::Status CpuTiming::SampleOverhead(ProfileSampler* sampler) {
-  return empty_candidate_->WatchCall(*sampler);
+  return empty_candidate_->SampleCall(*sampler);
 }
 
 }  // namespace warpsmith

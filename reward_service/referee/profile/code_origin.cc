@@ -1,8 +1,5 @@
 #include "reward_service/referee/profile/code_origin.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,29 +11,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "core/base/unique_fd.h"
 #include "reward_service/sandbox/confinement.h"
+#include "reward_service/sandbox/mapped_code.h"
 
 namespace warpsmith {
 namespace {
 
 const std::string kOwnFolder = absl::StrCat(kLibraryFolder, "/");
-constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kKernelStart = uint64_t{1} << 63;
-
-// Whether a private mapping of a file has pages that are the process's own: it has written to them, even if
-// it wrote the same again. Bits 61 to 63 of a word of /proc/PID/pagemap: of the file or shared, in swap,
-// present.
-bool IsWritten(pid_t pid, uint64_t start, uint64_t end) {
-  const UniqueFd file(open(absl::StrCat("/proc/", pid, "/pagemap").c_str(), O_RDONLY | O_CLOEXEC));
-  std::vector<uint64_t> pages((end - start) / kPageBytes);
-  const size_t num_bytes = pages.size() * sizeof(uint64_t);
-  const off_t offset = static_cast<off_t>(start / kPageBytes * sizeof(uint64_t));
-  if (!file.valid() || pread(file.get(), pages.data(), num_bytes, offset) != static_cast<ssize_t>(num_bytes))
-    return false;
-  return std::any_of(pages.begin(), pages.end(),
-                     [](uint64_t page) { return (page >> 62) != 0 && (page >> 61 & 1) == 0; });
-}
 
 bool ContainsAny(absl::string_view text, std::initializer_list<const char*> parts) {
   return std::any_of(parts.begin(), parts.end(),
@@ -128,8 +110,9 @@ CodeMap CodeMap::Read(pid_t pid) {
   text << file.rdbuf();
   CodeMap map = Parse(text.str());
   for (Range& range : map.ranges_) {
-    if (range.origin == CodeOrigin::kOwn && IsWritten(pid, range.start, range.end))
-      range.origin = CodeOrigin::kBlas;
+    if (range.origin != CodeOrigin::kOwn) continue;
+    const std::vector<MappedCode> mapping = {{.start = range.start, .end = range.end}};
+    if (FindWritten(pid, mapping) != nullptr) range.origin = CodeOrigin::kBlas;
   }
   return map;
 }
