@@ -20,7 +20,7 @@ from typing import Any
 
 from warpsmith_reward import Request, RewardClient
 
-from tests.bench.precision_bench import CASES, KERNEL
+from tests.bench.precision_kernels import CASES, KERNEL
 from tests.hacks.own_service import own_service
 
 

@@ -1,11 +1,12 @@
 """How well a speed-up repeats: the same kernel graded again and again, and the reference put through as a candidate.
 
-Kernels of 1 to 20 ms, the smallest within a core's second-level cache, the largest over 64 MB, each graded with an idle
-core beside the lane and with one that decodes as a rollout worker does. The reference itself, as a Python candidate,
-must not be distinguishable from the reference: its grade is HACK, but its timing is reported like any other.
+Each kernel of precision_kernels.py is graded with an idle core beside the lane and with one that decodes as a rollout
+worker does. The reference itself, as a Python candidate, must not be distinguishable from the reference: its grade is
+HACK, but its timing is reported like any other.
 
-The peer is what a machine lets repeat at all: reference and kernel called by turns in one plain process, by itself on
-the lane's core, with warm data and no sandbox, for as long as a grading times them.
+The peer is what a machine lets repeat at all: reference and kernel called by turns in one plain process on the lane's
+core (precision_peer.py), on data as cold as a referee's, as often as a grading calls them and over as long a time, by
+turns with the gradings.
 
 ./dev bench precision [--gradings N] [--only NAME] [--set KEY=VALUE ...]
 """
@@ -13,15 +14,13 @@ the lane's core, with warm data and no sandbox, for as long as a grading times t
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import multiprocessing
 import os
+import re
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,84 +29,15 @@ from typing import Any
 
 from warpsmith_reward import Grade, Request, RewardClient
 
+from tests.bench.precision_kernels import CASES, KERNEL
 from tests.hacks.own_service import own_service
 
-# What is wanted of the speed-up, over its median.
-_SPREAD_WANTED = 0.03
-_RANGE_WANTED = 0.08
+# What is wanted: the interquartile range over the plain process's, and the share of references that are not told apart.
+_SPREAD_WANTED = 1.3
 _REFERENCE_WANTED = 0.95
 
-_TASK = """
-import torch
-import torch.nn as nn
-
-
-class Model(nn.Module):
-    def forward(self, x):
-{body}
-
-
-def get_inputs():
-    return [torch.randn({rows}, {cols})]
-
-
-def get_init_inputs():
-    return []
-"""
-KERNEL = """
-#include <dlpack/dlpack.h>
-#include <cmath>
-static int number_{number} = 0;
-extern "C" int run(const DLTensor* const* inputs, const DLTensor* const*, DLTensor* const* outputs) {{
-  const float* x = static_cast<const float*>(inputs[0]->data);
-  float* y = static_cast<float*>(outputs[0]->data);
-  const int64_t rows = inputs[0]->shape[0], cols = inputs[0]->shape[1];
-  number_{number} += 1;
-{body}
-  return 0;
-}}
-"""
-_SOFTMAX = """
-  for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
-    float top = x[0], sum = 0;
-    for (int64_t c = 1; c < cols; ++c) top = x[c] > top ? x[c] : top;
-    for (int64_t c = 0; c < cols; ++c) sum += y[c] = std::exp(x[c] - top);
-    for (int64_t c = 0; c < cols; ++c) y[c] /= sum;
-  }
-"""
-_AFFINE = """
-  const int64_t n = rows * cols;
-  for (int64_t i = 0; i < n; ++i) {
-    const float v = 2 * x[i] + 1;
-    y[i] = v > 0 ? v * v : 0;
-  }
-"""
-_GRAM = """
-  for (int64_t r = 0; r < rows; ++r) {
-    float* out = y + r * rows;
-    for (int64_t s = 0; s < rows; ++s) out[s] = 0;
-    for (int64_t s = 0; s < rows; ++s) {
-      float sum = 0;
-#pragma GCC ivdep
-      for (int64_t c = 0; c < cols; ++c) sum += x[r * cols + c] * x[s * cols + c];
-      out[s] = sum;
-    }
-  }
-"""
-_PLAIN = """
-#include <cmath>
-#include <cstdint>
-extern "C" void plain(const float* x, float* y, int64_t rows, int64_t cols) {{
-{body}
-}}
-"""
-_AFFINE_MODEL = "        return torch.relu(2 * x + 1) ** 2"
-CASES = {
-    "softmax, 1 MB in all": (_TASK.format(body="        return torch.softmax(x, 1)", rows=128, cols=1024), _SOFTMAX),
-    "affine chain, 8 MB": (_TASK.format(body=_AFFINE_MODEL, rows=1024, cols=1024), _AFFINE),
-    "products of rows, 2 MB": (_TASK.format(body="        return x @ x.T", rows=256, cols=512), _GRAM),
-    "affine chain, 64 MB": (_TASK.format(body=_AFFINE_MODEL, rows=2048, cols=4096), _AFFINE),
-}
+_TUNABLES = Path(__file__).resolve().parents[2] / "reward_service/jail/malloc_tunables.h"
+_PEER_SECONDS_MAX = 60
 
 
 @dataclass(frozen=True)
@@ -138,7 +68,7 @@ class Repeats:
     def line(self) -> str:
         """As it is printed."""
         return (
-            f"{self.name:<26}{self.beside:<14}{self.milliseconds:7.2f} ms  speed-up {self.median:6.3f}  "
+            f"{self.name:<26}{self.beside:<16}{self.milliseconds:7.2f} ms  speed-up {self.median:6.3f}  "
             f"IQR {self.spread:6.1%}  range {self.range:6.1%}  lane {self.seconds_of_lane:5.2f} s"
         )
 
@@ -164,51 +94,37 @@ def _lane_and_others() -> tuple[list[int], list[int]]:
     return lane, [core for core in cores if core not in lane] or cores
 
 
-def _time_plainly(name: str, gradings: int, seconds: float, pause: float, results: multiprocessing.Queue[Any]) -> None:
-    """Speed-ups, each with the kernel's milliseconds, as a script would measure them: nothing else is called."""
-    os.sched_setaffinity(0, _lane_and_others()[0])
-    import torch
+@contextmanager
+def plain_process(name: str) -> Iterator[Callable[[Grade], tuple[float, float]]]:
+    """The same kernel against the same reference without a referee: speed-up and milliseconds of as many calls, spread
+    over as long a time, as a grade's."""
+    core = _lane_and_others()[0][0]
+    tunables = re.search(r'"GLIBC_TUNABLES=(.*?);', _TUNABLES.read_text(), re.DOTALL)
+    assert tunables
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.precision_peer", name, str(core)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "GLIBC_TUNABLES": re.sub(r'"\s*"|"$', "", tunables.group(1))},
+    )
+    assert process.stdin and process.stdout
 
-    torch.set_num_threads(1)
-    task, body = CASES[name]
-    module: dict[str, Any] = {}
-    exec(task, module)  # noqa: S102 - our own
-    (x,), model = module["get_inputs"](), module["Model"]()
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "plain.cc"
-        source.write_text(_PLAIN.format(body=body))
-        command = ["g++", "-O3", "-march=native", "-shared", "-fPIC", str(source), "-o", str(source.with_suffix(".so"))]
-        subprocess.run(command, check=True, timeout=120)
-        plain = ctypes.CDLL(str(source.with_suffix(".so"))).plain
-    y = torch.empty_like(model(x))
-    arguments = [ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()), *map(ctypes.c_int64, x.shape)]
+    def measure(grade: Grade) -> tuple[float, float]:
+        assert process.stdin and process.stdout
+        print(_num_rounds(grade), _lane_seconds(grade), file=process.stdin, flush=True)
+        speedup, milliseconds = process.stdout.readline().split()
+        return float(speedup), float(milliseconds)
 
-    def timed(call: Callable[[], object]) -> float:
-        start = time.perf_counter()
-        call()
-        return time.perf_counter() - start
-
-    for _ in range(gradings):
-        time.sleep(pause)
-        ratios: list[float] = []
-        milliseconds: list[float] = []
-        end = time.perf_counter() + seconds
-        while time.perf_counter() < end or not ratios:
-            before = timed(lambda: model(x))
-            kernel = timed(lambda: plain(*arguments)) + timed(lambda: plain(*arguments))
-            milliseconds.append(kernel / 2 * 1e3)
-            ratios.append((before + timed(lambda: model(x))) / kernel)
-        results.put((statistics.median(ratios), statistics.median(milliseconds)))
+    try:
+        yield measure
+    finally:
+        process.stdin.close()
+        process.wait(_PEER_SECONDS_MAX)
 
 
-def repeat_plainly(name: str, gradings: int, seconds: float, pause: float) -> Repeats:
-    """The same kernel against the same reference, without a referee, over as long a time as the gradings took."""
-    results: multiprocessing.Queue[Any] = multiprocessing.Queue()
-    process = multiprocessing.Process(target=_time_plainly, args=(name, gradings, seconds, pause, results))
-    process.start()
-    speedups, milliseconds = zip(*(results.get(timeout=180) for _ in range(gradings)), strict=True)
-    process.join(10)
-    return Repeats(name, "plain process", list(speedups), statistics.median(milliseconds), seconds)
+def _num_rounds(grade: Grade) -> int:
+    return int(grade.message["timing"]["reference"]["numCalls"]) // 2
 
 
 def _decode(cores: Sequence[int]) -> None:
@@ -251,21 +167,30 @@ def _lane_seconds(grade: Grade) -> float:
     return sum(float(cost.get(name, 0.0)) for name in ("verifySeconds", "timeSeconds", "profileSeconds"))
 
 
-def repeat_kernel(client: RewardClient, name: str, beside: str, gradings: int, first: int) -> Repeats:
-    """The same kernel under names of its own, so that no grade is remembered."""
+def repeat_kernel(client: RewardClient, name: str, beside: str, gradings: int, first: int) -> list[Repeats]:
+    """The same kernel under names of its own, so that no grade is remembered; and by turns the plain process, so that
+    both see the same moods of the machine."""
     task, body = CASES[name]
-    grades = [
-        _grade(client, Request(task, source=KERNEL.format(number=first + k, body=body), language="cpp"))
-        for k in range(gradings)
-    ]
+    grades: list[Grade] = []
+    plain: list[tuple[float, float]] = []
+    with plain_process(name) as measure:
+        for k in range(gradings):
+            grades.append(
+                _grade(client, Request(task, source=KERNEL.format(number=first + k, body=body), language="cpp"))
+            )
+            plain.append(measure(grades[-1]))
     timings = [grade.message["timing"] for grade in grades]
-    return Repeats(
+    seconds = statistics.median(map(_lane_seconds, grades))
+    graded = Repeats(
         name,
         beside,
         [float(timing["speedup"]) for timing in timings],
         statistics.median(float(timing["candidate"]["medianUs"]) / 1e3 for timing in timings),
-        statistics.median(map(_lane_seconds, grades)),
+        seconds,
     )
+    speedups, milliseconds = zip(*plain, strict=True)
+    peer = Repeats(name, f"{beside}, plain", list(speedups), statistics.median(milliseconds), seconds)
+    return [graded, peer]
 
 
 def repeat_reference(client: RewardClient, name: str, gradings: int, first: int) -> int:
@@ -297,26 +222,21 @@ def main() -> int:
         for beside in ("idle", "decoding"):
             with _load(beside == "decoding"):
                 for name in names:
-                    first = len(rows) * arguments.gradings
-                    start = time.monotonic()
-                    last = repeat_kernel(client, name, beside, arguments.gradings, first)
-                    rows.append(last)
-                    print(last.line(), flush=True)
-                    if beside == "idle":
-                        pause = (time.monotonic() - start) / arguments.gradings - last.seconds_of_lane
-                        plain.append(repeat_plainly(name, arguments.gradings, last.seconds_of_lane, max(0.0, pause)))
-                        print(plain[-1].line(), flush=True)
+                    pair = repeat_kernel(client, name, beside, arguments.gradings, len(rows) * arguments.gradings)
+                    print(pair[0].line(), pair[1].line(), sep="\n", flush=True)
+                    rows.append(pair[0])
+                    plain.append(pair[1])
         for name in names:
             same[name] = repeat_reference(client, name, arguments.gradings, 0)
             print(
                 f"{name:<26}reference as candidate: not distinguishable {same[name]} of {arguments.gradings}",
                 flush=True,
             )
-    within = all(row.spread <= _SPREAD_WANTED and row.range <= _RANGE_WANTED for row in rows) and all(
+    within = all(row.spread <= _SPREAD_WANTED * peer.spread for row, peer in zip(rows, plain, strict=True)) and all(
         count >= _REFERENCE_WANTED * arguments.gradings for count in same.values()
     )
     results = {
-        "wanted": {"interquartile_range": _SPREAD_WANTED, "full_range": _RANGE_WANTED, "reference": _REFERENCE_WANTED},
+        "wanted": {"interquartile_range_of_plain": _SPREAD_WANTED, "reference": _REFERENCE_WANTED},
         "within": within,
         "kernels": [row.fields() for row in rows],
         "plain_process": [row.fields() for row in plain],
