@@ -12,9 +12,9 @@
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
 #include "reward_service/grading/prepared_request.h"
-#include "reward_service/grading/wire.h"
 #include "reward_service/llm_judge/llm_judge.h"
-#include "reward_service/measure/judgement.h"
+#include "reward_service/measure/judge_request.h"
+#include "warpsmith/v1/measurement.pb.h"
 
 namespace warpsmith {
 
@@ -40,7 +40,7 @@ struct Flight {
   // Nobody waits any more: stages drop the flight as soon as they see it.
   std::atomic<bool> cancelled{false};
   absl::Time queued_since;                                           // in the queue that it waits in
-  Measurement measurement;                                           // filled in from stage to stage
+  v1::Measurement measurement;                                       // filled in from stage to stage
   std::shared_ptr<const LlmOpinion> opinion;                         // null: not asked for
   std::shared_ptr<const UniqueFd> library;                           // native candidates, once compiled
   bool extensions_recorded = false;                                  // Python candidates

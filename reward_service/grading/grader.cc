@@ -20,17 +20,19 @@ constexpr int64_t kOpinionBytes = 2048;
 constexpr int64_t kOpinionsBytesMax = int64_t{16} << 20;
 
 // As others will find it; null where they may not.
-std::shared_ptr<const Measurement> ToKeep(const Measurement& measurement) {
-  if (measurement.grade.verdict() == v1::VERDICT_UNSCORABLE || measurement.grade.cached()) return nullptr;
-  auto kept = std::make_shared<Measurement>(measurement);
-  kept->grade.set_cached(true);
+std::shared_ptr<const v1::Measurement> ToKeep(const v1::Measurement& measurement) {
+  if (measurement.grade().verdict() == v1::VERDICT_UNSCORABLE || measurement.grade().cached()) return nullptr;
+  auto kept = std::make_shared<v1::Measurement>(measurement);
+  kept->mutable_grade()->set_cached(true);
+  kept->clear_output_tail();  // no part of a reply
   return kept;
 }
 
-std::shared_ptr<const Measurement> NoCode() {
-  auto measurement = std::make_shared<Measurement>();
-  measurement->grade.set_verdict(v1::VERDICT_NO_CODE);
-  measurement->grade.set_verdict_reason("no fenced block after the thinking part, or an empty one");
+std::shared_ptr<const v1::Measurement> NoCode() {
+  auto measurement = std::make_shared<v1::Measurement>();
+  measurement->mutable_grade()->set_verdict(v1::VERDICT_NO_CODE);
+  measurement->mutable_grade()->set_verdict_reason(
+      "no fenced block after the thinking part, or an empty one");
   return measurement;
 }
 
@@ -189,7 +191,7 @@ Grader::Answer Grader::AnswerFrom(const std::shared_ptr<const PreparedRequest>& 
 }
 
 Grader::Answer Grader::MakeAnswer(const std::shared_ptr<const PreparedRequest>& prepared,
-                                  const Measurement& measurement, const LlmOpinion* opinion) {
+                                  const v1::Measurement& measurement, const LlmOpinion* opinion) {
   v1::Grade grade = options_.merge(*prepared, measurement, opinion);
   const std::string lane_cores = grade.environment().lane_cores();
   *grade.mutable_environment() = options_.environment;
@@ -265,7 +267,7 @@ Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {
   return next;
 }
 
-bool Grader::WantsOpinion(const PreparedRequest& prepared, const Measurement& measurement) const {
+bool Grader::WantsOpinion(const PreparedRequest& prepared, const v1::Measurement& measurement) const {
   return options_.llm_stage != nullptr && LlmStage::Wants(prepared, measurement);
 }
 
@@ -280,9 +282,9 @@ void Grader::LlmLoop() {
   }
 }
 
-void Grader::Keep(const Flight& flight, std::shared_ptr<const Measurement> measurement) {
+void Grader::Keep(const Flight& flight, std::shared_ptr<const v1::Measurement> measurement) {
   if (measurement != nullptr) {
-    const int64_t num_bytes = kIdentityBytes + static_cast<int64_t>(measurement->grade.SpaceUsedLong());
+    const int64_t num_bytes = kIdentityBytes + static_cast<int64_t>(measurement->SpaceUsedLong());
     measurements_.Insert(flight.prepared->measurement_key, std::move(measurement), num_bytes);
   }
   if (flight.opinion != nullptr && flight.opinion->failure.empty()) {
@@ -292,7 +294,7 @@ void Grader::Keep(const Flight& flight, std::shared_ptr<const Measurement> measu
 
 void Grader::Finish(const std::shared_ptr<Flight>& flight) {
   const absl::Time now = options_.now();
-  std::shared_ptr<const Measurement> kept = ToKeep(flight->measurement);
+  std::shared_ptr<const v1::Measurement> kept = ToKeep(flight->measurement);
   std::vector<Waiter> waiters;
   {
     absl::MutexLock lock(&mutex_);
@@ -305,7 +307,8 @@ void Grader::Finish(const std::shared_ptr<Flight>& flight) {
     for (const Waiter& waiter : waiters) StopWaiting(waiter);
   }
   for (Waiter& waiter : waiters) {
-    flight->measurement.grade.mutable_cost()->set_total_seconds(absl::ToDoubleSeconds(now - waiter.arrived));
+    flight->measurement.mutable_grade()->mutable_cost()->set_total_seconds(
+        absl::ToDoubleSeconds(now - waiter.arrived));
     Answer answer = MakeAnswer(waiter.prepared, flight->measurement, flight->opinion.get());
     answer.done = std::move(waiter.done);
     Give(std::move(answer));

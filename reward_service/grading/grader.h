@@ -50,7 +50,7 @@ struct GraderOptions {
   LlmStage* llm_stage = nullptr;
   int num_llm_requests = 1;
   // What a measurement means for a request. Called from any thread, without any lock held: it reads two programs.
-  std::function<v1::Grade(const PreparedRequest& prepared, const Measurement& measurement,
+  std::function<v1::Grade(const PreparedRequest& prepared, const v1::Measurement& measurement,
                           const LlmOpinion* opinion)>
       merge = MergeGrade;
   // What work and waiting are measured by. Called from any thread.
@@ -107,7 +107,7 @@ class Grader {
   // opinion where one is wanted.
   struct Known {
     std::shared_ptr<const v1::Grade> grade;
-    std::shared_ptr<const Measurement> measurement;
+    std::shared_ptr<const v1::Measurement> measurement;
     std::shared_ptr<const LlmOpinion> opinion;
   };
 
@@ -130,9 +130,9 @@ class Grader {
   const std::string& KeyOf(const PreparedRequest& prepared) const {
     return options_.llm_stage != nullptr ? prepared.opinion_key : prepared.measurement_key;
   }
-  bool WantsOpinion(const PreparedRequest& prepared, const Measurement& measurement) const;
+  bool WantsOpinion(const PreparedRequest& prepared, const v1::Measurement& measurement) const;
   // Remembers what may be given again; `measurement` may be null.
-  void Keep(const Flight& flight, std::shared_ptr<const Measurement> measurement)
+  void Keep(const Flight& flight, std::shared_ptr<const v1::Measurement> measurement)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What the request can be answered from, if anything; its id then stands for its content. INVALID_ARGUMENT when the
   // id stands for other content.
@@ -144,8 +144,9 @@ class Grader {
   Answer AnswerFrom(const std::shared_ptr<const PreparedRequest>& prepared, const Known& known)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The first answer under an id is that of all: another one gives way to it here.
-  Answer MakeAnswer(const std::shared_ptr<const PreparedRequest>& prepared, const Measurement& measurement,
-                    const LlmOpinion* opinion) ABSL_LOCKS_EXCLUDED(mutex_);
+  Answer MakeAnswer(const std::shared_ptr<const PreparedRequest>& prepared,
+                    const v1::Measurement& measurement, const LlmOpinion* opinion)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Give(Answer answer) const ABSL_LOCKS_EXCLUDED(mutex_);
   // RESOURCE_EXHAUSTED with RetryInfo where one more request of the tenant may not wait.
   absl::Status CheckRoom(const PreparedRequest& prepared) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -167,7 +168,7 @@ class Grader {
   std::map<std::string, std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);  // by KeyOf
   std::map<uint64_t, std::string> keys_ ABSL_GUARDED_BY(mutex_);                    // KeyOf by ticket
   LruCache<Identity> identities_ ABSL_GUARDED_BY(mutex_);                           // by IdentityKey
-  LruCache<std::shared_ptr<const Measurement>> measurements_ ABSL_GUARDED_BY(mutex_);
+  LruCache<std::shared_ptr<const v1::Measurement>> measurements_ ABSL_GUARDED_BY(mutex_);
   LruCache<std::shared_ptr<const LlmOpinion>> opinions_ ABSL_GUARDED_BY(mutex_);  // none that failed
   std::vector<std::thread> threads_;
 };

@@ -48,8 +48,8 @@ LlmOpinion Failed(std::string why) {
 
 }  // namespace
 
-bool LlmStage::Wants(const PreparedRequest& prepared, const Measurement& measurement) {
-  return measurement.grade.verdict() == v1::VERDICT_CORRECT &&
+bool LlmStage::Wants(const PreparedRequest& prepared, const v1::Measurement& measurement) {
+  return measurement.grade().verdict() == v1::VERDICT_CORRECT &&
          MergeGrade(prepared, measurement).verdict() == v1::VERDICT_CORRECT;
 }
 
@@ -65,7 +65,7 @@ void LlmStage::Run(Flight* flight) {
                             opinion.failure));
   }
   flight->opinion = std::make_shared<const LlmOpinion>(opinion);
-  flight->measurement.grade.mutable_cost()->set_llm_judge_seconds(
+  flight->measurement.mutable_grade()->mutable_cost()->set_llm_judge_seconds(
       absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
 }
 

@@ -45,7 +45,7 @@ class LlmStage {
         observer_(std::move(observer)) {}
 
   // Whether an opinion could change the grade: that of a program that is CORRECT and by its own work.
-  static bool Wants(const PreparedRequest& prepared, const Measurement& measurement);
+  static bool Wants(const PreparedRequest& prepared, const v1::Measurement& measurement);
 
   // Sets the flight's opinion, which it wants, and the time it took. The time counts from `queued_since`.
   void Run(Flight* flight) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -5,6 +5,7 @@
 #include "core/base/log.h"
 #include "reward_service/program/candidate_language.h"
 #include "reward_service/scoring/credit.h"
+#include "reward_service/scoring/feedback.h"
 #include "reward_service/scoring/formulas.h"
 #include "reward_service/scoring/tables.h"
 
@@ -36,8 +37,8 @@ Credit ApplyCredit(const v1::Task& task, v1::Grade* grade) {
   return credit;
 }
 
-v1::Rubric RubricOf(const PreparedRequest& prepared, const Measurement& measurement, const v1::Grade& grade,
-                    const Credit& credit) {
+v1::Rubric RubricOf(const PreparedRequest& prepared, const v1::Measurement& measurement,
+                    const v1::Grade& grade, const Credit& credit) {
   if (grade.verdict() != v1::VERDICT_CORRECT) return NeutralRubric();
   const v1::Task& task = prepared.request.task();
   RubricInputs inputs;
@@ -46,7 +47,7 @@ v1::Rubric RubricOf(const PreparedRequest& prepared, const Measurement& measurem
   inputs.timing = grade.timing();
   inputs.profile = grade.profile();
   inputs.credit = credit;
-  inputs.num_lane_cores = measurement.defects.num_lane_cores;
+  inputs.num_lane_cores = measurement.advice_facts().num_lane_cores();
   if (task.skill() == v1::SKILL_OPTIMISE) {
     inputs.unchanged_copy = IsUnchangedCopy(prepared);
     inputs.asked = task.feedback();
@@ -83,17 +84,17 @@ void DemoteWithoutReward(v1::Grade* grade) {
 
 }  // namespace
 
-Measurement Unscorable(const std::string& reason) {
-  Measurement measurement;
-  measurement.grade.set_verdict(v1::VERDICT_UNSCORABLE);
-  measurement.grade.set_verdict_reason(Escape(reason, 512));
+v1::Measurement Unscorable(const std::string& reason) {
+  v1::Measurement measurement;
+  measurement.mutable_grade()->set_verdict(v1::VERDICT_UNSCORABLE);
+  measurement.mutable_grade()->set_verdict_reason(Escape(reason, 512));
   return measurement;
 }
 
-v1::Grade MergeGrade(const PreparedRequest& prepared, const Measurement& measurement,
+v1::Grade MergeGrade(const PreparedRequest& prepared, const v1::Measurement& measurement,
                      const LlmOpinion* opinion) {
   const v1::Task& task = prepared.request.task();
-  v1::Grade grade = measurement.grade;
+  v1::Grade grade = measurement.grade();
   grade.set_request_id(prepared.request.request_id());
   grade.set_task_id(task.id());
   grade.set_source(prepared.source);
@@ -106,7 +107,7 @@ v1::Grade MergeGrade(const PreparedRequest& prepared, const Measurement& measure
   }
   SetReward(prepared, credit, &grade);
   DemoteWithoutReward(&grade);
-  *grade.mutable_feedback() = ComputeFeedback(grade, facts, measurement.defects, credit);
+  *grade.mutable_feedback() = ComputeFeedback(grade, facts, measurement.advice_facts(), credit);
   return grade;
 }
 

@@ -20,15 +20,34 @@ bool MayCompile(const std::string& source) {
   return source.find("cpp_extension") != std::string::npos || source.find("load_inline") != std::string::npos;
 }
 
+v1::Compile CompileOf(const CompiledProgram& program, const std::string& compiler) {
+  v1::Compile compile;
+  compile.set_attempted(true);
+  compile.set_succeeded(program.succeeded());
+  compile.set_diagnostics(program.diagnostics);
+  compile.set_compiler(compiler);
+  compile.set_cached(program.cached);
+  compile.set_headers(program.headers);
+  return compile;
+}
+
 void Conclude(v1::Verdict verdict, std::string reason, Flight* flight) {
-  flight->measurement.grade.set_verdict(verdict);
-  flight->measurement.grade.set_verdict_reason(std::move(reason));
+  flight->measurement.mutable_grade()->set_verdict(verdict);
+  flight->measurement.mutable_grade()->set_verdict_reason(std::move(reason));
 }
 
 Route Refuse(const v1::Compile& compile, Flight* flight) {
-  *flight->measurement.grade.mutable_compile() = compile;
+  *flight->measurement.mutable_grade()->mutable_compile() = compile;
   Conclude(v1::VERDICT_COMPILE_ERROR, FirstError(compile.diagnostics()), flight);
   return Route::kFinish;
+}
+
+// To what the stages so far have filled in. Both the flight and the referee have waited for the lane.
+void AddMeasured(const v1::Measurement& measured, Flight* flight) {
+  const double waited_seconds = flight->measurement.grade().cost().lane_wait_seconds();
+  flight->measurement.MergeFrom(measured);
+  flight->measurement.mutable_grade()->mutable_cost()->set_lane_wait_seconds(
+      waited_seconds + measured.grade().cost().lane_wait_seconds());
 }
 
 }  // namespace
@@ -39,11 +58,11 @@ Route FirstRoute(const PreparedRequest& prepared) {
 
 Route CompileStage::Run(Flight* flight) const {
   const absl::Time begin = absl::Now();
-  v1::Cost* const waited = flight->measurement.grade.mutable_cost();
+  v1::Cost* const waited = flight->measurement.mutable_grade()->mutable_cost();
   waited->set_queue_seconds(waited->queue_seconds() + absl::ToDoubleSeconds(begin - flight->queued_since));
   const Route next = IsNative(*flight->prepared) ? RunNative(flight) : RunExtensions(flight);
   // Asked for again: a failure has put another measurement in the place of the one above.
-  v1::Cost* const cost = flight->measurement.grade.mutable_cost();
+  v1::Cost* const cost = flight->measurement.mutable_grade()->mutable_cost();
   cost->set_compile_seconds(cost->compile_seconds() + absl::ToDoubleSeconds(absl::Now() - begin));
   return next;
 }
@@ -58,9 +77,9 @@ Route CompileStage::RunNative(Flight* flight) const {
   }
   absl::StatusOr<CompiledProgram> program = native_(source, flight->cancelled);
   if (!program.ok()) return Failed(program.status(), flight);
-  const v1::Compile compile = ToProto(*program, compiler_version_);
+  const v1::Compile compile = CompileOf(*program, compiler_version_);
   if (!program->succeeded()) return Refuse(compile, flight);
-  *flight->measurement.grade.mutable_compile() = compile;
+  *flight->measurement.mutable_grade()->mutable_compile() = compile;
   flight->library = program->library;
   return Route::kJudge;
 }
@@ -69,9 +88,9 @@ Route CompileStage::RunExtensions(Flight* flight) const {
   for (const ExtensionRecord& record : flight->extensions) {
     absl::StatusOr<CompiledProgram> program = extension_(record, flight->cancelled);
     if (!program.ok()) return Failed(program.status(), flight);
-    const v1::Compile compile = ToProto(*program, compiler_version_);
+    const v1::Compile compile = CompileOf(*program, compiler_version_);
     if (!program->succeeded()) return Refuse(compile, flight);
-    *flight->measurement.grade.mutable_compile() = compile;
+    *flight->measurement.mutable_grade()->mutable_compile() = compile;
     flight->extension_libraries.push_back(program->library);
   }
   return Route::kJudge;
@@ -85,7 +104,7 @@ Route CompileStage::Failed(const absl::Status& status, Flight* flight) const {
 }
 
 Route JudgeStage::Run(Flight* flight) {
-  v1::Cost* cost = flight->measurement.grade.mutable_cost();
+  v1::Cost* cost = flight->measurement.mutable_grade()->mutable_cost();
   cost->set_lane_wait_seconds(cost->lane_wait_seconds() +
                               absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
   const bool record =
@@ -123,15 +142,15 @@ Route JudgeStage::RunJudge(Flight* flight) {
   absl::Status last;
   for (int attempt = 1; attempt <= options_.num_attempts_max; ++attempt) {
     if (flight->cancelled) return Route::kDrop;
-    const absl::StatusOr<Judgement> judgement = referee_->Judge(request, absl::Now() + options_.deadline);
-    if (judgement.ok()) {
-      flight->measurement.defects.num_lane_cores = options_.num_lane_cores;
-      FillFromJudgement(*judgement, &flight->measurement);
-      v1::Environment& environment = *flight->measurement.grade.mutable_environment();
-      environment.set_lane_cores(referee_->facts().lane_cores);
+    const absl::StatusOr<v1::Measurement> measured =
+        referee_->Judge(request, absl::Now() + options_.deadline);
+    if (measured.ok()) {
+      AddMeasured(*measured, flight);
+      flight->measurement.mutable_grade()->mutable_environment()->set_lane_cores(
+          referee_->facts().lane_cores);
       return Route::kFinish;
     }
-    last = judgement.status();
+    last = measured.status();
     LogWarning(
         absl::StrCat("judging, attempt ", attempt, " of ", options_.num_attempts_max, ": ", last.ToString()));
   }

@@ -58,7 +58,6 @@ class CompileStage {
 struct JudgeStageOptions {
   JudgeLimits limits;
   TimingEffort timing;
-  int num_lane_cores = 1;
   // A referee that dies is replaced, and the candidate judged again, this often in all.
   int num_attempts_max = 3;
   absl::Duration deadline = absl::Seconds(60);

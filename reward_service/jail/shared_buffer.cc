@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -66,6 +67,17 @@ absl::StatusOr<UniqueFd> SharedBuffer::SealedText(std::string_view text) {
   }
   lseek(fd->get(), 0, SEEK_SET);
   return fd;
+}
+
+absl::StatusOr<std::string> SharedBuffer::ReadText(int fd, int64_t bytes_max) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return ErrnoStatus("fstat", "memory file");
+  if (info.st_size > bytes_max) {
+    return absl::InvalidArgumentError(absl::StrCat("a text has ", info.st_size, " bytes, over ", bytes_max));
+  }
+  std::string text(static_cast<size_t>(info.st_size), '\0');
+  if (pread(fd, text.data(), text.size(), 0) != info.st_size) return ErrnoStatus("read", "memory file");
+  return text;
 }
 
 void SharedBuffer::Fill(unsigned char value) {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +20,7 @@
 #include "reward_service/jail/malloc_tunables.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/jail/shared_buffer.h"
-#include "reward_service/measure/judgement_json.h"
+#include "reward_service/measure/request_json.h"
 
 extern char** environ;
 
@@ -29,6 +28,7 @@ namespace warpsmith {
 namespace {
 
 constexpr int kSocketInside = 3;
+constexpr int64_t kMeasurementBytesMax = 64 << 10;
 constexpr absl::Duration kStartTimeout = absl::Seconds(180);
 
 // The folder of this program, or bin/ beside it (tests).
@@ -121,6 +121,18 @@ absl::Status StatusOfFailure(const Packet& packet) {
   return absl::Status(static_cast<absl::StatusCode>(code), TextField(packet.fields, "error"));
 }
 
+absl::StatusOr<v1::Measurement> ReadMeasurement(const Packet& answer) {
+  if (answer.descriptors.size() != 1) return absl::InternalError("the referee's answer has no measurement");
+  const absl::StatusOr<std::string> bytes =
+      SharedBuffer::ReadText(answer.descriptors[0].get(), kMeasurementBytesMax);
+  v1::Measurement measurement;
+  if (!bytes.ok() || !measurement.ParseFromString(*bytes)) {
+    return absl::InternalError(
+        absl::StrCat("the referee's measurement cannot be read: ", bytes.status().message()));
+  }
+  return measurement;
+}
+
 class RefereeClient : public Referee {
  public:
   explicit RefereeClient(RefereeOptions options) : options_(std::move(options)) {}
@@ -133,7 +145,7 @@ class RefereeClient : public Referee {
     return status;
   }
 
-  absl::StatusOr<Judgement> Judge(const JudgeRequest& request, absl::Time deadline) override {
+  absl::StatusOr<v1::Measurement> Judge(const JudgeRequest& request, absl::Time deadline) override {
     ASSIGN_OR_RETURN(const UniqueFd task, SharedBuffer::SealedText(request.task.reference_source));
     std::vector<int> descriptors = {task.get(), request.library_fd};
     UniqueFd source;
@@ -151,7 +163,7 @@ class RefereeClient : public Referee {
     if (request.seed) fields["seed"] = *request.seed;
     ASSIGN_OR_RETURN(const Packet answer, Ask(std::move(fields), descriptors, deadline));
     if (TextField(answer.fields, "op") != "judged") return AsInfrastructure(StatusOfFailure(answer));
-    return JudgementFromJson(answer.fields.at("judgement"));
+    return ReadMeasurement(answer);
   }
 
   absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
@@ -163,12 +175,8 @@ class RefereeClient : public Referee {
                      Ask({{"op", "record"}, {"key", task.key}}, {task_fd.get(), source_fd.get()}, deadline));
     if (TextField(answer.fields, "op") != "recorded") return StatusOfFailure(answer);
     if (answer.descriptors.size() != 1) return absl::InternalError("the referee's answer has no list");
-    struct stat info;
-    if (fstat(answer.descriptors[0].get(), &info) != 0) return ErrnoStatus("fstat", "list of extensions");
-    std::string text(static_cast<size_t>(info.st_size), '\0');
-    if (pread(answer.descriptors[0].get(), text.data(), text.size(), 0) != info.st_size) {
-      return ErrnoStatus("read", "list of extensions");
-    }
+    ASSIGN_OR_RETURN(const std::string text,
+                     SharedBuffer::ReadText(answer.descriptors[0].get(), kRecordingBytesMax));
     return ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false));
   }
 

@@ -11,7 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "reward_service/measure/judgement.h"
+#include "reward_service/measure/judge_request.h"
+#include "warpsmith/v1/measurement.pb.h"
 
 namespace warpsmith {
 
@@ -57,9 +58,10 @@ class Referee {
 
   virtual ~Referee() = default;
 
-  // The verdict on one candidate. A status is a failure of infrastructure (dead referee, deadline passed, out
-  // of memory): the candidate is UNSCORABLE. The referee is restarted by the next call.
-  virtual absl::StatusOr<Judgement> Judge(const JudgeRequest& request, absl::Time deadline) = 0;
+  // One candidate's verdict and all else that a referee measures. A status is a failure of
+  // infrastructure (dead referee, deadline passed, out of memory): the candidate is UNSCORABLE. The
+  // referee is restarted by the next call.
+  virtual absl::StatusOr<v1::Measurement> Judge(const JudgeRequest& request, absl::Time deadline) = 0;
 
   // First run of a kernelbench_python candidate: which extensions it wants built. An empty list when it wants
   // none. INVALID_ARGUMENT, with an escaped reason, when the program fails before; that is the candidate's

@@ -55,17 +55,18 @@ Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instanc
   return {Median(all), medians[kTail], medians[kResamples - 1 - kTail]};
 }
 
-SideTiming Summarise(const std::vector<double>& microseconds, int num_instances) {
-  SideTiming side;
-  side.num_instances = num_instances;
-  side.num_calls = static_cast<int>(microseconds.size());
+v1::TimingSide Summarise(const std::vector<double>& microseconds, int num_instances) {
+  v1::TimingSide side;
+  side.set_num_instances(num_instances);
+  side.set_num_calls(static_cast<int>(microseconds.size()));
   if (microseconds.empty()) return side;
   const double n = static_cast<double>(microseconds.size());
-  side.median_us = Median(microseconds);
-  side.mean_us = std::accumulate(microseconds.begin(), microseconds.end(), 0.0) / n;
+  const double mean = std::accumulate(microseconds.begin(), microseconds.end(), 0.0) / n;
   double squares = 0;
-  for (const double value : microseconds) squares += (value - side.mean_us) * (value - side.mean_us);
-  side.standard_deviation_us = n > 1 ? std::sqrt(squares / (n - 1)) : 0;
+  for (const double value : microseconds) squares += (value - mean) * (value - mean);
+  side.set_median_us(Median(microseconds));
+  side.set_mean_us(mean);
+  side.set_standard_deviation_us(n > 1 ? std::sqrt(squares / (n - 1)) : 0);
   return side;
 }
 

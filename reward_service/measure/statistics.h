@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "reward_service/measure/judgement.h"
+#include "warpsmith/v1/grade.pb.h"
 
 namespace warpsmith {
 
@@ -31,7 +31,7 @@ struct Interval {
 Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instance);
 
 // Median, mean and deviation of microseconds.
-SideTiming Summarise(const std::vector<double>& microseconds, int num_instances);
+v1::TimingSide Summarise(const std::vector<double>& microseconds, int num_instances);
 
 // How fast a reference has been seen to run. Where memory of a process is missing, vectorised functions run
 // up to 20 times slower until something brings it back (core/base/touch_constants.h), and a candidate would

@@ -11,6 +11,7 @@
 #include "reward_service/referee/process/jail.h"
 #include "reward_service/referee/process/zygote.h"
 #include "reward_service/referee/task/prepared_task.h"
+#include "warpsmith/v1/measurement.pb.h"
 
 namespace warpsmith {
 
@@ -36,8 +37,8 @@ struct CandidateJailOptions {
 class CandidateJails {
  public:
   CandidateJails(const CandidateJailOptions& options, const JudgeRequest& request, int source_fd,
-                 Judgement* judgement)
-      : options_(options), request_(request), source_fd_(source_fd), judgement_(judgement) {}
+                 v1::Measurement* measurement)
+      : options_(options), request_(request), source_fd_(source_fd), measurement_(measurement) {}
 
   // A fresh process with the candidate in it, to be timed beside `baseline`, or, without one, verified.
   absl::StatusOr<StartedJail> Start(PreparedTask& task, const Jail* baseline, int num_threads);
@@ -48,7 +49,7 @@ class CandidateJails {
   const CandidateJailOptions options_;
   const JudgeRequest& request_;
   const int source_fd_;  // of a Python candidate
-  Judgement* const judgement_;
+  v1::Measurement* const measurement_;
 };
 
 }  // namespace warpsmith

@@ -8,7 +8,7 @@
 namespace warpsmith {
 namespace {
 
-// Errors are numbers that travel: infinity does not.
+// Clients read errors as JSON: infinity is no number there.
 constexpr double kErrorMax = 1e300;
 constexpr double kSpreadMin = 1e-300;
 
@@ -26,7 +26,10 @@ std::optional<Fault> CheckedJail::Call(const Draw& draw, Comparing comparing) {
   if (auto fault = TakeInputsBack(draw)) return fault;
   if (auto fault = CheckFormerOutputs()) return fault;
   former_draw_ = &draw;
-  if (comparing == Comparing::kNumbers) ++judgement_->correctness.num_draws;
+  if (comparing == Comparing::kNumbers) {
+    v1::Correctness& numbers = correctness();
+    numbers.set_num_draws(numbers.num_draws() + 1);
+  }
   for (size_t i = 0; i < layout_.outputs.size(); ++i) {
     if (auto fault = CheckOutput(draw, i, comparing)) return fault;
   }
@@ -57,9 +60,10 @@ std::optional<Fault> CheckedJail::CheckFormerOutputs() {
     if (actual.ok() &&
         AllRight(spec, former_draw_->tolerances[i], former_draw_->expected.get() + spec.offset, *actual))
       continue;
-    return Fault{Outcome::kIncorrect, absl::StrCat("output ", i,
-                                                   " of an earlier call was changed by the next call: return "
-                                                   "a new tensor from each")};
+    return Fault{v1::VERDICT_INCORRECT,
+                 absl::StrCat("output ", i,
+                              " of an earlier call was changed by the next call: return "
+                              "a new tensor from each")};
   }
   return std::nullopt;
 }
@@ -80,29 +84,29 @@ std::optional<Fault> CheckedJail::CheckOutput(const Draw& draw, size_t index, Co
 }
 
 void CheckedJail::Count(const Tolerance& tolerance, const Comparison& result) {
-  CorrectnessNumbers& numbers = judgement_->correctness;
-  numbers.num_elements += result.num_elements;
-  numbers.num_wrong += result.num_wrong;
-  numbers.max_absolute_error = std::max(numbers.max_absolute_error, result.max_absolute_error);
+  v1::Correctness& numbers = correctness();
+  numbers.set_num_elements(numbers.num_elements() + result.num_elements);
+  numbers.set_num_wrong(numbers.num_wrong() + result.num_wrong);
+  numbers.set_max_absolute_error(std::max(numbers.max_absolute_error(), result.max_absolute_error));
   const double relative =
       std::min(result.max_absolute_error / std::max(tolerance.spread, kSpreadMin), kErrorMax);
-  numbers.max_relative_error = std::max(numbers.max_relative_error, relative);
-  numbers.absolute_tolerance = tolerance.absolute;
-  numbers.relative_tolerance = tolerance.relative;
+  numbers.set_max_relative_error(std::max(numbers.max_relative_error(), relative));
+  numbers.set_absolute_tolerance(tolerance.absolute);
+  numbers.set_relative_tolerance(tolerance.relative);
 }
 
 std::optional<Fault> CheckedJail::Wrong(const Draw& draw, size_t index, const Comparison& result,
                                         Comparing comparing) {
   if (auto view = FindView(draw, index)) return view;
-  CorrectnessNumbers& numbers = judgement_->correctness;
-  if (comparing == Comparing::kFast) numbers.num_wrong += result.num_wrong;
-  numbers.first_difference = absl::StrCat("output ", index, " ", result.first_difference);
-  judgement_->output_unwritten = result.num_unwritten > 0;
+  v1::Correctness& numbers = correctness();
+  if (comparing == Comparing::kFast) numbers.set_num_wrong(numbers.num_wrong() + result.num_wrong);
+  numbers.set_first_difference(absl::StrCat("output ", index, " ", result.first_difference));
+  measurement_->set_output_unwritten(result.num_unwritten > 0);
   const bool non_finite = result.num_non_finite > 0 && result.num_unwritten == 0;
-  return Fault{non_finite ? Outcome::kNonFinite : Outcome::kIncorrect,
+  return Fault{non_finite ? v1::VERDICT_NON_FINITE : v1::VERDICT_INCORRECT,
                absl::StrCat(result.num_wrong, " of ", result.num_elements, " elements wrong",
                             comparing == Comparing::kFast ? " in a later call" : "", Where(draw), "; ",
-                            numbers.first_difference)};
+                            numbers.first_difference())};
 }
 
 // After a wrong output: whether it is right as long as the inputs are there. Then it is a view of them.
@@ -114,7 +118,7 @@ std::optional<Fault> CheckedJail::FindView(const Draw& draw, size_t index) {
   const absl::StatusOr<const void*> actual = jail_->Output(index, fault);
   if (!actual.ok() || !AllRight(spec, draw.tolerances[index], draw.expected.get() + spec.offset, *actual))
     return std::nullopt;
-  Fault view{Outcome::kHack,
+  Fault view{v1::VERDICT_HACK,
              absl::StrCat("output ", index, " is a view of an input; the reference's is not")};
   view.hack_family = kUnmaterialisedFamily;
   return view;

@@ -6,22 +6,24 @@
 #include <optional>
 #include <utility>
 
-#include "reward_service/measure/judgement.h"
+#include "reward_service/measure/judge_request.h"
 #include "reward_service/referee/process/jail.h"
+#include "warpsmith/v1/measurement.pb.h"
 
 namespace warpsmith {
 
 // How outputs are compared: with all numbers of the errors, or the fast way, as far as all are right.
 enum class Comparing { kNumbers, kFast };
 
-// One thread at a time. `layout` and `judgement` outlive it; numbers go into the judgement's correctness.
+// One thread at a time. `layout` and `measurement` outlive it; numbers go into the latter's correctness.
 class CheckedJail {
  public:
-  CheckedJail(std::unique_ptr<Jail> jail, CandidateKind kind, const TaskLayout& layout, Judgement* judgement)
+  CheckedJail(std::unique_ptr<Jail> jail, CandidateKind kind, const TaskLayout& layout,
+              v1::Measurement* measurement)
       : jail_(std::move(jail)),
         is_native_(kind == CandidateKind::kNative),
         layout_(layout),
-        judgement_(judgement) {}
+        measurement_(measurement) {}
 
   // Loads, calls, stops, and compares what is there: outputs, those of the call before, inputs, guards.
   // Nothing: all is right.
@@ -42,11 +44,12 @@ class CheckedJail {
   std::optional<Fault> Wrong(const Draw& draw, size_t index, const Comparison& result, Comparing comparing);
   std::optional<Fault> FindView(const Draw& draw, size_t index);
   void Count(const Tolerance& tolerance, const Comparison& result);
+  v1::Correctness& correctness() { return *measurement_->mutable_grade()->mutable_correctness(); }
 
   std::unique_ptr<Jail> jail_;
   const bool is_native_;
   const TaskLayout& layout_;
-  Judgement* const judgement_;
+  v1::Measurement* const measurement_;
   const Draw* former_draw_ = nullptr;  // of the call before
 };
 

@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/referee/cpu_timing.h"
 
 namespace warpsmith {
 namespace {
 
+constexpr size_t kReasonBytesMax = 512;
 constexpr double kLatencyBoundUs = 20;
 constexpr double kMemoryBoundShare = 0.5;
 // The nearest cache's bandwidth over that of copying in memory, generously.
@@ -19,34 +21,34 @@ double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - si
 
 }  // namespace
 
-absl::StatusOr<Judgement> Judge::Run() {
+absl::StatusOr<v1::Measurement> Judge::Run() {
+  measurement_.mutable_advice_facts()->set_num_lane_cores(tools_.lane->num_threads());
+  grade().mutable_correctness();  // every Grade of a referee has it
   const absl::Status status = RunAll();
   if (absl::IsInvalidArgument(status)) {
-    judgement_.outcome = Outcome::kInvalidTask;
-    judgement_.reason = std::string(status.message());
-    return std::move(judgement_);
+    Conclude(v1::VERDICT_INVALID_TASK, std::string(status.message()));
+    return std::move(measurement_);
   }
   if (!status.ok()) return status;
-  return std::move(judgement_);
+  return std::move(measurement_);
 }
 
 absl::Status Judge::RunAll() {
   const absl::Time start = absl::Now();
   ASSIGN_OR_RETURN(pooled_, tools_.pool->Get(request_.task, /*for_timing=*/false, request_.seed, deadline_));
   task_ = pooled_->task.get();
-  judgement_.seconds.oracle = Seconds(start);
-  judgement_.bytes_per_call = task_->layout().tensor_bytes();
+  grade().mutable_cost()->set_oracle_seconds(Seconds(start));
   if (!is_native()) {
     ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(request_.source));
   }
-  const Judgement before = judgement_;
+  const v1::Measurement before = measurement_;
   lane_since_ = absl::Now();  // of both attempts together
   ASSIGN_OR_RETURN(std::optional<Fault> fault, RunIn(Room::kSealed));
   if (fault && fault->withheld) {
-    judgement_ = before;
+    measurement_ = before;
     ASSIGN_OR_RETURN(fault, RunIn(Room::kOpen));
   }
-  if (fault) Convict(*std::move(fault));
+  if (fault) Convict(*fault);
   return absl::OkStatus();
 }
 
@@ -56,18 +58,17 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
                         .memory_bytes_max = tools_.jail_memory_bytes_max,
                         .room = room,
                         .deadline = deadline_},
-                       request_, source_fd_.get(), &judgement_);
-  Verifier verifier(&jails, tools_.lane, request_, lane_since_, &judgement_);
+                       request_, source_fd_.get(), &measurement_);
+  Verifier verifier(&jails, tools_.lane, request_, lane_since_, &measurement_);
   ASSIGN_OR_RETURN(Verified verified, verifier.Run(*task_));
-  judgement_.seconds.verify = LaneSeconds();
-  judgement_.output_tail = std::move(verified.output_tail);
+  grade().mutable_cost()->set_verify_seconds(LaneSeconds());
+  measurement_.set_output_tail(std::move(verified.output_tail));
   if (verified.fault) return std::move(verified.fault);
-  judgement_.outcome = Outcome::kCorrect;
-  judgement_.reason = absl::StrCat("right on all ", judgement_.correctness.num_draws, " draws");
+  Conclude(v1::VERDICT_CORRECT, absl::StrCat("right on all ", grade().correctness().num_draws(), " draws"));
   if (request_.verify_only) return std::nullopt;
   const absl::Time waiting = absl::Now();
   RETURN_IF_ERROR(tools_.pool->Get(request_.task, /*for_timing=*/true, request_.seed, deadline_).status());
-  judgement_.seconds.lane_wait = Seconds(waiting);
+  grade().mutable_cost()->set_lane_wait_seconds(Seconds(waiting));
   lane_since_ += absl::Now() - waiting;  // which was not the candidate's doing
   return Time(room, &jails, verified.takes_parameters);
 }
@@ -78,11 +79,11 @@ absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, CandidateJails* jail
                    tools_.empty_python, lane_since_);
   Timer timer(&device, OptionsOf(room, takes_parameters));
   ASSIGN_OR_RETURN(std::optional<Fault> fault, timer.Run());
-  judgement_.seconds.profile = timer.sampling_seconds();
-  judgement_.seconds.time = Seconds(start) - judgement_.seconds.profile;
+  grade().mutable_cost()->set_profile_seconds(timer.sampling_seconds());
+  grade().mutable_cost()->set_time_seconds(Seconds(start) - timer.sampling_seconds());
   if (fault) return fault;
-  ReportTiming(room, timer, takes_parameters);
-  ReportProfile(timer);
+  *grade().mutable_timing() = TimingOf(room, timer, takes_parameters);
+  *grade().mutable_profile() = ProfileOf(timer);
   return std::nullopt;
 }
 
@@ -115,32 +116,39 @@ double Judge::LeastMicroseconds() const {
   return bytes_per_us > 0 ? static_cast<double>(num_bytes) / bytes_per_us : 0;
 }
 
-void Judge::Convict(Fault fault) {
-  judgement_.outcome = fault.outcome;
-  judgement_.reason = std::move(fault.reason);
-  judgement_.hack_family = std::move(fault.hack_family);
-  judgement_.input_mutated |= fault.input_mutated;
-  judgement_.guard_touched |= fault.guard_touched;
-  judgement_.out_of_bounds |= fault.out_of_bounds;
+void Judge::Convict(const Fault& fault) {
+  Conclude(fault.verdict, fault.reason);
+  grade().set_hack_family(fault.hack_family);
+  measurement_.mutable_advice_facts()->set_input_mutated(fault.input_mutated);
+  measurement_.mutable_advice_facts()->set_out_of_bounds(fault.out_of_bounds);
 }
 
-void Judge::ReportTiming(Room room, const Timer& timer, bool takes_parameters) {
-  TimingNumbers timing = timer.Timing();
-  timing.quality = absl::StrCat(tools_.lane->quality(), timing.quality);
-  timing.parameters_fixed = !takes_parameters;
-  timing.libraries_withheld = room == Room::kSealed;
+// The reason may hold words of candidate or task.
+void Judge::Conclude(v1::Verdict verdict, std::string_view reason) {
+  grade().set_verdict(verdict);
+  grade().set_verdict_reason(Escape(reason, kReasonBytesMax));
+}
+
+v1::Timing Judge::TimingOf(Room room, const Timer& timer, bool takes_parameters) const {
+  v1::Timing timing = timer.Timing();
+  timing.set_quality(absl::StrCat(tools_.lane->quality(), timing.quality()));
+  timing.set_parameters_fixed(!takes_parameters);
+  timing.set_libraries_withheld(room == Room::kSealed);
   DoubtShortCalls(is_native(), &timing);
-  judgement_.timing = std::move(timing);
+  return timing;
 }
 
-void Judge::ReportProfile(const Timer& timer) {
-  ProfileNumbers profile = timer.Profile();
-  profile.gigabytes_per_second_ceiling = tools_.facts.gigabytes_per_second_ceiling;
-  const double median_us = judgement_.timing->candidate.median_us;
-  profile.gigabytes_per_second = static_cast<double>(judgement_.bytes_per_call) / (median_us * 1e3);
-  const double share = profile.gigabytes_per_second / std::max(profile.gigabytes_per_second_ceiling, 1e-9);
-  profile.bound = median_us < kLatencyBoundUs ? "latency" : share >= kMemoryBoundShare ? "memory" : "compute";
-  judgement_.profile = std::move(profile);
+v1::Profile Judge::ProfileOf(const Timer& timer) const {
+  v1::Profile profile = timer.Profile();
+  const double median_us = measurement_.grade().timing().candidate().median_us();
+  const double ceiling = tools_.facts.gigabytes_per_second_ceiling;
+  profile.set_gigabytes_per_second_ceiling(ceiling);
+  profile.set_gigabytes_per_second(static_cast<double>(task_->layout().tensor_bytes()) / (median_us * 1e3));
+  const double share = profile.gigabytes_per_second() / std::max(ceiling, 1e-9);
+  profile.set_bound(median_us < kLatencyBoundUs  ? "latency"
+                    : share >= kMemoryBoundShare ? "memory"
+                                                 : "compute");
+  return profile;
 }
 
 }  // namespace warpsmith

@@ -1,14 +1,15 @@
-// From a candidate to a judgement: verified, timed against the reference, its work attributed.
+// From a candidate to its measurement: verified, timed against the reference, its work attributed.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_JUDGE_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_JUDGE_H_
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "reward_service/measure/judgement.h"
+#include "reward_service/measure/judge_request.h"
 #include "reward_service/measure/lane.h"
 #include "reward_service/measure/referee.h"
 #include "reward_service/referee/calibration.h"
@@ -17,6 +18,7 @@
 #include "reward_service/referee/task/task_pool.h"
 #include "reward_service/referee/timer.h"
 #include "reward_service/referee/verifier.h"
+#include "warpsmith/v1/measurement.pb.h"
 
 namespace warpsmith {
 
@@ -38,10 +40,10 @@ class Judge {
   Judge(const JudgeTools& tools, const JudgeRequest& request, absl::Time deadline)
       : tools_(tools), request_(request), deadline_(deadline) {}
 
-  // A status is a failure of the machine; whatever candidate or task did is in the judgement. A candidate is
+  // A status is a failure of the machine; whatever candidate or task did is in the measurement. A candidate is
   // first judged where no library can do its work; one that ends there for want of a library is judged once
   // more with all of them.
-  absl::StatusOr<Judgement> Run();
+  absl::StatusOr<v1::Measurement> Run();
 
  private:
   absl::Status RunAll();
@@ -49,17 +51,19 @@ class Judge {
   absl::StatusOr<std::optional<Fault>> RunIn(Room room);
   absl::StatusOr<std::optional<Fault>> Time(Room room, CandidateJails* jails, bool takes_parameters);
   TimerOptions OptionsOf(Room room, bool takes_parameters) const;
-  void ReportTiming(Room room, const Timer& timer, bool takes_parameters);
-  void ReportProfile(const Timer& timer);
-  void Convict(Fault fault);
+  v1::Timing TimingOf(Room room, const Timer& timer, bool takes_parameters) const;
+  v1::Profile ProfileOf(const Timer& timer) const;  // once the timing is in the measurement
+  void Convict(const Fault& fault);
+  void Conclude(v1::Verdict verdict, std::string_view reason);
   double LeastMicroseconds() const;
+  v1::Grade& grade() { return *measurement_.mutable_grade(); }
   bool is_native() const { return request_.kind == CandidateKind::kNative; }
   double LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
 
   const JudgeTools& tools_;
   const JudgeRequest& request_;
   const absl::Time deadline_;
-  Judgement judgement_;
+  v1::Measurement measurement_;
   std::shared_ptr<PooledTask> pooled_;
   PreparedTask* task_ = nullptr;
   UniqueFd source_fd_;

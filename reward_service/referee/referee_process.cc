@@ -1,9 +1,7 @@
 #include "reward_service/referee/referee_process.h"
 
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <memory>
@@ -21,7 +19,7 @@
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/packet.h"
-#include "reward_service/measure/judgement_json.h"
+#include "reward_service/measure/request_json.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/profile/profile_sampler.h"
@@ -32,25 +30,12 @@ namespace {
 
 constexpr size_t kRequestsMax = 4;
 constexpr int64_t kSourceBytesMax = 16 << 20;
-constexpr int64_t kRecordingBytesMax = 4 << 20;
 constexpr int kRecordingCpuSeconds = 10;
 constexpr absl::Duration kRecordingTimeout = absl::Seconds(15);
 
-absl::StatusOr<std::string> ReadText(int fd) {
-  struct stat info;
-  if (fstat(fd, &info) != 0) return ErrnoStatus("fstat", "source");
-  if (info.st_size > kSourceBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a source has ", info.st_size, " bytes, over ", kSourceBytesMax));
-  }
-  std::string text(static_cast<size_t>(info.st_size), '\0');
-  if (pread(fd, text.data(), text.size(), 0) != info.st_size) return ErrnoStatus("read", "source");
-  return text;
-}
-
 absl::StatusOr<TaskSource> ReadTask(const Packet& packet) {
   if (packet.descriptors.empty()) return absl::InternalError("a request without its task");
-  ASSIGN_OR_RETURN(std::string source, ReadText(packet.descriptors[0].get()));
+  ASSIGN_OR_RETURN(std::string source, SharedBuffer::ReadText(packet.descriptors[0].get(), kSourceBytesMax));
   return TaskSource{TextField(packet.fields, "key", 128), std::move(source)};
 }
 
@@ -156,22 +141,23 @@ class RefereeProcess {
   void Handle(const Packet& packet) {
     const int64_t id = IntegerField(packet.fields, "id", 0, INT64_MAX, 0);
     const std::string operation = TextField(packet.fields, "op");
-    if (operation == "record") return HandleRecord(packet, id);
     if (operation == "calibrate") return HandleCalibrate(id);
-    const absl::StatusOr<Judgement> judgement = HandleJudge(packet);
-    nlohmann::json answer = judgement.ok()
-                                ? nlohmann::json{{"op", "judged"}, {"judgement", ToJson(*judgement)}}
-                                : Failed(judgement.status());
+    const bool records = operation == "record";
+    const absl::StatusOr<UniqueFd> text = records ? Record(packet) : Measure(packet);
+    nlohmann::json answer =
+        text.ok() ? nlohmann::json{{"op", records ? "recorded" : "judged"}} : Failed(text.status());
     answer["id"] = id;
-    Answer(answer);
+    Answer(answer, text.ok() ? std::vector<int>{text->get()} : std::vector<int>{});
+    if (records) return;
     // A broken parent or machine does not heal: the service starts another referee.
-    if (absl::IsUnavailable(judgement.status()) || absl::IsInternal(judgement.status())) {
-      LogError(absl::StrCat("ending after: ", judgement.status().ToString()));
+    if (absl::IsUnavailable(text.status()) || absl::IsInternal(text.status())) {
+      LogError(absl::StrCat("ending after: ", text.status().ToString()));
       _exit(1);
     }
   }
 
-  absl::StatusOr<Judgement> HandleJudge(const Packet& packet) {
+  // The measurement of the candidate, sealed.
+  absl::StatusOr<UniqueFd> Measure(const Packet& packet) {
     if (packet.descriptors.size() < 2) return absl::InternalError("a request without its program");
     JudgeRequest request;
     ASSIGN_OR_RETURN(request.task, ReadTask(packet));
@@ -180,7 +166,7 @@ class RefereeProcess {
     if (native) {
       request.library_fd = packet.descriptors[1].get();
     } else {
-      ASSIGN_OR_RETURN(request.source, ReadText(packet.descriptors[1].get()));
+      ASSIGN_OR_RETURN(request.source, SharedBuffer::ReadText(packet.descriptors[1].get(), kSourceBytesMax));
     }
     for (size_t i = 2; i < packet.descriptors.size(); ++i)
       request.extension_fds.push_back(packet.descriptors[i].get());
@@ -190,7 +176,8 @@ class RefereeProcess {
     if (packet.fields.contains("seed")) request.seed = packet.fields["seed"].get<uint64_t>();
     const double seconds = NumberField(packet.fields, "timeout_seconds", 0, 86400, 60);
     Judge judge(tools_, request, absl::Now() + absl::Seconds(seconds));
-    return judge.Run();
+    ASSIGN_OR_RETURN(const v1::Measurement measurement, judge.Run());
+    return SharedBuffer::SealedText(measurement.SerializeAsString());
   }
 
   void HandleCalibrate(int64_t id) {
@@ -198,16 +185,8 @@ class RefereeProcess {
     Answer({{"op", "calibrated"}, {"id", id}, {"facts", ToJson(tools_.facts)}});
   }
 
-  void HandleRecord(const Packet& packet, int64_t id) {
-    UniqueFd list;
-    const absl::Status status = Record(packet, list);
-    nlohmann::json answer = status.ok() ? nlohmann::json{{"op", "recorded"}} : Failed(status);
-    answer["id"] = id;
-    Answer(answer, status.ok() ? std::vector<int>{list.get()} : std::vector<int>{});
-  }
-
-  // Off the lane: nothing is timed here.
-  absl::Status Record(const Packet& packet, UniqueFd& list) {
+  // The list of load_inline calls, sealed. Off the lane: nothing is timed here.
+  absl::StatusOr<UniqueFd> Record(const Packet& packet) {
     if (packet.descriptors.size() < 2) return absl::InternalError("a request without its program");
     ASSIGN_OR_RETURN(const TaskSource task, ReadTask(packet));
     const absl::Time deadline = absl::Now() + kRecordingTimeout;
@@ -236,8 +215,7 @@ class RefereeProcess {
     }
     process.reset();  // nobody writes to the buffer any more
     const int64_t num_bytes = IntegerField(answer->fields, "bytes", 0, kRecordingBytesMax, 0);
-    ASSIGN_OR_RETURN(list, SharedBuffer::SealedText({buffer->data(), static_cast<size_t>(num_bytes)}));
-    return absl::OkStatus();
+    return SharedBuffer::SealedText({buffer->data(), static_cast<size_t>(num_bytes)});
   }
 
   const int socket_;

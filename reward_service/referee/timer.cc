@@ -60,7 +60,7 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
     instances_.push_back(std::move(instance));
   }
   if (!instances_.empty()) return std::nullopt;
-  return Fault{Outcome::kTimeout,
+  return Fault{v1::VERDICT_TIMEOUT,
                absl::StrCat("held the lane for ", device_->LaneSeconds(), " s before it was timed once, ",
                             options_.lane_seconds_max, " s are allowed")};
 }
@@ -184,7 +184,7 @@ std::optional<Fault> Timer::CallOnce(Sides* sides, const Draw& set, ProfileSampl
   sides->former_us = result.us;
   // What is subtracted was measured at another time: only the whole call can be too short.
   if (result.us >= options_.least_us) return std::nullopt;
-  Fault impossible{Outcome::kHack,
+  Fault impossible{v1::VERDICT_HACK,
                    absl::StrCat("a call in ", result.us, " us: its outputs cannot be written in less than ",
                                 options_.least_us, " us")};
   impossible.hack_family = kImpossibleTimeFamily;
@@ -201,7 +201,7 @@ std::optional<Fault> Timer::Sample(Sides* sides, const Draw& set) {
 
 bool Timer::HasSamples() const {
   if (!options_.can_sample) return true;
-  return options_.samples_rounds ? Profile().num_samples >= kDecidingSamples
+  return options_.samples_rounds ? Profile().num_samples() >= kDecidingSamples
                                  : sampler_.num_samples() >= kSamplesWanted;
 }
 
@@ -210,17 +210,18 @@ size_t Timer::NumSamplesWanted() const {
   return options_.is_small ? options_.input_sets.size() : kSampledCallsMax;
 }
 
-TimingNumbers Timer::Timing() const {
-  TimingNumbers timing = Conclude(instances_);
-  timing.empty_call_us = overhead_.candidate_us;
-  if (num_slow_instances_ > 0)
-    timing.quality = absl::StrCat("; timed again where the reference was slow: ", num_slow_instances_);
+v1::Timing Timer::Timing() const {
+  v1::Timing timing = Conclude(instances_);
+  timing.set_empty_call_us(overhead_.candidate_us);
+  if (num_slow_instances_ > 0) {
+    timing.set_quality(absl::StrCat("; timed again where the reference was slow: ", num_slow_instances_));
+  }
   return timing;
 }
 
-ProfileNumbers Timer::Profile() const {
-  ProfileNumbers profile;
-  if (sampler_.num_samples() > 0) sampler_.Report(overhead_sampler_.PerCall(), profile);
+v1::Profile Timer::Profile() const {
+  v1::Profile profile;
+  if (sampler_.num_samples() > 0) sampler_.Report(overhead_sampler_.PerCall(), &profile);
   return profile;
 }
 

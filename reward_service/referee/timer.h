@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "reward_service/referee/timed_side.h"
 #include "reward_service/referee/timing_plan.h"
+#include "warpsmith/v1/grade.pb.h"
 
 namespace warpsmith {
 
@@ -44,9 +45,9 @@ class Timer {
   absl::StatusOr<std::optional<Fault>> Run();
 
   // After a Run() without a fault: times, speed-up and overhead.
-  TimingNumbers Timing() const;
+  v1::Timing Timing() const;
   // Whose work was seen, without bandwidth and bound.
-  ProfileNumbers Profile() const;
+  v1::Profile Profile() const;
   // Of that, the seconds that calls took which were made to be sampled alone.
   double sampling_seconds() const { return sampling_seconds_; }
 

@@ -76,7 +76,7 @@ double ReferenceMedian(const Instance& instance) {
   return Median(std::move(us));
 }
 
-TimingNumbers Conclude(const std::vector<Instance>& instances) {
+v1::Timing Conclude(const std::vector<Instance>& instances) {
   const double hidden_us = HiddenWork(instances);
   std::vector<double> reference;
   std::vector<double> candidate;
@@ -88,24 +88,24 @@ TimingNumbers Conclude(const std::vector<Instance>& instances) {
   }
   const int num_instances = static_cast<int>(instances.size());
   const Interval interval = RatioInterval(Ratios(instances));
-  TimingNumbers timing;
-  timing.reference = Summarise(reference, num_instances);
-  timing.candidate = Summarise(candidate, num_instances);
-  timing.speedup = interval.middle;
-  timing.speedup_low = interval.low;
-  timing.speedup_high = interval.high;
-  timing.distinguishable = IsDistinguishable(interval);
+  v1::Timing timing;
+  *timing.mutable_reference() = Summarise(reference, num_instances);
+  *timing.mutable_candidate() = Summarise(candidate, num_instances);
+  timing.set_speedup(interval.middle);
+  timing.set_speedup_low(interval.low);
+  timing.set_speedup_high(interval.high);
+  timing.set_distinguishable(IsDistinguishable(interval));
   return timing;
 }
 
-void DoubtShortCalls(bool is_native, TimingNumbers* timing) {
-  if (timing->candidate.median_us >= (is_native ? 0.5 : 1.0) * timing->empty_call_us) return;
-  absl::StrAppend(&timing->quality, "; the call is shorter than ", is_native ? "half of " : "",
+void DoubtShortCalls(bool is_native, v1::Timing* timing) {
+  if (timing->candidate().median_us() >= (is_native ? 0.5 : 1.0) * timing->empty_call_us()) return;
+  absl::StrAppend(timing->mutable_quality(), "; the call is shorter than ", is_native ? "half of " : "",
                   "an empty one");
-  if (is_native || timing->speedup <= 1.0) return;
-  timing->speedup = 1.0;
-  timing->speedup_low = std::min(timing->speedup_low, 1.0);
-  timing->distinguishable = false;
+  if (is_native || timing->speedup() <= 1.0) return;
+  timing->set_speedup(1.0);
+  timing->set_speedup_low(std::min(timing->speedup_low(), 1.0));
+  timing->set_distinguishable(false);
 }
 
 }  // namespace warpsmith

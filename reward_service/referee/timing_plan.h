@@ -8,8 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "reward_service/measure/judgement.h"
+#include "reward_service/measure/judge_request.h"
 #include "reward_service/measure/statistics.h"
+#include "warpsmith/v1/grade.pb.h"
 
 namespace warpsmith {
 
@@ -66,12 +67,12 @@ std::vector<std::vector<double>> Ratios(const std::vector<Instance>& instances);
 bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort);
 
 // Times of both sides, the speed-up and its interval, without overhead and quality. At least one round.
-TimingNumbers Conclude(const std::vector<Instance>& instances);
+v1::Timing Conclude(const std::vector<Instance>& instances);
 
 // Says in `timing->quality` where the call is shorter than an empty one, of a native program than half of
 // it. The path to a Python program is long and runs in its own process, which could have cut it short: what
 // is left after its subtraction cannot show that the program is faster than its reference.
-void DoubtShortCalls(bool is_native, TimingNumbers* timing);
+void DoubtShortCalls(bool is_native, v1::Timing* timing);
 
 // Median time of the reference over the rounds of one instance [us].
 double ReferenceMedian(const Instance& instance);

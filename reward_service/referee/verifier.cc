@@ -71,8 +71,8 @@ absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
 
 std::optional<Fault> Verifier::CallOn(CheckedJail& jail, const Draw& draw, bool is_first) {
   if (LaneSeconds() > request_.limits.lane_seconds_max) {
-    return Fault{Outcome::kTimeout, absl::StrCat("held the lane for ", LaneSeconds(), " s, ",
-                                                 request_.limits.lane_seconds_max, " s are allowed")};
+    return Fault{v1::VERDICT_TIMEOUT, absl::StrCat("held the lane for ", LaneSeconds(), " s, ",
+                                                   request_.limits.lane_seconds_max, " s are allowed")};
   }
   // Some of these calls follow a repeated one, as every timed call does.
   if (request_.kind != CandidateKind::kNative && !is_first && jail.us() < 2 * kLongCallUs && Coin()) {
@@ -83,10 +83,10 @@ std::optional<Fault> Verifier::CallOn(CheckedJail& jail, const Draw& draw, bool 
     own_distribution_right_ |= draw.own_distribution;
     return std::nullopt;
   }
-  const bool wrong = fault->outcome == Outcome::kIncorrect || fault->outcome == Outcome::kNonFinite;
+  const bool wrong = fault->verdict == v1::VERDICT_INCORRECT || fault->verdict == v1::VERDICT_NON_FINITE;
   // Other signs and orders are no other scale.
   const bool scaled = !draw.own_distribution && draw.style != "unfamiliar";
-  judgement_->wrong_at_scale_only = wrong && scaled && own_distribution_right_;
+  measurement_->mutable_advice_facts()->set_wrong_at_scale_only(wrong && scaled && own_distribution_right_);
   return fault;
 }
 

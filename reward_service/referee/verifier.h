@@ -6,9 +6,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "reward_service/measure/judgement.h"
+#include "reward_service/measure/judge_request.h"
 #include "reward_service/measure/lane.h"
 #include "reward_service/referee/candidate_jails.h"
+#include "warpsmith/v1/measurement.pb.h"
 
 namespace warpsmith {
 
@@ -26,8 +27,8 @@ class Verifier {
  public:
   // All outlives it.
   Verifier(CandidateJails* jails, const Lane* lane, const JudgeRequest& request, absl::Time lane_since,
-           Judgement* judgement)
-      : jails_(jails), lane_(lane), request_(request), lane_since_(lane_since), judgement_(judgement) {}
+           v1::Measurement* measurement)
+      : jails_(jails), lane_(lane), request_(request), lane_since_(lane_since), measurement_(measurement) {}
 
   // On the task's input sets, and on those of other shapes or strides where it has some. A status is a
   // failure of the machine.
@@ -42,7 +43,7 @@ class Verifier {
   const Lane* const lane_;
   const JudgeRequest& request_;
   const absl::Time lane_since_;
-  Judgement* const judgement_;
+  v1::Measurement* const measurement_;
   bool own_distribution_right_ = false;
 };
 

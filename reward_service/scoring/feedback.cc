@@ -32,14 +32,15 @@ std::string ErrorText(const v1::Correctness& correctness) {
                          correctness.num_wrong(), correctness.num_elements());
 }
 
-v1::Feedback Incorrect(const v1::Grade& grade, const DefectFacts& defects) {
+v1::Feedback Incorrect(const v1::Grade& grade, const v1::AdviceFacts& advice_facts) {
   const v1::Correctness& correctness = grade.correctness();
   const double wrong_share = correctness.num_elements() > 0
                                  ? static_cast<double>(correctness.num_wrong()) / correctness.num_elements()
                                  : 1.0;
-  if (defects.input_mutated) return Say("input changed", "an input was changed", v1::ADVICE_FIX_BOUNDS);
-  if (defects.out_of_bounds) return Say("wrong values", ErrorText(correctness), v1::ADVICE_FIX_BOUNDS);
-  if (defects.wrong_at_scale_only) {
+  if (advice_facts.input_mutated())
+    return Say("input changed", "an input was changed", v1::ADVICE_FIX_BOUNDS);
+  if (advice_facts.out_of_bounds()) return Say("wrong values", ErrorText(correctness), v1::ADVICE_FIX_BOUNDS);
+  if (advice_facts.wrong_at_scale_only()) {
     return Say("wrong values", ErrorText(correctness), v1::ADVICE_FIX_NUMERICS);
   }
   const v1::Advice advice = wrong_share <= kEdgeShareMax ? v1::ADVICE_FIX_BOUNDS : v1::ADVICE_FIX_FORMULA;
@@ -172,7 +173,7 @@ v1::Feedback Fast(const v1::Grade& grade, const SourceFacts& facts, int num_lane
 }
 
 // A speed-up that is not credited is nothing to keep.
-v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const DefectFacts& defects,
+v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const v1::AdviceFacts& advice_facts,
                      const Credit& credit) {
   switch (credit.rule) {
     case CreditRule::kHack:
@@ -186,7 +187,7 @@ v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const Def
     case CreditRule::kNotDistinguishable:
       break;
   }
-  return Fast(grade, facts, defects.num_lane_cores);
+  return Fast(grade, facts, advice_facts.num_lane_cores());
 }
 
 // By the family, as merge and referee name it.
@@ -209,8 +210,8 @@ std::optional<double> SpeedupIn(const v1::Feedback& feedback) {
   return speedup;
 }
 
-v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts, const DefectFacts& defects,
-                             const Credit& credit) {
+v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts,
+                             const v1::AdviceFacts& advice_facts, const Credit& credit) {
   switch (grade.verdict()) {
     case v1::VERDICT_NO_CODE:
       return Say("does not compile", "error: no code", v1::ADVICE_FIX_COMPILE_ERROR);
@@ -218,7 +219,7 @@ v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts, c
       return Say("does not compile", FirstError(grade.compile().diagnostics()), v1::ADVICE_FIX_COMPILE_ERROR);
     case v1::VERDICT_RUNTIME_ERROR:
       return Say("crashes", grade.verdict_reason(),
-                 defects.out_of_bounds ? v1::ADVICE_FIX_BOUNDS : v1::ADVICE_FIX_CRASH);
+                 advice_facts.out_of_bounds() ? v1::ADVICE_FIX_BOUNDS : v1::ADVICE_FIX_CRASH);
     case v1::VERDICT_TIMEOUT:
       return Say("times out", grade.verdict_reason(), v1::ADVICE_FIX_CRASH);
     case v1::VERDICT_WRONG_SHAPE:
@@ -231,11 +232,11 @@ v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts, c
                                  grade.correctness().num_elements()),
                  v1::ADVICE_FIX_NUMERICS);
     case v1::VERDICT_INCORRECT:
-      return Incorrect(grade, defects);
+      return Incorrect(grade, advice_facts);
     case v1::VERDICT_HACK:
       return Say(HackFinding(grade.hack_family()), grade.verdict_reason(), v1::ADVICE_COMPUTE_EVERYTHING);
     case v1::VERDICT_CORRECT:
-      return Correct(grade, facts, defects, credit);
+      return Correct(grade, facts, advice_facts, credit);
     default:
       return {};
   }

@@ -7,25 +7,18 @@
 #include "reward_service/program/source_facts.h"
 #include "reward_service/scoring/credit.h"
 #include "warpsmith/v1/grade.pb.h"
+#include "warpsmith/v1/measurement.pb.h"
 #include "warpsmith/v1/task.pb.h"
 
 namespace warpsmith {
-
-// Facts about a failed candidate that the Grade's fields do not hold.
-struct DefectFacts {
-  bool out_of_bounds = false;        // touched memory outside its buffers
-  bool wrong_at_scale_only = false;  // right on the task's own distribution, wrong at other magnitudes
-  bool input_mutated = false;
-  int num_lane_cores = 1;
-};
 
 // What to say of `grade`, whose verdict, compile, correctness, timing and profile are filled in. `credit` is
 // that of a CORRECT candidate, and ignored for others. `facts` may be invalid (Python candidates): advice that
 // needs structure is not given then. The advice is ADVICE_UNSPECIFIED where nothing that was measured says what
 // to do, "keep" only for a program that is faster than its reference, or at the memory ceiling with it.
 // UNSCORABLE and INVALID_TASK give an empty Feedback. A pure function.
-v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts, const DefectFacts& defects,
-                             const Credit& credit);
+v1::Feedback ComputeFeedback(const v1::Grade& grade, const SourceFacts& facts,
+                             const v1::AdviceFacts& advice_facts, const Credit& credit);
 
 // The speed-up that the evidence of such a Feedback names: what a program did before it was to be improved. None
 // where it names none, as for programs that were not CORRECT.

@@ -11,7 +11,7 @@
 #include "core/config/config_section.h"
 #include "core/rpc/tls.h"
 #include "reward_service/grading/tenants.h"
-#include "reward_service/measure/judgement.h"
+#include "reward_service/measure/judge_request.h"
 #include "reward_service/scoring/formulas.h"
 
 namespace warpsmith {

@@ -212,12 +212,9 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Refer
   machinery->environment.set_llm_judge(machinery->llm_judge.name);
   machinery->num_lanes = static_cast<int>(referees.size());
   std::vector<std::unique_ptr<JudgeStage>> lanes;
-  const int cores_per_lane = static_cast<int>(cores.lane.size() / referees.size());
   for (std::unique_ptr<Referee>& referee : referees) {
     lanes.push_back(std::make_unique<JudgeStage>(
-        JudgeStageOptions{
-            .limits = options.judge, .timing = options.timing, .num_lane_cores = cores_per_lane},
-        std::move(referee)));
+        JudgeStageOptions{.limits = options.judge, .timing = options.timing}, std::move(referee)));
   }
   // All cores where a judge takes its own from compilers at any moment: they have what it leaves.
   const int num_workers =

@@ -38,7 +38,7 @@ double Quantile(std::vector<double> values, double q) {
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))];
 }
 
-Judgement MustJudge(const TaskSource& task, const UniqueFd& library) {
+v1::Measurement MustJudge(const TaskSource& task, const UniqueFd& library) {
   JudgeRequest request;
   request.task = task;
   request.library_fd = library.get();
@@ -58,17 +58,17 @@ void MeasureRate(const Case& c, int count) {
   const absl::Time start = absl::Now();
   for (const UniqueFd& library : libraries) {
     const absl::Time begin = absl::Now();
-    const Judgement j = MustJudge(c.task, library);
+    const v1::Measurement j = MustJudge(c.task, library);
     const double ms = absl::ToDoubleMilliseconds(absl::Now() - begin);
     if (&library == &libraries.front()) {
       first_ms = ms;
       continue;
     }
-    (j.outcome == Outcome::kCorrect ? right_ms : wrong_ms).push_back(ms);
-    if (j.outcome != Outcome::kCorrect) continue;
-    verify_ms.push_back(j.seconds.verify * 1e3);
-    time_ms.push_back(j.seconds.time * 1e3);
-    profile_ms.push_back(j.seconds.profile * 1e3);
+    (j.grade().verdict() == v1::VERDICT_CORRECT ? right_ms : wrong_ms).push_back(ms);
+    if (j.grade().verdict() != v1::VERDICT_CORRECT) continue;
+    verify_ms.push_back(j.grade().cost().verify_seconds() * 1e3);
+    time_ms.push_back(j.grade().cost().time_seconds() * 1e3);
+    profile_ms.push_back(j.grade().cost().profile_seconds() * 1e3);
   }
   const double minutes = absl::ToDoubleMinutes(absl::Now() - start);
   std::printf(
@@ -82,15 +82,15 @@ void MeasureRate(const Case& c, int count) {
 void MeasureRepeatability(const Case& c, int repeats) {
   const UniqueFd library = CompileCandidate(CandidateBody(c.right));
   std::vector<double> speedups, widths;
-  TimingNumbers last;
-  ProfileNumbers profile;
+  v1::Timing last;
+  v1::Profile profile;
   for (int k = 0; k < repeats; ++k) {
-    const Judgement j = MustJudge(c.task, library);
-    if (!j.timing) continue;
-    last = *j.timing;
-    profile = *j.profile;
-    speedups.push_back(last.speedup);
-    widths.push_back((last.speedup_high - last.speedup_low) / last.speedup);
+    const v1::Measurement j = MustJudge(c.task, library);
+    if (!j.grade().has_timing()) continue;
+    last = j.grade().timing();
+    profile = j.grade().profile();
+    speedups.push_back(last.speedup());
+    widths.push_back((last.speedup_high() - last.speedup_low()) / last.speedup());
   }
   const double median = Quantile(speedups, 0.5);
   std::printf(
@@ -99,8 +99,8 @@ void MeasureRepeatability(const Case& c, int repeats) {
       " reference %.0f us, candidate %.0f us, %d samples, own %.2f, %d bits, %s\n",
       c.name.c_str(), repeats, median, 100 * (Quantile(speedups, 0.75) - Quantile(speedups, 0.25)) / median,
       100 * (Quantile(speedups, 1) - Quantile(speedups, 0)) / median, 100 * Quantile(widths, 0.5),
-      last.reference.median_us, last.candidate.median_us, profile.num_samples, profile.own_code_share,
-      profile.vector_bits, last.quality.c_str());
+      last.reference().median_us(), last.candidate().median_us(), profile.num_samples(),
+      profile.own_code_share(), profile.vector_bits(), last.quality().c_str());
 }
 
 }  // namespace

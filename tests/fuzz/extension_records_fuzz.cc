@@ -5,7 +5,7 @@
 #include "core/base/check.h"
 #include "reward_service/compiler/compile_options.h"
 #include "reward_service/compiler/extension_source.h"
-#include "reward_service/measure/judgement_json.h"
+#include "reward_service/measure/request_json.h"
 #include "tests/fuzz/fuzz_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t num_bytes) {

@@ -23,7 +23,7 @@ constexpr size_t kInputBytesMax = 16 << 10;
 constexpr int kNumCalls = 3;
 
 void CheckFault(const std::optional<Fault>& fault) {
-  if (fault.has_value()) WS_CHECK(!fault->reason.empty() && fault->outcome != Outcome::kCorrect);
+  if (fault.has_value()) WS_CHECK(!fault->reason.empty() && fault->verdict != v1::VERDICT_CORRECT);
 }
 
 // As a judge looks at what a call has left.

@@ -16,15 +16,15 @@ TaskSource Task(const std::string& forward, const std::string& head = "") {
       "\n\ndef get_inputs():\n    return [torch.randn(64, 64)]\n\ndef get_init_inputs():\n    return []\n");
 }
 
-Judgement JudgeTask(const TaskSource& task) {
+v1::Measurement JudgeTask(const TaskSource& task) {
   return JudgeNative(task, CandidateBody("std::memset(y, 0, n * 4);"));
 }
 
 void CheckInvalid(const TaskSource& task, const std::string& reason) {
-  const Judgement j = JudgeTask(task);
-  INFO(j.reason);
-  CHECK(j.outcome == Outcome::kInvalidTask);
-  CHECK(j.reason.find(reason) != std::string::npos);
+  const v1::Measurement j = JudgeTask(task);
+  INFO(j.grade().verdict_reason());
+  CHECK(j.grade().verdict() == v1::VERDICT_INVALID_TASK);
+  CHECK(j.grade().verdict_reason().find(reason) != std::string::npos);
 }
 
 TEST_CASE("a reference that is malformed, raises, crashes, leaves or never ends is an invalid task") {
@@ -34,9 +34,9 @@ TEST_CASE("a reference that is malformed, raises, crashes, leaves or never ends 
   CheckInvalid(Task("os._exit(0)"), "exited with code 0");
   CheckInvalid(Task("os.abort()"), "");
   CheckInvalid(Task("while True: pass"), "does not end");
-  const Judgement sound = JudgeTask(Task("return torch.exp(x)"));
-  INFO(sound.reason);
-  CHECK(sound.outcome == Outcome::kIncorrect);
+  const v1::Measurement sound = JudgeTask(Task("return torch.exp(x)"));
+  INFO(sound.grade().verdict_reason());
+  CHECK(sound.grade().verdict() == v1::VERDICT_INCORRECT);
 }
 
 TEST_CASE("a reference that is not deterministic is an invalid task") {
@@ -72,7 +72,7 @@ TEST_CASE("a task larger than the buffers is an invalid task") {
       "import torch\nfrom torch import nn\nclass Model(nn.Module):\n    def forward(self, x):\n        "
       "return x * x + 1\n"
       "def get_inputs():\n    return [torch.zeros(20000, 20000)]\ndef get_init_inputs():\n    return []\n");
-  CHECK(JudgeTask(task).outcome == Outcome::kInvalidTask);
+  CHECK(JudgeTask(task).grade().verdict() == v1::VERDICT_INVALID_TASK);
 }
 
 }  // namespace

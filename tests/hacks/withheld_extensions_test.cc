@@ -66,7 +66,7 @@ TEST_CASE("code that was copied in the constructor runs from no memory") {
                                                     "        own.keep()"));
     INFO(forward << ": " << (run.fault ? run.fault->reason : ""));
     REQUIRE(run.fault);
-    CHECK(run.fault->outcome == Outcome::kRuntimeError);
+    CHECK(run.fault->verdict == v1::VERDICT_RUNTIME_ERROR);
     CHECK(run.num_calls == 0);
   }
 }

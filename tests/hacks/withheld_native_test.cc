@@ -122,7 +122,7 @@ TEST_CASE("an own handler that writes code into a page runs nothing") {
       sigaction(SIGSEGV, &action, nullptr);
     })");
   REQUIRE(run.fault);
-  CHECK(run.fault->outcome == Outcome::kRuntimeError);
+  CHECK(run.fault->verdict == v1::VERDICT_RUNTIME_ERROR);
 }
 
 TEST_CASE("a native program with a segment of writable code does not load") {

@@ -33,7 +33,7 @@ bool IsDoubled(const SealedRun& run) {
 }
 
 std::string Told(const SealedRun& run) {
-  return run.fault ? absl::StrCat(OutcomeName(run.fault->outcome), ": ", run.fault->reason) : "no fault";
+  return run.fault ? absl::StrCat(v1::Verdict_Name(run.fault->verdict), ": ", run.fault->reason) : "no fault";
 }
 
 void CheckEndsAtWithheldPage(const std::string& statements) {
@@ -41,7 +41,7 @@ void CheckEndsAtWithheldPage(const std::string& statements) {
   INFO(statements << ": " << Told(run));
   REQUIRE(run.fault);
   CHECK(run.fault->withheld);
-  CHECK(run.fault->outcome == Outcome::kRuntimeError);
+  CHECK(run.fault->verdict == v1::VERDICT_RUNTIME_ERROR);
   CHECK(run.fault->reason == "used a library's code that is withheld here");
   CHECK(run.num_calls == 0);
 }
@@ -225,7 +225,7 @@ TEST_CASE("moved code is found from outside") {
                         kSystem));
   INFO(Told(run));
   REQUIRE(run.fault);
-  CHECK(run.fault->outcome == Outcome::kHack);
+  CHECK(run.fault->verdict == v1::VERDICT_HACK);
   CHECK(run.fault->hack_family == kWithheldCodeFamily);
   CHECK(run.fault->reason.find("libtorch_cpu.so") != std::string::npos);
 }
@@ -241,7 +241,7 @@ TEST_CASE("a program that keeps its jail from withholding is found from outside"
     const SealedRun run = RunPython(Program("torch.relu(x)", construction, kSystem));
     INFO(construction << ": " << Told(run));
     REQUIRE(run.fault);
-    CHECK(run.fault->outcome == Outcome::kHack);
+    CHECK(run.fault->verdict == v1::VERDICT_HACK);
     CHECK(run.fault->hack_family == kWithheldCodeFamily);
     CHECK(run.num_calls == 0);
   }
@@ -278,7 +278,7 @@ TEST_CASE("callbacks of ctypes need new code and are refused") {
 TEST_CASE("ending oneself is a runtime error") {
   const SealedRun run = RunPython(Program("os._exit(0)"));
   REQUIRE(run.fault);
-  CHECK(run.fault->outcome == Outcome::kRuntimeError);
+  CHECK(run.fault->verdict == v1::VERDICT_RUNTIME_ERROR);
   CHECK_FALSE(run.fault->withheld);
 }
 

@@ -47,29 +47,30 @@ std::string Python(const std::string& body) {
 TEST_CASE("a candidate that holds for one shape only is wrong where the task names another") {
   const std::string for_one_shape = CandidateBody(
       "for (int64_t i = 0; i < 64 * 128; ++i) { const float v = 2 * x[i] + 1; y[i] = v > 0 ? v : 0; }");
-  CHECK(JudgeNative(MakeTask(kTask), for_one_shape).outcome == Outcome::kCorrect);
-  const Judgement j = JudgeNative(TaskWith("[[torch.randn(96, 200)]]"), for_one_shape);
-  INFO(j.reason);
-  CHECK(j.outcome == Outcome::kIncorrect);
-  CHECK_THAT(j.reason, Catch::StartsWith("on inputs of other shapes or strides: "));
-  CHECK(JudgeNative(TaskWith("[[torch.randn(96, 200)]]"), Rows("r * inputs[0]->shape[1] + c")).outcome ==
-        Outcome::kCorrect);
+  CHECK(JudgeNative(MakeTask(kTask), for_one_shape).grade().verdict() == v1::VERDICT_CORRECT);
+  const v1::Measurement j = JudgeNative(TaskWith("[[torch.randn(96, 200)]]"), for_one_shape);
+  INFO(j.grade().verdict_reason());
+  CHECK(j.grade().verdict() == v1::VERDICT_INCORRECT);
+  CHECK_THAT(j.grade().verdict_reason(), Catch::StartsWith("on inputs of other shapes or strides: "));
+  CHECK(JudgeNative(TaskWith("[[torch.randn(96, 200)]]"), Rows("r * inputs[0]->shape[1] + c"))
+            .grade()
+            .verdict() == v1::VERDICT_CORRECT);
 }
 
 TEST_CASE("inputs of get_other_inputs() have the strides that the task gives them") {
   const TaskSource task = TaskWith("[[torch.randn(128, 64).t()], [torch.randn(64, 256)[:, 3:200:2]]]");
-  const Judgement strided = JudgeNative(task, Rows(kByStrides), /*verify_only=*/false);
-  INFO(strided.reason);
-  CHECK(strided.outcome == Outcome::kCorrect);
-  CHECK(strided.timing.has_value());
-  CHECK(JudgeNative(task, Rows("r * inputs[0]->shape[1] + c")).outcome == Outcome::kIncorrect);
+  const v1::Measurement strided = JudgeNative(task, Rows(kByStrides), /*verify_only=*/false);
+  INFO(strided.grade().verdict_reason());
+  CHECK(strided.grade().verdict() == v1::VERDICT_CORRECT);
+  CHECK(strided.grade().has_timing());
+  CHECK(JudgeNative(task, Rows("r * inputs[0]->shape[1] + c")).grade().verdict() == v1::VERDICT_INCORRECT);
 
-  const Judgement python = JudgePython(task, Python("return torch.clamp(2 * x + 1, min=0)"));
-  INFO(python.reason);
-  CHECK(python.outcome == Outcome::kCorrect);
-  const Judgement dense =
+  const v1::Measurement python = JudgePython(task, Python("return torch.clamp(2 * x + 1, min=0)"));
+  INFO(python.grade().verdict_reason());
+  CHECK(python.grade().verdict() == v1::VERDICT_CORRECT);
+  const v1::Measurement dense =
       JudgePython(task, Python("return torch.relu(2 * x.as_strided(x.shape, (x.shape[1], 1)) + 1)"));
-  CHECK(dense.outcome == Outcome::kIncorrect);
+  CHECK(dense.grade().verdict() == v1::VERDICT_INCORRECT);
 }
 
 TEST_CASE("a task whose other inputs are not usable is at fault, in words") {
@@ -79,10 +80,10 @@ TEST_CASE("a task whose other inputs are not usable is at fault, in words") {
            {"[[torch.randn(4, 4)] for _ in range(5)]", "returns 5 lists, at most 4"},
            {"[[torch.randn(4, 4), 1]]", "get_other_inputs()[0]"},
        }) {
-    const Judgement j = JudgeNative(TaskWith(others), candidate);
-    INFO(others << ": " << j.reason);
-    CHECK(j.outcome == Outcome::kInvalidTask);
-    CHECK_THAT(j.reason, Catch::Contains(complaint));
+    const v1::Measurement j = JudgeNative(TaskWith(others), candidate);
+    INFO(others << ": " << j.grade().verdict_reason());
+    CHECK(j.grade().verdict() == v1::VERDICT_INVALID_TASK);
+    CHECK_THAT(j.grade().verdict_reason(), Catch::Contains(complaint));
   }
 }
 

@@ -20,29 +20,27 @@ const char* const kFused =
     "for (int64_t i = 0; i < n; ++i) { float v = 2 * x[i] + 1; v = v > 0 ? v : 0; y[i] = v * v; }";
 
 TEST_CASE("a right native candidate is correct on at least five draws, timed and profiled") {
-  const Judgement j =
+  const v1::Measurement j =
       JudgeNative(TestTask("scaled_relu_square"), CandidateBody(kFused), /*verify_only=*/false);
-  INFO(j.reason);
-  REQUIRE(j.outcome == Outcome::kCorrect);
-  CHECK(j.correctness.num_draws >= 5);
-  CHECK(j.correctness.num_wrong == 0);
-  REQUIRE(j.timing.has_value());
-  CHECK(j.timing->candidate.num_instances >= 3);
-  CHECK(j.timing->speedup > 0);
-  CHECK(j.timing->speedup_low <= j.timing->speedup);
-  CHECK(j.timing->speedup <= j.timing->speedup_high);
-  REQUIRE(j.profile.has_value());
-  if (TestReferee().facts().profile) CHECK(j.profile->own_code_share > 0.05);
-  CHECK(j.bytes_per_call == 2 * 256 * 1024 * 4);
-  WARN("speed-up " << j.timing->speedup << " [" << j.timing->speedup_low << ", " << j.timing->speedup_high
-                   << "], reference " << j.timing->reference.median_us << " us, candidate "
-                   << j.timing->candidate.median_us << " us, empty " << j.timing->empty_call_us << " us, "
-                   << j.timing->quality << "; samples " << j.profile->num_samples << ", own "
-                   << j.profile->own_code_share << ", bits " << j.profile->vector_bits << ", GB/s "
-                   << j.profile->gigabytes_per_second << " of " << j.profile->gigabytes_per_second_ceiling
-                   << "; seconds: oracle " << j.seconds.oracle << ", verify " << j.seconds.verify << ", wait "
-                   << j.seconds.lane_wait << ", time " << j.seconds.time << ", profile "
-                   << j.seconds.profile);
+  const v1::Grade& grade = j.grade();
+  INFO(grade.verdict_reason());
+  REQUIRE(grade.verdict() == v1::VERDICT_CORRECT);
+  CHECK(grade.correctness().num_draws() >= 5);
+  CHECK(grade.correctness().num_wrong() == 0);
+  REQUIRE(grade.has_timing());
+  const v1::Timing& timing = grade.timing();
+  CHECK(timing.candidate().num_instances() >= 3);
+  CHECK(timing.speedup() > 0);
+  CHECK(timing.speedup_low() <= timing.speedup());
+  CHECK(timing.speedup() <= timing.speedup_high());
+  REQUIRE(grade.has_profile());
+  const v1::Profile& profile = grade.profile();
+  if (TestReferee().facts().profile) CHECK(profile.own_code_share() > 0.05);
+  const double bytes_per_call = profile.gigabytes_per_second() * 1e3 * timing.candidate().median_us();
+  CHECK(bytes_per_call == Approx(2 * 256 * 1024 * 4));
+  CHECK(j.advice_facts().num_lane_cores() == 1);
+  WARN(timing.ShortDebugString() << "; " << profile.ShortDebugString() << "; "
+                                 << grade.cost().ShortDebugString());
 }
 
 TEST_CASE("the eager reference runs on the processor's vector kernels") {
@@ -74,65 +72,70 @@ TEST_CASE("parameters, numbers and several outputs reach a native candidate in o
         y[r * 32 + j] = s * (float)scale;
       }
     })");
-  const Judgement j = JudgeNative(TestTask("small_network"), source);
-  INFO(j.reason);
-  CHECK(j.outcome == Outcome::kCorrect);
+  const v1::Measurement j = JudgeNative(TestTask("small_network"), source);
+  INFO(j.grade().verdict_reason());
+  CHECK(j.grade().verdict() == v1::VERDICT_CORRECT);
 }
 
 TEST_CASE("outputs are compared at their own scale: zeros and a missing maximum fail on softmax") {
-  const Judgement zeros = JudgeNative(TestTask("softmax_rows"), CandidateBody("std::memset(y, 0, n * 4);"));
-  INFO(zeros.reason);
-  CHECK(zeros.outcome == Outcome::kIncorrect);
-  const Judgement mean = JudgeNative(TestTask("softmax_rows"),
-                                     CandidateBody("for (int64_t i = 0; i < n; ++i) y[i] = 1.0f / 1024;"));
-  CHECK(mean.outcome == Outcome::kIncorrect);
+  const v1::Measurement zeros =
+      JudgeNative(TestTask("softmax_rows"), CandidateBody("std::memset(y, 0, n * 4);"));
+  INFO(zeros.grade().verdict_reason());
+  CHECK(zeros.grade().verdict() == v1::VERDICT_INCORRECT);
+  const v1::Measurement mean = JudgeNative(
+      TestTask("softmax_rows"), CandidateBody("for (int64_t i = 0; i < n; ++i) y[i] = 1.0f / 1024;"));
+  CHECK(mean.grade().verdict() == v1::VERDICT_INCORRECT);
 }
 
 TEST_CASE("an element that is never written is told from a wrong one") {
-  const Judgement j = JudgeNative(TestTask("scaled_relu_square"),
-                                  CandidateBody("n -= 1; for (int64_t i = 0; i < n; ++i) { float v = 2 * "
-                                                "x[i] + 1; v = v > 0 ? v : 0; y[i] = v * v; }"));
-  CHECK(j.outcome == Outcome::kIncorrect);
-  CHECK(j.output_unwritten);
-  CHECK(j.correctness.num_wrong == 1);
-  CHECK(j.reason.find("[255, 1023]") != std::string::npos);
+  const v1::Measurement j = JudgeNative(
+      TestTask("scaled_relu_square"), CandidateBody("n -= 1; for (int64_t i = 0; i < n; ++i) { float v = 2 * "
+                                                    "x[i] + 1; v = v > 0 ? v : 0; y[i] = v * v; }"));
+  CHECK(j.grade().verdict() == v1::VERDICT_INCORRECT);
+  CHECK(j.output_unwritten());
+  CHECK(j.grade().correctness().num_wrong() == 1);
+  CHECK(j.grade().verdict_reason().find("[255, 1023]") != std::string::npos);
 }
 
 TEST_CASE("NaN where the reference has none is NON_FINITE") {
-  const Judgement j =
+  const v1::Measurement j =
       JudgeNative(TestTask("scaled_relu_square"),
                   CandidateBody("for (int64_t i = 0; i < n; ++i) y[i] = std::sqrt(-1.0f - x[i] * x[i]);"));
-  CHECK(j.outcome == Outcome::kNonFinite);
+  CHECK(j.grade().verdict() == v1::VERDICT_NON_FINITE);
 }
 
 TEST_CASE("a result other than zero, a missing entry point and a missing symbol are runtime errors") {
-  CHECK(JudgeNative(TestTask("scaled_relu_square"), CandidateBody("return 3;")).reason == "run() returned 3");
-  const Judgement none = JudgeNative(TestTask("scaled_relu_square"), "extern \"C\" int walk() { return 0; }");
-  CHECK(none.outcome == Outcome::kRuntimeError);
-  CHECK(none.reason.find("no function `run`") != std::string::npos);
-  const Judgement missing = JudgeNative(TestTask("scaled_relu_square"),
-                                        CandidateBody("return absent();", "extern \"C\" int absent();"));
-  CHECK(missing.outcome == Outcome::kRuntimeError);
+  CHECK(JudgeNative(TestTask("scaled_relu_square"), CandidateBody("return 3;")).grade().verdict_reason() ==
+        "run() returned 3");
+  const v1::Measurement none =
+      JudgeNative(TestTask("scaled_relu_square"), "extern \"C\" int walk() { return 0; }");
+  CHECK(none.grade().verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(none.grade().verdict_reason().find("no function `run`") != std::string::npos);
+  const v1::Measurement missing = JudgeNative(
+      TestTask("scaled_relu_square"), CandidateBody("return absent();", "extern \"C\" int absent();"));
+  CHECK(missing.grade().verdict() == v1::VERDICT_RUNTIME_ERROR);
 }
 
 TEST_CASE("a Python candidate without extensions is judged, with shape and dtype") {
   const std::string head =
       "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        ";
   const TaskSource task = TestTask("scaled_relu_square");
-  const Judgement right =
+  const v1::Measurement right =
       JudgePython(task, head + "return torch.relu(x * 2 + 1).square()\n", /*verify_only=*/false);
-  INFO(right.reason);
-  REQUIRE(right.outcome == Outcome::kCorrect);
-  REQUIRE(right.timing.has_value());
-  CHECK(right.profile->own_code_share < 0.05);
-  CHECK(JudgePython(task, head + "return (torch.relu(x * 2 + 1) ** 2)[:, :8]\n").outcome ==
-        Outcome::kWrongShape);
-  CHECK(JudgePython(task, head + "return (torch.relu(x * 2 + 1) ** 2).double()\n").outcome ==
-        Outcome::kWrongDtype);
-  CHECK(JudgePython(task, head + "return (torch.relu(x.t() * 2 + 1) ** 2).t()\n").outcome ==
-        Outcome::kCorrect);
-  CHECK(JudgePython(task, head + "raise ValueError('no')\n").outcome == Outcome::kRuntimeError);
-  CHECK(JudgePython(task, head + "x.mul_(2)\n        return torch.relu(x + 1) ** 2\n").input_mutated);
+  INFO(right.grade().verdict_reason());
+  REQUIRE(right.grade().verdict() == v1::VERDICT_CORRECT);
+  REQUIRE(right.grade().has_timing());
+  CHECK(right.grade().profile().own_code_share() < 0.05);
+  CHECK(JudgePython(task, head + "return (torch.relu(x * 2 + 1) ** 2)[:, :8]\n").grade().verdict() ==
+        v1::VERDICT_WRONG_SHAPE);
+  CHECK(JudgePython(task, head + "return (torch.relu(x * 2 + 1) ** 2).double()\n").grade().verdict() ==
+        v1::VERDICT_WRONG_DTYPE);
+  CHECK(JudgePython(task, head + "return (torch.relu(x.t() * 2 + 1) ** 2).t()\n").grade().verdict() ==
+        v1::VERDICT_CORRECT);
+  CHECK(JudgePython(task, head + "raise ValueError('no')\n").grade().verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(JudgePython(task, head + "x.mul_(2)\n        return torch.relu(x + 1) ** 2\n")
+            .advice_facts()
+            .input_mutated());
 }
 
 // The only child of this program that is a referee.
@@ -165,25 +168,25 @@ TEST_CASE("an output that is a view where the reference writes one is a hack") {
     request.source = program("ModelNew", forward);
     return *TestReferee().Judge(request, absl::Now() + absl::Minutes(2));
   };
-  const Judgement view = judge("x.t()", "torch.cat([x]).t().clone()");
-  CHECK(view.outcome == Outcome::kHack);
-  CHECK(view.hack_family == "unmaterialised-output");
-  CHECK(view.reason == "output 0 is a view of an input; the reference's is not");
-  CHECK(judge("x.t().clone()", "torch.cat([x]).t().clone()").outcome == Outcome::kCorrect);
+  const v1::Measurement view = judge("x.t()", "torch.cat([x]).t().clone()");
+  CHECK(view.grade().verdict() == v1::VERDICT_HACK);
+  CHECK(view.grade().hack_family() == "unmaterialised-output");
+  CHECK(view.grade().verdict_reason() == "output 0 is a view of an input; the reference's is not");
+  CHECK(judge("x.t().clone()", "torch.cat([x]).t().clone()").grade().verdict() == v1::VERDICT_CORRECT);
   const std::string mean = "x.mean(1, keepdim=True)";
-  CHECK(judge(mean + ".expand(64, 96)", mean + ".repeat(1, 96)").outcome == Outcome::kHack);
-  CHECK(judge(mean + ".repeat(1, 96)", mean + ".repeat(1, 96)").outcome == Outcome::kCorrect);
+  CHECK(judge(mean + ".expand(64, 96)", mean + ".repeat(1, 96)").grade().verdict() == v1::VERDICT_HACK);
+  CHECK(judge(mean + ".repeat(1, 96)", mean + ".repeat(1, 96)").grade().verdict() == v1::VERDICT_CORRECT);
   // The reference's own laxness is the candidate's, too.
-  CHECK(judge(mean + ".expand(64, 96)", mean + ".expand(64, 96)").outcome == Outcome::kCorrect);
+  CHECK(judge(mean + ".expand(64, 96)", mean + ".expand(64, 96)").grade().verdict() == v1::VERDICT_CORRECT);
 }
 
 TEST_CASE("a referee that is killed costs at most one answer and leaves nobody behind") {
   const std::string candidate = CandidateBody(kFused);
-  REQUIRE(JudgeNative(TestTask("scaled_relu_square"), candidate).outcome == Outcome::kCorrect);
+  REQUIRE(JudgeNative(TestTask("scaled_relu_square"), candidate).grade().verdict() == v1::VERDICT_CORRECT);
   const pid_t referee = FindReferee();
   REQUIRE(referee > 0);
   REQUIRE(kill(referee, SIGKILL) == 0);
-  CHECK(JudgeNative(TestTask("scaled_relu_square"), candidate).outcome == Outcome::kCorrect);
+  CHECK(JudgeNative(TestTask("scaled_relu_square"), candidate).grade().verdict() == v1::VERDICT_CORRECT);
   CHECK(FindReferee() != referee);
 }
 
@@ -260,34 +263,35 @@ TEST_CASE("parameters under other names are set by their shape") {
         task, kSmallNetworkHead + members + "    def forward(self, x):\n        return " + result + "\n",
         /*verify_only=*/false);
   };
-  const Judgement renamed = judge("        self.dense = nn.Linear(64, 32)\n", "F.relu(self.dense(x))");
-  CHECK(renamed.outcome == Outcome::kCorrect);
-  REQUIRE(renamed.timing.has_value());
-  CHECK_FALSE(renamed.timing->parameters_fixed);
+  const v1::Measurement renamed = judge("        self.dense = nn.Linear(64, 32)\n", "F.relu(self.dense(x))");
+  CHECK(renamed.grade().verdict() == v1::VERDICT_CORRECT);
+  REQUIRE(renamed.grade().has_timing());
+  CHECK_FALSE(renamed.grade().timing().parameters_fixed());
 
-  const Judgement kept = judge(
+  const v1::Measurement kept = judge(
       "        l = nn.Linear(64, 32)\n        self.w = l.weight.detach().t().contiguous()\n"
       "        self.b = l.bias.detach()\n",
       "F.relu(x @ self.w + self.b)");
-  CHECK(kept.outcome == Outcome::kCorrect);
-  REQUIRE(kept.timing.has_value());
-  CHECK(kept.timing->parameters_fixed);
+  CHECK(kept.grade().verdict() == v1::VERDICT_CORRECT);
+  REQUIRE(kept.grade().has_timing());
+  CHECK(kept.grade().timing().parameters_fixed());
 
-  const Judgement folded =
+  const v1::Measurement folded =
       judge("        self.linear = nn.Linear(64, 32)\n        self.w = self.linear.weight.detach().clone()\n",
             "F.relu(F.linear(x, self.w, self.linear.bias))");
-  CHECK(folded.outcome == Outcome::kIncorrect);
-  CHECK(folded.reason.find("with other parameters") != std::string::npos);
+  CHECK(folded.grade().verdict() == v1::VERDICT_INCORRECT);
+  CHECK(folded.grade().verdict_reason().find("with other parameters") != std::string::npos);
 }
 
 TEST_CASE("a tensor that is returned twice is wrong") {
-  const Judgement j = JudgePython(TestTask("scaled_relu_square"),
-                                  "import torch\nclass ModelNew(torch.nn.Module):\n    kept = None\n"
-                                  "    def forward(self, x):\n        y = torch.relu(x * 2 + 1) ** 2\n"
-                                  "        if ModelNew.kept is None: ModelNew.kept = torch.empty_like(y)\n"
-                                  "        return ModelNew.kept.copy_(y)\n");
-  CHECK(j.outcome == Outcome::kIncorrect);
-  CHECK(j.reason.find("changed by the next call") != std::string::npos);
+  const v1::Measurement j =
+      JudgePython(TestTask("scaled_relu_square"),
+                  "import torch\nclass ModelNew(torch.nn.Module):\n    kept = None\n"
+                  "    def forward(self, x):\n        y = torch.relu(x * 2 + 1) ** 2\n"
+                  "        if ModelNew.kept is None: ModelNew.kept = torch.empty_like(y)\n"
+                  "        return ModelNew.kept.copy_(y)\n");
+  CHECK(j.grade().verdict() == v1::VERDICT_INCORRECT);
+  CHECK(j.grade().verdict_reason().find("changed by the next call") != std::string::npos);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ struct Service : TenantFiles, ReceptionFixture {
   explicit Service(int queue_capacity) : ReceptionFixture(queue_capacity, options, kNumLanes) {
     script.judge = [this](const JudgeRequest&) {
       absl::SleepFor(absl::Microseconds(UniformWord(kSeed, script.num_judged) % 500));
-      return absl::StatusOr<Judgement>(TwiceAsFast());
+      return absl::StatusOr<v1::Measurement>(TwiceAsFast());
     };
   }
 
@@ -272,7 +272,7 @@ TEST_CASE("however many ask at once, no tenant has more waiting than its part") 
   absl::Notification go;
   service.script.judge = [&](const JudgeRequest&) {
     go.WaitForNotification();
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   std::vector<std::shared_ptr<const Tenant>> tenants;
   for (const int requests_max : {3, 5, 20}) {

@@ -13,30 +13,34 @@
 namespace warpsmith {
 
 // A correct candidate that is twice as fast as its reference, without a library at hand.
-inline Judgement TwiceAsFast() {
-  Judgement judgement;
-  judgement.outcome = Outcome::kCorrect;
-  judgement.correctness.num_draws = 5;
-  judgement.timing = TimingNumbers{.speedup = 2.0,
-                                   .speedup_low = 1.9,
-                                   .speedup_high = 2.1,
-                                   .distinguishable = true,
-                                   .quality = "realtime",
-                                   .libraries_withheld = true};
-  judgement.profile = ProfileNumbers{.num_samples = 100,
-                                     .own_code_share = 1.0,
-                                     .num_threads = 1,
-                                     .vector_bits = 512,
-                                     .gigabytes_per_second = 8.0,
-                                     .gigabytes_per_second_ceiling = 10.0,
-                                     .bound = "memory"};
-  return judgement;
+inline v1::Measurement TwiceAsFast() {
+  v1::Measurement measurement;
+  measurement.mutable_advice_facts()->set_num_lane_cores(1);
+  v1::Grade& grade = *measurement.mutable_grade();
+  grade.set_verdict(v1::VERDICT_CORRECT);
+  grade.mutable_correctness()->set_num_draws(5);
+  v1::Timing& timing = *grade.mutable_timing();
+  timing.set_speedup(2.0);
+  timing.set_speedup_low(1.9);
+  timing.set_speedup_high(2.1);
+  timing.set_distinguishable(true);
+  timing.set_quality("realtime");
+  timing.set_libraries_withheld(true);
+  v1::Profile& profile = *grade.mutable_profile();
+  profile.set_num_samples(100);
+  profile.set_own_code_share(1.0);
+  profile.set_num_threads(1);
+  profile.set_vector_bits(512);
+  profile.set_gigabytes_per_second(8.0);
+  profile.set_gigabytes_per_second_ceiling(10.0);
+  profile.set_bound("memory");
+  return measurement;
 }
 
 // What a test sees and decides; it must outlive the referees that share it.
 struct FakeRefereeScript {
-  std::function<absl::StatusOr<Judgement>(const JudgeRequest&)> judge = [](const JudgeRequest&) {
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+  std::function<absl::StatusOr<v1::Measurement>(const JudgeRequest&)> judge = [](const JudgeRequest&) {
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   std::function<absl::StatusOr<std::vector<ExtensionRecord>>(const std::string& source)> record =
       [](const std::string&) {
@@ -49,7 +53,7 @@ class FakeReferee final : public Referee {
  public:
   explicit FakeReferee(FakeRefereeScript* script) : script_(script) { facts_.lane_cores = "1"; }
 
-  absl::StatusOr<Judgement> Judge(const JudgeRequest& request, absl::Time) override {
+  absl::StatusOr<v1::Measurement> Judge(const JudgeRequest& request, absl::Time) override {
     ++script_->num_judged;
     return script_->judge(request);
   }

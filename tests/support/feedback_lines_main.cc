@@ -40,10 +40,11 @@ ordered_json FactsToJson(const SourceFacts& facts) {
 ordered_json FeedbackOf(const ordered_json& line, const v1::Grade& grade) {
   const bool given = line.contains("facts");
   const SourceFacts facts = given ? FactsFromJson(line.at("facts")) : ReadSourceFacts(grade.source());
-  const DefectFacts defects{.num_lane_cores = line.value("num_lane_cores", 1)};
+  v1::AdviceFacts advice_facts;
+  advice_facts.set_num_lane_cores(line.value("num_lane_cores", 1));
   Credit credit;
   if (grade.verdict() == v1::VERDICT_CORRECT) credit = ComputeCredit(grade.timing(), grade.profile(), {});
-  const v1::Feedback feedback = ComputeFeedback(grade, facts, defects, credit);
+  const v1::Feedback feedback = ComputeFeedback(grade, facts, advice_facts, credit);
   return {{"finding", feedback.finding()},
           {"evidence", feedback.evidence()},
           {"advice", std::string(AdviceWords(feedback.advice()))},

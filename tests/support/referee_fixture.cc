@@ -14,10 +14,10 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
-Judgement MustJudge(const JudgeRequest& request) {
-  const auto judgement = TestReferee().Judge(request, absl::Now() + kPatience);
-  WS_CHECK(judgement.ok()) << judgement.status().ToString();
-  return *judgement;
+v1::Measurement MustJudge(const JudgeRequest& request) {
+  const auto measurement = TestReferee().Judge(request, absl::Now() + kPatience);
+  WS_CHECK(measurement.ok()) << measurement.status().ToString();
+  return *measurement;
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ TaskSource TestTask(const std::string& name) {
 
 TaskSource MakeTask(const std::string& source) { return {Sha256Hex(source), source}; }
 
-Judgement JudgeNative(const TaskSource& task, const std::string& candidate, bool verify_only) {
+v1::Measurement JudgeNative(const TaskSource& task, const std::string& candidate, bool verify_only) {
   const UniqueFd library = CompileCandidate(candidate);
   JudgeRequest request;
   request.task = task;
@@ -52,7 +52,7 @@ Judgement JudgeNative(const TaskSource& task, const std::string& candidate, bool
   return MustJudge(request);
 }
 
-Judgement JudgePython(const TaskSource& task, const std::string& candidate, bool verify_only) {
+v1::Measurement JudgePython(const TaskSource& task, const std::string& candidate, bool verify_only) {
   JudgeRequest request;
   request.task = task;
   request.kind = CandidateKind::kKernelBenchPython;

@@ -18,9 +18,9 @@ TaskSource MakeTask(const std::string& source);
 
 // Judges a native candidate, compiled here, with a minute's patience. Ends the program on failures of
 // infrastructure.
-Judgement JudgeNative(const TaskSource& task, const std::string& candidate, bool verify_only = true);
+v1::Measurement JudgeNative(const TaskSource& task, const std::string& candidate, bool verify_only = true);
 // Likewise a Python one without extensions.
-Judgement JudgePython(const TaskSource& task, const std::string& candidate, bool verify_only = true);
+v1::Measurement JudgePython(const TaskSource& task, const std::string& candidate, bool verify_only = true);
 
 }  // namespace warpsmith
 

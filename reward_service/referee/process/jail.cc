@@ -114,7 +114,7 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
 std::optional<Fault> Jail::CheckCode() const {
   const absl::Status status = process_->CheckCode();
   if (status.ok()) return std::nullopt;
-  Fault fault{Outcome::kHack, absl::StrCat("code is there that is withheld: ", status.message())};
+  Fault fault{v1::VERDICT_HACK, absl::StrCat("code is there that is withheld: ", status.message())};
   fault.hack_family = kWithheldCodeFamily;
   return fault;
 }
@@ -161,13 +161,14 @@ std::optional<Fault> Jail::Run() {
   const nlohmann::json& fields = timed->answer.fields;
   if (TextField(fields, "op") != "done") return FaultOfAnswer(timed->answer);
   const int64_t result = IntegerField(fields, "result", INT32_MIN, INT32_MAX, INT32_MIN);
-  if (result != 0) return Fault{Outcome::kRuntimeError, absl::StrCat("run() returned ", result)};
+  if (result != 0) return Fault{v1::VERDICT_RUNTIME_ERROR, absl::StrCat("run() returned ", result)};
   if (buffers_.outputs.empty()) {
     former_places_ = std::move(places_);
     places_ = fields.contains("outputs") ? fields["outputs"] : nlohmann::json();
     if (!places_.is_array() || places_.size() != layout_.outputs.size()) {
-      return Fault{Outcome::kWrongShape, absl::StrCat(places_.is_array() ? places_.size() : 0,
-                                                      " output tensors, expected ", layout_.outputs.size())};
+      return Fault{v1::VERDICT_WRONG_SHAPE,
+                   absl::StrCat(places_.is_array() ? places_.size() : 0, " output tensors, expected ",
+                                layout_.outputs.size())};
     }
   }
   return std::nullopt;
@@ -184,15 +185,15 @@ absl::StatusOr<const void*> Jail::FormerOutput(size_t index, Fault& fault) {
 
 std::optional<Fault> Jail::CheckPlace(size_t index, const nlohmann::json& place) const {
   const TensorSpec& spec = layout_.outputs[index];
-  if (!place.is_object()) return Fault{Outcome::kRuntimeError, "an output was not described"};
+  if (!place.is_object()) return Fault{v1::VERDICT_RUNTIME_ERROR, "an output was not described"};
   const std::vector<int64_t> shape = Integers(place, "shape");
   if (shape != spec.shape) {
-    return Fault{Outcome::kWrongShape, absl::StrCat("output ", index, " has shape ", ShapeName(shape),
-                                                    ", expected ", ShapeName(spec.shape))};
+    return Fault{v1::VERDICT_WRONG_SHAPE, absl::StrCat("output ", index, " has shape ", ShapeName(shape),
+                                                       ", expected ", ShapeName(spec.shape))};
   }
   if (IntegerField(place, "code", 0, 255, -1) != spec.code ||
       IntegerField(place, "bits", 0, 255, -1) != spec.bits) {
-    return Fault{Outcome::kWrongDtype,
+    return Fault{v1::VERDICT_WRONG_DTYPE,
                  absl::StrCat("output ", index, " has dtype ", Escape(TextField(place, "dtype", 40)),
                               ", expected ", DtypeName(spec.code, spec.bits))};
   }
@@ -221,8 +222,8 @@ absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places,
     valid = valid && span <= kSpanBytesMax;
   }
   if (valid && !spec.borrowed && SharesElements({spec.shape, strides, element_bytes})) {
-    fault = {Outcome::kHack, absl::StrCat("elements of output ", index, " share memory, strides ",
-                                          ShapeName(strides), "; the reference's do not")};
+    fault = {v1::VERDICT_HACK, absl::StrCat("elements of output ", index, " share memory, strides ",
+                                            ShapeName(strides), "; the reference's do not")};
     fault.hack_family = kUnmaterialisedFamily;
     return absl::InvalidArgumentError(fault.reason);
   }
@@ -230,7 +231,7 @@ absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places,
   const absl::Status status = valid ? ReadStrided(process_->pid(), address, tensor, copy.data())
                                     : absl::InvalidArgumentError("strides out of range");
   if (!status.ok()) {
-    fault = {Outcome::kRuntimeError, absl::StrCat("output ", index, " lies in no readable memory")};
+    fault = {v1::VERDICT_RUNTIME_ERROR, absl::StrCat("output ", index, " lies in no readable memory")};
     return status;
   }
   return copy.data();
@@ -244,8 +245,7 @@ std::optional<Fault> Jail::CheckBuffers(const Draw& draw) const {
       intact = intact && AllBytesAre(outputs + start, end - start, kGuardByte);
     });
     if (intact) return std::nullopt;  // inputs are mapped read-only in a native jail
-    Fault fault{Outcome::kIncorrect, "memory outside the outputs was written"};
-    fault.guard_touched = true;
+    Fault fault{v1::VERDICT_INCORRECT, "memory outside the outputs was written"};
     fault.out_of_bounds = true;
     return fault;
   }
@@ -255,7 +255,7 @@ std::optional<Fault> Jail::CheckBuffers(const Draw& draw) const {
                     static_cast<size_t>(spec.num_bytes)) == 0) {
       continue;
     }
-    Fault fault{Outcome::kIncorrect, absl::StrCat("input ", i, " was changed")};
+    Fault fault{v1::VERDICT_INCORRECT, absl::StrCat("input ", i, " was changed")};
     fault.input_mutated = true;
     return fault;
   }
@@ -270,30 +270,31 @@ Buffers Jail::TakeBuffers() {
 // A status of the channel as a fact about the program: what else could have broken it?
 Fault Jail::FaultOf(const absl::Status& status) {
   if (absl::IsDeadlineExceeded(status)) {
-    return {Outcome::kTimeout, absl::StrCat("no result after ", limits_.call_seconds_max, " s")};
+    return {v1::VERDICT_TIMEOUT, absl::StrCat("no result after ", limits_.call_seconds_max, " s")};
   }
   if (absl::IsInvalidArgument(status)) {
-    return {Outcome::kRuntimeError, absl::StrCat("the program broke its channel: ", status.message())};
+    return {v1::VERDICT_RUNTIME_ERROR, absl::StrCat("the program broke its channel: ", status.message())};
   }
   // Its crash may have been told behind an answer.
   const absl::StatusOr<Packet> told = process_->Receive(absl::Now());
   if (told.ok() && TextField(told->fields, "op", 16) == "crash") return FaultOfAnswer(*told);
   const Ending ending = process_->AwaitEnd();
   if (UsedUp(ending, limits_.cpu_seconds_max)) {
-    return {Outcome::kTimeout, absl::StrCat("used up ", limits_.cpu_seconds_max, " s of CPU time")};
+    return {v1::VERDICT_TIMEOUT, absl::StrCat("used up ", limits_.cpu_seconds_max, " s of CPU time")};
   }
-  return {Outcome::kRuntimeError, absl::StrCat("the program ", DescribeEnding(ending), " before its result")};
+  return {v1::VERDICT_RUNTIME_ERROR,
+          absl::StrCat("the program ", DescribeEnding(ending), " before its result")};
 }
 
 Fault Jail::FaultOfAnswer(const Packet& packet) {
   const std::string operation = TextField(packet.fields, "op", 16);
   if (operation != "crash") {
     const std::string text = TextField(packet.fields, "error", kEvidenceBytesMax);
-    return {Outcome::kRuntimeError,
+    return {v1::VERDICT_RUNTIME_ERROR,
             Escape(text.empty() ? "the program answered out of turn" : text, kEvidenceBytesMax)};
   }
   const int signal = static_cast<int>(IntegerField(packet.fields, "signal", 1, 64, SIGSEGV));
-  Fault fault{Outcome::kRuntimeError, absl::StrCat("crashed: ", strsignal(signal))};
+  Fault fault{v1::VERDICT_RUNTIME_ERROR, absl::StrCat("crashed: ", strsignal(signal))};
   const auto withheld = packet.fields.find("withheld");
   if (withheld != packet.fields.end() && withheld->is_boolean() && withheld->get<bool>()) {
     fault.reason = "used a library's code that is withheld here";
@@ -305,7 +306,7 @@ Fault Jail::FaultOfAnswer(const Packet& packet) {
   const int64_t offset = IntegerField(packet.fields, "offset", -(1 << 30), int64_t{1} << 40, 0);
   const int64_t num_bytes = IntegerField(packet.fields, "bytes", 0, int64_t{1} << 40, 0);
   if (buffer == "input" && offset >= 0 && offset < num_bytes) {
-    fault = {Outcome::kIncorrect, "the program wrote to an input"};
+    fault = {v1::VERDICT_INCORRECT, "the program wrote to an input"};
     fault.input_mutated = true;
     return fault;
   }

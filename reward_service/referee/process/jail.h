@@ -11,11 +11,12 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "reward_service/jail/shared_buffer.h"
-#include "reward_service/measure/judgement.h"
+#include "reward_service/measure/judge_request.h"
 #include "reward_service/measure/lane.h"
 #include "reward_service/referee/process/child_process.h"
 #include "reward_service/referee/tensors/draw.h"
 #include "reward_service/referee/tensors/tensor_layout.h"
+#include "warpsmith/v1/grade.pb.h"
 
 namespace warpsmith {
 
@@ -32,13 +33,12 @@ absl::StatusOr<std::vector<std::unique_ptr<SharedBuffer>>> MakeOutputs(const Tas
 
 // What went wrong in a jail, as a fact about its candidate.
 struct Fault {
-  Outcome outcome = Outcome::kRuntimeError;
+  v1::Verdict verdict = v1::VERDICT_RUNTIME_ERROR;
   std::string reason;
   bool input_mutated = false;
-  bool guard_touched = false;
-  bool out_of_bounds = false;
-  std::string hack_family;  // with Outcome::kHack
-  bool withheld = false;    // it ended where a library's code is withheld
+  bool out_of_bounds = false;  // wrote to a guard, or crashed just outside a buffer
+  std::string hack_family;     // with VERDICT_HACK
+  bool withheld = false;       // it ended where a library's code is withheld
 };
 
 // A process that has code which is withheld from it.

@@ -265,23 +265,23 @@ ProfileSampler::SamplesPerCall ProfileSampler::OffThePath(const Tally& tally,
   return counts;
 }
 
-void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const {
+void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, v1::Profile* profile) const {
   const Tally sum = Sum();
   const SamplesPerCall counts = OffThePath(sum, path_samples_per_call);
   const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
   const auto share = [&](CodeOrigin origin) {
     return total <= 0 ? 0.0 : counts[static_cast<size_t>(origin)] / total;
   };
-  numbers.num_samples = static_cast<int>(total);
-  numbers.own_code_share = share(CodeOrigin::kOwn);
-  numbers.torch_share = share(CodeOrigin::kTorch);
-  numbers.blas_share = share(CodeOrigin::kBlas);
-  numbers.libc_share = sum.num_libc / static_cast<double>(std::max(1, NumSamples(sum)));
-  numbers.kernel_share = share(CodeOrigin::kKernel);
-  numbers.num_threads = num_threads_;
+  profile->set_num_samples(static_cast<int>(total));
+  profile->set_own_code_share(share(CodeOrigin::kOwn));
+  profile->set_torch_share(share(CodeOrigin::kTorch));
+  profile->set_blas_share(share(CodeOrigin::kBlas));
+  profile->set_libc_share(sum.num_libc / static_cast<double>(std::max(1, NumSamples(sum))));
+  profile->set_kernel_share(share(CodeOrigin::kKernel));
+  profile->set_num_threads(num_threads_);
   const int own = sum.counts[static_cast<size_t>(CodeOrigin::kOwn)];
   for (size_t width = 1; width < sum.width_counts.size(); ++width) {
-    if (own > 0 && sum.width_counts[width] >= kWidthShareMin * own) numbers.vector_bits = 64 << width;
+    if (own > 0 && sum.width_counts[width] >= kWidthShareMin * own) profile->set_vector_bits(64 << width);
   }
 }
 

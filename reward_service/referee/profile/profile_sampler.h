@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
-#include "reward_service/measure/judgement.h"
 #include "reward_service/referee/profile/code_origin.h"
+#include "warpsmith/v1/grade.pb.h"
 
 namespace warpsmith {
 
@@ -48,7 +48,7 @@ class ProfileSampler {
   // and not the candidate: what an empty candidate's calls have shown at the same rate, as
   // `path_samples_per_call` by origin.
   using SamplesPerCall = std::array<double, kNumCodeOrigins>;
-  void Report(const SamplesPerCall& path_samples_per_call, ProfileNumbers& numbers) const;
+  void Report(const SamplesPerCall& path_samples_per_call, v1::Profile* profile) const;
 
   // By origin, of a usual call: of an empty candidate, for the above. Now and then the machine makes a call
   // many times longer.

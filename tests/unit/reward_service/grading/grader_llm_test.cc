@@ -41,9 +41,9 @@ TEST_CASE("an LLM judge is asked once for a measurement and a task, and never ab
   CHECK(GradeOf(grader, Prepared("r2", "int  run;", "kevin-v1")).rubric().total() == 8);
   CHECK(llm.num_asked == 1);
   bench.script.judge = [](const JudgeRequest&) {
-    Judgement wrong = TwiceAsFast();
-    wrong.outcome = Outcome::kIncorrect;
-    return absl::StatusOr<Judgement>(wrong);
+    v1::Measurement wrong = TwiceAsFast();
+    wrong.mutable_grade()->set_verdict(v1::VERDICT_INCORRECT);
+    return absl::StatusOr<v1::Measurement>(wrong);
   };
   CHECK(GradeOf(grader, Prepared("r3", "int other;")).rubric().source() == "neutral");
   CHECK(llm.num_asked == 1);
@@ -97,9 +97,9 @@ TEST_CASE("an LLM judge that hangs holds neither the lane nor a drain") {
   grader->Submit(Prepared("r1", "int a;"), first.Done());
   REQUIRE(asked.WaitForNotificationWithTimeout(kPatience));
   bench.script.judge = [](const JudgeRequest&) {
-    Judgement wrong = TwiceAsFast();
-    wrong.outcome = Outcome::kIncorrect;
-    return absl::StatusOr<Judgement>(wrong);
+    v1::Measurement wrong = TwiceAsFast();
+    wrong.mutable_grade()->set_verdict(v1::VERDICT_INCORRECT);
+    return absl::StatusOr<v1::Measurement>(wrong);
   };
   CHECK(GradeOf(grader, Prepared("r2", "int b;")).verdict() == v1::VERDICT_INCORRECT);
   CHECK_FALSE(first.arrived.HasBeenNotified());

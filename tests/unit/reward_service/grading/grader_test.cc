@@ -56,7 +56,7 @@ TEST_CASE("equal requests in flight are compiled and judged once, and all are an
   absl::Notification go;
   bench.script.judge = [&](const JudgeRequest&) {
     go.WaitForNotification();
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   Grader* grader = bench.Start();
   std::vector<AwaitedGrade> answers(8);
@@ -87,7 +87,7 @@ TEST_CASE("a measurement is merged without the grader's lock") {
   GraderBench bench;
   std::atomic<int> num_merged{0};
   std::atomic<bool> lock_was_free{true};
-  const auto merge = [&](const PreparedRequest& prepared, const Measurement& measurement,
+  const auto merge = [&](const PreparedRequest& prepared, const v1::Measurement& measurement,
                          const LlmOpinion* opinion) {
     ++num_merged;
     // backlog() takes the lock. On another thread, so that a lock that is held fails the test and does not hang it.
@@ -112,7 +112,7 @@ TEST_CASE("two answers under one id at the same time are the first one's") {
   absl::Notification merging, go;
   std::atomic<int> num_merged{0};
   std::atomic<int> num_observed{0};
-  const auto merge = [&](const PreparedRequest& prepared, const Measurement& measurement,
+  const auto merge = [&](const PreparedRequest& prepared, const v1::Measurement& measurement,
                          const LlmOpinion* opinion) {
     const int call = ++num_merged;
     if (call == 1) {
@@ -140,7 +140,7 @@ TEST_CASE("two answers under one id at the same time are the first one's") {
 TEST_CASE("an id stands for its content from its first request on, also while that is being merged") {
   GraderBench bench;
   absl::Notification merging, go;
-  const auto merge = [&](const PreparedRequest& prepared, const Measurement& measurement,
+  const auto merge = [&](const PreparedRequest& prepared, const v1::Measurement& measurement,
                          const LlmOpinion* opinion) {
     if (prepared.request.request_id() == "r2") {
       merging.Notify();
@@ -179,7 +179,7 @@ TEST_CASE("a full queue refuses with a delay, and takes requests again later") {
   absl::Notification go;
   bench.script.judge = [&](const JudgeRequest&) {
     go.WaitForNotification();
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   Grader* grader = bench.Start({.queue_capacity = 2});
   AwaitedGrade first, second, third;
@@ -203,7 +203,7 @@ TEST_CASE("the delay of a refusal follows what waits and how long a lane takes f
   bench.script.judge = [&](const JudgeRequest&) {
     while (held) absl::SleepFor(absl::Milliseconds(1));
     now_seconds += judging_seconds;
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   Grader* grader = bench.Start(
       {.queue_capacity = 4, .now = [&] { return absl::UnixEpoch() + absl::Seconds(now_seconds.load()); }});
@@ -249,8 +249,9 @@ TEST_CASE("a program that does not compile takes no lane") {
 TEST_CASE("a referee that dies twice costs attempts, not the verdict") {
   GraderBench bench;
   bench.script.judge = [&](const JudgeRequest&) {
-    if (bench.script.num_judged < 3) return absl::StatusOr<Judgement>(absl::UnavailableError("referee died"));
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    if (bench.script.num_judged < 3)
+      return absl::StatusOr<v1::Measurement>(absl::UnavailableError("referee died"));
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   CHECK(GradeOf(bench.Start(), Prepared("r1", "int run;")).verdict() == v1::VERDICT_CORRECT);
   CHECK(bench.script.num_judged == 3);
@@ -259,14 +260,14 @@ TEST_CASE("a referee that dies twice costs attempts, not the verdict") {
 TEST_CASE("a referee that keeps dying is UNSCORABLE without a reward, and asked again by the next request") {
   GraderBench bench;
   bench.script.judge = [](const JudgeRequest&) {
-    return absl::StatusOr<Judgement>(absl::UnavailableError("referee died"));
+    return absl::StatusOr<v1::Measurement>(absl::UnavailableError("referee died"));
   };
   Grader* grader = bench.Start();
   const v1::Grade grade = GradeOf(grader, Prepared("r1", "int run;"));
   CHECK(grade.verdict() == v1::VERDICT_UNSCORABLE);
   CHECK_FALSE(grade.reward().has_value());
   CHECK(grade.verdict_reason().find("referee died") != std::string::npos);
-  bench.script.judge = [](const JudgeRequest&) { return absl::StatusOr<Judgement>(TwiceAsFast()); };
+  bench.script.judge = [](const JudgeRequest&) { return absl::StatusOr<v1::Measurement>(TwiceAsFast()); };
   CHECK(GradeOf(grader, Prepared("r1", "int run;")).verdict() == v1::VERDICT_CORRECT);
 }
 
@@ -285,9 +286,9 @@ TEST_CASE("a compiler that cannot run is UNSCORABLE, never a compile error") {
 TEST_CASE("a speed-up that is not a number is UNSCORABLE") {
   GraderBench bench;
   bench.script.judge = [](const JudgeRequest&) {
-    Judgement judgement = TwiceAsFast();
-    judgement.timing->speedup = std::numeric_limits<double>::quiet_NaN();
-    return absl::StatusOr<Judgement>(judgement);
+    v1::Measurement measurement = TwiceAsFast();
+    measurement.mutable_grade()->mutable_timing()->set_speedup(std::numeric_limits<double>::quiet_NaN());
+    return absl::StatusOr<v1::Measurement>(measurement);
   };
   const v1::Grade grade = GradeOf(bench.Start(), Prepared("r1", "int run;"));
   CHECK(grade.verdict() == v1::VERDICT_UNSCORABLE);
@@ -317,7 +318,7 @@ TEST_CASE("cancelling one of two requests leaves the other its grade") {
   absl::Notification go;
   bench.script.judge = [&](const JudgeRequest&) {
     go.WaitForNotification();
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   Grader* grader = bench.Start();
   AwaitedGrade first, second;

@@ -42,7 +42,7 @@ struct Bench {
     prepared.request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
     prepared.source = "int run() { return give_five; }";
     flight->prepared = std::make_shared<const PreparedRequest>(prepared);
-    FillFromJudgement(TwiceAsFast(), &flight->measurement);
+    flight->measurement = TwiceAsFast();
     flight->queued_since = absl::Now() - waited;
     stage->Run(flight.get());
     return flight;
@@ -142,20 +142,17 @@ TEST_CASE(
     "wrong programs, and work that is a library's, want no opinion; a stopped stage asks once at most") {
   PreparedRequest prepared;
   prepared.request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
-  Judgement judgement = TwiceAsFast();
-  const auto wants = [&] {
-    Measurement measurement;
-    FillFromJudgement(judgement, &measurement);
-    return LlmStage::Wants(prepared, measurement);
-  };
+  v1::Measurement measurement = TwiceAsFast();
+  v1::Grade& grade = *measurement.mutable_grade();
+  const auto wants = [&] { return LlmStage::Wants(prepared, measurement); };
   CHECK(wants());
-  judgement.timing->libraries_withheld = false;
-  judgement.profile->own_code_share = 0.0;
-  judgement.profile->torch_share = 1.0;
+  grade.mutable_timing()->set_libraries_withheld(false);
+  grade.mutable_profile()->set_own_code_share(0.0);
+  grade.mutable_profile()->set_torch_share(1.0);
   CHECK_FALSE(wants());
-  judgement.profile->own_code_share = 1.0;
-  judgement.profile->torch_share = 0.0;
-  judgement.outcome = Outcome::kIncorrect;
+  grade.mutable_profile()->set_own_code_share(1.0);
+  grade.mutable_profile()->set_torch_share(0.0);
+  grade.set_verdict(v1::VERDICT_INCORRECT);
   CHECK_FALSE(wants());
   Bench stopped{.answers = {Reply(503)}};
   stopped.Run();

@@ -23,11 +23,10 @@ PreparedRequest Prepared(v1::Skill skill = v1::SKILL_GENERATE, const std::string
   return *PrepareRequest(request, {}, "machine");
 }
 
-Measurement Measured(const Judgement& judgement) {
-  Measurement measurement;
-  measurement.grade.mutable_compile()->set_attempted(true);
-  measurement.grade.mutable_compile()->set_succeeded(true);
-  FillFromJudgement(judgement, &measurement);
+// As one that was compiled.
+v1::Measurement Measured(v1::Measurement measurement) {
+  measurement.mutable_grade()->mutable_compile()->set_attempted(true);
+  measurement.mutable_grade()->mutable_compile()->set_succeeded(true);
   return measurement;
 }
 
@@ -61,31 +60,31 @@ TEST_CASE("the share of the memory's bandwidth is a term, and advice does not de
 TEST_CASE("an opinion lowers rubric and reward of a correct program, and lifts nothing") {
   LlmOpinion opinion;
   for (LlmScore& score : opinion.scores) score = {5, "splendid"};
-  Judgement judgement = TwiceAsFast();
-  judgement.profile->vector_bits = 128;
-  judgement.profile->gigabytes_per_second = 1.0;
-  const v1::Grade alone = MergeGrade(Prepared(), Measured(judgement));
-  const v1::Grade praised = MergeGrade(Prepared(), Measured(judgement), &opinion);
+  v1::Measurement measurement = TwiceAsFast();
+  measurement.mutable_grade()->mutable_profile()->set_vector_bits(128);
+  measurement.mutable_grade()->mutable_profile()->set_gigabytes_per_second(1.0);
+  const v1::Grade alone = MergeGrade(Prepared(), Measured(measurement));
+  const v1::Grade praised = MergeGrade(Prepared(), Measured(measurement), &opinion);
   CHECK(praised.rubric().total() == alone.rubric().total());
   CHECK(praised.reward().value() == alone.reward().value());
   CHECK(praised.rubric().source() == "llm over tables-v1");
   for (LlmScore& score : opinion.scores) score = {1, "poor"};
-  const v1::Grade lowered = MergeGrade(Prepared(), Measured(judgement), &opinion);
+  const v1::Grade lowered = MergeGrade(Prepared(), Measured(measurement), &opinion);
   CHECK(lowered.rubric().total() == 4);
   CHECK(lowered.reward().value() == Approx(2.3 * 0.5));
   opinion.failure = "timed out";
-  const v1::Grade failed = MergeGrade(Prepared(), Measured(judgement), &opinion);
+  const v1::Grade failed = MergeGrade(Prepared(), Measured(measurement), &opinion);
   CHECK(failed.reward().value() == alone.reward().value());
-  judgement.outcome = Outcome::kIncorrect;
-  CHECK(MergeGrade(Prepared(), Measured(judgement), &opinion).rubric().source() == "neutral");
+  measurement.mutable_grade()->set_verdict(v1::VERDICT_INCORRECT);
+  CHECK(MergeGrade(Prepared(), Measured(measurement), &opinion).rubric().source() == "neutral");
 }
 
 TEST_CASE("work that is nearly all a library's is a hack without a reward") {
-  Judgement judgement = TwiceAsFast();
-  judgement.timing->libraries_withheld = false;
-  judgement.profile->own_code_share = 0.0;
-  judgement.profile->torch_share = 1.0;
-  const v1::Grade grade = MergeGrade(Prepared(), Measured(judgement));
+  v1::Measurement measurement = TwiceAsFast();
+  measurement.mutable_grade()->mutable_timing()->set_libraries_withheld(false);
+  measurement.mutable_grade()->mutable_profile()->set_own_code_share(0.0);
+  measurement.mutable_grade()->mutable_profile()->set_torch_share(1.0);
+  const v1::Grade grade = MergeGrade(Prepared(), Measured(measurement));
   CHECK(grade.verdict() == v1::VERDICT_HACK);
   CHECK(grade.hack_family() == "delegated-work");
   CHECK(grade.feedback().finding() == "a library did the work");
@@ -110,20 +109,12 @@ TEST_CASE("an infrastructure failure has a reason and no reward") {
 }
 
 TEST_CASE("a faulty task has no reward") {
-  Judgement judgement;
-  judgement.outcome = Outcome::kInvalidTask;
-  judgement.reason = "get_inputs() raised";
-  const v1::Grade grade = MergeGrade(Prepared(), Measured(judgement));
+  v1::Measurement measurement;
+  measurement.mutable_grade()->set_verdict(v1::VERDICT_INVALID_TASK);
+  measurement.mutable_grade()->set_verdict_reason("get_inputs() raised");
+  const v1::Grade grade = MergeGrade(Prepared(), Measured(measurement));
   CHECK(grade.verdict() == v1::VERDICT_INVALID_TASK);
   CHECK_FALSE(grade.reward().has_value());
-}
-
-TEST_CASE("text of a candidate is escaped in the reason") {
-  Judgement judgement;
-  judgement.outcome = Outcome::kRuntimeError;
-  judgement.reason = "exited\x1b[2J\nverdict: CORRECT";
-  const v1::Grade grade = MergeGrade(Prepared(), Measured(judgement));
-  CHECK(grade.verdict_reason() == "exited\\x1b[2J\\nverdict: CORRECT");
 }
 
 }  // namespace

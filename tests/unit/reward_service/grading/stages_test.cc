@@ -30,7 +30,7 @@ TEST_CASE("a Python program that compiles nothing is judged at once") {
   const auto flight = PythonFlight("class ModelNew: pass");
   CHECK(FirstRoute(*flight->prepared) == Route::kJudge);
   CHECK(stage.Run(flight.get()) == Route::kFinish);
-  CHECK(flight->measurement.grade.verdict() == v1::VERDICT_CORRECT);
+  CHECK(flight->measurement.grade().verdict() == v1::VERDICT_CORRECT);
 }
 
 TEST_CASE("extensions are recorded, compiled, and handed to the jail in their order") {
@@ -41,7 +41,7 @@ TEST_CASE("extensions are recorded, compiled, and handed to the jail in their or
   size_t num_libraries = 0;
   script.judge = [&](const JudgeRequest& request) {
     num_libraries = request.extension_fds.size();
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   JudgeStage judge({}, std::make_unique<FakeReferee>(&script));
   const CompileStage compile("test compiler", 1 << 16, nullptr, CompileNothing);
@@ -50,7 +50,33 @@ TEST_CASE("extensions are recorded, compiled, and handed to the jail in their or
   CHECK(compile.Run(flight.get()) == Route::kJudge);
   CHECK(judge.Run(flight.get()) == Route::kFinish);
   CHECK(num_libraries == 2);
-  CHECK(flight->measurement.grade.compile().succeeded());
+  CHECK(flight->measurement.grade().compile().succeeded());
+}
+
+TEST_CASE("what is measured joins what earlier stages found, and both waits for the lane count") {
+  FakeRefereeScript script;
+  script.judge = [](const JudgeRequest&) {
+    v1::Measurement measurement = TwiceAsFast();
+    measurement.mutable_grade()->mutable_cost()->set_lane_wait_seconds(0.5);
+    measurement.mutable_grade()->mutable_cost()->set_verify_seconds(0.25);
+    measurement.mutable_advice_facts()->set_wrong_at_scale_only(true);
+    return absl::StatusOr<v1::Measurement>(measurement);
+  };
+  JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
+  const auto flight = PythonFlight("class ModelNew: pass");
+  flight->queued_since = absl::Now();
+  v1::Grade& grade = *flight->measurement.mutable_grade();
+  grade.mutable_compile()->set_succeeded(true);
+  grade.mutable_cost()->set_compile_seconds(2);
+  grade.mutable_cost()->set_lane_wait_seconds(1000);
+  CHECK(stage.Run(flight.get()) == Route::kFinish);
+  CHECK(grade.compile().succeeded());
+  CHECK(grade.timing().speedup_low() == 1.9);
+  CHECK(grade.cost().compile_seconds() == 2);
+  CHECK(grade.cost().verify_seconds() == 0.25);
+  CHECK(grade.cost().lane_wait_seconds() >= 1000.5);
+  CHECK(grade.environment().lane_cores() == "1");
+  CHECK(flight->measurement.advice_facts().wrong_at_scale_only());
 }
 
 TEST_CASE("a program that fails before it asks for an extension is a runtime error") {
@@ -61,8 +87,8 @@ TEST_CASE("a program that fails before it asks for an extension is a runtime err
   JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
   const auto flight = PythonFlight("load_inline");
   CHECK(stage.Run(flight.get()) == Route::kFinish);
-  CHECK(flight->measurement.grade.verdict() == v1::VERDICT_RUNTIME_ERROR);
-  CHECK(flight->measurement.grade.verdict_reason() == "NameError: x");
+  CHECK(flight->measurement.grade().verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(flight->measurement.grade().verdict_reason() == "NameError: x");
 }
 
 TEST_CASE("a task at fault is so for a program that compiles something, too") {
@@ -71,15 +97,14 @@ TEST_CASE("a task at fault is so for a program that compiles something, too") {
     return absl::StatusOr<std::vector<ExtensionRecord>>(absl::FailedPreconditionError("no Model"));
   };
   script.judge = [](const JudgeRequest&) {
-    Judgement judgement;
-    judgement.outcome = Outcome::kInvalidTask;
-    judgement.reason = "no Model";
-    return absl::StatusOr<Judgement>(judgement);
+    v1::Measurement measurement;
+    measurement.mutable_grade()->set_verdict(v1::VERDICT_INVALID_TASK);
+    return absl::StatusOr<v1::Measurement>(measurement);
   };
   JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
   const auto flight = PythonFlight("load_inline");
   CHECK(stage.Run(flight.get()) == Route::kFinish);
-  CHECK(flight->measurement.grade.verdict() == v1::VERDICT_INVALID_TASK);
+  CHECK(flight->measurement.grade().verdict() == v1::VERDICT_INVALID_TASK);
 }
 
 TEST_CASE("a referee that cannot record is UNSCORABLE") {
@@ -90,7 +115,7 @@ TEST_CASE("a referee that cannot record is UNSCORABLE") {
   JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
   const auto flight = PythonFlight("load_inline");
   CHECK(stage.Run(flight.get()) == Route::kFinish);
-  CHECK(flight->measurement.grade.verdict() == v1::VERDICT_UNSCORABLE);
+  CHECK(flight->measurement.grade().verdict() == v1::VERDICT_UNSCORABLE);
 }
 
 TEST_CASE("a program over the limit is refused without a compiler") {
@@ -101,7 +126,7 @@ TEST_CASE("a program over the limit is refused without a compiler") {
   Flight flight;
   flight.prepared = std::make_shared<const PreparedRequest>(prepared);
   CHECK(stage.Run(&flight) == Route::kFinish);
-  CHECK(flight.measurement.grade.verdict() == v1::VERDICT_COMPILE_ERROR);
+  CHECK(flight.measurement.grade().verdict() == v1::VERDICT_COMPILE_ERROR);
 }
 
 TEST_CASE("a cancelled flight is judged by nobody") {

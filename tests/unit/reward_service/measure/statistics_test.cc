@@ -62,12 +62,12 @@ TEST_CASE("a reference is slow beside the fastest that was seen of it, never bes
 }
 
 TEST_CASE("a side's summary has median, mean and sample deviation") {
-  const SideTiming side = Summarise({1, 2, 3, 6}, 2);
-  CHECK(side.median_us == 2.5);
-  CHECK(side.mean_us == 3);
-  CHECK(side.standard_deviation_us == Approx(2.1602).epsilon(1e-3));
-  CHECK(side.num_calls == 4);
-  CHECK(side.num_instances == 2);
+  const v1::TimingSide side = Summarise({1, 2, 3, 6}, 2);
+  CHECK(side.median_us() == 2.5);
+  CHECK(side.mean_us() == 3);
+  CHECK(side.standard_deviation_us() == Approx(2.1602).epsilon(1e-3));
+  CHECK(side.num_calls() == 4);
+  CHECK(side.num_instances() == 2);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ std::string Zeros() {
 
 // A jail that is ready, and then answers with `lines`.
 CheckedJail Ready(CandidateKind kind, const TaskLayout& layout, const std::string& lines,
-                  Judgement* judgement) {
+                  v1::Measurement* measurement) {
   auto inputs = MakeInputs(layout);
   auto outputs = MakeOutputs(layout, kind);
   WS_CHECK(inputs.ok() && outputs.ok());
@@ -54,20 +54,20 @@ CheckedJail Ready(CandidateKind kind, const TaskLayout& layout, const std::strin
                                      JudgeLimits{.cpu_seconds_max = 1, .call_seconds_max = 2});
   const auto fault = jail->Begin({.kind = kind, .library_fd = 0, .source_fd = 0}, nullptr);
   WS_CHECK(!fault) << fault->reason;
-  return CheckedJail(std::move(jail), kind, layout, judgement);
+  return CheckedJail(std::move(jail), kind, layout, measurement);
 }
 
 TEST_CASE("a right output is no fault, and counts where numbers are wanted") {
   const TaskLayout layout = Layout();
   const Draw draw = Expecting(layout, 0.05F);
-  Judgement judgement;
+  v1::Measurement measurement;
   CheckedJail jail =
-      Ready(CandidateKind::kKernelBenchPython, layout, Zeros() + Zeros() + Zeros(), &judgement);
+      Ready(CandidateKind::kKernelBenchPython, layout, Zeros() + Zeros() + Zeros(), &measurement);
   CHECK_FALSE(jail.Call(draw, Comparing::kNumbers));
   CHECK_FALSE(jail.Call(draw, Comparing::kFast));
-  CHECK(judgement.correctness.num_draws == 1);
-  CHECK(judgement.correctness.num_elements == kNumElements);
-  CHECK(judgement.correctness.max_absolute_error == Approx(0.05));
+  CHECK(measurement.grade().correctness().num_draws() == 1);
+  CHECK(measurement.grade().correctness().num_elements() == kNumElements);
+  CHECK(measurement.grade().correctness().max_absolute_error() == Approx(0.05));
   CHECK(jail.us() > 0);
 }
 
@@ -75,27 +75,27 @@ TEST_CASE("a wrong output is a fault with its first difference, and says when it
   const TaskLayout layout = Layout();
   const Draw draw = Expecting(layout, 3);
   for (const Comparing comparing : {Comparing::kNumbers, Comparing::kFast}) {
-    Judgement judgement;
-    CheckedJail jail = Ready(CandidateKind::kKernelBenchPython, layout, Zeros(), &judgement);
+    v1::Measurement measurement;
+    CheckedJail jail = Ready(CandidateKind::kKernelBenchPython, layout, Zeros(), &measurement);
     const auto fault = jail.Call(draw, comparing);
     REQUIRE(fault);
-    CHECK(fault->outcome == Outcome::kIncorrect);
+    CHECK(fault->verdict == v1::VERDICT_INCORRECT);
     const bool later = comparing == Comparing::kFast;
     CHECK(fault->reason == absl::StrCat("4 of 4 elements wrong", later ? " in a later call" : "",
                                         "; output 0 [0]: 0, expected 3"));
-    CHECK(judgement.correctness.num_wrong == 4);
+    CHECK(measurement.grade().correctness().num_wrong() == 4);
   }
 }
 
 TEST_CASE("what a native program has not written is told from what it wrote wrong") {
   const TaskLayout layout = Layout();
   const Draw draw = Expecting(layout, 0);
-  Judgement judgement;
-  CheckedJail jail = Ready(CandidateKind::kNative, layout, "{\"op\":\"done\",\"result\":0}\n", &judgement);
+  v1::Measurement measurement;
+  CheckedJail jail = Ready(CandidateKind::kNative, layout, "{\"op\":\"done\",\"result\":0}\n", &measurement);
   const auto fault = jail.Call(draw, Comparing::kNumbers);
   REQUIRE(fault);
-  CHECK(fault->outcome == Outcome::kIncorrect);
-  CHECK(judgement.output_unwritten);
+  CHECK(fault->verdict == v1::VERDICT_INCORRECT);
+  CHECK(measurement.output_unwritten());
 }
 
 TEST_CASE("unusual inputs and other parameters are named where the program is wrong on them") {
@@ -104,8 +104,8 @@ TEST_CASE("unusual inputs and other parameters are named where the program is wr
   draw.own_distribution = false;
   draw.style = "large";
   draw.parameter_seed = 7;
-  Judgement judgement;
-  CheckedJail jail = Ready(CandidateKind::kKernelBenchPython, layout, Zeros(), &judgement);
+  v1::Measurement measurement;
+  CheckedJail jail = Ready(CandidateKind::kKernelBenchPython, layout, Zeros(), &measurement);
   CHECK(jail.Call(draw, Comparing::kNumbers)->reason ==
         "4 of 4 elements wrong on large inputs, with other parameters; output 0 [0]: 0, expected 3");
 }
@@ -114,14 +114,14 @@ TEST_CASE("what the program says of itself stays a fault: an error, another answ
   const TaskLayout layout = Layout();
   const Draw draw = Expecting(layout, 0);
   const auto fault = [&](const std::string& line) {
-    Judgement judgement;
-    return Ready(CandidateKind::kKernelBenchPython, layout, line, &judgement)
+    v1::Measurement measurement;
+    return Ready(CandidateKind::kKernelBenchPython, layout, line, &measurement)
         .Call(draw, Comparing::kFast)
-        ->outcome;
+        ->verdict;
   };
-  CHECK(fault("{\"op\":\"failed\",\"error\":\"ValueError\"}\n") == Outcome::kRuntimeError);
-  CHECK(fault("{\"op\":\"ready\"}\n") == Outcome::kRuntimeError);
-  CHECK(fault("") == Outcome::kRuntimeError);
+  CHECK(fault("{\"op\":\"failed\",\"error\":\"ValueError\"}\n") == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(fault("{\"op\":\"ready\"}\n") == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(fault("") == v1::VERDICT_RUNTIME_ERROR);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ std::function<CallResult(int)> Takes(double us) {
   return [us](int) { return CallResult{us, std::nullopt}; };
 }
 
-Fault Broken() { return {Outcome::kIncorrect, "wrong"}; }
+Fault Broken() { return {v1::VERDICT_INCORRECT, "wrong"}; }
 
 TimerOptions Options(size_t num_sets = 9) {
   static const std::vector<Draw> sets(40);
@@ -69,8 +69,8 @@ TEST_CASE("the speed-up is without what a call costs that does nothing") {
   FakeDevice device(Takes(210), Takes(60));
   Timer timer(&device, Options());
   REQUIRE_FALSE(timer.Run()->has_value());
-  CHECK(timer.Timing().speedup == Approx(4));
-  CHECK(timer.Timing().empty_call_us == 10);
+  CHECK(timer.Timing().speedup() == Approx(4));
+  CHECK(timer.Timing().empty_call_us() == 10);
   CHECK(device.num_started == 5);
 }
 
@@ -91,7 +91,11 @@ TEST_CASE("a fault of the candidate ends the timing, wherever it comes") {
 }
 
 TEST_CASE("a fault of the reference is the task's") {
-  FakeDevice device([](int) { return CallResult{50, Fault{Outcome::kRuntimeError, "crashed"}}; }, Takes(50));
+  FakeDevice device(
+      [](int) {
+        return CallResult{50, Fault{v1::VERDICT_RUNTIME_ERROR, "crashed"}};
+      },
+      Takes(50));
   CHECK(Timer(&device, Options()).Run().status() ==
         absl::InvalidArgumentError("the reference fails when it is timed: crashed"));
 }
@@ -114,12 +118,12 @@ TEST_CASE("a candidate that sleeps while it starts, or in its first call, is a t
   starts.start_seconds = 11;
   const auto fault = Timer(&starts, options).Run();
   REQUIRE(fault->has_value());
-  CHECK((*fault)->outcome == Outcome::kTimeout);
+  CHECK((*fault)->verdict == v1::VERDICT_TIMEOUT);
   CHECK(starts.num_started == 1);
   FakeDevice calls(Takes(100), Takes(11e6));
   const auto first_call = Timer(&calls, options).Run();
   REQUIRE(first_call->has_value());
-  CHECK((*first_call)->outcome == Outcome::kTimeout);
+  CHECK((*first_call)->verdict == v1::VERDICT_TIMEOUT);
 }
 
 TEST_CASE("an instance beside a slow reference is timed again, three times, and then charged") {
@@ -128,14 +132,14 @@ TEST_CASE("an instance beside a slow reference is timed again, three times, and 
   Timer again(&once, Options());
   REQUIRE(again.Run().ok());
   CHECK(once.num_started == 6);
-  CHECK(again.Timing().speedup == Approx(4));
-  CHECK(again.Timing().quality == "; timed again where the reference was slow: 1");
+  CHECK(again.Timing().speedup() == Approx(4));
+  CHECK(again.Timing().quality() == "; timed again where the reference was slow: 1");
   FakeDevice always(Takes(210), Takes(60));
   always.slowness = [](int) { return 4.0; };
   Timer charged(&always, Options());
   REQUIRE(charged.Run().ok());
   CHECK(always.num_started == 8);
-  CHECK(charged.Timing().speedup == Approx(2));
+  CHECK(charged.Timing().speedup() == Approx(2));
 }
 
 TEST_CASE("work that is done in repeated calls is on the clock") {
@@ -148,11 +152,11 @@ TEST_CASE("work that is done in repeated calls is on the clock") {
   FakeDevice device(Takes(210), every_other);
   Timer timer(&device, options);
   REQUIRE_FALSE(timer.Run()->has_value());
-  CHECK(timer.Timing().speedup == Approx(2));
+  CHECK(timer.Timing().speedup() == Approx(2));
   FakeDevice honest(Takes(210), Takes(60));
   Timer beside(&honest, options);
   REQUIRE_FALSE(beside.Run()->has_value());
-  CHECK(beside.Timing().speedup == Approx(4));
+  CHECK(beside.Timing().speedup() == Approx(4));
 }
 
 TEST_CASE("a call that is too short to write its outputs is a hack") {
@@ -161,7 +165,7 @@ TEST_CASE("a call that is too short to write its outputs is a hack") {
   FakeDevice device(Takes(100), [](int call) { return CallResult{call == 3 ? 20.0 : 50.0, std::nullopt}; });
   const auto fault = Timer(&device, options).Run();
   REQUIRE(fault->has_value());
-  CHECK((*fault)->outcome == Outcome::kHack);
+  CHECK((*fault)->verdict == v1::VERDICT_HACK);
   CHECK((*fault)->hack_family == kImpossibleTimeFamily);
 }
 
@@ -169,8 +173,8 @@ TEST_CASE("long calls get one call of the candidate a round, and one round an in
   FakeDevice device(Takes(50'000), Takes(40'000));
   Timer timer(&device, Options());
   REQUIRE_FALSE(timer.Run()->has_value());
-  CHECK(timer.Timing().speedup == Approx(49'990.0 / 39'990.0));
-  CHECK(timer.Timing().candidate.num_calls >= 5);
+  CHECK(timer.Timing().speedup() == Approx(49'990.0 / 39'990.0));
+  CHECK(timer.Timing().candidate().num_calls() >= 5);
 }
 
 }  // namespace

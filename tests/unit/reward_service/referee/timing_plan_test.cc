@@ -71,13 +71,13 @@ TEST_CASE("the order of steps cannot be known: an unusual call comes first, last
 }
 
 TEST_CASE("the speed-up is the reference's time over the candidate's") {
-  const TimingNumbers timing = Conclude(Instances(5, 100, 40));
-  CHECK(timing.speedup == Approx(2.5));
-  CHECK(timing.distinguishable);
-  CHECK(timing.reference.median_us == Approx(100));
-  CHECK(timing.candidate.median_us == Approx(40));
-  CHECK(timing.candidate.num_calls == 30);
-  CHECK(timing.candidate.num_instances == 5);
+  const v1::Timing timing = Conclude(Instances(5, 100, 40));
+  CHECK(timing.speedup() == Approx(2.5));
+  CHECK(timing.distinguishable());
+  CHECK(timing.reference().median_us() == Approx(100));
+  CHECK(timing.candidate().median_us() == Approx(40));
+  CHECK(timing.candidate().num_calls() == 30);
+  CHECK(timing.candidate().num_instances() == 5);
 }
 
 TEST_CASE("what repeated calls take more than timed ones is charged, beyond what the reference's do") {
@@ -89,7 +89,7 @@ TEST_CASE("what repeated calls take more than timed ones is charged, beyond what
         for (TimedCall& call : round.candidate) call.repeat_excess_us = candidate_excess_us;
       }
     }
-    return Conclude(instances).speedup;
+    return Conclude(instances).speedup();
   };
   CHECK(repeats(0, 0) == Approx(5));
   CHECK(repeats(30, 30) == Approx(5));  // both are colder then
@@ -105,13 +105,13 @@ TEST_CASE("a candidate without repeated calls is charged nothing") {
       for (TimedCall& call : round.reference) call.repeat_excess_us = -50;
     }
   }
-  CHECK(Conclude(instances).speedup == Approx(5));
+  CHECK(Conclude(instances).speedup() == Approx(5));
 }
 
 TEST_CASE("a reference that was slow earns its candidate no more than it could excuse") {
   std::vector<Instance> instances = Instances(5, 400, 40);
   for (Instance& instance : instances) instance.reference_slowness = 2;
-  CHECK(Conclude(instances).speedup == Approx(5));
+  CHECK(Conclude(instances).speedup() == Approx(5));
 }
 
 TEST_CASE("it is enough when the interval is narrow, not before the least number of instances") {
@@ -125,20 +125,20 @@ TEST_CASE("it is enough when the interval is narrow, not before the least number
 }
 
 TEST_CASE("a call shorter than an empty one shows no speed-up of a Python program") {
-  TimingNumbers timing = Conclude(Instances(5, 100, 20));
-  timing.empty_call_us = 30;
-  TimingNumbers native = timing;
+  v1::Timing timing = Conclude(Instances(5, 100, 20));
+  timing.set_empty_call_us(30);
+  v1::Timing native = timing;
   DoubtShortCalls(/*is_native=*/false, &timing);
-  CHECK(timing.speedup == 1.0);
-  CHECK_FALSE(timing.distinguishable);
-  CHECK(timing.quality == "; the call is shorter than an empty one");
+  CHECK(timing.speedup() == 1.0);
+  CHECK_FALSE(timing.distinguishable());
+  CHECK(timing.quality() == "; the call is shorter than an empty one");
   DoubtShortCalls(/*is_native=*/true, &native);
-  CHECK(native.speedup == Approx(5));
-  CHECK(native.quality.empty());
-  native.empty_call_us = 50;
+  CHECK(native.speedup() == Approx(5));
+  CHECK(native.quality().empty());
+  native.set_empty_call_us(50);
   DoubtShortCalls(/*is_native=*/true, &native);
-  CHECK(native.speedup == Approx(5));
-  CHECK(native.quality == "; the call is shorter than half of an empty one");
+  CHECK(native.speedup() == Approx(5));
+  CHECK(native.quality() == "; the call is shorter than half of an empty one");
 }
 
 }  // namespace

@@ -45,6 +45,30 @@ v1::Grade Correct(const Measured& measured) {
   return grade;
 }
 
+v1::AdviceFacts OnCores(int num_lane_cores) {
+  v1::AdviceFacts advice_facts;
+  advice_facts.set_num_lane_cores(num_lane_cores);
+  return advice_facts;
+}
+
+v1::AdviceFacts WrongAtScale() {
+  v1::AdviceFacts advice_facts;
+  advice_facts.set_wrong_at_scale_only(true);
+  return advice_facts;
+}
+
+v1::AdviceFacts OutOfBounds() {
+  v1::AdviceFacts advice_facts;
+  advice_facts.set_out_of_bounds(true);
+  return advice_facts;
+}
+
+v1::AdviceFacts InputMutated() {
+  v1::AdviceFacts advice_facts;
+  advice_facts.set_input_mutated(true);
+  return advice_facts;
+}
+
 SourceFacts Facts(int nests, int depth = 1, int allocations = 0) { return {true, nests, depth, allocations}; }
 
 void CheckFeedback(const v1::Feedback& feedback, const std::string& finding, const std::string& evidence,
@@ -67,12 +91,12 @@ TEST_CASE("few wrong elements point at bounds, many at the formula, large magnit
                 "max error 0.52 at 7 of 524288", "fix bounds");
   CheckFeedback(ComputeFeedback(Incorrect(500000, 524288, 2.149), {}, {}, {}), "wrong values",
                 "max error 2.15 at 500000 of 524288", "fix formula");
-  CheckFeedback(ComputeFeedback(Incorrect(500000, 524288, 2.0), {}, {.wrong_at_scale_only = true}, {}),
-                "wrong values", "max error 2.00 at 500000 of 524288", "fix numerics");
-  CheckFeedback(ComputeFeedback(Incorrect(100, 524288, 2.0), {}, {.wrong_at_scale_only = true}, {}),
-                "wrong values", "max error 2.00 at 100 of 524288", "fix numerics");
-  CheckFeedback(ComputeFeedback(Incorrect(500000, 524288, 2.0), {}, {.out_of_bounds = true}, {}),
-                "wrong values", "max error 2.00 at 500000 of 524288", "fix bounds");
+  CheckFeedback(ComputeFeedback(Incorrect(500000, 524288, 2.0), {}, WrongAtScale(), {}), "wrong values",
+                "max error 2.00 at 500000 of 524288", "fix numerics");
+  CheckFeedback(ComputeFeedback(Incorrect(100, 524288, 2.0), {}, WrongAtScale(), {}), "wrong values",
+                "max error 2.00 at 100 of 524288", "fix numerics");
+  CheckFeedback(ComputeFeedback(Incorrect(500000, 524288, 2.0), {}, OutOfBounds(), {}), "wrong values",
+                "max error 2.00 at 500000 of 524288", "fix bounds");
 }
 
 TEST_CASE("values that are not finite, crashes, shapes and time-outs have their own words") {
@@ -100,8 +124,7 @@ TEST_CASE("a program that walks columns is told so before anything of its instru
                                        .vector_bits = vector_bits,
                                        .libc_share = 0.8,
                                        .num_samples = num_samples});
-      CheckFeedback(ComputeFeedback(grade, columns, {.num_lane_cores = 4}, {}), "strided walk", evidence,
-                    "tile");
+      CheckFeedback(ComputeFeedback(grade, columns, OnCores(4), {}), "strided walk", evidence, "tile");
     }
   }
   // In the caches of a short call, and near the ceiling, strides cost nothing.
@@ -112,9 +135,10 @@ TEST_CASE("a program that walks columns is told so before anything of its instru
 }
 
 TEST_CASE("a correct program is told its most certain bottleneck, with the numbers that show it") {
-  const auto check = [](const Measured& measured, const SourceFacts& facts, const DefectFacts& defects,
-                        const std::string& finding, const std::string& evidence, const std::string& advice) {
-    CheckFeedback(ComputeFeedback(Correct(measured), facts, defects, {}), finding, evidence, advice);
+  const auto check = [](const Measured& measured, const SourceFacts& facts,
+                        const v1::AdviceFacts& advice_facts, const std::string& finding,
+                        const std::string& evidence, const std::string& advice) {
+    CheckFeedback(ComputeFeedback(Correct(measured), facts, advice_facts, {}), finding, evidence, advice);
   };
   check({.speedup = 0.57}, Facts(3), {}, "several passes", "speedup 0.57, 8.4 of 28 GB/s, 3 passes",
         "fuse passes");
@@ -122,8 +146,8 @@ TEST_CASE("a correct program is told its most certain bottleneck, with the numbe
         "speedup 0.30, 8.4 of 28 GB/s, 2 passes, 1 array", "avoid the temporary");
   check({.speedup = 0.9, .vector_bits = 0, .libc_share = 0.9}, Facts(1), {}, "scalar code",
         "speedup 0.90, 8.4 of 28 GB/s, 1 pass", "vectorise");
-  check({}, Facts(1), {.num_lane_cores = 4}, "idle cores",
-        "speedup 2.00, 8.4 of 28 GB/s, 1 pass, 1 of 4 threads", "thread");
+  check({}, Facts(1), OnCores(4), "idle cores", "speedup 2.00, 8.4 of 28 GB/s, 1 pass, 1 of 4 threads",
+        "thread");
   SourceFacts exponentials = Facts(1);
   exponentials.calls_libm = true;
   check({.libc_share = 0.8}, exponentials, {}, "costly functions",
@@ -161,7 +185,7 @@ TEST_CASE("only what is faster, or at the ceiling with its reference, is to be k
 
 TEST_CASE("where nothing was profiled and the text shows nothing, the finding is unknown") {
   const Measured short_call{.speedup = 12.2, .vector_bits = 0, .num_samples = 15, .bound = "latency"};
-  CheckFeedback(ComputeFeedback(Correct(short_call), Facts(1), {.num_lane_cores = 4}, {}), "unknown",
+  CheckFeedback(ComputeFeedback(Correct(short_call), Facts(1), OnCores(4), {}), "unknown",
                 "speedup 12.20, 8.4 of 28 GB/s, 1 pass, 15 samples", "");
   v1::Grade bare;
   bare.set_verdict(v1::VERDICT_CORRECT);
@@ -203,7 +227,7 @@ TEST_CASE("a speed-up that is not credited is not to be kept") {
 }
 
 TEST_CASE("a changed input and a wrong dtype are named as such") {
-  CHECK(ComputeFeedback(Incorrect(1, 10, 0), {}, {.input_mutated = true}, {}).finding() == "input changed");
+  CHECK(ComputeFeedback(Incorrect(1, 10, 0), {}, InputMutated(), {}).finding() == "input changed");
   v1::Grade grade;
   grade.set_verdict(v1::VERDICT_WRONG_DTYPE);
   CHECK(ComputeFeedback(grade, {}, {}, {}).finding() == "wrong dtype");

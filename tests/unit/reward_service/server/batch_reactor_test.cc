@@ -61,7 +61,7 @@ TEST_CASE("a stream that is cancelled in mid-work leaves nothing behind") {
   absl::Notification go;
   served.script.judge = [&](const JudgeRequest&) {
     go.WaitForNotification();
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   {
     grpc::ClientContext context;
@@ -94,7 +94,7 @@ TEST_CASE("a response is written when its grade is there, whatever was asked bef
   absl::Notification go;
   served.script.judge = [&](const JudgeRequest&) {
     go.WaitForNotification();
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   grpc::ClientContext context;
   SetTimeout(&context, absl::Seconds(20));
@@ -121,7 +121,7 @@ TEST_CASE("a stream holds back a client that sends faster than it is served") {
   served.script.judge = [&](const JudgeRequest&) {
     go.WaitForNotification();
     most = std::max(most.load(), served.grader->backlog().num_requests);
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   grpc::ClientContext context;
   SetTimeout(&context, absl::Seconds(60));

@@ -108,7 +108,7 @@ TEST_CASE("a caller whose deadline passes frees its place in the queue") {
   absl::Notification go;
   served.script.judge = [&](const JudgeRequest&) {
     go.WaitForNotification();
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   grpc::ClientContext context;
   SetTimeout(&context, absl::Milliseconds(50));

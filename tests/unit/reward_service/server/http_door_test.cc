@@ -122,7 +122,7 @@ TEST_CASE("a client that hangs up frees its place in the queue") {
   served.script.judge = [&](const JudgeRequest&) {
     if (!begun.HasBeenNotified()) begun.Notify();
     go.WaitForNotification();
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   {
     HttpClient client(served.server->address());

@@ -34,7 +34,7 @@ TEST_CASE("a tenant with its part of the queue full is refused, another is not")
   absl::Notification go;
   served.script.judge = [&](const JudgeRequest&) {
     go.WaitForNotification();
-    return absl::StatusOr<Judgement>(TwiceAsFast());
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   const auto lab = std::make_shared<const Tenant>(Tenant{"lab", 2});
   const auto farm = std::make_shared<const Tenant>(Tenant{"farm", 2});

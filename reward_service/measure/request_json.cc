@@ -1,4 +1,4 @@
-#include "reward_service/measure/judgement_json.h"
+#include "reward_service/measure/request_json.h"
 
 #include <cctype>
 
@@ -8,18 +8,6 @@
 namespace warpsmith {
 
 // What nlohmann's macros expect to find beside the types.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CorrectnessNumbers, num_draws, num_elements, num_wrong, max_absolute_error,
-                                   max_relative_error, absolute_tolerance, relative_tolerance,
-                                   first_difference)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SideTiming, median_us, mean_us, standard_deviation_us, num_calls,
-                                   num_instances)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimingNumbers, reference, candidate, speedup, speedup_low, speedup_high,
-                                   distinguishable, empty_call_us, quality, parameters_fixed,
-                                   libraries_withheld)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProfileNumbers, num_samples, own_code_share, torch_share, blas_share,
-                                   libc_share, kernel_share, num_threads, vector_bits, gigabytes_per_second,
-                                   gigabytes_per_second_ceiling, bound)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PhaseSeconds, lane_wait, oracle, verify, time, profile)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RefereeFacts, lane_cores, realtime, profile, torch_version,
                                    torch_cpu_capability, gigabytes_per_second_ceiling)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JudgeLimits, cpu_seconds_max, call_seconds_max, lane_seconds_max)
@@ -73,43 +61,6 @@ absl::StatusOr<ExtensionRecord> ReadExtension(const nlohmann::json& fields) {
 }
 
 }  // namespace
-
-nlohmann::json ToJson(const Judgement& j) {
-  nlohmann::json fields = {{"outcome", static_cast<int>(j.outcome)},
-                           {"reason", j.reason},
-                           {"hack_family", j.hack_family},
-                           {"correctness", j.correctness},
-                           {"seconds", j.seconds},
-                           {"input_mutated", j.input_mutated},
-                           {"guard_touched", j.guard_touched},
-                           {"output_unwritten", j.output_unwritten},
-                           {"out_of_bounds", j.out_of_bounds},
-                           {"wrong_at_scale_only", j.wrong_at_scale_only},
-                           {"output_tail", j.output_tail},
-                           {"bytes_per_call", j.bytes_per_call}};
-  if (j.timing) fields["timing"] = *j.timing;
-  if (j.profile) fields["profile"] = *j.profile;
-  return fields;
-}
-
-Judgement JudgementFromJson(const nlohmann::json& fields) {
-  Judgement j;
-  j.outcome = static_cast<Outcome>(fields.at("outcome").get<int>());
-  fields.at("reason").get_to(j.reason);
-  fields.at("hack_family").get_to(j.hack_family);
-  fields.at("correctness").get_to(j.correctness);
-  fields.at("seconds").get_to(j.seconds);
-  fields.at("input_mutated").get_to(j.input_mutated);
-  fields.at("guard_touched").get_to(j.guard_touched);
-  fields.at("output_unwritten").get_to(j.output_unwritten);
-  fields.at("out_of_bounds").get_to(j.out_of_bounds);
-  fields.at("wrong_at_scale_only").get_to(j.wrong_at_scale_only);
-  fields.at("output_tail").get_to(j.output_tail);
-  fields.at("bytes_per_call").get_to(j.bytes_per_call);
-  if (fields.contains("timing")) j.timing = fields["timing"].get<TimingNumbers>();
-  if (fields.contains("profile")) j.profile = fields["profile"].get<ProfileNumbers>();
-  return j;
-}
 
 nlohmann::json ToJson(const RefereeFacts& facts) { return facts; }
 RefereeFacts FactsFromJson(const nlohmann::json& fields) { return fields.get<RefereeFacts>(); }

@@ -1,20 +1,19 @@
-// Requests and judgements on the channel between service and referee.
-#ifndef WARPSMITH_REWARD_SERVICE_MEASURE_JUDGEMENT_JSON_H_
-#define WARPSMITH_REWARD_SERVICE_MEASURE_JUDGEMENT_JSON_H_
+// On the channel between service and referee: parts of a request, a referee's facts, and a candidate's
+// recording.
+#ifndef WARPSMITH_REWARD_SERVICE_MEASURE_REQUEST_JSON_H_
+#define WARPSMITH_REWARD_SERVICE_MEASURE_REQUEST_JSON_H_
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "reward_service/measure/judgement.h"
+#include "reward_service/measure/judge_request.h"
 #include "reward_service/measure/referee.h"
 
 namespace warpsmith {
 
 // Both ends are ours and of one build: fields are read by name, and a missing one is an error of the build.
-nlohmann::json ToJson(const Judgement& judgement);
-Judgement JudgementFromJson(const nlohmann::json& fields);
-
 nlohmann::json ToJson(const RefereeFacts& facts);
 RefereeFacts FactsFromJson(const nlohmann::json& fields);
 
@@ -23,9 +22,11 @@ JudgeLimits LimitsFromJson(const nlohmann::json& fields);
 nlohmann::json ToJson(const TimingEffort& timing);
 TimingEffort TimingFromJson(const nlohmann::json& fields);
 
+constexpr int64_t kRecordingBytesMax = 4 << 20;
+
 // From a jail's recording, which is not trusted: INVALID_ARGUMENT when it is malformed or over the bounds.
 absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::json& list);
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_REWARD_SERVICE_MEASURE_JUDGEMENT_JSON_H_
+#endif  // WARPSMITH_REWARD_SERVICE_MEASURE_REQUEST_JSON_H_
