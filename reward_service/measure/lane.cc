@@ -114,6 +114,16 @@ absl::Status Lane::Spread(pid_t pid) const {
   });
 }
 
+absl::Status Lane::Dismiss(pid_t pid) const {
+  cpu_set_t set = SetOf(all_cores_);
+  for (const int core : cores_) CPU_CLR(static_cast<size_t>(core), &set);
+  return ForEachThread(pid, [&](pid_t thread, size_t) -> absl::Status {
+    const bool may_leave = CPU_COUNT(&set) == 0 || sched_setaffinity(thread, sizeof(set), &set) == 0;
+    return may_leave && TakeUsualPriority(thread) ? absl::OkStatus()
+                                                  : ErrnoStatus("dismiss", absl::StrCat(pid));
+  });
+}
+
 std::string Lane::cores() const { return absl::StrJoin(cores_, ","); }
 
 std::string Lane::quality() const { return realtime_ ? "realtime" : absl::StrCat("best_effort: ", why_not_); }

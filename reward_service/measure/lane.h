@@ -32,6 +32,10 @@ class Lane {
   // priority.
   absl::Status Spread(pid_t pid) const;
 
+  // Gives the lane back for a process that is to end: it does so on other cores, where there are some, at the
+  // usual priority.
+  absl::Status Dismiss(pid_t pid) const;
+
   int num_cores_around() const { return static_cast<int>(all_cores_.size()); }  // that Spread() gives
   int num_threads() const { return static_cast<int>(cores_.size()); }
   const std::vector<int>& core_list() const { return cores_; }

@@ -84,7 +84,7 @@ def tolerance_of(
     many are added up for one. `variation` is the spread of a single number, which shows over draws alone."""
     if not dtype.is_floating_point:
         return Tolerance(0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
-    values = wide.double()
+    values = wide if wide.dtype == torch.float64 else wide.float()  # which are added up in double
     centre = float(values.mean()) if values.numel() else 0.0
     spread = float(values.std(correction=0)) if values.numel() > 1 else abs(centre)
     size = spread

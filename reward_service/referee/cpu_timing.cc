@@ -48,7 +48,10 @@ class CpuTiming::CandidateSide : public TimedSide {
  public:
   CandidateSide(std::unique_ptr<CheckedJail> jail, PreparedTask* task, const Lane* lane)
       : jail_(std::move(jail)), task_(task), lane_(lane) {}
-  ~CandidateSide() override { task_->ReturnBuffers(jail_->TakeBuffers()); }
+  ~CandidateSide() override {
+    lane_->Dismiss(jail_->jail().process().pid()).IgnoreError();  // it may have ended
+    task_->ReturnBuffers(jail_->TakeBuffers());
+  }
 
   CallResult Call(const Draw& draw, ProfileSampler* sampler) override {
     CallResult result;

@@ -25,6 +25,7 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   measurement_.mutable_advice_facts()->set_num_lane_cores(tools_.lane->num_threads());
   grade().mutable_correctness();  // every Grade of a referee has it
   const absl::Status status = RunAll();
+  if (task_ != nullptr) task_->Forget();
   if (absl::IsInvalidArgument(status)) {
     Conclude(v1::VERDICT_INVALID_TASK, std::string(status.message()));
     return std::move(measurement_);

@@ -65,6 +65,7 @@ absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
     }
   }
   verified->output_tail = Escape(process.OutputTail(kTailBytesMax), kTailBytesMax);
+  lane_->Dismiss(process.pid()).IgnoreError();  // it may have ended
   if (!verified->fault) task.ReturnBuffers(jail.TakeBuffers());
   return absl::OkStatus();
 }

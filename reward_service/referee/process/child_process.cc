@@ -95,7 +95,14 @@ ChildProcess::~ChildProcess() {
   // Its socket is all we have of a process that has not said hello; closing it ends the process by itself.
   if (pid_ < 0) (void)AwaitHello(absl::Now() + absl::Milliseconds(200));
   if (pid_ < 0 || reaped_) return;
+  // Stopped and alone in its memory it has nothing to do any more. Of several threads, each has the kernel write to
+  // an address of its choice when it ends, and so has to be waited for.
+  const bool is_still = stopped_ && num_threads() == 1;
   kill(pid_, SIGKILL);
+  if (is_still && reaper_ != nullptr) {
+    reaper_->Take(pid_);
+    return;
+  }
   int status = 0;
   (void)Reap(pid_, &status);
 }

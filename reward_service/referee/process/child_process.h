@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
 #include "reward_service/jail/packet.h"
+#include "reward_service/referee/process/reap.h"
 #include "reward_service/referee/process/withheld_code.h"
 
 namespace warpsmith {
@@ -36,13 +37,18 @@ struct TimedAnswer {
   Packet answer;
 };
 
-// One thread at a time. The process is killed and reaped on destruction. UNAVAILABLE from any call: it is
-// gone.
+// One thread at a time. The process is killed on destruction: from then on it runs no code of its own and
+// writes to no memory. UNAVAILABLE from any call: it is gone.
 class ChildProcess {
  public:
-  // `code`: what its zygote permits, for CheckCode(); null where nobody asks.
-  ChildProcess(UniqueFd socket, UniqueFd output, std::shared_ptr<const PermittedCode> code = nullptr)
-      : socket_(std::move(socket)), output_(std::move(output)), code_(std::move(code)) {}
+  // `code`: what its zygote permits, for CheckCode(); null where nobody asks. `reaper`: for processes that are
+  // stopped when they are killed; null: each is waited for.
+  ChildProcess(UniqueFd socket, UniqueFd output, std::shared_ptr<const PermittedCode> code = nullptr,
+               std::shared_ptr<Reaper> reaper = nullptr)
+      : socket_(std::move(socket)),
+        output_(std::move(output)),
+        code_(std::move(code)),
+        reaper_(std::move(reaper)) {}
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -86,6 +92,7 @@ class ChildProcess {
   UniqueFd socket_;
   UniqueFd output_;
   std::shared_ptr<const PermittedCode> code_;
+  std::shared_ptr<Reaper> reaper_;
   std::string tail_;
   pid_t pid_ = -1;
   bool stopped_ = false;

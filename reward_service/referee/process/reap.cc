@@ -1,15 +1,19 @@
 #include "reward_service/referee/process/reap.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/wait.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "absl/time/time.h"
 #include "core/base/check.h"
 
 namespace warpsmith {
 namespace {
+
+constexpr size_t kEndingMax = 8;
 
 class UsualPriority {
  public:
@@ -39,5 +43,22 @@ pid_t Reap(pid_t pid, int* status, rusage* usage) {
     if (reaped >= 0 || errno != EINTR) return reaped;
   }
 }
+
+Reaper::Reaper() : ending_(kEndingMax) {
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "reaper");
+    while (!ending_.Finished()) {
+      int status = 0;
+      if (const std::optional<pid_t> pid = ending_.Pop(absl::InfiniteDuration()); pid) Reap(*pid, &status);
+    }
+  });
+}
+
+Reaper::~Reaper() {
+  ending_.Close();
+  thread_.join();
+}
+
+void Reaper::Take(pid_t pid) { ending_.Push(std::move(pid), absl::InfiniteDuration()); }
 
 }  // namespace warpsmith

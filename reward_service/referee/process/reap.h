@@ -1,9 +1,13 @@
-// The end of a child process of a real-time thread.
+// The end of child processes of a real-time thread.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_REAP_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_REAP_H_
 
 #include <sys/resource.h>
 #include <sys/types.h>
+
+#include <thread>
+
+#include "core/base/bounded_queue.h"
 
 namespace warpsmith {
 
@@ -12,6 +16,23 @@ namespace warpsmith {
 // one of the process's threads is at the same work for itself. If that thread has a lower real-time priority
 // and no other core, it does not run again: the wait would never end, nor could anybody kill it.
 pid_t Reap(pid_t pid, int* status, rusage* usage = nullptr);
+
+// Reaps killed processes on a thread of its own: to take down the mappings of a Python process with Torch
+// takes the kernel some 10 ms. Thread-safe; must outlive whoever calls it.
+class Reaper {
+ public:
+  Reaper();
+  ~Reaper();  // when all are reaped
+  Reaper(const Reaper&) = delete;
+  Reaper& operator=(const Reaper&) = delete;
+
+  // Waits while many are ending, so that their memory is bounded.
+  void Take(pid_t pid);
+
+ private:
+  BoundedQueue<pid_t> ending_;
+  std::thread thread_;
+};
 
 }  // namespace warpsmith
 

@@ -64,6 +64,7 @@ class Zygote {
   SandboxedProcess process_;
   UniqueFd socket_;
   std::shared_ptr<const PermittedCode> code_;
+  const std::shared_ptr<Reaper> reaper_ = std::make_shared<Reaper>();
   std::string torch_version_;
   std::string torch_cpu_capability_;
   absl::Mutex mutex_;

@@ -29,10 +29,8 @@ constexpr int64_t kTimingDrawBytesMax = int64_t{256} << 20;
 // Calls on so little are over before a profile has seen them: it needs many.
 constexpr int64_t kSmallTaskBytes = 64 << 10;
 constexpr int kSmallTaskDraws = 40;
-// Of an oracle, for draws of one judgement: little beside what its program takes to compile.
-constexpr double kFreshSeconds = 0.05;
-constexpr int kFreshDrawsMin = 3;   // a second call of the warm-up, and a round
-constexpr int kOtherInputsMax = 4;  // as in reference.py
+constexpr size_t kFreshDraws = 1 + 2 * 2;  // a call of the warm-up, and two rounds of at most three
+constexpr int kOtherInputsMax = 4;         // as in reference.py
 
 absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
 
@@ -145,14 +143,12 @@ absl::Status PreparedTask::Complete() {
     const bool other_parameters = draw->parameter_seed != 0;
     if (draw->own_distribution && other_parameters == has_parameters()) timing_draws_.push_back(draw);
   }
-  const absl::Time start = absl::Now();
   while (static_cast<int>(timing_draws_.size()) < num_timing_draws()) {
     // Other parameters at every call, too: what is worked out from them is work of that call.
     ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
     timing_draws_.push_back(draw.get());
     timing_pool_.push_back(std::move(draw));
   }
-  draw_seconds_ = absl::ToDoubleSeconds(absl::Now() - start) / static_cast<double>(timing_pool_.size());
   return WarmBaselines();
 }
 
@@ -171,29 +167,26 @@ absl::StatusOr<FreshDraws> PreparedTask::MakeFreshOnce() {
     RETURN_IF_ERROR(OpenWindow());
   }
   FreshDraws fresh;
-  ASSIGN_OR_RETURN(auto verification, MakeUsableDraw({.parameter_seed = NextParameterSeed()}));
-  fresh.verification.push_back(std::move(verification));
-  const int affordable = static_cast<int>(std::min(kFreshSeconds / std::max(draw_seconds_, 1e-6), 1e3));
-  const int wanted = std::clamp(affordable, kFreshDrawsMin, num_timing_draws() - 1);
-  while (static_cast<int>(fresh.timing.size()) < wanted) {
+  while (fresh.size() < kFreshDraws) {
     ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
-    fresh.timing.push_back(std::move(draw));
+    fresh.push_back(std::move(draw));
   }
   return fresh;
 }
 
 void PreparedTask::Renew(FreshDraws fresh) {
-  if (lasting_timing_draws_.empty()) {
-    lasting_verification_draws_ = verification_draws_;
-    lasting_timing_draws_ = timing_draws_;
-  }
-  verification_draws_ = lasting_verification_draws_;
-  for (const auto& draw : fresh.verification) verification_draws_.push_back(draw.get());
-  timing_draws_ = {lasting_timing_draws_.front()};
-  for (const auto& draw : fresh.timing) timing_draws_.push_back(draw.get());
-  for (size_t i = 1; timing_draws_.size() < lasting_timing_draws_.size(); ++i)
-    timing_draws_.push_back(lasting_timing_draws_[i]);
+  Forget();
+  if (lasting_timing_draws_.empty()) lasting_timing_draws_ = timing_draws_;
+  verification_draws_.push_back(fresh.front().get());
+  for (size_t i = 0; i < fresh.size(); ++i) timing_draws_[1 + i] = fresh[i].get();
   fresh_ = std::move(fresh);
+}
+
+void PreparedTask::Forget() {
+  if (fresh_.empty()) return;
+  verification_draws_.pop_back();
+  timing_draws_ = lasting_timing_draws_;
+  fresh_.clear();
 }
 
 bool PreparedTask::OracleIsWorn() const {

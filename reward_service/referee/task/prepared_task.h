@@ -32,10 +32,7 @@ struct DrawRequest {
 };
 
 // Draws for one judgement that no other has seen.
-struct FreshDraws {
-  std::vector<std::unique_ptr<Draw>> verification;
-  std::vector<std::unique_ptr<Draw>> timing;
-};
+using FreshDraws = std::vector<std::unique_ptr<Draw>>;
 
 // Made in steps by threads that make tasks, one at a time: Examine() gives what verification needs, Complete()
 // adds timing_draws() and baselines(), which nobody may touch before it returns; MakeFresh() and CloseOracle()
@@ -50,17 +47,18 @@ class PreparedTask {
 
   absl::Status Examine();
   absl::Status Complete();
-  // As many as the oracle makes in little time: at least a round of timed calls, and one for verification.
+  // For a second call of the warm-up and for most of the rounds: the speed-up of a candidate that knows the
+  // other draws is that of the rounds of which it knows nothing. Verification has the first of them.
   absl::StatusOr<FreshDraws> MakeFresh();
   // Ends the oracle, whose memory is as large as all draws together; MakeFresh() starts another.
   void CloseOracle();
-  // Between judgements, after Complete(): the lists below have these draws, and those of the former Renew() are
-  // gone.
+  // Before a judgement, after Complete(): the lists below have these draws, until Forget() or the next Renew().
   void Renew(FreshDraws fresh);
+  void Forget();
 
   const TaskLayout& layout() const { return layout_; }
   const nlohmann::json& init_inputs() const { return init_inputs_; }
-  // Kept alive here until the next Renew(). A jail of a candidate is either verified or timed, so it sees a draw
+  // A jail of a candidate is either verified or timed, so it sees a draw
   // at most once though the two lists share some. Of timing, fresh draws follow the first, which warms up.
   const std::vector<const Draw*>& verification_draws() const { return verification_draws_; }
   const std::vector<const Draw*>& timing_draws() const { return timing_draws_; }
@@ -119,9 +117,7 @@ class PreparedTask {
   std::vector<std::unique_ptr<Draw>> verification_pool_;
   std::vector<std::unique_ptr<Draw>> timing_pool_;
   FreshDraws fresh_;
-  std::vector<const Draw*> lasting_verification_draws_;  // without fresh ones; empty before the first Renew()
-  std::vector<const Draw*> lasting_timing_draws_;
-  double draw_seconds_ = 0;  // of one for timing
+  std::vector<const Draw*> lasting_timing_draws_;  // without fresh ones; empty before the first Renew()
   std::vector<const Draw*> verification_draws_;
   std::vector<const Draw*> timing_draws_;
   std::vector<const Draw*> construction_draws_;
