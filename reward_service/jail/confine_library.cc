@@ -5,6 +5,7 @@
 
 #include "core/base/touch_constants.h"
 #include "reward_service/jail/enter_jail.h"
+#include "reward_service/jail/messages.h"
 #include "reward_service/jail/withheld_pages.h"
 #include "reward_service/sandbox/confinement.h"
 
@@ -42,7 +43,7 @@ extern "C" int warpsmith_enter_jail(uint32_t uid, int64_t memory_bytes_max, int6
 extern "C" void warpsmith_report_crashes(int socket) { warpsmith::ReportCrashes(socket); }
 
 extern "C" void warpsmith_name_input(const void* start, int64_t num_bytes) {
-  warpsmith::NameBuffer("input", start, num_bytes);
+  warpsmith::NameBuffer(warpsmith::jail::Crash::kInput, start, num_bytes);
 }
 
 // See withheld_pages.h.

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "reward_service/jail/messages.h"
 #include "reward_service/jail/withheld_pages.h"
 #include "reward_service/sandbox/confinement.h"
 
@@ -48,17 +49,17 @@ const NamedBuffer* FindBuffer(const char* address) {
 
 // One packet made by hand: nothing here allocates.
 void OnFatalSignal(int signal, siginfo_t* info, void* context) {
+  using jail::Crash;
   char frame[256];
   const char* address = static_cast<const char*>(info->si_addr);
   const bool has_address = signal == SIGSEGV || signal == SIGBUS;
   const NamedBuffer* buffer = has_address ? FindBuffer(address) : nullptr;
-  const int length =
-      std::snprintf(frame + 4, sizeof(frame) - 4,
-                    R"({"op":"crash","signal":%d,"buffer":"%s","offset":%lld,"bytes":%lld,"withheld":%s})",
-                    signal, buffer != nullptr ? buffer->name : "",
-                    static_cast<long long>(buffer != nullptr ? address - buffer->start : 0),
-                    static_cast<long long>(buffer != nullptr ? buffer->num_bytes : 0),
-                    has_address && IsWithheld(address) ? "true" : "false");
+  const int length = std::snprintf(
+      frame + 4, sizeof(frame) - 4, R"({"%s":"%s","%s":%d,"%s":"%s","%s":%lld,"%s":%lld,"%s":%s})", kOp.name,
+      Crash::op, Crash::signal.name, signal, Crash::buffer.name, buffer != nullptr ? buffer->name : "",
+      Crash::offset.name, static_cast<long long>(buffer != nullptr ? address - buffer->start : 0),
+      Crash::bytes.name, static_cast<long long>(buffer != nullptr ? buffer->num_bytes : 0),
+      Crash::withheld.name, has_address && IsWithheld(address) ? "true" : "false");
   for (int i = 0; i < 4; ++i) frame[i] = static_cast<char>(length >> (8 * i));
   send(crash_state.socket, frame, static_cast<size_t>(length) + 4, MSG_NOSIGNAL | MSG_DONTWAIT);
   _exit(128 + signal);

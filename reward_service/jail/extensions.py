@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import torch.utils.cpp_extension
+from messages import Extension
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 # Read-only by this name; the only files that count as the candidate's own code.
@@ -51,21 +52,28 @@ def _texts(value: Any) -> list[str]:
     return [str(value)] if isinstance(value, str) else [str(part) for part in value]
 
 
-def record_of(arguments: dict[str, Any]) -> dict[str, Any]:
+def record_of(
+    name: Any,
+    cpp_sources: Any = None,
+    cuda_sources: Any = None,
+    functions: Any = None,
+    extra_cflags: Any = None,
+    extra_cuda_cflags: Any = None,
+    extra_ldflags: Any = None,
+    **_: Any,
+) -> Extension:
     """The call as the compiler pool takes it. Raises ValueError for a name that is no identifier."""
-    name = str(arguments["name"])
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"extension name {name[:80]!r}: want an identifier of at most 64 characters")
-    functions = arguments.get("functions")
-    return {
-        "name": name,
-        "cpp_sources": _texts(arguments.get("cpp_sources")),
-        "cuda_sources": _texts(arguments.get("cuda_sources")),
-        "functions": list(functions) if isinstance(functions, dict) else _texts(functions),
-        "extra_cflags": _texts(arguments.get("extra_cflags")),
-        "extra_cuda_cflags": _texts(arguments.get("extra_cuda_cflags")),
-        "extra_ldflags": _texts(arguments.get("extra_ldflags")),
-    }
+    if not _NAME.fullmatch(str(name)):
+        raise ValueError(f"extension name {str(name)[:80]!r}: want an identifier of at most 64 characters")
+    return Extension(
+        name=str(name),
+        cpp_sources=_texts(cpp_sources),
+        cuda_sources=_texts(cuda_sources),
+        functions=list(functions) if isinstance(functions, dict) else _texts(functions),
+        extra_cflags=_texts(extra_cflags),
+        extra_cuda_cflags=_texts(extra_cuda_cflags),
+        extra_ldflags=_texts(extra_ldflags),
+    )
 
 
 class Extensions:
@@ -73,7 +81,7 @@ class Extensions:
 
     def __init__(self, num_libraries: int | None) -> None:
         """`num_libraries` of them were built and written; None records."""
-        self.records: list[dict[str, Any]] = []
+        self.records: list[Extension] = []
         self._num_libraries = num_libraries
 
     def load_inline(
@@ -82,11 +90,11 @@ class Extensions:
         """As torch.utils.cpp_extension.load_inline, as far as answers use it."""
         if positional:
             others.setdefault("functions", positional[0])
-        record = record_of({"name": name, "cpp_sources": cpp_sources, "cuda_sources": cuda_sources, **others})
+        record = record_of(name, cpp_sources, cuda_sources, **others)
         self.records.append(record)
         if self._num_libraries is None:
-            return Placeholder(record["name"])
-        return self._load(record["name"], len(self.records) - 1)
+            return Placeholder(record.name)
+        return self._load(record.name, len(self.records) - 1)
 
     def _load(self, name: str, index: int) -> ModuleType:
         assert self._num_libraries is not None

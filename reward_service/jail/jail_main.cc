@@ -1,6 +1,6 @@
-// warpsmith-jail SOCKET: the zygote of native jails. Begins with {"op":"warm","code":...} (see withheld_pages.h).
-// Forks one for every {"op":"fork"} with two descriptors (the jail's socket and the pipe of its standard
-// output) and answers {"op":"forked"} or {"op":"failed"}.
+// warpsmith-jail SOCKET: the zygote of native jails. Begins with `warm` (its code: see withheld_pages.h). Forks
+// one for every `fork` with two descriptors (the jail's socket and the pipe of its standard output) and answers
+// `forked` or `failed`.
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +14,7 @@
 #include "core/base/unique_fd.h"
 #include "reward_service/jail/enter_jail.h"
 #include "reward_service/jail/fork_jail.h"
+#include "reward_service/jail/messages.h"
 #include "reward_service/jail/native_runner.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/jail/withheld_pages.h"
@@ -51,16 +52,15 @@ std::string OpenMpFile() {
 }
 
 JailRights ReadRights(const nlohmann::json& fields, const std::string& open_mp) {
+  using zygote::Fork;
   JailRights rights;
-  rights.uid = static_cast<uint32_t>(IntegerField(fields, "uid", 1, 1 << 20, 64000));
-  rights.memory_bytes_max =
-      IntegerField(fields, "memory_bytes_max", 1 << 20, int64_t{1} << 50, int64_t{1} << 30);
-  rights.address_bytes_max =
-      IntegerField(fields, "address_bytes_max", 1 << 20, int64_t{1} << 50, int64_t{1} << 30);
-  rights.tmp_bytes_max = IntegerField(fields, "tmp_bytes_max", 1 << 12, int64_t{1} << 32, 64 << 20);
-  rights.cpu_seconds_max = static_cast<int>(IntegerField(fields, "cpu_seconds_max", 1, 86400, 10));
-  rights.num_threads_max = static_cast<int>(IntegerField(fields, "num_threads_max", 1, 4096, 64));
-  rights.sealed = fields.value("sealed", false);
+  rights.uid = static_cast<uint32_t>(Read(fields, Fork::uid));
+  rights.memory_bytes_max = Read(fields, Fork::memory_bytes_max);
+  rights.address_bytes_max = Read(fields, Fork::address_bytes_max);
+  rights.tmp_bytes_max = Read(fields, Fork::tmp_bytes_max);
+  rights.cpu_seconds_max = static_cast<int>(Read(fields, Fork::cpu_seconds_max));
+  rights.num_threads_max = static_cast<int>(Read(fields, Fork::num_threads_max));
+  rights.sealed = Read(fields, Fork::sealed);
   if (!open_mp.empty()) rights.code_files.push_back(open_mp);
   return rights;
 }
@@ -73,10 +73,10 @@ JailRights ReadRights(const nlohmann::json& fields, const std::string& open_mp) 
   dup2(packet.descriptors[1].get(), STDERR_FILENO);
   absl::StatusOr<UniqueFd> libraries = EnterJail(ReadRights(packet.fields, open_mp));
   if (!libraries.ok()) {
-    (void)SendPacket(socket, {{"op", "failed"}, {"error", libraries.status().ToString()}});
+    (void)SendPacket(socket, Make<child::Failed>({{child::Failed::error, libraries.status().ToString()}}));
     _exit(1);
   }
-  if (!SendPacket(socket, {{"op", "hello"}}).ok()) _exit(1);
+  if (!SendPacket(socket, Make<child::Hello>()).ok()) _exit(1);
   _exit(RunNativeJail(socket, *std::move(libraries)));
 }
 
@@ -89,16 +89,16 @@ nlohmann::json PermittedCode(const std::string& open_mp) {
 int ServeForks(int socket) {
   for (const char* library : kLibraries) dlopen(library, RTLD_NOW | RTLD_LOCAL);
   const std::string open_mp = OpenMpFile();
-  if (!SendPacket(socket, {{"op", "warm"}, {"code", PermittedCode(open_mp)}}).ok()) return 1;
+  if (!SendPacket(socket, Make<zygote::Warm>({{zygote::Warm::code, PermittedCode(open_mp)}})).ok()) return 1;
   for (;;) {
     const absl::StatusOr<Packet> packet = ReceivePacket(socket);
     if (!packet.ok()) return packet.status().code() == absl::StatusCode::kUnavailable ? 0 : 1;
     if (packet->descriptors.size() != 2) return 1;
     const absl::StatusOr<ForkSide> side = ForkJail();
     if (side.ok() && *side == ForkSide::kJail) LiveAsJail(*packet, socket, open_mp);
-    const nlohmann::json answer = side.ok()
-                                      ? nlohmann::json{{"op", "forked"}}
-                                      : nlohmann::json{{"op", "failed"}, {"error", side.status().ToString()}};
+    const nlohmann::json answer =
+        side.ok() ? Make<zygote::Forked>()
+                  : Make<zygote::Failed>({{zygote::Failed::error, side.status().ToString()}});
     if (!SendPacket(socket, answer).ok()) return 1;
   }
 }

@@ -21,6 +21,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/touch_constants.h"
 #include "reward_service/jail/enter_jail.h"
+#include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/sandbox/confinement.h"
 
@@ -29,7 +30,7 @@ namespace {
 
 using EntryPoint = int (*)(const DLTensor* const*, const DLTensor* const*, DLTensor* const*);
 
-constexpr int kNumSlots = 2;
+constexpr int kNumSlots = jail::Run::slot.high + 1;
 constexpr char kLibraryName[] = "candidate.so";
 
 absl::Status Failed(const char* what) {
@@ -50,14 +51,16 @@ class TensorList {
 
  private:
   void Add(const nlohmann::json& spec, char* base) {
-    shapes_.push_back(spec.at("shape").get<std::vector<int64_t>>());
+    using oracle::Tensor;
+    shapes_.push_back(spec.at(Tensor::shape.name).get<std::vector<int64_t>>());
     DLTensor tensor{};
-    tensor.data = base + spec.at("offset").get<int64_t>();
+    tensor.data = base + Read(spec, Tensor::offset);
     tensor.device = {kDLCPU, 0};
     tensor.ndim = static_cast<int32_t>(shapes_.back().size());
-    tensor.dtype = {spec.at("code").get<uint8_t>(), spec.at("bits").get<uint8_t>(), 1};
+    tensor.dtype = {static_cast<uint8_t>(Read(spec, Tensor::code)),
+                    static_cast<uint8_t>(Read(spec, Tensor::bits)), 1};
     tensor.shape = shapes_.back().data();
-    strides_.push_back(spec.value("strides", std::vector<int64_t>()));
+    strides_.push_back(spec.value(Tensor::strides.name, std::vector<int64_t>()));
     tensor.strides = strides_.back().empty() ? nullptr : strides_.back().data();  // null: row-major, no gaps
     tensors_.push_back(tensor);
   }
@@ -115,23 +118,24 @@ class NativeJail {
  public:
   explicit NativeJail(UniqueFd libraries) : libraries_(std::move(libraries)) {}
 
-  absl::Status Begin(Packet packet) {
+  absl::Status Load(Packet packet) {
+    using jail::Begin;
     if (packet.descriptors.size() != 2 + kNumSlots) return absl::InternalError("wrong number of descriptors");
     for (size_t slot = 0; slot < kNumSlots; ++slot) {
       ASSIGN_OR_RETURN(char* inputs,
-                       MapBuffer(packet.descriptors[1].get(), packet.fields.at("input_bytes").get<int64_t>(),
-                                 PROT_READ, "input"));
-      ASSIGN_OR_RETURN(char* outputs, MapBuffer(packet.descriptors[2 + slot].get(),
-                                                packet.fields.at("output_bytes").get<int64_t>(),
-                                                PROT_READ | PROT_WRITE, "output"));
-      slots_.push_back({TensorList(packet.fields.at("inputs"), inputs),
-                        TensorList(packet.fields.at("parameters"), inputs),
-                        TensorList(packet.fields.at("outputs"), outputs)});
+                       MapBuffer(packet.descriptors[1].get(), Read(packet.fields, Begin::input_bytes),
+                                 PROT_READ, jail::Crash::kInput));
+      ASSIGN_OR_RETURN(char* outputs,
+                       MapBuffer(packet.descriptors[2 + slot].get(), Read(packet.fields, Begin::output_bytes),
+                                 PROT_READ | PROT_WRITE, jail::Crash::kOutput));
+      slots_.push_back({TensorList(packet.fields.at(Begin::inputs.name), inputs),
+                        TensorList(packet.fields.at(Begin::parameters.name), inputs),
+                        TensorList(packet.fields.at(Begin::outputs.name), outputs)});
     }
     UniqueFd library = std::move(packet.descriptors[0]);
     packet.descriptors.clear();
     // Read by OpenMP's library when the candidate brings it along.
-    const int64_t num_threads = IntegerField(packet.fields, "num_threads", 1, 4096, 1);
+    const int64_t num_threads = Read(packet.fields, Begin::num_threads);
     setenv("OMP_NUM_THREADS", absl::StrCat(num_threads).c_str(), /*overwrite=*/1);
     // So that threads start together, or they would not meet: in some milliseconds the referee stops them
     // anyway.
@@ -143,7 +147,7 @@ class NativeJail {
   nlohmann::json Run(int64_t slot_index) {
     Slot& slot = slots_[static_cast<size_t>(slot_index)];
     const int result = run_(slot.inputs.pointers(), slot.parameters.pointers(), slot.outputs.pointers());
-    return {{"op", "done"}, {"result", result}};
+    return Make<jail::Done>({{jail::Done::result, result}});
   }
 
   bool ready() const { return run_ != nullptr; }
@@ -155,12 +159,10 @@ class NativeJail {
 };
 
 nlohmann::json Obey(NativeJail& jail, Packet packet) {
-  if (TextField(packet.fields, "op") == "run" && jail.ready()) {
-    return jail.Run(IntegerField(packet.fields, "slot", 0, kNumSlots - 1, 0));
-  }
-  const absl::Status status = jail.Begin(std::move(packet));
-  if (status.ok()) return {{"op", "ready"}};
-  return {{"op", "failed"}, {"error", std::string(status.message())}};
+  if (Is<jail::Run>(packet.fields) && jail.ready()) return jail.Run(Read(packet.fields, jail::Run::slot));
+  const absl::Status status = jail.Load(std::move(packet));
+  if (status.ok()) return Make<jail::Ready>();
+  return Make<jail::Failed>({{jail::Failed::error, std::string(status.message())}});
 }
 
 }  // namespace

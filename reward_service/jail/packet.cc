@@ -146,27 +146,4 @@ absl::StatusOr<Packet> ReceivePacket(int socket, absl::Time deadline) {
   return packet;
 }
 
-std::string TextField(const nlohmann::json& fields, const char* name, size_t bytes_max) {
-  const auto found = fields.find(name);
-  if (found == fields.end() || !found->is_string()) return "";
-  return found->get_ref<const std::string&>().substr(0, bytes_max);
-}
-
-double NumberField(const nlohmann::json& fields, const char* name, double low, double high,
-                   double otherwise) {
-  const auto found = fields.find(name);
-  if (found == fields.end() || !found->is_number()) return otherwise;
-  const double value = found->get<double>();
-  return value >= low && value <= high ? value : otherwise;
-}
-
-int64_t IntegerField(const nlohmann::json& fields, const char* name, int64_t low, int64_t high,
-                     int64_t otherwise) {
-  const auto found = fields.find(name);
-  if (found == fields.end() || !found->is_number_integer()) return otherwise;
-  if (found->is_number_unsigned() && found->get<uint64_t>() > uint64_t{INT64_MAX}) return otherwise;
-  const int64_t value = found->get<int64_t>();
-  return value >= low && value <= high ? value : otherwise;
-}
-
 }  // namespace warpsmith

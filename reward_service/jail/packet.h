@@ -37,14 +37,6 @@ absl::Status SendPacket(int socket, const nlohmann::json& fields, const std::vec
 // INVALID_ARGUMENT for anything that is not a packet as above.
 absl::StatusOr<Packet> ReceivePacket(int socket, absl::Time deadline = absl::InfiniteFuture());
 
-// The field as text, at most `bytes_max` of it; empty when it is absent or no text.
-std::string TextField(const nlohmann::json& fields, const char* name, size_t bytes_max = 4096);
-
-// The field as a number within [low, high]; `otherwise` when it is absent, no number, or outside.
-double NumberField(const nlohmann::json& fields, const char* name, double low, double high, double otherwise);
-int64_t IntegerField(const nlohmann::json& fields, const char* name, int64_t low, int64_t high,
-                     int64_t otherwise);
-
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_REWARD_SERVICE_JAIL_PACKET_H_

@@ -11,10 +11,12 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import tensors
 import torch
+from messages import Tensor
 
 # Small; a few pages; and long enough for several threads (Torch's grain is 32768 elements).
 _SHAPES = ((), (1,), (3, 5), (2, 3, 4, 5), (7, 257), (181, 211))
@@ -74,7 +76,7 @@ def _defaults() -> list[torch.Tensor]:
     made += [torch.full((3, 5), value) for value in (1, 1.5, True)]
     like = made[0]
     for dtype in tensors.CODES:
-        choice: dict[str, Any] = {"dtype": dtype, "device": "cpu"}
+        choice: dict[str, Any] = dict(dtype=dtype, device="cpu")
         made += [factory(like, **choice) for factory in (torch.empty_like, torch.zeros_like, torch.ones_like)]
         made += [like.new_empty((2, 3), **choice), like.new_zeros((2, 3), **choice), like.new_ones((2, 3), **choice)]
         made += [torch.full_like(like, 1, **choice), like.new_full((2, 3), 1, **choice)]
@@ -174,11 +176,11 @@ def _shared_memory() -> None:
 
     buffer = memoryview(bytearray(4096))
     for code, bits in tensors.CODES.values():
-        spec: dict[str, Any] = {"code": code, "bits": bits, "shape": [3, 4], "offset": 64}
-        for view in (tensors.view(buffer, spec), tensors.view(buffer, {**spec, "strides": [1, 3]})):
+        spec = Tensor(code, bits, [3, 4], False, offset=64)
+        for view in (tensors.view(buffer, spec), tensors.view(buffer, replace(spec, strides=[1, 3]))):
             python_jail.places_of({"nested": [(view,)]})
-        tensors.view(buffer, {**spec, "shape": []}).item()
-        tensors.view(buffer, {**spec, "shape": [0, 3]})
+        tensors.view(buffer, replace(spec, shape=[])).item()
+        tensors.view(buffer, replace(spec, shape=[0, 3]))
 
 
 def _tensors() -> Iterator[torch.Tensor]:

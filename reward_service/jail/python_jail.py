@@ -17,6 +17,7 @@ import packet
 import tensors
 import torch
 from extensions import Extensions, write_libraries
+from messages import Begin, Done, Failed, Message, Place, Ready, Record, Recorded, Refresh, Run, Tensor, fields_of
 from plain_weights import plain_weights
 
 # Two results live through a call, and aligned blocks do not fit where others lay: the heap of a chain of four
@@ -64,28 +65,28 @@ def execute(source: str, name: str) -> ModuleType:
 class Model:
     """A model over shared memory: the referee's next inputs and parameters appear in place."""
 
-    def __init__(self, fields: dict[str, Any], descriptors: list[int], libraries: int) -> None:
+    def __init__(self, begin: Begin, descriptors: list[int], libraries: int) -> None:
         source = read_descriptor(descriptors[0]).decode()
         self._buffer = tensors.map_descriptor(descriptors[1])
         write_libraries([read_descriptor(descriptor) for descriptor in descriptors[2:]], libraries)
         Extensions(len(descriptors) - 2).install()
         module = execute(source, "candidate")
-        torch.set_num_threads(fields["num_threads"])
-        arguments = tensors.unpack(fields["init_inputs"])
-        torch.manual_seed(fields["construction_seed"])
+        torch.set_num_threads(begin.num_threads)
+        arguments = tensors.unpack(begin.init_inputs)
+        torch.manual_seed(begin.construction_seed)
         with torch.no_grad():
-            self._model = getattr(module, fields["entry"])(*arguments)
-        self._inputs = [(tensors.view(self._buffer, spec), spec["number"]) for spec in fields["inputs"]]
-        self.parameters_loaded = self._take_parameters(fields["parameters"])
+            self._model = getattr(module, begin.entry)(*arguments)
+        self._inputs = [(tensors.view(self._buffer, spec), spec.number) for spec in begin.inputs]
+        self.parameters_loaded = self._take_parameters(begin.parameters)
         self._result: Any = None
         self._former_result: Any = None
-        _grow_heap(min(_NUM_RESULTS_AHEAD * fields["output_bytes"], _BYTES_AHEAD_MAX))
+        _grow_heap(min(_NUM_RESULTS_AHEAD * begin.output_bytes, _BYTES_AHEAD_MAX))
 
-    def _take_parameters(self, specs: list[dict[str, Any]]) -> bool:
+    def _take_parameters(self, specs: list[Tensor]) -> bool:
         """Puts the model's state over that memory, where the values that the reference is constructed with lie now.
         What state_dict() lacks is looked for among its plain attributes. Whether the model has all of the reference's
         floating-point tensors: those take other values."""
-        views = {spec["name"]: tensors.view(self._buffer, spec) for spec in specs}
+        views = {str(spec.name): tensors.view(self._buffer, spec) for spec in specs}
         own = self._model.state_dict() if isinstance(self._model, torch.nn.Module) else {}
         plain = plain_weights(self._model)
         places = match_state(views, own)
@@ -97,14 +98,14 @@ class Model:
             plain[own_name].put(rest[name])
         return len(attributes) == len(rest)
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> Done:
         """One call; where its outputs lie. They live until the call after the next one has begun, so that a tensor that
         is used for two answers shows."""
         inputs = [view.item() if number else view for view, number in self._inputs]
         self._former_result, self._result = self._result, None
         with torch.no_grad():
             self._result = self._model(*inputs)
-        return {"op": "done", "result": 0, "outputs": places_of(self._result)}
+        return Done(0, places_of(self._result))
 
 
 def match_state(
@@ -137,28 +138,21 @@ def _same_kind(left: torch.Tensor, right: torch.Tensor) -> bool:
     return left.shape == right.shape and left.dtype == right.dtype
 
 
-def places_of(result: Any) -> list[dict[str, Any]]:
+def places_of(result: Any) -> list[Place]:
     """Where the tensors of an output tree lie, and what they are."""
     return [_place(tensor) for tensor in tensors.flatten(result)]
 
 
-def _place(tensor: torch.Tensor) -> dict[str, Any]:
+def _place(tensor: torch.Tensor) -> Place:
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type != "cpu" or tensor.is_sparse:
         raise TypeError(f"an output is a {type(tensor).__name__} on {tensor.device}, not a plain tensor")
     if tensor.is_conj() or tensor.is_neg():
         raise TypeError("an output is a lazy view")
     code, bits = tensors.CODES.get(tensor.dtype, (255, tensor.element_size() * 8))
-    return {
-        "code": code,
-        "bits": bits,
-        "dtype": str(tensor.dtype),
-        "pointer": tensor.data_ptr(),
-        "shape": list(tensor.shape),
-        "strides": list(tensor.stride()),
-    }
+    return Place(code, bits, str(tensor.dtype), tensor.data_ptr(), list(tensor.shape), list(tensor.stride()))
 
 
-def record(fields: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+def record(request: Record, descriptors: list[int]) -> Recorded:
     """Runs a candidate's module and constructor for the extensions they ask for, and where they ask for none one call
     on zeros: some answers build theirs at the first. Writes what was asked for to descriptors[1]."""
     source = read_descriptor(descriptors[0]).decode()
@@ -166,16 +160,16 @@ def record(fields: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
     extensions.install()
     try:
         module = execute(source, "candidate")
-        model = module.ModelNew(*tensors.unpack(fields["init_inputs"]))
+        model = module.ModelNew(*tensors.unpack(request.init_inputs))
     except Exception:
         if not extensions.records:
             raise
     if not extensions.records:
         with contextlib.suppress(Exception), torch.no_grad():  # what a call is worth, verification says
-            model(*[tensors.blank(spec) for spec in fields["inputs"]])
-    text = json.dumps(extensions.records).encode()
+            model(*[tensors.blank(spec) for spec in request.inputs])
+    text = json.dumps(extensions.records, default=fields_of).encode()
     os.pwrite(descriptors[1], text, 0)
-    return {"op": "recorded", "bytes": len(text)}
+    return Recorded(len(text))
 
 
 def _explain(error: BaseException) -> str:
@@ -197,23 +191,24 @@ def serve(channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks
     torch.set_num_threads(num_threads)
     model: Model | None = None
     while True:
-        fields, descriptors = packet.receive(channel)
+        request, descriptors = packet.receive(channel, Run, Refresh, Begin, Record)
+        answer: Message
         try:
-            if fields["op"] == "run" and model is not None:
+            if isinstance(request, Run) and model is not None:
                 answer = model.run()
-            elif fields["op"] == "refresh":
+            elif isinstance(request, Refresh):
                 hooks.touch_constants()
-                answer = {"op": "done"}
-            elif fields["op"] == "record":
+                answer = Done()
+            elif isinstance(request, Record):
                 os.close(libraries)
-                answer = record(fields, descriptors)
+                answer = record(request, descriptors)
             else:
-                model = Model(fields, descriptors, libraries)
-                if fields["withhold"]:
+                model = Model(request, descriptors, libraries)
+                if request.withhold:
                     # What the constructor left behind could be freed by libraries' code later.
                     gc.collect()
                     hooks.withhold()
-                answer = {"op": "ready", "parameters_loaded": model.parameters_loaded}
+                answer = Ready(model.parameters_loaded)
         except BaseException as error:  # noqa: BLE001 - a candidate may raise anything
-            answer = {"op": "failed", "error": _explain(error), "kind": type(error).__name__}
+            answer = Failed(_explain(error))
         packet.send(channel, answer)

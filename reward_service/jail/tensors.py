@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 import torch
+from messages import Tensor
 
 # DLDataTypeCode and bits of every dtype that a task may use.
 CODES: dict[torch.dtype, tuple[int, int]] = {
@@ -31,22 +32,15 @@ _mmap.restype = ctypes.c_size_t
 _mmap.argtypes = (ctypes.c_size_t, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
 
 
-def describe(value: torch.Tensor | float | int | bool) -> dict[str, Any]:
+def describe(value: torch.Tensor | float | int | bool) -> Tensor:
     """Dtype and shape of an input, parameter or output, and strides in elements where it is not row-major without gaps;
     numbers are 0-d. Raises TypeError for what cannot travel."""
     tensor = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=number_dtype(value))
     if tensor.dtype not in CODES:
         raise TypeError(f"dtype {tensor.dtype} is not supported")
     code, bits = CODES[tensor.dtype]
-    fields = {
-        "code": code,
-        "bits": bits,
-        "shape": list(tensor.shape),
-        "number": not isinstance(value, torch.Tensor),
-    }
-    if not tensor.is_contiguous():
-        fields["strides"] = list(tensor.stride())
-    return fields
+    strides = None if tensor.is_contiguous() else list(tensor.stride())
+    return Tensor(code, bits, list(tensor.shape), not isinstance(value, torch.Tensor), strides=strides)
 
 
 def number_dtype(value: float | int | bool) -> torch.dtype:
@@ -78,32 +72,29 @@ def map_descriptor(descriptor: int) -> memoryview:
         os.close(descriptor)
 
 
-def view(buffer: memoryview, spec: dict[str, Any]) -> torch.Tensor:
-    """The tensor at spec["offset"] of a buffer, which must outlive it."""
-    dtype = _DTYPES[(spec["code"], spec["bits"])]
-    shape = spec["shape"]
+def view(buffer: memoryview, spec: Tensor) -> torch.Tensor:
+    """The tensor at an offset of a buffer, which must outlive it."""
+    assert spec.offset is not None
+    dtype, shape = _DTYPES[(spec.code, spec.bits)], spec.shape
     count = 1
     for extent in shape:
         count *= extent
     if count == 0:
         return torch.empty(shape, dtype=dtype)
-    if "strides" not in spec:
-        return torch.frombuffer(buffer, dtype=dtype, count=count, offset=spec["offset"]).reshape(shape)
-    strides = spec["strides"]
+    strides = spec.strides
+    if strides is None:
+        return torch.frombuffer(buffer, dtype=dtype, count=count, offset=spec.offset).reshape(shape)
     span = 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
-    return torch.frombuffer(buffer, dtype=dtype, count=span, offset=spec["offset"]).as_strided(shape, strides)
+    return torch.frombuffer(buffer, dtype=dtype, count=span, offset=spec.offset).as_strided(shape, strides)
 
 
-def blank(spec: dict[str, Any]) -> torch.Tensor | float | int | bool:
+def blank(spec: Tensor) -> torch.Tensor | float | int | bool:
     """An input of zeros as `spec` describes it."""
-    shape, dtype = spec["shape"], _DTYPES[(spec["code"], spec["bits"])]
-    strided = (
-        torch.empty_strided(shape, spec["strides"], dtype=dtype)
-        if "strides" in spec
-        else torch.empty(shape, dtype=dtype)
-    )
+    shape, dtype = spec.shape, _DTYPES[(spec.code, spec.bits)]
+    strides = spec.strides
+    strided = torch.empty(shape, dtype=dtype) if strides is None else torch.empty_strided(shape, strides, dtype=dtype)
     zeros = strided.zero_()
-    return zeros.item() if spec["number"] else zeros
+    return zeros.item() if spec.number else zeros
 
 
 def flatten(tree: Any) -> list[torch.Tensor]:

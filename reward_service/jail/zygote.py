@@ -1,7 +1,7 @@
 """The zygote of oracles and Python jails: imports Torch once, runs no operator, forks at the referee's command.
 
-Started confined, as `python -I -B zygote.py SOCKET SHARE`. For every {"op": "fork", "role": ...} with two descriptors
-(the child's socket, the pipe of its standard output) it answers {"op": "forked"} or {"op": "failed"}.
+Started confined, as `python -I -B zygote.py SOCKET SHARE`. For every `fork` with two descriptors (the child's socket,
+the pipe of its standard output) it answers `forked` or `failed`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import os
 import socket
 import sys
 import traceback
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    import messages
 
 _ERROR_BYTES = 512
 # What candidates may be linked to or import: in a sealed jail only what is loaded already is code.
@@ -37,51 +40,52 @@ def _call(function: Any, *arguments: Any) -> int:
     return result
 
 
-def enter_jail(library: ctypes.CDLL, rights: dict[str, Any]) -> int:
+def enter_jail(library: ctypes.CDLL, rights: messages.Fork) -> int:
     """Gives up every right that running code of others does not need. The descriptor of the folder of libraries."""
     return _call(
         library.warpsmith_enter_jail,
-        ctypes.c_uint32(rights["uid"]),
-        ctypes.c_int64(rights["memory_bytes_max"]),
-        ctypes.c_int64(rights["address_bytes_max"]),
-        ctypes.c_int64(rights["tmp_bytes_max"]),
-        ctypes.c_int(rights["cpu_seconds_max"]),
-        ctypes.c_int(rights["num_threads_max"]),
-        ctypes.c_int(rights["sealed"]),
+        ctypes.c_uint32(rights.uid),
+        ctypes.c_int64(rights.memory_bytes_max),
+        ctypes.c_int64(rights.address_bytes_max),
+        ctypes.c_int64(rights.tmp_bytes_max),
+        ctypes.c_int(rights.cpu_seconds_max),
+        ctypes.c_int(rights.num_threads_max),
+        ctypes.c_int(rights.sealed),
     )
 
 
-def live(library: ctypes.CDLL, fields: dict[str, Any], channel: socket.socket) -> NoReturn:
+def live(library: ctypes.CDLL, request: messages.Fork, channel: socket.socket) -> NoReturn:
     """A child's whole life."""
     import oracle
     import packet
     import python_jail
+    from messages import Failed, Fork, Hello
 
     def touch_constants() -> None:
         library.warpsmith_touch_constants()
 
     status = 1
     try:
-        libraries = enter_jail(library, fields)
+        libraries = enter_jail(library, request)
         touch_constants()
         library.warpsmith_report_crashes(channel.fileno())
-        packet.send(channel, {"op": "hello"})
-        if fields["role"] == "oracle":
+        packet.send(channel, Hello())
+        if request.role == Fork.ORACLE:
             os.close(libraries)
-            oracle.serve(channel, fields["num_threads"])
+            oracle.serve(channel, request.num_threads)
         else:
             hooks = python_jail.Hooks(touch_constants, lambda: _call(library.warpsmith_withhold_pages))
-            python_jail.serve(channel, fields["num_threads"], libraries, hooks)
+            python_jail.serve(channel, request.num_threads, libraries, hooks)
         status = 0
     except packet.Closed:
         status = 0
     except BaseException:  # noqa: BLE001 - the referee must hear of anything
-        packet.send(channel, {"op": "failed", "error": traceback.format_exc()[-2000:]})
+        packet.send(channel, Failed(traceback.format_exc()[-2000:]))
     finally:
         os._exit(status)
 
 
-def fork(library: ctypes.CDLL, fields: dict[str, Any], descriptors: list[int], parent: socket.socket) -> str:
+def fork(library: ctypes.CDLL, request: messages.Fork, descriptors: list[int], parent: socket.socket) -> str:
     """Forks a grandchild, which the referee inherits; returns an error, empty when there is none."""
     reader, writer = os.pipe()
     middle = os.fork()
@@ -97,7 +101,7 @@ def fork(library: ctypes.CDLL, fields: dict[str, Any], descriptors: list[int], p
             parent.close()
             os.dup2(descriptors[1], 1)
             os.dup2(descriptors[1], 2)
-            live(library, fields, socket.socket(fileno=descriptors[0]))
+            live(library, request, socket.socket(fileno=descriptors[0]))
         finally:
             os._exit(2)
     os.close(reader)
@@ -156,6 +160,7 @@ def main() -> int:
     import python_jail  # noqa: F401
     import torch
     import torch.utils.cpp_extension  # noqa: F401
+    from messages import Failed, Fork, Forked, Warm
 
     # Extensions that were compiled without Torch's headers find this by its name.
     facade = ctypes.CDLL(os.path.join(share, "facade", "libwarpsmith_facade.so"), mode=ctypes.RTLD_GLOBAL)
@@ -165,17 +170,16 @@ def main() -> int:
     code = learn_permitted_code(library, facade)
     # Chosen here, once, for all children: they could not find out what the processor has.
     capability = torch.backends.cpu.get_cpu_capability()
-    facts = {"torch_version": torch.__version__, "torch_cpu_capability": capability, "code": code}
-    packet.send(channel, {"op": "warm", **facts})
+    packet.send(channel, Warm(code, torch.__version__, capability))
     while True:
         try:
-            fields, descriptors = packet.receive(channel)
+            request, descriptors = packet.receive(channel, Fork)
         except packet.Closed:
             return 0
-        error = fork(library, fields, descriptors, channel)
+        error = fork(library, request, descriptors, channel)
         for descriptor in descriptors:
             os.close(descriptor)
-        packet.send(channel, {"op": "failed", "error": error} if error else {"op": "forked"})
+        packet.send(channel, Failed(error) if error else Forked())
 
 
 if __name__ == "__main__":

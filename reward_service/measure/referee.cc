@@ -18,6 +18,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/malloc_tunables.h"
+#include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/request_json.h"
@@ -28,7 +29,6 @@ namespace warpsmith {
 namespace {
 
 constexpr int kSocketInside = 3;
-constexpr int64_t kMeasurementBytesMax = 64 << 10;
 constexpr absl::Duration kStartTimeout = absl::Seconds(180);
 
 // The folder of this program, or bin/ beside it (tests).
@@ -50,17 +50,18 @@ int NumTasksByMemory(int num_lanes) {
 }
 
 nlohmann::json StartFields(const RefereeOptions& options) {
-  return {{"op", "start"},
-          {"lane_cores", options.lane_cores},
-          {"python", options.python.string()},
-          {"bin_directory", options.bin_directory.string()},
-          {"share_directory", options.share_directory.string()},
-          {"realtime", options.realtime},
-          {"jail_memory_bytes_max", options.jail_memory_bytes_max},
-          {"oracle_memory_bytes_max", options.oracle_memory_bytes_max},
-          {"buffer_bytes_max", options.buffer_bytes_max},
-          {"num_tasks_max",
-           options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory(options.num_lanes)}};
+  using service::Start;
+  return Make<Start>(
+      {{Start::lane_cores, options.lane_cores},
+       {Start::python, options.python.string()},
+       {Start::bin_directory, options.bin_directory.string()},
+       {Start::share_directory, options.share_directory.string()},
+       {Start::realtime, options.realtime},
+       {Start::jail_memory_bytes_max, options.jail_memory_bytes_max},
+       {Start::oracle_memory_bytes_max, options.oracle_memory_bytes_max},
+       {Start::buffer_bytes_max, options.buffer_bytes_max},
+       {Start::num_tasks_max,
+        options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory(options.num_lanes)}});
 }
 
 // Our environment and the referee's own tunables.
@@ -117,14 +118,14 @@ class Connection {
 };
 
 absl::Status StatusOfFailure(const Packet& packet) {
-  const int code = static_cast<int>(IntegerField(packet.fields, "code", 1, 16, 13));
-  return absl::Status(static_cast<absl::StatusCode>(code), TextField(packet.fields, "error"));
+  const int code = static_cast<int>(Read(packet.fields, service::Failed::code));
+  return absl::Status(static_cast<absl::StatusCode>(code), Read(packet.fields, service::Failed::error));
 }
 
 absl::StatusOr<v1::Measurement> ReadMeasurement(const Packet& answer) {
   if (answer.descriptors.size() != 1) return absl::InternalError("the referee's answer has no measurement");
   const absl::StatusOr<std::string> bytes =
-      SharedBuffer::ReadText(answer.descriptors[0].get(), kMeasurementBytesMax);
+      SharedBuffer::ReadText(answer.descriptors[0].get(), service::Judged::kMeasurementBytesMax);
   v1::Measurement measurement;
   if (!bytes.ok() || !measurement.ParseFromString(*bytes)) {
     return absl::InternalError(
@@ -154,15 +155,16 @@ class RefereeClient : public Referee {
       descriptors[1] = source.get();
       descriptors.insert(descriptors.end(), request.extension_fds.begin(), request.extension_fds.end());
     }
-    nlohmann::json fields = {{"op", "judge"},
-                             {"key", request.task.key},
-                             {"kind", request.kind == CandidateKind::kNative ? "native" : "python"},
-                             {"limits", ToJson(request.limits)},
-                             {"timing", ToJson(request.timing)},
-                             {"verify_only", request.verify_only}};
-    if (request.seed) fields["seed"] = *request.seed;
+    using Message = service::Judge;
+    const bool is_native = request.kind == CandidateKind::kNative;
+    auto fields = Make<Message>({{Message::key, request.task.key},
+                                 {Message::kind, is_native ? Message::kNative : Message::kPython},
+                                 {Message::limits, ToJson(request.limits)},
+                                 {Message::timing, ToJson(request.timing)},
+                                 {Message::verify_only, request.verify_only}});
+    if (request.seed) fields[Message::seed.name] = *request.seed;
     ASSIGN_OR_RETURN(const Packet answer, Ask(std::move(fields), descriptors, deadline));
-    if (TextField(answer.fields, "op") != "judged") return AsInfrastructure(StatusOfFailure(answer));
+    if (!Is<service::Judged>(answer.fields)) return AsInfrastructure(StatusOfFailure(answer));
     return ReadMeasurement(answer);
   }
 
@@ -171,19 +173,19 @@ class RefereeClient : public Referee {
                                                                 absl::Time deadline) override {
     ASSIGN_OR_RETURN(const UniqueFd task_fd, SharedBuffer::SealedText(task.reference_source));
     ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(source));
-    ASSIGN_OR_RETURN(const Packet answer,
-                     Ask({{"op", "record"}, {"key", task.key}}, {task_fd.get(), source_fd.get()}, deadline));
-    if (TextField(answer.fields, "op") != "recorded") return StatusOfFailure(answer);
+    ASSIGN_OR_RETURN(const Packet answer, Ask(Make<service::Record>({{service::Record::key, task.key}}),
+                                              {task_fd.get(), source_fd.get()}, deadline));
+    if (!Is<service::Recorded>(answer.fields)) return StatusOfFailure(answer);
     if (answer.descriptors.size() != 1) return absl::InternalError("the referee's answer has no list");
-    ASSIGN_OR_RETURN(const std::string text,
-                     SharedBuffer::ReadText(answer.descriptors[0].get(), kRecordingBytesMax));
+    ASSIGN_OR_RETURN(const std::string text, SharedBuffer::ReadText(answer.descriptors[0].get(),
+                                                                    service::Recorded::kRecordingBytesMax));
     return ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false));
   }
 
   absl::Status Calibrate() override {
-    ASSIGN_OR_RETURN(const Packet answer, Ask({{"op", "calibrate"}}, {}, absl::Now() + kStartTimeout));
-    if (TextField(answer.fields, "op") != "calibrated") return StatusOfFailure(answer);
-    facts_ = FactsFromJson(answer.fields.at("facts"));
+    ASSIGN_OR_RETURN(const Packet answer, Ask(Make<service::Calibrate>(), {}, absl::Now() + kStartTimeout));
+    if (!Is<service::Calibrated>(answer.fields)) return StatusOfFailure(answer);
+    facts_ = FactsFromJson(Read(answer.fields, service::Calibrated::facts));
     return absl::OkStatus();
   }
 
@@ -191,7 +193,8 @@ class RefereeClient : public Referee {
     if (connection_ == nullptr) return;
     const absl::StatusOr<UniqueFd> source = SharedBuffer::SealedText(task.reference_source);
     if (source.ok()) {
-      (void)SendPacket(connection_->socket(), {{"op", "prefetch"}, {"key", task.key}}, {source->get()});
+      (void)SendPacket(connection_->socket(), Make<service::Prefetch>({{service::Prefetch::key, task.key}}),
+                       {source->get()});
     }
   }
 
@@ -202,8 +205,8 @@ class RefereeClient : public Referee {
     const absl::StatusOr<Packet> answer = ReceivePacket(connection_->socket(), absl::Now() + kStartTimeout);
     if (!answer.ok())
       return absl::InternalError(absl::StrCat("the referee did not start: ", answer.status().message()));
-    if (TextField(answer->fields, "op") != "started") return StatusOfFailure(*answer);
-    facts_ = FactsFromJson(answer->fields.at("facts"));
+    if (!Is<service::Started>(answer->fields)) return StatusOfFailure(*answer);
+    facts_ = FactsFromJson(Read(answer->fields, service::Started::facts));
     return absl::OkStatus();
   }
 
@@ -228,8 +231,8 @@ class RefereeClient : public Referee {
   absl::StatusOr<Packet> Ask(nlohmann::json fields, const std::vector<int>& descriptors,
                              absl::Time deadline) {
     RETURN_IF_ERROR(Reconnect());
-    fields["id"] = ++last_id_;
-    fields["timeout_seconds"] = absl::ToDoubleSeconds(deadline - absl::Now());
+    fields[service::Judge::id.name] = ++last_id_;
+    fields[service::Judge::timeout_seconds.name] = absl::ToDoubleSeconds(deadline - absl::Now());
     absl::Status status = SendPacket(connection_->socket(), fields, descriptors);
     if (absl::IsUnavailable(status)) {  // it died in idle time: nothing was asked yet, so another may be
       connection_.reset();
@@ -238,7 +241,7 @@ class RefereeClient : public Referee {
     }
     if (status.ok()) {
       absl::StatusOr<Packet> answer = ReceivePacket(connection_->socket(), deadline + absl::Seconds(1));
-      if (answer.ok() && IntegerField(answer->fields, "id", 0, INT64_MAX, -1) == last_id_) {
+      if (answer.ok() && Read(answer->fields, service::Judged::id) == last_id_) {
         num_restarts_ = 0;
         return answer;
       }

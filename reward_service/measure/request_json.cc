@@ -4,39 +4,35 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "reward_service/jail/messages.h"
 
 namespace warpsmith {
 
-// What nlohmann's macros expect to find beside the types.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RefereeFacts, lane_cores, realtime, profile, torch_version,
-                                   torch_cpu_capability, gigabytes_per_second_ceiling)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JudgeLimits, cpu_seconds_max, call_seconds_max, lane_seconds_max)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimingEffort, num_instances_min, num_instances_max, num_rounds_max,
-                                   relative_width_max)
-
 namespace {
 
-constexpr size_t kExtensionsMax = 16;
-constexpr size_t kTextsMax = 64;
-constexpr size_t kNameBytesMax = 64;
+using jail::Extension;
+using service::Effort;
+using service::Facts;
+using service::Limits;
 
-absl::StatusOr<std::vector<std::string>> Texts(const nlohmann::json& fields, const char* name) {
+absl::StatusOr<std::vector<std::string>> Texts(const nlohmann::json& fields, const ListField& field) {
   std::vector<std::string> texts;
-  const auto found = fields.find(name);
-  if (found == fields.end() || !found->is_array() || found->size() > kTextsMax) {
+  const nlohmann::json* const found = Find(fields, field);
+  if (found == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("load_inline: ", name, " is no list of at most ", kTextsMax));
+        absl::StrCat("load_inline: ", field.name, " is no list of at most ", field.num_max));
   }
   for (const nlohmann::json& text : *found) {
     if (!text.is_string())
-      return absl::InvalidArgumentError(absl::StrCat("load_inline: ", name, " holds no text"));
+      return absl::InvalidArgumentError(absl::StrCat("load_inline: ", field.name, " holds no text"));
     texts.push_back(text.get<std::string>());
   }
   return texts;
 }
 
 bool IsIdentifier(const std::string& name) {
-  if (name.empty() || name.size() > kNameBytesMax || std::isdigit(static_cast<unsigned char>(name[0])) != 0)
+  if (name.empty() || name.size() > Extension::kNameBytesMax ||
+      std::isdigit(static_cast<unsigned char>(name[0])) != 0)
     return false;
   for (const char c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_') return false;
@@ -46,30 +42,67 @@ bool IsIdentifier(const std::string& name) {
 
 absl::StatusOr<ExtensionRecord> ReadExtension(const nlohmann::json& fields) {
   ExtensionRecord record;
-  if (!fields.is_object() || !fields.contains("name") || !fields["name"].is_string()) {
-    return absl::InvalidArgumentError("load_inline: no name");
-  }
-  record.name = fields["name"].get<std::string>();
+  const nlohmann::json* const name = Find(fields, Extension::name);
+  if (name == nullptr || !name->is_string()) return absl::InvalidArgumentError("load_inline: no name");
+  record.name = name->get<std::string>();
   if (!IsIdentifier(record.name)) return absl::InvalidArgumentError("load_inline: the name is no identifier");
-  ASSIGN_OR_RETURN(record.cpp_sources, Texts(fields, "cpp_sources"));
-  ASSIGN_OR_RETURN(record.cuda_sources, Texts(fields, "cuda_sources"));
-  ASSIGN_OR_RETURN(record.functions, Texts(fields, "functions"));
-  ASSIGN_OR_RETURN(record.extra_cflags, Texts(fields, "extra_cflags"));
-  ASSIGN_OR_RETURN(record.extra_cuda_cflags, Texts(fields, "extra_cuda_cflags"));
-  ASSIGN_OR_RETURN(record.extra_ldflags, Texts(fields, "extra_ldflags"));
+  ASSIGN_OR_RETURN(record.cpp_sources, Texts(fields, Extension::cpp_sources));
+  ASSIGN_OR_RETURN(record.cuda_sources, Texts(fields, Extension::cuda_sources));
+  ASSIGN_OR_RETURN(record.functions, Texts(fields, Extension::functions));
+  ASSIGN_OR_RETURN(record.extra_cflags, Texts(fields, Extension::extra_cflags));
+  ASSIGN_OR_RETURN(record.extra_cuda_cflags, Texts(fields, Extension::extra_cuda_cflags));
+  ASSIGN_OR_RETURN(record.extra_ldflags, Texts(fields, Extension::extra_ldflags));
   return record;
 }
 
 }  // namespace
 
-nlohmann::json ToJson(const RefereeFacts& facts) { return facts; }
-RefereeFacts FactsFromJson(const nlohmann::json& fields) { return fields.get<RefereeFacts>(); }
-nlohmann::json ToJson(const JudgeLimits& limits) { return limits; }
-JudgeLimits LimitsFromJson(const nlohmann::json& fields) { return fields.get<JudgeLimits>(); }
-nlohmann::json ToJson(const TimingEffort& timing) { return timing; }
-TimingEffort TimingFromJson(const nlohmann::json& fields) { return fields.get<TimingEffort>(); }
+nlohmann::json ToJson(const RefereeFacts& facts) {
+  return {{Facts::lane_cores, facts.lane_cores},
+          {Facts::realtime, facts.realtime},
+          {Facts::profile, facts.profile},
+          {Facts::torch_version, facts.torch_version},
+          {Facts::torch_cpu_capability, facts.torch_cpu_capability},
+          {Facts::gigabytes_per_second_ceiling, facts.gigabytes_per_second_ceiling}};
+}
+
+RefereeFacts FactsFromJson(const nlohmann::json& fields) {
+  return {.lane_cores = Read(fields, Facts::lane_cores),
+          .realtime = Read(fields, Facts::realtime),
+          .profile = Read(fields, Facts::profile),
+          .torch_version = Read(fields, Facts::torch_version),
+          .torch_cpu_capability = Read(fields, Facts::torch_cpu_capability),
+          .gigabytes_per_second_ceiling = Read(fields, Facts::gigabytes_per_second_ceiling)};
+}
+
+nlohmann::json ToJson(const JudgeLimits& limits) {
+  return {{Limits::cpu_seconds_max, limits.cpu_seconds_max},
+          {Limits::call_seconds_max, limits.call_seconds_max},
+          {Limits::lane_seconds_max, limits.lane_seconds_max}};
+}
+
+JudgeLimits LimitsFromJson(const nlohmann::json& fields) {
+  return {.cpu_seconds_max = Read(fields, Limits::cpu_seconds_max),
+          .call_seconds_max = Read(fields, Limits::call_seconds_max),
+          .lane_seconds_max = Read(fields, Limits::lane_seconds_max)};
+}
+
+nlohmann::json ToJson(const TimingEffort& timing) {
+  return {{Effort::num_instances_min, timing.num_instances_min},
+          {Effort::num_instances_max, timing.num_instances_max},
+          {Effort::num_rounds_max, timing.num_rounds_max},
+          {Effort::relative_width_max, timing.relative_width_max}};
+}
+
+TimingEffort TimingFromJson(const nlohmann::json& fields) {
+  return {.num_instances_min = Read(fields, Effort::num_instances_min),
+          .num_instances_max = Read(fields, Effort::num_instances_max),
+          .num_rounds_max = Read(fields, Effort::num_rounds_max),
+          .relative_width_max = Read(fields, Effort::relative_width_max)};
+}
 
 absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::json& list) {
+  constexpr size_t kExtensionsMax = service::Recorded::kExtensionsMax;
   if (!list.is_array() || list.size() > kExtensionsMax) {
     return absl::InvalidArgumentError(absl::StrCat("more than ", kExtensionsMax, " calls of load_inline"));
   }

@@ -3,7 +3,6 @@
 #ifndef WARPSMITH_REWARD_SERVICE_MEASURE_REQUEST_JSON_H_
 #define WARPSMITH_REWARD_SERVICE_MEASURE_REQUEST_JSON_H_
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -13,7 +12,7 @@
 
 namespace warpsmith {
 
-// Both ends are ours and of one build: fields are read by name, and a missing one is an error of the build.
+// Both ends are ours and of one build: a missing field is an error of the build.
 nlohmann::json ToJson(const RefereeFacts& facts);
 RefereeFacts FactsFromJson(const nlohmann::json& fields);
 
@@ -21,8 +20,6 @@ nlohmann::json ToJson(const JudgeLimits& limits);
 JudgeLimits LimitsFromJson(const nlohmann::json& fields);
 nlohmann::json ToJson(const TimingEffort& timing);
 TimingEffort TimingFromJson(const nlohmann::json& fields);
-
-constexpr int64_t kRecordingBytesMax = 4 << 20;
 
 // From a jail's recording, which is not trusted: INVALID_ARGUMENT when it is malformed or over the bounds.
 absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::json& list);

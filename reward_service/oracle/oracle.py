@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from typing import Any
 
 import packet
 import tensors
 import torch
 from distributions import may_be_unfamiliar
+from messages import Draw, Drawn, Failed, Load, Loaded, Message, Open, Unusable, Window
 from python_jail import read_descriptor
 from reference import InvalidTask, Reference
 from tolerance import Tolerance, indistinguishable, tolerance_of
@@ -56,7 +58,7 @@ class Oracle:
         self._unfamiliar: frozenset[int] = frozenset()  # inputs that the style of this name changes
         self._window: list[tuple[memoryview, list[int]]] = []  # of inputs and of outputs: memory and offsets
 
-    def examine(self) -> dict[str, Any]:
+    def examine(self) -> Loaded:
         """Everything about the task that does not depend on a draw. Raises InvalidTask."""
         reference = self.reference
         inputs = reference.inputs(_PROBE_SEEDS[0], "own")
@@ -76,19 +78,17 @@ class Oracle:
         self._unfamiliar = self._changeable(inputs, others)
         reference.check_unpatched()
         state = reference.state(parameter_seed)
-        return {
-            "op": "loaded",
-            "inputs": [tensors.describe(value) for value in inputs],
-            "parameters": [{**tensors.describe(value), "name": name} for name, value in state.items()],
-            "outputs": [
-                {**tensors.describe(value), "borrowed": borrowed}
+        return Loaded(
+            inputs=[tensors.describe(value) for value in inputs],
+            parameters=[replace(tensors.describe(value), name=name) for name, value in state.items()],
+            outputs=[
+                replace(tensors.describe(value), borrowed=borrowed)
                 for value, borrowed in zip(narrow, reference.borrowed, strict=True)
             ],
-            "init_inputs": [tensors.pack(value) for value in reference.init_inputs],
-            "float64": reference.float64,
-            "unfamiliar": bool(self._unfamiliar),
-            "num_other_inputs": reference.num_other_inputs(),
-        }
+            init_inputs=[tensors.pack(value) for value in reference.init_inputs],
+            unfamiliar=bool(self._unfamiliar),
+            num_other_inputs=reference.num_other_inputs(),
+        )
 
     def _choose_precision(self, inputs: list[Any], narrow: list[torch.Tensor]) -> list[torch.Tensor]:
         """float64 when the reference runs in it and means the same there. The outputs in the precision chosen."""
@@ -202,45 +202,44 @@ class Oracle:
         ]
         return [output.to(dtype) for output, dtype in zip(wide, self._dtypes, strict=True)], tolerances
 
-    def open_window(self, fields: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+    def open_window(self, window: Window, descriptors: list[int]) -> Open:
         """Takes the memory where draws go: inputs and parameters by the first descriptor, outputs by the second."""
-        offsets = [fields["input_offsets"], fields["output_offsets"]]
+        offsets = [window.input_offsets, window.output_offsets]
         self._window = list(zip(map(tensors.map_descriptor, descriptors), offsets, strict=True))
-        return {"op": "open"}
+        return Open()
 
-    def draw(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def draw(self, request: Draw) -> Drawn | Unusable:
         """Lays a draw out in the window. The referee copies it before it asks for the next."""
-        style, parameter_seed = fields["style"], fields["parameter_seed"]
+        style, parameter_seed = request.style, request.parameter_seed
         is_own = style == "own" and not parameter_seed
         try:
-            inputs = self._inputs(fields["seed"], style)
-            outputs, tolerances = self.expected(inputs, parameter_seed, style, exact=fields["exact"])
+            inputs = self._inputs(request.seed, style)
+            outputs, tolerances = self.expected(inputs, parameter_seed, style, exact=request.exact)
         except InvalidTask:
             raise
         except Exception:  # noqa: BLE001 - a reference may refuse inputs that are not its own in any way
             if is_own:
                 raise
-            return {"op": "unusable"}
+            return Unusable()
         if not _finite(outputs):
             if is_own:
                 raise InvalidTask("the reference returns NaN or infinity for inputs of its own")
-            return {"op": "unusable"}
+            return Unusable()
         if style == "unfamiliar" and not self._is_exact(tolerances):
-            return {"op": "unusable"}
+            return Unusable()
         if style != "unfamiliar":
             self._noise = [max(old, new.noise) for old, new in zip(self._noise, tolerances, strict=True)]
         values = inputs + list(self.reference.state(parameter_seed).values())
         for (memory, offsets), content in zip(self._window, (values, outputs), strict=True):
             _write(memory, content, offsets)
-        return {"op": "drawn", "tolerances": [tolerance.fields() for tolerance in tolerances]}
+        return Drawn([tolerance.message() for tolerance in tolerances])
 
 
 def _write(buffer: memoryview, values: list[Any], offsets: list[int]) -> None:
     if len(values) != len(offsets):
         raise InvalidTask(f"the reference gave {len(values)} tensors where it gave {len(offsets)} before")
     for value, offset in zip(values, offsets, strict=True):
-        spec = {**tensors.describe(value), "offset": offset}
-        view = tensors.view(buffer, spec)
+        view = tensors.view(buffer, replace(tensors.describe(value), offset=offset))
         view.copy_(value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=view.dtype))
 
 
@@ -249,17 +248,18 @@ def serve(channel: socket.socket, num_threads: int) -> None:
     torch.set_num_threads(num_threads)
     oracle: Oracle | None = None
     while True:
-        fields, descriptors = packet.receive(channel)
+        request, descriptors = packet.receive(channel, Load, Window, Draw)
+        answer: Message
         try:
-            if fields["op"] == "draw" and oracle is not None:
-                answer = oracle.draw(fields)
-            elif fields["op"] == "window" and oracle is not None:
-                answer = oracle.open_window(fields, descriptors)
+            if isinstance(request, Draw) and oracle is not None:
+                answer = oracle.draw(request)
+            elif isinstance(request, Window) and oracle is not None:
+                answer = oracle.open_window(request, descriptors)
             else:
                 source = read_descriptor(descriptors[0]).decode()
-                oracle = Oracle(source, fields["construction_seed"], fields.get("other_inputs"))
+                oracle = Oracle(source, request.construction_seed, request.other_inputs)
                 answer = oracle.examine()
         except BaseException as error:  # noqa: BLE001 - a task may raise anything
             kind = "" if isinstance(error, InvalidTask) else f"{type(error).__name__}: "
-            answer = {"op": "failed", "error": f"{kind}{error}"[:2000]}
+            answer = Failed(f"{kind}{error}"[:2000])
         packet.send(channel, answer)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import messages
 import torch
 
 # Shares of the spread. Narrow dtypes: four units in the last place.
@@ -42,15 +43,9 @@ class Tolerance:
     spread: float
     noise: float  # error of the task's own dtype over the spread
 
-    def fields(self) -> dict[str, float]:
+    def message(self) -> messages.Tolerance:
         """As it travels to the referee."""
-        return {
-            "absolute": self.absolute,
-            "relative": self.relative,
-            "rounding": self.rounding,
-            "centre": self.centre,
-            "spread": self.spread,
-        }
+        return messages.Tolerance(self.absolute, self.relative, self.rounding, self.centre, self.spread)
 
     def allows_noise(self, usual: float) -> bool:
         """Whether the error of the task's own dtype is one that shows, or no larger than multiples of its usual one."""

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
+#include "reward_service/jail/messages.h"
 #include "reward_service/measure/statistics.h"
 
 namespace warpsmith {
@@ -24,9 +25,13 @@ constexpr int kEmptyElements = 16;
 constexpr char kEmptySource[] = "class ModelNew:\n    def __call__(self, x):\n        return x\n";
 
 TaskLayout SmallLayout() {
-  const nlohmann::json tensor = {{"code", 2}, {"bits", 32}, {"shape", {kEmptyElements}}};
+  const nlohmann::json tensor = {
+      {oracle::Tensor::code, 2}, {oracle::Tensor::bits, 32}, {oracle::Tensor::shape, {kEmptyElements}}};
   const nlohmann::json one = nlohmann::json::array({tensor});
-  return *MakeLayout({{"inputs", one}, {"parameters", nlohmann::json::array()}, {"outputs", one}}, 1 << 20);
+  return *MakeLayout({{oracle::Loaded::inputs, one},
+                      {oracle::Loaded::parameters, nlohmann::json::array()},
+                      {oracle::Loaded::outputs, one}},
+                     1 << 20);
 }
 
 }  // namespace
@@ -44,7 +49,8 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
   const UniqueFd library_fd(open(library.c_str(), O_RDONLY | O_CLOEXEC));
   if (!library_fd.valid()) return ErrnoStatus("open", library.string());
   ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(kEmptySource));
-  ASSIGN_OR_RETURN(auto process, parent.Fork({"python", kMemoryBytes, kCpuSeconds, lane.num_threads()}));
+  ASSIGN_OR_RETURN(auto process,
+                   parent.Fork({zygote::Fork::kPython, kMemoryBytes, kCpuSeconds, lane.num_threads()}));
   Buffers buffers;
   ASSIGN_OR_RETURN(buffers.inputs, MakeInputs(layout));
   ASSIGN_OR_RETURN(buffers.outputs, MakeOutputs(layout, kind));

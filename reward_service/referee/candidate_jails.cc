@@ -5,11 +5,12 @@
 
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "reward_service/jail/messages.h"
 
 namespace warpsmith {
 
 absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail* baseline, int num_threads) {
-  const ChildRights rights{.role = "python",
+  const ChildRights rights{.role = zygote::Fork::kPython,
                            .memory_bytes_max = options_.memory_bytes_max,
                            .cpu_seconds_max = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max)),
                            .num_threads = options_.lane->num_threads(),

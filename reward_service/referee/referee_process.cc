@@ -18,6 +18,7 @@
 #include "core/base/log.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/measure/request_json.h"
 #include "reward_service/referee/calibration.h"
@@ -28,29 +29,36 @@
 namespace warpsmith {
 namespace {
 
+using service::Start;
+
 constexpr size_t kRequestsMax = 4;
-constexpr int64_t kSourceBytesMax = 16 << 20;
 constexpr int kRecordingCpuSeconds = 10;
 constexpr absl::Duration kRecordingTimeout = absl::Seconds(15);
 
 absl::StatusOr<TaskSource> ReadTask(const Packet& packet) {
   if (packet.descriptors.empty()) return absl::InternalError("a request without its task");
-  ASSIGN_OR_RETURN(std::string source, SharedBuffer::ReadText(packet.descriptors[0].get(), kSourceBytesMax));
-  return TaskSource{TextField(packet.fields, "key", 128), std::move(source)};
+  ASSIGN_OR_RETURN(std::string source,
+                   SharedBuffer::ReadText(packet.descriptors[0].get(), service::Judge::kSourceBytesMax));
+  return TaskSource{Read(packet.fields, service::Judge::key), std::move(source)};
+}
+
+nlohmann::json Failed(const absl::Status& status) {
+  return Make<service::Failed>({{service::Failed::code, static_cast<int>(status.code())},
+                                {service::Failed::error, std::string(status.message())}});
 }
 
 class RefereeProcess {
  public:
   RefereeProcess(int socket, const nlohmann::json& options)
       : socket_(socket),
-        bin_directory_(TextField(options, "bin_directory")),
-        share_directory_(TextField(options, "share_directory")),
-        python_(TextField(options, "python")),
-        lane_(options.at("lane_cores").get<std::vector<int>>(), options.at("realtime").get<bool>()) {
-    limits_.oracle_memory_bytes_max = IntegerField(options, "oracle_memory_bytes_max", 1 << 20, INT64_MAX, 0);
-    limits_.buffer_bytes_max = IntegerField(options, "buffer_bytes_max", 1 << 12, INT64_MAX, 0);
-    limits_.jail_memory_bytes_max = IntegerField(options, "jail_memory_bytes_max", 1 << 20, INT64_MAX, 0);
-    num_tasks_max_ = static_cast<int>(IntegerField(options, "num_tasks_max", 1, 4096, 16));
+        bin_directory_(Read(options, Start::bin_directory)),
+        share_directory_(Read(options, Start::share_directory)),
+        python_(Read(options, Start::python)),
+        lane_(Read(options, Start::lane_cores), Read(options, Start::realtime)) {
+    limits_.oracle_memory_bytes_max = Read(options, Start::oracle_memory_bytes_max);
+    limits_.buffer_bytes_max = Read(options, Start::buffer_bytes_max);
+    limits_.jail_memory_bytes_max = Read(options, Start::jail_memory_bytes_max);
+    num_tasks_max_ = static_cast<int>(Read(options, Start::num_tasks_max));
   }
 
   absl::Status Start() {
@@ -84,7 +92,7 @@ class RefereeProcess {
 
  private:
   absl::Status Dispatch(Packet packet) {
-    if (TextField(packet.fields, "op") != "prefetch") {
+    if (!Is<service::Prefetch>(packet.fields)) {
       return requests_.Push(std::move(packet), absl::ZeroDuration())
                  ? absl::OkStatus()
                  : absl::ResourceExhaustedError("the service sends faster than one request at a time");
@@ -97,7 +105,8 @@ class RefereeProcess {
   void JudgeThread() {
     pthread_setname_np(pthread_self(), "judge");
     const absl::Status status = Calibrate();
-    Answer(status.ok() ? nlohmann::json{{"op", "started"}, {"facts", ToJson(tools_.facts)}} : Failed(status));
+    Answer(status.ok() ? Make<service::Started>({{service::Started::facts, ToJson(tools_.facts)}})
+                       : Failed(status));
     while (!requests_.Finished()) {
       std::optional<Packet> packet = requests_.Pop(absl::InfiniteDuration());
       if (packet) Handle(*packet);
@@ -127,26 +136,20 @@ class RefereeProcess {
     return absl::OkStatus();
   }
 
-  static nlohmann::json Failed(const absl::Status& status) {
-    return {{"op", "failed"},
-            {"code", static_cast<int>(status.code())},
-            {"error", std::string(status.message())}};
-  }
-
   void Answer(const nlohmann::json& fields, const std::vector<int>& descriptors = {}) {
     const absl::Status status = SendPacket(socket_, fields, descriptors);
     if (!status.ok()) LogError(absl::StrCat("cannot answer the service: ", status.ToString()));
   }
 
   void Handle(const Packet& packet) {
-    const int64_t id = IntegerField(packet.fields, "id", 0, INT64_MAX, 0);
-    const std::string operation = TextField(packet.fields, "op");
-    if (operation == "calibrate") return HandleCalibrate(id);
-    const bool records = operation == "record";
+    const int64_t id = Read(packet.fields, service::Judge::id);
+    if (Is<service::Calibrate>(packet.fields)) return HandleCalibrate(id);
+    const bool records = Is<service::Record>(packet.fields);
     const absl::StatusOr<UniqueFd> text = records ? Record(packet) : Measure(packet);
-    nlohmann::json answer =
-        text.ok() ? nlohmann::json{{"op", records ? "recorded" : "judged"}} : Failed(text.status());
-    answer["id"] = id;
+    nlohmann::json answer = !text.ok() ? Failed(text.status())
+                            : records  ? Make<service::Recorded>()
+                                       : Make<service::Judged>();
+    answer[service::Judged::id.name] = id;
     Answer(answer, text.ok() ? std::vector<int>{text->get()} : std::vector<int>{});
     if (records) return;
     // A broken parent or machine does not heal: the service starts another referee.
@@ -158,23 +161,25 @@ class RefereeProcess {
 
   // The measurement of the candidate, sealed.
   absl::StatusOr<UniqueFd> Measure(const Packet& packet) {
+    using Message = service::Judge;
     if (packet.descriptors.size() < 2) return absl::InternalError("a request without its program");
     JudgeRequest request;
     ASSIGN_OR_RETURN(request.task, ReadTask(packet));
-    const bool native = TextField(packet.fields, "kind") == "native";
+    const bool native = Read(packet.fields, Message::kind) == Message::kNative;
     request.kind = native ? CandidateKind::kNative : CandidateKind::kKernelBenchPython;
     if (native) {
       request.library_fd = packet.descriptors[1].get();
     } else {
-      ASSIGN_OR_RETURN(request.source, SharedBuffer::ReadText(packet.descriptors[1].get(), kSourceBytesMax));
+      ASSIGN_OR_RETURN(request.source,
+                       SharedBuffer::ReadText(packet.descriptors[1].get(), service::Judge::kSourceBytesMax));
     }
     for (size_t i = 2; i < packet.descriptors.size(); ++i)
       request.extension_fds.push_back(packet.descriptors[i].get());
-    request.limits = LimitsFromJson(packet.fields.at("limits"));
-    request.timing = TimingFromJson(packet.fields.at("timing"));
-    request.verify_only = packet.fields.at("verify_only").get<bool>();
-    if (packet.fields.contains("seed")) request.seed = packet.fields["seed"].get<uint64_t>();
-    const double seconds = NumberField(packet.fields, "timeout_seconds", 0, 86400, 60);
+    request.limits = LimitsFromJson(Read(packet.fields, Message::limits));
+    request.timing = TimingFromJson(Read(packet.fields, Message::timing));
+    request.verify_only = Read(packet.fields, Message::verify_only);
+    if (packet.fields.contains(Message::seed.name)) request.seed = Read(packet.fields, Message::seed);
+    const double seconds = Read(packet.fields, Message::timeout_seconds);
     Judge judge(tools_, request, absl::Now() + absl::Seconds(seconds));
     ASSIGN_OR_RETURN(const v1::Measurement measurement, judge.Run());
     return SharedBuffer::SealedText(measurement.SerializeAsString());
@@ -182,7 +187,8 @@ class RefereeProcess {
 
   void HandleCalibrate(int64_t id) {
     tools_.facts.gigabytes_per_second_ceiling = MeasureMemoryCeiling();
-    Answer({{"op", "calibrated"}, {"id", id}, {"facts", ToJson(tools_.facts)}});
+    Answer(Make<service::Calibrated>(
+        {{service::Calibrated::id, id}, {service::Calibrated::facts, ToJson(tools_.facts)}}));
   }
 
   // The list of load_inline calls, sealed. Off the lane: nothing is timed here.
@@ -196,25 +202,25 @@ class RefereeProcess {
       return absl::FailedPreconditionError(pooled.status().message());
     }
     RETURN_IF_ERROR(pooled.status());
-    ASSIGN_OR_RETURN(auto process, python_zygote_->Fork({"python", limits_.jail_memory_bytes_max,
+    ASSIGN_OR_RETURN(auto process, python_zygote_->Fork({zygote::Fork::kPython, limits_.jail_memory_bytes_max,
                                                          kRecordingCpuSeconds, lane_.num_threads()}));
     RETURN_IF_ERROR(process->AwaitHello(deadline));
-    ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(kRecordingBytesMax));
-    const absl::StatusOr<Packet> answer =
-        process->Ask({{"op", "record"},
-                      {"init_inputs", pooled.value()->task->init_inputs()},
-                      {"inputs", ToJson(pooled.value()->task->layout().inputs)}},
-                     {packet.descriptors[1].get(), buffer->fd()}, deadline);
+    ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(jail::Recorded::bytes.high));
+    const absl::StatusOr<Packet> answer = process->Ask(
+        Make<jail::Record>({{jail::Record::init_inputs, pooled.value()->task->init_inputs()},
+                            {jail::Record::inputs, ToJson(pooled.value()->task->layout().inputs)}}),
+        {packet.descriptors[1].get(), buffer->fd()}, deadline);
     if (absl::IsDeadlineExceeded(answer.status()))
       return absl::InvalidArgumentError("the program does not end");
     if (!answer.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("the program ", DescribeEnding(process->AwaitEnd())));
     }
-    if (TextField(answer->fields, "op") != "recorded") {
-      return absl::InvalidArgumentError(Escape(TextField(answer->fields, "error", 600), 600));
+    if (!Is<jail::Recorded>(answer->fields)) {
+      return absl::InvalidArgumentError(
+          Escape(Read(answer->fields, jail::Failed::error), jail::Failed::error.bytes_max));
     }
     process.reset();  // nobody writes to the buffer any more
-    const int64_t num_bytes = IntegerField(answer->fields, "bytes", 0, kRecordingBytesMax, 0);
+    const int64_t num_bytes = Read(answer->fields, jail::Recorded::bytes);
     return SharedBuffer::SealedText({buffer->data(), static_cast<size_t>(num_bytes)});
   }
 
@@ -241,9 +247,7 @@ absl::Status ServeReferee(int socket) {
   // Lives until the process exits: its threads may be in the midst of a call.
   auto* const process = new RefereeProcess(socket, start.fields);
   if (const absl::Status status = process->Start(); !status.ok()) {
-    RETURN_IF_ERROR(SendPacket(socket, {{"op", "failed"},
-                                        {"code", static_cast<int>(status.code())},
-                                        {"error", std::string(status.message())}}));
+    RETURN_IF_ERROR(SendPacket(socket, Failed(status)));
     return status;
   }
   return process->Serve();

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "reward_service/jail/messages.h"
 #include "reward_service/referee/timing_plan.h"
 
 namespace warpsmith {
@@ -86,7 +87,7 @@ std::optional<Fault> Verifier::CallOn(CheckedJail& jail, const Draw& draw, bool 
   }
   const bool wrong = fault->verdict == v1::VERDICT_INCORRECT || fault->verdict == v1::VERDICT_NON_FINITE;
   // Other signs and orders are no other scale.
-  const bool scaled = !draw.own_distribution && draw.style != "unfamiliar";
+  const bool scaled = !draw.own_distribution && draw.style != oracle::Draw::kUnfamiliar;
   measurement_->mutable_advice_facts()->set_wrong_at_scale_only(wrong && scaled && own_distribution_right_);
   return fault;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "reward_service/jail/fields.h"
 #include "reward_service/jail/packet.h"
 #include "tests/fuzz/fuzz_input.h"
 
@@ -40,10 +41,10 @@ void SendBytes(int socket, const std::string& frame, size_t num_descriptors) {
 
 void CheckFields(const Packet& packet) {
   for (const auto& [name, value] : packet.fields.items()) {
-    WS_CHECK(TextField(packet.fields, name.c_str(), 8).size() <= 8);
-    const double number = NumberField(packet.fields, name.c_str(), 1, 2, 1.5);
+    WS_CHECK(Read(packet.fields, TextField{name.c_str(), 8}).size() <= 8);
+    const double number = Read(packet.fields, NumberField{name.c_str(), 1, 2, 1.5});
     WS_CHECK(number >= 1 && number <= 2) << number;
-    const int64_t integer = IntegerField(packet.fields, name.c_str(), -1, 1, 0);
+    const int64_t integer = Read(packet.fields, IntegerField{name.c_str(), -1, 1, 0});
     WS_CHECK(integer >= -1 && integer <= 1) << integer;
   }
 }

@@ -237,7 +237,7 @@ TEST_CASE("a program that keeps its jail from withholding is found from outside"
         "import python_jail; python_jail.Hooks.withhold = lambda *a: 0",
         "f = sys._getframe(); n = [0]\n"
         "        while f and 'hooks' not in f.f_locals: f = f.f_back\n"
-        "        libc.mprotect.restype; f.f_locals['fields']['withhold'] = False"}) {
+        "        libc.mprotect.restype; f.f_locals['request'].withhold = False"}) {
     const SealedRun run = RunPython(Program("torch.relu(x)", construction, kSystem));
     INFO(construction << ": " << Told(run));
     REQUIRE(run.fault);

@@ -12,6 +12,7 @@ import torch
 
 _SERVICE = Path(__file__).resolve().parents[2] / "reward_service"
 sys.path[:0] = [str(_SERVICE / "oracle"), str(_SERVICE / "jail")]
+from messages import fields_of  # noqa: E402
 from tensors import CODES  # noqa: E402
 from tolerance import Tolerance, tolerance_of  # noqa: E402
 
@@ -32,7 +33,7 @@ def referee(cases: list[Case]) -> list[Json]:
     lines = []
     for tolerance, expected, actual in cases:
         code, bits = CODES[expected.dtype]
-        fields = {"code": code, "bits": bits, "tolerance": tolerance.fields()}
+        fields = {"code": code, "bits": bits, "tolerance": fields_of(tolerance.message())}
         lines.append(json.dumps({**fields, "expected": hexadecimal(expected), "actual": hexadecimal(actual)}) + "\n")
     binary = Path(os.environ["WARPSMITH_BIN_DIR"]).parent / "tests" / "comparison_lines"
     done = subprocess.run([binary], input="".join(lines), capture_output=True, text=True, check=True, timeout=60)

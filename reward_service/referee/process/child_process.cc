@@ -17,6 +17,7 @@
 #include "core/base/check.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
+#include "reward_service/jail/messages.h"
 #include "reward_service/referee/process/reap.h"
 
 namespace warpsmith {
@@ -110,9 +111,9 @@ ChildProcess::~ChildProcess() {
 absl::Status ChildProcess::AwaitHello(absl::Time deadline) {
   if (pid_ > 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Packet packet, ReceivePacket(socket_.get(), deadline));
-  if (TextField(packet.fields, "op") != "hello" || packet.sender <= 0) {
+  if (!Is<child::Hello>(packet.fields) || packet.sender <= 0) {
     return absl::InternalError(
-        absl::StrCat("a process could not be confined: ", TextField(packet.fields, "error")));
+        absl::StrCat("a process could not be confined: ", Read(packet.fields, child::Failed::error)));
   }
   pid_ = packet.sender;
   return absl::OkStatus();
@@ -173,7 +174,7 @@ absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fi
   if (!answer.ok()) return answer.status();
   // A crash report comes from a process that is about to end: what it says is worth more than that it is
   // gone.
-  if (!stop.ok() && TextField(answer->fields, "op") != "crash") return stop;
+  if (!stop.ok() && !Is<jail::Crash>(answer->fields)) return stop;
   return TimedAnswer{end - start, *std::move(answer)};
 }
 

@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "reward_service/jail/messages.h"
 #include "reward_service/referee/process/strided_memory.h"
 #include "reward_service/referee/tensors/uncached_copy.h"
 
@@ -17,9 +18,8 @@ namespace warpsmith {
 namespace {
 
 constexpr unsigned char kGuardByte = 0xA5;
-constexpr size_t kNumNativeSlots = 2;
+constexpr size_t kNumNativeSlots = jail::Run::slot.high + 1;
 constexpr int64_t kSpanBytesMax = int64_t{1} << 30;
-constexpr size_t kEvidenceBytesMax = 600;
 
 // Calls `visit(start, end)` for every stretch of an output buffer that belongs to no output.
 template <typename Visit>
@@ -38,11 +38,11 @@ bool AllBytesAre(const char* bytes, int64_t n, unsigned char value) {
   return *first == value && std::memcmp(bytes, bytes + 1, static_cast<size_t>(n - 1)) == 0;
 }
 
-std::vector<int64_t> Integers(const nlohmann::json& fields, const char* name) {
+std::vector<int64_t> Integers(const nlohmann::json& fields, const ListField& field) {
   std::vector<int64_t> values;
-  const auto found = fields.find(name);
-  if (found == fields.end() || !found->is_array() || found->size() > 64) return values;
-  for (const nlohmann::json& value : *found)
+  const nlohmann::json* const list = Find(fields, field);
+  if (list == nullptr) return values;
+  for (const nlohmann::json& value : *list)
     values.push_back(value.is_number_integer() ? value.get<int64_t>() : -1);
   return values;
 }
@@ -81,30 +81,29 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
     std::memcpy(buffers_.inputs->data() + InputEnd(), program.construction->inputs.get() + InputEnd(),
                 static_cast<size_t>(layout_.input_buffer_bytes - InputEnd()));
   }
-  nlohmann::json fields = {{"op", "begin"},
-                           {"inputs", ToJson(layout_.inputs)},
-                           {"parameters", ToJson(layout_.parameters)},
-                           {"outputs", ToJson(layout_.outputs)},
-                           {"input_bytes", layout_.input_buffer_bytes},
-                           {"output_bytes", layout_.output_buffer_bytes},
-                           {"num_threads", program.num_threads},
-                           {"withhold", program.withhold}};
+  using Message = jail::Begin;
+  auto fields = Make<Message>({{Message::inputs, ToJson(layout_.inputs)},
+                               {Message::parameters, ToJson(layout_.parameters)},
+                               {Message::outputs, ToJson(layout_.outputs)},
+                               {Message::input_bytes, layout_.input_buffer_bytes},
+                               {Message::output_bytes, layout_.output_buffer_bytes},
+                               {Message::num_threads, program.num_threads},
+                               {Message::withhold, program.withhold}});
   std::vector<int> descriptors;
   if (program.kind == CandidateKind::kNative) {
     descriptors = {program.library_fd, buffers_.inputs->read_only_fd()};
     for (const auto& buffer : buffers_.outputs) descriptors.push_back(buffer->fd());
   } else {
-    fields["entry"] = program.entry;
-    fields["init_inputs"] = program.init_inputs;
-    fields["construction_seed"] = program.construction_seed;
+    fields[Message::entry.name] = program.entry;
+    fields[Message::init_inputs.name] = program.init_inputs;
+    fields[Message::construction_seed.name] = program.construction_seed;
     descriptors = {program.source_fd, buffers_.inputs->fd()};
     descriptors.insert(descriptors.end(), program.extension_fds.begin(), program.extension_fds.end());
   }
   const absl::StatusOr<Packet> answer = process_->Ask(fields, descriptors, deadline);
   if (!answer.ok()) return FaultOf(answer.status());
-  if (TextField(answer->fields, "op") != "ready") return FaultOfAnswer(*answer);
-  const auto loaded = answer->fields.find("parameters_loaded");
-  parameters_loaded_ = loaded != answer->fields.end() && loaded->is_boolean() && loaded->get<bool>();
+  if (!Is<jail::Ready>(answer->fields)) return FaultOfAnswer(*answer);
+  parameters_loaded_ = Read(answer->fields, jail::Ready::parameters_loaded);
   if (absl::Status status = process_->Stop(); !status.ok()) return FaultOf(status);
   if (!program.withhold) return std::nullopt;
   return CheckCode();
@@ -147,28 +146,28 @@ void Jail::Load(const Draw& draw) {
 
 std::optional<Fault> Jail::Refresh() {
   const absl::StatusOr<TimedAnswer> answer =
-      process_->AskOnTheClock({{"op", "refresh"}}, absl::Seconds(limits_.call_seconds_max));
+      process_->AskOnTheClock(Make<jail::Refresh>(), absl::Seconds(limits_.call_seconds_max));
   if (!answer.ok()) return FaultOf(answer.status());
-  if (TextField(answer->answer.fields, "op") != "done") return FaultOfAnswer(answer->answer);
+  if (!Is<jail::Done>(answer->answer.fields)) return FaultOfAnswer(answer->answer);
   return std::nullopt;
 }
 
 std::optional<Fault> Jail::Run() {
-  absl::StatusOr<TimedAnswer> timed =
-      process_->AskOnTheClock({{"op", "run"}, {"slot", slot_}}, absl::Seconds(limits_.call_seconds_max));
+  absl::StatusOr<TimedAnswer> timed = process_->AskOnTheClock(Make<jail::Run>({{jail::Run::slot, slot_}}),
+                                                              absl::Seconds(limits_.call_seconds_max));
   if (!timed.ok()) return FaultOf(timed.status());
   seconds_ = timed->seconds;
   const nlohmann::json& fields = timed->answer.fields;
-  if (TextField(fields, "op") != "done") return FaultOfAnswer(timed->answer);
-  const int64_t result = IntegerField(fields, "result", INT32_MIN, INT32_MAX, INT32_MIN);
+  if (!Is<jail::Done>(fields)) return FaultOfAnswer(timed->answer);
+  const int64_t result = Read(fields, jail::Done::result);
   if (result != 0) return Fault{v1::VERDICT_RUNTIME_ERROR, absl::StrCat("run() returned ", result)};
   if (buffers_.outputs.empty()) {
     former_places_ = std::move(places_);
-    places_ = fields.contains("outputs") ? fields["outputs"] : nlohmann::json();
-    if (!places_.is_array() || places_.size() != layout_.outputs.size()) {
+    const nlohmann::json* const places = Find(fields, jail::Done::outputs);
+    places_ = places != nullptr ? *places : nlohmann::json::array();
+    if (places_.size() != layout_.outputs.size()) {
       return Fault{v1::VERDICT_WRONG_SHAPE,
-                   absl::StrCat(places_.is_array() ? places_.size() : 0, " output tensors, expected ",
-                                layout_.outputs.size())};
+                   absl::StrCat(places_.size(), " output tensors, expected ", layout_.outputs.size())};
     }
   }
   return std::nullopt;
@@ -186,15 +185,14 @@ absl::StatusOr<const void*> Jail::FormerOutput(size_t index, Fault& fault) {
 std::optional<Fault> Jail::CheckPlace(size_t index, const nlohmann::json& place) const {
   const TensorSpec& spec = layout_.outputs[index];
   if (!place.is_object()) return Fault{v1::VERDICT_RUNTIME_ERROR, "an output was not described"};
-  const std::vector<int64_t> shape = Integers(place, "shape");
+  const std::vector<int64_t> shape = Integers(place, jail::Place::shape);
   if (shape != spec.shape) {
     return Fault{v1::VERDICT_WRONG_SHAPE, absl::StrCat("output ", index, " has shape ", ShapeName(shape),
                                                        ", expected ", ShapeName(spec.shape))};
   }
-  if (IntegerField(place, "code", 0, 255, -1) != spec.code ||
-      IntegerField(place, "bits", 0, 255, -1) != spec.bits) {
+  if (Read(place, jail::Place::code) != spec.code || Read(place, jail::Place::bits) != spec.bits) {
     return Fault{v1::VERDICT_WRONG_DTYPE,
-                 absl::StrCat("output ", index, " has dtype ", Escape(TextField(place, "dtype", 40)),
+                 absl::StrCat("output ", index, " has dtype ", Escape(Read(place, jail::Place::dtype)),
                               ", expected ", DtypeName(spec.code, spec.bits))};
   }
   return std::nullopt;
@@ -211,8 +209,8 @@ absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places,
   std::vector<char>& copy = copies_[index];
   copy.resize(static_cast<size_t>(spec.num_bytes));
   if (spec.num_bytes == 0) return copy.data();
-  const uint64_t address = static_cast<uint64_t>(IntegerField(place, "pointer", 4096, INT64_MAX, 0));
-  const std::vector<int64_t> strides = Integers(place, "strides");
+  const uint64_t address = static_cast<uint64_t>(Read(place, jail::Place::pointer));
+  const std::vector<int64_t> strides = Integers(place, jail::Place::strides);
   const int64_t element_bytes = spec.bits / 8;
   int64_t span = element_bytes;
   bool valid = strides.size() == spec.shape.size();
@@ -277,7 +275,7 @@ Fault Jail::FaultOf(const absl::Status& status) {
   }
   // Its crash may have been told behind an answer.
   const absl::StatusOr<Packet> told = process_->Receive(absl::Now());
-  if (told.ok() && TextField(told->fields, "op", 16) == "crash") return FaultOfAnswer(*told);
+  if (told.ok() && Is<jail::Crash>(told->fields)) return FaultOfAnswer(*told);
   const Ending ending = process_->AwaitEnd();
   if (UsedUp(ending, limits_.cpu_seconds_max)) {
     return {v1::VERDICT_TIMEOUT, absl::StrCat("used up ", limits_.cpu_seconds_max, " s of CPU time")};
@@ -287,25 +285,24 @@ Fault Jail::FaultOf(const absl::Status& status) {
 }
 
 Fault Jail::FaultOfAnswer(const Packet& packet) {
-  const std::string operation = TextField(packet.fields, "op", 16);
-  if (operation != "crash") {
-    const std::string text = TextField(packet.fields, "error", kEvidenceBytesMax);
+  using jail::Crash;
+  if (!Is<Crash>(packet.fields)) {
+    const std::string text = Read(packet.fields, jail::Failed::error);
     return {v1::VERDICT_RUNTIME_ERROR,
-            Escape(text.empty() ? "the program answered out of turn" : text, kEvidenceBytesMax)};
+            Escape(text.empty() ? "the program answered out of turn" : text, jail::Failed::error.bytes_max)};
   }
-  const int signal = static_cast<int>(IntegerField(packet.fields, "signal", 1, 64, SIGSEGV));
+  const int signal = static_cast<int>(Read(packet.fields, Crash::signal));
   Fault fault{v1::VERDICT_RUNTIME_ERROR, absl::StrCat("crashed: ", strsignal(signal))};
-  const auto withheld = packet.fields.find("withheld");
-  if (withheld != packet.fields.end() && withheld->is_boolean() && withheld->get<bool>()) {
+  if (Read(packet.fields, Crash::withheld)) {
     fault.reason = "used a library's code that is withheld here";
     fault.withheld = true;
     return fault;
   }
-  const std::string buffer = TextField(packet.fields, "buffer", 16);
-  if (buffer != "input" && buffer != "output") return fault;
-  const int64_t offset = IntegerField(packet.fields, "offset", -(1 << 30), int64_t{1} << 40, 0);
-  const int64_t num_bytes = IntegerField(packet.fields, "bytes", 0, int64_t{1} << 40, 0);
-  if (buffer == "input" && offset >= 0 && offset < num_bytes) {
+  const std::string buffer = Read(packet.fields, Crash::buffer);
+  if (buffer != Crash::kInput && buffer != Crash::kOutput) return fault;
+  const int64_t offset = Read(packet.fields, Crash::offset);
+  const int64_t num_bytes = Read(packet.fields, Crash::bytes);
+  if (buffer == Crash::kInput && offset >= 0 && offset < num_bytes) {
     fault = {v1::VERDICT_INCORRECT, "the program wrote to an input"};
     fault.input_mutated = true;
     return fault;

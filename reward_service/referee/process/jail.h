@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "reward_service/jail/messages.h"
 #include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/measure/lane.h"
@@ -53,10 +54,10 @@ inline constexpr char kImpossibleTimeFamily[] = "impossible-time";
 // What to load into a jail; descriptors are borrowed.
 struct Program {
   CandidateKind kind = CandidateKind::kNative;
-  int library_fd = -1;             // native
-  int source_fd = -1;              // Python
-  std::vector<int> extension_fds;  // Python
-  std::string entry = "ModelNew";  // Python: the class
+  int library_fd = -1;                          // native
+  int source_fd = -1;                           // Python
+  std::vector<int> extension_fds;               // Python
+  std::string entry = jail::Begin::kCandidate;  // Python: the class
   nlohmann::json init_inputs = nlohmann::json::array();
   int num_threads = 1;  // that it should use
   // Python: with parameters as the reference is constructed with, by which others are told apart; may be

@@ -13,6 +13,7 @@
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/malloc_tunables.h"
+#include "reward_service/jail/messages.h"
 
 namespace warpsmith {
 namespace {
@@ -71,8 +72,8 @@ absl::Status CheckCapability(const std::string& capability) {
 }
 
 absl::StatusOr<std::shared_ptr<const PermittedCode>> ReadCode(const Packet& warm) {
-  const auto files = warm.fields.find("code");
-  if (files == warm.fields.end()) return absl::InternalError("a zygote does not say which code is permitted");
+  const nlohmann::json* const files = Find(warm.fields, zygote::Warm::code);
+  if (files == nullptr) return absl::InternalError("a zygote does not say which code is permitted");
   ASSIGN_OR_RETURN(PermittedCode code, PermittedCode::FromJson(*files));
   return std::make_shared<const PermittedCode>(std::move(code));
 }
@@ -150,8 +151,8 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartPython(
   const absl::StatusOr<Packet> warm = ReceivePacket(pair.first.get(), absl::Now() + kWarmUpTimeout);
   if (!warm.ok()) return ExplainEnd("the Python parent of oracles", reader.get(), warm.status());
   std::unique_ptr<Zygote> parent(new Zygote(std::move(process), std::move(pair.first)));
-  parent->torch_version_ = TextField(warm->fields, "torch_version", 64);
-  parent->torch_cpu_capability_ = TextField(warm->fields, "torch_cpu_capability", 64);
+  parent->torch_version_ = Read(warm->fields, zygote::Warm::torch_version);
+  parent->torch_cpu_capability_ = Read(warm->fields, zygote::Warm::torch_cpu_capability);
   ASSIGN_OR_RETURN(parent->code_, ReadCode(*warm));
   RETURN_IF_ERROR(CheckCapability(parent->torch_cpu_capability_));
   return parent;
@@ -166,8 +167,9 @@ absl::Status Zygote::CollectAnswers() {
       return absl::OkStatus();
     if (!answer.ok()) return answer.status();
     --num_unanswered_;
-    if (TextField(answer->fields, "op") != "forked") {
-      return absl::InternalError(absl::StrCat("a zygote failed: ", TextField(answer->fields, "error")));
+    if (!Is<zygote::Forked>(answer->fields)) {
+      return absl::InternalError(
+          absl::StrCat("a zygote failed: ", Read(answer->fields, zygote::Failed::error)));
     }
   }
   return absl::OkStatus();
@@ -210,16 +212,16 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRigh
   UniqueFd reader(ends[0]);
   const UniqueFd writer(ends[1]);
   RETURN_IF_ERROR(CollectAnswers());
-  const nlohmann::json fields = {{"op", "fork"},
-                                 {"role", rights.role},
-                                 {"uid", kUidMin + num_forks_++ % kNumUids},
-                                 {"memory_bytes_max", rights.memory_bytes_max},
-                                 {"address_bytes_max", rights.memory_bytes_max + kMappedBytes},
-                                 {"tmp_bytes_max", kTmpBytesMax},
-                                 {"cpu_seconds_max", rights.cpu_seconds_max},
-                                 {"num_threads_max", kThreadsMax},
-                                 {"num_threads", rights.num_threads},
-                                 {"sealed", rights.sealed}};
+  using zygote::Fork;
+  const nlohmann::json fields = Make<Fork>({{Fork::role, rights.role},
+                                            {Fork::uid, kUidMin + num_forks_++ % kNumUids},
+                                            {Fork::memory_bytes_max, rights.memory_bytes_max},
+                                            {Fork::address_bytes_max, rights.memory_bytes_max + kMappedBytes},
+                                            {Fork::tmp_bytes_max, kTmpBytesMax},
+                                            {Fork::cpu_seconds_max, rights.cpu_seconds_max},
+                                            {Fork::num_threads_max, kThreadsMax},
+                                            {Fork::num_threads, rights.num_threads},
+                                            {Fork::sealed, rights.sealed}});
   RETURN_IF_ERROR(SendPacket(socket_.get(), fields, {pair.second.get(), writer.get()}));
   ++num_unanswered_;
   return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader), code_, reaper_);

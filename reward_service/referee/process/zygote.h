@@ -19,7 +19,7 @@
 namespace warpsmith {
 
 struct ChildRights {
-  std::string role;  // "oracle" or "python"; without meaning for native jails
+  std::string role;  // of zygote::Fork; without meaning for native jails
   int64_t memory_bytes_max = 0;
   int cpu_seconds_max = 0;
   int num_threads = 1;  // that the code should use

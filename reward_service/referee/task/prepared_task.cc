@@ -14,6 +14,8 @@
 namespace warpsmith {
 namespace {
 
+using Style = oracle::Draw;
+
 constexpr int kNumBaselines = 3;
 constexpr int kWarmUpCalls = 3;
 constexpr size_t kFreeOutputsMax = 4;
@@ -30,7 +32,6 @@ constexpr int64_t kTimingDrawBytesMax = int64_t{256} << 20;
 constexpr int64_t kSmallTaskBytes = 64 << 10;
 constexpr int kSmallTaskDraws = 40;
 constexpr size_t kFreshDraws = 1 + 2 * 2;  // a call of the warm-up, and two rounds of at most three
-constexpr int kOtherInputsMax = 4;         // as in reference.py
 
 absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
 
@@ -53,13 +54,13 @@ PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, 
       other_inputs_(other_inputs) {}
 
 absl::StatusOr<Packet> PreparedTask::LoadOracle() {
-  ASSIGN_OR_RETURN(
-      oracle_, parent_->Fork({"oracle", limits_.oracle_memory_bytes_max, kOracleCpuSeconds, num_threads_}));
+  ASSIGN_OR_RETURN(oracle_, parent_->Fork({zygote::Fork::kOracle, limits_.oracle_memory_bytes_max,
+                                           kOracleCpuSeconds, num_threads_}));
   ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
   RETURN_IF_ERROR(oracle_->AwaitHello(absl::Now() + kAnswerTimeout));
   if (construction_seed_ == 0) construction_seed_ = NextSeed() | 1;
-  nlohmann::json request = {{"op", "load"}, {"construction_seed", construction_seed_}};
-  if (other_inputs_) request["other_inputs"] = *other_inputs_;
+  auto request = Make<oracle::Load>({{oracle::Load::construction_seed, construction_seed_}});
+  if (other_inputs_) request[oracle::Load::other_inputs.name] = *other_inputs_;
   absl::StatusOr<Packet> answer = oracle_->Ask(request, {source_fd_.get()}, absl::Now() + kAnswerTimeout);
   if (!answer.ok()) {
     const Ending ending = oracle_->AwaitEnd();
@@ -67,8 +68,8 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
     return AtFault(endless ? "the reference does not end"
                            : absl::StrCat("the reference ", DescribeEnding(ending)));
   }
-  if (TextField(answer->fields, "op") != "loaded") {
-    const std::string error = TextField(answer->fields, "error", 600);
+  if (!Is<oracle::Loaded>(answer->fields)) {
+    const std::string error = Read(answer->fields, oracle::Failed::error);
     return AtFault(error.empty() ? "the reference crashed" : error);
   }
   return answer;
@@ -77,18 +78,18 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
 absl::Status PreparedTask::Examine() {
   ASSIGN_OR_RETURN(const Packet answer, LoadOracle());
   ASSIGN_OR_RETURN(layout_, MakeLayout(answer.fields, limits_.buffer_bytes_max));
-  init_inputs_ = answer.fields.value("init_inputs", nlohmann::json::array());
+  const nlohmann::json* const init_inputs = Find(answer.fields, oracle::Loaded::init_inputs);
+  if (init_inputs != nullptr) init_inputs_ = *init_inputs;
   RETURN_IF_ERROR(OpenWindow());
-  const auto unfamiliar = answer.fields.find("unfamiliar");
   // Other parameters first with usual inputs: a candidate that passes and then fails is wrong about the
   // inputs.
-  std::vector<DrawRequest> wanted = {{"own", 0}};
-  if (has_parameters()) wanted.push_back({"own", NextParameterSeed()});
-  wanted.insert(
-      wanted.end(),
-      {{"large", NextParameterSeed()}, {"small", 0}, {"mixed", NextParameterSeed()}, {"outliers", 0}});
-  if (unfamiliar != answer.fields.end() && unfamiliar->is_boolean() && unfamiliar->get<bool>())
-    wanted.push_back({"unfamiliar", 0});
+  std::vector<DrawRequest> wanted = {{Style::kOwn, 0}};
+  if (has_parameters()) wanted.push_back({Style::kOwn, NextParameterSeed()});
+  wanted.insert(wanted.end(), {{Style::kLarge, NextParameterSeed()},
+                               {Style::kSmall, 0},
+                               {Style::kMixed, NextParameterSeed()},
+                               {Style::kOutliers, 0}});
+  if (Read(answer.fields, oracle::Loaded::unfamiliar)) wanted.push_back({Style::kUnfamiliar, 0});
   for (const DrawRequest& request : wanted) {
     ASSIGN_OR_RETURN(auto draw, MakeUsableDraw(request));
     verification_draws_.push_back(draw.get());
@@ -99,8 +100,7 @@ absl::Status PreparedTask::Examine() {
     CloseOracle();
     return absl::OkStatus();
   }
-  return ExamineOnOtherInputs(
-      static_cast<int>(IntegerField(answer.fields, "num_other_inputs", 0, kOtherInputsMax, 0)));
+  return ExamineOnOtherInputs(static_cast<int>(Read(answer.fields, oracle::Loaded::num_other_inputs)));
 }
 
 absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
@@ -125,10 +125,10 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeUsableDraw(DrawRequest w
   for (;;) {
     ASSIGN_OR_RETURN(auto draw, MakeDraw(wanted));
     if (draw != nullptr) return draw;
-    if (wanted.style == "outliers") {
-      wanted.style = "sparse";
-    } else if (wanted.style != "own") {
-      wanted.style = "own";
+    if (wanted.style == Style::kOutliers) {
+      wanted.style = Style::kSparse;
+    } else if (wanted.style != Style::kOwn) {
+      wanted.style = Style::kOwn;
     } else {
       wanted.parameter_seed = 0;
     }
@@ -207,50 +207,49 @@ int PreparedTask::num_timing_draws() const {
 absl::Status PreparedTask::OpenWindow() {
   ASSIGN_OR_RETURN(input_window_, SharedBuffer::Create(layout_.input_buffer_bytes));
   ASSIGN_OR_RETURN(expected_window_, SharedBuffer::Create(layout_.output_buffer_bytes));
-  const nlohmann::json request = {{"op", "window"},
-                                  {"input_offsets", Offsets(layout_, false)},
-                                  {"output_offsets", Offsets(layout_, true)}};
+  using oracle::Window;
+  const auto request = Make<Window>(
+      {{Window::input_offsets, Offsets(layout_, false)}, {Window::output_offsets, Offsets(layout_, true)}});
   const absl::StatusOr<Packet> answer =
       oracle_->Ask(request, {input_window_->fd(), expected_window_->fd()}, absl::Now() + kAnswerTimeout);
   if (!answer.ok()) return AtFault("the reference crashed or does not end after its first call");
-  if (TextField(answer->fields, "op") != "open") return AtFault(TextField(answer->fields, "error", 600));
+  if (!Is<oracle::Open>(answer->fields)) return AtFault(Read(answer->fields, oracle::Failed::error));
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeDraw(const DrawRequest& wanted) {
   auto draw = std::make_unique<Draw>();
   draw->style = wanted.style;
-  draw->own_distribution = wanted.style == "own";
+  draw->own_distribution = wanted.style == Style::kOwn;
   draw->parameter_seed = wanted.parameter_seed;
-  const nlohmann::json request = {{"op", "draw"},
-                                  {"style", wanted.style},
-                                  {"exact", wanted.exact},
-                                  {"seed", NextSeed()},
-                                  {"parameter_seed", wanted.parameter_seed}};
+  const auto request = Make<oracle::Draw>({{oracle::Draw::style, wanted.style},
+                                           {oracle::Draw::exact, wanted.exact},
+                                           {oracle::Draw::seed, NextSeed()},
+                                           {oracle::Draw::parameter_seed, wanted.parameter_seed}});
   const absl::StatusOr<Packet> answer = oracle_->Ask(request, {}, absl::Now() + kAnswerTimeout);
   if (!answer.ok()) return AtFault("the reference crashed or does not end on a later draw of inputs");
-  const std::string operation = TextField(answer->fields, "op", 16);
-  if (operation == "unusable" && (!draw->own_distribution || draw->parameter_seed != 0)) return nullptr;
-  if (operation != "drawn") return AtFault(TextField(answer->fields, "error", 600));
+  const bool is_own = draw->own_distribution && draw->parameter_seed == 0;
+  if (Is<oracle::Unusable>(answer->fields) && !is_own) return nullptr;
+  if (!Is<oracle::Drawn>(answer->fields)) return AtFault(Read(answer->fields, oracle::Failed::error));
   draw->inputs = Copy(*input_window_);
   draw->expected = Copy(*expected_window_);
-  const auto tolerances = answer->fields.find("tolerances");
-  if (tolerances == answer->fields.end()) return AtFault("the oracle's answer is malformed");
+  const nlohmann::json* const tolerances = Find(answer->fields, oracle::Drawn::tolerances);
+  if (tolerances == nullptr) return AtFault("the oracle's answer is malformed");
   RETURN_IF_ERROR(ReadTolerances(*tolerances, *draw));
   return draw;
 }
 
 absl::Status PreparedTask::ReadTolerances(const nlohmann::json& list, Draw& draw) const {
-  if (!list.is_array() || list.size() != layout_.outputs.size())
-    return AtFault("the oracle's answer is malformed");
+  if (list.size() != layout_.outputs.size()) return AtFault("the oracle's answer is malformed");
   for (const nlohmann::json& fields : list) {
     if (!fields.is_object()) return AtFault("the oracle's answer is malformed");
+    using Field = oracle::Tolerance;
     Tolerance tolerance;
-    tolerance.absolute = NumberField(fields, "absolute", 0, 1e300, 0);
-    tolerance.relative = NumberField(fields, "relative", 0, 1, 0);
-    tolerance.rounding = NumberField(fields, "rounding", 0, 1, 0);
-    tolerance.centre = NumberField(fields, "centre", -1e300, 1e300, 0);
-    tolerance.spread = NumberField(fields, "spread", 0, 1e300, 1);
+    tolerance.absolute = Read(fields, Field::absolute);
+    tolerance.relative = Read(fields, Field::relative);
+    tolerance.rounding = Read(fields, Field::rounding);
+    tolerance.centre = Read(fields, Field::centre);
+    tolerance.spread = Read(fields, Field::spread);
     draw.tolerances.push_back(tolerance);
   }
   return absl::OkStatus();
@@ -258,7 +257,7 @@ absl::Status PreparedTask::ReadTolerances(const nlohmann::json& list, Draw& draw
 
 absl::Status PreparedTask::StartBaselines() {
   for (int i = 0; i < kNumBaselines; ++i) {
-    ASSIGN_OR_RETURN(auto process, parent_->Fork({"python", limits_.oracle_memory_bytes_max,
+    ASSIGN_OR_RETURN(auto process, parent_->Fork({zygote::Fork::kPython, limits_.oracle_memory_bytes_max,
                                                   kBaselineCpuSeconds, num_threads_}));
     ASSIGN_OR_RETURN(auto inputs, MakeInputs(layout_));
     JudgeLimits limits;
@@ -274,7 +273,7 @@ absl::Status PreparedTask::WarmBaselines() {
   Program program;
   program.kind = CandidateKind::kKernelBenchPython;
   program.source_fd = source_fd_.get();
-  program.entry = "Model";
+  program.entry = jail::Begin::kBaseline;
   program.init_inputs = init_inputs_;
   program.construction_seed = construction_seed_;
   program.num_threads = num_threads_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "reward_service/jail/messages.h"
 #include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/statistics.h"
 #include "reward_service/referee/process/jail.h"
@@ -25,7 +26,7 @@ struct TaskLimits {
 
 // What the oracle is asked to draw: the distribution of the inputs and the seed of the model's parameters.
 struct DrawRequest {
-  std::string style = "own";  // or another of oracle/distributions.py
+  std::string style = oracle::Draw::kOwn;  // or another of its styles
   int64_t parameter_seed = 0;
   // Expected outputs by float64 arithmetic where the task allows; else in its own dtype, which costs less.
   bool exact = true;
@@ -112,7 +113,7 @@ class PreparedTask {
   std::unique_ptr<SharedBuffer> input_window_;     // where the oracle lays a draw out,
   std::unique_ptr<SharedBuffer> expected_window_;  // to be copied before the next
   TaskLayout layout_;
-  nlohmann::json init_inputs_;
+  nlohmann::json init_inputs_ = nlohmann::json::array();
   UniqueFd source_fd_;
   std::vector<std::unique_ptr<Draw>> verification_pool_;
   std::vector<std::unique_ptr<Draw>> timing_pool_;

@@ -6,16 +6,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status_macros.h"
-#include "reward_service/jail/packet.h"
+#include "reward_service/jail/messages.h"
 
 namespace warpsmith {
 namespace {
 
+using oracle::Loaded;
+using oracle::Tensor;
+
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kGuardBytes = 4096;
-constexpr size_t kTensorsMax = 256;
-constexpr size_t kDimensionsMax = 16;
-constexpr size_t kNameBytesMax = 128;
 
 const std::map<std::pair<int, int>, std::string>& DtypeNames() {
   static const auto* const names = new std::map<std::pair<int, int>, std::string>{
@@ -29,8 +29,8 @@ int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1)
 
 // Sets strides, and num_bytes with the gaps they make.
 absl::Status ReadStrides(const nlohmann::json& fields, int64_t bytes_max, TensorSpec& spec) {
-  const auto strides = fields.find("strides");
-  if (strides == fields.end() || spec.num_elements == 0) return absl::OkStatus();
+  const nlohmann::json* const strides = Find(fields, Tensor::strides);
+  if (strides == nullptr || spec.num_elements == 0) return absl::OkStatus();
   if (!strides->is_array() || strides->size() != spec.shape.size())
     return absl::InvalidArgumentError("a tensor's strides do not fit its shape");
   int64_t span = 1;
@@ -50,14 +50,14 @@ absl::Status ReadStrides(const nlohmann::json& fields, int64_t bytes_max, Tensor
 
 absl::StatusOr<TensorSpec> ReadSpec(const nlohmann::json& fields, int64_t bytes_max) {
   TensorSpec spec;
-  spec.code = static_cast<int>(IntegerField(fields, "code", 0, 15, -1));
-  spec.bits = static_cast<int>(IntegerField(fields, "bits", 1, 128, -1));
+  spec.code = static_cast<int>(Read(fields, Tensor::code));
+  spec.bits = static_cast<int>(Read(fields, Tensor::bits));
   if (!DtypeNames().contains({spec.code, spec.bits}))
     return absl::InvalidArgumentError("a tensor has an unknown dtype");
-  const auto shape = fields.find("shape");
-  if (shape == fields.end() || !shape->is_array() || shape->size() > kDimensionsMax) {
+  const nlohmann::json* const shape = Find(fields, Tensor::shape);
+  if (shape == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a tensor has no shape of at most ", kDimensionsMax, " dimensions"));
+        absl::StrCat("a tensor has no shape of at most ", Tensor::shape.num_max, " dimensions"));
   }
   spec.num_elements = 1;
   for (const nlohmann::json& extent : *shape) {
@@ -71,19 +71,17 @@ absl::StatusOr<TensorSpec> ReadSpec(const nlohmann::json& fields, int64_t bytes_
     spec.num_elements *= spec.shape.back();
   }
   spec.num_bytes = spec.num_elements * spec.bits / 8;
-  const auto number = fields.find("number");
-  spec.number = number != fields.end() && number->is_boolean() && number->get<bool>();
-  const auto borrowed = fields.find("borrowed");
-  spec.borrowed = borrowed != fields.end() && borrowed->is_boolean() && borrowed->get<bool>();
-  spec.name = TextField(fields, "name", kNameBytesMax);
+  spec.number = Read(fields, Tensor::number);
+  spec.borrowed = Read(fields, Tensor::borrowed);
+  spec.name = Read(fields, Tensor::name);
   return spec;
 }
 
-absl::StatusOr<std::vector<TensorSpec>> ReadSpecs(const nlohmann::json& described, const char* kind,
+absl::StatusOr<std::vector<TensorSpec>> ReadSpecs(const nlohmann::json& described, const ListField& kind,
                                                   int64_t bytes_max) {
-  const auto found = described.find(kind);
-  if (found == described.end() || !found->is_array() || found->size() > kTensorsMax) {
-    return absl::InvalidArgumentError(absl::StrCat("the task has more than ", kTensorsMax, " ", kind));
+  const nlohmann::json* const found = Find(described, kind);
+  if (found == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("the task has more than ", kind.num_max, " ", kind.name));
   }
   std::vector<TensorSpec> specs;
   for (const nlohmann::json& fields : *found) {
@@ -106,11 +104,11 @@ int64_t TaskLayout::tensor_bytes() const {
 
 absl::StatusOr<TaskLayout> MakeLayout(const nlohmann::json& described, int64_t buffer_bytes_max) {
   TaskLayout layout;
-  ASSIGN_OR_RETURN(layout.inputs, ReadSpecs(described, "inputs", buffer_bytes_max));
+  ASSIGN_OR_RETURN(layout.inputs, ReadSpecs(described, Loaded::inputs, buffer_bytes_max));
   for (size_t i = 0; i < layout.inputs.size(); ++i)
-    RETURN_IF_ERROR(ReadStrides(described["inputs"][i], buffer_bytes_max, layout.inputs[i]));
-  ASSIGN_OR_RETURN(layout.parameters, ReadSpecs(described, "parameters", buffer_bytes_max));
-  ASSIGN_OR_RETURN(layout.outputs, ReadSpecs(described, "outputs", buffer_bytes_max));
+    RETURN_IF_ERROR(ReadStrides(described[Loaded::inputs.name][i], buffer_bytes_max, layout.inputs[i]));
+  ASSIGN_OR_RETURN(layout.parameters, ReadSpecs(described, Loaded::parameters, buffer_bytes_max));
+  ASSIGN_OR_RETURN(layout.outputs, ReadSpecs(described, Loaded::outputs, buffer_bytes_max));
   int64_t end = 0;
   for (auto* specs : {&layout.inputs, &layout.parameters}) {
     for (TensorSpec& spec : *specs) {
@@ -135,13 +133,13 @@ absl::StatusOr<TaskLayout> MakeLayout(const nlohmann::json& described, int64_t b
 nlohmann::json ToJson(const std::vector<TensorSpec>& specs) {
   nlohmann::json list = nlohmann::json::array();
   for (const TensorSpec& spec : specs) {
-    list.push_back({{"code", spec.code},
-                    {"bits", spec.bits},
-                    {"shape", spec.shape},
-                    {"number", spec.number},
-                    {"name", spec.name},
-                    {"offset", spec.offset}});
-    if (!spec.strides.empty()) list.back()["strides"] = spec.strides;
+    list.push_back({{Tensor::code, spec.code},
+                    {Tensor::bits, spec.bits},
+                    {Tensor::shape, spec.shape},
+                    {Tensor::number, spec.number},
+                    {Tensor::name, spec.name},
+                    {Tensor::offset, spec.offset}});
+    if (!spec.strides.empty()) list.back()[Tensor::strides.name] = spec.strides;
   }
   return list;
 }

@@ -83,17 +83,5 @@ TEST_CASE("text that is not UTF-8 is replaced, not refused") {
   CHECK(ReceivePacket(pair.right.get()).ok());
 }
 
-TEST_CASE("fields of the wrong kind or range give the default") {
-  const nlohmann::json fields = {
-      {"text", 3}, {"n", "3"}, {"big", 1e300}, {"huge", 18446744073709551615u}, {"ok", 5}};
-  CHECK(TextField(fields, "text").empty());
-  CHECK(TextField(fields, "absent").empty());
-  CHECK(IntegerField(fields, "n", 0, 9, -1) == -1);
-  CHECK(IntegerField(fields, "huge", 0, INT64_MAX, -1) == -1);
-  CHECK(IntegerField(fields, "ok", 0, 4, -1) == -1);
-  CHECK(IntegerField(fields, "ok", 0, 9, -1) == 5);
-  CHECK(NumberField(fields, "big", 0, 1, 0.5) == 0.5);
-}
-
 }  // namespace
 }  // namespace warpsmith

@@ -5,9 +5,13 @@ from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "reward_service" / "oracle"))
+from tests.tidy.messages import read_header
+
+_ROOT = Path(__file__).resolve().parents[4]
+sys.path.insert(0, str(_ROOT / "reward_service" / "oracle"))
 from distributions import STYLES, may_be_unfamiliar, redraw, restyle  # noqa: E402
 
+_HEADER = _ROOT / "reward_service" / "jail" / "messages.h"
 FAMILIAR = [style for style in STYLES if style != "unfamiliar"]
 
 
@@ -105,3 +109,8 @@ def test_tied_tensors_stay_equal() -> None:
     drawn = redraw({"embedding": weight, "head": weight, "other": weight.clone()}, generator())
     assert torch.equal(drawn["embedding"], drawn["head"])
     assert not torch.equal(drawn["embedding"], drawn["other"])
+
+
+def test_the_styles_are_those_of_the_protocol() -> None:
+    (draw,) = (message for message in read_header(_HEADER.read_text()) if message.op == "draw")
+    assert {part.name: part.words for part in draw.fields}["style"] == list(STYLES)

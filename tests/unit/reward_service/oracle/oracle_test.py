@@ -11,6 +11,7 @@ from tests.support.reference_source import reference_source
 
 _SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
 sys.path[:0] = [str(_SERVICE / "oracle"), str(_SERVICE / "jail")]
+from messages import Draw, Drawn, Unusable  # noqa: E402
 from oracle import Oracle  # noqa: E402
 from reference import InvalidTask  # noqa: E402
 
@@ -19,13 +20,13 @@ def oracle(forward: str, inputs: str, constructor: str = "pass") -> Oracle:
     return Oracle(reference_source(forward, inputs, constructor), 5, None)
 
 
-def drawn(task: Oracle, style: str, seed: int = 3) -> dict[str, object]:
+def drawn(task: Oracle, style: str, seed: int = 3) -> Drawn | Unusable:
     """A draw of a task without parameters whose first input and first output are laid out."""
     answer = task.examine()
     window = [memoryview(mmap.mmap(-1, 1 << 22)) for _ in range(2)]
-    offsets = [[index << 20 for index in range(len(answer[kind]))] for kind in ("inputs", "outputs")]
+    offsets = [[index << 20 for index in range(len(specs))] for specs in (answer.inputs, answer.outputs)]
     task._window = list(zip(window, offsets, strict=True))
-    return task.draw({"style": style, "seed": seed, "parameter_seed": 0, "exact": True})
+    return task.draw(Draw(style, exact=True, seed=seed, parameter_seed=0))
 
 
 _LOSS = "return torch.mean((x - more[0]) ** 2)"
@@ -33,7 +34,7 @@ _LOSS = "return torch.mean((x - more[0]) ** 2)"
 
 @pytest.mark.parametrize("count", [1 << 10, 1 << 16, 1 << 19])
 def test_a_mean_of_squares_is_a_task(count: int) -> None:
-    assert oracle(_LOSS, f"[torch.rand({count}), torch.rand({count})]").examine()["outputs"][0]["shape"] == []
+    assert oracle(_LOSS, f"[torch.rand({count}), torch.rand({count})]").examine().outputs[0].shape == []
 
 
 @pytest.mark.parametrize(
@@ -74,18 +75,18 @@ def test_losses_of_other_inputs_and_of_a_part_are_wrong() -> None:
 )
 def test_inputs_change_that_the_reference_survives(forward: str, inputs: str, changed: set[int]) -> None:
     task = oracle(forward, inputs)
-    assert task.examine()["unfamiliar"] == bool(changed)
+    assert task.examine().unfamiliar == bool(changed)
     assert task._unfamiliar == changed
 
 
 def test_what_a_reference_refuses_is_unusable_unless_it_is_its_own() -> None:
-    assert drawn(oracle("assert x.max() < 4; return x * 2", "[torch.rand(64)]"), "large")["op"] == "unusable"
-    assert drawn(oracle("return torch.sqrt(x) * 2", "[torch.rand(64)]"), "unfamiliar")["op"] == "drawn"
+    assert drawn(oracle("assert x.max() < 4; return x * 2", "[torch.rand(64)]"), "large") == Unusable()
+    assert isinstance(drawn(oracle("return torch.sqrt(x) * 2", "[torch.rand(64)]"), "unfamiliar"), Drawn)
     flaky = oracle("assert more or x[0] < 2; return x * 2", "[torch.rand(64)]")
     flaky.examine()
     flaky.reference._module.get_inputs = lambda: [torch.full((64,), 3.0)]
     with pytest.raises(AssertionError):
-        flaky.draw({"style": "own", "seed": 3, "parameter_seed": 0, "exact": True})
+        flaky.draw(Draw("own", exact=True, seed=3, parameter_seed=0))
 
 
 def test_a_draw_lies_where_the_window_says() -> None:
@@ -95,4 +96,5 @@ def test_a_draw_lies_where_the_window_says() -> None:
     x = torch.frombuffer(inputs, dtype=torch.float32, count=64)
     assert torch.equal(x, task.reference.inputs(9, "own")[0])
     assert torch.equal(torch.frombuffer(outputs, dtype=torch.float32, count=64), x * 2)
-    assert len(answer["tolerances"]) == 1  # type: ignore[arg-type]
+    assert isinstance(answer, Drawn)
+    assert len(answer.tolerances) == 1

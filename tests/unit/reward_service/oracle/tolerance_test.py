@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "reward_service" / "oracle"))
+_SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
+sys.path[:0] = [str(_SERVICE / "oracle"), str(_SERVICE / "jail")]
 from tolerance import Tolerance, indistinguishable, tolerance_of  # noqa: E402
 
 

@@ -1,0 +1,356 @@
+// Every message between service, referee, zygotes, oracles and jails: who receives it, its fields, and the bounds
+// that the receiver enforces. A namespace is a channel; structs without `op` are objects inside of messages.
+// messages.py has the same names for the ends in Python, docs/referee_protocol.md the same tables.
+#ifndef WARPSMITH_REWARD_SERVICE_JAIL_MESSAGES_H_
+#define WARPSMITH_REWARD_SERVICE_JAIL_MESSAGES_H_
+
+#include <csignal>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "reward_service/jail/fields.h"
+
+namespace warpsmith {
+
+// Who receives a message.
+struct ToService {};
+struct ToReferee {};
+struct ToZygote {};
+struct ToOracle {};
+struct ToJail {};
+
+// Between service and referee. Each request has an `id` that its answer repeats.
+namespace service {
+
+// What a referee can do on its machine.
+struct Facts {
+  static constexpr Trusted<std::string> lane_cores{"lane_cores"};
+  static constexpr Trusted<bool> realtime{"realtime"};
+  static constexpr Trusted<bool> profile{"profile"};
+  static constexpr Trusted<std::string> torch_version{"torch_version"};
+  static constexpr Trusted<std::string> torch_cpu_capability{"torch_cpu_capability"};
+  static constexpr Trusted<double> gigabytes_per_second_ceiling{"gigabytes_per_second_ceiling"};
+};
+
+// JudgeLimits.
+struct Limits {
+  static constexpr Trusted<double> cpu_seconds_max{"cpu_seconds_max"};
+  static constexpr Trusted<double> call_seconds_max{"call_seconds_max"};
+  static constexpr Trusted<double> lane_seconds_max{"lane_seconds_max"};
+};
+
+// TimingEffort.
+struct Effort {
+  static constexpr Trusted<int> num_instances_min{"num_instances_min"};
+  static constexpr Trusted<int> num_instances_max{"num_instances_max"};
+  static constexpr Trusted<int> num_rounds_max{"num_rounds_max"};
+  static constexpr Trusted<double> relative_width_max{"relative_width_max"};
+};
+
+struct Start : ToReferee {
+  static constexpr char op[] = "start";
+  static constexpr Trusted<std::vector<int>> lane_cores{"lane_cores"};
+  static constexpr Trusted<bool> realtime{"realtime"};
+  static constexpr TextField python{"python", 4096};
+  static constexpr TextField bin_directory{"bin_directory", 4096};
+  static constexpr TextField share_directory{"share_directory", 4096};
+  static constexpr IntegerField jail_memory_bytes_max{"jail_memory_bytes_max", 1 << 20, INT64_MAX, 0};
+  static constexpr IntegerField oracle_memory_bytes_max{"oracle_memory_bytes_max", 1 << 20, INT64_MAX, 0};
+  static constexpr IntegerField buffer_bytes_max{"buffer_bytes_max", 1 << 12, INT64_MAX, 0};
+  static constexpr IntegerField num_tasks_max{"num_tasks_max", 1, 4096, 16};
+};
+
+struct Started : ToService {
+  static constexpr char op[] = "started";
+  static constexpr Trusted<nlohmann::json> facts{"facts"};
+};
+
+struct Judge : ToReferee {
+  static constexpr char op[] = "judge";
+  static constexpr IntegerField id{"id", 0, INT64_MAX, 0};
+  static constexpr NumberField timeout_seconds{"timeout_seconds", 0, 86400, 60};
+  static constexpr TextField key{"key", 128};
+  static constexpr TextField kind{"kind", 16};
+  static constexpr char kNative[] = "native";
+  static constexpr char kPython[] = "python";
+  static constexpr Trusted<nlohmann::json> limits{"limits"};
+  static constexpr Trusted<nlohmann::json> timing{"timing"};
+  static constexpr Trusted<bool> verify_only{"verify_only"};
+  static constexpr Trusted<uint64_t> seed{"seed"};      // tests alone send it
+  static constexpr int64_t kSourceBytesMax = 16 << 20;  // of a task's or a program's text
+};
+
+struct Judged : ToService {
+  static constexpr char op[] = "judged";
+  static constexpr IntegerField id{"id", 0, INT64_MAX, 0};
+  static constexpr int64_t kMeasurementBytesMax = 64 << 10;
+};
+
+struct Record : ToReferee {
+  static constexpr char op[] = "record";
+  static constexpr IntegerField id{"id", 0, INT64_MAX, 0};
+  static constexpr NumberField timeout_seconds{"timeout_seconds", 0, 86400, 60};
+  static constexpr TextField key{"key", 128};
+};
+
+struct Recorded : ToService {
+  static constexpr char op[] = "recorded";
+  static constexpr IntegerField id{"id", 0, INT64_MAX, 0};
+  static constexpr int64_t kRecordingBytesMax = 4 << 20;
+  static constexpr size_t kExtensionsMax = 16;
+};
+
+struct Calibrate : ToReferee {
+  static constexpr char op[] = "calibrate";
+  static constexpr IntegerField id{"id", 0, INT64_MAX, 0};
+  static constexpr NumberField timeout_seconds{"timeout_seconds", 0, 86400, 60};
+};
+
+struct Calibrated : ToService {
+  static constexpr char op[] = "calibrated";
+  static constexpr IntegerField id{"id", 0, INT64_MAX, 0};
+  static constexpr Trusted<nlohmann::json> facts{"facts"};
+};
+
+struct Prefetch : ToReferee {
+  static constexpr char op[] = "prefetch";
+  static constexpr TextField key{"key", 128};
+};
+
+struct Failed : ToService {
+  static constexpr char op[] = "failed";
+  static constexpr IntegerField id{"id", 0, INT64_MAX, 0};
+  static constexpr IntegerField code{"code", 1, 16, 13};  // of absl::StatusCode
+  static constexpr TextField error{"error", 4096};
+};
+
+}  // namespace service
+
+// Between referee and zygote.
+namespace zygote {
+
+struct Warm : ToReferee {
+  static constexpr char op[] = "warm";
+  static constexpr AnyField code{"code"};
+  static constexpr TextField torch_version{"torch_version", 64};
+  static constexpr TextField torch_cpu_capability{"torch_cpu_capability", 64};
+};
+
+struct Fork : ToZygote {
+  static constexpr char op[] = "fork";
+  static constexpr Trusted<std::string> role{"role"};
+  static constexpr char kOracle[] = "oracle";
+  static constexpr char kPython[] = "python";
+  static constexpr IntegerField uid{"uid", 1, 1 << 20, 64000};
+  static constexpr IntegerField memory_bytes_max{"memory_bytes_max", 1 << 20, int64_t{1} << 50, 1 << 30};
+  static constexpr IntegerField address_bytes_max{"address_bytes_max", 1 << 20, int64_t{1} << 50, 1 << 30};
+  static constexpr IntegerField tmp_bytes_max{"tmp_bytes_max", 1 << 12, int64_t{1} << 32, 64 << 20};
+  static constexpr IntegerField cpu_seconds_max{"cpu_seconds_max", 1, 86400, 10};
+  static constexpr IntegerField num_threads_max{"num_threads_max", 1, 4096, 64};
+  static constexpr Trusted<int> num_threads{"num_threads"};
+  static constexpr BooleanField sealed{"sealed"};
+};
+
+struct Forked : ToReferee {
+  static constexpr char op[] = "forked";
+};
+
+struct Failed : ToReferee {
+  static constexpr char op[] = "failed";
+  static constexpr TextField error{"error", 4096};
+};
+
+}  // namespace zygote
+
+// From a child of a zygote, before it has a role.
+namespace child {
+
+struct Hello : ToReferee {
+  static constexpr char op[] = "hello";
+};
+
+struct Failed : ToReferee {
+  static constexpr char op[] = "failed";
+  static constexpr TextField error{"error", 4096};
+};
+
+}  // namespace child
+
+// Between referee and oracle.
+namespace oracle {
+
+// As DLPack describes it.
+struct Tensor {
+  static constexpr IntegerField code{"code", 0, 15, -1};
+  static constexpr IntegerField bits{"bits", 1, 128, -1};
+  static constexpr ListField shape{"shape", 16};
+  static constexpr BooleanField number{"number"};      // a Python number in the reference
+  static constexpr TextField name{"name", 128};        // of a parameter
+  static constexpr BooleanField borrowed{"borrowed"};  // an output that shares memory in the reference, too
+  static constexpr AnyField strides{"strides"};  // of an input, in elements; none: row-major without gaps
+  static constexpr Trusted<int64_t> offset{"offset"};  // from the referee alone: into the shared memory
+};
+
+// What may lie between an output and its expected value: see oracle/tolerance.py.
+struct Tolerance {
+  static constexpr NumberField absolute{"absolute", 0, 1e300, 0};
+  static constexpr NumberField relative{"relative", 0, 1, 0};
+  static constexpr NumberField rounding{"rounding", 0, 1, 0};
+  static constexpr NumberField centre{"centre", -1e300, 1e300, 0};
+  static constexpr NumberField spread{"spread", 0, 1e300, 1};
+};
+
+struct Load : ToOracle {
+  static constexpr char op[] = "load";
+  static constexpr Trusted<int64_t> construction_seed{"construction_seed"};
+  static constexpr Trusted<int> other_inputs{"other_inputs"};  // where the task has further inputs
+};
+
+struct Loaded : ToReferee {
+  static constexpr char op[] = "loaded";
+  static constexpr ListField inputs{"inputs", 256};
+  static constexpr ListField parameters{"parameters", 256};
+  static constexpr ListField outputs{"outputs", 256};
+  static constexpr AnyField init_inputs{"init_inputs"};
+  static constexpr BooleanField unfamiliar{"unfamiliar"};
+  static constexpr IntegerField num_other_inputs{"num_other_inputs", 0, 4, 0};
+};
+
+struct Window : ToOracle {
+  static constexpr char op[] = "window";
+  static constexpr Trusted<std::vector<int64_t>> input_offsets{"input_offsets"};  // inputs, then parameters
+  static constexpr Trusted<std::vector<int64_t>> output_offsets{"output_offsets"};
+};
+
+struct Open : ToReferee {
+  static constexpr char op[] = "open";
+};
+
+struct Draw : ToOracle {
+  static constexpr char op[] = "draw";
+  static constexpr Trusted<std::string> style{"style"};
+  static constexpr char kOwn[] = "own";
+  static constexpr char kLarge[] = "large";
+  static constexpr char kSmall[] = "small";
+  static constexpr char kMixed[] = "mixed";
+  static constexpr char kSparse[] = "sparse";
+  static constexpr char kOutliers[] = "outliers";
+  static constexpr char kUnfamiliar[] = "unfamiliar";
+  static constexpr Trusted<bool> exact{"exact"};
+  static constexpr Trusted<int64_t> seed{"seed"};
+  static constexpr Trusted<int64_t> parameter_seed{"parameter_seed"};  // 0: the model's own
+};
+
+struct Drawn : ToReferee {
+  static constexpr char op[] = "drawn";
+  static constexpr ListField tolerances{"tolerances", 256};
+};
+
+struct Unusable : ToReferee {
+  static constexpr char op[] = "unusable";
+};
+
+struct Failed : ToReferee {
+  static constexpr char op[] = "failed";
+  static constexpr TextField error{"error", 600};
+};
+
+}  // namespace oracle
+
+// Between referee and jail, that of a candidate or of a baseline.
+namespace jail {
+
+// Where a Python program left an output, by its own account.
+struct Place {
+  static constexpr IntegerField code{"code", 0, 255, -1};
+  static constexpr IntegerField bits{"bits", 0, 255, -1};
+  static constexpr TextField dtype{"dtype", 40};
+  static constexpr IntegerField pointer{"pointer", 4096, INT64_MAX, 0};
+  static constexpr ListField shape{"shape", 64};
+  static constexpr ListField strides{"strides", 64};
+};
+
+// A call of load_inline, in the list that comes with `recorded`. The service alone reads it.
+struct Extension {
+  static constexpr AnyField name{"name"};  // an identifier
+  static constexpr size_t kNameBytesMax = 64;
+  static constexpr ListField cpp_sources{"cpp_sources", 64};
+  static constexpr ListField cuda_sources{"cuda_sources", 64};
+  static constexpr ListField functions{"functions", 64};
+  static constexpr ListField extra_cflags{"extra_cflags", 64};
+  static constexpr ListField extra_cuda_cflags{"extra_cuda_cflags", 64};
+  static constexpr ListField extra_ldflags{"extra_ldflags", 64};
+};
+
+struct Begin : ToJail {
+  static constexpr char op[] = "begin";
+  static constexpr Trusted<nlohmann::json> inputs{"inputs"};
+  static constexpr Trusted<nlohmann::json> parameters{"parameters"};
+  static constexpr Trusted<nlohmann::json> outputs{"outputs"};
+  static constexpr Trusted<int64_t> input_bytes{"input_bytes"};
+  static constexpr Trusted<int64_t> output_bytes{"output_bytes"};
+  static constexpr IntegerField num_threads{"num_threads", 1, 4096, 1};
+  static constexpr Trusted<bool> withhold{"withhold"};  // in a sealed jail: take the libraries' code away
+  // Python only.
+  static constexpr Trusted<std::string> entry{"entry"};
+  static constexpr char kCandidate[] = "ModelNew";
+  static constexpr char kBaseline[] = "Model";
+  static constexpr Trusted<nlohmann::json> init_inputs{"init_inputs"};
+  static constexpr Trusted<int64_t> construction_seed{"construction_seed"};
+};
+
+struct Ready : ToReferee {
+  static constexpr char op[] = "ready";
+  static constexpr BooleanField parameters_loaded{"parameters_loaded"};
+};
+
+struct Run : ToJail {
+  static constexpr char op[] = "run";
+  static constexpr IntegerField slot{"slot", 0, 1, 0};
+};
+
+struct Done : ToReferee {
+  static constexpr char op[] = "done";
+  static constexpr IntegerField result{"result", INT32_MIN, INT32_MAX, INT32_MIN};
+  static constexpr ListField outputs{"outputs", 256};
+};
+
+struct Refresh : ToJail {
+  static constexpr char op[] = "refresh";
+};
+
+struct Record : ToJail {
+  static constexpr char op[] = "record";
+  static constexpr Trusted<nlohmann::json> init_inputs{"init_inputs"};
+  static constexpr Trusted<nlohmann::json> inputs{"inputs"};
+};
+
+struct Recorded : ToReferee {
+  static constexpr char op[] = "recorded";
+  static constexpr IntegerField bytes{"bytes", 0, service::Recorded::kRecordingBytesMax, 0};
+};
+
+struct Failed : ToReferee {
+  static constexpr char op[] = "failed";
+  static constexpr TextField error{"error", 600};
+};
+
+// From a signal handler.
+struct Crash : ToReferee {
+  static constexpr char op[] = "crash";
+  static constexpr IntegerField signal{"signal", 1, 64, SIGSEGV};
+  static constexpr TextField buffer{"buffer", 16};
+  static constexpr char kInput[] = "input";
+  static constexpr char kOutput[] = "output";
+  static constexpr IntegerField offset{"offset", -(1 << 30), int64_t{1} << 40, 0};
+  static constexpr IntegerField bytes{"bytes", 0, int64_t{1} << 40, 0};
+  static constexpr BooleanField withheld{"withheld"};
+};
+
+}  // namespace jail
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_JAIL_MESSAGES_H_

@@ -1,0 +1,260 @@
+"""Messages as the ends in Python send and read them: the names of messages.h, which says who receives each, and within
+which bounds. None of a field that may be left out leaves it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+OP = "op"
+
+
+class Message:
+    """What travels in one packet."""
+
+    op: ClassVar[str]
+
+
+@dataclass
+class Warm(Message):
+    """What the zygote has loaded."""
+
+    op = "warm"
+    code: dict[str, Any]
+    torch_version: str
+    torch_cpu_capability: str
+
+
+@dataclass
+class Fork(Message):
+    """A child's role and rights."""
+
+    op = "fork"
+    ORACLE: ClassVar[str] = "oracle"
+    PYTHON: ClassVar[str] = "python"
+    role: str
+    uid: int
+    memory_bytes_max: int
+    address_bytes_max: int
+    tmp_bytes_max: int
+    cpu_seconds_max: int
+    num_threads_max: int
+    num_threads: int
+    sealed: bool
+
+
+@dataclass
+class Forked(Message):
+    """The child lives."""
+
+    op = "forked"
+
+
+@dataclass
+class Failed(Message):
+    """Of a zygote, of a child that cannot be confined, of a task, of a program."""
+
+    op = "failed"
+    error: str
+
+
+@dataclass
+class Hello(Message):
+    """The child is confined."""
+
+    op = "hello"
+
+
+@dataclass
+class Tensor:
+    """As DLPack describes it."""
+
+    code: int
+    bits: int
+    shape: list[int]
+    number: bool
+    name: str | None = None
+    borrowed: bool | None = None
+    strides: list[int] | None = None
+    offset: int | None = None
+
+
+def _tensors(received: list[Any]) -> list[Tensor]:
+    return [Tensor(**fields) for fields in received]
+
+
+@dataclass
+class Tolerance:
+    """Of one output: see tolerance.py."""
+
+    absolute: float
+    relative: float
+    rounding: float
+    centre: float
+    spread: float
+
+
+@dataclass
+class Load(Message):
+    """A task to examine."""
+
+    op = "load"
+    construction_seed: int
+    other_inputs: int | None = None
+
+
+@dataclass
+class Loaded(Message):
+    """All about a task that depends on no draw."""
+
+    op = "loaded"
+    inputs: list[Tensor]
+    parameters: list[Tensor]
+    outputs: list[Tensor]
+    init_inputs: list[Any]
+    unfamiliar: bool
+    num_other_inputs: int
+
+
+@dataclass
+class Window(Message):
+    """Where draws go."""
+
+    op = "window"
+    input_offsets: list[int]
+    output_offsets: list[int]
+
+
+@dataclass
+class Open(Message):
+    """The window is."""
+
+    op = "open"
+
+
+@dataclass
+class Draw(Message):
+    """Which inputs are wanted."""
+
+    op = "draw"
+    style: str
+    exact: bool
+    seed: int
+    parameter_seed: int
+
+
+@dataclass
+class Drawn(Message):
+    """The draw lies in the window."""
+
+    op = "drawn"
+    tolerances: list[Tolerance]
+
+
+@dataclass
+class Unusable(Message):
+    """The reference refuses such inputs."""
+
+    op = "unusable"
+
+
+@dataclass
+class Place:
+    """Where an output lies."""
+
+    code: int
+    bits: int
+    dtype: str
+    pointer: int
+    shape: list[int]
+    strides: list[int]
+
+
+@dataclass
+class Begin(Message):
+    """A program to load."""
+
+    op = "begin"
+    inputs: list[Tensor]
+    parameters: list[Tensor]
+    outputs: list[Tensor]
+    input_bytes: int
+    output_bytes: int
+    num_threads: int
+    withhold: bool
+    entry: str
+    init_inputs: list[Any]
+    construction_seed: int
+
+    def __post_init__(self) -> None:
+        self.inputs, self.parameters = _tensors(self.inputs), _tensors(self.parameters)
+
+
+@dataclass
+class Ready(Message):
+    """The program is loaded."""
+
+    op = "ready"
+    parameters_loaded: bool
+
+
+@dataclass
+class Run(Message):
+    """One call."""
+
+    op = "run"
+    slot: int
+
+
+@dataclass
+class Done(Message):
+    """The call is, or the refresh."""
+
+    op = "done"
+    result: int | None = None
+    outputs: list[Place] | None = None
+
+
+@dataclass
+class Refresh(Message):
+    """Torch's constants into memory."""
+
+    op = "refresh"
+
+
+@dataclass
+class Record(Message):
+    """A program whose extensions are to be listed."""
+
+    op = "record"
+    init_inputs: list[Any]
+    inputs: list[Tensor]
+
+    def __post_init__(self) -> None:
+        self.inputs = _tensors(self.inputs)
+
+
+@dataclass
+class Recorded(Message):
+    """Their list is written."""
+
+    op = "recorded"
+    bytes: int
+
+
+@dataclass
+class Extension:
+    """A call of load_inline, in that list."""
+
+    name: str
+    cpp_sources: list[str]
+    cuda_sources: list[str]
+    functions: list[str]
+    extra_cflags: list[str]
+    extra_cuda_cflags: list[str]
+    extra_ldflags: list[str]
+
+
+def fields_of(part: object) -> dict[str, Any]:
+    """The fields of a message or of an object in one."""
+    return {name: value for name, value in vars(part).items() if value is not None}
