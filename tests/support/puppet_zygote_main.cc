@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -68,6 +69,10 @@ class Answers {
                                                             : nlohmann::json();
       if (answer == "end") _exit(kEndCode);
       if (answer == "silent") return std::nullopt;
+      if (answer.is_number()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(answer.get<int>()));
+        return usual;
+      }
       if (!answer.is_null()) return answer;
     }
     return usual;
@@ -118,6 +123,7 @@ class Puppet {
 
   nlohmann::json Load(const nlohmann::json& fields) {
     is_on_other_inputs_ = fields.contains("other_inputs");
+    detail_ = is_on_other_inputs_ ? "other" : "own";
     const nlohmann::json one = {{{"code", 2}, {"bits", 32}, {"shape", {4}}}};
     loaded_ = {{"op", "loaded"}, {"inputs", one}, {"parameters", nlohmann::json::array()}, {"outputs", one}};
     loaded_.merge_patch(script_.value("loaded", nlohmann::json::object()));
