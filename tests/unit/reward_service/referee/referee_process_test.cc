@@ -161,6 +161,19 @@ TEST_CASE("a program that fails before it asks for anything is at fault, in harm
   CHECK(ended["error"] == "the program exited with code 7");
 }
 
+TEST_CASE("a recording has its limit, and then the referee serves others") {
+  Bench bench(Recording({"silent", "silent"}));
+  bench.AwaitStart();
+  for (int id = 1; id < 3; ++id) {
+    bench.SendProgram({{"op", "record"}, {"id", id}, {"timeout_seconds", 0.1}});
+    const nlohmann::json failed = bench.Receive().fields;
+    CHECK(failed["id"] == id);
+    CHECK(failed["code"] == static_cast<int>(absl::StatusCode::kDeadlineExceeded));
+  }
+  bench.Send({{"op", "calibrate"}, {"id", 3}});
+  CHECK(bench.Receive().fields["id"] == 3);
+}
+
 TEST_CASE("a list is as long as its program says only where that can be") {
   Bench bench(Recording({{"op", "recorded"}, {"bytes", 1 << 30}}));
   bench.AwaitStart();
