@@ -85,7 +85,15 @@ Route CompileStage::RunNative(Flight* flight) const {
 }
 
 Route CompileStage::RunExtensions(Flight* flight) const {
+  const absl::Time begin = now_();
   for (const ExtensionRecord& record : flight->extensions) {
+    if (now_() - begin > kExtensionsTimeMax) {
+      v1::Compile compile;
+      compile.set_diagnostics(absl::StrCat("error: the calls of load_inline before \"", record.name,
+                                           "\" took over ", absl::ToInt64Seconds(kExtensionsTimeMax),
+                                           " s to build\n"));
+      return Refuse(compile, flight);
+    }
     absl::StatusOr<CompiledProgram> program = extension_(record, flight->cancelled);
     if (!program.ok()) return Failed(program.status(), flight);
     const v1::Compile compile = CompileOf(*program, compiler_version_);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "reward_service/compiler/compiler.h"
 #include "reward_service/grading/flight.h"
@@ -27,6 +28,10 @@ enum class Route {
 // compiled.
 Route FirstRoute(const PreparedRequest& prepared);
 
+// Of all load_inline calls of one candidate together: none begins to be built after so long, and the last one has
+// its own limit (ExtensionCompilerOptions).
+inline constexpr absl::Duration kExtensionsTimeMax = absl::Seconds(180);
+
 // Thread-safe: compile workers share it.
 class CompileStage {
  public:
@@ -35,12 +40,14 @@ class CompileStage {
   using CompileExtension = std::function<absl::StatusOr<CompiledProgram>(const ExtensionRecord& record,
                                                                          const std::atomic<bool>& cancelled)>;
 
-  CompileStage(std::string compiler_version, int64_t program_bytes_max, CompileNative native,
-               CompileExtension extension)
+  CompileStage(
+      std::string compiler_version, int64_t program_bytes_max, CompileNative native,
+      CompileExtension extension, std::function<absl::Time()> now = [] { return absl::Now(); })
       : compiler_version_(std::move(compiler_version)),
         program_bytes_max_(program_bytes_max),
         native_(std::move(native)),
-        extension_(std::move(extension)) {}
+        extension_(std::move(extension)),
+        now_(std::move(now)) {}
 
   Route Run(Flight* flight) const;
 
@@ -53,6 +60,7 @@ class CompileStage {
   const int64_t program_bytes_max_;
   const CompileNative native_;
   const CompileExtension extension_;
+  const std::function<absl::Time()> now_;  // what building extensions is measured by
 };
 
 struct JudgeStageOptions {

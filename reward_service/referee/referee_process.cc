@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -195,7 +196,9 @@ class RefereeProcess {
   absl::StatusOr<UniqueFd> Record(const Packet& packet) {
     if (packet.descriptors.size() < 2) return absl::InternalError("a request without its program");
     ASSIGN_OR_RETURN(const TaskSource task, ReadTask(packet));
-    const absl::Time deadline = absl::Now() + kRecordingTimeout;
+    const double patience_seconds = Read(packet.fields, service::Record::timeout_seconds);
+    const absl::Duration limit = std::min(kRecordingTimeout, absl::Seconds(patience_seconds));
+    const absl::Time deadline = absl::Now() + limit;
     const auto pooled = pool_->GetExamined(task, deadline);
     if (absl::IsInvalidArgument(
             pooled.status())) {  // the task's fault, and here INVALID_ARGUMENT is the program's
@@ -210,8 +213,10 @@ class RefereeProcess {
         Make<jail::Record>({{jail::Record::init_inputs, pooled.value()->task->init_inputs()},
                             {jail::Record::inputs, ToJson(pooled.value()->task->layout().inputs)}}),
         {packet.descriptors[1].get(), buffer->fd()}, deadline);
-    if (absl::IsDeadlineExceeded(answer.status()))
+    if (absl::IsDeadlineExceeded(answer.status())) {
+      if (limit < kRecordingTimeout) return answer.status();
       return absl::InvalidArgumentError("the program does not end");
+    }
     if (!answer.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("the program ", DescribeEnding(process->AwaitEnd())));
     }

@@ -64,7 +64,8 @@ absl::StatusOr<std::vector<std::unique_ptr<SharedBuffer>>> MakeOutputs(const Tas
 }
 
 std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(limits_.cpu_seconds_max + 5);
+  const absl::Time deadline =
+      std::min(program.deadline, absl::Now() + absl::Seconds(limits_.cpu_seconds_max + 5));
   if (absl::Status status = process_->AwaitHello(deadline); !status.ok()) return FaultOf(status);
   if (lane != nullptr) {
     if (absl::Status status = lane->Admit(process_->pid()); !status.ok()) return FaultOf(status);

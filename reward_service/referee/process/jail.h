@@ -67,6 +67,8 @@ struct Program {
   // In a sealed jail alone. Python: once the model is constructed, libraries lose all code but what allocates,
   // views and frees tensors. Both kinds: the referee looks from outside whether other code is there than may be.
   bool withhold = false;
+  // When it must be loaded, should that be before its CPU time could be used up.
+  absl::Time deadline = absl::InfiniteFuture();
 };
 
 // One life, one program. One thread at a time. Methods that return Fault: nothing means all went well; once a

@@ -22,8 +22,6 @@ constexpr size_t kFreeOutputsMax = 4;
 // Over an oracle's life: about twenty draws, or more of small ones. After half of it another one is started.
 constexpr int kOracleCpuSeconds = 20;
 constexpr int kBaselineCpuSeconds = 3600;
-// Wall time, generous: the machine may be busy. A loop ends by its CPU time.
-constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
 // Timed draws of one task, those that verification uses too included; fewer where they are large.
 constexpr int kTimingDrawsMax = 9;
 constexpr int kTimingDrawsMin = 7;
@@ -57,11 +55,11 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
   ASSIGN_OR_RETURN(oracle_, parent_->Fork({zygote::Fork::kOracle, limits_.oracle_memory_bytes_max,
                                            kOracleCpuSeconds, num_threads_}));
   ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
-  RETURN_IF_ERROR(oracle_->AwaitHello(absl::Now() + kAnswerTimeout));
+  RETURN_IF_ERROR(oracle_->AwaitHello(absl::Now() + limits_.answer_time_max));
   if (construction_seed_ == 0) construction_seed_ = NextSeed() | 1;
   auto request = Make<oracle::Load>({{oracle::Load::construction_seed, construction_seed_}});
   if (other_inputs_) request[oracle::Load::other_inputs.name] = *other_inputs_;
-  absl::StatusOr<Packet> answer = oracle_->Ask(request, {source_fd_.get()}, absl::Now() + kAnswerTimeout);
+  absl::StatusOr<Packet> answer = oracle_->Ask(request, {source_fd_.get()}, AnswerDeadline());
   if (!answer.ok()) {
     const Ending ending = oracle_->AwaitEnd();
     const bool endless = absl::IsDeadlineExceeded(answer.status()) || UsedUp(ending, kOracleCpuSeconds);
@@ -76,6 +74,11 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
 }
 
 absl::Status PreparedTask::Examine() {
+  BeginStep();
+  return ExamineInStep();
+}
+
+absl::Status PreparedTask::ExamineInStep() {
   ASSIGN_OR_RETURN(const Packet answer, LoadOracle());
   ASSIGN_OR_RETURN(layout_, MakeLayout(answer.fields, limits_.buffer_bytes_max));
   const nlohmann::json* const init_inputs = Find(answer.fields, oracle::Loaded::init_inputs);
@@ -107,7 +110,8 @@ absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
   for (int i = 0; i < num_other_inputs; ++i) {
     auto other = std::make_unique<PreparedTask>(source_, static_cast<uint64_t>(NextSeed()), limits_, parent_,
                                                 num_threads_, i);
-    if (const absl::Status status = other->Examine(); !status.ok()) {
+    other->step_deadline_ = step_deadline_;
+    if (const absl::Status status = other->ExamineInStep(); !status.ok()) {
       return absl::Status(status.code(), absl::StrCat("get_other_inputs()[", i, "]: ", status.message()));
     }
     on_other_inputs_.push_back(std::move(other));
@@ -138,6 +142,7 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeUsableDraw(DrawRequest w
 int64_t PreparedTask::NextSeed() { return static_cast<int64_t>(UniformWord(seed_, num_seeds_used_++) >> 1); }
 
 absl::Status PreparedTask::Complete() {
+  BeginStep();
   RETURN_IF_ERROR(StartBaselines());
   for (const Draw* draw : verification_draws_) {
     const bool other_parameters = draw->parameter_seed != 0;
@@ -153,6 +158,7 @@ absl::Status PreparedTask::Complete() {
 }
 
 absl::StatusOr<FreshDraws> PreparedTask::MakeFresh() {
+  BeginStep();
   absl::StatusOr<FreshDraws> fresh = MakeFreshOnce();
   if (!absl::IsInvalidArgument(fresh.status())) return fresh;
   // The task has made many draws: what has ended may be its oracle alone, for want of memory.
@@ -211,7 +217,7 @@ absl::Status PreparedTask::OpenWindow() {
   const auto request = Make<Window>(
       {{Window::input_offsets, Offsets(layout_, false)}, {Window::output_offsets, Offsets(layout_, true)}});
   const absl::StatusOr<Packet> answer =
-      oracle_->Ask(request, {input_window_->fd(), expected_window_->fd()}, absl::Now() + kAnswerTimeout);
+      oracle_->Ask(request, {input_window_->fd(), expected_window_->fd()}, AnswerDeadline());
   if (!answer.ok()) return AtFault("the reference crashed or does not end after its first call");
   if (!Is<oracle::Open>(answer->fields)) return AtFault(Read(answer->fields, oracle::Failed::error));
   return absl::OkStatus();
@@ -226,7 +232,7 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeDraw(const DrawRequest& 
                                            {oracle::Draw::exact, wanted.exact},
                                            {oracle::Draw::seed, NextSeed()},
                                            {oracle::Draw::parameter_seed, wanted.parameter_seed}});
-  const absl::StatusOr<Packet> answer = oracle_->Ask(request, {}, absl::Now() + kAnswerTimeout);
+  const absl::StatusOr<Packet> answer = oracle_->Ask(request, {}, AnswerDeadline());
   if (!answer.ok()) return AtFault("the reference crashed or does not end on a later draw of inputs");
   const bool is_own = draw->own_distribution && draw->parameter_seed == 0;
   if (Is<oracle::Unusable>(answer->fields) && !is_own) return nullptr;
@@ -262,7 +268,7 @@ absl::Status PreparedTask::StartBaselines() {
     ASSIGN_OR_RETURN(auto inputs, MakeInputs(layout_));
     JudgeLimits limits;
     limits.cpu_seconds_max = kBaselineCpuSeconds;
-    limits.call_seconds_max = absl::ToDoubleSeconds(kAnswerTimeout);
+    limits.call_seconds_max = absl::ToDoubleSeconds(limits_.answer_time_max);
     baselines_.push_back(
         std::make_unique<Jail>(std::move(process), Buffers{std::move(inputs), {}}, layout_, limits));
   }
@@ -277,9 +283,11 @@ absl::Status PreparedTask::WarmBaselines() {
   program.init_inputs = init_inputs_;
   program.construction_seed = construction_seed_;
   program.num_threads = num_threads_;
+  program.deadline = step_deadline_;
   for (const auto& baseline : baselines_) {
     std::optional<Fault> fault = baseline->Begin(program, nullptr);
     for (int call = 0; call < kWarmUpCalls && !fault; ++call) {
+      if (absl::Now() > step_deadline_) return AtFault("the reference does not end when it is run alone");
       baseline->Load(*timing_draws_[static_cast<size_t>(call)]);
       fault = baseline->Run();
     }

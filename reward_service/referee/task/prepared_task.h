@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TASK_PREPARED_TASK_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_TASK_PREPARED_TASK_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,6 +10,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/statistics.h"
@@ -22,6 +25,11 @@ struct TaskLimits {
   int64_t oracle_memory_bytes_max = 0;
   int64_t jail_memory_bytes_max = 0;
   int64_t buffer_bytes_max = 0;
+  // Wall time, generous: the machine may be busy. A loop ends by its CPU time. Of one answer of the task's code;
+  // and of all answers in one step, other inputs included, where starts of processes are not counted and the last
+  // call of a baseline has its own.
+  absl::Duration answer_time_max = absl::Seconds(30);
+  absl::Duration step_time_max = absl::Seconds(120);
 };
 
 // What the oracle is asked to draw: the distribution of the inputs and the seed of the model's parameters.
@@ -37,8 +45,8 @@ using FreshDraws = std::vector<std::unique_ptr<Draw>>;
 
 // Made in steps by threads that make tasks, one at a time: Examine() gives what verification needs, Complete()
 // adds timing_draws() and baselines(), which nobody may touch before it returns; MakeFresh() and CloseOracle()
-// then run while the task is judged. All else is for the judge's thread once Examine() has returned.
-// INVALID_ARGUMENT from any: the task is at fault.
+// then run while the task is judged. All else is for the judge's thread once Examine() has returned. Each of the
+// first three is a step. INVALID_ARGUMENT from any: the task is at fault.
 class PreparedTask {
  public:
   // `seed` keys the stream of draw seeds; secret. `other_inputs` is an index into what the task's
@@ -83,6 +91,12 @@ class PreparedTask {
   void ReturnBuffers(Buffers buffers);
 
  private:
+  void BeginStep() { step_deadline_ = absl::Now() + limits_.step_time_max; }
+  // Of an answer that is asked for now.
+  absl::Time AnswerDeadline() const {
+    return std::min(absl::Now() + limits_.answer_time_max, step_deadline_);
+  }
+  absl::Status ExamineInStep();
   absl::StatusOr<Packet> LoadOracle();
   absl::Status OpenWindow();
   absl::Status ExamineOnOtherInputs(int num_other_inputs);
@@ -107,6 +121,7 @@ class PreparedTask {
   Zygote* parent_;
   int num_threads_;
   std::optional<int> other_inputs_;
+  absl::Time step_deadline_;
   uint64_t num_seeds_used_ = 0;
   int64_t construction_seed_ = 0;
   std::unique_ptr<ChildProcess> oracle_;

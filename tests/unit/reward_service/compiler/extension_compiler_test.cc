@@ -1,7 +1,13 @@
 #include "reward_service/compiler/extension_compiler.h"
 
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "core/base/file.h"
 #include "reward_service/compiler/toolchain.h"
 #include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
 namespace {
@@ -33,6 +39,31 @@ TEST_CASE("arguments that cannot be compiled are a refused program, told in word
   const auto flag = compiler.Compile({.name = "e", .extra_cflags = {"-fplugin=x"}}, cancelled);
   REQUIRE(flag.ok());
   CHECK(flag->diagnostics.find("error: compiler option \"-fplugin=x\" is not allowed; allowed are") == 0);
+}
+
+// A compiler that finds after a while that a name is missing, on each tier.
+TEST_CASE("all tiers of headers share one limit of time") {
+  const TemporaryDirectory facade;
+  const std::filesystem::path slow = facade.path() / "slow";
+  REQUIRE(WriteFileAtomically(
+              slow,
+              "#!/bin/sh\nsleep 0.3\n"
+              "echo \"candidate.cc:1:1: error: 'x' was not declared in this scope\" >&2\nexit 1\n")
+              .ok());
+  for (const std::filesystem::path& path : {facade.path(), slow}) {
+    REQUIRE(chmod(path.c_str(), 0755) == 0);  // those who run there are others
+  }
+  for (const char* folder : {"stubs", "include"}) std::filesystem::create_directory(facade.path() / folder);
+  ExtensionCompilerOptions options{.places = {.torch_dir = facade.path(), .facade_directory = facade.path()}};
+  options.limits.wall_seconds_max = 0.5;
+  ExtensionCompiler compiler(Toolchain{.compiler = slow}, options);
+  const std::atomic<bool> cancelled{false};
+  const auto program =
+      compiler.Compile({.name = "e", .cpp_sources = {"x"}, .extra_cflags = {"-g"}}, cancelled);
+  REQUIRE(program.ok());
+  CHECK_FALSE(program->succeeded());
+  INFO(program->diagnostics);
+  CHECK(program->diagnostics.find("error: compilation exceeded its wall time") == 0);
 }
 
 }  // namespace

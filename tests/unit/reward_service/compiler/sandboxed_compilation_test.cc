@@ -25,4 +25,15 @@ TEST_CASE("compilations at the same time do not share their limit of processes")
   }
 }
 
+// A compiler that sleeps uses no CPU time.
+TEST_CASE("a compilation ends at its limit of time, whatever the compiler does, as a refused program") {
+  Compilation compilation{.command = {"/bin/sh", "-c", "sleep 1000", "sh"}};
+  compilation.limits.wall_seconds_max = 0.1;
+  const std::atomic<bool> cancelled{false};
+  const auto program = RunCompilation(compilation, "", cancelled);
+  REQUIRE(program.ok());
+  CHECK_FALSE(program->succeeded());
+  CHECK(program->diagnostics == "error: compilation exceeded its wall time of 0.1 s\n");
+}
+
 }  // namespace warpsmith

@@ -79,6 +79,28 @@ TEST_CASE("what is measured joins what earlier stages found, and both waits for 
   CHECK(flight->measurement.advice_facts().wrong_at_scale_only());
 }
 
+// Sixteen of them, the most that there can be, would have sixteen limits.
+TEST_CASE("extensions that take long to build share one limit, and the last of them its own") {
+  absl::Time now;
+  int num_compiled = 0;
+  const auto slow = [&](const ExtensionRecord& record, const std::atomic<bool>& cancelled) {
+    ++num_compiled;
+    now += absl::Seconds(100);
+    return CompileNothing(record, cancelled);
+  };
+  const CompileStage stage("test compiler", 1 << 16, nullptr, slow, [&] { return now; });
+  const auto flight = PythonFlight("load_inline(...)");
+  flight->extensions.resize(16, {.name = "e"});
+  CHECK(stage.Run(flight.get()) == Route::kFinish);
+  CHECK(num_compiled == 2);
+  CHECK(flight->measurement.grade().verdict() == v1::VERDICT_COMPILE_ERROR);
+  CHECK(flight->measurement.grade().compile().diagnostics() ==
+        "error: the calls of load_inline before \"e\" took over 180 s to build\n");
+  const auto two = PythonFlight("load_inline(...)");
+  two->extensions.resize(2, {.name = "e"});
+  CHECK(stage.Run(two.get()) == Route::kJudge);
+}
+
 TEST_CASE("a program that fails before it asks for an extension is a runtime error") {
   FakeRefereeScript script;
   script.record = [](const std::string&) {
@@ -116,6 +138,45 @@ TEST_CASE("a referee that cannot record is UNSCORABLE") {
   const auto flight = PythonFlight("load_inline");
   CHECK(stage.Run(flight.get()) == Route::kFinish);
   CHECK(flight->measurement.grade().verdict() == v1::VERDICT_UNSCORABLE);
+}
+
+// A referee that never has an answer, and notes until when it was asked to have one.
+class SlowReferee final : public Referee {
+ public:
+  explicit SlowReferee(std::vector<absl::Duration>* patience) : patience_(patience) {}
+
+  absl::StatusOr<v1::Measurement> Judge(const JudgeRequest&, absl::Time deadline) override {
+    return TimeOut(deadline);
+  }
+  absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource&, const std::string&,
+                                                                absl::Time deadline) override {
+    return TimeOut(deadline);
+  }
+  absl::Status Calibrate() override { return absl::OkStatus(); }
+  void Prefetch(const TaskSource&) override {}
+  const RefereeFacts& facts() const override { return facts_; }
+
+ private:
+  absl::Status TimeOut(absl::Time deadline) {
+    patience_->push_back(deadline - absl::Now());
+    return absl::DeadlineExceededError("late");
+  }
+
+  std::vector<absl::Duration>* const patience_;
+  RefereeFacts facts_;
+};
+
+TEST_CASE("recording and judging are tried so often, and waited for so long each time") {
+  for (const std::string source : {"load_inline", "class ModelNew: pass"}) {
+    std::vector<absl::Duration> patience;
+    JudgeStage stage({.num_attempts_max = 3, .deadline = absl::Seconds(60)},
+                     std::make_unique<SlowReferee>(&patience));
+    const auto flight = PythonFlight(source);
+    CHECK(stage.Run(flight.get()) == Route::kFinish);
+    CHECK(flight->measurement.grade().verdict() == v1::VERDICT_UNSCORABLE);
+    CHECK(patience.size() == 3);
+    for (const absl::Duration wait : patience) CHECK(wait <= absl::Seconds(60));
+  }
 }
 
 TEST_CASE("a program over the limit is refused without a compiler") {

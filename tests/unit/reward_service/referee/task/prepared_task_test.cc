@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/puppet_task.h"
 #include "tests/unit/reward_service/referee/task/task_making.h"
 
 namespace warpsmith {
@@ -62,6 +63,42 @@ TEST_CASE("random weights that are plain attributes are parameters, behind those
   const Draw& other = *task.verification_draws()[1];
   CHECK(other.parameter_seed != 0);
   CHECK(std::memcmp(own.inputs.get() + offset, other.inputs.get() + offset, 8 * 8 * 4) != 0);
+}
+
+// What becomes of a task of puppets, completed if it can be examined.
+absl::Status Making(const nlohmann::json& script, absl::Duration answer_time_max,
+                    absl::Duration step_time_max) {
+  const auto zygote = StartPuppets(script);
+  TaskLimits limits = PuppetTaskLimits();
+  limits.answer_time_max = answer_time_max;
+  limits.step_time_max = step_time_max;
+  PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1);
+  const absl::Status status = task.Examine();
+  return status.ok() ? task.Complete() : status;
+}
+
+nlohmann::json Silent(const char* asked) { return {{"answers", {{asked, "silent"}}}}; }
+
+TEST_CASE("an answer has its limit, whoever of the task is asked for it") {
+  for (const char* asked : {"load", "window", "draw mixed", "run Model"}) {
+    const absl::Status status = Making(Silent(asked), absl::Milliseconds(200), absl::InfiniteDuration());
+    INFO(asked << ": " << status.ToString());
+    CHECK(absl::IsInvalidArgument(status));
+  }
+}
+
+TEST_CASE("all answers of a step have one limit together, those on other inputs and of baselines too") {
+  nlohmann::json on_other_inputs = Silent("load other");
+  on_other_inputs["loaded"] = {{"num_other_inputs", 1}};
+  // Each in time, but not together.
+  const nlohmann::json slow_draws = {{"answers", {{"draw", 200}}}};
+  const nlohmann::json slow_calls = {{"answers", {{"run Model", 200}}}};
+  for (const nlohmann::json& script :
+       {slow_draws, slow_calls, Silent("draw mixed"), on_other_inputs, Silent("begin Model")}) {
+    const absl::Status status = Making(script, absl::Hours(1), absl::Milliseconds(500));
+    INFO(script << ": " << status.ToString());
+    CHECK(absl::IsInvalidArgument(status));
+  }
 }
 
 TEST_CASE("fresh draws take the place of others, also when the oracle has ended") {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/support/catch.h"
+#include "tests/support/puppet_task.h"
 #include "tests/unit/reward_service/referee/task/task_making.h"
 
 namespace warpsmith {
@@ -61,6 +62,20 @@ TEST_CASE("tasks get fresh draws though there are more of them than oracles") {
   for (int round = 0; round < 3; ++round) {
     for (int task = 0; task < 6; ++task) CHECK(Judge(pool, Chain(task)).size() > 8);
   }
+}
+
+TEST_CASE(
+    "who waits for a task gives up in time, whatever its oracle does, and is told later that it does not "
+    "end") {
+  const auto zygote = StartPuppets({{"answers", {{"load", "silent"}}}});
+  TaskLimits limits = PuppetTaskLimits();
+  limits.step_time_max = absl::Milliseconds(500);
+  TaskPool pool(limits, zygote.get(), &PuppetLane(), 8);
+  const TaskSource source = PuppetTaskSource();
+  CHECK(absl::IsDeadlineExceeded(pool.Get(source, /*for_timing=*/false, std::nullopt, absl::Now()).status()));
+  CHECK(absl::IsDeadlineExceeded(pool.GetExamined(source, absl::Now()).status()));
+  CHECK(pool.Get(source, /*for_timing=*/false, std::nullopt, Soon()).status() ==
+        absl::InvalidArgumentError("the reference does not end"));
 }
 
 TEST_CASE("a task at fault is told at every use") {

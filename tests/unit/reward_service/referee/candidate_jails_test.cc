@@ -1,0 +1,109 @@
+#include "reward_service/referee/candidate_jails.h"
+
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/puppet_task.h"
+
+namespace warpsmith {
+namespace {
+
+absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
+
+// Candidates' jails of one request; `room` and `deadline` are as a test likes.
+struct Bench {
+  explicit Bench(CandidateKind kind, const nlohmann::json& script = nlohmann::json::object(),
+                 Room room = Room::kOpen, absl::Time deadline = Soon())
+      : puppets(script), request(PuppetRequest(kind)) {
+    request.extension_fds = {AnyProgram().get(), AnyProgram().get()};
+    jails = std::make_unique<CandidateJails>(CandidateJailOptions{.zygote = puppets.zygote.get(),
+                                                                  .lane = &PuppetLane(),
+                                                                  .memory_bytes_max = int64_t{1} << 30,
+                                                                  .room = room,
+                                                                  .deadline = deadline},
+                                             request, AnyProgram().get(), &measurement);
+  }
+
+  absl::StatusOr<StartedJail> Start(const Jail* baseline = nullptr, int num_threads = 1) {
+    return jails->Start(*puppets.task, baseline, num_threads);
+  }
+
+  PuppetTask puppets;
+  JudgeRequest request;
+  v1::Measurement measurement;
+  std::unique_ptr<CandidateJails> jails;
+};
+
+// What a puppet tells of its fork and of how it was begun. It is stopped.
+nlohmann::json Told(const StartedJail& started) {
+  ChildProcess& process = started.jail->jail().process();
+  const auto timed = process.AskOnTheClock({{"op", "tell"}}, absl::Seconds(60));
+  REQUIRE(timed.ok());
+  return timed->answer.fields;
+}
+
+TEST_CASE("in the sealed room both zygote and jail are told to withhold libraries, in the open one neither") {
+  for (const bool is_sealed : {true, false}) {
+    Bench bench(CandidateKind::kNative, nlohmann::json::object(), is_sealed ? Room::kSealed : Room::kOpen);
+    const auto started = bench.Start();
+    REQUIRE(started.ok());
+    REQUIRE_FALSE(started->fault);
+    const nlohmann::json told = Told(*started);
+    CHECK(told["rights"]["sealed"] == is_sealed);
+    CHECK(told["begin"]["withhold"] == is_sealed);
+  }
+}
+
+TEST_CASE("a sealed candidate is looked at for code that is withheld, an open one is not") {
+  const nlohmann::json script = {{"warm", {{"code", nlohmann::json::object()}}}};
+  const auto sealed = Bench(CandidateKind::kNative, script, Room::kSealed).Start();
+  REQUIRE(sealed.ok());
+  REQUIRE(sealed->fault);
+  CHECK(sealed->fault->verdict == v1::VERDICT_HACK);
+  CHECK(sealed->fault->hack_family == kWithheldCodeFamily);
+  CHECK_FALSE(Bench(CandidateKind::kNative, script, Room::kOpen).Start()->fault);
+}
+
+TEST_CASE(
+    "a native candidate gets its library, a Python one its source, its extensions and its constructor") {
+  Bench native(CandidateKind::kNative);
+  CHECK(Told(*native.Start(nullptr, 3))["begin"]["num_descriptors"] == 4);  // library, inputs, two slots
+  Bench python(CandidateKind::kKernelBenchPython, {{"loaded", {{"init_inputs", {{"tuple", {5}}}}}}});
+  const nlohmann::json begin = Told(*python.Start(nullptr, 3))["begin"];
+  CHECK(begin["num_descriptors"] == 4);  // source, inputs, two extensions
+  CHECK(begin["entry"] == "ModelNew");
+  CHECK(begin["num_threads"] == 3);
+  CHECK(begin["init_inputs"] == nlohmann::json{{"tuple", {5}}});
+  CHECK(begin["construction_seed"] == python.puppets.task->construction_seed());
+}
+
+TEST_CASE("every start is a process of its own, with CPU time of its own, at least a second") {
+  Bench bench(CandidateKind::kNative);
+  bench.request.limits.cpu_seconds_max = 0.5;
+  const nlohmann::json first = Told(*bench.Start());
+  const nlohmann::json second = Told(*bench.Start());
+  CHECK(first["number"] != second["number"]);
+  CHECK(first["rights"]["cpu_seconds_max"] == 1);
+}
+
+TEST_CASE("who is timed beside a baseline shares its inputs") {
+  Bench bench(CandidateKind::kNative);
+  REQUIRE(bench.puppets.task->Complete().ok());
+  const Jail& baseline = *bench.puppets.task->baselines()[1];
+  CHECK(bench.Start(&baseline)->jail->jail().inputs() == baseline.inputs());
+  CHECK(bench.Start()->jail->jail().inputs() != baseline.inputs());
+}
+
+TEST_CASE("a candidate that does not load is a fault, a jail that does not come one of the machine") {
+  const nlohmann::json refuses = {{"answers", {{"begin native", {{"op", "failed"}, {"error", "no `run`"}}}}}};
+  const auto refused = Bench(CandidateKind::kNative, refuses).Start();
+  REQUIRE(refused.ok());
+  CHECK(refused->fault->reason == "no `run`");
+  // The oracle has said hello before: it is a script's first child.
+  const nlohmann::json mute = {{"answers", {{"hello python", "silent"}}}};
+  CHECK(absl::IsDeadlineExceeded(
+      Bench(CandidateKind::kNative, mute, Room::kOpen, absl::Now()).Start().status()));
+}
+
+}  // namespace
+}  // namespace warpsmith

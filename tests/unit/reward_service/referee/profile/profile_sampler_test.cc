@@ -1,0 +1,189 @@
+#include "reward_service/referee/profile/profile_sampler.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tests/support/candidate_library.h"
+#include "tests/support/catch.h"
+#include "tests/support/sealed_jail.h"
+
+namespace warpsmith {
+namespace {
+
+const std::vector<int>& AllCores() {
+  static const std::vector<int> cores = [] {
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof(set), &set);
+    std::vector<int> found;
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(static_cast<size_t>(core), &set)) found.push_back(core);
+    }
+    return found;
+  }();
+  return cores;
+}
+
+bool CannotSample() {
+  if (ProfileSampler::IsPossible()) return false;
+  WARN("skipped: this machine forbids sampling");
+  return true;
+}
+
+// What a call does, as the candidate reads it from its input.
+struct Work {
+  float milliseconds = 0;  // of the processor's time
+  float in_thread = 0;     // 1: in a thread that starts and ends within the call
+};
+
+// A jail with that candidate.
+class Worker {
+ public:
+  Worker() {
+    static const UniqueFd library =
+        CompileCandidate(CandidateBody("if (x[1] > 0) std::thread(Compute, x[0]).join();\n"
+                                       "else Compute(x[0]);",
+                                       R"(#include <ctime>
+#include <thread>
+volatile double sink;
+double Milliseconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * 1e3 + now.tv_nsec * 1e-6;
+}
+void Compute(float milliseconds) {
+  const double start = Milliseconds();
+  while (Milliseconds() - start < milliseconds) {
+    for (int i = 1; i < 20000; ++i) sink = sink + 1.0 / i;
+  }
+}
+)"));
+    const nlohmann::json one = {{{"code", 2}, {"bits", 32}, {"shape", {4}}}};
+    const TaskLayout layout =
+        *MakeLayout({{"inputs", one}, {"parameters", nlohmann::json::array()}, {"outputs", one}}, 1 << 20);
+    auto process = TestNativeZygote().Fork({"python", int64_t{1} << 30, 60, 1});
+    REQUIRE(process.ok());
+    jail_ = std::make_unique<Jail>(*std::move(process),
+                                   Buffers{*MakeInputs(layout), *MakeOutputs(layout, CandidateKind::kNative)},
+                                   layout, JudgeLimits{.cpu_seconds_max = 60, .call_seconds_max = 60});
+    draw_.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
+    Program program;
+    program.library_fd = library.get();
+    REQUIRE_FALSE(jail_->Begin(program, nullptr));
+  }
+
+  // One call, the first, sampled.
+  void SampleCall(ProfileSampler& sampler, const Work& work, double expected_us) {
+    std::memcpy(draw_.inputs.get(), &work, sizeof(work));
+    jail_->Load(draw_);
+    REQUIRE(sampler.Attach(jail_->process().pid(), AllCores(), expected_us).ok());
+    REQUIRE_FALSE(jail_->Run());
+    sampler.Collect();
+  }
+
+ private:
+  std::unique_ptr<Jail> jail_;
+  Draw draw_;
+};
+
+v1::Profile Reported(const ProfileSampler& sampler, const ProfileSampler::SamplesPerCall& path = {}) {
+  v1::Profile profile;
+  sampler.Report(path, &profile);
+  return profile;
+}
+
+double SumOf(const ProfileSampler::SamplesPerCall& samples) {
+  return std::accumulate(samples.begin(), samples.end(), 0.0);
+}
+
+TEST_CASE("a machine that forbids sampling says so at once, and nothing is reported of no samples") {
+  ProfileSampler sampler;
+  if (!ProfileSampler::IsPossible()) CHECK(absl::IsUnavailable(sampler.Attach(getpid(), AllCores())));
+  CHECK(sampler.num_samples() == 0);
+  const v1::Profile nothing = Reported(sampler);
+  CHECK(nothing.num_samples() == 0);
+  CHECK(nothing.own_code_share() == 0);
+  CHECK(nothing.vector_bits() == 0);
+  CHECK(SumOf(sampler.PerCall()) == 0);
+}
+
+TEST_CASE("what a candidate's own code does is its own, in the call's thread and in one that has ended") {
+  if (CannotSample()) return;
+  for (const float in_thread : {0.0F, 1.0F}) {
+    ProfileSampler sampler;
+    Worker().SampleCall(sampler, {.milliseconds = 20, .in_thread = in_thread}, /*expected_us=*/20'000);
+    const v1::Profile profile = Reported(sampler);
+    CHECK(profile.num_samples() > 10);
+    CHECK(profile.own_code_share() > 0.5);
+    CHECK(profile.num_threads() == 1);
+  }
+}
+
+TEST_CASE("of a call that was longer than expected nothing is its own, for not all of it was seen") {
+  if (CannotSample()) return;
+  ProfileSampler sampler;
+  Worker().SampleCall(sampler, {.milliseconds = 300}, /*expected_us=*/0);
+  const v1::Profile profile = Reported(sampler);
+  CHECK(profile.own_code_share() == 0);
+  CHECK(profile.blas_share() > 0.5);
+  ProfileSampler announced;
+  Worker().SampleCall(announced, {.milliseconds = 300}, /*expected_us=*/300'000);
+  CHECK(Reported(announced).own_code_share() > 0.5);
+}
+
+TEST_CASE(
+    "a process that ends under the sampler leaves no samples, and one that is gone none to begin with") {
+  for (const bool is_gone : {false, true}) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      pause();
+      _exit(0);
+    }
+    const auto end = [pid] {
+      kill(pid, SIGKILL);
+      REQUIRE(waitpid(pid, nullptr, 0) == pid);
+    };
+    ProfileSampler sampler;
+    if (is_gone) end();
+    if (!is_gone && CannotSample()) continue;
+    REQUIRE(sampler.Attach(pid, AllCores()).ok());
+    if (!is_gone) end();
+    sampler.Collect();
+    const v1::Profile profile = Reported(sampler);
+    CHECK(profile.own_code_share() == 0);
+    CHECK(profile.num_threads() == 0);
+  }
+}
+
+TEST_CASE("samples of a call that were fewer, for it is long, count for as many") {
+  if (CannotSample()) return;
+  ProfileSampler usual;
+  Worker().SampleCall(usual, {.milliseconds = 10}, /*expected_us=*/0);
+  CHECK(usual.num_samples() > 0);
+  CHECK(SumOf(usual.PerCall()) == Approx(usual.num_samples()));
+  ProfileSampler rare;  // of 120 samples: 600 us apart, in place of 60
+  Worker().SampleCall(rare, {.milliseconds = 10}, /*expected_us=*/72'000);
+  CHECK(rare.num_samples() > 0);
+  CHECK(SumOf(rare.PerCall()) == Approx(10 * rare.num_samples()));
+}
+
+TEST_CASE("what the path costs is left out of the whole, but for the candidate's own code") {
+  if (CannotSample()) return;
+  ProfileSampler sampler;
+  Worker().SampleCall(sampler, {.milliseconds = 20}, /*expected_us=*/20'000);
+  ProfileSampler::SamplesPerCall path;
+  path.fill(1e9);
+  const v1::Profile profile = Reported(sampler, path);
+  CHECK(profile.own_code_share() == 1);
+  CHECK(profile.num_samples() > 10);
+  CHECK(profile.num_samples() <= sampler.num_samples());
+}
+
+}  // namespace
+}  // namespace warpsmith

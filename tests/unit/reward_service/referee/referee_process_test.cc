@@ -1,0 +1,227 @@
+#include "reward_service/referee/referee_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "reward_service/compiler/sandboxed_compilation.h"
+#include "reward_service/jail/messages.h"
+#include "reward_service/jail/packet.h"
+#include "reward_service/jail/shared_buffer.h"
+#include "reward_service/measure/referee.h"
+#include "reward_service/measure/request_json.h"
+#include "tests/support/catch.h"
+#include "tests/support/puppet_zygote.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
+
+// A referee in a process of its own, as the service has it, whose Python is one of puppets.
+class Bench {
+ public:
+  explicit Bench(const nlohmann::json& script = nlohmann::json::object(),
+                 const std::filesystem::path& python = PuppetPython()) {
+    WritePuppetScript(share_.path(), script);
+    const std::filesystem::path empty = "jail/libwarpsmith_empty.so";
+    std::filesystem::create_symlink(ShareDirectory() / empty, share_.path() / empty);
+    auto pair = MakePacketPair();
+    WS_CHECK(pair.ok());
+    pid_ = fork();
+    WS_CHECK(pid_ >= 0);
+    if (pid_ == 0) {
+      pair->first.Reset();
+      _exit(ServeReferee(pair->second.get()).ok() ? 0 : 3);
+    }
+    socket_ = std::move(pair->first);
+    using service::Start;
+    Send(Make<Start>({{Start::lane_cores, PuppetLane().core_list()},
+                      {Start::realtime, false},
+                      {Start::python, python.string()},
+                      {Start::bin_directory, (ShareDirectory().parent_path().parent_path() / "bin").string()},
+                      {Start::share_directory, share_.path().string()},
+                      {Start::jail_memory_bytes_max, int64_t{4} << 30},
+                      {Start::oracle_memory_bytes_max, int64_t{4} << 30},
+                      {Start::buffer_bytes_max, 1 << 20},
+                      {Start::num_tasks_max, 2}}));
+  }
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+  ~Bench() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  void Send(const nlohmann::json& fields, const std::vector<int>& descriptors = {}) {
+    (void)SendPacket(socket_.get(), fields, descriptors);
+  }
+  // With the task and a program, as both judging and recording want them.
+  void SendProgram(nlohmann::json fields) {
+    fields["key"] = "key";
+    Send(fields, {task_.get(), program_.get()});
+  }
+  Packet Receive() {
+    auto packet = ReceivePacket(socket_.get(), Soon());
+    INFO(packet.status().ToString());
+    REQUIRE(packet.ok());
+    return *std::move(packet);
+  }
+  void AwaitStart() { REQUIRE(Receive().fields["op"] == "started"); }
+  void HangUp() { socket_.Reset(); }
+  int AwaitExit() {
+    int status = 0;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  const TemporaryDirectory share_;
+  const UniqueFd task_ = *SharedBuffer::SealedText("class Model: pass");
+  const UniqueFd program_ = *SharedBuffer::SealedText("class ModelNew: pass");
+  pid_t pid_ = -1;
+  UniqueFd socket_;
+};
+
+// A script in which recording a program is answered so.
+nlohmann::json Recording(const nlohmann::json& answer) { return {{"answers", {{"record", answer}}}}; }
+
+nlohmann::json Recorded(const nlohmann::json& script) {
+  Bench bench(script);
+  bench.AwaitStart();
+  bench.SendProgram({{"op", "record"}, {"id", 1}});
+  return bench.Receive().fields;
+}
+
+TEST_CASE("a referee begins by what it can do here, and repeats the id of what it is asked") {
+  Bench bench;
+  const nlohmann::json started = bench.Receive().fields;
+  CHECK(started["op"] == "started");
+  CHECK(started["facts"]["lane_cores"] == PuppetLane().cores());
+  CHECK(started["facts"]["torch_version"] == "puppet");
+  bench.Send({{"op", "calibrate"}, {"id", 7}});
+  const nlohmann::json calibrated = bench.Receive().fields;
+  CHECK(calibrated["op"] == "calibrated");
+  CHECK(calibrated["id"] == 7);
+  CHECK(calibrated["facts"]["gigabytes_per_second_ceiling"] > 0);
+  using service::Judge;
+  bench.SendProgram(Make<Judge>({{Judge::id, 8},
+                                 {Judge::kind, Judge::kPython},
+                                 {Judge::limits, ToJson(JudgeLimits{})},
+                                 {Judge::timing, ToJson(TimingEffort{})},
+                                 {Judge::verify_only, true}}));
+  const Packet judged = bench.Receive();
+  CHECK(judged.fields["op"] == "judged");
+  CHECK(judged.fields["id"] == 8);
+  REQUIRE(judged.descriptors.size() == 1);
+  v1::Measurement measurement;
+  CHECK(measurement.ParseFromString(*SharedBuffer::ReadText(judged.descriptors[0].get(), 1 << 20)));
+  CHECK(measurement.grade().verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("a referee that cannot start says why, and ends") {
+  Bench bench(nlohmann::json::object(), "/bin/false");
+  const nlohmann::json failed = bench.Receive().fields;
+  CHECK(failed["op"] == "failed");
+  CHECK(failed["code"] == static_cast<int>(absl::StatusCode::kFailedPrecondition));
+  CHECK_THAT(failed["error"].get<std::string>(), Catch::Contains("/bin/false has no package torch"));
+  CHECK(bench.AwaitExit() == 3);
+}
+
+TEST_CASE("the service hangs up: the referee ends, also in the midst of its work") {
+  Bench bench(Recording("silent"));
+  bench.AwaitStart();
+  bench.SendProgram({{"op", "record"}, {"id", 1}});
+  bench.HangUp();
+  CHECK(bench.AwaitExit() == 0);
+}
+
+TEST_CASE("what a program wants built comes as a list that nobody can change") {
+  Bench bench(nlohmann::json::parse(R"({"records": [{"name": "twice"}]})"));
+  bench.AwaitStart();
+  bench.SendProgram({{"op", "record"}, {"id", 2}});
+  const Packet answer = bench.Receive();
+  CHECK(answer.fields["op"] == "recorded");
+  CHECK(answer.fields["id"] == 2);
+  REQUIRE(answer.descriptors.size() == 1);
+  CHECK(*SharedBuffer::ReadText(answer.descriptors[0].get(), 1 << 20) == "[{\"name\":\"twice\"}]");
+  CHECK((fcntl(answer.descriptors[0].get(), F_GET_SEALS) & F_SEAL_WRITE) != 0);
+}
+
+TEST_CASE("a program that fails before it asks for anything is at fault, in harmless words") {
+  const nlohmann::json raised = Recorded(Recording({{"op", "failed"}, {"error", "NameError\x1b[0m"}}));
+  CHECK(raised["op"] == "failed");
+  CHECK(raised["code"] == static_cast<int>(absl::StatusCode::kInvalidArgument));
+  CHECK(raised["error"].get<std::string>().find("NameError") == 0);
+  CHECK(raised["error"].get<std::string>().find('\x1b') == std::string::npos);
+  const nlohmann::json ended = Recorded(Recording("end"));
+  CHECK(ended["code"] == static_cast<int>(absl::StatusCode::kInvalidArgument));
+  CHECK(ended["error"] == "the program exited with code 7");
+}
+
+TEST_CASE("a recording has its limit, and then the referee serves others") {
+  Bench bench(Recording({"silent", "silent"}));
+  bench.AwaitStart();
+  for (int id = 1; id < 3; ++id) {
+    bench.SendProgram({{"op", "record"}, {"id", id}, {"timeout_seconds", 0.1}});
+    const nlohmann::json failed = bench.Receive().fields;
+    CHECK(failed["id"] == id);
+    CHECK(failed["code"] == static_cast<int>(absl::StatusCode::kDeadlineExceeded));
+  }
+  bench.Send({{"op", "calibrate"}, {"id", 3}});
+  CHECK(bench.Receive().fields["id"] == 3);
+}
+
+TEST_CASE("a list is as long as its program says only where that can be") {
+  Bench bench(Recording({{"op", "recorded"}, {"bytes", 1 << 30}}));
+  bench.AwaitStart();
+  bench.SendProgram({{"op", "record"}, {"id", 1}});
+  const Packet answer = bench.Receive();
+  REQUIRE(answer.descriptors.size() == 1);
+  CHECK(SharedBuffer::ReadText(answer.descriptors[0].get(), 1 << 20)->empty());
+}
+
+TEST_CASE("a task at fault is not told as a fault of the program that is recorded") {
+  const nlohmann::json failed =
+      Recorded({{"answers", {{"load", {{"op", "failed"}, {"error", "no Model"}}}}}});
+  CHECK(failed["code"] == static_cast<int>(absl::StatusCode::kFailedPrecondition));
+  CHECK(failed["error"] == "no Model");
+}
+
+TEST_CASE("a task that is only foretold has no answer") {
+  Bench bench;
+  bench.AwaitStart();
+  bench.SendProgram({{"op", "prefetch"}});
+  bench.Send({{"op", "calibrate"}, {"id", 1}});
+  CHECK(bench.Receive().fields["op"] == "calibrated");
+}
+
+TEST_CASE("a request without its program is the service's own failure; a judgement's ends the referee") {
+  Bench bench;
+  bench.AwaitStart();
+  for (const char* op : {"record", "judge"}) {
+    bench.Send({{"op", op}, {"id", 1}});
+    const nlohmann::json failed = bench.Receive().fields;
+    CHECK(failed["op"] == "failed");
+    CHECK(failed["code"] == static_cast<int>(absl::StatusCode::kInternal));
+  }
+  CHECK(bench.AwaitExit() == 1);
+}
+
+TEST_CASE("a service that sends more than may wait loses its referee") {
+  Bench bench(Recording("silent"));
+  bench.AwaitStart();
+  bench.SendProgram({{"op", "record"}, {"id", 1}});
+  for (int id = 2; id < 8; ++id) bench.Send({{"op", "calibrate"}, {"id", id}});
+  CHECK(bench.AwaitExit() == 3);
+}
+
+}  // namespace
+}  // namespace warpsmith
