@@ -19,7 +19,6 @@ constexpr int kSettlingCalls = 3;
 constexpr double kLeastUs = 0.1;  // of a call, when what an empty one costs is subtracted
 // For advice: enough to tell a tenth of a program's time from noise.
 constexpr int kSamplesWanted = 60;
-constexpr size_t kSampledCallsMax = 3;  // of an instance, where a call has several samples
 // Where samples decide whose work it was: a share of 0 or of 1 is then known to 4 %.
 constexpr int kDecidingSamples = 100;
 
@@ -99,7 +98,7 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
   size_t next = options_.num_warm_ups;
   const StepFacts facts{.num_input_sets = sets.size() - next,
                         .is_long = sides->former_us > kLongCallUs,
-                        .num_samples_wanted = NumSamplesWanted(),
+                        .wants_samples = !HasSamples(),
                         .unusual = !options_.unusual_sets.empty()};
   const absl::Time start = absl::Now();
   for (const Step step : PlanSteps(facts, options_.effort, &random_)) {
@@ -203,11 +202,6 @@ bool Timer::HasSamples() const {
   if (!options_.can_sample) return true;
   return options_.samples_rounds ? Profile().num_samples >= kDecidingSamples
                                  : sampler_.num_samples() >= kSamplesWanted;
-}
-
-size_t Timer::NumSamplesWanted() const {
-  if (HasSamples()) return 0;
-  return options_.is_small ? options_.input_sets.size() : kSampledCallsMax;
 }
 
 TimingNumbers Timer::Timing() const {

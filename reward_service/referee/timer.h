@@ -75,7 +75,6 @@ class Timer {
   std::optional<Fault> Sample(Sides* sides, const Draw& set);
   bool WantsRepeat(const Sides& sides) const;
   bool HasSamples() const;  // as many as are wanted
-  size_t NumSamplesWanted() const;
 
   TimingDevice* const device_;
   const TimerOptions options_;

@@ -38,7 +38,7 @@ std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, 
       std::clamp<size_t>(facts.num_input_sets / 2, 1, static_cast<size_t>(effort.num_rounds_max));
   std::vector<Step> steps(num_rounds, Step::kRound);
   const size_t num_left = facts.num_input_sets - std::min(facts.num_input_sets, 2 * num_rounds);
-  size_t num_samples = std::min(num_left, facts.num_samples_wanted);
+  size_t num_samples = facts.wants_samples ? num_left : 0;
   bool unusual = facts.unusual;
   if (facts.is_long && unusual && num_samples > 0) {
     unusual = ((*random)() & 1) != 0;

@@ -46,10 +46,10 @@ enum class Step {
 };
 
 struct StepFacts {
-  size_t num_input_sets = 0;      // that this process has not seen
-  bool is_long = false;           // a call of the candidate
-  size_t num_samples_wanted = 0;  // calls to sample, at most
-  bool unusual = false;           // whether there are input sets of another distribution
+  size_t num_input_sets = 0;   // that this process has not seen
+  bool is_long = false;        // a call of the candidate
+  bool wants_samples = false;  // of what input sets the rounds leave
+  bool unusual = false;        // whether there are input sets of another distribution
 };
 
 // The steps of one process, in an order that nobody can know: at least one round, and as many as the effort

@@ -1,5 +1,6 @@
 #include "reward_service/referee/profile/profile_sampler.h"
 
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -27,15 +28,17 @@ namespace {
 constexpr uint64_t kUsualPeriodNs = 60'000;
 constexpr uint64_t kDensePeriodNs = 15'000;
 constexpr size_t kPageBytes = 4096;
-// Some 240 samples; a call has fewer, by what is expected of it.
 constexpr size_t kDataBytes = 64 * kPageBytes;
-constexpr double kCallSamplesMax = 120;
-constexpr int kRingSamplesMax = 200;
-// Of one record: a sample with its stack, or a mapping with its path.
-constexpr size_t kRecordBytesMax = 2 * kPageBytes;
 constexpr size_t kRingBytes = kPageBytes + kDataBytes;
 // Of the stack below a sample: enough for the frames of malloc() and the return into whoever called it.
 constexpr size_t kStackBytes = 1024;
+// Of a sample's record: its head, address, registers, and the stack with its two sizes; of a mapping's: its
+// head, process and thread, address, length, offset and path.
+constexpr size_t kSampleBytes = sizeof(perf_event_header) + 6 * sizeof(uint64_t) + kStackBytes;
+constexpr size_t kMappingBytes = sizeof(perf_event_header) + 4 * sizeof(uint64_t) + PATH_MAX;
+constexpr size_t kRecordBytesMax = std::max(kSampleBytes, kMappingBytes);
+// What a call is expected to have fills half of the ring.
+constexpr size_t kCallSamplesMax = kDataBytes / kSampleBytes / 2;
 // A width counts when at least this share of the samples in own code has it.
 constexpr double kWidthShareMin = 0.1;
 
@@ -169,7 +172,6 @@ void ProfileSampler::Collect() {
 
 bool ProfileSampler::Read(Ring& ring, const CodeMap& map, Tally& tally) const {
   bool all_seen = true;
-  const int num_before = NumSamples(tally);
   auto* page = static_cast<perf_event_mmap_page*>(ring.memory);
   const char* data = static_cast<const char*>(ring.memory) + kPageBytes;
   const uint64_t head = std::atomic_ref<__u64>(page->data_head).load(std::memory_order_acquire);
@@ -199,8 +201,7 @@ bool ProfileSampler::Read(Ring& ring, const CodeMap& map, Tally& tally) const {
   }
   std::atomic_ref<__u64>(page->data_tail).store(head, std::memory_order_release);
   // A ring that is full, or nearly, has lost the call's end without a record of it.
-  return all_seen && head - start < kDataBytes - kRecordBytesMax &&
-         NumSamples(tally) - num_before <= kRingSamplesMax;
+  return all_seen && head - start < kDataBytes - kRecordBytesMax;
 }
 
 void ProfileSampler::Count(uint64_t address, CodeOrigin origin, Tally& tally) const {
