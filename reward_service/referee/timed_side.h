@@ -52,6 +52,7 @@ class TimingDevice {
   virtual ~TimingDevice() = default;
   // A process of the reference, by turns; kept by the device, and warm.
   virtual absl::StatusOr<TimedSide*> Reference(int instance) = 0;
+  virtual int num_references() const = 0;
   // A fresh process of the candidate, to be timed beside the reference that was asked for last.
   virtual absl::StatusOr<StartedSide> StartCandidate() = 0;
   // What calls cost now.

@@ -10,8 +10,7 @@
 namespace warpsmith {
 namespace {
 
-constexpr double kSlownessMax = 2;    // of the reference, against the fastest that it was seen
-constexpr int kSlowInstancesMax = 3;  // then the machine has changed, not the process
+constexpr double kSlownessMax = 2;  // of the reference, against the fastest that it was seen
 // Long calls scatter less: one round is enough after this.
 constexpr double kInstanceSecondsMax = 0.03;
 // A fresh process's first calls are slower by some percent, and the reference had many.
@@ -50,8 +49,10 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
     if (fault) return fault;
     if (instance.rounds.empty()) break;  // out of time
     const double slowness = device_->Slowness(ReferenceMedian(instance) + overhead_.reference_us);
-    if (slowness > kSlownessMax && num_slow_instances_ < kSlowInstancesMax) {
-      ++num_slow_instances_;  // the next one is timed against another process of the reference
+    // The next one is timed against another process of the reference. Once all of them were slow, the machine
+    // has changed.
+    if (slowness > kSlownessMax && num_slow_instances_ < device_->num_references()) {
+      ++num_slow_instances_;
       continue;
     }
     // Whether the machine became slow, for both, or something slows the reference alone, is not known here.

@@ -31,6 +31,7 @@ struct FakeDevice : TimingDevice {
       : candidate(std::move(candidate)), reference_side(std::move(reference), &lane_seconds) {}
 
   absl::StatusOr<TimedSide*> Reference(int) override { return &reference_side; }
+  int num_references() const override { return 2; }
   absl::StatusOr<StartedSide> StartCandidate() override {
     ++num_started;
     lane_seconds += start_seconds;
@@ -122,7 +123,7 @@ TEST_CASE("a candidate that sleeps while it starts, or in its first call, is a t
   CHECK((*first_call)->outcome == Outcome::kTimeout);
 }
 
-TEST_CASE("an instance beside a slow reference is timed again, three times, and then charged") {
+TEST_CASE("an instance beside a slow reference is timed beside the others, and then charged") {
   FakeDevice once(Takes(210), Takes(60));
   once.slowness = [](int num_started) { return num_started == 2 ? 4.0 : 1.0; };
   Timer again(&once, Options());
@@ -134,7 +135,7 @@ TEST_CASE("an instance beside a slow reference is timed again, three times, and 
   always.slowness = [](int) { return 4.0; };
   Timer charged(&always, Options());
   REQUIRE(charged.Run().ok());
-  CHECK(always.num_started == 8);
+  CHECK(always.num_started == 7);
   CHECK(charged.Timing().speedup == Approx(2));
 }
 
