@@ -17,7 +17,6 @@ namespace warpsmith {
 namespace {
 
 constexpr int kCalls = 9;
-constexpr int kWarmUpCalls = 3;
 constexpr int64_t kMemoryBytes = int64_t{4} << 30;
 constexpr int kCpuSeconds = 86400;  // of a life as long as the referee's
 constexpr int kEmptyElements = 16;

@@ -13,8 +13,6 @@ namespace {
 constexpr double kSlownessMax = 2;  // of the reference, against the fastest that it was seen
 // Long calls scatter less: one round is enough after this.
 constexpr double kInstanceSecondsMax = 0.03;
-// A fresh process's first calls are slower by some percent, and the reference had many.
-constexpr int kSettlingCalls = 3;
 constexpr double kLeastUs = 0.1;  // of a call, when what an empty one costs is subtracted
 // For advice: enough to tell a tenth of a program's time from noise.
 constexpr int kSamplesWanted = 60;
@@ -87,7 +85,7 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
     ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set));
     sides->reference_is_long = reference.us > kLongCallUs;
   }
-  for (int call = 0; call < kSettlingCalls && WantsRepeat(*sides) && !OutOfTime(); ++call) {
+  for (int call = 0; call < kWarmUpCalls && WantsRepeat(*sides) && !OutOfTime(); ++call) {
     CallResult result = sides->candidate->Repeat(*sides->former_set);
     if (result.fault) return std::move(result.fault);
   }

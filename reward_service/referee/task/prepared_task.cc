@@ -15,7 +15,6 @@ namespace warpsmith {
 namespace {
 
 constexpr int kNumBaselines = 3;
-constexpr int kWarmUpCalls = 3;
 constexpr size_t kFreeOutputsMax = 4;
 // Over an oracle's life: about twenty draws, or more of small ones. After half of it another one is started.
 constexpr int kOracleCpuSeconds = 20;
