@@ -11,8 +11,7 @@ namespace {
 
 constexpr int kResamples = 200;
 constexpr uint64_t kBootstrapKey = 0x5761727073;
-constexpr double kNearOneLow = 0.97;
-constexpr double kNearOneHigh = 1.03;
+constexpr double kNearOne = 0.03;
 
 }  // namespace
 
@@ -75,7 +74,7 @@ double ReferencePace::Slowness(double median_us) {
 }
 
 bool IsDistinguishable(const Interval& interval) {
-  return interval.low > kNearOneHigh || interval.high < kNearOneLow;
+  return interval.low > 1 + kNearOne || interval.high < 1 - kNearOne;
 }
 
 }  // namespace warpsmith
