@@ -11,8 +11,9 @@ namespace warpsmith {
 namespace {
 
 constexpr double kSlownessMax = 2;  // of the reference, against the fastest that it was seen
-// Long calls scatter less: one round is enough after this.
-constexpr double kInstanceSecondsMax = 0.03;
+// A round of calls that are just not long: two of each side, each repeated. Longer ones scatter less: one
+// round is enough.
+constexpr double kRoundsUsMax = 2 * 2 * 2 * kLongCallUs;
 constexpr double kLeastUs = 0.1;  // of a call, when what an empty one costs is subtracted
 // For advice: enough to tell a tenth of a program's time from noise.
 constexpr int kSamplesWanted = 60;
@@ -109,7 +110,7 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
       TimedCall ignored;
       const Draw& set = *options_.unusual_sets[random_() % options_.unusual_sets.size()];
       fault = CallCandidate(sides, set, nullptr, &ignored);
-    } else if (instance->rounds.empty() || absl::ToDoubleSeconds(absl::Now() - start) < kInstanceSecondsMax) {
+    } else if (instance->rounds.empty() || absl::ToDoubleMicroseconds(absl::Now() - start) < kRoundsUsMax) {
       ASSIGN_OR_RETURN(fault, TimeRound(sides, sets[next], sets[next + 1], instance));
       next += 2;
     }
@@ -154,10 +155,10 @@ absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* r
   return call;
 }
 
-// A candidate as fast as its reference is timed like it; one far slower does not notice.
+// A candidate as fast as its reference is timed like it; of a long call warm caches mean nothing.
 bool Timer::WantsRepeat(const Sides& sides) const {
   return options_.repeats && sides.former_set != nullptr && !sides.reference_is_long &&
-         sides.former_us < 2 * kLongCallUs;
+         sides.former_us < kLongCallUs;
 }
 
 std::optional<Fault> Timer::CallCandidate(Sides* sides, const Draw& set, ProfileSampler* sampler,

@@ -75,7 +75,7 @@ std::optional<Fault> Verifier::CallOn(CheckedJail& jail, const Draw& draw, bool 
                                                  request_.limits.lane_seconds_max, " s are allowed")};
   }
   // Some of these calls follow a repeated one, as every timed call does.
-  if (request_.kind != CandidateKind::kNative && !is_first && jail.us() < 2 * kLongCallUs && Coin()) {
+  if (request_.kind != CandidateKind::kNative && !is_first && jail.us() < kLongCallUs && Coin()) {
     if (auto fault = jail.Repeat()) return fault;
   }
   std::optional<Fault> fault = jail.Call(draw, Comparing::kNumbers);
