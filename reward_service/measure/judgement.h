@@ -57,11 +57,14 @@ struct JudgeLimits {
 
 // How much timing a speed-up is worth: more of it, less scatter. Instances are fresh processes of the
 // candidate; a round times reference, candidate, candidate, reference (one candidate where calls are long).
+// Of one instance: input sets are drawn for as many.
+inline constexpr int kRoundsMax = 3;
+
 struct TimingEffort {
   int num_instances_min = 5;
   // An interval wider than `relative_width_max` of its middle asks for another instance, up to this many.
   int num_instances_max = 9;
-  int num_rounds_max = 3;  // of an instance; slow candidates get one
+  int num_rounds_max = kRoundsMax;  // of an instance; slow candidates get one
   double relative_width_max = 0.05;
 };
 

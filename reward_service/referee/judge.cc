@@ -96,12 +96,10 @@ TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {
       if (!draw->own_distribution) options.unusual_sets.push_back(draw);
     }
   }
-  // Answers of a Python candidate lie in two places that change by turns: both must have been there once.
-  options.num_warm_ups = !is_native() && takes_parameters ? 2 : 1;
+  options.num_warm_ups = !is_native() && takes_parameters ? kWarmUpDraws : 1;
   options.repeats = !is_native();
   options.samples_rounds = room == Room::kOpen;
   options.can_sample = tools_.facts.profile;
-  options.is_small = task_->is_small();
   options.least_us = LeastMicroseconds();
   return options;
 }

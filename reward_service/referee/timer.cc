@@ -25,19 +25,12 @@ absl::Status BrokenReference(const Fault& fault) {
   return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
 }
 
-ProfileSampler::Rate RateOf(const TimerOptions& options) {
-  return options.is_small ? ProfileSampler::Rate::kDense : ProfileSampler::Rate::kUsual;
-}
-
 }  // namespace
 
 Timer::Timer(TimingDevice* device, TimerOptions options)
     : device_(device),
       options_(std::move(options)),
-      random_(std::random_device()()),
-      sampler_(RateOf(options_)),
-      overhead_sampler_(RateOf(options_)),
-      reference_sampler_(RateOf(options_)) {}
+      random_(std::random_device()()) {}
 
 absl::StatusOr<std::optional<Fault>> Timer::Run() {
   while (static_cast<int>(instances_.size()) < options_.effort.num_instances_max && !OutOfTime() &&

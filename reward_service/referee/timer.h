@@ -28,8 +28,6 @@ struct TimerOptions {
   // otherwise some calls beside them are, for advice alone.
   bool samples_rounds = false;
   bool can_sample = true;
-  // So little data that a call is over before usual sampling has seen it.
-  bool is_small = false;
   // No call that wrote its outputs takes less [us].
   double least_us = 0;
 };

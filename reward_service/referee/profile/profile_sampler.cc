@@ -25,8 +25,7 @@ namespace warpsmith {
 namespace {
 
 // A sample costs about 15 us in a virtual machine: more of them would show themselves.
-constexpr uint64_t kUsualPeriodNs = 60'000;
-constexpr uint64_t kDensePeriodNs = 15'000;
+constexpr uint64_t kPeriodNs = 60'000;
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kDataBytes = 64 * kPageBytes;
 constexpr size_t kRingBytes = kPageBytes + kDataBytes;
@@ -46,10 +45,6 @@ constexpr double kWidthShareMin = 0.1;
 // Bits of PERF_REG_X86_SP and PERF_REG_X86_IP; registers come in ascending order.
 constexpr uint64_t kRegisters = uint64_t{1} << 7 | uint64_t{1} << 8;
 #endif
-
-uint64_t BasePeriod(ProfileSampler::Rate rate) {
-  return rate == ProfileSampler::Rate::kUsual ? kUsualPeriodNs : kDensePeriodNs;
-}
 
 perf_event_attr Attributes(uint64_t period_ns) {
   perf_event_attr attributes{};
@@ -119,12 +114,12 @@ class Sample {
 
 }  // namespace
 
-bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1, kUsualPeriodNs)).valid(); }
+bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1, kPeriodNs)).valid(); }
 
 absl::Status ProfileSampler::Attach(pid_t pid, const std::vector<int>& cores, double expected_us) {
   Detach();
   pid_ = pid;
-  period_ns_ = std::max(BasePeriod(rate_), static_cast<uint64_t>(expected_us * 1e3 / kCallSamplesMax));
+  period_ns_ = std::max(kPeriodNs, static_cast<uint64_t>(expected_us * 1e3 / kCallSamplesMax));
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
     for (const int core : cores) {
@@ -153,7 +148,7 @@ void ProfileSampler::Detach() {
 ProfileSampler::~ProfileSampler() { Detach(); }
 
 void ProfileSampler::Collect() {
-  Tally tally{.num_calls = 1, .path_calls = static_cast<double>(BasePeriod(rate_)) / period_ns_};
+  Tally tally{.num_calls = 1, .path_calls = static_cast<double>(kPeriodNs) / static_cast<double>(period_ns_)};
   const CodeMap map = CodeMap::Read(pid_);
   bool all_seen = true;
   for (Ring& ring : rings_) all_seen &= Read(ring, map, tally);

@@ -21,10 +21,7 @@ namespace warpsmith {
 // One thread at a time. The process is stopped whenever a method is called.
 class ProfileSampler {
  public:
-  // How often; a usual sample costs a call a few per cent of its time.
-  enum class Rate { kUsual, kDense };
-
-  explicit ProfileSampler(Rate rate = Rate::kUsual) : rate_(rate) {}
+  ProfileSampler() = default;
   // Watches every thread that the process has now, and those it starts, on `cores`, until Collect(). A call
   // that is expected to be long is sampled less often, so that all of it is seen. UNAVAILABLE when
   // perf_event_open is forbidden here.
@@ -79,7 +76,6 @@ class ProfileSampler {
   // Without what the path costs.
   static SamplesPerCall OffThePath(const Tally& tally, const SamplesPerCall& path_samples_per_call);
 
-  Rate rate_;
   pid_t pid_ = 0;
   uint64_t period_ns_ = 0;
   std::vector<Ring> rings_;

@@ -21,17 +21,10 @@ constexpr int kOracleCpuSeconds = 20;
 constexpr int kBaselineCpuSeconds = 3600;
 // Wall time, generous: the machine may be busy. A loop ends by its CPU time.
 constexpr absl::Duration kAnswerTimeout = absl::Seconds(30);
-// Timed draws of one task, those that verification uses too included; fewer where they are large.
-constexpr int kTimingDrawsMax = 9;
-constexpr int kTimingDrawsMin = 7;
-constexpr int64_t kTimingDrawBytesMax = int64_t{256} << 20;
-// Calls on so little are over before a profile has seen them: it needs many.
-constexpr int64_t kSmallTaskBytes = 64 << 10;
-constexpr int kSmallTaskDraws = 40;
 // Of an oracle, for draws of one judgement: little beside what its program takes to compile.
 constexpr double kFreshSeconds = 0.05;
-constexpr int kFreshDrawsMin = 3;   // a second call of the warm-up, and a round
-constexpr int kOtherInputsMax = 4;  // as in reference.py
+constexpr int kFreshDrawsMin = kWarmUpDraws - 1 + 2;  // what the first leaves of the warm-up, and a round
+constexpr int kOtherInputsMax = 4;                    // as in reference.py
 
 absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
 
@@ -145,7 +138,7 @@ absl::Status PreparedTask::Complete() {
     if (draw->own_distribution && other_parameters == has_parameters()) timing_draws_.push_back(draw);
   }
   const absl::Time start = absl::Now();
-  while (static_cast<int>(timing_draws_.size()) < num_timing_draws()) {
+  while (timing_draws_.size() < kTimingDraws) {
     // Other parameters at every call, too: what is worked out from them is work of that call.
     ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
     timing_draws_.push_back(draw.get());
@@ -173,7 +166,7 @@ absl::StatusOr<FreshDraws> PreparedTask::MakeFreshOnce() {
   ASSIGN_OR_RETURN(auto verification, MakeUsableDraw({.parameter_seed = NextParameterSeed()}));
   fresh.verification.push_back(std::move(verification));
   const int affordable = static_cast<int>(std::min(kFreshSeconds / std::max(draw_seconds_, 1e-6), 1e3));
-  const int wanted = std::clamp(affordable, kFreshDrawsMin, num_timing_draws() - 1);
+  const int wanted = std::clamp(affordable, kFreshDrawsMin, kTimingDraws - 1);
   while (static_cast<int>(fresh.timing.size()) < wanted) {
     ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
     fresh.timing.push_back(std::move(draw));
@@ -200,14 +193,6 @@ bool PreparedTask::OracleIsWorn() const {
   timespec used{};
   if (clock_getcpuclockid(oracle_->pid(), &clock) != 0 || clock_gettime(clock, &used) != 0) return true;
   return used.tv_sec >= kOracleCpuSeconds / 2;
-}
-
-bool PreparedTask::is_small() const { return layout_.tensor_bytes() <= kSmallTaskBytes; }
-
-int PreparedTask::num_timing_draws() const {
-  const int64_t bytes = layout_.input_buffer_bytes + layout_.output_buffer_bytes;
-  if (is_small()) return kSmallTaskDraws;
-  return static_cast<int>(std::clamp<int64_t>(kTimingDrawBytesMax / bytes, kTimingDrawsMin, kTimingDrawsMax));
 }
 
 absl::Status PreparedTask::OpenWindow() {
