@@ -16,9 +16,8 @@ namespace {
 constexpr size_t kTailBytesMax = 2048;
 // Of a candidate while it is verified: threads that overwrite each other must meet.
 constexpr int kVerifyThreadsMax = 4;
-// And they do not meet in every call: input sets are repeated, as long as that is quick.
+// And they do not meet in every call: input sets are repeated, for as long as calls take that are just not long.
 constexpr int kThreadedPasses = 5;
-constexpr double kPassSecondsMax = 0.15;
 
 // Nobody who is judged may foresee it.
 bool Coin() { return (std::random_device()() & 1) != 0; }
@@ -50,10 +49,13 @@ absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
   if (!verified->fault) {
     verified->takes_parameters &= request_.kind == CandidateKind::kNative || jail.jail().parameters_loaded();
     const auto& draws = verified->takes_parameters ? task.verification_draws() : task.construction_draws();
+    const double us_max = kThreadedPasses * static_cast<double>(draws.size()) * kLongCallUs;
+    const absl::Time start = absl::Now();
     bool has_threads = false;
     bool is_first = true;
-    for (int pass = 0;
-         pass == 0 || (has_threads && pass < kThreadedPasses && LaneSeconds() < kPassSecondsMax); ++pass) {
+    for (int pass = 0; pass == 0 || (has_threads && pass < kThreadedPasses &&
+                                     absl::ToDoubleMicroseconds(absl::Now() - start) < us_max);
+         ++pass) {
       for (const Draw* draw : draws) {
         verified->fault = CallOn(jail, *draw, is_first);
         if (verified->fault) break;
