@@ -66,6 +66,8 @@ struct TimingEffort {
   int num_instances_max = 9;
   int num_rounds_max = kRoundsMax;  // of an instance; slow candidates get one
   double relative_width_max = 0.05;
+  // Of a program that had libraries; fewer ask for another instance, too.
+  int num_deciding_samples = 0;
 };
 
 struct JudgeRequest {

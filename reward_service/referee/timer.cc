@@ -17,8 +17,6 @@ constexpr double kRoundsUsMax = 2 * 2 * 2 * kLongCallUs;
 constexpr double kLeastUs = 0.1;  // of a call, when what an empty one costs is subtracted
 // For advice: enough to tell a tenth of a program's time from noise.
 constexpr int kSamplesWanted = 60;
-// Where samples decide whose work it was: a share of 0 or of 1 is then known to 4 %.
-constexpr int kDecidingSamples = 100;
 
 // The task's fault: the same reference ran before.
 absl::Status BrokenReference(const Fault& fault) {
@@ -193,7 +191,7 @@ std::optional<Fault> Timer::Sample(Sides* sides, const Draw& set) {
 
 bool Timer::HasSamples() const {
   if (!options_.can_sample) return true;
-  return options_.samples_rounds ? Profile().num_samples >= kDecidingSamples
+  return options_.samples_rounds ? Profile().num_samples >= options_.effort.num_deciding_samples
                                  : sampler_.num_samples() >= kSamplesWanted;
 }
 

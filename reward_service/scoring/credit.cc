@@ -37,6 +37,11 @@ ShareBounds BoundsOf(double share, int num_samples) {
   return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
 }
 
+// From the bounds of a share of 0: z2 / (n + z2) < kOwnShareMin.
+int NumDecidingSamples() {
+  return 1 + static_cast<int>(kNormalQuantile * kNormalQuantile * (1 / kOwnShareMin - 1));
+}
+
 Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const v1::Task& task) {
   if (timing.libraries_withheld()) return Full(timing, "no library could do the work");
   double own = profile.own_code_share();
