@@ -21,7 +21,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProfileNumbers, num_samples, own_code_share, 
                                    gigabytes_per_second_ceiling, bound)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PhaseSeconds, lane_wait, oracle, verify, time, profile)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RefereeFacts, lane_cores, realtime, profile, torch_version,
-                                   torch_cpu_capability, gigabytes_per_second_ceiling)
+                                   torch_cpu_capability, empty_call_us, sample_us,
+                                   gigabytes_per_second_ceiling, nearest_cache_gigabytes_per_second)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JudgeLimits, cpu_seconds_max, call_seconds_max, lane_seconds_max)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimingEffort, num_instances_min, num_instances_max, num_rounds_max,
                                    relative_width_max, num_deciding_samples)

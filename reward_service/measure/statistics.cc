@@ -23,6 +23,12 @@ double Median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+double Scatter(std::vector<double> values) {
+  const double middle = Median(values);
+  for (double& value : values) value = std::abs(value - middle);
+  return Median(std::move(values));
+}
+
 double MiddleMean(std::vector<double> values) {
   if (values.empty()) return 0.0;
   std::sort(values.begin(), values.end());

@@ -10,10 +10,9 @@
 namespace warpsmith {
 namespace {
 
-constexpr double kLatencyBoundUs = 20;
 constexpr double kMemoryBoundShare = 0.5;
-// The nearest cache's bandwidth over that of copying in memory, generously.
-constexpr double kNearestCacheFactor = 16;
+// Over the bandwidth at which a core was seen to write to its nearest cache: nobody is accused by a slow moment.
+constexpr double kNearestCacheMargin = 2;
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
@@ -57,7 +56,7 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
                         .room = room,
                         .deadline = deadline_},
                        request_, source_fd_.get(), &judgement_);
-  Verifier verifier(&jails, tools_.lane, request_, lane_since_, &judgement_);
+  Verifier verifier(&jails, tools_.lane, request_, lane_since_, LongCallUs(), &judgement_);
   ASSIGN_OR_RETURN(Verified verified, verifier.Run(*task_));
   judgement_.seconds.verify = LaneSeconds();
   judgement_.output_tail = std::move(verified.output_tail);
@@ -101,15 +100,19 @@ TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {
   options.samples_rounds = room == Room::kOpen;
   options.can_sample = tools_.facts.profile;
   options.least_us = LeastMicroseconds();
+  options.long_call_us = LongCallUs();
+  options.sample_period_us = kSamplePeriodFactor * tools_.facts.sample_us;
   return options;
 }
+
+double Judge::LongCallUs() const { return kLongCallFactor * tools_.facts.empty_call_us; }
 
 // Whatever the work is, its outputs must be written, and a core's nearest cache takes no more than this.
 double Judge::LeastMicroseconds() const {
   int64_t num_bytes = 0;
   for (const TensorSpec& spec : task_->layout().outputs) num_bytes += spec.borrowed ? 0 : spec.num_bytes;
-  const double bytes_per_us =
-      tools_.facts.gigabytes_per_second_ceiling * 1e3 * kNearestCacheFactor * tools_.lane->num_threads();
+  const double bytes_per_us = tools_.facts.nearest_cache_gigabytes_per_second * 1e3 * kNearestCacheMargin *
+                              tools_.lane->num_threads();
   return bytes_per_us > 0 ? static_cast<double>(num_bytes) / bytes_per_us : 0;
 }
 
@@ -137,7 +140,8 @@ void Judge::ReportProfile(const Timer& timer) {
   const double median_us = judgement_.timing->candidate.median_us;
   profile.gigabytes_per_second = static_cast<double>(judgement_.bytes_per_call) / (median_us * 1e3);
   const double share = profile.gigabytes_per_second / std::max(profile.gigabytes_per_second_ceiling, 1e-9);
-  profile.bound = median_us < kLatencyBoundUs ? "latency" : share >= kMemoryBoundShare ? "memory" : "compute";
+  const bool latency = median_us < judgement_.timing->empty_call_us;
+  profile.bound = latency ? "latency" : share >= kMemoryBoundShare ? "memory" : "compute";
   judgement_.profile = std::move(profile);
 }
 

@@ -53,6 +53,7 @@ class Judge {
   void ReportProfile(const Timer& timer);
   void Convict(Fault fault);
   double LeastMicroseconds() const;
+  double LongCallUs() const;
   bool is_native() const { return request_.kind == CandidateKind::kNative; }
   double LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
 

@@ -138,8 +138,7 @@ class RefereeProcess {
                                                           share_directory_, lane_));
     tools_.empty_native = empty_native_.get();
     tools_.empty_python = empty_python_.get();
-    facts.gigabytes_per_second_ceiling = MeasureMemoryCeiling();
-    return absl::OkStatus();
+    return MeasureHost(lane_, empty_python_.get(), &facts);
   }
 
   static nlohmann::json Failed(const absl::Status& status) {
@@ -194,8 +193,11 @@ class RefereeProcess {
   }
 
   void HandleCalibrate(int64_t id) {
-    tools_.facts.gigabytes_per_second_ceiling = MeasureMemoryCeiling();
-    Answer({{"op", "calibrated"}, {"id", id}, {"facts", ToJson(tools_.facts)}});
+    const absl::Status status = MeasureHost(lane_, empty_python_.get(), &tools_.facts);
+    nlohmann::json answer =
+        status.ok() ? nlohmann::json{{"op", "calibrated"}, {"facts", ToJson(tools_.facts)}} : Failed(status);
+    answer["id"] = id;
+    Answer(answer);
   }
 
   void HandleRecord(const Packet& packet, int64_t id) {

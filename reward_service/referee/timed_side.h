@@ -40,10 +40,16 @@ struct StartedSide {
   std::optional<Fault> fault;
 };
 
-// What a call costs that does nothing [us].
+// Of calls that do nothing, from release to confirmed stop [us]: the median, and the median distance from it.
+struct EmptyCall {
+  double us = 0;
+  double scatter_us = 0;
+};
+
+// What a call costs on either side.
 struct Overhead {
-  double reference_us = 0;
-  double candidate_us = 0;
+  EmptyCall reference;
+  EmptyCall candidate;
 };
 
 // Where sides come from, and the clock of the lane.

@@ -11,10 +11,9 @@ namespace warpsmith {
 namespace {
 
 constexpr double kSlownessMax = 2;  // of the reference, against the fastest that it was seen
-// A round of calls that are just not long: two of each side, each repeated. Longer ones scatter less: one
-// round is enough.
-constexpr double kRoundsUsMax = 2 * 2 * 2 * kLongCallUs;
-constexpr double kLeastUs = 0.1;  // of a call, when what an empty one costs is subtracted
+// Of a round: two of each side, each repeated.
+constexpr int kCallsOfRound = 2 * 2 * 2;
+constexpr double kClockUs = 1e-3;  // its unit
 // For advice: enough to tell a tenth of a program's time from noise.
 constexpr int kSamplesWanted = 60;
 
@@ -23,12 +22,20 @@ absl::Status BrokenReference(const Fault& fault) {
   return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
 }
 
+// What the program itself took. Below what empty calls scatter nothing is known.
+double WithoutPath(double us, const EmptyCall& empty) {
+  return std::max({us - empty.us, empty.scatter_us, kClockUs});
+}
+
 }  // namespace
 
 Timer::Timer(TimingDevice* device, TimerOptions options)
     : device_(device),
       options_(std::move(options)),
-      random_(std::random_device()()) {}
+      random_(std::random_device()()),
+      sampler_(options_.sample_period_us),
+      overhead_sampler_(options_.sample_period_us),
+      reference_sampler_(options_.sample_period_us) {}
 
 absl::StatusOr<std::optional<Fault>> Timer::Run() {
   while (static_cast<int>(instances_.size()) < options_.effort.num_instances_max && !OutOfTime() &&
@@ -38,7 +45,7 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
     ASSIGN_OR_RETURN(std::optional<Fault> fault, TimeInstance(index, &instance));
     if (fault) return fault;
     if (instance.rounds.empty()) break;  // out of time
-    const double slowness = device_->Slowness(ReferenceMedian(instance) + overhead_.reference_us);
+    const double slowness = device_->Slowness(ReferenceMedian(instance) + overhead_.reference.us);
     // The next one is timed against another process of the reference. Once all of them were slow, the machine
     // has changed.
     if (slowness > kSlownessMax && num_slow_instances_ < device_->num_references()) {
@@ -62,8 +69,8 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
   if (started.fault) return std::move(started.fault);
   sides.candidate = std::move(started.side);
   ASSIGN_OR_RETURN(const Overhead overhead, device_->MeasureOverhead());
-  overhead_.reference_us = std::min(overhead_.reference_us, overhead.reference_us);
-  overhead_.candidate_us = std::min(overhead_.candidate_us, overhead.candidate_us);
+  if (overhead.reference.us < overhead_.reference.us) overhead_.reference = overhead.reference;
+  if (overhead.candidate.us < overhead_.candidate.us) overhead_.candidate = overhead.candidate;
   if (options_.samples_rounds) RETURN_IF_ERROR(device_->SampleOverhead(&overhead_sampler_));
   ASSIGN_OR_RETURN(std::optional<Fault> fault, WarmUp(&sides));
   if (fault) return fault;
@@ -75,7 +82,7 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
     const Draw& set = *options_.input_sets[i];
     if (std::optional<Fault> fault = CallOnce(sides, set, nullptr)) return fault;
     ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set));
-    sides->reference_is_long = reference.us > kLongCallUs;
+    sides->reference_is_long = reference.us > options_.long_call_us;
   }
   for (int call = 0; call < kWarmUpCalls && WantsRepeat(*sides) && !OutOfTime(); ++call) {
     CallResult result = sides->candidate->Repeat(*sides->former_set);
@@ -88,9 +95,11 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
   const std::vector<const Draw*>& sets = options_.input_sets;
   size_t next = options_.num_warm_ups;
   const StepFacts facts{.num_input_sets = sets.size() - next,
-                        .is_long = sides->former_us > kLongCallUs,
+                        .is_long = sides->former_us > options_.long_call_us,
                         .wants_samples = !HasSamples(),
                         .unusual = !options_.unusual_sets.empty()};
+  // As long as a round of calls that are just not long: longer ones scatter less, and one round is enough.
+  const double rounds_us_max = kCallsOfRound * options_.long_call_us;
   const absl::Time start = absl::Now();
   for (const Step step : PlanSteps(facts, options_.effort, &random_)) {
     if (OutOfTime()) return std::nullopt;
@@ -101,7 +110,7 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
       TimedCall ignored;
       const Draw& set = *options_.unusual_sets[random_() % options_.unusual_sets.size()];
       fault = CallCandidate(sides, set, nullptr, &ignored);
-    } else if (instance->rounds.empty() || absl::ToDoubleMicroseconds(absl::Now() - start) < kRoundsUsMax) {
+    } else if (instance->rounds.empty() || absl::ToDoubleMicroseconds(absl::Now() - start) < rounds_us_max) {
       ASSIGN_OR_RETURN(fault, TimeRound(sides, sets[next], sets[next + 1], instance));
       next += 2;
     }
@@ -113,7 +122,7 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
 absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, const Draw* first, const Draw* second,
                                                       Instance* instance) {
   ProfileSampler* const sampler = options_.samples_rounds && options_.can_sample ? &sampler_ : nullptr;
-  const bool is_long = sides->former_us > kLongCallUs;
+  const bool is_long = sides->former_us > options_.long_call_us;
   // What the candidate does must not decide how the reference is timed.
   const bool warm = !sides->reference_is_long;
   Round round;
@@ -141,7 +150,7 @@ absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* r
   CallResult result = sides.reference->Call(set, sampler);
   if (result.fault) return BrokenReference(*result.fault);
   TimedCall call;
-  call.us = std::max(result.us - overhead_.reference_us, kLeastUs);
+  call.us = WithoutPath(result.us, overhead_.reference);
   if (repeated != nullptr) call.repeat_excess_us = repeat_us - result.us;
   return call;
 }
@@ -149,7 +158,7 @@ absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* r
 // A candidate as fast as its reference is timed like it; of a long call warm caches mean nothing.
 bool Timer::WantsRepeat(const Sides& sides) const {
   return options_.repeats && sides.former_set != nullptr && !sides.reference_is_long &&
-         sides.former_us < kLongCallUs;
+         sides.former_us < options_.long_call_us;
 }
 
 std::optional<Fault> Timer::CallCandidate(Sides* sides, const Draw& set, ProfileSampler* sampler,
@@ -162,7 +171,7 @@ std::optional<Fault> Timer::CallCandidate(Sides* sides, const Draw& set, Profile
     repeat_us = repeated.us;
   }
   if (auto fault = CallOnce(sides, set, sampler)) return fault;
-  call->us = std::max(sides->former_us - overhead_.candidate_us, std::max(options_.least_us, kLeastUs));
+  call->us = std::max(WithoutPath(sides->former_us, overhead_.candidate), options_.least_us);
   if (repeats && sampler == nullptr) call->repeat_excess_us = repeat_us - sides->former_us;
   return std::nullopt;
 }
@@ -197,7 +206,7 @@ bool Timer::HasSamples() const {
 
 TimingNumbers Timer::Timing() const {
   TimingNumbers timing = Conclude(instances_);
-  timing.empty_call_us = overhead_.candidate_us;
+  timing.empty_call_us = overhead_.candidate.us;
   if (num_slow_instances_ > 0)
     timing.quality = absl::StrCat("; timed again where the reference was slow: ", num_slow_instances_);
   return timing;

@@ -13,9 +13,9 @@
 
 namespace warpsmith {
 
-// Calls longer than this scatter less, and warm caches mean nothing to them: one of the candidate a round,
-// none repeated.
-constexpr double kLongCallUs = 5000;
+// A call is long that takes as long as so many empty ones of a Python program: what the path to it scatters is then
+// below a hundredth, and warm caches mean nothing to it. One of the candidate a round, none repeated.
+inline constexpr double kLongCallFactor = 100;
 
 // One call on the clock [us], without the overhead of a call, and how much longer the call just before it
 // took, which repeated an earlier one to warm the caches; absent where none did.

@@ -8,7 +8,6 @@
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "reward_service/referee/timing_plan.h"
 
 namespace warpsmith {
 namespace {
@@ -49,7 +48,7 @@ absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
   if (!verified->fault) {
     verified->takes_parameters &= request_.kind == CandidateKind::kNative || jail.jail().parameters_loaded();
     const auto& draws = verified->takes_parameters ? task.verification_draws() : task.construction_draws();
-    const double us_max = kThreadedPasses * static_cast<double>(draws.size()) * kLongCallUs;
+    const double us_max = kThreadedPasses * static_cast<double>(draws.size()) * long_call_us_;
     const absl::Time start = absl::Now();
     bool has_threads = false;
     bool is_first = true;
@@ -77,7 +76,7 @@ std::optional<Fault> Verifier::CallOn(CheckedJail& jail, const Draw& draw, bool 
                                                  request_.limits.lane_seconds_max, " s are allowed")};
   }
   // Some of these calls follow a repeated one, as every timed call does.
-  if (request_.kind != CandidateKind::kNative && !is_first && jail.us() < kLongCallUs && Coin()) {
+  if (request_.kind != CandidateKind::kNative && !is_first && jail.us() < long_call_us_ && Coin()) {
     if (auto fault = jail.Repeat()) return fault;
   }
   std::optional<Fault> fault = jail.Call(draw, Comparing::kNumbers);

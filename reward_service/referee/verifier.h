@@ -26,8 +26,13 @@ class Verifier {
  public:
   // All outlives it.
   Verifier(CandidateJails* jails, const Lane* lane, const JudgeRequest& request, absl::Time lane_since,
-           Judgement* judgement)
-      : jails_(jails), lane_(lane), request_(request), lane_since_(lane_since), judgement_(judgement) {}
+           double long_call_us, Judgement* judgement)
+      : jails_(jails),
+        lane_(lane),
+        request_(request),
+        lane_since_(lane_since),
+        long_call_us_(long_call_us),
+        judgement_(judgement) {}
 
   // On the task's input sets, and on those of other shapes or strides where it has some. A status is a
   // failure of the machine.
@@ -42,6 +47,7 @@ class Verifier {
   const Lane* const lane_;
   const JudgeRequest& request_;
   const absl::Time lane_since_;
+  const double long_call_us_;
   Judgement* const judgement_;
   bool own_distribution_right_ = false;
 };

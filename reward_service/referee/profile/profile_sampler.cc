@@ -24,8 +24,8 @@
 namespace warpsmith {
 namespace {
 
-// A sample costs about 15 us in a virtual machine: more of them would show themselves.
-constexpr uint64_t kPeriodNs = 60'000;
+// The kernel samples no more often by a clock (perf_swevent_start_hrtimer).
+constexpr uint64_t kPeriodNsMin = 10'000;
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kDataBytes = 64 * kPageBytes;
 constexpr size_t kRingBytes = kPageBytes + kDataBytes;
@@ -114,18 +114,25 @@ class Sample {
 
 }  // namespace
 
-bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1, kPeriodNs)).valid(); }
+bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1, kPeriodNsMin)).valid(); }
+
+ProfileSampler::ProfileSampler(double period_us)
+    : usual_period_ns_(std::max(kPeriodNsMin, static_cast<uint64_t>(period_us * 1e3))),
+      period_ns_(usual_period_ns_) {}
 
 absl::Status ProfileSampler::Attach(pid_t pid, const std::vector<int>& cores, double expected_us) {
   Detach();
   pid_ = pid;
-  period_ns_ = std::max(kPeriodNs, static_cast<uint64_t>(expected_us * 1e3 / kCallSamplesMax));
+  period_ns_ = std::max(usual_period_ns_, static_cast<uint64_t>(expected_us * 1e3 / kCallSamplesMax));
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
-    for (const int core : cores) {
-      RETURN_IF_ERROR(Open(std::atoi(entry.path().filename().c_str()), core));
-    }
+    RETURN_IF_ERROR(AttachThread(std::atoi(entry.path().filename().c_str()), cores));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ProfileSampler::AttachThread(pid_t thread, const std::vector<int>& cores) {
+  for (const int core : cores) RETURN_IF_ERROR(Open(thread, core));
   return absl::OkStatus();
 }
 
@@ -148,7 +155,8 @@ void ProfileSampler::Detach() {
 ProfileSampler::~ProfileSampler() { Detach(); }
 
 void ProfileSampler::Collect() {
-  Tally tally{.num_calls = 1, .path_calls = static_cast<double>(kPeriodNs) / static_cast<double>(period_ns_)};
+  Tally tally{.num_calls = 1,
+              .path_calls = static_cast<double>(usual_period_ns_) / static_cast<double>(period_ns_)};
   const CodeMap map = CodeMap::Read(pid_);
   bool all_seen = true;
   for (Ring& ring : rings_) all_seen &= Read(ring, map, tally);

@@ -45,7 +45,7 @@ struct FakeDevice : TimingDevice {
   double lane_seconds = 0;
   double start_seconds = 0;
   int num_started = 0;
-  Overhead overhead{10, 10};
+  Overhead overhead{{10, 0}, {10, 0}};
   std::optional<Fault> start_fault;
   std::function<double(int)> slowness = [](int) { return 1.0; };
   std::function<CallResult(int)> candidate;
@@ -62,6 +62,7 @@ TimerOptions Options(size_t num_sets = 9) {
   static const std::vector<Draw> sets(40);
   TimerOptions options;
   options.can_sample = false;
+  options.long_call_us = 5000;
   for (size_t i = 0; i < num_sets; ++i) options.input_sets.push_back(&sets[i]);
   return options;
 }
@@ -137,6 +138,14 @@ TEST_CASE("an instance beside a slow reference is timed beside the others, and t
   REQUIRE(charged.Run().ok());
   CHECK(always.num_started == 7);
   CHECK(charged.Timing().speedup == Approx(2));
+}
+
+TEST_CASE("what is left of a call without its path is no less than empty calls scatter") {
+  FakeDevice device(Takes(210), Takes(10.5));
+  device.overhead.candidate.scatter_us = 2;
+  Timer timer(&device, Options());
+  REQUIRE_FALSE(timer.Run()->has_value());
+  CHECK(timer.Timing().speedup == Approx(100));
 }
 
 TEST_CASE("work that is done in repeated calls is on the clock") {
