@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/base/confidence.h"
 #include "core/base/counter_random.h"
 
 namespace warpsmith {
@@ -56,8 +57,8 @@ Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instanc
     medians.push_back(Median(std::move(drawn)));
   }
   std::sort(medians.begin(), medians.end());
-  constexpr size_t kTail = kResamples / 40;  // 2.5 % on either side
-  return {Median(all), medians[kTail], medians[kResamples - 1 - kTail]};
+  const auto tail = static_cast<size_t>(std::lround(kResamples * TailShare()));
+  return {Median(all), medians[tail], medians[kResamples - 1 - tail]};
 }
 
 SideTiming Summarise(const std::vector<double>& microseconds, int num_instances) {
