@@ -99,9 +99,8 @@ TimingNumbers Conclude(const std::vector<Instance>& instances) {
 }
 
 void DoubtShortCalls(bool is_native, TimingNumbers* timing) {
-  if (timing->candidate.median_us >= (is_native ? 0.5 : 1.0) * timing->empty_call_us) return;
-  absl::StrAppend(&timing->quality, "; the call is shorter than ", is_native ? "half of " : "",
-                  "an empty one");
+  if (timing->candidate.median_us >= timing->empty_call_us) return;
+  absl::StrAppend(&timing->quality, "; the call is shorter than an empty one");
   if (is_native || timing->speedup <= 1.0) return;
   timing->speedup = 1.0;
   timing->speedup_low = std::min(timing->speedup_low, 1.0);

@@ -68,9 +68,9 @@ bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort
 // Times of both sides, the speed-up and its interval, without overhead and quality. At least one round.
 TimingNumbers Conclude(const std::vector<Instance>& instances);
 
-// Says in `timing->quality` where the call is shorter than an empty one, of a native program than half of
-// it. The path to a Python program is long and runs in its own process, which could have cut it short: what
-// is left after its subtraction cannot show that the program is faster than its reference.
+// Says in `timing->quality` where the call is shorter than an empty one. The path to a Python program is long
+// and runs in its own process, which could have cut it short: what is left after its subtraction cannot show
+// that the program is faster than its reference.
 void DoubtShortCalls(bool is_native, TimingNumbers* timing);
 
 // Median time of the reference over the rounds of one instance [us].

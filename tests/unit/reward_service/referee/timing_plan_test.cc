@@ -133,11 +133,7 @@ TEST_CASE("a call shorter than an empty one shows no speed-up of a Python progra
   CHECK(timing.quality == "; the call is shorter than an empty one");
   DoubtShortCalls(/*is_native=*/true, &native);
   CHECK(native.speedup == Approx(5));
-  CHECK(native.quality.empty());
-  native.empty_call_us = 50;
-  DoubtShortCalls(/*is_native=*/true, &native);
-  CHECK(native.speedup == Approx(5));
-  CHECK(native.quality == "; the call is shorter than half of an empty one");
+  CHECK(native.quality == "; the call is shorter than an empty one");
 }
 
 }  // namespace
