@@ -13,7 +13,6 @@ namespace {
 constexpr double kSlownessMax = 2;  // of the reference, against the fastest that it was seen
 // Of a round: two of each side, each repeated.
 constexpr int kCallsOfRound = 2 * 2 * 2;
-constexpr double kClockUs = 1e-3;  // its unit
 // For advice: enough to tell a tenth of a program's time from noise.
 constexpr int kSamplesWanted = 60;
 
@@ -22,9 +21,9 @@ absl::Status BrokenReference(const Fault& fault) {
   return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
 }
 
-// What the program itself took. Below what empty calls scatter nothing is known.
+// What the program itself took. Below what empty calls scatter, or the clock's unit, nothing is known.
 double WithoutPath(double us, const EmptyCall& empty) {
-  return std::max({us - empty.us, empty.scatter_us, kClockUs});
+  return std::max({us - empty.us, empty.scatter_us, absl::ToDoubleMicroseconds(absl::Nanoseconds(1))});
 }
 
 }  // namespace
