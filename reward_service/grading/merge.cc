@@ -63,9 +63,6 @@ void SetReward(const PreparedRequest& prepared, const Credit& credit, v1::Grade*
   inputs.credited_speedup = credit.speedup;
   inputs.rubric_total = grade->rubric().total();
   inputs.skill = prepared.request.task().skill();
-  const v1::Profile& profile = grade->profile();
-  if (profile.gigabytes_per_second_ceiling() > 0)
-    inputs.limit_share = profile.gigabytes_per_second() / profile.gigabytes_per_second_ceiling();
   if (grade->verdict() == v1::VERDICT_NO_CODE) inputs.compiled = false;
   absl::StatusOr<v1::Reward> reward = ComputeReward(prepared.request.formula(), inputs);
   WS_CHECK(reward.ok()) << "the door checks formulas: " << reward.status().message();

@@ -6,6 +6,7 @@
 #include "reward_service/compiler/diagnostics.h"
 #include "reward_service/grading/merge.h"
 #include "reward_service/program/candidate_language.h"
+#include "reward_service/scoring/credit.h"
 
 namespace warpsmith {
 namespace {
@@ -172,6 +173,7 @@ JudgeRequest JudgeStage::RequestFor(const Flight& flight) const {
   request.task = {flight.prepared->task_key, flight.prepared->request.task().reference_source()};
   request.limits = options_.limits;
   request.timing = options_.timing;
+  request.timing.num_deciding_samples = NumDecidingSamples();
   if (IsNative(*flight.prepared)) {
     request.kind = CandidateKind::kNative;
     request.library_fd = flight.library->get();

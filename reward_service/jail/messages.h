@@ -31,7 +31,10 @@ struct Facts {
   static constexpr Trusted<bool> profile{"profile"};
   static constexpr Trusted<std::string> torch_version{"torch_version"};
   static constexpr Trusted<std::string> torch_cpu_capability{"torch_cpu_capability"};
+  static constexpr Trusted<double> empty_call_us{"empty_call_us"};
+  static constexpr Trusted<double> sample_us{"sample_us"};
   static constexpr Trusted<double> gigabytes_per_second_ceiling{"gigabytes_per_second_ceiling"};
+  static constexpr Trusted<double> nearest_cache_gigabytes_per_second{"nearest_cache_gigabytes_per_second"};
 };
 
 // JudgeLimits.
@@ -47,6 +50,7 @@ struct Effort {
   static constexpr Trusted<int> num_instances_max{"num_instances_max"};
   static constexpr Trusted<int> num_rounds_max{"num_rounds_max"};
   static constexpr Trusted<double> relative_width_max{"relative_width_max"};
+  static constexpr Trusted<int> num_deciding_samples{"num_deciding_samples"};
 };
 
 struct Start : ToReferee {

@@ -137,9 +137,8 @@ class NativeJail {
     // Read by OpenMP's library when the candidate brings it along.
     const int64_t num_threads = Read(packet.fields, Begin::num_threads);
     setenv("OMP_NUM_THREADS", absl::StrCat(num_threads).c_str(), /*overwrite=*/1);
-    // So that threads start together, or they would not meet: in some milliseconds the referee stops them
-    // anyway.
-    if (num_threads > 1) setenv("GOMP_SPINCOUNT", "10000000", /*overwrite=*/1);
+    // So that threads start together, or they would not meet: after the call the referee stops them anyway.
+    if (num_threads > 1) setenv("OMP_WAIT_POLICY", "active", /*overwrite=*/1);
     ASSIGN_OR_RETURN(run_, LoadCandidate(std::move(library), std::move(libraries_)));
     return absl::OkStatus();
   }

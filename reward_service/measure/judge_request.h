@@ -39,14 +39,19 @@ struct JudgeLimits {
   double lane_seconds_max = 10;  // wall time of the whole judgement while it holds the lane
 };
 
+// Rounds of one instance, at most: input sets are drawn for as many.
+inline constexpr int kRoundsMax = 3;
+
 // How much timing a speed-up is worth: more of it, less scatter. Instances are fresh processes of the
 // candidate; a round times reference, candidate, candidate, reference (one candidate where calls are long).
 struct TimingEffort {
   int num_instances_min = 5;
   // An interval wider than `relative_width_max` of its middle asks for another instance, up to this many.
   int num_instances_max = 9;
-  int num_rounds_max = 3;  // of an instance; slow candidates get one
+  int num_rounds_max = kRoundsMax;  // of an instance; slow candidates get one
   double relative_width_max = 0.05;
+  // Of a program that had libraries; fewer ask for another instance, too.
+  int num_deciding_samples = 0;
 };
 
 struct JudgeRequest {

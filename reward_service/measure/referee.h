@@ -45,7 +45,11 @@ struct RefereeFacts {
   bool profile = false;  // perf_event_open works
   std::string torch_version;
   std::string torch_cpu_capability;  // of its kernels: "AVX512", "AVX2", "DEFAULT", ...
-  double gigabytes_per_second_ceiling = 0;
+  // Measured on the lane, while all lanes of the machine measure.
+  double empty_call_us = 0;                       // of a Python program that does nothing
+  double sample_us = 0;                           // what a sample of a profile costs whoever is sampled
+  double gigabytes_per_second_ceiling = 0;        // of copying in memory, reads and writes added
+  double nearest_cache_gigabytes_per_second = 0;  // of writing, for one core
 };
 
 // Spawns and owns `warpsmith-referee`. Judge and RecordExtensions are for one thread at a time (a lane judges
@@ -70,8 +74,7 @@ class Referee {
                                                                         const std::string& source,
                                                                         absl::Time deadline) = 0;
 
-  // Measures again what this lane's memory gives, for facts(). All lanes of a machine do so at once, so that
-  // each knows its part.
+  // Measures the host again, for facts(). All lanes of a machine do so at once, so that each knows its part.
   virtual absl::Status Calibrate() = 0;
 
   // Makes oracle, inputs and baselines of a task ready in idle time; returns at once. A hint: errors show in

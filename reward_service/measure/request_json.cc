@@ -63,7 +63,10 @@ nlohmann::json ToJson(const RefereeFacts& facts) {
           {Facts::profile, facts.profile},
           {Facts::torch_version, facts.torch_version},
           {Facts::torch_cpu_capability, facts.torch_cpu_capability},
-          {Facts::gigabytes_per_second_ceiling, facts.gigabytes_per_second_ceiling}};
+          {Facts::empty_call_us, facts.empty_call_us},
+          {Facts::sample_us, facts.sample_us},
+          {Facts::gigabytes_per_second_ceiling, facts.gigabytes_per_second_ceiling},
+          {Facts::nearest_cache_gigabytes_per_second, facts.nearest_cache_gigabytes_per_second}};
 }
 
 RefereeFacts FactsFromJson(const nlohmann::json& fields) {
@@ -72,7 +75,10 @@ RefereeFacts FactsFromJson(const nlohmann::json& fields) {
           .profile = Read(fields, Facts::profile),
           .torch_version = Read(fields, Facts::torch_version),
           .torch_cpu_capability = Read(fields, Facts::torch_cpu_capability),
-          .gigabytes_per_second_ceiling = Read(fields, Facts::gigabytes_per_second_ceiling)};
+          .empty_call_us = Read(fields, Facts::empty_call_us),
+          .sample_us = Read(fields, Facts::sample_us),
+          .gigabytes_per_second_ceiling = Read(fields, Facts::gigabytes_per_second_ceiling),
+          .nearest_cache_gigabytes_per_second = Read(fields, Facts::nearest_cache_gigabytes_per_second)};
 }
 
 nlohmann::json ToJson(const JudgeLimits& limits) {
@@ -91,14 +97,16 @@ nlohmann::json ToJson(const TimingEffort& timing) {
   return {{Effort::num_instances_min, timing.num_instances_min},
           {Effort::num_instances_max, timing.num_instances_max},
           {Effort::num_rounds_max, timing.num_rounds_max},
-          {Effort::relative_width_max, timing.relative_width_max}};
+          {Effort::relative_width_max, timing.relative_width_max},
+          {Effort::num_deciding_samples, timing.num_deciding_samples}};
 }
 
 TimingEffort TimingFromJson(const nlohmann::json& fields) {
   return {.num_instances_min = Read(fields, Effort::num_instances_min),
           .num_instances_max = Read(fields, Effort::num_instances_max),
           .num_rounds_max = Read(fields, Effort::num_rounds_max),
-          .relative_width_max = Read(fields, Effort::relative_width_max)};
+          .relative_width_max = Read(fields, Effort::relative_width_max),
+          .num_deciding_samples = Read(fields, Effort::num_deciding_samples)};
 }
 
 absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::json& list) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/base/confidence.h"
 #include "core/base/counter_random.h"
 
 namespace warpsmith {
@@ -11,8 +12,7 @@ namespace {
 
 constexpr int kResamples = 200;
 constexpr uint64_t kBootstrapKey = 0x5761727073;
-constexpr double kNearOneLow = 0.97;
-constexpr double kNearOneHigh = 1.03;
+constexpr double kNearOne = 0.03;
 
 }  // namespace
 
@@ -22,6 +22,12 @@ double Median(std::vector<double> values) {
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+double Scatter(std::vector<double> values) {
+  const double middle = Median(values);
+  for (double& value : values) value = std::abs(value - middle);
+  return Median(std::move(values));
 }
 
 double MiddleMean(std::vector<double> values) {
@@ -51,8 +57,8 @@ Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instanc
     medians.push_back(Median(std::move(drawn)));
   }
   std::sort(medians.begin(), medians.end());
-  constexpr size_t kTail = kResamples / 40;  // 2.5 % on either side
-  return {Median(all), medians[kTail], medians[kResamples - 1 - kTail]};
+  const auto tail = static_cast<size_t>(std::lround(kResamples * TailShare()));
+  return {Median(all), medians[tail], medians[kResamples - 1 - tail]};
 }
 
 v1::TimingSide Summarise(const std::vector<double>& microseconds, int num_instances) {
@@ -76,7 +82,7 @@ double ReferencePace::Slowness(double median_us) {
 }
 
 bool IsDistinguishable(const Interval& interval) {
-  return interval.low > kNearOneHigh || interval.high < kNearOneLow;
+  return interval.low > 1 + kNearOne || interval.high < 1 - kNearOne;
 }
 
 }  // namespace warpsmith

@@ -13,6 +13,9 @@ namespace warpsmith {
 // The middle value, or the mean of the two middle ones; 0 for none.
 double Median(std::vector<double> values);
 
+// The median distance from the median; 0 for none.
+double Scatter(std::vector<double> values);
+
 // The mean without the least and the greatest quarter; 0 for none. For counts that are few, of which a median
 // would lose too much.
 double MiddleMean(std::vector<double> values);

@@ -1,6 +1,7 @@
 #include "reward_service/referee/calibration.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,25 +14,90 @@
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/measure/statistics.h"
+#include "reward_service/referee/tensors/uncached_copy.h"
+#include "reward_service/referee/timing_plan.h"
 
 namespace warpsmith {
 namespace {
 
-constexpr int kCalls = 9;
-constexpr int kWarmUpCalls = 3;
+constexpr int kCalls = 9;                         // of each measurement
+constexpr size_t kMovedBytes = size_t{64} << 20;  // of each measurement of memory
 constexpr int64_t kMemoryBytes = int64_t{4} << 30;
 constexpr int kCpuSeconds = 86400;  // of a life as long as the referee's
-constexpr int kEmptyElements = 16;
 constexpr char kEmptySource[] = "class ModelNew:\n    def __call__(self, x):\n        return x\n";
 
 TaskLayout SmallLayout() {
   const nlohmann::json tensor = {
-      {oracle::Tensor::code, 2}, {oracle::Tensor::bits, 32}, {oracle::Tensor::shape, {kEmptyElements}}};
+      {oracle::Tensor::code, 2}, {oracle::Tensor::bits, 32}, {oracle::Tensor::shape, {1}}};
   const nlohmann::json one = nlohmann::json::array({tensor});
   return *MakeLayout({{oracle::Loaded::inputs, one},
                       {oracle::Loaded::parameters, nlohmann::json::array()},
                       {oracle::Loaded::outputs, one}},
                      1 << 20);
+}
+
+// The best of some runs of `work`, which returns when it began to move so many bytes.
+template <typename Work>
+double BestGigabytesPerSecond(double num_bytes, Work work) {
+  double best = 0;
+  for (int call = 0; call < kCalls; ++call) {
+    const absl::Time start = work();
+    best = std::max(best, num_bytes / absl::ToDoubleNanoseconds(absl::Now() - start));
+  }
+  return best;
+}
+
+// Keeps the compiler from leaving out what was written.
+void UseBytes(const std::vector<char>& bytes) { asm volatile("" : : "r"(bytes.data()) : "memory"); }
+
+// Reads and writes added. What is copied lies in memory alone before, as inputs and outputs of a call do, so that its
+// length says nothing of the host's caches.
+double MeasureCopying() {
+  std::vector<char> from(kMovedBytes);
+  std::vector<char> to(kMovedBytes);
+  return BestGigabytesPerSecond(2.0 * kMovedBytes, [&] {
+    FillUncached(from.data(), 1, kMovedBytes);
+    FillUncached(to.data(), 2, kMovedBytes);
+    const absl::Time start = absl::Now();
+    std::memcpy(to.data(), from.data(), kMovedBytes);
+    UseBytes(to);
+    return start;
+  });
+}
+
+// Half of the cache that is nearest to a core, written again and again; a page where its size is unknown.
+double MeasureNearestCache() {
+  std::vector<char> half(
+      static_cast<size_t>(std::max(sysconf(_SC_LEVEL1_DCACHE_SIZE) / 2, sysconf(_SC_PAGESIZE))));
+  return BestGigabytesPerSecond(kMovedBytes, [&] {
+    const absl::Time start = absl::Now();
+    for (size_t written = 0; written < kMovedBytes; written += half.size()) {
+      std::memset(half.data(), 1, half.size());
+      UseBytes(half);
+    }
+    return start;
+  });
+}
+
+// How often something is done in this time.
+double Spin(double us) {
+  const absl::Time end = absl::Now() + absl::Microseconds(us);
+  double num_times = 0;
+  while (absl::Now() < end) ++num_times;
+  return num_times;
+}
+
+// What a sample costs whoever is sampled [us]: of the time from one to the next, the share in which nothing was done.
+// They come once in the time of an empty call, for as long as a long one.
+double MeasureSample(const Lane& lane, double empty_us) {
+  std::vector<double> shares;
+  for (int call = 0; call < kCalls; ++call) {
+    const double undisturbed = Spin(kLongCallFactor * empty_us);
+    ProfileSampler sampler(empty_us);
+    if (!sampler.AttachThread(0, lane.core_list()).ok()) return 0;
+    shares.push_back(1 - Spin(kLongCallFactor * empty_us) / undisturbed);
+  }
+  return std::max(0.0, Median(std::move(shares)) * empty_us);
 }
 
 }  // namespace
@@ -64,13 +130,13 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
   return empty;
 }
 
-absl::StatusOr<double> EmptyCandidate::Microseconds() {
+absl::StatusOr<EmptyCall> EmptyCandidate::Measure() {
   std::vector<double> microseconds;
   for (int call = -kWarmUpCalls; call < kCalls; ++call) {
     RETURN_IF_ERROR(Call());
     if (call >= 0) microseconds.push_back(jail_.seconds() * 1e6);
   }
-  return Median(std::move(microseconds));
+  return EmptyCall{Median(microseconds), Scatter(microseconds)};
 }
 
 absl::Status EmptyCandidate::SampleCall(ProfileSampler& sampler) {
@@ -88,19 +154,13 @@ absl::Status EmptyCandidate::Call() {
   return absl::OkStatus();
 }
 
-double MeasureMemoryCeiling() {
-  constexpr size_t kBytes = size_t{64} << 20;
-  std::vector<char> from(kBytes, 1);
-  std::vector<char> to(kBytes, 2);
-  double best = 0;
-  for (int i = 0; i < 4; ++i) {
-    const absl::Time start = absl::Now();
-    std::memcpy(to.data(), from.data(), kBytes);
-    const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
-    from[0] = to[kBytes / 2];  // so that the copy is needed
-    best = std::max(best, 2.0 * static_cast<double>(kBytes) / seconds / 1e9);
-  }
-  return best;
+absl::Status MeasureHost(const Lane& lane, EmptyCandidate* python, RefereeFacts* facts) {
+  facts->gigabytes_per_second_ceiling = MeasureCopying();  // first, when all lanes do
+  facts->nearest_cache_gigabytes_per_second = MeasureNearestCache();
+  ASSIGN_OR_RETURN(const EmptyCall empty, python->Measure());
+  facts->empty_call_us = empty.us;
+  facts->sample_us = facts->profile ? MeasureSample(lane, empty.us) : 0;
+  return absl::OkStatus();
 }
 
 }  // namespace warpsmith

@@ -1,4 +1,4 @@
-// What the path to a candidate costs, and how fast the lane's memory is.
+// What is measured of a host: what the path to a candidate costs, what a sample costs, how fast memory is.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_CALIBRATION_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_CALIBRATION_H_
 
@@ -6,9 +6,10 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "reward_service/measure/referee.h"
 #include "reward_service/referee/process/jail.h"
 #include "reward_service/referee/process/zygote.h"
-#include "reward_service/referee/profile/profile_sampler.h"
+#include "reward_service/referee/timed_side.h"
 
 namespace warpsmith {
 
@@ -22,8 +23,8 @@ class EmptyCandidate {
                                                                const std::filesystem::path& share_directory,
                                                                const Lane& lane);
 
-  // Of a call, from release to confirmed stop [us]: the median of some, after others.
-  absl::StatusOr<double> Microseconds();
+  // Some calls, after others.
+  absl::StatusOr<EmptyCall> Measure();
 
   // Has a call sampled, after one that is not. Nothing where sampling is forbidden.
   absl::Status SampleCall(ProfileSampler& sampler);
@@ -38,8 +39,9 @@ class EmptyCandidate {
   Jail jail_;
 };
 
-// GB/s of copying, reads and writes added, over buffers larger than any cache. On the lane.
-double MeasureMemoryCeiling();
+// Fills in what describes the host: all constants of verdict and credit that do are measured here, on the lane, which
+// this thread holds. `python` is the empty candidate of that kind.
+absl::Status MeasureHost(const Lane& lane, EmptyCandidate* python, RefereeFacts* facts);
 
 }  // namespace warpsmith
 

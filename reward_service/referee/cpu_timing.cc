@@ -107,10 +107,10 @@ absl::StatusOr<StartedSide> CpuTiming::StartCandidate() {
 
 absl::StatusOr<Overhead> CpuTiming::MeasureOverhead() {
   Overhead overhead;
-  ASSIGN_OR_RETURN(overhead.reference_us, empty_reference_->Microseconds());
-  overhead.candidate_us = overhead.reference_us;
+  ASSIGN_OR_RETURN(overhead.reference, empty_reference_->Measure());
+  overhead.candidate = overhead.reference;
   if (empty_candidate_ != empty_reference_) {
-    ASSIGN_OR_RETURN(overhead.candidate_us, empty_candidate_->Microseconds());
+    ASSIGN_OR_RETURN(overhead.candidate, empty_candidate_->Measure());
   }
   return overhead;
 }

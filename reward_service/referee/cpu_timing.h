@@ -19,6 +19,7 @@ class CpuTiming : public TimingDevice {
   ~CpuTiming() override;
 
   absl::StatusOr<TimedSide*> Reference(int instance) override;
+  int num_references() const override { return static_cast<int>(task_->baselines().size()); }
   absl::StatusOr<StartedSide> StartCandidate() override;
   absl::StatusOr<Overhead> MeasureOverhead() override;
   absl::Status SampleOverhead(ProfileSampler* sampler) override;

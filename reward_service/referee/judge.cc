@@ -12,10 +12,9 @@ namespace warpsmith {
 namespace {
 
 constexpr size_t kReasonBytesMax = 512;
-constexpr double kLatencyBoundUs = 20;
 constexpr double kMemoryBoundShare = 0.5;
-// The nearest cache's bandwidth over that of copying in memory, generously.
-constexpr double kNearestCacheFactor = 16;
+// Over the bandwidth at which a core was seen to write to its nearest cache: nobody is accused by a slow moment.
+constexpr double kNearestCacheMargin = 2;
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
@@ -60,7 +59,7 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
                         .room = room,
                         .deadline = deadline_},
                        request_, source_fd_.get(), &measurement_);
-  Verifier verifier(&jails, tools_.lane, request_, lane_since_, &measurement_);
+  Verifier verifier(&jails, tools_.lane, request_, lane_since_, LongCallUs(), &measurement_);
   ASSIGN_OR_RETURN(Verified verified, verifier.Run(*task_));
   grade().mutable_cost()->set_verify_seconds(LaneSeconds());
   measurement_.set_output_tail(std::move(verified.output_tail));
@@ -98,22 +97,24 @@ TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {
       if (!draw->own_distribution) options.unusual_sets.push_back(draw);
     }
   }
-  // Answers of a Python candidate lie in two places that change by turns: both must have been there once.
-  options.num_warm_ups = !is_native() && takes_parameters ? 2 : 1;
+  options.num_warm_ups = !is_native() && takes_parameters ? kWarmUpDraws : 1;
   options.repeats = !is_native();
   options.samples_rounds = room == Room::kOpen;
   options.can_sample = tools_.facts.profile;
-  options.is_small = task_->is_small();
   options.least_us = LeastMicroseconds();
+  options.long_call_us = LongCallUs();
+  options.sample_period_us = kSamplePeriodFactor * tools_.facts.sample_us;
   return options;
 }
+
+double Judge::LongCallUs() const { return kLongCallFactor * tools_.facts.empty_call_us; }
 
 // Whatever the work is, its outputs must be written, and a core's nearest cache takes no more than this.
 double Judge::LeastMicroseconds() const {
   int64_t num_bytes = 0;
   for (const TensorSpec& spec : task_->layout().outputs) num_bytes += spec.borrowed ? 0 : spec.num_bytes;
-  const double bytes_per_us =
-      tools_.facts.gigabytes_per_second_ceiling * 1e3 * kNearestCacheFactor * tools_.lane->num_threads();
+  const double bytes_per_us = tools_.facts.nearest_cache_gigabytes_per_second * 1e3 * kNearestCacheMargin *
+                              tools_.lane->num_threads();
   return bytes_per_us > 0 ? static_cast<double>(num_bytes) / bytes_per_us : 0;
 }
 
@@ -146,9 +147,8 @@ v1::Profile Judge::ProfileOf(const Timer& timer) const {
   profile.set_gigabytes_per_second_ceiling(ceiling);
   profile.set_gigabytes_per_second(static_cast<double>(task_->layout().tensor_bytes()) / (median_us * 1e3));
   const double share = profile.gigabytes_per_second() / std::max(ceiling, 1e-9);
-  profile.set_bound(median_us < kLatencyBoundUs  ? "latency"
-                    : share >= kMemoryBoundShare ? "memory"
-                                                 : "compute");
+  const bool latency = median_us < measurement_.grade().timing().empty_call_us();
+  profile.set_bound(latency ? "latency" : share >= kMemoryBoundShare ? "memory" : "compute");
   return profile;
 }
 

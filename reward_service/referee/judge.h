@@ -57,6 +57,7 @@ class Judge {
   void Conclude(v1::Verdict verdict, std::string_view reason);
   double LeastMicroseconds() const;
   v1::Grade& grade() { return *measurement_.mutable_grade(); }
+  double LongCallUs() const;
   bool is_native() const { return request_.kind == CandidateKind::kNative; }
   double LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
 

@@ -133,8 +133,7 @@ class RefereeProcess {
                                                           share_directory_, lane_));
     tools_.empty_native = empty_native_.get();
     tools_.empty_python = empty_python_.get();
-    facts.gigabytes_per_second_ceiling = MeasureMemoryCeiling();
-    return absl::OkStatus();
+    return MeasureHost(lane_, empty_python_.get(), &facts);
   }
 
   void Answer(const nlohmann::json& fields, const std::vector<int>& descriptors = {}) {
@@ -187,9 +186,12 @@ class RefereeProcess {
   }
 
   void HandleCalibrate(int64_t id) {
-    tools_.facts.gigabytes_per_second_ceiling = MeasureMemoryCeiling();
-    Answer(Make<service::Calibrated>(
-        {{service::Calibrated::id, id}, {service::Calibrated::facts, ToJson(tools_.facts)}}));
+    const absl::Status status = MeasureHost(lane_, empty_python_.get(), &tools_.facts);
+    nlohmann::json answer =
+        status.ok() ? Make<service::Calibrated>({{service::Calibrated::facts, ToJson(tools_.facts)}})
+                    : Failed(status);
+    answer[service::Calibrated::id.name] = id;
+    Answer(answer);
   }
 
   // The list of load_inline calls, sealed. Off the lane: nothing is timed here.

@@ -40,10 +40,16 @@ struct StartedSide {
   std::optional<Fault> fault;
 };
 
-// What a call costs that does nothing [us].
+// Of calls that do nothing, from release to confirmed stop [us]: the median, and the median distance from it.
+struct EmptyCall {
+  double us = 0;
+  double scatter_us = 0;
+};
+
+// What a call costs on either side.
 struct Overhead {
-  double reference_us = 0;
-  double candidate_us = 0;
+  EmptyCall reference;
+  EmptyCall candidate;
 };
 
 // Where sides come from, and the clock of the lane.
@@ -52,6 +58,7 @@ class TimingDevice {
   virtual ~TimingDevice() = default;
   // A process of the reference, by turns; kept by the device, and warm.
   virtual absl::StatusOr<TimedSide*> Reference(int instance) = 0;
+  virtual int num_references() const = 0;
   // A fresh process of the candidate, to be timed beside the reference that was asked for last.
   virtual absl::StatusOr<StartedSide> StartCandidate() = 0;
   // What calls cost now.

@@ -10,26 +10,20 @@
 namespace warpsmith {
 namespace {
 
-constexpr double kSlownessMax = 2;    // of the reference, against the fastest that it was seen
-constexpr int kSlowInstancesMax = 3;  // then the machine has changed, not the process
-// Long calls scatter less: one round is enough after this.
-constexpr double kInstanceSecondsMax = 0.03;
-// A fresh process's first calls are slower by some percent, and the reference had many.
-constexpr int kSettlingCalls = 3;
-constexpr double kLeastUs = 0.1;  // of a call, when what an empty one costs is subtracted
+constexpr double kSlownessMax = 2;  // of the reference, against the fastest that it was seen
+// Of a round: two of each side, each repeated.
+constexpr int kCallsOfRound = 2 * 2 * 2;
 // For advice: enough to tell a tenth of a program's time from noise.
 constexpr int kSamplesWanted = 60;
-constexpr size_t kSampledCallsMax = 3;  // of an instance, where a call has several samples
-// Where samples decide whose work it was: a share of 0 or of 1 is then known to 4 %.
-constexpr int kDecidingSamples = 100;
 
 // The task's fault: the same reference ran before.
 absl::Status BrokenReference(const Fault& fault) {
   return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
 }
 
-ProfileSampler::Rate RateOf(const TimerOptions& options) {
-  return options.is_small ? ProfileSampler::Rate::kDense : ProfileSampler::Rate::kUsual;
+// What the program itself took. Below what empty calls scatter, or the clock's unit, nothing is known.
+double WithoutPath(double us, const EmptyCall& empty) {
+  return std::max({us - empty.us, empty.scatter_us, absl::ToDoubleMicroseconds(absl::Nanoseconds(1))});
 }
 
 }  // namespace
@@ -38,9 +32,9 @@ Timer::Timer(TimingDevice* device, TimerOptions options)
     : device_(device),
       options_(std::move(options)),
       random_(std::random_device()()),
-      sampler_(RateOf(options_)),
-      overhead_sampler_(RateOf(options_)),
-      reference_sampler_(RateOf(options_)) {}
+      sampler_(options_.sample_period_us),
+      overhead_sampler_(options_.sample_period_us),
+      reference_sampler_(options_.sample_period_us) {}
 
 absl::StatusOr<std::optional<Fault>> Timer::Run() {
   while (static_cast<int>(instances_.size()) < options_.effort.num_instances_max && !OutOfTime() &&
@@ -50,9 +44,11 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
     ASSIGN_OR_RETURN(std::optional<Fault> fault, TimeInstance(index, &instance));
     if (fault) return fault;
     if (instance.rounds.empty()) break;  // out of time
-    const double slowness = device_->Slowness(ReferenceMedian(instance) + overhead_.reference_us);
-    if (slowness > kSlownessMax && num_slow_instances_ < kSlowInstancesMax) {
-      ++num_slow_instances_;  // the next one is timed against another process of the reference
+    const double slowness = device_->Slowness(ReferenceMedian(instance) + overhead_.reference.us);
+    // The next one is timed against another process of the reference. Once all of them were slow, the machine
+    // has changed.
+    if (slowness > kSlownessMax && num_slow_instances_ < device_->num_references()) {
+      ++num_slow_instances_;
       continue;
     }
     // Whether the machine became slow, for both, or something slows the reference alone, is not known here.
@@ -72,8 +68,8 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
   if (started.fault) return std::move(started.fault);
   sides.candidate = std::move(started.side);
   ASSIGN_OR_RETURN(const Overhead overhead, device_->MeasureOverhead());
-  overhead_.reference_us = std::min(overhead_.reference_us, overhead.reference_us);
-  overhead_.candidate_us = std::min(overhead_.candidate_us, overhead.candidate_us);
+  if (overhead.reference.us < overhead_.reference.us) overhead_.reference = overhead.reference;
+  if (overhead.candidate.us < overhead_.candidate.us) overhead_.candidate = overhead.candidate;
   if (options_.samples_rounds) RETURN_IF_ERROR(device_->SampleOverhead(&overhead_sampler_));
   ASSIGN_OR_RETURN(std::optional<Fault> fault, WarmUp(&sides));
   if (fault) return fault;
@@ -85,9 +81,9 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
     const Draw& set = *options_.input_sets[i];
     if (std::optional<Fault> fault = CallOnce(sides, set, nullptr)) return fault;
     ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set));
-    sides->reference_is_long = reference.us > kLongCallUs;
+    sides->reference_is_long = reference.us > options_.long_call_us;
   }
-  for (int call = 0; call < kSettlingCalls && WantsRepeat(*sides) && !OutOfTime(); ++call) {
+  for (int call = 0; call < kWarmUpCalls && WantsRepeat(*sides) && !OutOfTime(); ++call) {
     CallResult result = sides->candidate->Repeat(*sides->former_set);
     if (result.fault) return std::move(result.fault);
   }
@@ -98,9 +94,11 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
   const std::vector<const Draw*>& sets = options_.input_sets;
   size_t next = options_.num_warm_ups;
   const StepFacts facts{.num_input_sets = sets.size() - next,
-                        .is_long = sides->former_us > kLongCallUs,
-                        .num_samples_wanted = NumSamplesWanted(),
+                        .is_long = sides->former_us > options_.long_call_us,
+                        .wants_samples = !HasSamples(),
                         .unusual = !options_.unusual_sets.empty()};
+  // As long as a round of calls that are just not long: longer ones scatter less, and one round is enough.
+  const double rounds_us_max = kCallsOfRound * options_.long_call_us;
   const absl::Time start = absl::Now();
   for (const Step step : PlanSteps(facts, options_.effort, &random_)) {
     if (OutOfTime()) return std::nullopt;
@@ -111,7 +109,7 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
       TimedCall ignored;
       const Draw& set = *options_.unusual_sets[random_() % options_.unusual_sets.size()];
       fault = CallCandidate(sides, set, nullptr, &ignored);
-    } else if (instance->rounds.empty() || absl::ToDoubleSeconds(absl::Now() - start) < kInstanceSecondsMax) {
+    } else if (instance->rounds.empty() || absl::ToDoubleMicroseconds(absl::Now() - start) < rounds_us_max) {
       ASSIGN_OR_RETURN(fault, TimeRound(sides, sets[next], sets[next + 1], instance));
       next += 2;
     }
@@ -123,7 +121,7 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
 absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, const Draw* first, const Draw* second,
                                                       Instance* instance) {
   ProfileSampler* const sampler = options_.samples_rounds && options_.can_sample ? &sampler_ : nullptr;
-  const bool is_long = sides->former_us > kLongCallUs;
+  const bool is_long = sides->former_us > options_.long_call_us;
   // What the candidate does must not decide how the reference is timed.
   const bool warm = !sides->reference_is_long;
   Round round;
@@ -151,15 +149,15 @@ absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* r
   CallResult result = sides.reference->Call(set, sampler);
   if (result.fault) return BrokenReference(*result.fault);
   TimedCall call;
-  call.us = std::max(result.us - overhead_.reference_us, kLeastUs);
+  call.us = WithoutPath(result.us, overhead_.reference);
   if (repeated != nullptr) call.repeat_excess_us = repeat_us - result.us;
   return call;
 }
 
-// A candidate as fast as its reference is timed like it; one far slower does not notice.
+// A candidate as fast as its reference is timed like it; of a long call warm caches mean nothing.
 bool Timer::WantsRepeat(const Sides& sides) const {
   return options_.repeats && sides.former_set != nullptr && !sides.reference_is_long &&
-         sides.former_us < 2 * kLongCallUs;
+         sides.former_us < options_.long_call_us;
 }
 
 std::optional<Fault> Timer::CallCandidate(Sides* sides, const Draw& set, ProfileSampler* sampler,
@@ -172,7 +170,7 @@ std::optional<Fault> Timer::CallCandidate(Sides* sides, const Draw& set, Profile
     repeat_us = repeated.us;
   }
   if (auto fault = CallOnce(sides, set, sampler)) return fault;
-  call->us = std::max(sides->former_us - overhead_.candidate_us, std::max(options_.least_us, kLeastUs));
+  call->us = std::max(WithoutPath(sides->former_us, overhead_.candidate), options_.least_us);
   if (repeats && sampler == nullptr) call->repeat_excess_us = repeat_us - sides->former_us;
   return std::nullopt;
 }
@@ -201,18 +199,13 @@ std::optional<Fault> Timer::Sample(Sides* sides, const Draw& set) {
 
 bool Timer::HasSamples() const {
   if (!options_.can_sample) return true;
-  return options_.samples_rounds ? Profile().num_samples() >= kDecidingSamples
+  return options_.samples_rounds ? Profile().num_samples() >= options_.effort.num_deciding_samples
                                  : sampler_.num_samples() >= kSamplesWanted;
-}
-
-size_t Timer::NumSamplesWanted() const {
-  if (HasSamples()) return 0;
-  return options_.is_small ? options_.input_sets.size() : kSampledCallsMax;
 }
 
 v1::Timing Timer::Timing() const {
   v1::Timing timing = Conclude(instances_);
-  timing.set_empty_call_us(overhead_.candidate_us);
+  timing.set_empty_call_us(overhead_.candidate.us);
   if (num_slow_instances_ > 0) {
     timing.set_quality(absl::StrCat("; timed again where the reference was slow: ", num_slow_instances_));
   }

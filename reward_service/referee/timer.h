@@ -29,10 +29,11 @@ struct TimerOptions {
   // otherwise some calls beside them are, for advice alone.
   bool samples_rounds = false;
   bool can_sample = true;
-  // So little data that a call is over before usual sampling has seen it.
-  bool is_small = false;
   // No call that wrote its outputs takes less [us].
   double least_us = 0;
+  // Calls beyond it are long [us].
+  double long_call_us = std::numeric_limits<double>::infinity();
+  double sample_period_us = 0;
 };
 
 // One judgement's timing. INVALID_ARGUMENT: the reference fails when it is timed, the task is at fault.
@@ -76,7 +77,6 @@ class Timer {
   std::optional<Fault> Sample(Sides* sides, const Draw& set);
   bool WantsRepeat(const Sides& sides) const;
   bool HasSamples() const;  // as many as are wanted
-  size_t NumSamplesWanted() const;
 
   TimingDevice* const device_;
   const TimerOptions options_;
@@ -86,7 +86,7 @@ class Timer {
   ProfileSampler overhead_sampler_;   // calls that do nothing
   ProfileSampler reference_sampler_;  // what it sees is not used: only what it costs
   // The least so far: what a busy moment adds must not be taken off the calls of quiet ones.
-  Overhead overhead_{kUnknownUs, kUnknownUs};
+  Overhead overhead_{{.us = kUnknownUs}, {.us = kUnknownUs}};
   int num_slow_instances_ = 0;
   double sampling_seconds_ = 0;
 };

@@ -38,7 +38,7 @@ std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, 
       std::clamp<size_t>(facts.num_input_sets / 2, 1, static_cast<size_t>(effort.num_rounds_max));
   std::vector<Step> steps(num_rounds, Step::kRound);
   const size_t num_left = facts.num_input_sets - std::min(facts.num_input_sets, 2 * num_rounds);
-  size_t num_samples = std::min(num_left, facts.num_samples_wanted);
+  size_t num_samples = facts.wants_samples ? num_left : 0;
   bool unusual = facts.unusual;
   if (facts.is_long && unusual && num_samples > 0) {
     unusual = ((*random)() & 1) != 0;
@@ -99,9 +99,8 @@ v1::Timing Conclude(const std::vector<Instance>& instances) {
 }
 
 void DoubtShortCalls(bool is_native, v1::Timing* timing) {
-  if (timing->candidate().median_us() >= (is_native ? 0.5 : 1.0) * timing->empty_call_us()) return;
-  absl::StrAppend(timing->mutable_quality(), "; the call is shorter than ", is_native ? "half of " : "",
-                  "an empty one");
+  if (timing->candidate().median_us() >= timing->empty_call_us()) return;
+  absl::StrAppend(timing->mutable_quality(), "; the call is shorter than an empty one");
   if (is_native || timing->speedup() <= 1.0) return;
   timing->set_speedup(1.0);
   timing->set_speedup_low(std::min(timing->speedup_low(), 1.0));

@@ -14,9 +14,9 @@
 
 namespace warpsmith {
 
-// Calls longer than this scatter less, and warm caches mean nothing to them: one of the candidate a round,
-// none repeated.
-constexpr double kLongCallUs = 5000;
+// A call is long that takes as long as so many empty ones of a Python program: what the path to it scatters is then
+// below a hundredth, and warm caches mean nothing to it. One of the candidate a round, none repeated.
+inline constexpr double kLongCallFactor = 100;
 
 // One call on the clock [us], without the overhead of a call, and how much longer the call just before it
 // took, which repeated an earlier one to warm the caches; absent where none did.
@@ -47,10 +47,10 @@ enum class Step {
 };
 
 struct StepFacts {
-  size_t num_input_sets = 0;      // that this process has not seen
-  bool is_long = false;           // a call of the candidate
-  size_t num_samples_wanted = 0;  // calls to sample, at most
-  bool unusual = false;           // whether there are input sets of another distribution
+  size_t num_input_sets = 0;   // that this process has not seen
+  bool is_long = false;        // a call of the candidate
+  bool wants_samples = false;  // of what input sets the rounds leave
+  bool unusual = false;        // whether there are input sets of another distribution
 };
 
 // The steps of one process, in an order that nobody can know: at least one round, and as many as the effort
@@ -69,9 +69,9 @@ bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort
 // Times of both sides, the speed-up and its interval, without overhead and quality. At least one round.
 v1::Timing Conclude(const std::vector<Instance>& instances);
 
-// Says in `timing->quality` where the call is shorter than an empty one, of a native program than half of
-// it. The path to a Python program is long and runs in its own process, which could have cut it short: what
-// is left after its subtraction cannot show that the program is faster than its reference.
+// Says in `timing->quality` where the call is shorter than an empty one. The path to a Python program is long
+// and runs in its own process, which could have cut it short: what is left after its subtraction cannot show
+// that the program is faster than its reference.
 void DoubtShortCalls(bool is_native, v1::Timing* timing);
 
 // Median time of the reference over the rounds of one instance [us].

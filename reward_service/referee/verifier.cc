@@ -9,7 +9,6 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
-#include "reward_service/referee/timing_plan.h"
 
 namespace warpsmith {
 namespace {
@@ -17,9 +16,8 @@ namespace {
 constexpr size_t kTailBytesMax = 2048;
 // Of a candidate while it is verified: threads that overwrite each other must meet.
 constexpr int kVerifyThreadsMax = 4;
-// And they do not meet in every call: input sets are repeated, as long as that is quick.
+// And they do not meet in every call: input sets are repeated, for as long as calls take that are just not long.
 constexpr int kThreadedPasses = 5;
-constexpr double kPassSecondsMax = 0.15;
 
 // Nobody who is judged may foresee it.
 bool Coin() { return (std::random_device()() & 1) != 0; }
@@ -51,10 +49,13 @@ absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
   if (!verified->fault) {
     verified->takes_parameters &= request_.kind == CandidateKind::kNative || jail.jail().parameters_loaded();
     const auto& draws = verified->takes_parameters ? task.verification_draws() : task.construction_draws();
+    const double us_max = kThreadedPasses * static_cast<double>(draws.size()) * long_call_us_;
+    const absl::Time start = absl::Now();
     bool has_threads = false;
     bool is_first = true;
-    for (int pass = 0;
-         pass == 0 || (has_threads && pass < kThreadedPasses && LaneSeconds() < kPassSecondsMax); ++pass) {
+    for (int pass = 0; pass == 0 || (has_threads && pass < kThreadedPasses &&
+                                     absl::ToDoubleMicroseconds(absl::Now() - start) < us_max);
+         ++pass) {
       for (const Draw* draw : draws) {
         verified->fault = CallOn(jail, *draw, is_first);
         if (verified->fault) break;
@@ -77,7 +78,7 @@ std::optional<Fault> Verifier::CallOn(CheckedJail& jail, const Draw& draw, bool 
                                                    request_.limits.lane_seconds_max, " s are allowed")};
   }
   // Some of these calls follow a repeated one, as every timed call does.
-  if (request_.kind != CandidateKind::kNative && !is_first && jail.us() < 2 * kLongCallUs && Coin()) {
+  if (request_.kind != CandidateKind::kNative && !is_first && jail.us() < long_call_us_ && Coin()) {
     if (auto fault = jail.Repeat()) return fault;
   }
   std::optional<Fault> fault = jail.Call(draw, Comparing::kNumbers);

@@ -27,8 +27,13 @@ class Verifier {
  public:
   // All outlives it.
   Verifier(CandidateJails* jails, const Lane* lane, const JudgeRequest& request, absl::Time lane_since,
-           v1::Measurement* measurement)
-      : jails_(jails), lane_(lane), request_(request), lane_since_(lane_since), measurement_(measurement) {}
+           double long_call_us, v1::Measurement* measurement)
+      : jails_(jails),
+        lane_(lane),
+        request_(request),
+        lane_since_(lane_since),
+        long_call_us_(long_call_us),
+        measurement_(measurement) {}
 
   // On the task's input sets, and on those of other shapes or strides where it has some. A status is a
   // failure of the machine.
@@ -43,6 +48,7 @@ class Verifier {
   const Lane* const lane_;
   const JudgeRequest& request_;
   const absl::Time lane_since_;
+  const double long_call_us_;
   v1::Measurement* const measurement_;
   bool own_distribution_right_ = false;
 };

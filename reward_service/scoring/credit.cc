@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "core/base/confidence.h"
 
 namespace warpsmith {
 namespace {
-
-constexpr double kNormalQuantile = 1.96;  // 95 %, two-sided
 
 bool Allows(const v1::Task& task, std::string_view library) {
   const auto& allowed = task.allowed_libraries();
@@ -37,6 +36,11 @@ ShareBounds BoundsOf(double share, int num_samples) {
   return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
 }
 
+// From the bounds of a share of 0: z2 / (n + z2) < kOwnShareMin.
+int NumDecidingSamples() {
+  return 1 + static_cast<int>(kNormalQuantile * kNormalQuantile * (1 / kOwnShareMin - 1));
+}
+
 Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const v1::Task& task) {
   if (timing.libraries_withheld()) return Full(timing, "no library could do the work");
   double own = profile.own_code_share();
@@ -49,7 +53,8 @@ Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const
                                           100 * profile.torch_share(), 100 * profile.blas_share());
   if (own_bounds.low >= kOwnShareForCredit) return Full(timing, std::move(condition));
   if (own_bounds.high < kOwnShareMin) {
-    const bool explained = BoundsOf(std::min(libraries, 1.0), profile.num_samples()).low > 0.5;
+    const double at_least = BoundsOf(std::min(libraries, 1.0), profile.num_samples()).low;
+    const bool explained = at_least > 1 - at_least;  // more than by all else
     return {explained ? CreditRule::kHack : CreditRule::kDelegated, 0.0, std::move(condition)};
   }
   Credit credit = Full(timing, std::move(condition));

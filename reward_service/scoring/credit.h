@@ -40,6 +40,9 @@ struct ShareBounds {
 };
 ShareBounds BoundsOf(double share, int num_samples);
 
+// So many samples decide whose work a program did: with none of them its own, its share is below kOwnShareMin.
+int NumDecidingSamples();
+
 // The credited speed-up of a CORRECT candidate. Where it ran with the libraries withheld, all work was its
 // own. Elsewhere the samples decide, all but those of an empty call's path: own is what ran in code compiled
 // from its source, in libc and libm that this code called, in the kernel on its behalf, and in libraries that

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -12,8 +11,6 @@ namespace warpsmith {
 namespace {
 
 constexpr double kSpeedupMax = 5.0;
-// What the whole of the hardware's limit is worth: as much as the largest speed-up that counts elsewhere.
-constexpr double kLimitReward = 5.0;
 constexpr double kCorrectBonus = 0.3;
 constexpr double kRewardMax = 3.0;
 constexpr double kLambdaGenerate = 1.0;
@@ -35,8 +32,9 @@ double Clamp(double value, double low, double high) {
   return std::min(std::max(value, low), high);
 }
 
-// What the rubric makes of `base`.
-double TimesRubric(double base, const RewardInputs& inputs, v1::Reward* reward) {
+// What the rubric makes of `speedup`, of a correct program or not.
+double TimesRubric(double speedup, const RewardInputs& inputs, v1::Reward* reward) {
+  const double base = Clamp(speedup, 0.0, kSpeedupMax) + kCorrectBonus;
   const double lambda = inputs.skill == v1::SKILL_OPTIMISE ? kLambdaOptimise : kLambdaGenerate;
   const double r = (inputs.rubric_total - 4) / 16.0;
   const double multiplier = 1.0 + lambda * (r - 0.5);
@@ -48,54 +46,25 @@ double TimesRubric(double base, const RewardInputs& inputs, v1::Reward* reward) 
   return base * multiplier;
 }
 
-double RubricShaped(double speedup, const RewardInputs& inputs, v1::Reward* reward) {
-  const double base = Clamp(speedup, 0.0, kSpeedupMax) + kCorrectBonus;
-  const double unclamped = TimesRubric(base, inputs, reward);
+double ClampedTimesRubric(double speedup, const RewardInputs& inputs, v1::Reward* reward) {
+  const double unclamped = TimesRubric(speedup, inputs, reward);
   AddTerm("unclamped", unclamped, reward);
   return Correct(inputs) ? Clamp(unclamped, 0.0, kRewardMax) : 0.0;
 }
 
 double StitchCuda(const RewardInputs& inputs, v1::Reward* reward) {
-  return RubricShaped(inputs.speedup, inputs, reward);
+  return ClampedTimesRubric(inputs.speedup, inputs, reward);
 }
 
-double Warpsmith(const RewardInputs& inputs, v1::Reward* reward) {
+double WarpsmithV1(const RewardInputs& inputs, v1::Reward* reward) {
   AddTerm("credited_speedup", inputs.credited_speedup, reward);
-  return RubricShaped(inputs.credited_speedup, inputs, reward);
+  return ClampedTimesRubric(inputs.credited_speedup, inputs, reward);
 }
 
-// `merit` is what the credited speed-up is worth.
-double CreditShaped(double merit, const RewardInputs& inputs, v1::Reward* reward) {
-  const double value = TimesRubric(merit + kCorrectBonus, inputs, reward);
+double WarpsmithV2(const RewardInputs& inputs, v1::Reward* reward) {
+  AddTerm("credited_speedup", inputs.credited_speedup, reward);
+  const double value = TimesRubric(inputs.credited_speedup, inputs, reward);
   return Correct(inputs) ? value : 0.0;
-}
-
-double WarpsmithLinear(const RewardInputs& inputs, v1::Reward* reward) {
-  AddTerm("credited_speedup", inputs.credited_speedup, reward);
-  return CreditShaped(Clamp(inputs.credited_speedup, 0.0, kSpeedupMax), inputs, reward);
-}
-
-// As fast as the reference is worth 1, as in the linear one. Twice as fast as before is worth less than 1 more, and
-// nearly 1 where it was fast before.
-double WarpsmithLog(const RewardInputs& inputs, v1::Reward* reward) {
-  AddTerm("credited_speedup", inputs.credited_speedup, reward);
-  const double speedup = Clamp(inputs.credited_speedup, 0.0, std::numeric_limits<double>::infinity());
-  return CreditShaped(std::log2(1.0 + speedup), inputs, reward);
-}
-
-// The share at the speed that is credited: where that counts as the reference's, the reference's own share.
-double WarpsmithRoofline(const RewardInputs& inputs, v1::Reward* reward) {
-  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-  AddTerm("credited_speedup", inputs.credited_speedup, reward);
-  if (inputs.limit_share.has_value()) AddTerm("limit_share", *inputs.limit_share, reward);
-  double share = 0.0;  // of what earned no credit, or was never timed
-  if (Correct(inputs) && !(inputs.credited_speedup <= 0.0)) {
-    const bool known = inputs.limit_share.has_value() && inputs.speedup > 0.0;
-    share =
-        known ? Clamp(*inputs.limit_share * inputs.credited_speedup / inputs.speedup, 0.0, 1.0) : kUnknown;
-  }
-  AddTerm("credited_share", share, reward);
-  return CreditShaped(kLimitReward * share, inputs, reward);
 }
 
 double CudaAgent(const RewardInputs& inputs, v1::Reward* reward) {
@@ -131,14 +100,9 @@ struct Formula {
   double (*compute)(const RewardInputs&, v1::Reward*);
 };
 
-constexpr Formula kFormulas[] = {{kDefaultFormula, Warpsmith},
-                                 {"warpsmith-v2-linear", WarpsmithLinear},
-                                 {"warpsmith-v2-log", WarpsmithLog},
-                                 {"warpsmith-v2-roofline", WarpsmithRoofline},
-                                 {"stitchcuda-v1", StitchCuda},
-                                 {"cuda-agent-v1", CudaAgent},
-                                 {"kevin-v1", Kevin},
-                                 {"kernelgym-v1", KernelGym}};
+constexpr Formula kFormulas[] = {
+    {kDefaultFormula, WarpsmithV2}, {"warpsmith-v1", WarpsmithV1}, {"stitchcuda-v1", StitchCuda},
+    {"cuda-agent-v1", CudaAgent},   {"kevin-v1", Kevin},           {"kernelgym-v1", KernelGym}};
 
 bool HasReward(v1::Verdict verdict) {
   return verdict != v1::VERDICT_UNSCORABLE && verdict != v1::VERDICT_INVALID_TASK &&

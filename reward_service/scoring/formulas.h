@@ -23,24 +23,18 @@ struct RewardInputs {
   v1::Skill skill = v1::SKILL_GENERATE;
   // Over the program that torch.compile makes of the reference, where that was measured.
   std::optional<double> compile_speedup;
-  // Share of the memory's bandwidth that the candidate reached, where it was measured: bytes of inputs, parameters and
-  // outputs over its time, over the ceiling. Operations are not counted, so a call that computes much has a small one.
-  std::optional<double> limit_share;
 };
 
 // The default, and all names in the order in which GetCapabilities lists them.
-constexpr std::string_view kDefaultFormula = "warpsmith-v1";
+constexpr std::string_view kDefaultFormula = "warpsmith-v2";
 std::vector<std::string_view> FormulaNames();
 
 // The reward by formula `name`; empty: the default. INVALID_ARGUMENT for a name that is not known. A verdict
 // of UNSCORABLE or INVALID_TASK, or a value that is not finite, leaves `value` absent: such a sample has no
 // reward, which is not a reward of 0.
 //
+//   warpsmith-v2   warpsmith-v1 without its clamp to [0, 3]
 //   warpsmith-v1   stitchcuda-v1 with s = credited speed-up
-//   warpsmith-v2-linear    0 unless correct; (min(max(a, 0), 5) + 0.3) (1 + lambda (r - 0.5)), a = credited speed-up:
-//                          warpsmith-v1 without its clamp. One of three: see docs/reward_formulas.md
-//   warpsmith-v2-log       likewise with log2(1 + max(a, 0)) in place of min(max(a, 0), 5)
-//   warpsmith-v2-roofline  likewise with 5 min(limit_share a / s, 1), s = speed-up
 //   stitchcuda-v1  0 unless correct; clamp((min(max(s, 0), 5) + 0.3) (1 + lambda (r - 0.5)), 0, 3),
 //                  r = (rubric total - 4) / 16, lambda = 1 for skill 1 and 0.7 for skill 2
 //                  (arXiv 2603.02637)

@@ -20,7 +20,6 @@ std::filesystem::path DefaultCacheDirectory() {
 
 void ReadTiming(ConfigSection& section, TimingEffort* timing) {
   constexpr int kInstancesMax = 64;
-  constexpr int kRoundsMax = 3;  // for as many are drawn
   section.Read("num_instances_min", &timing->num_instances_min, IntegerRange{.min = 1, .max = kInstancesMax},
                {"processes", "Processes of a candidate that are timed at least."});
   section.Read("num_instances_max", &timing->num_instances_max, IntegerRange{.min = 1, .max = kInstancesMax},

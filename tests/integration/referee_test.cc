@@ -51,6 +51,18 @@ TEST_CASE("the eager reference runs on the processor's vector kernels") {
 #endif
 }
 
+TEST_CASE("the host is measured when the referee starts, and again when it is asked") {
+  REQUIRE(TestReferee().Calibrate().ok());
+  const RefereeFacts& facts = TestReferee().facts();
+  CHECK(facts.empty_call_us > 0);
+  CHECK(facts.gigabytes_per_second_ceiling > 0);
+  CHECK(facts.nearest_cache_gigabytes_per_second > 0);
+  if (facts.profile) CHECK(facts.sample_us > 0);
+  WARN("empty call " << facts.empty_call_us << " us, sample " << facts.sample_us << " us, copying "
+                     << facts.gigabytes_per_second_ceiling << " GB/s, nearest cache "
+                     << facts.nearest_cache_gigabytes_per_second << " GB/s");
+}
+
 TEST_CASE("parameters, numbers and several outputs reach a native candidate in order") {
   const std::string source = CandidateBody(R"(
     const float* w1 = (const float*)parameters[0]->data; const float* b1 = (const float*)parameters[1]->data;

@@ -21,7 +21,10 @@ FACTS = {
     "profile": False,
     "torch_version": "2",
     "torch_cpu_capability": "AVX2",
+    "empty_call_us": 40.0,
+    "sample_us": 15.0,
     "gigabytes_per_second_ceiling": 5.0,
+    "nearest_cache_gigabytes_per_second": 100.0,
 }
 
 

@@ -71,6 +71,9 @@ struct Program {
   absl::Time deadline = absl::InfiniteFuture();
 };
 
+// After as many a fresh process takes as long as later: its first calls are slower by some percent.
+inline constexpr int kWarmUpCalls = 3;
+
 // One life, one program. One thread at a time. Methods that return Fault: nothing means all went well; once a
 // fault was returned by Begin() or Run(), only its destruction makes sense.
 class Jail {

@@ -42,7 +42,6 @@ std::vector<std::string> Environment(int num_threads) {
           absl::StrCat("OMP_NUM_THREADS=", threads),
           absl::StrCat("MKL_NUM_THREADS=", threads),
           "OMP_PROC_BIND=false",
-          "GOMP_SPINCOUNT=10000",
           kMallocTunables,
           "PYTHONDONTWRITEBYTECODE=1",
           "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor"};

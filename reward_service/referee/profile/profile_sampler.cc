@@ -1,5 +1,6 @@
 #include "reward_service/referee/profile/profile_sampler.h"
 
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -23,19 +24,20 @@
 namespace warpsmith {
 namespace {
 
-// A sample costs about 15 us in a virtual machine: more of them would show themselves.
-constexpr uint64_t kUsualPeriodNs = 60'000;
-constexpr uint64_t kDensePeriodNs = 15'000;
+// The kernel samples no more often by a clock (perf_swevent_start_hrtimer).
+constexpr uint64_t kPeriodNsMin = 10'000;
 constexpr size_t kPageBytes = 4096;
-// Some 240 samples; a call has fewer, by what is expected of it.
 constexpr size_t kDataBytes = 64 * kPageBytes;
-constexpr double kCallSamplesMax = 120;
-constexpr int kRingSamplesMax = 200;
-// Of one record: a sample with its stack, or a mapping with its path.
-constexpr size_t kRecordBytesMax = 2 * kPageBytes;
 constexpr size_t kRingBytes = kPageBytes + kDataBytes;
 // Of the stack below a sample: enough for the frames of malloc() and the return into whoever called it.
 constexpr size_t kStackBytes = 1024;
+// Of a sample's record: its head, address, registers, and the stack with its two sizes; of a mapping's: its
+// head, process and thread, address, length, offset and path.
+constexpr size_t kSampleBytes = sizeof(perf_event_header) + 6 * sizeof(uint64_t) + kStackBytes;
+constexpr size_t kMappingBytes = sizeof(perf_event_header) + 4 * sizeof(uint64_t) + PATH_MAX;
+constexpr size_t kRecordBytesMax = std::max(kSampleBytes, kMappingBytes);
+// What a call is expected to have fills half of the ring.
+constexpr size_t kCallSamplesMax = kDataBytes / kSampleBytes / 2;
 // A width counts when at least this share of the samples in own code has it.
 constexpr double kWidthShareMin = 0.1;
 
@@ -43,10 +45,6 @@ constexpr double kWidthShareMin = 0.1;
 // Bits of PERF_REG_X86_SP and PERF_REG_X86_IP; registers come in ascending order.
 constexpr uint64_t kRegisters = uint64_t{1} << 7 | uint64_t{1} << 8;
 #endif
-
-uint64_t BasePeriod(ProfileSampler::Rate rate) {
-  return rate == ProfileSampler::Rate::kUsual ? kUsualPeriodNs : kDensePeriodNs;
-}
 
 perf_event_attr Attributes(uint64_t period_ns) {
   perf_event_attr attributes{};
@@ -116,18 +114,25 @@ class Sample {
 
 }  // namespace
 
-bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1, kUsualPeriodNs)).valid(); }
+bool ProfileSampler::IsPossible() { return UniqueFd(OpenEvent(0, -1, kPeriodNsMin)).valid(); }
+
+ProfileSampler::ProfileSampler(double period_us)
+    : usual_period_ns_(std::max(kPeriodNsMin, static_cast<uint64_t>(period_us * 1e3))),
+      period_ns_(usual_period_ns_) {}
 
 absl::Status ProfileSampler::Attach(pid_t pid, const std::vector<int>& cores, double expected_us) {
   Detach();
   pid_ = pid;
-  period_ns_ = std::max(BasePeriod(rate_), static_cast<uint64_t>(expected_us * 1e3 / kCallSamplesMax));
+  period_ns_ = std::max(usual_period_ns_, static_cast<uint64_t>(expected_us * 1e3 / kCallSamplesMax));
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
-    for (const int core : cores) {
-      RETURN_IF_ERROR(Open(std::atoi(entry.path().filename().c_str()), core));
-    }
+    RETURN_IF_ERROR(AttachThread(std::atoi(entry.path().filename().c_str()), cores));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ProfileSampler::AttachThread(pid_t thread, const std::vector<int>& cores) {
+  for (const int core : cores) RETURN_IF_ERROR(Open(thread, core));
   return absl::OkStatus();
 }
 
@@ -150,7 +155,8 @@ void ProfileSampler::Detach() {
 ProfileSampler::~ProfileSampler() { Detach(); }
 
 void ProfileSampler::Collect() {
-  Tally tally{.num_calls = 1, .path_calls = static_cast<double>(BasePeriod(rate_)) / period_ns_};
+  Tally tally{.num_calls = 1,
+              .path_calls = static_cast<double>(usual_period_ns_) / static_cast<double>(period_ns_)};
   const CodeMap map = CodeMap::Read(pid_);
   bool all_seen = true;
   for (Ring& ring : rings_) all_seen &= Read(ring, map, tally);
@@ -169,7 +175,6 @@ void ProfileSampler::Collect() {
 
 bool ProfileSampler::Read(Ring& ring, const CodeMap& map, Tally& tally) const {
   bool all_seen = true;
-  const int num_before = NumSamples(tally);
   auto* page = static_cast<perf_event_mmap_page*>(ring.memory);
   const char* data = static_cast<const char*>(ring.memory) + kPageBytes;
   const uint64_t head = std::atomic_ref<__u64>(page->data_head).load(std::memory_order_acquire);
@@ -199,8 +204,7 @@ bool ProfileSampler::Read(Ring& ring, const CodeMap& map, Tally& tally) const {
   }
   std::atomic_ref<__u64>(page->data_tail).store(head, std::memory_order_release);
   // A ring that is full, or nearly, has lost the call's end without a record of it.
-  return all_seen && head - start < kDataBytes - kRecordBytesMax &&
-         NumSamples(tally) - num_before <= kRingSamplesMax;
+  return all_seen && head - start < kDataBytes - kRecordBytesMax;
 }
 
 void ProfileSampler::Count(uint64_t address, CodeOrigin origin, Tally& tally) const {

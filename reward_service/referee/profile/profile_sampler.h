@@ -18,17 +18,20 @@
 
 namespace warpsmith {
 
+// From one sample to the next, over what one costs: the time of whoever is sampled grows by a quarter at most.
+inline constexpr double kSamplePeriodFactor = 4;
+
 // One thread at a time. The process is stopped whenever a method is called.
 class ProfileSampler {
  public:
-  // How often; a usual sample costs a call a few per cent of its time.
-  enum class Rate { kUsual, kDense };
-
-  explicit ProfileSampler(Rate rate = Rate::kUsual) : rate_(rate) {}
+  // Samples come as often, but for long calls. The kernel's least period is 10 us.
+  explicit ProfileSampler(double period_us);
   // Watches every thread that the process has now, and those it starts, on `cores`, until Collect(). A call
   // that is expected to be long is sampled less often, so that all of it is seen. UNAVAILABLE when
   // perf_event_open is forbidden here.
   absl::Status Attach(pid_t pid, const std::vector<int>& cores, double expected_us = 0);
+  // Watches one thread alone, 0 for the caller's, until this object ends.
+  absl::Status AttachThread(pid_t thread, const std::vector<int>& cores);
   // Whether this machine lets us sample.
   static bool IsPossible();
 
@@ -79,9 +82,9 @@ class ProfileSampler {
   // Without what the path costs.
   static SamplesPerCall OffThePath(const Tally& tally, const SamplesPerCall& path_samples_per_call);
 
-  Rate rate_;
+  const uint64_t usual_period_ns_;
+  uint64_t period_ns_;  // now
   pid_t pid_ = 0;
-  uint64_t period_ns_ = 0;
   std::vector<Ring> rings_;
   std::vector<Tally> calls_;
   int num_threads_ = 0;

@@ -17,19 +17,11 @@ namespace {
 using Style = oracle::Draw;
 
 constexpr int kNumBaselines = 3;
-constexpr int kWarmUpCalls = 3;
 constexpr size_t kFreeOutputsMax = 4;
 // Over an oracle's life: about twenty draws, or more of small ones. After half of it another one is started.
 constexpr int kOracleCpuSeconds = 20;
 constexpr int kBaselineCpuSeconds = 3600;
-// Timed draws of one task, those that verification uses too included; fewer where they are large.
-constexpr int kTimingDrawsMax = 9;
-constexpr int kTimingDrawsMin = 7;
-constexpr int64_t kTimingDrawBytesMax = int64_t{256} << 20;
-// Calls on so little are over before a profile has seen them: it needs many.
-constexpr int64_t kSmallTaskBytes = 64 << 10;
-constexpr int kSmallTaskDraws = 40;
-constexpr size_t kFreshDraws = 1 + 2 * 2;  // a call of the warm-up, and two rounds of at most three
+constexpr size_t kFreshDraws = kWarmUpDraws - 1 + 2 * (kRoundsMax / 2 + 1);
 
 absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
 
@@ -148,7 +140,7 @@ absl::Status PreparedTask::Complete() {
     const bool other_parameters = draw->parameter_seed != 0;
     if (draw->own_distribution && other_parameters == has_parameters()) timing_draws_.push_back(draw);
   }
-  while (static_cast<int>(timing_draws_.size()) < num_timing_draws()) {
+  while (timing_draws_.size() < kTimingDraws) {
     // Other parameters at every call, too: what is worked out from them is work of that call.
     ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
     timing_draws_.push_back(draw.get());
@@ -200,14 +192,6 @@ bool PreparedTask::OracleIsWorn() const {
   timespec used{};
   if (clock_getcpuclockid(oracle_->pid(), &clock) != 0 || clock_gettime(clock, &used) != 0) return true;
   return used.tv_sec >= kOracleCpuSeconds / 2;
-}
-
-bool PreparedTask::is_small() const { return layout_.tensor_bytes() <= kSmallTaskBytes; }
-
-int PreparedTask::num_timing_draws() const {
-  const int64_t bytes = layout_.input_buffer_bytes + layout_.output_buffer_bytes;
-  if (is_small()) return kSmallTaskDraws;
-  return static_cast<int>(std::clamp<int64_t>(kTimingDrawBytesMax / bytes, kTimingDrawsMin, kTimingDrawsMax));
 }
 
 absl::Status PreparedTask::OpenWindow() {

@@ -32,6 +32,12 @@ struct TaskLimits {
   absl::Duration step_time_max = absl::Seconds(120);
 };
 
+// Answers of a Python candidate lie in two places that change by turns: both must have been there once before a
+// call is timed.
+inline constexpr int kWarmUpDraws = 2;
+// No timed call sees an input twice: for the warm-up, two a round, and one to be sampled.
+inline constexpr int kTimingDraws = kWarmUpDraws + 2 * kRoundsMax + 1;
+
 // What the oracle is asked to draw: the distribution of the inputs and the seed of the model's parameters.
 struct DrawRequest {
   std::string style = oracle::Draw::kOwn;  // or another of its styles
@@ -81,8 +87,6 @@ class PreparedTask {
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
   ReferencePace& reference_pace() { return reference_pace_; }
   bool has_parameters() const { return !layout_.parameters.empty(); }
-  // So little data that a call is too short for a profile: there are more timing_draws() of it.
-  bool is_small() const;
 
   // Buffers for a candidate's jail, used ones where there are some. Who is timed beside a baseline shares its
   // inputs: where pages lie can cost a call a quarter of its time, and is then the same luck for both.
@@ -113,7 +117,6 @@ class PreparedTask {
   absl::Status StartBaselines();
   absl::Status WarmBaselines();
   absl::Status ReadTolerances(const nlohmann::json& list, Draw& draw) const;
-  int num_timing_draws() const;
 
   TaskSource source_;
   uint64_t seed_;

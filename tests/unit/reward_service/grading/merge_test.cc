@@ -35,12 +35,12 @@ TEST_CASE("a correct program gets rubric, reward and feedback") {
   CHECK(grade.verdict() == v1::VERDICT_CORRECT);
   CHECK(grade.task_id() == "task");
   CHECK(grade.rubric().total() == 20);
-  CHECK(grade.reward().value() == 3.0);  // (2 + 0.3) * 1.5, clamped
+  CHECK(grade.reward().value() == Approx((2 + 0.3) * 1.5));
   CHECK(grade.feedback().finding() == "at the memory ceiling");
   CHECK(grade.feedback().evidence() == "speedup 2.00, 8.0 of 10 GB/s, 1 pass");
 }
 
-TEST_CASE("the share of the memory's bandwidth is a term, and advice does not depend on the formula") {
+TEST_CASE("advice does not depend on the formula") {
   PreparedRequest prepared = Prepared();
   const v1::Feedback by_default = MergeGrade(prepared, Measured(TwiceAsFast())).feedback();
   for (const std::string_view formula : FormulaNames()) {
@@ -50,11 +50,6 @@ TEST_CASE("the share of the memory's bandwidth is a term, and advice does not de
     CHECK(grade.reward().has_value());
     CHECK(grade.feedback().SerializeAsString() == by_default.SerializeAsString());
   }
-  prepared.request.set_formula("warpsmith-v2-roofline");
-  const v1::Reward reward = MergeGrade(prepared, Measured(TwiceAsFast())).reward();
-  CHECK(reward.value() == Approx((5 * 0.8 + 0.3) * 1.5));
-  CHECK(reward.terms(3).name() == "limit_share");
-  CHECK(reward.terms(3).value() == Approx(0.8));
 }
 
 TEST_CASE("an opinion lowers rubric and reward of a correct program, and lifts nothing") {

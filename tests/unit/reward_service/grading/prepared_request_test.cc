@@ -57,7 +57,7 @@ TEST_CASE("a request that cannot be graded as it stands is refused, and told why
   CheckRefused(request, "neither");
   request = Request();
   request.set_formula("generous-v1");
-  CheckRefused(request, "warpsmith-v1");
+  CheckRefused(request, "warpsmith-v2");
 }
 
 TEST_CASE("an answer of ten megabytes is refused with both numbers") {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "reward_service/scoring/credit.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
 
@@ -39,8 +40,10 @@ TEST_CASE("extensions are recorded, compiled, and handed to the jail in their or
     return absl::StatusOr<std::vector<ExtensionRecord>>(std::vector<ExtensionRecord>(2));
   };
   size_t num_libraries = 0;
+  int num_deciding_samples = 0;
   script.judge = [&](const JudgeRequest& request) {
     num_libraries = request.extension_fds.size();
+    num_deciding_samples = request.timing.num_deciding_samples;
     return absl::StatusOr<v1::Measurement>(TwiceAsFast());
   };
   JudgeStage judge({}, std::make_unique<FakeReferee>(&script));
@@ -50,6 +53,7 @@ TEST_CASE("extensions are recorded, compiled, and handed to the jail in their or
   CHECK(compile.Run(flight.get()) == Route::kJudge);
   CHECK(judge.Run(flight.get()) == Route::kFinish);
   CHECK(num_libraries == 2);
+  CHECK(num_deciding_samples == NumDecidingSamples());
   CHECK(flight->measurement.grade().compile().succeeded());
 }
 

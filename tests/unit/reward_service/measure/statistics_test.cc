@@ -12,6 +12,12 @@ TEST_CASE("the median of an even number of values is the mean of the middle two"
   CHECK(Median({5, 1, 9}) == 5);
 }
 
+TEST_CASE("the scatter is the median distance from the median") {
+  CHECK(Scatter({}) == 0);
+  CHECK(Scatter({7}) == 0);
+  CHECK(Scatter({1, 2, 4, 8, 100}) == 3);
+}
+
 TEST_CASE("a mean of the middle half is not moved by one value far out") {
   CHECK(MiddleMean({}) == 0);
   CHECK(MiddleMean({2, 3}) == 2.5);

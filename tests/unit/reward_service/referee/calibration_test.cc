@@ -22,9 +22,10 @@ TEST_CASE("what a call costs that does nothing is measured for both kinds, as of
     const auto empty = Start(*zygote, kind);
     REQUIRE(empty.ok());
     for (int i = 0; i < 3; ++i) {
-      const auto us = (*empty)->Microseconds();
-      REQUIRE(us.ok());
-      CHECK(*us > 0);
+      const auto call = (*empty)->Measure();
+      REQUIRE(call.ok());
+      CHECK(call->us > 0);
+      CHECK(call->scatter_us >= 0);
     }
   }
 }
@@ -40,8 +41,8 @@ TEST_CASE("an empty candidate that fails is a failure of the machine, told with 
   const auto zygote = StartPuppets({{"answers", {{"run", calls}}}});
   const auto empty = Start(*zygote);
   REQUIRE(empty.ok());
-  CHECK((*empty)->Microseconds().ok());
-  CHECK((*empty)->Microseconds().status() ==
+  CHECK((*empty)->Measure().ok());
+  CHECK((*empty)->Measure().status() ==
         absl::InternalError("the empty candidate fails: the program exited with code 7 before its result"));
 }
 
@@ -56,18 +57,24 @@ TEST_CASE("a sampled call is one call, and none where sampling is forbidden") {
   const auto zygote = StartPuppets();
   const auto empty = Start(*zygote);
   REQUIRE(empty.ok());
-  ProfileSampler sampler;
+  ProfileSampler sampler(60);
   CHECK((*empty)->SampleCall(sampler).ok());
   // Whoever counts per call does not count the one that warms up.
   const ProfileSampler::SamplesPerCall samples = sampler.PerCall();
   for (const double count : samples) CHECK(count >= 0);
-  CHECK((*empty)->Microseconds().ok());
+  CHECK((*empty)->Measure().ok());
 }
 
-TEST_CASE("copying in memory has a finite speed") {
-  const double gigabytes_per_second = MeasureMemoryCeiling();
-  CHECK(gigabytes_per_second > 0);
-  CHECK(std::isfinite(gigabytes_per_second));
+TEST_CASE("what is measured of a host is finite, and the nearest cache is no slower than memory") {
+  const auto zygote = StartPuppets();
+  const auto empty = Start(*zygote, CandidateKind::kKernelBenchPython);
+  REQUIRE(empty.ok());
+  RefereeFacts facts;
+  REQUIRE(MeasureHost(PuppetLane(), empty->get(), &facts).ok());
+  CHECK(facts.empty_call_us > 0);
+  CHECK(facts.gigabytes_per_second_ceiling > 0);
+  CHECK(std::isfinite(facts.nearest_cache_gigabytes_per_second));
+  CHECK(facts.nearest_cache_gigabytes_per_second >= facts.gigabytes_per_second_ceiling / 2);
 }
 
 }  // namespace

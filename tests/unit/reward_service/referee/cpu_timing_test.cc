@@ -125,8 +125,8 @@ TEST_CASE("what a call costs is measured on both sides, once where they are of o
   Bench bench(kNative);
   const auto same = bench.Timing().MeasureOverhead();
   REQUIRE(same.ok());
-  CHECK(same->reference_us > 0);
-  CHECK(same->candidate_us == same->reference_us);
+  CHECK(same->reference.us > 0);
+  CHECK(same->candidate.us == same->reference.us);
   const auto zygote = StartPuppets({{"answers", {{"run", "end"}}}});
   const auto candidate = StartEmpty(*zygote);
   const auto reference = StartEmpty(*zygote);
@@ -138,7 +138,7 @@ TEST_CASE("what the path to a candidate shows is sampled on a candidate's, not o
   Bench bench(kNative);
   const auto zygote = StartPuppets({{"answers", {{"run", "end"}}}});
   const auto broken = StartEmpty(*zygote);
-  ProfileSampler sampler;
+  ProfileSampler sampler(60);
   CHECK(bench.Timing(bench.empty.get(), broken.get()).SampleOverhead(&sampler).ok());
   CHECK(absl::IsInternal(bench.Timing(broken.get(), bench.empty.get()).SampleOverhead(&sampler)));
 }

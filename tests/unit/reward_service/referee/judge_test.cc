@@ -32,7 +32,10 @@ struct Bench {
              .empty_native = empty.get(),
              .empty_python = empty.get(),
              .jail_memory_bytes_max = int64_t{1} << 30};
+    tools.facts.empty_call_us = 50;
+    tools.facts.sample_us = 15;
     tools.facts.gigabytes_per_second_ceiling = 1;
+    tools.facts.nearest_cache_gigabytes_per_second = 100;
     request.verify_only = true;
   }
 
@@ -167,7 +170,7 @@ TEST_CASE("a Python candidate that takes no parameters is timed on those of its 
 TEST_CASE("a call in which no machine like this can write the outputs is a hack") {
   Bench bench(kNative);
   bench.request.verify_only = false;
-  bench.tools.facts.gigabytes_per_second_ceiling = 1e-15;
+  bench.tools.facts.nearest_cache_gigabytes_per_second = 1e-15;
   const v1::Measurement measurement = bench.Run();
   CHECK(measurement.grade().verdict() == v1::VERDICT_HACK);
   CHECK(measurement.grade().hack_family() == kImpossibleTimeFamily);

@@ -31,6 +31,7 @@ struct FakeDevice : TimingDevice {
       : candidate(std::move(candidate)), reference_side(std::move(reference), &lane_seconds) {}
 
   absl::StatusOr<TimedSide*> Reference(int) override { return &reference_side; }
+  int num_references() const override { return 2; }
   absl::StatusOr<StartedSide> StartCandidate() override {
     ++num_started;
     lane_seconds += start_seconds;
@@ -44,7 +45,7 @@ struct FakeDevice : TimingDevice {
   double lane_seconds = 0;
   double start_seconds = 0;
   int num_started = 0;
-  Overhead overhead{10, 10};
+  Overhead overhead{{10, 0}, {10, 0}};
   std::optional<Fault> start_fault;
   std::function<double(int)> slowness = [](int) { return 1.0; };
   std::function<CallResult(int)> candidate;
@@ -61,6 +62,7 @@ TimerOptions Options(size_t num_sets = 9) {
   static const std::vector<Draw> sets(40);
   TimerOptions options;
   options.can_sample = false;
+  options.long_call_us = 5000;
   for (size_t i = 0; i < num_sets; ++i) options.input_sets.push_back(&sets[i]);
   return options;
 }
@@ -126,7 +128,7 @@ TEST_CASE("a candidate that sleeps while it starts, or in its first call, is a t
   CHECK((*first_call)->verdict == v1::VERDICT_TIMEOUT);
 }
 
-TEST_CASE("an instance beside a slow reference is timed again, three times, and then charged") {
+TEST_CASE("an instance beside a slow reference is timed beside the others, and then charged") {
   FakeDevice once(Takes(210), Takes(60));
   once.slowness = [](int num_started) { return num_started == 2 ? 4.0 : 1.0; };
   Timer again(&once, Options());
@@ -138,8 +140,16 @@ TEST_CASE("an instance beside a slow reference is timed again, three times, and 
   always.slowness = [](int) { return 4.0; };
   Timer charged(&always, Options());
   REQUIRE(charged.Run().ok());
-  CHECK(always.num_started == 8);
+  CHECK(always.num_started == 7);
   CHECK(charged.Timing().speedup() == Approx(2));
+}
+
+TEST_CASE("what is left of a call without its path is no less than empty calls scatter") {
+  FakeDevice device(Takes(210), Takes(10.5));
+  device.overhead.candidate.scatter_us = 2;
+  Timer timer(&device, Options());
+  REQUIRE_FALSE(timer.Run()->has_value());
+  CHECK(timer.Timing().speedup() == Approx(100));
 }
 
 TEST_CASE("work that is done in repeated calls is on the clock") {

@@ -54,6 +54,13 @@ TEST_CASE("a part of a library's work leaves no more than the reference's time")
   CHECK(ComputeCredit(Timing(0.4), Profile(0.5, 0.5, 0), {}).speedup == 0.4);
 }
 
+TEST_CASE("the deciding samples are the fewest in which none of a program's own tells that it did nothing") {
+  const int num_samples = NumDecidingSamples();
+  CHECK(ComputeCredit(Timing(2.5), Profile(0, 1, 0, num_samples), {}).rule == CreditRule::kHack);
+  CHECK(ComputeCredit(Timing(2.5), Profile(0, 1, 0, num_samples - 1), {}).rule == CreditRule::kShared);
+  CHECK(ComputeCredit(Timing(2.5), Profile(1, 0, 0, num_samples), {}).rule == CreditRule::kFull);
+}
+
 TEST_CASE("what is not known to be own is not: an unknown library's samples, or nobody's") {
   CHECK(ComputeCredit(Timing(2.5), Profile(0.5, 0, 0), {}).rule == CreditRule::kShared);
   CHECK(ComputeCredit(Timing(2.5), Profile(0.0, 0, 0), {}).rule == CreditRule::kDelegated);

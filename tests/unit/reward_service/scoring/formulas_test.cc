@@ -1,6 +1,6 @@
 #include "reward_service/scoring/formulas.h"
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <string>
@@ -20,17 +20,6 @@ RewardInputs Correct(double speedup, int rubric_total = 12, v1::Skill skill = v1
   inputs.skill = skill;
   return inputs;
 }
-
-// A candidate of a task whose reference reaches a tenth of the memory's bandwidth.
-RewardInputs WithShare(double speedup, double credited, int rubric_total = 12) {
-  RewardInputs inputs = Correct(speedup, rubric_total);
-  inputs.credited_speedup = credited;
-  inputs.limit_share = 0.1 * speedup;
-  return inputs;
-}
-
-// Candidates for warpsmith-v2.
-constexpr const char* kUncapped[] = {"warpsmith-v2-linear", "warpsmith-v2-log", "warpsmith-v2-roofline"};
 
 std::map<std::string, double> TermsOf(const v1::Reward& reward) {
   std::map<std::string, double> terms;
@@ -69,97 +58,57 @@ TEST_CASE("stitchcuda-v1 clamps speed-up to 5 and reward to 3") {
   CHECK(Value("stitchcuda-v1", Correct(-1.0)) == Approx(0.3));
 }
 
-TEST_CASE("warpsmith-v1 is the default and rewards credited speed-up") {
+TEST_CASE("warpsmith-v1 and warpsmith-v2 reward credited speed-up") {
   RewardInputs inputs = Correct(4.0);
   inputs.credited_speedup = 0.0;
   CHECK(Value("warpsmith-v1", inputs) == Approx(0.3));
-  CHECK(Value("", inputs) == Approx(0.3));
+  CHECK(Value("warpsmith-v2", inputs) == Approx(0.3));
   CHECK(Value("stitchcuda-v1", inputs) == 3.0);
-  CHECK(ComputeReward("", inputs)->formula() == "warpsmith-v1");
 }
 
-TEST_CASE("warpsmith-v2-linear counts up to five times before the rubric, and is not clamped after it") {
-  CHECK(Value("warpsmith-v2-linear", Correct(1.0)) == Approx(1.3));
-  CHECK(Value("warpsmith-v2-linear", Correct(2.0, 20)) == Approx(2.3 * 1.5));
-  CHECK(Value("warpsmith-v2-linear", Correct(2.0, 20, v1::SKILL_OPTIMISE)) == Approx(2.3 * 1.35));
-  CHECK(Value("warpsmith-v2-linear", Correct(100.0, 20)) == Approx(5.3 * 1.5));
-  CHECK(Value("warpsmith-v2-linear", Correct(-1.0)) == Approx(0.3));
+TEST_CASE("warpsmith-v2 is the default") {
+  CHECK(ComputeReward("", Correct(4.0))->formula() == "warpsmith-v2");
+  CHECK(Value("", Correct(4.0)) == Approx(4.3));
+  CHECK(FormulaNames().front() == "warpsmith-v2");
 }
 
-TEST_CASE("warpsmith-v2-log is 1.3 at the reference's speed, as the linear one, and has no ceiling") {
-  CHECK(Value("warpsmith-v2-log", Correct(0.0)) == Approx(0.3));
-  CHECK(Value("warpsmith-v2-log", Correct(1.0)) == Approx(1.3));
-  CHECK(Value("warpsmith-v2-log", Correct(3.0)) == Approx(2.3));
-  CHECK(Value("warpsmith-v2-log", Correct(7.0, 20)) == Approx(3.3 * 1.5));
-  CHECK(Value("warpsmith-v2-log", Correct(1023.0)) == Approx(10.3));
-  CHECK(Value("warpsmith-v2-log", Correct(-1.0)) == Approx(0.3));
+TEST_CASE("warpsmith-v2 counts up to five times before the rubric, and is not clamped after it") {
+  CHECK(Value("warpsmith-v2", Correct(1.0)) == Approx(1.3));
+  CHECK(Value("warpsmith-v2", Correct(2.0, 20)) == Approx(2.3 * 1.5));
+  CHECK(Value("warpsmith-v2", Correct(2.0, 20, v1::SKILL_OPTIMISE)) == Approx(2.3 * 1.35));
+  CHECK(Value("warpsmith-v2", Correct(100.0, 20)) == Approx(5.3 * 1.5));
+  CHECK(Value("warpsmith-v2", Correct(-1.0)) == Approx(0.3));
 }
 
-TEST_CASE("warpsmith-v2-roofline is five times the share of the memory's bandwidth at the credited speed") {
-  CHECK(Value("warpsmith-v2-roofline", WithShare(2.0, 2.0)) == Approx(0.3 + 5 * 0.2));
-  CHECK(Value("warpsmith-v2-roofline", WithShare(2.0, 1.0)) == Approx(0.3 + 5 * 0.1));  // the reference's own
-  CHECK(Value("warpsmith-v2-roofline", WithShare(2.0, 0.0)) == Approx(0.3));
-  CHECK(Value("warpsmith-v2-roofline", WithShare(10.0, 10.0)) == Approx(5.3));
-  CHECK(Value("warpsmith-v2-roofline", WithShare(30.0, 30.0, 20)) == Approx(5.3 * 1.5));  // out of a cache
-}
-
-TEST_CASE("warpsmith-v2-roofline has no value where the share or the speed was not measured") {
-  RewardInputs inputs = WithShare(2.0, 2.0);
-  inputs.limit_share.reset();
-  CHECK_FALSE(ComputeReward("warpsmith-v2-roofline", inputs)->has_value());
-  inputs = WithShare(2.0, 1.0);
-  inputs.speedup = 0.0;
-  CHECK_FALSE(ComputeReward("warpsmith-v2-roofline", inputs)->has_value());
-  CHECK(Value("warpsmith-v2-roofline", Wrong(v1::VERDICT_HACK)) == 0.0);
-}
-
-TEST_CASE("candidates for warpsmith-v2 never fall with the credited speed-up, and rise up to five times") {
-  for (const char* formula : kUncapped) {
-    double former = -1.0;
-    for (double speedup = 0.0; speedup < 100.0; speedup += speedup < 5.0 ? 0.25 : 7.5) {
-      const double value = Value(formula, WithShare(speedup, speedup));
-      INFO(formula << " at " << speedup);
-      CHECK((speedup <= 5.0 ? value > former : value >= former));
-      former = value;
-    }
+TEST_CASE("warpsmith-v2 never falls with the credited speed-up, and rises up to five times") {
+  double former = -1.0;
+  for (double speedup = 0.0; speedup < 100.0; speedup += speedup < 5.0 ? 0.25 : 7.5) {
+    const double value = Value("warpsmith-v2", Correct(speedup, 20));
+    INFO(speedup);
+    CHECK((speedup <= 5.0 ? value > former : value >= former));
+    former = value;
   }
 }
 
-TEST_CASE("candidates for warpsmith-v2 give all that is not told from the reference the same reward") {
-  for (const char* formula : kUncapped) {
-    INFO(formula);
-    const double exact = Value(formula, WithShare(1.0, 1.0));
-    CHECK(Value(formula, WithShare(0.97, 1.0)) == Approx(exact).epsilon(1e-12));
-    CHECK(Value(formula, WithShare(1.06, 1.0)) == Approx(exact).epsilon(1e-12));
+TEST_CASE("warpsmith-v2 still tells programs apart where warpsmith-v1 ends") {
+  CHECK(Value("warpsmith-v1", Correct(2.0, 20)) == Value("warpsmith-v1", Correct(4.0, 20)));
+  CHECK(Value("warpsmith-v2", Correct(4.0, 20)) > Value("warpsmith-v2", Correct(2.0, 20)) + 0.5);
+}
+
+TEST_CASE("below its clamp warpsmith-v1 is warpsmith-v2") {
+  for (const double speedup : {0.0, 0.5, 1.0, 1.6}) {
+    CHECK(Value("warpsmith-v1", Correct(speedup, 20)) == Value("warpsmith-v2", Correct(speedup, 20)));
   }
 }
 
-TEST_CASE("candidates for warpsmith-v2 still tell programs apart where warpsmith-v1 ends") {
-  CHECK(Value("warpsmith-v1", WithShare(2.0, 2.0, 20)) == Value("warpsmith-v1", WithShare(4.0, 4.0, 20)));
-  for (const char* formula : kUncapped) {
-    INFO(formula);
-    CHECK(Value(formula, WithShare(4.0, 4.0, 20)) > Value(formula, WithShare(2.0, 2.0, 20)) + 0.5);
-  }
-}
-
-TEST_CASE("the value of candidates for warpsmith-v2 follows from their terms") {
-  for (const char* formula : kUncapped) {
-    INFO(formula);
-    const v1::Reward reward = *ComputeReward(formula, WithShare(2.5, 2.4, 17));
-    std::map<std::string, double> terms = TermsOf(reward);
-    double merit = std::min(terms["credited_speedup"], 5.0);
-    if (formula == kUncapped[1]) merit = std::log2(1 + terms["credited_speedup"]);
-    if (formula == kUncapped[2])
-      merit = 5 * terms["limit_share"] * terms["credited_speedup"] / terms["speedup"];
-    const double multiplier = 1 + terms["lambda"] * ((terms["rubric_total"] - 4) / 16 - 0.5);
-    CHECK(terms["correct"] * (merit + 0.3) * multiplier == Approx(reward.value()));
-  }
-}
-
-TEST_CASE("an infinite speed-up has no value where nothing bounds it") {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  CHECK_FALSE(ComputeReward("warpsmith-v2-log", Correct(kInfinity))->has_value());
-  CHECK_FALSE(ComputeReward("warpsmith-v2-roofline", WithShare(kInfinity, kInfinity))->has_value());
+TEST_CASE("the value of warpsmith-v2 follows from its terms") {
+  RewardInputs inputs = Correct(2.5, 17, v1::SKILL_OPTIMISE);
+  inputs.credited_speedup = 2.4;
+  const v1::Reward reward = *ComputeReward("warpsmith-v2", inputs);
+  std::map<std::string, double> terms = TermsOf(reward);
+  CHECK(terms["base"] == Approx(std::min(terms["credited_speedup"], 5.0) + 0.3));
+  const double multiplier = 1 + terms["lambda"] * ((terms["rubric_total"] - 4) / 16 - 0.5);
+  CHECK(terms["correct"] * terms["base"] * multiplier == Approx(reward.value()));
 }
 
 TEST_CASE("programs that are not correct get 0, and -1 from cuda-agent-v1") {
@@ -168,7 +117,7 @@ TEST_CASE("programs that are not correct get 0, and -1 from cuda-agent-v1") {
                                     v1::VERDICT_NON_FINITE, v1::VERDICT_INCORRECT, v1::VERDICT_HACK}) {
     CHECK(Value("warpsmith-v1", Wrong(verdict)) == 0.0);
     CHECK(Value("stitchcuda-v1", Wrong(verdict)) == 0.0);
-    for (const char* formula : kUncapped) CHECK(Value(formula, Wrong(verdict)) == 0.0);
+    CHECK(Value("warpsmith-v2", Wrong(verdict)) == 0.0);
     CHECK(Value("kevin-v1", Wrong(verdict)) == 0.0);
     CHECK(Value("cuda-agent-v1", Wrong(verdict)) == -1.0);
   }

@@ -142,7 +142,7 @@ TEST_CASE("a client that hangs up frees its place in the queue") {
 TEST_CASE("capabilities and health are there to be asked for") {
   ServedHttpDoor served;
   HttpClient client(served.server->address());
-  CHECK(nlohmann::json::parse(client.Get("/v1/capabilities").body)["defaultFormula"] == "warpsmith-v1");
+  CHECK(nlohmann::json::parse(client.Get("/v1/capabilities").body)["defaultFormula"] == "warpsmith-v2");
   CHECK(client.Get("/healthz").body == "serving\n");
 }
 

@@ -101,6 +101,14 @@ TEST_CASE("all answers of a step have one limit together, those on other inputs 
   }
 }
 
+TEST_CASE("a task of over 32 MiB leaves an input set to be sampled, like any other") {
+  PreparedTask task = Prepare(SmallTask("pass", "return x + 1", "[torch.randn(5, 1024, 1024)]"));
+  REQUIRE(task.Examine().ok());
+  REQUIRE(task.Complete().ok());
+  REQUIRE(task.layout().tensor_bytes() > 32 << 20);
+  CHECK(task.timing_draws().size() > kWarmUpDraws + 2 * kRoundsMax);
+}
+
 TEST_CASE("fresh draws take the place of others, also when the oracle has ended") {
   PreparedTask task = Prepare(SmallTask("pass", "return torch.relu(x) + 1", "[torch.randn(128, 256)]"));
   REQUIRE(task.Examine().ok());
