@@ -88,6 +88,8 @@ TEST_CASE("Without an address a service is started for the call") {
   const TemporaryDirectory directory;
   const std::string answer = directory.path() / "answer.md";
   REQUIRE(WriteFileAtomically(answer, kAnswer).ok());
+  // Grades that an earlier service remembers, perhaps by another default formula, are not ours.
+  setenv("XDG_CACHE_HOME", directory.path().c_str(), 1);
   const Result result = RunWarpsmith({"grade", "--task", "tests/data/tasks/scaled_relu_square.py",
                                       "--candidate", answer, "--language", "cpp", "--format", "json"});
   REQUIRE(result.status == 0);
