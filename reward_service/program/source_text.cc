@@ -248,12 +248,21 @@ void TrimLineEnd(size_t line_begin, std::string* out) {
   while (out->size() > line_begin && IsSpace(out->back())) out->pop_back();
 }
 
+int NumJoinedLines(std::string_view text) {
+  int number = 0;
+  for (size_t at = text.find("\\\n"); at != text.npos; at = text.find("\\\n", at + 1)) ++number;
+  return number;
+}
+
 }  // namespace
 
 std::string NormaliseCpp(std::string_view source) {
   const std::string spliced = SpliceLines(source);
   if (HangsOnLayout(source, spliced)) return std::string(source);
-  return CppNormaliser(spliced).Run().value_or(std::string(source));
+  std::optional<std::string> normal = CppNormaliser(spliced).Run();
+  // A comment that is gone from behind a backslash must not leave it to join two lines.
+  if (!normal || NumJoinedLines(*normal) > NumJoinedLines(spliced)) return std::string(source);
+  return *std::move(normal);
 }
 
 std::string NormalisePython(std::string_view source) {

@@ -121,6 +121,8 @@ TEST_CASE("lines that end in a backslash are joined as the compiler joins them")
   // GCC takes the second line for a part of the comment, others do not.
   const std::string blank = "// a \\ \nint y;\n";
   CHECK(NormaliseCpp(blank) == blank);
+  const std::string behind = "\\// gone\n#define A 1\n";
+  CHECK(NormaliseCpp(behind) == behind);
   const std::string raw = "R\"(a\\\nb)\" // kept";
   CHECK(NormaliseCpp(raw) == raw);
 }
