@@ -26,7 +26,8 @@ class Reaper {
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
 
-  // Waits while many are ending, so that their memory is bounded.
+  // Of a process that was killed. Waits while eight others end, so that their memory is bounded; the kernel
+  // ends each in finite time, whatever it did.
   void Take(pid_t pid);
 
  private:

@@ -21,6 +21,7 @@ constexpr size_t kFreeOutputsMax = 4;
 // Over an oracle's life: about twenty draws, or more of small ones. After half of it another one is started.
 constexpr int kOracleCpuSeconds = 20;
 constexpr int kBaselineCpuSeconds = 3600;
+// What the lasting first draw leaves of the warm-up, and more than half of the rounds.
 constexpr size_t kFreshDraws = kWarmUpDraws - 1 + 2 * (kRoundsMax / 2 + 1);
 
 absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
