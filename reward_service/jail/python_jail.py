@@ -20,10 +20,8 @@ from extensions import Extensions, write_libraries
 from messages import Begin, Done, Failed, Message, Place, Ready, Record, Recorded, Refresh, Run, Tensor, fields_of
 from plain_weights import plain_weights
 
-# Two results live through a call, and aligned blocks do not fit where others lay: the heap of a chain of four
-# operations grew until its ninth call, by eleven results in all, and the calls in which it grew took twice as long.
-_NUM_RESULTS_AHEAD = 11
-_BYTES_AHEAD_MAX = 352 << 20
+# In later calls the result of the one before lives, too, and may lie where the first call had room for others.
+_NUM_RESULTS_AHEAD = 2
 _libc = ctypes.CDLL(None)
 _malloc, _memset, _free = _libc.malloc, _libc.memset, _libc.free
 _malloc.restype = ctypes.c_void_p
@@ -80,7 +78,7 @@ class Model:
         self.parameters_loaded = self._take_parameters(begin.parameters)
         self._result: Any = None
         self._former_result: Any = None
-        _grow_heap(min(_NUM_RESULTS_AHEAD * begin.output_bytes, _BYTES_AHEAD_MAX))
+        self._bytes_ahead = _NUM_RESULTS_AHEAD * begin.output_bytes
 
     def _take_parameters(self, specs: list[Tensor]) -> bool:
         """Puts the model's state over that memory, where the values that the reference is constructed with lie now.
@@ -105,6 +103,9 @@ class Model:
         self._former_result, self._result = self._result, None
         with torch.no_grad():
             self._result = self._model(*inputs)
+        if self._bytes_ahead:  # after the first call, when it is known what a call needs
+            _grow_heap(self._bytes_ahead)
+            self._bytes_ahead = 0
         return Done(0, places_of(self._result))
 
 
