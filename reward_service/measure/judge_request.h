@@ -46,7 +46,7 @@ inline constexpr int kRoundsMax = 3;
 // candidate; a round times reference, candidate, candidate, reference (one candidate where calls are long).
 struct TimingEffort {
   int num_instances_min = 5;
-  // An interval wider than `relative_width_max` of its middle asks for another instance, up to this many.
+  // An interval wider than `relative_width_max` of its middle, or of 1, asks for another instance, up to this many.
   int num_instances_max = 9;
   int num_rounds_max = kRoundsMax;  // of an instance; slow candidates get one
   double relative_width_max = 0.05;
@@ -66,6 +66,8 @@ struct JudgeRequest {
   JudgeLimits limits;
   TimingEffort timing;
   bool verify_only = false;  // otherwise a correct candidate is timed and profiled
+  // Another judgement of the task waits: draws for it are made during this one.
+  bool another_follows = false;
   // Tests only: makes the draws repeatable. Absent: from the kernel's random source, known to the referee
   // alone.
   std::optional<uint64_t> seed;

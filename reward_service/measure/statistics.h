@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_REWARD_SERVICE_MEASURE_STATISTICS_H_
 #define WARPSMITH_REWARD_SERVICE_MEASURE_STATISTICS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -25,8 +26,9 @@ struct Interval {
   double low = 0;
   double high = 0;
 
-  // Width over middle; large when nothing is known.
-  double relative_width() const { return middle > 0 ? (high - low) / middle : 1e9; }
+  // Width over middle, or over 1 where that is more: whoever is slower than its reference need not be known
+  // more exactly than who is as fast. Large when nothing is known.
+  double relative_width() const { return middle > 0 ? (high - low) / std::max(1.0, middle) : 1e9; }
 };
 
 // Median of ratios and its 95 % interval, by a bootstrap in two levels: process instances first, then the

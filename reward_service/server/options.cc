@@ -26,10 +26,11 @@ void ReadTiming(ConfigSection& section, TimingEffort* timing) {
                {"processes", "Processes of a candidate that are timed at most."});
   section.Read("num_rounds_max", &timing->num_rounds_max, IntegerRange{.min = 1, .max = kRoundsMax},
                {"rounds", "Rounds of calls in each process."});
-  section.Read("relative_width_max", &timing->relative_width_max, RealRange{.min = 0.001, .max = 10},
-               {"share",
-                "Width of the 95 % interval of the speed-up, relative to the speed-up, above which another "
-                "process is timed."});
+  section.Read(
+      "relative_width_max", &timing->relative_width_max, RealRange{.min = 0.001, .max = 10},
+      {"share",
+       "Width of the 95 % interval of the speed-up, relative to the speed-up, or to 1 where it is less, "
+       "above which another process is timed."});
   if (timing->num_instances_max < timing->num_instances_min) {
     section.AddError("num_instances_max",
                      absl::StrCat("is ", timing->num_instances_max, ", less than num_instances_min, ",

@@ -48,6 +48,11 @@ TEST_CASE("the interval repeats to the bit and holds the median") {
   CHECK(first.middle <= first.high);
 }
 
+TEST_CASE("a width is relative to the ratio, but of a slower program to one") {
+  CHECK(Interval{4, 3.9, 4.1}.relative_width() == Approx(0.05));
+  CHECK(Interval{0.1, 0.09, 0.11}.relative_width() == Approx(0.02));
+}
+
 TEST_CASE("nothing measured is nothing known") { CHECK(RatioInterval({}).relative_width() > 1000); }
 
 TEST_CASE("an interval that meets 0.97 to 1.03 is not distinguishable from one") {
