@@ -72,6 +72,12 @@ std::optional<TaskSource> FlightQueue::NextTask(const std::string& task_key) con
   return std::nullopt;
 }
 
+bool FlightQueue::HasTask(const std::string& task_key) const {
+  absl::MutexLock lock(&mutex_);
+  return std::any_of(flights_.begin(), flights_.end(),
+                     [&](const auto& flight) { return flight->prepared->task_key == task_key; });
+}
+
 void FlightQueue::Close() {
   absl::MutexLock lock(&mutex_);
   closed_ = true;

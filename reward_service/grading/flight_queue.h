@@ -35,6 +35,9 @@ class FlightQueue {
   // Of the waiting flights whose task is not `task_key`, the reference that comes next.
   std::optional<TaskSource> NextTask(const std::string& task_key) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Whether a flight of this task waits.
+  bool HasTask(const std::string& task_key) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -259,7 +259,8 @@ void Grader::JudgeLoop(JudgeStage* lane) {
 
 Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {
   const absl::Time begin = options_.now();
-  const Route next = lane->Run(flight.get());
+  const std::string& task_key = flight->prepared->task_key;
+  const Route next = lane->Run(flight.get(), to_judge_.HasTask(task_key) || to_compile_.HasTask(task_key));
   const absl::Time end = options_.now();
   to_judge_.Charge(*flight, end - begin);
   absl::MutexLock lock(&mutex_);

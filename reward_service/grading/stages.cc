@@ -112,16 +112,16 @@ Route CompileStage::Failed(const absl::Status& status, Flight* flight) const {
   return Route::kFinish;
 }
 
-Route JudgeStage::Run(Flight* flight) {
+Route JudgeStage::Run(Flight* flight, bool another_follows) {
   v1::Cost* cost = flight->measurement.mutable_grade()->mutable_cost();
   cost->set_lane_wait_seconds(cost->lane_wait_seconds() +
                               absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
   const bool record =
       !IsNative(*flight->prepared) && !flight->extensions_recorded && MayCompile(flight->prepared->source);
-  return record ? RunRecord(flight) : RunJudge(flight);
+  return record ? RunRecord(flight, another_follows) : RunJudge(flight, another_follows);
 }
 
-Route JudgeStage::RunRecord(Flight* flight) {
+Route JudgeStage::RunRecord(Flight* flight, bool another_follows) {
   const PreparedRequest& prepared = *flight->prepared;
   const TaskSource task{prepared.task_key, prepared.request.task().reference_source()};
   absl::StatusOr<std::vector<ExtensionRecord>> records = absl::UnknownError("no attempt");
@@ -136,18 +136,20 @@ Route JudgeStage::RunRecord(Flight* flight) {
     Conclude(v1::VERDICT_RUNTIME_ERROR, Escape(std::string(records.status().message()), 512), flight);
     return Route::kFinish;
   }
-  if (absl::IsFailedPrecondition(records.status())) return RunJudge(flight);  // which says why in its verdict
+  if (absl::IsFailedPrecondition(records.status()))
+    return RunJudge(flight, another_follows);  // which says why in its verdict
   if (!records.ok()) {
     flight->measurement = Unscorable(absl::StrCat("the referee failed: ", records.status().ToString()));
     return Route::kFinish;
   }
   flight->extensions_recorded = true;
   flight->extensions = *std::move(records);
-  return flight->extensions.empty() ? RunJudge(flight) : Route::kCompile;
+  return flight->extensions.empty() ? RunJudge(flight, another_follows) : Route::kCompile;
 }
 
-Route JudgeStage::RunJudge(Flight* flight) {
-  const JudgeRequest request = RequestFor(*flight);
+Route JudgeStage::RunJudge(Flight* flight, bool another_follows) {
+  JudgeRequest request = RequestFor(*flight);
+  request.another_follows = another_follows;
   absl::Status last;
   for (int attempt = 1; attempt <= options_.num_attempts_max; ++attempt) {
     if (flight->cancelled) return Route::kDrop;

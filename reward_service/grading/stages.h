@@ -77,12 +77,13 @@ class JudgeStage {
   JudgeStage(JudgeStageOptions options, std::unique_ptr<Referee> referee)
       : options_(options), referee_(std::move(referee)) {}
 
-  Route Run(Flight* flight);
+  // `another_follows`: a candidate of the same task waits.
+  Route Run(Flight* flight, bool another_follows = false);
   void Prefetch(const TaskSource& task) { referee_->Prefetch(task); }
 
  private:
-  Route RunRecord(Flight* flight);
-  Route RunJudge(Flight* flight);
+  Route RunRecord(Flight* flight, bool another_follows);
+  Route RunJudge(Flight* flight, bool another_follows);
   JudgeRequest RequestFor(const Flight& flight) const;
 
   const JudgeStageOptions options_;

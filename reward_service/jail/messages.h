@@ -82,6 +82,7 @@ struct Judge : ToReferee {
   static constexpr Trusted<nlohmann::json> limits{"limits"};
   static constexpr Trusted<nlohmann::json> timing{"timing"};
   static constexpr Trusted<bool> verify_only{"verify_only"};
+  static constexpr Trusted<bool> another_follows{"another_follows"};
   static constexpr Trusted<uint64_t> seed{"seed"};      // tests alone send it
   static constexpr int64_t kSourceBytesMax = 16 << 20;  // of a task's or a program's text
 };

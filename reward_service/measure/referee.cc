@@ -161,7 +161,8 @@ class RefereeClient : public Referee {
                                  {Message::kind, is_native ? Message::kNative : Message::kPython},
                                  {Message::limits, ToJson(request.limits)},
                                  {Message::timing, ToJson(request.timing)},
-                                 {Message::verify_only, request.verify_only}});
+                                 {Message::verify_only, request.verify_only},
+                                 {Message::another_follows, request.another_follows}});
     if (request.seed) fields[Message::seed.name] = *request.seed;
     ASSIGN_OR_RETURN(const Packet answer, Ask(std::move(fields), descriptors, deadline));
     if (!Is<service::Judged>(answer.fields)) return AsInfrastructure(StatusOfFailure(answer));

@@ -24,7 +24,7 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   measurement_.mutable_advice_facts()->set_num_lane_cores(tools_.lane->num_threads());
   grade().mutable_correctness();  // every Grade of a referee has it
   const absl::Status status = RunAll();
-  if (task_ != nullptr) task_->Forget();
+  if (pooled_ != nullptr) tools_.pool->End(pooled_);
   if (absl::IsInvalidArgument(status)) {
     Conclude(v1::VERDICT_INVALID_TASK, std::string(status.message()));
     return std::move(measurement_);
@@ -35,7 +35,8 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
 
 absl::Status Judge::RunAll() {
   const absl::Time start = absl::Now();
-  ASSIGN_OR_RETURN(pooled_, tools_.pool->Get(request_.task, /*for_timing=*/false, request_.seed, deadline_));
+  ASSIGN_OR_RETURN(pooled_,
+                   tools_.pool->Begin(request_.task, request_.seed, request_.another_follows, deadline_));
   task_ = pooled_->task.get();
   grade().mutable_cost()->set_oracle_seconds(Seconds(start));
   if (!is_native()) {
@@ -67,7 +68,7 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   Conclude(v1::VERDICT_CORRECT, absl::StrCat("right on all ", grade().correctness().num_draws(), " draws"));
   if (request_.verify_only) return std::nullopt;
   const absl::Time waiting = absl::Now();
-  RETURN_IF_ERROR(tools_.pool->Get(request_.task, /*for_timing=*/true, request_.seed, deadline_).status());
+  RETURN_IF_ERROR(tools_.pool->AwaitCompleted(pooled_, deadline_));
   grade().mutable_cost()->set_lane_wait_seconds(Seconds(waiting));
   lane_since_ += absl::Now() - waiting;  // which was not the candidate's doing
   return Time(room, &jails, verified.takes_parameters);

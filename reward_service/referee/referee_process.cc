@@ -178,6 +178,7 @@ class RefereeProcess {
     request.limits = LimitsFromJson(Read(packet.fields, Message::limits));
     request.timing = TimingFromJson(Read(packet.fields, Message::timing));
     request.verify_only = Read(packet.fields, Message::verify_only);
+    request.another_follows = Read(packet.fields, Message::another_follows);
     if (packet.fields.contains(Message::seed.name)) request.seed = Read(packet.fields, Message::seed);
     const double seconds = Read(packet.fields, Message::timeout_seconds);
     Judge judge(tools_, request, absl::Now() + absl::Seconds(seconds));

@@ -135,6 +135,7 @@ void Jail::WithdrawInputs() {
 }
 
 void Jail::Load(const Draw& draw) {
+  draw.shown = true;
   // Parameters, too: whoever runs here may have changed them.
   CopyUncached(buffers_.inputs->data(), draw.inputs.get(), static_cast<size_t>(layout_.input_buffer_bytes));
   if (buffers_.outputs.empty()) return;

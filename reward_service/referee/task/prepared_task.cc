@@ -21,8 +21,6 @@ constexpr size_t kFreeOutputsMax = 4;
 // Over an oracle's life: about twenty draws, or more of small ones. After half of it another one is started.
 constexpr int kOracleCpuSeconds = 20;
 constexpr int kBaselineCpuSeconds = 3600;
-// What the lasting first draw leaves of the warm-up, and more than half of the rounds.
-constexpr size_t kFreshDraws = kWarmUpDraws - 1 + 2 * (kRoundsMax / 2 + 1);
 
 absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
 
@@ -141,7 +139,7 @@ absl::Status PreparedTask::Complete() {
     const bool other_parameters = draw->parameter_seed != 0;
     if (draw->own_distribution && other_parameters == has_parameters()) timing_draws_.push_back(draw);
   }
-  while (timing_draws_.size() < kTimingDraws) {
+  while (timing_draws_.size() < kTimingDraws - kFreshDraws) {
     // Other parameters at every call, too: what is worked out from them is work of that call.
     ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
     timing_draws_.push_back(draw.get());
@@ -150,42 +148,49 @@ absl::Status PreparedTask::Complete() {
   return WarmBaselines();
 }
 
-absl::StatusOr<FreshDraws> PreparedTask::MakeFresh() {
+absl::StatusOr<FreshDraws> PreparedTask::MakeFresh(FreshDraws unshown) {
   BeginStep();
-  absl::StatusOr<FreshDraws> fresh = MakeFreshOnce();
-  if (!absl::IsInvalidArgument(fresh.status())) return fresh;
-  // The task has made many draws: what has ended may be its oracle alone, for want of memory.
-  CloseOracle();
-  return MakeFreshOnce();
+  absl::Status status = FillUp(&unshown);
+  if (absl::IsInvalidArgument(status)) {
+    // The task has made many draws: what has ended may be its oracle alone, for want of memory.
+    CloseOracle();
+    status = FillUp(&unshown);
+  }
+  RETURN_IF_ERROR(status);
+  return unshown;
 }
 
-absl::StatusOr<FreshDraws> PreparedTask::MakeFreshOnce() {
+absl::Status PreparedTask::FillUp(FreshDraws* fresh) {
   if (oracle_ != nullptr && OracleIsWorn()) CloseOracle();
-  if (oracle_ == nullptr) {
-    RETURN_IF_ERROR(LoadOracle().status());
-    RETURN_IF_ERROR(OpenWindow());
-  }
-  FreshDraws fresh;
-  while (fresh.size() < kFreshDraws) {
+  while (fresh->size() < kFreshDraws) {
+    if (oracle_ == nullptr) {
+      RETURN_IF_ERROR(LoadOracle().status());
+      RETURN_IF_ERROR(OpenWindow());
+    }
     ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
-    fresh.push_back(std::move(draw));
+    fresh->push_back(std::move(draw));
   }
-  return fresh;
+  return absl::OkStatus();
 }
 
 void PreparedTask::Renew(FreshDraws fresh) {
-  Forget();
-  if (lasting_timing_draws_.empty()) lasting_timing_draws_ = timing_draws_;
-  verification_draws_.push_back(fresh.front().get());
-  for (size_t i = 0; i < fresh.size(); ++i) timing_draws_[1 + i] = fresh[i].get();
   fresh_ = std::move(fresh);
+  verification_draws_.push_back(fresh_.front().get());
+  // Behind what warms up first; the one that verification shows anyway is sure to be used.
+  for (size_t i = 0; i < fresh_.size(); ++i) {
+    timing_draws_.insert(timing_draws_.begin() + 1 + static_cast<ptrdiff_t>(i), fresh_[i].get());
+  }
 }
 
-void PreparedTask::Forget() {
-  if (fresh_.empty()) return;
+FreshDraws PreparedTask::Forget() {
+  FreshDraws unshown;
+  if (!is_renewed()) return unshown;
   verification_draws_.pop_back();
-  timing_draws_ = lasting_timing_draws_;
-  fresh_.clear();
+  timing_draws_.erase(timing_draws_.begin() + 1, timing_draws_.begin() + 1 + kFreshDraws);
+  for (auto& draw : std::exchange(fresh_, {})) {
+    if (!draw->shown) unshown.push_back(std::move(draw));
+  }
+  return unshown;
 }
 
 bool PreparedTask::OracleIsWorn() const {

@@ -37,6 +37,9 @@ struct TaskLimits {
 inline constexpr int kWarmUpDraws = 2;
 // No timed call sees an input twice: for the warm-up, two a round, and one to be sampled.
 inline constexpr int kTimingDraws = kWarmUpDraws + 2 * kRoundsMax + 1;
+// Of these: the second call of the warm-up and more than half of the rounds, so that the speed-up of a candidate
+// that knows all others is that of the rounds of which it knows nothing.
+inline constexpr int kFreshDraws = kWarmUpDraws - 1 + 2 * (kRoundsMax / 2 + 1);
 
 // What the oracle is asked to draw: the distribution of the inputs and the seed of the model's parameters.
 struct DrawRequest {
@@ -46,13 +49,13 @@ struct DrawRequest {
   bool exact = true;
 };
 
-// Draws for one judgement that no other has seen.
+// Draws for one judgement that no jail of another has had: kFreshDraws.
 using FreshDraws = std::vector<std::unique_ptr<Draw>>;
 
 // Made in steps by threads that make tasks, one at a time: Examine() gives what verification needs, Complete()
-// adds timing_draws() and baselines(), which nobody may touch before it returns; MakeFresh() and CloseOracle()
-// then run while the task is judged. All else is for the judge's thread once Examine() has returned. Each of the
-// first three is a step. INVALID_ARGUMENT from any: the task is at fault.
+// adds what timing_draws() keep and baselines(), which nobody may touch before it returns; MakeFresh() and
+// CloseOracle() then run while the task is judged. All else is for the judge's thread once Examine() has
+// returned. Each of the first three is a step. INVALID_ARGUMENT from any: the task is at fault.
 class PreparedTask {
  public:
   // `seed` keys the stream of draw seeds; secret. `other_inputs` is an index into what the task's
@@ -62,14 +65,15 @@ class PreparedTask {
 
   absl::Status Examine();
   absl::Status Complete();
-  // For a second call of the warm-up and for most of the rounds: the speed-up of a candidate that knows the
-  // other draws is that of the rounds of which it knows nothing. Verification has the first of them.
-  absl::StatusOr<FreshDraws> MakeFresh();
+  // `unshown` and as many new ones as are wanting.
+  absl::StatusOr<FreshDraws> MakeFresh(FreshDraws unshown);
   // Ends the oracle, whose memory is as large as all draws together; MakeFresh() starts another.
   void CloseOracle();
-  // Before a judgement, after Complete(): the lists below have these draws, until Forget() or the next Renew().
+  // Of one judgement, after Complete(): the lists below have these draws, verification the first of them, until
+  // Forget(), which gives back those that no jail had. Nothing is timed without.
   void Renew(FreshDraws fresh);
-  void Forget();
+  FreshDraws Forget();
+  bool is_renewed() const { return !fresh_.empty(); }
 
   const TaskLayout& layout() const { return layout_; }
   const nlohmann::json& init_inputs() const { return init_inputs_; }
@@ -108,7 +112,7 @@ class PreparedTask {
   absl::StatusOr<std::unique_ptr<Draw>> MakeDraw(const DrawRequest& wanted);
   // As MakeDraw(), but where the reference does not survive it a tamer one: never null.
   absl::StatusOr<std::unique_ptr<Draw>> MakeUsableDraw(DrawRequest wanted);
-  absl::StatusOr<FreshDraws> MakeFreshOnce();
+  absl::Status FillUp(FreshDraws* fresh);
   // The oracle has used so much of its CPU time that it might not end its next draws.
   bool OracleIsWorn() const;
   int64_t NextSeed();
@@ -136,7 +140,6 @@ class PreparedTask {
   std::vector<std::unique_ptr<Draw>> verification_pool_;
   std::vector<std::unique_ptr<Draw>> timing_pool_;
   FreshDraws fresh_;
-  std::vector<const Draw*> lasting_timing_draws_;  // without fresh ones; empty before the first Renew()
   std::vector<const Draw*> verification_draws_;
   std::vector<const Draw*> timing_draws_;
   std::vector<const Draw*> construction_draws_;

@@ -49,7 +49,9 @@ TaskPool::~TaskPool() {
 
 void TaskPool::Prefetch(const TaskSource& source, std::optional<uint64_t> seed) {
   absl::MutexLock lock(&mutex_);
-  FindOrAdd(source, seed);
+  const std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
+  pooled->wants_fresh = true;
+  if (!pooled->busy) Settle(pooled);
 }
 
 std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::optional<uint64_t> seed) {
@@ -81,23 +83,41 @@ void TaskPool::Evict() {
   }
 }
 
-absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Get(const TaskSource& source, bool for_timing,
-                                                          std::optional<uint64_t> seed, absl::Time deadline) {
+absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Begin(const TaskSource& source,
+                                                            std::optional<uint64_t> seed,
+                                                            bool another_follows, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
-  std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
-  // Counted when a judgement ends its use of the pool's entry, so that both of its calls see one task.
-  if (for_timing) ++pooled->num_uses;
-  const auto ready = [&] {
-    if (for_timing) return pooled->completed;
-    return pooled->examined && (!pooled->seen || pooled->fresh.has_value());
-  };
+  const std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
+  pooled->another_follows = another_follows;
+  pooled->wants_fresh = true;
+  // To the first judgement all draws are new.
+  const bool is_first = pooled->num_uses == 0;
+  const auto ready = [&] { return pooled->examined && (is_first || pooled->fresh.has_value()); };
   RETURN_IF_ERROR(Await(pooled, ready, deadline));
-  if (!for_timing) {
-    if (pooled->seen) pooled->task->Renew(*std::exchange(pooled->fresh, std::nullopt));
-    pooled->seen = true;
-    if (!pooled->busy) Settle(pooled);
-  }
+  ++pooled->num_uses;
+  if (!is_first) Renew(pooled.get());
+  if (!pooled->busy) Settle(pooled);
   return pooled;
+}
+
+absl::Status TaskPool::AwaitCompleted(const std::shared_ptr<PooledTask>& pooled, absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  const auto ready = [&] { return pooled->fresh.has_value() || pooled->task->is_renewed(); };
+  RETURN_IF_ERROR(Await(pooled, ready, deadline));
+  if (!pooled->task->is_renewed()) Renew(pooled.get());
+  if (!pooled->busy) Settle(pooled);
+  return absl::OkStatus();
+}
+
+void TaskPool::Renew(PooledTask* pooled) {
+  pooled->task->Renew(*std::exchange(pooled->fresh, std::nullopt));
+  pooled->wants_fresh = pooled->another_follows;
+}
+
+void TaskPool::End(const std::shared_ptr<PooledTask>& pooled) {
+  FreshDraws unshown = pooled->task->Forget();
+  absl::MutexLock lock(&mutex_);
+  for (auto& draw : unshown) pooled->unshown.push_back(std::move(draw));
 }
 
 absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::GetExamined(const TaskSource& source,
@@ -132,7 +152,7 @@ void TaskPool::Enqueue(const std::shared_ptr<PooledTask>& pooled) {
 void TaskPool::Settle(const std::shared_ptr<PooledTask>& pooled) {
   pooled->busy = false;
   if (!pooled->status.ok()) return;
-  if (!pooled->completed || (pooled->seen && !pooled->fresh)) Enqueue(pooled);
+  if (!pooled->completed || (pooled->wants_fresh && !pooled->fresh)) Enqueue(pooled);
 }
 
 void TaskPool::Work() {
@@ -155,24 +175,28 @@ void TaskPool::Work() {
 
 void TaskPool::DoOneStep(const std::shared_ptr<PooledTask>& pooled) {
   PreparedTask& task = *pooled->task;
-  absl::Status status;
-  std::optional<FreshDraws> fresh;
-  if (!pooled->examined) {  // this and `completed` are written by whoever does a step, one at a time
-    status = task.Examine();
-  } else if (!pooled->completed) {
-    status = task.Complete();
-  } else if (absl::StatusOr<FreshDraws> made = task.MakeFresh(); made.ok()) {
-    fresh = *std::move(made);
-  } else {
-    status = made.status();
+  // Both are written by whoever does a step, one at a time.
+  if (!pooled->examined || !pooled->completed) {
+    const absl::Status status = pooled->examined ? task.Complete() : task.Examine();
+    absl::MutexLock lock(&mutex_);
+    if (status.ok()) (pooled->examined ? pooled->completed : pooled->examined) = true;
+    EndStep(pooled, status);
+    return;
   }
+  FreshDraws unshown;
+  {
+    absl::MutexLock lock(&mutex_);
+    unshown = std::exchange(pooled->unshown, {});
+  }
+  absl::StatusOr<FreshDraws> fresh = task.MakeFresh(std::move(unshown));
   absl::MutexLock lock(&mutex_);
+  if (fresh.ok()) pooled->fresh = *std::move(fresh);
+  EndStep(pooled, fresh.status());
+}
+
+void TaskPool::EndStep(const std::shared_ptr<PooledTask>& pooled, const absl::Status& status) {
   pooled->status = status;
   pooled->has_oracle = true;
-  if (status.ok()) {
-    pooled->fresh = std::move(fresh);
-    (pooled->examined ? pooled->completed : pooled->examined) = true;
-  }
   Settle(pooled);
 }
 

@@ -26,8 +26,10 @@ struct PooledTask {
   absl::Status status;  // of the step that failed; kept, so that a bad task costs once
   uint64_t last_used = 0;
   int num_uses = 0;                 // judgements; a task's draws retire after a number of them
-  bool seen = false;                // a judgement has seen its present draws
-  std::optional<FreshDraws> fresh;  // for the next one
+  bool another_follows = false;     // a judgement, as soon as the present one ends
+  bool wants_fresh = true;          // somebody waits for fresh draws, or will
+  std::optional<FreshDraws> fresh;  // for the next judgement
+  FreshDraws unshown;               // what judgements have left
   bool has_oracle = false;
   bool busy = false;  // a step of it is queued or done
 };
@@ -38,19 +40,25 @@ class TaskPool {
   TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, int num_tasks_max);
   ~TaskPool();
 
-  // Starts making a task; returns at once. With `seed`, its draws are a function of it (tests).
+  // Starts making a task, or its next fresh draws; returns at once. With `seed`, its draws are a function of it
+  // (tests).
   void Prefetch(const TaskSource& source, std::optional<uint64_t> seed = std::nullopt)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The task, once it can be used for verification, or for timing too. Each call without `for_timing` begins a
-  // judgement: some draws are of its own, and those of the judgement before are gone. INVALID_ARGUMENT: the task
-  // is at fault, and why. DEADLINE_EXCEEDED; INTERNAL for failures of the machine. The holder keeps the task
-  // alive.
-  absl::StatusOr<std::shared_ptr<PooledTask>> Get(const TaskSource& source, bool for_timing,
-                                                  std::optional<uint64_t> seed, absl::Time deadline)
+  // A judgement begins, of which some draws are its own: the task, once it can be used for verification. With
+  // `another_follows` draws for another one are made meanwhile. INVALID_ARGUMENT: the task is at fault, and why.
+  // DEADLINE_EXCEEDED; INTERNAL for failures of the machine. The holder keeps the task alive, and must End() it
+  // before it begins another judgement of it.
+  absl::StatusOr<std::shared_ptr<PooledTask>> Begin(const TaskSource& source, std::optional<uint64_t> seed,
+                                                    bool another_follows, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until it can be used for timing, too. Fails as Begin() does.
+  absl::Status AwaitCompleted(const std::shared_ptr<PooledTask>& pooled, absl::Time deadline)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The judgement's own draws are gone.
+  void End(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The task for what does not depend on its draws: no judgement begins. Fails as Get() does.
+  // The task for what does not depend on its draws: no judgement begins. Fails as Begin() does.
   absl::StatusOr<std::shared_ptr<PooledTask>> GetExamined(const TaskSource& source, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -61,11 +69,14 @@ class TaskPool {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Settle(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Renew(PooledTask* pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseIdleOracles() ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<PooledTask> OracleToClose() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   void DoOneStep(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndStep(const std::shared_ptr<PooledTask>& pooled, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closing_ || !queue_.empty(); }
 
   const TaskLimits limits_;

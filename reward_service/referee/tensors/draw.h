@@ -20,6 +20,7 @@ struct Draw {
   int64_t parameter_seed = 0;         // 0: the parameters that the model is constructed with
   bool own_distribution = true;       // as get_inputs() draws; else another magnitude or distribution
   std::string style;
+  mutable bool shown = false;  // a jail has had it
 };
 
 }  // namespace warpsmith

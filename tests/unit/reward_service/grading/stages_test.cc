@@ -34,6 +34,20 @@ TEST_CASE("a Python program that compiles nothing is judged at once") {
   CHECK(flight->measurement.grade().verdict() == v1::VERDICT_CORRECT);
 }
 
+TEST_CASE("a referee is told when another candidate of the task waits") {
+  FakeRefereeScript script;
+  bool another_follows = false;
+  script.judge = [&](const JudgeRequest& request) {
+    another_follows = request.another_follows;
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
+  };
+  JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
+  for (const bool waits : {true, false}) {
+    CHECK(stage.Run(PythonFlight("class ModelNew: pass").get(), waits) == Route::kFinish);
+    CHECK(another_follows == waits);
+  }
+}
+
 TEST_CASE("extensions are recorded, compiled, and handed to the jail in their order") {
   FakeRefereeScript script;
   script.record = [](const std::string&) {

@@ -31,6 +31,9 @@ struct Bench {
         empty(StartEmpty(*empty_zygote)) {
     const absl::Status status = puppets.task->Complete();
     WS_CHECK(status.ok()) << status.ToString();
+    auto fresh = puppets.task->MakeFresh({});
+    WS_CHECK(fresh.ok()) << fresh.status().ToString();
+    puppets.task->Renew(*std::move(fresh));
   }
 
   CpuTiming Timing(EmptyCandidate* of_candidate, EmptyCandidate* of_reference) {

@@ -116,7 +116,8 @@ TEST_CASE("a referee begins by what it can do here, and repeats the id of what i
                                  {Judge::kind, Judge::kPython},
                                  {Judge::limits, ToJson(JudgeLimits{})},
                                  {Judge::timing, ToJson(TimingEffort{})},
-                                 {Judge::verify_only, true}}));
+                                 {Judge::verify_only, true},
+                                 {Judge::another_follows, false}}));
   const Packet judged = bench.Receive();
   CHECK(judged.fields["op"] == "judged");
   CHECK(judged.fields["id"] == 8);

@@ -106,39 +106,39 @@ TEST_CASE("a task of over 32 MiB leaves an input set to be sampled, like any oth
   REQUIRE(task.Examine().ok());
   REQUIRE(task.Complete().ok());
   REQUIRE(task.layout().tensor_bytes() > 32 << 20);
-  CHECK(task.timing_draws().size() > kWarmUpDraws + 2 * kRoundsMax);
+  CHECK(task.timing_draws().size() + kFreshDraws > kWarmUpDraws + 2 * kRoundsMax);
 }
 
-TEST_CASE("fresh draws take the place of others, also when the oracle has ended") {
+TEST_CASE("fresh draws stand among those of a judgement, also when the oracle has ended") {
   PreparedTask task = Prepare(SmallTask("pass", "return torch.relu(x) + 1", "[torch.randn(128, 256)]"));
   REQUIRE(task.Examine().ok());
   REQUIRE(task.Complete().ok());
   const size_t num_verification = task.verification_draws().size();
-  const size_t num_timing = task.timing_draws().size();
   std::vector<std::string> seen;
   for (const auto* list : {&task.verification_draws(), &task.timing_draws()}) {
     for (const Draw* draw : *list) seen.push_back(InputBytes(task, *draw));
   }
   for (int round = 0; round < 2; ++round) {
-    auto fresh = task.MakeFresh();
+    auto fresh = task.MakeFresh({});
     INFO(fresh.status().ToString());
     REQUIRE(fresh.ok());
-    const size_t num_fresh = fresh->size();
-    CHECK(num_fresh >= 5);
+    CHECK(fresh->size() == kFreshDraws);
     task.Renew(*std::move(fresh));
     CHECK(task.verification_draws().size() == num_verification + 1);
-    CHECK(task.timing_draws().size() == num_timing);
+    CHECK(task.timing_draws().size() == kTimingDraws);
     std::vector<const Draw*> news(task.timing_draws().begin() + 1,
-                                  task.timing_draws().begin() + 1 + num_fresh);
+                                  task.timing_draws().begin() + 1 + kFreshDraws);
     CHECK(task.verification_draws().back() == news.front());
     for (const Draw* draw : news) {
       CHECK(draw->own_distribution);
       CHECK(std::find(seen.begin(), seen.end(), InputBytes(task, *draw)) == seen.end());
       seen.push_back(InputBytes(task, *draw));
     }
-    task.Forget();
+    news.front()->shown = true;
+    CHECK(task.Forget().size() == kFreshDraws - 1);
+    CHECK(task.Forget().empty());
     CHECK(task.verification_draws().size() == num_verification);
-    CHECK(InputBytes(task, *task.timing_draws()[1]) == seen[num_verification + 1]);
+    CHECK(task.timing_draws().size() == kTimingDraws - kFreshDraws);
     task.CloseOracle();
   }
 }

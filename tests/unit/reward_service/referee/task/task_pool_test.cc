@@ -23,16 +23,18 @@ TaskSource Chain(int addend) {
 }
 
 // One judgement's use of the pool; the inputs of its draws of the task's own kind.
-std::set<std::string> Judge(TaskPool& pool, const TaskSource& source) {
-  const auto verified = pool.Get(source, /*for_timing=*/false, std::nullopt, Soon());
-  REQUIRE(verified.ok());
-  const PreparedTask& task = *verified.value()->task;
-  REQUIRE(pool.Get(source, /*for_timing=*/true, std::nullopt, Soon()).ok());
+std::set<std::string> Judge(TaskPool& pool, const TaskSource& source, bool another_follows = true) {
+  const auto pooled = pool.Begin(source, std::nullopt, another_follows, Soon());
+  REQUIRE(pooled.ok());
+  const PreparedTask& task = *pooled.value()->task;
+  REQUIRE(pool.AwaitCompleted(*pooled, Soon()).ok());
   std::set<std::string> inputs;
   for (const auto* list : {&task.verification_draws(), &task.timing_draws()}) {
     for (const Draw* draw : *list)
       inputs.emplace(draw->inputs.get(), static_cast<size_t>(task.layout().input_buffer_bytes));
+    for (const Draw* draw : *list) draw->shown = true;
   }
+  pool.End(*pooled);
   return inputs;
 }
 
@@ -40,10 +42,34 @@ TEST_CASE("each judgement of a task sees draws that no former one has seen") {
   TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
   std::set<std::string> seen = Judge(pool, Chain(1));
   for (int i = 0; i < 3; ++i) {
-    const std::set<std::string> now = Judge(pool, Chain(1));
+    const std::set<std::string> now = Judge(pool, Chain(1), /*another_follows=*/i % 2 == 0);
     int num_new = 0;
     for (const std::string& inputs : now) num_new += seen.insert(inputs).second ? 1 : 0;
     CHECK(num_new >= 4);
+  }
+}
+
+TEST_CASE("draws that no jail of a judgement had are the next one's") {
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
+  std::set<const Draw*> former;
+  for (int i = 0; i < 3; ++i) {
+    const auto pooled = pool.Begin(Chain(3), std::nullopt, /*another_follows=*/false, Soon());
+    REQUIRE(pooled.ok());
+    REQUIRE(pool.AwaitCompleted(*pooled, Soon()).ok());
+    const std::vector<const Draw*>& draws = (*pooled)->task->timing_draws();
+    REQUIRE(draws.size() == kTimingDraws);
+    int num_kept = 0;
+    for (int k = 1; k <= kFreshDraws; ++k) {
+      CHECK_FALSE(draws[static_cast<size_t>(k)]->shown);
+      num_kept += former.count(draws[static_cast<size_t>(k)]) > 0 ? 1 : 0;
+    }
+    CHECK(num_kept == (i == 0 ? 0 : kFreshDraws - 2));
+    former = {draws.begin() + 1, draws.begin() + 1 + kFreshDraws};
+    for (int k = 1; k <= 2; ++k) {
+      draws[static_cast<size_t>(k)]->shown = true;
+      former.erase(draws[static_cast<size_t>(k)]);
+    }
+    pool.End(*pooled);
   }
 }
 
@@ -72,9 +98,9 @@ TEST_CASE(
   limits.step_time_max = absl::Milliseconds(500);
   TaskPool pool(limits, zygote.get(), &PuppetLane(), 8);
   const TaskSource source = PuppetTaskSource();
-  CHECK(absl::IsDeadlineExceeded(pool.Get(source, /*for_timing=*/false, std::nullopt, absl::Now()).status()));
+  CHECK(absl::IsDeadlineExceeded(pool.Begin(source, std::nullopt, false, absl::Now()).status()));
   CHECK(absl::IsDeadlineExceeded(pool.GetExamined(source, absl::Now()).status()));
-  CHECK(pool.Get(source, /*for_timing=*/false, std::nullopt, Soon()).status() ==
+  CHECK(pool.Begin(source, std::nullopt, false, Soon()).status() ==
         absl::InvalidArgumentError("the reference does not end"));
 }
 
@@ -82,7 +108,7 @@ TEST_CASE("a task at fault is told at every use") {
   TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
   const TaskSource source = SmallTask("pass", "return x * 0", "[torch.randn(64, 64)]");
   for (int i = 0; i < 2; ++i) {
-    const absl::Status status = pool.Get(source, /*for_timing=*/false, std::nullopt, Soon()).status();
+    const absl::Status status = pool.Begin(source, std::nullopt, false, Soon()).status();
     CHECK(absl::IsInvalidArgument(status));
     CHECK_THAT(std::string(status.message()), Catch::Contains("zeros"));
   }
