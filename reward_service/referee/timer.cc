@@ -80,7 +80,7 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
   for (size_t i = 0; i < options_.num_warm_ups && !OutOfTime(); ++i) {
     const Draw& set = *options_.input_sets[i];
     if (std::optional<Fault> fault = CallOnce(sides, set, nullptr)) return fault;
-    ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set));
+    ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set, nullptr));
     sides->reference_is_long = reference.us > options_.long_call_us;
   }
   for (int call = 0; call < kWarmUpCalls && WantsRepeat(*sides) && !OutOfTime(); ++call) {
@@ -120,26 +120,30 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
 
 absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, const Draw* first, const Draw* second,
                                                       Instance* instance) {
-  ProfileSampler* const sampler = options_.samples_rounds && options_.can_sample ? &sampler_ : nullptr;
+  // Both sides or none: samples take time.
+  const bool samples = options_.samples_rounds && options_.can_sample;
+  ProfileSampler* const sampler = samples ? &sampler_ : nullptr;
+  ProfileSampler* const reference_sampler = samples ? &reference_sampler_ : nullptr;
   const bool is_long = sides->former_us > options_.long_call_us;
   // What the candidate does must not decide how the reference is timed.
   const bool warm = !sides->reference_is_long;
   Round round;
-  ASSIGN_OR_RETURN(const TimedCall before, CallReference(*sides, warm ? second : nullptr, *first));
+  ASSIGN_OR_RETURN(const TimedCall before,
+                   CallReference(*sides, warm ? second : nullptr, *first, reference_sampler));
   round.candidate.resize(is_long ? 1 : 2);
   if (auto fault = CallCandidate(sides, *first, sampler, &round.candidate.front())) return fault;
   if (!is_long) {
     if (auto fault = CallCandidate(sides, *second, sampler, &round.candidate.back())) return fault;
   }
-  ASSIGN_OR_RETURN(const TimedCall after, CallReference(*sides, warm ? first : nullptr, *second));
+  ASSIGN_OR_RETURN(const TimedCall after,
+                   CallReference(*sides, warm ? first : nullptr, *second, reference_sampler));
   round.reference = {before, after};
   instance->rounds.push_back(std::move(round));
   return std::nullopt;
 }
 
-absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* repeated, const Draw& set) {
-  ProfileSampler* const sampler =
-      options_.samples_rounds && options_.can_sample ? &reference_sampler_ : nullptr;
+absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* repeated, const Draw& set,
+                                               ProfileSampler* sampler) {
   double repeat_us = 0;
   if (repeated != nullptr) {
     CallResult result = sides.reference->Repeat(*repeated);

@@ -70,7 +70,8 @@ class Timer {
   absl::StatusOr<std::optional<Fault>> DoSteps(Sides* sides, Instance* instance);
   absl::StatusOr<std::optional<Fault>> TimeRound(Sides* sides, const Draw* first, const Draw* second,
                                                  Instance* instance);
-  absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, const Draw& set);
+  absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, const Draw& set,
+                                          ProfileSampler* sampler);
   // A repeated call, where there is one, and the call itself.
   std::optional<Fault> CallCandidate(Sides* sides, const Draw& set, ProfileSampler* sampler, TimedCall* call);
   std::optional<Fault> CallOnce(Sides* sides, const Draw& set, ProfileSampler* sampler);

@@ -11,10 +11,11 @@ namespace {
 // A program whose every call takes what a function says, on a clock of its own.
 class FakeSide : public TimedSide {
  public:
-  FakeSide(std::function<CallResult(int call)> calls, double* lane_seconds)
-      : calls_(std::move(calls)), lane_seconds_(lane_seconds) {}
-  CallResult Call(const Draw& draw, ProfileSampler*) override {
+  FakeSide(std::function<CallResult(int call)> calls, double* lane_seconds, int* num_unsampled)
+      : calls_(std::move(calls)), lane_seconds_(lane_seconds), num_unsampled_(num_unsampled) {}
+  CallResult Call(const Draw& draw, ProfileSampler* sampler) override {
     CallResult result = calls_(num_calls_++);
+    *num_unsampled_ += sampler == nullptr ? 1 : 0;
     *lane_seconds_ += result.us / 1e6;
     return result;
   }
@@ -23,19 +24,20 @@ class FakeSide : public TimedSide {
  private:
   std::function<CallResult(int call)> calls_;
   double* const lane_seconds_;
+  int* const num_unsampled_;
   int num_calls_ = 0;
 };
 
 struct FakeDevice : TimingDevice {
   explicit FakeDevice(std::function<CallResult(int)> reference, std::function<CallResult(int)> candidate)
-      : candidate(std::move(candidate)), reference_side(std::move(reference), &lane_seconds) {}
+      : candidate(std::move(candidate)), reference_side(std::move(reference), &lane_seconds, &num_unsampled_of_reference) {}
 
   absl::StatusOr<TimedSide*> Reference(int) override { return &reference_side; }
   int num_references() const override { return 2; }
   absl::StatusOr<StartedSide> StartCandidate() override {
     ++num_started;
     lane_seconds += start_seconds;
-    return StartedSide{std::make_unique<FakeSide>(candidate, &lane_seconds), start_fault};
+    return StartedSide{std::make_unique<FakeSide>(candidate, &lane_seconds, &num_unsampled), start_fault};
   }
   absl::StatusOr<Overhead> MeasureOverhead() override { return overhead; }
   absl::Status SampleOverhead(ProfileSampler*) override { return absl::OkStatus(); }
@@ -45,6 +47,8 @@ struct FakeDevice : TimingDevice {
   double lane_seconds = 0;
   double start_seconds = 0;
   int num_started = 0;
+  int num_unsampled = 0;
+  int num_unsampled_of_reference = 0;
   Overhead overhead{{10, 0}, {10, 0}};
   std::optional<Fault> start_fault;
   std::function<double(int)> slowness = [](int) { return 1.0; };
@@ -65,6 +69,17 @@ TimerOptions Options(size_t num_sets = 9) {
   options.long_call_us = 5000;
   for (size_t i = 0; i < num_sets; ++i) options.input_sets.push_back(&sets[i]);
   return options;
+}
+
+TEST_CASE("where calls that count are sampled, they are of both sides, and no warm-up is") {
+  FakeDevice device(Takes(6000), Takes(6000));
+  TimerOptions options = Options();
+  options.can_sample = true;
+  options.samples_rounds = true;
+  Timer timer(&device, options);
+  REQUIRE_FALSE(timer.Run()->has_value());
+  CHECK(device.num_unsampled == device.num_started);
+  CHECK(device.num_unsampled_of_reference == device.num_started);
 }
 
 TEST_CASE("the speed-up is without what a call costs that does nothing") {
