@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/check.h"
 #include "core/base/counter_random.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -174,6 +175,7 @@ absl::Status PreparedTask::FillUp(FreshDraws* fresh) {
 }
 
 void PreparedTask::Renew(FreshDraws fresh) {
+  WS_CHECK(fresh_.empty() && fresh.size() == kFreshDraws) << fresh.size();
   fresh_ = std::move(fresh);
   verification_draws_.push_back(fresh_.front().get());
   // Behind what warms up first; the one that verification shows anyway is sure to be used.

@@ -117,7 +117,10 @@ void TaskPool::Renew(PooledTask* pooled) {
 void TaskPool::End(const std::shared_ptr<PooledTask>& pooled) {
   FreshDraws unshown = pooled->task->Forget();
   absl::MutexLock lock(&mutex_);
-  for (auto& draw : unshown) pooled->unshown.push_back(std::move(draw));
+  for (auto& draw : unshown) {
+    if (pooled->unshown.size() == kFreshDraws) break;
+    pooled->unshown.push_back(std::move(draw));
+  }
 }
 
 absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::GetExamined(const TaskSource& source,

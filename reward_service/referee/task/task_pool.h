@@ -29,7 +29,7 @@ struct PooledTask {
   bool another_follows = false;     // a judgement, as soon as the present one ends
   bool wants_fresh = true;          // somebody waits for fresh draws, or will
   std::optional<FreshDraws> fresh;  // for the next judgement
-  FreshDraws unshown;               // what judgements have left
+  FreshDraws unshown;               // what judgements have left, at most kFreshDraws
   bool has_oracle = false;
   bool busy = false;  // a step of it is queued or done
 };

@@ -30,7 +30,8 @@ class FakeSide : public TimedSide {
 
 struct FakeDevice : TimingDevice {
   explicit FakeDevice(std::function<CallResult(int)> reference, std::function<CallResult(int)> candidate)
-      : candidate(std::move(candidate)), reference_side(std::move(reference), &lane_seconds, &num_unsampled_of_reference) {}
+      : candidate(std::move(candidate)),
+        reference_side(std::move(reference), &lane_seconds, &num_unsampled_of_reference) {}
 
   absl::StatusOr<TimedSide*> Reference(int) override { return &reference_side; }
   int num_references() const override { return 2; }

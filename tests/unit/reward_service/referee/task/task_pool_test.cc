@@ -73,6 +73,18 @@ TEST_CASE("draws that no jail of a judgement had are the next one's") {
   }
 }
 
+TEST_CASE("judgements that show nothing leave no more draws than one can have") {
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
+  for (int i = 0; i < 4; ++i) {
+    const auto pooled = pool.Begin(Chain(4), std::nullopt, /*another_follows=*/i == 0, Soon());
+    REQUIRE(pooled.ok());
+    REQUIRE(pool.AwaitCompleted(*pooled, Soon()).ok());
+    CHECK((*pooled)->task->timing_draws().size() == kTimingDraws);
+    REQUIRE(pool.GetExamined(Chain(10 + i), Soon()).ok());  // by then those for the next are made
+    pool.End(*pooled);
+  }
+}
+
 TEST_CASE("who wants what does not depend on draws uses none up") {
   TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
   const auto examined = pool.GetExamined(Chain(2), Soon());
