@@ -2,13 +2,16 @@
 
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -21,6 +24,8 @@ namespace {
 
 constexpr int kThreads = 50;
 constexpr int kProcesses = 20;
+// One that it waits for, and eight behind it.
+constexpr size_t kReaperHolds = 9;
 
 bool SetPriority(pid_t thread, int priority) {
   sched_param parameters{};
@@ -93,6 +98,50 @@ TEST_CASE("a real-time thread reaps processes whose threads leave at a lower pri
   reaper.join();
   CHECK(reaped_in_time == kProcesses);
   if (reaped_in_time == kProcesses) CHECK(last_priority == 20);
+}
+
+// It does nothing until it is killed.
+pid_t StartIdleProcess() {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // should the test fail first
+    for (;;) pause();
+  }
+  return pid;
+}
+
+std::vector<pid_t> StartIdleProcesses(int num_processes) {
+  std::vector<pid_t> pids;
+  for (int i = 0; i < num_processes; ++i) pids.push_back(StartIdleProcess());
+  return pids;
+}
+
+// Neither running nor a zombie.
+bool IsReaped(pid_t pid) { return waitpid(pid, nullptr, WNOHANG) == -1 && errno == ECHILD; }
+
+TEST_CASE("a reaper that goes away leaves no zombie, also of those that have only just been killed") {
+  const std::vector<pid_t> pids = StartIdleProcesses(6);
+  auto reaper = std::make_unique<Reaper>();
+  for (const pid_t pid : pids) reaper->Take(pid);
+  // As late as can be: they end while the reaper goes away.
+  for (const pid_t pid : pids) REQUIRE(kill(pid, SIGKILL) == 0);
+  reaper.reset();
+  for (const pid_t pid : pids) CHECK(IsReaped(pid));
+}
+
+TEST_CASE("a reaper that is given more processes than it holds waits, and reaps every one") {
+  const std::vector<pid_t> pids = StartIdleProcesses(40);
+  const pid_t first = pids.front();  // while it lives nothing is reaped
+  for (const pid_t pid : pids) {
+    if (pid != first) REQUIRE(kill(pid, SIGKILL) == 0);
+  }
+  auto reaper = std::make_unique<Reaper>();
+  for (size_t i = 0; i < pids.size(); ++i) {
+    if (i == kReaperHolds) REQUIRE(kill(first, SIGKILL) == 0);
+    reaper->Take(pids[i]);
+  }
+  reaper.reset();
+  for (const pid_t pid : pids) CHECK(IsReaped(pid));
 }
 
 }  // namespace
