@@ -1,6 +1,9 @@
 #include "reward_service/measure/lane.h"
 
 #include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <thread>
 #include <vector>
@@ -10,16 +13,48 @@
 namespace warpsmith {
 namespace {
 
-std::vector<int> CoresOfThisThread() {
+std::vector<int> CoresOf(pid_t thread) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  REQUIRE(sched_getaffinity(0, sizeof(set), &set) == 0);
+  REQUIRE(sched_getaffinity(thread, sizeof(set), &set) == 0);
   std::vector<int> cores;
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(core, &set)) cores.push_back(core);
   }
   return cores;
 }
+
+std::vector<int> CoresOfThisThread() { return CoresOf(0); }
+
+// A child that is stopped for as long as this lives.
+class StoppedChild {
+ public:
+  StoppedChild() : pid_(fork()) {
+    if (pid_ == 0) {
+      raise(SIGSTOP);
+      _exit(0);
+    }
+    int status = 0;
+    REQUIRE(waitpid(pid_, &status, WUNTRACED) == pid_);
+    REQUIRE(WIFSTOPPED(status));
+  }
+  ~StoppedChild() { End(); }
+  StoppedChild(const StoppedChild&) = delete;
+  StoppedChild& operator=(const StoppedChild&) = delete;
+
+  void End() {
+    if (ended_) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    ended_ = true;
+  }
+
+  pid_t pid() const { return pid_; }
+
+ private:
+  const pid_t pid_;
+  bool ended_ = false;
+};
 
 // The cores that a thread may use after it was told to stay out of the last one's lane.
 std::vector<int> CoresAfterStayOut(int lane_core, bool realtime) {
@@ -48,6 +83,39 @@ TEST_CASE("others keep off the cores of a lane that cannot preempt them, and of 
   CHECK(CoresAfterStayOut(all.back(), /*realtime=*/false) == others);
   const bool preempts = Lane::CheckRealtime().ok();
   CHECK(CoresAfterStayOut(all.back(), /*realtime=*/true) == (preempts ? all : others));
+}
+
+TEST_CASE("a dismissed process leaves the lane's cores, where there are others, and its priority") {
+  const std::vector<int> all = CoresOfThisThread();
+  const std::vector<int> others(all.begin(), all.end() - 1);
+  for (const bool realtime : {true, false}) {
+    const Lane lane({all.back()}, realtime);
+    const StoppedChild child;
+    REQUIRE(lane.Admit(child.pid()).ok());
+    REQUIRE(CoresOf(child.pid()) == lane.core_list());
+    REQUIRE(sched_getscheduler(child.pid()) == (lane.realtime() ? SCHED_FIFO : SCHED_OTHER));
+    CHECK(lane.Dismiss(child.pid()).ok());
+    CHECK(CoresOf(child.pid()) == (others.empty() ? all : others));
+    CHECK(sched_getscheduler(child.pid()) == SCHED_OTHER);
+  }
+}
+
+TEST_CASE("a process is dismissed from a lane of all cores too, and stays on them") {
+  const std::vector<int> all = CoresOfThisThread();
+  const Lane lane(all, /*realtime=*/true);
+  const StoppedChild child;
+  REQUIRE(lane.Admit(child.pid()).ok());
+  CHECK(lane.Dismiss(child.pid()).ok());
+  CHECK(CoresOf(child.pid()) == all);
+  CHECK(sched_getscheduler(child.pid()) == SCHED_OTHER);
+}
+
+TEST_CASE("to dismiss a process that has ended is an error") {
+  const Lane lane({CoresOfThisThread().back()}, /*realtime=*/true);
+  StoppedChild child;
+  REQUIRE(lane.Admit(child.pid()).ok());
+  child.End();
+  CHECK(absl::IsUnavailable(lane.Dismiss(child.pid())));
 }
 
 }  // namespace
