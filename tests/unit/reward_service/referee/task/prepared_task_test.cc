@@ -101,6 +101,28 @@ TEST_CASE("all answers of a step have one limit together, those on other inputs 
   }
 }
 
+TEST_CASE("fresh draws have one limit together, from when they are asked for") {
+  TaskLimits limits = PuppetTaskLimits();
+  limits.answer_time_max = absl::Hours(1);
+  limits.step_time_max = absl::Seconds(2);
+  // Quick for the first two steps; each of the fresh ones is in time, but not all together.
+  nlohmann::json answers(kTimingDraws - kFreshDraws, nullptr);
+  answers.insert(answers.end(), kFreshDraws, 600);
+  const auto quick_zygote = StartPuppets();
+  const auto slow_zygote = StartPuppets({{"answers", {{"draw own", answers}}}});
+  PreparedTask quick(PuppetTaskSource(), 7, limits, quick_zygote.get(), 1);
+  PreparedTask slow(PuppetTaskSource(), 7, limits, slow_zygote.get(), 1);
+  for (PreparedTask* task : {&quick, &slow}) {
+    REQUIRE(task->Examine().ok());
+    REQUIRE(task->Complete().ok());
+  }
+  const absl::Status status = slow.MakeFresh({}).status();
+  INFO(status.ToString());
+  CHECK(absl::IsInvalidArgument(status));
+  // As long as a step may last has passed since the last one of this task began.
+  CHECK(quick.MakeFresh({}).ok());
+}
+
 TEST_CASE("a task of over 32 MiB leaves an input set to be sampled, like any other") {
   PreparedTask task = Prepare(SmallTask("pass", "return x + 1", "[torch.randn(5, 1024, 1024)]"));
   REQUIRE(task.Examine().ok());
