@@ -84,7 +84,8 @@ void GradeClient::Submit(int64_t owner, v1::GradeRequest request, Done done) {
   StartAttempts(ready);
 }
 
-absl::Status GradeClient::CheckFormula(const std::string& formula, absl::Duration timeout) const {
+absl::StatusOr<std::string> GradeClient::ResolveFormula(const std::string& formula,
+                                                        absl::Duration timeout) const {
   grpc::ClientContext context;
   SetTimeout(&context, timeout);
   context.set_wait_for_ready(true);
@@ -98,8 +99,9 @@ absl::Status GradeClient::CheckFormula(const std::string& formula, absl::Duratio
     return absl::Status(status.code(),
                         absl::StrCat("the reward service at ", service_name_, ": ", status.message()));
   }
+  if (formula.empty()) return response.capabilities().default_formula();
   const auto& names = response.capabilities().formulas();
-  if (std::find(names.begin(), names.end(), formula) != names.end()) return absl::OkStatus();
+  if (std::find(names.begin(), names.end(), formula) != names.end()) return formula;
   return absl::InvalidArgumentError(absl::StrCat("the reward service at ", service_name_,
                                                  " has no formula \"", Escape(formula, 128), "\"; it has ",
                                                  absl::StrJoin(names, ", ")));

@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/rpc/retry_policy.h"
@@ -47,9 +48,9 @@ class GradeClient {
   // verdict UNSCORABLE with the reason, never a lost call.
   void Submit(int64_t owner, v1::GradeRequest request, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether the service has the reward formula `formula`; waits at most `timeout` for its answer.
-  // INVALID_ARGUMENT with the names that it has; UNAVAILABLE when it does not answer.
-  absl::Status CheckFormula(const std::string& formula, absl::Duration timeout) const;
+  // `formula` if the service has this reward formula, the name of its default if it is empty; waits at most
+  // `timeout` for its answer. INVALID_ARGUMENT with the names that it has; UNAVAILABLE when it does not answer.
+  absl::StatusOr<std::string> ResolveFormula(const std::string& formula, absl::Duration timeout) const;
 
   // Cancels all of an owner's grades. A Done that is running at this moment still ends.
   void Cancel(int64_t owner) ABSL_LOCKS_EXCLUDED(mutex_);

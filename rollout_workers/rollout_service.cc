@@ -83,11 +83,12 @@ int RolloutService::DrainNow(absl::Duration timeout) {
 
 grpc::Status RolloutService::GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
                                        v1::GetStatusResponse* response) {
-  if (!request->formula().empty()) {
+  if (request->has_formula()) {
     const absl::Duration left = absl::FromChrono(context->deadline()) - kAnswerMargin - absl::Now();
-    const absl::Status known =
-        worker_->grades().CheckFormula(request->formula(), std::min(left, kFormulaTimeout));
-    if (!known.ok()) return ToGrpcStatus(known);
+    absl::StatusOr<std::string> formula =
+        worker_->grades().ResolveFormula(request->formula(), std::min(left, kFormulaTimeout));
+    if (!formula.ok()) return ToGrpcStatus(formula.status());
+    response->set_formula(*std::move(formula));
   }
   const EngineStatus status = worker_->engine().status();
   response->set_policy_version(status.policy_version);

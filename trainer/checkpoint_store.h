@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +29,7 @@ class CheckpointStore {
   // Keeps the newest `num_kept` checkpoints in `directory`, which Save makes if need be. `identity`
   // goes into each.
   CheckpointStore(std::filesystem::path directory, int num_kept, RunIdentity identity);
+  void set_identity(RunIdentity identity) { identity_ = std::move(identity); }
 
   // Removes what an earlier save that was cut short left, first. RESOURCE_EXHAUSTED when the disk is
   // full: older checkpoints are untouched.
@@ -42,7 +44,7 @@ class CheckpointStore {
  private:
   const std::filesystem::path directory_;
   const int num_kept_;
-  const RunIdentity identity_;
+  RunIdentity identity_;
 };
 
 struct LoadedProgress {

@@ -263,8 +263,9 @@ absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
     v1::GetStatusResponse response;
     const absl::Status status = FromGrpcStatus(worker->stub->GetStatus(&context, request, &response));
     if (!status.ok()) return At(worker->address, status);
-    identities.push_back(
-        {.layout_sha256 = response.layout_sha256(), .prompts_sha256 = response.prompts_sha256()});
+    identities.push_back({.layout_sha256 = response.layout_sha256(),
+                          .prompts_sha256 = response.prompts_sha256(),
+                          .formula = response.formula()});
   }
   return identities;
 }

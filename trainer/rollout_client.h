@@ -36,6 +36,7 @@ struct RolloutClientOptions {
 struct WorkerIdentity {
   std::string layout_sha256;
   std::string prompts_sha256;
+  std::string formula;  // of rewards: that of the options, or its reward service's default
 };
 
 // A worker that dies costs time only: its groups are asked for again, from the others or from its successor,

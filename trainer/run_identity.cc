@@ -18,6 +18,8 @@ namespace warpsmith {
 namespace {
 
 constexpr char kDigestMark[] = "sha256:";
+// Older checkpoints have it for the formula's name.
+constexpr char kUnnamedDefault[] = "the reward service's default";
 
 template <typename Value>
 std::string AsText(Value value) {
@@ -46,13 +48,11 @@ std::string Difference(const std::string& key, const std::string& present, const
 
 absl::StatusOr<RunIdentity> IdentifyRun(const Configuration& configuration, std::string_view prompts_sha256) {
   const DataSection& data = configuration.data;
-  RunIdentity identity = {
-      {"run.name", configuration.run.name},
-      {"run.seed", absl::StrCat(configuration.run.seed)},
-      {"data.language", data.language},
-      {"trainer.grpo.formula",
-       configuration.grpo.formula.empty() ? "the reward service's default" : configuration.grpo.formula},
-      {"data.prompts and data.tokenizer", kDigestMark + std::string(prompts_sha256)}};
+  RunIdentity identity = {{"run.name", configuration.run.name},
+                          {"run.seed", absl::StrCat(configuration.run.seed)},
+                          {"data.language", data.language},
+                          {"data.prompts and data.tokenizer", kDigestMark + std::string(prompts_sha256)}};
+  if (!configuration.grpo.formula.empty()) identity[kFormulaKey] = configuration.grpo.formula;
   VisitFields(configuration.model.config, [&](std::string_view key, const auto* value) {
     identity["model." + std::string(key)] = AsText(*value);
   });
@@ -73,6 +73,7 @@ absl::Status CompareIdentities(const RunIdentity& present, const RunIdentity& ch
     const auto found = checkpoint.find(key);
     if (found == checkpoint.end() || found->second == value || key.compare(0, prefix.size(), prefix) != 0)
       continue;
+    if (found->second == kUnnamedDefault) continue;
     differences.push_back(Difference(key, value, found->second));
   }
   if (differences.empty()) return absl::OkStatus();

@@ -17,12 +17,15 @@ namespace warpsmith {
 // only says how long or how fast a run learns is left out: such keys may change when it goes on.
 using RunIdentity = std::map<std::string, std::string>;
 
-// Reads all data files of `configuration`. The errors of ReadFile, with the key.
+inline constexpr char kFormulaKey[] = "trainer.grpo.formula";
+
+// Reads all data files of `configuration`. Without kFormulaKey where that is left to the reward service. The
+// errors of ReadFile, with the key.
 absl::StatusOr<RunIdentity> IdentifyRun(const Configuration& configuration, std::string_view prompts_sha256);
 
 // FAILED_PRECONDITION listing the keys of `present` that start with `prefix` and have another value
 // in `checkpoint`. Keys that `checkpoint` lacks are not compared: one written before there were
-// identities has none.
+// identities has none; nor is a formula of which it says only that the reward service chose it.
 absl::Status CompareIdentities(const RunIdentity& present, const RunIdentity& checkpoint,
                                std::string_view prefix = "");
 

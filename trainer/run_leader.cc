@@ -105,6 +105,7 @@ absl::Status RunLeader::Connect() {
   RETURN_IF_ERROR(workers.status());
   const std::string layout = context_.policy.parameters.layout().Sha256();
   for (const WorkerIdentity& worker : *workers) {
+    formulas_.insert(worker.formula);
     if (worker.layout_sha256 == layout && worker.prompts_sha256 == context_.prompts.sha256()) continue;
     return absl::FailedPreconditionError(
         "a rollout worker has another model shape, tokenizer or prompts; start it with the trainer's "

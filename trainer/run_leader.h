@@ -3,6 +3,7 @@
 #define WARPSMITH_TRAINER_RUN_LEADER_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ class RunLeader {
   absl::StatusOr<nlohmann::ordered_json> Evaluate(const std::string& name);
 
   GroupCollector& collector() { return *collector_; }
+  // The reward formula's name; where the configuration leaves it to the workers' reward services, their defaults'.
+  const std::set<std::string>& formulas() const { return formulas_; }
 
  private:
   RunLeader(RunContext* context, const std::vector<std::string>& rollout_addresses, std::vector<Task> train,
@@ -45,6 +48,7 @@ class RunLeader {
   RunContext& context_;
   RolloutClient client_;
   WeightPublisher publisher_;
+  std::set<std::string> formulas_;
   std::vector<Task> held_out_;
   std::vector<Task> unseen_operator_;
   std::unique_ptr<GroupCollector> collector_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/sha256.h"
@@ -33,6 +34,12 @@ absl::Status MakeDirectory(const fs::path& directory) {
 
 absl::Status WithWaysOut(const absl::Status& status, const std::string& ways_out) {
   return {status.code(), absl::StrCat(status.message(), "; ", ways_out)};
+}
+
+absl::Status OfAnotherRun(const fs::path& checkpoint, const absl::Status& status,
+                          const std::string& ways_out) {
+  return WithWaysOut(
+      {status.code(), absl::StrCat(checkpoint.string(), " is of another run: ", status.message())}, ways_out);
 }
 
 // Weights and two moments; the best weights while the cold start lasts, the reference model of a KL
@@ -111,10 +118,7 @@ class Decision {
   absl::Status CheckIdentity(const std::string& prefix, const std::string& ways_out) {
     ASSIGN_OR_RETURN(const LoadedProgress loaded, LoadProgress(*run_.checkpoint));
     const absl::Status status = CompareIdentities(run_.identity, loaded.identity, prefix);
-    if (status.ok()) return status;
-    return WithWaysOut(
-        {status.code(), absl::StrCat(run_.checkpoint->string(), " is of another run: ", status.message())},
-        ways_out);
+    return status.ok() ? status : OfAnotherRun(*run_.checkpoint, status, ways_out);
   }
 
   const Configuration& configuration_;
@@ -179,6 +183,24 @@ absl::StatusOr<BegunRun> BeginRun(const Configuration& configuration, const Trai
   }
   RETURN_IF_ERROR(ShareStatus(control, own_view));
   return run;
+}
+
+absl::Status SettleFormula(const std::set<std::string>& formulas, BegunRun& run) {
+  if (formulas.size() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the workers' reward services have other default formulas: ", absl::StrJoin(formulas, ", "),
+        "; choose one with --set ", kFormulaKey, "=NAME"));
+  }
+  if (formulas.begin()->empty()) return absl::OkStatus();
+  run.identity[kFormulaKey] = *formulas.begin();
+  if (!run.checkpoint.has_value()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const LoadedProgress loaded, LoadProgress(*run.checkpoint));
+  const absl::Status status = CompareIdentities(run.identity, loaded.identity, kFormulaKey);
+  if (status.ok()) return status;
+  return OfAnotherRun(
+      *run.checkpoint, status,
+      absl::StrCat("the reward service has another default now: go on with --set ", kFormulaKey, "=",
+                   loaded.identity.at(kFormulaKey), ", or start a run of another run.name"));
 }
 
 }  // namespace warpsmith

@@ -5,7 +5,10 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/distributed/control_plane.h"
 #include "trainer/configuration.h"
@@ -31,6 +34,11 @@ struct BegunRun {
 // evaluation or an export finds none, and INVALID_ARGUMENT when it is given --resume or --overwrite.
 absl::StatusOr<BegunRun> BeginRun(const Configuration& configuration, const TrainingOptions& options,
                                   std::string_view prompts_sha256, ControlPlane& control);
+
+// Completes `run`, to be trained, with the reward formula's name that the reward services of its workers tell;
+// empty: they tell none. INVALID_ARGUMENT when they tell several, FAILED_PRECONDITION when the run's checkpoint
+// has another, both with the way out.
+absl::Status SettleFormula(const std::set<std::string>& formulas, BegunRun& run);
 
 }  // namespace warpsmith
 

@@ -76,7 +76,7 @@ class Training {
   const TrainingOptions& options_;
   const Prompts prompts_;
   const SourceModel source_;  // empty but on rank 0, which exports
-  const BegunRun begun_;
+  BegunRun begun_;
   ThreadPool pool_;
   Policy policy_;
   CheckpointStore checkpoints_;
@@ -124,6 +124,10 @@ absl::Status Training::Run() {
   if (context_.leader() && options_.mode != RunMode::kColdStart) {
     context_.control.Say("waiting for the rollout workers");
     ASSIGN_OR_RETURN(leader_, RunLeader::Create(&context_, options_.rollout_addresses));
+  }
+  if (context_.leader() && options_.mode == RunMode::kTrain) {
+    RETURN_IF_ERROR(SettleFormula(leader_->formulas(), begun_));
+    checkpoints_.set_identity(begun_.identity);
   }
   // The first thing that changes the folder, once all that may fail before it has not.
   RETURN_IF_ERROR(OpenLog());

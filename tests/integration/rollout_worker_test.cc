@@ -85,10 +85,13 @@ TEST_CASE("a formula that the reward service lacks is refused before anything is
     v1::GetStatusRequest request;
     request.set_formula(formula);
     v1::GetStatusResponse response;
-    return FromGrpcStatus(rig.stub().GetStatus(&context, request, &response));
+    const absl::Status status = FromGrpcStatus(rig.stub().GetStatus(&context, request, &response));
+    return status.ok() ? absl::StatusOr<std::string>(response.formula()) : status;
   };
-  CHECK(ask("hash-of-answer").ok());
-  const absl::Status unknown = ask("kevin-v1");
+  CHECK(*ask("hash-of-answer") == "hash-of-answer");
+  CHECK(*ask("") == "hash-of-answer");
+  CHECK(rig.Status().formula() == "");
+  const absl::Status unknown = ask("kevin-v1").status();
   CHECK(absl::IsInvalidArgument(unknown));
   CHECK_THAT(std::string(unknown.message()), Catch::Contains("it has hash-of-answer"));
 }

@@ -226,10 +226,7 @@ def test_a_log_that_lost_its_end_costs_a_warning(rig: Rig, run: Path, name: str)
         ("model.hidden_size=64", "model.hidden_size is 64, there it is 32"),
         ("model.rope_theta=500000", "model.rope_theta is 500000, there it is 10000"),
         ("data.train={directory}/held_out.jsonl", "data.train has other content"),
-        (
-            "trainer.grpo.formula=kevin-v1",
-            "trainer.grpo.formula is kevin-v1, there it is the reward service's default",
-        ),
+        ("trainer.grpo.formula=kevin-v1", "trainer.grpo.formula is kevin-v1, there it is hash-of-answer"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(rig: Rig, run: Path, setting: str, difference: str) -> None:

@@ -21,8 +21,11 @@ from tests.integration.trainer_rig import (
     Rig,
     await_step,
     await_unfinished_checkpoint,
+    checkpoints,
+    contents,
     final_weights,
     lines,
+    rewrite_progress,
     running_rig,
 )
 
@@ -266,6 +269,18 @@ def test_a_checkpoint_that_was_cut_is_passed_over(rig: Rig, run: Path) -> None:
     newest = sorted((damaged / "checkpoints").iterdir())[-1]
     os.truncate(newest / "weights.safetensors", 1000)
     assert final_weights(rig.train("damaged", "--resume")) == final_weights(run)
+
+
+def test_a_run_does_not_go_on_when_the_reward_service_has_another_default_formula(rig: Rig, run: Path) -> None:
+    former = Path(shutil.copytree(run, rig.directory / "former_default"))
+    newest = checkpoints(former)[-1]
+    identity = json.loads((newest / "progress.json").read_text())["identity"]
+    rewrite_progress(newest, identity={**identity, "trainer.grpo.formula": "former-v1"})
+    before = contents(former)
+    message = rig.refused("former_default", "--resume")
+    assert "trainer.grpo.formula is hash-of-answer, there it is former-v1" in message
+    assert "--set trainer.grpo.formula=former-v1" in message
+    assert contents(former) == before
 
 
 def test_bad_input_is_refused_with_a_reason(rig: Rig, tmp_path: Path) -> None:

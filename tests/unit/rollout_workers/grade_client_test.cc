@@ -41,6 +41,7 @@ class MoodyService final : public v1::RewardService::Service {
                                v1::GetCapabilitiesResponse* response) override {
     response->mutable_capabilities()->add_formulas("warpsmith-v1");
     response->mutable_capabilities()->add_formulas("kevin-v1");
+    response->mutable_capabilities()->set_default_formula("warpsmith-v1");
     return grpc::Status::OK;
   }
 
@@ -147,15 +148,17 @@ TEST_CASE("what asking again cannot mend is UNSCORABLE at once, with the reason"
   }
 }
 
-TEST_CASE("a formula is known, unknown with the names there are, or the service does not answer") {
+TEST_CASE(
+    "a formula is known, the default, unknown with the names there are, or the service does not answer") {
   Rig rig;
-  CHECK(rig.client().CheckFormula("kevin-v1", kPatience).ok());
-  const absl::Status unknown = rig.client().CheckFormula("kevin", kPatience);
+  CHECK(*rig.client().ResolveFormula("kevin-v1", kPatience) == "kevin-v1");
+  CHECK(*rig.client().ResolveFormula("", kPatience) == "warpsmith-v1");
+  const absl::Status unknown = rig.client().ResolveFormula("kevin", kPatience).status();
   CHECK(absl::IsInvalidArgument(unknown));
   CHECK(std::string(unknown.message()) ==
         "the reward service at moody has no formula \"kevin\"; it has warpsmith-v1, kevin-v1");
   const GradeClient nobody(CreateChannel("unix:/nowhere.sock"), "nobody", Quick());
-  const absl::Status silent = nobody.CheckFormula("kevin-v1", absl::Milliseconds(50));
+  const absl::Status silent = nobody.ResolveFormula("kevin-v1", absl::Milliseconds(50)).status();
   CHECK(absl::IsUnavailable(silent));
   CHECK_THAT(std::string(silent.message()), Catch::Contains("nobody does not answer"));
 }

@@ -67,6 +67,7 @@ class FakeWorker : public v1::RolloutService::Service {
     if (!request->formula().empty() && request->formula() != "kevin-v1") {
       return {grpc::StatusCode::INVALID_ARGUMENT, "it has kevin-v1"};
     }
+    if (request->has_formula()) response->set_formula("kevin-v1");
     response->set_layout_sha256("layout");
     return grpc::Status::OK;
   }
@@ -128,7 +129,7 @@ TEST_CASE("a formula that the reward service lacks is refused when the client co
         .Connect();
   };
   CHECK(connect("")->front().layout_sha256 == "layout");
-  CHECK(connect("kevin-v1").ok());
+  for (const char* formula : {"", "kevin-v1"}) CHECK(connect(formula)->front().formula == "kevin-v1");
   const absl::Status unknown = connect("kevin").status();
   CHECK(absl::IsInvalidArgument(unknown));
   CHECK_THAT(std::string(unknown.message()),

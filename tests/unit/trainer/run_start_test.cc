@@ -1,6 +1,8 @@
 #include "trainer/run_start.h"
 
 #include <optional>
+#include <set>
+#include <string>
 
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
@@ -27,10 +29,11 @@ class Stage {
     REQUIRE(WriteFileAtomically(configuration.data.train, "{}\n").ok());
   }
 
-  // A checkpoint such as the run itself would save.
-  void SaveCheckpoint() const {
-    const auto identity = IdentifyRun(configuration, kPrompts);
+  // A checkpoint such as the run itself would save, with `more` in its identity.
+  void SaveCheckpoint(const RunIdentity& more = {}) const {
+    auto identity = IdentifyRun(configuration, kPrompts);
     REQUIRE(identity.ok());
+    identity->insert(more.begin(), more.end());
     REQUIRE(CheckpointStore(folder() / "checkpoints", 2, *identity).Save({}, 0, {}).ok());
   }
 
@@ -110,6 +113,36 @@ TEST_CASE("a checkpoint of another seed is no start for this run, but can be rea
   CHECK(stage.Begin({.mode = RunMode::kExport}).ok());
   stage.configuration.model.config.rope_theta = 7;
   CHECK(absl::IsFailedPrecondition(stage.Begin({.mode = RunMode::kExport}).status()));
+}
+
+TEST_CASE("a run that left its formula to the reward service goes on with that one only") {
+  Stage stage;
+  const auto begin = [&] { return stage.Begin({.request = {.resume = true}}); };
+  const auto settle = [&](const std::set<std::string>& formulas) {
+    auto run = begin();
+    REQUIRE(run.ok());
+    const absl::Status status = SettleFormula(formulas, *run);
+    if (status.ok()) CHECK(run->identity.at(kFormulaKey) == *formulas.begin());
+    return status;
+  };
+  stage.SaveCheckpoint({{kFormulaKey, "the reward service's default"}});
+  CHECK(settle({"kevin-v1"}).ok());  // of an older version, which does not tell what it was
+  stage.SaveCheckpoint({{kFormulaKey, "warpsmith-v2"}});
+  CHECK(settle({"warpsmith-v2"}).ok());
+  const absl::Status status = settle({"kevin-v1"});
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK_THAT(std::string(status.message()),
+             Catch::Contains("trainer.grpo.formula is kevin-v1, there it is warpsmith-v2") &&
+                 Catch::Contains("--set trainer.grpo.formula=warpsmith-v2"));
+
+  const absl::Status several = settle({"kevin-v1", "warpsmith-v2"});
+  CHECK(absl::IsInvalidArgument(several));
+  CHECK_THAT(std::string(several.message()), Catch::Contains("kevin-v1, warpsmith-v2"));
+
+  stage.configuration.grpo.formula = "warpsmith-v2";  // the way out
+  CHECK(settle({"warpsmith-v2"}).ok());
+  stage.configuration.grpo.formula = "kevin-v1";
+  CHECK(absl::IsFailedPrecondition(begin().status()));
 }
 
 TEST_CASE("an evaluation holds its own folder, an export none") {
