@@ -43,8 +43,13 @@ def _without_zeros(value: Any) -> Any:
     """One door writes fields that are zero, the other leaves them out."""
     if isinstance(value, dict):
         kept = {key: _without_zeros(child) for key, child in value.items()}
-        return {key: child for key, child in kept.items() if child not in ({}, [], "", 0, False, "0")}
+        return {key: child for key, child in kept.items() if not _is_zero(child)}
     return [_without_zeros(child) for child in value] if isinstance(value, list) else value
+
+
+def _is_zero(value: Any) -> bool:
+    """Of a field's JSON; an enum's zero has a name."""
+    return value in ({}, [], "", 0, False, "0") or (isinstance(value, str) and value.endswith("_UNSPECIFIED"))
 
 
 @dataclass
