@@ -152,7 +152,7 @@ absl::Status PreparedTask::Complete() {
 absl::StatusOr<FreshDraws> PreparedTask::MakeFresh(FreshDraws unshown) {
   BeginStep();
   absl::Status status = FillUp(&unshown);
-  if (absl::IsInvalidArgument(status)) {
+  if (absl::IsInvalidArgument(status) && absl::Now() < step_deadline_) {
     // The task has made many draws: what has ended may be its oracle alone, for want of memory.
     CloseOracle();
     status = FillUp(&unshown);
