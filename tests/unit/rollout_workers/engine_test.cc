@@ -178,8 +178,12 @@ TEST_CASE("a cancelled job is forgotten and its slots serve others") {
   REQUIRE(bench.engine().Submit(Job(1, {Group(0, 50, 5)}, 250)).ok());
   bench.engine().Cancel(1);
   REQUIRE(bench.engine().Submit(Job(2, {Group(9, 2, 5)}, 3)).ok());
-  const std::map<Place, FinishedSample> samples = bench.Await(1);
-  for (const auto& [place, sample] : samples) CHECK(sample.job_id == 2);
+  // Some may end before they are cancelled; of jobs that are not, the first would end all of its samples first.
+  std::map<int64_t, size_t> num_ended;
+  while (num_ended[2] < 2 && num_ended[1] < 50) {
+    for (const auto& [place, sample] : bench.Await(1)) ++num_ended[sample.job_id];
+  }
+  CHECK(num_ended[1] < 50);
 }
 
 TEST_CASE("new weights wait for the samples of the old ones, and change answers") {
