@@ -26,7 +26,7 @@ struct PooledTask {
   absl::Status status;  // of the step that failed; kept, so that a bad task costs once
   uint64_t last_used = 0;
   int num_uses = 0;                 // judgements; a task's draws retire after a number of them
-  bool another_follows = false;     // a judgement, as soon as the present one ends
+  bool another_follows = false;     // another judgement of it waits for the present one
   bool wants_fresh = true;          // somebody waits for fresh draws, or will
   std::optional<FreshDraws> fresh;  // for the next judgement
   FreshDraws unshown;               // what judgements have left, at most kFreshDraws
@@ -52,10 +52,10 @@ class TaskPool {
   absl::StatusOr<std::shared_ptr<PooledTask>> Begin(const TaskSource& source, std::optional<uint64_t> seed,
                                                     bool another_follows, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until it can be used for timing, too. Fails as Begin() does.
+  // Waits until the task can be used for timing, too. Fails as Begin() does.
   absl::Status AwaitCompleted(const std::shared_ptr<PooledTask>& pooled, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The judgement's own draws are gone.
+  // The judgement's own draws leave the task's lists: what no jail had is kept for the next, the rest is gone.
   void End(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The task for what does not depend on its draws: no judgement begins. Fails as Begin() does.

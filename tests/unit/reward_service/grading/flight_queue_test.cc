@@ -53,6 +53,17 @@ TEST_CASE("the next task is another one than the present") {
   CHECK(queue.NextTask("a")->reference_source == "reference of b");
 }
 
+TEST_CASE("a task is there as long as one of its flights waits") {
+  FlightQueue queue({});
+  for (const char* task : {"a", "a", "b"}) queue.Push(FlightOf(task));
+  RecentWork recent;
+  CHECK(queue.Take(&recent)->prepared->task_key == "a");
+  CHECK(queue.HasTask("a"));
+  CHECK(queue.Take(&recent)->prepared->task_key == "a");
+  CHECK_FALSE(queue.HasTask("a"));
+  CHECK(queue.HasTask("b"));
+}
+
 TEST_CASE("closing wakes those who wait, and hands nothing out any more") {
   FlightQueue queue({});
   std::shared_ptr<Flight> taken = FlightOf("not yet");
