@@ -37,6 +37,7 @@ class CpuTiming::ReferenceSide : public TimedSide {
     return result;
   }
   CallResult Repeat(const Draw& draw) override { return Call(draw, nullptr); }
+  int64_t HeldBytes() const override { return jail_->process().anonymous_bytes(); }
 
  private:
   Jail* const jail_;
@@ -66,6 +67,7 @@ class CpuTiming::CandidateSide : public TimedSide {
     result.us = jail_->us();
     return result;
   }
+  int64_t HeldBytes() const override { return jail_->jail().process().anonymous_bytes(); }
 
  private:
   std::unique_ptr<CheckedJail> jail_;

@@ -103,6 +103,10 @@ TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {
   options.samples_rounds = room == Room::kOpen;
   options.can_sample = tools_.facts.profile;
   options.least_us = LeastMicroseconds();
+  if (!is_native() && tools_.facts.gigabytes_per_second_ceiling > 0) {
+    options.own_output_bytes = OutputBytes();
+    options.clear_us = static_cast<double>(OutputBytes()) / (tools_.facts.gigabytes_per_second_ceiling * 1e3);
+  }
   options.long_call_us = LongCallUs();
   options.sample_period_us = kSamplePeriodFactor * tools_.facts.sample_us;
   return options;
@@ -110,13 +114,17 @@ TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {
 
 double Judge::LongCallUs() const { return kLongCallFactor * tools_.facts.empty_call_us; }
 
-// Whatever the work is, its outputs must be written, and a core's nearest cache takes no more than this.
-double Judge::LeastMicroseconds() const {
+int64_t Judge::OutputBytes() const {
   int64_t num_bytes = 0;
   for (const TensorSpec& spec : task_->layout().outputs) num_bytes += spec.borrowed ? 0 : spec.num_bytes;
+  return num_bytes;
+}
+
+// Whatever the work is, its outputs must be written, and a core's nearest cache takes no more than this.
+double Judge::LeastMicroseconds() const {
   const double bytes_per_us = tools_.facts.nearest_cache_gigabytes_per_second * 1e3 * kNearestCacheMargin *
                               tools_.lane->num_threads();
-  return bytes_per_us > 0 ? static_cast<double>(num_bytes) / bytes_per_us : 0;
+  return bytes_per_us > 0 ? static_cast<double>(OutputBytes()) / bytes_per_us : 0;
 }
 
 void Judge::Convict(const Fault& fault) {

@@ -55,6 +55,7 @@ class Judge {
   v1::Profile ProfileOf(const Timer& timer) const;  // once the timing is in the measurement
   void Convict(const Fault& fault);
   void Conclude(v1::Verdict verdict, std::string_view reason);
+  int64_t OutputBytes() const;  // that a program has to write
   double LeastMicroseconds() const;
   v1::Grade& grade() { return *measurement_.mutable_grade(); }
   double LongCallUs() const;

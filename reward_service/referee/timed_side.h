@@ -32,6 +32,8 @@ class TimedSide {
   // A call that warms the caches for the one to come, on inputs that the program has seen: a candidate on those
   // of its last call. What it leaves is compared with what the next call leaves.
   virtual CallResult Repeat(const Draw& draw) = 0;
+  // Memory of its own that the process holds now.
+  virtual int64_t HeldBytes() const = 0;
 };
 
 // A side, or the fault with which a candidate ended before its first call.

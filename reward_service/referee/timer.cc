@@ -1,6 +1,7 @@
 #include "reward_service/referee/timer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,8 +12,7 @@ namespace warpsmith {
 namespace {
 
 constexpr double kSlownessMax = 2;  // of the reference, against the fastest that it was seen
-// Of a round: two of each side, each repeated.
-constexpr int kCallsOfRound = 2 * 2 * 2;
+constexpr int kCallsOfRound = 2 * kCandidateCallsOfRound;
 // For advice: enough to tell a tenth of a program's time from noise.
 constexpr int kSamplesWanted = 60;
 
@@ -72,8 +72,19 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
   if (overhead.candidate.us < overhead_.candidate.us) overhead_.candidate = overhead.candidate;
   if (options_.samples_rounds) RETURN_IF_ERROR(device_->SampleOverhead(&overhead_sampler_));
   ASSIGN_OR_RETURN(std::optional<Fault> fault, WarmUp(&sides));
-  if (fault) return fault;
-  return DoSteps(&sides, instance);
+  if (!fault) {
+    LookAtMemory(&sides);
+    ASSIGN_OR_RETURN(fault, DoSteps(&sides, instance));
+  }
+  instance->ahead_us = options_.clear_us * ShareAhead(sides.excess_bytes, options_.own_output_bytes);
+  return fault;
+}
+
+// A program that clears the outputs of many calls in one, while it is constructed or later, holds their memory.
+void Timer::LookAtMemory(Sides* sides) const {
+  if (options_.own_output_bytes == 0) return;
+  const int64_t excess = sides->candidate->HeldBytes() - sides->reference->HeldBytes();
+  sides->excess_bytes = std::max(sides->excess_bytes, excess);
 }
 
 absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
@@ -114,6 +125,7 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
       next += 2;
     }
     if (fault) return fault;
+    LookAtMemory(sides);
   }
   return std::nullopt;
 }
@@ -211,7 +223,14 @@ v1::Timing Timer::Timing() const {
   v1::Timing timing = Conclude(instances_);
   timing.set_empty_call_us(overhead_.candidate.us);
   if (num_slow_instances_ > 0) {
-    timing.set_quality(absl::StrCat("; timed again where the reference was slow: ", num_slow_instances_));
+    absl::StrAppend(timing.mutable_quality(),
+                    "; timed again where the reference was slow: ", num_slow_instances_);
+  }
+  std::vector<double> ahead_us;
+  for (const Instance& instance : instances_) ahead_us.push_back(instance.ahead_us);
+  if (const double us = std::round(Median(std::move(ahead_us))); us > 0) {
+    absl::StrAppend(timing.mutable_quality(), "; charged for outputs that it could have cleared ahead: ", us,
+                    " us a call");
   }
   return timing;
 }

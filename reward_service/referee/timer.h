@@ -31,6 +31,10 @@ struct TimerOptions {
   bool can_sample = true;
   // No call that wrote its outputs takes less [us].
   double least_us = 0;
+  // Outputs that the candidate allocates, which it could clear before a call that counts, and the time that this
+  // takes [us].
+  int64_t own_output_bytes = 0;
+  double clear_us = 0;
   // Calls beyond it are long [us].
   double long_call_us = std::numeric_limits<double>::infinity();
   double sample_period_us = 0;
@@ -62,6 +66,7 @@ class Timer {
     const Draw* former_set = nullptr;
     double former_us = 0;
     bool reference_is_long = false;
+    int64_t excess_bytes = 0;  // the most that it was seen to hold over the reference
   };
 
   bool OutOfTime() const { return device_->LaneSeconds() > options_.lane_seconds_max; }
@@ -76,6 +81,7 @@ class Timer {
   std::optional<Fault> CallCandidate(Sides* sides, const Draw& set, ProfileSampler* sampler, TimedCall* call);
   std::optional<Fault> CallOnce(Sides* sides, const Draw& set, ProfileSampler* sampler);
   std::optional<Fault> Sample(Sides* sides, const Draw& set);
+  void LookAtMemory(Sides* sides) const;
   bool WantsRepeat(const Sides& sides) const;
   bool HasSamples() const;  // as many as are wanted
 

@@ -50,13 +50,19 @@ std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, 
   return steps;
 }
 
+double ShareAhead(int64_t excess_bytes, int64_t output_bytes) {
+  if (excess_bytes <= 0) return 0;
+  const double round_bytes = static_cast<double>(output_bytes) * kCandidateCallsOfRound;
+  return std::min(1.0, static_cast<double>(excess_bytes) / round_bytes);
+}
+
 std::vector<std::vector<double>> Ratios(const std::vector<Instance>& instances) {
   const double hidden_us = HiddenWork(instances);
   std::vector<std::vector<double>> ratios;
   for (const Instance& instance : instances) {
     ratios.emplace_back();
     for (const Round& round : instance.rounds) {
-      const double candidate_us = Mean(round.candidate) + hidden_us;
+      const double candidate_us = Mean(round.candidate) + hidden_us + instance.ahead_us;
       ratios.back().push_back(Mean(round.reference) / (candidate_us * instance.reference_slowness));
     }
   }
@@ -83,7 +89,9 @@ v1::Timing Conclude(const std::vector<Instance>& instances) {
   for (const Instance& instance : instances) {
     for (const Round& round : instance.rounds) {
       for (const TimedCall& call : round.reference) reference.push_back(call.us);
-      for (const TimedCall& call : round.candidate) candidate.push_back(call.us + hidden_us);
+      for (const TimedCall& call : round.candidate) {
+        candidate.push_back(call.us + hidden_us + instance.ahead_us);
+      }
     }
   }
   const int num_instances = static_cast<int>(instances.size());

@@ -4,6 +4,7 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_TIMING_PLAN_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <random>
 #include <vector>
@@ -37,6 +38,8 @@ struct Instance {
   // The reference's time over the least that it was ever seen to take, where that is far more: only as much
   // counts as the reference could excuse.
   double reference_slowness = 1;
+  // Added to each of the candidate's calls [us]: what it saved by outputs that it may have cleared ahead.
+  double ahead_us = 0;
 };
 
 // What a timed process does after its warm calls.
@@ -56,6 +59,14 @@ struct StepFacts {
 // The steps of one process, in an order that nobody can know: at least one round, and as many as the effort
 // asks for and `facts.num_input_sets` give. A long call is sampled, or made on unusual inputs, not both.
 std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, std::mt19937_64* random);
+
+// Calls of the candidate in one round: two, each after a repeated one.
+inline constexpr int kCandidateCallsOfRound = 2 * 2;
+
+// How much of clearing its outputs a process may have done ahead, from 0 to 1: it held `excess_bytes` more than
+// the reference's. All, where that is the outputs of a round: a call that clears those of more than a round is in
+// fewer than half of all rounds, so that their median does not show it.
+double ShareAhead(int64_t excess_bytes, int64_t output_bytes);
 
 // Ratios of the rounds of each instance, reference over candidate. Work that a candidate does in repeated
 // calls, whose time is not its own, is charged: what a repeated call takes more than the timed one, beyond

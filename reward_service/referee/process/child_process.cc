@@ -9,10 +9,13 @@
 #include <time.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/file.h"
@@ -222,6 +225,16 @@ int ChildProcess::num_threads() const {
   std::error_code error;
   const std::filesystem::directory_iterator threads(absl::StrCat("/proc/", pid_, "/task"), error);
   return error ? 0 : static_cast<int>(std::distance(begin(threads), end(threads)));
+}
+
+int64_t ChildProcess::anonymous_bytes() const {
+  static const std::string kName = "RssAnon:";
+  std::ifstream status(absl::StrCat("/proc/", pid_, "/status"));
+  for (std::string line; std::getline(status, line);) {
+    if (!absl::StartsWith(line, kName)) continue;
+    return int64_t{1024} * std::strtoll(line.c_str() + kName.size(), nullptr, 10);  // "  1234 kB"
+  }
+  return 0;
 }
 
 }  // namespace warpsmith

@@ -84,7 +84,8 @@ class ChildProcess {
   std::string OutputTail(size_t bytes_max);
 
   pid_t pid() const { return pid_; }
-  int num_threads() const;  // that it has now; 0 when it is gone
+  int num_threads() const;          // that it has now; 0 when it is gone
+  int64_t anonymous_bytes() const;  // in memory now, of no file; 0 when it is gone
 
  private:
   void DrainOutput();

@@ -20,6 +20,9 @@ class FakeSide : public TimedSide {
     return result;
   }
   CallResult Repeat(const Draw& draw) override { return Call(draw, nullptr); }
+  int64_t HeldBytes() const override { return held_bytes(num_calls_); }
+
+  std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
 
  private:
   std::function<CallResult(int call)> calls_;
@@ -38,7 +41,9 @@ struct FakeDevice : TimingDevice {
   absl::StatusOr<StartedSide> StartCandidate() override {
     ++num_started;
     lane_seconds += start_seconds;
-    return StartedSide{std::make_unique<FakeSide>(candidate, &lane_seconds, &num_unsampled), start_fault};
+    auto side = std::make_unique<FakeSide>(candidate, &lane_seconds, &num_unsampled);
+    side->held_bytes = held_bytes;
+    return StartedSide{std::move(side), start_fault};
   }
   absl::StatusOr<Overhead> MeasureOverhead() override { return overhead; }
   absl::Status SampleOverhead(ProfileSampler*) override { return absl::OkStatus(); }
@@ -53,6 +58,7 @@ struct FakeDevice : TimingDevice {
   Overhead overhead{{10, 0}, {10, 0}};
   std::optional<Fault> start_fault;
   std::function<double(int)> slowness = [](int) { return 1.0; };
+  std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
   std::function<CallResult(int)> candidate;
   FakeSide reference_side;
 };
@@ -90,6 +96,26 @@ TEST_CASE("the speed-up is without what a call costs that does nothing") {
   CHECK(timer.Timing().speedup() == Approx(4));
   CHECK(timer.Timing().empty_call_us() == 10);
   CHECK(device.num_started == 5);
+}
+
+TEST_CASE("memory for the outputs of all calls costs what clearing them would") {
+  TimerOptions options = Options();
+  options.own_output_bytes = 1000;
+  options.clear_us = 50;
+  const auto speedup = [&](int64_t bytes_of_reference, std::function<int64_t(int call)> bytes) {
+    FakeDevice device(Takes(210), Takes(60));
+    device.reference_side.held_bytes = [=](int) { return bytes_of_reference; };
+    device.held_bytes = std::move(bytes);
+    Timer timer(&device, options);
+    REQUIRE_FALSE(timer.Run()->has_value());
+    return timer.Timing().speedup();
+  };
+  CHECK(speedup(5000, [](int) { return 5000; }) == Approx(4));
+  CHECK(speedup(9000, [](int) { return 5000; }) == Approx(4));
+  CHECK(speedup(5000, [](int) { return 1'005'000; }) == Approx(2));
+  // Once it was cleared, whenever that was, and gone before the end.
+  CHECK(speedup(5000, [](int call) { return call < 3 ? 1'005'000 : 5000; }) == Approx(2));
+  CHECK(speedup(5000, [](int call) { return call == 5 ? 1'005'000 : 5000; }) == Approx(2));
 }
 
 TEST_CASE("a fault of the candidate ends the timing, wherever it comes") {

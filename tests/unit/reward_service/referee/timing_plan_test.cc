@@ -31,6 +31,16 @@ TEST_CASE("a plan has the rounds that effort and input sets give, and never none
   CHECK(CountOf(PlanSteps({.num_input_sets = 2}, effort, &random), Step::kRound) == 1);
 }
 
+TEST_CASE("what is ahead is the memory over the reference's, of what a round writes") {
+  CHECK(ShareAhead(-1, 100) == 0);
+  CHECK(ShareAhead(100, 100) == Approx(0.25));
+  CHECK(ShareAhead(5000, 100) == 1);
+  std::vector<Instance> instances = Instances(5, 100, 40);
+  for (Instance& instance : instances) instance.ahead_us = 10;
+  CHECK(Conclude(instances).speedup() == Approx(2));
+  CHECK(Conclude(instances).candidate().median_us() == Approx(50));
+}
+
 TEST_CASE("calls to be sampled take what input sets the rounds leave, where samples are wanted") {
   std::mt19937_64 random(1);
   const TimingEffort effort{.num_rounds_max = 3};

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
@@ -171,6 +172,25 @@ TEST_CASE("a child that was stopped can end") {
   REQUIRE(child->Stop().ok());
   REQUIRE(kill(child->pid(), SIGTERM) == 0);  // which waits until it is continued
   CHECK(child->AwaitEnd().signal == SIGTERM);
+}
+
+TEST_CASE("a child's own memory is counted while it has it") {
+  constexpr size_t kBytes = size_t{64} << 20;
+  const auto child = ForkSilentChild([](int socket, int) {
+    (void)SendPacket(socket, {{"op", "hello"}});
+    (void)AwaitPacket(socket);
+    std::vector<char> memory(kBytes, 1);
+    (void)SendPacket(socket, {{"last", memory.back()}});
+    (void)AwaitPacket(socket);
+  });
+  REQUIRE(child->AwaitHello(Soon()).ok());
+  const int64_t before = child->anonymous_bytes();
+  CHECK(before > 0);
+  REQUIRE(child->Ask({}, {}, Soon()).ok());
+  CHECK(child->anonymous_bytes() - before > static_cast<int64_t>(kBytes) * 9 / 10);
+  (void)child->Ask({}, {}, Soon());
+  child->AwaitEnd();
+  CHECK(child->anonymous_bytes() == 0);
 }
 
 TEST_CASE("nothing can be done with a child that is gone") {
