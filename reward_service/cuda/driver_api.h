@@ -1,0 +1,112 @@
+// The part of CUDA's driver API that referee and jails use, declared here: neither a toolkit nor a GPU is
+// needed to build it. Names, types and values are those of the CUDA Driver API Reference Manual, 12.0 and later.
+#ifndef WARPSMITH_REWARD_SERVICE_CUDA_DRIVER_API_H_
+#define WARPSMITH_REWARD_SERVICE_CUDA_DRIVER_API_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace warpsmith::cuda {
+
+using Result = int;  // CUresult; 0: success
+using Device = int;
+using Address = unsigned long long;  // CUdeviceptr
+using Context = struct ContextObject*;
+using Stream = struct StreamObject*;
+using Module = struct ModuleObject*;
+using Function = struct FunctionObject*;
+using Allocation = unsigned long long;  // CUmemGenericAllocationHandle
+
+// CUmemAllocationProp.
+struct AllocationProperties {
+  int type = 1;          // CU_MEM_ALLOCATION_TYPE_PINNED
+  int handle_types = 1;  // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+  int location_type = 1;  // CU_MEM_LOCATION_TYPE_DEVICE
+  int location = 0;       // of the device
+  void* windows_only = nullptr;
+  unsigned char compression = 0;
+  unsigned char rdma = 0;
+  unsigned short usage = 0;
+  unsigned char reserved[4] = {};
+};
+
+// CUmemAccessDesc.
+struct AccessDescription {
+  int location_type = 1;
+  int location = 0;
+  int flags = 3;  // CU_MEM_ACCESS_FLAGS_PROT_READWRITE; 1: to read
+};
+
+// CUipcMemHandle.
+struct IpcHandle {
+  char bytes[64];
+};
+
+// CUdevice_attribute.
+inline constexpr int kClockRateKhz = 13;
+inline constexpr int kNumMultiprocessors = 16;
+inline constexpr int kL2CacheBytes = 38;
+inline constexpr int kCapabilityMajor = 75;
+inline constexpr int kCapabilityMinor = 76;
+
+inline constexpr unsigned kNonBlockingStream = 1;     // CU_STREAM_NON_BLOCKING
+inline constexpr int kFileDescriptor = 1;             // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+inline constexpr Result kNotInitialised = 3;          // CUDA_ERROR_NOT_INITIALIZED
+inline constexpr Result kOutOfMemory = 2;             // CUDA_ERROR_OUT_OF_MEMORY
+inline constexpr Result kNoDevice = 100;              // CUDA_ERROR_NO_DEVICE
+
+// Every function: its name in the library, its result, its arguments.
+#define WS_CUDA_FUNCTIONS(FUNCTION)                                                                          \
+  FUNCTION(cuInit, (unsigned flags))                                                                         \
+  FUNCTION(cuDriverGetVersion, (int* version))                                                               \
+  FUNCTION(cuGetErrorName, (Result result, const char** name))                                               \
+  FUNCTION(cuDeviceGetCount, (int* count))                                                                   \
+  FUNCTION(cuDeviceGet, (Device * device, int index))                                                        \
+  FUNCTION(cuDeviceGetName, (char* name, int num_bytes, Device device))                                      \
+  FUNCTION(cuDeviceGetUuid_v2, (char* uuid, Device device))                                                  \
+  FUNCTION(cuDeviceTotalMem_v2, (size_t * num_bytes, Device device))                                         \
+  FUNCTION(cuDeviceGetAttribute, (int* value, int attribute, Device device))                                 \
+  FUNCTION(cuDevicePrimaryCtxRetain, (Context * context, Device device))                                     \
+  FUNCTION(cuDevicePrimaryCtxRelease_v2, (Device device))                                                    \
+  FUNCTION(cuCtxSetCurrent, (Context context))                                                               \
+  FUNCTION(cuCtxSynchronize, ())                                                                             \
+  FUNCTION(cuMemCreate, (Allocation * allocation, size_t num_bytes, const AllocationProperties* properties,  \
+                         unsigned long long flags))                                                          \
+  FUNCTION(cuMemRelease, (Allocation allocation))                                                            \
+  FUNCTION(cuMemExportToShareableHandle, (void* handle, Allocation allocation, int type,                     \
+                                          unsigned long long flags))                                         \
+  FUNCTION(cuMemImportFromShareableHandle, (Allocation * allocation, void* handle, int type))                \
+  FUNCTION(cuMemAddressReserve, (Address * address, size_t num_bytes, size_t alignment, Address hint,        \
+                                 unsigned long long flags))                                                  \
+  FUNCTION(cuMemAddressFree, (Address address, size_t num_bytes))                                            \
+  FUNCTION(cuMemMap, (Address address, size_t num_bytes, size_t offset, Allocation allocation,               \
+                      unsigned long long flags))                                                             \
+  FUNCTION(cuMemUnmap, (Address address, size_t num_bytes))                                                  \
+  FUNCTION(cuMemSetAccess, (Address address, size_t num_bytes, const AccessDescription* access,              \
+                            size_t count))                                                                   \
+  FUNCTION(cuMemGetAllocationGranularity, (size_t * num_bytes, const AllocationProperties* properties,       \
+                                           int option))                                                      \
+  FUNCTION(cuMemcpyHtoD_v2, (Address to, const void* from, size_t num_bytes))                                \
+  FUNCTION(cuMemcpyDtoH_v2, (void* to, Address from, size_t num_bytes))                                      \
+  FUNCTION(cuMemcpyDtoD_v2, (Address to, Address from, size_t num_bytes))                                    \
+  FUNCTION(cuMemsetD8_v2, (Address to, unsigned char value, size_t num_bytes))                               \
+  FUNCTION(cuIpcOpenMemHandle_v2, (Address * address, IpcHandle handle, unsigned flags))                     \
+  FUNCTION(cuIpcCloseMemHandle, (Address address))                                                           \
+  FUNCTION(cuStreamCreate, (Stream * stream, unsigned flags))                                                \
+  FUNCTION(cuStreamSynchronize, (Stream stream))                                                             \
+  FUNCTION(cuModuleLoadData, (Module * module, const void* image))                                           \
+  FUNCTION(cuModuleGetFunction, (Function * function, Module module, const char* name))                      \
+  FUNCTION(cuLaunchKernel, (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,            \
+                            unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,     \
+                            Stream stream, void** arguments, void** extra))
+
+// The functions, found by name in one library.
+struct DriverApi {
+#define WS_CUDA_POINTER(name, arguments) Result(*name) arguments = nullptr;
+  WS_CUDA_FUNCTIONS(WS_CUDA_POINTER)
+#undef WS_CUDA_POINTER
+};
+
+}  // namespace warpsmith::cuda
+
+#endif  // WARPSMITH_REWARD_SERVICE_CUDA_DRIVER_API_H_

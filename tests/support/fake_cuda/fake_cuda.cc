@@ -1,0 +1,244 @@
+// A libcuda.so.1 without a GPU: memory is a memory file, addresses are those of this process, and a stream has never
+// anything to do. What is to happen otherwise stands in the file that FAKE_CUDA names, read at each turn:
+//
+//   gpus N        so many GPUs; without the line, one
+//   version N     what cuDriverGetVersion says
+//   busy N        the next N launches take as long as the turn of another process; the line counts down
+//   fail NAME R   the function NAME returns R from now on
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "reward_service/cuda/driver_api.h"
+
+namespace {
+
+using namespace warpsmith::cuda;  // NOLINT: the library is the driver
+
+constexpr size_t kUnitBytes = 2 << 20;
+constexpr auto kTurn = std::chrono::milliseconds(2);
+constexpr Result kInvalid = 1;
+
+struct Script {
+  int num_gpus = 1;
+  int version = 13000;
+  int num_busy = 0;
+  std::map<std::string, Result> failing;
+};
+
+Script ReadScript() {
+  Script script;
+  const char* const path = std::getenv("FAKE_CUDA");
+  std::ifstream file(path == nullptr ? "" : path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string key, name;
+    words >> key;
+    if (key == "gpus") words >> script.num_gpus;
+    if (key == "version") words >> script.version;
+    if (key == "busy") words >> script.num_busy;
+    if (key == "fail" && words >> name) words >> script.failing[name];
+  }
+  return script;
+}
+
+// The functions' first line: whether the script has them fail.
+Result Turn(const char* name) {
+  const Script script = ReadScript();
+  const auto found = script.failing.find(name);
+  return found == script.failing.end() ? 0 : found->second;
+}
+
+#define RETURN_IF_FAILING() \
+  if (const Result result = Turn(__func__); result != 0) return result
+
+void CountDown(int num_busy) {
+  std::ofstream(std::getenv("FAKE_CUDA")) << "busy " << num_busy << "\n";
+}
+
+int Descriptor(Allocation allocation) { return static_cast<int>(allocation) - 1; }
+
+void* Pointer(Address address) { return reinterpret_cast<void*>(address); }
+
+}  // namespace
+
+extern "C" {
+
+Result cuInit(unsigned) {
+  RETURN_IF_FAILING();
+  return ReadScript().num_gpus == 0 ? kNoDevice : 0;
+}
+
+Result cuDriverGetVersion(int* version) {
+  *version = ReadScript().version;
+  return 0;
+}
+
+Result cuGetErrorName(Result result, const char** name) {
+  *name = result == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OF_THE_SCRIPT";
+  return 0;
+}
+
+Result cuDeviceGetCount(int* count) {
+  *count = ReadScript().num_gpus;
+  return 0;
+}
+
+Result cuDeviceGet(Device* device, int index) {
+  *device = index;
+  return index < ReadScript().num_gpus ? 0 : kInvalid;
+}
+
+Result cuDeviceGetName(char* name, int num_bytes, Device device) {
+  std::snprintf(name, static_cast<size_t>(num_bytes), "Fake GPU %d", device);
+  return 0;
+}
+
+Result cuDeviceGetUuid_v2(char* uuid, Device device) {
+  std::memset(uuid, 0xAB, 16);
+  uuid[15] = static_cast<char>(device);
+  return 0;
+}
+
+Result cuDeviceTotalMem_v2(size_t* num_bytes, Device) {
+  *num_bytes = size_t{8} << 30;
+  return 0;
+}
+
+Result cuDeviceGetAttribute(int* value, int attribute, Device) {
+  *value = attribute == kCapabilityMajor ? 9 : attribute == kCapabilityMinor ? 0 : 1'000'000;
+  return 0;
+}
+
+Result cuDevicePrimaryCtxRetain(Context* context, Device) {
+  RETURN_IF_FAILING();
+  *context = nullptr;
+  return 0;
+}
+
+Result cuDevicePrimaryCtxRelease_v2(Device) { return 0; }
+Result cuCtxSetCurrent(Context) { return 0; }
+
+Result cuCtxSynchronize() {
+  RETURN_IF_FAILING();
+  return 0;
+}
+
+Result cuMemCreate(Allocation* allocation, size_t num_bytes, const AllocationProperties*, unsigned long long) {
+  RETURN_IF_FAILING();
+  const int fd = memfd_create("fake-gpu", MFD_CLOEXEC);
+  if (fd < 0 || ftruncate(fd, static_cast<off_t>(num_bytes)) != 0) return kOutOfMemory;
+  *allocation = static_cast<Allocation>(fd) + 1;
+  return 0;
+}
+
+Result cuMemRelease(Allocation allocation) { return close(Descriptor(allocation)) == 0 ? 0 : kInvalid; }
+
+Result cuMemExportToShareableHandle(void* handle, Allocation allocation, int, unsigned long long) {
+  const int fd = dup(Descriptor(allocation));
+  std::memcpy(handle, &fd, sizeof(fd));
+  return fd >= 0 ? 0 : kInvalid;
+}
+
+Result cuMemImportFromShareableHandle(Allocation* allocation, void* handle, int) {
+  RETURN_IF_FAILING();
+  const int fd = dup(static_cast<int>(reinterpret_cast<uintptr_t>(handle)));
+  *allocation = static_cast<Allocation>(fd) + 1;
+  return fd >= 0 ? 0 : kInvalid;
+}
+
+Result cuMemAddressReserve(Address* address, size_t num_bytes, size_t, Address, unsigned long long) {
+  void* const start = mmap(nullptr, num_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  *address = start == MAP_FAILED ? 0 : reinterpret_cast<Address>(start);
+  return start == MAP_FAILED ? kOutOfMemory : 0;
+}
+
+Result cuMemAddressFree(Address address, size_t num_bytes) {
+  return munmap(Pointer(address), num_bytes) == 0 ? 0 : kInvalid;
+}
+
+Result cuMemMap(Address address, size_t num_bytes, size_t offset, Allocation allocation, unsigned long long) {
+  void* const mapped = mmap(Pointer(address), num_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                            Descriptor(allocation), static_cast<off_t>(offset));
+  return mapped == MAP_FAILED ? kInvalid : 0;
+}
+
+Result cuMemUnmap(Address address, size_t num_bytes) {
+  return mmap(Pointer(address), num_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED
+             ? kInvalid
+             : 0;
+}
+
+Result cuMemSetAccess(Address address, size_t num_bytes, const AccessDescription* access, size_t) {
+  const int protection = access->flags == 1 ? PROT_READ : PROT_READ | PROT_WRITE;
+  return mprotect(Pointer(address), num_bytes, protection) == 0 ? 0 : kInvalid;
+}
+
+Result cuMemGetAllocationGranularity(size_t* num_bytes, const AllocationProperties*, int) {
+  *num_bytes = kUnitBytes;
+  return 0;
+}
+
+Result cuMemcpyHtoD_v2(Address to, const void* from, size_t num_bytes) {
+  RETURN_IF_FAILING();
+  std::memcpy(Pointer(to), from, num_bytes);
+  return 0;
+}
+
+Result cuMemcpyDtoH_v2(void* to, Address from, size_t num_bytes) {
+  RETURN_IF_FAILING();
+  std::memcpy(to, Pointer(from), num_bytes);
+  return 0;
+}
+
+Result cuMemcpyDtoD_v2(Address to, Address from, size_t num_bytes) {
+  std::memcpy(Pointer(to), Pointer(from), num_bytes);
+  return 0;
+}
+
+Result cuMemsetD8_v2(Address to, unsigned char value, size_t num_bytes) {
+  std::memset(Pointer(to), value, num_bytes);
+  return 0;
+}
+
+Result cuIpcOpenMemHandle_v2(Address*, IpcHandle, unsigned) { return kInvalid; }
+Result cuIpcCloseMemHandle(Address) { return kInvalid; }
+
+Result cuStreamCreate(Stream* stream, unsigned) {
+  *stream = nullptr;
+  return 0;
+}
+
+Result cuStreamSynchronize(Stream) { return 0; }
+
+Result cuModuleLoadData(Module* module, const void*) {
+  RETURN_IF_FAILING();
+  *module = nullptr;
+  return 0;
+}
+
+Result cuModuleGetFunction(Function* function, Module, const char*) {
+  *function = nullptr;
+  return 0;
+}
+
+Result cuLaunchKernel(Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,
+                      void**, void**) {
+  RETURN_IF_FAILING();
+  if (const int num_busy = ReadScript().num_busy; num_busy > 0) {
+    CountDown(num_busy - 1);
+    std::this_thread::sleep_for(kTurn);
+  }
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,33 @@
+#include "tests/support/fake_gpu.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/base/file.h"
+#include "reward_service/cuda/driver.h"
+
+namespace warpsmith {
+
+std::filesystem::path FakeCudaFolder() { return FAKE_CUDA_FOLDER; }
+
+FakeGpu::FakeGpu(const std::string& script)
+    : file_(std::filesystem::temp_directory_path() / absl::StrCat("fake-cuda-", getpid())) {
+  Say(script);
+  setenv("FAKE_CUDA", file_.c_str(), /*overwrite=*/1);
+  WS_CHECK(cuda::Driver::Load((FakeCudaFolder() / "libcuda.so.1").string()).ok());
+}
+
+FakeGpu::~FakeGpu() {
+  unsetenv("FAKE_CUDA");
+  std::error_code error;
+  std::filesystem::remove(file_, error);
+}
+
+void FakeGpu::Say(const std::string& script) { WS_CHECK(WriteFileAtomically(file_, script).ok()); }
+
+std::string FakeGpu::script() const { return ReadFile(file_).value_or(""); }
+
+}  // namespace warpsmith

@@ -1,0 +1,73 @@
+#include "reward_service/cuda/gpu_memory.h"
+
+#include <array>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/fake_gpu.h"
+
+namespace warpsmith::cuda {
+namespace {
+
+TEST_CASE("memory is filled, written and read, whatever its size") {
+  const FakeGpu gpu;
+  const auto context = GpuContext::Open(0);
+  REQUIRE(context.ok());
+  const auto memory = GpuMemory::Create(context->get(), 100);
+  REQUIRE(memory.ok());
+  REQUIRE((*memory)->Fill('a', 0, 100).ok());
+  REQUIRE((*memory)->Write("xyz", 10, 3).ok());
+  std::string text(5, ' ');
+  REQUIRE((*memory)->Read(text.data(), 9, 5).ok());
+  CHECK(text == "axyza");
+  CHECK(GpuMemory::Create(context->get(), 0).ok());
+}
+
+TEST_CASE("who imports memory sees the same bytes, and writes only where it may") {
+  const FakeGpu gpu;
+  const auto context = GpuContext::Open(0);
+  REQUIRE(context.ok());
+  const auto memory = GpuMemory::Create(context->get(), 5'000'000);
+  REQUIRE(memory.ok());
+  const auto fd = (*memory)->Export();
+  REQUIRE(fd.ok());
+  const auto other = GpuMemory::Import(context->get(), fd->get(), 5'000'000, Access::kReadWrite);
+  REQUIRE(other.ok());
+  REQUIRE((*other)->Write("end", 4'999'997, 3).ok());
+  std::array<char, 3> text{};
+  REQUIRE((*memory)->Read(text.data(), 4'999'997, 3).ok());
+  CHECK(std::string(text.begin(), text.end()) == "end");
+  CHECK((*other)->address() != (*memory)->address());
+  CHECK(GpuMemory::Import(context->get(), fd->get(), 5'000'000, Access::kRead).ok());
+}
+
+TEST_CASE("a GPU without memory, or without its mind, is told apart") {
+  FakeGpu gpu;
+  const auto context = GpuContext::Open(0);
+  REQUIRE(context.ok());
+  gpu.Say("fail cuMemCreate 2\n");
+  CHECK(absl::IsResourceExhausted(GpuMemory::Create(context->get(), 1).status()));
+  gpu.Say("fail cuCtxSynchronize 700\n");
+  CHECK(absl::IsInternal((*context)->Synchronise()));
+  gpu.Say("fail cuDevicePrimaryCtxRetain 999\n");
+  CHECK(absl::IsInternal(GpuContext::Open(0).status()));
+}
+
+TEST_CASE("a GPU is idle once no probe had to wait for another's turn") {
+  FakeGpu gpu;
+  const auto context = GpuContext::Open(0);
+  REQUIRE(context.ok());
+  const auto probe = IdleProbe::Create(context->get());
+  REQUIRE(probe.ok());
+  CHECK((*probe)->AwaitIdle(1).ok());
+  gpu.Say("busy 3\n");
+  CHECK((*probe)->AwaitIdle(60).ok());
+  CHECK(gpu.script() == "busy 0\n");
+  gpu.Say("busy 1000000\n");
+  CHECK(absl::IsDeadlineExceeded((*probe)->AwaitIdle(0.01)));
+  gpu.Say("fail cuLaunchKernel 719\n");
+  CHECK(absl::IsInternal((*probe)->AwaitIdle(1)));
+}
+
+}  // namespace
+}  // namespace warpsmith::cuda
