@@ -24,18 +24,24 @@ extern "C" int warpsmith_separate_next_child(char* error, size_t error_bytes) {
   return Report(warpsmith::SeparateNextChild(), error, error_bytes);
 }
 
-// As above, but instead of 0 the descriptor of the folder of libraries.
+// As above, but instead of 0 the descriptor of the folder of libraries. `open_gpu`: null, or what opens the GPU that is
+// to be used, 0 when it did.
 extern "C" int warpsmith_enter_jail(uint32_t uid, int64_t memory_bytes_max, int64_t address_bytes_max,
                                     int64_t tmp_bytes_max, int cpu_seconds_max, int num_threads_max,
-                                    int sealed, char* error, size_t error_bytes) {
-  absl::StatusOr<warpsmith::UniqueFd> libraries = warpsmith::EnterJail({uid,
-                                                                        memory_bytes_max,
-                                                                        address_bytes_max,
-                                                                        tmp_bytes_max,
-                                                                        cpu_seconds_max,
-                                                                        num_threads_max,
-                                                                        sealed != 0,
-                                                                        {}});
+                                    int sealed, int (*open_gpu)(), char* error, size_t error_bytes) {
+  warpsmith::JailRights rights{.uid = uid,
+                               .memory_bytes_max = memory_bytes_max,
+                               .address_bytes_max = address_bytes_max,
+                               .tmp_bytes_max = tmp_bytes_max,
+                               .cpu_seconds_max = cpu_seconds_max,
+                               .num_threads_max = num_threads_max,
+                               .sealed = sealed != 0};
+  if (open_gpu != nullptr) {
+    rights.open_gpu = [open_gpu] {
+      return open_gpu() == 0 ? absl::OkStatus() : absl::InternalError("the GPU cannot be opened");
+    };
+  }
+  absl::StatusOr<warpsmith::UniqueFd> libraries = warpsmith::EnterJail(rights);
   if (!libraries.ok()) return Report(libraries.status(), error, error_bytes);
   return libraries->Release();
 }

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -23,6 +25,8 @@ namespace {
 constexpr int kBuffersMax = 8;
 constexpr int64_t kNearBytes = 1 << 20;
 constexpr size_t kSignalStackBytes = 64 << 10;
+// A context alone has some forty.
+constexpr int kOpenFilesWithGpu = 256;
 
 struct NamedBuffer {
   const char* name;
@@ -65,10 +69,26 @@ void OnFatalSignal(int signal, siginfo_t* info, void* context) {
   _exit(128 + signal);
 }
 
+void AdmitGpu(const JailRights& rights, Confinement* confinement) {
+  confinement->rights = ProcessRights::kOneProcessWithGpu;
+  confinement->open_gpu = rights.open_gpu;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev", error)) {
+    const std::string path = entry.path().string();
+    if (path.rfind("/dev/nvidia", 0) == 0) confinement->writable_paths.push_back(path);
+  }
+  // A library that can be read is a library whose kernels can be loaded.
+  if (rights.sealed) {
+    confinement->readable_with_gpu = {"/dev/null"};
+    for (const std::string& file : rights.code_files) confinement->readable_with_gpu.push_back(file);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<UniqueFd> EnterJail(const JailRights& rights) {
   if (rights.sealed) RETURN_IF_ERROR(ForbidCodeFiles(rights.code_files));
+  if (rights.open_gpu != nullptr) RETURN_IF_ERROR(MountOwnProcesses());
   RETURN_IF_ERROR(MountPrivateTmp(rights.tmp_bytes_max));
   ASSIGN_OR_RETURN(UniqueFd libraries, MountLibraryFolder(rights.tmp_bytes_max));
   Confinement confinement;
@@ -78,10 +98,11 @@ absl::StatusOr<UniqueFd> EnterJail(const JailRights& rights) {
   confinement.file_bytes_max = rights.tmp_bytes_max;
   confinement.cpu_seconds_max = rights.cpu_seconds_max;
   confinement.num_processes_max = rights.num_threads_max;
-  confinement.num_open_files_max = 64;
+  confinement.num_open_files_max = rights.open_gpu == nullptr ? 64 : kOpenFilesWithGpu;
   confinement.writable_paths = {"/tmp", kLibraryFolder, "/dev/null"};
   confinement.die_with_parent = true;
   confinement.sealed = rights.sealed;
+  if (rights.open_gpu != nullptr) AdmitGpu(rights, &confinement);
   if (chdir("/tmp") != 0) return absl::InternalError(absl::StrCat("chdir /tmp: ", std::strerror(errno)));
   RETURN_IF_ERROR(Confine(confinement));
   return libraries;

@@ -4,6 +4,7 @@
 #define WARPSMITH_REWARD_SERVICE_JAIL_ENTER_JAIL_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct JailRights {
   // `code_files`.
   bool sealed = false;
   std::vector<std::string> code_files = {};
+  // Opens the GPU that is to be used there; none: there is none. Called when everything holds but the filter of
+  // system calls.
+  std::function<absl::Status()> open_gpu = nullptr;
 };
 
 // Called by the child of SeparateNextChild(), once its parent is the referee: private /tmp, death with the

@@ -1,4 +1,4 @@
-// warpsmith-jail SOCKET: the zygote of native jails. Begins with `warm` (its code: see withheld_pages.h). Forks
+// warpsmith-jail SOCKET [LIBCUDA]: the zygote of native jails, of those with a GPU where the driver's file is given. Begins with `warm` (its code: see withheld_pages.h). Forks
 // one for every `fork` with two descriptors (the jail's socket and the pipe of its standard output) and answers
 // `forked` or `failed`.
 #include <dlfcn.h>
@@ -11,7 +11,9 @@
 #include <string>
 #include <utility>
 
+#include "core/base/status_macros.h"
 #include "core/base/unique_fd.h"
+#include "reward_service/cuda/gpu_memory.h"
 #include "reward_service/jail/enter_jail.h"
 #include "reward_service/jail/fork_jail.h"
 #include "reward_service/jail/messages.h"
@@ -65,19 +67,30 @@ JailRights ReadRights(const nlohmann::json& fields, const std::string& open_mp) 
   return rights;
 }
 
+// The only GPU that there is for this zygote and its children.
+constexpr int kGpu = 0;
+
 // The jail's whole life. Its standard output goes to a pipe that nobody waits for.
 [[noreturn]] void LiveAsJail(const Packet& packet, int parent_socket, const std::string& open_mp) {
   const int socket = packet.descriptors[0].get();
   close(parent_socket);
   dup2(packet.descriptors[1].get(), STDOUT_FILENO);
   dup2(packet.descriptors[1].get(), STDERR_FILENO);
-  absl::StatusOr<UniqueFd> libraries = EnterJail(ReadRights(packet.fields, open_mp));
+  JailRights rights = ReadRights(packet.fields, open_mp);
+  std::unique_ptr<cuda::GpuContext> gpu;
+  if (Read(packet.fields, zygote::Fork::gpu)) {
+    rights.open_gpu = [&gpu]() -> absl::Status {
+      ASSIGN_OR_RETURN(gpu, cuda::GpuContext::Open(kGpu));
+      return absl::OkStatus();
+    };
+  }
+  absl::StatusOr<UniqueFd> libraries = EnterJail(rights);
   if (!libraries.ok()) {
     (void)SendPacket(socket, Make<child::Failed>({{child::Failed::error, libraries.status().ToString()}}));
     _exit(1);
   }
   if (!SendPacket(socket, Make<child::Hello>()).ok()) _exit(1);
-  _exit(RunNativeJail(socket, *std::move(libraries)));
+  _exit(RunNativeJail(socket, *std::move(libraries), gpu.get()));
 }
 
 nlohmann::json PermittedCode(const std::string& open_mp) {
@@ -86,7 +99,9 @@ nlohmann::json PermittedCode(const std::string& open_mp) {
   return code;
 }
 
-int ServeForks(int socket) {
+int ServeForks(int socket, const std::string& driver) {
+  // Mapped here, for in a sealed jail no file is code; opened by each child, for a fork would break it.
+  if (!driver.empty() && !cuda::Driver::Load(driver).ok()) return 1;
   for (const char* library : kLibraries) dlopen(library, RTLD_NOW | RTLD_LOCAL);
   const std::string open_mp = OpenMpFile();
   if (!SendPacket(socket, Make<zygote::Warm>({{zygote::Warm::code, PermittedCode(open_mp)}})).ok()) return 1;
@@ -107,9 +122,9 @@ int ServeForks(int socket) {
 }  // namespace warpsmith
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
+  if (argc != 2 && argc != 3) {
     std::fprintf(stderr, "warpsmith-jail: started by the referee only\n");
     return 2;
   }
-  return warpsmith::ServeForks(std::atoi(argv[1]));
+  return warpsmith::ServeForks(std::atoi(argv[1]), argc == 3 ? argv[2] : "");
 }

@@ -156,6 +156,7 @@ struct Fork : ToZygote {
   static constexpr IntegerField num_threads_max{"num_threads_max", 1, 4096, 64};
   static constexpr Trusted<int> num_threads{"num_threads"};
   static constexpr BooleanField sealed{"sealed"};
+  static constexpr BooleanField gpu{"gpu"};  // the child opens the GPU that its zygote may use
 };
 
 struct Forked : ToReferee {

@@ -41,6 +41,7 @@ class Fork(Message):
     num_threads_max: int
     num_threads: int
     sealed: bool
+    gpu: bool
 
 
 @dataclass

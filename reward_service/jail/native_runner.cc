@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,7 @@ namespace warpsmith {
 namespace {
 
 using EntryPoint = int (*)(const DLTensor* const*, const DLTensor* const*, DLTensor* const*);
+using GpuEntryPoint = int (*)(const DLTensor* const*, const DLTensor* const*, DLTensor* const*, cuda::Stream);
 
 constexpr int kNumSlots = jail::Run::slot.high + 1;
 constexpr char kLibraryName[] = "candidate.so";
@@ -40,7 +42,7 @@ absl::Status Failed(const char* what) {
 // The tensors of one kind in one slot, over memory that outlives them.
 class TensorList {
  public:
-  TensorList(const nlohmann::json& specs, char* base) {
+  TensorList(const nlohmann::json& specs, char* base, DLDevice device) : device_(device) {
     shapes_.reserve(specs.size());
     strides_.reserve(specs.size());
     for (const nlohmann::json& spec : specs) Add(spec, base);
@@ -55,7 +57,7 @@ class TensorList {
     shapes_.push_back(spec.at(Tensor::shape.name).get<std::vector<int64_t>>());
     DLTensor tensor{};
     tensor.data = base + Read(spec, Tensor::offset);
-    tensor.device = {kDLCPU, 0};
+    tensor.device = device_;
     tensor.ndim = static_cast<int32_t>(shapes_.back().size());
     tensor.dtype = {static_cast<uint8_t>(Read(spec, Tensor::code)),
                     static_cast<uint8_t>(Read(spec, Tensor::bits)), 1};
@@ -65,6 +67,7 @@ class TensorList {
     tensors_.push_back(tensor);
   }
 
+  DLDevice device_;
   std::vector<std::vector<int64_t>> shapes_;
   std::vector<std::vector<int64_t>> strides_;
   std::vector<DLTensor> tensors_;
@@ -90,7 +93,7 @@ absl::StatusOr<char*> MapBuffer(int fd, int64_t num_bytes, int protection, const
 }
 
 // A file of its own, for the loader wants a path and there is no /proc here. Closes both descriptors.
-absl::StatusOr<EntryPoint> LoadCandidate(UniqueFd library, UniqueFd folder) {
+absl::StatusOr<void*> LoadCandidate(UniqueFd library, UniqueFd folder) {
   struct stat info;
   if (fstat(library.get(), &info) != 0) return Failed("fstat");
   UniqueFd copy(openat(folder.get(), kLibraryName, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0500));
@@ -111,26 +114,29 @@ absl::StatusOr<EntryPoint> LoadCandidate(UniqueFd library, UniqueFd folder) {
   if (symbol == nullptr)
     return absl::InvalidArgumentError("the library has no function `run` with C linkage");
   TouchConstants("");
-  return reinterpret_cast<EntryPoint>(symbol);
+  return symbol;
 }
 
 class NativeJail {
  public:
-  explicit NativeJail(UniqueFd libraries) : libraries_(std::move(libraries)) {}
+  NativeJail(UniqueFd libraries, const cuda::GpuContext* gpu) : libraries_(std::move(libraries)), gpu_(gpu) {}
 
   absl::Status Load(Packet packet) {
     using jail::Begin;
     if (packet.descriptors.size() != 2 + kNumSlots) return absl::InternalError("wrong number of descriptors");
+    const DLDevice device = {gpu_ == nullptr ? kDLCPU : kDLCUDA, 0};
     for (size_t slot = 0; slot < kNumSlots; ++slot) {
-      ASSIGN_OR_RETURN(char* inputs,
-                       MapBuffer(packet.descriptors[1].get(), Read(packet.fields, Begin::input_bytes),
-                                 PROT_READ, jail::Crash::kInput));
-      ASSIGN_OR_RETURN(char* outputs,
-                       MapBuffer(packet.descriptors[2 + slot].get(), Read(packet.fields, Begin::output_bytes),
-                                 PROT_READ | PROT_WRITE, jail::Crash::kOutput));
-      slots_.push_back({TensorList(packet.fields.at(Begin::inputs.name), inputs),
-                        TensorList(packet.fields.at(Begin::parameters.name), inputs),
-                        TensorList(packet.fields.at(Begin::outputs.name), outputs)});
+      ASSIGN_OR_RETURN(char* inputs, Map(packet.descriptors[1].get(), Read(packet.fields, Begin::input_bytes),
+                                         Use::kInput));
+      ASSIGN_OR_RETURN(char* outputs, Map(packet.descriptors[2 + slot].get(),
+                                          Read(packet.fields, Begin::output_bytes), Use::kOutput));
+      slots_.push_back({TensorList(packet.fields.at(Begin::inputs.name), inputs, device),
+                        TensorList(packet.fields.at(Begin::parameters.name), inputs, device),
+                        TensorList(packet.fields.at(Begin::outputs.name), outputs, device)});
+    }
+    if (gpu_ != nullptr) {
+      RETURN_IF_ERROR(gpu_->driver().Check(
+          gpu_->driver().api().cuStreamCreate(&stream_, cuda::kNonBlockingStream), "cuStreamCreate"));
     }
     UniqueFd library = std::move(packet.descriptors[0]);
     packet.descriptors.clear();
@@ -145,16 +151,40 @@ class NativeJail {
 
   nlohmann::json Run(int64_t slot_index) {
     Slot& slot = slots_[static_cast<size_t>(slot_index)];
-    const int result = run_(slot.inputs.pointers(), slot.parameters.pointers(), slot.outputs.pointers());
-    return Make<jail::Done>({{jail::Done::result, result}});
+    const auto inputs = slot.inputs.pointers(), parameters = slot.parameters.pointers();
+    const auto outputs = slot.outputs.pointers();
+    if (gpu_ == nullptr) {
+      const int result = reinterpret_cast<EntryPoint>(run_)(inputs, parameters, outputs);
+      return Make<jail::Done>({{jail::Done::result, result}});
+    }
+    const int result = reinterpret_cast<GpuEntryPoint>(run_)(inputs, parameters, outputs, stream_);
+    const absl::Status status = gpu_->Synchronise();
+    if (status.ok()) return Make<jail::Done>({{jail::Done::result, result}});
+    return Make<jail::Failed>({{jail::Failed::error, absl::StrCat("on the GPU: ", status.message())}});
   }
 
   bool ready() const { return run_ != nullptr; }
 
  private:
+  enum class Use { kInput, kOutput };
+
+  absl::StatusOr<char*> Map(int fd, int64_t num_bytes, Use use) {
+    if (gpu_ == nullptr) {
+      return use == Use::kInput ? MapBuffer(fd, num_bytes, PROT_READ, jail::Crash::kInput)
+                                : MapBuffer(fd, num_bytes, PROT_READ | PROT_WRITE, jail::Crash::kOutput);
+    }
+    const cuda::Access access = use == Use::kInput ? cuda::Access::kRead : cuda::Access::kReadWrite;
+    ASSIGN_OR_RETURN(auto memory, cuda::GpuMemory::Import(gpu_, fd, num_bytes, access));
+    gpu_memory_.push_back(std::move(memory));
+    return reinterpret_cast<char*>(gpu_memory_.back()->address());
+  }
+
   UniqueFd libraries_;
+  const cuda::GpuContext* const gpu_;
+  cuda::Stream stream_ = nullptr;
+  std::vector<std::unique_ptr<cuda::GpuMemory>> gpu_memory_;
   std::vector<Slot> slots_;
-  EntryPoint run_ = nullptr;
+  void* run_ = nullptr;  // an EntryPoint, or with a GPU a GpuEntryPoint
 };
 
 nlohmann::json Obey(NativeJail& jail, Packet packet) {
@@ -166,9 +196,9 @@ nlohmann::json Obey(NativeJail& jail, Packet packet) {
 
 }  // namespace
 
-int RunNativeJail(int socket, UniqueFd libraries) {
+int RunNativeJail(int socket, UniqueFd libraries, const cuda::GpuContext* gpu) {
   ReportCrashes(socket);
-  NativeJail jail(std::move(libraries));
+  NativeJail jail(std::move(libraries), gpu);
   for (;;) {
     absl::StatusOr<Packet> packet = ReceivePacket(socket);
     if (!packet.ok()) return packet.status().code() == absl::StatusCode::kUnavailable ? 0 : 1;

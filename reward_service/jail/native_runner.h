@@ -3,6 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_JAIL_NATIVE_RUNNER_H_
 
 #include "core/base/unique_fd.h"
+#include "reward_service/cuda/gpu_memory.h"
 
 namespace warpsmith {
 
@@ -12,8 +13,10 @@ namespace warpsmith {
 //     DLPack. Answer {"op":"ready"} or {"op":"failed","error"}.
 //   {"op":"run","slot":0|1}: calls the candidate. Answer {"op":"done","result":int}.
 // `libraries` is the way into kLibraryFolder. It and all descriptors are closed before the library is loaded:
-// a file that outlives the jail could carry something to the next. The process's exit code.
-int RunNativeJail(int socket, UniqueFd libraries);
+// a file that outlives the jail could carry something to the next. With `gpu`, which outlives the call, the
+// descriptors are of memory on it, the tensors lie there, and the candidate gets a stream; its work is done before
+// the answer. The process's exit code.
+int RunNativeJail(int socket, UniqueFd libraries, const cuda::GpuContext* gpu);
 
 }  // namespace warpsmith
 

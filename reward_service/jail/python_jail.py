@@ -63,9 +63,10 @@ def execute(source: str, name: str) -> ModuleType:
 class Model:
     """A model over shared memory: the referee's next inputs and parameters appear in place."""
 
-    def __init__(self, begin: Begin, descriptors: list[int], libraries: int) -> None:
+    def __init__(self, begin: Begin, descriptors: list[int], libraries: int, *, on_gpu: bool) -> None:
         source = read_descriptor(descriptors[0]).decode()
-        self._buffer = tensors.map_descriptor(descriptors[1])
+        self._view = self._map_inputs(descriptors[1], begin.input_bytes, on_gpu)
+        self._on_gpu = on_gpu
         write_libraries([read_descriptor(descriptor) for descriptor in descriptors[2:]], libraries)
         Extensions(len(descriptors) - 2).install()
         module = execute(source, "candidate")
@@ -74,17 +75,29 @@ class Model:
         torch.manual_seed(begin.construction_seed)
         with torch.no_grad():
             self._model = getattr(module, begin.entry)(*arguments)
-        self._inputs = [(tensors.view(self._buffer, spec), spec.number) for spec in begin.inputs]
+        if on_gpu and isinstance(self._model, torch.nn.Module):
+            self._model = self._model.cuda()
+        self._inputs = [(self._view(spec), spec.number) for spec in begin.inputs]
         self.parameters_loaded = self._take_parameters(begin.parameters)
         self._result: Any = None
         self._former_result: Any = None
-        self._bytes_ahead = _NUM_RESULTS_AHEAD * begin.output_bytes
+        self._bytes_ahead = 0 if on_gpu else _NUM_RESULTS_AHEAD * begin.output_bytes
+
+    @staticmethod
+    def _map_inputs(descriptor: int, num_bytes: int, on_gpu: bool) -> Callable[[Tensor], torch.Tensor]:
+        """What gives the tensor at a description's place in the referee's memory."""
+        if on_gpu:
+            import gpu_tensors
+
+            return gpu_tensors.Memory(descriptor, num_bytes).view
+        buffer = tensors.map_descriptor(descriptor)
+        return lambda spec: tensors.view(buffer, spec)
 
     def _take_parameters(self, specs: list[Tensor]) -> bool:
         """Puts the model's state over that memory, where the values that the reference is constructed with lie now.
         What state_dict() lacks is looked for among its plain attributes. Whether the model has all of the reference's
         floating-point tensors: those take other values."""
-        views = {str(spec.name): tensors.view(self._buffer, spec) for spec in specs}
+        views = {str(spec.name): self._view(spec) for spec in specs}
         own = self._model.state_dict() if isinstance(self._model, torch.nn.Module) else {}
         plain = plain_weights(self._model)
         places = match_state(views, own)
@@ -103,6 +116,9 @@ class Model:
         self._former_result, self._result = self._result, None
         with torch.no_grad():
             self._result = self._model(*inputs)
+        if self._on_gpu:
+            torch.cuda.synchronize()
+            return Done(0, [])
         if self._bytes_ahead:  # after the first call, when it is known what a call needs
             _grow_heap(self._bytes_ahead)
             self._bytes_ahead = 0
@@ -187,7 +203,9 @@ class Hooks(NamedTuple):
     withhold: Callable[[], object]  # takes the libraries' code away, see withheld_pages.h
 
 
-def serve(channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks) -> None:
+def serve(
+    channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks, *, on_gpu: bool = False
+) -> None:
     """Obeys until the referee hangs up. `libraries` is the folder of extensions, open for writing."""
     torch.set_num_threads(num_threads)
     model: Model | None = None
@@ -204,7 +222,7 @@ def serve(channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks
                 os.close(libraries)
                 answer = record(request, descriptors)
             else:
-                model = Model(request, descriptors, libraries)
+                model = Model(request, descriptors, libraries, on_gpu=on_gpu)
                 if request.withhold:
                     # What the constructor left behind could be freed by libraries' code later.
                     gc.collect()

@@ -72,10 +72,15 @@ def map_descriptor(descriptor: int) -> memoryview:
         os.close(descriptor)
 
 
+def dtype_of(spec: Tensor) -> torch.dtype:
+    """The dtype that a description means."""
+    return _DTYPES[(spec.code, spec.bits)]
+
+
 def view(buffer: memoryview, spec: Tensor) -> torch.Tensor:
     """The tensor at an offset of a buffer, which must outlive it."""
     assert spec.offset is not None
-    dtype, shape = _DTYPES[(spec.code, spec.bits)], spec.shape
+    dtype, shape = dtype_of(spec), spec.shape
     count = 1
     for extent in shape:
         count *= extent
@@ -90,7 +95,7 @@ def view(buffer: memoryview, spec: Tensor) -> torch.Tensor:
 
 def blank(spec: Tensor) -> torch.Tensor | float | int | bool:
     """An input of zeros as `spec` describes it."""
-    shape, dtype = spec.shape, _DTYPES[(spec.code, spec.bits)]
+    shape, dtype = spec.shape, dtype_of(spec)
     strides = spec.strides
     strided = torch.empty(shape, dtype=dtype) if strides is None else torch.empty_strided(shape, strides, dtype=dtype)
     zeros = strided.zero_()

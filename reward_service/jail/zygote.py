@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import messages
 
 _ERROR_BYTES = 512
+_OpenGpu = ctypes.CFUNCTYPE(ctypes.c_int)
 # What candidates may be linked to or import: in a sealed jail only what is loaded already is code.
 _LIBRARIES = ("libm.so.6", "libmvec.so.1", "libstdc++.so.6", "libgcc_s.so.1", "libatomic.so.1", "libgomp.so.1")
 # Modules of the standard library that are not for candidates: terminals, databases, tests, sound, other
@@ -42,6 +43,9 @@ def _call(function: Any, *arguments: Any) -> int:
 
 def enter_jail(library: ctypes.CDLL, rights: messages.Fork) -> int:
     """Gives up every right that running code of others does not need. The descriptor of the folder of libraries."""
+    import gpu_tensors
+
+    open_gpu = _OpenGpu(gpu_tensors.open_gpu) if rights.gpu else _OpenGpu()
     return _call(
         library.warpsmith_enter_jail,
         ctypes.c_uint32(rights.uid),
@@ -51,6 +55,7 @@ def enter_jail(library: ctypes.CDLL, rights: messages.Fork) -> int:
         ctypes.c_int(rights.cpu_seconds_max),
         ctypes.c_int(rights.num_threads_max),
         ctypes.c_int(rights.sealed),
+        open_gpu,
     )
 
 
@@ -75,7 +80,7 @@ def live(library: ctypes.CDLL, request: messages.Fork, channel: socket.socket) -
             oracle.serve(channel, request.num_threads)
         else:
             hooks = python_jail.Hooks(touch_constants, lambda: _call(library.warpsmith_withhold_pages))
-            python_jail.serve(channel, request.num_threads, libraries, hooks)
+            python_jail.serve(channel, request.num_threads, libraries, hooks, on_gpu=request.gpu)
         status = 0
     except packet.Closed:
         status = 0

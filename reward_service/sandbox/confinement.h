@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,11 @@ struct Confinement {
   // read and executed; empty: everything.
   std::vector<std::string> writable_paths;
   std::vector<std::string> readable_paths;
+  // Where a GPU is to be used: opens it, when all but the system call filter holds, for no filter has room for what
+  // that takes. From then on files are those of `writable_paths` and, to be read, of `readable_with_gpu`; the
+  // driver's own threads keep the others.
+  std::function<absl::Status()> open_gpu = nullptr;
+  std::vector<std::string> readable_with_gpu = {};
 };
 
 // Resource limits, private uid without capabilities or groups, no_new_privs, Landlock, system call filter.
@@ -42,6 +48,9 @@ absl::Status SeparateNextChild();
 // In the calling process's own mount namespace: no file that is visible now can be run or mapped as code any
 // more, except `code_files`. What is mapped already stays. Needs CAP_SYS_ADMIN.
 absl::Status ForbidCodeFiles(const std::vector<std::string>& code_files);
+
+// The calling process's own pid namespace at /proc, where a driver looks for itself. Needs CAP_SYS_ADMIN.
+absl::Status MountOwnProcesses();
 
 // A fresh private tmpfs at /tmp, in the calling process's own mount namespace; nothing in it can be run or
 // mapped as code. Needs CAP_SYS_ADMIN.

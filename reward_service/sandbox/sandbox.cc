@@ -51,11 +51,14 @@ void AppendParents(const std::filesystem::path& path, std::vector<std::string>& 
 
 // No terminal, at whose end the kernel continues stopped processes, and for jails nothing that gives memory:
 // what is mapped of /dev/zero together counts to no limit.
-void AppendDevices(SandboxKind kind, std::vector<std::string>& command) {
+void AppendDevices(const SandboxOptions& options, std::vector<std::string>& command) {
   Append(command, {"--perms", "0755", "--dir", "/dev"});
   for (const std::string device : {"/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}) {
-    if (device == "/dev/zero" && kind == SandboxKind::kZygote) continue;
+    if (device == "/dev/zero" && options.kind == SandboxKind::kZygote) continue;
     Append(command, {"--dev-bind", device, device});
+  }
+  for (const std::filesystem::path& device : options.devices) {
+    Append(command, {"--dev-bind", device.string(), device.string()});
   }
 }
 
@@ -113,7 +116,7 @@ std::vector<std::string> BubblewrapCommand(const SandboxOptions& options, const 
   std::vector<std::string> command{kBubblewrap};
   AppendRights(options, command);
   AppendSystemFolders(command);
-  AppendDevices(options.kind, command);
+  AppendDevices(options, command);
   Append(command, {"--size", absl::StrCat(options.tmp_bytes_max), "--perms", "1777", "--tmpfs", "/tmp"});
   Append(command, {"--ro-bind", stub.string(), kStubInside});
   if (options.kind == SandboxKind::kZygote) {

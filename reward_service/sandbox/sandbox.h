@@ -34,6 +34,8 @@ struct SandboxOptions {
   std::vector<std::filesystem::path> system_paths;
   // Visible and writable: {outside, inside}. They must be writable by the private uid (see `uid`).
   std::vector<std::pair<std::filesystem::path, std::filesystem::path>> writable_paths;
+  // kZygote only: devices that its children may open, in /dev.
+  std::vector<std::filesystem::path> devices;
   std::filesystem::path working_directory = "/tmp";  // inside
   int64_t tmp_bytes_max = int64_t{64} << 20;         // private tmpfs at /tmp
   int64_t memory_bytes_max = int64_t{4} << 30;

@@ -137,6 +137,13 @@ absl::Status AllowDescriptors(const Context& context) {
   return Allow(context, "prlimit64", {SCMP_CMP(2, SCMP_CMP_EQ, 0)});
 }
 
+// What NVIDIA's drivers are asked: of the resource manager by the letter F, of the unified memory by a bare number.
+absl::Status AllowGpuDriver(const Context& context) {
+  constexpr scmp_datum_t kLetter = 0xFF00, kAllButNumber = 0xFFFFFF00;
+  RETURN_IF_ERROR(Allow(context, "ioctl", {SCMP_CMP(1, SCMP_CMP_MASKED_EQ, kLetter, scmp_datum_t{'F'} << 8)}));
+  return Allow(context, "ioctl", {SCMP_CMP(1, SCMP_CMP_MASKED_EQ, kAllButNumber, 0)});
+}
+
 absl::Status AddJailRules(const Context& context) {
   for (const char* name : kUnknown) RETURN_IF_ERROR(Refuse(context, ENOSYS, name));
   for (const char* name : kAllowed) RETURN_IF_ERROR(Allow(context, name));
@@ -190,11 +197,14 @@ absl::Status AddRefusalsOfNewCode(const Context& context) {
 }  // namespace
 
 absl::Status LoadSystemCallFilter(ProcessRights rights) {
-  const bool jail = rights == ProcessRights::kOneProcess;
+  const bool jail = rights != ProcessRights::kToolchain;
+  const bool with_gpu = rights == ProcessRights::kOneProcessWithGpu;
   const Context context(seccomp_init(jail ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_ALLOW), &seccomp_release);
   if (context == nullptr) return absl::InternalError("seccomp_init failed");
   RETURN_IF_ERROR(jail ? AddJailRules(context) : AddToolchainRules(context));
+  if (with_gpu) RETURN_IF_ERROR(AllowGpuDriver(context));
   seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a binary tree instead of a list
+  if (with_gpu) seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_TSYNC, 1);
   const int result = seccomp_load(context.get());
   if (result != 0) return absl::InternalError(absl::StrCat("seccomp_load: error ", -result));
   return absl::OkStatus();

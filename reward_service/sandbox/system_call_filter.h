@@ -9,9 +9,12 @@ namespace warpsmith {
 enum class ProcessRights {
   kOneProcess,  // threads, but no other process and no other program: jails and oracles
   kToolchain,   // may fork and execute: compilers
+  // As kOneProcess, and the driver of a GPU that is open already may be asked for all that it does.
+  kOneProcessWithGpu,
 };
 
 // Loads the filter into the calling thread and all threads it will start; cannot be undone. Sets no_new_privs.
+// With a GPU, whose driver has threads by then, into those, too.
 // kOneProcess allows what programs that compute need, and of calls with dangerous flags the harmless ones;
 // everything else fails with EPERM, or with ENOSYS where the C library then goes another way (clone3, whose
 // flags no filter can read). A jail can hear nothing of other processes by it: no descriptors are passed, no

@@ -47,6 +47,18 @@ std::vector<std::string> Environment(int num_threads) {
           "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor"};
 }
 
+// What the driver's devices are called is fixed; which of them a context opens, CUDA_VISIBLE_DEVICES decides.
+void AdmitGpu(const GpuAccess& gpu, SandboxOptions* options) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev", error)) {
+    const bool is_gpus = entry.path().filename().string().rfind("nvidia", 0) == 0;
+    if (is_gpus && entry.is_character_file(error)) options->devices.push_back(entry.path());
+  }
+  options->read_only_paths.push_back(gpu.driver.parent_path());
+  options->environment.push_back(absl::StrCat("CUDA_VISIBLE_DEVICES=", gpu.uuid));
+  options->environment.push_back("CUDA_CACHE_DISABLE=1");  // what it keeps is no jail's
+}
+
 absl::Status ExplainEnd(const char* what, int output, const absl::Status& status) {
   char text[600] = {};
   const ssize_t n = read(output, text, sizeof(text) - 1);
@@ -107,7 +119,8 @@ absl::StatusOr<std::vector<std::filesystem::path>> PythonFolders(const std::file
   return std::vector<std::filesystem::path>(folders.begin(), folders.end());
 }
 
-absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartNative(const std::filesystem::path& bin_directory) {
+absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartNative(const std::filesystem::path& bin_directory,
+                                                           const std::optional<GpuAccess>& gpu) {
   ASSIGN_OR_RETURN(auto pair, MakePacketPair());
   SandboxOptions options;
   options.kind = SandboxKind::kZygote;
@@ -115,6 +128,10 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartNative(const std::filesyste
   options.arguments = {program, absl::StrCat(kSocketInside)};
   options.environment = Environment(1);
   options.read_only_paths = {program};
+  if (gpu) {
+    options.arguments.push_back(gpu->driver.string());
+    AdmitGpu(*gpu, &options);
+  }
   options.descriptors = {{pair.second.get(), kSocketInside}, {STDERR_FILENO, STDERR_FILENO}};
   ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
   pair.second.Reset();
@@ -126,7 +143,8 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartNative(const std::filesyste
 
 absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartPython(
     const std::filesystem::path& python, const std::filesystem::path& share_directory,
-    const std::vector<std::filesystem::path>& read_only_paths, int num_threads) {
+    const std::vector<std::filesystem::path>& read_only_paths, int num_threads,
+    const std::optional<GpuAccess>& gpu) {
   ASSIGN_OR_RETURN(auto pair, MakePacketPair());
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return ErrnoStatus("pipe", "");
@@ -143,6 +161,7 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartPython(
   options.environment = Environment(num_threads);
   options.read_only_paths = read_only_paths;
   options.read_only_paths.push_back(share_directory);
+  if (gpu) AdmitGpu(*gpu, &options);
   options.descriptors = {{pair.second.get(), kSocketInside}, {writer.get(), STDERR_FILENO}};
   ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
   pair.second.Reset();
@@ -220,7 +239,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRigh
                                             {Fork::cpu_seconds_max, rights.cpu_seconds_max},
                                             {Fork::num_threads_max, kThreadsMax},
                                             {Fork::num_threads, rights.num_threads},
-                                            {Fork::sealed, rights.sealed}});
+                                            {Fork::sealed, rights.sealed},
+                                            {Fork::gpu, rights.gpu}});
   RETURN_IF_ERROR(SendPacket(socket_.get(), fields, {pair.second.get(), writer.get()}));
   ++num_unanswered_;
   return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader), code_, reaper_);

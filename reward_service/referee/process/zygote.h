@@ -6,6 +6,7 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -26,8 +27,15 @@ struct ChildRights {
   // The only code that can ever run there is what the zygote had mapped and what was compiled from the
   // candidate's own sources: no other file is executable, and no other memory can be made so.
   bool sealed = false;
+  bool gpu = false;  // of a zygote that has one
 
   bool operator==(const ChildRights&) const = default;
+};
+
+// The GPU that a zygote's children may open, each for itself.
+struct GpuAccess {
+  std::string uuid;
+  std::filesystem::path driver;  // libcuda's file
 };
 
 // Thread-safe.
@@ -35,12 +43,14 @@ class Zygote {
  public:
   // Confined start of warpsmith-jail. Call from a thread that lives as long as the referee: the sandbox dies
   // with it.
-  static absl::StatusOr<std::unique_ptr<Zygote>> StartNative(const std::filesystem::path& bin_directory);
+  static absl::StatusOr<std::unique_ptr<Zygote>> StartNative(const std::filesystem::path& bin_directory,
+                                                             const std::optional<GpuAccess>& gpu = std::nullopt);
   // Confined start of Python with Torch; returns when Torch is imported. `read_only_paths`: what the
   // interpreter needs.
   static absl::StatusOr<std::unique_ptr<Zygote>> StartPython(
       const std::filesystem::path& python, const std::filesystem::path& share_directory,
-      const std::vector<std::filesystem::path>& read_only_paths, int num_threads);
+      const std::vector<std::filesystem::path>& read_only_paths, int num_threads,
+      const std::optional<GpuAccess>& gpu = std::nullopt);
 
   // Asks for a child; returns at once, before it runs. ChildProcess::AwaitHello waits for it.
   absl::StatusOr<std::unique_ptr<ChildProcess>> Fork(const ChildRights& rights) ABSL_LOCKS_EXCLUDED(mutex_);

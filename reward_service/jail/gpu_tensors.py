@@ -1,0 +1,108 @@
+"""Tensors over memory of a GPU that the referee shares. The functions are those of the CUDA Driver API Reference Manual."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import traceback
+from typing import Any
+
+import tensors
+import torch
+from messages import Tensor
+
+_FILE_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+
+class _AccessDescription(ctypes.Structure):
+    """CUmemAccessDesc."""
+
+    _fields_ = (("location_type", ctypes.c_int), ("location", ctypes.c_int), ("flags", ctypes.c_int))
+
+
+class _AllocationProperties(ctypes.Structure):
+    """CUmemAllocationProp."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("handle_types", ctypes.c_int),
+        ("location_type", ctypes.c_int),
+        ("location", ctypes.c_int),
+        ("windows_only", ctypes.c_void_p),
+        ("flags", ctypes.c_ubyte * 8),
+    )
+
+
+def open_gpu() -> int:
+    """Makes the context of this process; 0 when that went well."""
+    try:
+        torch.cuda.init()
+        torch.zeros(1, device="cuda")
+        torch.cuda.synchronize()
+    except BaseException:  # noqa: BLE001 - called from C
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _driver() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")  # loaded with the context
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        raise RuntimeError(f"{what}: error {result} of CUDA")
+
+
+class Memory:
+    """The whole of a descriptor's memory, mapped here for good; closes the descriptor."""
+
+    def __init__(self, descriptor: int, num_bytes: int) -> None:
+        driver = _driver()
+        unit, allocation, self._address = ctypes.c_size_t(), ctypes.c_uint64(), ctypes.c_uint64()
+        properties = _AllocationProperties(1, _FILE_DESCRIPTOR, 1, torch.cuda.current_device())
+        granularity = driver.cuMemGetAllocationGranularity(ctypes.byref(unit), ctypes.byref(properties), 0)
+        _check(granularity, "cuMemGetAllocationGranularity")
+        mapped = ctypes.c_size_t(-(-max(num_bytes, 1) // unit.value) * unit.value)
+        try:
+            handle = ctypes.c_void_p(descriptor)
+            imported = driver.cuMemImportFromShareableHandle(ctypes.byref(allocation), handle, _FILE_DESCRIPTOR)
+            _check(imported, "cuMemImportFromShareableHandle")
+        finally:
+            os.close(descriptor)
+        nothing = ctypes.c_size_t(0)
+        reserved = driver.cuMemAddressReserve(ctypes.byref(self._address), mapped, nothing, nothing, nothing)
+        _check(reserved, "cuMemAddressReserve")
+        _check(driver.cuMemMap(self._address, mapped, nothing, allocation, nothing), "cuMemMap")
+        access = _AccessDescription(1, torch.cuda.current_device(), 3)
+        _check(driver.cuMemSetAccess(self._address, mapped, ctypes.byref(access), ctypes.c_size_t(1)), "cuMemSetAccess")
+
+    def view(self, spec: Tensor) -> torch.Tensor:
+        """The tensor at its offset."""
+        assert spec.offset is not None
+        dtype = tensors.dtype_of(spec)
+        count = 1
+        for extent in spec.shape:
+            count *= extent
+        if count == 0:
+            return torch.empty(spec.shape, dtype=dtype, device="cuda")
+        strides = spec.strides
+        span = count
+        if strides is not None:
+            span = 1 + sum((extent - 1) * stride for extent, stride in zip(spec.shape, strides, strict=True))
+        flat = torch.as_tensor(_Bytes(self._address.value + spec.offset, span * dtype.itemsize), device="cuda")
+        elements = flat.view(dtype)
+        return elements.reshape(spec.shape) if strides is None else elements.as_strided(spec.shape, strides)
+
+
+class _Bytes:
+    """Device memory as the CUDA array interface describes it."""
+
+    def __init__(self, address: int, num_bytes: int) -> None:
+        self.__cuda_array_interface__: dict[str, Any] = {
+            "shape": (num_bytes,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "strides": None,
+            "version": 2,
+        }
