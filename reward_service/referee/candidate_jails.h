@@ -8,16 +8,13 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "reward_service/referee/checked_jail.h"
+#include "reward_service/referee/judging_device.h"
 #include "reward_service/referee/process/jail.h"
 #include "reward_service/referee/process/zygote.h"
 #include "reward_service/referee/task/prepared_task.h"
 #include "warpsmith/v1/measurement.pb.h"
 
 namespace warpsmith {
-
-// Where a candidate runs. In a sealed jail no library can do its arithmetic: what passes there did the work
-// itself. An open one has all libraries.
-enum class Room { kSealed, kOpen };
 
 // A jail whose program is loaded, or the fault with which that ended.
 struct StartedJail {

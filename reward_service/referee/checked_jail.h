@@ -7,13 +7,11 @@
 #include <utility>
 
 #include "reward_service/measure/judge_request.h"
+#include "reward_service/referee/judging_device.h"
 #include "reward_service/referee/process/jail.h"
 #include "warpsmith/v1/measurement.pb.h"
 
 namespace warpsmith {
-
-// How outputs are compared: with all numbers of the errors, or the fast way, as far as all are right.
-enum class Comparing { kNumbers, kFast };
 
 // One thread at a time. `layout` and `measurement` outlive it; numbers go into the latter's correctness.
 class CheckedJail {

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "reward_service/referee/process/jail.h"
+#include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/referee/tensors/draw.h"
 

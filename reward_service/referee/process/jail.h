@@ -15,6 +15,7 @@
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/measure/lane.h"
 #include "reward_service/referee/process/child_process.h"
+#include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/tensors/draw.h"
 #include "reward_service/referee/tensors/tensor_layout.h"
 #include "warpsmith/v1/grade.pb.h"
@@ -31,25 +32,6 @@ struct Buffers {
 absl::StatusOr<std::shared_ptr<SharedBuffer>> MakeInputs(const TaskLayout& layout);
 absl::StatusOr<std::vector<std::unique_ptr<SharedBuffer>>> MakeOutputs(const TaskLayout& layout,
                                                                        CandidateKind kind);
-
-// What went wrong in a jail, as a fact about its candidate.
-struct Fault {
-  v1::Verdict verdict = v1::VERDICT_RUNTIME_ERROR;
-  std::string reason;
-  bool input_mutated = false;
-  bool out_of_bounds = false;  // wrote to a guard, or crashed just outside a buffer
-  std::string hack_family;     // with VERDICT_HACK
-  bool withheld = false;       // it ended where a library's code is withheld
-};
-
-// A process that has code which is withheld from it.
-inline constexpr char kWithheldCodeFamily[] = "withheld-code";
-
-// Outputs that were not written as the reference writes them: views of inputs, expanded elements.
-inline constexpr char kUnmaterialisedFamily[] = "unmaterialised-output";
-
-// A timed call that ended before its outputs can have been written.
-inline constexpr char kImpossibleTimeFamily[] = "impossible-time";
 
 // What to load into a jail; descriptors are borrowed.
 struct Program {

@@ -1,0 +1,107 @@
+// The seam between judging and a device: what judge and verifier ask of that on which a candidate
+// runs. A CPU stands behind it, and a fake in tests.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_JUDGING_DEVICE_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_JUDGING_DEVICE_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "reward_service/measure/judge_request.h"
+#include "reward_service/referee/process/fault.h"
+#include "reward_service/referee/task/prepared_task.h"
+#include "reward_service/referee/tensors/draw.h"
+#include "reward_service/referee/timed_side.h"
+#include "reward_service/referee/timer.h"
+#include "warpsmith/v1/measurement.pb.h"
+
+namespace warpsmith {
+
+// Where a candidate runs. In a sealed room no library can do its arithmetic: what passes there did
+// the work itself. An open one has all libraries.
+enum class Room { kSealed, kOpen };
+
+// How outputs are compared: with all numbers of the errors, or the fast way, as far as all are
+// right.
+enum class Comparing { kNumbers, kFast };
+
+// A candidate that is loaded in a process of its own; every call is compared with what the
+// reference makes of the same inputs. One thread at a time. Once a fault was returned, only its
+// destruction makes sense, and OutputTail().
+class CheckedProgram {
+ public:
+  // Ends the process.
+  virtual ~CheckedProgram() = default;
+
+  // Loads an input set, which is shown from then on (Draw::shown), calls, waits for the end, and
+  // compares what is there: outputs, those of the call before, inputs, what lies around them.
+  // Nothing: all is right. Numbers go into the measurement's correctness.
+  virtual std::optional<Fault> Call(const Draw& draw, Comparing comparing) = 0;
+  // Calls once more on the inputs of the last call, as calls that warm the caches for a timed one
+  // do. What it leaves is compared with the next Call().
+  virtual std::optional<Fault> Repeat() = 0;
+  // The last call's wall time [us].
+  virtual double us() const = 0;
+
+  // Whether other parameters than those of its construction can be put into it.
+  virtual bool takes_parameters() const = 0;
+  // Whether it computes in threads that may overwrite each other, in some calls and not in others:
+  // then one call on each input set shows too little. If so, they get all the room that there is to
+  // meet in the next calls.
+  virtual absl::StatusOr<bool> SpreadThreads() = 0;
+  // The last `bytes_max` of what it printed so far, not escaped. Never blocks.
+  virtual std::string OutputTail(size_t bytes_max) = 0;
+};
+
+// A program, never null, and the fault with which its loading ended.
+struct StartedProgram {
+  std::unique_ptr<CheckedProgram> program;
+  std::optional<Fault> fault;
+};
+
+// Where the programs of one judgement run. For the thread that holds the lane. A status is a
+// failure of the machine, UNAVAILABLE or INTERNAL where only another referee helps; INVALID_ARGUMENT
+// says that the task is at fault. What a candidate does is a Fault.
+class JudgingDevice {
+ public:
+  virtual ~JudgingDevice() = default;
+
+  // A fresh process of the candidate, to be verified on the task's input sets. The task outlives
+  // it.
+  virtual absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) = 0;
+  // The two sides that are timed, of a completed task, which outlives it as this device does. The
+  // judgement has the lane since `lane_since`.
+  virtual absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
+                                                                    absl::Time lane_since) = 0;
+
+  // How candidates are timed here: all options but effort, input sets and the bound of the lane.
+  // `num_warm_ups` are those of a candidate that takes parameters.
+  virtual TimerOptions TimingOptions(const TaskLayout& layout, Room room) const = 0;
+  // Adds to what was timed and sampled what the device knows: how well it could measure, which
+  // times it doubts, bandwidth and what bounds the work.
+  virtual void Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const = 0;
+
+  // After a fault: whether the device still computes as it should, so that the fault was the
+  // program's. Not OK: the lane must end.
+  virtual absl::Status CheckHealth() = 0;
+};
+
+// One judgement as its device needs it. What is referred to outlives the device.
+struct Judgement {
+  const JudgeRequest& request;
+  absl::Time deadline;
+  v1::Measurement* measurement;
+};
+
+// Makes the device of a judgement, once, before anything runs. It writes into the measurement what
+// it is.
+using OpenDevice = std::function<absl::StatusOr<std::unique_ptr<JudgingDevice>>(const Judgement&)>;
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_JUDGING_DEVICE_H_

@@ -1,0 +1,31 @@
+// What a program did wrong, whatever it ran on.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_FAULT_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_FAULT_H_
+
+#include <string>
+
+#include "warpsmith/v1/grade.pb.h"
+
+namespace warpsmith {
+
+struct Fault {
+  v1::Verdict verdict = v1::VERDICT_RUNTIME_ERROR;
+  std::string reason;
+  bool input_mutated = false;
+  bool out_of_bounds = false;  // wrote to a guard, or crashed just outside a buffer
+  std::string hack_family;     // with VERDICT_HACK
+  bool withheld = false;       // it ended where a library's code is withheld
+};
+
+// A process that has code which is withheld from it.
+inline constexpr char kWithheldCodeFamily[] = "withheld-code";
+
+// Outputs that were not written as the reference writes them: views of inputs, expanded elements.
+inline constexpr char kUnmaterialisedFamily[] = "unmaterialised-output";
+
+// A timed call that ended before its outputs can have been written.
+inline constexpr char kImpossibleTimeFamily[] = "impossible-time";
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_FAULT_H_
