@@ -20,9 +20,10 @@ absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail
   auto jail = std::make_unique<Jail>(std::move(process), std::move(buffers), task.layout(), request_.limits);
   RETURN_IF_ERROR(jail->process().AwaitHello(options_.deadline));
   std::optional<Fault> fault = jail->Begin(MakeProgram(task, num_threads), options_.lane);
-  return StartedJail{
-      std::make_unique<CheckedJail>(std::move(jail), request_.kind, task.layout(), measurement_),
-      std::move(fault)};
+  const auto give_back = [&task](Buffers used) { task.ReturnBuffers(std::move(used)); };
+  return StartedJail{std::make_unique<CheckedJail>(std::move(jail), request_.kind, task.layout(),
+                                                   options_.lane, give_back, measurement_),
+                     std::move(fault)};
 }
 
 Program CandidateJails::MakeProgram(const PreparedTask& task, int num_threads) const {

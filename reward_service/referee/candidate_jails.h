@@ -37,7 +37,8 @@ class CandidateJails {
                  v1::Measurement* measurement)
       : options_(options), request_(request), source_fd_(source_fd), measurement_(measurement) {}
 
-  // A fresh process with the candidate in it, to be timed beside `baseline`, or, without one, verified.
+  // A fresh process with the candidate in it, to be timed beside `baseline`, or, without one, verified. The task
+  // outlives it.
   absl::StatusOr<StartedJail> Start(PreparedTask& task, const Jail* baseline, int num_threads);
 
  private:

@@ -1,9 +1,9 @@
 #include "reward_service/referee/checked_jail.h"
 
 #include <algorithm>
-#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
 
 namespace warpsmith {
 namespace {
@@ -19,6 +19,11 @@ std::string Where(const Draw& draw) {
 }
 
 }  // namespace
+
+CheckedJail::~CheckedJail() {
+  lane_->Dismiss(jail_->process().pid()).IgnoreError();  // it may have ended
+  give_back_(jail_->TakeBuffers());
+}
 
 std::optional<Fault> CheckedJail::Call(const Draw& draw, Comparing comparing) {
   jail_->Load(draw);
@@ -39,6 +44,12 @@ std::optional<Fault> CheckedJail::Call(const Draw& draw, Comparing comparing) {
 std::optional<Fault> CheckedJail::Repeat() {
   jail_->Load(*former_draw_);
   return jail_->Run();
+}
+
+absl::StatusOr<bool> CheckedJail::SpreadThreads() {
+  if (jail_->process().num_threads() <= 1) return false;
+  RETURN_IF_ERROR(lane_->Spread(jail_->process().pid()));
+  return true;
 }
 
 // Of a Python candidate: its inputs as they were, and then gone, so that its outputs are its own.

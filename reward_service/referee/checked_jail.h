@@ -1,39 +1,46 @@
-// A candidate's jail of which every call is compared with what the reference makes of the same inputs.
+// A candidate on a CPU: a jail of which every call is compared with what the reference makes of the same inputs.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_CHECKED_JAIL_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_CHECKED_JAIL_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "reward_service/measure/judge_request.h"
+#include "reward_service/measure/lane.h"
 #include "reward_service/referee/judging_device.h"
 #include "reward_service/referee/process/jail.h"
 #include "warpsmith/v1/measurement.pb.h"
 
 namespace warpsmith {
 
-// One thread at a time. `layout` and `measurement` outlive it; numbers go into the latter's correctness.
-class CheckedJail {
+// `layout`, `lane` and `measurement` outlive it; numbers go into the last one's correctness. At its end the process
+// leaves the lane, ends, and then its buffers are given back.
+class CheckedJail : public CheckedProgram {
  public:
-  CheckedJail(std::unique_ptr<Jail> jail, CandidateKind kind, const TaskLayout& layout,
-              v1::Measurement* measurement)
+  CheckedJail(std::unique_ptr<Jail> jail, CandidateKind kind, const TaskLayout& layout, const Lane* lane,
+              std::function<void(Buffers)> give_back, v1::Measurement* measurement)
       : jail_(std::move(jail)),
         is_native_(kind == CandidateKind::kNative),
         layout_(layout),
+        lane_(lane),
+        give_back_(std::move(give_back)),
         measurement_(measurement) {}
+  ~CheckedJail() override;
 
-  // Loads, calls, stops, and compares what is there: outputs, those of the call before, inputs, guards.
-  // Nothing: all is right.
-  std::optional<Fault> Call(const Draw& draw, Comparing comparing);
-  // Calls once more on the inputs of the last call, and compares nothing yet: that would take the caches from a
-  // call that is to be timed next. The next Call() compares this one's outputs, too.
-  std::optional<Fault> Repeat();
-  // The last call's wall time [us], from the release to the confirmed stop.
-  double us() const { return jail_->seconds() * 1e6; }
+  std::optional<Fault> Call(const Draw& draw, Comparing comparing) override;
+  // Compares nothing yet: that would take the caches from a call that is to be timed next.
+  std::optional<Fault> Repeat() override;
+  // From the release to the confirmed stop.
+  double us() const override { return jail_->seconds() * 1e6; }
+  // A native candidate is handed them with every call.
+  bool takes_parameters() const override { return is_native_ || jail_->parameters_loaded(); }
+  absl::StatusOr<bool> SpreadThreads() override;
+  std::string OutputTail(size_t bytes_max) override { return jail_->process().OutputTail(bytes_max); }
 
   Jail& jail() { return *jail_; }
-  Buffers TakeBuffers() { return jail_->TakeBuffers(); }  // ends the process first
 
  private:
   std::optional<Fault> TakeInputsBack(const Draw& draw);
@@ -47,6 +54,8 @@ class CheckedJail {
   std::unique_ptr<Jail> jail_;
   const bool is_native_;
   const TaskLayout& layout_;
+  const Lane* const lane_;
+  const std::function<void(Buffers)> give_back_;
   v1::Measurement* const measurement_;
   const Draw* former_draw_ = nullptr;  // of the call before
 };

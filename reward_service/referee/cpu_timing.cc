@@ -47,12 +47,7 @@ class CpuTiming::ReferenceSide : public TimedSide {
 
 class CpuTiming::CandidateSide : public TimedSide {
  public:
-  CandidateSide(std::unique_ptr<CheckedJail> jail, PreparedTask* task, const Lane* lane)
-      : jail_(std::move(jail)), task_(task), lane_(lane) {}
-  ~CandidateSide() override {
-    lane_->Dismiss(jail_->jail().process().pid()).IgnoreError();  // it may have ended
-    task_->ReturnBuffers(jail_->TakeBuffers());
-  }
+  CandidateSide(std::unique_ptr<CheckedJail> jail, const Lane* lane) : jail_(std::move(jail)), lane_(lane) {}
 
   CallResult Call(const Draw& draw, ProfileSampler* sampler) override {
     CallResult result;
@@ -70,13 +65,12 @@ class CpuTiming::CandidateSide : public TimedSide {
   int64_t HeldBytes() const override { return jail_->jail().process().anonymous_bytes(); }
 
  private:
-  std::unique_ptr<CheckedJail> jail_;
-  PreparedTask* const task_;
+  const std::unique_ptr<CheckedJail> jail_;
   const Lane* const lane_;
   double us_ = 0;
 };
 
-CpuTiming::CpuTiming(CandidateJails* jails, PreparedTask* task, const Lane* lane,
+CpuTiming::CpuTiming(const CandidateJails& jails, PreparedTask* task, const Lane* lane,
                      EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since)
     : jails_(jails),
       task_(task),
@@ -102,8 +96,8 @@ absl::StatusOr<TimedSide*> CpuTiming::Reference(int instance) {
 }
 
 absl::StatusOr<StartedSide> CpuTiming::StartCandidate() {
-  ASSIGN_OR_RETURN(StartedJail started, jails_->Start(*task_, baseline_, lane_->num_threads()));
-  return StartedSide{std::make_unique<CandidateSide>(std::move(started.jail), task_, lane_),
+  ASSIGN_OR_RETURN(StartedJail started, jails_.Start(*task_, baseline_, lane_->num_threads()));
+  return StartedSide{std::make_unique<CandidateSide>(std::move(started.jail), lane_),
                      std::move(started.fault)};
 }
 

@@ -14,8 +14,8 @@ namespace warpsmith {
 // For the thread that holds the lane since `lane_since`. All it is given outlives it.
 class CpuTiming : public TimingDevice {
  public:
-  CpuTiming(CandidateJails* jails, PreparedTask* task, const Lane* lane, EmptyCandidate* empty_candidate,
-            EmptyCandidate* empty_reference, absl::Time lane_since);
+  CpuTiming(const CandidateJails& jails, PreparedTask* task, const Lane* lane,
+            EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since);
   ~CpuTiming() override;
 
   absl::StatusOr<TimedSide*> Reference(int instance) override;
@@ -30,7 +30,7 @@ class CpuTiming : public TimingDevice {
   class ReferenceSide;
   class CandidateSide;
 
-  CandidateJails* const jails_;
+  CandidateJails jails_;
   PreparedTask* const task_;
   const Lane* const lane_;
   EmptyCandidate* const empty_candidate_;

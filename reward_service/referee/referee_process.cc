@@ -23,6 +23,7 @@
 #include "reward_service/jail/packet.h"
 #include "reward_service/measure/request_json.h"
 #include "reward_service/referee/calibration.h"
+#include "reward_service/referee/cpu_device.h"
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/sandbox/sandbox.h"
@@ -106,7 +107,7 @@ class RefereeProcess {
   void JudgeThread() {
     pthread_setname_np(pthread_self(), "judge");
     const absl::Status status = Calibrate();
-    Answer(status.ok() ? Make<service::Started>({{service::Started::facts, ToJson(tools_.facts)}})
+    Answer(status.ok() ? Make<service::Started>({{service::Started::facts, ToJson(cpu_.facts)}})
                        : Failed(status));
     while (!requests_.Finished()) {
       std::optional<Packet> packet = requests_.Pop(absl::InfiniteDuration());
@@ -116,12 +117,13 @@ class RefereeProcess {
 
   absl::Status Calibrate() {
     RETURN_IF_ERROR(lane_.Hold());
-    tools_.lane = &lane_;
     tools_.pool = pool_.get();
-    tools_.native_zygote = native_zygote_.get();
-    tools_.python_zygote = python_zygote_.get();
-    tools_.jail_memory_bytes_max = limits_.jail_memory_bytes_max;
-    RefereeFacts& facts = tools_.facts;
+    tools_.open_device = [this](const Judgement& judgement) { return CpuDevice::Open(cpu_, judgement); };
+    cpu_.lane = &lane_;
+    cpu_.native_zygote = native_zygote_.get();
+    cpu_.python_zygote = python_zygote_.get();
+    cpu_.jail_memory_bytes_max = limits_.jail_memory_bytes_max;
+    RefereeFacts& facts = cpu_.facts;
     facts.lane_cores = lane_.cores();
     facts.realtime = lane_.realtime();
     facts.profile = ProfileSampler::IsPossible();
@@ -131,8 +133,8 @@ class RefereeProcess {
                      EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative, share_directory_, lane_));
     ASSIGN_OR_RETURN(empty_python_, EmptyCandidate::Start(*python_zygote_, CandidateKind::kKernelBenchPython,
                                                           share_directory_, lane_));
-    tools_.empty_native = empty_native_.get();
-    tools_.empty_python = empty_python_.get();
+    cpu_.empty_native = empty_native_.get();
+    cpu_.empty_python = empty_python_.get();
     return MeasureHost(lane_, empty_python_.get(), &facts);
   }
 
@@ -187,9 +189,9 @@ class RefereeProcess {
   }
 
   void HandleCalibrate(int64_t id) {
-    const absl::Status status = MeasureHost(lane_, empty_python_.get(), &tools_.facts);
+    const absl::Status status = MeasureHost(lane_, empty_python_.get(), &cpu_.facts);
     nlohmann::json answer =
-        status.ok() ? Make<service::Calibrated>({{service::Calibrated::facts, ToJson(tools_.facts)}})
+        status.ok() ? Make<service::Calibrated>({{service::Calibrated::facts, ToJson(cpu_.facts)}})
                     : Failed(status);
     answer[service::Calibrated::id.name] = id;
     Answer(answer);
@@ -244,6 +246,7 @@ class RefereeProcess {
   std::unique_ptr<TaskPool> pool_;
   std::unique_ptr<EmptyCandidate> empty_native_;
   std::unique_ptr<EmptyCandidate> empty_python_;
+  CpuTools cpu_;
   JudgeTools tools_;
   BoundedQueue<Packet> requests_{kRequestsMax};
 };

@@ -1,6 +1,5 @@
 #include "reward_service/referee/verifier.h"
 
-#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -14,9 +13,8 @@ namespace warpsmith {
 namespace {
 
 constexpr size_t kTailBytesMax = 2048;
-// Of a candidate while it is verified: threads that overwrite each other must meet.
-constexpr int kVerifyThreadsMax = 4;
-// And they do not meet in every call: input sets are repeated, for as long as calls take that are just not long.
+// Threads that overwrite each other do not meet in every call: input sets are repeated, for as long as calls
+// take that are just not long.
 constexpr int kThreadedPasses = 5;
 
 // Nobody who is judged may foresee it.
@@ -24,7 +22,7 @@ bool Coin() { return (std::random_device()() & 1) != 0; }
 
 }  // namespace
 
-double Verifier::LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
+double Verifier::LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - options_.lane_since); }
 
 absl::StatusOr<Verified> Verifier::Run(PreparedTask& task) {
   Verified verified;
@@ -40,48 +38,46 @@ absl::StatusOr<Verified> Verifier::Run(PreparedTask& task) {
 }
 
 absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
-  const int num_threads =
-      std::max(std::min(kVerifyThreadsMax, lane_->num_cores_around()), lane_->num_threads());
-  ASSIGN_OR_RETURN(StartedJail started, jails_->Start(task, nullptr, num_threads));
-  CheckedJail& jail = *started.jail;
-  ChildProcess& process = jail.jail().process();
+  ASSIGN_OR_RETURN(StartedProgram started, device_->StartCandidate(task, options_.room));
+  CheckedProgram& program = *started.program;
   verified->fault = std::move(started.fault);
   if (!verified->fault) {
-    verified->takes_parameters &= request_.kind == CandidateKind::kNative || jail.jail().parameters_loaded();
+    verified->takes_parameters &= program.takes_parameters();
     const auto& draws = verified->takes_parameters ? task.verification_draws() : task.construction_draws();
-    const double us_max = kThreadedPasses * static_cast<double>(draws.size()) * long_call_us_;
-    const absl::Time start = absl::Now();
-    bool has_threads = false;
-    bool is_first = true;
-    for (int pass = 0; pass == 0 || (has_threads && pass < kThreadedPasses &&
-                                     absl::ToDoubleMicroseconds(absl::Now() - start) < us_max);
-         ++pass) {
-      for (const Draw* draw : draws) {
-        verified->fault = CallOn(jail, *draw, is_first);
-        if (verified->fault) break;
-        is_first = false;
-        has_threads = process.num_threads() > 1;
-        if (has_threads) RETURN_IF_ERROR(lane_->Spread(process.pid()));
-      }
-      if (verified->fault) break;
-    }
+    ASSIGN_OR_RETURN(verified->fault, CallOnAll(draws, &program));
   }
-  verified->output_tail = Escape(process.OutputTail(kTailBytesMax), kTailBytesMax);
-  lane_->Dismiss(process.pid()).IgnoreError();  // it may have ended
-  if (!verified->fault) task.ReturnBuffers(jail.TakeBuffers());
+  verified->output_tail = Escape(program.OutputTail(kTailBytesMax), kTailBytesMax);
   return absl::OkStatus();
 }
 
-std::optional<Fault> Verifier::CallOn(CheckedJail& jail, const Draw& draw, bool is_first) {
-  if (LaneSeconds() > request_.limits.lane_seconds_max) {
+absl::StatusOr<std::optional<Fault>> Verifier::CallOnAll(const std::vector<const Draw*>& draws,
+                                                         CheckedProgram* program) {
+  const double us_max = kThreadedPasses * static_cast<double>(draws.size()) * options_.long_call_us;
+  const absl::Time start = absl::Now();
+  bool has_threads = false;
+  bool is_first = true;
+  for (int pass = 0; pass == 0 || (has_threads && pass < kThreadedPasses &&
+                                   absl::ToDoubleMicroseconds(absl::Now() - start) < us_max);
+       ++pass) {
+    for (const Draw* draw : draws) {
+      if (auto fault = CallOn(*draw, is_first, program)) return fault;
+      is_first = false;
+      ASSIGN_OR_RETURN(has_threads, program->SpreadThreads());
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> Verifier::CallOn(const Draw& draw, bool is_first, CheckedProgram* program) {
+  if (LaneSeconds() > options_.lane_seconds_max) {
     return Fault{v1::VERDICT_TIMEOUT, absl::StrCat("held the lane for ", LaneSeconds(), " s, ",
-                                                   request_.limits.lane_seconds_max, " s are allowed")};
+                                                   options_.lane_seconds_max, " s are allowed")};
   }
   // Some of these calls follow a repeated one, as every timed call does.
-  if (request_.kind != CandidateKind::kNative && !is_first && jail.us() < long_call_us_ && Coin()) {
-    if (auto fault = jail.Repeat()) return fault;
+  if (options_.repeats && !is_first && program->us() < options_.long_call_us && Coin()) {
+    if (auto fault = program->Repeat()) return fault;
   }
-  std::optional<Fault> fault = jail.Call(draw, Comparing::kNumbers);
+  std::optional<Fault> fault = program->Call(draw, Comparing::kNumbers);
   if (!fault) {
     own_distribution_right_ |= draw.own_distribution;
     return std::nullopt;

@@ -3,12 +3,12 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_VERIFIER_H_
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "reward_service/measure/judge_request.h"
-#include "reward_service/measure/lane.h"
-#include "reward_service/referee/candidate_jails.h"
+#include "reward_service/referee/judging_device.h"
 #include "warpsmith/v1/measurement.pb.h"
 
 namespace warpsmith {
@@ -22,18 +22,22 @@ struct Verified {
   std::string output_tail;
 };
 
-// One judgement's verification; for the thread that holds the lane since `lane_since`.
+struct VerifierOptions {
+  Room room = Room::kSealed;
+  // The lane is this judgement's since then, and for so long at most.
+  absl::Time lane_since;
+  double lane_seconds_max = 10;
+  // Of TimerOptions: how calls are warmed that are timed, and beyond which time one is long [us].
+  bool repeats = false;
+  double long_call_us = 0;
+};
+
+// One judgement's verification; for the thread that holds the lane.
 class Verifier {
  public:
   // All outlives it.
-  Verifier(CandidateJails* jails, const Lane* lane, const JudgeRequest& request, absl::Time lane_since,
-           double long_call_us, v1::Measurement* measurement)
-      : jails_(jails),
-        lane_(lane),
-        request_(request),
-        lane_since_(lane_since),
-        long_call_us_(long_call_us),
-        measurement_(measurement) {}
+  Verifier(JudgingDevice* device, const VerifierOptions& options, v1::Measurement* measurement)
+      : device_(device), options_(options), measurement_(measurement) {}
 
   // On the task's input sets, and on those of other shapes or strides where it has some. A status is a
   // failure of the machine.
@@ -41,14 +45,13 @@ class Verifier {
 
  private:
   absl::Status RunOnInputs(PreparedTask& task, Verified* verified);
-  std::optional<Fault> CallOn(CheckedJail& jail, const Draw& draw, bool is_first);
+  absl::StatusOr<std::optional<Fault>> CallOnAll(const std::vector<const Draw*>& draws,
+                                                 CheckedProgram* program);
+  std::optional<Fault> CallOn(const Draw& draw, bool is_first, CheckedProgram* program);
   double LaneSeconds() const;
 
-  CandidateJails* const jails_;
-  const Lane* const lane_;
-  const JudgeRequest& request_;
-  const absl::Time lane_since_;
-  const double long_call_us_;
+  JudgingDevice* const device_;
+  const VerifierOptions options_;
   v1::Measurement* const measurement_;
   bool own_distribution_right_ = false;
 };

@@ -56,7 +56,8 @@ TEST_CASE("in the sealed room both zygote and jail are told to withhold librarie
 
 TEST_CASE("a sealed candidate is looked at for code that is withheld, an open one is not") {
   const nlohmann::json script = {{"warm", {{"code", nlohmann::json::object()}}}};
-  const auto sealed = Bench(CandidateKind::kNative, script, Room::kSealed).Start();
+  Bench in_sealed(CandidateKind::kNative, script, Room::kSealed);
+  const auto sealed = in_sealed.Start();
   REQUIRE(sealed.ok());
   REQUIRE(sealed->fault);
   CHECK(sealed->fault->verdict == v1::VERDICT_HACK);
@@ -96,7 +97,8 @@ TEST_CASE("who is timed beside a baseline shares its inputs") {
 
 TEST_CASE("a candidate that does not load is a fault, a jail that does not come one of the machine") {
   const nlohmann::json refuses = {{"answers", {{"begin native", {{"op", "failed"}, {"error", "no `run`"}}}}}};
-  const auto refused = Bench(CandidateKind::kNative, refuses).Start();
+  Bench refusing(CandidateKind::kNative, refuses);
+  const auto refused = refusing.Start();
   REQUIRE(refused.ok());
   CHECK(refused->fault->reason == "no `run`");
   // The oracle has said hello before: it is a script's first child.

@@ -7,6 +7,7 @@
 #include "core/base/check.h"
 #include "tests/fuzz/puppet.h"
 #include "tests/support/catch.h"
+#include "tests/support/puppet_zygote.h"
 
 namespace warpsmith {
 namespace {
@@ -54,7 +55,8 @@ CheckedJail Ready(CandidateKind kind, const TaskLayout& layout, const std::strin
                                      JudgeLimits{.cpu_seconds_max = 1, .call_seconds_max = 2});
   const auto fault = jail->Begin({.kind = kind, .library_fd = 0, .source_fd = 0}, nullptr);
   WS_CHECK(!fault) << fault->reason;
-  return CheckedJail(std::move(jail), kind, layout, measurement);
+  return CheckedJail(
+      std::move(jail), kind, layout, &PuppetLane(), [](Buffers) {}, measurement);
 }
 
 TEST_CASE("a right output is no fault, and counts where numbers are wanted") {

@@ -37,7 +37,7 @@ struct Bench {
   }
 
   CpuTiming Timing(EmptyCandidate* of_candidate, EmptyCandidate* of_reference) {
-    return {&jails,       puppets.task.get(), &PuppetLane(),
+    return {jails,        puppets.task.get(), &PuppetLane(),
             of_candidate, of_reference,       absl::Now() - absl::Seconds(10)};
   }
   CpuTiming Timing() { return Timing(empty.get(), empty.get()); }

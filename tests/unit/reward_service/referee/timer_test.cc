@@ -1,71 +1,12 @@
 #include "reward_service/referee/timer.h"
 
-#include <functional>
 #include <string>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_timing_device.h"
 
 namespace warpsmith {
 namespace {
-
-// A program whose every call takes what a function says, on a clock of its own.
-class FakeSide : public TimedSide {
- public:
-  FakeSide(std::function<CallResult(int call)> calls, double* lane_seconds, int* num_unsampled)
-      : calls_(std::move(calls)), lane_seconds_(lane_seconds), num_unsampled_(num_unsampled) {}
-  CallResult Call(const Draw& draw, ProfileSampler* sampler) override {
-    CallResult result = calls_(num_calls_++);
-    *num_unsampled_ += sampler == nullptr ? 1 : 0;
-    *lane_seconds_ += result.us / 1e6;
-    return result;
-  }
-  CallResult Repeat(const Draw& draw) override { return Call(draw, nullptr); }
-  int64_t HeldBytes() const override { return held_bytes(num_calls_); }
-
-  std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
-
- private:
-  std::function<CallResult(int call)> calls_;
-  double* const lane_seconds_;
-  int* const num_unsampled_;
-  int num_calls_ = 0;
-};
-
-struct FakeDevice : TimingDevice {
-  explicit FakeDevice(std::function<CallResult(int)> reference, std::function<CallResult(int)> candidate)
-      : candidate(std::move(candidate)),
-        reference_side(std::move(reference), &lane_seconds, &num_unsampled_of_reference) {}
-
-  absl::StatusOr<TimedSide*> Reference(int) override { return &reference_side; }
-  int num_references() const override { return 2; }
-  absl::StatusOr<StartedSide> StartCandidate() override {
-    ++num_started;
-    lane_seconds += start_seconds;
-    auto side = std::make_unique<FakeSide>(candidate, &lane_seconds, &num_unsampled);
-    side->held_bytes = held_bytes;
-    return StartedSide{std::move(side), start_fault};
-  }
-  absl::StatusOr<Overhead> MeasureOverhead() override { return overhead; }
-  absl::Status SampleOverhead(ProfileSampler*) override { return absl::OkStatus(); }
-  double Slowness(double) override { return slowness(num_started); }
-  double LaneSeconds() const override { return lane_seconds; }
-
-  double lane_seconds = 0;
-  double start_seconds = 0;
-  int num_started = 0;
-  int num_unsampled = 0;
-  int num_unsampled_of_reference = 0;
-  Overhead overhead{{10, 0}, {10, 0}};
-  std::optional<Fault> start_fault;
-  std::function<double(int)> slowness = [](int) { return 1.0; };
-  std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
-  std::function<CallResult(int)> candidate;
-  FakeSide reference_side;
-};
-
-std::function<CallResult(int)> Takes(double us) {
-  return [us](int) { return CallResult{us, std::nullopt}; };
-}
 
 Fault Broken() { return {v1::VERDICT_INCORRECT, "wrong"}; }
 
@@ -79,7 +20,7 @@ TimerOptions Options(size_t num_sets = 9) {
 }
 
 TEST_CASE("where calls that count are sampled, they are of both sides, and no warm-up is") {
-  FakeDevice device(Takes(6000), Takes(6000));
+  FakeTimingDevice device(Takes(6000), Takes(6000));
   TimerOptions options = Options();
   options.can_sample = true;
   options.samples_rounds = true;
@@ -90,7 +31,7 @@ TEST_CASE("where calls that count are sampled, they are of both sides, and no wa
 }
 
 TEST_CASE("the speed-up is without what a call costs that does nothing") {
-  FakeDevice device(Takes(210), Takes(60));
+  FakeTimingDevice device(Takes(210), Takes(60));
   Timer timer(&device, Options());
   REQUIRE_FALSE(timer.Run()->has_value());
   CHECK(timer.Timing().speedup() == Approx(4));
@@ -103,7 +44,7 @@ TEST_CASE("memory for the outputs of all calls costs what clearing them would") 
   options.own_output_bytes = 1000;
   options.clear_us = 50;
   const auto speedup = [&](int64_t bytes_of_reference, std::function<int64_t(int call)> bytes) {
-    FakeDevice device(Takes(210), Takes(60));
+    FakeTimingDevice device(Takes(210), Takes(60));
     device.reference_side.held_bytes = [=](int) { return bytes_of_reference; };
     device.held_bytes = std::move(bytes);
     Timer timer(&device, options);
@@ -120,7 +61,7 @@ TEST_CASE("memory for the outputs of all calls costs what clearing them would") 
 
 TEST_CASE("a fault of the candidate ends the timing, wherever it comes") {
   for (int call = 0; call < 6; ++call) {
-    FakeDevice device(Takes(100), [call](int i) {
+    FakeTimingDevice device(Takes(100), [call](int i) {
       return i == call ? CallResult{50, Broken()} : CallResult{50, std::nullopt};
     });
     Timer timer(&device, Options());
@@ -129,13 +70,13 @@ TEST_CASE("a fault of the candidate ends the timing, wherever it comes") {
     REQUIRE(fault->has_value());
     CHECK((*fault)->reason == "wrong");
   }
-  FakeDevice device(Takes(100), Takes(50));
+  FakeTimingDevice device(Takes(100), Takes(50));
   device.start_fault = Broken();
   CHECK((*Timer(&device, Options()).Run())->reason == "wrong");
 }
 
 TEST_CASE("a fault of the reference is the task's") {
-  FakeDevice device(
+  FakeTimingDevice device(
       [](int) {
         return CallResult{50, Fault{v1::VERDICT_RUNTIME_ERROR, "crashed"}};
       },
@@ -148,7 +89,7 @@ TEST_CASE("a fault of the reference is the task's") {
 TEST_CASE("a sleeper holds the lane for its limit and one call at most") {
   TimerOptions options = Options();
   options.lane_seconds_max = 10;
-  FakeDevice device(Takes(100), Takes(1.9e6));
+  FakeTimingDevice device(Takes(100), Takes(1.9e6));
   Timer timer(&device, options);
   REQUIRE(timer.Run().ok());
   CHECK(device.lane_seconds > 10);
@@ -158,27 +99,27 @@ TEST_CASE("a sleeper holds the lane for its limit and one call at most") {
 TEST_CASE("a candidate that sleeps while it starts, or in its first call, is a timeout") {
   TimerOptions options = Options();
   options.lane_seconds_max = 10;
-  FakeDevice starts(Takes(100), Takes(100));
+  FakeTimingDevice starts(Takes(100), Takes(100));
   starts.start_seconds = 11;
   const auto fault = Timer(&starts, options).Run();
   REQUIRE(fault->has_value());
   CHECK((*fault)->verdict == v1::VERDICT_TIMEOUT);
   CHECK(starts.num_started == 1);
-  FakeDevice calls(Takes(100), Takes(11e6));
+  FakeTimingDevice calls(Takes(100), Takes(11e6));
   const auto first_call = Timer(&calls, options).Run();
   REQUIRE(first_call->has_value());
   CHECK((*first_call)->verdict == v1::VERDICT_TIMEOUT);
 }
 
 TEST_CASE("an instance beside a slow reference is timed beside the others, and then charged") {
-  FakeDevice once(Takes(210), Takes(60));
+  FakeTimingDevice once(Takes(210), Takes(60));
   once.slowness = [](int num_started) { return num_started == 2 ? 4.0 : 1.0; };
   Timer again(&once, Options());
   REQUIRE(again.Run().ok());
   CHECK(once.num_started == 6);
   CHECK(again.Timing().speedup() == Approx(4));
   CHECK(again.Timing().quality() == "; timed again where the reference was slow: 1");
-  FakeDevice always(Takes(210), Takes(60));
+  FakeTimingDevice always(Takes(210), Takes(60));
   always.slowness = [](int) { return 4.0; };
   Timer charged(&always, Options());
   REQUIRE(charged.Run().ok());
@@ -187,7 +128,7 @@ TEST_CASE("an instance beside a slow reference is timed beside the others, and t
 }
 
 TEST_CASE("what is left of a call without its path is no less than empty calls scatter") {
-  FakeDevice device(Takes(210), Takes(10.5));
+  FakeTimingDevice device(Takes(210), Takes(10.5));
   device.overhead.candidate.scatter_us = 2;
   Timer timer(&device, Options());
   REQUIRE_FALSE(timer.Run()->has_value());
@@ -201,11 +142,11 @@ TEST_CASE("work that is done in repeated calls is on the clock") {
   const auto every_other = [](int call) {
     return CallResult{call >= 4 && call % 2 == 0 ? 110.0 : 60.0, std::nullopt};
   };
-  FakeDevice device(Takes(210), every_other);
+  FakeTimingDevice device(Takes(210), every_other);
   Timer timer(&device, options);
   REQUIRE_FALSE(timer.Run()->has_value());
   CHECK(timer.Timing().speedup() == Approx(2));
-  FakeDevice honest(Takes(210), Takes(60));
+  FakeTimingDevice honest(Takes(210), Takes(60));
   Timer beside(&honest, options);
   REQUIRE_FALSE(beside.Run()->has_value());
   CHECK(beside.Timing().speedup() == Approx(4));
@@ -214,7 +155,9 @@ TEST_CASE("work that is done in repeated calls is on the clock") {
 TEST_CASE("a call that is too short to write its outputs is a hack") {
   TimerOptions options = Options();
   options.least_us = 30;
-  FakeDevice device(Takes(100), [](int call) { return CallResult{call == 3 ? 20.0 : 50.0, std::nullopt}; });
+  FakeTimingDevice device(Takes(100), [](int call) {
+    return CallResult{call == 3 ? 20.0 : 50.0, std::nullopt};
+  });
   const auto fault = Timer(&device, options).Run();
   REQUIRE(fault->has_value());
   CHECK((*fault)->verdict == v1::VERDICT_HACK);
@@ -222,7 +165,7 @@ TEST_CASE("a call that is too short to write its outputs is a hack") {
 }
 
 TEST_CASE("long calls get one call of the candidate a round, and one round an instance") {
-  FakeDevice device(Takes(50'000), Takes(40'000));
+  FakeTimingDevice device(Takes(50'000), Takes(40'000));
   Timer timer(&device, Options());
   REQUIRE_FALSE(timer.Run()->has_value());
   CHECK(timer.Timing().speedup() == Approx(49'990.0 / 39'990.0));

@@ -1,0 +1,101 @@
+#include "reward_service/referee/cpu_device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "reward_service/referee/cpu_timing.h"
+#include "reward_service/referee/timing_plan.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr double kMemoryBoundShare = 0.5;
+// Over the bandwidth at which a core was seen to write to its nearest cache: nobody is accused by a slow moment.
+constexpr double kNearestCacheMargin = 2;
+// Of a candidate while it is verified: threads that overwrite each other must meet.
+constexpr int kVerifyThreadsMax = 4;
+
+// That a program has to write.
+int64_t OutputBytes(const TaskLayout& layout) {
+  int64_t num_bytes = 0;
+  for (const TensorSpec& spec : layout.outputs) num_bytes += spec.borrowed ? 0 : spec.num_bytes;
+  return num_bytes;
+}
+
+// Whatever the work is, its outputs must be written, and a core's nearest cache takes no more than this.
+double LeastMicroseconds(const TaskLayout& layout, const RefereeFacts& facts, int num_cores) {
+  const double bytes_per_us =
+      facts.nearest_cache_gigabytes_per_second * 1e3 * kNearestCacheMargin * num_cores;
+  return bytes_per_us > 0 ? static_cast<double>(OutputBytes(layout)) / bytes_per_us : 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JudgingDevice>> CpuDevice::Open(const CpuTools& tools,
+                                                               const Judgement& judgement) {
+  judgement.measurement->mutable_advice_facts()->set_num_lane_cores(tools.lane->num_threads());
+  UniqueFd source_fd;
+  if (judgement.request.kind == CandidateKind::kKernelBenchPython) {
+    ASSIGN_OR_RETURN(source_fd, SharedBuffer::SealedText(judgement.request.source));
+  }
+  return absl::WrapUnique(new CpuDevice(tools, judgement, std::move(source_fd)));
+}
+
+CandidateJails CpuDevice::JailsIn(Room room) const {
+  return {{.zygote = is_native() ? tools_.native_zygote : tools_.python_zygote,
+           .lane = tools_.lane,
+           .memory_bytes_max = tools_.jail_memory_bytes_max,
+           .room = room,
+           .deadline = judgement_.deadline},
+          judgement_.request,
+          source_fd_.get(),
+          judgement_.measurement};
+}
+
+absl::StatusOr<StartedProgram> CpuDevice::StartCandidate(PreparedTask& task, Room room) {
+  const Lane& lane = *tools_.lane;
+  const int num_threads = std::max(std::min(kVerifyThreadsMax, lane.num_cores_around()), lane.num_threads());
+  ASSIGN_OR_RETURN(StartedJail started, JailsIn(room).Start(task, nullptr, num_threads));
+  return StartedProgram{std::move(started.jail), std::move(started.fault)};
+}
+
+absl::StatusOr<std::unique_ptr<TimingDevice>> CpuDevice::StartTiming(PreparedTask& task, Room room,
+                                                                     absl::Time lane_since) {
+  EmptyCandidate* const empty = is_native() ? tools_.empty_native : tools_.empty_python;
+  return std::make_unique<CpuTiming>(JailsIn(room), &task, tools_.lane, empty, tools_.empty_python,
+                                     lane_since);
+}
+
+TimerOptions CpuDevice::TimingOptions(const TaskLayout& layout, Room room) const {
+  const RefereeFacts& facts = tools_.facts;
+  TimerOptions options;
+  options.num_warm_ups = is_native() ? 1 : kWarmUpDraws;
+  options.repeats = !is_native();
+  options.samples_rounds = room == Room::kOpen;
+  options.can_sample = facts.profile;
+  options.least_us = LeastMicroseconds(layout, facts, tools_.lane->num_threads());
+  if (!is_native() && facts.gigabytes_per_second_ceiling > 0) {
+    options.own_output_bytes = OutputBytes(layout);
+    options.clear_us = static_cast<double>(OutputBytes(layout)) / (facts.gigabytes_per_second_ceiling * 1e3);
+  }
+  options.long_call_us = kLongCallFactor * facts.empty_call_us;
+  options.sample_period_us = kSamplePeriodFactor * facts.sample_us;
+  return options;
+}
+
+void CpuDevice::Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const {
+  timing->set_quality(absl::StrCat(tools_.lane->quality(), timing->quality()));
+  DoubtShortCalls(is_native(), timing);
+  const double median_us = timing->candidate().median_us();
+  const double ceiling = tools_.facts.gigabytes_per_second_ceiling;
+  profile->set_gigabytes_per_second_ceiling(ceiling);
+  profile->set_gigabytes_per_second(static_cast<double>(layout.tensor_bytes()) / (median_us * 1e3));
+  const double share = profile->gigabytes_per_second() / std::max(ceiling, 1e-9);
+  const bool latency = median_us < timing->empty_call_us();
+  profile->set_bound(latency ? "latency" : share >= kMemoryBoundShare ? "memory" : "compute");
+}
+
+}  // namespace warpsmith

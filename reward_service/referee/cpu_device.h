@@ -1,0 +1,58 @@
+// Candidates on the cores of a lane: jails, the lane's clock, and what was measured of the host.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_CPU_DEVICE_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_CPU_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "core/base/unique_fd.h"
+#include "reward_service/measure/lane.h"
+#include "reward_service/measure/referee.h"
+#include "reward_service/referee/calibration.h"
+#include "reward_service/referee/candidate_jails.h"
+#include "reward_service/referee/judging_device.h"
+#include "reward_service/referee/process/zygote.h"
+
+namespace warpsmith {
+
+// What a lane's judgements share; all outlives them.
+struct CpuTools {
+  const Lane* lane = nullptr;
+  Zygote* native_zygote = nullptr;
+  Zygote* python_zygote = nullptr;
+  EmptyCandidate* empty_native = nullptr;
+  EmptyCandidate* empty_python = nullptr;
+  RefereeFacts facts;
+  int64_t jail_memory_bytes_max = 0;
+};
+
+class CpuDevice : public JudgingDevice {
+ public:
+  // `tools` outlives it.
+  static absl::StatusOr<std::unique_ptr<JudgingDevice>> Open(const CpuTools& tools,
+                                                             const Judgement& judgement);
+
+  absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
+  absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
+                                                            absl::Time lane_since) override;
+  TimerOptions TimingOptions(const TaskLayout& layout, Room room) const override;
+  void Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const override;
+  // Cores are not worn by what runs there.
+  absl::Status CheckHealth() override { return absl::OkStatus(); }
+
+ private:
+  CpuDevice(const CpuTools& tools, const Judgement& judgement, UniqueFd source_fd)
+      : tools_(tools), judgement_(judgement), source_fd_(std::move(source_fd)) {}
+
+  bool is_native() const { return judgement_.request.kind == CandidateKind::kNative; }
+  CandidateJails JailsIn(Room room) const;
+
+  const CpuTools& tools_;
+  const Judgement judgement_;
+  const UniqueFd source_fd_;  // of a Python candidate
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_CPU_DEVICE_H_

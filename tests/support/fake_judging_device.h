@@ -1,0 +1,173 @@
+// A device whose candidates do what a script says, without a process. What they did is counted.
+#ifndef WARPSMITH_TESTS_SUPPORT_FAKE_JUDGING_DEVICE_H_
+#define WARPSMITH_TESTS_SUPPORT_FAKE_JUDGING_DEVICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reward_service/referee/judging_device.h"
+#include "tests/support/fake_timing_device.h"
+
+namespace warpsmith {
+
+// How call number `call` of a process ends, repeated calls counted.
+using Calls = std::function<std::optional<Fault>(const Draw& draw, int call)>;
+
+inline Calls Right() {
+  return [](const Draw&, int) { return std::nullopt; };
+}
+inline Calls FaultAt(int first_call, Fault fault) {
+  return [first_call, fault](const Draw&, int call) {
+    return call < first_call ? std::nullopt : std::optional(fault);
+  };
+}
+inline Calls FaultOn(std::string style, Fault fault) {
+  return [style = std::move(style), fault](const Draw& draw, int) {
+    return draw.style == style ? std::optional(fault) : std::nullopt;
+  };
+}
+
+inline Fault Wrong() { return {v1::VERDICT_INCORRECT, "4 of 4 elements wrong"}; }
+inline Fault Crash() { return {v1::VERDICT_RUNTIME_ERROR, "illegal memory access"}; }
+inline Fault Hang() { return {v1::VERDICT_TIMEOUT, "a call took longer than 2 s"}; }
+inline Fault Withheld() {
+  return {.verdict = v1::VERDICT_RUNTIME_ERROR, .reason = "used a withheld library", .withheld = true};
+}
+
+// What a candidate does in a room.
+struct CandidateScript {
+  std::optional<Fault> start_fault;
+  Calls calls = Right();
+  bool takes_parameters = true;
+  bool has_threads = false;
+  double us = 10;  // of each call
+  std::string prints;
+  // When it is timed.
+  std::function<CallResult(int call)> timed_calls = Takes(60);
+};
+
+// What stays when a judgement ends. Outlives its devices.
+struct FakeMachine {
+  CandidateScript sealed;
+  CandidateScript open;
+  std::function<CallResult(int call)> reference_calls = Takes(210);
+  TimerOptions timing;
+  // A fault breaks the device for good: it is not healthy from then on.
+  bool breaks_at_fault = false;
+  // Not OK: the device is gone. No program starts, threads are not spread.
+  absl::Status lost;
+
+  int num_started = 0;
+  int num_alive = 0;
+  int num_repeated = 0;
+  int num_health_checks = 0;
+  int num_calls_after_fault = 0;         // of a process that had one
+  std::vector<std::string> called_on;    // styles, in the order of calls
+  std::vector<int64_t> parameter_seeds;  // likewise
+  bool is_broken = false;
+
+  CandidateScript& in(Room room) { return room == Room::kSealed ? sealed : open; }
+  std::optional<Fault> Note(std::optional<Fault> fault) {
+    is_broken |= breaks_at_fault && fault.has_value();
+    return fault;
+  }
+};
+
+class FakeProgram : public CheckedProgram {
+ public:
+  FakeProgram(FakeMachine* machine, const CandidateScript& script, v1::Measurement* measurement)
+      : machine_(machine), script_(script), measurement_(measurement) {
+    ++machine_->num_started;
+    ++machine_->num_alive;
+  }
+  ~FakeProgram() override { --machine_->num_alive; }
+
+  std::optional<Fault> Call(const Draw& draw, Comparing comparing) override {
+    draw.shown = true;
+    former_draw_ = &draw;
+    machine_->called_on.push_back(draw.style);
+    machine_->parameter_seeds.push_back(draw.parameter_seed);
+    v1::Correctness& numbers = *measurement_->mutable_grade()->mutable_correctness();
+    if (comparing == Comparing::kNumbers) numbers.set_num_draws(numbers.num_draws() + 1);
+    return CallOnce();
+  }
+  std::optional<Fault> Repeat() override {
+    ++machine_->num_repeated;
+    return CallOnce();
+  }
+  double us() const override { return script_.us; }
+  bool takes_parameters() const override { return script_.takes_parameters; }
+  absl::StatusOr<bool> SpreadThreads() override {
+    if (!machine_->lost.ok()) return machine_->lost;
+    return script_.has_threads;
+  }
+  std::string OutputTail(size_t bytes_max) override { return script_.prints.substr(0, bytes_max); }
+
+ private:
+  std::optional<Fault> CallOnce() {
+    machine_->num_calls_after_fault += has_fault_ ? 1 : 0;
+    std::optional<Fault> fault = machine_->Note(script_.calls(*former_draw_, num_calls_++));
+    has_fault_ |= fault.has_value();
+    return fault;
+  }
+
+  FakeMachine* const machine_;
+  const CandidateScript script_;
+  v1::Measurement* const measurement_;
+  const Draw* former_draw_ = nullptr;
+  int num_calls_ = 0;
+  bool has_fault_ = false;
+};
+
+class FakeJudgingDevice : public JudgingDevice {
+ public:
+  FakeJudgingDevice(FakeMachine* machine, v1::Measurement* measurement)
+      : machine_(machine), measurement_(measurement) {}
+
+  absl::StatusOr<StartedProgram> StartCandidate(PreparedTask&, Room room) override {
+    if (!machine_->lost.ok()) return machine_->lost;
+    const CandidateScript& script = machine_->in(room);
+    return StartedProgram{std::make_unique<FakeProgram>(machine_, script, measurement_),
+                          machine_->Note(script.start_fault)};
+  }
+  absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask&, Room room, absl::Time) override {
+    if (!machine_->lost.ok()) return machine_->lost;
+    const auto noted = [this](std::function<CallResult(int)> calls) {
+      return [machine = machine_, calls = std::move(calls)](int call) {
+        CallResult result = calls(call);
+        machine->Note(result.fault);
+        return result;
+      };
+    };
+    return std::make_unique<FakeTimingDevice>(noted(machine_->reference_calls),
+                                              noted(machine_->in(room).timed_calls));
+  }
+  TimerOptions TimingOptions(const TaskLayout&, Room) const override { return machine_->timing; }
+  void Describe(const TaskLayout&, v1::Timing* timing, v1::Profile* profile) const override {
+    timing->set_quality("fake" + timing->quality());
+    profile->set_bound("memory");
+  }
+  absl::Status CheckHealth() override {
+    ++machine_->num_health_checks;
+    return machine_->is_broken ? absl::InternalError("it does not add up") : absl::OkStatus();
+  }
+
+ private:
+  FakeMachine* const machine_;
+  v1::Measurement* const measurement_;
+};
+
+inline OpenDevice DevicesOf(FakeMachine* machine) {
+  return [machine](const Judgement& judgement) {
+    return std::make_unique<FakeJudgingDevice>(machine, judgement.measurement);
+  };
+}
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TESTS_SUPPORT_FAKE_JUDGING_DEVICE_H_

@@ -1,0 +1,77 @@
+// Two sides that take what functions say, on a clock of their own.
+#ifndef WARPSMITH_TESTS_SUPPORT_FAKE_TIMING_DEVICE_H_
+#define WARPSMITH_TESTS_SUPPORT_FAKE_TIMING_DEVICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "reward_service/referee/timed_side.h"
+
+namespace warpsmith {
+
+// A program whose every call takes what a function says, on a clock of its own.
+class FakeSide : public TimedSide {
+ public:
+  FakeSide(std::function<CallResult(int call)> calls, double* lane_seconds, int* num_unsampled)
+      : calls_(std::move(calls)), lane_seconds_(lane_seconds), num_unsampled_(num_unsampled) {}
+  CallResult Call(const Draw& draw, ProfileSampler* sampler) override {
+    CallResult result = calls_(num_calls_++);
+    *num_unsampled_ += sampler == nullptr ? 1 : 0;
+    *lane_seconds_ += result.us / 1e6;
+    return result;
+  }
+  CallResult Repeat(const Draw& draw) override { return Call(draw, nullptr); }
+  int64_t HeldBytes() const override { return held_bytes(num_calls_); }
+
+  std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
+
+ private:
+  std::function<CallResult(int call)> calls_;
+  double* const lane_seconds_;
+  int* const num_unsampled_;
+  int num_calls_ = 0;
+};
+
+struct FakeTimingDevice : TimingDevice {
+  explicit FakeTimingDevice(std::function<CallResult(int)> reference,
+                            std::function<CallResult(int)> candidate)
+      : candidate(std::move(candidate)),
+        reference_side(std::move(reference), &lane_seconds, &num_unsampled_of_reference) {}
+
+  absl::StatusOr<TimedSide*> Reference(int) override { return &reference_side; }
+  int num_references() const override { return 2; }
+  absl::StatusOr<StartedSide> StartCandidate() override {
+    ++num_started;
+    lane_seconds += start_seconds;
+    auto side = std::make_unique<FakeSide>(candidate, &lane_seconds, &num_unsampled);
+    side->held_bytes = held_bytes;
+    return StartedSide{std::move(side), start_fault};
+  }
+  absl::StatusOr<Overhead> MeasureOverhead() override { return overhead; }
+  absl::Status SampleOverhead(ProfileSampler*) override { return absl::OkStatus(); }
+  double Slowness(double) override { return slowness(num_started); }
+  double LaneSeconds() const override { return lane_seconds; }
+
+  double lane_seconds = 0;
+  double start_seconds = 0;
+  int num_started = 0;
+  int num_unsampled = 0;
+  int num_unsampled_of_reference = 0;
+  Overhead overhead{{10, 0}, {10, 0}};
+  std::optional<Fault> start_fault;
+  std::function<double(int)> slowness = [](int) { return 1.0; };
+  std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
+  std::function<CallResult(int)> candidate;
+  FakeSide reference_side;
+};
+
+inline std::function<CallResult(int)> Takes(double us) {
+  return [us](int) { return CallResult{us, std::nullopt}; };
+}
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TESTS_SUPPORT_FAKE_TIMING_DEVICE_H_

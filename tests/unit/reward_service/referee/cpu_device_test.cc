@@ -1,0 +1,170 @@
+#include "reward_service/referee/cpu_device.h"
+
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/puppet_task.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr CandidateKind kNative = CandidateKind::kNative;
+constexpr CandidateKind kPython = CandidateKind::kKernelBenchPython;
+
+struct Bench {
+  explicit Bench(CandidateKind kind, const nlohmann::json& script = nlohmann::json::object())
+      : puppets(script), request(PuppetRequest(kind)) {
+    tools = {.lane = &PuppetLane(),
+             .native_zygote = puppets.zygote.get(),
+             .python_zygote = puppets.zygote.get(),
+             .jail_memory_bytes_max = int64_t{1} << 30};
+    tools.facts.profile = true;
+    tools.facts.empty_call_us = 50;
+    tools.facts.sample_us = 15;
+    tools.facts.gigabytes_per_second_ceiling = 2;
+    tools.facts.nearest_cache_gigabytes_per_second = 100;
+    auto opened = CpuDevice::Open(tools, {request, absl::Now() + absl::Seconds(60), &measurement});
+    REQUIRE(opened.ok());
+    device = *std::move(opened);
+  }
+
+  StartedProgram Start(Room room = Room::kOpen) {
+    auto started = device->StartCandidate(*puppets.task, room);
+    REQUIRE(started.ok());
+    REQUIRE(started->program != nullptr);
+    return *std::move(started);
+  }
+  const Draw& draw(size_t index) const { return *puppets.task->verification_draws()[index]; }
+  const TaskLayout& layout() const { return puppets.task->layout(); }
+
+  PuppetTask puppets;
+  JudgeRequest request;
+  CpuTools tools;
+  v1::Measurement measurement;
+  std::unique_ptr<JudgingDevice> device;
+};
+
+// With these the puppets have one output of 16 bytes.
+v1::Timing Took(double us) {
+  v1::Timing timing;
+  timing.mutable_candidate()->set_median_us(us);
+  timing.set_empty_call_us(1);
+  return timing;
+}
+
+TEST_CASE("a judgement on cores says on how many, and cores stay healthy") {
+  Bench bench(kNative);
+  CHECK(bench.measurement.advice_facts().num_lane_cores() == 1);
+  CHECK(bench.device->CheckHealth().ok());
+}
+
+TEST_CASE("a candidate of either kind is verified in a jail of its own") {
+  for (const CandidateKind kind : {kNative, kPython}) {
+    Bench bench(kind, {{"prints", "hello"}});
+    StartedProgram started = bench.Start();
+    REQUIRE_FALSE(started.fault);
+    CHECK_FALSE(started.program->Call(bench.draw(0), Comparing::kNumbers));
+    CHECK_FALSE(started.program->Call(bench.draw(1), Comparing::kNumbers));
+    CHECK(started.program->us() > 0);
+    CHECK(bench.draw(0).shown);
+    CHECK(bench.measurement.grade().correctness().num_draws() == 2);
+    CHECK(started.program->takes_parameters());
+    CHECK(started.program->OutputTail(100) == "hello");
+    CHECK(started.program->OutputTail(2) == "lo");
+  }
+}
+
+TEST_CASE("a Python candidate may refuse parameters, a native one is handed them with every call") {
+  const nlohmann::json refuses = {{"op", "ready"}, {"parameters_loaded", false}};
+  const nlohmann::json script = {{"answers", {{"begin ModelNew", refuses}, {"begin native", refuses}}}};
+  CHECK_FALSE(Bench(kPython, script).Start().program->takes_parameters());
+  CHECK(Bench(kNative, script).Start().program->takes_parameters());
+}
+
+TEST_CASE("a candidate has threads to spread where it has more than one") {
+  CHECK(*Bench(kNative, {{"has_thread", true}}).Start().program->SpreadThreads());
+  CHECK_FALSE(*Bench(kNative).Start().program->SpreadThreads());
+}
+
+TEST_CASE("a candidate that does not load is a fault, and may have said why") {
+  Bench bench(kNative, {{"prints", "why"},
+                        {"answers", {{"begin native", {{"op", "failed"}, {"error", "no `run`"}}}}}});
+  StartedProgram started = bench.Start();
+  REQUIRE(started.fault);
+  CHECK(started.fault->reason == "no `run`");
+  CHECK(started.program->OutputTail(100) == "why");
+}
+
+TEST_CASE("the outputs of a candidate that was verified serve the next one") {
+  Bench bench(kNative);
+  PreparedTask& task = *bench.puppets.task;
+  bench.Start();  // and end
+  Buffers used = *task.BorrowBuffers(kNative, nullptr);
+  const SharedBuffer* const slot = used.outputs[0].get();
+  task.ReturnBuffers(std::move(used));
+  bench.Start();
+  CHECK(task.BorrowBuffers(kNative, nullptr)->outputs[0].get() == slot);
+}
+
+TEST_CASE("a Python candidate's calls are repeated, warmed twice, and charged for outputs of its own") {
+  const TimerOptions python = [&] {
+    Bench bench(kPython);
+    return bench.device->TimingOptions(bench.layout(), Room::kSealed);
+  }();
+  CHECK(python.repeats);
+  CHECK(python.num_warm_ups == 2);
+  CHECK(python.own_output_bytes == 16);
+  CHECK(python.clear_us == Approx(16 / 2e3));
+  Bench bench(kNative);
+  const TimerOptions native = bench.device->TimingOptions(bench.layout(), Room::kSealed);
+  CHECK_FALSE(native.repeats);
+  CHECK(native.num_warm_ups == 1);
+  CHECK(native.own_output_bytes == 0);
+}
+
+TEST_CASE("what the host was measured to do bounds calls, and every call of an open room is sampled") {
+  Bench bench(kNative);
+  const TimerOptions sealed = bench.device->TimingOptions(bench.layout(), Room::kSealed);
+  CHECK(sealed.long_call_us == 5000);
+  CHECK(sealed.sample_period_us == 60);
+  CHECK(sealed.least_us == Approx(16 / 200e3));
+  CHECK(sealed.can_sample);
+  CHECK_FALSE(sealed.samples_rounds);
+  CHECK(bench.device->TimingOptions(bench.layout(), Room::kOpen).samples_rounds);
+  bench.tools.facts.nearest_cache_gigabytes_per_second = 0;
+  CHECK(bench.device->TimingOptions(bench.layout(), Room::kOpen).least_us == 0);
+}
+
+// 32 bytes in and out at 2 GB/s take 0.016 us.
+TEST_CASE("work is bound by latency, memory or arithmetic") {
+  Bench bench(kNative);
+  const auto bound = [&](double us, double empty_call_us) {
+    v1::Timing timing = Took(us);
+    timing.set_empty_call_us(empty_call_us);
+    v1::Profile profile;
+    bench.device->Describe(bench.layout(), &timing, &profile);
+    CHECK(profile.gigabytes_per_second_ceiling() == 2);
+    CHECK(profile.gigabytes_per_second() == Approx(32 / (us * 1e3)));
+    return profile.bound();
+  };
+  CHECK(bound(0.02, 0.01) == "memory");
+  CHECK(bound(0.5, 0.01) == "compute");
+  CHECK(bound(0.5, 1) == "latency");
+}
+
+TEST_CASE(
+    "the lane's quality goes before the timer's, and a Python call shorter than an empty one is doubted") {
+  for (const CandidateKind kind : {kNative, kPython}) {
+    Bench bench(kind);
+    v1::Timing timing = Took(0.5);
+    timing.set_speedup(3);
+    timing.set_quality("; slow");
+    v1::Profile profile;
+    bench.device->Describe(bench.layout(), &timing, &profile);
+    CHECK(timing.quality() == PuppetLane().quality() + "; slow; the call is shorter than an empty one");
+    CHECK(timing.speedup() == (kind == kNative ? 3 : 1));
+  }
+}
+
+}  // namespace
+}  // namespace warpsmith
