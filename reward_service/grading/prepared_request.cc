@@ -2,16 +2,10 @@
 
 #include <optional>
 #include <string_view>
-#include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "core/base/absl_view.h"
-#include "core/base/log.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
-#include "proto/language_names.h"
 #include "reward_service/program/candidate_language.h"
 #include "reward_service/program/extraction.h"
 #include "reward_service/scoring/formulas.h"
@@ -44,26 +38,7 @@ absl::Status CheckTask(const v1::Task& task, const RequestLimits& limits) {
   return CheckSize("task.previous_source", task.previous_source(), limits.answer_bytes_max);
 }
 
-std::string UpperName(v1::CandidateLanguage language) {
-  return absl::AsciiStrToUpper(LanguageName(language));
-}
-
-absl::Status CheckLanguage(v1::CandidateLanguage value) {
-  if (const CandidateLanguage* const language = FindLanguage(value); language != nullptr) {
-    if (language->refusal.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("candidate.language is ", UpperName(value), ", ", AbslView(language->refusal)));
-  }
-  std::vector<std::string> graded;
-  for (const CandidateLanguage& language : CandidateLanguages()) {
-    if (language.refusal.empty()) graded.push_back(UpperName(language.value));
-  }
-  return absl::InvalidArgumentError(absl::StrCat("candidate.language ", static_cast<int>(value),
-                                                 " is not known: ", absl::StrJoin(graded, " or ")));
-}
-
 absl::Status CheckCandidate(const v1::Candidate& candidate, const RequestLimits& limits) {
-  RETURN_IF_ERROR(CheckLanguage(candidate.language()));
   if (!candidate.has_answer() && !candidate.has_source()) {
     return absl::InvalidArgumentError("candidate has neither answer nor source");
   }
@@ -86,7 +61,8 @@ std::string DigestOf(const v1::GradeRequest& request) {
 std::string MeasurementKey(const PreparedRequest& prepared, std::string_view normalised,
                            const std::string& environment) {
   return Sha256Hex(absl::StrCat(prepared.task_key, "\n", prepared.request.candidate().language(), "\n",
-                                environment, "\n", absl::string_view(normalised.data(), normalised.size())));
+                                prepared.device, "\n", environment, "\n",
+                                absl::string_view(normalised.data(), normalised.size())));
 }
 
 std::string OpinionKey(const std::string& measurement_key, const v1::Task& task) {
@@ -100,20 +76,22 @@ std::string OpinionKey(const std::string& measurement_key, const v1::Task& task)
 
 }  // namespace
 
-absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request, const RequestLimits& limits,
-                                               const std::string& environment) {
+absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request,
+                                               const ServiceAbilities& abilities) {
   RETURN_IF_ERROR(CheckIds(request));
-  RETURN_IF_ERROR(CheckTask(request.task(), limits));
-  RETURN_IF_ERROR(CheckCandidate(request.candidate(), limits));
-  RETURN_IF_ERROR(ComputeReward(request.formula(), {}).status());
+  RETURN_IF_ERROR(CheckTask(request.task(), abilities.limits));
   PreparedRequest prepared;
+  ASSIGN_OR_RETURN(prepared.device,
+                   ChooseDevice(request.candidate().language(), request.task().device(), abilities));
+  RETURN_IF_ERROR(CheckCandidate(request.candidate(), abilities.limits));
+  RETURN_IF_ERROR(ComputeReward(request.formula(), {}).status());
   prepared.request = request;
   prepared.source = std::string(FindProgram(request.candidate()));
   const std::string normalised = LanguageOf(request.candidate().language()).normalise(prepared.source);
   prepared.source_sha256 = Sha256Hex(normalised);
   prepared.content_sha256 = DigestOf(request);
   prepared.task_key = Sha256Hex(request.task().reference_source());
-  prepared.measurement_key = MeasurementKey(prepared, normalised, environment);
+  prepared.measurement_key = MeasurementKey(prepared, normalised, abilities.devices.at(prepared.device));
   prepared.opinion_key = OpinionKey(prepared.measurement_key, request.task());
   return prepared;
 }

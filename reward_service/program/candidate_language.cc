@@ -13,9 +13,14 @@ bool NeverACopy(std::string_view, std::string_view) { return false; }
 
 constexpr std::string_view kNative = "a native program; its function `run` is called";
 
+constexpr v1::Device kOnCpu[] = {v1::DEVICE_CPU};
+constexpr v1::Device kOnGpu[] = {v1::DEVICE_CUDA};
+constexpr v1::Device kOnGpuOrCpu[] = {v1::DEVICE_CUDA, v1::DEVICE_CPU};
+
 constexpr CandidateLanguage kLanguages[] = {
     {.value = v1::CANDIDATE_LANGUAGE_CPP,
      .is_native = true,
+     .devices = kOnCpu,
      .normalise = NormaliseCpp,
      .neutralise = NeutralCpp,
      .read_facts = ReadSourceFacts,
@@ -23,6 +28,7 @@ constexpr CandidateLanguage kLanguages[] = {
      .description = kNative},
     {.value = v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON,
      .is_native = false,
+     .devices = kOnGpuOrCpu,
      .normalise = NormalisePython,
      .neutralise = NeutralPython,
      .read_facts = NoFacts,
@@ -30,7 +36,7 @@ constexpr CandidateLanguage kLanguages[] = {
      .description = "a Python program with ModelNew, C++ inside it as text between triple quotes"},
     {.value = v1::CANDIDATE_LANGUAGE_CUDA,
      .is_native = true,
-     .refusal = "and this service has no GPU backend",
+     .devices = kOnGpu,
      .normalise = NormaliseCpp,
      .neutralise = NeutralCpp,
      .read_facts = NoFacts,

@@ -17,8 +17,8 @@ struct CandidateLanguage {
   // Whether a program is compiled whole, into a library with `run`, before a lane is asked for. Else it is a Python
   // program with ModelNew, and what it wants compiled is known when it first runs.
   bool is_native;
-  // Why this service grades none of them, "and ..."; empty: it does.
-  std::string_view refusal;
+  // What its programs may be graded on; the first that a service has, where a task does not say.
+  std::span<const v1::Device> devices;
   // A program's text without what means nothing to its compiler.
   std::string (*normalise)(std::string_view source);
   // The same without anything that its writer says.

@@ -14,8 +14,7 @@ uint64_t Reception::Submit(std::shared_ptr<const Tenant> tenant, const v1::Grade
     if (!grade.ok()) ledger_->metrics().CountError(name, grade.status());
     done(std::move(grade));
   };
-  absl::StatusOr<PreparedRequest> prepared =
-      PrepareRequest(request, options_.limits, options_.environment_key);
+  absl::StatusOr<PreparedRequest> prepared = PrepareRequest(request, options_.abilities);
   if (!prepared.ok()) {
     counted(prepared.status());
     return 0;

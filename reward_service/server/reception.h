@@ -16,9 +16,7 @@
 namespace warpsmith {
 
 struct ReceptionOptions {
-  RequestLimits limits;
-  // Stands for machine and toolchain in cache keys.
-  std::string environment_key;
+  ServiceAbilities abilities;
   v1::Capabilities capabilities;
 };
 
@@ -31,7 +29,7 @@ class Reception {
   // UNAUTHENTICATED, saying what to send.
   absl::StatusOr<std::shared_ptr<const Tenant>> Identify(const Credentials& credentials) const;
 
-  // As Grader::Submit, which it calls; INVALID_ARGUMENT to `done` for a request that PrepareRequest refuses.
+  // As Grader::Submit, which it calls; to `done` also what PrepareRequest says of a request that it refuses.
   // Returns a ticket for Cancel(); 0 when `done` has been called.
   uint64_t Submit(std::shared_ptr<const Tenant> tenant, const v1::GradeRequest& request,
                   GradeDone done) const;

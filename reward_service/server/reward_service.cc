@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <thread>
 
@@ -22,7 +23,6 @@
 #include "reward_service/grading/ledger.h"
 #include "reward_service/grading/tenants.h"
 #include "reward_service/measure/lane.h"
-#include "reward_service/program/candidate_language.h"
 #include "reward_service/sandbox/sandbox.h"
 #include "reward_service/scoring/formulas.h"
 #include "reward_service/server/door.h"
@@ -248,20 +248,23 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
   return machinery;
 }
 
+// What there are lanes for, and what a measurement there depends on beside the program.
+std::map<v1::Device, std::string> DevicesOf(const Machinery& machinery) {
+  return {{v1::DEVICE_CPU, absl::StrCat(machinery.environment.SerializeAsString(),
+                                        machinery.compiler->toolchain().fingerprint)}};
+}
+
 ReceptionOptions MakeReceptionOptions(const ServiceOptions& options, const Machinery& machinery) {
   ReceptionOptions reception;
-  reception.environment_key =
-      absl::StrCat(machinery.environment.SerializeAsString(), machinery.compiler->toolchain().fingerprint);
+  reception.abilities.devices = DevicesOf(machinery);
   v1::Capabilities& capabilities = reception.capabilities;
-  for (const CandidateLanguage& language : CandidateLanguages()) {
-    if (language.refusal.empty()) capabilities.add_languages(language.value);
-  }
+  for (const auto language : GradedLanguages(reception.abilities)) capabilities.add_languages(language);
+  for (const auto& [device, environment] : reception.abilities.devices) capabilities.add_devices(device);
   for (const std::string_view formula : FormulaNames()) capabilities.add_formulas(std::string(formula));
   capabilities.set_default_formula(options.default_formula);
-  capabilities.add_backends("cpu");
   capabilities.set_num_lanes(machinery.num_lanes);
   capabilities.set_queue_capacity(options.queue_capacity);
-  capabilities.set_answer_bytes_max(reception.limits.answer_bytes_max);
+  capabilities.set_answer_bytes_max(reception.abilities.limits.answer_bytes_max);
   *capabilities.mutable_environment() = machinery.environment;
   capabilities.set_service_version(machinery.environment.service_version());
   return reception;

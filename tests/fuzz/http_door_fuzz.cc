@@ -41,7 +41,8 @@ struct FullService {
                                                  const v1::Grade& grade) { ledger.Record(prepared, grade); }},
                 &compile,
                 {}};
-  Reception reception{{.environment_key = "machine"}, *Tenants::Load({}, 8), &grader, &ledger};
+  Reception reception{
+      {.abilities = {.devices = {{v1::DEVICE_CPU, "machine"}}}}, *Tenants::Load({}, 8), &grader, &ledger};
   HttpDoor door{&reception, {{"/", "<p>page</p>"}}};
 };
 

@@ -17,6 +17,7 @@
 namespace warpsmith {
 
 inline constexpr absl::Duration kPatience = absl::Seconds(20);
+inline const ServiceAbilities kTestMachine{.devices = {{v1::DEVICE_CPU, "test machine"}}};
 
 inline std::shared_ptr<const PreparedRequest> Prepared(const std::string& id, const std::string& source,
                                                        const std::string& formula = "") {
@@ -27,7 +28,7 @@ inline std::shared_ptr<const PreparedRequest> Prepared(const std::string& id, co
   request.mutable_task()->set_reference_source("class Model: pass");
   request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
   request.mutable_candidate()->set_answer("```cpp\n" + source + "\n```");
-  const absl::StatusOr<PreparedRequest> prepared = PrepareRequest(request, {}, "test machine");
+  const absl::StatusOr<PreparedRequest> prepared = PrepareRequest(request, kTestMachine);
   REQUIRE(prepared.ok());
   return std::make_shared<const PreparedRequest>(*prepared);
 }

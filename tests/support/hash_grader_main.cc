@@ -51,7 +51,7 @@ class HashGrader final : public v1::RewardService::Service {
     capabilities->add_languages(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
     capabilities->add_formulas("hash-of-answer");
     capabilities->set_default_formula("hash-of-answer");
-    capabilities->add_backends("cpu");
+    capabilities->add_devices(v1::DEVICE_CPU);
     capabilities->set_num_lanes(1);
     capabilities->set_queue_capacity(1024);
     capabilities->set_answer_bytes_max(kMessageBytesMax);

@@ -30,7 +30,8 @@ struct ReceptionFixture {
         &compile, std::move(lanes));
     absl::StatusOr<Tenants> loaded = Tenants::Load(tenants, queue_capacity);
     REQUIRE(loaded.ok());
-    ReceptionOptions options{.environment_key = "machine"};
+    ReceptionOptions options;
+    options.abilities.devices[v1::DEVICE_CPU] = "machine";
     options.capabilities.set_default_formula(default_formula);
     reception = std::make_unique<Reception>(options, *std::move(loaded), grader.get(), &ledger);
   }

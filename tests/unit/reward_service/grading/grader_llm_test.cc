@@ -58,7 +58,7 @@ TEST_CASE("another task around the same program asks for another opinion, not fo
   v1::GradeRequest request = first->request;
   request.set_request_id("r2");
   request.mutable_task()->set_skill(v1::SKILL_OPTIMISE);
-  const auto second = std::make_shared<const PreparedRequest>(*PrepareRequest(request, {}, "test machine"));
+  const auto second = std::make_shared<const PreparedRequest>(*PrepareRequest(request, kTestMachine));
   const v1::Grade grade = GradeOf(grader, second);
   CHECK(grade.cached());
   CHECK(grade.rubric().source() == "llm over tables-v1");

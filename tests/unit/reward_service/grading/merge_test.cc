@@ -20,7 +20,7 @@ PreparedRequest Prepared(v1::Skill skill = v1::SKILL_GENERATE, const std::string
   request.mutable_task()->set_previous_source(previous);
   request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
   request.mutable_candidate()->set_source(kSource);
-  return *PrepareRequest(request, {}, "machine");
+  return *PrepareRequest(request, {.devices = {{v1::DEVICE_CPU, "machine"}}});
 }
 
 // As one that was compiled.

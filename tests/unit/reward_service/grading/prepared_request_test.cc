@@ -17,14 +17,18 @@ v1::GradeRequest Request() {
   return request;
 }
 
-PreparedRequest Prepare(const v1::GradeRequest& request) {
-  const absl::StatusOr<PreparedRequest> prepared = PrepareRequest(request, {}, "machine");
+ServiceAbilities Machine(const std::string& name = "machine") {
+  return {.devices = {{v1::DEVICE_CPU, name}}};
+}
+
+PreparedRequest Prepare(const v1::GradeRequest& request, const ServiceAbilities& abilities = Machine()) {
+  const absl::StatusOr<PreparedRequest> prepared = PrepareRequest(request, abilities);
   REQUIRE(prepared.ok());
   return *prepared;
 }
 
-void CheckRefused(const v1::GradeRequest& request, const std::string& word, RequestLimits limits = {}) {
-  const absl::Status status = PrepareRequest(request, limits, "machine").status();
+void CheckRefused(const v1::GradeRequest& request, const std::string& word) {
+  const absl::Status status = PrepareRequest(request, Machine()).status();
   INFO(status.ToString());
   CHECK(absl::IsInvalidArgument(status));
   CHECK(std::string(status.message()).find(word) != std::string::npos);
@@ -49,9 +53,6 @@ TEST_CASE("a request that cannot be graded as it stands is refused, and told why
   request = Request();
   request.clear_candidate();
   CheckRefused(request, "language");
-  request = Request();
-  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CUDA);
-  CheckRefused(request, "GPU");
   request = Request();
   request.mutable_candidate()->clear_answer();
   CheckRefused(request, "neither");
@@ -88,7 +89,26 @@ TEST_CASE("reference, program, language and machine change what is measured") {
   request = Request();
   request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
   CHECK(Prepare(request).measurement_key != first.measurement_key);
-  CHECK(PrepareRequest(Request(), {}, "another")->measurement_key != first.measurement_key);
+  CHECK(Prepare(Request(), Machine("another")).measurement_key != first.measurement_key);
+}
+
+TEST_CASE("a request is prepared for its device, and measured anew on another, even of the same name") {
+  const ServiceAbilities both{.devices = {{v1::DEVICE_CPU, "machine"}, {v1::DEVICE_CUDA, "machine"}}};
+  v1::GradeRequest request = Request();
+  CHECK(Prepare(request, both).device == v1::DEVICE_CPU);
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
+  const PreparedRequest chosen = Prepare(request, both);
+  CHECK(chosen.device == v1::DEVICE_CUDA);
+  request.mutable_task()->set_device(v1::DEVICE_CPU);
+  const PreparedRequest asked = Prepare(request, both);
+  CHECK(asked.device == v1::DEVICE_CPU);
+  CHECK(asked.measurement_key != chosen.measurement_key);
+}
+
+TEST_CASE("what this service lacks the device for is FAILED_PRECONDITION") {
+  v1::GradeRequest request = Request();
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CUDA);
+  CHECK(absl::IsFailedPrecondition(PrepareRequest(request, Machine()).status()));
 }
 
 TEST_CASE("an opinion depends on the measurement, skill, advice and previous program, not on formula or id") {
@@ -107,7 +127,7 @@ TEST_CASE("an opinion depends on the measurement, skill, advice and previous pro
   CHECK(third != second);
   request.mutable_task()->set_previous_source("int before;");
   CHECK(Prepare(request).opinion_key != third);
-  CHECK(PrepareRequest(Request(), {}, "another")->opinion_key != first);
+  CHECK(Prepare(Request(), Machine("another")).opinion_key != first);
 }
 
 TEST_CASE("a program that asks for its line numbers is not the same with other lines") {

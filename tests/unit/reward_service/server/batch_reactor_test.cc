@@ -41,6 +41,7 @@ TEST_CASE("a stream answers every request by its id, refused ones included") {
     for (int i = 0; i < kNumRequests; ++i) {
       v1::GradeRequest request = Numbered(i);
       if (i == 7) request.set_formula("unknown");
+      if (i == 8) request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CUDA);
       stream->Write(request);
     }
     stream->WritesDone();
@@ -54,6 +55,8 @@ TEST_CASE("a stream answers every request by its id, refused ones included") {
   CHECK(responses["r6"].grade().verdict() == v1::VERDICT_CORRECT);
   CHECK_FALSE(responses["r7"].has_grade());
   CHECK(responses["r7"].error().code() == static_cast<int>(grpc::StatusCode::INVALID_ARGUMENT));
+  CHECK_FALSE(responses["r8"].has_grade());
+  CHECK(responses["r8"].error().code() == static_cast<int>(grpc::StatusCode::FAILED_PRECONDITION));
 }
 
 TEST_CASE("a stream that is cancelled in mid-work leaves nothing behind") {

@@ -96,6 +96,16 @@ TEST_CASE("an answer of ten megabytes is refused by INVALID_ARGUMENT") {
   CHECK(absl::IsInvalidArgument(status));
 }
 
+TEST_CASE("a candidate for a device that the service lacks is FAILED_PRECONDITION, with what it grades") {
+  ServedDoor served;
+  v1::GradeRequest request = NativeRequest("r1", "int run;");
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CUDA);
+  const absl::Status status = served.Grade(request).status();
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("grades cpp and kernelbench_python on cpu"));
+  CHECK_FALSE(GetRetryDelay(status).has_value());
+}
+
 TEST_CASE("a full queue is RESOURCE_EXHAUSTED with RetryInfo") {
   ServedDoor served(0);
   const absl::Status status = served.Grade(NativeRequest("r1", "int run;")).status();

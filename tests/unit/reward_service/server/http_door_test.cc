@@ -64,6 +64,23 @@ TEST_CASE("the same request again gets the same bytes, other content under its i
   CHECK_THAT(other.body, Catch::Contains("was used for another request"));
 }
 
+TEST_CASE("a candidate for a device that the service lacks is refused, alone and among others") {
+  ServedHttpDoor served;
+  nlohmann::json request = Request("r1", "int run;");
+  request["candidate"]["language"] = "CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON";
+  request["task"]["device"] = "DEVICE_CUDA";
+  const HttpReply alone = served.Post("/v1/grade", request);
+  CHECK(alone.status == 400);
+  const nlohmann::json error = nlohmann::json::parse(alone.body)["error"];
+  CHECK(error["status"] == "FAILED_PRECONDITION");
+  CHECK_THAT(error["message"].get<std::string>(), Catch::Contains("task.device is CUDA"));
+  const HttpReply list = served.Post("/v1/grades", {{"requests", {request, Request("r2", "int run;")}}});
+  REQUIRE(list.status == 200);
+  const nlohmann::json responses = nlohmann::json::parse(list.body)["responses"];
+  CHECK(responses[0]["error"] == error);
+  CHECK(responses[1]["grade"]["verdict"] == "VERDICT_CORRECT");
+}
+
 TEST_CASE("what is no request is told what is wrong with it") {
   ServedHttpDoor served;
   HttpClient client(served.server->address());

@@ -9,6 +9,7 @@ namespace {
 TEST_CASE("every code has the HTTP status that google.rpc gives it") {
   CHECK(HttpStatusOf(absl::StatusCode::kOk) == 200);
   CHECK(HttpStatusOf(absl::StatusCode::kInvalidArgument) == 400);
+  CHECK(HttpStatusOf(absl::StatusCode::kFailedPrecondition) == 400);
   CHECK(HttpStatusOf(absl::StatusCode::kUnauthenticated) == 401);
   CHECK(HttpStatusOf(absl::StatusCode::kNotFound) == 404);
   CHECK(HttpStatusOf(absl::StatusCode::kResourceExhausted) == 429);

@@ -43,7 +43,8 @@ def test_what_stands_before_the_service_says_its_delay_in_a_header() -> None:
 
 
 def test_refusals_and_failures_are_final() -> None:
-    assert isinstance(explain(400, {"error": {"message": "no reference"}}), RequestRefused)
+    for status in ("INVALID_ARGUMENT", "FAILED_PRECONDITION"):
+        assert isinstance(explain(400, {"error": {"status": status, "message": "no GPU"}}), RequestRefused)
     assert isinstance(explain(500, "oops"), ServiceUnavailable)
 
 
@@ -53,3 +54,4 @@ def test_requests_of_a_list_have_codes() -> None:
     assert explain_item(full) == Again("full", 0.01, busy=True)
     assert isinstance(explain_item({"status": "RESOURCE_EXHAUSTED", "message": "too large"}), RequestRefused)
     assert isinstance(explain_item({"status": "INVALID_ARGUMENT"}), RequestRefused)
+    assert isinstance(explain_item({"status": "FAILED_PRECONDITION", "message": "no GPU"}), RequestRefused)
