@@ -21,6 +21,7 @@
 #include "core/base/utf8.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
+#include "proto/device_names.h"
 #include "proto/language_names.h"
 #include "warpsmith/v1/reward_service.grpc.pb.h"
 
@@ -36,6 +37,12 @@ absl::StatusOr<v1::CandidateLanguage> ParseLanguage(const std::string& name) {
   const v1::CandidateLanguage language = LanguageOfName(name);
   if (language != v1::CANDIDATE_LANGUAGE_UNSPECIFIED) return language;
   return absl::InvalidArgumentError(absl::StrCat("unknown language '", name, "': use ", AllLanguageNames()));
+}
+
+absl::StatusOr<v1::Device> ParseDevice(const std::string& name) {
+  const v1::Device device = DeviceOfName(name);
+  if (device != v1::DEVICE_UNSPECIFIED) return device;
+  return absl::InvalidArgumentError(absl::StrCat("unknown device '", name, "': use ", AllDeviceNames()));
 }
 
 absl::StatusOr<v1::Task> ReadTask(const std::filesystem::path& path, v1::CandidateLanguage language) {
@@ -132,6 +139,10 @@ absl::StatusOr<v1::GradeRequest> MakeGradeRequest(const GradeOptions& options) {
   ASSIGN_OR_RETURN(const v1::CandidateLanguage language, ParseLanguage(options.language));
   v1::GradeRequest request;
   ASSIGN_OR_RETURN(*request.mutable_task(), ReadTask(options.task, language));
+  if (!options.device.empty()) {
+    ASSIGN_OR_RETURN(const v1::Device device, ParseDevice(options.device));
+    request.mutable_task()->set_device(device);
+  }
   ASSIGN_OR_RETURN(std::string text, ReadFile(options.candidate, kCandidateBytesMax));
   if (!IsValidUtf8(text))
     return absl::InvalidArgumentError(absl::StrCat(options.candidate.string(), " is not UTF-8 text"));

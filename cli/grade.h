@@ -19,6 +19,7 @@ struct GradeOptions {
   std::filesystem::path task;
   std::filesystem::path candidate;  // a program, or a whole answer if its name ends in .md or .txt
   std::string language;             // by the name of proto/language_names.h
+  std::string device;               // by that of proto/device_names.h; empty: what the task says
   std::string format = "text";      // "text" or "json"
   std::string address;              // of a running service; empty: one is started for the call
   ChannelFiles channel;             // for that service

@@ -11,6 +11,7 @@
 #include "cli/up.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
+#include "proto/device_names.h"
 #include "proto/language_names.h"
 
 namespace {
@@ -78,6 +79,8 @@ CLI::App* AddGrade(CLI::App* app, GradeOptions* options) {
   grade->add_option("--language", options->language, warpsmith::AllLanguageNames())
       ->required()
       ->check(CLI::IsMember(warpsmith::LanguageNames()));
+  grade->add_option("--device", options->device, warpsmith::AllDeviceNames() + "; else what the task says")
+      ->check(CLI::IsMember(warpsmith::DeviceNames()));
   grade->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}));
   grade->add_option("--address", options->address,
                     "host:port or unix:path of a running service; else one is started");

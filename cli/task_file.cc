@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/config/nearest_name.h"
+#include "proto/device_names.h"
 #include "proto/language_names.h"
 
 namespace warpsmith {
@@ -40,7 +41,13 @@ absl::StatusOr<v1::Task> ParseTask(const std::string& place, const Struct& line,
     return absl::InvalidArgumentError(
         absl::StrCat(place, ": a task in \"", Escape(wanted, 100), "\"; give that as --language"));
   }
+  const std::string device = TextOr(line, "device", "");
+  if (!device.empty() && DeviceOfName(device) == v1::DEVICE_UNSPECIFIED) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place, ": the device \"", Escape(device, 100), "\" is not known: ", AllDeviceNames()));
+  }
   v1::Task task;
+  task.set_device(DeviceOfName(device));
   task.set_id(TextOr(line, "id", ""));
   task.set_skill(v1::SKILL_GENERATE);
   task.set_language(language);

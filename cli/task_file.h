@@ -22,8 +22,8 @@ struct TaskAddress {
 std::optional<TaskAddress> ParseTaskAddress(const std::string& text);
 
 // The skill-1 task at `address`, in `language` unless its line says one. INVALID_ARGUMENT names file and line of
-// what is no task, of another skill or language; NOT_FOUND has the nearest id, or some ids where the address has
-// none.
+// what is no task, of another skill or language, or for a device that is none; NOT_FOUND has the nearest id, or some
+// ids where the address has none.
 absl::StatusOr<v1::Task> ReadTaskLine(const TaskAddress& address, v1::CandidateLanguage language);
 
 }  // namespace warpsmith

@@ -15,6 +15,7 @@ Task TaskFromJson(const json& value) {
           .family = value.at("family"),
           .reference_source = value.at("reference_source"),
           .language = value.at("language"),
+          .device = value.value("device", ""),  // older checkpoints lack it
           .allowed_libraries = value.at("allowed_libraries"),
           .previous_source = value.at("previous_source"),
           .feedback = {.finding = value.at("finding"),
@@ -61,6 +62,7 @@ json TaskToJson(const Task& task) {
           {"family", task.family},
           {"reference_source", task.reference_source},
           {"language", task.language},
+          {"device", task.device},
           {"allowed_libraries", task.allowed_libraries},
           {"previous_source", task.previous_source},
           {"finding", task.feedback.finding},

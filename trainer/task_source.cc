@@ -11,6 +11,7 @@
 #include "core/base/counter_random.h"
 #include "core/base/status_macros.h"
 #include "proto/advice_words.h"
+#include "proto/device_names.h"
 #include "trainer/json_lines.h"
 
 namespace warpsmith {
@@ -37,6 +38,10 @@ absl::StatusOr<Task> ParseParts(const JsonLine& line, const std::string& languag
   ASSIGN_OR_RETURN(task.id, line.Text("id"));
   ASSIGN_OR_RETURN(task.reference_source, line.Text("reference_source"));
   task.family = line.TextOr("family", "");
+  task.device = line.TextOr("device", "");
+  if (!task.device.empty() && DeviceOfName(task.device) == 0) {
+    return line.Error(absl::StrCat("the device \"", task.device, "\" is not known: ", AllDeviceNames()));
+  }
   ASSIGN_OR_RETURN(task.allowed_libraries, line.TextsOr("allowed_libraries", {}));
   return task;
 }

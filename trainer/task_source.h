@@ -12,8 +12,8 @@
 
 namespace warpsmith {
 
-// The skill-1 tasks of a JSONL file: a line a task with "id", "reference_source" and optionally "family" and
-// "allowed_libraries"; other fields are ignored. INVALID_ARGUMENT names file and line of a malformed or
+// The skill-1 tasks of a JSONL file: a line a task with "id", "reference_source" and optionally "family",
+// "allowed_libraries" and "device"; other fields are ignored. INVALID_ARGUMENT names file and line of a malformed or
 // repeated task, of one of another "skill", or of one whose "language", where it says one, is not `language`;
 // and an empty file. The order is that of the file.
 absl::StatusOr<std::vector<Task>> LoadTasks(const std::filesystem::path& path, const std::string& language);

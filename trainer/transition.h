@@ -43,6 +43,7 @@ struct Task {
   std::string family;
   std::string reference_source;
   std::string language = "cpp";  // by the name of proto/language_names.h
+  std::string device;            // by that of proto/device_names.h; empty: the reward service chooses
   std::vector<std::string> allowed_libraries;
   std::string previous_source;  // skill 2 only, as are the next two
   Feedback feedback;

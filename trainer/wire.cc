@@ -8,6 +8,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "google/protobuf/util/json_util.h"
+#include "proto/device_names.h"
 #include "proto/language_names.h"
 
 namespace warpsmith {
@@ -157,6 +158,7 @@ v1::Task TaskToWire(const Task& task) {
   wire.set_family(task.family);
   wire.set_reference_source(task.reference_source);
   wire.set_language(LanguageOfName(task.language));
+  wire.set_device(DeviceOfName(task.device));
   for (const std::string& library : task.allowed_libraries) wire.add_allowed_libraries(library);
   if (task.skill != Skill::kOptimise) return wire;
   wire.set_previous_source(task.previous_source);

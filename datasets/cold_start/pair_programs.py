@@ -3,7 +3,7 @@
     python -m datasets.cold_start.pair_programs --tasks own/train.jsonl --programs DIR --out DIR --language cpp
         [--url http://127.0.0.1:8061]
 
-DIR/ID.cc (cpp, cuda) or DIR/ID.py (kernelbench_python) answers the task ID; DIR/ID.ANYTHING.cc does so as well. Writes
+DIR/ID.cc (cpp), ID.cu (cuda) or ID.py (kernelbench_python) answers the task ID; ID.ANYTHING.cc does so as well. Writes
 cold_start.jsonl, cold_start_validation.jsonl with every tenth task, and pairs_report.json. What is no program of the
 language is refused. With --url a running reward service grades each, and only CORRECT ones stay.
 """
@@ -90,7 +90,7 @@ class _Language:
 
 _LANGUAGES = {
     "cpp": _Language(".cc", "cpp", _check_cpp, needs="g++"),
-    "cuda": _Language(".cc", "cuda", _check_native),
+    "cuda": _Language(".cu", "cuda", _check_native),
     "kernelbench_python": _Language(".py", "python", _check_python),
 }
 

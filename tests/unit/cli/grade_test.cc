@@ -66,6 +66,20 @@ TEST_CASE("A JSON file is a Task, and one that is not says why") {
              Catch::Contains("bad.json is no Task") && Catch::Contains("identity"));
 }
 
+TEST_CASE("A device on the command line is the task's, whatever its file says") {
+  const Files files;
+  GradeOptions options{.task = files.Write("task.json", R"({"id": "t", "device": "DEVICE_CUDA"})"),
+                       .candidate = files.Write("a.py", ""),
+                       .language = "kernelbench_python"};
+  CHECK(MakeGradeRequest(options)->task().device() == v1::DEVICE_CUDA);
+  options.device = "cpu";
+  CHECK(MakeGradeRequest(options)->task().device() == v1::DEVICE_CPU);
+  options.device = "tpu";
+  const absl::Status unknown = MakeGradeRequest(options).status();
+  CHECK(absl::IsInvalidArgument(unknown));
+  CHECK_THAT(std::string(unknown.message()), Catch::Contains("'tpu': use cpu or cuda"));
+}
+
 TEST_CASE("The request's id follows from its content alone") {
   const Files files;
   const GradeOptions options{

@@ -45,6 +45,16 @@ TEST_CASE("A task is found by its id, with all that its line says") {
   CHECK(file.Read("relu_1")->family() == "own");
 }
 
+TEST_CASE("A line may say its device, and one that is none is refused") {
+  const auto line = [](const std::string& device) {
+    return "{\"id\": \"a\", \"reference_source\": \"x\", \"device\": \"" + device + "\"}\n";
+  };
+  CHECK(TaskFile(line("cuda")).Read("a")->device() == v1::DEVICE_CUDA);
+  CHECK(TaskFile(kTwo).Read("relu_1")->device() == v1::DEVICE_UNSPECIFIED);
+  CHECK_THAT(TaskFile(line("gpu")).Error("a"),
+             Catch::Contains("train.jsonl:1: the device \"gpu\" is not known: cpu or cuda"));
+}
+
 TEST_CASE("An id that is not there is told the nearest, and none at all some") {
   const TaskFile file(kTwo);
   CHECK(absl::IsNotFound(file.Read("relu_2").status()));

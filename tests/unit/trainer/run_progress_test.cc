@@ -14,6 +14,7 @@ TEST_CASE("progress comes back from its JSON as it was") {
   progress.grpo.feedback_tasks.push_back({.id = "a#1",
                                           .skill = Skill::kOptimise,
                                           .reference_source = "r\n\"quoted\"",
+                                          .device = "cuda",
                                           .allowed_libraries = {"blas"},
                                           .previous_source = "p",
                                           .feedback = {"f", "e", 8},
@@ -29,6 +30,17 @@ TEST_CASE("progress comes back from its JSON as it was") {
   CHECK(restored->run_id == "00ff");
   CHECK(restored->grpo.optimise_cursor == 5);
   CHECK(restored->grpo.feedback_tasks.front().feedback.advice == 8);
+  CHECK(restored->grpo.feedback_tasks.front().device == "cuda");
+}
+
+TEST_CASE("a checkpoint of before tasks had devices is read") {
+  RunProgress progress;
+  progress.grpo.feedback_tasks.push_back({.id = "a#1", .device = "cuda"});
+  auto json = nlohmann::json::parse(ProgressToJson(progress).dump());
+  json["grpo"]["feedback_tasks"][0].erase("device");
+  const auto restored = ProgressFromJson(json);
+  REQUIRE(restored.ok());
+  CHECK(restored->grpo.feedback_tasks.front().device.empty());
 }
 
 TEST_CASE("the progress of a run that has not begun survives too") {

@@ -117,6 +117,14 @@ TEST_CASE("tasks are read with their family and libraries") {
   CHECK(tasks->front().allowed_libraries == std::vector<std::string>{"blas"});
 }
 
+TEST_CASE("a line may say its device, and one that is none is refused") {
+  CHECK(LoadText(R"({"id": "x", "reference_source": "r"})")->front().device.empty());
+  CHECK(LoadText(R"({"id": "x", "reference_source": "r", "device": "cuda"})")->front().device == "cuda");
+  CHECK(LoadText(OptimiseLine("device", "cpu"), LoadOptimiseTasks)->front().device == "cpu");
+  CHECK(Says(LoadText(R"({"id": "x", "reference_source": "r", "device": "gpu"})").status(),
+             ":1: the device \"gpu\" is not known: cpu or cuda"));
+}
+
 TEST_CASE("tasks of skill 2 are read with what was said of their previous programs") {
   const auto tasks = LoadText(OptimiseLine() + OptimiseLine("id", "x#2"), LoadOptimiseTasks);
   INFO(tasks.status().ToString());

@@ -83,12 +83,15 @@ TEST_CASE("a skill-2 task goes out whole") {
                   .family = "f",
                   .reference_source = "r",
                   .language = "cuda",
+                  .device = "cuda",
                   .allowed_libraries = {"blas"},
                   .previous_source = "p",
                   .feedback = {"finding", "evidence", 8},
                   .previous_reward = 0.7};
   const v1::Task wire = TaskToWire(task);
   CHECK(wire.language() == v1::CANDIDATE_LANGUAGE_CUDA);
+  CHECK(wire.device() == v1::DEVICE_CUDA);
+  CHECK(TaskToWire({.id = "a"}).device() == v1::DEVICE_UNSPECIFIED);
   CHECK(wire.feedback().advice() == v1::ADVICE_VECTORISE);
   CHECK(wire.id() == task.id);
   CHECK(wire.skill() == v1::SKILL_OPTIMISE);

@@ -54,7 +54,7 @@ class Request:
     reference_source: str
     answer: str = ""
     source: str = ""
-    # "kernelbench_python" (a program with ModelNew) or "cpp" (native, `extern "C" int run`).
+    # "kernelbench_python" (a program with ModelNew), "cpp" or "cuda" (native, `extern "C" int run`).
     language: str = "kernelbench_python"
     task_id: str = ""
     formula: str = ""
@@ -66,6 +66,8 @@ class Request:
     request_id: str = ""
     # A Priority, or its name.
     priority: str = Priority.NORMAL
+    # "cpu" or "cuda", what the program is graded on; empty: the language and what the service has decide.
+    device: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The GradeRequest."""
@@ -80,6 +82,8 @@ class Request:
             task["previousSource"] = self.previous_source
             if self.previous_feedback:
                 task["feedback"] = dict(self.previous_feedback)
+        if self.device:
+            task["device"] = f"DEVICE_{self.device.upper()}"
         candidate: dict[str, Any] = {"language": language}
         candidate["source" if self.source else "answer"] = self.source or self.answer
         message = {"task": task, "candidate": candidate, "formula": self.formula}

@@ -74,6 +74,13 @@ def test_python_answers_need_a_model_new(tmp_path: Path, monkeypatch: pytest.Mon
     assert report["refused_by_kind"] == {"no_entry_point": 1, "not_python": 1}
 
 
+def test_cuda_programs_are_those_of_its_own_suffix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = {name: _CPP.format("return 0;") for name in ("relu.cu", "tanh.cu", "exp.2.cc")}
+    assert _pair(monkeypatch, tmp_path, "cuda", programs) == 0
+    assert [pair["task_id"] for pair in _lines(tmp_path, "cold_start.jsonl")] == ["relu"]
+    assert json.loads((tmp_path / "out/pairs_report.json").read_text())["read"] == 2
+
+
 def test_one_task_is_too_few_and_the_refused_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

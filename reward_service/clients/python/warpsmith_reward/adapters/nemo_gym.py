@@ -32,6 +32,7 @@ class WarpsmithResourcesServerConfig(BaseResourcesServerConfig):
     token: str = ""
     language: str = "kernelbench_python"
     formula: str = ""
+    device: str = ""
 
 
 class WarpsmithVerifyRequest(BaseVerifyRequest):
@@ -88,7 +89,7 @@ class WarpsmithResourcesServer(SimpleResourcesServer):
     async def verify(self, body: WarpsmithVerifyRequest) -> WarpsmithVerifyResponse:
         """Grades the text of the response; never raises for what the service answers."""
         config = self.config
-        settings = Settings(config.url, config.token, config.language, config.formula)
+        settings = Settings(config.url, config.token, config.language, config.formula, device=config.device)
         row = {"previous_source": body.previous_source, "task_id": body.task_id}
         request = settings.request(body.reference_source, body.response.output_text or "", **task_of(row))
         async with AsyncRewardClient(**settings.connection) as client:

@@ -27,6 +27,7 @@ class Settings:
     authority: str = ""
     certificate: str = ""
     key: str = ""
+    device: str = ""
 
     @property
     def connection(self) -> dict[str, Any]:
@@ -52,6 +53,7 @@ class Settings:
             formula=self.formula,
             previous_source=previous,
             task_id=task_id,
+            device=self.device,
         )
 
 

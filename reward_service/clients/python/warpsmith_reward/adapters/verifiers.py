@@ -54,6 +54,7 @@ class WarpsmithTaskConfig(vf.TaskConfig):
     token: str = ""
     language: str = "kernelbench_python"
     formula: str = ""
+    device: str = ""
 
 
 class WarpsmithTask(vf.Task[WarpsmithData, vf.State, WarpsmithTaskConfig]):
@@ -63,7 +64,8 @@ class WarpsmithTask(vf.Task[WarpsmithData, vf.State, WarpsmithTaskConfig]):
     async def kernel_reward(self, task: WarpsmithData, trace: vf.Trace) -> float:
         """See the function of this name."""
         config = self.config
-        return await _grade(Settings(config.url, config.token, config.language, config.formula), task, trace)
+        settings = Settings(config.url, config.token, config.language, config.formula, device=config.device)
+        return await _grade(settings, task, trace)
 
 
 class WarpsmithTasksetConfig(vf.TasksetConfig):

@@ -28,6 +28,13 @@ def test_a_request_may_be_repeated_with_another_priority() -> None:
     assert (low["priority"], high["priority"]) == ("PRIORITY_LOW", "PRIORITY_HIGH")
 
 
+def test_a_device_is_part_of_the_task_and_of_what_the_id_stands_for() -> None:
+    anywhere, there = (Request("r", answer="a", device=device).to_json() for device in ("", "cuda"))
+    assert "device" not in anywhere["task"]
+    assert there["task"]["device"] == "DEVICE_CUDA"
+    assert anywhere["requestId"] != there["requestId"]
+
+
 def test_previous_code_makes_it_the_other_skill() -> None:
     feedback = {"advice": "ADVICE_TILE", "evidence": "speedup 1.10"}
     message = Request("r", source="s", language="cpp", previous_source="p", previous_feedback=feedback).to_json()

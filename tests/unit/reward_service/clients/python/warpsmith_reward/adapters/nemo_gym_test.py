@@ -43,7 +43,7 @@ def _verify(load_adapter: Callable[..., Any], answer: str, **row: Any) -> Any:
         SimpleResourcesServer=_Server,
     )
     server = module.WarpsmithResourcesServer(
-        config=module.WarpsmithResourcesServerConfig(name="kernels", formula="kevin-v1")
+        config=module.WarpsmithResourcesServerConfig(name="kernels", formula="kevin-v1", device="cpu")
     )
     body = module.WarpsmithVerifyRequest(
         responses_create_params={"input": "p"},
@@ -60,7 +60,7 @@ def test_the_request_comes_back_with_its_reward(load_adapter: Callable[..., Any]
     assert response.response.output_text == "1.5"
     assert response.instance_config is None
     (post,) = door.posts[0]
-    assert (post["task"]["id"], post["formula"]) == ("7", "kevin-v1")
+    assert (post["task"]["id"], post["task"]["device"], post["formula"]) == ("7", "DEVICE_CPU", "kevin-v1")
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,11 @@ def test_only_settings_are_taken_from_what_a_framework_passes() -> None:
     assert settings_among({"url": "u", "language": None, "reward_router_address": "x"}) == Settings(url="u")
 
 
+def test_language_formula_and_device_are_those_of_the_settings() -> None:
+    request = Settings(language="cuda", formula="kevin-v1", device="cuda").request("r", "a")
+    assert (request.language, request.formula, request.device) == ("cuda", "kevin-v1", "cuda")
+
+
 def test_rows_may_lack_what_is_optional() -> None:
     assert task_of(None) == task_of({"previous_source": None}) == {"previous": "", "task_id": ""}
     assert task_of({"previous_source": "p", "task_id": 7, "index": 1}) == {"previous": "p", "task_id": "7"}
