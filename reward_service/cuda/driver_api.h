@@ -90,6 +90,7 @@ inline constexpr Result kNoDevice = 100;              // CUDA_ERROR_NO_DEVICE
   FUNCTION(cuMemcpyDtoH_v2, (void* to, Address from, size_t num_bytes))                                      \
   FUNCTION(cuMemcpyDtoD_v2, (Address to, Address from, size_t num_bytes))                                    \
   FUNCTION(cuMemsetD8_v2, (Address to, unsigned char value, size_t num_bytes))                               \
+  FUNCTION(cuMemsetD8Async, (Address to, unsigned char value, size_t num_bytes, Stream stream))              \
   FUNCTION(cuIpcOpenMemHandle_v2, (Address * address, IpcHandle handle, unsigned flags))                     \
   FUNCTION(cuIpcCloseMemHandle, (Address address))                                                           \
   FUNCTION(cuStreamCreate, (Stream * stream, unsigned flags))                                                \

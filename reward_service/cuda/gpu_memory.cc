@@ -151,6 +151,13 @@ absl::Status GpuMemory::Read(void* to, int64_t offset, int64_t num_bytes) const 
                       "cuMemcpyDtoH");
 }
 
+absl::Status GpuMemory::Copy(const GpuMemory& from) {
+  const Driver& driver = context_->driver();
+  RETURN_IF_ERROR(driver.Check(
+      driver.api().cuMemcpyDtoD_v2(address_, from.address_, static_cast<size_t>(num_bytes_)), "cuMemcpyDtoD"));
+  return context_->Synchronise();
+}
+
 absl::StatusOr<std::unique_ptr<IdleProbe>> IdleProbe::Create(const GpuContext* context) {
   const Driver& driver = context->driver();
   std::unique_ptr<IdleProbe> probe(new IdleProbe(context));

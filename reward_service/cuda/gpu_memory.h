@@ -53,12 +53,14 @@ class GpuMemory {
 
   Address address() const { return address_; }
   int64_t num_bytes() const { return num_bytes_; }
+  int64_t mapped_bytes() const { return static_cast<int64_t>(mapped_bytes_); }  // in whole units of the driver
   absl::StatusOr<UniqueFd> Export() const;
 
   // Each returns when it is done.
   absl::Status Fill(unsigned char value, int64_t offset, int64_t num_bytes);
   absl::Status Write(const void* from, int64_t offset, int64_t num_bytes);
   absl::Status Read(void* to, int64_t offset, int64_t num_bytes) const;
+  absl::Status Copy(const GpuMemory& from);  // all of it, of the same size
 
  private:
   GpuMemory(const GpuContext* context, int64_t num_bytes) : context_(context), num_bytes_(num_bytes) {}
@@ -69,7 +71,7 @@ class GpuMemory {
   Allocation allocation_ = 0;
   bool allocated_ = false;
   Address address_ = 0;
-  size_t mapped_bytes_ = 0;  // in whole units of the driver
+  size_t mapped_bytes_ = 0;
   bool mapped_ = false;
 };
 

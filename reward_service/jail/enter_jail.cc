@@ -79,8 +79,8 @@ void AdmitGpu(const JailRights& rights, Confinement* confinement) {
   }
   // A library that can be read is a library whose kernels can be loaded.
   if (rights.sealed) {
-    confinement->readable_with_gpu = {"/dev/null"};
-    for (const std::string& file : rights.code_files) confinement->readable_with_gpu.push_back(file);
+    confinement->readable_paths = {"/dev/null"};
+    for (const std::string& file : rights.code_files) confinement->readable_paths.push_back(file);
   }
 }
 

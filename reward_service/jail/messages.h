@@ -35,6 +35,21 @@ struct Facts {
   static constexpr Trusted<double> sample_us{"sample_us"};
   static constexpr Trusted<double> gigabytes_per_second_ceiling{"gigabytes_per_second_ceiling"};
   static constexpr Trusted<double> nearest_cache_gigabytes_per_second{"nearest_cache_gigabytes_per_second"};
+  static constexpr Trusted<nlohmann::json> gpu{"gpu"};  // null where there is none
+};
+
+// cuda::GpuFacts.
+struct Gpu {
+  static constexpr Trusted<int> index{"index"};
+  static constexpr Trusted<std::string> name{"name"};
+  static constexpr Trusted<std::string> uuid{"uuid"};
+  static constexpr Trusted<std::string> driver_version{"driver_version"};
+  static constexpr Trusted<int> capability_major{"capability_major"};
+  static constexpr Trusted<int> capability_minor{"capability_minor"};
+  static constexpr Trusted<int64_t> memory_bytes{"memory_bytes"};
+  static constexpr Trusted<int64_t> l2_cache_bytes{"l2_cache_bytes"};
+  static constexpr Trusted<int> num_multiprocessors{"num_multiprocessors"};
+  static constexpr Trusted<int> sm_clock_max_mhz{"sm_clock_max_mhz"};
 };
 
 // JudgeLimits.
@@ -64,6 +79,7 @@ struct Start : ToReferee {
   static constexpr IntegerField oracle_memory_bytes_max{"oracle_memory_bytes_max", 1 << 20, INT64_MAX, 0};
   static constexpr IntegerField buffer_bytes_max{"buffer_bytes_max", 1 << 12, INT64_MAX, 0};
   static constexpr IntegerField num_tasks_max{"num_tasks_max", 1, 4096, 16};
+  static constexpr TextField gpu_uuid{"gpu_uuid", 64};
 };
 
 struct Started : ToService {

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import gpu_tensors
 import packet
 import tensors
 import torch
@@ -75,8 +76,8 @@ class Model:
         torch.manual_seed(begin.construction_seed)
         with torch.no_grad():
             self._model = getattr(module, begin.entry)(*arguments)
-        if on_gpu and isinstance(self._model, torch.nn.Module):
-            self._model = self._model.cuda()
+        if on_gpu:
+            self._model = gpu_tensors.move(self._model)
         self._inputs = [(self._view(spec), spec.number) for spec in begin.inputs]
         self.parameters_loaded = self._take_parameters(begin.parameters)
         self._result: Any = None
@@ -87,8 +88,6 @@ class Model:
     def _map_inputs(descriptor: int, num_bytes: int, on_gpu: bool) -> Callable[[Tensor], torch.Tensor]:
         """What gives the tensor at a description's place in the referee's memory."""
         if on_gpu:
-            import gpu_tensors
-
             return gpu_tensors.Memory(descriptor, num_bytes).view
         buffer = tensors.map_descriptor(descriptor)
         return lambda spec: tensors.view(buffer, spec)
@@ -117,8 +116,7 @@ class Model:
         with torch.no_grad():
             self._result = self._model(*inputs)
         if self._on_gpu:
-            torch.cuda.synchronize()
-            return Done(0, [])
+            gpu_tensors.synchronise()
         if self._bytes_ahead:  # after the first call, when it is known what a call needs
             _grow_heap(self._bytes_ahead)
             self._bytes_ahead = 0
@@ -161,7 +159,7 @@ def places_of(result: Any) -> list[Place]:
 
 
 def _place(tensor: torch.Tensor) -> Place:
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type != "cpu" or tensor.is_sparse:
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type == "meta" or tensor.is_sparse:
         raise TypeError(f"an output is a {type(tensor).__name__} on {tensor.device}, not a plain tensor")
     if tensor.is_conj() or tensor.is_neg():
         raise TypeError("an output is a lazy view")

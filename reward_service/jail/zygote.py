@@ -154,17 +154,29 @@ def learn_permitted_code(library: ctypes.CDLL, facade: ctypes.CDLL) -> dict[str,
     return code
 
 
+def import_cpp_extension() -> None:
+    """Imports it without its question for a GPU: of who has asked a driver no child can open one."""
+    import torch
+
+    is_available = torch.cuda.is_available
+    torch.cuda.is_available = lambda: False
+    try:
+        importlib.import_module("torch.utils.cpp_extension")
+    finally:
+        torch.cuda.is_available = is_available
+
+
 def main() -> int:
     """Serves forks until the referee hangs up."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     share = sys.argv[2]
     sys.path[:0] = [os.path.join(share, "jail"), os.path.join(share, "oracle")]
     library = ctypes.CDLL(os.path.join(share, "jail", "libwarpsmith_confine.so"))
+    import_cpp_extension()
     import oracle  # noqa: F401 - imported once, for all children
     import packet
     import python_jail  # noqa: F401
     import torch
-    import torch.utils.cpp_extension  # noqa: F401
     from messages import Failed, Fork, Forked, Warm
 
     # Extensions that were compiled without Torch's headers find this by its name.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -28,6 +29,8 @@ extern char** environ;
 namespace warpsmith {
 namespace {
 
+// A driver that has just been loaded takes seconds.
+constexpr int kFindGpusSeconds = 60;
 constexpr int kSocketInside = 3;
 constexpr absl::Duration kStartTimeout = absl::Seconds(180);
 
@@ -61,7 +64,8 @@ nlohmann::json StartFields(const RefereeOptions& options) {
        {Start::oracle_memory_bytes_max, options.oracle_memory_bytes_max},
        {Start::buffer_bytes_max, options.buffer_bytes_max},
        {Start::num_tasks_max,
-        options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory(options.num_lanes)}});
+        options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory(options.num_lanes)},
+       {Start::gpu_uuid, options.gpu_uuid}});
 }
 
 // Our environment and the referee's own tunables.
@@ -262,6 +266,20 @@ class RefereeClient : public Referee {
 }  // namespace
 
 std::filesystem::path ShareDirectory() { return ShareOf(FindBinDirectory()); }
+
+absl::StatusOr<std::vector<cuda::GpuFacts>> FindGpus(const std::filesystem::path& bin_directory) {
+  const std::filesystem::path folder = bin_directory.empty() ? FindBinDirectory() : bin_directory;
+  const std::string program = (folder / "warpsmith-referee").string();
+  FILE* const pipe = popen(absl::StrCat("timeout ", kFindGpusSeconds, " '", program, "' --gpus 2>&1").c_str(), "r");
+  if (pipe == nullptr) return ErrnoStatus("run", program);
+  std::string text;
+  char part[4096];
+  for (size_t n = 0; (n = fread(part, 1, sizeof(part), pipe)) > 0;) text.append(part, n);
+  const int status = pclose(pipe);
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (status == 0 && list.is_array()) return GpusFromJson(list);
+  return absl::FailedPreconditionError(absl::StrCat("the GPUs of this machine cannot be used: ", Escape(text, 500)));
+}
 
 absl::StatusOr<std::unique_ptr<Referee>> Referee::Start(RefereeOptions options) {
   if (options.lane_cores.empty()) return absl::InvalidArgumentError("a lane needs at least one core");

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "reward_service/cuda/driver.h"
 #include "reward_service/measure/judge_request.h"
 #include "warpsmith/v1/measurement.pb.h"
 
@@ -34,6 +36,8 @@ struct RefereeOptions {
   // Tasks kept ready, some 240 MB each; 0: as many as this lane's part of half of the memory holds, 8 to 128.
   int num_tasks_max = 0;
   int num_lanes = 1;  // that share the machine
+  // Of the GPU on which this lane judges, as the driver knows it; empty: on its cores.
+  std::string gpu_uuid;
   // Restarts of a dead referee before Judge() fails for good.
   int num_restarts_max = 100;  // without an answer between them
 };
@@ -50,7 +54,12 @@ struct RefereeFacts {
   double sample_us = 0;                           // what a sample of a profile costs whoever is sampled
   double gigabytes_per_second_ceiling = 0;        // of copying in memory, reads and writes added
   double nearest_cache_gigabytes_per_second = 0;  // of writing, for one core
+  std::optional<cuda::GpuFacts> gpu;              // on which this lane judges
 };
+
+// The GPUs of this machine, asked of a process of its own: `bin_directory` as in RefereeOptions. None where there is no
+// driver or no GPU; FAILED_PRECONDITION for a driver that is too old.
+absl::StatusOr<std::vector<cuda::GpuFacts>> FindGpus(const std::filesystem::path& bin_directory = {});
 
 // Spawns and owns `warpsmith-referee`. Judge and RecordExtensions are for one thread at a time (a lane judges
 // one candidate at once); the process is killed, with all its jails, when this object is destroyed.

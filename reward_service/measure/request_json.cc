@@ -55,7 +55,41 @@ absl::StatusOr<ExtensionRecord> ReadExtension(const nlohmann::json& fields) {
   return record;
 }
 
+cuda::GpuFacts GpuFromJson(const nlohmann::json& fields) {
+  using service::Gpu;
+  return {.index = Read(fields, Gpu::index),
+          .name = Read(fields, Gpu::name),
+          .uuid = Read(fields, Gpu::uuid),
+          .driver_version = Read(fields, Gpu::driver_version),
+          .capability_major = Read(fields, Gpu::capability_major),
+          .capability_minor = Read(fields, Gpu::capability_minor),
+          .memory_bytes = Read(fields, Gpu::memory_bytes),
+          .l2_cache_bytes = Read(fields, Gpu::l2_cache_bytes),
+          .num_multiprocessors = Read(fields, Gpu::num_multiprocessors),
+          .sm_clock_max_mhz = Read(fields, Gpu::sm_clock_max_mhz)};
+}
+
 }  // namespace
+
+nlohmann::json ToJson(const cuda::GpuFacts& gpu) {
+  using service::Gpu;
+  return {{Gpu::index, gpu.index},
+          {Gpu::name, gpu.name},
+          {Gpu::uuid, gpu.uuid},
+          {Gpu::driver_version, gpu.driver_version},
+          {Gpu::capability_major, gpu.capability_major},
+          {Gpu::capability_minor, gpu.capability_minor},
+          {Gpu::memory_bytes, gpu.memory_bytes},
+          {Gpu::l2_cache_bytes, gpu.l2_cache_bytes},
+          {Gpu::num_multiprocessors, gpu.num_multiprocessors},
+          {Gpu::sm_clock_max_mhz, gpu.sm_clock_max_mhz}};
+}
+
+std::vector<cuda::GpuFacts> GpusFromJson(const nlohmann::json& list) {
+  std::vector<cuda::GpuFacts> gpus;
+  for (const nlohmann::json& fields : list) gpus.push_back(GpuFromJson(fields));
+  return gpus;
+}
 
 nlohmann::json ToJson(const RefereeFacts& facts) {
   return {{Facts::lane_cores, facts.lane_cores},
@@ -66,10 +100,12 @@ nlohmann::json ToJson(const RefereeFacts& facts) {
           {Facts::empty_call_us, facts.empty_call_us},
           {Facts::sample_us, facts.sample_us},
           {Facts::gigabytes_per_second_ceiling, facts.gigabytes_per_second_ceiling},
-          {Facts::nearest_cache_gigabytes_per_second, facts.nearest_cache_gigabytes_per_second}};
+          {Facts::nearest_cache_gigabytes_per_second, facts.nearest_cache_gigabytes_per_second},
+          {Facts::gpu, facts.gpu ? ToJson(*facts.gpu) : nlohmann::json()}};
 }
 
 RefereeFacts FactsFromJson(const nlohmann::json& fields) {
+  const nlohmann::json& gpu = Read(fields, Facts::gpu);
   return {.lane_cores = Read(fields, Facts::lane_cores),
           .realtime = Read(fields, Facts::realtime),
           .profile = Read(fields, Facts::profile),
@@ -78,7 +114,8 @@ RefereeFacts FactsFromJson(const nlohmann::json& fields) {
           .empty_call_us = Read(fields, Facts::empty_call_us),
           .sample_us = Read(fields, Facts::sample_us),
           .gigabytes_per_second_ceiling = Read(fields, Facts::gigabytes_per_second_ceiling),
-          .nearest_cache_gigabytes_per_second = Read(fields, Facts::nearest_cache_gigabytes_per_second)};
+          .nearest_cache_gigabytes_per_second = Read(fields, Facts::nearest_cache_gigabytes_per_second),
+          .gpu = gpu.is_null() ? std::nullopt : std::optional(GpuFromJson(gpu))};
 }
 
 nlohmann::json ToJson(const JudgeLimits& limits) {

@@ -16,6 +16,9 @@ namespace warpsmith {
 nlohmann::json ToJson(const RefereeFacts& facts);
 RefereeFacts FactsFromJson(const nlohmann::json& fields);
 
+nlohmann::json ToJson(const cuda::GpuFacts& gpu);
+std::vector<cuda::GpuFacts> GpusFromJson(const nlohmann::json& list);
+
 nlohmann::json ToJson(const JudgeLimits& limits);
 JudgeLimits LimitsFromJson(const nlohmann::json& fields);
 nlohmann::json ToJson(const TimingEffort& timing);

@@ -13,6 +13,7 @@
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
+#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/statistics.h"
 #include "reward_service/referee/tensors/uncached_copy.h"
 #include "reward_service/referee/timing_plan.h"
@@ -109,17 +110,22 @@ EmptyCandidate::EmptyCandidate(std::unique_ptr<ChildProcess> process, Buffers bu
 }
 
 absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
-    Zygote& parent, CandidateKind kind, const std::filesystem::path& share_directory, const Lane& lane) {
+    Zygote& parent, CandidateKind kind, const std::filesystem::path& share_directory, const Lane& lane,
+    TensorStore& store) {
   const TaskLayout layout = SmallLayout();
   const std::filesystem::path library = share_directory / "jail" / "libwarpsmith_empty.so";
   const UniqueFd library_fd(open(library.c_str(), O_RDONLY | O_CLOEXEC));
   if (!library_fd.valid()) return ErrnoStatus("open", library.string());
   ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(kEmptySource));
   ASSIGN_OR_RETURN(auto process,
-                   parent.Fork({zygote::Fork::kPython, kMemoryBytes, kCpuSeconds, lane.num_threads()}));
-  Buffers buffers;
-  ASSIGN_OR_RETURN(buffers.inputs, MakeInputs(layout));
-  ASSIGN_OR_RETURN(buffers.outputs, MakeOutputs(layout, kind));
+                   parent.Fork({.role = zygote::Fork::kPython,
+                                .memory_bytes_max = kMemoryBytes,
+                                .cpu_seconds_max = kCpuSeconds,
+                                .num_threads = lane.num_threads(),
+                                .gpu = store.on_gpu()}));
+  Buffers buffers{.store = &store};
+  ASSIGN_OR_RETURN(buffers.inputs, MakeInputs(store, layout));
+  ASSIGN_OR_RETURN(buffers.outputs, MakeOutputs(store, layout, kind));
   auto empty = absl::WrapUnique(new EmptyCandidate(std::move(process), std::move(buffers), layout, lane));
   Program program;
   program.kind = kind;

@@ -21,7 +21,8 @@ class EmptyCandidate {
   // Must not outlive `lane`.
   static absl::StatusOr<std::unique_ptr<EmptyCandidate>> Start(Zygote& parent, CandidateKind kind,
                                                                const std::filesystem::path& share_directory,
-                                                               const Lane& lane);
+                                                               const Lane& lane,
+                                                               TensorStore& store = HostStore());
 
   // Some calls, after others.
   absl::StatusOr<EmptyCall> Measure();

@@ -6,6 +6,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
+#include "reward_service/referee/cpu_task.h"
 
 namespace warpsmith {
 
@@ -14,13 +15,14 @@ absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail
                            .memory_bytes_max = options_.memory_bytes_max,
                            .cpu_seconds_max = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max)),
                            .num_threads = options_.lane->num_threads(),
-                           .sealed = options_.room == Room::kSealed};
+                           .sealed = options_.room == Room::kSealed,
+                           .gpu = CpuTask::Of(task).store().on_gpu()};
   ASSIGN_OR_RETURN(auto process, options_.zygote->ForkWithSpare(rights));
-  ASSIGN_OR_RETURN(Buffers buffers, task.BorrowBuffers(request_.kind, baseline));
+  ASSIGN_OR_RETURN(Buffers buffers, CpuTask::Of(task).BorrowBuffers(task.layout(), request_.kind, baseline));
   auto jail = std::make_unique<Jail>(std::move(process), std::move(buffers), task.layout(), request_.limits);
   RETURN_IF_ERROR(jail->process().AwaitHello(options_.deadline));
   std::optional<Fault> fault = jail->Begin(MakeProgram(task, num_threads), options_.lane);
-  const auto give_back = [&task](Buffers used) { task.ReturnBuffers(std::move(used)); };
+  const auto give_back = [&kept = CpuTask::Of(task)](Buffers used) { kept.ReturnBuffers(std::move(used)); };
   return StartedJail{std::make_unique<CheckedJail>(std::move(jail), request_.kind, task.layout(),
                                                    options_.lane, give_back, measurement_),
                      std::move(fault)};

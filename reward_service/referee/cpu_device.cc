@@ -6,6 +6,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/referee/cpu_timing.h"
 #include "reward_service/referee/timing_plan.h"
 
@@ -18,18 +19,11 @@ constexpr double kNearestCacheMargin = 2;
 // Of a candidate while it is verified: threads that overwrite each other must meet.
 constexpr int kVerifyThreadsMax = 4;
 
-// That a program has to write.
-int64_t OutputBytes(const TaskLayout& layout) {
-  int64_t num_bytes = 0;
-  for (const TensorSpec& spec : layout.outputs) num_bytes += spec.borrowed ? 0 : spec.num_bytes;
-  return num_bytes;
-}
-
 // Whatever the work is, its outputs must be written, and a core's nearest cache takes no more than this.
 double LeastMicroseconds(const TaskLayout& layout, const RefereeFacts& facts, int num_cores) {
   const double bytes_per_us =
       facts.nearest_cache_gigabytes_per_second * 1e3 * kNearestCacheMargin * num_cores;
-  return bytes_per_us > 0 ? static_cast<double>(OutputBytes(layout)) / bytes_per_us : 0;
+  return bytes_per_us > 0 ? static_cast<double>(layout.own_output_bytes()) / bytes_per_us : 0;
 }
 
 }  // namespace
@@ -78,8 +72,8 @@ TimerOptions CpuDevice::TimingOptions(const TaskLayout& layout, Room room) const
   options.can_sample = facts.profile;
   options.least_us = LeastMicroseconds(layout, facts, tools_.lane->num_threads());
   if (!is_native() && facts.gigabytes_per_second_ceiling > 0) {
-    options.own_output_bytes = OutputBytes(layout);
-    options.clear_us = static_cast<double>(OutputBytes(layout)) / (facts.gigabytes_per_second_ceiling * 1e3);
+    options.own_output_bytes = layout.own_output_bytes();
+    options.clear_us = static_cast<double>(layout.own_output_bytes()) / (facts.gigabytes_per_second_ceiling * 1e3);
   }
   options.long_call_us = kLongCallFactor * facts.empty_call_us;
   options.sample_period_us = kSamplePeriodFactor * facts.sample_us;

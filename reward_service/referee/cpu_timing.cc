@@ -84,7 +84,7 @@ CpuTiming::~CpuTiming() = default;
 double CpuTiming::LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
 
 absl::StatusOr<TimedSide*> CpuTiming::Reference(int instance) {
-  auto& baselines = task_->baselines();
+  auto& baselines = CpuTask::Of(*task_).baselines();
   baseline_ = baselines[static_cast<size_t>(instance) % baselines.size()].get();
   RETURN_IF_ERROR(lane_->Admit(baseline_->process().pid()));
   // It has waited for long: what only masked loads read may have been taken from it.

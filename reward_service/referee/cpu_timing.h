@@ -7,6 +7,7 @@
 
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/candidate_jails.h"
+#include "reward_service/referee/cpu_task.h"
 #include "reward_service/referee/timed_side.h"
 
 namespace warpsmith {
@@ -19,11 +20,13 @@ class CpuTiming : public TimingDevice {
   ~CpuTiming() override;
 
   absl::StatusOr<TimedSide*> Reference(int instance) override;
-  int num_references() const override { return static_cast<int>(task_->baselines().size()); }
+  int num_references() const override { return static_cast<int>(CpuTask::Of(*task_).baselines().size()); }
   absl::StatusOr<StartedSide> StartCandidate() override;
   absl::StatusOr<Overhead> MeasureOverhead() override;
   absl::Status SampleOverhead(ProfileSampler* sampler) override;
-  double Slowness(double reference_us) override { return task_->reference_pace().Slowness(reference_us); }
+  double Slowness(double reference_us) override {
+    return CpuTask::Of(*task_).reference_pace().Slowness(reference_us);
+  }
   double LaneSeconds() const override;
 
  private:

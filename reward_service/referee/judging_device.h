@@ -64,7 +64,8 @@ struct StartedProgram {
   std::optional<Fault> fault;
 };
 
-// Where the programs of one judgement run. For the thread that holds the lane. A status is a
+// Where the programs of one judgement run. For the thread that holds the lane. What is kept of the
+// task, on_device(), was made by the same device: its PlaceTask stands beside OpenDevice. A status is a
 // failure of the machine, UNAVAILABLE or INTERNAL where only another referee helps; INVALID_ARGUMENT
 // says that the task is at fault. What a candidate does is a Fault.
 class JudgingDevice {

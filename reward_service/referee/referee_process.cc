@@ -21,9 +21,12 @@
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
+#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/request_json.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/cpu_device.h"
+#include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/gpu_device.h"
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/sandbox/sandbox.h"
@@ -61,6 +64,7 @@ class RefereeProcess {
     limits_.buffer_bytes_max = Read(options, Start::buffer_bytes_max);
     limits_.jail_memory_bytes_max = Read(options, Start::jail_memory_bytes_max);
     num_tasks_max_ = static_cast<int>(Read(options, Start::num_tasks_max));
+    gpu_uuid_ = Read(options, Start::gpu_uuid);
   }
 
   absl::Status Start() {
@@ -70,13 +74,17 @@ class RefereeProcess {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return ErrnoStatus("PR_SET_CHILD_SUBREAPER", "");
     RETURN_IF_ERROR(lane_.StayOut());
     RETURN_IF_ERROR(CheckSandbox());
-    ASSIGN_OR_RETURN(native_zygote_, Zygote::StartNative(bin_directory_));
+    ASSIGN_OR_RETURN(const std::optional<GpuAccess> gpu, OpenGpu());
+    ASSIGN_OR_RETURN(native_zygote_, Zygote::StartNative(bin_directory_, gpu));
     ASSIGN_OR_RETURN(const auto folders, PythonFolders(python_));
     ASSIGN_OR_RETURN(python_zygote_,
-                     Zygote::StartPython(python_, share_directory_, folders, lane_.num_threads()));
-    pool_ = std::make_unique<TaskPool>(limits_, python_zygote_.get(), &lane_, num_tasks_max_);
+                     Zygote::StartPython(python_, share_directory_, folders, lane_.num_threads(), gpu));
+    pool_ = std::make_unique<TaskPool>(
+        limits_, python_zygote_.get(), &lane_,
+        CpuTask::Place(python_zygote_.get(), limits_, lane_.num_threads(), store()), num_tasks_max_);
     return absl::OkStatus();
   }
+
 
   // Receives on this thread, judges on another.
   absl::Status Serve() {
@@ -93,6 +101,20 @@ class RefereeProcess {
   }
 
  private:
+  TensorStore& store() { return gpu_ == nullptr ? HostStore() : *gpu_; }
+
+  // The GPU of this lane, where it has one, as the only one that this process and its jails know.
+  absl::StatusOr<std::optional<GpuAccess>> OpenGpu() {
+    if (gpu_uuid_.empty()) return std::nullopt;
+    setenv("CUDA_VISIBLE_DEVICES", gpu_uuid_.c_str(), /*overwrite=*/1);
+    ASSIGN_OR_RETURN(const auto gpus, cuda::ListGpus());
+    if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", gpu_uuid_));
+    cpu_.facts.gpu = gpus.front();
+    ASSIGN_OR_RETURN(gpu_, GpuStore::Open(gpus.front().index));
+    ASSIGN_OR_RETURN(const cuda::Driver* driver, cuda::Driver::Load());
+    return GpuAccess{.uuid = gpu_uuid_, .driver = driver->path()};
+  }
+
   absl::Status Dispatch(Packet packet) {
     if (!Is<service::Prefetch>(packet.fields)) {
       return requests_.Push(std::move(packet), absl::ZeroDuration())
@@ -118,7 +140,9 @@ class RefereeProcess {
   absl::Status Calibrate() {
     RETURN_IF_ERROR(lane_.Hold());
     tools_.pool = pool_.get();
-    tools_.open_device = [this](const Judgement& judgement) { return CpuDevice::Open(cpu_, judgement); };
+    tools_.open_device = [this](const Judgement& judgement) {
+      return gpu_ == nullptr ? CpuDevice::Open(cpu_, judgement) : GpuDevice::Open(cpu_, gpu_.get(), judgement);
+    };
     cpu_.lane = &lane_;
     cpu_.native_zygote = native_zygote_.get();
     cpu_.python_zygote = python_zygote_.get();
@@ -130,12 +154,20 @@ class RefereeProcess {
     facts.torch_version = python_zygote_->torch_version();
     facts.torch_cpu_capability = python_zygote_->torch_cpu_capability();
     ASSIGN_OR_RETURN(empty_native_,
-                     EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative, share_directory_, lane_));
+                     EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative, share_directory_, lane_,
+                                           store()));
     ASSIGN_OR_RETURN(empty_python_, EmptyCandidate::Start(*python_zygote_, CandidateKind::kKernelBenchPython,
-                                                          share_directory_, lane_));
+                                                          share_directory_, lane_, store()));
     cpu_.empty_native = empty_native_.get();
     cpu_.empty_python = empty_python_.get();
-    return MeasureHost(lane_, empty_python_.get(), &facts);
+    return MeasureMachine();
+  }
+
+  absl::Status MeasureMachine() {
+    RETURN_IF_ERROR(MeasureHost(lane_, empty_python_.get(), &cpu_.facts));
+    if (gpu_ == nullptr) return absl::OkStatus();
+    ASSIGN_OR_RETURN(cpu_.facts.gigabytes_per_second_ceiling, gpu_->MeasureCopying());
+    return absl::OkStatus();
   }
 
   void Answer(const nlohmann::json& fields, const std::vector<int>& descriptors = {}) {
@@ -189,7 +221,7 @@ class RefereeProcess {
   }
 
   void HandleCalibrate(int64_t id) {
-    const absl::Status status = MeasureHost(lane_, empty_python_.get(), &cpu_.facts);
+    const absl::Status status = MeasureMachine();
     nlohmann::json answer =
         status.ok() ? Make<service::Calibrated>({{service::Calibrated::facts, ToJson(cpu_.facts)}})
                     : Failed(status);
@@ -241,6 +273,8 @@ class RefereeProcess {
   Lane lane_;
   TaskLimits limits_;
   int num_tasks_max_ = 0;
+  std::string gpu_uuid_;
+  std::unique_ptr<GpuStore> gpu_;  // null: this lane judges on its cores
   std::unique_ptr<Zygote> native_zygote_;
   std::unique_ptr<Zygote> python_zygote_;
   std::unique_ptr<TaskPool> pool_;

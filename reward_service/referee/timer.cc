@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/status_macros.h"
-#include "reward_service/referee/process/jail.h"
 
 namespace warpsmith {
 namespace {

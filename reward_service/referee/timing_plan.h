@@ -19,6 +19,9 @@ namespace warpsmith {
 // below a hundredth, and warm caches mean nothing to it. One of the candidate a round, none repeated.
 inline constexpr double kLongCallFactor = 100;
 
+// After as many a fresh process takes as long as later: its first calls are slower by some percent.
+inline constexpr int kWarmUpCalls = 3;
+
 // One call on the clock [us], without the overhead of a call, and how much longer the call just before it
 // took, which repeated an earlier one to warm the caches; absent where none did.
 struct TimedCall {

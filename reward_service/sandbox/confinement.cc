@@ -74,18 +74,18 @@ absl::Status AllowBeneath(int ruleset, const std::string& path, uint64_t rights)
   return absl::OkStatus();
 }
 
-absl::Status RestrictFiles(const std::vector<std::string>& writable, const std::vector<std::string>& readable) {
+absl::Status RestrictFiles(const Confinement& c) {
   if (LandlockVersion() == 0) return absl::OkStatus();
   landlock_ruleset_attr attributes{};
   attributes.handled_access_fs = kAllRights;
   const UniqueFd ruleset(
       static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0)));
   if (!ruleset.valid()) return Failed("landlock_create_ruleset");
-  if (readable.empty()) RETURN_IF_ERROR(AllowBeneath(ruleset.get(), "/", kReadRights));
-  for (const std::string& path : readable) {
+  if (c.readable_paths.empty()) RETURN_IF_ERROR(AllowBeneath(ruleset.get(), "/", kReadRights));
+  for (const std::string& path : c.readable_paths) {
     RETURN_IF_ERROR(AllowBeneath(ruleset.get(), path, kReadRights));
   }
-  for (const std::string& path : writable) {
+  for (const std::string& path : c.writable_paths) {
     RETURN_IF_ERROR(AllowBeneath(ruleset.get(), path, kAllRights));
   }
   if (syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) return Failed("landlock_restrict_self");
@@ -106,12 +106,9 @@ absl::Status Confine(const Confinement& confinement) {
   // After the change of uid, which clears it.
   if (confinement.die_with_parent && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Failed("PR_SET_PDEATHSIG");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failed("PR_SET_NO_NEW_PRIVS");
-  RETURN_IF_ERROR(RestrictFiles(confinement.writable_paths, confinement.readable_paths));
   if (confinement.sealed) RETURN_IF_ERROR(RefuseNewCode());
-  if (confinement.open_gpu != nullptr) {
-    RETURN_IF_ERROR(confinement.open_gpu());
-    RETURN_IF_ERROR(RestrictFiles(confinement.writable_paths, confinement.readable_with_gpu));
-  }
+  if (confinement.open_gpu != nullptr) RETURN_IF_ERROR(confinement.open_gpu());
+  RETURN_IF_ERROR(RestrictFiles(confinement));
   return LoadSystemCallFilter(confinement.rights);
 }
 

@@ -31,11 +31,9 @@ struct Confinement {
   // read and executed; empty: everything.
   std::vector<std::string> writable_paths;
   std::vector<std::string> readable_paths;
-  // Where a GPU is to be used: opens it, when all but the system call filter holds, for no filter has room for what
-  // that takes. From then on files are those of `writable_paths` and, to be read, of `readable_with_gpu`; the
-  // driver's own threads keep the others.
+  // Where a GPU is to be used: opens it, when limits and identity hold, but neither Landlock nor the filter, which have
+  // no room for what that takes. The driver's own threads, which begin here, have the filter and no Landlock.
   std::function<absl::Status()> open_gpu = nullptr;
-  std::vector<std::string> readable_with_gpu = {};
 };
 
 // Resource limits, private uid without capabilities or groups, no_new_privs, Landlock, system call filter.

@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_TESTS_SUPPORT_FAKE_JUDGING_DEVICE_H_
 #define WARPSMITH_TESTS_SUPPORT_FAKE_JUDGING_DEVICE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,6 +57,7 @@ struct FakeMachine {
   CandidateScript sealed;
   CandidateScript open;
   std::function<CallResult(int call)> reference_calls = Takes(210);
+  std::optional<Fault> reference_fault;  // when it is made ready
   TimerOptions timing;
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
@@ -69,11 +71,11 @@ struct FakeMachine {
   int num_calls_after_fault = 0;         // of a process that had one
   std::vector<std::string> called_on;    // styles, in the order of calls
   std::vector<int64_t> parameter_seeds;  // likewise
-  bool is_broken = false;
+  std::atomic<bool> is_broken = false;   // a thread that makes tasks may see it first
 
   CandidateScript& in(Room room) { return room == Room::kSealed ? sealed : open; }
   std::optional<Fault> Note(std::optional<Fault> fault) {
-    is_broken |= breaks_at_fault && fault.has_value();
+    if (breaks_at_fault && fault) is_broken = true;
     return fault;
   }
 };
@@ -161,6 +163,24 @@ class FakeJudgingDevice : public JudgingDevice {
   FakeMachine* const machine_;
   v1::Measurement* const measurement_;
 };
+
+// What it keeps of a task: nothing.
+class FakeTaskOnDevice : public TaskOnDevice {
+ public:
+  explicit FakeTaskOnDevice(FakeMachine* machine) : machine_(machine) {}
+  absl::Status StartReference(const PreparedTask&) override { return absl::OkStatus(); }
+  absl::Status WarmReference(const PreparedTask&, absl::Time) override {
+    const auto fault = machine_->Note(machine_->reference_fault);
+    return fault ? TaskAtFault(fault->reason) : absl::OkStatus();
+  }
+
+ private:
+  FakeMachine* const machine_;
+};
+
+inline PlaceTask PlacesOf(FakeMachine* machine) {
+  return [machine] { return std::make_unique<FakeTaskOnDevice>(machine); };
+}
 
 inline OpenDevice DevicesOf(FakeMachine* machine) {
   return [machine](const Judgement& judgement) {

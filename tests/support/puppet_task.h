@@ -9,7 +9,7 @@
 
 #include "core/base/check.h"
 #include "core/base/unique_fd.h"
-#include "reward_service/referee/task/prepared_task.h"
+#include "reward_service/referee/cpu_task.h"
 #include "tests/support/puppet_zygote.h"
 
 namespace warpsmith {
@@ -39,11 +39,17 @@ inline JudgeRequest PuppetRequest(CandidateKind kind) {
   return request;
 }
 
+// On a CPU, whose baselines are puppets of the zygote.
+inline PlaceTask PuppetPlace(Zygote* zygote, const TaskLimits& limits = PuppetTaskLimits()) {
+  return CpuTask::Place(zygote, limits, 1);
+}
+
 // A zygote of puppets and an examined task of it.
 struct PuppetTask {
   explicit PuppetTask(const nlohmann::json& script = nlohmann::json::object())
       : zygote(StartPuppets(script)),
-        task(std::make_unique<PreparedTask>(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1)) {
+        task(std::make_unique<PreparedTask>(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1,
+                                            PuppetPlace(zygote.get()))) {
     const absl::Status status = task->Examine();
     WS_CHECK(status.ok()) << status.ToString();
   }

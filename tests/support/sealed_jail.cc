@@ -11,6 +11,7 @@
 #include "core/base/build_info.h"
 #include "core/base/check.h"
 #include "core/base/file.h"
+#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/referee.h"
 #include "tests/support/temporary_directory.h"
 
@@ -49,10 +50,10 @@ SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
   program.num_threads = options.num_threads;
   const TaskLayout layout = Layout();
   auto process = zygote.Fork({"python", kMemoryBytes, kCpuSeconds, options.num_threads, options.sealed});
-  auto inputs = MakeInputs(layout);
-  auto outputs = MakeOutputs(layout, program.kind);
+  auto inputs = MakeInputs(HostStore(), layout);
+  auto outputs = MakeOutputs(HostStore(), layout, program.kind);
   WS_CHECK(process.ok() && inputs.ok() && outputs.ok()) << process.status().ToString();
-  Jail jail(*std::move(process), {*std::move(inputs), *std::move(outputs)}, layout,
+  Jail jail(*std::move(process), {&HostStore(), *std::move(inputs), *std::move(outputs)}, layout,
             {.cpu_seconds_max = kCpuSeconds, .call_seconds_max = 10});
   SealedRun run;
   run.fault = jail.Begin(program, nullptr);

@@ -12,7 +12,6 @@
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/referee/process/strided_memory.h"
-#include "reward_service/referee/tensors/uncached_copy.h"
 
 namespace warpsmith {
 namespace {
@@ -49,16 +48,17 @@ std::vector<int64_t> Integers(const nlohmann::json& fields, const ListField& fie
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<SharedBuffer>> MakeInputs(const TaskLayout& layout) {
-  return SharedBuffer::Create(layout.input_buffer_bytes);
+absl::StatusOr<std::shared_ptr<TensorMemory>> MakeInputs(TensorStore& store, const TaskLayout& layout) {
+  return store.Make(layout.input_buffer_bytes);
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<SharedBuffer>>> MakeOutputs(const TaskLayout& layout,
+absl::StatusOr<std::vector<std::unique_ptr<TensorMemory>>> MakeOutputs(TensorStore& store,
+                                                                       const TaskLayout& layout,
                                                                        CandidateKind kind) {
-  std::vector<std::unique_ptr<SharedBuffer>> outputs;
+  std::vector<std::unique_ptr<TensorMemory>> outputs;
   while (kind == CandidateKind::kNative && outputs.size() < kNumNativeSlots) {
-    ASSIGN_OR_RETURN(auto buffer, SharedBuffer::Create(layout.output_buffer_bytes));
-    outputs.push_back(std::move(buffer));
+    ASSIGN_OR_RETURN(auto memory, store.Make(layout.output_buffer_bytes));
+    outputs.push_back(std::move(memory));
   }
   return outputs;
 }
@@ -71,16 +71,15 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
     if (absl::Status status = lane->Admit(process_->pid()); !status.ok()) return FaultOf(status);
   }
   // Nothing that another jail has left must be found here.
-  buffers_.inputs->Fill(0);
+  buffers_.inputs->FillAll(0);
   for (const auto& buffer : buffers_.outputs) {
-    buffer->Fill(kPoisonByte);
-    ForEachGuard(layout_, [&](int64_t start, int64_t end) {
-      std::memset(buffer->data() + start, kGuardByte, static_cast<size_t>(end - start));
-    });
+    buffer->FillAll(kPoisonByte);
+    ForEachGuard(layout_,
+                 [&](int64_t start, int64_t end) { buffer->Fill(kGuardByte, start, end - start); });
   }
   if (program.construction != nullptr) {
-    std::memcpy(buffers_.inputs->data() + InputEnd(), program.construction->inputs.get() + InputEnd(),
-                static_cast<size_t>(layout_.input_buffer_bytes - InputEnd()));
+    buffers_.inputs->Write(program.construction->inputs.get() + InputEnd(), InputEnd(),
+                           layout_.input_buffer_bytes - InputEnd());
   }
   using Message = jail::Begin;
   auto fields = Make<Message>({{Message::inputs, ToJson(layout_.inputs)},
@@ -124,25 +123,24 @@ int64_t Jail::InputEnd() const {
 }
 
 void Jail::RestoreInputs(const Draw& draw) {
-  CopyUncached(buffers_.inputs->data(), draw.inputs.get(), static_cast<size_t>(InputEnd()));
+  buffers_.inputs->Write(draw.inputs.get(), 0, InputEnd());
 }
 
 void Jail::WithdrawInputs() {
   const auto& outputs = layout_.outputs;
   if (std::any_of(outputs.begin(), outputs.end(), [](const TensorSpec& spec) { return spec.borrowed; }))
     return;
-  FillUncached(buffers_.inputs->data(), kPoisonByte, static_cast<size_t>(InputEnd()));
+  buffers_.inputs->Fill(kPoisonByte, 0, InputEnd());
 }
 
 void Jail::Load(const Draw& draw) {
   draw.shown = true;
   // Parameters, too: whoever runs here may have changed them.
-  CopyUncached(buffers_.inputs->data(), draw.inputs.get(), static_cast<size_t>(layout_.input_buffer_bytes));
+  buffers_.inputs->Write(draw.inputs.get(), 0, layout_.input_buffer_bytes);
   if (buffers_.outputs.empty()) return;
   slot_ = (slot_ + 1) % buffers_.outputs.size();
   for (const TensorSpec& spec : layout_.outputs) {
-    FillUncached(buffers_.outputs[slot_]->data() + spec.offset, kPoisonByte,
-                 static_cast<size_t>(spec.num_bytes));
+    buffers_.outputs[slot_]->Fill(kPoisonByte, spec.offset, spec.num_bytes);
   }
 }
 
@@ -158,7 +156,9 @@ std::optional<Fault> Jail::Run() {
   absl::StatusOr<TimedAnswer> timed = process_->AskOnTheClock(Make<jail::Run>({{jail::Run::slot, slot_}}),
                                                               absl::Seconds(limits_.call_seconds_max));
   if (!timed.ok()) return FaultOf(timed.status());
-  seconds_ = timed->seconds;
+  const absl::StatusOr<double> longer_us = buffers_.store->AwaitDone(limits_.call_seconds_max);
+  if (!longer_us.ok()) return FaultOf(longer_us.status());
+  seconds_ = timed->seconds + *longer_us * 1e-6;
   const nlohmann::json& fields = timed->answer.fields;
   if (!Is<jail::Done>(fields)) return FaultOfAnswer(timed->answer);
   const int64_t result = Read(fields, jail::Done::result);
@@ -177,7 +177,8 @@ std::optional<Fault> Jail::Run() {
 
 absl::StatusOr<const void*> Jail::Output(size_t index, Fault& fault) {
   if (buffers_.outputs.empty()) return ReadPythonOutput(places_, index, fault);
-  return buffers_.outputs[slot_]->data() + layout_.outputs[index].offset;
+  const TensorSpec& spec = layout_.outputs[index];
+  return buffers_.outputs[slot_]->Read(spec.offset, spec.num_bytes);
 }
 
 absl::StatusOr<const void*> Jail::FormerOutput(size_t index, Fault& fault) {
@@ -240,7 +241,7 @@ absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places,
 std::optional<Fault> Jail::CheckBuffers(const Draw& draw) const {
   if (!buffers_.outputs.empty()) {
     bool intact = true;
-    const char* outputs = buffers_.outputs[slot_]->data();
+    const char* const outputs = buffers_.outputs[slot_]->Read(0, layout_.output_buffer_bytes);
     ForEachGuard(layout_, [&](int64_t start, int64_t end) {
       intact = intact && AllBytesAre(outputs + start, end - start, kGuardByte);
     });
@@ -251,7 +252,7 @@ std::optional<Fault> Jail::CheckBuffers(const Draw& draw) const {
   }
   for (size_t i = 0; i < layout_.inputs.size(); ++i) {
     const TensorSpec& spec = layout_.inputs[i];
-    if (std::memcmp(buffers_.inputs->data() + spec.offset, draw.inputs.get() + spec.offset,
+    if (std::memcmp(buffers_.inputs->Read(spec.offset, spec.num_bytes), draw.inputs.get() + spec.offset,
                     static_cast<size_t>(spec.num_bytes)) == 0) {
       continue;
     }

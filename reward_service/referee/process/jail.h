@@ -11,13 +11,13 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "reward_service/jail/messages.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/measure/lane.h"
 #include "reward_service/referee/process/child_process.h"
 #include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/tensors/draw.h"
 #include "reward_service/referee/tensors/tensor_layout.h"
+#include "reward_service/referee/tensors/tensor_store.h"
 #include "warpsmith/v1/grade.pb.h"
 
 namespace warpsmith {
@@ -25,12 +25,14 @@ namespace warpsmith {
 // Buffers of one jail, filled before each of its calls. Of outputs native jails have two, which rotate;
 // Python jails none.
 struct Buffers {
-  std::shared_ptr<SharedBuffer> inputs;  // and parameters; may be another jail's, too: one runs at a time
-  std::vector<std::unique_ptr<SharedBuffer>> outputs;
+  TensorStore* store = nullptr;          // in which they lie; outlives them
+  std::shared_ptr<TensorMemory> inputs;  // and parameters; may be another jail's, too: one runs at a time
+  std::vector<std::unique_ptr<TensorMemory>> outputs;
 };
 
-absl::StatusOr<std::shared_ptr<SharedBuffer>> MakeInputs(const TaskLayout& layout);
-absl::StatusOr<std::vector<std::unique_ptr<SharedBuffer>>> MakeOutputs(const TaskLayout& layout,
+absl::StatusOr<std::shared_ptr<TensorMemory>> MakeInputs(TensorStore& store, const TaskLayout& layout);
+absl::StatusOr<std::vector<std::unique_ptr<TensorMemory>>> MakeOutputs(TensorStore& store,
+                                                                       const TaskLayout& layout,
                                                                        CandidateKind kind);
 
 // What to load into a jail; descriptors are borrowed.
@@ -52,9 +54,6 @@ struct Program {
   // When it must be loaded, should that be before its CPU time could be used up.
   absl::Time deadline = absl::InfiniteFuture();
 };
-
-// After as many a fresh process takes as long as later: its first calls are slower by some percent.
-inline constexpr int kWarmUpCalls = 3;
 
 // One life, one program. One thread at a time. Methods that return Fault: nothing means all went well; once a
 // fault was returned by Begin() or Run(), only its destruction makes sense.
@@ -92,7 +91,7 @@ class Jail {
   ChildProcess& process() { return *process_; }
   // Python: whether parameters of other values can be put into the model.
   bool parameters_loaded() const { return parameters_loaded_; }
-  const std::shared_ptr<SharedBuffer>& inputs() const { return buffers_.inputs; }
+  const std::shared_ptr<TensorMemory>& inputs() const { return buffers_.inputs; }
   Buffers TakeBuffers();  // ends the process first
 
  private:

@@ -17,13 +17,8 @@ namespace {
 
 using Style = oracle::Draw;
 
-constexpr int kNumBaselines = 3;
-constexpr size_t kFreeOutputsMax = 4;
 // Over an oracle's life: about twenty draws, or more of small ones. After half of it another one is started.
 constexpr int kOracleCpuSeconds = 20;
-constexpr int kBaselineCpuSeconds = 3600;
-
-absl::Status AtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
 
 std::unique_ptr<char[]> Copy(const SharedBuffer& window) {
   const size_t num_bytes = static_cast<size_t>(window.num_bytes());
@@ -34,14 +29,18 @@ std::unique_ptr<char[]> Copy(const SharedBuffer& window) {
 
 }  // namespace
 
+absl::Status TaskAtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
+
 PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, Zygote* parent,
-                           int num_threads, std::optional<int> other_inputs)
+                           int num_threads, PlaceTask place, std::optional<int> other_inputs)
     : source_(std::move(source)),
       seed_(seed),
       limits_(limits),
       parent_(parent),
       num_threads_(num_threads),
-      other_inputs_(other_inputs) {}
+      place_(std::move(place)),
+      other_inputs_(other_inputs),
+      on_device_(place_()) {}
 
 absl::StatusOr<Packet> PreparedTask::LoadOracle() {
   ASSIGN_OR_RETURN(oracle_, parent_->Fork({zygote::Fork::kOracle, limits_.oracle_memory_bytes_max,
@@ -55,12 +54,12 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
   if (!answer.ok()) {
     const Ending ending = oracle_->AwaitEnd();
     const bool endless = absl::IsDeadlineExceeded(answer.status()) || UsedUp(ending, kOracleCpuSeconds);
-    return AtFault(endless ? "the reference does not end"
-                           : absl::StrCat("the reference ", DescribeEnding(ending)));
+    return TaskAtFault(endless ? "the reference does not end"
+                               : absl::StrCat("the reference ", DescribeEnding(ending)));
   }
   if (!Is<oracle::Loaded>(answer->fields)) {
     const std::string error = Read(answer->fields, oracle::Failed::error);
-    return AtFault(error.empty() ? "the reference crashed" : error);
+    return TaskAtFault(error.empty() ? "the reference crashed" : error);
   }
   return answer;
 }
@@ -101,7 +100,7 @@ absl::Status PreparedTask::ExamineInStep() {
 absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
   for (int i = 0; i < num_other_inputs; ++i) {
     auto other = std::make_unique<PreparedTask>(source_, static_cast<uint64_t>(NextSeed()), limits_, parent_,
-                                                num_threads_, i);
+                                                num_threads_, place_, i);
     other->step_deadline_ = step_deadline_;
     if (const absl::Status status = other->ExamineInStep(); !status.ok()) {
       return absl::Status(status.code(), absl::StrCat("get_other_inputs()[", i, "]: ", status.message()));
@@ -135,7 +134,7 @@ int64_t PreparedTask::NextSeed() { return static_cast<int64_t>(UniformWord(seed_
 
 absl::Status PreparedTask::Complete() {
   BeginStep();
-  RETURN_IF_ERROR(StartBaselines());
+  RETURN_IF_ERROR(on_device_->StartReference(*this));
   for (const Draw* draw : verification_draws_) {
     const bool other_parameters = draw->parameter_seed != 0;
     if (draw->own_distribution && other_parameters == has_parameters()) timing_draws_.push_back(draw);
@@ -146,7 +145,7 @@ absl::Status PreparedTask::Complete() {
     timing_draws_.push_back(draw.get());
     timing_pool_.push_back(std::move(draw));
   }
-  return WarmBaselines();
+  return on_device_->WarmReference(*this, step_deadline_);
 }
 
 absl::StatusOr<FreshDraws> PreparedTask::MakeFresh(FreshDraws unshown) {
@@ -210,8 +209,8 @@ absl::Status PreparedTask::OpenWindow() {
       {{Window::input_offsets, Offsets(layout_, false)}, {Window::output_offsets, Offsets(layout_, true)}});
   const absl::StatusOr<Packet> answer =
       oracle_->Ask(request, {input_window_->fd(), expected_window_->fd()}, AnswerDeadline());
-  if (!answer.ok()) return AtFault("the reference crashed or does not end after its first call");
-  if (!Is<oracle::Open>(answer->fields)) return AtFault(Read(answer->fields, oracle::Failed::error));
+  if (!answer.ok()) return TaskAtFault("the reference crashed or does not end after its first call");
+  if (!Is<oracle::Open>(answer->fields)) return TaskAtFault(Read(answer->fields, oracle::Failed::error));
   return absl::OkStatus();
 }
 
@@ -225,22 +224,22 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeDraw(const DrawRequest& 
                                            {oracle::Draw::seed, NextSeed()},
                                            {oracle::Draw::parameter_seed, wanted.parameter_seed}});
   const absl::StatusOr<Packet> answer = oracle_->Ask(request, {}, AnswerDeadline());
-  if (!answer.ok()) return AtFault("the reference crashed or does not end on a later draw of inputs");
+  if (!answer.ok()) return TaskAtFault("the reference crashed or does not end on a later draw of inputs");
   const bool is_own = draw->own_distribution && draw->parameter_seed == 0;
   if (Is<oracle::Unusable>(answer->fields) && !is_own) return nullptr;
-  if (!Is<oracle::Drawn>(answer->fields)) return AtFault(Read(answer->fields, oracle::Failed::error));
+  if (!Is<oracle::Drawn>(answer->fields)) return TaskAtFault(Read(answer->fields, oracle::Failed::error));
   draw->inputs = Copy(*input_window_);
   draw->expected = Copy(*expected_window_);
   const nlohmann::json* const tolerances = Find(answer->fields, oracle::Drawn::tolerances);
-  if (tolerances == nullptr) return AtFault("the oracle's answer is malformed");
+  if (tolerances == nullptr) return TaskAtFault("the oracle's answer is malformed");
   RETURN_IF_ERROR(ReadTolerances(*tolerances, *draw));
   return draw;
 }
 
 absl::Status PreparedTask::ReadTolerances(const nlohmann::json& list, Draw& draw) const {
-  if (list.size() != layout_.outputs.size()) return AtFault("the oracle's answer is malformed");
+  if (list.size() != layout_.outputs.size()) return TaskAtFault("the oracle's answer is malformed");
   for (const nlohmann::json& fields : list) {
-    if (!fields.is_object()) return AtFault("the oracle's answer is malformed");
+    if (!fields.is_object()) return TaskAtFault("the oracle's answer is malformed");
     using Field = oracle::Tolerance;
     Tolerance tolerance;
     tolerance.absolute = Read(fields, Field::absolute);
@@ -251,61 +250,6 @@ absl::Status PreparedTask::ReadTolerances(const nlohmann::json& list, Draw& draw
     draw.tolerances.push_back(tolerance);
   }
   return absl::OkStatus();
-}
-
-absl::Status PreparedTask::StartBaselines() {
-  for (int i = 0; i < kNumBaselines; ++i) {
-    ASSIGN_OR_RETURN(auto process, parent_->Fork({zygote::Fork::kPython, limits_.oracle_memory_bytes_max,
-                                                  kBaselineCpuSeconds, num_threads_}));
-    ASSIGN_OR_RETURN(auto inputs, MakeInputs(layout_));
-    JudgeLimits limits;
-    limits.cpu_seconds_max = kBaselineCpuSeconds;
-    limits.call_seconds_max = absl::ToDoubleSeconds(limits_.answer_time_max);
-    baselines_.push_back(
-        std::make_unique<Jail>(std::move(process), Buffers{std::move(inputs), {}}, layout_, limits));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status PreparedTask::WarmBaselines() {
-  Program program;
-  program.kind = CandidateKind::kKernelBenchPython;
-  program.source_fd = source_fd_.get();
-  program.entry = jail::Begin::kBaseline;
-  program.init_inputs = init_inputs_;
-  program.construction_seed = construction_seed_;
-  program.num_threads = num_threads_;
-  program.deadline = step_deadline_;
-  for (const auto& baseline : baselines_) {
-    std::optional<Fault> fault = baseline->Begin(program, nullptr);
-    for (int call = 0; call < kWarmUpCalls && !fault; ++call) {
-      if (absl::Now() > step_deadline_) return AtFault("the reference does not end when it is run alone");
-      baseline->Load(*timing_draws_[static_cast<size_t>(call)]);
-      fault = baseline->Run();
-    }
-    if (fault) return AtFault(absl::StrCat("the reference fails when it is run alone: ", fault->reason));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Buffers> PreparedTask::BorrowBuffers(CandidateKind kind, const Jail* baseline) {
-  Buffers buffers;
-  if (baseline == nullptr && verification_inputs_ == nullptr) {
-    ASSIGN_OR_RETURN(verification_inputs_, MakeInputs(layout_));
-  }
-  buffers.inputs = baseline == nullptr ? verification_inputs_ : baseline->inputs();
-  if (kind == CandidateKind::kNative && !free_outputs_.empty()) {
-    buffers.outputs = std::move(free_outputs_.back());
-    free_outputs_.pop_back();
-  } else {
-    ASSIGN_OR_RETURN(buffers.outputs, MakeOutputs(layout_, kind));
-  }
-  return buffers;
-}
-
-void PreparedTask::ReturnBuffers(Buffers buffers) {
-  if (!buffers.outputs.empty() && free_outputs_.size() < kFreeOutputsMax)
-    free_outputs_.push_back(std::move(buffers.outputs));
 }
 
 }  // namespace warpsmith

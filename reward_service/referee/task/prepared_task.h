@@ -1,4 +1,4 @@
-// A task made ready to be judged: its oracle, secret draws and warm baselines.
+// A task made ready to be judged: its oracle and secret draws, and what its device keeps of it.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TASK_PREPARED_TASK_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_TASK_PREPARED_TASK_H_
 
@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,9 +15,10 @@
 #include "absl/time/time.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/shared_buffer.h"
-#include "reward_service/measure/statistics.h"
-#include "reward_service/referee/process/jail.h"
+#include "reward_service/measure/judge_request.h"
+#include "reward_service/referee/process/child_process.h"
 #include "reward_service/referee/process/zygote.h"
+#include "reward_service/referee/task/task_on_device.h"
 #include "reward_service/referee/tensors/draw.h"
 
 namespace warpsmith {
@@ -52,8 +54,11 @@ struct DrawRequest {
 // Draws for one judgement that no jail of another has had: kFreshDraws.
 using FreshDraws = std::vector<std::unique_ptr<Draw>>;
 
+// A status that says so, with the reason escaped: INVALID_ARGUMENT.
+absl::Status TaskAtFault(std::string_view reason);
+
 // Made in steps by threads that make tasks, one at a time: Examine() gives what verification needs, Complete()
-// adds what timing_draws() keep and baselines(), which nobody may touch before it returns; MakeFresh() and
+// adds what timing_draws() keep and warms the reference, which nobody may touch before it returns; MakeFresh() and
 // CloseOracle() then run while the task is judged. All else is for the judge's thread once Examine() has
 // returned. Each of the first three is a step. INVALID_ARGUMENT from any: the task is at fault.
 class PreparedTask {
@@ -61,7 +66,7 @@ class PreparedTask {
   // `seed` keys the stream of draw seeds; secret. `other_inputs` is an index into what the task's
   // get_other_inputs() returns: such a task is for verification only.
   PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, Zygote* parent, int num_threads,
-               std::optional<int> other_inputs = std::nullopt);
+               PlaceTask place, std::optional<int> other_inputs = std::nullopt);
 
   absl::Status Examine();
   absl::Status Complete();
@@ -88,15 +93,11 @@ class PreparedTask {
   const std::vector<std::unique_ptr<PreparedTask>>& on_other_inputs() const { return on_other_inputs_; }
   // Of the random numbers that the model's constructor takes; secret like the draws.
   int64_t construction_seed() const { return construction_seed_; }
-  std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
-  ReferencePace& reference_pace() { return reference_pace_; }
+  // The reference's text; stays the task's.
+  int source_fd() const { return source_fd_.get(); }
+  // Made by `place`.
+  TaskOnDevice& on_device() { return *on_device_; }
   bool has_parameters() const { return !layout_.parameters.empty(); }
-
-  // Buffers for a candidate's jail, used ones where there are some. Who is timed beside a baseline shares its
-  // inputs: where pages lie can cost a call a quarter of its time, and is then the same luck for both.
-  // Without one the inputs are for verification.
-  absl::StatusOr<Buffers> BorrowBuffers(CandidateKind kind, const Jail* baseline);
-  void ReturnBuffers(Buffers buffers);
 
  private:
   void BeginStep() { step_deadline_ = absl::Now() + limits_.step_time_max; }
@@ -118,8 +119,6 @@ class PreparedTask {
   int64_t NextSeed();
   // Of parameters that are not the model's own; 0 without parameters.
   int64_t NextParameterSeed() { return has_parameters() ? NextSeed() | 1 : 0; }
-  absl::Status StartBaselines();
-  absl::Status WarmBaselines();
   absl::Status ReadTolerances(const nlohmann::json& list, Draw& draw) const;
 
   TaskSource source_;
@@ -127,6 +126,7 @@ class PreparedTask {
   TaskLimits limits_;
   Zygote* parent_;
   int num_threads_;
+  PlaceTask place_;
   std::optional<int> other_inputs_;
   absl::Time step_deadline_;
   uint64_t num_seeds_used_ = 0;
@@ -144,10 +144,7 @@ class PreparedTask {
   std::vector<const Draw*> timing_draws_;
   std::vector<const Draw*> construction_draws_;
   std::vector<std::unique_ptr<PreparedTask>> on_other_inputs_;
-  std::vector<std::unique_ptr<Jail>> baselines_;
-  ReferencePace reference_pace_;
-  std::shared_ptr<SharedBuffer> verification_inputs_;
-  std::vector<std::vector<std::unique_ptr<SharedBuffer>>> free_outputs_;
+  std::unique_ptr<TaskOnDevice> on_device_;
 };
 
 }  // namespace warpsmith

@@ -30,10 +30,11 @@ uint64_t RandomWord() {
 
 }  // namespace
 
-TaskPool::TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, int num_tasks_max)
+TaskPool::TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, PlaceTask place, int num_tasks_max)
     : limits_(limits),
       parent_(parent),
       lane_(lane),
+      place_(std::move(place)),
       num_tasks_max_(static_cast<size_t>(std::max(1, num_tasks_max))),
       secret_(RandomWord()) {
   for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { Work(); });
@@ -61,7 +62,8 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
   if (pooled == nullptr) {
     pooled = std::make_shared<PooledTask>();
     const uint64_t stream = seed ? *seed : UniformWord(secret_, clock_);
-    pooled->task = std::make_unique<PreparedTask>(source, stream, limits_, parent_, lane_->num_threads());
+    pooled->task =
+        std::make_unique<PreparedTask>(source, stream, limits_, parent_, lane_->num_threads(), place_);
     Enqueue(pooled);
   }
   pooled->last_used = ++clock_;

@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
+#include "reward_service/measure/lane.h"
 #include "reward_service/referee/task/prepared_task.h"
 
 namespace warpsmith {
@@ -37,7 +38,7 @@ struct PooledTask {
 // Thread-safe.
 class TaskPool {
  public:
-  TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, int num_tasks_max);
+  TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, PlaceTask place, int num_tasks_max);
   ~TaskPool();
 
   // Starts making a task, or its next fresh draws; returns at once. With `seed`, its draws are a function of it
@@ -82,6 +83,7 @@ class TaskPool {
   const TaskLimits limits_;
   Zygote* const parent_;
   const Lane* const lane_;
+  const PlaceTask place_;
   const size_t num_tasks_max_;
   const uint64_t secret_;
 

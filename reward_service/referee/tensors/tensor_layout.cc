@@ -94,6 +94,12 @@ absl::StatusOr<std::vector<TensorSpec>> ReadSpecs(const nlohmann::json& describe
 
 }  // namespace
 
+int64_t TaskLayout::own_output_bytes() const {
+  int64_t num_bytes = 0;
+  for (const TensorSpec& spec : outputs) num_bytes += spec.borrowed ? 0 : spec.num_bytes;
+  return num_bytes;
+}
+
 int64_t TaskLayout::tensor_bytes() const {
   int64_t total = 0;
   for (const auto* specs : {&inputs, &parameters, &outputs}) {

@@ -36,7 +36,8 @@ struct TaskLayout {
   int64_t input_buffer_bytes = 0;
   int64_t output_buffer_bytes = 0;
 
-  int64_t tensor_bytes() const;  // without gaps and guards
+  int64_t tensor_bytes() const;      // without gaps and guards
+  int64_t own_output_bytes() const;  // of outputs that a program has to write
 };
 
 // From an oracle's description, which is not trusted: INVALID_ARGUMENT when it is malformed or over

@@ -210,6 +210,10 @@ Result cuMemsetD8_v2(Address to, unsigned char value, size_t num_bytes) {
   return 0;
 }
 
+Result cuMemsetD8Async(Address to, unsigned char value, size_t num_bytes, Stream) {
+  return cuMemsetD8_v2(to, value, num_bytes);
+}
+
 Result cuIpcOpenMemHandle_v2(Address*, IpcHandle, unsigned) { return kInvalid; }
 Result cuIpcCloseMemHandle(Address) { return kInvalid; }
 

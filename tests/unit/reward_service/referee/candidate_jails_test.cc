@@ -90,7 +90,7 @@ TEST_CASE("every start is a process of its own, with CPU time of its own, at lea
 TEST_CASE("who is timed beside a baseline shares its inputs") {
   Bench bench(CandidateKind::kNative);
   REQUIRE(bench.puppets.task->Complete().ok());
-  const Jail& baseline = *bench.puppets.task->baselines()[1];
+  const Jail& baseline = *CpuTask::Of(*bench.puppets.task).baselines()[1];
   CHECK(bench.Start(&baseline)->jail->jail().inputs() == baseline.inputs());
   CHECK(bench.Start()->jail->jail().inputs() != baseline.inputs());
 }

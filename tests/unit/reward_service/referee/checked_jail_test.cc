@@ -45,13 +45,13 @@ std::string Zeros() {
 // A jail that is ready, and then answers with `lines`.
 CheckedJail Ready(CandidateKind kind, const TaskLayout& layout, const std::string& lines,
                   v1::Measurement* measurement) {
-  auto inputs = MakeInputs(layout);
-  auto outputs = MakeOutputs(layout, kind);
+  auto inputs = MakeInputs(HostStore(), layout);
+  auto outputs = MakeOutputs(HostStore(), layout, kind);
   WS_CHECK(inputs.ok() && outputs.ok());
   const std::string ready = "{\"op\":\"ready\",\"parameters_loaded\":true}\n";
   // A puppet ends with its last line, which nobody asks for here.
   auto jail = std::make_unique<Jail>(Puppets().Make(ready + lines + "{}\n"),
-                                     Buffers{*std::move(inputs), *std::move(outputs)}, layout,
+                                     Buffers{&HostStore(), *std::move(inputs), *std::move(outputs)}, layout,
                                      JudgeLimits{.cpu_seconds_max = 1, .call_seconds_max = 2});
   const auto fault = jail->Begin({.kind = kind, .library_fd = 0, .source_fd = 0}, nullptr);
   WS_CHECK(!fault) << fault->reason;

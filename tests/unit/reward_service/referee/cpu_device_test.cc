@@ -97,13 +97,13 @@ TEST_CASE("a candidate that does not load is a fault, and may have said why") {
 
 TEST_CASE("the outputs of a candidate that was verified serve the next one") {
   Bench bench(kNative);
-  PreparedTask& task = *bench.puppets.task;
+  CpuTask& task = CpuTask::Of(*bench.puppets.task);
   bench.Start();  // and end
-  Buffers used = *task.BorrowBuffers(kNative, nullptr);
-  const SharedBuffer* const slot = used.outputs[0].get();
+  Buffers used = *task.BorrowBuffers(bench.layout(), kNative, nullptr);
+  const TensorMemory* const slot = used.outputs[0].get();
   task.ReturnBuffers(std::move(used));
   bench.Start();
-  CHECK(task.BorrowBuffers(kNative, nullptr)->outputs[0].get() == slot);
+  CHECK(task.BorrowBuffers(bench.layout(), kNative, nullptr)->outputs[0].get() == slot);
 }
 
 TEST_CASE("a Python candidate's calls are repeated, warmed twice, and charged for outputs of its own") {

@@ -116,12 +116,13 @@ TEST_CASE("a candidate's outputs serve the next one") {
   CpuTiming timing = bench.Timing();
   REQUIRE(timing.Reference(0).ok());
   REQUIRE(timing.StartCandidate().ok());  // and end at once
-  PreparedTask& task = *bench.puppets.task;
-  Buffers used = *task.BorrowBuffers(CandidateKind::kNative, nullptr);
-  const SharedBuffer* const slot = used.outputs[0].get();
+  CpuTask& task = CpuTask::Of(*bench.puppets.task);
+  const TaskLayout& layout = bench.puppets.task->layout();
+  Buffers used = *task.BorrowBuffers(layout, CandidateKind::kNative, nullptr);
+  const TensorMemory* const slot = used.outputs[0].get();
   task.ReturnBuffers(std::move(used));
   REQUIRE(timing.StartCandidate().ok());
-  CHECK(task.BorrowBuffers(CandidateKind::kNative, nullptr)->outputs[0].get() == slot);
+  CHECK(task.BorrowBuffers(layout, CandidateKind::kNative, nullptr)->outputs[0].get() == slot);
 }
 
 TEST_CASE("what a call costs is measured on both sides, once where they are of one kind") {

@@ -26,7 +26,7 @@ std::unique_ptr<EmptyCandidate> StartEmpty(Zygote& zygote) {
 struct Bench {
   explicit Bench(CandidateKind kind, const nlohmann::json& script = nlohmann::json::object())
       : zygote(StartPuppets(script)),
-        pool(PuppetTaskLimits(), zygote.get(), &PuppetLane(), 1),
+        pool(PuppetTaskLimits(), zygote.get(), &PuppetLane(), PuppetPlace(zygote.get()), 1),
         empty(StartEmpty(*empty_zygote)),
         request(PuppetRequest(kind)) {
     cpu = {.lane = &PuppetLane(),
@@ -191,7 +191,8 @@ TEST_CASE("both attempts and the timing share one bound of the lane") {
 // Judgements on a fake device, of a task that puppets prepare.
 struct FakeBench {
   explicit FakeBench(const nlohmann::json& script = nlohmann::json::object())
-      : zygote(StartPuppets(script)), pool(PuppetTaskLimits(), zygote.get(), &PuppetLane(), 1) {}
+      : zygote(StartPuppets(script)),
+        pool(PuppetTaskLimits(), zygote.get(), &PuppetLane(), PlacesOf(&machine), 1) {}
 
   absl::StatusOr<v1::Measurement> TryRun() {
     const JudgeTools tools{&pool, DevicesOf(&machine)};
@@ -205,9 +206,9 @@ struct FakeBench {
   }
 
   const std::unique_ptr<Zygote> zygote;
+  FakeMachine machine;
   TaskPool pool;
   JudgeRequest request = PuppetRequest(kNative);
-  FakeMachine machine;
 };
 
 TEST_CASE("a right candidate is timed, and what the device knows of the timing is added") {
@@ -270,6 +271,17 @@ TEST_CASE("a reference that fails beside a candidate is the task's fault on a he
     CHECK(measurement->grade().verdict() == v1::VERDICT_INVALID_TASK);
     CHECK(measurement->grade().verdict_reason() ==
           "the reference fails when it is timed: illegal memory access");
+  }
+}
+
+TEST_CASE("a reference that fails when it is made ready is the task's fault on a healthy device alone") {
+  for (const bool breaks : {false, true}) {
+    FakeBench bench;
+    bench.machine.breaks_at_fault = breaks;
+    bench.machine.reference_fault = Crash();
+    const auto measurement = bench.TryRun();
+    CHECK(absl::IsUnavailable(measurement.status()) == breaks);
+    if (!breaks) CHECK(measurement->grade().verdict() == v1::VERDICT_INVALID_TASK);
   }
 }
 

@@ -40,9 +40,9 @@ struct Bench {
   Bench(CandidateKind kind, std::unique_ptr<ChildProcess> child, TaskLayout task_layout = Layout(),
         JudgeLimits limits = kLimits)
       : kind(kind), layout(std::move(task_layout)) {
-    Buffers buffers{*MakeInputs(layout), *MakeOutputs(layout, kind)};
-    inputs = buffers.inputs->data();
-    for (const auto& buffer : buffers.outputs) outputs.push_back(buffer->data());
+    Buffers buffers{&HostStore(), *MakeInputs(HostStore(), layout), *MakeOutputs(HostStore(), layout, kind)};
+    inputs = const_cast<char*>(buffers.inputs->Read(0, 0));
+    for (const auto& buffer : buffers.outputs) outputs.push_back(const_cast<char*>(buffer->Read(0, 0)));
     jail = std::make_unique<Jail>(std::move(child), std::move(buffers), layout, limits);
     draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
     std::fill_n(draw.inputs.get(), layout.input_buffer_bytes, 'i');
@@ -322,7 +322,7 @@ TEST_CASE("buffers outlive the process that had them") {
   const Buffers buffers = bench.jail->TakeBuffers();
   CHECK(kill(pid, 0) == -1);
   CHECK(buffers.outputs.size() == 2);
-  CHECK(buffers.inputs->data() == bench.inputs);
+  CHECK(buffers.inputs->Read(0, 0) == bench.inputs);
 }
 
 }  // namespace

@@ -11,7 +11,9 @@
 namespace warpsmith {
 namespace {
 
-PreparedTask Prepare(const TaskSource& source) { return {source, 7, TestLimits(), &TestZygote(), 1}; }
+PreparedTask Prepare(const TaskSource& source) {
+  return {source, 7, TestLimits(), &TestZygote(), 1, TestPlace()};
+}
 
 std::vector<std::string> Styles(const PreparedTask& task) {
   std::vector<std::string> styles;
@@ -72,7 +74,7 @@ absl::Status Making(const nlohmann::json& script, absl::Duration answer_time_max
   TaskLimits limits = PuppetTaskLimits();
   limits.answer_time_max = answer_time_max;
   limits.step_time_max = step_time_max;
-  PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1);
+  PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, PuppetPlace(zygote.get(), limits));
   const absl::Status status = task.Examine();
   return status.ok() ? task.Complete() : status;
 }
@@ -110,8 +112,10 @@ TEST_CASE("fresh draws have one limit together, from when they are asked for") {
   answers.insert(answers.end(), kFreshDraws, 600);
   const auto quick_zygote = StartPuppets();
   const auto slow_zygote = StartPuppets({{"answers", {{"draw own", answers}}}});
-  PreparedTask quick(PuppetTaskSource(), 7, limits, quick_zygote.get(), 1);
-  PreparedTask slow(PuppetTaskSource(), 7, limits, slow_zygote.get(), 1);
+  PreparedTask quick(PuppetTaskSource(), 7, limits, quick_zygote.get(), 1,
+                     PuppetPlace(quick_zygote.get(), limits));
+  PreparedTask slow(PuppetTaskSource(), 7, limits, slow_zygote.get(), 1,
+                    PuppetPlace(slow_zygote.get(), limits));
   for (PreparedTask* task : {&quick, &slow}) {
     REQUIRE(task->Examine().ok());
     REQUIRE(task->Complete().ok());

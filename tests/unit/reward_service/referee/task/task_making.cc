@@ -9,6 +9,7 @@
 #include "core/base/check.h"
 #include "core/base/sha256.h"
 #include "reward_service/measure/referee.h"
+#include "reward_service/referee/cpu_task.h"
 
 namespace warpsmith {
 
@@ -30,6 +31,8 @@ TaskLimits TestLimits() {
           .jail_memory_bytes_max = int64_t{4} << 30,
           .buffer_bytes_max = int64_t{64} << 20};
 }
+
+PlaceTask TestPlace() { return CpuTask::Place(&TestZygote(), TestLimits(), 1); }
 
 TaskSource SmallTask(const std::string& constructor, const std::string& forward, const std::string& inputs) {
   const std::string source =

@@ -11,6 +11,8 @@ namespace warpsmith {
 // Ends the program when it does not start.
 Zygote& TestZygote();
 TaskLimits TestLimits();
+// On a CPU.
+PlaceTask TestPlace();
 // A reference with these statements of its constructor and of forward(x), and this list of inputs.
 TaskSource SmallTask(const std::string& constructor, const std::string& forward, const std::string& inputs);
 

@@ -39,7 +39,7 @@ std::set<std::string> Judge(TaskPool& pool, const TaskSource& source, bool anoth
 }
 
 TEST_CASE("each judgement of a task sees draws that no former one has seen") {
-  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), TestPlace(), 8);
   std::set<std::string> seen = Judge(pool, Chain(1));
   for (int i = 0; i < 3; ++i) {
     const std::set<std::string> now = Judge(pool, Chain(1), /*another_follows=*/i % 2 == 0);
@@ -50,7 +50,7 @@ TEST_CASE("each judgement of a task sees draws that no former one has seen") {
 }
 
 TEST_CASE("draws that no jail of a judgement had are the next one's") {
-  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), TestPlace(), 8);
   std::set<const Draw*> former;
   for (int i = 0; i < 3; ++i) {
     const auto pooled = pool.Begin(Chain(3), std::nullopt, /*another_follows=*/false, Soon());
@@ -74,7 +74,7 @@ TEST_CASE("draws that no jail of a judgement had are the next one's") {
 }
 
 TEST_CASE("judgements that show nothing leave no more draws than one can have") {
-  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), TestPlace(), 8);
   for (int i = 0; i < 4; ++i) {
     const auto pooled = pool.Begin(Chain(4), std::nullopt, /*another_follows=*/i == 0, Soon());
     REQUIRE(pooled.ok());
@@ -86,7 +86,7 @@ TEST_CASE("judgements that show nothing leave no more draws than one can have") 
 }
 
 TEST_CASE("who wants what does not depend on draws uses none up") {
-  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), TestPlace(), 8);
   const auto examined = pool.GetExamined(Chain(2), Soon());
   REQUIRE(examined.ok());
   const std::set<std::string> first = Judge(pool, Chain(2));
@@ -96,7 +96,7 @@ TEST_CASE("who wants what does not depend on draws uses none up") {
 }
 
 TEST_CASE("tasks get fresh draws though there are more of them than oracles") {
-  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 16);
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), TestPlace(), 16);
   for (int round = 0; round < 3; ++round) {
     for (int task = 0; task < 6; ++task) CHECK(Judge(pool, Chain(task)).size() > 8);
   }
@@ -108,7 +108,7 @@ TEST_CASE(
   const auto zygote = StartPuppets({{"answers", {{"load", "silent"}}}});
   TaskLimits limits = PuppetTaskLimits();
   limits.step_time_max = absl::Milliseconds(500);
-  TaskPool pool(limits, zygote.get(), &PuppetLane(), 8);
+  TaskPool pool(limits, zygote.get(), &PuppetLane(), PuppetPlace(zygote.get()), 8);
   const TaskSource source = PuppetTaskSource();
   CHECK(absl::IsDeadlineExceeded(pool.Begin(source, std::nullopt, false, absl::Now()).status()));
   CHECK(absl::IsDeadlineExceeded(pool.GetExamined(source, absl::Now()).status()));
@@ -117,7 +117,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a task at fault is told at every use") {
-  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), 8);
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), TestPlace(), 8);
   const TaskSource source = SmallTask("pass", "return x * 0", "[torch.randn(64, 64)]");
   for (int i = 0; i < 2; ++i) {
     const absl::Status status = pool.Begin(source, std::nullopt, false, Soon()).status();

@@ -1,0 +1,98 @@
+#include "reward_service/referee/cpu_task.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "reward_service/jail/messages.h"
+#include "reward_service/referee/timing_plan.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kNumBaselines = 3;
+constexpr size_t kFreeOutputsMax = 4;
+constexpr int kBaselineCpuSeconds = 3600;
+
+}  // namespace
+
+PlaceTask CpuTask::Place(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store) {
+  return [=, &store] { return absl::WrapUnique(new CpuTask(zygote, limits, num_threads, store)); };
+}
+
+absl::Status CpuTask::StartReference(const PreparedTask& task) {
+  return store_.on_gpu() ? absl::OkStatus() : Start(task);
+}
+
+absl::Status CpuTask::WarmReference(const PreparedTask& task, absl::Time deadline) {
+  return store_.on_gpu() ? absl::OkStatus() : Warm(task, deadline);
+}
+
+absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
+  if (!baselines_.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(Start(task));
+  return Warm(task, absl::Now() + limits_.step_time_max);
+}
+
+absl::Status CpuTask::Start(const PreparedTask& task) {
+  const bool on_gpu = store_.on_gpu();
+  for (int i = 0; i < (on_gpu ? 1 : kNumBaselines); ++i) {
+    ASSIGN_OR_RETURN(auto process, zygote_->Fork({.role = zygote::Fork::kPython,
+                                                  .memory_bytes_max = limits_.oracle_memory_bytes_max,
+                                                  .cpu_seconds_max = kBaselineCpuSeconds,
+                                                  .num_threads = num_threads_,
+                                                  .gpu = on_gpu}));
+    ASSIGN_OR_RETURN(auto inputs, MakeInputs(store_, task.layout()));
+    JudgeLimits limits;
+    limits.cpu_seconds_max = kBaselineCpuSeconds;
+    limits.call_seconds_max = absl::ToDoubleSeconds(limits_.answer_time_max);
+    baselines_.push_back(
+        std::make_unique<Jail>(std::move(process), Buffers{&store_, std::move(inputs), {}}, task.layout(), limits));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuTask::Warm(const PreparedTask& task, absl::Time deadline) {
+  Program program;
+  program.kind = CandidateKind::kKernelBenchPython;
+  program.source_fd = task.source_fd();
+  program.entry = jail::Begin::kBaseline;
+  program.init_inputs = task.init_inputs();
+  program.construction_seed = task.construction_seed();
+  program.num_threads = num_threads_;
+  program.deadline = deadline;
+  for (const auto& baseline : baselines_) {
+    std::optional<Fault> fault = baseline->Begin(program, nullptr);
+    for (int call = 0; call < kWarmUpCalls && !fault; ++call) {
+      if (absl::Now() > deadline) return TaskAtFault("the reference does not end when it is run alone");
+      baseline->Load(*task.timing_draws()[static_cast<size_t>(call)]);
+      fault = baseline->Run();
+    }
+    if (fault) return TaskAtFault(absl::StrCat("the reference fails when it is run alone: ", fault->reason));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Buffers> CpuTask::BorrowBuffers(const TaskLayout& layout, CandidateKind kind,
+                                               const Jail* baseline) {
+  Buffers buffers{.store = &store_};
+  if (baseline == nullptr && verification_inputs_ == nullptr) {
+    ASSIGN_OR_RETURN(verification_inputs_, MakeInputs(store_, layout));
+  }
+  buffers.inputs = baseline == nullptr ? verification_inputs_ : baseline->inputs();
+  if (kind == CandidateKind::kNative && !free_outputs_.empty()) {
+    buffers.outputs = std::move(free_outputs_.back());
+    free_outputs_.pop_back();
+  } else {
+    ASSIGN_OR_RETURN(buffers.outputs, MakeOutputs(store_, layout, kind));
+  }
+  return buffers;
+}
+
+void CpuTask::ReturnBuffers(Buffers buffers) {
+  if (!buffers.outputs.empty() && free_outputs_.size() < kFreeOutputsMax)
+    free_outputs_.push_back(std::move(buffers.outputs));
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,60 @@
+// What is kept of a task for the cores of a lane: warm jails of its reference, and buffers.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TASK_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TASK_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "reward_service/measure/statistics.h"
+#include "reward_service/referee/process/jail.h"
+#include "reward_service/referee/process/zygote.h"
+#include "reward_service/referee/task/prepared_task.h"
+
+namespace warpsmith {
+
+// For the judge's thread, but for the two calls of TaskOnDevice; baselines() once the task is completed.
+class CpuTask : public TaskOnDevice {
+ public:
+  // Of tasks that a CpuDevice judges, or with a GPU's store a GpuDevice. `zygote` is of the Python kind; its children
+  // reach the store. Both outlive them.
+  static PlaceTask Place(Zygote* zygote, const TaskLimits& limits, int num_threads,
+                         TensorStore& store = HostStore());
+  // What Place() made for it.
+  static CpuTask& Of(PreparedTask& task) { return static_cast<CpuTask&>(task.on_device()); }
+
+  absl::Status StartReference(const PreparedTask& task) override;
+  absl::Status WarmReference(const PreparedTask& task, absl::Time deadline) override;
+  // For whoever holds the lane, before baselines() are used: a GPU has no other core on which they could be made ready
+  // while others are timed, so there the two calls above do nothing. INVALID_ARGUMENT: the task is at fault.
+  absl::Status AwaitReference(const PreparedTask& task);
+
+  TensorStore& store() const { return store_; }
+  std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
+  ReferencePace& reference_pace() { return reference_pace_; }
+
+  // Buffers for a candidate's jail, used ones where there are some. Who is timed beside a baseline shares its
+  // inputs: where pages lie can cost a call a quarter of its time, and is then the same luck for both.
+  // Without one the inputs are for verification.
+  absl::StatusOr<Buffers> BorrowBuffers(const TaskLayout& layout, CandidateKind kind, const Jail* baseline);
+  void ReturnBuffers(Buffers buffers);
+
+ private:
+  CpuTask(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store)
+      : zygote_(zygote), limits_(limits), num_threads_(num_threads), store_(store) {}
+  absl::Status Start(const PreparedTask& task);
+  absl::Status Warm(const PreparedTask& task, absl::Time deadline);
+
+  Zygote* const zygote_;
+  const TaskLimits limits_;
+  const int num_threads_;
+  TensorStore& store_;
+  std::vector<std::unique_ptr<Jail>> baselines_;
+  ReferencePace reference_pace_;
+  std::shared_ptr<TensorMemory> verification_inputs_;
+  std::vector<std::vector<std::unique_ptr<TensorMemory>>> free_outputs_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TASK_H_

@@ -1,0 +1,60 @@
+#include "reward_service/referee/gpu_device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/status_macros.h"
+#include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/timing_plan.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr double kMemoryBoundShare = 0.5;
+// Outputs may end in the GPU's cache, which takes several times what its memory does: nobody is accused who left them
+// there.
+constexpr double kCacheFactor = 4;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JudgingDevice>> GpuDevice::Open(const CpuTools& tools, GpuStore* store,
+                                                               const Judgement& judgement) {
+  ASSIGN_OR_RETURN(auto host, CpuDevice::Open(tools, judgement));
+  return absl::WrapUnique(new GpuDevice(tools, store, std::move(host)));
+}
+
+absl::StatusOr<StartedProgram> GpuDevice::StartCandidate(PreparedTask& task, Room room) {
+  return host_->StartCandidate(task, room);
+}
+
+absl::StatusOr<std::unique_ptr<TimingDevice>> GpuDevice::StartTiming(PreparedTask& task, Room room,
+                                                                     absl::Time lane_since) {
+  const absl::Time begin = absl::Now();
+  RETURN_IF_ERROR(CpuTask::Of(task).AwaitReference(task));
+  return host_->StartTiming(task, room, lane_since + (absl::Now() - begin));  // which was not the candidate's doing
+}
+
+TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room) const {
+  TimerOptions options;
+  options.num_warm_ups = kWarmUpDraws;
+  options.can_sample = false;
+  const double bytes_per_us = tools_.facts.gigabytes_per_second_ceiling * 1e3 * kCacheFactor;
+  options.least_us = bytes_per_us > 0 ? static_cast<double>(layout.own_output_bytes()) / bytes_per_us : 0;
+  options.long_call_us = kLongCallFactor * tools_.facts.empty_call_us;
+  return options;
+}
+
+void GpuDevice::Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const {
+  timing->set_quality(absl::StrCat(tools_.lane->quality(), timing->quality()));
+  const double median_us = timing->candidate().median_us();
+  const double ceiling = tools_.facts.gigabytes_per_second_ceiling;
+  profile->set_gigabytes_per_second_ceiling(ceiling);
+  profile->set_gigabytes_per_second(static_cast<double>(layout.tensor_bytes()) / (median_us * 1e3));
+  const double share = profile->gigabytes_per_second() / std::max(ceiling, 1e-9);
+  const bool latency = median_us < timing->empty_call_us();
+  profile->set_bound(latency ? "latency" : share >= kMemoryBoundShare ? "memory" : "compute");
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,38 @@
+// Candidates on a GPU: jails that open it, its own memory, its idleness as the end of a call.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_GPU_DEVICE_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_GPU_DEVICE_H_
+
+#include <memory>
+
+#include "reward_service/referee/cpu_device.h"
+#include "reward_service/referee/tensors/gpu_store.h"
+
+namespace warpsmith {
+
+// As on a lane's cores, where programs start and where their calls are stopped; but the clock goes on until the GPU is
+// idle.
+class GpuDevice : public JudgingDevice {
+ public:
+  // Both outlive it. The tools' zygotes, and the empty candidates, can reach the store.
+  static absl::StatusOr<std::unique_ptr<JudgingDevice>> Open(const CpuTools& tools, GpuStore* store,
+                                                             const Judgement& judgement);
+
+  absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
+  absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
+                                                            absl::Time lane_since) override;
+  TimerOptions TimingOptions(const TaskLayout& layout, Room room) const override;
+  void Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const override;
+  absl::Status CheckHealth() override { return store_->Health(); }
+
+ private:
+  GpuDevice(const CpuTools& tools, GpuStore* store, std::unique_ptr<JudgingDevice> host)
+      : tools_(tools), store_(store), host_(std::move(host)) {}
+
+  const CpuTools& tools_;
+  GpuStore* const store_;
+  const std::unique_ptr<JudgingDevice> host_;  // on which the processes run
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_GPU_DEVICE_H_

@@ -1,0 +1,34 @@
+// What a device keeps of a task, beside what the task itself keeps.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TASK_TASK_ON_DEVICE_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_TASK_TASK_ON_DEVICE_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace warpsmith {
+
+class PreparedTask;
+
+// Lives as long as its task. Both calls are made once, not at all where nothing is timed, by a thread
+// that makes tasks, while the lane judges others or verifies a candidate of this one: what would
+// disturb a call that is timed has to wait for the lane. INVALID_ARGUMENT: the task is at fault.
+class TaskOnDevice {
+ public:
+  virtual ~TaskOnDevice() = default;
+  // Of an examined task: begins to start the processes of the reference that candidates are timed
+  // beside. Does not wait for them.
+  virtual absl::Status StartReference(const PreparedTask& task) = 0;
+  // Of a task with its timing_draws(): waits for these processes and has them called until they are
+  // warm, until `deadline` at most.
+  virtual absl::Status WarmReference(const PreparedTask& task, absl::Time deadline) = 0;
+};
+
+// Makes it for a new task. Thread-safe.
+using PlaceTask = std::function<std::unique_ptr<TaskOnDevice>()>;
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_TASK_TASK_ON_DEVICE_H_

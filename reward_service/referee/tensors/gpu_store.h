@@ -1,0 +1,48 @@
+// Tensors on a GPU, which the jail that computes there has mapped.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_GPU_STORE_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_GPU_STORE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "reward_service/cuda/gpu_memory.h"
+#include "reward_service/referee/tensors/tensor_store.h"
+
+namespace warpsmith {
+
+// Thread-safe; a judgement's thread should be alone with it all the same, for what others do is on its clock.
+class GpuStore : public TensorStore {
+ public:
+  // With nobody else on the GPU: what an idle one takes for a probe is measured here.
+  static absl::StatusOr<std::unique_ptr<GpuStore>> Open(int index);
+
+  absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) override;
+  bool on_gpu() const override { return true; }
+  absl::StatusOr<double> AwaitDone(double seconds_max) override;
+  absl::Status Health() override;
+
+  // What the memory gives and takes when it copies itself, reads and writes added [GB/s].
+  absl::StatusOr<double> MeasureCopying();
+
+ private:
+  class Memory;
+
+  GpuStore(std::unique_ptr<cuda::GpuContext> context, std::unique_ptr<cuda::IdleProbe> probe)
+      : context_(std::move(context)), probe_(std::move(probe)) {}
+  // Runs `use` with the context as the calling thread's, and keeps its first failure.
+  template <typename Use>
+  void Do(Use use);
+
+  absl::Mutex mutex_;
+  const std::unique_ptr<cuda::GpuContext> context_;
+  const std::unique_ptr<cuda::IdleProbe> probe_ ABSL_GUARDED_BY(mutex_);
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_GPU_STORE_H_

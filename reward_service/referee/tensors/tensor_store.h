@@ -1,0 +1,53 @@
+// Memory that the referee shares with jails, wherever it lies, and what has to be waited for there.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_TENSOR_STORE_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_TENSOR_STORE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace warpsmith {
+
+// A buffer of fixed size. The referee touches it while the jail that has it is stopped. What fails here is no jail's
+// fault: it is kept, and told by TensorStore::Health().
+class TensorMemory {
+ public:
+  virtual ~TensorMemory() = default;
+
+  virtual int64_t num_bytes() const = 0;
+  // `value` into every byte, and nothing of anybody's behind them.
+  virtual void FillAll(unsigned char value) = 0;
+  virtual void Fill(unsigned char value, int64_t offset, int64_t num_bytes) = 0;
+  virtual void Write(const char* from, int64_t offset, int64_t num_bytes) = 0;
+  // Bytes as they are now, valid until the next call.
+  virtual const char* Read(int64_t offset, int64_t num_bytes) = 0;
+
+  // By which a jail maps it: both ways, and where the store can say so to be read only.
+  virtual int fd() const = 0;
+  virtual int read_only_fd() const = 0;
+};
+
+// Where the tensors of programs lie. For one thread, but for Make().
+class TensorStore {
+ public:
+  virtual ~TensorStore() = default;
+
+  // RESOURCE_EXHAUSTED where there is no memory.
+  virtual absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) = 0;
+  // Whether a program must open a GPU to reach it.
+  virtual bool on_gpu() const = 0;
+  // Waits until everything is done that the program, which is stopped, has asked for: how long that took beyond what
+  // it takes where there is nothing to do [us]. DEADLINE_EXCEEDED.
+  virtual absl::StatusOr<double> AwaitDone(double seconds_max) = 0;
+  // Not OK once anything failed that no program can have caused: nothing that was measured since counts.
+  virtual absl::Status Health() = 0;
+};
+
+// Memory files, mapped in both processes. Thread-safe.
+TensorStore& HostStore();
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_TENSOR_STORE_H_

@@ -1,0 +1,186 @@
+// The referee on a real GPU: native candidates that are right, wrong, hang, fault and leave work behind.
+#define CATCH_CONFIG_RUNNER
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "core/base/check.h"
+#include "core/base/file.h"
+#include "core/base/sha256.h"
+#include "core/base/unique_fd.h"
+#include "reward_service/measure/referee.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(120);
+
+constexpr char kTask[] = R"(
+import torch
+from torch import Tensor, nn
+
+
+class Model(nn.Module):
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(1024))
+        self.scale = scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(x * self.weight + self.scale) ** 2
+
+
+def get_inputs() -> list[Tensor]:
+    return [torch.randn(4096, 1024)]
+
+
+def get_init_inputs() -> list[float]:
+    return [0.5]
+)";
+
+cuda::GpuFacts& Gpu() {
+  static cuda::GpuFacts gpu;
+  return gpu;
+}
+
+Referee& GpuReferee() {
+  static const std::unique_ptr<Referee> referee = [] {
+    RefereeOptions options;
+    options.lane_cores = {static_cast<int>(std::max(1u, std::thread::hardware_concurrency())) - 1};
+    options.gpu_uuid = Gpu().uuid;
+    auto started = Referee::Start(options);
+    WS_CHECK(started.ok()) << started.status().ToString();
+    return *std::move(started);
+  }();
+  return *referee;
+}
+
+// A whole source from a kernel and the statements that launch it, on `stream`.
+std::string Source(const std::string& kernel, const std::string& launch) {
+  return R"(#include <cuda_runtime.h>
+#include <dlpack/dlpack.h>
+#include <cstdint>
+)" + kernel + R"(
+extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, DLTensor* const* outputs,
+                   cudaStream_t stream) {
+  const float* x = static_cast<const float*>(inputs[0]->data);
+  const float* weight = static_cast<const float*>(parameters[0]->data);
+  float* y = static_cast<float*>(outputs[0]->data);
+  const int n = static_cast<int>(inputs[0]->shape[0] * inputs[0]->shape[1]);
+  (void)x; (void)weight; (void)y; (void)n;
+)" + launch + R"(
+  return static_cast<int>(cudaGetLastError());
+}
+)";
+}
+
+constexpr char kKernel[] = R"(
+__global__ void scaled(const float* x, const float* weight, float* y, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    const float v = x[i] * weight[i % 1024] + 0.5f;
+    y[i] = v > 0 ? v * v : 0;
+  }
+}
+__global__ void spin(float* y, long long clocks) {
+  const long long begin = clock64();
+  while (clocks < 0 || clock64() - begin < clocks) {
+    if (y[0] == 12345.0f) break;
+  }
+}
+)";
+constexpr char kLaunch[] = "  scaled<<<1024, 256, 0, stream>>>(x, weight, y, n);\n";
+
+v1::Measurement Judge(const std::string& source, bool verify_only = true) {
+  const TemporaryDirectory directory;
+  const std::string from = directory.path() / "candidate.cu", to = directory.path() / "candidate.so";
+  WS_CHECK(WriteFileAtomically(from, source).ok()) << from;
+  std::string architecture = Gpu().architecture();
+  const std::string virtual_one = "compute_" + architecture.substr(3);
+  const std::string command = "nvcc -gencode arch=" + virtual_one + ",code=" + architecture +
+                              " -O3 -std=c++17 -shared -Xcompiler -fPIC -o " + to + " " + from;
+  WS_CHECK(std::system(command.c_str()) == 0) << source;
+  const UniqueFd library(open(to.c_str(), O_RDONLY | O_CLOEXEC));
+  JudgeRequest request;
+  request.task = {Sha256Hex(kTask), kTask};
+  request.library_fd = library.get();
+  request.verify_only = verify_only;
+  request.limits.call_seconds_max = 1;
+  const absl::Time begin = absl::Now();
+  const auto measurement = GpuReferee().Judge(request, absl::Now() + kPatience);
+  WS_CHECK(measurement.ok()) << measurement.status().ToString();
+  const v1::Grade& grade = measurement->grade();
+  std::printf("%-14s %5.2f s  %s  %s\n", v1::Verdict_Name(grade.verdict()).c_str(),
+              absl::ToDoubleSeconds(absl::Now() - begin), grade.verdict_reason().c_str(),
+              grade.has_timing() ? grade.timing().ShortDebugString().c_str() : "");
+  std::fflush(stdout);
+  return *measurement;
+}
+
+v1::Verdict VerdictOf(const std::string& kernel, const std::string& launch) {
+  return Judge(Source(kernel, launch)).grade().verdict();
+}
+
+TEST_CASE("a right kernel is timed beside the eager reference") {
+  const v1::Grade grade = Judge(Source(kKernel, kLaunch), /*verify_only=*/false).grade();
+  REQUIRE(grade.verdict() == v1::VERDICT_CORRECT);
+  CHECK(grade.timing().speedup() > 0);
+  CHECK(grade.timing().libraries_withheld());
+  CHECK(GpuReferee().facts().gpu->name == Gpu().name);
+  std::printf("%s\n", grade.profile().ShortDebugString().c_str());
+}
+
+TEST_CASE("wrong, missing and stray outputs are told") {
+  CHECK(VerdictOf(kKernel, "  scaled<<<1024, 256, 0, stream>>>(x, weight, y, n - 7);\n") == v1::VERDICT_INCORRECT);
+  CHECK(VerdictOf(kKernel, "") == v1::VERDICT_INCORRECT);
+  CHECK(VerdictOf(kKernel, std::string(kLaunch) + "  cudaMemsetAsync(y + n, 0, 16, stream);\n") ==
+        v1::VERDICT_INCORRECT);
+}
+
+TEST_CASE("an input cannot be written") {
+  const v1::Verdict verdict =
+      VerdictOf(kKernel, std::string(kLaunch) + "  cudaMemsetAsync(const_cast<float*>(x), 0, 16, stream);\n");
+  CHECK(verdict != v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("a kernel that faults, or does not end, costs its candidate alone") {
+  CHECK(VerdictOf(kKernel, "  scaled<<<1024, 256, 0, stream>>>(nullptr, weight, y, n);\n") ==
+        v1::VERDICT_RUNTIME_ERROR);
+  CHECK(VerdictOf(kKernel, std::string(kLaunch) + "  spin<<<1, 1, 0, stream>>>(y, -1);\n") == v1::VERDICT_TIMEOUT);
+  CHECK(VerdictOf(kKernel, "  scaled<<<1, 2048, 0, stream>>>(x, weight, y, n);\n") == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(VerdictOf(kKernel, kLaunch) == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("work on another stream is on the clock, and memory of its own is a program's") {
+  const std::string other = R"(
+  static cudaStream_t own = [] { cudaStream_t made; cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking); return made; }();
+  float* scratch = nullptr;
+  if (cudaMalloc(&scratch, 64 << 20) != cudaSuccess) return 77;
+  spin<<<1, 1, 0, own>>>(y, 20000000);
+  scaled<<<1024, 256, 0, own>>>(x, weight, y, n);
+  cudaFree(scratch);
+)";
+  const v1::Grade grade = Judge(Source(kKernel, other), /*verify_only=*/false).grade();
+  CHECK(grade.verdict() == v1::VERDICT_CORRECT);
+  CHECK(grade.timing().candidate().median_us() > 5000);
+}
+
+}  // namespace
+}  // namespace warpsmith
+
+int main(int argc, char** argv) {
+  constexpr int kSkipped = 77;  // CTest's SKIP_RETURN_CODE
+  const auto gpus = warpsmith::FindGpus();
+  if (!gpus.ok() || gpus->empty()) {
+    std::printf("skipped: %s\n", gpus.ok() ? "no GPU here" : gpus.status().ToString().c_str());
+    return kSkipped;
+  }
+  warpsmith::Gpu() = gpus->front();
+  return Catch::Session().run(argc, argv);
+}
