@@ -14,6 +14,8 @@
 #include "core/base/log.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
+#include "proto/device_names.h"
+#include "proto/language_names.h"
 
 namespace warpsmith {
 namespace {
@@ -32,6 +34,47 @@ absl::Status ForRetries(const absl::Status& status) {
 std::string Describe(const absl::Status& status) {
   return absl::StrCat(absl::StatusCodeToString(status.code()), ": ",
                       Escape(std::string(status.message()), 512));
+}
+
+template <typename Values, typename Value>
+bool Has(const Values& values, const Value& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+std::vector<int> DevicesOf(const v1::Capabilities& capabilities) {
+  if (capabilities.devices().empty()) return {v1::DEVICE_CPU};  // of a service that does not know of others
+  return {capabilities.devices().begin(), capabilities.devices().end()};
+}
+
+// "it grades cpp, kernelbench_python, on cpu"
+std::string GradedText(const v1::Capabilities& capabilities) {
+  std::vector<std::string> languages, devices;
+  for (const int value : capabilities.languages()) {
+    languages.push_back(LanguageName(static_cast<v1::CandidateLanguage>(value)));
+  }
+  for (const int value : DevicesOf(capabilities)) {
+    devices.push_back(DeviceName(static_cast<v1::Device>(value)));
+  }
+  return absl::StrCat("it grades ", absl::StrJoin(languages, ", "), ", on ", absl::StrJoin(devices, ", "));
+}
+
+absl::Status CheckNeeds(const ServiceNeeds& needs, const v1::Capabilities& capabilities) {
+  if (!needs.formula.empty() && !Has(capabilities.formulas(), needs.formula)) {
+    return absl::InvalidArgumentError(absl::StrCat("it has no formula \"", Escape(needs.formula, 128),
+                                                   "\"; it has ",
+                                                   absl::StrJoin(capabilities.formulas(), ", ")));
+  }
+  if (needs.language != v1::CANDIDATE_LANGUAGE_UNSPECIFIED &&
+      !Has(capabilities.languages(), static_cast<int>(needs.language))) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("it grades no ", LanguageName(needs.language), "; ", GradedText(capabilities)));
+  }
+  for (const v1::Device device : needs.devices) {
+    if (Has(DevicesOf(capabilities), static_cast<int>(device))) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("it grades nothing on ", DeviceName(device), "; ", GradedText(capabilities)));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -84,27 +127,21 @@ void GradeClient::Submit(int64_t owner, v1::GradeRequest request, Done done) {
   StartAttempts(ready);
 }
 
-absl::StatusOr<std::string> GradeClient::ResolveFormula(const std::string& formula,
-                                                        absl::Duration timeout) const {
+absl::StatusOr<std::string> GradeClient::CheckService(const ServiceNeeds& needs,
+                                                      absl::Duration timeout) const {
   grpc::ClientContext context;
   SetTimeout(&context, timeout);
   context.set_wait_for_ready(true);
   v1::GetCapabilitiesResponse response;
-  const absl::Status status = FromGrpcStatus(stub_->GetCapabilities(&context, {}, &response));
+  absl::Status status = FromGrpcStatus(stub_->GetCapabilities(&context, {}, &response));
+  const std::string service = absl::StrCat("the reward service at ", service_name_);
   if (absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) {
-    return absl::UnavailableError(
-        absl::StrCat("the reward service at ", service_name_, " does not answer: ", status.message()));
+    return absl::UnavailableError(absl::StrCat(service, " does not answer: ", status.message()));
   }
-  if (!status.ok()) {
-    return absl::Status(status.code(),
-                        absl::StrCat("the reward service at ", service_name_, ": ", status.message()));
-  }
-  if (formula.empty()) return response.capabilities().default_formula();
-  const auto& names = response.capabilities().formulas();
-  if (std::find(names.begin(), names.end(), formula) != names.end()) return formula;
-  return absl::InvalidArgumentError(absl::StrCat("the reward service at ", service_name_,
-                                                 " has no formula \"", Escape(formula, 128), "\"; it has ",
-                                                 absl::StrJoin(names, ", ")));
+  const v1::Capabilities& capabilities = response.capabilities();
+  if (status.ok()) status = CheckNeeds(needs, capabilities);
+  if (!status.ok()) return absl::Status(status.code(), absl::StrCat(service, ": ", status.message()));
+  return needs.formula.empty() ? capabilities.default_formula() : needs.formula;
 }
 
 void GradeClient::Cancel(int64_t owner) {

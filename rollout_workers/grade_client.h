@@ -30,7 +30,14 @@ struct GradeClientOptions {
   RetryOptions retries;
 };
 
-// Asynchronous: nothing here waits but the destructor. Any thread may call it.
+// What a run will ask of the service.
+struct ServiceNeeds {
+  std::string formula;                                                  // empty: the service's default
+  v1::CandidateLanguage language = v1::CANDIDATE_LANGUAGE_UNSPECIFIED;  // then none is checked
+  std::vector<v1::Device> devices;
+};
+
+// Asynchronous: nothing here waits but CheckService and the destructor. Any thread may call it.
 class GradeClient {
  public:
   // Called once for each grade, from a thread of gRPC, with no lock of this class held.
@@ -48,9 +55,10 @@ class GradeClient {
   // verdict UNSCORABLE with the reason, never a lost call.
   void Submit(int64_t owner, v1::GradeRequest request, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `formula` if the service has this reward formula, the name of its default if it is empty; waits at most
-  // `timeout` for its answer. INVALID_ARGUMENT with the names that it has; UNAVAILABLE when it does not answer.
-  absl::StatusOr<std::string> ResolveFormula(const std::string& formula, absl::Duration timeout) const;
+  // The formula that `needs` mean, by name; waits at most `timeout` for the service's answer. INVALID_ARGUMENT with
+  // the names that it has, where that is none; FAILED_PRECONDITION with what it grades, where it lacks language or
+  // device; UNAVAILABLE when it does not answer.
+  absl::StatusOr<std::string> CheckService(const ServiceNeeds& needs, absl::Duration timeout) const;
 
   // Cancels all of an owner's grades. A Done that is running at this moment still ends.
   void Cancel(int64_t owner) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -15,7 +15,7 @@ namespace {
 // Bounds for callers that set none: how long a commit waits for samples to end, and a drain for requests.
 constexpr absl::Duration kCommitTimeout = absl::Minutes(2);
 constexpr absl::Duration kDrainTimeoutMax = absl::Hours(1);
-constexpr absl::Duration kFormulaTimeout = absl::Minutes(1);
+constexpr absl::Duration kServiceTimeout = absl::Minutes(1);
 // Left of a caller's deadline for the answer to travel.
 constexpr absl::Duration kAnswerMargin = absl::Milliseconds(100);
 
@@ -85,8 +85,10 @@ grpc::Status RolloutService::GetStatus(grpc::ServerContext* context, const v1::G
                                        v1::GetStatusResponse* response) {
   if (request->has_formula()) {
     const absl::Duration left = absl::FromChrono(context->deadline()) - kAnswerMargin - absl::Now();
+    ServiceNeeds needs{.formula = request->formula(), .language = request->language()};
+    for (const int device : request->devices()) needs.devices.push_back(static_cast<v1::Device>(device));
     absl::StatusOr<std::string> formula =
-        worker_->grades().ResolveFormula(request->formula(), std::min(left, kFormulaTimeout));
+        worker_->grades().CheckService(needs, std::min(left, kServiceTimeout));
     if (!formula.ok()) return ToGrpcStatus(formula.status());
     response->set_formula(*std::move(formula));
   }

@@ -14,6 +14,8 @@
 #include "core/base/status_macros.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
+#include "proto/device_names.h"
+#include "proto/language_names.h"
 #include "trainer/group_statistics.h"
 #include "trainer/wire.h"
 #include "warpsmith/v1/rollout_service.grpc.pb.h"
@@ -260,6 +262,8 @@ absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
     SetTimeout(&context, kCallTimeout);
     v1::GetStatusRequest request;
     request.set_formula(options_.formula);
+    request.set_language(LanguageOfName(options_.language));
+    for (const std::string& device : options_.devices) request.add_devices(DeviceOfName(device));
     v1::GetStatusResponse response;
     const absl::Status status = FromGrpcStatus(worker->stub->GetStatus(&context, request, &response));
     if (!status.ok()) return At(worker->address, status);

@@ -24,6 +24,10 @@ struct RolloutClientOptions {
   RolloutWaitOptions wait;
   // Reward formula that requests will name, checked by Connect; empty: the reward service's default.
   std::string formula;
+  // Of the tasks that requests will have, by the names of proto/language_names.h and proto/device_names.h; checked by
+  // Connect. Empty: not checked.
+  std::string language;
+  std::vector<std::string> devices;
   // RunProgress::run_id. The ids of requests begin with it on their way to a worker; empty: with nothing.
   std::string run_id;
   // Of one stream of groups.
@@ -47,7 +51,8 @@ class RolloutClient : public GroupGenerator {
   ~RolloutClient() override;
 
   // Waits until every worker serves, for all of them together no longer than the options say. Errors: those of
-  // AwaitAnyServing; INVALID_ARGUMENT names the formulas that there are, where the one of the options is none.
+  // AwaitAnyServing; INVALID_ARGUMENT names the formulas that there are, where the one of the options is none;
+  // FAILED_PRECONDITION what the reward service grades, where it lacks the options' language or a device of theirs.
   // Returns who they are, in the order of their addresses.
   absl::StatusOr<std::vector<WorkerIdentity>> Connect();
 

@@ -1,10 +1,13 @@
 #include "trainer/run_leader.h"
 
+#include <initializer_list>
+#include <set>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -28,6 +31,15 @@ absl::StatusOr<std::vector<Task>> LoadTrainingOptimiseTasks(const Configuration&
     LogWarning("data.optimise is not used: trainer.grpo.optimise_share is 0");
   }
   return LoadOptimiseTasks(data.optimise, data.language);
+}
+
+std::vector<std::string> DevicesOf(std::initializer_list<const std::vector<Task>*> lists) {
+  std::set<std::string> devices;
+  for (const std::vector<Task>* tasks : lists) {
+    for (const Task& task : *tasks) devices.insert(task.device);
+  }
+  devices.erase("");
+  return {devices.begin(), devices.end()};
 }
 
 // Memory where there is such a folder: weights are written and read once a step.
@@ -84,11 +96,14 @@ RunLeader::RunLeader(RunContext* context, const std::vector<std::string>& rollou
                      std::vector<Task> train, std::vector<Task> optimise, std::vector<Task> held_out,
                      std::vector<Task> unseen_operator)
     : context_(*context),
+      devices_(DevicesOf({&train, &optimise, &held_out, &unseen_operator})),
       client_({.addresses = rollout_addresses,
                .limits = LimitsOf(*context),
                .wait = {.timeout = absl::Seconds(context->configuration.trainer.rollout_wait_seconds),
                         .stop = context->stop},
                .formula = context->configuration.grpo.formula,
+               .language = context->configuration.data.language,
+               .devices = devices_,
                .run_id = context->progress.run_id}),
       publisher_(PublishDirectory(context->configuration), context->configuration.run.directory),
       held_out_(std::move(held_out)),
@@ -102,6 +117,9 @@ absl::Status RunLeader::Connect() {
   if (absl::IsInvalidArgument(workers.status())) {
     return absl::InvalidArgumentError(absl::StrCat("trainer.grpo.formula: ", workers.status().message()));
   }
+  if (absl::IsFailedPrecondition(workers.status())) {
+    return absl::FailedPreconditionError(absl::StrCat(NeedsText(), ": ", workers.status().message()));
+  }
   RETURN_IF_ERROR(workers.status());
   const std::string layout = context_.policy.parameters.layout().Sha256();
   for (const WorkerIdentity& worker : *workers) {
@@ -112,6 +130,13 @@ absl::Status RunLeader::Connect() {
         "configuration");
   }
   return absl::OkStatus();
+}
+
+std::string RunLeader::NeedsText() const {
+  std::string text = absl::StrCat("data.language is ", context_.configuration.data.language);
+  if (!devices_.empty())
+    absl::StrAppend(&text, " and tasks have the device ", absl::StrJoin(devices_, " or "));
+  return text;
 }
 
 absl::Status RunLeader::Publish() {

@@ -22,7 +22,8 @@ namespace warpsmith {
 class RunLeader {
  public:
   // Loads the tasks and waits for the workers. CANCELLED when asked to stop meanwhile; FAILED_PRECONDITION
-  // when one has another model, tokenizer or prompts. `context` outlives this.
+  // when one has another model, tokenizer or prompts, or a reward service that cannot grade the tasks.
+  // `context` outlives this.
   static absl::StatusOr<std::unique_ptr<RunLeader>> Create(RunContext* context,
                                                            const std::vector<std::string>& rollout_addresses);
 
@@ -41,11 +42,14 @@ class RunLeader {
   RunLeader(RunContext* context, const std::vector<std::string>& rollout_addresses, std::vector<Task> train,
             std::vector<Task> optimise, std::vector<Task> held_out, std::vector<Task> unseen_operator);
   absl::Status Connect();
+  // What the configuration and its task files ask of a reward service: for an error that says that there is none.
+  std::string NeedsText() const;
   // Evaluates one set of tasks under phase `phase`, showing how far it is, and dumps its transitions.
   absl::StatusOr<SplitEvaluation> EvaluateTasks(EvaluationTasks& tasks, const std::string& phase);
   absl::Status Dump(const std::string& phase, const SplitEvaluation& split);
 
   RunContext& context_;
+  const std::vector<std::string> devices_;  // that tasks ask for
   RolloutClient client_;
   WeightPublisher publisher_;
   std::set<std::string> formulas_;

@@ -76,14 +76,19 @@ TEST_CASE("every sample of every group comes once, decoded and graded") {
   CHECK(!SameAnswer(groups[0].transitions(0), groups[0].transitions(1)));
 }
 
-TEST_CASE("a formula that the reward service lacks is refused before anything is sampled") {
+TEST_CASE(
+    "a formula, language or device that the reward service lacks is refused before anything is sampled") {
   Rig rig;
   rig.AwaitServing();
-  const auto ask = [&](const std::string& formula) {
+  const auto ask = [&](const std::string& formula,
+                       v1::CandidateLanguage language = v1::CANDIDATE_LANGUAGE_CPP,
+                       const std::vector<v1::Device>& devices = {}) {
     grpc::ClientContext context;
     SetTimeout(&context, absl::Seconds(30));
     v1::GetStatusRequest request;
     request.set_formula(formula);
+    request.set_language(language);
+    for (const v1::Device device : devices) request.add_devices(device);
     v1::GetStatusResponse response;
     const absl::Status status = FromGrpcStatus(rig.stub().GetStatus(&context, request, &response));
     return status.ok() ? absl::StatusOr<std::string>(response.formula()) : status;
@@ -94,6 +99,11 @@ TEST_CASE("a formula that the reward service lacks is refused before anything is
   const absl::Status unknown = ask("kevin-v1").status();
   CHECK(absl::IsInvalidArgument(unknown));
   CHECK_THAT(std::string(unknown.message()), Catch::Contains("it has hash-of-answer"));
+  CHECK(ask("", v1::CANDIDATE_LANGUAGE_CPP, {v1::DEVICE_CPU}).ok());
+  CHECK(absl::IsFailedPrecondition(ask("", v1::CANDIDATE_LANGUAGE_CUDA).status()));
+  const absl::Status lacks = ask("", v1::CANDIDATE_LANGUAGE_CPP, {v1::DEVICE_CUDA}).status();
+  CHECK(absl::IsFailedPrecondition(lacks));
+  CHECK_THAT(std::string(lacks.message()), Catch::Contains("it grades cpp, kernelbench_python, on cpu"));
 }
 
 TEST_CASE("a sample is the same to the bit alone, among others, and in another worker") {

@@ -295,6 +295,21 @@ def test_bad_input_is_refused_with_a_reason(rig: Rig, tmp_path: Path) -> None:
         assert reason in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("setting", "asked"),
+    [
+        ("data.language=cuda", "data.language is cuda: "),
+        ("data.train={directory}/gpu_tasks.jsonl", "data.language is cpp and tasks have the device cuda: "),
+    ],
+)
+def test_a_run_does_not_begin_that_the_reward_service_cannot_grade(rig: Rig, setting: str, asked: str) -> None:
+    gpu_task = {**lines(rig.directory / "tasks.jsonl")[0], "device": "cuda"}
+    (rig.directory / "gpu_tasks.jsonl").write_text(json.dumps(gpu_task) + "\n")
+    message = rig.refused("not_graded", "--set", setting.format(directory=rig.directory))
+    assert asked in message
+    assert "it grades cpp, kernelbench_python, on cpu" in message
+
+
 def test_an_evaluation_of_a_finished_run_leaves_its_records_alone(rig: Rig, run: Path) -> None:
     before = {name: (run / name).read_bytes() for name in ("metrics.jsonl", "transitions.jsonl", "summary.json")}
     command = rig.command("undisturbed", "--mode", "eval")

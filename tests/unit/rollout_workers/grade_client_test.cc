@@ -42,8 +42,17 @@ class MoodyService final : public v1::RewardService::Service {
     response->mutable_capabilities()->add_formulas("warpsmith-v1");
     response->mutable_capabilities()->add_formulas("kevin-v1");
     response->mutable_capabilities()->set_default_formula("warpsmith-v1");
+    for (const v1::CandidateLanguage language : languages) {
+      response->mutable_capabilities()->add_languages(language);
+    }
+    for (const v1::Device device : devices) response->mutable_capabilities()->add_devices(device);
     return grpc::Status::OK;
   }
+
+  // What it says that it grades. Before anybody asks.
+  std::vector<v1::CandidateLanguage> languages = {v1::CANDIDATE_LANGUAGE_CPP,
+                                                  v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON};
+  std::vector<v1::Device> devices = {v1::DEVICE_CPU};
 
   void SetOpen(bool open) {
     absl::MutexLock lock(&mutex_);
@@ -151,16 +160,44 @@ TEST_CASE("what asking again cannot mend is UNSCORABLE at once, with the reason"
 TEST_CASE(
     "a formula is known, the default, unknown with the names there are, or the service does not answer") {
   Rig rig;
-  CHECK(*rig.client().ResolveFormula("kevin-v1", kPatience) == "kevin-v1");
-  CHECK(*rig.client().ResolveFormula("", kPatience) == "warpsmith-v1");
-  const absl::Status unknown = rig.client().ResolveFormula("kevin", kPatience).status();
+  CHECK(*rig.client().CheckService({.formula = "kevin-v1"}, kPatience) == "kevin-v1");
+  CHECK(*rig.client().CheckService({}, kPatience) == "warpsmith-v1");
+  const absl::Status unknown = rig.client().CheckService({.formula = "kevin"}, kPatience).status();
   CHECK(absl::IsInvalidArgument(unknown));
   CHECK(std::string(unknown.message()) ==
-        "the reward service at moody has no formula \"kevin\"; it has warpsmith-v1, kevin-v1");
+        "the reward service at moody: it has no formula \"kevin\"; it has warpsmith-v1, kevin-v1");
   const GradeClient nobody(CreateChannel("unix:/nowhere.sock"), "nobody", Quick());
-  const absl::Status silent = nobody.ResolveFormula("kevin-v1", absl::Milliseconds(50)).status();
+  const absl::Status silent = nobody.CheckService({.formula = "kevin-v1"}, absl::Milliseconds(50)).status();
   CHECK(absl::IsUnavailable(silent));
   CHECK_THAT(std::string(silent.message()), Catch::Contains("nobody does not answer"));
+}
+
+TEST_CASE("a service that grades neither language nor device of a run says what it does grade") {
+  for (const bool is_older : {false, true}) {  // an older service says nothing of devices
+    INFO(is_older);
+    Rig rig;
+    if (is_older) rig.service().devices.clear();
+    const auto refusal = [&](ServiceNeeds needs) {
+      return rig.client().CheckService(std::move(needs), kPatience).status();
+    };
+    CHECK(refusal({.language = v1::CANDIDATE_LANGUAGE_CPP, .devices = {v1::DEVICE_CPU}}).ok());
+    CHECK(refusal({.language = v1::CANDIDATE_LANGUAGE_CUDA}) ==
+          absl::FailedPreconditionError("the reward service at moody: it grades no cuda; it grades cpp, "
+                                        "kernelbench_python, on cpu"));
+    CHECK(refusal({.language = v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON,
+                   .devices = {v1::DEVICE_CPU, v1::DEVICE_CUDA}}) ==
+          absl::FailedPreconditionError("the reward service at moody: it grades nothing on cuda; it grades "
+                                        "cpp, kernelbench_python, on cpu"));
+  }
+}
+
+TEST_CASE("a service with a GPU grades what needs one") {
+  Rig rig;
+  rig.service().languages.push_back(v1::CANDIDATE_LANGUAGE_CUDA);
+  rig.service().devices.push_back(v1::DEVICE_CUDA);
+  CHECK(rig.client()
+            .CheckService({.language = v1::CANDIDATE_LANGUAGE_CUDA, .devices = {v1::DEVICE_CUDA}}, kPatience)
+            .ok());
 }
 
 TEST_CASE("retries are bounded") {

@@ -62,12 +62,8 @@ class FakeWorker : public v1::RolloutService::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest* request,
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
                          v1::GetStatusResponse* response) override {
-    if (!request->formula().empty() && request->formula() != "kevin-v1") {
-      return {grpc::StatusCode::INVALID_ARGUMENT, "it has kevin-v1"};
-    }
-    if (request->has_formula()) response->set_formula("kevin-v1");
     response->set_layout_sha256("layout");
     return grpc::Status::OK;
   }
@@ -120,21 +116,6 @@ bool InTaskOrder(const absl::StatusOr<std::vector<TransitionGroup>>& groups) {
 }
 
 }  // namespace
-
-TEST_CASE("a formula that the reward service lacks is refused when the client connects") {
-  FakeWorker worker;
-  worker.server->SetServing("", Serving::kYes);
-  const auto connect = [&](const std::string& formula) {
-    return RolloutClient({.addresses = {worker.server->address()}, .limits = kLimits, .formula = formula})
-        .Connect();
-  };
-  CHECK(connect("")->front().layout_sha256 == "layout");
-  for (const char* formula : {"", "kevin-v1"}) CHECK(connect(formula)->front().formula == "kevin-v1");
-  const absl::Status unknown = connect("kevin").status();
-  CHECK(absl::IsInvalidArgument(unknown));
-  CHECK_THAT(std::string(unknown.message()),
-             Catch::Contains(worker.server->address()) && Catch::Contains("it has kevin-v1"));
-}
 
 TEST_CASE("tasks are spread over workers and groups come back in the order of the tasks") {
   FakeWorker first, second;

@@ -1,0 +1,76 @@
+// What the client asks of its workers before it asks for anything else.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/rpc/server.h"
+#include "tests/support/catch.h"
+#include "trainer/rollout_client.h"
+#include "warpsmith/v1/rollout_service.grpc.pb.h"
+
+namespace warpsmith {
+namespace {
+
+// A worker whose reward service has the formula kevin-v1 and grades C++ and Python on a CPU.
+struct CpuWorker : v1::RolloutService::Service {
+  CpuWorker() {
+    auto started = RpcServer::Start({}, {{.name = v1::RolloutService::service_full_name(), .service = this}});
+    REQUIRE(started.ok());
+    server = *std::move(started);
+    for (const std::string& name : {v1::RolloutService::service_full_name(), ""}) {
+      server->SetServing(name, Serving::kYes);
+    }
+  }
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest* request,
+                         v1::GetStatusResponse* response) override {
+    if (!request->formula().empty() && request->formula() != "kevin-v1") {
+      return {grpc::StatusCode::INVALID_ARGUMENT, "it has kevin-v1"};
+    }
+    const auto& devices = request->devices();
+    if (request->language() == v1::CANDIDATE_LANGUAGE_CUDA ||
+        std::find(devices.begin(), devices.end(), v1::DEVICE_CUDA) != devices.end()) {
+      return {grpc::StatusCode::FAILED_PRECONDITION, "it grades cpp, on cpu"};
+    }
+    if (request->has_formula()) response->set_formula("kevin-v1");
+    response->set_layout_sha256("layout");
+    return grpc::Status::OK;
+  }
+
+  absl::StatusOr<std::vector<WorkerIdentity>> Connect(RolloutClientOptions options) const {
+    options.addresses = {server->address()};
+    options.limits = {.vocab_size = 16, .positions_max = 8};
+    return RolloutClient(options).Connect();
+  }
+
+  std::unique_ptr<RpcServer> server;
+};
+
+TEST_CASE("a formula that the reward service lacks is refused when the client connects") {
+  const CpuWorker worker;
+  CHECK(worker.Connect({})->front().layout_sha256 == "layout");
+  for (const char* formula : {"", "kevin-v1"}) {
+    CHECK(worker.Connect({.formula = formula})->front().formula == "kevin-v1");
+  }
+  const absl::Status unknown = worker.Connect({.formula = "kevin"}).status();
+  CHECK(absl::IsInvalidArgument(unknown));
+  CHECK_THAT(std::string(unknown.message()),
+             Catch::Contains(worker.server->address()) && Catch::Contains("it has kevin-v1"));
+}
+
+TEST_CASE("a language or a device that the reward service lacks is refused when the client connects") {
+  const CpuWorker worker;
+  CHECK(worker.Connect({.language = "cpp", .devices = {"cpu"}}).ok());
+  for (const RolloutClientOptions& options :
+       {RolloutClientOptions{.language = "cuda"},
+        RolloutClientOptions{.language = "kernelbench_python", .devices = {"cpu", "cuda"}}}) {
+    const absl::Status lacks = worker.Connect(options).status();
+    CHECK(absl::IsFailedPrecondition(lacks));
+    CHECK_THAT(std::string(lacks.message()),
+               Catch::Contains(worker.server->address()) && Catch::Contains("it grades cpp, on cpu"));
+  }
+}
+
+}  // namespace
+}  // namespace warpsmith
