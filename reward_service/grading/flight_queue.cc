@@ -63,19 +63,20 @@ std::shared_ptr<Flight> FlightQueue::Take(RecentWork* recent) {
   }
 }
 
-std::optional<TaskSource> FlightQueue::NextTask(const std::string& task_key) const {
+std::optional<TaskSource> FlightQueue::NextTask(const std::string& task_key, v1::Device device) const {
   absl::MutexLock lock(&mutex_);
   for (const auto& flight : flights_) {
-    if (flight->prepared->task_key == task_key) continue;
+    if (flight->prepared->task_key == task_key || flight->prepared->device != device) continue;
     return TaskSource{flight->prepared->task_key, flight->prepared->request.task().reference_source()};
   }
   return std::nullopt;
 }
 
-bool FlightQueue::HasTask(const std::string& task_key) const {
+bool FlightQueue::HasTask(const std::string& task_key, v1::Device device) const {
   absl::MutexLock lock(&mutex_);
-  return std::any_of(flights_.begin(), flights_.end(),
-                     [&](const auto& flight) { return flight->prepared->task_key == task_key; });
+  return std::any_of(flights_.begin(), flights_.end(), [&](const auto& flight) {
+    return flight->prepared->task_key == task_key && flight->prepared->device == device;
+  });
 }
 
 void FlightQueue::Close() {

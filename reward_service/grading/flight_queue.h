@@ -32,11 +32,12 @@ class FlightQueue {
   // own memory and is brought up to date. Null once the queue is closed, whatever is left in it.
   std::shared_ptr<Flight> Take(RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of the waiting flights whose task is not `task_key`, the reference that comes next.
-  std::optional<TaskSource> NextTask(const std::string& task_key) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of the waiting flights for `device` whose task is not `task_key`, the reference that comes next.
+  std::optional<TaskSource> NextTask(const std::string& task_key, v1::Device device) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether a flight of this task waits.
-  bool HasTask(const std::string& task_key) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a flight of this task for `device` waits.
+  bool HasTask(const std::string& task_key, v1::Device device) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/rpc/status.h"
@@ -66,12 +67,12 @@ Grader::Grader(const GraderOptions& options, const CompileStage* compile_stage,
       compile_stage_(compile_stage),
       lanes_(std::move(lanes)),
       to_compile_(options.policy),
-      to_judge_(options.policy),
       to_ask_(options.policy),
       backlog_time_(options.num_compile_workers, static_cast<int>(lanes_.size())),
       identities_(options.cache_bytes_max / 2),
       measurements_(options.cache_bytes_max / 2),
       opinions_(kOpinionsBytesMax) {
+  for (const auto& lane : lanes_) to_judge_.try_emplace(lane->device(), options_.policy);
   for (int i = 0; i < options_.num_compile_workers; ++i) threads_.emplace_back([this] { CompileLoop(); });
   for (const auto& lane : lanes_) threads_.emplace_back([this, &lane] { JudgeLoop(lane.get()); });
   const int num_asking = options_.llm_stage != nullptr ? options_.num_llm_requests : 0;
@@ -219,13 +220,19 @@ void Grader::Send(const std::shared_ptr<Flight>& flight, Route next) {
     case Route::kCompile:
       return to_compile_.Push(flight);
     case Route::kJudge:
-      return to_judge_.Push(flight);
+      return JudgeQueueOf(flight->prepared->device).Push(flight);
     case Route::kFinish:
       if (!WantsOpinion(*flight->prepared, flight->measurement)) return Finish(flight);
       return to_ask_.Push(flight);
     case Route::kDrop:
       return;
   }
+}
+
+FlightQueue& Grader::JudgeQueueOf(v1::Device device) {
+  const auto found = to_judge_.find(device);
+  WS_CHECK(found != to_judge_.end()) << "the door checks devices: " << v1::Device_Name(device);
+  return found->second;
 }
 
 void Grader::CompileLoop() {
@@ -249,9 +256,11 @@ Route Grader::Compile(const std::shared_ptr<Flight>& flight) {
 void Grader::JudgeLoop(JudgeStage* lane) {
   NameThread("lane");
   RecentWork recent;
-  while (const std::shared_ptr<Flight> flight = to_judge_.Take(&recent)) {
-    std::optional<TaskSource> next = to_judge_.NextTask(recent.task_key);
-    if (!next.has_value()) next = to_compile_.NextTask(recent.task_key);
+  const v1::Device device = lane->device();
+  FlightQueue& queue = JudgeQueueOf(device);
+  while (const std::shared_ptr<Flight> flight = queue.Take(&recent)) {
+    std::optional<TaskSource> next = queue.NextTask(recent.task_key, device);
+    if (!next.has_value()) next = to_compile_.NextTask(recent.task_key, device);
     if (next.has_value()) lane->Prefetch(*next);
     Send(flight, Judge(lane, flight));
   }
@@ -259,10 +268,13 @@ void Grader::JudgeLoop(JudgeStage* lane) {
 
 Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {
   const absl::Time begin = options_.now();
+  const v1::Device device = lane->device();
   const std::string& task_key = flight->prepared->task_key;
-  const Route next = lane->Run(flight.get(), to_judge_.HasTask(task_key) || to_compile_.HasTask(task_key));
+  FlightQueue& queue = JudgeQueueOf(device);
+  const bool another_follows = queue.HasTask(task_key, device) || to_compile_.HasTask(task_key, device);
+  const Route next = lane->Run(flight.get(), another_follows);
   const absl::Time end = options_.now();
-  to_judge_.Charge(*flight, end - begin);
+  queue.Charge(*flight, end - begin);
   absl::MutexLock lock(&mutex_);
   backlog_time_.CountJudging(end - begin, end);
   return next;
@@ -363,7 +375,7 @@ void Grader::Drain(absl::Duration grace) {
   }
   for (GradeDone& done : abandoned) done(absl::UnavailableError("the service is shutting down: ask again"));
   to_compile_.Close();
-  to_judge_.Close();
+  for (auto& [device, queue] : to_judge_) queue.Close();
   to_ask_.Close();
   if (options_.llm_stage != nullptr) options_.llm_stage->Stop();
   for (std::thread& thread : threads_) thread.join();
@@ -371,8 +383,10 @@ void Grader::Drain(absl::Duration grace) {
 }
 
 Backlog Grader::backlog() const {
+  int num_to_judge = 0;
+  for (const auto& [device, queue] : to_judge_) num_to_judge += queue.size();
   absl::MutexLock lock(&mutex_);
-  return {num_waiting_, to_compile_.size(), to_judge_.size(), to_ask_.size()};
+  return {num_waiting_, to_compile_.size(), num_to_judge, to_ask_.size()};
 }
 
 }  // namespace warpsmith

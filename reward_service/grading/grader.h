@@ -70,7 +70,7 @@ struct Backlog {
 // Requests that ask for the same measurement share it, in flight and afterwards, and so for opinions.
 class Grader {
  public:
-  // `compile_stage` must outlive this. One lane a judge stage.
+  // `compile_stage` must outlive this. One lane a judge stage; requests must be for a device that a lane has.
   Grader(const GraderOptions& options, const CompileStage* compile_stage,
          std::vector<std::unique_ptr<JudgeStage>> lanes);
   Grader(const Grader&) = delete;
@@ -125,6 +125,7 @@ class Grader {
   Route Compile(const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   Route Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   void Send(const std::shared_ptr<Flight>& flight, Route next);
+  FlightQueue& JudgeQueueOf(v1::Device device);
   void Finish(const std::shared_ptr<Flight>& flight);
   // Of the flight that answers a request.
   const std::string& KeyOf(const PreparedRequest& prepared) const {
@@ -157,7 +158,7 @@ class Grader {
   const CompileStage* const compile_stage_;
   const std::vector<std::unique_ptr<JudgeStage>> lanes_;
   FlightQueue to_compile_;
-  FlightQueue to_judge_;
+  std::map<v1::Device, FlightQueue> to_judge_;  // a queue for each device of the lanes, made with this
   FlightQueue to_ask_;
   mutable absl::Mutex mutex_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;

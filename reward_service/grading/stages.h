@@ -64,6 +64,8 @@ class CompileStage {
 };
 
 struct JudgeStageOptions {
+  // What its referee measures on.
+  v1::Device device = v1::DEVICE_CPU;
   JudgeLimits limits;
   TimingEffort timing;
   // A referee that dies is replaced, and the candidate judged again, this often in all.
@@ -80,6 +82,7 @@ class JudgeStage {
   // `another_follows`: a candidate of the same task waits.
   Route Run(Flight* flight, bool another_follows = false);
   void Prefetch(const TaskSource& task) { referee_->Prefetch(task); }
+  v1::Device device() const { return options_.device; }
 
  private:
   Route RunRecord(Flight* flight, bool another_follows);

@@ -11,8 +11,10 @@
 namespace warpsmith {
 namespace {
 
-std::shared_ptr<Flight> FlightOf(const std::string& task, const std::string& source = "") {
+std::shared_ptr<Flight> FlightOf(const std::string& task, const std::string& source = "",
+                                 v1::Device device = v1::DEVICE_CPU) {
   PreparedRequest prepared;
+  prepared.device = device;
   prepared.task_key = task;
   prepared.source = source;
   prepared.request.mutable_task()->set_reference_source("reference of " + task);
@@ -45,12 +47,12 @@ TEST_CASE("flights that nobody wants are not handed out") {
 
 TEST_CASE("the next task is another one than the present") {
   FlightQueue queue({});
-  CHECK_FALSE(queue.NextTask("a").has_value());
+  CHECK_FALSE(queue.NextTask("a", v1::DEVICE_CPU).has_value());
   queue.Push(FlightOf("a"));
-  CHECK_FALSE(queue.NextTask("a").has_value());
+  CHECK_FALSE(queue.NextTask("a", v1::DEVICE_CPU).has_value());
   queue.Push(FlightOf("b"));
-  REQUIRE(queue.NextTask("a").has_value());
-  CHECK(queue.NextTask("a")->reference_source == "reference of b");
+  REQUIRE(queue.NextTask("a", v1::DEVICE_CPU).has_value());
+  CHECK(queue.NextTask("a", v1::DEVICE_CPU)->reference_source == "reference of b");
 }
 
 TEST_CASE("a task is there as long as one of its flights waits") {
@@ -58,10 +60,19 @@ TEST_CASE("a task is there as long as one of its flights waits") {
   for (const char* task : {"a", "a", "b"}) queue.Push(FlightOf(task));
   RecentWork recent;
   CHECK(queue.Take(&recent)->prepared->task_key == "a");
-  CHECK(queue.HasTask("a"));
+  CHECK(queue.HasTask("a", v1::DEVICE_CPU));
   CHECK(queue.Take(&recent)->prepared->task_key == "a");
-  CHECK_FALSE(queue.HasTask("a"));
-  CHECK(queue.HasTask("b"));
+  CHECK_FALSE(queue.HasTask("a", v1::DEVICE_CPU));
+  CHECK(queue.HasTask("b", v1::DEVICE_CPU));
+}
+
+TEST_CASE("a task that waits for another device is none for this one") {
+  FlightQueue queue({});
+  queue.Push(FlightOf("a", "", v1::DEVICE_CUDA));
+  CHECK_FALSE(queue.HasTask("a", v1::DEVICE_CPU));
+  CHECK(queue.HasTask("a", v1::DEVICE_CUDA));
+  CHECK_FALSE(queue.NextTask("b", v1::DEVICE_CPU).has_value());
+  CHECK(queue.NextTask("b", v1::DEVICE_CUDA)->reference_source == "reference of a");
 }
 
 TEST_CASE("closing wakes those who wait, and hands nothing out any more") {
@@ -96,7 +107,7 @@ TEST_CASE("what many push and some cancel, several takers get, each flight at mo
       const std::shared_ptr<Flight> flight = queue.Take(&recent);
       if (flight->prepared->source == "end") return;
       queue.Charge(*flight, absl::Milliseconds(1));
-      queue.NextTask(recent.task_key);
+      queue.NextTask(recent.task_key, v1::DEVICE_CPU);
       ++num_taken[std::stoul(flight->prepared->source)];
     }
   };
