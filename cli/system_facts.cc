@@ -127,6 +127,19 @@ void TryBubblewrap(SystemFacts* facts) {
   if (run.status != 0) facts->bubblewrap = run.output.empty() ? DescribeExitStatus(run.status) : run.output;
 }
 
+// "13.0.88" of the nvcc that the reward service takes: the machine's, else the one of torch's Python packages.
+std::string NvccVersion() {
+  const std::filesystem::path packages = std::filesystem::path(GetBuildInfo().torch_dir).parent_path();
+  for (const std::filesystem::path& home :
+       {std::filesystem::path("/usr/local/cuda"), packages / "nvidia/cu13"}) {
+    const std::string output = OutputOf({(home / "bin/nvcc").string(), "--version"});
+    if (const size_t begin = output.find(", V"); begin != std::string::npos) {
+      return output.substr(begin + 3, output.find_first_not_of("0123456789.", begin + 3) - begin - 3);
+    }
+  }
+  return "";
+}
+
 void MeasureResources(SystemFacts* facts) {
   facts->distribution = ValueIn("/etc/os-release", "PRETTY_NAME", '=');
   facts->cpu_model = ValueIn("/proc/cpuinfo", "model name", ':');
@@ -156,7 +169,7 @@ SystemFacts GatherSystemFacts() {
   facts.python = GetBuildInfo().python;
   facts.torch_version = OutputOf({facts.python, "-c", "import torch; print(torch.__version__)"});
   facts.has_nvidia_device = std::filesystem::exists("/dev/nvidiactl");
-  if (facts.has_nvidia_device) facts.nvcc_version = OutputOf({"nvcc", "--version"});
+  facts.nvcc_version = NvccVersion();
   return facts;
 }
 

@@ -80,9 +80,7 @@ absl::StatusOr<std::vector<std::filesystem::path>> SystemPaths() {
   }
   ASSIGN_OR_RETURN(const auto own, Places("-print-prog-name", {"cc1plus", "collect2"}));
   programs.insert(programs.end(), own.begin(), own.end());
-  std::vector<std::string> command = {"/usr/bin/ldd"};
-  command.insert(command.end(), programs.begin(), programs.end());
-  ASSIGN_OR_RETURN(const std::string libraries, OutputOf(command));
+  ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> libraries, LibrariesOf(programs));
   // Beside the compiler proper; the GNU linker loads it for every program, mold does not.
   std::vector<std::string> plugins;
   for (const std::string& program : own) {
@@ -98,12 +96,9 @@ absl::StatusOr<std::vector<std::filesystem::path>> SystemPaths() {
               "libm.so",       "libm.so.6",     "libmvec.so",        "libmvec.so.1",    "libpthread.a",
               "libdl.a",       "librt.a",       "libgomp.so",        "libgomp.spec",    "libatomic.so",
               "include",       "include-fixed"}));
-  std::set<std::filesystem::path> paths;
-  for (const auto& more : {programs,
-                           plugins,
-                           PathsIn(libraries),
-                           linked,
-                           {"/usr/include", "/usr/local/include", "/etc/ld.so.cache"}}) {
+  std::set<std::filesystem::path> paths(libraries.begin(), libraries.end());
+  for (const auto& more :
+       {programs, plugins, linked, {"/usr/include", "/usr/local/include", "/etc/ld.so.cache"}}) {
     for (const std::string& path : more) {
       std::error_code error;
       if (std::filesystem::exists(path, error)) paths.insert(std::filesystem::canonical(path, error));
@@ -146,6 +141,19 @@ absl::StatusOr<std::string> OutputOf(const std::vector<std::string>& command,
   if (status == 0) return output;
   return absl::InternalError(
       absl::StrCat(absl::StrJoin(command, " "), " failed with status ", status, ": ", Escape(output, 500)));
+}
+
+absl::StatusOr<std::vector<std::filesystem::path>> LibrariesOf(const std::vector<std::string>& programs) {
+  std::vector<std::string> command = {"/usr/bin/ldd"};
+  command.insert(command.end(), programs.begin(), programs.end());
+  ASSIGN_OR_RETURN(const std::string output, OutputOf(command));
+  std::vector<std::filesystem::path> libraries;
+  for (const std::string& path : PathsIn(output)) {
+    std::error_code error;
+    const std::filesystem::path library = std::filesystem::canonical(path, error);
+    if (!error) libraries.push_back(library);
+  }
+  return libraries;
 }
 
 absl::StatusOr<Toolchain> ProbeToolchain() {

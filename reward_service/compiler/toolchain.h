@@ -26,6 +26,9 @@ struct Toolchain {
 // Asks /usr/bin/g++ who it is. NOT_FOUND, with the package to install, when it is missing.
 absl::StatusOr<Toolchain> ProbeToolchain();
 
+// The shared libraries that these programs load, without links. INTERNAL when one of them is no program.
+absl::StatusOr<std::vector<std::filesystem::path>> LibrariesOf(const std::vector<std::string>& programs);
+
 // Standard output of a trusted command, at most 1 MiB; stderr joins it. Never with a candidate's text or
 // options. INTERNAL with the output when the command fails; CANCELLED, with all its processes ended, soon after
 // `cancelled` becomes true.

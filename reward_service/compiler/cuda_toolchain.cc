@@ -1,0 +1,119 @@
+#include "reward_service/compiler/cuda_toolchain.h"
+
+#include <set>
+#include <string_view>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/file.h"
+#include "core/base/sha256.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int64_t kVersionFileBytesMax = 1 << 16;
+constexpr char kWayOut[] = "./dev test installs one beside torch";
+
+// What nvcc runs or reads itself, from its home.
+constexpr const char* kPrograms[] = {"bin/nvcc", "bin/cudafe++", "bin/ptxas", "bin/fatbinary",
+                                     "nvvm/bin/cicc"};
+constexpr const char* kFiles[] = {"bin/nvcc.profile", "nvvm/libdevice"};
+// A toolkit has the second, the Python packages the first, and some have the first as a link.
+constexpr const char* kHeaders[] = {"include", "targets/x86_64-linux/include"};
+
+// The text between the first two quotes of the line of `text` that begins with `key`.
+std::string QuotedValue(const std::string& text, std::string_view key) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (line.substr(0, key.size()) != absl::string_view(key.data(), key.size())) continue;
+    const std::vector<std::string> parts = absl::StrSplit(line, '\'');
+    return parts.size() > 2 ? parts[1] : "";
+  }
+  return "";
+}
+
+// "13.0.88" of "... release 13.0, V13.0.88".
+std::string VersionIn(const std::string& output) {
+  const size_t begin = output.find(", V");
+  if (begin == std::string::npos) return "";
+  const std::string rest = output.substr(begin + 3);
+  return rest.substr(0, rest.find_first_not_of("0123456789."));
+}
+
+std::string Major(const std::string& version) { return version.substr(0, version.find('.')); }
+
+bool IsSystem(const std::filesystem::path& path) { return path.string().rfind("/usr/", 0) == 0; }
+
+// A compiler is whole when all that it runs is there.
+absl::Status AddPaths(const std::filesystem::path& home, CudaToolchain* toolchain) {
+  std::vector<std::string> programs;
+  std::set<std::filesystem::path> paths;
+  for (const char* name : kPrograms) programs.push_back((home / name).string());
+  std::vector<std::string> needed = programs;
+  for (const char* name : kFiles) needed.push_back((home / name).string());
+  for (const std::string& path : needed) {
+    std::error_code error;
+    paths.insert(std::filesystem::canonical(path, error));
+    if (error) return absl::FailedPreconditionError(absl::StrCat(path, " is missing; ", kWayOut));
+  }
+  for (const char* name : kHeaders) {
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::canonical(home / name, error);
+    if (!error) paths.insert(folder);
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> libraries, LibrariesOf(programs));
+  paths.insert(libraries.begin(), libraries.end());
+  for (const std::filesystem::path& path : paths) {
+    (IsSystem(path) ? toolchain->system_paths : toolchain->read_only_paths).push_back(path);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CudaToolchain> ProbeAt(const std::filesystem::path& home, const Toolchain& host,
+                                      const std::string& cuda_version) {
+  const std::filesystem::path compiler = home / "bin" / "nvcc";
+  ASSIGN_OR_RETURN(const std::string output, OutputOf({compiler.string(), "--version"}));
+  const std::string version = VersionIn(output);
+  if (Major(version) != Major(cuda_version)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(compiler.string(), " is of version ", version, ", torch is built with CUDA ",
+                     cuda_version, "; install nvcc ", Major(cuda_version), ", or ", kWayOut));
+  }
+  CudaToolchain toolchain{.compiler = compiler.string(),
+                          .host_compiler = host.compiler,
+                          .version = absl::StrCat("nvcc ", version),
+                          .link_flags = host.link_flags,
+                          .system_paths = host.system_paths};
+  toolchain.fingerprint = Sha256Hex(absl::StrCat(toolchain.version, "\n", host.fingerprint));
+  RETURN_IF_ERROR(AddPaths(home, &toolchain));
+  return toolchain;
+}
+
+}  // namespace
+
+absl::StatusOr<CudaToolchain> ProbeCudaToolchain(const Toolchain& host,
+                                                 const std::filesystem::path& torch_dir,
+                                                 const std::filesystem::path& cuda_home) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(torch_dir / "version.py", kVersionFileBytesMax));
+  const std::string cuda_version = QuotedValue(text, "cuda");
+  if (cuda_version.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(torch_dir.string(), " is built without CUDA; install torch of a CUDA version"));
+  }
+  const std::filesystem::path packages =
+      torch_dir.parent_path() / "nvidia" / absl::StrCat("cu", Major(cuda_version));
+  absl::Status status = absl::NotFoundError(absl::StrCat("no nvcc in ", (cuda_home / "bin").string(), " or ",
+                                                         (packages / "bin").string(), "; ", kWayOut));
+  for (const std::filesystem::path& place : {cuda_home, packages}) {
+    std::error_code error;
+    const std::filesystem::path home = std::filesystem::canonical(place, error);
+    if (error || !std::filesystem::exists(home / "bin" / "nvcc", error)) continue;
+    absl::StatusOr<CudaToolchain> toolchain = ProbeAt(home, host, cuda_version);
+    if (toolchain.ok()) return toolchain;
+    status = toolchain.status();
+  }
+  return status;
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,105 @@
+#include "reward_service/compiler/cuda_toolchain.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "core/base/build_info.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+// A machine with a torch of some CUDA and, where they are made, compilers that tell their version.
+struct Machine {
+  TemporaryDirectory folder;
+  std::filesystem::path torch_dir = folder.path() / "site-packages" / "torch";
+  std::filesystem::path packages = folder.path() / "site-packages" / "nvidia" / "cu13";
+  std::filesystem::path cuda_home = folder.path() / "cuda";
+
+  explicit Machine(const std::string& cuda = "'13.0'") {
+    std::filesystem::create_directories(torch_dir);
+    std::ofstream(torch_dir / "version.py")
+        << "__version__ = '2.11.0'\ncuda: Optional[str] = " << cuda << "\nhip: Optional[str] = None\n";
+  }
+
+  static void Nvcc(const std::filesystem::path& home, const std::string& version) {
+    std::filesystem::create_directories(home / "bin");
+    std::ofstream(home / "bin" / "nvcc")
+        << "#!/bin/sh\necho 'Cuda compilation tools, release x, V" << version << "'\n";
+    chmod((home / "bin" / "nvcc").c_str(), 0755);
+  }
+
+  absl::StatusOr<CudaToolchain> Probe() const {
+    const Toolchain host{.compiler = "/usr/bin/g++", .fingerprint = "f", .system_paths = {"/usr/bin/as"}};
+    return ProbeCudaToolchain(host, torch_dir, cuda_home);
+  }
+};
+
+TEST_CASE("a machine without nvcc is told where one was looked for") {
+  const Machine machine;
+  const absl::Status status = machine.Probe().status();
+  CHECK(absl::IsNotFound(status));
+  for (const std::filesystem::path& home : {machine.cuda_home, machine.packages}) {
+    CHECK(std::string(status.message()).find((home / "bin").string()) != std::string::npos);
+  }
+}
+
+TEST_CASE("a Torch without CUDA, and an nvcc of another version, are told with the way out") {
+  const absl::Status none = Machine("None").Probe().status();
+  CHECK(absl::IsFailedPrecondition(none));
+  CHECK(std::string(none.message()).find("is built without CUDA") != std::string::npos);
+  const Machine machine;
+  Machine::Nvcc(machine.cuda_home, "12.4.99");
+  const absl::Status old = machine.Probe().status();
+  CHECK(absl::IsFailedPrecondition(old));
+  CHECK(
+      std::string(old.message()).find("is of version 12.4.99, torch is built with CUDA 13.0; install nvcc") !=
+      std::string::npos);
+}
+
+TEST_CASE("an nvcc that lacks one of its programs is none, and the other place is looked at") {
+  const Machine machine;
+  Machine::Nvcc(machine.cuda_home, "12.4.99");
+  Machine::Nvcc(machine.packages, "13.0.88");
+  const absl::Status status = machine.Probe().status();
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK(
+      std::string(status.message()).find((machine.packages / "bin" / "cudafe++").string() + " is missing") !=
+      std::string::npos);
+}
+
+bool HasUnder(const std::vector<std::filesystem::path>& paths, const std::string& words) {
+  return std::any_of(paths.begin(), paths.end(), [&](const std::filesystem::path& path) {
+    return path.string().find(words) != std::string::npos;
+  });
+}
+
+TEST_CASE("this machine's nvcc names itself, and no library of CUDA is among what it reads") {
+  const absl::StatusOr<Toolchain> host = ProbeToolchain();
+  REQUIRE(host.ok());
+  const absl::StatusOr<CudaToolchain> toolchain = ProbeCudaToolchain(*host, GetBuildInfo().torch_dir);
+  if (!toolchain.ok()) {
+    WARN("skipped: " << toolchain.status().message());
+    return;
+  }
+  CHECK(toolchain->version.substr(0, 8) == "nvcc 13.");
+  CHECK(toolchain->fingerprint != host->fingerprint);
+  std::vector<std::filesystem::path> all = toolchain->system_paths;
+  all.insert(all.end(), toolchain->read_only_paths.begin(), toolchain->read_only_paths.end());
+  for (const char* words : {"/ptxas", "/cicc", "/libdevice", "/include", "/cc1plus"}) {
+    INFO(words);
+    CHECK(HasUnder(all, words));
+  }
+  for (const char* words : {"libcu", "/usr/local/cuda/lib", "cu13/lib"}) {
+    INFO(words);
+    CHECK_FALSE(HasUnder(all, words));
+  }
+  for (const std::filesystem::path& path : all) CHECK(path == std::filesystem::canonical(path));
+}
+
+}  // namespace
+}  // namespace warpsmith
