@@ -1,6 +1,7 @@
 #include "reward_service/compiler/refusal.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_split.h"
@@ -14,13 +15,29 @@ constexpr int64_t kNamesBytesMax = int64_t{64} << 20;
 
 // Grammar that no declaration mends.
 constexpr std::string_view kGrammar[] = {
-    "expected ';'", "expected '}' at end of input", "missing terminating", "stray '",
-    "unterminated", "'else' without a previous",
+    "expected ';'",
+    "expected '}' at end of input",
+    "missing terminating",
+    "stray '",
+    "unterminated",
+    "'else' without a previous",
+    // nvcc's words, and the rule that is broken without any header's part in it.
+    "expected a \";\"",
+    "expected a \"}\"",
+    "unrecognized token",
+    "missing closing quote",
+    "error: calling a __device__ function(",
+    // What the assembler refuses has passed all headers.
+    "ptxas: error: ",
 };
 
 // What g++ says of a name that it has not seen, after the name in quotes.
 constexpr std::string_view kUnknown[] = {"' was not declared in this scope", "' has not been declared",
                                          "' does not name a type", "' is not a member of"};
+
+// What nvcc says before and after the name.
+constexpr std::pair<std::string_view, std::string_view> kUnknownToCuda[] = {
+    {"error: identifier \"", "\" is undefined"}, {"\" has no member \"", "\""}};
 
 bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -36,6 +53,13 @@ std::string_view UnknownName(std::string_view line) {
     const std::string_view name = line.substr(begin + 1, end - begin - 1);
     const size_t scope = name.rfind("::");
     return scope == std::string_view::npos ? name : name.substr(scope + 2);
+  }
+  for (const auto& [before, after] : kUnknownToCuda) {
+    const size_t found = line.find(before);
+    if (found == std::string_view::npos) continue;
+    const size_t begin = found + before.size();
+    const size_t end = line.find(after, begin);
+    if (end != std::string_view::npos) return line.substr(begin, end - begin);
   }
   return {};
 }

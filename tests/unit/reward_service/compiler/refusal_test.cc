@@ -2,6 +2,10 @@
 
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "core/base/file.h"
+#include "reward_service/compiler/diagnostics.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 
@@ -43,6 +47,38 @@ TEST_CASE("one error that headers could mend is enough, and so is none that was 
   CHECK(MayNeedOtherHeaders("3:1: error: expected constructor before '(' token\n", &names));
   CHECK(MayNeedOtherHeaders("ld: undefined symbol: f\n", &names));
   CHECK(MayNeedOtherHeaders("", &names));
+}
+
+// What nvcc 13.0.88 wrote, as the program's author sees it.
+std::string Kept(const char* name) {
+  return TrimDiagnostics(*ReadFile(absl::StrCat("tests/data/nvcc/", name, ".txt")));
+}
+
+TEST_CASE("nvcc's words for broken grammar, and what its assembler refuses, are the program's own fault") {
+  CHECK_FALSE(MayNeedOtherHeaders(Kept("assembler"), nullptr));
+  CHECK_FALSE(MayNeedOtherHeaders(Kept("shared_memory"), nullptr));
+  CHECK_FALSE(MayNeedOtherHeaders(Kept("unresolved"), nullptr));
+  CHECK_FALSE(MayNeedOtherHeaders(Kept("unterminated"), nullptr));
+  CHECK_FALSE(MayNeedOtherHeaders("3: error: expected a \";\"\n", nullptr));
+  CHECK(MayNeedOtherHeaders(Kept("arguments"), nullptr));
+  CHECK(MayNeedOtherHeaders(Kept("missing_header"), nullptr));
+}
+
+TEST_CASE("a name that nvcc misses is told by whether any header has it") {
+  const HeaderNames names = Names("einsum\n");
+  for (const char* words : {"identifier \"%\" is undefined", "namespace \"torch\" has no member \"%\"",
+                            "class \"warpsmith_facade::Tensor\" has no member \"%\""}) {
+    const auto about = [&](const char* name) {
+      return absl::StrCat("cuda.cu:3: error: ", absl::StrReplaceAll(words, {{"%", name}}), "\n");
+    };
+    INFO(words);
+    CHECK_FALSE(MayNeedOtherHeaders(about("twice"), &names));
+    CHECK(MayNeedOtherHeaders(about("einsum"), &names));
+    CHECK(LacksAName(about("twice"), names));
+    CHECK_FALSE(LacksAName(about("einsum"), names));
+  }
+  CHECK(LacksAName(Kept("names"), names));
+  CHECK(MayNeedOtherHeaders(Kept("names"), &names));  // for one of its errors names nothing
 }
 
 TEST_CASE("headers without a name that is missed are passed by") {
