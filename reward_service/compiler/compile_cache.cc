@@ -20,40 +20,91 @@ constexpr int64_t kEntryBytesMax = int64_t{64} << 20;
 constexpr int64_t kEntryOverheadBytes = 512;
 // How often a waiter looks whether its own caller still wants the result.
 constexpr absl::Duration kCancellationPeriod = absl::Milliseconds(50);
-// A file is the SHA-256 of the rest, a line; its headers, a line; its diagnostics' length, a line; the
-// diagnostics; the library.
+// A file is the SHA-256 of the rest, a line; the form, the headers and the compiler, a line each; the number of
+// cubins, a line, and for each of them its architecture and its length, a line each; the diagnostics' length, a
+// line; the diagnostics; the cubins; the library. Files of another form are compiled again.
 constexpr size_t kDigestBytes = 64;
+constexpr std::string_view kForm = "2";
 
 std::string Serialise(const CompiledProgram& program, std::string_view library) {
-  const std::string body =
-      absl::StrCat(program.headers, "\n", program.diagnostics.size(), "\n", program.diagnostics,
-                   absl::string_view(library.data(), library.size()));
+  std::string body = absl::StrCat(absl::string_view(kForm.data(), kForm.size()), "\n", program.headers, "\n",
+                                  program.compiler, "\n", program.cubins.size(), "\n");
+  for (const Cubin& cubin : program.cubins) {
+    absl::StrAppend(&body, cubin.architecture, "\n", cubin.bytes.size(), "\n");
+  }
+  absl::StrAppend(&body, program.diagnostics.size(), "\n", program.diagnostics);
+  for (const Cubin& cubin : program.cubins) body += cubin.bytes;
+  body += library;
   return absl::StrCat(Sha256Hex(body), "\n", body);
 }
 
-absl::StatusOr<CompiledProgram> Parse(std::string_view content) {
-  const absl::Status corrupt = absl::DataLossError("a compiled program's file is damaged");
-  if (content.size() <= kDigestBytes + 1) return corrupt;
-  std::string_view body = content.substr(kDigestBytes + 1);
-  if (Sha256Hex(body) != content.substr(0, kDigestBytes)) return corrupt;
-  const size_t headers_end = body.find('\n');
-  if (headers_end == std::string_view::npos) return corrupt;
-  CompiledProgram program;
-  program.headers = std::string(body.substr(0, headers_end));
-  body.remove_prefix(headers_end + 1);
-  const size_t line_end = body.find('\n');
-  size_t length = 0;
-  if (line_end == std::string_view::npos ||
-      !absl::SimpleAtoi(std::string(body.substr(0, line_end)), &length) ||
-      length > body.size() - line_end - 1) {
-    return corrupt;
+// Takes what Serialise() wrote apart, from the begin; not OK once something is missing.
+class Parts {
+ public:
+  explicit Parts(std::string_view rest) : rest_(rest) {}
+
+  std::string Line() {
+    const size_t end = rest_.find('\n');
+    ok_ = ok_ && end != std::string_view::npos;
+    return ok_ ? Take(end, 1) : "";
   }
-  program.diagnostics = std::string(body.substr(line_end + 1, length));
-  const std::string_view library = body.substr(line_end + 1 + length);
-  ASSIGN_OR_RETURN(UniqueFd fd, SealedMemfd("library", library));
-  program.library_bytes = static_cast<int64_t>(library.size());
+
+  size_t Number() {
+    size_t number = 0;
+    ok_ = absl::SimpleAtoi(Line(), &number) && ok_;
+    return number;
+  }
+
+  std::string Bytes(size_t length) {
+    ok_ = ok_ && length <= rest_.size();
+    return ok_ ? Take(length, 0) : "";
+  }
+
+  bool ok() const { return ok_; }
+  std::string_view rest() const { return rest_; }
+
+ private:
+  std::string Take(size_t length, size_t more) {
+    std::string part(rest_.substr(0, length));
+    rest_.remove_prefix(length + more);
+    return part;
+  }
+
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+absl::StatusOr<CompiledProgram> Parse(std::string_view content) {
+  const absl::Status corrupt = absl::DataLossError("a compiled program's file is damaged or of another form");
+  if (content.size() <= kDigestBytes + 1) return corrupt;
+  const std::string_view body = content.substr(kDigestBytes + 1);
+  if (Sha256Hex(body) != content.substr(0, kDigestBytes)) return corrupt;
+  Parts parts(body);
+  if (parts.Line() != kForm) return corrupt;
+  CompiledProgram program;
+  program.headers = parts.Line();
+  program.compiler = parts.Line();
+  const size_t num_cubins = parts.Number();
+  std::vector<size_t> lengths;
+  for (size_t i = 0; i < num_cubins && parts.ok(); ++i) {
+    program.cubins.push_back({.architecture = parts.Line(), .bytes = ""});
+    lengths.push_back(parts.Number());
+  }
+  program.diagnostics = parts.Bytes(parts.Number());
+  for (size_t i = 0; i < lengths.size() && parts.ok(); ++i) {
+    program.cubins[i].bytes = parts.Bytes(lengths[i]);
+  }
+  if (!parts.ok()) return corrupt;
+  ASSIGN_OR_RETURN(UniqueFd fd, SealedMemfd("library", parts.rest()));
+  program.library_bytes = static_cast<int64_t>(parts.rest().size());
   program.library = std::make_shared<const UniqueFd>(std::move(fd));
   return program;
+}
+
+int64_t BytesOf(const CompiledProgram& program) {
+  int64_t bytes = program.library_bytes + static_cast<int64_t>(program.diagnostics.size());
+  for (const Cubin& cubin : program.cubins) bytes += static_cast<int64_t>(cubin.bytes.size());
+  return bytes;
 }
 
 }  // namespace
@@ -99,8 +150,7 @@ absl::StatusOr<CompiledProgram> CompileCache::GetOrCompile(const std::string& ke
   });
   ASSIGN_OR_RETURN(CompiledProgram program, Fill(key, compile));
   absl::MutexLock lock(&mutex_);
-  const int64_t bytes =
-      program.library_bytes + static_cast<int64_t>(program.diagnostics.size()) + kEntryOverheadBytes;
+  const int64_t bytes = BytesOf(program) + kEntryOverheadBytes;
   // Whatever is small costs a descriptor's share, so that there are never too many.
   memory_.Insert(key, program, std::max(bytes, options_.memory_bytes_max / options_.num_programs_max));
   return program;

@@ -34,7 +34,9 @@ absl::StatusOr<CompiledProgram> Compiler::Compile(std::string_view source,
     command.push_back(prelude->directory / "prelude.h");
     compilation.read_only_paths = {prelude->directory};
   }
-  return RunCompilation(compilation, source, cancelled);
+  command.insert(command.end(), {"-x", "c++", "-", "-o", kLibraryFile});
+  ASSIGN_OR_RETURN(CompilationResult result, RunCompilation(compilation, source, cancelled));
+  return ProgramOf(std::move(result));
 }
 
 }  // namespace warpsmith

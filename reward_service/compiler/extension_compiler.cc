@@ -91,9 +91,11 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileOn(const HeaderTier& t
     Append(*header_options, &flags);
     Append(headers_.Include(tier.precompiled, flags, tier.policy), &compilation.command);
   }
-  compilation.link_flags = toolchain_.link_flags;
-  Append(tier.link_flags, &compilation.link_flags);
-  Append(call.ldflags, &compilation.link_flags);
+  Append({"-x", "c++", "-", "-x", "none"}, &compilation.command);
+  Append(toolchain_.link_flags, &compilation.command);
+  Append(tier.link_flags, &compilation.command);
+  Append(call.ldflags, &compilation.command);
+  Append({"-o", kLibraryFile}, &compilation.command);
   // Missing where the disk does not even take the folder.
   std::error_code error;
   if (std::filesystem::exists(options_.work_directory, error)) {
@@ -104,7 +106,8 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileOn(const HeaderTier& t
                                             places.torch_dir / "include", places.python_include}) {
     if (!path.empty()) compilation.read_only_paths.push_back(path);
   }
-  return RunCompilation(compilation, call.source, cancelled);
+  ASSIGN_OR_RETURN(CompilationResult result, RunCompilation(compilation, call.source, cancelled));
+  return ProgramOf(std::move(result));
 }
 
 std::string ExtensionCompiler::Key(const ExtensionArguments& arguments) const {

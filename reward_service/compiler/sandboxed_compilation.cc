@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/base/check.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/compiler/diagnostics.h"
@@ -19,9 +21,8 @@
 namespace warpsmith {
 namespace {
 
-// Inside the sandbox the source is standard input and the library leaves by descriptor 3.
-constexpr int kLibraryFd = 3;
-constexpr char kScript[] = "\"$@\" && exec cat /tmp/candidate.so >&3";
+// Outputs leave the sandbox by descriptors from this one on; input files come by those behind them.
+constexpr int kFirstFd = 3;
 // How often a running compilation looks whether its result is still wanted.
 constexpr double kCancellationSeconds = 0.05;
 // Of the private uids: jails have those below.
@@ -70,16 +71,26 @@ absl::StatusOr<int> AwaitEnd(SandboxedProcess* process, double wall_seconds,
   return absl::DeadlineExceededError(absl::StrCat("wall time of ", wall_seconds, " s"));
 }
 
+// Files in, the command, files out.
+std::string ScriptOf(const Compilation& compilation) {
+  std::string script;
+  if (!compilation.source_file.empty()) absl::StrAppend(&script, "cat >", compilation.source_file, " && ");
+  size_t fd = kFirstFd + compilation.output_files.size();
+  for (const auto& [path, unused] : compilation.input_files) {
+    absl::StrAppend(&script, "cat <&", fd++, " >", path, " && ");
+  }
+  absl::StrAppend(&script, "\"$@\"");
+  fd = kFirstFd;
+  for (const std::string& path : compilation.output_files) {
+    absl::StrAppend(&script, " && cat ", path, " >&", fd++);
+  }
+  return script;
+}
+
 SandboxOptions OptionsFor(const Compilation& compilation) {
   SandboxOptions options;
-  options.arguments = {"/bin/sh", "-c", kScript, "sh"};
-  const auto append = [&](const std::vector<std::string>& more) {
-    options.arguments.insert(options.arguments.end(), more.begin(), more.end());
-  };
-  append(compilation.command);
-  append({"-x", "c++", "-", "-x", "none"});
-  append(compilation.link_flags);
-  append({"-o", "/tmp/candidate.so"});
+  options.arguments = {"/bin/sh", "-c", ScriptOf(compilation), "sh"};
+  options.arguments.insert(options.arguments.end(), compilation.command.begin(), compilation.command.end());
   options.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C", "TMPDIR=/tmp"};
   options.system_paths = compilation.system_paths;
   options.read_only_paths = compilation.read_only_paths;
@@ -95,6 +106,12 @@ std::string LimitText(int status, const CompileLimits& limits) {
   return absl::StrCat("error: the compiler ended with status ", status, " within its limits of ",
                       limits.cpu_seconds_max, " s, ", limits.memory_bytes_max >> 20, " MiB and ",
                       limits.library_bytes_max >> 20, " MiB a file\n");
+}
+
+CompilationResult Refused(std::string diagnostics) {
+  CompilationResult result;
+  result.diagnostics = std::move(diagnostics);
+  return result;
 }
 
 }  // namespace
@@ -126,36 +143,55 @@ CompiledProgram RefusedProgram(std::string diagnostics) {
   return program;
 }
 
-absl::StatusOr<CompiledProgram> RunCompilation(const Compilation& compilation, std::string_view source,
-                                               const std::atomic<bool>& cancelled) {
+CompiledProgram ProgramOf(CompilationResult result) {
+  CompiledProgram program;
+  program.diagnostics = std::move(result.diagnostics);
+  if (result.outputs.empty()) return program;
+  program.library_bytes = SizeOf(result.outputs[0].get());
+  program.library = std::make_shared<const UniqueFd>(std::move(result.outputs[0]));
+  return program;
+}
+
+absl::StatusOr<CompilationResult> RunCompilation(const Compilation& compilation, std::string_view source,
+                                                 const std::atomic<bool>& cancelled) {
   const CompileLimits& limits = compilation.limits;
+  WS_CHECK(compilation.input_files.size() + compilation.output_files.size() <= kFilesMax);
   ASSIGN_OR_RETURN(const UniqueFd input, SealedMemfd("source", source));
-  ASSIGN_OR_RETURN(UniqueFd library, Memfd("library"));
   ASSIGN_OR_RETURN(const UniqueFd messages, Memfd("diagnostics"));
   SandboxOptions options = OptionsFor(compilation);
+  options.descriptors = {{input.get(), STDIN_FILENO}, {messages.get(), STDERR_FILENO}};
+  CompilationResult result;
+  int number = kFirstFd;
+  for (size_t i = 0; i < compilation.output_files.size(); ++i) {
+    ASSIGN_OR_RETURN(UniqueFd output, Memfd("output"));
+    options.descriptors.emplace_back(output.get(), number++);
+    result.outputs.push_back(std::move(output));
+  }
+  for (const auto& [path, fd] : compilation.input_files) {
+    if (lseek(fd, 0, SEEK_SET) != 0) return ErrnoStatus("cannot rewind", path);
+    options.descriptors.emplace_back(fd, number++);
+  }
   // The limit of processes counts a uid's, so every compilation that runs has its own: no other has this
   // descriptor. Two share a uid only if theirs are kNumUids apart, or of two services.
-  options.uid = kUidMin + static_cast<uid_t>(library.get()) % kNumUids;
-  options.descriptors = {
-      {input.get(), STDIN_FILENO}, {messages.get(), STDERR_FILENO}, {library.get(), kLibraryFd}};
+  options.uid = kUidMin + static_cast<uid_t>(messages.get()) % kNumUids;
   ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
   const absl::StatusOr<int> ended = AwaitEnd(&process, limits.wall_seconds_max, cancelled);
   if (absl::IsDeadlineExceeded(ended.status())) {
-    return RefusedProgram(absl::StrCat("error: compilation exceeded its ", ended.status().message(), "\n"));
+    return Refused(absl::StrCat("error: compilation exceeded its ", ended.status().message(), "\n"));
   }
   RETURN_IF_ERROR(ended.status());
   ASSIGN_OR_RETURN(const std::string output, ReadMemfd(messages.get(), limits.library_bytes_max));
-  std::string diagnostics = TrimDiagnostics(output);
-  if (*ended != 0 || SizeOf(library.get()) == 0) {
-    if (FirstError(diagnostics).empty()) diagnostics += LimitText(*ended, limits);
-    return RefusedProgram(std::move(diagnostics));
+  result.diagnostics = TrimDiagnostics(output);
+  const bool made = std::all_of(result.outputs.begin(), result.outputs.end(),
+                                [](const UniqueFd& fd) { return SizeOf(fd.get()) > 0; });
+  if (*ended != 0 || !made) {
+    if (FirstError(result.diagnostics).empty()) result.diagnostics += LimitText(*ended, limits);
+    return Refused(std::move(result.diagnostics));
   }
-  if (fcntl(library.get(), F_ADD_SEALS, kSeals) != 0) return ErrnoStatus("cannot seal memfd", "library");
-  CompiledProgram program;
-  program.library_bytes = SizeOf(library.get());
-  program.library = std::make_shared<const UniqueFd>(std::move(library));
-  program.diagnostics = std::move(diagnostics);
-  return program;
+  for (const UniqueFd& fd : result.outputs) {
+    if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return ErrnoStatus("cannot seal memfd", "output");
+  }
+  return result;
 }
 
 }  // namespace warpsmith

@@ -1,4 +1,4 @@
-// One run of a compiler in a sandbox: source in by a descriptor, library and messages out.
+// One run of a compiler in a sandbox: source in by a descriptor, what was made and messages out.
 #ifndef WARPSMITH_REWARD_SERVICE_COMPILER_SANDBOXED_COMPILATION_H_
 #define WARPSMITH_REWARD_SERVICE_COMPILER_SANDBOXED_COMPILATION_H_
 
@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,25 +23,42 @@ struct CompileLimits {
   int64_t library_bytes_max = int64_t{16} << 20;  // also of diagnostics and of temporary files
 };
 
-// A compilation's result. A refused program is a result, not an error.
+// The machine code of one GPU architecture.
+struct Cubin {
+  std::string architecture;  // "sm_90a"
+  std::string bytes;         // an ELF file as ptxas wrote it; a program has influence on all of it
+};
+
+// A program as compiled. A refused one is a result, not an error.
 struct CompiledProgram {
   // The shared library, a sealed memfd to be read from offset 0; null when the program was refused.
   std::shared_ptr<const UniqueFd> library;
   int64_t library_bytes = 0;
   // Trimmed and escaped; see diagnostics.h.
   std::string diagnostics;
+  // "nvcc 13.0.88", for people; empty: the host compiler alone.
+  std::string compiler;
   // The headers behind torch/extension.h, as HeaderTier::name; empty for native programs.
   std::string headers;
+  std::vector<Cubin> cubins;  // in the order of the architectures; empty for programs without device code
   bool cached = false;
 
   bool succeeded() const { return library != nullptr; }
 };
 
+// Where the library lies inside, unless a compilation says otherwise.
+inline constexpr char kLibraryFile[] = "/tmp/candidate.so";
+
 struct Compilation {
-  // Compiler and flags, without input and output: the source is standard input.
+  // Compiler and all flags, those of input and output among them. Paths are those inside.
   std::vector<std::string> command;
-  // What goes after the source, e.g. libraries.
-  std::vector<std::string> link_flags;
+  // Where the source is put, in /tmp; empty: it is standard input.
+  std::string source_file;
+  // Files that are put there besides: {inside, descriptor}, each read from its begin. With the outputs at most
+  // kFilesMax.
+  std::vector<std::pair<std::string, int>> input_files;
+  // What comes out, in this order: all must be made. Names are ours, never a candidate's.
+  std::vector<std::string> output_files = {kLibraryFile};
   // What is read inside, at the same path, of the system (empty: all of it) and beside it. Whatever can be read,
   // a program can take into its library, by `.incbin`, `.include` or `#include`.
   std::vector<std::filesystem::path> system_paths;
@@ -48,11 +66,24 @@ struct Compilation {
   CompileLimits limits;
 };
 
-// Compiles C++ `source` to a shared library. A compilation that exceeds its limits is a refused program.
-// CANCELLED soon after `cancelled` becomes true; INTERNAL or RESOURCE_EXHAUSTED when this machine fails.
-// Thread-safe.
-absl::StatusOr<CompiledProgram> RunCompilation(const Compilation& compilation, std::string_view source,
-                                               const std::atomic<bool>& cancelled);
+// What the shell can name with one digit, beside the standard ones.
+inline constexpr size_t kFilesMax = 7;
+
+// What a compilation made. One that was refused made nothing.
+struct CompilationResult {
+  std::vector<UniqueFd> outputs;  // sealed memfds
+  std::string diagnostics;        // trimmed and escaped
+
+  bool succeeded() const { return !outputs.empty(); }
+};
+
+// Compiles `source`. A compilation that exceeds its limits is refused. CANCELLED soon after `cancelled` becomes
+// true; INTERNAL or RESOURCE_EXHAUSTED when this machine fails. Thread-safe.
+absl::StatusOr<CompilationResult> RunCompilation(const Compilation& compilation, std::string_view source,
+                                                 const std::atomic<bool>& cancelled);
+
+// The program of a result whose first output is its library.
+CompiledProgram ProgramOf(CompilationResult result);
 
 // A refused program with one line of diagnostics.
 CompiledProgram RefusedProgram(std::string diagnostics);

@@ -21,12 +21,12 @@ bool MayCompile(const std::string& source) {
   return source.find("cpp_extension") != std::string::npos || source.find("load_inline") != std::string::npos;
 }
 
-v1::Compile CompileOf(const CompiledProgram& program, const std::string& compiler) {
+v1::Compile CompileOf(const CompiledProgram& program, const std::string& host_compiler) {
   v1::Compile compile;
   compile.set_attempted(true);
   compile.set_succeeded(program.succeeded());
   compile.set_diagnostics(program.diagnostics);
-  compile.set_compiler(compiler);
+  compile.set_compiler(program.compiler.empty() ? host_compiler : program.compiler);
   compile.set_cached(program.cached);
   compile.set_headers(program.headers);
   return compile;
@@ -76,7 +76,8 @@ Route CompileStage::RunNative(Flight* flight) const {
                                          program_bytes_max_, " are compiled\n"));
     return Refuse(compile, flight);
   }
-  absl::StatusOr<CompiledProgram> program = native_(source, flight->cancelled);
+  absl::StatusOr<CompiledProgram> program =
+      native_(flight->prepared->request.candidate().language(), source, flight->cancelled);
   if (!program.ok()) return Failed(program.status(), flight);
   const v1::Compile compile = CompileOf(*program, compiler_version_);
   if (!program->succeeded()) return Refuse(compile, flight);

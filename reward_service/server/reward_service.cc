@@ -18,6 +18,7 @@
 #include "core/config/config_file.h"
 #include "core/rpc/server.h"
 #include "reward_service/compiler/compile_cache.h"
+#include "reward_service/compiler/cuda_compiler.h"
 #include "reward_service/compiler/extension_compiler.h"
 #include "reward_service/grading/environment.h"
 #include "reward_service/grading/ledger.h"
@@ -67,6 +68,8 @@ struct Machinery {
   explicit Machinery(const ServiceOptions& options) : ledger(options.cache_bytes_max / 4) {}
 
   std::unique_ptr<Compiler> compiler;
+  std::unique_ptr<CudaCompiler> cuda;          // null where there is no nvcc
+  std::vector<std::string> gpu_architectures;  // that it compiles for
   std::unique_ptr<ExtensionCompiler> extensions;
   std::unique_ptr<CompileCache> cache;
   std::unique_ptr<CompileStage> compile_stage;
@@ -78,9 +81,16 @@ struct Machinery {
   int num_lanes = 0;
 };
 
-std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, ExtensionCompiler* extensions,
-                                               CompileCache* cache) {
-  const auto native = [=](std::string_view source, const std::atomic<bool>& cancelled) {
+std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, const CudaCompiler* cuda,
+                                               const std::vector<std::string>& architectures,
+                                               ExtensionCompiler* extensions, CompileCache* cache) {
+  const auto native = [=](v1::CandidateLanguage language, std::string_view source,
+                          const std::atomic<bool>& cancelled) -> absl::StatusOr<CompiledProgram> {
+    if (language == v1::CANDIDATE_LANGUAGE_CUDA) {
+      if (cuda == nullptr) return absl::FailedPreconditionError("there is no CUDA compiler");
+      return cache->GetOrCompile(cuda->Key(source, architectures), cancelled,
+                                 [&] { return cuda->Compile(source, architectures, cancelled); });
+    }
     const std::string key = CompileCache::Key(compiler->toolchain().fingerprint, source);
     return cache->GetOrCompile(key, cancelled, [&] { return compiler->Compile(source, cancelled); });
   };
@@ -113,10 +123,23 @@ absl::StatusOr<int> CachedProgramsMax() {
                                                     ": raise the hard limit (ulimit -Hn)"));
 }
 
+// Null where there is no CUDA compiler, which is said once.
+std::unique_ptr<CudaCompiler> MakeCudaCompiler(const ServiceOptions& options, const Toolchain& host) {
+  absl::StatusOr<CudaToolchain> toolchain = ProbeCudaToolchain(host, GetBuildInfo().torch_dir);
+  if (!toolchain.ok()) {
+    LogInfo(absl::StrCat("no CUDA candidates: ", toolchain.status().message()));
+    return nullptr;
+  }
+  CudaCompilerOptions cuda{.stub_directory = ShareDirectory() / "facade" / "stubs"};
+  cuda.limits.wall_seconds_max = static_cast<double>(options.compile_seconds_max);
+  return std::make_unique<CudaCompiler>(*std::move(toolchain), std::move(cuda));
+}
+
 absl::Status BuildCompilers(const ServiceOptions& options, Machinery* machinery) {
   ASSIGN_OR_RETURN(machinery->compiler,
                    Compiler::Create(options.cache_directory / "preludes",
                                     {.wall_seconds_max = static_cast<double>(options.compile_seconds_max)}));
+  machinery->cuda = MakeCudaCompiler(options, machinery->compiler->toolchain());
   ASSIGN_OR_RETURN(const int num_programs_max, CachedProgramsMax());
   machinery->cache =
       std::make_unique<CompileCache>(CompileCacheOptions{.memory_bytes_max = options.cache_bytes_max / 2,
@@ -130,7 +153,8 @@ absl::Status BuildCompilers(const ServiceOptions& options, Machinery* machinery)
                                           .facade_directory = ShareDirectory() / "facade"},
                                .work_directory = options.cache_directory / "preludes"});
   machinery->compile_stage =
-      MakeCompileStage(machinery->compiler.get(), machinery->extensions.get(), machinery->cache.get());
+      MakeCompileStage(machinery->compiler.get(), machinery->cuda.get(), machinery->gpu_architectures,
+                       machinery->extensions.get(), machinery->cache.get());
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/counter_random.h"
 #include "core/base/file.h"
+#include "core/base/sha256.h"
 #include "tests/support/catch.h"
 #include "tests/support/run_together.h"
 #include "tests/support/temporary_directory.h"
@@ -92,14 +93,43 @@ TEST_CASE("a program outlives the cache in its folder") {
   CHECK(program->diagnostics == "1:1: warning: w\n");
 }
 
+TEST_CASE("all of a program outlives the service") {
+  TemporaryDirectory folder;
+  const CompileCacheOptions options{.directory = folder.path()};
+  const auto compile = [] {
+    CompiledProgram program = Program("bytes");
+    program.headers = "facade";
+    program.compiler = "nvcc 13.0.88";
+    program.cubins = {{"sm_90a", "first\n"}, {"sm_80", std::string("\0x", 2)}};
+    return absl::StatusOr<CompiledProgram>(program);
+  };
+  { CompileCache(options).GetOrCompile("k", kWanted, compile).IgnoreError(); }
+  const auto program = CompileCache(options).GetOrCompile("k", kWanted, compile);
+  REQUIRE(program.ok());
+  CHECK(program->cached);
+  CHECK(BytesOf(*program) == "bytes");
+  CHECK(program->diagnostics == "1:1: warning: w\n");
+  CHECK(program->headers == "facade");
+  CHECK(program->compiler == "nvcc 13.0.88");
+  REQUIRE(program->cubins.size() == 2);
+  CHECK(program->cubins[0].architecture == "sm_90a");
+  CHECK(program->cubins[0].bytes == "first\n");
+  CHECK(program->cubins[1].architecture == "sm_80");
+  CHECK(program->cubins[1].bytes == std::string("\0x", 2));
+}
+
 TEST_CASE("a damaged file is compiled again") {
   TemporaryDirectory folder;
   const CompileCacheOptions options{.directory = folder.path()};
   const auto compile = [] { return absl::StatusOr<CompiledProgram>(Program("bytes")); };
   { CompileCache(options).GetOrCompile("k", kWanted, compile).IgnoreError(); }
   const std::string content = *ReadFile(folder.path() / "k");
-  for (const size_t length : {size_t{0}, size_t{10}, size_t{65}, content.size() - 1}) {
-    std::ofstream(folder.path() / "k") << content.substr(0, length);
+  const std::string other_form = absl::StrCat("headers\n2\nw\n", "bytes");
+  const std::string contents[] = {"", content.substr(0, 10), content.substr(0, 65),
+                                  content.substr(0, content.size() - 1),
+                                  absl::StrCat(Sha256Hex(other_form), "\n", other_form)};
+  for (const std::string& damaged : contents) {
+    std::ofstream(folder.path() / "k") << damaged;
     CompileCache cache(options);
     const auto program = cache.GetOrCompile("k", kWanted, compile);
     REQUIRE(program.ok());

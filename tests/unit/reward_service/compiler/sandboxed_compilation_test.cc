@@ -1,5 +1,7 @@
 #include "reward_service/compiler/sandboxed_compilation.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <vector>
 
@@ -17,11 +19,11 @@ TEST_CASE("compilations at the same time do not share their limit of processes")
                   "wait; echo library > /tmp/candidate.so",
                   "sh"}};
   const std::atomic<bool> cancelled{false};
-  std::vector<CompiledProgram> programs(4);
-  RunTogether(4, [&](int i) { programs[i] = RunCompilation(compilation, "", cancelled).value(); });
-  for (const CompiledProgram& program : programs) {
-    INFO(program.diagnostics);
-    CHECK(program.succeeded());
+  std::vector<CompilationResult> results(4);
+  RunTogether(4, [&](int i) { results[i] = RunCompilation(compilation, "", cancelled).value(); });
+  for (const CompilationResult& result : results) {
+    INFO(result.diagnostics);
+    CHECK(result.succeeded());
   }
 }
 
@@ -30,10 +32,38 @@ TEST_CASE("a compilation ends at its limit of time, whatever the compiler does, 
   Compilation compilation{.command = {"/bin/sh", "-c", "sleep 1000", "sh"}};
   compilation.limits.wall_seconds_max = 0.1;
   const std::atomic<bool> cancelled{false};
-  const auto program = RunCompilation(compilation, "", cancelled);
-  REQUIRE(program.ok());
-  CHECK_FALSE(program->succeeded());
-  CHECK(program->diagnostics == "error: compilation exceeded its wall time of 0.1 s\n");
+  const auto result = RunCompilation(compilation, "", cancelled);
+  REQUIRE(result.ok());
+  CHECK_FALSE(result->succeeded());
+  CHECK(result->diagnostics == "error: compilation exceeded its wall time of 0.1 s\n");
+}
+
+TEST_CASE("files go in beside the source, and all outputs come out in their order") {
+  const UniqueFd more = *SealedMemfd("more", "more ");
+  char begin[4];
+  REQUIRE(read(more.get(), begin, sizeof(begin)) == 4);  // where a descriptor stands does not matter
+  const Compilation compilation{
+      .command = {"/bin/sh", "-c", "cat more source > both; cat source > candidate.so", "sh"},
+      .source_file = "/tmp/source",
+      .input_files = {{"/tmp/more", more.get()}},
+      .output_files = {kLibraryFile, "/tmp/both"}};
+  const std::atomic<bool> cancelled{false};
+  const auto result = RunCompilation(compilation, "text", cancelled);
+  REQUIRE(result.ok());
+  INFO(result->diagnostics);
+  REQUIRE(result->outputs.size() == 2);
+  CHECK(*ReadMemfd(result->outputs[0].get(), 100) == "text");
+  CHECK(*ReadMemfd(result->outputs[1].get(), 100) == "more text");
+}
+
+TEST_CASE("a compilation that makes only some of its outputs is refused") {
+  const Compilation compilation{.command = {"/bin/sh", "-c", "echo x > candidate.so; touch empty", "sh"},
+                                .output_files = {kLibraryFile, "/tmp/empty"}};
+  const std::atomic<bool> cancelled{false};
+  const auto result = RunCompilation(compilation, "", cancelled);
+  REQUIRE(result.ok());
+  CHECK_FALSE(result->succeeded());
+  CHECK_FALSE(result->diagnostics.empty());
 }
 
 }  // namespace warpsmith

@@ -197,6 +197,28 @@ TEST_CASE("recording and judging are tried so often, and waited for so long each
   }
 }
 
+TEST_CASE("a native program is compiled in its language, by a compiler that tells its name") {
+  const auto compile = [](v1::CandidateLanguage language, std::string_view source,
+                          const std::atomic<bool>&) -> absl::StatusOr<CompiledProgram> {
+    CHECK(source == "program");
+    CompiledProgram program;
+    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+    if (language == v1::CANDIDATE_LANGUAGE_CUDA) program.compiler = "nvcc 13";
+    return program;
+  };
+  const CompileStage stage("g++ 12", 10, compile, nullptr);
+  for (const auto& [language, compiler] :
+       {std::pair(v1::CANDIDATE_LANGUAGE_CUDA, "nvcc 13"), std::pair(v1::CANDIDATE_LANGUAGE_CPP, "g++ 12")}) {
+    PreparedRequest prepared;
+    prepared.request.mutable_candidate()->set_language(language);
+    prepared.source = "program";
+    Flight flight;
+    flight.prepared = std::make_shared<const PreparedRequest>(prepared);
+    CHECK(stage.Run(&flight) == Route::kJudge);
+    CHECK(flight.measurement.grade().compile().compiler() == compiler);
+  }
+}
+
 TEST_CASE("a program over the limit is refused without a compiler") {
   const CompileStage stage("test compiler", 10, nullptr, nullptr);
   PreparedRequest prepared;

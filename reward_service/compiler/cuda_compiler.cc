@@ -1,0 +1,142 @@
+#include "reward_service/compiler/cuda_compiler.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "reward_service/compiler/compile_cache.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr std::string_view kRealPrefix = "sm_";
+constexpr int64_t kCubinBytesMax = int64_t{64} << 20;  // more than a file of any compilation
+
+// "90a" of "sm_90a".
+std::string Number(const std::string& architecture) { return architecture.substr(kRealPrefix.size()); }
+
+bool IsArchitecture(std::string_view name) {
+  if (name.substr(0, kRealPrefix.size()) != kRealPrefix) return false;
+  name.remove_prefix(kRealPrefix.size());
+  if (!name.empty() && (name.back() == 'a' || name.back() == 'f')) name.remove_suffix(1);
+  return name.size() >= 2 && name.size() <= 3 && std::all_of(name.begin(), name.end(), [](char c) {
+           return std::isdigit(static_cast<unsigned char>(c));
+         });
+}
+
+}  // namespace
+
+absl::Status CheckArchitectures(const std::vector<std::string>& architectures) {
+  if (architectures.empty() || architectures.size() > kArchitecturesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(architectures.size(), " GPU architectures, want 1 to ", kArchitecturesMax));
+  }
+  for (const std::string& name : architectures) {
+    if (!IsArchitecture(name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("GPU architecture \"", Escape(name, 32), "\", want a name like sm_90a"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> ArchitectureFlags(const std::vector<std::string>& architectures) {
+  std::vector<std::string> flags;
+  for (const std::string& name : architectures) {
+    // "-arch" would run everything twice, for PTX that no GPU of ours needs.
+    flags.push_back("-gencode");
+    flags.push_back(absl::StrCat("arch=compute_", Number(name), ",code=", name));
+  }
+  if (architectures.size() > 1) flags.insert(flags.end(), {"--threads", "0"});
+  return flags;
+}
+
+std::vector<std::string> CubinFiles(const std::string& stem, const std::vector<std::string>& architectures) {
+  // Of one architecture nvcc leaves the name out.
+  if (architectures.size() == 1) return {absl::StrCat("/tmp/", stem, ".cubin")};
+  std::vector<std::string> files;
+  for (const std::string& name : architectures) {
+    files.push_back(absl::StrCat("/tmp/", stem, ".compute_", Number(name), ".cubin"));
+  }
+  return files;
+}
+
+absl::StatusOr<std::vector<Cubin>> ReadCubins(const std::vector<UniqueFd>& outputs, size_t first,
+                                              const std::vector<std::string>& architectures) {
+  std::vector<Cubin> cubins;
+  for (size_t i = 0; i < architectures.size(); ++i) {
+    ASSIGN_OR_RETURN(std::string bytes, ReadMemfd(outputs[first + i].get(), kCubinBytesMax));
+    cubins.push_back({architectures[i], std::move(bytes)});
+  }
+  return cubins;
+}
+
+std::vector<std::string> CudaCompiler::Command(const std::vector<std::string>& architectures) const {
+  std::vector<std::string> command = {toolchain_.compiler};
+  const std::vector<std::string> targets = ArchitectureFlags(architectures);
+  command.insert(command.end(), targets.begin(), targets.end());
+  std::vector<std::string> host_flags = {"-fPIC", "-O3", "-march=native", "-fdiagnostics-color=never",
+                                         "-fno-diagnostics-show-caret"};
+  host_flags.insert(host_flags.end(), toolchain_.link_flags.begin(), toolchain_.link_flags.end());
+  // Without CUDA's static runtime, which costs three steps more and is another one in each library. The name
+  // of the shared one is linked although no symbol of it is found.
+  command.insert(command.end(), {"-O3",
+                                 "-std=c++17",
+                                 "-shared",
+                                 "-cudart",
+                                 "none",
+                                 "-ccbin",
+                                 toolchain_.host_compiler,
+                                 "-Xcompiler",
+                                 absl::StrJoin(host_flags, ","),
+                                 "--expt-relaxed-constexpr",
+                                 "--extended-lambda",
+                                 "--brief-diagnostics=true",
+                                 "--compress-mode=none",
+                                 "-Xlinker",
+                                 "--no-as-needed",
+                                 absl::StrCat("-L", options_.stub_directory.string()),
+                                 "-lcudart",
+                                 "--keep",
+                                 "--keep-dir",
+                                 "/tmp",
+                                 "-o",
+                                 kLibraryFile,
+                                 "candidate.cu"});
+  return command;
+}
+
+absl::StatusOr<CompiledProgram> CudaCompiler::Compile(std::string_view source,
+                                                      const std::vector<std::string>& architectures,
+                                                      const std::atomic<bool>& cancelled) const {
+  RETURN_IF_ERROR(CheckArchitectures(architectures));
+  Compilation compilation{.command = Command(architectures),
+                          .source_file = "/tmp/candidate.cu",
+                          .system_paths = toolchain_.system_paths,
+                          .read_only_paths = toolchain_.read_only_paths,
+                          .limits = options_.limits};
+  compilation.read_only_paths.push_back(options_.stub_directory);
+  for (std::string& file : CubinFiles("candidate", architectures)) {
+    compilation.output_files.push_back(std::move(file));
+  }
+  ASSIGN_OR_RETURN(CompilationResult result, RunCompilation(compilation, source, cancelled));
+  std::vector<Cubin> cubins;
+  if (result.succeeded()) {
+    ASSIGN_OR_RETURN(cubins, ReadCubins(result.outputs, 1, architectures));
+  }
+  CompiledProgram program = ProgramOf(std::move(result));
+  program.compiler = toolchain_.version;
+  program.cubins = std::move(cubins);
+  return program;
+}
+
+std::string CudaCompiler::Key(std::string_view source, const std::vector<std::string>& architectures) const {
+  return CompileCache::Key(
+      absl::StrCat(toolchain_.fingerprint, "\n", absl::StrJoin(Command(architectures), "\n")), source);
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,66 @@
+// Builds native CUDA candidates in a sandbox.
+#ifndef WARPSMITH_REWARD_SERVICE_COMPILER_CUDA_COMPILER_H_
+#define WARPSMITH_REWARD_SERVICE_COMPILER_CUDA_COMPILER_H_
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "reward_service/compiler/cuda_toolchain.h"
+#include "reward_service/compiler/sandboxed_compilation.h"
+
+namespace warpsmith {
+
+struct CudaCompilerOptions {
+  // With a libcudart.so that has nothing but the name of CUDA's runtime: the jail has the real one.
+  std::filesystem::path stub_directory;
+  CompileLimits limits = {.cpu_seconds_max = 20, .memory_bytes_max = int64_t{4} << 30};
+};
+
+// GPU architectures that one library is compiled for at most.
+inline constexpr size_t kArchitecturesMax = kFilesMax - 1;
+
+// OK for one to kArchitecturesMax names like "sm_90" and "sm_90a", else INVALID_ARGUMENT.
+absl::Status CheckArchitectures(const std::vector<std::string>& architectures);
+
+// nvcc's flags that make machine code, and nothing else, for each architecture.
+std::vector<std::string> ArchitectureFlags(const std::vector<std::string>& architectures);
+
+// Where nvcc keeps what ptxas made of "/tmp/STEM.cu", in the order of the architectures.
+std::vector<std::string> CubinFiles(const std::string& stem, const std::vector<std::string>& architectures);
+
+// What was read of `outputs`, from number `first` on, of each architecture. Errors are those of the memfds.
+absl::StatusOr<std::vector<Cubin>> ReadCubins(const std::vector<UniqueFd>& outputs, size_t first,
+                                              const std::vector<std::string>& architectures);
+
+// Thread-safe: any number of compilations at once.
+class CudaCompiler {
+ public:
+  CudaCompiler(CudaToolchain toolchain, CudaCompilerOptions options)
+      : toolchain_(std::move(toolchain)), options_(std::move(options)) {}
+
+  // As Compiler::Compile, for `source` in CUDA C++17, with the machine code that ptxas made beside the library.
+  // INVALID_ARGUMENT for architectures that CheckArchitectures refuses.
+  absl::StatusOr<CompiledProgram> Compile(std::string_view source,
+                                          const std::vector<std::string>& architectures,
+                                          const std::atomic<bool>& cancelled) const;
+
+  // What the cache calls this source for these architectures.
+  std::string Key(std::string_view source, const std::vector<std::string>& architectures) const;
+
+  const CudaToolchain& toolchain() const { return toolchain_; }
+
+ private:
+  std::vector<std::string> Command(const std::vector<std::string>& architectures) const;
+
+  const CudaToolchain toolchain_;
+  const CudaCompilerOptions options_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_COMPILER_CUDA_COMPILER_H_

@@ -1,0 +1,202 @@
+#include "reward_service/compiler/cuda_compiler.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "core/base/build_info.h"
+#include "core/base/file.h"
+#include "reward_service/compiler/diagnostics.h"
+#include "reward_service/sandbox/confinement.h"
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+using Architectures = std::vector<std::string>;
+
+constexpr char kRelu[] = R"(#include <cuda_fp16.h>
+#include <dlpack/dlpack.h>
+__global__ void Relu(const float* x, float* y, long n) {
+  const long i = blockIdx.x * long(blockDim.x) + threadIdx.x;
+  if (i < n) y[i] = x[i] > 0 ? x[i] : 0;
+}
+extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, DLTensor* const* outputs,
+                   cudaStream_t stream) {
+  const long n = inputs[0]->shape[0];
+  Relu<<<(n + 255) / 256, 256, 0, stream>>>((const float*)inputs[0]->data, (float*)outputs[0]->data, n);
+  return cudaGetLastError();
+}
+)";
+
+constexpr char kEndless[] =
+    "template <int N, int M> struct F { static constexpr long v = F<N - 1, 2 * M>::v + F<N - 1, 2 * M + "
+    "1>::v; };"
+    "template <int M> struct F<0, M> { static constexpr long v = M; };"
+    "__global__ void k(long* x) { *x = F<40, 1>::v; }";
+
+CudaCompiler MakeCompiler(CompileLimits limits = CudaCompilerOptions().limits) {
+  const absl::StatusOr<Toolchain> host = ProbeToolchain();
+  REQUIRE(host.ok());
+  absl::StatusOr<CudaToolchain> toolchain = ProbeCudaToolchain(*host, GetBuildInfo().torch_dir);
+  REQUIRE(toolchain.ok());
+  limits.wall_seconds_max = 60;  // of a machine that others use
+  return {*std::move(toolchain),
+          {.stub_directory = ExecutableDirectory().parent_path() / "share/warpsmith/facade/stubs",
+           .limits = limits}};
+}
+
+CompiledProgram CompileOrFail(const CudaCompiler& compiler, const std::string& source,
+                              const Architectures& architectures = {"sm_90a"}) {
+  const std::atomic<bool> cancelled{false};
+  absl::StatusOr<CompiledProgram> program = compiler.Compile(source, architectures, cancelled);
+  INFO(program.status().ToString());
+  REQUIRE(program.ok());
+  return *std::move(program);
+}
+
+// The runtime that the jail would have; its registration of kernels needs no GPU.
+void LoadRuntime() {
+  const std::filesystem::path packages = std::filesystem::path(GetBuildInfo().torch_dir).parent_path();
+  for (const std::filesystem::path& path :
+       {packages / "nvidia/cu13/lib/libcudart.so.13", std::filesystem::path("libcudart.so.13")}) {
+    if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
+  }
+  FAIL("no libcudart.so.13 beside torch: " << dlerror());
+}
+
+TEST_CASE("a CUDA candidate becomes a library with its entry point, and its machine code comes beside it") {
+  const CudaCompiler compiler = MakeCompiler();
+  const CompiledProgram program = CompileOrFail(compiler, kRelu);
+  INFO(program.diagnostics);
+  REQUIRE(program.succeeded());
+  CHECK(program.compiler == compiler.toolchain().version);
+  REQUIRE(program.cubins.size() == 1);
+  CHECK(program.cubins[0].architecture == "sm_90a");
+  CHECK(program.cubins[0].bytes.substr(0, 4) == "\177ELF");
+  CHECK(program.cubins[0].bytes.find("Relu") != std::string::npos);
+  LoadRuntime();
+  void* library = dlopen(("/proc/self/fd/" + std::to_string(program.library->get())).c_str(), RTLD_NOW);
+  INFO((library == nullptr ? dlerror() : "loaded"));
+  REQUIRE(library != nullptr);
+  CHECK(dlsym(library, "run") != nullptr);
+}
+
+TEST_CASE("each architecture has machine code of its own, in the order asked for") {
+  const CompiledProgram program = CompileOrFail(MakeCompiler(), kRelu, {"sm_90a", "sm_80"});
+  INFO(program.diagnostics);
+  REQUIRE(program.succeeded());
+  REQUIRE(program.cubins.size() == 2);
+  CHECK(program.cubins[0].architecture == "sm_90a");
+  CHECK(program.cubins[1].architecture == "sm_80");
+  CHECK(program.cubins[0].bytes != program.cubins[1].bytes);
+}
+
+TEST_CASE("a program without a kernel compiles as well") {
+  CHECK(CompileOrFail(MakeCompiler(), "extern \"C\" int run() { return 0; }\n").succeeded());
+}
+
+TEST_CASE("architectures are one to six plain names") {
+  const CudaCompiler compiler = MakeCompiler();
+  const std::atomic<bool> cancelled{false};
+  const Architectures wrong[] = {{},
+                                 {"90"},
+                                 {"sm_"},
+                                 {"sm_9"},
+                                 {"compute_90"},
+                                 {"sm_90b"},
+                                 {"sm_90,code=x"},
+                                 {"sm_80", "sm_90;"},
+                                 Architectures(7, "sm_90")};
+  for (const Architectures& names : wrong) {
+    INFO((names.empty() ? "none" : names.back()));
+    CHECK(absl::IsInvalidArgument(compiler.Compile(kRelu, names, cancelled).status()));
+  }
+  for (const char* name : {"sm_75", "sm_90a", "sm_100f"}) CHECK(CheckArchitectures({name}).ok());
+}
+
+TEST_CASE("a key tells sources, architectures and compilers apart") {
+  const CudaCompiler compiler = MakeCompiler();
+  const std::string key = compiler.Key(kRelu, {"sm_90"});
+  CHECK(compiler.Key(kRelu, {"sm_90"}) == key);
+  CHECK(compiler.Key(kRelu, {"sm_90a"}) != key);
+  CHECK(compiler.Key(kRelu, {"sm_90", "sm_80"}) != key);
+  CHECK(compiler.Key("", {"sm_90"}) != key);
+  CHECK(CudaCompiler({.compiler = compiler.toolchain().compiler, .fingerprint = "other"}, {})
+            .Key(kRelu, {"sm_90"}) != key);
+}
+
+TEST_CASE("files of the machine cannot be included, and a program takes in no library of CUDA") {
+  if (LandlockVersion() == 0) return;
+  const CudaCompiler compiler = MakeCompiler();
+  const auto takes = [&](const std::filesystem::path& path) {
+    return CompileOrFail(compiler, "asm(\".incbin \\\"" + path.string() +
+                                       "\\\"\");\nextern \"C\" int run() { return 0; }\n")
+        .succeeded();
+  };
+  CHECK_FALSE(CompileOrFail(compiler, "#include \"/etc/passwd\"\n").succeeded());
+  CHECK(takes("/usr/include/stdio.h"));
+  // Small enough to be taken, if they could be read.
+  const std::filesystem::path torch = GetBuildInfo().torch_dir;
+  const std::filesystem::path libraries[] = {
+      torch.parent_path() / "nvidia/cu13/lib/libcudart.so.13",
+      torch.parent_path() / "nvidia/cu13/lib/libnvblas.so.13", "/usr/local/cuda/lib64/libcudadevrt.a",
+      "/usr/local/cuda/lib64/libcudart.so.13", "/usr/local/cuda/lib64/libnvblas.so.13"};
+  for (const std::filesystem::path& path : libraries) {
+    INFO(path.string());
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) CHECK_FALSE(takes(std::filesystem::canonical(path)));
+  }
+}
+
+// What compilers say first of programs that they refuse.
+TEST_CASE("a CUDA program that is refused is told by its own lines") {
+  const CudaCompiler compiler = MakeCompiler();
+  const auto diagnostics = [&](const std::string& source) {
+    const CompiledProgram program = CompileOrFail(compiler, source);
+    CHECK_FALSE(program.succeeded());
+    CHECK(program.cubins.empty());
+    return program.diagnostics;
+  };
+  CHECK(diagnostics("__global__ void k(float* x) {\n  float a = 1\n  x[0] = a;\n}\n") ==
+        "3: error: expected a \";\"\n");
+  CHECK(FirstError(diagnostics("#include <cublas_v2.hpp>\n")) ==
+        "error: cublas_v2.hpp: No such file or directory");
+  CHECK(FirstError(diagnostics("__global__ void k(float* x) { asm volatile(\"nonsense;\"); }\n"
+                               "extern \"C\" int run() { k<<<1, 1>>>(nullptr); return 0; }\n")) ==
+        "error: Not a name of any known instruction: 'nonsense'");
+  CHECK(FirstError(diagnostics("extern \"C\" int run() { asm(\"nonsense\"); return 0; }\n")) ==
+        "error: no such instruction: `nonsense'");
+}
+
+TEST_CASE("a CUDA compilation that explodes is a refused program within its limits") {
+  const CudaCompiler compiler = MakeCompiler(
+      {.cpu_seconds_max = 2, .memory_bytes_max = int64_t{1} << 30, .library_bytes_max = int64_t{4} << 20});
+  const char* const kBombs[] = {
+      "template <int N> struct A { typedef A<N + 1> T; static const int v = T::v; }; int x = A<0>::v;",
+      kEndless, "__device__ char huge[1L << 30] = {1};", "#include \"/dev/zero\"\n"};
+  for (const char* bomb : kBombs) {
+    const CompiledProgram program = CompileOrFail(compiler, bomb);
+    INFO(bomb << "\n" << program.diagnostics);
+    CHECK_FALSE(program.succeeded());
+    CHECK(FirstError(program.diagnostics) != "");
+    CHECK(program.diagnostics.size() <= kDiagnosticsBytesMax + 200);
+  }
+}
+
+TEST_CASE("a cancelled CUDA compilation ends without waiting for the compiler") {
+  const CudaCompiler compiler = MakeCompiler({.cpu_seconds_max = 60, .memory_bytes_max = int64_t{4} << 30});
+  std::atomic<bool> cancelled{false};
+  absl::StatusOr<CompiledProgram> program = absl::UnknownError("not run");
+  std::thread compilation([&] { program = compiler.Compile(kEndless, {"sm_90a"}, cancelled); });
+  cancelled = true;
+  compilation.join();
+  CHECK(absl::IsCancelled(program.status()));
+}
+
+}  // namespace
+}  // namespace warpsmith
