@@ -1,6 +1,10 @@
 #include "reward_service/compiler/extension_compiler.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <initializer_list>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +13,9 @@
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "reward_service/compiler/compile_options.h"
+#include "reward_service/compiler/cuda_compiler.h"
+#include "reward_service/compiler/cuda_options.h"
+#include "reward_service/compiler/diagnostics.h"
 
 namespace warpsmith {
 namespace {
@@ -31,7 +38,42 @@ std::vector<std::string> BaseFlags() {
           "-D_GLIBCXX_USE_CXX11_ABI=1"};
 }
 
-void Append(const std::vector<std::string>& more, std::vector<std::string>* to) {
+// As torch.utils.cpp_extension calls nvcc, with the words of messages that g++ has above. What the steps make is kept
+// for the machine code in it.
+std::vector<std::string> BaseCudaFlags() {
+  return {"-O3",
+          "-cudart",
+          "none",
+          "--compress-mode=none",
+          "--brief-diagnostics=true",
+          "--keep",
+          "--keep-dir",
+          "/tmp",
+          "-w",
+          "-Xcompiler",
+          "-fPIC,-O2,-fdiagnostics-color=never,-fmax-errors=20,-fno-diagnostics-show-caret",
+          "-D_GLIBCXX_USE_CXX11_ABI=1",
+          "-D__CUDA_NO_HALF_OPERATORS__",
+          "-D__CUDA_NO_HALF_CONVERSIONS__",
+          "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
+          "-D__CUDA_NO_HALF2_OPERATORS__",
+          "--expt-relaxed-constexpr"};
+}
+
+bool ChoosesStandard(const std::vector<std::string>& flags) {
+  return std::any_of(flags.begin(), flags.end(),
+                     [](const std::string& flag) { return flag.rfind("-std=", 0) == 0; });
+}
+
+// Of the two halves, inside.
+constexpr char kCppObject[] = "/tmp/main.o";
+constexpr char kCudaObject[] = "/tmp/cuda.o";
+
+template <typename Item>
+void Append(const std::vector<Item>& more, std::vector<Item>* to) {
+  to->insert(to->end(), more.begin(), more.end());
+}
+void Append(std::initializer_list<std::string> more, std::vector<std::string>* to) {
   to->insert(to->end(), more.begin(), more.end());
 }
 
@@ -54,23 +96,30 @@ ExtensionCompiler::ExtensionCompiler(Toolchain toolchain, ExtensionCompilerOptio
   for (const HeaderTier& tier : tiers_) names_.push_back(LoadNames(tier));
 }
 
+absl::StatusOr<ExtensionCompiler::Checked> ExtensionCompiler::Check(
+    const ExtensionArguments& arguments) const {
+  Checked call{.name = arguments.name,
+               .deadline = absl::Now() + absl::Seconds(options_.limits.wall_seconds_max)};
+  ASSIGN_OR_RETURN(call.sources, SourcesOf(arguments));
+  ASSIGN_OR_RETURN(call.cflags, AllowedOptions(arguments.extra_cflags));
+  ASSIGN_OR_RETURN(call.ldflags, AllowedOptions(arguments.extra_ldflags));
+  if (call.sources.cuda.empty()) return call;
+  if (!options_.cuda) return absl::InvalidArgumentError("CUDA sources need a service with a GPU");
+  ASSIGN_OR_RETURN(call.cuda_cflags, AllowedCudaOptions(arguments.extra_cuda_cflags));
+  return call;
+}
+
 absl::StatusOr<CompiledProgram> ExtensionCompiler::Compile(const ExtensionArguments& arguments,
                                                            const std::atomic<bool>& cancelled) {
-  const absl::StatusOr<std::string> source = ExtensionSource(arguments);
-  if (!source.ok()) return Refuse(source.status());
-  const absl::StatusOr<std::vector<std::string>> cflags = AllowedOptions(arguments.extra_cflags);
-  if (!cflags.ok()) return Refuse(cflags.status());
-  const absl::StatusOr<std::vector<std::string>> ldflags = AllowedOptions(arguments.extra_ldflags);
-  if (!ldflags.ok()) return Refuse(ldflags.status());
-  const Checked call{arguments.name, *source, *cflags, *ldflags,
-                     absl::Now() + absl::Seconds(options_.limits.wall_seconds_max)};
+  const absl::StatusOr<Checked> call = Check(arguments);
+  if (!call.ok()) return Refuse(call.status());
   CompiledProgram program;
   for (size_t i = 0; i < tiers_.size(); ++i) {
     // What misses a name that this tier lacks, too, goes past it; the last one has them all.
     const bool lacks =
         i > 0 && i + 1 < tiers_.size() && names_[i] != nullptr && LacksAName(program.diagnostics, *names_[i]);
     if (lacks) continue;
-    ASSIGN_OR_RETURN(program, CompileOn(tiers_[i], call, cancelled));
+    ASSIGN_OR_RETURN(program, CompileOn(tiers_[i], *call, cancelled));
     program.headers = tiers_[i].name;
     if (program.succeeded() || !MayNeedOtherHeaders(program.diagnostics, names_.back().get())) break;
   }
@@ -79,23 +128,60 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::Compile(const ExtensionArgume
 
 absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileOn(const HeaderTier& tier, const Checked& call,
                                                              const std::atomic<bool>& cancelled) {
-  Compilation compilation{
-      .command = {toolchain_.compiler}, .system_paths = toolchain_.system_paths, .limits = options_.limits};
-  compilation.limits.wall_seconds_max = std::max(0.0, absl::ToDoubleSeconds(call.deadline - absl::Now()));
-  std::vector<std::string> flags = BaseFlags();
-  Append(tier.flags, &flags);
-  Append(flags, &compilation.command);
-  Append(call.cflags, &compilation.command);
-  Append({"-DTORCH_EXTENSION_NAME=" + call.name}, &compilation.command);
-  if (const auto header_options = HeaderOptions(call.cflags)) {
-    Append(*header_options, &flags);
-    Append(headers_.Include(tier.precompiled, flags, tier.policy), &compilation.command);
+  if (!call.sources.cuda.empty()) return CompileHalves(tier, call, cancelled);
+  Compilation compilation = CppCompilation(tier, call);
+  Append(LinkFlags(tier, call.ldflags), &compilation.command);
+  ASSIGN_OR_RETURN(CompilationResult result, RunCompilation(compilation, call.sources.cpp, cancelled));
+  return ProgramOf(std::move(result));
+}
+
+absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileHalves(const HeaderTier& tier, const Checked& call,
+                                                                 const std::atomic<bool>& cancelled) {
+  Compilation cpp_compilation = CppCompilation(tier, call);
+  Append({"-c", "-o", kCppObject}, &cpp_compilation.command);
+  cpp_compilation.output_files = {kCppObject};
+  absl::StatusOr<CompilationResult> cpp = absl::UnknownError("not run");
+  std::thread cpp_half([&] {
+    pthread_setname_np(pthread_self(), "inline C++");
+    cpp = RunCompilation(cpp_compilation, call.sources.cpp, cancelled);
+  });
+  absl::StatusOr<CompilationResult> cuda =
+      RunCompilation(CudaCompilation(tier, call), call.sources.cuda, cancelled);
+  cpp_half.join();
+  RETURN_IF_ERROR(cpp.status());
+  RETURN_IF_ERROR(cuda.status());
+  if (!cpp->succeeded() || !cuda->succeeded()) {
+    // What a half that compiled warns of would stand before the other's errors.
+    return RefusedProgram(
+        absl::StrCat(cpp->succeeded() ? "" : cpp->diagnostics, cuda->succeeded() ? "" : cuda->diagnostics));
   }
-  Append({"-x", "c++", "-", "-x", "none"}, &compilation.command);
-  Append(toolchain_.link_flags, &compilation.command);
-  Append(tier.link_flags, &compilation.command);
-  Append(call.ldflags, &compilation.command);
-  Append({"-o", kLibraryFile}, &compilation.command);
+  Compilation link = EmptyCompilation(call);
+  link.command = {toolchain_.compiler, "-shared", kCppObject, kCudaObject};
+  Append(LinkFlags(tier, call.ldflags), &link.command);
+  Append({"-L" + options_.places.LinkDirectory().string(), "-Wl,--no-as-needed", "-lcudart"}, &link.command);
+  if (tier.links_torch) Append({"-lc10_cuda", "-ltorch_cuda"}, &link.command);
+  link.input_files = {{kCppObject, cpp->outputs[0].get()}, {kCudaObject, cuda->outputs[0].get()}};
+  ASSIGN_OR_RETURN(CompilationResult result, RunCompilation(link, "", cancelled));
+  CompiledProgram program = ProgramOf(std::move(result));
+  program.compiler = absl::StrCat(toolchain_.version, ", ", options_.cuda->toolchain.version);
+  if (program.succeeded()) {
+    ASSIGN_OR_RETURN(program.cubins, ReadCubins(cuda->outputs, 1, options_.cuda->architectures));
+  }
+  return program;
+}
+
+std::vector<std::string> ExtensionCompiler::LinkFlags(const HeaderTier& tier,
+                                                      const std::vector<std::string>& ldflags) const {
+  std::vector<std::string> flags = toolchain_.link_flags;
+  Append(tier.link_flags, &flags);
+  Append(ldflags, &flags);
+  Append({"-o", kLibraryFile}, &flags);
+  return flags;
+}
+
+Compilation ExtensionCompiler::EmptyCompilation(const Checked& call) const {
+  Compilation compilation{.system_paths = toolchain_.system_paths, .limits = options_.limits};
+  compilation.limits.wall_seconds_max = std::max(0.0, absl::ToDoubleSeconds(call.deadline - absl::Now()));
   // Missing where the disk does not even take the folder.
   std::error_code error;
   if (std::filesystem::exists(options_.work_directory, error)) {
@@ -106,8 +192,42 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileOn(const HeaderTier& t
                                             places.torch_dir / "include", places.python_include}) {
     if (!path.empty()) compilation.read_only_paths.push_back(path);
   }
-  ASSIGN_OR_RETURN(CompilationResult result, RunCompilation(compilation, call.source, cancelled));
-  return ProgramOf(std::move(result));
+  return compilation;
+}
+
+Compilation ExtensionCompiler::CppCompilation(const HeaderTier& tier, const Checked& call) {
+  Compilation compilation = EmptyCompilation(call);
+  compilation.command = {toolchain_.compiler};
+  std::vector<std::string> flags = BaseFlags();
+  Append(tier.flags, &flags);
+  Append(flags, &compilation.command);
+  Append(call.cflags, &compilation.command);
+  Append({"-DTORCH_EXTENSION_NAME=" + call.name}, &compilation.command);
+  if (const auto header_options = HeaderOptions(call.cflags)) {
+    Append(*header_options, &flags);
+    Append(headers_.Include(tier.precompiled, flags, tier.policy), &compilation.command);
+  }
+  Append({"-x", "c++", "-", "-x", "none"}, &compilation.command);
+  return compilation;
+}
+
+Compilation ExtensionCompiler::CudaCompilation(const HeaderTier& tier, const Checked& call) const {
+  const auto& [toolchain, architectures] = *options_.cuda;
+  Compilation compilation = EmptyCompilation(call);
+  compilation.system_paths = toolchain.system_paths;
+  Append(toolchain.read_only_paths, &compilation.read_only_paths);
+  compilation.source_file = absl::StrCat("/tmp/", std::string(kCudaHalf));
+  compilation.output_files = {kCudaObject};
+  Append(CubinFiles("cuda", architectures), &compilation.output_files);
+  compilation.command = {toolchain.compiler, "-ccbin", toolchain.host_compiler};
+  Append(ArchitectureFlags(architectures), &compilation.command);
+  Append(BaseCudaFlags(), &compilation.command);
+  Append(tier.flags, &compilation.command);
+  Append(call.cuda_cflags, &compilation.command);
+  if (!ChoosesStandard(call.cuda_cflags)) Append({"-std=c++17"}, &compilation.command);
+  Append({"-DTORCH_EXTENSION_NAME=" + call.name, "-c", "-o", kCudaObject, std::string(kCudaHalf)},
+         &compilation.command);
+  return compilation;
 }
 
 std::string ExtensionCompiler::Key(const ExtensionArguments& arguments) const {
@@ -124,6 +244,12 @@ std::string ExtensionCompiler::Key(const ExtensionArguments& arguments) const {
   add(arguments.functions);
   add(arguments.extra_cflags);
   add(arguments.extra_ldflags);
+  if (options_.cuda && !arguments.cuda_sources.empty()) {
+    add({options_.cuda->toolchain.fingerprint});
+    add(BaseCudaFlags());
+    add(options_.cuda->architectures);
+    add(arguments.extra_cuda_cflags);
+  }
   return digest.HexDigest();
 }
 

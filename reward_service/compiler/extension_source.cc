@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
+#include "reward_service/compiler/diagnostics.h"
 
 namespace warpsmith {
 namespace {
@@ -18,26 +19,34 @@ bool IsFunctionName(std::string_view name) {
   });
 }
 
+std::string CudaSource(const std::vector<std::string>& sources) {
+  const bool any =
+      std::any_of(sources.begin(), sources.end(), [](const auto& text) { return !text.empty(); });
+  if (!any) return "";
+  std::string source =
+      absl::StrCat("#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n", "#line 1 \"",
+                   std::string(kCudaHalf), "\"\n");
+  for (const std::string& text : sources) absl::StrAppend(&source, text, "\n");
+  return source;
+}
+
 }  // namespace
 
-absl::StatusOr<std::string> ExtensionSource(const ExtensionArguments& arguments) {
-  const auto not_empty = [](const std::string& text) { return !text.empty(); };
-  if (std::any_of(arguments.cuda_sources.begin(), arguments.cuda_sources.end(), not_empty)) {
-    return absl::InvalidArgumentError("CUDA sources need a service with a GPU");
-  }
-  std::string source = "#include <torch/extension.h>\n#line 1\n";
-  for (const std::string& text : arguments.cpp_sources) absl::StrAppend(&source, text, "\n");
-  if (arguments.functions.empty()) return source;
-  absl::StrAppend(&source, "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n");
+absl::StatusOr<ExtensionSources> SourcesOf(const ExtensionArguments& arguments) {
+  ExtensionSources sources{.cpp = "#include <torch/extension.h>\n#line 1\n",
+                           .cuda = CudaSource(arguments.cuda_sources)};
+  for (const std::string& text : arguments.cpp_sources) absl::StrAppend(&sources.cpp, text, "\n");
+  if (arguments.functions.empty()) return sources;
+  absl::StrAppend(&sources.cpp, "PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n");
   for (const std::string& function : arguments.functions) {
     if (!IsFunctionName(function)) {
       return absl::InvalidArgumentError(absl::StrCat("function name \"", Escape(function, 64), "\""));
     }
-    absl::StrAppend(&source, "m.def(\"", function, "\", torch::wrap_pybind_function(", function, "), \"",
+    absl::StrAppend(&sources.cpp, "m.def(\"", function, "\", torch::wrap_pybind_function(", function, "), \"",
                     function, "\");\n");
   }
-  absl::StrAppend(&source, "}\n");
-  return source;
+  absl::StrAppend(&sources.cpp, "}\n");
+  return sources;
 }
 
 }  // namespace warpsmith

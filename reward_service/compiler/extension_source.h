@@ -17,12 +17,19 @@ struct ExtensionArguments {
   std::vector<std::string> functions;
   std::vector<std::string> extra_cflags;
   std::vector<std::string> extra_ldflags;
+  std::vector<std::string> extra_cuda_cflags;
 };
 
-// The file that load_inline writes: torch/extension.h, the sources, and a pybind module of `functions` unless
-// the sources have their own. INVALID_ARGUMENT, in words for the candidate's author, for CUDA sources (there
-// is no GPU here) and for a function that is no identifier.
-absl::StatusOr<std::string> ExtensionSource(const ExtensionArguments& arguments);
+// The two halves of an extension, compiled apart and linked.
+struct ExtensionSources {
+  std::string cpp;
+  std::string cuda;  // empty: there are no CUDA sources
+};
+
+// The files that load_inline writes. For C++: torch/extension.h, the sources, and a pybind module of `functions`
+// unless the sources have their own. For CUDA: torch/types.h, CUDA's headers and the sources, whose lines are
+// those of kCudaHalf. INVALID_ARGUMENT, in words for the candidate's author, for a function that is no identifier.
+absl::StatusOr<ExtensionSources> SourcesOf(const ExtensionArguments& arguments);
 
 }  // namespace warpsmith
 

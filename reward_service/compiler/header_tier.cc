@@ -64,12 +64,15 @@ std::vector<HeaderTier> HeaderTiers(const HeaderPlaces& places) {
                      Joined({"-isystem", facade + "/shims"}, own),
                      version + kWithoutSpecialFunctions + kPrelude,
                      {.num_sets_max = 16},
-                     facade_library});
+                     facade_library,
+                     /*links_torch=*/false,
+                     ""});
     tiers.push_back({"light",
                      Joined(Joined({"-isystem", facade + "/light"}, own), TorchIncludes(places)),
                      version + kPrelude,
                      {.num_sets_max = 4},
                      Joined(facade_library, torch_libraries),
+                     /*links_torch=*/true,
                      places.facade_directory / "light_names.txt"});
   }
   tiers.push_back({"torch",
@@ -77,6 +80,7 @@ std::vector<HeaderTier> HeaderTiers(const HeaderPlaces& places) {
                    kPrelude,
                    {.num_sets_max = 2, .num_plain_uses = kPlainUsesOfTorch},
                    Joined(torch_libraries, {"-ltorch_python"}),
+                   /*links_torch=*/true,
                    places.facade_directory.empty() ? "" : places.facade_directory / "names.txt"});
   return tiers;
 }

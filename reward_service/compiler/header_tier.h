@@ -18,6 +18,7 @@ struct HeaderTier {
   std::string precompiled;         // text that is precompiled, once for each set of flags ...
   PrecompilePolicy policy;         // ... under this policy
   std::vector<std::string> link_flags;
+  bool links_torch = false;     // Torch's own libraries, not the facade's alone
   std::filesystem::path names;  // every identifier of its headers, a line each; empty: not known
 };
 

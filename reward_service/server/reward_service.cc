@@ -95,8 +95,9 @@ std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, const C
     return cache->GetOrCompile(key, cancelled, [&] { return compiler->Compile(source, cancelled); });
   };
   const auto extension = [=](const ExtensionRecord& record, const std::atomic<bool>& cancelled) {
-    const ExtensionArguments arguments{record.name,      record.cpp_sources,  record.cuda_sources,
-                                       record.functions, record.extra_cflags, record.extra_ldflags};
+    const ExtensionArguments arguments{
+        record.name,         record.cpp_sources,   record.cuda_sources,     record.functions,
+        record.extra_cflags, record.extra_ldflags, record.extra_cuda_cflags};
     return cache->GetOrCompile(extensions->Key(arguments), cancelled,
                                [&] { return extensions->Compile(arguments, cancelled); });
   };
@@ -146,12 +147,15 @@ absl::Status BuildCompilers(const ServiceOptions& options, Machinery* machinery)
                                                          .num_programs_max = num_programs_max,
                                                          .directory = options.cache_directory / "compiled",
                                                          .directory_bytes_max = options.cache_bytes_max});
-  machinery->extensions = std::make_unique<ExtensionCompiler>(
-      machinery->compiler->toolchain(),
-      ExtensionCompilerOptions{.places = {.torch_dir = GetBuildInfo().torch_dir,
-                                          .python_include = PythonInclude(),
-                                          .facade_directory = ShareDirectory() / "facade"},
-                               .work_directory = options.cache_directory / "preludes"});
+  ExtensionCompilerOptions extensions{.places = {.torch_dir = GetBuildInfo().torch_dir,
+                                                 .python_include = PythonInclude(),
+                                                 .facade_directory = ShareDirectory() / "facade"},
+                                      .work_directory = options.cache_directory / "preludes"};
+  if (machinery->cuda != nullptr && !machinery->gpu_architectures.empty()) {
+    extensions.cuda = {machinery->cuda->toolchain(), machinery->gpu_architectures};
+  }
+  machinery->extensions =
+      std::make_unique<ExtensionCompiler>(machinery->compiler->toolchain(), std::move(extensions));
   machinery->compile_stage =
       MakeCompileStage(machinery->compiler.get(), machinery->cuda.get(), machinery->gpu_architectures,
                        machinery->extensions.get(), machinery->cache.get());

@@ -4,6 +4,7 @@
 
 #include "core/base/check.h"
 #include "reward_service/compiler/compile_options.h"
+#include "reward_service/compiler/cuda_options.h"
 #include "reward_service/compiler/extension_source.h"
 #include "reward_service/measure/request_json.h"
 #include "tests/fuzz/fuzz_input.h"
@@ -18,12 +19,14 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t num_bytes) {
   }
   for (const warpsmith::ExtensionRecord& record : *records) {
     const auto source =
-        warpsmith::ExtensionSource({record.name, record.cpp_sources, record.cuda_sources, record.functions,
-                                    record.extra_cflags, record.extra_ldflags});
+        warpsmith::SourcesOf({record.name, record.cpp_sources, record.cuda_sources, record.functions,
+                              record.extra_cflags, record.extra_ldflags, record.extra_cuda_cflags});
     WS_CHECK(source.ok() || absl::IsInvalidArgument(source.status())) << source.status();
-    const auto flags = warpsmith::AllowedOptions(record.extra_cflags);
-    if (!flags.ok()) continue;
-    for (const std::string& flag : *flags) WS_CHECK(flag.size() > 1 && flag[0] == '-') << flag;
+    for (const auto& flags : {warpsmith::AllowedOptions(record.extra_cflags),
+                              warpsmith::AllowedCudaOptions(record.extra_cuda_cflags)}) {
+      if (!flags.ok()) continue;
+      for (const std::string& flag : *flags) WS_CHECK(flag.size() > 1 && flag[0] == '-') << flag;
+    }
   }
   return 0;
 }

@@ -24,6 +24,11 @@ Tensor eye(int64_t n, const TensorOptions& options = {});
 // Borrows `data`, which must outlive the tensor.
 Tensor from_blob(void* data, IntArrayRef size, const TensorOptions& options = {});
 
+// What guards take.
+inline optional<Device> device_of(const Tensor& tensor) {
+  return tensor.defined() ? optional<Device>(tensor.device()) : optional<Device>();
+}
+
 #define UNARY(name) \
   inline Tensor name(const Tensor& self) { return self.name(); }
 #define UNARY_IN_PLACE(name) \

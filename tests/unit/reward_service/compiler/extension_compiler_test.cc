@@ -29,6 +29,26 @@ TEST_CASE("a key tells every argument apart, and their order and place too") {
   for (const ExtensionArguments& other : others) CHECK(compiler.Key(other) != key);
 }
 
+TEST_CASE("a key with CUDA sources tells flags, architectures and compilers of theirs apart, others do not") {
+  const auto key = [](const ExtensionArguments& arguments, const char* fingerprint,
+                      const char* architecture) {
+    ExtensionCompilerOptions options;
+    options.cuda = CudaTarget{{.fingerprint = fingerprint}, {architecture}};
+    return ExtensionCompiler(Toolchain{.compiler = "/usr/bin/g++", .fingerprint = "f"}, options)
+        .Key(arguments);
+  };
+  const ExtensionArguments cpp{.name = "e", .cpp_sources = {"a"}};
+  CHECK(key(cpp, "n", "sm_90a") == MakeCompiler().Key(cpp));
+  const ExtensionArguments cuda{.name = "e", .cpp_sources = {"a"}, .cuda_sources = {"b"}};
+  const ExtensionArguments faster{
+      .name = "e", .cpp_sources = {"a"}, .cuda_sources = {"b"}, .extra_cuda_cflags = {"-O3"}};
+  const std::string first = key(cuda, "n", "sm_90a");
+  CHECK(key(cuda, "n", "sm_90a") == first);
+  CHECK(key(cuda, "m", "sm_90a") != first);
+  CHECK(key(cuda, "n", "sm_80") != first);
+  CHECK(key(faster, "n", "sm_90a") != first);
+}
+
 TEST_CASE("arguments that cannot be compiled are a refused program, told in words") {
   ExtensionCompiler compiler = MakeCompiler();
   const std::atomic<bool> cancelled{false};
