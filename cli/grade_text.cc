@@ -35,6 +35,33 @@ void AddCompile(const v1::Compile& compile, Rows* rows) {
   for (const std::string& line : lines) rows->emplace_back("", Escape(line));
 }
 
+// "scalar (sm_90a): 10 registers, 18 instructions, 32-bit loads"; what a kernel has none of is left out.
+std::string KernelText(const v1::KernelBinary& kernel) {
+  std::string text = absl::StrCat(Escape(kernel.name()), " (", kernel.architecture(),
+                                  "): ", kernel.registers(), " registers");
+  const auto add = [&text](int number, const char* what) {
+    if (number > 0) absl::StrAppend(&text, ", ", number, what);
+  };
+  add(kernel.stack_bytes(), " B of stack");
+  add(kernel.static_shared_bytes(), " B of shared memory");
+  if (kernel.num_instructions() == 0) return text + ", instructions unknown";
+  add(kernel.num_instructions(), " instructions");
+  add(kernel.load_bits(), "-bit loads");
+  add(kernel.num_local_accesses(), " local accesses");
+  add(kernel.num_tensor_core_instructions(), " on tensor cores");
+  add(kernel.num_barriers(), " barriers");
+  add(kernel.num_atomics(), " atomics");
+  add(kernel.num_shuffles(), " shuffles");
+  add(kernel.num_async_copies(), " async copies");
+  return text;
+}
+
+void AddKernels(const v1::Compile& compile, Rows* rows) {
+  for (const v1::KernelBinary& kernel : compile.kernels()) {
+    rows->emplace_back(&kernel == &compile.kernels(0) ? "kernels" : "", KernelText(kernel));
+  }
+}
+
 void AddCorrectness(const v1::Correctness& correctness, Rows* rows) {
   if (correctness.num_draws() == 0) return;
   rows->emplace_back(
@@ -121,6 +148,7 @@ std::string GradeText(const v1::Grade& grade) {
   rows.emplace_back("verdict", absl::AsciiStrToUpper(Words(v1::Verdict_Name(grade.verdict()), "VERDICT_")));
   if (!grade.verdict_reason().empty()) rows.emplace_back("", Escape(grade.verdict_reason()));
   AddCompile(grade.compile(), &rows);
+  AddKernels(grade.compile(), &rows);
   AddCorrectness(grade.correctness(), &rows);
   AddTiming(grade.timing(), &rows);
   AddProfile(grade.profile(), &rows);

@@ -36,12 +36,35 @@ TEST_CASE("A correct candidate's verdict, speed-up and reward are in the table")
   CHECK_THAT(text, Contains("credited_speedup 2.5"));
 }
 
+TEST_CASE("Each kernel has a line with what it has, and says where its instructions are unknown") {
+  v1::Grade grade = CorrectGrade();
+  v1::KernelBinary* const tiled = grade.mutable_compile()->add_kernels();
+  tiled->set_name("tiled<8>");
+  tiled->set_architecture("sm_90a");
+  tiled->set_registers(32);
+  tiled->set_static_shared_bytes(512);
+  tiled->set_num_instructions(138);
+  tiled->set_load_bits(32);
+  tiled->set_num_barriers(6);
+  v1::KernelBinary* const other = grade.mutable_compile()->add_kernels();
+  other->set_name("new\nline");
+  other->set_architecture("sm_75");
+  other->set_registers(8);
+  other->set_stack_bytes(64);
+  const std::string text = GradeText(grade);
+  CHECK_THAT(text, Contains("kernels      tiled<8> (sm_90a): 32 registers, 512 B of shared memory, "
+                            "138 instructions, 32-bit loads, 6 barriers\n"));
+  CHECK_THAT(
+      text,
+      Contains("\n             new\\nline (sm_75): 8 registers, 64 B of stack, instructions unknown\n"));
+}
+
 TEST_CASE("Parts that did not run have no line") {
   v1::Grade grade;
   grade.set_verdict(v1::VERDICT_NO_CODE);
   const std::string text = GradeText(grade);
   CHECK_THAT(text, Contains("verdict      NO CODE\n"));
-  for (const char* part : {"compile  ", "time  ", "profile  ", "rubric", "feedback"})
+  for (const char* part : {"compile  ", "kernels", "time  ", "profile  ", "rubric", "feedback"})
     CHECK_THAT(text, !Contains(part));
 }
 
