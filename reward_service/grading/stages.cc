@@ -4,6 +4,7 @@
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "reward_service/compiler/diagnostics.h"
+#include "reward_service/grading/kernel_binaries.h"
 #include "reward_service/grading/merge.h"
 #include "reward_service/program/candidate_language.h"
 #include "reward_service/scoring/credit.h"
@@ -29,6 +30,7 @@ v1::Compile CompileOf(const CompiledProgram& program, const std::string& host_co
   compile.set_compiler(program.compiler.empty() ? host_compiler : program.compiler);
   compile.set_cached(program.cached);
   compile.set_headers(program.headers);
+  for (const Cubin& cubin : program.cubins) AddKernels(cubin.architecture, cubin.bytes, &compile);
   return compile;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file.h"
 #include "reward_service/scoring/credit.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
@@ -217,6 +218,24 @@ TEST_CASE("a native program is compiled in its language, by a compiler that tell
     CHECK(stage.Run(&flight) == Route::kJudge);
     CHECK(flight.measurement.grade().compile().compiler() == compiler);
   }
+}
+
+TEST_CASE("the kernels of a program's machine code are in its grade") {
+  const auto compile = [](v1::CandidateLanguage, std::string_view,
+                          const std::atomic<bool>&) -> absl::StatusOr<CompiledProgram> {
+    CompiledProgram program;
+    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+    program.cubins = {{"sm_80", *ReadFile("tests/data/cubin/loads.sm_80.cubin")}, {"sm_90a", "no ELF file"}};
+    return program;
+  };
+  const CompileStage stage("g++ 12", 10, compile, nullptr);
+  PreparedRequest prepared;
+  prepared.request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CUDA);
+  Flight flight;
+  flight.prepared = std::make_shared<const PreparedRequest>(prepared);
+  CHECK(stage.Run(&flight) == Route::kJudge);
+  CHECK(flight.measurement.grade().compile().architectures_size() == 2);
+  CHECK(flight.measurement.grade().compile().kernels_size() == 4);
 }
 
 TEST_CASE("a program over the limit is refused without a compiler") {
