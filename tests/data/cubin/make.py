@@ -7,10 +7,10 @@ same from the bytes. Run it with other architectures and another folder to see w
 """
 
 import argparse
-import importlib.util
 import pathlib
 import re
 import subprocess
+import sysconfig
 
 HERE = pathlib.Path(__file__).parent
 NVCC = "/usr/local/cuda/bin/nvcc"
@@ -31,8 +31,7 @@ COLUMNS = "registers stack shared instructions local load_bits tensor barriers a
 
 def nvdisasm() -> str:
     """The path of Triton's."""
-    spec = importlib.util.find_spec("triton")
-    return str(pathlib.Path(spec.origin).parent / "backends/nvidia/bin/nvdisasm")
+    return f"{sysconfig.get_path('purelib')}/triton/backends/nvidia/bin/nvdisasm"
 
 
 def compile_cubin(source: pathlib.Path, architecture: str, options: list[str], cubin: pathlib.Path) -> str:
@@ -46,6 +45,7 @@ def resources(ptxas: str) -> dict[str, list[int]]:
     """Registers, stack and static shared bytes by mangled name."""
     found = {}
     for part in ptxas.split("Compiling entry function '")[1:]:
+
         def number(pattern: str, text: str = part) -> int:
             match = re.search(pattern, text)
             return int(match.group(1)) if match else 0
@@ -71,7 +71,7 @@ def instructions(listing: str) -> dict[str, list[int]]:
         opcodes = re.findall(r"(?m)^\s*(?:/\*[0-9a-f]{4,}\*/)\s+\{?\s*(?:@!?U?P\w+\s+)?([A-Z]\w*[\w.]*)", part)
         opcodes = [opcode for opcode in opcodes if opcode.split(".")[0] != "NOP"]
         names = [opcode.split(".")[0] for opcode in opcodes]
-        widths = [load_bits(opcode) for opcode, name in zip(opcodes, names, strict=True) if name in ("LD", "LDG", "LDGSTS")]
+        widths = [load_bits(opcode) for opcode in opcodes if opcode.split(".")[0] in ("LD", "LDG", "LDGSTS")]
 
         def count(pattern: re.Pattern[str], names: list[str] = names) -> int:
             return sum(1 for name in names if pattern.match(name))
