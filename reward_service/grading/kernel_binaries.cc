@@ -1,5 +1,7 @@
 #include "reward_service/grading/kernel_binaries.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "reward_service/compiler/cubin.h"
@@ -27,7 +29,9 @@ void Fill(const CubinKernel& kernel, v1::KernelBinary* binary) {
 }  // namespace
 
 void AddKernels(const std::string& architecture, std::string_view cubin, v1::Compile* compile) {
-  compile->add_architectures(architecture);
+  const auto& known = compile->architectures();
+  if (std::find(known.begin(), known.end(), architecture) == known.end())
+    compile->add_architectures(architecture);
   const absl::StatusOr<CubinFacts> facts = ReadCubin(cubin);
   if (!facts.ok()) {
     LogWarning(absl::StrCat("machine code of ", architecture, ": ", facts.status().ToString()));

@@ -11,7 +11,7 @@ namespace warpsmith {
 
 inline constexpr int kKernelBinariesMax = 32;
 
-// Adds `architecture` ("sm_90a") and the kernels of its `cubin` to `compile`, of all architectures together
+// Adds `architecture` ("sm_90a"), unless it is there, and the kernels of its `cubin` to `compile`, in all
 // at most kKernelBinariesMax. A cubin that cannot be read adds no kernels and is said in the log: a verdict
 // never depends on it.
 void AddKernels(const std::string& architecture, std::string_view cubin, v1::Compile* compile);

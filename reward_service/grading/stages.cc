@@ -22,8 +22,9 @@ bool MayCompile(const std::string& source) {
   return source.find("cpp_extension") != std::string::npos || source.find("load_inline") != std::string::npos;
 }
 
-v1::Compile CompileOf(const CompiledProgram& program, const std::string& host_compiler) {
-  v1::Compile compile;
+// `compile` is that of the extensions before this one: their kernels stay, all else is told of the last.
+v1::Compile CompileOf(const CompiledProgram& program, const std::string& host_compiler,
+                      v1::Compile compile = {}) {
   compile.set_attempted(true);
   compile.set_succeeded(program.succeeded());
   compile.set_diagnostics(program.diagnostics);
@@ -100,7 +101,7 @@ Route CompileStage::RunExtensions(Flight* flight) const {
     }
     absl::StatusOr<CompiledProgram> program = extension_(record, flight->cancelled);
     if (!program.ok()) return Failed(program.status(), flight);
-    const v1::Compile compile = CompileOf(*program, compiler_version_);
+    const v1::Compile compile = CompileOf(*program, compiler_version_, flight->measurement.grade().compile());
     if (!program->succeeded()) return Refuse(compile, flight);
     *flight->measurement.mutable_grade()->mutable_compile() = compile;
     flight->extension_libraries.push_back(program->library);

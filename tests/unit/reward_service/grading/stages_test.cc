@@ -238,6 +238,27 @@ TEST_CASE("the kernels of a program's machine code are in its grade") {
   CHECK(flight.measurement.grade().compile().kernels_size() == 4);
 }
 
+TEST_CASE("a grade has the kernels of all extensions") {
+  const auto compile = [](const ExtensionRecord& record,
+                          const std::atomic<bool>&) -> absl::StatusOr<CompiledProgram> {
+    CompiledProgram program;
+    program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+    program.headers = record.name;
+    program.cubins = {{"sm_80", *ReadFile("tests/data/cubin/" + record.name + ".sm_80.cubin")}};
+    return program;
+  };
+  const CompileStage stage("g++ 12", 10, nullptr, compile);
+  const auto flight = PythonFlight("load_inline(...)");
+  flight->extensions.resize(2);
+  flight->extensions[0].name = "loads";
+  flight->extensions[1].name = "shared";
+  CHECK(stage.Run(flight.get()) == Route::kJudge);
+  const v1::Compile& told = flight->measurement.grade().compile();
+  CHECK(told.kernels_size() == 4 + 5);
+  CHECK(told.architectures_size() == 1);
+  CHECK(told.headers() == "shared");
+}
+
 TEST_CASE("a program over the limit is refused without a compiler") {
   const CompileStage stage("test compiler", 10, nullptr, nullptr);
   PreparedRequest prepared;
