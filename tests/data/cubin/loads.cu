@@ -32,6 +32,8 @@ template __global__ void scaled<__half, 3>(__half*, const __half*, int);
 
 }  // namespace halves
 
-extern "C" __global__ void bytes(unsigned char* y, const unsigned char* x) { y[threadIdx.x] = x[threadIdx.x] + 1; }
+extern "C" __global__ void bytes(unsigned char* y, const unsigned char* x) {
+  y[threadIdx.x] = x[threadIdx.x] + 1;
+}
 
 void Launch(float* y, const float* x, int n) { scalar<<<n, 256>>>(y, x, n); }

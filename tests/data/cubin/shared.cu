@@ -45,7 +45,8 @@ __global__ void atomics(int* words, float* value, unsigned long long* longs, int
 __global__ void copied(float4* y, const char* x) {
   __shared__ float4 staged[128];
   const auto place = static_cast<uint32_t>(__cvta_generic_to_shared(staged + threadIdx.x));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(x + 16 * threadIdx.x) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(x + 16 * threadIdx.x)
+               : "memory");
   asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
   y[threadIdx.x] = staged[127 - threadIdx.x];

@@ -49,7 +49,8 @@ __global__ void other_products(int* words, double* doubles, const uint32_t* a, c
 __global__ void eight_bit_product(float* c, const uint32_t* a, const uint32_t* b) {
   float c0 = 0, c1 = 0, c2 = 0, c3 = 0;
   asm volatile(
-      "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
       : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
   c[0] = c0 + c1 + c2 + c3;
@@ -107,8 +108,8 @@ struct alignas(32) Eight {
 __global__ void widest(Eight* y, const Eight* x) {
   Eight v;
   asm volatile("ld.global.v8.f32 {%0,%1,%2,%3,%4,%5,%6,%7}, [%8];"
-               : "=f"(v.values[0]), "=f"(v.values[1]), "=f"(v.values[2]), "=f"(v.values[3]), "=f"(v.values[4]),
-                 "=f"(v.values[5]), "=f"(v.values[6]), "=f"(v.values[7])
+               : "=f"(v.values[0]), "=f"(v.values[1]), "=f"(v.values[2]), "=f"(v.values[3]),
+                 "=f"(v.values[4]), "=f"(v.values[5]), "=f"(v.values[6]), "=f"(v.values[7])
                : "l"(x + threadIdx.x));
   for (int i = 0; i < 8; ++i) y[threadIdx.x].values[i] = v.values[i];
 }
