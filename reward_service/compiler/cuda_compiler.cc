@@ -28,6 +28,25 @@ bool IsArchitecture(std::string_view name) {
          });
 }
 
+// Whether `source` may have a lambda for the device: there a word stands behind the "]", or what may become one. Where
+// it has none, nvcc is spared <functional> and all that it brings, a quarter of its time. What names anything of the
+// standard library has that all the same: programs count on it without including it.
+bool WantsExtendedLambda(std::string_view source) {
+  for (const std::string_view words : {"std", "EXTENDED_LAMBDA", ":>", "??)"}) {
+    if (source.find(words) != std::string_view::npos) return true;
+  }
+  for (size_t i = source.find(']'); i != std::string_view::npos; i = source.find(']', i + 1)) {
+    const size_t next = source.find_first_not_of(" \t\r\n\v\f", i + 1);
+    if (next == std::string_view::npos) break;
+    const auto c = static_cast<unsigned char>(source[next]);
+    if (std::isalpha(c) || c >= 0x80 ||
+        std::string_view("_/\\#").find(source[next]) != std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::Status CheckArchitectures(const std::vector<std::string>& architectures) {
@@ -75,8 +94,10 @@ absl::StatusOr<std::vector<Cubin>> ReadCubins(const std::vector<UniqueFd>& outpu
   return cubins;
 }
 
-std::vector<std::string> CudaCompiler::Command(const std::vector<std::string>& architectures) const {
+std::vector<std::string> CudaCompiler::Command(std::string_view source,
+                                               const std::vector<std::string>& architectures) const {
   std::vector<std::string> command = {toolchain_.compiler};
+  if (WantsExtendedLambda(source)) command.push_back("--extended-lambda");
   const std::vector<std::string> targets = ArchitectureFlags(architectures);
   command.insert(command.end(), targets.begin(), targets.end());
   std::vector<std::string> host_flags = {"-fPIC", "-O3", "-march=native", "-fdiagnostics-color=never",
@@ -94,7 +115,6 @@ std::vector<std::string> CudaCompiler::Command(const std::vector<std::string>& a
                                  "-Xcompiler",
                                  absl::StrJoin(host_flags, ","),
                                  "--expt-relaxed-constexpr",
-                                 "--extended-lambda",
                                  "--brief-diagnostics=true",
                                  "--compress-mode=none",
                                  "-Xlinker",
@@ -114,7 +134,7 @@ absl::StatusOr<CompiledProgram> CudaCompiler::Compile(std::string_view source,
                                                       const std::vector<std::string>& architectures,
                                                       const std::atomic<bool>& cancelled) const {
   RETURN_IF_ERROR(CheckArchitectures(architectures));
-  Compilation compilation{.command = Command(architectures),
+  Compilation compilation{.command = Command(source, architectures),
                           .source_file = "/tmp/candidate.cu",
                           .system_paths = toolchain_.system_paths,
                           .read_only_paths = toolchain_.read_only_paths,
@@ -136,7 +156,8 @@ absl::StatusOr<CompiledProgram> CudaCompiler::Compile(std::string_view source,
 
 std::string CudaCompiler::Key(std::string_view source, const std::vector<std::string>& architectures) const {
   return CompileCache::Key(
-      absl::StrCat(toolchain_.fingerprint, "\n", absl::StrJoin(Command(architectures), "\n")), source);
+      absl::StrCat(toolchain_.fingerprint, "\n", absl::StrJoin(Command(source, architectures), "\n")),
+      source);
 }
 
 }  // namespace warpsmith

@@ -55,7 +55,8 @@ class CudaCompiler {
   const CudaToolchain& toolchain() const { return toolchain_; }
 
  private:
-  std::vector<std::string> Command(const std::vector<std::string>& architectures) const;
+  std::vector<std::string> Command(std::string_view source,
+                                   const std::vector<std::string>& architectures) const;
 
   const CudaToolchain toolchain_;
   const CudaCompilerOptions options_;

@@ -100,6 +100,33 @@ TEST_CASE("a program without a kernel compiles as well") {
   CHECK(CompileOrFail(MakeCompiler(), "extern \"C\" int run() { return 0; }\n").succeeded());
 }
 
+TEST_CASE("a program may have lambdas for the device, however they are written") {
+  const CudaCompiler compiler = MakeCompiler();
+  const std::string kernel =
+      "template <class F> __global__ void Each(float* x, F f) { x[threadIdx.x] = f(x[threadIdx.x]); }\n";
+  for (const char* lambda :
+       {"[=] __device__ (float v) { return v * a; }", "[a]/* on the */__device__ (float v) { return v * a; }",
+        "[=]\n__host__ __device__(float v) { return v * a; }",
+        "CAPTURE __device__ (float v) "
+        "{ return v * a; }"}) {
+    INFO(lambda);
+    const CompiledProgram program =
+        CompileOrFail(compiler, (lambda[0] == 'C' ? "#define CAPTURE [=]\n" : "") + kernel +
+                                    "extern \"C\" int run(float* x, float a) {\n  Each<<<1, 32>>>(x, " +
+                                    lambda + ");\n  return 0;\n}\n");
+    INFO(program.diagnostics);
+    CHECK(program.succeeded());
+  }
+}
+
+TEST_CASE("what a program uses of the standard library is there whether it has lambdas or not") {
+  const CompiledProgram program = CompileOrFail(MakeCompiler(),
+                                                "extern \"C\" int run() { std::vector<int> v = {2, 1}; "
+                                                "std::sort(v.begin(), v.end()); return v[0]; }\n");
+  INFO(program.diagnostics);
+  CHECK(program.succeeded());
+}
+
 TEST_CASE("architectures are one to six plain names") {
   const CudaCompiler compiler = MakeCompiler();
   const std::atomic<bool> cancelled{false};
