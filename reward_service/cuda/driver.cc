@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
@@ -17,6 +18,53 @@ constexpr char kLibrary[] = "libcuda.so.1";
 constexpr int kVersionMin = 12000;
 
 std::string VersionName(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
+
+struct NamedFunction {
+  const char* name;
+  void** function;
+};
+
+std::vector<NamedFunction> FunctionsOf(DriverApi* api) {
+  // POSIX has dlsym() give functions as pointers to objects.
+  const auto pointer = [](auto* function) { return reinterpret_cast<void**>(function); };
+  return {
+      {"cuInit", pointer(&api->cuInit)},
+      {"cuDriverGetVersion", pointer(&api->cuDriverGetVersion)},
+      {"cuGetErrorName", pointer(&api->cuGetErrorName)},
+      {"cuDeviceGetCount", pointer(&api->cuDeviceGetCount)},
+      {"cuDeviceGet", pointer(&api->cuDeviceGet)},
+      {"cuDeviceGetName", pointer(&api->cuDeviceGetName)},
+      {"cuDeviceGetUuid_v2", pointer(&api->cuDeviceGetUuid_v2)},
+      {"cuDeviceTotalMem_v2", pointer(&api->cuDeviceTotalMem_v2)},
+      {"cuDeviceGetAttribute", pointer(&api->cuDeviceGetAttribute)},
+      {"cuDevicePrimaryCtxRetain", pointer(&api->cuDevicePrimaryCtxRetain)},
+      {"cuDevicePrimaryCtxRelease_v2", pointer(&api->cuDevicePrimaryCtxRelease_v2)},
+      {"cuCtxSetCurrent", pointer(&api->cuCtxSetCurrent)},
+      {"cuCtxSynchronize", pointer(&api->cuCtxSynchronize)},
+      {"cuMemCreate", pointer(&api->cuMemCreate)},
+      {"cuMemRelease", pointer(&api->cuMemRelease)},
+      {"cuMemExportToShareableHandle", pointer(&api->cuMemExportToShareableHandle)},
+      {"cuMemImportFromShareableHandle", pointer(&api->cuMemImportFromShareableHandle)},
+      {"cuMemAddressReserve", pointer(&api->cuMemAddressReserve)},
+      {"cuMemAddressFree", pointer(&api->cuMemAddressFree)},
+      {"cuMemMap", pointer(&api->cuMemMap)},
+      {"cuMemUnmap", pointer(&api->cuMemUnmap)},
+      {"cuMemSetAccess", pointer(&api->cuMemSetAccess)},
+      {"cuMemGetAllocationGranularity", pointer(&api->cuMemGetAllocationGranularity)},
+      {"cuMemcpyHtoD_v2", pointer(&api->cuMemcpyHtoD_v2)},
+      {"cuMemcpyDtoH_v2", pointer(&api->cuMemcpyDtoH_v2)},
+      {"cuMemcpyDtoD_v2", pointer(&api->cuMemcpyDtoD_v2)},
+      {"cuMemsetD8_v2", pointer(&api->cuMemsetD8_v2)},
+      {"cuMemsetD8Async", pointer(&api->cuMemsetD8Async)},
+      {"cuIpcOpenMemHandle_v2", pointer(&api->cuIpcOpenMemHandle_v2)},
+      {"cuIpcCloseMemHandle", pointer(&api->cuIpcCloseMemHandle)},
+      {"cuStreamCreate", pointer(&api->cuStreamCreate)},
+      {"cuStreamSynchronize", pointer(&api->cuStreamSynchronize)},
+      {"cuModuleLoadData", pointer(&api->cuModuleLoadData)},
+      {"cuModuleGetFunction", pointer(&api->cuModuleGetFunction)},
+      {"cuLaunchKernel", pointer(&api->cuLaunchKernel)},
+  };
+}
 
 // As nvidia-smi writes it.
 std::string UuidName(const std::array<char, 16>& uuid) {
@@ -77,13 +125,13 @@ absl::StatusOr<const Driver*> Driver::LoadOnce(const std::string& path) {
     return absl::NotFoundError(absl::StrCat("this machine has no driver of CUDA: ", dlerror()));
   }
   auto* const driver = new Driver();  // as long as the process, like the library
-#define WS_CUDA_FIND(name, arguments)                                                                \
-  driver->api_.name = reinterpret_cast<decltype(driver->api_.name)>(dlsym(library, #name));          \
-  if (driver->api_.name == nullptr) {                                                                \
-    return absl::FailedPreconditionError("the driver of CUDA is older than 12.0: it has no " #name); \
+  for (const auto& [name, function] : FunctionsOf(&driver->api_)) {
+    *function = dlsym(library, name);
+    if (*function == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the driver of CUDA is older than ", VersionName(kVersionMin), ": it has no ", name));
+    }
   }
-  WS_CUDA_FUNCTIONS(WS_CUDA_FIND)
-#undef WS_CUDA_FIND
   Dl_info info{};
   if (dladdr(reinterpret_cast<void*>(driver->api_.cuInit), &info) != 0) {
     const std::unique_ptr<char, decltype(&free)> file(realpath(info.dli_fname, nullptr), &free);
@@ -100,7 +148,8 @@ absl::Status Driver::Initialise() const {
   RETURN_IF_ERROR(Check(api_.cuDriverGetVersion(&version), "cuDriverGetVersion"));
   if (version >= kVersionMin) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the driver knows CUDA ", VersionName(version), ", ",
-                                                    VersionName(kVersionMin), " is wanted: install a newer one"));
+                                                    VersionName(kVersionMin),
+                                                    " is wanted: install a newer one"));
 }
 
 absl::Status Driver::Check(Result result, const char* what) const {

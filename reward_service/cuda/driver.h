@@ -40,8 +40,8 @@ class Driver {
 
 struct GpuFacts {
   int index = 0;
-  std::string name;  // "NVIDIA H100 80GB HBM3"
-  std::string uuid;  // "GPU-..."
+  std::string name;            // "NVIDIA H100 80GB HBM3"
+  std::string uuid;            // "GPU-..."
   std::string driver_version;  // of CUDA that the driver knows, "13.0"
   int capability_major = 0;
   int capability_minor = 0;

@@ -19,8 +19,8 @@ using Allocation = unsigned long long;  // CUmemGenericAllocationHandle
 
 // CUmemAllocationProp.
 struct AllocationProperties {
-  int type = 1;          // CU_MEM_ALLOCATION_TYPE_PINNED
-  int handle_types = 1;  // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+  int type = 1;           // CU_MEM_ALLOCATION_TYPE_PINNED
+  int handle_types = 1;   // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
   int location_type = 1;  // CU_MEM_LOCATION_TYPE_DEVICE
   int location = 0;       // of the device
   void* windows_only = nullptr;
@@ -49,63 +49,57 @@ inline constexpr int kL2CacheBytes = 38;
 inline constexpr int kCapabilityMajor = 75;
 inline constexpr int kCapabilityMinor = 76;
 
-inline constexpr unsigned kNonBlockingStream = 1;     // CU_STREAM_NON_BLOCKING
-inline constexpr int kFileDescriptor = 1;             // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-inline constexpr Result kNotInitialised = 3;          // CUDA_ERROR_NOT_INITIALIZED
-inline constexpr Result kOutOfMemory = 2;             // CUDA_ERROR_OUT_OF_MEMORY
-inline constexpr Result kNoDevice = 100;              // CUDA_ERROR_NO_DEVICE
-
-// Every function: its name in the library, its result, its arguments.
-#define WS_CUDA_FUNCTIONS(FUNCTION)                                                                          \
-  FUNCTION(cuInit, (unsigned flags))                                                                         \
-  FUNCTION(cuDriverGetVersion, (int* version))                                                               \
-  FUNCTION(cuGetErrorName, (Result result, const char** name))                                               \
-  FUNCTION(cuDeviceGetCount, (int* count))                                                                   \
-  FUNCTION(cuDeviceGet, (Device * device, int index))                                                        \
-  FUNCTION(cuDeviceGetName, (char* name, int num_bytes, Device device))                                      \
-  FUNCTION(cuDeviceGetUuid_v2, (char* uuid, Device device))                                                  \
-  FUNCTION(cuDeviceTotalMem_v2, (size_t * num_bytes, Device device))                                         \
-  FUNCTION(cuDeviceGetAttribute, (int* value, int attribute, Device device))                                 \
-  FUNCTION(cuDevicePrimaryCtxRetain, (Context * context, Device device))                                     \
-  FUNCTION(cuDevicePrimaryCtxRelease_v2, (Device device))                                                    \
-  FUNCTION(cuCtxSetCurrent, (Context context))                                                               \
-  FUNCTION(cuCtxSynchronize, ())                                                                             \
-  FUNCTION(cuMemCreate, (Allocation * allocation, size_t num_bytes, const AllocationProperties* properties,  \
-                         unsigned long long flags))                                                          \
-  FUNCTION(cuMemRelease, (Allocation allocation))                                                            \
-  FUNCTION(cuMemExportToShareableHandle, (void* handle, Allocation allocation, int type,                     \
-                                          unsigned long long flags))                                         \
-  FUNCTION(cuMemImportFromShareableHandle, (Allocation * allocation, void* handle, int type))                \
-  FUNCTION(cuMemAddressReserve, (Address * address, size_t num_bytes, size_t alignment, Address hint,        \
-                                 unsigned long long flags))                                                  \
-  FUNCTION(cuMemAddressFree, (Address address, size_t num_bytes))                                            \
-  FUNCTION(cuMemMap, (Address address, size_t num_bytes, size_t offset, Allocation allocation,               \
-                      unsigned long long flags))                                                             \
-  FUNCTION(cuMemUnmap, (Address address, size_t num_bytes))                                                  \
-  FUNCTION(cuMemSetAccess, (Address address, size_t num_bytes, const AccessDescription* access,              \
-                            size_t count))                                                                   \
-  FUNCTION(cuMemGetAllocationGranularity, (size_t * num_bytes, const AllocationProperties* properties,       \
-                                           int option))                                                      \
-  FUNCTION(cuMemcpyHtoD_v2, (Address to, const void* from, size_t num_bytes))                                \
-  FUNCTION(cuMemcpyDtoH_v2, (void* to, Address from, size_t num_bytes))                                      \
-  FUNCTION(cuMemcpyDtoD_v2, (Address to, Address from, size_t num_bytes))                                    \
-  FUNCTION(cuMemsetD8_v2, (Address to, unsigned char value, size_t num_bytes))                               \
-  FUNCTION(cuMemsetD8Async, (Address to, unsigned char value, size_t num_bytes, Stream stream))              \
-  FUNCTION(cuIpcOpenMemHandle_v2, (Address * address, IpcHandle handle, unsigned flags))                     \
-  FUNCTION(cuIpcCloseMemHandle, (Address address))                                                           \
-  FUNCTION(cuStreamCreate, (Stream * stream, unsigned flags))                                                \
-  FUNCTION(cuStreamSynchronize, (Stream stream))                                                             \
-  FUNCTION(cuModuleLoadData, (Module * module, const void* image))                                           \
-  FUNCTION(cuModuleGetFunction, (Function * function, Module module, const char* name))                      \
-  FUNCTION(cuLaunchKernel, (Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,            \
-                            unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,     \
-                            Stream stream, void** arguments, void** extra))
+inline constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
+inline constexpr int kFileDescriptor = 1;          // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+inline constexpr Result kNotInitialised = 3;       // CUDA_ERROR_NOT_INITIALIZED
+inline constexpr Result kOutOfMemory = 2;          // CUDA_ERROR_OUT_OF_MEMORY
+inline constexpr Result kNoDevice = 100;           // CUDA_ERROR_NO_DEVICE
 
 // The functions, found by name in one library.
 struct DriverApi {
-#define WS_CUDA_POINTER(name, arguments) Result(*name) arguments = nullptr;
-  WS_CUDA_FUNCTIONS(WS_CUDA_POINTER)
-#undef WS_CUDA_POINTER
+  Result (*cuInit)(unsigned flags) = nullptr;
+  Result (*cuDriverGetVersion)(int* version) = nullptr;
+  Result (*cuGetErrorName)(Result result, const char** name) = nullptr;
+  Result (*cuDeviceGetCount)(int* count) = nullptr;
+  Result (*cuDeviceGet)(Device* device, int index) = nullptr;
+  Result (*cuDeviceGetName)(char* name, int num_bytes, Device device) = nullptr;
+  Result (*cuDeviceGetUuid_v2)(char* uuid, Device device) = nullptr;
+  Result (*cuDeviceTotalMem_v2)(size_t* num_bytes, Device device) = nullptr;
+  Result (*cuDeviceGetAttribute)(int* value, int attribute, Device device) = nullptr;
+  Result (*cuDevicePrimaryCtxRetain)(Context* context, Device device) = nullptr;
+  Result (*cuDevicePrimaryCtxRelease_v2)(Device device) = nullptr;
+  Result (*cuCtxSetCurrent)(Context context) = nullptr;
+  Result (*cuCtxSynchronize)() = nullptr;
+  Result (*cuMemCreate)(Allocation* allocation, size_t num_bytes, const AllocationProperties* properties,
+                        unsigned long long flags) = nullptr;
+  Result (*cuMemRelease)(Allocation allocation) = nullptr;
+  Result (*cuMemExportToShareableHandle)(void* handle, Allocation allocation, int type,
+                                         unsigned long long flags) = nullptr;
+  Result (*cuMemImportFromShareableHandle)(Allocation* allocation, void* handle, int type) = nullptr;
+  Result (*cuMemAddressReserve)(Address* address, size_t num_bytes, size_t alignment, Address hint,
+                                unsigned long long flags) = nullptr;
+  Result (*cuMemAddressFree)(Address address, size_t num_bytes) = nullptr;
+  Result (*cuMemMap)(Address address, size_t num_bytes, size_t offset, Allocation allocation,
+                     unsigned long long flags) = nullptr;
+  Result (*cuMemUnmap)(Address address, size_t num_bytes) = nullptr;
+  Result (*cuMemSetAccess)(Address address, size_t num_bytes, const AccessDescription* access,
+                           size_t count) = nullptr;
+  Result (*cuMemGetAllocationGranularity)(size_t* num_bytes, const AllocationProperties* properties,
+                                          int option) = nullptr;
+  Result (*cuMemcpyHtoD_v2)(Address to, const void* from, size_t num_bytes) = nullptr;
+  Result (*cuMemcpyDtoH_v2)(void* to, Address from, size_t num_bytes) = nullptr;
+  Result (*cuMemcpyDtoD_v2)(Address to, Address from, size_t num_bytes) = nullptr;
+  Result (*cuMemsetD8_v2)(Address to, unsigned char value, size_t num_bytes) = nullptr;
+  Result (*cuMemsetD8Async)(Address to, unsigned char value, size_t num_bytes, Stream stream) = nullptr;
+  Result (*cuIpcOpenMemHandle_v2)(Address* address, IpcHandle handle, unsigned flags) = nullptr;
+  Result (*cuIpcCloseMemHandle)(Address address) = nullptr;
+  Result (*cuStreamCreate)(Stream* stream, unsigned flags) = nullptr;
+  Result (*cuStreamSynchronize)(Stream stream) = nullptr;
+  Result (*cuModuleLoadData)(Module* module, const void* image) = nullptr;
+  Result (*cuModuleGetFunction)(Function* function, Module module, const char* name) = nullptr;
+  Result (*cuLaunchKernel)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                           Stream stream, void** arguments, void** extra) = nullptr;
 };
 
 }  // namespace warpsmith::cuda

@@ -86,9 +86,9 @@ absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::Import(const GpuContext* c
                                "cuMemGetAllocationGranularity"));
   memory->mapped_bytes_ = (static_cast<size_t>(std::max<int64_t>(num_bytes, 1)) + unit - 1) / unit * unit;
   void* const handle = reinterpret_cast<void*>(static_cast<uintptr_t>(fd));
-  RETURN_IF_ERROR(driver.Check(
-      driver.api().cuMemImportFromShareableHandle(&memory->allocation_, handle, kFileDescriptor),
-      "cuMemImportFromShareableHandle"));
+  RETURN_IF_ERROR(
+      driver.Check(driver.api().cuMemImportFromShareableHandle(&memory->allocation_, handle, kFileDescriptor),
+                   "cuMemImportFromShareableHandle"));
   memory->allocated_ = true;
   RETURN_IF_ERROR(memory->Map(access));
   return memory;
@@ -119,9 +119,9 @@ GpuMemory::~GpuMemory() {
 absl::StatusOr<UniqueFd> GpuMemory::Export() const {
   const Driver& driver = context_->driver();
   int fd = -1;
-  RETURN_IF_ERROR(driver.Check(
-      driver.api().cuMemExportToShareableHandle(&fd, allocation_, kFileDescriptor, /*flags=*/0),
-      "cuMemExportToShareableHandle"));
+  RETURN_IF_ERROR(
+      driver.Check(driver.api().cuMemExportToShareableHandle(&fd, allocation_, kFileDescriptor, /*flags=*/0),
+                   "cuMemExportToShareableHandle"));
   return UniqueFd(fd);
 }
 
@@ -129,8 +129,8 @@ absl::Status GpuMemory::Fill(unsigned char value, int64_t offset, int64_t num_by
   if (num_bytes == 0) return absl::OkStatus();
   const Driver& driver = context_->driver();
   const Address address = address_ + static_cast<Address>(offset);
-  RETURN_IF_ERROR(driver.Check(
-      driver.api().cuMemsetD8_v2(address, value, static_cast<size_t>(num_bytes)), "cuMemsetD8"));
+  RETURN_IF_ERROR(
+      driver.Check(driver.api().cuMemsetD8_v2(address, value, static_cast<size_t>(num_bytes)), "cuMemsetD8"));
   return context_->Synchronise();
 }
 
@@ -138,8 +138,8 @@ absl::Status GpuMemory::Write(const void* from, int64_t offset, int64_t num_byte
   if (num_bytes == 0) return absl::OkStatus();
   const Driver& driver = context_->driver();
   const Address address = address_ + static_cast<Address>(offset);
-  RETURN_IF_ERROR(driver.Check(
-      driver.api().cuMemcpyHtoD_v2(address, from, static_cast<size_t>(num_bytes)), "cuMemcpyHtoD"));
+  RETURN_IF_ERROR(driver.Check(driver.api().cuMemcpyHtoD_v2(address, from, static_cast<size_t>(num_bytes)),
+                               "cuMemcpyHtoD"));
   return context_->Synchronise();
 }
 
@@ -153,8 +153,9 @@ absl::Status GpuMemory::Read(void* to, int64_t offset, int64_t num_bytes) const 
 
 absl::Status GpuMemory::Copy(const GpuMemory& from) {
   const Driver& driver = context_->driver();
-  RETURN_IF_ERROR(driver.Check(
-      driver.api().cuMemcpyDtoD_v2(address_, from.address_, static_cast<size_t>(num_bytes_)), "cuMemcpyDtoD"));
+  RETURN_IF_ERROR(
+      driver.Check(driver.api().cuMemcpyDtoD_v2(address_, from.address_, static_cast<size_t>(num_bytes_)),
+                   "cuMemcpyDtoD"));
   return context_->Synchronise();
 }
 
@@ -182,8 +183,9 @@ absl::StatusOr<double> IdleProbe::Run() {
   Address address = counter_->address();
   void* arguments[] = {&address};
   const absl::Time begin = absl::Now();
-  RETURN_IF_ERROR(driver.Check(
-      driver.api().cuLaunchKernel(kernel_, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr), "cuLaunchKernel"));
+  RETURN_IF_ERROR(
+      driver.Check(driver.api().cuLaunchKernel(kernel_, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr),
+                   "cuLaunchKernel"));
   RETURN_IF_ERROR(context_->Synchronise());
   return absl::ToDoubleMicroseconds(absl::Now() - begin);
 }

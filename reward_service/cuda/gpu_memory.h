@@ -45,15 +45,17 @@ class GpuMemory {
   // At least `num_bytes`, which may be 0; what is there before the first Fill() is anybody's.
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Create(const GpuContext* context, int64_t num_bytes);
   // What Export() gave in another process, of the same `num_bytes`.
-  static absl::StatusOr<std::unique_ptr<GpuMemory>> Import(const GpuContext* context, int fd, int64_t num_bytes,
-                                                           Access access);
+  static absl::StatusOr<std::unique_ptr<GpuMemory>> Import(const GpuContext* context, int fd,
+                                                           int64_t num_bytes, Access access);
   ~GpuMemory();
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;
 
   Address address() const { return address_; }
   int64_t num_bytes() const { return num_bytes_; }
-  int64_t mapped_bytes() const { return static_cast<int64_t>(mapped_bytes_); }  // in whole units of the driver
+  int64_t mapped_bytes() const {
+    return static_cast<int64_t>(mapped_bytes_);
+  }  // in whole units of the driver
   absl::StatusOr<UniqueFd> Export() const;
 
   // Each returns when it is done.

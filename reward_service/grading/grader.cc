@@ -194,9 +194,9 @@ Grader::Answer Grader::AnswerFrom(const std::shared_ptr<const PreparedRequest>& 
 Grader::Answer Grader::MakeAnswer(const std::shared_ptr<const PreparedRequest>& prepared,
                                   const v1::Measurement& measurement, const LlmOpinion* opinion) {
   v1::Grade grade = options_.merge(*prepared, measurement, opinion);
-  const std::string lane_cores = grade.environment().lane_cores();
+  const v1::Environment of_lane = grade.environment();
   *grade.mutable_environment() = options_.environment;
-  if (!lane_cores.empty()) grade.mutable_environment()->set_lane_cores(lane_cores);
+  grade.mutable_environment()->MergeFrom(of_lane);
   Identity identity{prepared->content_sha256, nullptr};
   int64_t num_bytes = kIdentityBytes;
   if (grade.verdict() != v1::VERDICT_UNSCORABLE) {

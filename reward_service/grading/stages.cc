@@ -54,6 +54,18 @@ void AddMeasured(const v1::Measurement& measured, Flight* flight) {
       waited_seconds + measured.grade().cost().lane_wait_seconds());
 }
 
+// What the lane was: its cores, and the GPU where it has one.
+void Stamp(const RefereeFacts& facts, v1::Environment* environment) {
+  environment->set_lane_cores(facts.lane_cores);
+  if (!facts.gpu) return;
+  v1::GpuEnvironment* const gpu = environment->mutable_gpu();
+  gpu->set_name(Escape(facts.gpu->name, 128));
+  gpu->set_uuid(facts.gpu->uuid);
+  gpu->set_driver_version(facts.gpu->driver_version);
+  gpu->set_architecture(facts.gpu->architecture());
+  gpu->set_memory_bytes(facts.gpu->memory_bytes);
+}
+
 }  // namespace
 
 Route FirstRoute(const PreparedRequest& prepared) {
@@ -161,8 +173,7 @@ Route JudgeStage::RunJudge(Flight* flight, bool another_follows) {
         referee_->Judge(request, absl::Now() + options_.deadline);
     if (measured.ok()) {
       AddMeasured(*measured, flight);
-      flight->measurement.mutable_grade()->mutable_environment()->set_lane_cores(
-          referee_->facts().lane_cores);
+      Stamp(referee_->facts(), flight->measurement.mutable_grade()->mutable_environment());
       return Route::kFinish;
     }
     last = measured.status();

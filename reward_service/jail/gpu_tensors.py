@@ -112,10 +112,4 @@ class _Bytes:
     """Device memory as the CUDA array interface describes it."""
 
     def __init__(self, address: int, num_bytes: int) -> None:
-        self.__cuda_array_interface__: dict[str, Any] = {
-            "shape": (num_bytes,),
-            "typestr": "|u1",
-            "data": (address, False),
-            "strides": None,
-            "version": 2,
-        }
+        self.__cuda_array_interface__ = dict(shape=(num_bytes,), typestr="|u1", data=(address, False), version=2)

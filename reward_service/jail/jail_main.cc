@@ -1,4 +1,5 @@
-// warpsmith-jail SOCKET [LIBCUDA]: the zygote of native jails, of those with a GPU where the driver's file is given. Begins with `warm` (its code: see withheld_pages.h). Forks
+// warpsmith-jail SOCKET [LIBCUDA LIBCUDART]: the zygote of native jails, of those with a GPU where the files of driver
+// and runtime are given. Begins with `warm` (its code: see withheld_pages.h). Forks
 // one for every `fork` with two descriptors (the jail's socket and the pipe of its standard output) and answers
 // `forked` or `failed`.
 #include <dlfcn.h>
@@ -99,9 +100,12 @@ nlohmann::json PermittedCode(const std::string& open_mp) {
   return code;
 }
 
-int ServeForks(int socket, const std::string& driver) {
-  // Mapped here, for in a sealed jail no file is code; opened by each child, for a fork would break it.
-  if (!driver.empty() && !cuda::Driver::Load(driver).ok()) return 1;
+// Mapped by the zygote, for in a sealed jail no file is code; the GPU is opened by each child, for a fork would break it.
+bool LoadCuda(const char* driver, const char* runtime) {
+  return cuda::Driver::Load(driver).ok() && dlopen(runtime, RTLD_NOW | RTLD_LOCAL) != nullptr;
+}
+
+int ServeForks(int socket) {
   for (const char* library : kLibraries) dlopen(library, RTLD_NOW | RTLD_LOCAL);
   const std::string open_mp = OpenMpFile();
   if (!SendPacket(socket, Make<zygote::Warm>({{zygote::Warm::code, PermittedCode(open_mp)}})).ok()) return 1;
@@ -122,9 +126,13 @@ int ServeForks(int socket, const std::string& driver) {
 }  // namespace warpsmith
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 3) {
+  if (argc != 2 && argc != 4) {
     std::fprintf(stderr, "warpsmith-jail: started by the referee only\n");
     return 2;
   }
-  return warpsmith::ServeForks(std::atoi(argv[1]), argc == 3 ? argv[2] : "");
+  if (argc == 4 && !warpsmith::LoadCuda(argv[2], argv[3])) {
+    std::fprintf(stderr, "warpsmith-jail: cannot load %s and %s\n", argv[2], argv[3]);
+    return 1;
+  }
+  return warpsmith::ServeForks(std::atoi(argv[1]));
 }

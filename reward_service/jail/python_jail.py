@@ -201,9 +201,7 @@ class Hooks(NamedTuple):
     withhold: Callable[[], object]  # takes the libraries' code away, see withheld_pages.h
 
 
-def serve(
-    channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks, *, on_gpu: bool = False
-) -> None:
+def serve(channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks, *, on_gpu: bool = False) -> None:
     """Obeys until the referee hangs up. `libraries` is the folder of extensions, open for writing."""
     torch.set_num_threads(num_threads)
     model: Model | None = None

@@ -54,18 +54,17 @@ int NumTasksByMemory(int num_lanes) {
 
 nlohmann::json StartFields(const RefereeOptions& options) {
   using service::Start;
-  return Make<Start>(
-      {{Start::lane_cores, options.lane_cores},
-       {Start::python, options.python.string()},
-       {Start::bin_directory, options.bin_directory.string()},
-       {Start::share_directory, options.share_directory.string()},
-       {Start::realtime, options.realtime},
-       {Start::jail_memory_bytes_max, options.jail_memory_bytes_max},
-       {Start::oracle_memory_bytes_max, options.oracle_memory_bytes_max},
-       {Start::buffer_bytes_max, options.buffer_bytes_max},
-       {Start::num_tasks_max,
-        options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory(options.num_lanes)},
-       {Start::gpu_uuid, options.gpu_uuid}});
+  return Make<Start>({{Start::lane_cores, options.lane_cores},
+                      {Start::python, options.python.string()},
+                      {Start::bin_directory, options.bin_directory.string()},
+                      {Start::share_directory, options.share_directory.string()},
+                      {Start::realtime, options.realtime},
+                      {Start::jail_memory_bytes_max, options.jail_memory_bytes_max},
+                      {Start::oracle_memory_bytes_max, options.oracle_memory_bytes_max},
+                      {Start::buffer_bytes_max, options.buffer_bytes_max},
+                      {Start::num_tasks_max, options.num_tasks_max > 0 ? options.num_tasks_max
+                                                                       : NumTasksByMemory(options.num_lanes)},
+                      {Start::gpu_uuid, options.gpu_uuid}});
 }
 
 // Our environment and the referee's own tunables.
@@ -270,7 +269,8 @@ std::filesystem::path ShareDirectory() { return ShareOf(FindBinDirectory()); }
 absl::StatusOr<std::vector<cuda::GpuFacts>> FindGpus(const std::filesystem::path& bin_directory) {
   const std::filesystem::path folder = bin_directory.empty() ? FindBinDirectory() : bin_directory;
   const std::string program = (folder / "warpsmith-referee").string();
-  FILE* const pipe = popen(absl::StrCat("timeout ", kFindGpusSeconds, " '", program, "' --gpus 2>&1").c_str(), "r");
+  FILE* const pipe =
+      popen(absl::StrCat("timeout ", kFindGpusSeconds, " '", program, "' --gpus 2>&1").c_str(), "r");
   if (pipe == nullptr) return ErrnoStatus("run", program);
   std::string text;
   char part[4096];
@@ -278,7 +278,8 @@ absl::StatusOr<std::vector<cuda::GpuFacts>> FindGpus(const std::filesystem::path
   const int status = pclose(pipe);
   const nlohmann::json list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (status == 0 && list.is_array()) return GpusFromJson(list);
-  return absl::FailedPreconditionError(absl::StrCat("the GPUs of this machine cannot be used: ", Escape(text, 500)));
+  return absl::FailedPreconditionError(
+      absl::StrCat("the GPUs of this machine cannot be used: ", Escape(text, 500)));
 }
 
 absl::StatusOr<std::unique_ptr<Referee>> Referee::Start(RefereeOptions options) {

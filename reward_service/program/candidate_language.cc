@@ -15,7 +15,6 @@ constexpr std::string_view kNative = "a native program; its function `run` is ca
 
 constexpr v1::Device kOnCpu[] = {v1::DEVICE_CPU};
 constexpr v1::Device kOnGpu[] = {v1::DEVICE_CUDA};
-constexpr v1::Device kOnGpuOrCpu[] = {v1::DEVICE_CUDA, v1::DEVICE_CPU};
 
 constexpr CandidateLanguage kLanguages[] = {
     {.value = v1::CANDIDATE_LANGUAGE_CPP,
@@ -28,7 +27,7 @@ constexpr CandidateLanguage kLanguages[] = {
      .description = kNative},
     {.value = v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON,
      .is_native = false,
-     .devices = kOnGpuOrCpu,
+     .devices = kOnCpu,
      .normalise = NormalisePython,
      .neutralise = NeutralPython,
      .read_facts = NoFacts,

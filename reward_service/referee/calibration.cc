@@ -117,12 +117,11 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
   const UniqueFd library_fd(open(library.c_str(), O_RDONLY | O_CLOEXEC));
   if (!library_fd.valid()) return ErrnoStatus("open", library.string());
   ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(kEmptySource));
-  ASSIGN_OR_RETURN(auto process,
-                   parent.Fork({.role = zygote::Fork::kPython,
-                                .memory_bytes_max = kMemoryBytes,
-                                .cpu_seconds_max = kCpuSeconds,
-                                .num_threads = lane.num_threads(),
-                                .gpu = store.on_gpu()}));
+  ASSIGN_OR_RETURN(auto process, parent.Fork({.role = zygote::Fork::kPython,
+                                              .memory_bytes_max = kMemoryBytes,
+                                              .cpu_seconds_max = kCpuSeconds,
+                                              .num_threads = lane.num_threads(),
+                                              .gpu = store.on_gpu()}));
   Buffers buffers{.store = &store};
   ASSIGN_OR_RETURN(buffers.inputs, MakeInputs(store, layout));
   ASSIGN_OR_RETURN(buffers.outputs, MakeOutputs(store, layout, kind));

@@ -73,7 +73,8 @@ TimerOptions CpuDevice::TimingOptions(const TaskLayout& layout, Room room) const
   options.least_us = LeastMicroseconds(layout, facts, tools_.lane->num_threads());
   if (!is_native() && facts.gigabytes_per_second_ceiling > 0) {
     options.own_output_bytes = layout.own_output_bytes();
-    options.clear_us = static_cast<double>(layout.own_output_bytes()) / (facts.gigabytes_per_second_ceiling * 1e3);
+    options.clear_us =
+        static_cast<double>(layout.own_output_bytes()) / (facts.gigabytes_per_second_ceiling * 1e3);
   }
   options.long_call_us = kLongCallFactor * facts.empty_call_us;
   options.sample_period_us = kSamplePeriodFactor * facts.sample_us;

@@ -47,8 +47,8 @@ absl::Status CpuTask::Start(const PreparedTask& task) {
     JudgeLimits limits;
     limits.cpu_seconds_max = kBaselineCpuSeconds;
     limits.call_seconds_max = absl::ToDoubleSeconds(limits_.answer_time_max);
-    baselines_.push_back(
-        std::make_unique<Jail>(std::move(process), Buffers{&store_, std::move(inputs), {}}, task.layout(), limits));
+    baselines_.push_back(std::make_unique<Jail>(std::move(process), Buffers{&store_, std::move(inputs), {}},
+                                                task.layout(), limits));
   }
   return absl::OkStatus();
 }

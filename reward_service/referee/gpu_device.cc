@@ -33,7 +33,8 @@ absl::StatusOr<std::unique_ptr<TimingDevice>> GpuDevice::StartTiming(PreparedTas
                                                                      absl::Time lane_since) {
   const absl::Time begin = absl::Now();
   RETURN_IF_ERROR(CpuTask::Of(task).AwaitReference(task));
-  return host_->StartTiming(task, room, lane_since + (absl::Now() - begin));  // which was not the candidate's doing
+  return host_->StartTiming(task, room,
+                            lane_since + (absl::Now() - begin));  // which was not the candidate's doing
 }
 
 TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room) const {

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/bounded_queue.h"
+#include "core/base/build_info.h"
 #include "core/base/descriptor_limit.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
@@ -52,6 +53,19 @@ nlohmann::json Failed(const absl::Status& status) {
                                 {service::Failed::error, std::string(status.message())}});
 }
 
+// Beside Torch, or of a toolkit.
+absl::StatusOr<std::filesystem::path> FindCudaRuntime() {
+  constexpr char kRuntime[] = "libcudart.so.13";
+  const std::filesystem::path packages = std::filesystem::path(GetBuildInfo().torch_dir).parent_path();
+  for (const std::filesystem::path& folder :
+       {packages / "nvidia" / "cu13" / "lib", std::filesystem::path("/usr/local/cuda/lib64")}) {
+    std::error_code error;
+    const std::filesystem::path file = std::filesystem::canonical(folder / kRuntime, error);
+    if (!error) return file;
+  }
+  return absl::NotFoundError(absl::StrCat(kRuntime, " is neither beside Torch nor in /usr/local/cuda/lib64"));
+}
+
 class RefereeProcess {
  public:
   RefereeProcess(int socket, const nlohmann::json& options)
@@ -85,7 +99,6 @@ class RefereeProcess {
     return absl::OkStatus();
   }
 
-
   // Receives on this thread, judges on another.
   absl::Status Serve() {
     std::thread judge([this] { JudgeThread(); });
@@ -112,7 +125,8 @@ class RefereeProcess {
     cpu_.facts.gpu = gpus.front();
     ASSIGN_OR_RETURN(gpu_, GpuStore::Open(gpus.front().index));
     ASSIGN_OR_RETURN(const cuda::Driver* driver, cuda::Driver::Load());
-    return GpuAccess{.uuid = gpu_uuid_, .driver = driver->path()};
+    ASSIGN_OR_RETURN(std::filesystem::path runtime, FindCudaRuntime());
+    return GpuAccess{.uuid = gpu_uuid_, .driver = driver->path(), .runtime = std::move(runtime)};
   }
 
   absl::Status Dispatch(Packet packet) {
@@ -141,7 +155,8 @@ class RefereeProcess {
     RETURN_IF_ERROR(lane_.Hold());
     tools_.pool = pool_.get();
     tools_.open_device = [this](const Judgement& judgement) {
-      return gpu_ == nullptr ? CpuDevice::Open(cpu_, judgement) : GpuDevice::Open(cpu_, gpu_.get(), judgement);
+      return gpu_ == nullptr ? CpuDevice::Open(cpu_, judgement)
+                             : GpuDevice::Open(cpu_, gpu_.get(), judgement);
     };
     cpu_.lane = &lane_;
     cpu_.native_zygote = native_zygote_.get();
@@ -153,9 +168,8 @@ class RefereeProcess {
     facts.profile = ProfileSampler::IsPossible();
     facts.torch_version = python_zygote_->torch_version();
     facts.torch_cpu_capability = python_zygote_->torch_cpu_capability();
-    ASSIGN_OR_RETURN(empty_native_,
-                     EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative, share_directory_, lane_,
-                                           store()));
+    ASSIGN_OR_RETURN(empty_native_, EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative,
+                                                          share_directory_, lane_, store()));
     ASSIGN_OR_RETURN(empty_python_, EmptyCandidate::Start(*python_zygote_, CandidateKind::kKernelBenchPython,
                                                           share_directory_, lane_, store()));
     cpu_.empty_native = empty_native_.get();

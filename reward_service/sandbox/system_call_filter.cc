@@ -140,7 +140,8 @@ absl::Status AllowDescriptors(const Context& context) {
 // What NVIDIA's drivers are asked: of the resource manager by the letter F, of the unified memory by a bare number.
 absl::Status AllowGpuDriver(const Context& context) {
   constexpr scmp_datum_t kLetter = 0xFF00, kAllButNumber = 0xFFFFFF00;
-  RETURN_IF_ERROR(Allow(context, "ioctl", {SCMP_CMP(1, SCMP_CMP_MASKED_EQ, kLetter, scmp_datum_t{'F'} << 8)}));
+  RETURN_IF_ERROR(
+      Allow(context, "ioctl", {SCMP_CMP(1, SCMP_CMP_MASKED_EQ, kLetter, scmp_datum_t{'F'} << 8)}));
   return Allow(context, "ioctl", {SCMP_CMP(1, SCMP_CMP_MASKED_EQ, kAllButNumber, 0)});
 }
 

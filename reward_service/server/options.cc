@@ -105,8 +105,6 @@ void ReadLimits(ConfigSection& section, ServiceOptions* options) {
                {"seconds", "Time limit of a call of a candidate."});
   section.Read("lane_seconds_max", &options->judge.lane_seconds_max, RealRange{.min = 0.1, .max = 3600},
                {"seconds", "Time for which a candidate may hold the lane in all."});
-  section.Read("jail_cpu_seconds_max", &options->judge.cpu_seconds_max, RealRange{.min = 0.1, .max = 3600},
-               {"seconds", "CPU time limit of a process of a candidate."});
 }
 
 std::vector<std::string> KnownFormulas() {
@@ -131,6 +129,10 @@ absl::StatusOr<ServiceOptions> ReadServiceOptions(ConfigSection& section) {
       "tenants",
       "Who may ask. Without tenants everybody is one, 'default'. With them a request needs the "
       "token of one, or a client's certificate in its name."));
+  section.ReadChoice("gpus", &options.gpus, {"all", "none"},
+                     {"",
+                      "GPUs on which candidates are judged, a lane each: all that the driver of CUDA shows "
+                      "(CUDA_VISIBLE_DEVICES), or none."});
   section.Read("num_lanes", &options.num_lanes, IntegerRange{.min = 0, .max = 1024},
                {"lanes",
                 "Candidates that are judged at once, each on an equal part of lane_cores. 0: one on each of "

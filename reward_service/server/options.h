@@ -36,7 +36,8 @@ struct ServiceOptions {
   TlsFiles tls;  // of both doors; a Unix socket is encrypted too
   std::vector<TenantOptions> tenants;
   std::vector<int> lane_cores;
-  int num_lanes = 0;  // 0: one on each of lane_cores
+  int num_lanes = 0;  // on cores; 0: one on each of lane_cores
+  std::string gpus = "all";
   int num_compile_workers = 0;
   int queue_capacity = 256;
   int64_t cache_bytes_max = int64_t{256} << 20;

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,7 @@
 #include "reward_service/scoring/formulas.h"
 #include "reward_service/server/door.h"
 #include "reward_service/server/http_door.h"
+#include "reward_service/server/lanes.h"
 #include "reward_service/server/llm_judge_setup.h"
 #include "reward_service/server/options.h"
 #include "reward_service/server/page_door.h"
@@ -70,6 +72,7 @@ struct Machinery {
   std::unique_ptr<Compiler> compiler;
   std::unique_ptr<CudaCompiler> cuda;          // null where there is no nvcc
   std::vector<std::string> gpu_architectures;  // that it compiles for
+  std::vector<cuda::GpuFacts> gpus;            // a lane each
   std::unique_ptr<ExtensionCompiler> extensions;
   std::unique_ptr<CompileCache> cache;
   std::unique_ptr<CompileStage> compile_stage;
@@ -162,55 +165,10 @@ absl::Status BuildCompilers(const ServiceOptions& options, Machinery* machinery)
   return absl::OkStatus();
 }
 
-using Referees = std::vector<std::unique_ptr<Referee>>;
-
 GradeObserver Observe(Ledger* ledger) {
   return [ledger](const std::shared_ptr<const PreparedRequest>& prepared, const v1::Grade& grade) {
     ledger->Record(prepared, grade);
   };
-}
-
-size_t NumLanes(const ServiceOptions& options, const CoreDivision& cores) {
-  return options.num_lanes > 0 ? static_cast<size_t>(options.num_lanes) : cores.lane.size();
-}
-
-// What one lane's memory gives while all lanes ask for theirs.
-absl::Status CalibrateTogether(const Referees& referees) {
-  std::vector<absl::Status> statuses(referees.size());
-  std::vector<std::thread> threads;
-  for (size_t lane = 0; lane < referees.size(); ++lane)
-    threads.emplace_back([&, lane] { statuses[lane] = referees[lane]->Calibrate(); });
-  for (std::thread& thread : threads) thread.join();
-  for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
-  return absl::OkStatus();
-}
-
-// A referee a lane, each with an equal part of the lane cores. Each warms itself for seconds, all at once.
-absl::StatusOr<Referees> StartReferees(const ServiceOptions& options, const CoreDivision& cores) {
-  const size_t num_lanes = NumLanes(options, cores);
-  const size_t cores_per_lane = cores.lane.size() / num_lanes;
-  if (cores_per_lane == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("reward_service.num_lanes is ", num_lanes,
-                                                   ", more than the ", cores.lane.size(), " lane cores"));
-  }
-  std::vector<absl::StatusOr<std::unique_ptr<Referee>>> started(num_lanes);
-  std::vector<std::thread> threads;
-  for (size_t lane = 0; lane < num_lanes; ++lane) {
-    const auto first = cores.lane.begin() + static_cast<ptrdiff_t>(lane * cores_per_lane);
-    const std::vector<int> own(first, first + static_cast<ptrdiff_t>(cores_per_lane));
-    threads.emplace_back([&started, lane, own, num_lanes] {
-      started[lane] = Referee::Start(
-          {.lane_cores = own, .python = GetBuildInfo().python, .num_lanes = static_cast<int>(num_lanes)});
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  Referees referees;
-  for (auto& referee : started) {
-    RETURN_IF_ERROR(referee.status());
-    referees.push_back(*std::move(referee));
-  }
-  if (num_lanes > 1) RETURN_IF_ERROR(CalibrateTogether(referees));
-  return referees;
 }
 
 std::function<void(const GradeRecord&)> Keep(Machinery* machinery) {
@@ -233,16 +191,20 @@ void RecallGrades(const ServiceOptions& options, Machinery* machinery) {
 }
 
 void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Referees referees,
-                 Machinery* machinery) {
-  const RefereeFacts& facts = referees.front()->facts();
+                 const std::vector<LanePlan>& plans, Machinery* machinery) {
+  const RefereeFacts& facts = referees.back()->facts();  // of a lane on cores, which come last
   machinery->environment = MakeEnvironment(CoresText(cores.lane), machinery->compiler->toolchain().version,
                                            facts.torch_version, facts.torch_cpu_capability);
   machinery->environment.set_llm_judge(machinery->llm_judge.name);
   machinery->num_lanes = static_cast<int>(referees.size());
   std::vector<std::unique_ptr<JudgeStage>> lanes;
-  for (std::unique_ptr<Referee>& referee : referees) {
-    lanes.push_back(std::make_unique<JudgeStage>(
-        JudgeStageOptions{.limits = options.judge, .timing = options.timing}, std::move(referee)));
+  for (size_t lane = 0; lane < referees.size(); ++lane) {
+    JudgeStageOptions stage{.limits = options.judge, .timing = options.timing};
+    stage.device = plans[lane].gpu_uuid.empty() ? v1::DEVICE_CPU : v1::DEVICE_CUDA;
+    // All of its cores for all of its time.
+    stage.limits.cpu_seconds_max =
+        options.judge.lane_seconds_max * static_cast<double>(plans[lane].cores.size());
+    lanes.push_back(std::make_unique<JudgeStage>(stage, std::move(referees[lane])));
   }
   // All cores where a judge takes its own from compilers at any moment: they have what it leaves.
   const int num_workers =
@@ -265,21 +227,32 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
   ASSIGN_OR_RETURN(machinery->llm_judge,
                    SetUpLlmJudge(options.llm_judge, ShippedPrompt(), &machinery->ledger.metrics()));
   RETURN_IF_ERROR(CheckSandbox());
+  machinery->gpus = UsableGpus(options.gpus == "all");
+  machinery->gpu_architectures = ArchitecturesOf(machinery->gpus);
+  ASSIGN_OR_RETURN(const std::vector<LanePlan> plans,
+                   PlanLanes(cores.lane, options.num_lanes, machinery->gpus));
   // Warming referees and precompiling headers take seconds each, and neither needs the other.
   absl::StatusOr<Referees> referees = absl::UnknownError("not started");
-  std::thread warming([&] { referees = StartReferees(options, cores); });
+  std::thread warming([&] { referees = StartReferees(plans); });
   const absl::Status compilers = BuildCompilers(options, machinery.get());
   warming.join();
   RETURN_IF_ERROR(compilers);
   RETURN_IF_ERROR(referees.status());
-  BuildGrader(options, cores, *std::move(referees), machinery.get());
+  BuildGrader(options, cores, *std::move(referees), plans, machinery.get());
   return machinery;
 }
 
 // What there are lanes for, and what a measurement there depends on beside the program.
 std::map<v1::Device, std::string> DevicesOf(const Machinery& machinery) {
-  return {{v1::DEVICE_CPU, absl::StrCat(machinery.environment.SerializeAsString(),
-                                        machinery.compiler->toolchain().fingerprint)}};
+  const std::string host =
+      absl::StrCat(machinery.environment.SerializeAsString(), machinery.compiler->toolchain().fingerprint);
+  std::map<v1::Device, std::string> devices = {{v1::DEVICE_CPU, host}};
+  if (machinery.gpus.empty() || machinery.cuda == nullptr) return devices;
+  std::string& gpus = devices[v1::DEVICE_CUDA];
+  gpus = absl::StrCat(host, machinery.cuda->toolchain().fingerprint);
+  for (const cuda::GpuFacts& gpu : machinery.gpus)
+    absl::StrAppend(&gpus, "\n", gpu.name, " ", gpu.driver_version);
+  return devices;
 }
 
 ReceptionOptions MakeReceptionOptions(const ServiceOptions& options, const Machinery& machinery) {

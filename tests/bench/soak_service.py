@@ -24,7 +24,6 @@ SETTINGS = {
     "http_address": "127.0.0.1:0",
     "call_seconds_max": "2",
     "lane_seconds_max": "10",
-    "jail_cpu_seconds_max": "10",
     "queue_capacity": "24",
     "cache_bytes_max": str(16 << 20),
     "timing.num_instances_min": "3",

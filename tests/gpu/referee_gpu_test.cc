@@ -67,7 +67,8 @@ std::string Source(const std::string& kernel, const std::string& launch) {
   return R"(#include <cuda_runtime.h>
 #include <dlpack/dlpack.h>
 #include <cstdint>
-)" + kernel + R"(
+)" + kernel +
+         R"(
 extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, DLTensor* const* outputs,
                    cudaStream_t stream) {
   const float* x = static_cast<const float*>(inputs[0]->data);
@@ -75,7 +76,8 @@ extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* paramet
   float* y = static_cast<float*>(outputs[0]->data);
   const int n = static_cast<int>(inputs[0]->shape[0] * inputs[0]->shape[1]);
   (void)x; (void)weight; (void)y; (void)n;
-)" + launch + R"(
+)" + launch +
+         R"(
   return static_cast<int>(cudaGetLastError());
 }
 )";
@@ -137,7 +139,8 @@ TEST_CASE("a right kernel is timed beside the eager reference") {
 }
 
 TEST_CASE("wrong, missing and stray outputs are told") {
-  CHECK(VerdictOf(kKernel, "  scaled<<<1024, 256, 0, stream>>>(x, weight, y, n - 7);\n") == v1::VERDICT_INCORRECT);
+  CHECK(VerdictOf(kKernel, "  scaled<<<1024, 256, 0, stream>>>(x, weight, y, n - 7);\n") ==
+        v1::VERDICT_INCORRECT);
   CHECK(VerdictOf(kKernel, "") == v1::VERDICT_INCORRECT);
   CHECK(VerdictOf(kKernel, std::string(kLaunch) + "  cudaMemsetAsync(y + n, 0, 16, stream);\n") ==
         v1::VERDICT_INCORRECT);
@@ -152,8 +155,10 @@ TEST_CASE("an input cannot be written") {
 TEST_CASE("a kernel that faults, or does not end, costs its candidate alone") {
   CHECK(VerdictOf(kKernel, "  scaled<<<1024, 256, 0, stream>>>(nullptr, weight, y, n);\n") ==
         v1::VERDICT_RUNTIME_ERROR);
-  CHECK(VerdictOf(kKernel, std::string(kLaunch) + "  spin<<<1, 1, 0, stream>>>(y, -1);\n") == v1::VERDICT_TIMEOUT);
-  CHECK(VerdictOf(kKernel, "  scaled<<<1, 2048, 0, stream>>>(x, weight, y, n);\n") == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(VerdictOf(kKernel, std::string(kLaunch) + "  spin<<<1, 1, 0, stream>>>(y, -1);\n") ==
+        v1::VERDICT_TIMEOUT);
+  CHECK(VerdictOf(kKernel, "  scaled<<<1, 2048, 0, stream>>>(x, weight, y, n);\n") ==
+        v1::VERDICT_RUNTIME_ERROR);
   CHECK(VerdictOf(kKernel, kLaunch) == v1::VERDICT_CORRECT);
 }
 

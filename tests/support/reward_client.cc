@@ -12,7 +12,7 @@ RewardClient::RewardClient(const std::vector<std::string>& settings) {
   std::vector<std::string> arguments = {
       "--address", absl::StrCat("unix:", (folder_.path() / "socket").string()), "--log-level", "warning"};
   std::vector<std::string> all = {absl::StrCat("cache_directory=", (folder_.path() / "cache").string()),
-                                  "call_seconds_max=1", "lane_seconds_max=4", "jail_cpu_seconds_max=4"};
+                                  "call_seconds_max=1", "lane_seconds_max=4"};
   all.insert(all.end(), settings.begin(), settings.end());
   for (const std::string& setting : all) {
     arguments.push_back("--set");

@@ -74,8 +74,7 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
   buffers_.inputs->FillAll(0);
   for (const auto& buffer : buffers_.outputs) {
     buffer->FillAll(kPoisonByte);
-    ForEachGuard(layout_,
-                 [&](int64_t start, int64_t end) { buffer->Fill(kGuardByte, start, end - start); });
+    ForEachGuard(layout_, [&](int64_t start, int64_t end) { buffer->Fill(kGuardByte, start, end - start); });
   }
   if (program.construction != nullptr) {
     buffers_.inputs->Write(program.construction->inputs.get() + InputEnd(), InputEnd(),
@@ -122,9 +121,7 @@ int64_t Jail::InputEnd() const {
   return layout_.parameters.empty() ? layout_.input_buffer_bytes : layout_.parameters[0].offset;
 }
 
-void Jail::RestoreInputs(const Draw& draw) {
-  buffers_.inputs->Write(draw.inputs.get(), 0, InputEnd());
-}
+void Jail::RestoreInputs(const Draw& draw) { buffers_.inputs->Write(draw.inputs.get(), 0, InputEnd()); }
 
 void Jail::WithdrawInputs() {
   const auto& outputs = layout_.outputs;

@@ -120,7 +120,7 @@ absl::StatusOr<std::vector<std::filesystem::path>> PythonFolders(const std::file
 }
 
 absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartNative(const std::filesystem::path& bin_directory,
-                                                           const std::optional<GpuAccess>& gpu) {
+                                                            const std::optional<GpuAccess>& gpu) {
   ASSIGN_OR_RETURN(auto pair, MakePacketPair());
   SandboxOptions options;
   options.kind = SandboxKind::kZygote;
@@ -129,7 +129,8 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartNative(const std::filesyste
   options.environment = Environment(1);
   options.read_only_paths = {program};
   if (gpu) {
-    options.arguments.push_back(gpu->driver.string());
+    options.arguments.insert(options.arguments.end(), {gpu->driver.string(), gpu->runtime.string()});
+    options.read_only_paths.push_back(gpu->runtime);
     AdmitGpu(*gpu, &options);
   }
   options.descriptors = {{pair.second.get(), kSocketInside}, {STDERR_FILENO, STDERR_FILENO}};

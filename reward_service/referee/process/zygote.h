@@ -35,7 +35,8 @@ struct ChildRights {
 // The GPU that a zygote's children may open, each for itself.
 struct GpuAccess {
   std::string uuid;
-  std::filesystem::path driver;  // libcuda's file
+  std::filesystem::path driver;   // libcuda's file
+  std::filesystem::path runtime;  // libcudart's, to which candidates are linked
 };
 
 // Thread-safe.
@@ -43,8 +44,8 @@ class Zygote {
  public:
   // Confined start of warpsmith-jail. Call from a thread that lives as long as the referee: the sandbox dies
   // with it.
-  static absl::StatusOr<std::unique_ptr<Zygote>> StartNative(const std::filesystem::path& bin_directory,
-                                                             const std::optional<GpuAccess>& gpu = std::nullopt);
+  static absl::StatusOr<std::unique_ptr<Zygote>> StartNative(
+      const std::filesystem::path& bin_directory, const std::optional<GpuAccess>& gpu = std::nullopt);
   // Confined start of Python with Torch; returns when Torch is imported. `read_only_paths`: what the
   // interpreter needs.
   static absl::StatusOr<std::unique_ptr<Zygote>> StartPython(

@@ -61,9 +61,7 @@ Result Turn(const char* name) {
 #define RETURN_IF_FAILING() \
   if (const Result result = Turn(__func__); result != 0) return result
 
-void CountDown(int num_busy) {
-  std::ofstream(std::getenv("FAKE_CUDA")) << "busy " << num_busy << "\n";
-}
+void CountDown(int num_busy) { std::ofstream(std::getenv("FAKE_CUDA")) << "busy " << num_busy << "\n"; }
 
 int Descriptor(Allocation allocation) { return static_cast<int>(allocation) - 1; }
 
@@ -133,7 +131,8 @@ Result cuCtxSynchronize() {
   return 0;
 }
 
-Result cuMemCreate(Allocation* allocation, size_t num_bytes, const AllocationProperties*, unsigned long long) {
+Result cuMemCreate(Allocation* allocation, size_t num_bytes, const AllocationProperties*,
+                   unsigned long long) {
   RETURN_IF_FAILING();
   const int fd = memfd_create("fake-gpu", MFD_CLOEXEC);
   if (fd < 0 || ftruncate(fd, static_cast<off_t>(num_bytes)) != 0) return kOutOfMemory;
@@ -173,7 +172,8 @@ Result cuMemMap(Address address, size_t num_bytes, size_t offset, Allocation all
 }
 
 Result cuMemUnmap(Address address, size_t num_bytes) {
-  return mmap(Pointer(address), num_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED
+  return mmap(Pointer(address), num_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+                 MAP_FAILED
              ? kInvalid
              : 0;
 }

@@ -1,0 +1,87 @@
+#include "reward_service/server/lanes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/build_info.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+// What one lane's memory gives while all lanes ask for theirs.
+absl::Status CalibrateTogether(const Referees& referees) {
+  std::vector<absl::Status> statuses(referees.size());
+  std::vector<std::thread> threads;
+  for (size_t lane = 0; lane < referees.size(); ++lane)
+    threads.emplace_back([&, lane] { statuses[lane] = referees[lane]->Calibrate(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, int num_lanes_wanted,
+                                                const std::vector<cuda::GpuFacts>& gpus) {
+  std::vector<LanePlan> plans;
+  std::vector<int> rest = cores;
+  for (const cuda::GpuFacts& gpu : gpus) {
+    plans.push_back({.cores = {cores[plans.size() % cores.size()]}, .gpu_uuid = gpu.uuid});
+  }
+  if (rest.size() >= gpus.size() + static_cast<size_t>(std::max(num_lanes_wanted, 1))) {
+    rest.erase(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(gpus.size()));
+  }
+  const size_t num_lanes = num_lanes_wanted > 0 ? static_cast<size_t>(num_lanes_wanted) : rest.size();
+  const size_t cores_per_lane = rest.size() / num_lanes;
+  if (cores_per_lane == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("reward_service.num_lanes is ", num_lanes,
+                                                   ", more than the ", rest.size(), " lane cores"));
+  }
+  for (size_t lane = 0; lane < num_lanes; ++lane) {
+    const auto first = rest.begin() + static_cast<ptrdiff_t>(lane * cores_per_lane);
+    plans.push_back({.cores = {first, first + static_cast<ptrdiff_t>(cores_per_lane)}});
+  }
+  return plans;
+}
+
+absl::StatusOr<Referees> StartReferees(const std::vector<LanePlan>& plans) {
+  std::vector<absl::StatusOr<std::unique_ptr<Referee>>> started(plans.size());
+  std::vector<std::thread> threads;
+  for (size_t lane = 0; lane < plans.size(); ++lane) {
+    threads.emplace_back([&, lane] {
+      started[lane] = Referee::Start({.lane_cores = plans[lane].cores,
+                                      .python = GetBuildInfo().python,
+                                      .num_lanes = static_cast<int>(plans.size()),
+                                      .gpu_uuid = plans[lane].gpu_uuid});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Referees referees;
+  for (auto& referee : started) {
+    RETURN_IF_ERROR(referee.status());
+    referees.push_back(*std::move(referee));
+  }
+  if (referees.size() > 1) RETURN_IF_ERROR(CalibrateTogether(referees));
+  return referees;
+}
+
+std::vector<cuda::GpuFacts> UsableGpus(bool wanted) {
+  if (!wanted) return {};
+  absl::StatusOr<std::vector<cuda::GpuFacts>> gpus = FindGpus();
+  if (!gpus.ok()) LogWarning(std::string(gpus.status().message()));
+  return gpus.ok() ? *std::move(gpus) : std::vector<cuda::GpuFacts>();
+}
+
+std::vector<std::string> ArchitecturesOf(const std::vector<cuda::GpuFacts>& gpus) {
+  std::set<std::string> architectures;
+  for (const cuda::GpuFacts& gpu : gpus) architectures.insert(gpu.architecture());
+  return {architectures.begin(), architectures.end()};
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,41 @@
+// The lanes of a service: which there are, and their referees.
+#ifndef WARPSMITH_REWARD_SERVICE_SERVER_LANES_H_
+#define WARPSMITH_REWARD_SERVICE_SERVER_LANES_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "reward_service/cuda/driver.h"
+#include "reward_service/measure/referee.h"
+
+namespace warpsmith {
+
+// One lane: on a GPU, driven from cores of its own, or on its cores alone.
+struct LanePlan {
+  std::vector<int> cores;
+  std::string gpu_uuid;
+};
+
+// Those that are to be used, none where they are not wanted. A driver that is there and cannot be used is said in the
+// log, and used by nobody.
+std::vector<cuda::GpuFacts> UsableGpus(bool wanted);
+
+// For compilers, each once: "sm_90a".
+std::vector<std::string> ArchitecturesOf(const std::vector<cuda::GpuFacts>& gpus);
+
+// Of `cores`, at least one, the lane of each GPU has one, and `num_lanes` others have equal parts of the rest; 0: one on
+// each. Where there are not so many cores, those of GPUs are shared. Lanes of GPUs come first. INVALID_ARGUMENT for more
+// lanes than cores.
+absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, int num_lanes,
+                                                const std::vector<cuda::GpuFacts>& gpus);
+
+using Referees = std::vector<std::unique_ptr<Referee>>;
+
+// A referee a lane. Each warms itself for seconds, all at once; then all measure what they have of the machine together.
+absl::StatusOr<Referees> StartReferees(const std::vector<LanePlan>& plans);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_SERVER_LANES_H_

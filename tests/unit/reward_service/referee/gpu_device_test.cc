@@ -1,0 +1,69 @@
+#include "reward_service/referee/gpu_device.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/puppet_task.h"
+
+namespace warpsmith {
+namespace {
+
+// With these the puppets have one output of 16 bytes.
+struct Bench {
+  Bench() : puppets(nlohmann::json::object()), request(PuppetRequest(CandidateKind::kNative)) {
+    store = *GpuStore::Open(0);
+    tools = {.lane = &PuppetLane()};
+    tools.facts.empty_call_us = 50;
+    tools.facts.gigabytes_per_second_ceiling = 2;
+    auto opened =
+        GpuDevice::Open(tools, store.get(), {request, absl::Now() + absl::Seconds(60), &measurement});
+    REQUIRE(opened.ok());
+    device = *std::move(opened);
+  }
+
+  FakeGpu gpu;
+  PuppetTask puppets;
+  JudgeRequest request;
+  CpuTools tools;
+  std::unique_ptr<GpuStore> store;
+  v1::Measurement measurement;
+  std::unique_ptr<JudgingDevice> device;
+};
+
+TEST_CASE("on a GPU nothing is sampled or repeated, and no call is shorter than its cache takes outputs") {
+  Bench bench;
+  const TimerOptions options = bench.device->TimingOptions(bench.puppets.task->layout(), Room::kOpen);
+  CHECK_FALSE(options.can_sample);
+  CHECK_FALSE(options.samples_rounds);
+  CHECK_FALSE(options.repeats);
+  CHECK(options.num_warm_ups == kWarmUpDraws);
+  CHECK(options.least_us == Approx(16 / (4 * 2e3)));
+  CHECK(options.long_call_us == Approx(50 * kLongCallFactor));
+}
+
+TEST_CASE("what bounds a program on a GPU is told by its memory") {
+  Bench bench;
+  const TaskLayout& layout = bench.puppets.task->layout();
+  const auto bound = [&](double us) {
+    v1::Timing timing;
+    timing.mutable_candidate()->set_median_us(us);
+    timing.set_empty_call_us(1e-3);
+    v1::Profile profile;
+    bench.device->Describe(layout, &timing, &profile);
+    CHECK(profile.gigabytes_per_second_ceiling() == 2);
+    return profile.bound();
+  };
+  const double us_at_ceiling = static_cast<double>(layout.tensor_bytes()) / 2e3;
+  CHECK(bound(us_at_ceiling) == "memory");
+  CHECK(bound(10 * us_at_ceiling) == "compute");
+  CHECK(bound(1e-4) == "latency");
+}
+
+TEST_CASE("a GPU that fails is told, so that its lane ends") {
+  Bench bench;
+  CHECK(bench.device->CheckHealth().ok());
+  bench.gpu.Say("fail cuLaunchKernel 719\n");
+  CHECK(absl::IsInternal(bench.device->CheckHealth()));
+}
+
+}  // namespace
+}  // namespace warpsmith

@@ -1,0 +1,77 @@
+#include "reward_service/referee/tensors/gpu_store.h"
+
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/fake_gpu.h"
+
+namespace warpsmith {
+namespace {
+
+std::unique_ptr<GpuStore> Open() {
+  auto store = GpuStore::Open(0);
+  REQUIRE(store.ok());
+  return *std::move(store);
+}
+
+TEST_CASE("memory of a GPU is what was written to it, and what a jail maps by its descriptor") {
+  const FakeGpu gpu;
+  const auto store = Open();
+  CHECK(store->on_gpu());
+  const auto memory = store->Make(100);
+  REQUIRE(memory.ok());
+  TensorMemory& bytes = **memory;
+  bytes.FillAll('a');
+  bytes.Fill('b', 10, 5);
+  bytes.Write("xyz", 12, 3);
+  CHECK(std::string(bytes.Read(8, 8), 8) == "aabbxyza");
+  const auto context = cuda::GpuContext::Open(0);
+  REQUIRE(context.ok());
+  const auto seen = cuda::GpuMemory::Import(context->get(), bytes.fd(), 100, cuda::Access::kRead);
+  REQUIRE(seen.ok());
+  std::string text(8, ' ');
+  REQUIRE((*seen)->Read(text.data(), 8, 8).ok());
+  CHECK(text == "aabbxyza");
+  CHECK(store->Health().ok());
+}
+
+TEST_CASE("a call goes on until the GPU is idle, and not longer than its limit") {
+  FakeGpu gpu;
+  const auto store = Open();
+  CHECK(*store->AwaitDone(1) >= 0);
+  gpu.Say("busy 3\n");
+  CHECK(*store->AwaitDone(60) > 0);
+  CHECK(gpu.script() == "busy 0\n");
+  gpu.Say("busy 1000000\n");
+  CHECK(absl::IsDeadlineExceeded(store->AwaitDone(0.01).status()));
+  gpu.Say("");
+  CHECK(store->Health().ok());
+}
+
+TEST_CASE("what fails at the GPU is kept: nothing counts that was measured since") {
+  FakeGpu gpu;
+  const auto store = Open();
+  const auto memory = store->Make(100);
+  REQUIRE(memory.ok());
+  gpu.Say("fail cuMemcpyHtoD_v2 719\n");
+  (*memory)->Write("abc", 0, 3);
+  gpu.Say("");
+  CHECK(absl::IsInternal(store->Health()));
+  const auto other = Open();
+  gpu.Say("fail cuLaunchKernel 719\n");
+  CHECK(absl::IsInternal(other->AwaitDone(1).status()));
+  gpu.Say("");
+  CHECK(absl::IsInternal(other->Health()));
+}
+
+TEST_CASE("a GPU without memory refuses, and is healthy") {
+  FakeGpu gpu;
+  const auto store = Open();
+  gpu.Say("fail cuMemCreate 2\n");
+  CHECK(absl::IsResourceExhausted(store->Make(100).status()));
+  CHECK(absl::IsResourceExhausted(store->MeasureCopying().status()));
+  CHECK(store->Health().ok());
+}
+
+}  // namespace
+}  // namespace warpsmith

@@ -1,0 +1,46 @@
+#include "reward_service/server/lanes.h"
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+cuda::GpuFacts Gpu(const std::string& uuid, int major) {
+  cuda::GpuFacts gpu;
+  gpu.uuid = uuid;
+  gpu.capability_major = major;
+  return gpu;
+}
+
+std::vector<std::vector<int>> CoresOf(const absl::StatusOr<std::vector<LanePlan>>& plans) {
+  REQUIRE(plans.ok());
+  std::vector<std::vector<int>> cores;
+  for (const LanePlan& plan : *plans) cores.push_back(plan.cores);
+  return cores;
+}
+
+TEST_CASE("without GPUs the lane cores are dealt out evenly") {
+  CHECK(CoresOf(PlanLanes({4, 5, 6}, 0, {})) == std::vector<std::vector<int>>{{4}, {5}, {6}});
+  CHECK(CoresOf(PlanLanes({4, 5, 6}, 1, {})) == std::vector<std::vector<int>>{{4, 5, 6}});
+  CHECK(PlanLanes({4, 5, 6}, 4, {}).status() ==
+        absl::InvalidArgumentError("reward_service.num_lanes is 4, more than the 3 lane cores"));
+}
+
+TEST_CASE("a GPU's lane comes first and has a core, of its own where there is one to spare") {
+  const std::vector<cuda::GpuFacts> gpus = {Gpu("GPU-a", 9), Gpu("GPU-b", 9)};
+  const auto plans = PlanLanes({4, 5, 6, 7}, 0, gpus);
+  CHECK(CoresOf(plans) == std::vector<std::vector<int>>{{4}, {5}, {6}, {7}});
+  CHECK((*plans)[1].gpu_uuid == "GPU-b");
+  CHECK((*plans)[2].gpu_uuid.empty());
+  CHECK(CoresOf(PlanLanes({4, 5, 6, 7}, 3, gpus)) == std::vector<std::vector<int>>{{4}, {5}, {4}, {5}, {6}});
+  CHECK(CoresOf(PlanLanes({7}, 0, gpus)) == std::vector<std::vector<int>>{{7}, {7}, {7}});
+}
+
+TEST_CASE("programs are compiled once for GPUs of a kind, and GPUs that are not wanted are not looked for") {
+  CHECK(ArchitecturesOf({Gpu("a", 9), Gpu("b", 9), Gpu("c", 8)}) ==
+        std::vector<std::string>{"sm_80", "sm_90a"});
+  CHECK(UsableGpus(false).empty());
+}
+
+}  // namespace
+}  // namespace warpsmith
