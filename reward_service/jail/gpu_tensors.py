@@ -1,4 +1,4 @@
-"""Tensors over memory of a GPU that the referee shares. The functions are those of the CUDA Driver API Reference Manual."""
+"""Tensors over memory of a GPU that the referee shares: by functions of the CUDA Driver API Reference Manual."""
 
 from __future__ import annotations
 

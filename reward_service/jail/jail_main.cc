@@ -100,7 +100,8 @@ nlohmann::json PermittedCode(const std::string& open_mp) {
   return code;
 }
 
-// Mapped by the zygote, for in a sealed jail no file is code; the GPU is opened by each child, for a fork would break it.
+// Mapped by the zygote, for in a sealed jail no file is code. The GPU is opened by each child: a fork would
+// break it.
 bool LoadCuda(const char* driver, const char* runtime) {
   return cuda::Driver::Load(driver).ok() && dlopen(runtime, RTLD_NOW | RTLD_LOCAL) != nullptr;
 }

@@ -25,15 +25,16 @@ std::vector<cuda::GpuFacts> UsableGpus(bool wanted);
 // For compilers, each once: "sm_90a".
 std::vector<std::string> ArchitecturesOf(const std::vector<cuda::GpuFacts>& gpus);
 
-// Of `cores`, at least one, the lane of each GPU has one, and `num_lanes` others have equal parts of the rest; 0: one on
-// each. Where there are not so many cores, those of GPUs are shared. Lanes of GPUs come first. INVALID_ARGUMENT for more
-// lanes than cores.
+// Of `cores`, at least one, the lane of each GPU has one, and `num_lanes` others have equal parts of the
+// rest; 0: one on each. Where there are not so many cores, those of GPUs are shared. Lanes of GPUs come first.
+// INVALID_ARGUMENT for more lanes than cores.
 absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, int num_lanes,
                                                 const std::vector<cuda::GpuFacts>& gpus);
 
 using Referees = std::vector<std::unique_ptr<Referee>>;
 
-// A referee a lane. Each warms itself for seconds, all at once; then all measure what they have of the machine together.
+// A referee a lane. Each warms itself for seconds, all at once; then all measure together what they have of
+// the machine.
 absl::StatusOr<Referees> StartReferees(const std::vector<LanePlan>& plans);
 
 }  // namespace warpsmith

@@ -164,7 +164,8 @@ TEST_CASE("a kernel that faults, or does not end, costs its candidate alone") {
 
 TEST_CASE("work on another stream is on the clock, and memory of its own is a program's") {
   const std::string other = R"(
-  static cudaStream_t own = [] { cudaStream_t made; cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking); return made; }();
+  static cudaStream_t own = nullptr;
+  if (own == nullptr) cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking);
   float* scratch = nullptr;
   if (cudaMalloc(&scratch, 64 << 20) != cudaSuccess) return 77;
   spin<<<1, 1, 0, own>>>(y, 20000000);

@@ -10,8 +10,8 @@ namespace warpsmith {
 // Where the fake libcuda.so.1 lies: for LD_LIBRARY_PATH of other processes.
 std::filesystem::path FakeCudaFolder();
 
-// From its making to its end the driver does what `script` says (fake_cuda/fake_cuda.cc); the first one of a process has
-// the driver loaded.
+// From its making to its end the driver does what `script` says (fake_cuda/fake_cuda.cc); the first one of a
+// process has the driver loaded.
 class FakeGpu {
  public:
   explicit FakeGpu(const std::string& script = "");
