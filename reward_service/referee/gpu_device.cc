@@ -1,10 +1,8 @@
 #include "reward_service/referee/gpu_device.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "reward_service/referee/cpu_task.h"
 #include "reward_service/referee/timing_plan.h"
@@ -12,7 +10,6 @@
 namespace warpsmith {
 namespace {
 
-constexpr double kMemoryBoundShare = 0.5;
 // Outputs may end in the GPU's cache, which takes several times what its memory does: nobody is accused who left them
 // there.
 constexpr double kCacheFactor = 4;
@@ -48,14 +45,7 @@ TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room) const {
 }
 
 void GpuDevice::Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const {
-  timing->set_quality(absl::StrCat(tools_.lane->quality(), timing->quality()));
-  const double median_us = timing->candidate().median_us();
-  const double ceiling = tools_.facts.gigabytes_per_second_ceiling;
-  profile->set_gigabytes_per_second_ceiling(ceiling);
-  profile->set_gigabytes_per_second(static_cast<double>(layout.tensor_bytes()) / (median_us * 1e3));
-  const double share = profile->gigabytes_per_second() / std::max(ceiling, 1e-9);
-  const bool latency = median_us < timing->empty_call_us();
-  profile->set_bound(latency ? "latency" : share >= kMemoryBoundShare ? "memory" : "compute");
+  host_->Describe(layout, timing, profile);  // by the facts of a lane, here those of the GPU's memory
 }
 
 }  // namespace warpsmith

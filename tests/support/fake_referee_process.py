@@ -25,6 +25,7 @@ FACTS = {
     "sample_us": 15.0,
     "gigabytes_per_second_ceiling": 5.0,
     "nearest_cache_gigabytes_per_second": 100.0,
+    "gpu": None,
 }
 
 

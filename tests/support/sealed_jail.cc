@@ -13,6 +13,8 @@
 #include "core/base/file.h"
 #include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/referee.h"
+#include "reward_service/referee/tensors/gpu_store.h"
+#include "tests/support/fake_gpu.h"
 #include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
@@ -45,15 +47,37 @@ std::unique_ptr<Zygote> MustStart(absl::StatusOr<std::unique_ptr<Zygote>> zygote
 // Jails are the zygotes' grandchildren, and ours to wait for.
 void InheritJails() { WS_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0); }
 
+GpuStore& FakeGpuStore() {
+  static const std::unique_ptr<GpuStore> store = [] {
+    auto opened = GpuStore::Open(0);
+    WS_CHECK(opened.ok()) << opened.status().ToString();
+    return *std::move(opened);
+  }();
+  return *store;
+}
+
+// The fake driver stands for the runtime, too: the programs here need none.
+Zygote& FakeGpuZygote() {
+  static const std::unique_ptr<Zygote> zygote = [] {
+    InheritJails();
+    const std::filesystem::path driver = FakeCudaFolder() / "libcuda.so.1";
+    const GpuAccess gpu{.uuid = "GPU-fake", .driver = driver, .runtime = driver};
+    return MustStart(Zygote::StartNative(Share().parent_path().parent_path() / "bin", gpu));
+  }();
+  return *zygote;
+}
+
 SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
   program.withhold = options.withhold;
   program.num_threads = options.num_threads;
   const TaskLayout layout = Layout();
-  auto process = zygote.Fork({"python", kMemoryBytes, kCpuSeconds, options.num_threads, options.sealed});
-  auto inputs = MakeInputs(HostStore(), layout);
-  auto outputs = MakeOutputs(HostStore(), layout, program.kind);
+  auto process =
+      zygote.Fork({"python", kMemoryBytes, kCpuSeconds, options.num_threads, options.sealed, options.gpu});
+  TensorStore& store = options.gpu ? FakeGpuStore() : HostStore();
+  auto inputs = MakeInputs(store, layout);
+  auto outputs = MakeOutputs(store, layout, program.kind);
   WS_CHECK(process.ok() && inputs.ok() && outputs.ok()) << process.status().ToString();
-  Jail jail(*std::move(process), {&HostStore(), *std::move(inputs), *std::move(outputs)}, layout,
+  Jail jail(*std::move(process), {&store, *std::move(inputs), *std::move(outputs)}, layout,
             {.cpu_seconds_max = kCpuSeconds, .call_seconds_max = 10});
   SealedRun run;
   run.fault = jail.Begin(program, nullptr);
@@ -108,7 +132,7 @@ Zygote& TestPythonZygote() {
 SealedRun RunNative(const UniqueFd& library, SealedOptions options) {
   Program program;
   program.library_fd = library.get();
-  return RunProgram(TestNativeZygote(), program, options);
+  return RunProgram(options.gpu ? FakeGpuZygote() : TestNativeZygote(), program, options);
 }
 
 SealedRun RunPython(const std::string& source, const std::vector<int>& extensions, SealedOptions options) {

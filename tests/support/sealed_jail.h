@@ -29,6 +29,7 @@ struct SealedOptions {
   bool sealed = true;
   bool withhold = true;
   int num_threads = 1;
+  bool gpu = false;  // native programs alone: on the fake one, where the test has made a FakeGpu
 };
 
 // `library` from CompileCandidate().

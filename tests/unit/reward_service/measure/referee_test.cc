@@ -60,7 +60,7 @@ absl::StatusOr<std::vector<ExtensionRecord>> Record(Referee& referee, absl::Time
 TEST_CASE("a started referee has told its facts, and tells them again when it is calibrated") {
   const Bench bench(R"([{"calibrate": {"facts": {"lane_cores": "3", "realtime": false, "profile": true,
       "torch_version": "2", "torch_cpu_capability": "AVX2", "empty_call_us": 40, "sample_us": 15,
-      "gigabytes_per_second_ceiling": 2, "nearest_cache_gigabytes_per_second": 100}}}])");
+      "gigabytes_per_second_ceiling": 2, "nearest_cache_gigabytes_per_second": 100, "gpu": null}}}])");
   const auto referee = bench.MustStart();
   CHECK(referee->facts().lane_cores == "3");
   CHECK(referee->facts().gigabytes_per_second_ceiling == 5);

@@ -67,7 +67,7 @@ TEST_CASE("the same request again gets the same bytes, other content under its i
 TEST_CASE("a candidate for a device that the service lacks is refused, alone and among others") {
   ServedHttpDoor served;
   nlohmann::json request = Request("r1", "int run;");
-  request["candidate"]["language"] = "CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON";
+  request["candidate"]["language"] = "CANDIDATE_LANGUAGE_CUDA";
   request["task"]["device"] = "DEVICE_CUDA";
   const HttpReply alone = served.Post("/v1/grade", request);
   CHECK(alone.status == 400);

@@ -1,0 +1,66 @@
+// Native jails with a GPU, on the fake driver: memory, rights and the way there are real.
+#include <unistd.h>
+
+#include <string>
+
+#include "tests/support/candidate_library.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/sealed_jail.h"
+
+namespace warpsmith {
+namespace {
+
+// With `statements` of a candidate whose tensors lie on the GPU.
+SealedRun Run(const std::string& statements) {
+  const FakeGpu gpu;
+  return RunNative(CompileCandidate(R"(#include <dlpack/dlpack.h>
+#include <cstdint>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+extern "C" int run(const DLTensor* const* inputs, const DLTensor* const*, DLTensor* const* outputs, void* stream) {
+  float* x = static_cast<float*>(inputs[0]->data);
+  float* y = static_cast<float*>(outputs[0]->data);
+  if (inputs[0]->device.device_type != kDLCUDA || outputs[0]->device.device_type != kDLCUDA) return 11;
+)" + statements + R"(
+  for (int64_t i = 0; i < 64 * 64; ++i) y[i] = 2 * x[i];
+  return 0;
+}
+)"),
+                   {.gpu = true});
+}
+
+// A namespace's own /proc, which drivers look for, cannot be mounted by others than root.
+bool CanOpenGpus() { return geteuid() == 0; }
+
+TEST_CASE("a candidate reads and writes the referee's memory on the GPU") {
+  if (!CanOpenGpus()) return;
+  const SealedRun run = Run("");
+  REQUIRE_FALSE(run.fault);
+  CHECK(run.num_calls == 2);
+  REQUIRE(run.output.size() == run.input.size());
+  for (size_t i = 0; i < run.output.size(); ++i) CHECK(run.output[i] == 2 * run.input[i]);
+}
+
+TEST_CASE("inputs on the GPU cannot be written") {
+  if (!CanOpenGpus()) return;
+  const SealedRun run = Run("  x[0] = 1;");
+  REQUIRE(run.fault);
+  CHECK(run.fault->reason == "crashed: Segmentation fault");
+}
+
+TEST_CASE("with a GPU open no file can be read, no process looked at, no socket made") {
+  if (!CanOpenGpus()) return;
+  CHECK_FALSE(Run(R"(
+  if (open("/etc/ld.so.cache", O_RDONLY) >= 0) return 1;
+  if (open("/usr/lib/x86_64-linux-gnu/libc.so.6", O_RDONLY) >= 0) return 2;
+  if (open("/proc/self/maps", O_RDONLY) >= 0) return 3;
+  if (open("/proc/self/mem", O_RDWR) >= 0) return 4;
+  if (socket(AF_UNIX, SOCK_STREAM, 0) >= 0) return 5;
+)")
+                  .fault);
+}
+
+}  // namespace
+}  // namespace warpsmith
