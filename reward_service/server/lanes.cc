@@ -15,11 +15,11 @@ namespace warpsmith {
 namespace {
 
 // What one lane's memory gives while all lanes ask for theirs.
-absl::Status CalibrateTogether(const Referees& referees) {
-  std::vector<absl::Status> statuses(referees.size());
+absl::Status CalibrateTogether(const std::vector<RunningLane>& lanes) {
+  std::vector<absl::Status> statuses(lanes.size());
   std::vector<std::thread> threads;
-  for (size_t lane = 0; lane < referees.size(); ++lane)
-    threads.emplace_back([&, lane] { statuses[lane] = referees[lane]->Calibrate(); });
+  for (size_t lane = 0; lane < lanes.size(); ++lane)
+    threads.emplace_back([&, lane] { statuses[lane] = lanes[lane].referee->Calibrate(); });
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
   return absl::OkStatus();
@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, i
   return plans;
 }
 
-absl::StatusOr<Referees> StartReferees(const std::vector<LanePlan>& plans) {
+absl::StatusOr<std::vector<RunningLane>> StartLanes(const std::vector<LanePlan>& plans) {
   std::vector<absl::StatusOr<std::unique_ptr<Referee>>> started(plans.size());
   std::vector<std::thread> threads;
   for (size_t lane = 0; lane < plans.size(); ++lane) {
@@ -62,13 +62,19 @@ absl::StatusOr<Referees> StartReferees(const std::vector<LanePlan>& plans) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  Referees referees;
-  for (auto& referee : started) {
-    RETURN_IF_ERROR(referee.status());
-    referees.push_back(*std::move(referee));
+  std::vector<RunningLane> lanes;
+  for (size_t lane = 0; lane < plans.size(); ++lane) {
+    const bool on_gpu = !plans[lane].gpu_uuid.empty();
+    if (on_gpu && !started[lane].ok()) {
+      LogWarning(absl::StrCat("nothing is judged on ", plans[lane].gpu_uuid, ": ",
+                              std::string(started[lane].status().message())));
+      continue;
+    }
+    RETURN_IF_ERROR(started[lane].status());
+    lanes.push_back({plans[lane].cores, on_gpu, *std::move(started[lane])});
   }
-  if (referees.size() > 1) RETURN_IF_ERROR(CalibrateTogether(referees));
-  return referees;
+  if (lanes.size() > 1) RETURN_IF_ERROR(CalibrateTogether(lanes));
+  return lanes;
 }
 
 std::vector<cuda::GpuFacts> UsableGpus(bool wanted) {

@@ -31,11 +31,16 @@ std::vector<std::string> ArchitecturesOf(const std::vector<cuda::GpuFacts>& gpus
 absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, int num_lanes,
                                                 const std::vector<cuda::GpuFacts>& gpus);
 
-using Referees = std::vector<std::unique_ptr<Referee>>;
+struct RunningLane {
+  std::vector<int> cores;
+  bool on_gpu = false;
+  std::unique_ptr<Referee> referee;
+};
 
-// A referee a lane. Each warms itself for seconds, all at once; then all measure together what they have of
-// the machine.
-absl::StatusOr<Referees> StartReferees(const std::vector<LanePlan>& plans);
+// A referee for each plan. Each warms itself for seconds, all at once; then all measure together what they have of
+// the machine. A GPU on which none starts is left out, which is said in the log; without the others there is no
+// service.
+absl::StatusOr<std::vector<RunningLane>> StartLanes(const std::vector<LanePlan>& plans);
 
 }  // namespace warpsmith
 

@@ -72,7 +72,7 @@ struct Machinery {
   std::unique_ptr<Compiler> compiler;
   std::unique_ptr<CudaCompiler> cuda;          // null where there is no nvcc
   std::vector<std::string> gpu_architectures;  // that it compiles for
-  std::vector<cuda::GpuFacts> gpus;            // a lane each
+  std::vector<cuda::GpuFacts> gpus;            // of lanes that run
   std::unique_ptr<ExtensionCompiler> extensions;
   std::unique_ptr<CompileCache> cache;
   std::unique_ptr<CompileStage> compile_stage;
@@ -190,21 +190,21 @@ void RecallGrades(const ServiceOptions& options, Machinery* machinery) {
   }
 }
 
-void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, Referees referees,
-                 const std::vector<LanePlan>& plans, Machinery* machinery) {
-  const RefereeFacts& facts = referees.back()->facts();  // of a lane on cores, which come last
+void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::vector<RunningLane> running,
+                 Machinery* machinery) {
+  const RefereeFacts& facts = running.back().referee->facts();  // of a lane on cores, which come last
   machinery->environment = MakeEnvironment(CoresText(cores.lane), machinery->compiler->toolchain().version,
                                            facts.torch_version, facts.torch_cpu_capability);
   machinery->environment.set_llm_judge(machinery->llm_judge.name);
-  machinery->num_lanes = static_cast<int>(referees.size());
+  machinery->num_lanes = static_cast<int>(running.size());
   std::vector<std::unique_ptr<JudgeStage>> lanes;
-  for (size_t lane = 0; lane < referees.size(); ++lane) {
+  for (RunningLane& lane : running) {
     JudgeStageOptions stage{.limits = options.judge, .timing = options.timing};
-    stage.device = plans[lane].gpu_uuid.empty() ? v1::DEVICE_CPU : v1::DEVICE_CUDA;
+    stage.device = lane.on_gpu ? v1::DEVICE_CUDA : v1::DEVICE_CPU;
+    if (lane.on_gpu) machinery->gpus.push_back(lane.referee->facts().gpu.value_or(cuda::GpuFacts()));
     // All of its cores for all of its time.
-    stage.limits.cpu_seconds_max =
-        options.judge.lane_seconds_max * static_cast<double>(plans[lane].cores.size());
-    lanes.push_back(std::make_unique<JudgeStage>(stage, std::move(referees[lane])));
+    stage.limits.cpu_seconds_max = options.judge.lane_seconds_max * static_cast<double>(lane.cores.size());
+    lanes.push_back(std::make_unique<JudgeStage>(stage, std::move(lane.referee)));
   }
   // All cores where a judge takes its own from compilers at any moment: they have what it leaves.
   const int num_workers =
@@ -227,18 +227,17 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
   ASSIGN_OR_RETURN(machinery->llm_judge,
                    SetUpLlmJudge(options.llm_judge, ShippedPrompt(), &machinery->ledger.metrics()));
   RETURN_IF_ERROR(CheckSandbox());
-  machinery->gpus = UsableGpus(options.gpus == "all");
-  machinery->gpu_architectures = ArchitecturesOf(machinery->gpus);
-  ASSIGN_OR_RETURN(const std::vector<LanePlan> plans,
-                   PlanLanes(cores.lane, options.num_lanes, machinery->gpus));
+  const std::vector<cuda::GpuFacts> gpus = UsableGpus(options.gpus == "all");
+  machinery->gpu_architectures = ArchitecturesOf(gpus);
+  ASSIGN_OR_RETURN(const std::vector<LanePlan> plans, PlanLanes(cores.lane, options.num_lanes, gpus));
   // Warming referees and precompiling headers take seconds each, and neither needs the other.
-  absl::StatusOr<Referees> referees = absl::UnknownError("not started");
-  std::thread warming([&] { referees = StartReferees(plans); });
+  absl::StatusOr<std::vector<RunningLane>> lanes = absl::UnknownError("not started");
+  std::thread warming([&] { lanes = StartLanes(plans); });
   const absl::Status compilers = BuildCompilers(options, machinery.get());
   warming.join();
   RETURN_IF_ERROR(compilers);
-  RETURN_IF_ERROR(referees.status());
-  BuildGrader(options, cores, *std::move(referees), plans, machinery.get());
+  RETURN_IF_ERROR(lanes.status());
+  BuildGrader(options, cores, *std::move(lanes), machinery.get());
   return machinery;
 }
 
