@@ -37,11 +37,6 @@ struct AccessDescription {
   int flags = 3;  // CU_MEM_ACCESS_FLAGS_PROT_READWRITE; 1: to read
 };
 
-// CUipcMemHandle.
-struct IpcHandle {
-  char bytes[64];
-};
-
 // CUdevice_attribute.
 inline constexpr int kClockRateKhz = 13;
 inline constexpr int kNumMultiprocessors = 16;
@@ -51,7 +46,6 @@ inline constexpr int kCapabilityMinor = 76;
 
 inline constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
 inline constexpr int kFileDescriptor = 1;          // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-inline constexpr Result kNotInitialised = 3;       // CUDA_ERROR_NOT_INITIALIZED
 inline constexpr Result kOutOfMemory = 2;          // CUDA_ERROR_OUT_OF_MEMORY
 inline constexpr Result kNoDevice = 100;           // CUDA_ERROR_NO_DEVICE
 
@@ -91,10 +85,7 @@ struct DriverApi {
   Result (*cuMemcpyDtoD_v2)(Address to, Address from, size_t num_bytes) = nullptr;
   Result (*cuMemsetD8_v2)(Address to, unsigned char value, size_t num_bytes) = nullptr;
   Result (*cuMemsetD8Async)(Address to, unsigned char value, size_t num_bytes, Stream stream) = nullptr;
-  Result (*cuIpcOpenMemHandle_v2)(Address* address, IpcHandle handle, unsigned flags) = nullptr;
-  Result (*cuIpcCloseMemHandle)(Address address) = nullptr;
   Result (*cuStreamCreate)(Stream* stream, unsigned flags) = nullptr;
-  Result (*cuStreamSynchronize)(Stream stream) = nullptr;
   Result (*cuModuleLoadData)(Module* module, const void* image) = nullptr;
   Result (*cuModuleGetFunction)(Function* function, Module module, const char* name) = nullptr;
   Result (*cuLaunchKernel)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,

@@ -32,6 +32,22 @@ constexpr int kProbes = 21;
 // either side.
 constexpr double kBusyFactor = 10;
 
+AllocationProperties PropertiesOn(const GpuContext& context) {
+  AllocationProperties properties;
+  properties.location = context.device();
+  return properties;
+}
+
+// At least `num_bytes` of memory, and one unit of the driver's.
+absl::StatusOr<size_t> WholeUnits(const GpuContext& context, int64_t num_bytes) {
+  const AllocationProperties properties = PropertiesOn(context);
+  size_t unit = 0;
+  RETURN_IF_ERROR(context.driver().Check(
+      context.driver().api().cuMemGetAllocationGranularity(&unit, &properties, /*option=*/0),
+      "cuMemGetAllocationGranularity"));
+  return (static_cast<size_t>(std::max<int64_t>(num_bytes, 1)) + unit - 1) / unit * unit;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GpuContext>> GpuContext::Open(int index) {
@@ -60,13 +76,8 @@ absl::Status GpuContext::Synchronise() const {
 absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::Create(const GpuContext* context, int64_t num_bytes) {
   const Driver& driver = context->driver();
   std::unique_ptr<GpuMemory> memory(new GpuMemory(context, num_bytes));
-  AllocationProperties properties;
-  properties.location = context->device();
-  size_t unit = 0;
-  RETURN_IF_ERROR(driver.Check(driver.api().cuMemGetAllocationGranularity(&unit, &properties, /*option=*/0),
-                               "cuMemGetAllocationGranularity"));
-  const size_t num_units = (static_cast<size_t>(std::max<int64_t>(num_bytes, 1)) + unit - 1) / unit;
-  memory->mapped_bytes_ = num_units * unit;
+  const AllocationProperties properties = PropertiesOn(*context);
+  ASSIGN_OR_RETURN(memory->mapped_bytes_, WholeUnits(*context, num_bytes));
   RETURN_IF_ERROR(driver.Check(
       driver.api().cuMemCreate(&memory->allocation_, memory->mapped_bytes_, &properties, /*flags=*/0),
       "cuMemCreate"));
@@ -79,12 +90,7 @@ absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::Import(const GpuContext* c
                                                              int64_t num_bytes, Access access) {
   const Driver& driver = context->driver();
   std::unique_ptr<GpuMemory> memory(new GpuMemory(context, num_bytes));
-  AllocationProperties properties;
-  properties.location = context->device();
-  size_t unit = 0;
-  RETURN_IF_ERROR(driver.Check(driver.api().cuMemGetAllocationGranularity(&unit, &properties, /*option=*/0),
-                               "cuMemGetAllocationGranularity"));
-  memory->mapped_bytes_ = (static_cast<size_t>(std::max<int64_t>(num_bytes, 1)) + unit - 1) / unit * unit;
+  ASSIGN_OR_RETURN(memory->mapped_bytes_, WholeUnits(*context, num_bytes));
   void* const handle = reinterpret_cast<void*>(static_cast<uintptr_t>(fd));
   RETURN_IF_ERROR(
       driver.Check(driver.api().cuMemImportFromShareableHandle(&memory->allocation_, handle, kFileDescriptor),

@@ -53,9 +53,8 @@ class GpuMemory {
 
   Address address() const { return address_; }
   int64_t num_bytes() const { return num_bytes_; }
-  int64_t mapped_bytes() const {
-    return static_cast<int64_t>(mapped_bytes_);
-  }  // in whole units of the driver
+  // In whole units of the driver.
+  int64_t mapped_bytes() const { return static_cast<int64_t>(mapped_bytes_); }
   absl::StatusOr<UniqueFd> Export() const;
 
   // Each returns when it is done.

@@ -24,8 +24,8 @@ struct JailRights {
   // `code_files`.
   bool sealed = false;
   std::vector<std::string> code_files = {};
-  // Opens the GPU that is to be used there; none: there is none. Called when everything holds but the filter of
-  // system calls.
+  // Opens the GPU that is to be used there; none: there is none. Called when limits and identity hold, before
+  // Landlock and the filter of system calls: see Confinement.
   std::function<absl::Status()> open_gpu = nullptr;
 };
 

@@ -22,9 +22,11 @@ absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail
   auto jail = std::make_unique<Jail>(std::move(process), std::move(buffers), task.layout(), request_.limits);
   RETURN_IF_ERROR(jail->process().AwaitHello(options_.deadline));
   std::optional<Fault> fault = jail->Begin(MakeProgram(task, num_threads), options_.lane);
-  const auto give_back = [&kept = CpuTask::Of(task)](Buffers used) { kept.ReturnBuffers(std::move(used)); };
+  const auto return_buffers = [&kept = CpuTask::Of(task)](Buffers used) {
+    kept.ReturnBuffers(std::move(used));
+  };
   return StartedJail{std::make_unique<CheckedJail>(std::move(jail), request_.kind, task.layout(),
-                                                   options_.lane, give_back, measurement_),
+                                                   options_.lane, return_buffers, measurement_),
                      std::move(fault)};
 }
 

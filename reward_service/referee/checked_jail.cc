@@ -22,7 +22,7 @@ std::string Where(const Draw& draw) {
 
 CheckedJail::~CheckedJail() {
   lane_->Dismiss(jail_->process().pid()).IgnoreError();  // it may have ended
-  give_back_(jail_->TakeBuffers());
+  return_buffers_(jail_->TakeBuffers());
 }
 
 std::optional<Fault> CheckedJail::Call(const Draw& draw, Comparing comparing) {

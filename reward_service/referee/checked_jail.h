@@ -21,12 +21,12 @@ namespace warpsmith {
 class CheckedJail : public CheckedProgram {
  public:
   CheckedJail(std::unique_ptr<Jail> jail, CandidateKind kind, const TaskLayout& layout, const Lane* lane,
-              std::function<void(Buffers)> give_back, v1::Measurement* measurement)
+              std::function<void(Buffers)> return_buffers, v1::Measurement* measurement)
       : jail_(std::move(jail)),
         is_native_(kind == CandidateKind::kNative),
         layout_(layout),
         lane_(lane),
-        give_back_(std::move(give_back)),
+        return_buffers_(std::move(return_buffers)),
         measurement_(measurement) {}
   ~CheckedJail() override;
 
@@ -55,7 +55,7 @@ class CheckedJail : public CheckedProgram {
   const bool is_native_;
   const TaskLayout& layout_;
   const Lane* const lane_;
-  const std::function<void(Buffers)> give_back_;
+  const std::function<void(Buffers)> return_buffers_;
   v1::Measurement* const measurement_;
   const Draw* former_draw_ = nullptr;  // of the call before
 };

@@ -31,8 +31,10 @@ absl::Status CpuTask::WarmReference(const PreparedTask& task, absl::Time deadlin
 
 absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
   if (!baselines_.empty()) return absl::OkStatus();
-  RETURN_IF_ERROR(Start(task));
-  return Warm(task, absl::Now() + limits_.step_time_max);
+  absl::Status status = Start(task);
+  if (status.ok()) status = Warm(task, absl::Now() + limits_.step_time_max);
+  if (!status.ok()) baselines_.clear();  // the next judgement must not find them half made
+  return status;
 }
 
 absl::Status CpuTask::Start(const PreparedTask& task) {

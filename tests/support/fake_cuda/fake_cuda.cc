@@ -217,15 +217,10 @@ Result cuMemsetD8Async(Address to, unsigned char value, size_t num_bytes, Stream
   return cuMemsetD8_v2(to, value, num_bytes);
 }
 
-Result cuIpcOpenMemHandle_v2(Address*, IpcHandle, unsigned) { return kInvalid; }
-Result cuIpcCloseMemHandle(Address) { return kInvalid; }
-
 Result cuStreamCreate(Stream* stream, unsigned) {
   *stream = nullptr;
   return 0;
 }
-
-Result cuStreamSynchronize(Stream) { return 0; }
 
 Result cuModuleLoadData(Module* module, const void*) {
   RETURN_IF_FAILING();

@@ -32,7 +32,11 @@ extern "C" int run(const DLTensor* const* inputs, const DLTensor* const*, DLTens
 }
 
 // A namespace's own /proc, which drivers look for, cannot be mounted by others than root.
-bool CanOpenGpus() { return geteuid() == 0; }
+bool CanOpenGpus() {
+  if (geteuid() == 0) return true;
+  WARN("not root: nothing is tested");
+  return false;
+}
 
 TEST_CASE("a candidate reads and writes the referee's memory on the GPU") {
   if (!CanOpenGpus()) return;
