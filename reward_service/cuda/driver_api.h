@@ -37,6 +37,11 @@ struct AccessDescription {
   int flags = 3;  // CU_MEM_ACCESS_FLAGS_PROT_READWRITE; 1: to read
 };
 
+// CUipcMemHandle: one process's memory, as another can open it.
+struct IpcHandle {
+  char bytes[64] = {};
+};
+
 // CUdevice_attribute.
 inline constexpr int kClockRateKhz = 13;
 inline constexpr int kNumMultiprocessors = 16;
@@ -46,6 +51,7 @@ inline constexpr int kCapabilityMinor = 76;
 
 inline constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
 inline constexpr int kFileDescriptor = 1;          // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+inline constexpr unsigned kLazyPeerAccess = 1;     // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 inline constexpr Result kOutOfMemory = 2;          // CUDA_ERROR_OUT_OF_MEMORY
 inline constexpr Result kNoDevice = 100;           // CUDA_ERROR_NO_DEVICE
 
@@ -80,6 +86,9 @@ struct DriverApi {
                            size_t count) = nullptr;
   Result (*cuMemGetAllocationGranularity)(size_t* num_bytes, const AllocationProperties* properties,
                                           int option) = nullptr;
+  Result (*cuMemGetAddressRange_v2)(Address* start, size_t* num_bytes, Address address) = nullptr;
+  Result (*cuIpcOpenMemHandle_v2)(Address* address, IpcHandle handle, unsigned flags) = nullptr;
+  Result (*cuIpcCloseMemHandle)(Address address) = nullptr;
   Result (*cuMemcpyHtoD_v2)(Address to, const void* from, size_t num_bytes) = nullptr;
   Result (*cuMemcpyDtoH_v2)(void* to, Address from, size_t num_bytes) = nullptr;
   Result (*cuMemcpyDtoD_v2)(Address to, Address from, size_t num_bytes) = nullptr;

@@ -48,6 +48,22 @@ absl::StatusOr<size_t> WholeUnits(const GpuContext& context, int64_t num_bytes) 
   return (static_cast<size_t>(std::max<int64_t>(num_bytes, 1)) + unit - 1) / unit * unit;
 }
 
+// Of an allocation that is mapped at `start`.
+absl::Status ReadWithin(const Driver& driver, Address start, int64_t offset, int64_t num_bytes, void* to) {
+  Address begin = 0;
+  size_t size = 0;
+  RETURN_IF_ERROR(
+      driver.Check(driver.api().cuMemGetAddressRange_v2(&begin, &size, start), "cuMemGetAddressRange"));
+  const auto room = static_cast<int64_t>(begin + size - start);
+  if (offset < 0 || num_bytes < 0 || offset > room || num_bytes > room - offset) {
+    return absl::OutOfRangeError(
+        absl::StrCat(num_bytes, " bytes from ", offset, " on of an allocation of ", room));
+  }
+  return driver.Check(
+      driver.api().cuMemcpyDtoH_v2(to, start + static_cast<Address>(offset), static_cast<size_t>(num_bytes)),
+      "cuMemcpyDtoH");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GpuContext>> GpuContext::Open(int index) {
@@ -163,6 +179,17 @@ absl::Status GpuMemory::Copy(const GpuMemory& from) {
       driver.Check(driver.api().cuMemcpyDtoD_v2(address_, from.address_, static_cast<size_t>(num_bytes_)),
                    "cuMemcpyDtoD"));
   return context_->Synchronise();
+}
+
+absl::Status ReadForeign(const GpuContext& context, const IpcHandle& handle, int64_t offset,
+                         int64_t num_bytes, void* to) {
+  const Driver& driver = context.driver();
+  Address start = 0;
+  RETURN_IF_ERROR(driver.Check(driver.api().cuIpcOpenMemHandle_v2(&start, handle, kLazyPeerAccess),
+                               "cuIpcOpenMemHandle"));
+  const absl::Status status = ReadWithin(driver, start, offset, num_bytes, to);
+  driver.api().cuIpcCloseMemHandle(start);
+  return status;
 }
 
 absl::StatusOr<std::unique_ptr<IdleProbe>> IdleProbe::Create(const GpuContext* context) {

@@ -76,6 +76,12 @@ class GpuMemory {
   bool mapped_ = false;
 };
 
+// Copies from `offset` of an allocation that another process names, one that cuMemAlloc() made. Whatever is wrong
+// with handle or place is an error. A handle in which the sizes were forged can break the context, as the next use
+// says.
+absl::Status ReadForeign(const GpuContext& context, const IpcHandle& handle, int64_t offset,
+                         int64_t num_bytes, void* to);
+
 // Proves that a GPU has nothing to do: a kernel of one thread, which takes some microseconds on an idle GPU, and
 // over a millisecond, the turn of another process, where anything still runs.
 class IdleProbe {

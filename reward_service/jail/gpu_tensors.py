@@ -12,6 +12,7 @@ import torch
 from messages import Tensor
 
 _own_memory: list[torch.Tensor] = []
+_HANDLE_BYTES = 64  # CUipcMemHandle
 _FILE_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 
@@ -58,6 +59,13 @@ def synchronise() -> None:
     torch.cuda.synchronize()
 
 
+def make_room(specs: list[Tensor], number: int) -> None:
+    """Has Torch's allocator hold memory for so many of each, so that no later call waits for the driver to give some:
+    that takes longer than most kernels."""
+    held = [torch.empty(spec.shape, dtype=tensors.dtype_of(spec), device="cuda") for spec in specs * number]
+    del held
+
+
 def _driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")  # loaded with the context
 
@@ -89,6 +97,22 @@ class Memory:
         _check(driver.cuMemMap(self._address, mapped, nothing, allocation, nothing), "cuMemMap")
         access = _AccessDescription(1, torch.cuda.current_device(), 3)
         _check(driver.cuMemSetAccess(self._address, mapped, ctypes.byref(access), ctypes.c_size_t(1)), "cuMemSetAccess")
+
+        self._num_bytes = mapped.value
+        self._get_range, self._get_handle = driver.cuMemGetAddressRange_v2, driver.cuIpcGetMemHandle
+
+    def locate(self, pointer: int) -> tuple[str, int]:
+        """The handle of the allocation that an address lies in, empty for this memory, and how far behind its start."""
+        own = pointer - self._address.value
+        if 0 <= own < self._num_bytes or pointer == 0:
+            return "", max(own, 0)
+        start, size = ctypes.c_uint64(), ctypes.c_size_t()
+        found = self._get_range(ctypes.byref(start), ctypes.byref(size), ctypes.c_uint64(pointer))
+        _check(found, "an output lies in no memory of a GPU: cuMemGetAddressRange")
+        handle = ctypes.create_string_buffer(_HANDLE_BYTES)
+        shared = self._get_handle(handle, start)
+        _check(shared, "an output lies in memory that cannot be shown to another process: cuIpcGetMemHandle")
+        return handle.raw.hex(), pointer - start.value
 
     def view(self, spec: Tensor) -> torch.Tensor:
         """The tensor at its offset."""

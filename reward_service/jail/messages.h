@@ -292,6 +292,9 @@ struct Place {
   static constexpr IntegerField pointer{"pointer", 4096, INT64_MAX, 0};
   static constexpr ListField shape{"shape", 64};
   static constexpr ListField strides{"strides", 64};
+  // On a GPU: of the allocation that it lies in, in hexadecimal; empty for that of the inputs.
+  static constexpr TextField handle{"handle", 128};
+  static constexpr IntegerField offset{"offset", 0, INT64_MAX, -1};  // there, in bytes
 };
 
 // A call of load_inline, in the list that comes with `recorded`. The service alone reads it.
@@ -313,6 +316,8 @@ struct Begin : ToJail {
   static constexpr Trusted<nlohmann::json> outputs{"outputs"};
   static constexpr Trusted<int64_t> input_bytes{"input_bytes"};
   static constexpr Trusted<int64_t> output_bytes{"output_bytes"};
+  // For so many calls there is room, for each as many bytes as are given above, one behind the other.
+  static constexpr IntegerField calls_max{"calls_max", 1, 16, 1};
   static constexpr IntegerField num_threads{"num_threads", 1, 4096, 1};
   static constexpr Trusted<bool> withhold{"withhold"};  // in a sealed jail: take the libraries' code away
   // Python only.
@@ -331,6 +336,7 @@ struct Ready : ToReferee {
 struct Run : ToJail {
   static constexpr char op[] = "run";
   static constexpr IntegerField slot{"slot", 0, 1, 0};
+  static constexpr IntegerField calls{"calls", 1, 16, 1};  // one after another, each in its own room
 };
 
 struct Done : ToReferee {

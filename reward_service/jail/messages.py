@@ -169,6 +169,8 @@ class Place:
     pointer: int
     shape: list[int]
     strides: list[int]
+    handle: str | None = None
+    offset: int | None = None
 
 
 @dataclass
@@ -181,6 +183,7 @@ class Begin(Message):
     outputs: list[Tensor]
     input_bytes: int
     output_bytes: int
+    calls_max: int
     num_threads: int
     withhold: bool
     entry: str
@@ -189,6 +192,7 @@ class Begin(Message):
 
     def __post_init__(self) -> None:
         self.inputs, self.parameters = _tensors(self.inputs), _tensors(self.parameters)
+        self.outputs = _tensors(self.outputs)
 
 
 @dataclass
@@ -201,10 +205,11 @@ class Ready(Message):
 
 @dataclass
 class Run(Message):
-    """One call."""
+    """So many calls, one after another."""
 
     op = "run"
     slot: int
+    calls: int = 1
 
 
 @dataclass

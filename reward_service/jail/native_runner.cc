@@ -74,7 +74,7 @@ class TensorList {
   std::vector<DLTensor*> pointers_;
 };
 
-struct Slot {
+struct CallTensors {
   TensorList inputs;
   TensorList parameters;
   TensorList outputs;
@@ -125,14 +125,20 @@ class NativeJail {
     using jail::Begin;
     if (packet.descriptors.size() != 2 + kNumSlots) return absl::InternalError("wrong number of descriptors");
     const DLDevice device = {gpu_ == nullptr ? kDLCPU : kDLCUDA, 0};
+    const int64_t calls_max = Read(packet.fields, Begin::calls_max);
+    const int64_t input_bytes = Read(packet.fields, Begin::input_bytes);
+    const int64_t output_bytes = Read(packet.fields, Begin::output_bytes);
     for (size_t slot = 0; slot < kNumSlots; ++slot) {
-      ASSIGN_OR_RETURN(char* inputs, Map(packet.descriptors[1].get(), Read(packet.fields, Begin::input_bytes),
-                                         Use::kInput));
-      ASSIGN_OR_RETURN(char* outputs, Map(packet.descriptors[2 + slot].get(),
-                                          Read(packet.fields, Begin::output_bytes), Use::kOutput));
-      slots_.push_back({TensorList(packet.fields.at(Begin::inputs.name), inputs, device),
-                        TensorList(packet.fields.at(Begin::parameters.name), inputs, device),
-                        TensorList(packet.fields.at(Begin::outputs.name), outputs, device)});
+      ASSIGN_OR_RETURN(char* inputs, Map(packet.descriptors[1].get(), calls_max * input_bytes, Use::kInput));
+      ASSIGN_OR_RETURN(char* outputs,
+                       Map(packet.descriptors[2 + slot].get(), calls_max * output_bytes, Use::kOutput));
+      for (int64_t call = 0; call < calls_max; ++call) {
+        char* const inputs_here = inputs + call * input_bytes;
+        char* const outputs_here = outputs + call * output_bytes;
+        slots_[slot].push_back({TensorList(packet.fields.at(Begin::inputs.name), inputs_here, device),
+                                TensorList(packet.fields.at(Begin::parameters.name), inputs_here, device),
+                                TensorList(packet.fields.at(Begin::outputs.name), outputs_here, device)});
+      }
     }
     if (gpu_ != nullptr) {
       RETURN_IF_ERROR(gpu_->driver().Check(
@@ -150,15 +156,13 @@ class NativeJail {
     return absl::OkStatus();
   }
 
-  nlohmann::json Run(int64_t slot_index) {
-    Slot& slot = slots_[static_cast<size_t>(slot_index)];
-    const auto inputs = slot.inputs.pointers(), parameters = slot.parameters.pointers();
-    const auto outputs = slot.outputs.pointers();
-    if (gpu_ == nullptr) {
-      const int result = reinterpret_cast<EntryPoint>(run_)(inputs, parameters, outputs);
-      return Make<jail::Done>({{jail::Done::result, result}});
-    }
-    const int result = reinterpret_cast<GpuEntryPoint>(run_)(inputs, parameters, outputs, stream_);
+  // The first of so many calls that returns another number than 0 is the last.
+  nlohmann::json Run(int64_t slot, int64_t num_calls) {
+    std::vector<CallTensors>& calls = slots_[static_cast<size_t>(slot)];
+    int result = 0;
+    for (size_t call = 0; call < static_cast<size_t>(num_calls) && result == 0; ++call)
+      result = Call(calls[call]);
+    if (gpu_ == nullptr) return Make<jail::Done>({{jail::Done::result, result}});
     const absl::Status status = Finish();
     if (status.ok()) return Make<jail::Done>({{jail::Done::result, result}});
     return Make<jail::Failed>({{jail::Failed::error, absl::StrCat("on the GPU: ", status.message())}});
@@ -168,6 +172,13 @@ class NativeJail {
 
  private:
   enum class Use { kInput, kOutput };
+
+  int Call(CallTensors& tensors) {
+    const auto inputs = tensors.inputs.pointers(), parameters = tensors.parameters.pointers();
+    const auto outputs = tensors.outputs.pointers();
+    if (gpu_ == nullptr) return reinterpret_cast<EntryPoint>(run_)(inputs, parameters, outputs);
+    return reinterpret_cast<GpuEntryPoint>(run_)(inputs, parameters, outputs, stream_);
+  }
 
   // Waits for all that the candidate began. Behind it something is written, so that a call that does nothing has its
   // turn on the GPU, too: what that costs is subtracted from every call.
@@ -194,12 +205,13 @@ class NativeJail {
   cuda::Stream stream_ = nullptr;
   std::unique_ptr<cuda::GpuMemory> own_memory_;
   std::vector<std::unique_ptr<cuda::GpuMemory>> gpu_memory_;
-  std::vector<Slot> slots_;
+  std::array<std::vector<CallTensors>, kNumSlots> slots_;
   void* run_ = nullptr;  // an EntryPoint, or with a GPU a GpuEntryPoint
 };
 
 nlohmann::json Obey(NativeJail& jail, Packet packet) {
-  if (Is<jail::Run>(packet.fields) && jail.ready()) return jail.Run(Read(packet.fields, jail::Run::slot));
+  if (Is<jail::Run>(packet.fields) && jail.ready())
+    return jail.Run(Read(packet.fields, jail::Run::slot), Read(packet.fields, jail::Run::calls));
   const absl::Status status = jail.Load(std::move(packet));
   if (status.ok()) return Make<jail::Ready>();
   return Make<jail::Failed>({{jail::Failed::error, std::string(status.message())}});

@@ -10,6 +10,7 @@ import os
 import socket
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -61,13 +62,23 @@ def execute(source: str, name: str) -> ModuleType:
     return module
 
 
+def _behind(spec: Tensor, num_bytes: int) -> Tensor:
+    return replace(spec, offset=(spec.offset or 0) + num_bytes)
+
+
+def _host_view(descriptor: int) -> Callable[[Tensor], torch.Tensor]:
+    """What gives the tensor at a description's place in memory of the host."""
+    buffer = tensors.map_descriptor(descriptor)
+    return lambda spec: tensors.view(buffer, spec)
+
+
 class Model:
     """A model over shared memory: the referee's next inputs and parameters appear in place."""
 
     def __init__(self, begin: Begin, descriptors: list[int], libraries: int, *, on_gpu: bool) -> None:
         source = read_descriptor(descriptors[0]).decode()
-        self._view = self._map_inputs(descriptors[1], begin.input_bytes, on_gpu)
-        self._on_gpu = on_gpu
+        self._memory = gpu_tensors.Memory(descriptors[1], begin.calls_max * begin.input_bytes) if on_gpu else None
+        self._view = self._memory.view if self._memory else _host_view(descriptors[1])
         write_libraries([read_descriptor(descriptor) for descriptor in descriptors[2:]], libraries)
         Extensions(len(descriptors) - 2).install()
         module = execute(source, "candidate")
@@ -78,19 +89,17 @@ class Model:
             self._model = getattr(module, begin.entry)(*arguments)
         if on_gpu:
             self._model = gpu_tensors.move(self._model)
-        self._inputs = [(self._view(spec), spec.number) for spec in begin.inputs]
+            gpu_tensors.make_room(begin.outputs, _NUM_RESULTS_AHEAD * begin.calls_max)
+        self._inputs = [
+            [(self._view(_behind(spec, call * begin.input_bytes)), spec.number) for spec in begin.inputs]
+            for call in range(begin.calls_max)
+        ]
+        # Telling them takes as long as a short kernel, for each call of a batch, and the reference's nobody reads.
+        self._tells_places = not on_gpu or begin.entry != "Model"
         self.parameters_loaded = self._take_parameters(begin.parameters)
-        self._result: Any = None
-        self._former_result: Any = None
+        self._results: list[Any] = []
+        self._former_results: list[Any] = []
         self._bytes_ahead = 0 if on_gpu else _NUM_RESULTS_AHEAD * begin.output_bytes
-
-    @staticmethod
-    def _map_inputs(descriptor: int, num_bytes: int, on_gpu: bool) -> Callable[[Tensor], torch.Tensor]:
-        """What gives the tensor at a description's place in the referee's memory."""
-        if on_gpu:
-            return gpu_tensors.Memory(descriptor, num_bytes).view
-        buffer = tensors.map_descriptor(descriptor)
-        return lambda spec: tensors.view(buffer, spec)
 
     def _take_parameters(self, specs: list[Tensor]) -> bool:
         """Puts the model's state over that memory, where the values that the reference is constructed with lie now.
@@ -108,19 +117,20 @@ class Model:
             plain[own_name].put(rest[name])
         return len(attributes) == len(rest)
 
-    def run(self) -> Done:
-        """One call; where its outputs lie. They live until the call after the next one has begun, so that a tensor that
-        is used for two answers shows."""
-        inputs = [view.item() if number else view for view, number in self._inputs]
-        self._former_result, self._result = self._result, None
+    def run(self, num_calls: int) -> Done:
+        """So many calls; where their outputs lie. They live until the run after the next one has begun, so that a
+        tensor that is used for two answers shows."""
+        calls = [[view.item() if number else view for view, number in inputs] for inputs in self._inputs[:num_calls]]
+        self._former_results, self._results = self._results, []
         with torch.no_grad():
-            self._result = self._model(*inputs)
-        if self._on_gpu:
+            for inputs in calls:
+                self._results.append(self._model(*inputs))
+        if self._memory:
             gpu_tensors.synchronise()
         if self._bytes_ahead:  # after the first call, when it is known what a call needs
             _grow_heap(self._bytes_ahead)
             self._bytes_ahead = 0
-        return Done(0, places_of(self._result))
+        return Done(0, places_of(self._results, self._memory) if self._tells_places else [])
 
 
 def match_state(
@@ -145,7 +155,7 @@ def match_state(
             places[name] = name
     if by_kind:
         pair(_same_kind, only_one=True)
-    pair(lambda left, right: _same_kind(left, right) and torch.equal(left, right), only_one=False)
+    pair(lambda left, right: _same_kind(left, right) and torch.equal(left.to(right.device), right), only_one=False)
     return places
 
 
@@ -153,21 +163,26 @@ def _same_kind(left: torch.Tensor, right: torch.Tensor) -> bool:
     return left.shape == right.shape and left.dtype == right.dtype
 
 
-def places_of(result: Any) -> list[Place]:
-    """Where the tensors of an output tree lie, and what they are."""
-    return [_place(tensor) for tensor in tensors.flatten(result)]
+def places_of(result: Any, memory: gpu_tensors.Memory | None = None) -> list[Place]:
+    """Where the tensors of an output tree lie, and what they are; on a GPU beside the `memory` of the inputs."""
+    return [_place(tensor, memory) for tensor in tensors.flatten(result)]
 
 
-def _place(tensor: torch.Tensor) -> Place:
+def _place(tensor: torch.Tensor, memory: gpu_tensors.Memory | None) -> Place:
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.device.type == "meta" or tensor.is_sparse:
         raise TypeError(f"an output is a {type(tensor).__name__} on {tensor.device}, not a plain tensor")
     if tensor.is_conj() or tensor.is_neg():
         raise TypeError("an output is a lazy view")
     code, bits = tensors.CODES.get(tensor.dtype, (255, tensor.element_size() * 8))
-    return Place(code, bits, str(tensor.dtype), tensor.data_ptr(), list(tensor.shape), list(tensor.stride()))
+    place = Place(code, bits, str(tensor.dtype), tensor.data_ptr(), list(tensor.shape), list(tensor.stride()))
+    if memory:
+        if not tensor.is_cuda:
+            raise TypeError(f"an output is on {tensor.device}, the inputs are on the GPU")
+        place.handle, place.offset = memory.locate(place.pointer)
+    return place
 
 
-def record(request: Record, descriptors: list[int]) -> Recorded:
+def record(request: Record, descriptors: list[int], *, on_gpu: bool = False) -> Recorded:
     """Runs a candidate's module and constructor for the extensions they ask for, and where they ask for none one call
     on zeros: some answers build theirs at the first. Writes what was asked for to descriptors[1]."""
     source = read_descriptor(descriptors[0]).decode()
@@ -181,7 +196,11 @@ def record(request: Record, descriptors: list[int]) -> Recorded:
             raise
     if not extensions.records:
         with contextlib.suppress(Exception), torch.no_grad():  # what a call is worth, verification says
-            model(*[tensors.blank(spec) for spec in request.inputs])
+            inputs = [tensors.blank(spec) for spec in request.inputs]
+            if on_gpu:
+                model = gpu_tensors.move(model)
+                inputs = [value.cuda() if isinstance(value, torch.Tensor) else value for value in inputs]
+            model(*inputs)
     text = json.dumps(extensions.records, default=fields_of).encode()
     os.pwrite(descriptors[1], text, 0)
     return Recorded(len(text))
@@ -210,13 +229,13 @@ def serve(channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks
         answer: Message
         try:
             if isinstance(request, Run) and model is not None:
-                answer = model.run()
+                answer = model.run(request.calls)
             elif isinstance(request, Refresh):
                 hooks.touch_constants()
                 answer = Done()
             elif isinstance(request, Record):
                 os.close(libraries)
-                answer = record(request, descriptors)
+                answer = record(request, descriptors, on_gpu=on_gpu)
             else:
                 model = Model(request, descriptors, libraries, on_gpu=on_gpu)
                 if request.withhold:

@@ -122,9 +122,7 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
                                               .cpu_seconds_max = kCpuSeconds,
                                               .num_threads = lane.num_threads(),
                                               .gpu = store.on_gpu()}));
-  Buffers buffers{.store = &store};
-  ASSIGN_OR_RETURN(buffers.inputs, MakeInputs(store, layout));
-  ASSIGN_OR_RETURN(buffers.outputs, MakeOutputs(store, layout, kind));
+  ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(store, layout, kind));
   auto empty = absl::WrapUnique(new EmptyCandidate(std::move(process), std::move(buffers), layout, lane));
   Program program;
   program.kind = kind;
@@ -135,9 +133,10 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
   return empty;
 }
 
-absl::StatusOr<EmptyCall> EmptyCandidate::Measure() {
+absl::StatusOr<EmptyCall> EmptyCandidate::Measure(absl::FunctionRef<void()> before_each) {
   std::vector<double> microseconds;
   for (int call = -kWarmUpCalls; call < kCalls; ++call) {
+    before_each();
     RETURN_IF_ERROR(Call());
     if (call >= 0) microseconds.push_back(jail_.seconds() * 1e6);
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "reward_service/measure/referee.h"
 #include "reward_service/referee/process/jail.h"
@@ -24,8 +25,9 @@ class EmptyCandidate {
                                                                const Lane& lane,
                                                                TensorStore& store = HostStore());
 
-  // Some calls, after others.
-  absl::StatusOr<EmptyCall> Measure();
+  // Some calls, after others. `before_each` of them does off the clock what is done before the calls that they are
+  // measured for, as far as it leaves traces.
+  absl::StatusOr<EmptyCall> Measure(absl::FunctionRef<void()> before_each = [] {});
 
   // Has a call sampled, after one that is not. Nothing where sampling is forbidden.
   absl::Status SampleCall(ProfileSampler& sampler);

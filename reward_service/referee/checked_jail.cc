@@ -25,24 +25,31 @@ CheckedJail::~CheckedJail() {
   return_buffers_(jail_->TakeBuffers());
 }
 
-std::optional<Fault> CheckedJail::Call(const Draw& draw, Comparing comparing) {
-  jail_->Load(draw);
+std::optional<Fault> CheckedJail::CallAll(Batch draws, Comparing comparing) {
+  jail_->Load(draws);
   if (auto fault = jail_->Run()) return fault;
-  if (auto fault = TakeInputsBack(draw)) return fault;
+  if (auto fault = TakeInputsBack(draws)) return fault;
   if (auto fault = CheckFormerOutputs()) return fault;
-  former_draw_ = &draw;
+  former_draws_.assign(draws.begin(), draws.end());
+  for (size_t call = 0; call < draws.size(); ++call) {
+    if (auto fault = CheckCall(*draws[call], call, comparing)) return fault;
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> CheckedJail::CheckCall(const Draw& draw, size_t call, Comparing comparing) {
   if (comparing == Comparing::kNumbers) {
     v1::Correctness& numbers = correctness();
     numbers.set_num_draws(numbers.num_draws() + 1);
   }
   for (size_t i = 0; i < layout_.outputs.size(); ++i) {
-    if (auto fault = CheckOutput(draw, i, comparing)) return fault;
+    if (auto fault = CheckOutput(draw, call, i, comparing)) return fault;
   }
-  return is_native_ ? jail_->CheckBuffers(draw) : std::nullopt;
+  return is_native_ ? jail_->CheckBuffers(draw, call) : std::nullopt;
 }
 
 std::optional<Fault> CheckedJail::Repeat() {
-  jail_->Load(*former_draw_);
+  jail_->Load(former_draws_);
   return jail_->Run();
 }
 
@@ -53,23 +60,32 @@ absl::StatusOr<bool> CheckedJail::SpreadThreads() {
 }
 
 // Of a Python candidate: its inputs as they were, and then gone, so that its outputs are its own.
-std::optional<Fault> CheckedJail::TakeInputsBack(const Draw& draw) {
+std::optional<Fault> CheckedJail::TakeInputsBack(Batch draws) {
   if (is_native_) return std::nullopt;
-  if (auto fault = jail_->CheckBuffers(draw)) return fault;
+  for (size_t call = 0; call < draws.size(); ++call) {
+    if (auto fault = jail_->CheckBuffers(*draws[call], call)) return fault;
+  }
   jail_->WithdrawInputs();
   return std::nullopt;
 }
 
 // A tensor that a Python candidate has given away is not its own any more.
 std::optional<Fault> CheckedJail::CheckFormerOutputs() {
-  if (is_native_ || former_draw_ == nullptr) return std::nullopt;
+  if (is_native_) return std::nullopt;
+  for (size_t call = 0; call < former_draws_.size(); ++call) {
+    if (auto fault = CheckFormerCall(call)) return fault;
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> CheckedJail::CheckFormerCall(size_t call) {
+  const Draw& draw = *former_draws_[call];
   for (size_t i = 0; i < layout_.outputs.size(); ++i) {
     const TensorSpec& spec = layout_.outputs[i];
     if (spec.borrowed) continue;
     Fault fault;
-    const absl::StatusOr<const void*> actual = jail_->FormerOutput(i, fault);
-    if (actual.ok() &&
-        AllRight(spec, former_draw_->tolerances[i], former_draw_->expected.get() + spec.offset, *actual))
+    const absl::StatusOr<const void*> actual = jail_->FormerOutput(i, fault, call);
+    if (actual.ok() && AllRight(spec, draw.tolerances[i], draw.expected.get() + spec.offset, *actual))
       continue;
     return Fault{v1::VERDICT_INCORRECT,
                  absl::StrCat("output ", i,
@@ -79,11 +95,12 @@ std::optional<Fault> CheckedJail::CheckFormerOutputs() {
   return std::nullopt;
 }
 
-std::optional<Fault> CheckedJail::CheckOutput(const Draw& draw, size_t index, Comparing comparing) {
+std::optional<Fault> CheckedJail::CheckOutput(const Draw& draw, size_t call, size_t index,
+                                              Comparing comparing) {
   const TensorSpec& spec = layout_.outputs[index];
   const Tolerance& tolerance = draw.tolerances[index];
   Fault fault;
-  const absl::StatusOr<const void*> actual = jail_->Output(index, fault);
+  const absl::StatusOr<const void*> actual = jail_->Output(index, fault, call);
   if (!actual.ok()) return fault;
   const char* expected = draw.expected.get() + spec.offset;
   if (comparing == Comparing::kFast && AllRight(spec, tolerance, expected, *actual)) return std::nullopt;
@@ -91,7 +108,7 @@ std::optional<Fault> CheckedJail::CheckOutput(const Draw& draw, size_t index, Co
   if (comparing == Comparing::kNumbers) Count(tolerance, result);
   // The fast way rounds the tolerance to the outputs' own type.
   if (result.right()) return std::nullopt;
-  return Wrong(draw, index, result, comparing);
+  return Wrong(draw, call, index, result, comparing);
 }
 
 void CheckedJail::Count(const Tolerance& tolerance, const Comparison& result) {
@@ -106,9 +123,9 @@ void CheckedJail::Count(const Tolerance& tolerance, const Comparison& result) {
   numbers.set_relative_tolerance(tolerance.relative);
 }
 
-std::optional<Fault> CheckedJail::Wrong(const Draw& draw, size_t index, const Comparison& result,
+std::optional<Fault> CheckedJail::Wrong(const Draw& draw, size_t call, size_t index, const Comparison& result,
                                         Comparing comparing) {
-  if (auto view = FindView(draw, index)) return view;
+  if (auto view = FindView(draw, call, index)) return view;
   v1::Correctness& numbers = correctness();
   if (comparing == Comparing::kFast) numbers.set_num_wrong(numbers.num_wrong() + result.num_wrong);
   numbers.set_first_difference(absl::StrCat("output ", index, " ", result.first_difference));
@@ -121,12 +138,12 @@ std::optional<Fault> CheckedJail::Wrong(const Draw& draw, size_t index, const Co
 }
 
 // After a wrong output: whether it is right as long as the inputs are there. Then it is a view of them.
-std::optional<Fault> CheckedJail::FindView(const Draw& draw, size_t index) {
+std::optional<Fault> CheckedJail::FindView(const Draw& draw, size_t call, size_t index) {
   if (is_native_) return std::nullopt;
-  jail_->RestoreInputs(draw);
+  jail_->RestoreInputs(draw, call);
   const TensorSpec& spec = layout_.outputs[index];
   Fault fault;
-  const absl::StatusOr<const void*> actual = jail_->Output(index, fault);
+  const absl::StatusOr<const void*> actual = jail_->Output(index, fault, call);
   if (!actual.ok() || !AllRight(spec, draw.tolerances[index], draw.expected.get() + spec.offset, *actual))
     return std::nullopt;
   Fault view{v1::VERDICT_HACK,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/measure/lane.h"
@@ -30,7 +31,11 @@ class CheckedJail : public CheckedProgram {
         measurement_(measurement) {}
   ~CheckedJail() override;
 
-  std::optional<Fault> Call(const Draw& draw, Comparing comparing) override;
+  std::optional<Fault> Call(const Draw& draw, Comparing comparing) override {
+    return CallAll({&draw}, comparing);
+  }
+  // One call on each, and then all are compared. us() is that of all of them.
+  std::optional<Fault> CallAll(Batch draws, Comparing comparing);
   // Compares nothing yet: that would take the caches from a call that is to be timed next.
   std::optional<Fault> Repeat() override;
   // From the release to the confirmed stop.
@@ -43,11 +48,14 @@ class CheckedJail : public CheckedProgram {
   Jail& jail() { return *jail_; }
 
  private:
-  std::optional<Fault> TakeInputsBack(const Draw& draw);
+  std::optional<Fault> TakeInputsBack(Batch draws);
   std::optional<Fault> CheckFormerOutputs();
-  std::optional<Fault> CheckOutput(const Draw& draw, size_t index, Comparing comparing);
-  std::optional<Fault> Wrong(const Draw& draw, size_t index, const Comparison& result, Comparing comparing);
-  std::optional<Fault> FindView(const Draw& draw, size_t index);
+  std::optional<Fault> CheckFormerCall(size_t call);
+  std::optional<Fault> CheckCall(const Draw& draw, size_t call, Comparing comparing);
+  std::optional<Fault> CheckOutput(const Draw& draw, size_t call, size_t index, Comparing comparing);
+  std::optional<Fault> Wrong(const Draw& draw, size_t call, size_t index, const Comparison& result,
+                             Comparing comparing);
+  std::optional<Fault> FindView(const Draw& draw, size_t call, size_t index);
   void Count(const Tolerance& tolerance, const Comparison& result);
   v1::Correctness& correctness() { return *measurement_->mutable_grade()->mutable_correctness(); }
 
@@ -57,7 +65,7 @@ class CheckedJail : public CheckedProgram {
   const Lane* const lane_;
   const std::function<void(Buffers)> return_buffers_;
   v1::Measurement* const measurement_;
-  const Draw* former_draw_ = nullptr;  // of the call before
+  std::vector<const Draw*> former_draws_;  // of the calls before
 };
 
 }  // namespace warpsmith

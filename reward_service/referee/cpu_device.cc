@@ -89,7 +89,7 @@ void CpuDevice::Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profi
   profile->set_gigabytes_per_second_ceiling(ceiling);
   profile->set_gigabytes_per_second(static_cast<double>(layout.tensor_bytes()) / (median_us * 1e3));
   const double share = profile->gigabytes_per_second() / std::max(ceiling, 1e-9);
-  const bool latency = median_us < timing->empty_call_us();
+  const bool latency = median_us * timing->calls_per_batch() < timing->empty_call_us();
   profile->set_bound(latency ? "latency" : share >= kMemoryBoundShare ? "memory" : "compute");
 }
 

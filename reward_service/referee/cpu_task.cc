@@ -14,8 +14,20 @@ namespace {
 constexpr int kNumBaselines = 3;
 constexpr size_t kFreeOutputsMax = 4;
 constexpr int kBaselineCpuSeconds = 3600;
+// Of a GPU's task: draws that are kept for batches, in the host's memory.
+constexpr int64_t kBatchedBytesMax = int64_t{1} << 30;
 
 }  // namespace
+
+int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout) {
+  if (!store.on_gpu() || !layout.parameters.empty()) return 1;
+  const int64_t bytes_of_round = 2 * (layout.input_buffer_bytes + layout.output_buffer_bytes);
+  const int64_t num_outputs = std::max<int64_t>(1, static_cast<int64_t>(layout.outputs.size()));
+  const int64_t calls_max = std::min<int64_t>(
+      jail::Run::calls.high, static_cast<int64_t>(jail::Done::outputs.num_max) / num_outputs);
+  return static_cast<int>(
+      std::clamp<int64_t>(kBatchedBytesMax / bytes_of_round, 1, std::max<int64_t>(calls_max, 1)));
+}
 
 PlaceTask CpuTask::Place(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store) {
   return [=, &store] { return absl::WrapUnique(new CpuTask(zygote, limits, num_threads, store)); };
@@ -45,12 +57,13 @@ absl::Status CpuTask::Start(const PreparedTask& task) {
                                                   .cpu_seconds_max = kBaselineCpuSeconds,
                                                   .num_threads = num_threads_,
                                                   .gpu = on_gpu}));
-    ASSIGN_OR_RETURN(auto inputs, MakeInputs(store_, task.layout()));
+    ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(store_, task.layout(), CandidateKind::kKernelBenchPython,
+                                                  NumBatchedCalls(task.layout())));
     JudgeLimits limits;
     limits.cpu_seconds_max = kBaselineCpuSeconds;
     limits.call_seconds_max = absl::ToDoubleSeconds(limits_.answer_time_max);
-    baselines_.push_back(std::make_unique<Jail>(std::move(process), Buffers{&store_, std::move(inputs), {}},
-                                                task.layout(), limits));
+    baselines_.push_back(
+        std::make_unique<Jail>(std::move(process), std::move(buffers), task.layout(), limits));
   }
   return absl::OkStatus();
 }
@@ -64,11 +77,12 @@ absl::Status CpuTask::Warm(const PreparedTask& task, absl::Time deadline) {
   program.construction_seed = task.construction_seed();
   program.num_threads = num_threads_;
   program.deadline = deadline;
+  const auto& draws = task.timing_draws();
   for (const auto& baseline : baselines_) {
     std::optional<Fault> fault = baseline->Begin(program, nullptr);
     for (int call = 0; call < kWarmUpCalls && !fault; ++call) {
       if (absl::Now() > deadline) return TaskAtFault("the reference does not end when it is run alone");
-      baseline->Load(*task.timing_draws()[static_cast<size_t>(call)]);
+      baseline->Load(*draws[static_cast<size_t>(call) % draws.size()]);
       fault = baseline->Run();
     }
     if (fault) return TaskAtFault(absl::StrCat("the reference fails when it is run alone: ", fault->reason));
@@ -78,17 +92,16 @@ absl::Status CpuTask::Warm(const PreparedTask& task, absl::Time deadline) {
 
 absl::StatusOr<Buffers> CpuTask::BorrowBuffers(const TaskLayout& layout, CandidateKind kind,
                                                const Jail* baseline) {
-  Buffers buffers{.store = &store_};
-  if (baseline == nullptr && verification_inputs_ == nullptr) {
-    ASSIGN_OR_RETURN(verification_inputs_, MakeInputs(store_, layout));
-  }
-  buffers.inputs = baseline == nullptr ? verification_inputs_ : baseline->inputs();
-  if (kind == CandidateKind::kNative && !free_outputs_.empty()) {
-    buffers.outputs = std::move(free_outputs_.back());
+  const int calls_max = NumBatchedCalls(layout);
+  const auto& inputs = baseline == nullptr ? verification_inputs_ : baseline->inputs();
+  if (kind == CandidateKind::kNative && !free_outputs_.empty() && inputs != nullptr) {
+    Buffers buffers{.store = &store_, .inputs = inputs, .outputs = std::move(free_outputs_.back())};
+    buffers.calls_max = calls_max;
     free_outputs_.pop_back();
-  } else {
-    ASSIGN_OR_RETURN(buffers.outputs, MakeOutputs(store_, layout, kind));
+    return buffers;
   }
+  ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(store_, layout, kind, calls_max, inputs));
+  if (baseline == nullptr) verification_inputs_ = buffers.inputs;
   return buffers;
 }
 

@@ -13,6 +13,11 @@
 
 namespace warpsmith {
 
+// Calls that one step of timing makes at most where `store` lies. A process's turn on a GPU costs more than a short
+// kernel, so there are several, as many as the host keeps draws for; on a core there is nothing of the kind.
+// Of a task with parameters each call has others, which a Python program cannot take between calls: one.
+int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout);
+
 // For the judge's thread, but for the two calls of TaskOnDevice; baselines() once the task is completed.
 class CpuTask : public TaskOnDevice {
  public:
@@ -30,6 +35,7 @@ class CpuTask : public TaskOnDevice {
   absl::Status AwaitReference(const PreparedTask& task);
 
   TensorStore& store() const { return store_; }
+  int NumBatchedCalls(const TaskLayout& layout) const override { return BatchedCallsMax(store_, layout); }
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
   ReferencePace& reference_pace() { return reference_pace_; }
 
@@ -52,7 +58,7 @@ class CpuTask : public TaskOnDevice {
   std::vector<std::unique_ptr<Jail>> baselines_;
   ReferencePace reference_pace_;
   std::shared_ptr<TensorMemory> verification_inputs_;
-  std::vector<std::vector<std::unique_ptr<TensorMemory>>> free_outputs_;
+  std::vector<std::vector<std::unique_ptr<TensorMemory>>> free_outputs_;  // of NumBatchedCalls() each
 };
 
 }  // namespace warpsmith

@@ -72,6 +72,8 @@ class JudgingDevice {
  public:
   virtual ~JudgingDevice() = default;
 
+  // Where a candidate is judged first: in an open room where nothing keeps libraries from doing its work.
+  virtual Room first_room() const { return Room::kSealed; }
   // A fresh process of the candidate, to be verified on the task's input sets. The task outlives
   // it.
   virtual absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) = 0;

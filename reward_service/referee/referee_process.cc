@@ -256,8 +256,11 @@ class RefereeProcess {
       return absl::FailedPreconditionError(pooled.status().message());
     }
     RETURN_IF_ERROR(pooled.status());
-    ASSIGN_OR_RETURN(auto process, python_zygote_->Fork({zygote::Fork::kPython, limits_.jail_memory_bytes_max,
-                                                         kRecordingCpuSeconds, lane_.num_threads()}));
+    ASSIGN_OR_RETURN(auto process, python_zygote_->Fork({.role = zygote::Fork::kPython,
+                                                         .memory_bytes_max = limits_.jail_memory_bytes_max,
+                                                         .cpu_seconds_max = kRecordingCpuSeconds,
+                                                         .num_threads = lane_.num_threads(),
+                                                         .gpu = store().on_gpu()}));
     RETURN_IF_ERROR(process->AwaitHello(deadline));
     ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(jail::Recorded::bytes.high));
     const absl::StatusOr<Packet> answer = process->Ask(

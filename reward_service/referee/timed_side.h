@@ -15,7 +15,7 @@
 
 namespace warpsmith {
 
-// What one call came to: its wall time from the release to the confirmed stop, overhead included, or what
+// What calls came to: their wall time from the release to the confirmed stop, overhead included, or what
 // the program did wrong.
 struct CallResult {
   double us = 0;
@@ -26,9 +26,9 @@ struct CallResult {
 class TimedSide {
  public:
   virtual ~TimedSide() = default;
-  // Loads an input set, calls, stops, and compares what is there with what is expected. With a sampler, the
-  // call is sampled into it, where this machine lets us.
-  virtual CallResult Call(const Draw& draw, ProfileSampler* sampler) = 0;
+  // Loads input sets, calls on each, stops, and compares what is there with what is expected. With a sampler, the
+  // calls are sampled into it, where this machine lets us.
+  virtual CallResult Call(Batch sets, ProfileSampler* sampler) = 0;
   // A call that warms the caches for the one to come, on inputs that the program has seen: a candidate on those
   // of its last call. What it leaves is compared with what the next call leaves.
   virtual CallResult Repeat(const Draw& draw) = 0;

@@ -15,15 +15,20 @@ constexpr double kSlownessMax = 2;  // of the reference, against the fastest tha
 constexpr int kCallsOfRound = 2 * kCandidateCallsOfRound;
 // For advice: enough to tell a tenth of a program's time from noise.
 constexpr int kSamplesWanted = 60;
+// A batch lasts at least so many times what an empty call does: what its first call pays for cold caches and page
+// tables of a GPU is less than an empty call.
+constexpr double kBatchFactor = 10;
 
 // The task's fault: the same reference ran before.
 absl::Status BrokenReference(const Fault& fault) {
   return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
 }
 
-// What the program itself took. Below what empty calls scatter, or the clock's unit, nothing is known.
-double WithoutPath(double us, const EmptyCall& empty) {
-  return std::max({us - empty.us, empty.scatter_us, absl::ToDoubleMicroseconds(absl::Nanoseconds(1))});
+// What each of so many calls itself took. Below what empty calls scatter, or the clock's unit, nothing is known.
+double WithoutPath(double us, const EmptyCall& empty, size_t num_calls) {
+  const double known_us =
+      std::max({us - empty.us, empty.scatter_us, absl::ToDoubleMicroseconds(absl::Nanoseconds(1))});
+  return known_us / static_cast<double>(num_calls);
 }
 
 }  // namespace
@@ -89,10 +94,13 @@ void Timer::LookAtMemory(Sides* sides) const {
 
 absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
   for (size_t i = 0; i < options_.num_warm_ups && !OutOfTime(); ++i) {
-    const Draw& set = *options_.input_sets[i];
+    const Batch set = Sets().subspan(i, 1);
     if (std::optional<Fault> fault = CallOnce(sides, set, nullptr)) return fault;
     ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set, nullptr));
     sides->reference_is_long = reference.us > options_.long_call_us;
+    // One call may have been disturbed, and of all sides the reference is the same.
+    least_reference_us_ = std::min(least_reference_us_, reference.us);
+    sides->batch_calls = BatchCalls();
   }
   for (int call = 0; call < kWarmUpCalls && WantsRepeat(*sides) && !OutOfTime(); ++call) {
     CallResult result = sides->candidate->Repeat(*sides->former_set);
@@ -101,10 +109,19 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
   return std::nullopt;
 }
 
+// As long as the reference's: what the candidate does must not decide how it is timed.
+size_t Timer::BatchCalls() const {
+  const double wanted = std::ceil(kBatchFactor * overhead_.reference.us / least_reference_us_);
+  const size_t calls_max =
+      std::min(options_.batch_calls_max, (options_.input_sets.size() - options_.num_warm_ups) / 2);
+  return static_cast<size_t>(std::clamp(wanted, 1.0, std::max(1.0, static_cast<double>(calls_max))));
+}
+
 absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* instance) {
-  const std::vector<const Draw*>& sets = options_.input_sets;
+  const size_t num_calls = sides->batch_calls;
+  batch_calls_ = std::min(batch_calls_, num_calls);
   size_t next = options_.num_warm_ups;
-  const StepFacts facts{.num_input_sets = sets.size() - next,
+  const StepFacts facts{.num_input_sets = (Sets().size() - next) / num_calls,
                         .is_long = sides->former_us > options_.long_call_us,
                         .wants_samples = !HasSamples(),
                         .unusual = !options_.unusual_sets.empty()};
@@ -115,14 +132,15 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
     if (OutOfTime()) return std::nullopt;
     std::optional<Fault> fault;
     if (step == Step::kSample) {
-      if (!HasSamples()) fault = Sample(sides, *sets[next++]);
+      if (!HasSamples()) fault = Sample(sides, Sets().subspan(next++, 1));
     } else if (step == Step::kUnusual) {
       TimedCall ignored;
-      const Draw& set = *options_.unusual_sets[random_() % options_.unusual_sets.size()];
-      fault = CallCandidate(sides, set, nullptr, &ignored);
+      const Batch unusual(options_.unusual_sets);
+      fault = CallCandidate(sides, unusual.subspan(random_() % unusual.size(), 1), nullptr, &ignored);
     } else if (instance->rounds.empty() || absl::ToDoubleMicroseconds(absl::Now() - start) < rounds_us_max) {
-      ASSIGN_OR_RETURN(fault, TimeRound(sides, sets[next], sets[next + 1], instance));
-      next += 2;
+      ASSIGN_OR_RETURN(fault, TimeRound(sides, Sets().subspan(next, num_calls),
+                                        Sets().subspan(next + num_calls, num_calls), instance));
+      next += 2 * num_calls;
     }
     if (fault) return fault;
     LookAtMemory(sides);
@@ -130,7 +148,7 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
   return std::nullopt;
 }
 
-absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, const Draw* first, const Draw* second,
+absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch first, Batch second,
                                                       Instance* instance) {
   // Both sides or none: samples take time.
   const bool samples = options_.samples_rounds && options_.can_sample;
@@ -141,20 +159,20 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, const Draw* 
   const bool warm = !sides->reference_is_long;
   Round round;
   ASSIGN_OR_RETURN(const TimedCall before,
-                   CallReference(*sides, warm ? second : nullptr, *first, reference_sampler));
+                   CallReference(*sides, warm ? second.front() : nullptr, first, reference_sampler));
   round.candidate.resize(is_long ? 1 : 2);
-  if (auto fault = CallCandidate(sides, *first, sampler, &round.candidate.front())) return fault;
+  if (auto fault = CallCandidate(sides, first, sampler, &round.candidate.front())) return fault;
   if (!is_long) {
-    if (auto fault = CallCandidate(sides, *second, sampler, &round.candidate.back())) return fault;
+    if (auto fault = CallCandidate(sides, second, sampler, &round.candidate.back())) return fault;
   }
   ASSIGN_OR_RETURN(const TimedCall after,
-                   CallReference(*sides, warm ? first : nullptr, *second, reference_sampler));
+                   CallReference(*sides, warm ? first.front() : nullptr, second, reference_sampler));
   round.reference = {before, after};
   instance->rounds.push_back(std::move(round));
   return std::nullopt;
 }
 
-absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* repeated, const Draw& set,
+absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* repeated, Batch sets,
                                                ProfileSampler* sampler) {
   double repeat_us = 0;
   if (repeated != nullptr) {
@@ -162,10 +180,10 @@ absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* r
     if (result.fault) return BrokenReference(*result.fault);
     repeat_us = result.us;
   }
-  CallResult result = sides.reference->Call(set, sampler);
+  CallResult result = sides.reference->Call(sets, sampler);
   if (result.fault) return BrokenReference(*result.fault);
   TimedCall call;
-  call.us = WithoutPath(result.us, overhead_.reference);
+  call.us = WithoutPath(result.us, overhead_.reference, sets.size());
   if (repeated != nullptr) call.repeat_excess_us = repeat_us - result.us;
   return call;
 }
@@ -176,7 +194,7 @@ bool Timer::WantsRepeat(const Sides& sides) const {
          sides.former_us < options_.long_call_us;
 }
 
-std::optional<Fault> Timer::CallCandidate(Sides* sides, const Draw& set, ProfileSampler* sampler,
+std::optional<Fault> Timer::CallCandidate(Sides* sides, Batch sets, ProfileSampler* sampler,
                                           TimedCall* call) {
   const bool repeats = WantsRepeat(*sides);
   double repeat_us = 0;
@@ -185,27 +203,29 @@ std::optional<Fault> Timer::CallCandidate(Sides* sides, const Draw& set, Profile
     if (repeated.fault) return std::move(repeated.fault);
     repeat_us = repeated.us;
   }
-  if (auto fault = CallOnce(sides, set, sampler)) return fault;
-  call->us = std::max(WithoutPath(sides->former_us, overhead_.candidate), options_.least_us);
+  if (auto fault = CallOnce(sides, sets, sampler)) return fault;
+  const auto num_calls = static_cast<double>(sets.size());
+  const double us = WithoutPath(sides->former_us * num_calls, overhead_.candidate, sets.size());
+  call->us = std::max(us, options_.least_us);
   if (repeats && sampler == nullptr) call->repeat_excess_us = repeat_us - sides->former_us;
   return std::nullopt;
 }
 
-std::optional<Fault> Timer::CallOnce(Sides* sides, const Draw& set, ProfileSampler* sampler) {
-  CallResult result = sides->candidate->Call(set, sampler);
+std::optional<Fault> Timer::CallOnce(Sides* sides, Batch sets, ProfileSampler* sampler) {
+  CallResult result = sides->candidate->Call(sets, sampler);
   if (result.fault) return std::move(result.fault);
-  sides->former_set = &set;
-  sides->former_us = result.us;
+  sides->former_set = sets.back();
+  sides->former_us = result.us / static_cast<double>(sets.size());
   // What is subtracted was measured at another time: only the whole call can be too short.
-  if (result.us >= options_.least_us) return std::nullopt;
-  Fault impossible{v1::VERDICT_HACK,
-                   absl::StrCat("a call in ", result.us, " us: its outputs cannot be written in less than ",
-                                options_.least_us, " us")};
+  if (sides->former_us >= options_.least_us) return std::nullopt;
+  Fault impossible{v1::VERDICT_HACK, absl::StrCat("a call in ", sides->former_us,
+                                                  " us: its outputs cannot be written in less than ",
+                                                  options_.least_us, " us")};
   impossible.hack_family = kImpossibleTimeFamily;
   return impossible;
 }
 
-std::optional<Fault> Timer::Sample(Sides* sides, const Draw& set) {
+std::optional<Fault> Timer::Sample(Sides* sides, Batch set) {
   const absl::Time start = absl::Now();
   TimedCall ignored;
   std::optional<Fault> fault = CallCandidate(sides, set, &sampler_, &ignored);
@@ -222,6 +242,7 @@ bool Timer::HasSamples() const {
 v1::Timing Timer::Timing() const {
   v1::Timing timing = Conclude(instances_);
   timing.set_empty_call_us(overhead_.candidate.us);
+  timing.set_calls_per_batch(static_cast<int>(batch_calls_));
   if (num_slow_instances_ > 0) {
     absl::StrAppend(timing.mutable_quality(),
                     "; timed again where the reference was slow: ", num_slow_instances_);

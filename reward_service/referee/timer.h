@@ -38,6 +38,9 @@ struct TimerOptions {
   // Calls beyond it are long [us].
   double long_call_us = std::numeric_limits<double>::infinity();
   double sample_period_us = 0;
+  // Calls that one release may let a program make, each on an input set that it has not seen: as many as it takes
+  // until the path to a program is below a tenth of their time.
+  size_t batch_calls_max = 1;
 };
 
 // One judgement's timing. INVALID_ARGUMENT: the reference fails when it is timed, the task is at fault.
@@ -64,8 +67,9 @@ class Timer {
     TimedSide* reference = nullptr;
     std::unique_ptr<TimedSide> candidate;
     const Draw* former_set = nullptr;
-    double former_us = 0;
+    double former_us = 0;  // a call
     bool reference_is_long = false;
+    size_t batch_calls = 1;
     int64_t excess_bytes = 0;  // the most that it was seen to hold over the reference
   };
 
@@ -73,14 +77,15 @@ class Timer {
   absl::StatusOr<std::optional<Fault>> TimeInstance(int index, Instance* instance);
   absl::StatusOr<std::optional<Fault>> WarmUp(Sides* sides);
   absl::StatusOr<std::optional<Fault>> DoSteps(Sides* sides, Instance* instance);
-  absl::StatusOr<std::optional<Fault>> TimeRound(Sides* sides, const Draw* first, const Draw* second,
-                                                 Instance* instance);
-  absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, const Draw& set,
+  size_t BatchCalls() const;
+  absl::StatusOr<std::optional<Fault>> TimeRound(Sides* sides, Batch first, Batch second, Instance* instance);
+  absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, Batch sets,
                                           ProfileSampler* sampler);
-  // A repeated call, where there is one, and the call itself.
-  std::optional<Fault> CallCandidate(Sides* sides, const Draw& set, ProfileSampler* sampler, TimedCall* call);
-  std::optional<Fault> CallOnce(Sides* sides, const Draw& set, ProfileSampler* sampler);
-  std::optional<Fault> Sample(Sides* sides, const Draw& set);
+  // A repeated call, where there is one, and the calls themselves.
+  std::optional<Fault> CallCandidate(Sides* sides, Batch sets, ProfileSampler* sampler, TimedCall* call);
+  std::optional<Fault> CallOnce(Sides* sides, Batch sets, ProfileSampler* sampler);
+  std::optional<Fault> Sample(Sides* sides, Batch set);
+  Batch Sets() const { return options_.input_sets; }
   void LookAtMemory(Sides* sides) const;
   bool WantsRepeat(const Sides& sides) const;
   bool HasSamples() const;  // as many as are wanted
@@ -94,7 +99,9 @@ class Timer {
   ProfileSampler reference_sampler_;  // what it sees is not used: only what it costs
   // The least so far: what a busy moment adds must not be taken off the calls of quiet ones.
   Overhead overhead_{{.us = kUnknownUs}, {.us = kUnknownUs}};
+  double least_reference_us_ = kUnknownUs;  // of calls that warm up
   int num_slow_instances_ = 0;
+  size_t batch_calls_ = std::numeric_limits<size_t>::max();  // the fewest so far
   double sampling_seconds_ = 0;
 };
 

@@ -107,7 +107,7 @@ v1::Timing Conclude(const std::vector<Instance>& instances) {
 }
 
 void DoubtShortCalls(bool is_native, v1::Timing* timing) {
-  if (timing->candidate().median_us() >= timing->empty_call_us()) return;
+  if (timing->candidate().median_us() * timing->calls_per_batch() >= timing->empty_call_us()) return;
   absl::StrAppend(timing->mutable_quality(), "; the call is shorter than an empty one");
   if (is_native || timing->speedup() <= 1.0) return;
   timing->set_speedup(1.0);

@@ -83,9 +83,9 @@ bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort
 // Times of both sides, the speed-up and its interval, without overhead and quality. At least one round.
 v1::Timing Conclude(const std::vector<Instance>& instances);
 
-// Says in `timing->quality` where the call is shorter than an empty one. The path to a Python program is long
-// and runs in its own process, which could have cut it short: what is left after its subtraction cannot show
-// that the program is faster than its reference.
+// Says in `timing->quality` where the calls of a batch are shorter than an empty one. The path to a Python
+// program is long and runs in its own process, which could have cut it short: what is left after its
+// subtraction cannot show that the program is faster than its reference.
 void DoubtShortCalls(bool is_native, v1::Timing* timing);
 
 // Median time of the reference over the rounds of one instance [us].

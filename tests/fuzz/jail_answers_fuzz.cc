@@ -41,15 +41,13 @@ void LookAtOutputs(Jail& jail, const TaskLayout& layout, const Draw& draw) {
 }
 
 void Judge(CandidateKind kind, const TaskLayout& layout, std::unique_ptr<ChildProcess> process) {
-  auto inputs = MakeInputs(HostStore(), layout);
-  auto outputs = MakeOutputs(HostStore(), layout, kind);
-  WS_CHECK(inputs.ok() && outputs.ok()) << inputs.status() << outputs.status();
+  auto buffers = MakeBuffers(HostStore(), layout, kind);
+  WS_CHECK(buffers.ok()) << buffers.status();
   Draw draw;
   draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
   draw.expected = std::make_unique<char[]>(static_cast<size_t>(layout.output_buffer_bytes));
   draw.tolerances.resize(layout.outputs.size());
-  Jail jail(std::move(process), {&HostStore(), *std::move(inputs), *std::move(outputs)}, layout,
-            {.cpu_seconds_max = 1, .call_seconds_max = 2});
+  Jail jail(std::move(process), *std::move(buffers), layout, {.cpu_seconds_max = 1, .call_seconds_max = 2});
   Program program{.kind = kind, .library_fd = 0, .source_fd = 0};
   std::optional<Fault> fault = jail.Begin(program, nullptr);
   for (int call = 0; call < kNumCalls && !fault; ++call) {

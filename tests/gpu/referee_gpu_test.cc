@@ -1,4 +1,5 @@
-// The referee on a real GPU: native candidates that are right, wrong, hang, fault and leave work behind.
+// The referee on a real GPU: candidates, native and in Python, that are right, wrong, hang, fault, leave work
+// behind, or lie about where their outputs are.
 #define CATCH_CONFIG_RUNNER
 #include <fcntl.h>
 
@@ -99,19 +100,8 @@ __global__ void spin(float* y, long long clocks) {
 )";
 constexpr char kLaunch[] = "  scaled<<<1024, 256, 0, stream>>>(x, weight, y, n);\n";
 
-v1::Measurement Judge(const std::string& source, bool verify_only = true) {
-  const TemporaryDirectory directory;
-  const std::string from = directory.path() / "candidate.cu", to = directory.path() / "candidate.so";
-  WS_CHECK(WriteFileAtomically(from, source).ok()) << from;
-  std::string architecture = Gpu().architecture();
-  const std::string virtual_one = "compute_" + architecture.substr(3);
-  const std::string command = "nvcc -gencode arch=" + virtual_one + ",code=" + architecture +
-                              " -O3 -std=c++17 -shared -Xcompiler -fPIC -o " + to + " " + from;
-  WS_CHECK(std::system(command.c_str()) == 0) << source;
-  const UniqueFd library(open(to.c_str(), O_RDONLY | O_CLOEXEC));
-  JudgeRequest request;
+v1::Measurement Judge(JudgeRequest request, bool verify_only) {
   request.task = {Sha256Hex(kTask), kTask};
-  request.library_fd = library.get();
   request.verify_only = verify_only;
   request.limits.call_seconds_max = 1;
   const absl::Time begin = absl::Now();
@@ -123,6 +113,53 @@ v1::Measurement Judge(const std::string& source, bool verify_only = true) {
               grade.has_timing() ? grade.timing().ShortDebugString().c_str() : "");
   std::fflush(stdout);
   return *measurement;
+}
+
+v1::Measurement Judge(const std::string& source, bool verify_only = true) {
+  const TemporaryDirectory directory;
+  const std::string from = directory.path() / "candidate.cu", to = directory.path() / "candidate.so";
+  WS_CHECK(WriteFileAtomically(from, source).ok()) << from;
+  std::string architecture = Gpu().architecture();
+  const std::string virtual_one = "compute_" + architecture.substr(3);
+  const std::string command = "nvcc -gencode arch=" + virtual_one + ",code=" + architecture +
+                              " -O3 -std=c++17 -shared -Xcompiler -fPIC -o " + to + " " + from;
+  WS_CHECK(std::system(command.c_str()) == 0) << source;
+  const UniqueFd library(open(to.c_str(), O_RDONLY | O_CLOEXEC));
+  JudgeRequest request;
+  request.library_fd = library.get();
+  return Judge(request, verify_only);
+}
+
+// Of a Python program whose forward() has this body.
+v1::Grade JudgePython(const std::string& body, bool verify_only = true) {
+  JudgeRequest request;
+  request.kind = CandidateKind::kKernelBenchPython;
+  request.source = R"(
+import sys
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(1024))
+        self.scale = scale
+        self.kept = None
+
+    def right(self, x):
+        return torch.relu(x * self.weight + self.scale) ** 2
+
+    def forward(self, x):
+)" + body;
+  return Judge(request, verify_only).grade();
+}
+
+// A place that is not where the output lies.
+v1::Grade JudgeLie(const std::string& place) {
+  return JudgePython("        sys.modules['gpu_tensors'].Memory.locate = lambda self, pointer: " + place +
+                     "\n        return self.right(x)\n");
 }
 
 v1::Verdict VerdictOf(const std::string& kernel, const std::string& launch) {
@@ -175,6 +212,76 @@ TEST_CASE("work on another stream is on the clock, and memory of its own is a pr
   const v1::Grade grade = Judge(Source(kKernel, other), /*verify_only=*/false).grade();
   CHECK(grade.verdict() == v1::VERDICT_CORRECT);
   CHECK(grade.timing().candidate().median_us() > 5000);
+}
+
+TEST_CASE("a Python program that is right is timed, and no more than that is said of whose work it was") {
+  const v1::Grade grade = JudgePython(R"(
+        y = torch.empty_like(x)
+        torch.mul(x, self.weight, out=y)
+        return y.add_(self.scale).relu_().square_()
+)",
+                                      /*verify_only=*/false);
+  REQUIRE(grade.verdict() == v1::VERDICT_CORRECT);
+  CHECK(grade.timing().speedup() > 0);
+  CHECK_FALSE(grade.timing().libraries_withheld());
+  CHECK_FALSE(grade.timing().parameters_fixed());
+  CHECK(grade.profile().num_samples() == 0);
+}
+
+TEST_CASE("a Python output with gaps, or behind others of its allocation, is read in its order") {
+  CHECK(JudgePython("        return self.right(x).t().contiguous().t()\n").verdict() == v1::VERDICT_CORRECT);
+  CHECK(JudgePython("        return torch.stack([x, self.right(x), x], -1)[..., 1]\n").verdict() ==
+        v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("a Python program that is wrong, or whose output is none of its own, is told") {
+  CHECK(JudgePython("        return torch.relu(x * self.weight + self.scale)\n").verdict() ==
+        v1::VERDICT_INCORRECT);
+  CHECK(JudgePython("        return x\n").verdict() == v1::VERDICT_INCORRECT);
+  CHECK(JudgePython("        return x.copy_(self.right(x))\n").verdict() == v1::VERDICT_INCORRECT);
+  CHECK(JudgePython("        return self.right(x).cpu()\n").verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(JudgePython("        return self.right(x)[0]\n").verdict() == v1::VERDICT_WRONG_SHAPE);
+}
+
+TEST_CASE("a Python program that returns the same tensor from each call is told") {
+  const v1::Grade grade = JudgePython(R"(
+        self.kept = self.right(x) if self.kept is None else self.kept.copy_(self.right(x))
+        return self.kept
+)");
+  CHECK(grade.verdict() == v1::VERDICT_INCORRECT);
+  CHECK_THAT(grade.verdict_reason(), Catch::Contains("of an earlier call was changed"));
+}
+
+TEST_CASE("a Python program that lies about its output's place harms itself alone") {
+  const std::string reason = "output 0 lies in no readable memory";
+  for (const char* const place :
+       {"('', 1 << 40)", "('', -1)", "('ff' * 64, 0)", "('00' * 64, 0)", "('zz' * 64, 0)", "('12', 0)"}) {
+    const v1::Grade grade = JudgeLie(place);
+    CHECK(grade.verdict() == v1::VERDICT_RUNTIME_ERROR);
+    CHECK(grade.verdict_reason() == reason);
+  }
+  CHECK(JudgeLie("('', 0)").verdict() == v1::VERDICT_INCORRECT);
+  // A size in it that is none.
+  CHECK(JudgePython(R"(
+        memory = sys.modules['gpu_tensors'].Memory
+        honest = memory.locate
+        def lie(self, pointer):
+            handle, offset = honest(self, pointer)
+            return handle[:48] + '01' + handle[50:], offset
+        memory.locate = lie
+        return self.right(x)
+)")
+            .verdict_reason() == reason);
+  CHECK(JudgePython("        return self.right(x)\n").verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("a Python program that faults on the GPU, or does not end, costs itself alone") {
+  CHECK(
+      JudgePython("        return self.right(x)[torch.full((4096,), 1 << 20, device='cuda')]\n").verdict() ==
+      v1::VERDICT_RUNTIME_ERROR);
+  CHECK(JudgePython("        torch.cuda._sleep(1 << 40)\n        return self.right(x)\n").verdict() ==
+        v1::VERDICT_TIMEOUT);
+  CHECK(JudgePython("        return self.right(x)\n").verdict() == v1::VERDICT_CORRECT);
 }
 
 }  // namespace

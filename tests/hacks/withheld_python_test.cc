@@ -54,6 +54,13 @@ TEST_CASE("own work with allocation and views runs where libraries are withheld"
   CHECK(run.num_calls == 2);
 }
 
+TEST_CASE("a program is called on each input set of a batch") {
+  const SealedRun run = RunPython(Program("pass"), {}, {.calls_of_run = 3});
+  INFO(Told(run));
+  CHECK(run.input.size() == 3 * 64 * 64);
+  CHECK(IsDoubled(run));
+}
+
 TEST_CASE("arithmetic, copies and random numbers of Torch end at a withheld page") {
   for (const char* statement : {"torch.mm(x, x)",
                                 "torch.addmm(x, x, x)",

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/file.h"
@@ -12,6 +13,12 @@
 namespace warpsmith {
 
 std::filesystem::path FakeCudaFolder() { return FAKE_CUDA_FOLDER; }
+
+std::string HandleOf(int fd) {
+  std::string path = absl::StrCat("/proc/", getpid(), "/fd/", fd);
+  path.resize(sizeof(cuda::IpcHandle), '\0');
+  return absl::BytesToHexString(path);
+}
 
 FakeGpu::FakeGpu(const std::string& script)
     : file_(std::filesystem::temp_directory_path() / absl::StrCat("fake-cuda-", getpid())) {

@@ -10,6 +10,9 @@ namespace warpsmith {
 // Where the fake libcuda.so.1 lies: for LD_LIBRARY_PATH of other processes.
 std::filesystem::path FakeCudaFolder();
 
+// The handle, in hexadecimal, of an allocation that is what this descriptor has.
+std::string HandleOf(int fd);
+
 // From its making to its end the driver does what `script` says (fake_cuda/fake_cuda.cc); the first one of a
 // process has the driver loaded.
 class FakeGpu {

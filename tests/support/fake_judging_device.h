@@ -59,6 +59,7 @@ struct FakeMachine {
   std::function<CallResult(int call)> reference_calls = Takes(210);
   std::optional<Fault> reference_fault;  // when it is made ready
   TimerOptions timing;
+  Room first_room = Room::kSealed;
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
   // Not OK: the device is gone. No program starts, threads are not spread.
@@ -131,6 +132,7 @@ class FakeJudgingDevice : public JudgingDevice {
   FakeJudgingDevice(FakeMachine* machine, v1::Measurement* measurement)
       : machine_(machine), measurement_(measurement) {}
 
+  Room first_room() const override { return machine_->first_room; }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask&, Room room) override {
     if (!machine_->lost.ok()) return machine_->lost;
     const CandidateScript& script = machine_->in(room);

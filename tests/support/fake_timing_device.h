@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "reward_service/referee/timed_side.h"
 
@@ -17,16 +18,19 @@ class FakeSide : public TimedSide {
  public:
   FakeSide(std::function<CallResult(int call)> calls, double* lane_seconds, int* num_unsampled)
       : calls_(std::move(calls)), lane_seconds_(lane_seconds), num_unsampled_(num_unsampled) {}
-  CallResult Call(const Draw& draw, ProfileSampler* sampler) override {
+  CallResult Call(Batch sets, ProfileSampler* sampler) override {
+    num_sets.push_back(sets.size());
     CallResult result = calls_(num_calls_++);
     *num_unsampled_ += sampler == nullptr ? 1 : 0;
     *lane_seconds_ += result.us / 1e6;
     return result;
   }
-  CallResult Repeat(const Draw& draw) override { return Call(draw, nullptr); }
+  CallResult Repeat(const Draw& draw) override { return Call({&draw}, nullptr); }
   int64_t HeldBytes() const override { return held_bytes(num_calls_); }
 
   std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
+
+  std::vector<size_t> num_sets;  // of each call
 
  private:
   std::function<CallResult(int call)> calls_;

@@ -67,6 +67,17 @@ Zygote& FakeGpuZygote() {
   return *zygote;
 }
 
+// Inputs that no other call has, and appends the first of them to `all`.
+void Fill(const TaskLayout& layout, int run, Draw& draw, std::vector<float>& all) {
+  std::vector<float> input;
+  for (int i = 0; i < kExtent * kExtent; ++i)
+    input.push_back(0.25F * static_cast<float>(i % 37) - 3.0F + static_cast<float>(run) +
+                    static_cast<float>(all.size()));
+  std::memcpy(draw.inputs.get() + layout.inputs[0].offset, input.data(), input.size() * sizeof(float));
+  std::memcpy(draw.inputs.get() + layout.inputs[1].offset, &kScale, sizeof(kScale));
+  all.insert(all.end(), input.begin(), input.end());
+}
+
 SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
   program.withhold = options.withhold;
   program.num_threads = options.num_threads;
@@ -74,34 +85,36 @@ SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
   auto process =
       zygote.Fork({"python", kMemoryBytes, kCpuSeconds, options.num_threads, options.sealed, options.gpu});
   TensorStore& store = options.gpu ? FakeGpuStore() : HostStore();
-  auto inputs = MakeInputs(store, layout);
-  auto outputs = MakeOutputs(store, layout, program.kind);
-  WS_CHECK(process.ok() && inputs.ok() && outputs.ok()) << process.status().ToString();
-  Jail jail(*std::move(process), {&store, *std::move(inputs), *std::move(outputs)}, layout,
+  auto buffers = MakeBuffers(store, layout, program.kind, options.calls_of_run);
+  WS_CHECK(process.ok() && buffers.ok()) << process.status().ToString();
+  Jail jail(*std::move(process), *std::move(buffers), layout,
             {.cpu_seconds_max = kCpuSeconds, .call_seconds_max = 10});
   SealedRun run;
   run.fault = jail.Begin(program, nullptr);
   const TensorSpec& spec = layout.outputs[0];
-  Draw draw;
-  draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
-  std::memcpy(draw.inputs.get() + layout.inputs[1].offset, &kScale, sizeof(kScale));
+  std::vector<Draw> draws(static_cast<size_t>(options.calls_of_run));
+  for (Draw& draw : draws) draw.inputs.reset(new char[static_cast<size_t>(layout.input_buffer_bytes)]());
   while (!run.fault && run.num_calls < kNumCalls) {
     run.input.clear();
-    for (int i = 0; i < kExtent * kExtent; ++i)
-      run.input.push_back(0.25F * static_cast<float>(i % 37) - 3.0F + static_cast<float>(run.num_calls));
-    std::memcpy(draw.inputs.get() + layout.inputs[0].offset, run.input.data(),
-                run.input.size() * sizeof(float));
-    jail.Load(draw);
-    run.fault = jail.Run();
-    if (run.fault) break;
-    Fault fault;
-    const absl::StatusOr<const void*> output = jail.Output(0, fault);
-    if (!output.ok()) {
-      run.fault = fault;
-      break;
+    run.output.clear();
+    std::vector<const Draw*> batch;
+    for (Draw& draw : draws) {
+      Fill(layout, run.num_calls, draw, run.input);
+      batch.push_back(&draw);
     }
-    const auto* const values = static_cast<const float*>(*output);
-    run.output.assign(values, values + spec.num_elements);
+    jail.Load(batch);
+    run.fault = jail.Run();
+    for (size_t call = 0; call < draws.size() && !run.fault; ++call) {
+      Fault fault;
+      const absl::StatusOr<const void*> output = jail.Output(0, fault, call);
+      if (!output.ok()) {
+        run.fault = fault;
+        break;
+      }
+      const auto* const values = static_cast<const float*>(*output);
+      run.output.insert(run.output.end(), values, values + spec.num_elements);
+    }
+    if (run.fault) break;
     ++run.num_calls;
     if (program.kind == CandidateKind::kKernelBenchPython) run.fault = jail.Refresh();
   }

@@ -20,15 +20,16 @@ Zygote& TestPythonZygote();
 // What became of a program that was loaded and called some times on 64 x 64 floats and the number 2.
 struct SealedRun {
   std::optional<Fault> fault;
-  int num_calls = 0;          // that succeeded
-  std::vector<float> input;   // of the last call,
-  std::vector<float> output;  // and what it made of it
+  int num_calls = 0;          // runs that succeeded
+  std::vector<float> input;   // of the last one's calls, one behind the other,
+  std::vector<float> output;  // and what they made of it
 };
 
 struct SealedOptions {
   bool sealed = true;
   bool withhold = true;
   int num_threads = 1;
+  int calls_of_run = 1;
   bool gpu = false;  // native programs alone: on the fake one, where the test has made a FakeGpu
 };
 

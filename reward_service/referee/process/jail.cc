@@ -7,11 +7,11 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/check.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
-#include "reward_service/referee/process/strided_memory.h"
 
 namespace warpsmith {
 namespace {
@@ -48,19 +48,17 @@ std::vector<int64_t> Integers(const nlohmann::json& fields, const ListField& fie
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<TensorMemory>> MakeInputs(TensorStore& store, const TaskLayout& layout) {
-  return store.Make(layout.input_buffer_bytes);
-}
-
-absl::StatusOr<std::vector<std::unique_ptr<TensorMemory>>> MakeOutputs(TensorStore& store,
-                                                                       const TaskLayout& layout,
-                                                                       CandidateKind kind) {
-  std::vector<std::unique_ptr<TensorMemory>> outputs;
-  while (kind == CandidateKind::kNative && outputs.size() < kNumNativeSlots) {
-    ASSIGN_OR_RETURN(auto memory, store.Make(layout.output_buffer_bytes));
-    outputs.push_back(std::move(memory));
+absl::StatusOr<Buffers> MakeBuffers(TensorStore& store, const TaskLayout& layout, CandidateKind kind,
+                                    int calls_max, std::shared_ptr<TensorMemory> inputs) {
+  Buffers buffers{.store = &store, .inputs = std::move(inputs), .calls_max = calls_max};
+  if (buffers.inputs == nullptr) {
+    ASSIGN_OR_RETURN(buffers.inputs, store.Make(calls_max * layout.input_buffer_bytes));
   }
-  return outputs;
+  while (kind == CandidateKind::kNative && buffers.outputs.size() < kNumNativeSlots) {
+    ASSIGN_OR_RETURN(auto memory, store.Make(calls_max * layout.output_buffer_bytes));
+    buffers.outputs.push_back(std::move(memory));
+  }
+  return buffers;
 }
 
 std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
@@ -74,18 +72,24 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
   buffers_.inputs->FillAll(0);
   for (const auto& buffer : buffers_.outputs) {
     buffer->FillAll(kPoisonByte);
-    ForEachGuard(layout_, [&](int64_t start, int64_t end) { buffer->Fill(kGuardByte, start, end - start); });
+    for (int call = 0; call < buffers_.calls_max; ++call) {
+      ForEachGuard(layout_, [&](int64_t start, int64_t end) {
+        buffer->Fill(kGuardByte, OutputStart(static_cast<size_t>(call)) + start, end - start);
+      });
+    }
   }
   if (program.construction != nullptr) {
     buffers_.inputs->Write(program.construction->inputs.get() + InputEnd(), InputEnd(),
                            layout_.input_buffer_bytes - InputEnd());
   }
   using Message = jail::Begin;
+  tells_places_ = !buffers_.store->on_gpu() || program.entry != Message::kBaseline;
   auto fields = Make<Message>({{Message::inputs, ToJson(layout_.inputs)},
                                {Message::parameters, ToJson(layout_.parameters)},
                                {Message::outputs, ToJson(layout_.outputs)},
                                {Message::input_bytes, layout_.input_buffer_bytes},
                                {Message::output_bytes, layout_.output_buffer_bytes},
+                               {Message::calls_max, buffers_.calls_max},
                                {Message::num_threads, program.num_threads},
                                {Message::withhold, program.withhold}});
   std::vector<int> descriptors;
@@ -121,24 +125,31 @@ int64_t Jail::InputEnd() const {
   return layout_.parameters.empty() ? layout_.input_buffer_bytes : layout_.parameters[0].offset;
 }
 
-void Jail::RestoreInputs(const Draw& draw) { buffers_.inputs->Write(draw.inputs.get(), 0, InputEnd()); }
+void Jail::RestoreInputs(const Draw& draw, size_t call) {
+  buffers_.inputs->Write(draw.inputs.get(), InputStart(call), InputEnd());
+}
 
 void Jail::WithdrawInputs() {
   const auto& outputs = layout_.outputs;
   if (std::any_of(outputs.begin(), outputs.end(), [](const TensorSpec& spec) { return spec.borrowed; }))
     return;
-  buffers_.inputs->Fill(kPoisonByte, 0, InputEnd());
+  for (size_t call = 0; call < num_calls_; ++call)
+    buffers_.inputs->Fill(kPoisonByte, InputStart(call), InputEnd());
 }
 
-void Jail::Load(const Draw& draw) {
-  draw.shown = true;
-  // Parameters, too: whoever runs here may have changed them.
-  buffers_.inputs->Write(draw.inputs.get(), 0, layout_.input_buffer_bytes);
-  if (buffers_.outputs.empty()) return;
-  slot_ = (slot_ + 1) % buffers_.outputs.size();
-  for (const TensorSpec& spec : layout_.outputs) {
-    buffers_.outputs[slot_]->Fill(kPoisonByte, spec.offset, spec.num_bytes);
+void Jail::Load(Batch draws) {
+  WS_CHECK(draws.size() <= static_cast<size_t>(buffers_.calls_max)) << draws.size();
+  num_calls_ = draws.size();
+  if (!buffers_.outputs.empty()) slot_ = (slot_ + 1) % buffers_.outputs.size();
+  for (size_t call = 0; call < num_calls_; ++call) {
+    draws[call]->shown = true;
+    // Parameters, too: whoever runs here may have changed them.
+    buffers_.inputs->Write(draws[call]->inputs.get(), InputStart(call), layout_.input_buffer_bytes);
+    if (buffers_.outputs.empty()) continue;
+    for (const TensorSpec& spec : layout_.outputs)
+      buffers_.outputs[slot_]->Fill(kPoisonByte, OutputStart(call) + spec.offset, spec.num_bytes);
   }
+  buffers_.store->MakeCold();
 }
 
 std::optional<Fault> Jail::Refresh() {
@@ -150,8 +161,9 @@ std::optional<Fault> Jail::Refresh() {
 }
 
 std::optional<Fault> Jail::Run() {
-  absl::StatusOr<TimedAnswer> timed = process_->AskOnTheClock(Make<jail::Run>({{jail::Run::slot, slot_}}),
-                                                              absl::Seconds(limits_.call_seconds_max));
+  const auto request = Make<jail::Run>({{jail::Run::slot, slot_}, {jail::Run::calls, num_calls_}});
+  absl::StatusOr<TimedAnswer> timed =
+      process_->AskOnTheClock(request, absl::Seconds(limits_.call_seconds_max));
   if (!timed.ok()) return FaultOf(timed.status());
   const absl::StatusOr<double> longer_us = buffers_.store->AwaitDone(limits_.call_seconds_max);
   if (!longer_us.ok()) return FaultOf(longer_us.status());
@@ -164,22 +176,23 @@ std::optional<Fault> Jail::Run() {
     former_places_ = std::move(places_);
     const nlohmann::json* const places = Find(fields, jail::Done::outputs);
     places_ = places != nullptr ? *places : nlohmann::json::array();
-    if (places_.size() != layout_.outputs.size()) {
+    if (!tells_places_) return std::nullopt;
+    if (const size_t expected = layout_.outputs.size() * num_calls_; places_.size() != expected) {
       return Fault{v1::VERDICT_WRONG_SHAPE,
-                   absl::StrCat(places_.size(), " output tensors, expected ", layout_.outputs.size())};
+                   absl::StrCat(places_.size(), " output tensors, expected ", expected)};
     }
   }
   return std::nullopt;
 }
 
-absl::StatusOr<const void*> Jail::Output(size_t index, Fault& fault) {
-  if (buffers_.outputs.empty()) return ReadPythonOutput(places_, index, fault);
+absl::StatusOr<const void*> Jail::Output(size_t index, Fault& fault, size_t call) {
+  if (buffers_.outputs.empty()) return ReadPythonOutput(places_, call, index, fault);
   const TensorSpec& spec = layout_.outputs[index];
-  return buffers_.outputs[slot_]->Read(spec.offset, spec.num_bytes);
+  return buffers_.outputs[slot_]->Read(OutputStart(call) + spec.offset, spec.num_bytes);
 }
 
-absl::StatusOr<const void*> Jail::FormerOutput(size_t index, Fault& fault) {
-  return ReadPythonOutput(former_places_, index, fault);
+absl::StatusOr<const void*> Jail::FormerOutput(size_t index, Fault& fault, size_t call) {
+  return ReadPythonOutput(former_places_, call, index, fault);
 }
 
 std::optional<Fault> Jail::CheckPlace(size_t index, const nlohmann::json& place) const {
@@ -198,8 +211,9 @@ std::optional<Fault> Jail::CheckPlace(size_t index, const nlohmann::json& place)
   return std::nullopt;
 }
 
-absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places, size_t index, Fault& fault) {
-  const nlohmann::json& place = places[index];
+absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places, size_t call, size_t index,
+                                                   Fault& fault) {
+  const nlohmann::json& place = places[call * layout_.outputs.size() + index];
   if (std::optional<Fault> found = CheckPlace(index, place)) {
     fault = *found;
     return absl::InvalidArgumentError(fault.reason);
@@ -226,8 +240,11 @@ absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places,
     return absl::InvalidArgumentError(fault.reason);
   }
   const StridedTensor tensor{spec.shape, strides, element_bytes};
-  const absl::Status status = valid ? ReadStrided(process_->pid(), address, tensor, copy.data())
-                                    : absl::InvalidArgumentError("strides out of range");
+  absl::Status status = absl::InvalidArgumentError("strides out of range");
+  if (valid) {
+    status = buffers_.store->on_gpu() ? ReadFromGpu(place, tensor, copy.data())
+                                      : ReadStrided(process_->pid(), address, tensor, copy.data());
+  }
   if (!status.ok()) {
     fault = {v1::VERDICT_RUNTIME_ERROR, absl::StrCat("output ", index, " lies in no readable memory")};
     return status;
@@ -235,10 +252,23 @@ absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places,
   return copy.data();
 }
 
-std::optional<Fault> Jail::CheckBuffers(const Draw& draw) const {
+absl::Status Jail::ReadFromGpu(const nlohmann::json& place, const StridedTensor& tensor, char* dense) const {
+  const std::string handle = Read(place, jail::Place::handle);
+  const int64_t offset = Read(place, jail::Place::offset);
+  return ReadStrided(tensor, dense, [&](int64_t num_bytes, char* to) -> absl::Status {
+    if (!handle.empty()) return buffers_.store->ReadForeign(handle, offset, num_bytes, to);
+    if (offset < 0 || num_bytes > buffers_.inputs->num_bytes() - offset) {
+      return absl::OutOfRangeError("not within the inputs");
+    }
+    std::memcpy(to, buffers_.inputs->Read(offset, num_bytes), static_cast<size_t>(num_bytes));
+    return absl::OkStatus();
+  });
+}
+
+std::optional<Fault> Jail::CheckBuffers(const Draw& draw, size_t call) const {
   if (!buffers_.outputs.empty()) {
     bool intact = true;
-    const char* const outputs = buffers_.outputs[slot_]->Read(0, layout_.output_buffer_bytes);
+    const char* const outputs = buffers_.outputs[slot_]->Read(OutputStart(call), layout_.output_buffer_bytes);
     ForEachGuard(layout_, [&](int64_t start, int64_t end) {
       intact = intact && AllBytesAre(outputs + start, end - start, kGuardByte);
     });
@@ -249,8 +279,8 @@ std::optional<Fault> Jail::CheckBuffers(const Draw& draw) const {
   }
   for (size_t i = 0; i < layout_.inputs.size(); ++i) {
     const TensorSpec& spec = layout_.inputs[i];
-    if (std::memcmp(buffers_.inputs->Read(spec.offset, spec.num_bytes), draw.inputs.get() + spec.offset,
-                    static_cast<size_t>(spec.num_bytes)) == 0) {
+    const char* const seen = buffers_.inputs->Read(InputStart(call) + spec.offset, spec.num_bytes);
+    if (std::memcmp(seen, draw.inputs.get() + spec.offset, static_cast<size_t>(spec.num_bytes)) == 0) {
       continue;
     }
     Fault fault{v1::VERDICT_INCORRECT, absl::StrCat("input ", i, " was changed")};

@@ -15,6 +15,7 @@
 #include "reward_service/measure/lane.h"
 #include "reward_service/referee/process/child_process.h"
 #include "reward_service/referee/process/fault.h"
+#include "reward_service/referee/process/strided_memory.h"
 #include "reward_service/referee/tensors/draw.h"
 #include "reward_service/referee/tensors/tensor_layout.h"
 #include "reward_service/referee/tensors/tensor_store.h"
@@ -22,18 +23,18 @@
 
 namespace warpsmith {
 
-// Buffers of one jail, filled before each of its calls. Of outputs native jails have two, which rotate;
-// Python jails none.
+// Buffers of one jail, filled before each of its runs. Of outputs native jails have two, which rotate;
+// Python jails none. Each has room for as many calls as one run may make.
 struct Buffers {
   TensorStore* store = nullptr;          // in which they lie; outlives them
   std::shared_ptr<TensorMemory> inputs;  // and parameters; may be another jail's, too: one runs at a time
   std::vector<std::unique_ptr<TensorMemory>> outputs;
+  int calls_max = 1;
 };
 
-absl::StatusOr<std::shared_ptr<TensorMemory>> MakeInputs(TensorStore& store, const TaskLayout& layout);
-absl::StatusOr<std::vector<std::unique_ptr<TensorMemory>>> MakeOutputs(TensorStore& store,
-                                                                       const TaskLayout& layout,
-                                                                       CandidateKind kind);
+// Without inputs where it is given some of another jail.
+absl::StatusOr<Buffers> MakeBuffers(TensorStore& store, const TaskLayout& layout, CandidateKind kind,
+                                    int calls_max = 1, std::shared_ptr<TensorMemory> inputs = nullptr);
 
 // What to load into a jail; descriptors are borrowed.
 struct Program {
@@ -70,23 +71,26 @@ class Jail {
   // Python: brings Torch's constants into memory again, off the clock. Only for a program that nobody
   // suspects: it runs meanwhile.
   std::optional<Fault> Refresh();
-  // Fills inputs and parameters, and poisons the outputs whose turn it is.
-  void Load(const Draw& draw);
-  // Calls the program on what is loaded and leaves the jail stopped.
+  // Fills inputs and parameters of so many calls, at most the buffers' calls_max, and poisons the outputs whose turn
+  // it is.
+  void Load(Batch draws);
+  void Load(const Draw& draw) { Load(Batch({&draw})); }
+  // Calls the program on what is loaded, once for each draw, and leaves the jail stopped.
   std::optional<Fault> Run();
-  double seconds() const { return seconds_; }  // of the last call
+  double seconds() const { return seconds_; }      // of the last run
+  size_t num_calls() const { return num_calls_; }  // of the last run
 
-  // After Run(): output `index` as dense bytes, valid until the next Load(). Python: shape, dtype and mapping
-  // checked.
-  absl::StatusOr<const void*> Output(size_t index, Fault& fault);
-  // Python, after Run() and with the draw of the call before: output `index` of that call as it is now.
-  absl::StatusOr<const void*> FormerOutput(size_t index, Fault& fault);
-  // Guards and inputs as they should be.
-  std::optional<Fault> CheckBuffers(const Draw& draw) const;
+  // After Run(): output `index` of one of its calls as dense bytes, valid until the next Load(). Python: shape, dtype
+  // and mapping checked.
+  absl::StatusOr<const void*> Output(size_t index, Fault& fault, size_t call = 0);
+  // Python, after Run() and with the draws of the run before: output `index` of one of that run's calls as it is now.
+  absl::StatusOr<const void*> FormerOutput(size_t index, Fault& fault, size_t call = 0);
+  // Guards and inputs of a call as they should be.
+  std::optional<Fault> CheckBuffers(const Draw& draw, size_t call = 0) const;
   // Python, after Run(): overwrites the inputs, so that an output which is a view of them shows; unless an
   // output of the reference is one. Load() or RestoreInputs() bring them back.
   void WithdrawInputs();
-  void RestoreInputs(const Draw& draw);
+  void RestoreInputs(const Draw& draw, size_t call = 0);
 
   ChildProcess& process() { return *process_; }
   // Python: whether parameters of other values can be put into the model.
@@ -96,20 +100,27 @@ class Jail {
 
  private:
   std::optional<Fault> CheckCode() const;
-  int64_t InputEnd() const;  // of the inputs in their buffer, where parameters begin
+  int64_t InputEnd() const;  // of the inputs of a call, where parameters begin
+  // Where a call's room begins.
+  int64_t InputStart(size_t call) const { return static_cast<int64_t>(call) * layout_.input_buffer_bytes; }
+  int64_t OutputStart(size_t call) const { return static_cast<int64_t>(call) * layout_.output_buffer_bytes; }
   Fault FaultOf(const absl::Status& status);
   Fault FaultOfAnswer(const Packet& packet);
   std::optional<Fault> CheckPlace(size_t index, const nlohmann::json& place) const;
-  absl::StatusOr<const void*> ReadPythonOutput(const nlohmann::json& places, size_t index, Fault& fault);
+  absl::Status ReadFromGpu(const nlohmann::json& place, const StridedTensor& tensor, char* dense) const;
+  absl::StatusOr<const void*> ReadPythonOutput(const nlohmann::json& places, size_t call, size_t index,
+                                               Fault& fault);
 
   std::unique_ptr<ChildProcess> process_;
   Buffers buffers_;
   TaskLayout layout_;
   JudgeLimits limits_;
   size_t slot_ = 0;  // of outputs
+  size_t num_calls_ = 0;
   bool parameters_loaded_ = false;
+  bool tells_places_ = true;  // Python: of its outputs; the reference on a GPU does not
   double seconds_ = 0;
-  nlohmann::json places_;         // Python: of the outputs of the last call,
+  nlohmann::json places_;         // Python: of the outputs of the last run, call by call,
   nlohmann::json former_places_;  // and of the one before
   std::vector<std::vector<char>> copies_;
 };

@@ -111,12 +111,20 @@ bool SharesElements(const StridedTensor& tensor) {
 
 absl::Status ReadStrided(pid_t pid, uint64_t address, const StridedTensor& tensor, char* dense) {
   const Stretches stretches = FindStretches(tensor);
-  if (tensor.strides == DenseStrides(tensor.shape)) return ReadStretches(pid, address, stretches, dense);
-  int64_t span = stretches.num_bytes;
-  for (const auto& [step, extent] : stretches.steps) span += (extent - 1) * step;
+  return ReadStrided(tensor, dense,
+                     [&](int64_t, char* to) { return ReadStretches(pid, address, stretches, to); });
+}
+
+absl::Status ReadStrided(const StridedTensor& tensor, char* dense,
+                         const std::function<absl::Status(int64_t num_bytes, char* to)>& read) {
+  int64_t span = tensor.element_bytes;
+  for (size_t d = 0; d < tensor.shape.size(); ++d) {
+    span += (tensor.shape[d] - 1) * tensor.strides[d] * tensor.element_bytes;
+  }
+  if (tensor.strides == DenseStrides(tensor.shape)) return read(span, dense);
   // Not cleared: only what is read costs memory.
   const std::unique_ptr<char[]> strided(new char[static_cast<size_t>(span)]);
-  RETURN_IF_ERROR(ReadStretches(pid, address, stretches, strided.get()));
+  RETURN_IF_ERROR(read(span, strided.get()));
   Gather(tensor, strided.get(), dense);
   return absl::OkStatus();
 }

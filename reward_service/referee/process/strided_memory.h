@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,6 +27,11 @@ bool SharesElements(const StridedTensor& tensor);
 // dense order. Costs as much as the pages that its elements lie on, on both sides. UNAVAILABLE or the like:
 // they are not all readable.
 absl::Status ReadStrided(pid_t pid, uint64_t address, const StridedTensor& tensor, char* dense);
+
+// The same of memory that no process has mapped: `read` copies bytes from the tensor's first element on, and
+// is asked once, for as many as reach to the end of the last one. Its error.
+absl::Status ReadStrided(const StridedTensor& tensor, char* dense,
+                         const std::function<absl::Status(int64_t num_bytes, char* to)>& read);
 
 }  // namespace warpsmith
 

@@ -139,7 +139,8 @@ absl::Status PreparedTask::Complete() {
     const bool other_parameters = draw->parameter_seed != 0;
     if (draw->own_distribution && other_parameters == has_parameters()) timing_draws_.push_back(draw);
   }
-  while (timing_draws_.size() < kTimingDraws - kFreshDraws) {
+  const auto num_timing_draws = static_cast<size_t>(TimingDraws(num_batched_calls()));
+  while (timing_draws_.size() + num_fresh_draws() < num_timing_draws) {
     // Other parameters at every call, too: what is worked out from them is work of that call.
     ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
     timing_draws_.push_back(draw.get());
@@ -162,7 +163,7 @@ absl::StatusOr<FreshDraws> PreparedTask::MakeFresh(FreshDraws unshown) {
 
 absl::Status PreparedTask::FillUp(FreshDraws* fresh) {
   if (oracle_ != nullptr && OracleIsWorn()) CloseOracle();
-  while (fresh->size() < kFreshDraws) {
+  while (fresh->size() < num_fresh_draws()) {
     if (oracle_ == nullptr) {
       RETURN_IF_ERROR(LoadOracle().status());
       RETURN_IF_ERROR(OpenWindow());
@@ -174,7 +175,7 @@ absl::Status PreparedTask::FillUp(FreshDraws* fresh) {
 }
 
 void PreparedTask::Renew(FreshDraws fresh) {
-  WS_CHECK(fresh_.empty() && fresh.size() == kFreshDraws) << fresh.size();
+  WS_CHECK(fresh_.empty() && fresh.size() == num_fresh_draws()) << fresh.size();
   fresh_ = std::move(fresh);
   verification_draws_.push_back(fresh_.front().get());
   // Behind what warms up first; the one that verification shows anyway is sure to be used.
@@ -187,7 +188,8 @@ FreshDraws PreparedTask::Forget() {
   FreshDraws unshown;
   if (!is_renewed()) return unshown;
   verification_draws_.pop_back();
-  timing_draws_.erase(timing_draws_.begin() + 1, timing_draws_.begin() + 1 + kFreshDraws);
+  timing_draws_.erase(timing_draws_.begin() + 1,
+                      timing_draws_.begin() + 1 + static_cast<ptrdiff_t>(num_fresh_draws()));
   for (auto& draw : std::exchange(fresh_, {})) {
     if (!draw->shown) unshown.push_back(std::move(draw));
   }

@@ -37,11 +37,15 @@ struct TaskLimits {
 // Answers of a Python candidate lie in two places that change by turns: both must have been there once before a
 // call is timed.
 inline constexpr int kWarmUpDraws = 2;
-// No timed call sees an input twice: for the warm-up, two a round, and one to be sampled.
-inline constexpr int kTimingDraws = kWarmUpDraws + 2 * kRoundsMax + 1;
+// No timed call sees an input twice: for the warm-up, two a round, and one to be sampled; or for one round of batches.
+constexpr int TimingDraws(int num_batched_calls) {
+  return std::max(kWarmUpDraws + 2 * kRoundsMax + 1, kWarmUpDraws + 2 * num_batched_calls);
+}
 // Of these: the second call of the warm-up and more than half of the rounds, so that the speed-up of a candidate
-// that knows all others is that of the rounds of which it knows nothing.
-inline constexpr int kFreshDraws = kWarmUpDraws - 1 + 2 * (kRoundsMax / 2 + 1);
+// that knows all others is that of the rounds of which it knows nothing; of batches, all.
+constexpr int FreshDrawsWanted(int num_batched_calls) {
+  return std::max(kWarmUpDraws - 1 + 2 * (kRoundsMax / 2 + 1), kWarmUpDraws - 1 + 2 * num_batched_calls);
+}
 
 // What the oracle is asked to draw: the distribution of the inputs and the seed of the model's parameters.
 struct DrawRequest {
@@ -51,7 +55,7 @@ struct DrawRequest {
   bool exact = true;
 };
 
-// Draws for one judgement that no jail of another has had: kFreshDraws.
+// Draws for one judgement that no jail of another has had: num_fresh_draws() of them.
 using FreshDraws = std::vector<std::unique_ptr<Draw>>;
 
 // A status that says so, with the reason escaped: INVALID_ARGUMENT.
@@ -79,6 +83,8 @@ class PreparedTask {
   void Renew(FreshDraws fresh);
   FreshDraws Forget();
   bool is_renewed() const { return !fresh_.empty(); }
+  // Of an examined task.
+  size_t num_fresh_draws() const { return static_cast<size_t>(FreshDrawsWanted(num_batched_calls())); }
 
   const TaskLayout& layout() const { return layout_; }
   const nlohmann::json& init_inputs() const { return init_inputs_; }
@@ -100,6 +106,7 @@ class PreparedTask {
   bool has_parameters() const { return !layout_.parameters.empty(); }
 
  private:
+  int num_batched_calls() const { return on_device_->NumBatchedCalls(layout_); }
   void BeginStep() { step_deadline_ = absl::Now() + limits_.step_time_max; }
   // Of an answer that is asked for now.
   absl::Time AnswerDeadline() const {

@@ -11,6 +11,7 @@
 namespace warpsmith {
 
 class PreparedTask;
+struct TaskLayout;
 
 // Lives as long as its task. Both calls are made once, not at all where nothing is timed, by a thread
 // that makes tasks, while the lane judges others or verifies a candidate of this one: what would
@@ -18,6 +19,8 @@ class PreparedTask;
 class TaskOnDevice {
  public:
   virtual ~TaskOnDevice() = default;
+  // Calls that one step of timing makes at most, each on an input set of its own.
+  virtual int NumBatchedCalls(const TaskLayout&) const { return 1; }
   // Of an examined task: begins to start the processes of the reference that candidates are timed
   // beside. Does not wait for them.
   virtual absl::Status StartReference(const PreparedTask& task) = 0;

@@ -120,7 +120,7 @@ void TaskPool::End(const std::shared_ptr<PooledTask>& pooled) {
   FreshDraws unshown = pooled->task->Forget();
   absl::MutexLock lock(&mutex_);
   for (auto& draw : unshown) {
-    if (pooled->unshown.size() == kFreshDraws) break;
+    if (pooled->unshown.size() == pooled->task->num_fresh_draws()) break;
     pooled->unshown.push_back(std::move(draw));
   }
 }

@@ -30,7 +30,7 @@ struct PooledTask {
   bool another_follows = false;     // another judgement of it waits for the present one
   bool wants_fresh = true;          // somebody waits for fresh draws, or will
   std::optional<FreshDraws> fresh;  // for the next judgement
-  FreshDraws unshown;               // what judgements have left, at most kFreshDraws
+  FreshDraws unshown;               // what judgements have left, at most its num_fresh_draws()
   bool has_oracle = false;
   bool busy = false;  // a step of it is queued or done
 };

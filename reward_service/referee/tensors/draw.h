@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "reward_service/referee/tensors/comparison.h"
 
 namespace warpsmith {
@@ -22,6 +23,9 @@ struct Draw {
   std::string style;
   mutable bool shown = false;  // a jail has had it
 };
+
+// Input sets of calls that are made one after another, without a look at what they do in between.
+using Batch = absl::Span<const Draw* const>;
 
 }  // namespace warpsmith
 

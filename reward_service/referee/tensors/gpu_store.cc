@@ -1,9 +1,13 @@
 #include "reward_service/referee/tensors/gpu_store.h"
 
 #include <algorithm>
+#include <cstring>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/status_macros.h"
@@ -15,6 +19,8 @@ namespace {
 constexpr double kRecoverySeconds = 5;
 constexpr int64_t kCopiedBytes = int64_t{1} << 30;
 constexpr int kCopies = 5;
+// What is written last need not replace all that was there.
+constexpr int64_t kCacheFillings = 2;
 
 }  // namespace
 
@@ -69,8 +75,15 @@ class GpuStore::Memory : public TensorMemory {
 
 absl::StatusOr<std::unique_ptr<GpuStore>> GpuStore::Open(int index) {
   ASSIGN_OR_RETURN(auto context, cuda::GpuContext::Open(index));
+  const cuda::Driver& driver = context->driver();
+  int cache_bytes = 0;
+  RETURN_IF_ERROR(
+      driver.Check(driver.api().cuDeviceGetAttribute(&cache_bytes, cuda::kL2CacheBytes, context->device()),
+                   "cuDeviceGetAttribute"));
+  ASSIGN_OR_RETURN(auto cache_filler, cuda::GpuMemory::Create(context.get(), kCacheFillings * cache_bytes));
   ASSIGN_OR_RETURN(auto probe, cuda::IdleProbe::Create(context.get()));
-  return std::unique_ptr<GpuStore>(new GpuStore(std::move(context), std::move(probe)));
+  return std::unique_ptr<GpuStore>(
+      new GpuStore(std::move(context), std::move(cache_filler), std::move(probe)));
 }
 
 absl::StatusOr<std::unique_ptr<TensorMemory>> GpuStore::Make(int64_t num_bytes) {
@@ -79,6 +92,20 @@ absl::StatusOr<std::unique_ptr<TensorMemory>> GpuStore::Make(int64_t num_bytes) 
   ASSIGN_OR_RETURN(auto memory, cuda::GpuMemory::Create(context_.get(), num_bytes));
   ASSIGN_OR_RETURN(UniqueFd fd, memory->Export());
   return std::make_unique<Memory>(this, std::move(memory), std::move(fd));
+}
+
+// What fails here is not kept: the program chose what was asked for.
+absl::Status GpuStore::ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) {
+  cuda::IpcHandle opened;
+  if (handle.size() != 2 * sizeof(opened.bytes) ||
+      !std::all_of(handle.begin(), handle.end(), [](unsigned char c) { return absl::ascii_isxdigit(c); })) {
+    return absl::InvalidArgumentError("no handle of memory");
+  }
+  const std::string bytes = absl::HexStringToBytes({handle.data(), handle.size()});
+  std::memcpy(opened.bytes, bytes.data(), sizeof(opened.bytes));
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(context_->Enter());
+  return cuda::ReadForeign(*context_, opened, offset, num_bytes, to);
 }
 
 absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
@@ -90,6 +117,10 @@ absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
   failure_.Update(status);
   RETURN_IF_ERROR(status);
   return std::max(0.0, absl::ToDoubleMicroseconds(absl::Now() - begin) - probe_->idle_us());
+}
+
+void GpuStore::MakeCold() {
+  Do([this] { return cache_filler_->Fill(0, 0, cache_filler_->num_bytes()); });
 }
 
 absl::Status GpuStore::Health() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -22,7 +23,9 @@ class GpuStore : public TensorStore {
 
   absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) override;
   bool on_gpu() const override { return true; }
+  absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) override;
   absl::StatusOr<double> AwaitDone(double seconds_max) override;
+  void MakeCold() override;
   absl::Status Health() override;
 
   // What the memory gives and takes when it copies itself, reads and writes added [GB/s].
@@ -31,14 +34,16 @@ class GpuStore : public TensorStore {
  private:
   class Memory;
 
-  GpuStore(std::unique_ptr<cuda::GpuContext> context, std::unique_ptr<cuda::IdleProbe> probe)
-      : context_(std::move(context)), probe_(std::move(probe)) {}
+  GpuStore(std::unique_ptr<cuda::GpuContext> context, std::unique_ptr<cuda::GpuMemory> cache_filler,
+           std::unique_ptr<cuda::IdleProbe> probe)
+      : context_(std::move(context)), cache_filler_(std::move(cache_filler)), probe_(std::move(probe)) {}
   // Runs `use` with the context as the calling thread's, and keeps its first failure.
   template <typename Use>
   void Do(Use use);
 
   absl::Mutex mutex_;
   const std::unique_ptr<cuda::GpuContext> context_;
+  const std::unique_ptr<cuda::GpuMemory> cache_filler_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<cuda::IdleProbe> probe_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };

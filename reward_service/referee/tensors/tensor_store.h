@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -38,9 +39,15 @@ class TensorStore {
   virtual absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) = 0;
   // Whether a program must open a GPU to reach it.
   virtual bool on_gpu() const = 0;
+  // Copies from `offset` of an allocation that a program has made itself, by the handle that its jail gave for it, in
+  // hexadecimal. Believes neither: an error says that there is no such memory. The program is stopped. Where programs
+  // need no GPU they have no such memory.
+  virtual absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) = 0;
   // Waits until everything is done that the program, which is stopped, has asked for: how long that took beyond what
   // it takes where there is nothing to do [us]. DEADLINE_EXCEEDED.
   virtual absl::StatusOr<double> AwaitDone(double seconds_max) = 0;
+  // Has no tensor lie in a cache of the device, where there is one that a program could find it in.
+  virtual void MakeCold() = 0;
   // Not OK once anything failed that no program can have caused: nothing that was measured since counts.
   virtual absl::Status Health() = 0;
 };

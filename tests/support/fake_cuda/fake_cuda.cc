@@ -1,5 +1,6 @@
-// A libcuda.so.1 without a GPU: memory is a memory file, addresses are those of this process, and a stream has never
-// anything to do. What is to happen otherwise stands in the file that FAKE_CUDA names, read at each turn:
+// A libcuda.so.1 without a GPU: memory is a memory file, and its handle a path; addresses are those of this
+// process, and a stream has never anything to do. What is to happen otherwise stands in the file that FAKE_CUDA
+// names, read at each turn:
 //
 //   gpus N        so many GPUs; without the line, one
 //   version N     what cuDriverGetVersion says
@@ -7,6 +8,7 @@
 //   fail NAME R   the function NAME returns R from now on
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -65,6 +67,12 @@ Result Turn(const char* name) {
 void CountDown(int num_busy) { std::ofstream(std::getenv("FAKE_CUDA")) << "busy " << num_busy << "\n"; }
 
 int Descriptor(Allocation allocation) { return static_cast<int>(allocation) - 1; }
+
+// What cuIpcOpenMemHandle has opened, with its size.
+std::map<Address, size_t>& Opened() {
+  static auto* const opened = new std::map<Address, size_t>;
+  return *opened;
+}
 
 void* Pointer(Address address) { return reinterpret_cast<void*>(address); }
 
@@ -191,6 +199,38 @@ Result cuMemGetAllocationGranularity(size_t* num_bytes, const AllocationProperti
   return 0;
 }
 
+Result cuIpcOpenMemHandle_v2(Address* address, IpcHandle handle, unsigned) {
+  RETURN_IF_FAILING();
+  const std::string path(handle.bytes, strnlen(handle.bytes, sizeof(handle.bytes)));
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat facts {};
+  if (fd < 0 || fstat(fd, &facts) != 0 || facts.st_size == 0) return kInvalid;
+  const auto num_bytes = static_cast<size_t>(facts.st_size);
+  void* const start = mmap(nullptr, num_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  if (start == MAP_FAILED) return kInvalid;
+  *address = reinterpret_cast<Address>(start);
+  Opened()[*address] = num_bytes;
+  return 0;
+}
+
+Result cuMemGetAddressRange_v2(Address* start, size_t* num_bytes, Address address) {
+  RETURN_IF_FAILING();
+  const auto found = Opened().find(address);
+  if (found == Opened().end()) return kInvalid;
+  *start = address;
+  *num_bytes = found->second;
+  return 0;
+}
+
+Result cuIpcCloseMemHandle(Address address) {
+  const auto found = Opened().find(address);
+  if (found == Opened().end()) return kInvalid;
+  munmap(Pointer(address), found->second);
+  Opened().erase(found);
+  return 0;
+}
+
 Result cuMemcpyHtoD_v2(Address to, const void* from, size_t num_bytes) {
   RETURN_IF_FAILING();
   std::memcpy(Pointer(to), from, num_bytes);
@@ -209,6 +249,7 @@ Result cuMemcpyDtoD_v2(Address to, Address from, size_t num_bytes) {
 }
 
 Result cuMemsetD8_v2(Address to, unsigned char value, size_t num_bytes) {
+  RETURN_IF_FAILING();
   std::memset(Pointer(to), value, num_bytes);
   return 0;
 }

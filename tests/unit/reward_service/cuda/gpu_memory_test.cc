@@ -1,8 +1,10 @@
 #include "reward_service/cuda/gpu_memory.h"
 
 #include <array>
+#include <cstring>
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_gpu.h"
 
@@ -39,6 +41,39 @@ TEST_CASE("who imports memory sees the same bytes, and writes only where it may"
   CHECK(std::string(text.begin(), text.end()) == "end");
   CHECK((*other)->address() != (*memory)->address());
   CHECK(GpuMemory::Import(context->get(), fd->get(), 5'000'000, Access::kRead).ok());
+}
+
+TEST_CASE("what another process has allocated is read within its bounds, and nothing else") {
+  FakeGpu gpu;
+  const auto context = GpuContext::Open(0);
+  REQUIRE(context.ok());
+  const auto memory = GpuMemory::Create(context->get(), 100);
+  REQUIRE(memory.ok());
+  REQUIRE((*memory)->Write("abc", 50, 3).ok());
+  const auto fd = (*memory)->Export();
+  REQUIRE(fd.ok());
+  const std::string bytes = absl::HexStringToBytes(HandleOf(fd->get()));
+  IpcHandle handle;
+  std::memcpy(handle.bytes, bytes.data(), sizeof(handle.bytes));
+  const int64_t size = (*memory)->mapped_bytes();
+  std::string text(3, ' ');
+  const auto read = [&](int64_t offset, int64_t num_bytes) {
+    return ReadForeign(**context, handle, offset, num_bytes, text.data());
+  };
+  REQUIRE(read(50, 3).ok());
+  CHECK(text == "abc");
+  CHECK(read(size - 3, 3).ok());
+  CHECK(read(size, 0).ok());
+  CHECK(absl::IsOutOfRange(read(size - 2, 3)));
+  CHECK(absl::IsOutOfRange(read(-1, 3)));
+  CHECK(absl::IsOutOfRange(read(INT64_MAX, 3)));
+  CHECK(absl::IsOutOfRange(read(0, INT64_MAX)));
+  gpu.Say("fail cuMemGetAddressRange_v2 1\n");
+  CHECK_FALSE(read(50, 3).ok());
+  gpu.Say("");
+  handle = {};
+  CHECK_FALSE(read(50, 3).ok());
+  CHECK((*context)->Synchronise().ok());
 }
 
 TEST_CASE("a GPU without memory, or without its mind, is told apart") {

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from gpu_tensors import Memory, _Bytes, _check, move, open_gpu
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "reward_service" / "jail"))
+from gpu_tensors import Memory, _Bytes, _check, make_room, move, open_gpu  # noqa: E402
+from messages import Tensor  # noqa: E402
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
@@ -25,6 +32,25 @@ def test_what_is_no_module_stays_where_it_is() -> None:
     assert move(model) is model
 
 
+def test_room_is_made_for_so_many_outputs_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[list[int], torch.dtype]] = []
+    alive: list[int] = []
+
+    class Block:
+        def __del__(self) -> None:
+            alive.append(-1)
+
+    def empty(shape: list[int], dtype: torch.dtype, device: str) -> Block:
+        assert device == "cuda" and not alive  # none is given back before all are made
+        made.append((shape, dtype))
+        return Block()
+
+    monkeypatch.setattr(torch, "empty", empty)
+    make_room([Tensor(2, 32, [4, 5], False), Tensor(0, 64, [7], False)], 3)
+    assert made == [([4, 5], torch.float32), ([7], torch.int64)] * 3
+    assert len(alive) == 6
+
+
 def test_an_error_of_the_driver_is_named() -> None:
     _check(0, "cuMemMap")
     with pytest.raises(RuntimeError, match="cuMemMap: error 700"):
@@ -35,3 +61,35 @@ def test_memory_is_described_byte_by_byte() -> None:
     interface = _Bytes(4096, 8).__cuda_array_interface__
     assert interface["data"] == (4096, False)
     assert torch.Size(next(value for key, value in interface.items() if key.startswith("sh"))) == (8,)
+
+
+def _memory(shareable: bool = True) -> Memory:
+    """4096 bytes at 8192, beside an allocation of the driver's at 65536."""
+
+    def get_range(start: Any, size: Any, pointer: Any) -> int:
+        start._obj.value, size._obj.value = 65536, 4096
+        return 0 if 65536 <= pointer.value < 69632 else 1
+
+    def get_handle(handle: Any, start: Any) -> int:
+        handle.raw = start.value.to_bytes(64, "little")
+        return 0 if shareable else 1
+
+    memory = Memory.__new__(Memory)
+    memory._address, memory._num_bytes = ctypes.c_uint64(8192), 4096
+    memory._get_range, memory._get_handle = get_range, get_handle
+    return memory
+
+
+def test_an_output_is_located_in_its_allocation_or_in_the_inputs() -> None:
+    memory = _memory()
+    assert memory.locate(8192) == ("", 0)
+    assert memory.locate(12287) == ("", 4095)
+    assert memory.locate(0) == ("", 0)  # of no elements
+    assert memory.locate(65540) == ((65536).to_bytes(64, "little").hex(), 4)
+
+
+def test_an_output_that_nobody_else_can_see_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="no memory of a GPU"):
+        _memory().locate(12288)
+    with pytest.raises(RuntimeError, match="cannot be shown"):
+        _memory(shareable=False).locate(65536)

@@ -3,11 +3,12 @@
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 _SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
 sys.path.insert(0, str(_SERVICE / "jail"))
-from python_jail import match_state  # noqa: E402
+from python_jail import match_state, places_of  # noqa: E402
 
 
 def test_names_come_first() -> None:
@@ -48,3 +49,15 @@ def test_of_plain_attributes_a_shape_is_not_enough() -> None:
     wanted = {"a": torch.ones(2), "b": torch.zeros(2)}
     own = {"scratch": torch.full((2,), 5.0), "b": torch.full((2,), 6.0), "one": torch.ones(2)}
     assert match_state(wanted, own, by_kind=False) == {"b": "b", "a": "one"}
+
+
+def test_on_a_gpu_an_output_is_told_by_its_allocation_and_on_the_host_by_its_address() -> None:
+    class Memory:
+        def locate(self, pointer: int) -> tuple[str, int]:
+            return "ab", 8
+
+    output = torch.zeros(2)
+    (place,) = places_of(output)
+    assert (place.handle, place.offset, place.pointer) == (None, None, output.data_ptr())
+    with pytest.raises(TypeError, match="an output is on cpu"):
+        places_of(output, Memory())

@@ -44,19 +44,35 @@ std::string Zeros() {
 
 // A jail that is ready, and then answers with `lines`.
 CheckedJail Ready(CandidateKind kind, const TaskLayout& layout, const std::string& lines,
-                  v1::Measurement* measurement) {
-  auto inputs = MakeInputs(HostStore(), layout);
-  auto outputs = MakeOutputs(HostStore(), layout, kind);
-  WS_CHECK(inputs.ok() && outputs.ok());
+                  v1::Measurement* measurement, int calls_max = 1) {
+  auto buffers = MakeBuffers(HostStore(), layout, kind, calls_max);
+  WS_CHECK(buffers.ok());
   const std::string ready = "{\"op\":\"ready\",\"parameters_loaded\":true}\n";
   // A puppet ends with its last line, which nobody asks for here.
-  auto jail = std::make_unique<Jail>(Puppets().Make(ready + lines + "{}\n"),
-                                     Buffers{&HostStore(), *std::move(inputs), *std::move(outputs)}, layout,
+  auto jail = std::make_unique<Jail>(Puppets().Make(ready + lines + "{}\n"), *std::move(buffers), layout,
                                      JudgeLimits{.cpu_seconds_max = 1, .call_seconds_max = 2});
   const auto fault = jail->Begin({.kind = kind, .library_fd = 0, .source_fd = 0}, nullptr);
   WS_CHECK(!fault) << fault->reason;
   return CheckedJail(
       std::move(jail), kind, layout, &PuppetLane(), [](Buffers) {}, measurement);
+}
+
+TEST_CASE("the outputs of all calls of a batch are compared, and those of the batch before") {
+  const TaskLayout layout = Layout();
+  const Draw right = Expecting(layout, 0);
+  const Draw wrong = Expecting(layout, 5);
+  std::string twice = Zeros();
+  const std::string place = twice.substr(twice.find('[') + 1, twice.rfind(']') - twice.find('[') - 1);
+  twice.insert(twice.rfind(']'), "," + place);
+  v1::Measurement measurement;
+  CheckedJail jail = Ready(CandidateKind::kKernelBenchPython, layout, twice + twice + twice, &measurement, 2);
+  CHECK_FALSE(jail.CallAll({&right, &right}, Comparing::kFast));
+  const auto second = jail.CallAll({&right, &wrong}, Comparing::kFast);
+  REQUIRE(second);
+  CHECK(second->reason == "4 of 4 elements wrong in a later call; output 0 [0]: 0, expected 5");
+  const auto former = jail.CallAll({&right, &right}, Comparing::kFast);
+  REQUIRE(former);
+  CHECK(former->reason.find("of an earlier call was changed") != std::string::npos);
 }
 
 TEST_CASE("a right output is no fault, and counts where numbers are wanted") {

@@ -141,6 +141,7 @@ TEST_CASE("work is bound by latency, memory or arithmetic") {
   const auto bound = [&](double us, double empty_call_us) {
     v1::Timing timing = Took(us);
     timing.set_empty_call_us(empty_call_us);
+    timing.set_calls_per_batch(1);
     v1::Profile profile;
     bench.device->Describe(bench.layout(), &timing, &profile);
     CHECK(profile.gigabytes_per_second_ceiling() == 2);

@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "reward_service/referee/tensors/gpu_store.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_gpu.h"
 #include "tests/support/puppet_task.h"
 
 namespace warpsmith {
@@ -46,6 +48,26 @@ TEST_CASE("who is verified has the task's one buffer of inputs, and who is timed
   const Buffers timed = *kept.BorrowBuffers(layout, CandidateKind::kKernelBenchPython, &baseline);
   CHECK(timed.inputs == baseline.inputs());
   CHECK(timed.outputs.empty());
+}
+
+TEST_CASE("on a GPU calls come in batches, as many as the host keeps draws for; on a CPU one by one") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const PuppetTask puppets;
+  const auto num_calls = [&](int64_t input_bytes, int num_outputs, bool has_parameters, TensorStore& on) {
+    TaskLayout layout;
+    layout.input_buffer_bytes = input_bytes;
+    layout.output_buffer_bytes = 1 << 20;
+    layout.outputs.resize(static_cast<size_t>(num_outputs));
+    if (has_parameters) layout.parameters.emplace_back();
+    return CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, on)()->NumBatchedCalls(layout);
+  };
+  CHECK(num_calls(1 << 20, 1, false, *store) == 16);
+  CHECK(num_calls(63 << 20, 1, false, *store) == 8);  // 1 GiB: two batches of a round, inputs and outputs
+  CHECK(num_calls(1 << 30, 1, false, *store) == 1);
+  CHECK(num_calls(1 << 20, 64, false, *store) == 4);  // so many outputs can be told
+  CHECK(num_calls(1 << 20, 1, true, *store) == 1);
+  CHECK(num_calls(1 << 20, 1, false, HostStore()) == 1);
 }
 
 TEST_CASE("outputs of native candidates are used again, those of several as well") {

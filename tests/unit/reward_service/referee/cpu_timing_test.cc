@@ -58,7 +58,7 @@ TEST_CASE(
   for (int instance = 0; instance < 4; ++instance) {
     const auto reference = timing.Reference(instance);
     REQUIRE(reference.ok());
-    const CallResult result = (*reference)->Call(bench.draw(0), nullptr);
+    const CallResult result = (*reference)->Call({&bench.draw(0)}, nullptr);
     CHECK_FALSE(result.fault);
     CHECK(result.us > 0);
   }
@@ -74,7 +74,7 @@ TEST_CASE("a reference that fails in a call is told with its reason") {
   Bench bench(kNative, {{"answers",
                          {{"run Model", {nullptr, nullptr, nullptr, {{"op", "failed"}, {"error", "no"}}}}}}});
   CpuTiming timing = bench.Timing();
-  const CallResult result = (*timing.Reference(0))->Call(bench.draw(0), nullptr);
+  const CallResult result = (*timing.Reference(0))->Call({&bench.draw(0)}, nullptr);
   REQUIRE(result.fault);
   CHECK(result.fault->reason == "no");
 }
@@ -86,18 +86,18 @@ TEST_CASE("a candidate's timed calls are compared, its repeated ones with the ca
   auto started = timing.StartCandidate();
   REQUIRE(started.ok());
   REQUIRE_FALSE(started->fault);
-  CHECK_FALSE(started->side->Call(bench.draw(0), nullptr).fault);
+  CHECK_FALSE(started->side->Call({&bench.draw(0)}, nullptr).fault);
   const CallResult repeated = started->side->Repeat(bench.draw(0));
   CHECK_FALSE(repeated.fault);
   CHECK(repeated.us > 0);
-  CHECK_FALSE(started->side->Call(bench.draw(1), nullptr).fault);
+  CHECK_FALSE(started->side->Call({&bench.draw(1)}, nullptr).fault);
   Draw wrong;
   wrong.inputs =
       std::make_unique<char[]>(static_cast<size_t>(bench.puppets.task->layout().input_buffer_bytes));
   wrong.expected =
       std::make_unique<char[]>(static_cast<size_t>(bench.puppets.task->layout().output_buffer_bytes));
   wrong.tolerances = bench.draw(0).tolerances;
-  const CallResult result = started->side->Call(wrong, nullptr);
+  const CallResult result = started->side->Call({&wrong}, nullptr);
   REQUIRE(result.fault);
   CHECK(result.fault->reason == "4 of 4 elements wrong in a later call; output 0 [0]: 5, expected 0");
 }

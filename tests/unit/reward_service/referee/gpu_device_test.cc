@@ -9,7 +9,8 @@ namespace {
 
 // With these the puppets have one output of 16 bytes.
 struct Bench {
-  Bench() : puppets(nlohmann::json::object()), request(PuppetRequest(CandidateKind::kNative)) {
+  explicit Bench(CandidateKind kind = CandidateKind::kNative)
+      : puppets(nlohmann::json::object()), request(PuppetRequest(kind)) {
     store = *GpuStore::Open(0);
     tools = {.lane = &PuppetLane()};
     tools.facts.empty_call_us = 50;
@@ -37,7 +38,16 @@ TEST_CASE("on a GPU nothing is sampled or repeated, and no call is shorter than 
   CHECK_FALSE(options.repeats);
   CHECK(options.num_warm_ups == kWarmUpDraws);
   CHECK(options.least_us == Approx(16 / (4 * 2e3)));
+  CHECK(options.batch_calls_max == 16);
+  TaskLayout large = bench.puppets.task->layout();
+  large.input_buffer_bytes = 600 << 20;
+  CHECK(bench.device->TimingOptions(large, Room::kOpen).batch_calls_max == 1);
   CHECK(options.long_call_us == Approx(50 * kLongCallFactor));
+}
+
+TEST_CASE("on a GPU libraries are withheld from native programs alone") {
+  CHECK(Bench().device->first_room() == Room::kSealed);
+  CHECK(Bench(CandidateKind::kKernelBenchPython).device->first_room() == Room::kOpen);
 }
 
 TEST_CASE("what bounds a program on a GPU is told by its memory") {
@@ -47,6 +57,7 @@ TEST_CASE("what bounds a program on a GPU is told by its memory") {
     v1::Timing timing;
     timing.mutable_candidate()->set_median_us(us);
     timing.set_empty_call_us(1e-3);
+    timing.set_calls_per_batch(2);
     v1::Profile profile;
     bench.device->Describe(layout, &timing, &profile);
     CHECK(profile.gigabytes_per_second_ceiling() == 2);
@@ -55,7 +66,8 @@ TEST_CASE("what bounds a program on a GPU is told by its memory") {
   const double us_at_ceiling = static_cast<double>(layout.tensor_bytes()) / 2e3;
   CHECK(bound(us_at_ceiling) == "memory");
   CHECK(bound(10 * us_at_ceiling) == "compute");
-  CHECK(bound(1e-4) == "latency");
+  CHECK(bound(4e-4) == "latency");
+  CHECK(bound(6e-4) == "memory");
 }
 
 TEST_CASE("a GPU that fails is told, so that its lane ends") {

@@ -39,6 +39,32 @@ TEST_CASE("the speed-up is without what a call costs that does nothing") {
   CHECK(device.num_started == 5);
 }
 
+TEST_CASE("calls are made in batches ten times as long as an empty call") {
+  const auto batches = [](double empty_us, size_t batch_calls_max) {
+    FakeTimingDevice device(Takes(200 + empty_us), Takes(100 + empty_us));
+    device.overhead = {{empty_us, 0}, {empty_us, 0}};
+    TimerOptions options = Options();
+    options.batch_calls_max = batch_calls_max;
+    Timer timer(&device, options);
+    REQUIRE_FALSE(timer.Run()->has_value());
+    const std::vector<size_t>& sizes = device.reference_side.num_sets;
+    CHECK(sizes.front() == 1);  // which warms up
+    // Each takes as long as one call, so each of its calls takes a part of that.
+    CHECK(timer.Timing().reference().median_us() == Approx(200.0 / static_cast<double>(sizes.back())));
+    CHECK(timer.Timing().speedup() == Approx(2));
+    CHECK(timer.Timing().calls_per_batch() == static_cast<int>(sizes.back()));
+    return sizes.back();
+  };
+  CHECK(batches(10, 8) == 1);
+  CHECK(batches(20, 8) == 1);
+  CHECK(batches(30, 8) == 2);
+  CHECK(batches(55, 8) == 3);
+  CHECK(batches(500, 8) ==
+        4);  // there are eight input sets beside that of the warm-up, and two batches a round
+  CHECK(batches(500, 3) == 3);
+  CHECK(batches(500, 1) == 1);
+}
+
 TEST_CASE("memory for the outputs of all calls costs what clearing them would") {
   TimerOptions options = Options();
   options.own_output_bytes = 1000;

@@ -136,6 +136,7 @@ TEST_CASE("it is enough when the interval is narrow, not before the least number
 TEST_CASE("a call shorter than an empty one shows no speed-up of a Python program") {
   v1::Timing timing = Conclude(Instances(5, 100, 20));
   timing.set_empty_call_us(30);
+  timing.set_calls_per_batch(1);
   v1::Timing native = timing;
   DoubtShortCalls(/*is_native=*/false, &timing);
   CHECK(timing.speedup() == 1.0);
@@ -144,6 +145,15 @@ TEST_CASE("a call shorter than an empty one shows no speed-up of a Python progra
   DoubtShortCalls(/*is_native=*/true, &native);
   CHECK(native.speedup() == Approx(5));
   CHECK(native.quality() == "; the call is shorter than an empty one");
+}
+
+TEST_CASE("calls of a batch are short only if all of them together are") {
+  v1::Timing timing = Conclude(Instances(5, 100, 20));
+  timing.set_empty_call_us(30);
+  timing.set_calls_per_batch(2);
+  DoubtShortCalls(/*is_native=*/false, &timing);
+  CHECK(timing.speedup() == Approx(5));
+  CHECK(timing.quality().empty());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace warpsmith {
 namespace {
 
 // With `statements` of a candidate whose tensors lie on the GPU.
-SealedRun Run(const std::string& statements) {
+SealedRun Run(const std::string& statements, int calls_of_run = 1) {
   const FakeGpu gpu;
   return RunNative(CompileCandidate(R"(#include <dlpack/dlpack.h>
 #include <cstdint>
@@ -28,7 +28,7 @@ extern "C" int run(const DLTensor* const* inputs, const DLTensor* const*, DLTens
   return 0;
 }
 )"),
-                   {.gpu = true});
+                   {.calls_of_run = calls_of_run, .gpu = true});
 }
 
 // A namespace's own /proc, which drivers look for, cannot be mounted by others than root.
@@ -45,6 +45,22 @@ TEST_CASE("a candidate reads and writes the referee's memory on the GPU") {
   CHECK(run.num_calls == 2);
   REQUIRE(run.output.size() == run.input.size());
   for (size_t i = 0; i < run.output.size(); ++i) CHECK(run.output[i] == 2 * run.input[i]);
+}
+
+TEST_CASE("a candidate is called on each input set of a batch") {
+  if (!CanOpenGpus()) return;
+  const SealedRun run = Run("", /*calls_of_run=*/3);
+  REQUIRE_FALSE(run.fault);
+  REQUIRE(run.input.size() == 3 * 64 * 64);
+  REQUIRE(run.output.size() == run.input.size());
+  for (size_t i = 0; i < run.output.size(); ++i) CHECK(run.output[i] == 2 * run.input[i]);
+}
+
+TEST_CASE("a call of a batch that returns another number than 0 is the last") {
+  if (!CanOpenGpus()) return;
+  const SealedRun run = Run("  static int calls; if (++calls == 2) return 7; if (calls > 2) return 8;", 3);
+  REQUIRE(run.fault);
+  CHECK(run.fault->reason == "run() returned 7");
 }
 
 TEST_CASE("inputs on the GPU cannot be written") {

@@ -38,9 +38,9 @@ TaskLayout Layout() {
 // A jail with a look at its buffers.
 struct Bench {
   Bench(CandidateKind kind, std::unique_ptr<ChildProcess> child, TaskLayout task_layout = Layout(),
-        JudgeLimits limits = kLimits)
+        JudgeLimits limits = kLimits, int calls_max = 1)
       : kind(kind), layout(std::move(task_layout)) {
-    Buffers buffers{&HostStore(), *MakeInputs(HostStore(), layout), *MakeOutputs(HostStore(), layout, kind)};
+    Buffers buffers = *MakeBuffers(HostStore(), layout, kind, calls_max);
     inputs = const_cast<char*>(buffers.inputs->Read(0, 0));
     for (const auto& buffer : buffers.outputs) outputs.push_back(const_cast<char*>(buffer->Read(0, 0)));
     jail = std::make_unique<Jail>(std::move(child), std::move(buffers), layout, limits);
@@ -126,6 +126,47 @@ TEST_CASE("each call has its inputs, and outputs that are not written, in the ot
   }
   CHECK(slots[0] != slots[1]);
   CHECK(slots[0] == slots[2]);
+}
+
+TEST_CASE("each call of a run has room of its own, between guards of its own") {
+  Bench bench(CandidateKind::kNative, Puppets().Make(absl::StrCat(kReady, "\n{}\n")), Layout(), kLimits,
+              /*calls_max=*/3);
+  REQUIRE_FALSE(bench.Begin());
+  const int64_t input_bytes = bench.layout.input_buffer_bytes;
+  const int64_t output_bytes = bench.layout.output_buffer_bytes;
+  Draw other;
+  other.inputs = std::make_unique<char[]>(static_cast<size_t>(input_bytes));
+  std::fill_n(other.inputs.get(), input_bytes, 'j');
+  bench.jail->Load({&bench.draw, &other});
+  CHECK(bench.draw.shown);
+  CHECK(other.shown);
+  CHECK(AreAll(bench.inputs, input_bytes, 'i'));
+  CHECK(AreAll(bench.inputs + input_bytes, input_bytes, 'j'));
+  CHECK(AreAll(bench.inputs + 2 * input_bytes, input_bytes, 0));
+  Fault fault;
+  char* const slot = bench.outputs[1];
+  const TensorSpec& spec = bench.layout.outputs[1];
+  CHECK(*bench.jail->Output(1, fault, 1) == slot + output_bytes + spec.offset);
+  slot[output_bytes - 1] = 0;  // behind the outputs of the first call
+  const auto touched = bench.jail->CheckBuffers(bench.draw, 0);
+  REQUIRE(touched);
+  CHECK(touched->out_of_bounds);
+  CHECK_FALSE(bench.jail->CheckBuffers(other, 1));
+}
+
+TEST_CASE("a Python program answers each call of a run") {
+  const auto number = [](const std::string& places) {
+    Bench bench(
+        CandidateKind::kKernelBenchPython,
+        Puppets().Make(absl::StrCat(kReady, R"({"op":"done","result":0,"outputs":[)", places, "]}\n{}\n")),
+        Layout(), kLimits, /*calls_max=*/2);
+    REQUIRE_FALSE(bench.Begin());
+    bench.jail->Load({&bench.draw, &bench.draw});
+    const auto fault = bench.jail->Run();
+    return fault ? fault->reason : "";
+  };
+  CHECK(number("{},{},{},{}").empty());
+  CHECK(number("{},{}") == "2 output tensors, expected 4");
 }
 
 TEST_CASE("a guard that was touched, before, between or behind the outputs, is a fault") {

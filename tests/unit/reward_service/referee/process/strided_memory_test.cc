@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -32,6 +33,30 @@ TEST_CASE("a strided tensor is read in the order of its indices") {
   CHECK(Read(memory.data(), {{1, 3}, {999, 8}, 4}) == std::vector<float>{0, 8, 16});
   CHECK(Read(memory.data() + 7, {{}, {}, 4}) == std::vector<float>{7});
   CHECK(Read(memory.data(), {{2, 2}, {0, 1}, 4}) == std::vector<float>{0, 1, 0, 1});
+}
+
+TEST_CASE("memory that no process has is asked for once, from the first element to the last") {
+  std::vector<float> memory(24);
+  std::iota(memory.begin(), memory.end(), 0.0f);
+  std::vector<int64_t> asked;
+  const auto read = [&](const StridedTensor& tensor) {
+    std::vector<float> dense(6, -1);
+    const absl::Status status =
+        ReadStrided(tensor, reinterpret_cast<char*>(dense.data()), [&](int64_t num_bytes, char* to) {
+          asked.push_back(num_bytes);
+          std::memcpy(to, memory.data(), static_cast<size_t>(num_bytes));
+          return absl::OkStatus();
+        });
+    CHECK(status.ok());
+    return dense;
+  };
+  CHECK(read({{2, 3}, {3, 1}, 4}) == std::vector<float>{0, 1, 2, 3, 4, 5});
+  CHECK(read({{2, 3}, {8, 2}, 4}) == std::vector<float>{0, 2, 4, 8, 10, 12});
+  CHECK(read({{3, 2}, {1, 3}, 4}) == std::vector<float>{0, 3, 1, 4, 2, 5});
+  CHECK(asked == std::vector<int64_t>{24, 52, 24});
+  char dense[4];
+  CHECK(absl::IsNotFound(
+      ReadStrided({{1}, {1}, 4}, dense, [](int64_t, char*) { return absl::NotFoundError("gone"); })));
 }
 
 TEST_CASE("what lies between far elements is not touched") {

@@ -71,10 +71,9 @@ void Compute(float milliseconds) {
         *MakeLayout({{"inputs", one}, {"parameters", nlohmann::json::array()}, {"outputs", one}}, 1 << 20);
     auto process = TestNativeZygote().Fork({"python", int64_t{1} << 30, 60, 1});
     REQUIRE(process.ok());
-    jail_ = std::make_unique<Jail>(*std::move(process),
-                                   Buffers{&HostStore(), *MakeInputs(HostStore(), layout),
-                                           *MakeOutputs(HostStore(), layout, CandidateKind::kNative)},
-                                   layout, JudgeLimits{.cpu_seconds_max = 60, .call_seconds_max = 60});
+    jail_ =
+        std::make_unique<Jail>(*std::move(process), *MakeBuffers(HostStore(), layout, CandidateKind::kNative),
+                               layout, JudgeLimits{.cpu_seconds_max = 60, .call_seconds_max = 60});
     draw_.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
     Program program;
     program.library_fd = library.get();

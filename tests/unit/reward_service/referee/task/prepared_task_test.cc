@@ -11,6 +11,9 @@
 namespace warpsmith {
 namespace {
 
+constexpr int kTimingDraws = TimingDraws(1);
+constexpr int kFreshDraws = FreshDrawsWanted(1);
+
 PreparedTask Prepare(const TaskSource& source) {
   return {source, 7, TestLimits(), &TestZygote(), 1, TestPlace()};
 }

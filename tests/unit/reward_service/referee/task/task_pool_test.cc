@@ -11,6 +11,9 @@
 namespace warpsmith {
 namespace {
 
+constexpr int kTimingDraws = TimingDraws(1);
+constexpr int kFreshDraws = FreshDrawsWanted(1);
+
 const Lane& TestLane() {
   static const Lane lane({static_cast<int>(std::max(1u, std::thread::hardware_concurrency())) - 1}, false);
   return lane;

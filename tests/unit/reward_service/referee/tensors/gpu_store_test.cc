@@ -35,6 +35,33 @@ TEST_CASE("memory of a GPU is what was written to it, and what a jail maps by it
   CHECK(store->Health().ok());
 }
 
+TEST_CASE("memory that a program names is read; what it names wrongly is no fault of the GPU") {
+  FakeGpu gpu;
+  const auto store = Open();
+  const auto memory = store->Make(100);
+  REQUIRE(memory.ok());
+  (*memory)->Write("xyz", 12, 3);
+  std::string text(3, ' ');
+  const auto read = [&](const std::string& handle, int64_t offset) {
+    return store->ReadForeign(handle, offset, 3, text.data());
+  };
+  const std::string handle = HandleOf((*memory)->fd());
+  REQUIRE(read(handle, 12).ok());
+  CHECK(text == "xyz");
+  for (const std::string& wrong :
+       {std::string(), std::string("00"), handle + "00", std::string(128, '0'), std::string(128, 'f'),
+        std::string(128, 'g'), std::string(127, '0') + " ", HandleOf(-1)}) {
+    INFO(wrong);
+    CHECK_FALSE(read(wrong, 12).ok());
+  }
+  CHECK_FALSE(read(handle, -1).ok());
+  CHECK_FALSE(read(handle, int64_t{1} << 40).ok());
+  gpu.Say("fail cuMemcpyDtoH_v2 1\n");
+  CHECK_FALSE(read(handle, 12).ok());
+  gpu.Say("");
+  CHECK(store->Health().ok());
+}
+
 TEST_CASE("a call goes on until the GPU is idle, and not longer than its limit") {
   FakeGpu gpu;
   const auto store = Open();
@@ -62,6 +89,21 @@ TEST_CASE("what fails at the GPU is kept: nothing counts that was measured since
   CHECK(absl::IsInternal(other->AwaitDone(1).status()));
   gpu.Say("");
   CHECK(absl::IsInternal(other->Health()));
+}
+
+TEST_CASE("a cold GPU has its tensors as they were") {
+  FakeGpu gpu;
+  const auto store = Open();
+  const auto memory = store->Make(3);
+  REQUIRE(memory.ok());
+  (*memory)->Write("abc", 0, 3);
+  store->MakeCold();
+  CHECK(std::string((*memory)->Read(0, 3), 3) == "abc");
+  CHECK(store->Health().ok());
+  gpu.Say("fail cuMemsetD8_v2 719\n");  // it has something written
+  store->MakeCold();
+  gpu.Say("");
+  CHECK(absl::IsInternal(store->Health()));
 }
 
 TEST_CASE("a GPU without memory refuses, and is healthy") {

@@ -27,6 +27,11 @@ TEST_CASE("memory of the host is what was written to it, and what others see by 
   CHECK(mmap(nullptr, 100, PROT_WRITE, MAP_SHARED, bytes.read_only_fd(), 0) == MAP_FAILED);
 }
 
+TEST_CASE("memory of the host has no handles") {
+  char byte = 0;
+  CHECK_FALSE(HostStore().ReadForeign(std::string(128, '0'), 0, 1, &byte).ok());
+}
+
 TEST_CASE("a program that is stopped has nothing more to do on the host") {
   CHECK(*HostStore().AwaitDone(0) == 0);
   CHECK(HostStore().Health().ok());

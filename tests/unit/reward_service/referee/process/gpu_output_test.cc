@@ -1,0 +1,127 @@
+// Outputs of Python programs on a GPU, on the fake driver: what a jail says of them may be anything.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/unique_fd.h"
+#include "reward_service/referee/process/jail.h"
+#include "reward_service/referee/tensors/gpu_store.h"
+#include "tests/fuzz/puppet.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_gpu.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int64_t kAllocationBytes = 4096;
+
+const PuppetMaster& Puppets() {
+  static const auto* const puppets = new PuppetMaster;
+  return *puppets;
+}
+
+// float32[4] in and out.
+TaskLayout Layout() {
+  const nlohmann::json tensor = {{"code", 2}, {"bits", 32}, {"shape", {4}}};
+  return *MakeLayout({{"inputs", {tensor}}, {"parameters", nlohmann::json::array()}, {"outputs", {tensor}}},
+                     1 << 20);
+}
+
+// A program's own allocation, which has these floats one after the other from its start on.
+struct Allocation {
+  explicit Allocation(const std::vector<float>& values) : fd(memfd_create("allocation", MFD_CLOEXEC)) {
+    REQUIRE(ftruncate(fd.get(), kAllocationBytes) == 0);
+    const size_t num_bytes = values.size() * sizeof(float);
+    REQUIRE(pwrite(fd.get(), values.data(), num_bytes, 0) == static_cast<ssize_t>(num_bytes));
+  }
+  std::string handle() const { return HandleOf(fd.get()); }
+
+  const UniqueFd fd;
+};
+
+// A jail whose program ended its call with an output at this place.
+struct Bench {
+  Bench(const std::string& handle, const std::string& offset, const std::string& strides = "[1]") {
+    store = *GpuStore::Open(0);
+    const std::string place =
+        absl::StrCat(R"({"code":2,"bits":32,"dtype":"torch.float32","pointer":4096,"shape":[4],"strides":)",
+                     strides, R"(,"handle":")", handle, R"(","offset":)", offset, "}");
+    const TaskLayout layout = Layout();
+    jail = std::make_unique<Jail>(
+        Puppets().Make("{\"op\":\"ready\"}\n{\"op\":\"done\",\"result\":0,\"outputs\":[" + place +
+                       "]}\n{}\n"),
+        *MakeBuffers(*store, layout, CandidateKind::kKernelBenchPython), layout, JudgeLimits{});
+    draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
+    const float values[] = {1, 2, 3, 4};
+    std::memcpy(draw.inputs.get() + layout.inputs[0].offset, values, sizeof(values));
+    input_offset = layout.inputs[0].offset;
+    REQUIRE_FALSE(jail->Begin({.kind = CandidateKind::kKernelBenchPython, .source_fd = 0}, nullptr));
+    jail->Load(draw);
+    REQUIRE_FALSE(jail->Run());
+  }
+
+  // Empty where it cannot be read.
+  std::vector<float> Output() {
+    const absl::StatusOr<const void*> bytes = jail->Output(0, fault);
+    if (!bytes.ok()) return {};
+    const auto* const values = static_cast<const float*>(*bytes);
+    return {values, values + 4};
+  }
+
+  std::unique_ptr<GpuStore> store;
+  std::unique_ptr<Jail> jail;
+  Draw draw;
+  int64_t input_offset = 0;
+  Fault fault;
+};
+
+TEST_CASE("an output is read from the allocation that holds it, behind what lies before it") {
+  const FakeGpu gpu;
+  const Allocation allocation({9, 8, 7, 6, 5, 4, 3, 2, 1});
+  CHECK(Bench(allocation.handle(), "0").Output() == std::vector<float>{9, 8, 7, 6});
+  CHECK(Bench(allocation.handle(), "8").Output() == std::vector<float>{7, 6, 5, 4});
+  CHECK(Bench(allocation.handle(), "4", "[2]").Output() == std::vector<float>{8, 6, 4, 2});
+}
+
+TEST_CASE("a place that is none is the program's fault, and the GPU stays healthy") {
+  const FakeGpu gpu;
+  const Allocation allocation({9, 8, 7, 6});
+  const std::string handle = allocation.handle();
+  const auto check = [](Bench bench) {
+    CHECK(bench.Output().empty());
+    CHECK(bench.fault.verdict == v1::VERDICT_RUNTIME_ERROR);
+    CHECK(bench.fault.reason == "output 0 lies in no readable memory");
+    CHECK(bench.store->Health().ok());
+  };
+  for (const char* const offset : {"-1", "4081", "4096", "9223372036854775807", "1e99", "\"0\"", "null"}) {
+    INFO(offset);
+    check({handle, offset});
+    check({"", offset});
+  }
+  check({handle, "0", "[1024]"});
+  check({handle, "0", "[-1]"});
+  check({"", "0", "[1024]"});
+  check({std::string(128, 'f'), "0"});
+  check({handle.substr(2), "0"});
+  check({"no", "0"});
+}
+
+TEST_CASE("an output in the inputs' memory is theirs: gone once they are withdrawn") {
+  const FakeGpu gpu;
+  Bench bench("", "0");
+  REQUIRE(bench.input_offset == 0);
+  CHECK(bench.Output() == std::vector<float>{1, 2, 3, 4});
+  bench.jail->WithdrawInputs();
+  CHECK(bench.Output() != std::vector<float>{1, 2, 3, 4});
+  bench.jail->RestoreInputs(bench.draw);
+  CHECK(bench.Output() == std::vector<float>{1, 2, 3, 4});
+}
+
+}  // namespace
+}  // namespace warpsmith
