@@ -99,6 +99,18 @@ void AddProfile(const v1::Profile& profile, Rows* rows) {
                                  profile.gigabytes_per_second_ceiling(), profile.bound()));
 }
 
+// What a GPU's grade has in place of samples.
+void AddGpu(const v1::Grade& grade, Rows* rows) {
+  if (!grade.environment().has_gpu()) return;
+  const v1::GpuEnvironment& gpu = grade.environment().gpu();
+  rows->emplace_back("gpu", absl::StrCat(Escape(gpu.name()), " (", Escape(gpu.architecture()), "), CUDA ",
+                                         Escape(gpu.driver_version())));
+  const v1::Profile& profile = grade.profile();
+  if (profile.gigabytes_per_second_ceiling() <= 0) return;
+  rows->emplace_back("", absl::StrFormat("%.1f of %.1f GB/s, %s-bound", profile.gigabytes_per_second(),
+                                         profile.gigabytes_per_second_ceiling(), profile.bound()));
+}
+
 void AddRubric(const v1::Rubric& rubric, Rows* rows) {
   if (rubric.total() == 0) return;
   rows->emplace_back("rubric", absl::StrCat(rubric.total(), " of 20, ", rubric.source()));
@@ -152,6 +164,7 @@ std::string GradeText(const v1::Grade& grade) {
   AddCorrectness(grade.correctness(), &rows);
   AddTiming(grade.timing(), &rows);
   AddProfile(grade.profile(), &rows);
+  AddGpu(grade, &rows);
   AddRubric(grade.rubric(), &rows);
   AddReward(grade.reward(), &rows);
   AddFeedback(grade.feedback(), &rows);

@@ -48,6 +48,7 @@ v1::Rubric RubricOf(const PreparedRequest& prepared, const v1::Measurement& meas
   inputs.profile = grade.profile();
   inputs.credit = credit;
   inputs.num_lane_cores = measurement.advice_facts().num_lane_cores();
+  inputs.kernels = KernelFactsOf(grade);
   if (task.skill() == v1::SKILL_OPTIMISE) {
     inputs.unchanged_copy = IsUnchangedCopy(prepared);
     inputs.asked = task.feedback();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "reward_service/program/candidate_language.h"
 #include "reward_service/program/neutral_source.h"
 #include "reward_service/scoring/credit.h"
+#include "reward_service/scoring/kernel_facts.h"
 
 namespace warpsmith {
 namespace {
@@ -77,6 +79,27 @@ std::string OriginText(const v1::Profile& profile) {
       100 * profile.libc_share(), 100 * profile.kernel_share(), profile.num_samples());
 }
 
+std::string CpuText(const v1::Profile& profile) {
+  return absl::StrFormat("\ntime by origin: %s\nwidest vectors: %d bits; threads: %d", OriginText(profile),
+                         profile.vector_bits(), profile.num_threads());
+}
+
+// Of the machine code of all kernels. Their names are the candidate's words, and left out.
+std::string GpuText(const KernelFacts& kernels) {
+  std::string text = "\non a GPU; kernels of known machine code: ";
+  if (kernels.num_kernels == 0) return text + "none";
+  absl::StrAppendFormat(
+      &text, "%d, of which %d load one number at a time; widest load: %d bits; registers of a thread: %d",
+      kernels.num_kernels, kernels.num_narrow_kernels, kernels.load_bits_max, kernels.registers);
+  absl::StrAppendFormat(&text,
+                        "; spilled: %d B of stack, %d accesses; shared memory: %s; shuffles: %s; "
+                        "tensor cores: %s; atomics without shuffles: %d",
+                        kernels.stack_bytes, kernels.num_local_accesses, kernels.shares_memory ? "yes" : "no",
+                        kernels.shuffles ? "yes" : "no", kernels.uses_tensor_cores ? "yes" : "no",
+                        kernels.num_lone_atomics);
+  return text;
+}
+
 void AppendCeiling(const char* name, const v1::RubricScore& row, std::string* text) {
   absl::StrAppendFormat(text, "\nceiling of %s: %d (%s)", name, row.score(), row.condition());
 }
@@ -92,9 +115,9 @@ std::string LlmEvidence(const v1::Task& task, const v1::Grade& grade) {
   absl::StrAppendFormat(&text, "\nspeed-up over eager PyTorch: %.3f, 95 %% interval [%.3f, %.3f]%s",
                         timing.speedup(), timing.speedup_low(), timing.speedup_high(),
                         timing.distinguishable() ? "" : ", not distinguishable from 1");
-  absl::StrAppendFormat(&text, "\ntime by origin: %s", OriginText(profile));
-  absl::StrAppendFormat(&text, "\nwidest vectors: %d bits; threads: %d; memory: %.1f of %.1f GB/s",
-                        profile.vector_bits(), profile.num_threads(), profile.gigabytes_per_second(),
+  const std::optional<KernelFacts> kernels = KernelFactsOf(grade);
+  absl::StrAppend(&text, kernels ? GpuText(*kernels) : CpuText(profile));
+  absl::StrAppendFormat(&text, "; memory: %.1f of %.1f GB/s", profile.gigabytes_per_second(),
                         profile.gigabytes_per_second_ceiling());
   absl::StrAppendFormat(&text, "\nbound by: %s", profile.bound().empty() ? "unknown" : profile.bound());
   absl::StrAppendFormat(&text, "\nlibraries that may do the work: %d named", task.allowed_libraries_size());

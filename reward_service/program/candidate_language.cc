@@ -15,6 +15,7 @@ constexpr std::string_view kNative = "a native program; its function `run` is ca
 
 constexpr v1::Device kOnCpu[] = {v1::DEVICE_CPU};
 constexpr v1::Device kOnGpu[] = {v1::DEVICE_CUDA};
+constexpr v1::Device kOnBoth[] = {v1::DEVICE_CUDA, v1::DEVICE_CPU};
 
 constexpr CandidateLanguage kLanguages[] = {
     {.value = v1::CANDIDATE_LANGUAGE_CPP,
@@ -27,7 +28,7 @@ constexpr CandidateLanguage kLanguages[] = {
      .description = kNative},
     {.value = v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON,
      .is_native = false,
-     .devices = kOnCpu,
+     .devices = kOnBoth,
      .normalise = NormalisePython,
      .neutralise = NeutralPython,
      .read_facts = NoFacts,
@@ -38,9 +39,9 @@ constexpr CandidateLanguage kLanguages[] = {
      .devices = kOnGpu,
      .normalise = NormaliseCpp,
      .neutralise = NeutralCpp,
-     .read_facts = NoFacts,
+     .read_facts = ReadSourceFacts,
      .is_renamed_copy = NeverACopy,
-     .description = kNative},
+     .description = "a native CUDA program for a GPU; its function `run` is called on the host"},
 };
 
 }  // namespace

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "reward_service/program/cpp_tokens.h"
+#include "reward_service/program/cuda_tokens.h"
 
 namespace warpsmith {
 namespace {
@@ -55,6 +57,8 @@ struct Function {
   std::set<std::string_view> words;          // everything its live statements name
   // What each innermost loop that multiplies its variable into an index names.
   std::vector<std::set<std::string_view>> strided_loops;
+  SourceFacts cuda;              // what is of CUDA alone
+  int num_launches_outside = 0;  // of any loop
 };
 
 using Functions = std::map<std::string_view, Function>;
@@ -134,6 +138,9 @@ class BodyReader {
   bool Expression(int loop_depth, bool live) {
     brackets_.clear();
     declares_integer_ = IsIntegerType(Peek() == "const" ? At(position_ + 1) : Peek());
+    declares_shared_ = false;
+    declares_place_ = declares_integer_ || DeclaresPointer(tokens_, position_);
+    if (declares_integer_) thread_variables_.insert(ThreadVariable(tokens_, position_));
     while (position_ < tokens_.size() && Peek() != ";" && Peek() != "}") {
       if (Peek() == "{") {
         if (++nesting_ > kNestingMax || !Block(loop_depth, live)) return false;
@@ -147,6 +154,7 @@ class BodyReader {
   }
 
   void SkipParentheses(bool live) {
+    declares_place_ = false;
     if (Peek() != "(") return;
     int depth = 0;
     do {
@@ -161,16 +169,52 @@ class BodyReader {
     if (live && IsWord(token)) {
       function_->words.insert(token);
       function_->num_allocations += Allocates(token);
+      NoteCuda(token);
       if (loops_.empty()) {
         function_->words_outside.insert(token);
       } else {
         NoteInLoop(token, loops_.back());
       }
     }
-    // &x[i] is an address that others walk from.
-    if (token == "[") brackets_.push_back(position_ >= 2 && At(position_ - 2) == "&");
+    if (live) NoteLaunch();
+    if (token == "[") OpenBracket();
     if (token == "]" && !brackets_.empty()) brackets_.pop_back();
     ++position_;
+  }
+
+  void OpenBracket() {
+    const std::string_view array = position_ > 0 ? At(position_ - 1) : std::string_view();
+    if (declares_shared_) shared_arrays_.insert(array);
+    // &x[i] is an address that others walk from.
+    const bool is_address = position_ >= 2 && At(position_ - 2) == "&";
+    brackets_.push_back(is_address || shared_arrays_.count(array) != 0);
+  }
+
+  void NoteLaunch() {
+    const std::optional<LaunchTokens> launch = LaunchAt(tokens_, position_);
+    if (!launch) return;
+    ++function_->cuda.num_launches;
+    function_->num_launches_outside += loops_.empty();
+    function_->cuda.num_one_block_launches += launch->one_block;
+    function_->cuda.num_one_thread_launches += launch->one_thread;
+  }
+
+  void NoteCuda(std::string_view token) {
+    declares_shared_ |= token == "__shared__";
+    function_->cuda.num_synchronisations += Synchronises(token);
+    function_->cuda.num_gpu_allocations += AllocatesOnGpu(token);
+    const bool is_index = token == "threadIdx" && At(position_ + 2) == "x";
+    if (!is_index && thread_variables_.count(token) == 0) return;
+    const bool indexes = declares_place_ || (!brackets_.empty() && !brackets_.back());
+    function_->cuda.strided_threads |=
+        indexes && IsMultiplied(position_, is_index ? position_ + 2 : position_);
+  }
+
+  // Whether the tokens from `first` to `last` stand beside a "*" with a name.
+  bool IsMultiplied(size_t first, size_t last) const {
+    const bool by_next = At(last + 1) == "*" && IsIdentifier(At(last + 2));
+    const bool by_previous = first >= 2 && At(first - 1) == "*" && IsIdentifier(At(first - 2));
+    return by_next || by_previous;
   }
 
   void NoteInLoop(std::string_view token, Loop& loop) const {
@@ -178,9 +222,7 @@ class BodyReader {
     function_->nests.back().words.insert(token);
     const bool indexes = declares_integer_ || (!brackets_.empty() && !brackets_.back());
     if (token != loop.variable || !indexes) return;
-    const bool by_next = At(position_ + 1) == "*" && IsIdentifier(At(position_ + 2));
-    const bool by_previous = position_ >= 2 && At(position_ - 1) == "*" && IsIdentifier(At(position_ - 2));
-    loop.multiplies_index |= by_next || by_previous;
+    loop.multiplies_index |= IsMultiplied(position_, position_);
   }
 
   void EnterLoop(int loop_depth, bool live) {
@@ -225,13 +267,19 @@ class BodyReader {
   std::vector<Loop> loops_;     // the live ones around the position
   std::vector<bool> brackets_;  // the open ones of the statement: whether an address is taken
   bool declares_integer_ = false;
+  bool declares_place_ = false;  // an integer or a pointer
+  bool declares_shared_ = false;
+  std::set<std::string_view> thread_variables_;
+  std::set<std::string_view> shared_arrays_;
 };
 
 // The word before the first "(" between the last declaration's end and `brace`; empty: no function opens
-// there.
+// there. Launch bounds stand before a kernel's name as if they were a function.
 std::string_view FunctionName(const std::vector<std::string_view>& tokens, size_t begin, size_t brace) {
   for (size_t i = begin + 1; i < brace; ++i) {
-    if (tokens[i] == "(" && IsWord(tokens[i - 1])) return tokens[i - 1];
+    if (tokens[i] == "(" && IsWord(tokens[i - 1]) && tokens[i - 1] != "__launch_bounds__") {
+      return tokens[i - 1];
+    }
   }
   return {};
 }
@@ -310,10 +358,21 @@ std::set<std::string_view> Reached(const Functions& functions, std::string_view 
   return reached;
 }
 
+// Launches count as looped until they are found outside.
+void AddCuda(const SourceFacts& cuda, SourceFacts* facts) {
+  facts->num_launches += cuda.num_launches;
+  facts->num_looped_launches += cuda.num_launches;
+  facts->num_one_block_launches += cuda.num_one_block_launches;
+  facts->num_one_thread_launches += cuda.num_one_thread_launches;
+  facts->num_synchronisations += cuda.num_synchronisations;
+  facts->num_gpu_allocations += cuda.num_gpu_allocations;
+  facts->strided_threads |= cuda.strided_threads;
+}
+
 }  // namespace
 
-SourceFacts ReadSourceFacts(std::string_view cpp_source) {
-  const std::vector<std::string_view> tokens = CppTokens(cpp_source);
+SourceFacts ReadSourceFacts(std::string_view source) {
+  const std::vector<std::string_view> tokens = CppTokens(source);
   Functions functions;
   if (!ReadFunctions(tokens, &functions) || functions.count("run") == 0) return {};
   SourceFacts facts{.valid = true};
@@ -322,11 +381,13 @@ SourceFacts ReadSourceFacts(std::string_view cpp_source) {
     facts.num_allocations += function.num_allocations;
     facts.strided |= IsStrided(function, functions);
     facts.calls_libm |= std::any_of(function.words.begin(), function.words.end(), IsTranscendental);
+    AddCuda(function.cuda, &facts);
   }
   std::vector<int> depths;
   NestDepths nest_depths(functions);
   for (const std::string_view name : Reached(functions, "run", &Function::words_outside)) {
     for (const Nest& nest : functions.at(name).nests) depths.push_back(nest_depths.Of(nest));
+    facts.num_looped_launches -= functions.at(name).num_launches_outside;
   }
   for (const int depth : depths) facts.loop_depth_max = std::max(facts.loop_depth_max, depth);
   facts.num_passes = static_cast<int>(std::count(depths.begin(), depths.end(), facts.loop_depth_max));

@@ -1,4 +1,4 @@
-// What a C++ program's own text says of its structure, dead parts left out.
+// What a program's own text says of its structure, dead parts left out: of C++, and of CUDA.
 #ifndef WARPSMITH_REWARD_SERVICE_PROGRAM_SOURCE_FACTS_H_
 #define WARPSMITH_REWARD_SERVICE_PROGRAM_SOURCE_FACTS_H_
 
@@ -22,11 +22,24 @@ struct SourceFacts {
   bool strided = false;
   // Names a transcendental function of libm: expf, tanh, ...
   bool calls_libm = false;
+  // What follows is of CUDA. Launches as they stand in the text, and those of them that stand in a loop, or in a
+  // function that is called in loops alone.
+  int num_launches = 0;
+  int num_looped_launches = 0;
+  // Launches whose grid, and whose block, is written as 1.
+  int num_one_block_launches = 0;
+  int num_one_thread_launches = 0;
+  // Calls that have the host wait for the GPU, and that ask for the GPU's memory.
+  int num_synchronisations = 0;
+  int num_gpu_allocations = 0;
+  // The thread's own index is multiplied into an index of global memory, as in x[i * cols + c]: neighbours among
+  // threads do not read neighbours in memory.
+  bool strided_threads = false;
 };
 
 // Never fails: what cannot be read is not counted. Facts steer advice and the rubric's second digit, never a
 // verdict.
-SourceFacts ReadSourceFacts(std::string_view cpp_source);
+SourceFacts ReadSourceFacts(std::string_view source);
 
 }  // namespace warpsmith
 

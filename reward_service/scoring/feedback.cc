@@ -6,6 +6,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "reward_service/compiler/diagnostics.h"
+#include "reward_service/scoring/gpu_feedback.h"
+#include "reward_service/scoring/kernel_facts.h"
 
 namespace warpsmith {
 namespace {
@@ -50,10 +52,14 @@ v1::Feedback Incorrect(const v1::Grade& grade, const v1::AdviceFacts& advice_fac
 // Read again by SpeedupIn().
 constexpr std::string_view kSpeedup = "speedup ";
 
-// Speed, bandwidth and passes, as far as they are known: of every correct program.
+std::string SpeedupText(const v1::Timing& timing) {
+  return absl::StrFormat("%s%.2f%s", kSpeedup, timing.speedup(),
+                         timing.distinguishable() ? "" : " within noise");
+}
+
+// Speed, bandwidth and passes, as far as they are known: of every correct program on a CPU.
 std::string PerformanceText(const v1::Grade& grade, const SourceFacts& facts) {
-  std::string text = absl::StrFormat("%s%.2f", kSpeedup, grade.timing().speedup());
-  if (!grade.timing().distinguishable()) text += " within noise";
+  std::string text = SpeedupText(grade.timing());
   const v1::Profile& profile = grade.profile();
   if (profile.gigabytes_per_second_ceiling() > 0) {
     absl::StrAppendFormat(&text, ", %.1f of %.0f GB/s", profile.gigabytes_per_second(),
@@ -65,7 +71,7 @@ std::string PerformanceText(const v1::Grade& grade, const SourceFacts& facts) {
   return text;
 }
 
-// What the rows below look at.
+// What the rows below look at; those of a GPU are in gpu_feedback.cc.
 struct Performance {
   const v1::Profile& profile;
   const SourceFacts& facts;
@@ -87,7 +93,7 @@ struct Performance {
 Performance PerformanceOf(const v1::Grade& grade, const SourceFacts& facts, int num_lane_cores) {
   const v1::Profile& profile = grade.profile();
   const double ceiling = profile.gigabytes_per_second_ceiling();
-  const double share = ceiling > 0 ? profile.gigabytes_per_second() / ceiling : 0;
+  const double share = CeilingShare(profile);
   Performance p{.profile = profile, .facts = facts, .num_lane_cores = num_lane_cores};
   p.speedup = grade.timing().speedup();
   p.distinguishable = grade.timing().distinguishable();
@@ -175,6 +181,7 @@ v1::Feedback Fast(const v1::Grade& grade, const SourceFacts& facts, int num_lane
 // A speed-up that is not credited is nothing to keep.
 v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const v1::AdviceFacts& advice_facts,
                      const Credit& credit) {
+  const std::optional<KernelFacts> kernels = KernelFactsOf(grade);
   switch (credit.rule) {
     case CreditRule::kHack:
     case CreditRule::kDelegated:
@@ -182,10 +189,15 @@ v1::Feedback Correct(const v1::Grade& grade, const SourceFacts& facts, const v1:
     case CreditRule::kFixedParameters:
       return Say("fixed parameters", credit.condition, v1::ADVICE_COMPUTE_EVERYTHING);
     case CreditRule::kShared:
+      if (kernels && grade.profile().num_samples() == 0) break;  // nobody samples what runs on a GPU
       return Say("libraries did a part", credit.condition, v1::ADVICE_COMPUTE_EVERYTHING);
     case CreditRule::kFull:
     case CreditRule::kNotDistinguishable:
       break;
+  }
+  if (kernels) {
+    const GpuFinding found = FindOnGpu(grade, facts, *kernels);
+    return Say(found.finding, SpeedupText(grade.timing()) + found.numbers, found.advice);
   }
   return Fast(grade, facts, advice_facts.num_lane_cores());
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_format.h"
 #include "reward_service/scoring/feedback.h"
+#include "reward_service/scoring/gpu_tables.h"
 
 namespace warpsmith {
 namespace {
@@ -23,19 +24,21 @@ v1::RubricScore Row(int score, std::string condition, const char* reason) {
   return row;
 }
 
-bool Profiled(const RubricInputs& inputs) { return inputs.profile.num_samples() >= kProfileSamplesMin; }
+// Nobody samples what runs on a GPU: where libraries were there, whose work it was is not known.
+bool IsUnseen(const RubricInputs& inputs) { return inputs.kernels && inputs.profile.num_samples() == 0; }
 
-double CeilingShare(const v1::Profile& profile) {
-  const double ceiling = profile.gigabytes_per_second_ceiling();
-  return ceiling > 0.0 ? profile.gigabytes_per_second() / ceiling : 0.0;
+const char* NotProfiled(const RubricInputs& inputs) {
+  return IsUnseen(inputs) ? "on a GPU nobody sees whose work it was" : "too short to be profiled";
 }
+
+bool Profiled(const RubricInputs& inputs) { return inputs.profile.num_samples() >= kProfileSamplesMin; }
 
 // Is the work the candidate's?
 v1::RubricScore AntiHacking(const RubricInputs& inputs) {
   const std::string& condition = inputs.credit.condition;
   if (inputs.timing.libraries_withheld())
     return Row(5, condition, "the work is done by the candidate's own code");
-  if (!Profiled(inputs)) return Row(3, condition, "too short to be profiled");
+  if (!Profiled(inputs)) return Row(3, condition, NotProfiled(inputs));
   const double own = inputs.profile.own_code_share();
   if (own >= kOwnShareForCredit) return Row(5, condition, "the work is done by the candidate's own code");
   if (own >= 0.5) return Row(4, condition, "most of the work is the candidate's own");
@@ -47,6 +50,10 @@ v1::RubricScore AntiHacking(const RubricInputs& inputs) {
 // Does it use the machine?
 v1::RubricScore Engineering(const RubricInputs& inputs) {
   const v1::Profile& profile = inputs.profile;
+  if (inputs.kernels) {
+    const EngineeringRow row = EngineeringOnGpu(inputs.timing, profile, *inputs.kernels);
+    return Row(row.score, row.condition, row.reason);
+  }
   if (!Profiled(inputs)) return Row(3, inputs.credit.condition, "too short to be profiled");
   const bool wide = profile.vector_bits() >= kWideVectorBits;
   const bool near_ceiling = CeilingShare(profile) >= kNearCeilingShare;
@@ -68,7 +75,7 @@ v1::RubricScore Engineering(const RubricInputs& inputs) {
 v1::RubricScore OperatorCoverage(const RubricInputs& inputs) {
   if (inputs.timing.libraries_withheld())
     return Row(5, inputs.credit.condition, "all operators are in the candidate's own code");
-  if (!Profiled(inputs)) return Row(3, inputs.credit.condition, "too short to be profiled");
+  if (!Profiled(inputs)) return Row(3, inputs.credit.condition, NotProfiled(inputs));
   const std::string condition =
       absl::StrFormat("%.0f %% of samples in torch", 100 * inputs.profile.torch_share());
   const double torch = inputs.profile.torch_share();
@@ -86,16 +93,16 @@ bool IsFaster(const RubricInputs& inputs) {
   return inputs.timing.speedup_low() > kFasterShare * before;
 }
 
-struct AdviceOutcome {
-  bool done = false;
-  std::string condition;
-};
-
-// Whether this profile or timing shows what the advice asked for. What the text says decides nothing: a loop can be
-// written so that nobody counts it.
-AdviceOutcome FollowedAdvice(const RubricInputs& inputs) {
-  const v1::Profile& profile = inputs.profile;
+// Less memory is walked, or in a better order: that is seen by the time alone.
+AdviceOutcome FollowedByTime(const RubricInputs& inputs) {
   const std::optional<double> before = SpeedupIn(inputs.asked);
+  return {before.has_value() && IsFaster(inputs),
+          absl::StrFormat("speedup at least %.2f, before %s", inputs.timing.speedup_low(),
+                          before ? absl::StrFormat("%.2f", *before) : "unknown")};
+}
+
+AdviceOutcome FollowedOnCpu(const RubricInputs& inputs) {
+  const v1::Profile& profile = inputs.profile;
   switch (inputs.asked.advice()) {
     case v1::ADVICE_VECTORISE:
       return {Profiled(inputs) && profile.vector_bits() >= kWideVectorBits,
@@ -106,28 +113,37 @@ AdviceOutcome FollowedAdvice(const RubricInputs& inputs) {
     case v1::ADVICE_APPROXIMATE:
       return {Profiled(inputs) && profile.libc_share() <= kLibmShareMax,
               absl::StrFormat("%.0f %% of samples in libm and libc", 100 * profile.libc_share())};
+    default:
+      return FollowedByTime(inputs);
+  }
+}
+
+// Whether this profile or timing shows what the advice asked for. What the text says decides nothing: a loop can be
+// written so that nobody counts it.
+AdviceOutcome FollowedAdvice(const RubricInputs& inputs) {
+  switch (inputs.asked.advice()) {
     case v1::ADVICE_COMPUTE_EVERYTHING:
       return {
           inputs.credit.rule == CreditRule::kFull || inputs.credit.rule == CreditRule::kNotDistinguishable,
           inputs.credit.condition};
-    case v1::ADVICE_UNSPECIFIED:
-    case v1::ADVICE_KEEP:
-    case v1::ADVICE_FUSE_PASSES:
-    case v1::ADVICE_AVOID_TEMPORARY:
-    case v1::ADVICE_TILE:
-      // Less memory is walked, or in a better order: that is seen by the time alone.
-      return {before.has_value() && IsFaster(inputs),
-              absl::StrFormat("speedup at least %.2f, before %s", inputs.timing.speedup_low(),
-                              before ? absl::StrFormat("%.2f", *before) : "unknown")};
-    default:
+    case v1::ADVICE_FIX_COMPILE_ERROR:
+    case v1::ADVICE_FIX_CRASH:
+    case v1::ADVICE_FIX_BOUNDS:
+    case v1::ADVICE_FIX_SHAPE:
+    case v1::ADVICE_FIX_FORMULA:
+    case v1::ADVICE_FIX_NUMERICS:
       return {true, "every output right"};  // a repair is done when the program is right
+    default:
+      if (!inputs.kernels) return FollowedOnCpu(inputs);
+      return FollowedOnGpu(inputs.asked.advice(), *inputs.kernels, FollowedByTime(inputs));
   }
 }
 
 // Skill 1: does the answer keep its contract? Skill 2: was the advice followed?
 v1::RubricScore SkillCompliance(const RubricInputs& inputs) {
   if (inputs.skill != v1::SKILL_OPTIMISE) {
-    if (inputs.credit.rule == CreditRule::kDelegated || inputs.credit.rule == CreditRule::kShared) {
+    const bool shared = inputs.credit.rule == CreditRule::kShared && !IsUnseen(inputs);
+    if (inputs.credit.rule == CreditRule::kDelegated || shared) {
       return Row(2, inputs.credit.condition, "the answer calls libraries where a program was asked for");
     }
     return Row(5, "entry point present, every output right", "the answer keeps its contract");

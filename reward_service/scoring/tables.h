@@ -3,7 +3,10 @@
 #ifndef WARPSMITH_REWARD_SERVICE_SCORING_TABLES_H_
 #define WARPSMITH_REWARD_SERVICE_SCORING_TABLES_H_
 
+#include <optional>
+
 #include "reward_service/scoring/credit.h"
+#include "reward_service/scoring/kernel_facts.h"
 #include "warpsmith/v1/grade.pb.h"
 #include "warpsmith/v1/task.pb.h"
 
@@ -23,6 +26,8 @@ struct RubricInputs {
   v1::Feedback
       asked;  // of the previous program; the speed-up in its evidence is what this one is held against
   int num_lane_cores = 1;
+  // Of a program that was measured on a GPU, and of no other.
+  std::optional<KernelFacts> kernels;
 };
 
 // The rubric of a CORRECT candidate. The same inputs always give the same scores.

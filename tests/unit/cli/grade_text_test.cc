@@ -59,6 +59,21 @@ TEST_CASE("Each kernel has a line with what it has, and says where its instructi
       Contains("\n             new\\nline (sm_75): 8 registers, 64 B of stack, instructions unknown\n"));
 }
 
+TEST_CASE("A GPU's grade says which GPU it was, and its bandwidth, without a line of samples") {
+  v1::Grade grade = CorrectGrade();
+  CHECK_THAT(GradeText(grade), !Contains("\ngpu "));
+  v1::GpuEnvironment* const gpu = grade.mutable_environment()->mutable_gpu();
+  gpu->set_name("NVIDIA H100\n80GB");
+  gpu->set_architecture("sm_90a");
+  gpu->set_driver_version("13.0");
+  CHECK_THAT(GradeText(grade), Contains("\ngpu          NVIDIA H100\\n80GB (sm_90a), CUDA 13.0\nreward"));
+  grade.mutable_profile()->set_gigabytes_per_second(412);
+  grade.mutable_profile()->set_gigabytes_per_second_ceiling(3350);
+  grade.mutable_profile()->set_bound("memory");
+  CHECK_THAT(GradeText(grade), Contains("\n             412.0 of 3350.0 GB/s, memory-bound\n"));
+  CHECK_THAT(GradeText(grade), !Contains("\nprofile "));
+}
+
 TEST_CASE("Parts that did not run have no line") {
   v1::Grade grade;
   grade.set_verdict(v1::VERDICT_NO_CODE);

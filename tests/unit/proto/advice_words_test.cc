@@ -9,8 +9,9 @@ namespace warpsmith {
 
 TEST_CASE("every advice has words of its own, and the words name it") {
   std::set<std::string> words;
-  for (int value = v1::ADVICE_UNSPECIFIED + 1; value <= v1::Advice_MAX; ++value) {
-    const auto advice = static_cast<v1::Advice>(value);
+  const auto& values = *v1::Advice_descriptor();
+  for (int i = 1; i < values.value_count(); ++i) {
+    const auto advice = static_cast<v1::Advice>(values.value(i)->number());
     INFO(v1::Advice_Name(advice));
     CHECK(words.insert(std::string(AdviceWords(advice))).second);
     CHECK(AdviceOfWords(AdviceWords(advice)) == advice);
@@ -22,7 +23,9 @@ TEST_CASE("the words are those that Coders have learnt: prompts of skill 2 are m
   CHECK(AllAdviceWords() ==
         "fix compile error, fix crash, fix bounds, fix shape, fix formula, fix numerics, fuse passes, "
         "vectorise, "
-        "thread, avoid the temporary, tile, approximate, keep, compute everything");
+        "thread, avoid the temporary, tile, approximate, keep, compute everything, fuse kernels, coalesce, "
+        "vectorise loads, use shared memory, reduce by warp, raise occupancy, avoid spills, fewer launches, "
+        "avoid synchronisation");
   CHECK(AdviceWords(v1::ADVICE_AVOID_TEMPORARY) == "avoid the temporary");
 }
 

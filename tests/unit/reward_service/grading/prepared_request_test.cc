@@ -92,12 +92,17 @@ TEST_CASE("reference, program, language and machine change what is measured") {
   CHECK(Prepare(Request(), Machine("another")).measurement_key != first.measurement_key);
 }
 
-TEST_CASE("a request is prepared for the device of its language") {
+TEST_CASE("a request is prepared for its device, and measured anew on another, even of the same name") {
   const ServiceAbilities both{.devices = {{v1::DEVICE_CPU, "machine"}, {v1::DEVICE_CUDA, "machine"}}};
   v1::GradeRequest request = Request();
   CHECK(Prepare(request, both).device == v1::DEVICE_CPU);
-  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CUDA);
-  CHECK(Prepare(request, both).device == v1::DEVICE_CUDA);
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
+  const PreparedRequest chosen = Prepare(request, both);
+  CHECK(chosen.device == v1::DEVICE_CUDA);
+  request.mutable_task()->set_device(v1::DEVICE_CPU);
+  const PreparedRequest asked = Prepare(request, both);
+  CHECK(asked.device == v1::DEVICE_CPU);
+  CHECK(asked.measurement_key != chosen.measurement_key);
 }
 
 TEST_CASE("what this service lacks the device for is FAILED_PRECONDITION") {

@@ -20,13 +20,13 @@ absl::Status Refusal(v1::CandidateLanguage language, v1::Device wanted, const Se
 TEST_CASE("where a task does not say, the language and what the service has decide") {
   CHECK(ChooseDevice(kCpp, v1::DEVICE_UNSPECIFIED, kGpuToo).value() == v1::DEVICE_CPU);
   CHECK(ChooseDevice(kCuda, v1::DEVICE_UNSPECIFIED, kGpuToo).value() == v1::DEVICE_CUDA);
-  CHECK(ChooseDevice(kPython, v1::DEVICE_UNSPECIFIED, kGpuToo).value() == v1::DEVICE_CPU);
+  CHECK(ChooseDevice(kPython, v1::DEVICE_UNSPECIFIED, kGpuToo).value() == v1::DEVICE_CUDA);
   CHECK(ChooseDevice(kPython, v1::DEVICE_UNSPECIFIED, kCpuOnly).value() == v1::DEVICE_CPU);
 }
 
 TEST_CASE("a task that says its device is graded there") {
   CHECK(ChooseDevice(kPython, v1::DEVICE_CPU, kGpuToo).value() == v1::DEVICE_CPU);
-  CHECK(ChooseDevice(kCuda, v1::DEVICE_CUDA, kGpuToo).value() == v1::DEVICE_CUDA);
+  CHECK(ChooseDevice(kPython, v1::DEVICE_CUDA, kGpuToo).value() == v1::DEVICE_CUDA);
   CHECK(ChooseDevice(kCpp, v1::DEVICE_CPU, kCpuOnly).value() == v1::DEVICE_CPU);
 }
 
@@ -34,12 +34,12 @@ TEST_CASE("what this service cannot grade is FAILED_PRECONDITION, with what it c
   CHECK(Refusal(kCuda, v1::DEVICE_UNSPECIFIED, kCpuOnly) ==
         absl::FailedPreconditionError("candidate.language is CUDA, which needs a GPU; this service has none "
                                       "and grades cpp and kernelbench_python on cpu"));
-  CHECK(Refusal(kCuda, v1::DEVICE_CUDA, kCpuOnly) ==
+  CHECK(Refusal(kPython, v1::DEVICE_CUDA, kCpuOnly) ==
         absl::FailedPreconditionError("task.device is CUDA, which needs a GPU; this service has none and "
                                       "grades cpp and kernelbench_python on cpu"));
   CHECK(Refusal(kCpp, v1::DEVICE_UNSPECIFIED, kGpuOnly) ==
         absl::FailedPreconditionError("candidate.language is CPP, which needs a CPU; this service has none "
-                                      "and grades cuda on cuda"));
+                                      "and grades kernelbench_python and cuda on cuda"));
 }
 
 TEST_CASE("a pair that nobody grades is INVALID_ARGUMENT, whatever the service has") {
@@ -63,7 +63,7 @@ TEST_CASE("a value that is no language or no device is INVALID_ARGUMENT") {
 TEST_CASE("a service grades the languages of its devices") {
   CHECK(GradedLanguages(kCpuOnly) == std::vector<v1::CandidateLanguage>{kCpp, kPython});
   CHECK(GradedLanguages(kGpuToo) == std::vector<v1::CandidateLanguage>{kCpp, kPython, kCuda});
-  CHECK(GradedLanguages(kGpuOnly) == std::vector<v1::CandidateLanguage>{kCuda});
+  CHECK(GradedLanguages(kGpuOnly) == std::vector<v1::CandidateLanguage>{kPython, kCuda});
 }
 
 }  // namespace

@@ -60,6 +60,35 @@ TEST_CASE("the evidence has the measured facts") {
   CHECK_THAT(LlmEvidence({}, short_one), Catch::Contains("3 samples, too few to tell"));
 }
 
+TEST_CASE("of a GPU the evidence has what its machine code shows, and nothing of vectors or names") {
+  v1::Grade grade = CorrectGrade();
+  CHECK_THAT(LlmEvidence({}, grade),
+             Catch::Contains("\nwidest vectors: 0 bits; threads: 0; memory: 0.0 of 0.0 GB/s\n"));
+  grade.mutable_environment()->mutable_gpu()->set_architecture("sm_90a");
+  CHECK_THAT(LlmEvidence({}, grade), Catch::Contains("\non a GPU; kernels of known machine code: none; "));
+  grade.mutable_profile()->set_gigabytes_per_second(412);
+  grade.mutable_profile()->set_gigabytes_per_second_ceiling(3350);
+  v1::KernelBinary* const kernel = grade.mutable_compile()->add_kernels();
+  kernel->set_architecture("sm_90a");
+  kernel->set_name("award_five");
+  kernel->set_num_instructions(100);
+  kernel->set_load_bits(32);
+  kernel->set_registers(40);
+  kernel->set_stack_bytes(48);
+  kernel->set_num_local_accesses(12);
+  kernel->set_num_barriers(1);
+  kernel->set_num_atomics(2);
+  const std::string evidence = LlmEvidence({}, grade);
+  CHECK_THAT(
+      evidence,
+      Catch::Contains("1, of which 1 load one number at a time; widest load: 32 bits; registers of a thread: "
+                      "40; spilled: 48 B of stack, 12 accesses; shared memory: yes; shuffles: no; "
+                      "tensor cores: no; atomics without shuffles: 2; memory: 412.0 of 3350.0 GB/s\n"));
+  for (const char* other : {"vectors:", "time by origin", "award_five"}) {
+    CHECK_THAT(evidence, !Catch::Contains(other));
+  }
+}
+
 TEST_CASE("skill 2 shows the previous program and the advice, in our words alone") {
   v1::Task task;
   task.set_skill(v1::SKILL_OPTIMISE);

@@ -114,6 +114,67 @@ TEST_CASE("lambdas, do loops, else branches and switches are read") {
   CHECK(facts.num_passes == 5);
 }
 
+constexpr char kKernels[] = R"(
+__global__ void __launch_bounds__(256) scale(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i];
+}
+__global__ void unused(float* y) { y[threadIdx.x * 3] = 0; }
+static void twice(const float* x, float* y, cudaStream_t s) { scale<<<8, 256, 0, s>>>(x, y, 1); }
+)";
+
+SourceFacts CudaFacts(const std::string& body, const std::string& kernels = kKernels) {
+  return ReadSourceFacts(kernels + kHead + body + " return 0; }");
+}
+
+TEST_CASE("launches that run reaches are counted, and those in loops apart") {
+  const std::string launch = "scale<<<grid, 256, 0, stream>>>(x, y, n);";
+  CHECK(CudaFacts(launch).num_launches == 1);
+  CHECK(CudaFacts(launch).num_looped_launches == 0);
+  CHECK(CudaFacts(launch + "twice(x, y, s);").num_launches == 2);
+  CHECK(CudaFacts("for (int i = 0; i < n; ++i) " + launch).num_looped_launches == 1);
+  CHECK(CudaFacts("while (more) { twice(x, y, s); } " + launch).num_launches == 2);
+  CHECK(CudaFacts("while (more) { twice(x, y, s); } " + launch).num_looped_launches == 1);
+  CHECK(CudaFacts("if (false) " + launch + " // " + launch).num_launches == 0);
+  CHECK(CudaFacts("scale<<<1, 256>>>(x, y, n);" + launch).num_one_block_launches == 1);
+  CHECK(CudaFacts("scale<<<n, 1>>>(x, y, n);" + launch).num_one_thread_launches == 1);
+  CHECK(CudaFacts(launch).num_one_block_launches == 0);
+  CHECK(CudaFacts(launch).num_one_thread_launches == 0);
+}
+
+TEST_CASE("waiting for the GPU and asking for its memory are counted where they are live") {
+  CHECK(CudaFacts("cudaStreamSynchronize(stream); cudaDeviceSynchronize();").num_synchronisations == 2);
+  CHECK(CudaFacts("if (0) cudaDeviceSynchronize();").num_synchronisations == 0);
+  CHECK(CudaFacts("float* t; cudaMallocAsync(&t, n, stream);").num_gpu_allocations == 1);
+  CHECK(CudaFacts("").num_gpu_allocations == 0);
+}
+
+TEST_CASE("a thread's index that is multiplied into a place of global memory is a stride") {
+  const auto strided = [](const std::string& kernel_body) {
+    return CudaFacts("k<<<g, b>>>(x, y, n);",
+                     "__global__ void k(const float* x, float* y, int n) {\n"
+                     "int i = blockIdx.x * blockDim.x + threadIdx.x;\n" +
+                         kernel_body + "}\n")
+        .strided_threads;
+  };
+  CHECK(strided("float s = 0; for (int c = 0; c < n; ++c) s += x[i * n + c]; y[i] = s;"));
+  CHECK(strided("const float* row = x + i * n; y[i] = row[0];"));
+  CHECK(strided("long base = n * i; y[i] = x[base];"));
+  CHECK(strided("y[threadIdx.x * n] = 0;"));
+  CHECK_FALSE(strided("for (int c = 0; c < n; ++c) y[c * n + i] = x[c * n + i];"));
+  CHECK_FALSE(strided("y[4 * i] = x[i * 4];"));
+  CHECK_FALSE(strided("float v = i * scale; y[i] = v;"));
+  CHECK_FALSE(strided("int a = 1; if (i * n < 5) y[i] = a;"));
+  CHECK_FALSE(strided("__shared__ float tile[1024]; tile[i * n] = x[i]; y[i] = tile[i * n];"));
+}
+
+TEST_CASE("a kernel that nobody launches shows nothing") {
+  CHECK_FALSE(
+      CudaFacts("scale<<<g, b>>>(x, y, n);",
+                std::string(kKernels) + "__global__ void k(float* y, int n) { y[threadIdx.x * n] = 0; }")
+          .strided_threads);
+}
+
 TEST_CASE("text without run, or nested beyond reason, has no facts") {
   CHECK_FALSE(ReadSourceFacts("int main() { for (;;) {} }").valid);
   CHECK_FALSE(ReadSourceFacts("").valid);
