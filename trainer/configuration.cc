@@ -2,7 +2,9 @@
 
 #include <memory>
 
+#include "absl/strings/ascii.h"
 #include "core/base/absl_view.h"
+#include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
 #include "proto/language_names.h"
@@ -82,6 +84,16 @@ void ReadModel(ConfigSection& section, ModelSection* model) {
   if (!loaded.ok()) section.AddError("path", StdView(loaded.status().message()));
 }
 
+// Prompts that describe one language's contract say which, in language.txt beside them. With those of another no answer
+// would compile.
+void CheckPromptLanguage(ConfigSection& section, const DataSection& data) {
+  const absl::StatusOr<std::string> text = ReadFile(data.prompts / "language.txt");
+  if (!text.ok()) return;
+  const auto language = std::string(absl::StripAsciiWhitespace(*text));
+  if (language == data.language) return;
+  section.AddError("prompts", "asks for programs in " + language + ", and data.language is " + data.language);
+}
+
 void ReadData(ConfigSection& section, DataFiles files, DataSection* data) {
   section.Read("tokenizer", &data->tokenizer, {"", "Folder with the tokenizer.json of trainer and workers."});
   section.Read("prompts", &data->prompts,
@@ -110,6 +122,7 @@ void ReadData(ConfigSection& section, DataFiles files, DataSection* data) {
   }
   section.RequireFolder("tokenizer", data->tokenizer, {"tokenizer.json"});
   section.RequireFolder("prompts", data->prompts, {"generate.txt", "optimise.txt"});
+  CheckPromptLanguage(section, *data);
   if (files == DataFiles::kNotRead) return;
   section.RequireFile("train", data->train, WayTo(data->train));
   section.RequireFile("optimise", data->optimise, WayTo(data->optimise));

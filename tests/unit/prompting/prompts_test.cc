@@ -75,10 +75,28 @@ TEST_CASE("a program cannot forge the end of its turn") {
 
 TEST_CASE("the digest is that of the files' digests in a fixed order: checkpoints and workers compare it") {
   const auto digest = [](const std::string& path) { return Sha256Hex(ReadFile(path).value()); };
-  for (const std::string style : {"datasets/prompts/small", "datasets/prompts/coder"}) {
+  for (const std::string style :
+       {"datasets/prompts/small", "datasets/prompts/coder", "datasets/prompts/coder_cuda"}) {
     CHECK(Prompts::Load("datasets/tokenizer/small", style, "").value().sha256() ==
           Sha256Hex(digest(style + "/generate.txt") + digest(style + "/optimise.txt") +
                     digest("datasets/tokenizer/small/tokenizer.json")));
+  }
+}
+
+TEST_CASE("the prompts of a language name its entry point, its compiler and its fence, in both skills") {
+  const struct {
+    std::string style, entry, compiler, fence;
+  } styles[] = {
+      {"coder", "DLTensor* const* outputs)`", "`g++ -O3", "starts with ```cpp."},
+      {"coder_cuda", "DLTensor* const* outputs, cudaStream_t stream)`", "`nvcc -O3", "starts with ```cuda."}};
+  for (const auto& [style, entry, compiler, fence] : styles) {
+    for (const std::string skill : {"generate", "optimise"}) {
+      const std::string text = ReadFile("datasets/prompts/" + style + "/" + skill + ".txt").value();
+      INFO(style << " " << skill);
+      CHECK_THAT(text, Catch::Contains(entry));
+      CHECK_THAT(text, Catch::Contains(compiler));
+      CHECK_THAT(text, Catch::Contains(fence));
+    }
   }
 }
 

@@ -95,6 +95,20 @@ TEST_CASE("faults of all sections are reported at once, missing files with their
   }
 }
 
+TEST_CASE("prompts of another language are refused, and those of none fit every one") {
+  const auto read = [](const char* prompts, const char* language) {
+    return Read(kSmallest, {std::string("data.prompts=datasets/prompts/") + prompts,
+                            std::string("data.language=") + language})
+        .status();
+  };
+  CHECK(read("coder", "cpp").ok());
+  CHECK(read("coder_cuda", "cuda").ok());
+  CHECK(read("small", "cpp").ok());
+  CHECK(read("small", "cuda").ok());
+  CHECK(Says(read("coder", "cuda"), "asks for programs in cpp, and data.language is cuda"));
+  CHECK(Says(read("coder_cuda", "cpp"), "asks for programs in cuda, and data.language is cpp"));
+}
+
 TEST_CASE("an export does not ask for the tasks") {
   TemporaryDirectory directory;
   const auto path = directory.path() / "run.yaml";
