@@ -9,6 +9,8 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/compiler/compile_cache.h"
+#include "reward_service/compiler/nvcc_steps.h"
+#include "reward_service/compiler/standard_names.h"
 
 namespace warpsmith {
 namespace {
@@ -28,11 +30,9 @@ bool IsArchitecture(std::string_view name) {
          });
 }
 
-// Whether `source` may have a lambda for the device: there a word stands behind the "]", or what may become one. Where
-// it has none, nvcc is spared <functional> and all that it brings, a quarter of its time. What names anything of the
-// standard library has that all the same: programs count on it without including it.
-bool WantsExtendedLambda(std::string_view source) {
-  for (const std::string_view words : {"std", "EXTENDED_LAMBDA", ":>", "??)"}) {
+// Whether `source` may have a lambda for the device: there a word stands behind the "]", or what may become one.
+bool MayHaveDeviceLambda(std::string_view source) {
+  for (const std::string_view words : {"EXTENDED_LAMBDA", ":>", "?\?)"}) {
     if (source.find(words) != std::string_view::npos) return true;
   }
   for (size_t i = source.find(']'); i != std::string_view::npos; i = source.find(']', i + 1)) {
@@ -45,6 +45,17 @@ bool WantsExtendedLambda(std::string_view source) {
     }
   }
   return false;
+}
+
+// What a program makes nvcc read. Most are spared <functional> and the special functions of <cmath>, with all that
+// these bring, over half of nvcc's time. What names anything of the standard library has it all: programs count on it
+// without including it.
+std::vector<std::string> HeaderFlags(std::string_view source) {
+  const bool names_nothing = NamesOnly(source, {});
+  std::vector<std::string> flags;
+  if (!names_nothing || MayHaveDeviceLambda(source)) flags.push_back("--extended-lambda");
+  if (names_nothing) flags.push_back(kNoSpecialFunctions);
+  return flags;
 }
 
 }  // namespace
@@ -97,9 +108,8 @@ absl::StatusOr<std::vector<Cubin>> ReadCubins(const std::vector<UniqueFd>& outpu
 std::vector<std::string> CudaCompiler::Command(std::string_view source,
                                                const std::vector<std::string>& architectures) const {
   std::vector<std::string> command = {toolchain_.compiler};
-  if (WantsExtendedLambda(source)) command.push_back("--extended-lambda");
-  const std::vector<std::string> targets = ArchitectureFlags(architectures);
-  command.insert(command.end(), targets.begin(), targets.end());
+  for (const std::vector<std::string>& flags : {HeaderFlags(source), ArchitectureFlags(architectures)})
+    command.insert(command.end(), flags.begin(), flags.end());
   std::vector<std::string> host_flags = {"-fPIC", "-O3", "-march=native", "-fdiagnostics-color=never",
                                          "-fno-diagnostics-show-caret"};
   host_flags.insert(host_flags.end(), toolchain_.link_flags.begin(), toolchain_.link_flags.end());
@@ -134,7 +144,7 @@ absl::StatusOr<CompiledProgram> CudaCompiler::Compile(std::string_view source,
                                                       const std::vector<std::string>& architectures,
                                                       const std::atomic<bool>& cancelled) const {
   RETURN_IF_ERROR(CheckArchitectures(architectures));
-  Compilation compilation{.command = Command(source, architectures),
+  Compilation compilation{.command = InTwoChains(Command(source, architectures)),
                           .source_file = "/tmp/candidate.cu",
                           .system_paths = toolchain_.system_paths,
                           .read_only_paths = toolchain_.read_only_paths,

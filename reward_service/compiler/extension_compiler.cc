@@ -16,6 +16,8 @@
 #include "reward_service/compiler/cuda_compiler.h"
 #include "reward_service/compiler/cuda_options.h"
 #include "reward_service/compiler/diagnostics.h"
+#include "reward_service/compiler/nvcc_steps.h"
+#include "reward_service/compiler/standard_names.h"
 
 namespace warpsmith {
 namespace {
@@ -223,10 +225,13 @@ Compilation ExtensionCompiler::CudaCompilation(const HeaderTier& tier, const Che
   Append(ArchitectureFlags(architectures), &compilation.command);
   Append(BaseCudaFlags(), &compilation.command);
   Append(tier.flags, &compilation.command);
+  Append(tier.cuda_flags, &compilation.command);
+  if (NamesOnly(call.sources.cuda, kLeanNames)) Append(tier.lean_cuda_flags, &compilation.command);
   Append(call.cuda_cflags, &compilation.command);
   if (!ChoosesStandard(call.cuda_cflags)) Append({"-std=c++17"}, &compilation.command);
   Append({"-DTORCH_EXTENSION_NAME=" + call.name, "-c", "-o", kCudaObject, std::string(kCudaHalf)},
          &compilation.command);
+  compilation.command = InTwoChains(compilation.command);
   return compilation;
 }
 

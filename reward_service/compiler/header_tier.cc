@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/file.h"
 #include "core/base/sha256.h"
+#include "reward_service/compiler/standard_names.h"
 
 namespace warpsmith {
 namespace {
@@ -60,28 +61,28 @@ std::vector<HeaderTier> HeaderTiers(const HeaderPlaces& places) {
     const std::string facade = places.facade_directory;
     const std::vector<std::string> own = {"-isystem", facade + "/include"};
     const std::vector<std::string> facade_library = {"-L" + facade, "-lwarpsmith_facade"};
-    tiers.push_back({"facade",
-                     Joined({"-isystem", facade + "/shims"}, own),
-                     version + kWithoutSpecialFunctions + kPrelude,
-                     {.num_sets_max = 16},
-                     facade_library,
-                     /*links_torch=*/false,
-                     ""});
-    tiers.push_back({"light",
-                     Joined(Joined({"-isystem", facade + "/light"}, own), TorchIncludes(places)),
-                     version + kPrelude,
-                     {.num_sets_max = 4},
-                     Joined(facade_library, torch_libraries),
-                     /*links_torch=*/true,
-                     places.facade_directory / "light_names.txt"});
+    tiers.push_back({.name = "facade",
+                     .flags = Joined({"-isystem", facade + "/shims"}, own),
+                     .cuda_flags = {kNoSpecialFunctions},
+                     .lean_cuda_flags = {"-DWARPSMITH_FACADE_LEAN"},
+                     .precompiled = version + kWithoutSpecialFunctions + kPrelude,
+                     .policy = {.num_sets_max = 16},
+                     .link_flags = facade_library});
+    tiers.push_back({.name = "light",
+                     .flags = Joined(Joined({"-isystem", facade + "/light"}, own), TorchIncludes(places)),
+                     .precompiled = version + kPrelude,
+                     .policy = {.num_sets_max = 4},
+                     .link_flags = Joined(facade_library, torch_libraries),
+                     .links_torch = true,
+                     .names = places.facade_directory / "light_names.txt"});
   }
-  tiers.push_back({"torch",
-                   Joined(TorchIncludes(places), {"-isystem", places.python_include.string()}),
-                   kPrelude,
-                   {.num_sets_max = 2, .num_plain_uses = kPlainUsesOfTorch},
-                   Joined(torch_libraries, {"-ltorch_python"}),
-                   /*links_torch=*/true,
-                   places.facade_directory.empty() ? "" : places.facade_directory / "names.txt"});
+  tiers.push_back({.name = "torch",
+                   .flags = Joined(TorchIncludes(places), {"-isystem", places.python_include.string()}),
+                   .precompiled = kPrelude,
+                   .policy = {.num_sets_max = 2, .num_plain_uses = kPlainUsesOfTorch},
+                   .link_flags = Joined(torch_libraries, {"-ltorch_python"}),
+                   .links_torch = true,
+                   .names = places.facade_directory.empty() ? "" : places.facade_directory / "names.txt"});
   return tiers;
 }
 

@@ -2,7 +2,6 @@
 #ifndef WARPSMITH_REWARD_SERVICE_FACADE_INCLUDE_WARPSMITH_FACADE_STANDARD_H_
 #define WARPSMITH_REWARD_SERVICE_FACADE_INCLUDE_WARPSMITH_FACADE_STANDARD_H_
 
-#include <algorithm>
 #include <array>
 #include <cassert>
 #include <climits>
@@ -12,8 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <memory>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -21,6 +18,11 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+#ifndef WARPSMITH_FACADE_LEAN  // of a program that names nothing of these
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#endif
 #ifndef __CUDACC__  // cannot precompile headers, and seldom needs these
 #include <atomic>
 #include <chrono>

@@ -11,6 +11,7 @@
 #include "core/base/build_info.h"
 #include "core/base/file.h"
 #include "reward_service/compiler/diagnostics.h"
+#include "reward_service/compiler/nvcc_steps.h"
 #include "reward_service/sandbox/confinement.h"
 #include "tests/support/catch.h"
 
@@ -86,6 +87,15 @@ TEST_CASE("a CUDA candidate becomes a library with its entry point, and its mach
   CHECK(dlsym(library, "run") != nullptr);
 }
 
+TEST_CASE("the steps of this machine's nvcc are those that run in two chains") {
+  const std::string nvcc = MakeCompiler().toolchain().compiler;
+  const std::vector<std::string> command = {nvcc,          "-gencode",   "arch=compute_90a,code=sm_90a",
+                                            "--keep",      "--keep-dir", "/tmp",
+                                            "-c",          "-o",         "/tmp/candidate.o",
+                                            "candidate.cu"};
+  CHECK(InTwoChains(command)[0] == "/bin/sh");
+}
+
 TEST_CASE("each architecture has machine code of its own, in the order asked for") {
   const CompiledProgram program = CompileOrFail(MakeCompiler(), kRelu, {"sm_90a", "sm_80"});
   INFO(program.diagnostics);
@@ -120,9 +130,56 @@ TEST_CASE("a program may have lambdas for the device, however they are written")
 }
 
 TEST_CASE("what a program uses of the standard library is there whether it has lambdas or not") {
-  const CompiledProgram program = CompileOrFail(MakeCompiler(),
-                                                "extern \"C\" int run() { std::vector<int> v = {2, 1}; "
-                                                "std::sort(v.begin(), v.end()); return v[0]; }\n");
+  const CudaCompiler compiler = MakeCompiler();
+  for (const char* source :
+       {"extern \"C\" int run() { std::vector<int> v = {2, 1}; "
+        "std::sort(v.begin(), v.end()); return v[0]; }\n",
+        "extern \"C\" int run() { return std::riemann_zeta(2.0) > std::numeric_limits<double>::min(); }\n",
+        "#define OF(name) st##d::name\nextern \"C\" int run() { return OF(min)(1, 2); }\n"}) {
+    INFO(source);
+    const CompiledProgram program = CompileOrFail(compiler, source);
+    INFO(program.diagnostics);
+    CHECK(program.succeeded());
+  }
+}
+
+TEST_CASE("headers of CUDA and C compile for a program that names nothing of the standard library") {
+  const CompiledProgram program = CompileOrFail(MakeCompiler(), R"(
+#include <assert.h>
+#include <cooperative_groups.h>
+#include <cuda.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+#include <cuda_runtime.h>
+#include <device_launch_parameters.h>
+#include <dlpack/dlpack.h>
+#include <math.h>
+#include <math_constants.h>
+#include <mma.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <vector_types.h>
+#include <cassert>
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+__global__ void k(const __half2* x, float* y) {
+  auto block = cooperative_groups::this_thread_block();
+  block.sync();
+  y[threadIdx.x] = max(abs(__low2float(x[threadIdx.x])), CUDART_INF_F) + erff(y[0]) + min(1, 2);
+}
+extern "C" int run(const DLTensor* const* inputs) {
+  k<<<1, 32>>>((const __half2*)inputs[0]->data, nullptr);
+  return isnan(sqrt(2.0)) || abs(-1.5f) < 1;
+}
+)");
   INFO(program.diagnostics);
   CHECK(program.succeeded());
 }

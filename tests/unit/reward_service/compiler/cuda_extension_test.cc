@@ -1,12 +1,15 @@
 // Inline programs with CUDA sources, on the tiers of headers.
 #include <atomic>
 #include <string>
+#include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/build_info.h"
 #include "core/base/file.h"
 #include "reward_service/compiler/cuda_toolchain.h"
 #include "reward_service/compiler/diagnostics.h"
 #include "reward_service/compiler/extension_compiler.h"
+#include "reward_service/compiler/standard_names.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 
@@ -116,6 +119,27 @@ TEST_CASE(
   CHECK(both.diagnostics ==
         "1:24: error: 'also_nowhere' was not declared in this scope\n"
         "cuda.cu:1: error: identifier \"nobody_knows_this\" is undefined\n");
+}
+
+TEST_CASE(
+    "the facade has what CUDA halves may name of the standard library, and more for those that name more") {
+  Bench bench;
+  const auto compile = [&](const std::string& source) {
+    const CompiledProgram program = bench.Compile(
+        {.name = "e", .cpp_sources = {"void f();"}, .cuda_sources = {source}, .functions = {"f"}});
+    INFO(program.diagnostics);
+    CHECK(program.succeeded());
+    CHECK(program.headers == "facade");
+  };
+  std::string lean;
+  for (const std::string_view name : kLeanNames) {
+    lean += absl::StrCat("namespace with_", std::string(name), " { using std::", std::string(name), "; }\n");
+  }
+  REQUIRE(NamesOnly(lean, kLeanNames));
+  compile(lean + "void f() {}\n");
+  compile(
+      "void f() { std::vector<int> v{2, 1}; std::sort(v.begin(), v.end()); "
+      "std::make_shared<int>(std::accumulate(v.begin(), v.end(), 0)); }\n");
 }
 
 TEST_CASE("an option of nvcc that is not allowed is a refused program") {
