@@ -46,6 +46,8 @@ struct Flight {
   bool extensions_recorded = false;                                  // Python candidates
   std::vector<ExtensionRecord> extensions;                           // what they want built, and ...
   std::vector<std::shared_ptr<const UniqueFd>> extension_libraries;  // ... what was built
+  // A lane was lost under it, and another judges it: once, for it may be the cause.
+  bool passed_on = false;
 };
 
 }  // namespace warpsmith

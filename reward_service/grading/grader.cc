@@ -66,13 +66,17 @@ Grader::Grader(const GraderOptions& options, const CompileStage* compile_stage,
     : options_(options),
       compile_stage_(compile_stage),
       lanes_(std::move(lanes)),
+      serving_(options.revival_pause),
       to_compile_(options.policy),
       to_ask_(options.policy),
       backlog_time_(options.num_compile_workers, static_cast<int>(lanes_.size())),
       identities_(options.cache_bytes_max / 2),
       measurements_(options.cache_bytes_max / 2),
       opinions_(kOpinionsBytesMax) {
-  for (const auto& lane : lanes_) to_judge_.try_emplace(lane->device(), options_.policy);
+  for (const auto& lane : lanes_) {
+    to_judge_.try_emplace(lane->device(), options_.policy);
+    serving_.Add(lane->device());
+  }
   for (int i = 0; i < options_.num_compile_workers; ++i) threads_.emplace_back([this] { CompileLoop(); });
   for (const auto& lane : lanes_) threads_.emplace_back([this, &lane] { JudgeLoop(lane.get()); });
   const int num_asking = options_.llm_stage != nullptr ? options_.num_llm_requests : 0;
@@ -263,6 +267,7 @@ void Grader::JudgeLoop(JudgeStage* lane) {
     if (!next.has_value()) next = to_compile_.NextTask(recent.task_key, device);
     if (next.has_value()) lane->Prefetch(*next);
     Send(flight, Judge(lane, flight));
+    if (lane->is_lost() && !serving_.Rest(device, [&] { return lane->Revive(); })) return;
   }
 }
 
@@ -272,7 +277,8 @@ Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {
   const std::string& task_key = flight->prepared->task_key;
   FlightQueue& queue = JudgeQueueOf(device);
   const bool another_follows = queue.HasTask(task_key, device) || to_compile_.HasTask(task_key, device);
-  const Route next = lane->Run(flight.get(), another_follows);
+  const Route next = lane->Run(
+      flight.get(), {.another_follows = another_follows, .others_serve = serving_.OthersServe(device)});
   const absl::Time end = options_.now();
   queue.Charge(*flight, end - begin);
   absl::MutexLock lock(&mutex_);
@@ -374,6 +380,7 @@ void Grader::Drain(absl::Duration grace) {
     num_waiting_by_tenant_.clear();
   }
   for (GradeDone& done : abandoned) done(absl::UnavailableError("the service is shutting down: ask again"));
+  serving_.Close();
   to_compile_.Close();
   for (auto& [device, queue] : to_judge_) queue.Close();
   to_ask_.Close();
@@ -386,7 +393,7 @@ Backlog Grader::backlog() const {
   int num_to_judge = 0;
   for (const auto& [device, queue] : to_judge_) num_to_judge += queue.size();
   absl::MutexLock lock(&mutex_);
-  return {num_waiting_, to_compile_.size(), num_to_judge, to_ask_.size()};
+  return {num_waiting_, to_compile_.size(), num_to_judge, to_ask_.size(), serving_.num_lost()};
 }
 
 }  // namespace warpsmith

@@ -22,6 +22,7 @@
 #include "reward_service/grading/flight_queue.h"
 #include "reward_service/grading/grade_journal.h"
 #include "reward_service/grading/merge.h"
+#include "reward_service/grading/serving_lanes.h"
 #include "reward_service/grading/stages.h"
 #include "reward_service/measure/referee.h"
 
@@ -53,6 +54,8 @@ struct GraderOptions {
   std::function<v1::Grade(const PreparedRequest& prepared, const v1::Measurement& measurement,
                           const LlmOpinion* opinion)>
       merge = MergeGrade;
+  // How often a lane that is lost is tried again.
+  absl::Duration revival_pause = absl::Seconds(30);
   // What work and waiting are measured by. Called from any thread.
   std::function<absl::Time()> now = [] { return absl::Now(); };
 };
@@ -63,6 +66,7 @@ struct Backlog {
   int num_to_compile = 0;  // measurements that no compile worker has taken
   int num_to_judge = 0;    // measurements that no lane has taken
   int num_to_ask = 0;      // measurements that wait to be shown to the LLM judge
+  int num_lanes_lost = 0;  // lanes on which nothing is judged until they are there again
 };
 
 // Thread-safe. Each request passes compile and judge stages on threads of this object: compile workers on the
@@ -157,6 +161,7 @@ class Grader {
   const GraderOptions options_;
   const CompileStage* const compile_stage_;
   const std::vector<std::unique_ptr<JudgeStage>> lanes_;
+  ServingLanes serving_;
   FlightQueue to_compile_;
   std::map<v1::Device, FlightQueue> to_judge_;  // a queue for each device of the lanes, made with this
   FlightQueue to_ask_;

@@ -54,6 +54,11 @@ struct Metrics::Families {
               "Requests without an answer, and measurements "
               "that wait for a compile worker, a lane or the LLM judge")
           .Register(registry);
+  prometheus::Gauge& lanes_lost = prometheus::BuildGauge()
+                                      .Name("warpsmith_reward_lanes_lost")
+                                      .Help("Lanes out of service until their referee starts again")
+                                      .Register(registry)
+                                      .Add({});
   prometheus::Gauge& resident_bytes = prometheus::BuildGauge()
                                           .Name("process_resident_memory_bytes")
                                           .Help("Memory of the service's own process")
@@ -101,6 +106,7 @@ std::string Metrics::Text(const Backlog& backlog) {
   families_->waiting.Add({{"for", "compile_worker"}}).Set(backlog.num_to_compile);
   families_->waiting.Add({{"for", "lane"}}).Set(backlog.num_to_judge);
   families_->waiting.Add({{"for", "llm_judge"}}).Set(backlog.num_to_ask);
+  families_->lanes_lost.Set(backlog.num_lanes_lost);
   families_->resident_bytes.Set(ResidentBytes());
   return prometheus::TextSerializer().Serialize(families_->registry.Collect());
 }

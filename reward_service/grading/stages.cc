@@ -128,24 +128,49 @@ Route CompileStage::Failed(const absl::Status& status, Flight* flight) const {
   return Route::kFinish;
 }
 
-Route JudgeStage::Run(Flight* flight, bool another_follows) {
+bool JudgeStage::Revive() {
+  const absl::Status status = referee_->Revive();
+  is_lost_ = !status.ok();
+  if (is_lost_) {
+    LogWarning(absl::StrCat("the referee of lane ", referee_->facts().lane_cores,
+                            " cannot be started again: ", status.ToString()));
+  }
+  return !is_lost_;
+}
+
+Route JudgeStage::Run(Flight* flight, LaneSurroundings surroundings) {
   v1::Cost* cost = flight->measurement.mutable_grade()->mutable_cost();
   cost->set_lane_wait_seconds(cost->lane_wait_seconds() +
                               absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
   const bool record =
       !IsNative(*flight->prepared) && !flight->extensions_recorded && MayCompile(flight->prepared->source);
-  return record ? RunRecord(flight, another_follows) : RunJudge(flight, another_follows);
+  return record ? RunRecord(flight, surroundings) : RunJudge(flight, surroundings);
 }
 
-Route JudgeStage::RunRecord(Flight* flight, bool another_follows) {
+// A candidate that ends a lane which does not come back is tried on one other.
+Route JudgeStage::Fail(const absl::Status& status, int num_attempts, LaneSurroundings surroundings,
+                       Flight* flight) {
+  if (is_lost_ && surroundings.others_serve && !flight->passed_on) {
+    flight->passed_on = true;
+    return Route::kJudge;
+  }
+  flight->measurement = Unscorable(
+      absl::StrCat("the referee failed ", num_attempts, " times, the last time with ", status.ToString()));
+  return Route::kFinish;
+}
+
+Route JudgeStage::RunRecord(Flight* flight, LaneSurroundings surroundings) {
   const PreparedRequest& prepared = *flight->prepared;
   const TaskSource task{prepared.task_key, prepared.request.task().reference_source()};
   absl::StatusOr<std::vector<ExtensionRecord>> records = absl::UnknownError("no attempt");
-  for (int attempt = 1; attempt <= options_.num_attempts_max && !flight->cancelled; ++attempt) {
+  int attempt = 0;
+  while (!flight->cancelled) {
+    ++attempt;
     records = referee_->RecordExtensions(task, prepared.source, absl::Now() + options_.deadline);
     if (records.ok() || absl::IsInvalidArgument(records.status())) break;
     if (absl::IsFailedPrecondition(records.status())) break;
     LogWarning(absl::StrCat("recording extensions, attempt ", attempt, ": ", records.status().ToString()));
+    if (attempt == options_.num_attempts_max || !Revive()) break;
   }
   if (flight->cancelled) return Route::kDrop;
   if (absl::IsInvalidArgument(records.status())) {
@@ -153,22 +178,17 @@ Route JudgeStage::RunRecord(Flight* flight, bool another_follows) {
     return Route::kFinish;
   }
   if (absl::IsFailedPrecondition(records.status()))
-    return RunJudge(flight, another_follows);  // which says why in its verdict
-  if (!records.ok()) {
-    flight->measurement = Unscorable(absl::StrCat("the referee failed: ", records.status().ToString()));
-    return Route::kFinish;
-  }
+    return RunJudge(flight, surroundings);  // which says why in its verdict
+  if (!records.ok()) return Fail(records.status(), attempt, surroundings, flight);
   flight->extensions_recorded = true;
   flight->extensions = *std::move(records);
-  return flight->extensions.empty() ? RunJudge(flight, another_follows) : Route::kCompile;
+  return flight->extensions.empty() ? RunJudge(flight, surroundings) : Route::kCompile;
 }
 
-Route JudgeStage::RunJudge(Flight* flight, bool another_follows) {
+Route JudgeStage::RunJudge(Flight* flight, LaneSurroundings surroundings) {
   JudgeRequest request = RequestFor(*flight);
-  request.another_follows = another_follows;
-  absl::Status last;
-  for (int attempt = 1; attempt <= options_.num_attempts_max; ++attempt) {
-    if (flight->cancelled) return Route::kDrop;
+  request.another_follows = surroundings.another_follows;
+  for (int attempt = 1; !flight->cancelled; ++attempt) {
     const absl::StatusOr<v1::Measurement> measured =
         referee_->Judge(request, absl::Now() + options_.deadline);
     if (measured.ok()) {
@@ -176,13 +196,12 @@ Route JudgeStage::RunJudge(Flight* flight, bool another_follows) {
       Stamp(referee_->facts(), flight->measurement.mutable_grade()->mutable_environment());
       return Route::kFinish;
     }
-    last = measured.status();
-    LogWarning(
-        absl::StrCat("judging, attempt ", attempt, " of ", options_.num_attempts_max, ": ", last.ToString()));
+    LogWarning(absl::StrCat("judging, attempt ", attempt, " of ", options_.num_attempts_max, ": ",
+                            measured.status().ToString()));
+    if (attempt == options_.num_attempts_max || !Revive())
+      return Fail(measured.status(), attempt, surroundings, flight);
   }
-  flight->measurement = Unscorable(absl::StrCat("the referee failed ", options_.num_attempts_max,
-                                                " times, the last time with ", last.ToString()));
-  return Route::kFinish;
+  return Route::kDrop;
 }
 
 JudgeRequest JudgeStage::RequestFor(const Flight& flight) const {

@@ -73,24 +73,36 @@ struct JudgeStageOptions {
   absl::Duration deadline = absl::Seconds(60);
 };
 
+// What else there is to do, and who else there is to do it.
+struct LaneSurroundings {
+  bool another_follows = false;  // a candidate of the same task waits
+  bool others_serve = false;     // lanes of this device
+};
+
 // One lane. For one thread.
 class JudgeStage {
  public:
   JudgeStage(JudgeStageOptions options, std::unique_ptr<Referee> referee)
       : options_(options), referee_(std::move(referee)) {}
 
-  // `another_follows`: a candidate of the same task waits.
-  Route Run(Flight* flight, bool another_follows = false);
+  // kJudge, with the flight as it was, where this lane was lost under it and others serve.
+  Route Run(Flight* flight, LaneSurroundings surroundings = {});
+  // The referee died in the last Run and could not be started again: its GPU is gone, say.
+  bool is_lost() const { return is_lost_; }
+  // Whether the lane can be used, if need be again.
+  bool Revive();
   void Prefetch(const TaskSource& task) { referee_->Prefetch(task); }
   v1::Device device() const { return options_.device; }
 
  private:
-  Route RunRecord(Flight* flight, bool another_follows);
-  Route RunJudge(Flight* flight, bool another_follows);
+  Route RunRecord(Flight* flight, LaneSurroundings surroundings);
+  Route RunJudge(Flight* flight, LaneSurroundings surroundings);
+  Route Fail(const absl::Status& status, int num_attempts, LaneSurroundings surroundings, Flight* flight);
   JudgeRequest RequestFor(const Flight& flight) const;
 
   const JudgeStageOptions options_;
   const std::unique_ptr<Referee> referee_;
+  bool is_lost_ = false;
 };
 
 }  // namespace warpsmith

@@ -186,6 +186,8 @@ class RefereeClient : public Referee {
     return ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false));
   }
 
+  absl::Status Revive() override { return Reconnect(); }
+
   absl::Status Calibrate() override {
     ASSIGN_OR_RETURN(const Packet answer, Ask(Make<service::Calibrate>(), {}, absl::Now() + kStartTimeout));
     if (!Is<service::Calibrated>(answer.fields)) return StatusOfFailure(answer);

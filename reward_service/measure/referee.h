@@ -83,6 +83,10 @@ class Referee {
                                                                         const std::string& source,
                                                                         absl::Time deadline) = 0;
 
+  // OK where the referee runs, or was started again now. Else what it failed with: nothing is judged on this lane until
+  // a later call succeeds.
+  virtual absl::Status Revive() = 0;
+
   // Measures the host again, for facts(). All lanes of a machine do so at once, so that each knows its part.
   virtual absl::Status Calibrate() = 0;
 

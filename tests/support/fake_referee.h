@@ -46,6 +46,7 @@ struct FakeRefereeScript {
       [](const std::string&) {
         return absl::StatusOr<std::vector<ExtensionRecord>>(std::vector<ExtensionRecord>());
       };
+  std::function<absl::Status()> revive = [] { return absl::OkStatus(); };
   std::atomic<int> num_judged{0};
 };
 
@@ -61,6 +62,7 @@ class FakeReferee final : public Referee {
                                                                 absl::Time) override {
     return script_->record(source);
   }
+  absl::Status Revive() override { return script_->revive(); }
   absl::Status Calibrate() override { return absl::OkStatus(); }
   void Prefetch(const TaskSource&) override {}
   const RefereeFacts& facts() const override { return facts_; }

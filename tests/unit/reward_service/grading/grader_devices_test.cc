@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "tests/support/catch.h"
 #include "tests/support/grader_fixture.h"
@@ -81,6 +82,85 @@ TEST_CASE("what waits for one device holds up nothing for another, and all of it
   go.Notify();
   CHECK(first.Wait().ok());
   CHECK(second.Wait().ok());
+}
+
+// Lanes of one device.
+struct Lanes {
+  explicit Lanes(size_t number) : scripts(number) {
+    std::vector<std::unique_ptr<JudgeStage>> lanes;
+    for (FakeRefereeScript& script : scripts) {
+      lanes.push_back(std::make_unique<JudgeStage>(JudgeStageOptions{.device = v1::DEVICE_CUDA},
+                                                   std::make_unique<FakeReferee>(&script)));
+    }
+    grader = std::make_unique<Grader>(GraderOptions{.revival_pause = absl::Milliseconds(1)}, &compile,
+                                      std::move(lanes));
+  }
+
+  int num_lost() const { return grader->backlog().num_lanes_lost; }
+  bool AwaitLost(int number) const {
+    for (const absl::Time end = absl::Now() + kPatience; num_lost() != number;
+         absl::SleepFor(absl::Milliseconds(1)))
+      if (absl::Now() > end) return false;
+    return true;
+  }
+
+  std::vector<FakeRefereeScript> scripts;
+  CompileStage compile{"test compiler", 1 << 16, TwoDevices::CompileNothing, nullptr};
+  std::unique_ptr<Grader> grader;
+};
+
+absl::StatusOr<v1::Measurement> Dies(const JudgeRequest&) {
+  return absl::UnavailableError("the GPU is gone");
+}
+
+TEST_CASE("a lane that is lost leaves its work to another, and serves again when its referee starts") {
+  Lanes bench(2);
+  std::atomic<bool> is_gone{true};
+  FakeRefereeScript& broken = bench.scripts[0];
+  broken.judge = [&](const JudgeRequest& request) {
+    return is_gone ? Dies(request) : absl::StatusOr<v1::Measurement>(TwiceAsFast());
+  };
+  broken.revive = [&] { return is_gone ? absl::UnavailableError("no device") : absl::OkStatus(); };
+  // Either lane may be the first to take one: what the broken one takes is answered all the same.
+  for (int i = 0; broken.num_judged == 0 && i < 1000; ++i) {
+    const auto request = TwoDevices::For(v1::DEVICE_CUDA, absl::StrCat("a", i));
+    CHECK(GradeOf(bench.grader.get(), request).verdict() == v1::VERDICT_CORRECT);
+  }
+  REQUIRE(broken.num_judged == 1);
+  REQUIRE(bench.AwaitLost(1));
+  CHECK(GradeOf(bench.grader.get(), TwoDevices::For(v1::DEVICE_CUDA, "b")).verdict() == v1::VERDICT_CORRECT);
+  CHECK(broken.num_judged == 1);
+  is_gone = false;
+  CHECK(bench.AwaitLost(0));
+}
+
+TEST_CASE(
+    "a candidate that ends lanes for good costs two of them at most, and the last lane of a device stays") {
+  Lanes bench(3);
+  for (FakeRefereeScript& script : bench.scripts) {
+    script.judge = Dies;
+    script.revive = [] { return absl::UnavailableError("no device"); };
+  }
+  const v1::Grade grade = GradeOf(bench.grader.get(), TwoDevices::For(v1::DEVICE_CUDA, "a"));
+  CHECK(grade.verdict() == v1::VERDICT_UNSCORABLE);
+  CHECK_THAT(grade.verdict_reason(), Catch::Contains("the GPU is gone"));
+  CHECK(bench.AwaitLost(2));
+  CHECK(bench.scripts[0].num_judged + bench.scripts[1].num_judged + bench.scripts[2].num_judged == 2);
+  CHECK(GradeOf(bench.grader.get(), TwoDevices::For(v1::DEVICE_CUDA, "b")).verdict() ==
+        v1::VERDICT_UNSCORABLE);
+  CHECK(bench.num_lost() == 2);
+}
+
+TEST_CASE("draining does not wait for a lane that is lost") {
+  Lanes bench(2);
+  for (FakeRefereeScript& script : bench.scripts) {
+    script.judge = Dies;
+    script.revive = [] { return absl::UnavailableError("no device"); };
+  }
+  GradeOf(bench.grader.get(), TwoDevices::For(v1::DEVICE_CUDA, "a"));
+  REQUIRE(bench.AwaitLost(1));
+  bench.grader->Drain(absl::ZeroDuration());
+  CHECK(bench.num_lost() == 1);
 }
 
 TEST_CASE("draining ends the lanes of every device") {

@@ -43,12 +43,14 @@ TEST_CASE("what came of requests to the LLM judge is counted") {
 TEST_CASE("errors, what waits, and the process's memory are told") {
   Metrics metrics;
   metrics.CountError("", absl::UnauthenticatedError("who"));
-  const std::string text = metrics.Text({.num_requests = 7, .num_to_compile = 2, .num_to_judge = 4});
+  const std::string text =
+      metrics.Text({.num_requests = 7, .num_to_compile = 2, .num_to_judge = 4, .num_lanes_lost = 1});
   CHECK_THAT(text,
              Catch::Contains("warpsmith_reward_errors_total{status=\"UNAUTHENTICATED\",tenant=\"\"} 1"));
   CHECK_THAT(text, Catch::Contains("warpsmith_reward_waiting{for=\"answer\"} 7"));
   CHECK_THAT(text, Catch::Contains("warpsmith_reward_waiting{for=\"compile_worker\"} 2"));
   CHECK_THAT(text, Catch::Contains("warpsmith_reward_waiting{for=\"lane\"} 4"));
+  CHECK_THAT(text, Catch::Contains("warpsmith_reward_lanes_lost 1"));
   CHECK_THAT(text, Catch::Contains("process_resident_memory_bytes "));
 }
 

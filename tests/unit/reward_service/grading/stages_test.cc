@@ -44,7 +44,8 @@ TEST_CASE("a referee is told when another candidate of the task waits") {
   };
   JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
   for (const bool waits : {true, false}) {
-    CHECK(stage.Run(PythonFlight("class ModelNew: pass").get(), waits) == Route::kFinish);
+    CHECK(stage.Run(PythonFlight("class ModelNew: pass").get(), {.another_follows = waits}) ==
+          Route::kFinish);
     CHECK(another_follows == waits);
   }
 }
@@ -171,6 +172,7 @@ class SlowReferee final : public Referee {
                                                                 absl::Time deadline) override {
     return TimeOut(deadline);
   }
+  absl::Status Revive() override { return absl::OkStatus(); }
   absl::Status Calibrate() override { return absl::OkStatus(); }
   void Prefetch(const TaskSource&) override {}
   const RefereeFacts& facts() const override { return facts_; }
