@@ -101,6 +101,10 @@ class Memory:
         self._num_bytes = mapped.value
         self._get_range, self._get_handle = driver.cuMemGetAddressRange_v2, driver.cuIpcGetMemHandle
 
+    def is_beside(self, tensor: torch.Tensor) -> bool:
+        """Whether the tensor is where this memory is, on a GPU."""
+        return tensor.is_cuda
+
     def locate(self, pointer: int) -> tuple[str, int]:
         """The handle of the allocation that an address lies in, empty for this memory, and how far behind its start."""
         own = pointer - self._address.value

@@ -176,7 +176,7 @@ def _place(tensor: torch.Tensor, memory: gpu_tensors.Memory | None) -> Place:
     code, bits = tensors.CODES.get(tensor.dtype, (255, tensor.element_size() * 8))
     place = Place(code, bits, str(tensor.dtype), tensor.data_ptr(), list(tensor.shape), list(tensor.stride()))
     if memory:
-        if not tensor.is_cuda:
+        if not memory.is_beside(tensor):
             raise TypeError(f"an output is on {tensor.device}, the inputs are on the GPU")
         place.handle, place.offset = memory.locate(place.pointer)
     return place

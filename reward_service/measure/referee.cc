@@ -168,8 +168,11 @@ class RefereeClient : public Referee {
                                  {Message::another_follows, request.another_follows}});
     if (request.seed) fields[Message::seed.name] = *request.seed;
     ASSIGN_OR_RETURN(const Packet answer, Ask(std::move(fields), descriptors, deadline));
-    if (!Is<service::Judged>(answer.fields)) return AsInfrastructure(StatusOfFailure(answer));
-    return ReadMeasurement(answer);
+    if (Is<service::Judged>(answer.fields)) return ReadMeasurement(answer);
+    const absl::Status status = StatusOfFailure(answer);
+    // It says that it ends, and may not have ended yet: whoever asks next needs another.
+    if (absl::IsUnavailable(status) || absl::IsInternal(status)) connection_.reset();
+    return AsInfrastructure(status);
   }
 
   absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,

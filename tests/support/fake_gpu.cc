@@ -14,6 +14,16 @@ namespace warpsmith {
 
 std::filesystem::path FakeCudaFolder() { return FAKE_CUDA_FOLDER; }
 
+std::filesystem::path ShareWithFakeGpu(const std::filesystem::path& share,
+                                       const std::filesystem::path& folder) {
+  const std::filesystem::path copy = folder / "share" / "warpsmith";
+  std::filesystem::create_directories(copy.parent_path());
+  std::filesystem::copy(share, copy, std::filesystem::copy_options::recursive);
+  std::filesystem::copy_file("tests/support/fake_cuda/fake_gpu_tensors.py", copy / "jail" / "gpu_tensors.py",
+                             std::filesystem::copy_options::overwrite_existing);
+  return copy;
+}
+
 std::string HandleOf(int fd) {
   std::string path = absl::StrCat("/proc/", getpid(), "/fd/", fd);
   path.resize(sizeof(cuda::IpcHandle), '\0');

@@ -2,7 +2,8 @@
 // process, and a stream has never anything to do. What is to happen otherwise stands in the file that FAKE_CUDA
 // names, read at each turn:
 //
-//   gpus N        so many GPUs; without the line, one
+//   gpus N        so many GPUs; without the line, one. CUDA_VISIBLE_DEVICES may name one of them by its UUID
+//   gone N        GPU N is there no more, and whatever is asked of a process on it fails
 //   version N     what cuDriverGetVersion says
 //   busy N        the next N launches take as long as the turn of another process; the line counts down
 //   fail NAME R   the function NAME returns R from now on
@@ -11,15 +12,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "reward_service/cuda/driver_api.h"
 
@@ -30,11 +34,13 @@ using namespace warpsmith::cuda;  // NOLINT: the library is the driver
 constexpr size_t kUnitBytes = 2 << 20;
 constexpr auto kTurn = std::chrono::milliseconds(2);
 constexpr Result kInvalid = 1;
+constexpr Result kUnavailable = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
 
 struct Script {
   int num_gpus = 1;
   int version = 13000;
   int num_busy = 0;
+  std::set<int> gone;
   std::map<std::string, Result> failing;
 };
 
@@ -49,14 +55,37 @@ Script ReadScript() {
     if (key == "gpus") words >> script.num_gpus;
     if (key == "version") words >> script.version;
     if (key == "busy") words >> script.num_busy;
+    if (int number = 0; key == "gone" && words >> number) script.gone.insert(number);
     if (key == "fail" && words >> name) words >> script.failing[name];
   }
   return script;
 }
 
+// The GPU that CUDA_VISIBLE_DEVICES names: its number is the last byte of its UUID; -1: it names none.
+int NamedGpu() {
+  const char* const name = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::string text = name == nullptr ? "" : name;
+  return text.rfind("GPU-", 0) == 0 ? std::stoi(text.substr(text.size() - 2), nullptr, 16) : -1;
+}
+
+// Numbers of the GPUs that this process sees, in the order of their indices. A jail has no script: it sees the one that
+// is named.
+std::vector<int> VisibleGpus() {
+  const Script script = ReadScript();
+  const int named = NamedGpu();
+  const int num_gpus =
+      std::getenv("FAKE_CUDA") == nullptr ? std::max(script.num_gpus, named + 1) : script.num_gpus;
+  std::vector<int> visible;
+  for (int number = 0; number < num_gpus; ++number) {
+    if (script.gone.count(number) == 0 && (named < 0 || named == number)) visible.push_back(number);
+  }
+  return visible;
+}
+
 // The functions' first line: whether the script has them fail.
 Result Turn(const char* name) {
   const Script script = ReadScript();
+  if (script.gone.count(NamedGpu()) > 0) return kUnavailable;
   const auto found = script.failing.find(name);
   return found == script.failing.end() ? 0 : found->second;
 }
@@ -82,7 +111,7 @@ extern "C" {
 
 Result cuInit(unsigned) {
   RETURN_IF_FAILING();
-  return ReadScript().num_gpus == 0 ? kNoDevice : 0;
+  return VisibleGpus().empty() ? kNoDevice : 0;
 }
 
 Result cuDriverGetVersion(int* version) {
@@ -96,13 +125,15 @@ Result cuGetErrorName(Result result, const char** name) {
 }
 
 Result cuDeviceGetCount(int* count) {
-  *count = ReadScript().num_gpus;
+  *count = static_cast<int>(VisibleGpus().size());
   return 0;
 }
 
 Result cuDeviceGet(Device* device, int index) {
-  *device = index;
-  return index < ReadScript().num_gpus ? 0 : kInvalid;
+  const std::vector<int> visible = VisibleGpus();
+  if (index < 0 || static_cast<size_t>(index) >= visible.size()) return kInvalid;
+  *device = visible[static_cast<size_t>(index)];
+  return 0;
 }
 
 Result cuDeviceGetName(char* name, int num_bytes, Device device) {

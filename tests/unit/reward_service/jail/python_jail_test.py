@@ -53,11 +53,19 @@ def test_of_plain_attributes_a_shape_is_not_enough() -> None:
 
 def test_on_a_gpu_an_output_is_told_by_its_allocation_and_on_the_host_by_its_address() -> None:
     class Memory:
+        def __init__(self, device: str) -> None:
+            self._device = device
+
+        def is_beside(self, tensor: torch.Tensor) -> bool:
+            return tensor.device.type == self._device
+
         def locate(self, pointer: int) -> tuple[str, int]:
             return "ab", 8
 
     output = torch.zeros(2)
     (place,) = places_of(output)
     assert (place.handle, place.offset, place.pointer) == (None, None, output.data_ptr())
+    (place,) = places_of(output, Memory("cpu"))
+    assert (place.handle, place.offset) == ("ab", 8)
     with pytest.raises(TypeError, match="an output is on cpu"):
-        places_of(output, Memory())
+        places_of(output, Memory("cuda"))

@@ -1,0 +1,143 @@
+"""A whole reward service with two GPUs, rehearsed: all of its processes are real but for the driver, that of
+tests/support/fake_cuda. Programs go through nvcc; what would be a kernel is a loop of the host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from warpsmith_reward import Grade, Request, RewardClient
+
+from tests.support.running_reward_service import running_reward_service
+
+_BIN = Path(os.environ["WARPSMITH_BIN_DIR"]).resolve()
+_FAKE = _BIN.parent / "tests" / "fake_cuda"
+_STAND_IN = Path(__file__).resolve().parents[1] / "support" / "fake_cuda" / "fake_gpu_tensors.py"
+_TASK = (Path(__file__).resolve().parents[1] / "data" / "tasks" / "scaled_relu_square.py").read_text()
+_RIGHT = "float v = 2 * x[i] + 1; v = v > 0 ? v : 0; y[i] = v * v;"
+_PATIENCE_SECONDS = 90
+
+pytestmark = pytest.mark.skipif(
+    not any(p.exists() for p in (Path("/usr/local/cuda/bin/nvcc"),)) and shutil.which("nvcc") is None,
+    reason="no nvcc",
+)
+
+
+def _program(name: str, statement: str = _RIGHT) -> str:
+    return f"""
+#include <cuda_runtime.h>
+#include <dlpack/dlpack.h>
+extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, DLTensor* const* outputs,
+                   cudaStream_t stream) {{
+  const float* x = (const float*)inputs[0]->data;
+  float* y = (float*)outputs[0]->data;
+  const long n_{name} = inputs[0]->shape[0] * inputs[0]->shape[1];
+  for (long i = 0; i < n_{name}; ++i) {{ {statement} }}
+  return 0;
+}}
+"""
+
+
+class _Service:
+    """Its doors, and what its driver is told."""
+
+    def __init__(self, address: str, script: Path) -> None:
+        self.client = RewardClient(f"http://{address}")
+        self.address = address
+        self._script = script
+
+    def say(self, script: str) -> None:
+        whole = self._script.with_suffix(".new")
+        whole.write_text(script)
+        whole.replace(self._script)
+
+    def lanes_lost(self) -> int:
+        with urllib.request.urlopen(f"http://{self.address}/metrics", timeout=10) as reply:
+            lines = reply.read().decode().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("warpsmith_reward_lanes_lost "))
+
+    def await_lanes_lost(self, number: int) -> None:
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while self.lanes_lost() != number:
+            assert time.monotonic() < end, f"{self.lanes_lost()} lanes are lost, not {number}"
+            time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Service]:
+    """With two fake GPUs."""
+    folder = tmp_path_factory.mktemp("service")
+    shutil.copytree(_BIN, folder / "bin")
+    shutil.copytree(_BIN.parent / "share", folder / "share")
+    shutil.copy(_STAND_IN, folder / "share" / "warpsmith" / "jail" / "gpu_tensors.py")
+    script = folder / "script"
+    script.write_text("gpus 2\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LD_LIBRARY_PATH", str(_FAKE))
+        patch.setenv("FAKE_CUDA", str(script))
+        patch.setenv("WARPSMITH_BIN_DIR", str(folder / "bin"))
+        with running_reward_service(folder, num_lanes="1", timing__num_instances_min="2") as address:
+            yield _Service(address, script)
+
+
+def _grade(service: _Service, source: str) -> Grade:
+    return service.client.grade(Request(_TASK, source=source, language="cuda"))
+
+
+def test_a_program_is_compiled_and_graded_on_a_gpu(service: _Service) -> None:
+    grade = _grade(service, _program("first"))
+    assert grade.correct, grade.reason
+    gpu = grade.message["environment"]["gpu"]
+    assert gpu["name"].startswith("Fake GPU ")
+    assert gpu["architecture"] == "sm_90a"
+    assert grade.message["timing"]["librariesWithheld"]
+    assert grade.message["compile"]["compiler"].startswith("nvcc ")
+    assert _grade(service, _program("wrong", "y[i] = x[i];")).verdict.value == "INCORRECT"
+    assert _grade(service, _program("broken", "y[i] = nothing;")).verdict.value == "COMPILE_ERROR"
+
+
+def test_both_gpus_are_used(service: _Service) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        grades = list(pool.map(lambda i: _grade(service, _program(f"both_{i}")), range(8)))
+    assert all(grade.correct for grade in grades)
+    used = Counter(grade.message["environment"]["gpu"]["name"] for grade in grades)
+    assert set(used) == {"Fake GPU 0", "Fake GPU 1"}
+
+
+def test_a_gpu_that_disappears_costs_no_answer_and_comes_back(service: _Service) -> None:
+    programs = [_program(f"gone_{i}", _RIGHT if i % 3 else "y[i] = 0;") for i in range(12)]
+    with ThreadPoolExecutor(12) as pool:
+        answers = [pool.submit(_grade, service, program) for program in programs]
+        answers[0].result(timeout=_PATIENCE_SECONDS)
+        service.say("gpus 2\ngone 1\n")
+        grades = [answer.result(timeout=_PATIENCE_SECONDS) for answer in answers]
+    assert [grade.verdict.value for grade in grades] == [
+        "CORRECT" if i % 3 else "INCORRECT" for i in range(len(programs))
+    ]
+    # Whether its lane had work just then or not, the next one on it finds it gone.
+    for i in range(20):
+        if service.lanes_lost() == 1:
+            break
+        assert _grade(service, _program(f"next_{i}")).correct
+    service.await_lanes_lost(1)
+    service.say("gpus 2\n")
+    service.await_lanes_lost(0)
+    assert _grade(service, _program("last")).correct
+
+
+def test_without_any_gpu_programs_are_unscorable_with_the_reason(service: _Service) -> None:
+    service.say("gpus 2\ngone 0\ngone 1\n")
+    grade = _grade(service, _program("nowhere"))
+    assert grade.verdict.value == "UNSCORABLE"
+    assert "the referee failed" in grade.reason
+    assert service.lanes_lost() == 1  # the last one stays
+    service.say("gpus 2\n")
+    service.await_lanes_lost(0)
+    assert _grade(service, _program("somewhere")).correct

@@ -1,0 +1,48 @@
+"""Stands for reward_service/jail/gpu_tensors.py beside the driver of fake_cuda.cc: a GPU's memory is a memory file, and
+tensors are the host's. A candidate in Python is never right on it: where its outputs lie is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensors
+import torch
+from messages import Tensor
+
+
+def open_gpu() -> int:
+    """There is nothing to open."""
+    return 0
+
+
+def move(model: Any) -> Any:
+    """It is there."""
+    return model
+
+
+def synchronise() -> None:
+    """All is done."""
+
+
+def make_room(specs: list[Tensor], number: int) -> None:
+    """The host has room."""
+
+
+class Memory:
+    """The whole of a descriptor's memory, mapped here for good; closes the descriptor."""
+
+    def __init__(self, descriptor: int, num_bytes: int) -> None:
+        self._buffer = tensors.map_descriptor(descriptor)
+        assert len(self._buffer) >= num_bytes
+
+    def view(self, spec: Tensor) -> torch.Tensor:
+        """The tensor at its offset."""
+        return tensors.view(self._buffer, spec)
+
+    def is_beside(self, tensor: torch.Tensor) -> bool:
+        """All are the host's."""
+        return tensor.device.type == "cpu"
+
+    def locate(self, pointer: int) -> tuple[str, int]:
+        """The begin of the inputs: the driver has no handle of what Torch allocated."""
+        return "", 0
