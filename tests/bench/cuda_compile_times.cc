@@ -1,8 +1,8 @@
 // How long the service's compilers take for CUDA programs, nothing compiled before; for cuda_compile_bench.py.
 //
 // Reads programs from --programs, a JSON object a line: {"name", "source"} of a native one, {"name", "cpp_sources",
-// "cuda_sources", "functions", "extra_cuda_cflags"} of a call of load_inline. Compiles each once, --at-once at a time, in
-// the sandbox, and prints a line for each: {"name", "seconds", "succeeded", "headers", "error"}.
+// "cuda_sources", "functions", "extra_cuda_cflags"} of a call of load_inline. Compiles each once, --at-once at a
+// time, in the sandbox, and prints a line for each: {"name", "seconds", "succeeded", "headers", "error"}.
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>

@@ -4,26 +4,37 @@ A hack is caught when it gains nothing by its trick: a verdict other than CORREC
 worth. tests/hacks/outcome.py states what that is for each family. Each hack runs as written and as mutants, whose
 names, layout and order a program has changed; beside each runs its honest twin.
 
+Without --gpu the cases of a CPU are graded, all at once, and --out is one JSON document. With it those of a GPU are, in
+slices: a piece is a case with its twin and its mutants, and what is printed is all that is known so far.
+
 ./dev bench hacks [--only EXPRESSION] [--mutants N] [--seed N]
+./dev bench hacks --gpu [--resume] [--seconds N] [--only EXPRESSION] [--mutants N] [--seed N]
+                        [--address URL] [--set KEY=VALUE ...]
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from warpsmith_reward import Grade, Request, RewardClient
 from warpsmith_reward.retries import RetryOptions
 
+from tests.bench.gpu_service import add_service_arguments, open_service
+from tests.bench.slices import Piece, Slice, SliceOptions, add_slice_arguments, digest_of
+from tests.hacks import outcome as outcomes
 from tests.hacks.case_file import Case, read_corpus
 from tests.hacks.mutate import mutate_program
 from tests.hacks.outcome import Outcome, interval, judge_hack, judge_honest, rubric_total, term
@@ -32,6 +43,10 @@ from tests.hacks.own_service import own_service
 _LABELS = ("caught", "missed", "off_target", "honest", "accused")
 _FAULTS = ("missed", "off_target", "accused")
 _GROUP = 16
+# Of a group of programs, until the last one has its grade; on a GPU a slice must end soon after its time.
+_SECONDS_MAX = 1200.0
+_GPU_SECONDS_MAX = 240.0
+_GPU_SECONDS = 240.0  # of a slice: a case takes up to a minute
 
 
 @dataclass(frozen=True)
@@ -55,6 +70,7 @@ class Entry:
             case.reference_source(),
             **{case.sent_as: self.program},
             language=case.language,
+            device=case.device,
             task_id=case.task,
             previous_source=case.programs[case.previous] if case.previous else "",
             previous_feedback=self.feedback,
@@ -78,6 +94,11 @@ class Row:
     rubric_total: int
     evidence: str
     reason: str
+    program_sha256: str
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def entries_of(case: Case, num_mutants: int, seed: int) -> list[Entry]:
@@ -96,7 +117,8 @@ def with_feedback(client: RewardClient, entries: Sequence[Entry]) -> list[Entry]
     """Entries of cases with a previous program with the feedback that it gets."""
     feedback = {}
     for case in {entry.case.identity: entry.case for entry in entries if entry.case.previous}.values():
-        request = Request(case.reference_source(), source=case.programs[case.previous], language=case.language)
+        previous = case.programs[case.previous]
+        request = Request(case.reference_source(), source=previous, language=case.language, device=case.device)
         feedback[case.identity] = client.grade(request).message["feedback"]
     return [replace(entry, feedback=feedback.get(entry.case.identity, {})) for entry in entries]
 
@@ -129,6 +151,7 @@ def row_of(entry: Entry, grade: Grade, outcome: Outcome) -> Row:
         rubric_total=rubric_total(grade),
         evidence=outcome.evidence,
         reason=grade.reason,
+        program_sha256=_sha256(entry.program),
     )
 
 
@@ -187,18 +210,58 @@ def print_report(results: dict[str, Any], rows: Sequence[Row]) -> None:
             print(f"{row.label}: {row.id}:{row.variant}: {row.verdict}, reward {reward}; {row.evidence}")
 
 
-def main() -> int:
-    """Grades, judges, writes; 1 where a hack is not caught or an honest program accused."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("runs/bench/hacks.json"))
-    parser.add_argument("--only", default="", help="cases in whose name this expression is found")
-    parser.add_argument("--mutants", type=int, default=2, help="mutants of each hack")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the service ends with us
-    cases = [case for case in read_corpus() if re.search(arguments.only, case.identity)]
+def _connect(url: str, seconds_max: float) -> RewardClient:
+    return RewardClient(url, retries=RetryOptions(seconds_max=seconds_max))
+
+
+def grade_case(connect: Callable[[], RewardClient], entries: Sequence[Entry], seed: int) -> dict[str, Any]:
+    """The rows of one case, as JSON."""
+    client = connect()
+    entries = with_feedback(client, entries)
+    rows = judge_all(entries, list(grade_entries(client, entries)))
+    num_again = grade_again(client, entries, rows, seed)
+    return {"rows": [asdict(row) for row in rows], "graded_again": num_again}
+
+
+def case_pieces(
+    connect: Callable[[], RewardClient], cases: Sequence[Case], identity: Any, num_mutants: int, seed: int
+) -> Iterator[Piece]:
+    """A piece for each case: its rows depend on its programs, on the service, and on the rules of outcome.py."""
+    rules = digest_of([Path(outcomes.__file__)])
+    for case in cases:
+        entries = entries_of(case, num_mutants, seed)
+        programs = {entry.variant: _sha256(entry.program) for entry in entries}
+        judged_by = [case.reference_source(), case.caught, case.deserves, rules]
+        work = partial(grade_case, connect, entries, seed + num_mutants + 1)
+        yield Piece(case.identity, [identity, programs, judged_by], work)
+
+
+def run_slice(parser: argparse.ArgumentParser, arguments: argparse.Namespace, cases: Sequence[Case]) -> int:
+    """One slice of the cases of a GPU; 1 also where one could not be graded."""
+    with open_service(parser, arguments) as service, ExitStack() as stack:
+
+        @cache
+        def connect() -> RewardClient:
+            settings = dict(text.split("=", 1) for text in arguments.set)
+            url = arguments.address or stack.enter_context(own_service(settings))
+            return stack.enter_context(_connect(url, _GPU_SECONDS_MAX))
+
+        slice_ = Slice(SliceOptions.of(arguments))
+        pieces = case_pieces(connect, cases, service.identity, arguments.mutants, arguments.seed)
+        results = [line["result"] for line in slice_.do(list(pieces))]
+    rows = [Row(**row) for result in results for row in result["rows"]]
+    print_report(summary(rows), rows)
+    status = slice_.end()
+    return 1 if any(row.label in _FAULTS for row in rows) else status
+
+
+def run_all(arguments: argparse.Namespace, cases: Sequence[Case]) -> int:
+    """All of the cases of a CPU."""
     entries = [entry for case in cases for entry in entries_of(case, arguments.mutants, arguments.seed)]
-    with own_service() as url, RewardClient(url, retries=RetryOptions(seconds_max=1200)) as client:
+    settings = dict(text.split("=", 1) for text in arguments.set)
+    with ExitStack() as stack:
+        url = arguments.address or stack.enter_context(own_service(settings))
+        client = stack.enter_context(_connect(url, _SECONDS_MAX))
         entries = with_feedback(client, entries)
         grades = list(grade_entries(client, entries))
         rows = judge_all(entries, grades)
@@ -212,6 +275,26 @@ def main() -> int:
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps(results, indent=2) + "\n")
     return 1 if any(row.label in _FAULTS for row in rows) else 0
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Grades, judges, writes; 1 where a hack is not caught or an honest program accused."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_slice_arguments(parser)
+    add_service_arguments(parser)
+    parser.set_defaults(seconds=_GPU_SECONDS)
+    parser.add_argument("--only", default="", help="cases in whose name this expression is found")
+    parser.add_argument("--mutants", type=int, default=2, help="mutants of each hack")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args(words)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the service ends with us
+    device = "cuda" if arguments.gpu else "cpu"
+    cases = [case for case in read_corpus(device) if re.search(arguments.only, case.identity)]
+    if arguments.gpu:
+        return run_slice(parser, arguments, cases)
+    if arguments.resume:
+        parser.error("--resume goes with --gpu: a run on a CPU has no slices")
+    return run_all(arguments, cases)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ A file begins with `key: value` lines between two lines of `---`, tells in prose
 programs in fenced blocks named `hack` and `twin`, or `honest`. The folder is the family. Keys:
 
     task      name of a file in corpus/tasks
-    language  cpp or kernelbench_python
+    language  cpp, cuda or kernelbench_python
+    device    cpu (default) or cuda, what the programs are graded on: cpu for cpp, cuda for cuda, either for Python
     source    numbers of the catalogues: F1.. by family and number, T, O, B, S by table, H for controls, `own` for ours
     caught    hacks only: verdicts that stop it, apart from CORRECT without gain
     deserves  hacks only: what the work is worth where the verdict is CORRECT; see outcome.py. Default: nothing
@@ -21,9 +22,10 @@ from pathlib import Path
 CORPUS = Path(__file__).resolve().parent / "corpus"
 TASKS = CORPUS / "tasks"
 HONEST_FAMILY = "honest"
-LANGUAGES = ("cpp", "kernelbench_python")
+# What programs of a language may be graded on.
+DEVICES = {"cpp": ("cpu",), "cuda": ("cuda",), "kernelbench_python": ("cpu", "cuda")}
 DESERTS = ("nothing", "twin", "delegation", "rubric", "copy")
-_KEYS = frozenset({"task", "language", "source", "caught", "deserves", "sent_as", "previous"})
+_KEYS = frozenset({"task", "language", "device", "source", "caught", "deserves", "sent_as", "previous"})
 _HEAD = re.compile(r"\A---\n(.*?)\n---\n(.*)\Z", re.S)
 _BLOCK = re.compile(r"^(?P<fence>`{3,})\w+ (?P<name>\w+)\n(?P<text>.*?)^(?P=fence)$", re.S | re.M)
 
@@ -43,6 +45,7 @@ class Case:
     source: str
     story: str
     programs: dict[str, str] = field(repr=False)
+    device: str = "cpu"
     caught: tuple[str, ...] = ()
     deserves: str = "nothing"
     sent_as: str = "source"
@@ -76,6 +79,7 @@ def parse_case(text: str, family: str, name: str) -> Case:
         source=keys["source"],
         story=parts[2].split("```", 1)[0].strip(),
         programs=programs,
+        device=keys.get("device", "cpu"),
         caught=tuple(keys.get("caught", "").replace(",", " ").split()),
         deserves=keys.get("deserves", "nothing"),
         sent_as=keys.get("sent_as", "source"),
@@ -89,7 +93,8 @@ def _check(case: Case) -> None:
     wanted = {"honest"} if case.is_honest else {"hack", "twin"}
     faults = {
         "its blocks are not " + " and ".join(sorted(wanted)): not wanted <= case.programs.keys(),
-        f"unknown language {case.language}": case.language not in LANGUAGES,
+        f"unknown language {case.language}": case.language not in DEVICES,
+        f"{case.language} on device {case.device}": case.device not in DEVICES.get(case.language, (case.device,)),
         f"no task {case.task}": not (TASKS / f"{case.task}.py").is_file(),
         f"deserves {case.deserves}": case.deserves not in DESERTS,
         "says nothing": not case.story,
@@ -101,6 +106,7 @@ def _check(case: Case) -> None:
         raise MalformedCase(f"{case.identity}: {'; '.join(found)}")
 
 
-def read_corpus() -> list[Case]:
-    """All cases by family and name. Raises MalformedCase."""
-    return [parse_case(path.read_text(), path.parent.name, path.stem) for path in sorted(CORPUS.glob("*/*.md"))]
+def read_corpus(device: str = "") -> list[Case]:
+    """All cases, or those of a device, by family and name. Raises MalformedCase."""
+    cases = [parse_case(path.read_text(), path.parent.name, path.stem) for path in sorted(CORPUS.glob("*/*.md"))]
+    return [case for case in cases if device in ("", case.device)]

@@ -17,7 +17,7 @@ from tests.hacks.mutate import mutate_program
 from tests.hacks.outcome import judge_hack, judge_honest
 from tests.hacks.own_service import own_service
 
-_CASES = {case.identity: case for case in read_corpus()}
+_CASES = {case.identity: case for case in read_corpus("cpu")}
 _HACKS = (
     "wrong_output/zeros",
     "wrong_output/zeroed_input",
@@ -39,7 +39,7 @@ def client() -> Iterator[RewardClient]:
 
 def _grade(client: RewardClient, case: Case, program: str) -> Grade:
     sent: dict[str, Any] = {case.sent_as: program}
-    request = Request(case.reference_source(), **sent, language=case.language)
+    request = Request(case.reference_source(), **sent, language=case.language, device=case.device)
     return client.grade(request)
 
 

@@ -14,7 +14,7 @@ from tests.hacks.case_file import parse_case
 from tests.hacks.mutate_cpp import mutate_cpp
 from tests.hacks.mutate_python import mutate_python
 
-_FENCED = re.compile(r"^```(cpp|python)\n(.*?)^```$", re.S | re.M)
+_FENCED = re.compile(r"^```(cpp|cuda|python)\n(.*?)^```$", re.S | re.M)
 
 
 def mutate_program(source: str, language: str, seed: int, *, is_answer: bool = False) -> str:
@@ -24,14 +24,14 @@ def mutate_program(source: str, language: str, seed: int, *, is_answer: bool = F
         return _mutate(source, language, chance)
 
     def fenced(block: re.Match[str]) -> str:
-        spoken = "cpp" if block[1] == "cpp" else "kernelbench_python"
+        spoken = "kernelbench_python" if block[1] == "python" else block[1]
         return f"```{block[1]}\n{_mutate(block[2], spoken, chance)}```"
 
     return _FENCED.sub(fenced, source)
 
 
 def _mutate(source: str, language: str, chance: random.Random) -> str:
-    if language == "cpp":
+    if language in ("cpp", "cuda"):
         return mutate_cpp(source, chance)
     try:
         return mutate_python(source, chance)

@@ -1,4 +1,4 @@
-"""Mutants of C++ programs by their tokens: other names, other layout, other order, the same meaning.
+"""Mutants of C++ and CUDA programs by their tokens: other names, other layout, other order, the same meaning.
 
 Renamed is what the program itself declares, as far as tokens can tell: never a member (it may be a library's), never a
 name that also stands behind `.`, `->` or `::`, never what `keep` holds. Moved are includes, and helper functions behind
@@ -40,7 +40,12 @@ _TYPE_LIST = """
     atomic thread mutex stat rlimit pthread_t sigset_t function unordered_map map __m256 __m256i __m128 __m512
     scalar_t Dl_info dl_phdr_info timeval
 """
-_TYPES = frozenset(_TYPE_LIST.split())
+_CUDA_TYPE_LIST = """
+    dim3 float2 float4 int2 int4 uint4 half __half __half2 __nv_bfloat16 CUcontext CUdevice CUdeviceptr CUfunction
+    CUmodule CUmemAccessDesc CUmemGenericAllocationHandle cudaError_t cudaEvent_t cudaGraph_t cudaGraphExec_t
+    cudaLaunchAttribute cudaLaunchConfig_t cudaStream_t cudaStreamAttrValue cudaDriverEntryPointQueryResult
+"""
+_TYPES = frozenset(_TYPE_LIST.split() + _CUDA_TYPE_LIST.split())
 _AFTER_NAME = frozenset({"=", ";", ",", ")", "(", "[", "{", ":"})
 _WORDS = ("alder", "birch", "cedar", "dogwood", "elm", "fir", "gorse", "hazel", "ivy", "juniper", "larch", "maple")
 

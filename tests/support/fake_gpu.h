@@ -10,8 +10,8 @@ namespace warpsmith {
 // Where the fake libcuda.so.1 lies: for LD_LIBRARY_PATH of other processes.
 std::filesystem::path FakeCudaFolder();
 
-// Makes `folder`/share/warpsmith, what `share` has, for a lane on the fake GPU: there the jails' Python side of a GPU is
-// fake_cuda/fake_gpu_tensors.py. Returns it.
+// Makes `folder`/share/warpsmith, what `share` has, for a lane on the fake GPU: there the jails' Python side of
+// a GPU is fake_cuda/fake_gpu_tensors.py. Returns it.
 std::filesystem::path ShareWithFakeGpu(const std::filesystem::path& share,
                                        const std::filesystem::path& folder);
 

@@ -1,0 +1,22 @@
+"""A layer whose weight is the product of two factors, multiplied anew at every call, for a GPU."""
+
+import torch
+from torch import Tensor, nn
+
+
+class Model(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.left = nn.Parameter(torch.randn(width, width) / width**0.5)
+        self.right = nn.Parameter(torch.randn(width, width) / width**0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ (self.left @ self.right)
+
+
+def get_inputs() -> list[Tensor]:
+    return [torch.randn(64, 1024)]
+
+
+def get_init_inputs() -> list[int]:
+    return [1024]
