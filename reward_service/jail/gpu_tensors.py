@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import traceback
+from contextlib import AbstractContextManager
 from typing import Any
 
 import tensors
@@ -45,6 +46,26 @@ def open_gpu() -> int:
         traceback.print_exc()
         return 1
     return 0
+
+
+def here() -> AbstractContextManager[Any]:
+    """Where tensors are made on the GPU that say no device."""
+    return torch.device("cuda")
+
+
+def generator() -> torch.Generator:
+    """Of random numbers that are made there."""
+    return torch.Generator("cuda")
+
+
+def take(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor on the GPU."""
+    return tensor.cuda()
+
+
+def give_back() -> None:
+    """Returns memory that Torch's allocator keeps and nothing uses: other processes have the same GPU."""
+    torch.cuda.empty_cache()
 
 
 def move(model: Any) -> Any:

@@ -77,7 +77,7 @@ def live(library: ctypes.CDLL, request: messages.Fork, channel: socket.socket) -
         packet.send(channel, Hello())
         if request.role == Fork.ORACLE:
             os.close(libraries)
-            oracle.serve(channel, request.num_threads)
+            oracle.serve(channel, request.num_threads, on_gpu=request.gpu)
         else:
             hooks = python_jail.Hooks(touch_constants, lambda: _call(library.warpsmith_withhold_pages))
             python_jail.serve(channel, request.num_threads, libraries, hooks, on_gpu=request.gpu)

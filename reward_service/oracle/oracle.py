@@ -6,6 +6,7 @@ import socket
 from dataclasses import replace
 from typing import Any
 
+import gpu_tensors
 import packet
 import tensors
 import torch
@@ -49,8 +50,8 @@ def _finite(outputs: list[torch.Tensor]) -> bool:
 class Oracle:
     """One task, examined once, then asked for draws."""
 
-    def __init__(self, source: str, construction_seed: int, other_inputs: int | None) -> None:
-        self.reference = Reference(source, construction_seed, other_inputs)
+    def __init__(self, source: str, construction_seed: int, other_inputs: int | None, *, on_gpu: bool = False) -> None:
+        self.reference = Reference(source, construction_seed, other_inputs, on_gpu=on_gpu)
         self._dtypes: list[torch.dtype] = []
         self._noise: list[float] = []  # error of the task's own dtype over the spread, by output
         # By style and whether parameters are the model's own: the standard deviation over draws, by output.
@@ -243,8 +244,8 @@ def _write(buffer: memoryview, values: list[Any], offsets: list[int]) -> None:
         view.copy_(value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=view.dtype))
 
 
-def serve(channel: socket.socket, num_threads: int) -> None:
-    """Obeys until the referee hangs up."""
+def serve(channel: socket.socket, num_threads: int, *, on_gpu: bool = False) -> None:
+    """Obeys until the referee hangs up. `on_gpu`: this process has opened a GPU, and computes there."""
     torch.set_num_threads(num_threads)
     oracle: Oracle | None = None
     while True:
@@ -257,9 +258,11 @@ def serve(channel: socket.socket, num_threads: int) -> None:
                 answer = oracle.open_window(request, descriptors)
             else:
                 source = read_descriptor(descriptors[0]).decode()
-                oracle = Oracle(source, request.construction_seed, request.other_inputs)
+                oracle = Oracle(source, request.construction_seed, request.other_inputs, on_gpu=on_gpu)
                 answer = oracle.examine()
         except BaseException as error:  # noqa: BLE001 - a task may raise anything
             kind = "" if isinstance(error, InvalidTask) else f"{type(error).__name__}: "
             answer = Failed(f"{kind}{error}"[:2000])
+        if on_gpu:
+            gpu_tensors.give_back()
         packet.send(channel, answer)

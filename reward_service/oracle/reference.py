@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+import gpu_tensors
 import tensors
 import torch
 from distributions import redraw, restyle
@@ -48,9 +50,14 @@ class Reference:
     attributes: those whose values follow the seed. `construction_seed` is that of the model's own parameters. Other
     sets are drawn from a seed each; the set of seed 0 is the model's own. `other_inputs` is the index of the arguments
     in what get_other_inputs() returns; None: those of get_inputs().
+
+    `on_gpu`: inputs are drawn there and outputs computed. Parameters are constructed and drawn on the host, as those of
+    a candidate are.
     """
 
-    def __init__(self, source: str, construction_seed: int, other_inputs: int | None = None) -> None:
+    def __init__(
+        self, source: str, construction_seed: int, other_inputs: int | None = None, *, on_gpu: bool = False
+    ) -> None:
         before = _guarded_names()
         self._module: ModuleType = execute(source, "task")
         for name in ("Model", "get_inputs", "get_init_inputs"):
@@ -59,15 +66,17 @@ class Reference:
         self.init_inputs: list[Any] = list(self._module.get_init_inputs())
         self._construction_seed = construction_seed
         self._other_inputs = other_inputs
+        self._on_gpu = on_gpu
         model = self._construct(construction_seed)
-        self._narrow = _Instance(model, self._drawn_weights(model))
+        weights = self._drawn_weights(model)
         self._wide: _Instance | None = None
         # One memory under two names, as the model has it, so that redraw() sees it.
         kept: dict[tuple[int, torch.Size], torch.Tensor] = {}
         self._own_state = {
             name: kept.setdefault((value.data_ptr(), value.shape), value.detach().clone().contiguous())
-            for name, value in {**model.state_dict(), **_tensors(self._narrow.weights)}.items()
+            for name, value in {**model.state_dict(), **_tensors(weights)}.items()
         }
+        self._narrow = _Instance(self._settled(model), weights)
         self._state_seed: int | None = None
         self._state: dict[str, torch.Tensor] = {}
         self.check_unpatched(before)
@@ -99,16 +108,31 @@ class Reference:
         """get_inputs() under a seed, contiguous, in one of the distributions; or a list of get_other_inputs(), strided
         as the task has it. `changed`: indices of the inputs that take the style; None: all."""
         torch.manual_seed(seed % _SEED_MODULUS)
-        if self._other_inputs is None:
-            values = list(self._module.get_inputs())
-        else:
-            values = list(self._module.get_other_inputs()[self._other_inputs])
-        generator = torch.Generator().manual_seed((seed + 1) % _SEED_MODULUS)
-        styles = [style if changed is None or index in changed else "own" for index in range(len(values))]
-        return [
-            self._styled(value, own_style, generator) if isinstance(value, torch.Tensor) else value
-            for value, own_style in zip(values, styles, strict=True)
-        ]
+        generator = gpu_tensors.generator() if self._on_gpu else torch.Generator()
+        generator.manual_seed((seed + 1) % _SEED_MODULUS)
+        with self._place():
+            if self._other_inputs is None:
+                values = list(self._module.get_inputs())
+            else:
+                values = list(self._module.get_other_inputs()[self._other_inputs])
+            styles = [style if changed is None or index in changed else "own" for index in range(len(values))]
+            return [
+                self._styled(self._placed(value), own_style, generator) if isinstance(value, torch.Tensor) else value
+                for value, own_style in zip(values, styles, strict=True)
+            ]
+
+    def _place(self) -> AbstractContextManager[Any]:
+        """Where inputs are made, and what changes them."""
+        return gpu_tensors.here() if self._on_gpu else nullcontext()
+
+    def _placed(self, value: torch.Tensor) -> torch.Tensor:
+        """An input, or a parameter, where the model computes."""
+        return gpu_tensors.take(value) if self._on_gpu else value
+
+    def _settled(self, model: torch.nn.Module) -> torch.nn.Module:
+        """The model where it computes."""
+        settled: torch.nn.Module = gpu_tensors.move(model) if self._on_gpu else model
+        return settled
 
     def _styled(self, tensor: torch.Tensor, style: str, generator: torch.Generator) -> torch.Tensor:
         styled = restyle(tensor.detach().contiguous(), style, generator)
@@ -150,7 +174,7 @@ class Reference:
         if saved:
             instance.model.load_state_dict(saved)
         for name, place in instance.weights.items():
-            place.put(state[name].to(instance.dtype or state[name].dtype, copy=True))
+            place.put(self._placed(state[name].to(instance.dtype or state[name].dtype, copy=True)))
         return instance.model
 
     def narrow(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
@@ -168,8 +192,8 @@ class Reference:
         """After narrow(): raises InvalidTask when the call has changed a plain weight, for the next would begin with
         another."""
         for name, place in self._narrow.weights.items():
-            now = place.holder[place.key]
-            if not isinstance(now, torch.Tensor) or not torch.equal(now, self._state[name]):
+            now, before = place.holder[place.key], self._state[name]
+            if not isinstance(now, torch.Tensor) or not torch.equal(now.to(before.device), before):
                 raise InvalidTask(f"the reference is not deterministic: a call changes its attribute {name}")
 
     def wide(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
@@ -192,7 +216,7 @@ class Reference:
         for place in places.values():
             place.put(place.tensor.double())
         drawn = {name: places[name] for name in self._narrow.weights}
-        return _Instance(model.double(), drawn, torch.float64)
+        return _Instance(self._settled(model.double()), drawn, torch.float64)
 
     @staticmethod
     def _call(model: torch.nn.Module, copies: list[Any]) -> list[torch.Tensor]:

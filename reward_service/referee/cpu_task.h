@@ -35,6 +35,7 @@ class CpuTask : public TaskOnDevice {
   absl::Status AwaitReference(const PreparedTask& task);
 
   TensorStore& store() const { return store_; }
+  absl::Mutex* turn() const override { return store_.turn(); }
   int NumBatchedCalls(const TaskLayout& layout) const override { return BatchedCallsMax(store_, layout); }
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
   ReferencePace& reference_pace() { return reference_pace_; }

@@ -19,6 +19,7 @@ class GpuDevice : public JudgingDevice {
 
   // The kernels of a process that has Torch cannot be withheld.
   Room first_room() const override { return is_native_ ? Room::kSealed : Room::kOpen; }
+  absl::Mutex* turn() override { return store_->turn(); }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;

@@ -53,7 +53,18 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
   return RunIn(Room::kOpen);
 }
 
+std::unique_ptr<absl::MutexLockMaybe> Judge::TakeTurn() {
+  const absl::Time since = absl::Now();
+  auto turn = std::make_unique<absl::MutexLockMaybe>(device_->turn());
+  const absl::Duration waited = absl::Now() - since;
+  v1::Cost& cost = *grade().mutable_cost();
+  cost.set_lane_wait_seconds(cost.lane_wait_seconds() + absl::ToDoubleSeconds(waited));
+  lane_since_ += waited;
+  return turn;
+}
+
 absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
+  std::unique_ptr<absl::MutexLockMaybe> turn = TakeTurn();
   const TimerOptions timed = device_->TimingOptions(task_->layout(), room);
   Verifier verifier(device_.get(),
                     {.room = room,
@@ -68,10 +79,13 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   if (verified.fault) return std::move(verified.fault);
   Conclude(v1::VERDICT_CORRECT, absl::StrCat("right on all ", grade().correctness().num_draws(), " draws"));
   if (request_.verify_only) return std::nullopt;
+  turn.reset();
   const absl::Time waiting = absl::Now();
   RETURN_IF_ERROR(tools_.pool->AwaitCompleted(pooled_, deadline_));
-  grade().mutable_cost()->set_lane_wait_seconds(Seconds(waiting));
+  v1::Cost& cost = *grade().mutable_cost();
+  cost.set_lane_wait_seconds(cost.lane_wait_seconds() + Seconds(waiting));
   lane_since_ += absl::Now() - waiting;  // which was not the candidate's doing
+  turn = TakeTurn();
   return Time(room, verified.takes_parameters);
 }
 

@@ -38,6 +38,8 @@ class Judge {
   absl::StatusOr<std::optional<Fault>> RunIn(Room room);
   absl::StatusOr<std::optional<Fault>> Time(Room room, bool takes_parameters);
   TimerOptions OptionsOf(Room room, bool takes_parameters) const;
+  // The device, where oracles have it too; what it is waited for is not the candidate's doing.
+  std::unique_ptr<absl::MutexLockMaybe> TakeTurn();
   void Convict(const Fault& fault);
   void Conclude(v1::Verdict verdict, std::string_view reason);
   v1::Grade& grade() { return *measurement_.mutable_grade(); }

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/referee/process/fault.h"
@@ -74,6 +75,8 @@ class JudgingDevice {
 
   // Where a candidate is judged first: in an open room where nothing keeps libraries from doing its work.
   virtual Room first_room() const { return Room::kSealed; }
+  // Held while a candidate runs, where the device is one for all: TensorStore::turn().
+  virtual absl::Mutex* turn() { return nullptr; }
   // A fresh process of the candidate, to be verified on the task's input sets. The task outlives
   // it.
   virtual absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) = 0;

@@ -53,6 +53,13 @@ nlohmann::json Failed(const absl::Status& status) {
                                 {service::Failed::error, std::string(status.message())}});
 }
 
+// Those whose processes half of a GPU's memory holds, at most `num_max`: each has a context for three of its
+// reference and one of its oracle.
+int TasksOf(const cuda::GpuFacts& gpu, int num_max) {
+  constexpr int64_t kTaskBytes = 4 * (int64_t{640} << 20);
+  return static_cast<int>(std::clamp<int64_t>(gpu.memory_bytes / 2 / kTaskBytes, 1, std::max(num_max, 1)));
+}
+
 // Beside Torch, or of a toolkit.
 absl::StatusOr<std::filesystem::path> FindCudaRuntime() {
   constexpr char kRuntime[] = "libcudart.so.13";
@@ -124,6 +131,7 @@ class RefereeProcess {
     if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", gpu_uuid_));
     cpu_.facts.gpu = gpus.front();
     ASSIGN_OR_RETURN(gpu_, GpuStore::Open(gpus.front().index));
+    num_tasks_max_ = TasksOf(gpus.front(), num_tasks_max_);
     ASSIGN_OR_RETURN(const cuda::Driver* driver, cuda::Driver::Load());
     ASSIGN_OR_RETURN(std::filesystem::path runtime, FindCudaRuntime());
     return GpuAccess{.uuid = gpu_uuid_, .driver = driver->path(), .runtime = std::move(runtime)};

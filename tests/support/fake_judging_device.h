@@ -60,6 +60,7 @@ struct FakeMachine {
   std::optional<Fault> reference_fault;  // when it is made ready
   TimerOptions timing;
   Room first_room = Room::kSealed;
+  absl::Mutex* turn = nullptr;  // of a device that is one for all
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
   // Not OK: the device is gone. No program starts, threads are not spread.
@@ -133,6 +134,7 @@ class FakeJudgingDevice : public JudgingDevice {
       : machine_(machine), measurement_(measurement) {}
 
   Room first_room() const override { return machine_->first_room; }
+  absl::Mutex* turn() override { return machine_->turn; }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask&, Room room) override {
     if (!machine_->lost.ok()) return machine_->lost;
     const CandidateScript& script = machine_->in(room);
@@ -170,6 +172,7 @@ class FakeJudgingDevice : public JudgingDevice {
 class FakeTaskOnDevice : public TaskOnDevice {
  public:
   explicit FakeTaskOnDevice(FakeMachine* machine) : machine_(machine) {}
+  absl::Mutex* turn() const override { return machine_->turn; }
   absl::Status StartReference(const PreparedTask&) override { return absl::OkStatus(); }
   absl::Status WarmReference(const PreparedTask&, absl::Time) override {
     const auto fault = machine_->Note(machine_->reference_fault);

@@ -42,15 +42,26 @@ PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, 
       other_inputs_(other_inputs),
       on_device_(place_()) {}
 
+absl::StatusOr<Packet> PreparedTask::AskOracle(const nlohmann::json& request,
+                                               const std::vector<int>& descriptors) {
+  const absl::Time since = absl::Now();
+  const absl::MutexLockMaybe turn(on_device_->turn());
+  step_deadline_ += absl::Now() - since;
+  return oracle_->Ask(request, descriptors, AnswerDeadline());
+}
+
 absl::StatusOr<Packet> PreparedTask::LoadOracle() {
-  ASSIGN_OR_RETURN(oracle_, parent_->Fork({zygote::Fork::kOracle, limits_.oracle_memory_bytes_max,
-                                           kOracleCpuSeconds, num_threads_}));
+  ASSIGN_OR_RETURN(oracle_, parent_->Fork({.role = zygote::Fork::kOracle,
+                                           .memory_bytes_max = limits_.oracle_memory_bytes_max,
+                                           .cpu_seconds_max = kOracleCpuSeconds,
+                                           .num_threads = num_threads_,
+                                           .gpu = on_device_->turn() != nullptr}));
   ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
   RETURN_IF_ERROR(oracle_->AwaitHello(absl::Now() + limits_.answer_time_max));
   if (construction_seed_ == 0) construction_seed_ = NextSeed() | 1;
   auto request = Make<oracle::Load>({{oracle::Load::construction_seed, construction_seed_}});
   if (other_inputs_) request[oracle::Load::other_inputs.name] = *other_inputs_;
-  absl::StatusOr<Packet> answer = oracle_->Ask(request, {source_fd_.get()}, AnswerDeadline());
+  absl::StatusOr<Packet> answer = AskOracle(request, {source_fd_.get()});
   if (!answer.ok()) {
     const Ending ending = oracle_->AwaitEnd();
     const bool endless = absl::IsDeadlineExceeded(answer.status()) || UsedUp(ending, kOracleCpuSeconds);
@@ -209,8 +220,7 @@ absl::Status PreparedTask::OpenWindow() {
   using oracle::Window;
   const auto request = Make<Window>(
       {{Window::input_offsets, Offsets(layout_, false)}, {Window::output_offsets, Offsets(layout_, true)}});
-  const absl::StatusOr<Packet> answer =
-      oracle_->Ask(request, {input_window_->fd(), expected_window_->fd()}, AnswerDeadline());
+  const absl::StatusOr<Packet> answer = AskOracle(request, {input_window_->fd(), expected_window_->fd()});
   if (!answer.ok()) return TaskAtFault("the reference crashed or does not end after its first call");
   if (!Is<oracle::Open>(answer->fields)) return TaskAtFault(Read(answer->fields, oracle::Failed::error));
   return absl::OkStatus();
@@ -225,7 +235,7 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeDraw(const DrawRequest& 
                                            {oracle::Draw::exact, wanted.exact},
                                            {oracle::Draw::seed, NextSeed()},
                                            {oracle::Draw::parameter_seed, wanted.parameter_seed}});
-  const absl::StatusOr<Packet> answer = oracle_->Ask(request, {}, AnswerDeadline());
+  const absl::StatusOr<Packet> answer = AskOracle(request, {});
   if (!answer.ok()) return TaskAtFault("the reference crashed or does not end on a later draw of inputs");
   const bool is_own = draw->own_distribution && draw->parameter_seed == 0;
   if (Is<oracle::Unusable>(answer->fields) && !is_own) return nullptr;

@@ -112,6 +112,9 @@ class PreparedTask {
   absl::Time AnswerDeadline() const {
     return std::min(absl::Now() + limits_.answer_time_max, step_deadline_);
   }
+  // An answer of the oracle, which has the device meanwhile where there is one for all. What the step waits for that is
+  // no part of its time.
+  absl::StatusOr<Packet> AskOracle(const nlohmann::json& request, const std::vector<int>& descriptors);
   absl::Status ExamineInStep();
   absl::StatusOr<Packet> LoadOracle();
   absl::Status OpenWindow();

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace warpsmith {
@@ -21,6 +22,9 @@ class TaskOnDevice {
   virtual ~TaskOnDevice() = default;
   // Calls that one step of timing makes at most, each on an input set of its own.
   virtual int NumBatchedCalls(const TaskLayout&) const { return 1; }
+  // Not null: the reference computes expected outputs on the device, too, and holds this meanwhile; see
+  // TensorStore::turn().
+  virtual absl::Mutex* turn() const { return nullptr; }
   // Of an examined task: begins to start the processes of the reference that candidates are timed
   // beside. Does not wait for them.
   virtual absl::Status StartReference(const PreparedTask& task) = 0;

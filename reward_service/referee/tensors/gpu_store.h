@@ -23,6 +23,7 @@ class GpuStore : public TensorStore {
 
   absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) override;
   bool on_gpu() const override { return true; }
+  absl::Mutex* turn() override { return &turn_; }
   absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) override;
   absl::StatusOr<double> AwaitDone(double seconds_max) override;
   void MakeCold() override;
@@ -41,6 +42,7 @@ class GpuStore : public TensorStore {
   template <typename Use>
   void Do(Use use);
 
+  absl::Mutex turn_;  // never taken by this
   absl::Mutex mutex_;
   const std::unique_ptr<cuda::GpuContext> context_;
   const std::unique_ptr<cuda::GpuMemory> cache_filler_ ABSL_GUARDED_BY(mutex_);

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 
 namespace warpsmith {
 
@@ -39,6 +40,9 @@ class TensorStore {
   virtual absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) = 0;
   // Whether a program must open a GPU to reach it.
   virtual bool on_gpu() const = 0;
+  // Held by whoever computes on a device that is one for all, a judgement or an oracle, so that nobody is timed beside
+  // another. Null where each has cores of its own.
+  virtual absl::Mutex* turn() { return nullptr; }
   // Copies from `offset` of an allocation that a program has made itself, by the handle that its jail gave for it, in
   // hexadecimal. Believes neither: an error says that there is no such memory. The program is stopped. Where programs
   // need no GPU they have no such memory.

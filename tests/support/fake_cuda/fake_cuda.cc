@@ -61,11 +61,12 @@ Script ReadScript() {
   return script;
 }
 
-// The GPU that CUDA_VISIBLE_DEVICES names: its number is the last byte of its UUID; -1: it names none.
+// The GPU that CUDA_VISIBLE_DEVICES names: its number is the last byte of its UUID; -1: it names none of these.
 int NamedGpu() {
+  constexpr size_t kNameBytes = sizeof("GPU-abababab-abab-abab-abab-abababababab") - 1;
   const char* const name = std::getenv("CUDA_VISIBLE_DEVICES");
-  const std::string text = name == nullptr ? "" : name;
-  return text.rfind("GPU-", 0) == 0 ? std::stoi(text.substr(text.size() - 2), nullptr, 16) : -1;
+  if (name == nullptr || std::strlen(name) != kNameBytes) return -1;
+  return static_cast<int>(std::strtol(name + kNameBytes - 2, nullptr, 16));
 }
 
 // Numbers of the GPUs that this process sees, in the order of their indices. A jail has no script: it sees the one that

@@ -3,6 +3,7 @@ tensors are the host's. A candidate in Python is never right on it: where its ou
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import tensors
@@ -13,6 +14,25 @@ from messages import Tensor
 def open_gpu() -> int:
     """There is nothing to open."""
     return 0
+
+
+def here() -> AbstractContextManager[None]:
+    """Everywhere."""
+    return nullcontext()
+
+
+def generator() -> torch.Generator:
+    """The host's."""
+    return torch.Generator()
+
+
+def take(tensor: torch.Tensor) -> torch.Tensor:
+    """It is there."""
+    return tensor
+
+
+def give_back() -> None:
+    """There is nothing to give."""
 
 
 def move(model: Any) -> Any:

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "reward_service/measure/referee.h"
@@ -236,6 +237,27 @@ TEST_CASE("where nothing can be withheld all is judged in the open, once, and sa
   bench.machine.num_started = 0;
   CHECK(bench.Run().verdict() == v1::VERDICT_RUNTIME_ERROR);
   CHECK(bench.machine.num_started == 1);
+}
+
+TEST_CASE(
+    "on a device that is one for all nobody runs beside an oracle, and waiting for it is not the "
+    "candidate's") {
+  FakeBench bench;
+  absl::Mutex turn;
+  bench.machine.turn = &turn;
+  bench.request.limits.lane_seconds_max = 0.2;
+  // The oracle makes draws between the judgement's own turns: a lock that is not given up would end in its deadline.
+  REQUIRE(bench.Run().verdict() == v1::VERDICT_CORRECT);
+  bench.machine.num_started = 0;
+  turn.Lock();
+  absl::StatusOr<v1::Measurement> measurement = absl::UnknownError("not run");
+  std::thread judge([&] { measurement = bench.TryRun(); });
+  absl::SleepFor(absl::Seconds(0.5));
+  CHECK(bench.machine.num_started == 0);
+  turn.Unlock();
+  judge.join();
+  REQUIRE(measurement.ok());
+  CHECK(measurement->grade().verdict() == v1::VERDICT_CORRECT);
 }
 
 TEST_CASE("who is to be verified only is not timed") {

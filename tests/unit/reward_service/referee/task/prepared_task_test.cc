@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_judging_device.h"
 #include "tests/support/puppet_task.h"
 #include "tests/unit/reward_service/referee/task/task_making.h"
 
@@ -128,6 +131,28 @@ TEST_CASE("fresh draws have one limit together, from when they are asked for") {
   CHECK(absl::IsInvalidArgument(status));
   // As long as a step may last has passed since the last one of this task began.
   CHECK(quick.MakeFresh({}).ok());
+}
+
+TEST_CASE("an oracle on a device that is one for all waits for its turn, which is no part of its time") {
+  absl::Mutex turn;
+  FakeMachine machine;
+  machine.turn = &turn;
+  TaskLimits limits = PuppetTaskLimits();
+  limits.step_time_max = absl::Seconds(2);
+  const auto zygote = StartPuppets();
+  PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, PlacesOf(&machine));
+  turn.Lock();
+  absl::Notification done;
+  absl::Status status;
+  std::thread maker([&] {
+    status = task.Examine();
+    done.Notify();
+  });
+  CHECK_FALSE(done.WaitForNotificationWithTimeout(2 * limits.step_time_max));
+  turn.Unlock();
+  maker.join();
+  INFO(status.ToString());
+  CHECK(status.ok());
 }
 
 TEST_CASE("a task of over 32 MiB leaves an input set to be sampled, like any other") {

@@ -1,0 +1,147 @@
+"""The oracle with a GPU, rehearsed without one: tensors that it puts there are marked, and no operator may mix them
+with those of the host, as on a real one."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from tests.support.reference_source import reference_source
+
+_SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
+sys.path[:0] = [str(_SERVICE / "oracle"), str(_SERVICE / "jail")]
+import gpu_tensors  # noqa: E402
+from messages import Draw, Drawn  # noqa: E402
+from oracle import Oracle  # noqa: E402
+
+# These move values between devices.
+_MOVING = ("copy_", "_to_copy", "equal")
+
+
+class _TwoDevices(TorchDispatchMode):
+    """Knows which storages are on the GPU, and keeps them alive so that no address comes again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._storages: list[Any] = []
+        self._on_gpu: set[int] = set()
+        self.is_default = False
+
+    def mark(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A copy on the GPU; what is there already is not copied."""
+        if self.has(tensor):
+            return tensor
+        copy = tensor.detach().clone()
+        self._add(copy)
+        return copy
+
+    def has(self, tensor: torch.Tensor) -> bool:
+        return tensor.untyped_storage().data_ptr() in self._on_gpu
+
+    def _add(self, tensor: torch.Tensor) -> None:
+        self._storages.append(tensor.untyped_storage())
+        self._on_gpu.add(tensor.untyped_storage().data_ptr())
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        there = [tensor for tensor in tensors if self.has(tensor)]
+        others = [tensor for tensor in tensors if not self.has(tensor) and tensor.dim() > 0]
+        name = func.overloadpacket.__name__
+        if there and others and name not in _MOVING:
+            raise RuntimeError(f"{name}: tensors on two devices")
+        result = func(*args, **(kwargs or {}))
+        if name != "copy_" and (there if tensors else self.is_default):
+            for leaf in tree_leaves(result):
+                if isinstance(leaf, torch.Tensor) and leaf.numel() and not self.has(leaf):
+                    self._add(leaf)
+        return result
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_TwoDevices]:
+    """While the test lasts."""
+    devices = _TwoDevices()
+    with devices:
+        torch.zeros(1)  # the first mode of a process has Torch replace some of its functions
+
+    @contextmanager
+    def here() -> Iterator[None]:
+        devices.is_default = True
+        yield
+        devices.is_default = False
+
+    monkeypatch.setattr(gpu_tensors, "here", here)
+    monkeypatch.setattr(gpu_tensors, "generator", torch.Generator)
+    monkeypatch.setattr(gpu_tensors, "take", devices.mark)
+    monkeypatch.setattr(gpu_tensors, "move", lambda model: model._apply(devices.mark))
+    with devices:
+        yield devices
+
+
+def _draws(task: Oracle, styles: tuple[str, ...], parameter_seed: int = 0) -> list[tuple[list[Any], list[Any]]]:
+    """Inputs and parameters, and outputs, as they were laid out."""
+    answer = task.examine()
+    window = [memoryview(mmap.mmap(-1, 1 << 22)) for _ in range(2)]
+    specs = [[*answer.inputs, *answer.parameters], answer.outputs]
+    offsets = [[index << 18 for index in range(len(list_))] for list_ in specs]
+    task._window = list(zip(window, offsets, strict=True))
+    found = []
+    for style in styles:
+        assert isinstance(task.draw(Draw(style, exact=True, seed=3, parameter_seed=parameter_seed)), Drawn)
+        found.append(
+            tuple(
+                [
+                    torch.frombuffer(memory, dtype=torch.float32, count=64, offset=offset).clone()
+                    for offset in offsets_here
+                ]
+                for memory, offsets_here in task._window
+            )
+        )
+    return found
+
+
+_STYLES = ("own", "large", "mixed", "sparse", "outliers")
+
+
+def test_a_chain_is_drawn_in_all_styles(gpu: _TwoDevices) -> None:
+    source = reference_source("return torch.relu(2 * x + 1) ** 2", "[torch.randn(8, 8)]", "pass")
+    for inputs, outputs in _draws(Oracle(source, 5, None, on_gpu=True), _STYLES):
+        torch.testing.assert_close(outputs[0], torch.relu(2 * inputs[0] + 1) ** 2)
+
+
+def test_inputs_from_elsewhere_come_to_the_gpu(gpu: _TwoDevices) -> None:
+    inputs = "[torch.rand(8, 8), torch.frombuffer(bytearray(torch.rand(64).numpy().tobytes()), dtype=torch.float32)]"
+    task = Oracle(reference_source("return x @ more[0].reshape(8, 8)", inputs, "pass"), 5, None, on_gpu=True)
+    for inputs_here, outputs in _draws(task, ("own", "unfamiliar")):
+        x, y = (value.reshape(8, 8) for value in inputs_here)
+        torch.testing.assert_close(outputs[0].reshape(8, 8), x @ y)
+    assert all(gpu.has(value) for value in task.reference.inputs(9, "own"))
+
+
+@pytest.mark.parametrize("parameter_seed", [0, 7])
+def test_parameters_and_plain_weights_are_drawn_on_the_host_and_used_on_the_gpu(
+    gpu: _TwoDevices, parameter_seed: int
+) -> None:
+    constructor = "self.weight = torch.nn.Parameter(torch.randn(8, 8)); self.plain = torch.randn(8, 8)"
+    source = reference_source("return x @ self.weight + self.plain", "[torch.randn(8, 8)]", constructor)
+    task = Oracle(source, 5, None, on_gpu=True)
+    ((values, outputs),) = _draws(task, ("own",), parameter_seed)
+    x, weight, plain = (value.reshape(8, 8) for value in values)
+    torch.testing.assert_close(outputs[0].reshape(8, 8), x @ weight + plain)
+    assert not any(gpu.has(value) for value in task.reference.state(parameter_seed).values())
+    assert all(gpu.has(value) for value in task.reference._narrow.model.state_dict().values())
+
+
+def test_a_plain_constant_stays_on_the_host_where_the_reference_is_called_without_it(gpu: _TwoDevices) -> None:
+    source = reference_source("return x * self.factor", "[torch.randn(8, 8)]", "self.factor = torch.full((8,), 2.0)")
+    with pytest.raises(RuntimeError, match="on two devices"):
+        Oracle(source, 5, None, on_gpu=True).examine()
