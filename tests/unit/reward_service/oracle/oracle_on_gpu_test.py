@@ -87,25 +87,23 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_TwoDevices]:
         yield devices
 
 
-def _draws(task: Oracle, styles: tuple[str, ...], parameter_seed: int = 0) -> list[tuple[list[Any], list[Any]]]:
+def _laid_out(memory: memoryview, offsets: list[int]) -> list[torch.Tensor]:
+    return [torch.frombuffer(memory, dtype=torch.float32, count=64, offset=offset).clone() for offset in offsets]
+
+
+def _draws(
+    task: Oracle, styles: tuple[str, ...], parameter_seed: int = 0
+) -> list[tuple[list[torch.Tensor], list[torch.Tensor]]]:
     """Inputs and parameters, and outputs, as they were laid out."""
     answer = task.examine()
-    window = [memoryview(mmap.mmap(-1, 1 << 22)) for _ in range(2)]
+    memories = [memoryview(mmap.mmap(-1, 1 << 22)) for _ in range(2)]
     specs = [[*answer.inputs, *answer.parameters], answer.outputs]
     offsets = [[index << 18 for index in range(len(list_))] for list_ in specs]
-    task._window = list(zip(window, offsets, strict=True))
+    task._window = list(zip(memories, offsets, strict=True))
     found = []
     for style in styles:
         assert isinstance(task.draw(Draw(style, exact=True, seed=3, parameter_seed=parameter_seed)), Drawn)
-        found.append(
-            tuple(
-                [
-                    torch.frombuffer(memory, dtype=torch.float32, count=64, offset=offset).clone()
-                    for offset in offsets_here
-                ]
-                for memory, offsets_here in task._window
-            )
-        )
+        found.append((_laid_out(memories[0], offsets[0]), _laid_out(memories[1], offsets[1])))
     return found
 
 
