@@ -22,6 +22,7 @@ sys.path[:0] = [str(_SERVICE / "oracle"), str(_SERVICE / "jail")]
 import gpu_tensors  # noqa: E402
 from messages import Draw, Drawn  # noqa: E402
 from oracle import Oracle  # noqa: E402
+from reference import InvalidTask  # noqa: E402
 
 # These move values between devices.
 _MOVING = ("copy_", "_to_copy", "equal")
@@ -143,3 +144,12 @@ def test_a_plain_constant_stays_on_the_host_where_the_reference_is_called_withou
     source = reference_source("return x * self.factor", "[torch.randn(8, 8)]", "self.factor = torch.full((8,), 2.0)")
     with pytest.raises(RuntimeError, match="on two devices"):
         Oracle(source, 5, None, on_gpu=True).examine()
+
+
+def test_sums_may_be_added_in_another_order_each_time_and_nothing_may_be_random(gpu: _TwoDevices) -> None:
+    drifting = reference_source("return x.cumsum(0) + 1e-6 * torch.rand_like(x)", "[torch.randn(64, 8)]")
+    Oracle(drifting, 5, None, on_gpu=True).examine()
+    random = reference_source("return x + 0.01 * torch.rand_like(x)", "[torch.randn(64, 8)]")
+    for source, on_gpu in ((random, True), (drifting, False)):
+        with pytest.raises(InvalidTask, match="not deterministic"):
+            Oracle(source, 5, None, on_gpu=on_gpu).examine()
