@@ -316,8 +316,8 @@ struct Begin : ToJail {
   static constexpr Trusted<nlohmann::json> outputs{"outputs"};
   static constexpr Trusted<int64_t> input_bytes{"input_bytes"};
   static constexpr Trusted<int64_t> output_bytes{"output_bytes"};
-  // For so many calls there is room, for each as many bytes as are given above, one behind the other.
-  static constexpr IntegerField calls_max{"calls_max", 1, 16, 1};
+  // There are so many rooms for calls, of as many bytes as are given above each, one behind the other.
+  static constexpr IntegerField num_rooms{"num_rooms", 1, 17, 1};
   static constexpr IntegerField num_threads{"num_threads", 1, 4096, 1};
   static constexpr Trusted<bool> withhold{"withhold"};  // in a sealed jail: take the libraries' code away
   // Python only.
@@ -336,7 +336,7 @@ struct Ready : ToReferee {
 struct Run : ToJail {
   static constexpr char op[] = "run";
   static constexpr IntegerField slot{"slot", 0, 1, 0};
-  static constexpr IntegerField calls{"calls", 1, 16, 1};  // one after another, each in its own room
+  static constexpr ListField rooms{"rooms", 16};  // of calls, one after another
 };
 
 struct Done : ToReferee {

@@ -183,7 +183,7 @@ class Begin(Message):
     outputs: list[Tensor]
     input_bytes: int
     output_bytes: int
-    calls_max: int
+    num_rooms: int
     num_threads: int
     withhold: bool
     entry: str
@@ -205,11 +205,11 @@ class Ready(Message):
 
 @dataclass
 class Run(Message):
-    """So many calls, one after another."""
+    """Calls in these rooms, one after another."""
 
     op = "run"
     slot: int
-    calls: int = 1
+    rooms: list[int]
 
 
 @dataclass

@@ -125,16 +125,16 @@ class NativeJail {
     using jail::Begin;
     if (packet.descriptors.size() != 2 + kNumSlots) return absl::InternalError("wrong number of descriptors");
     const DLDevice device = {gpu_ == nullptr ? kDLCPU : kDLCUDA, 0};
-    const int64_t calls_max = Read(packet.fields, Begin::calls_max);
+    const int64_t num_rooms = Read(packet.fields, Begin::num_rooms);
     const int64_t input_bytes = Read(packet.fields, Begin::input_bytes);
     const int64_t output_bytes = Read(packet.fields, Begin::output_bytes);
     for (size_t slot = 0; slot < kNumSlots; ++slot) {
-      ASSIGN_OR_RETURN(char* inputs, Map(packet.descriptors[1].get(), calls_max * input_bytes, Use::kInput));
+      ASSIGN_OR_RETURN(char* inputs, Map(packet.descriptors[1].get(), num_rooms * input_bytes, Use::kInput));
       ASSIGN_OR_RETURN(char* outputs,
-                       Map(packet.descriptors[2 + slot].get(), calls_max * output_bytes, Use::kOutput));
-      for (int64_t call = 0; call < calls_max; ++call) {
-        char* const inputs_here = inputs + call * input_bytes;
-        char* const outputs_here = outputs + call * output_bytes;
+                       Map(packet.descriptors[2 + slot].get(), num_rooms * output_bytes, Use::kOutput));
+      for (int64_t room = 0; room < num_rooms; ++room) {
+        char* const inputs_here = inputs + room * input_bytes;
+        char* const outputs_here = outputs + room * output_bytes;
         slots_[slot].push_back({TensorList(packet.fields.at(Begin::inputs.name), inputs_here, device),
                                 TensorList(packet.fields.at(Begin::parameters.name), inputs_here, device),
                                 TensorList(packet.fields.at(Begin::outputs.name), outputs_here, device)});
@@ -156,12 +156,13 @@ class NativeJail {
     return absl::OkStatus();
   }
 
-  // The first of so many calls that returns another number than 0 is the last.
-  nlohmann::json Run(int64_t slot, int64_t num_calls) {
-    std::vector<CallTensors>& calls = slots_[static_cast<size_t>(slot)];
+  // A call in each of these rooms. The first that returns another number than 0 is the last.
+  nlohmann::json Run(int64_t slot, const nlohmann::json& rooms) {
+    std::vector<CallTensors>& of_slot = slots_[static_cast<size_t>(slot)];
     int result = 0;
-    for (size_t call = 0; call < static_cast<size_t>(num_calls) && result == 0; ++call)
-      result = Call(calls[call]);
+    for (const nlohmann::json& room : rooms) {
+      if (result == 0) result = Call(of_slot.at(room.get<size_t>()));
+    }
     if (gpu_ == nullptr) return Make<jail::Done>({{jail::Done::result, result}});
     const absl::Status status = Finish();
     if (status.ok()) return Make<jail::Done>({{jail::Done::result, result}});
@@ -211,7 +212,7 @@ class NativeJail {
 
 nlohmann::json Obey(NativeJail& jail, Packet packet) {
   if (Is<jail::Run>(packet.fields) && jail.ready())
-    return jail.Run(Read(packet.fields, jail::Run::slot), Read(packet.fields, jail::Run::calls));
+    return jail.Run(Read(packet.fields, jail::Run::slot), packet.fields.at(jail::Run::rooms.name));
   const absl::Status status = jail.Load(std::move(packet));
   if (status.ok()) return Make<jail::Ready>();
   return Make<jail::Failed>({{jail::Failed::error, std::string(status.message())}});

@@ -77,7 +77,7 @@ class Model:
 
     def __init__(self, begin: Begin, descriptors: list[int], libraries: int, *, on_gpu: bool) -> None:
         source = read_descriptor(descriptors[0]).decode()
-        self._memory = gpu_tensors.Memory(descriptors[1], begin.calls_max * begin.input_bytes) if on_gpu else None
+        self._memory = gpu_tensors.Memory(descriptors[1], begin.num_rooms * begin.input_bytes) if on_gpu else None
         self._view = self._memory.view if self._memory else _host_view(descriptors[1])
         write_libraries([read_descriptor(descriptor) for descriptor in descriptors[2:]], libraries)
         Extensions(len(descriptors) - 2).install()
@@ -89,10 +89,10 @@ class Model:
             self._model = getattr(module, begin.entry)(*arguments)
         if on_gpu:
             self._model = gpu_tensors.move(self._model)
-            gpu_tensors.make_room(begin.outputs, _NUM_RESULTS_AHEAD * begin.calls_max)
+            gpu_tensors.make_room(begin.outputs, _NUM_RESULTS_AHEAD * begin.num_rooms)
         self._inputs = [
-            [(self._view(_behind(spec, call * begin.input_bytes)), spec.number) for spec in begin.inputs]
-            for call in range(begin.calls_max)
+            [(self._view(_behind(spec, room * begin.input_bytes)), spec.number) for spec in begin.inputs]
+            for room in range(begin.num_rooms)
         ]
         # Telling them takes as long as a short kernel, for each call of a batch, and the reference's nobody reads.
         self._tells_places = not on_gpu or begin.entry != "Model"
@@ -117,10 +117,10 @@ class Model:
             plain[own_name].put(rest[name])
         return len(attributes) == len(rest)
 
-    def run(self, num_calls: int) -> Done:
-        """So many calls; where their outputs lie. They live until the run after the next one has begun, so that a
-        tensor that is used for two answers shows."""
-        calls = [[view.item() if number else view for view, number in inputs] for inputs in self._inputs[:num_calls]]
+    def run(self, rooms: list[int]) -> Done:
+        """A call in each of these rooms; where their outputs lie. They live until the run after the next one has begun,
+        so that a tensor that is used for two answers shows."""
+        calls = [[view.item() if number else view for view, number in self._inputs[room]] for room in rooms]
         self._former_results, self._results = self._results, []
         with torch.no_grad():
             for inputs in calls:
@@ -229,7 +229,7 @@ def serve(channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks
         answer: Message
         try:
             if isinstance(request, Run) and model is not None:
-                answer = model.run(request.calls)
+                answer = model.run(request.rooms)
             elif isinstance(request, Refresh):
                 hooks.touch_constants()
                 answer = Done()

@@ -34,7 +34,7 @@ std::optional<Fault> CheckedJail::CallAll(Batch draws, Comparing comparing) {
   for (size_t call = 0; call < draws.size(); ++call) {
     if (auto fault = CheckCall(*draws[call], call, comparing)) return fault;
   }
-  return std::nullopt;
+  return jail_->CheckIdleRooms();
 }
 
 std::optional<Fault> CheckedJail::CheckCall(const Draw& draw, size_t call, Comparing comparing) {

@@ -24,7 +24,7 @@ int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout) {
   const int64_t bytes_of_round = 2 * (layout.input_buffer_bytes + layout.output_buffer_bytes);
   const int64_t num_outputs = std::max<int64_t>(1, static_cast<int64_t>(layout.outputs.size()));
   const int64_t calls_max = std::min<int64_t>(
-      jail::Run::calls.high, static_cast<int64_t>(jail::Done::outputs.num_max) / num_outputs);
+      jail::Run::rooms.num_max, static_cast<int64_t>(jail::Done::outputs.num_max) / num_outputs);
   return static_cast<int>(
       std::clamp<int64_t>(kBatchedBytesMax / bytes_of_round, 1, std::max<int64_t>(calls_max, 1)));
 }
@@ -96,7 +96,7 @@ absl::StatusOr<Buffers> CpuTask::BorrowBuffers(const TaskLayout& layout, Candida
   const auto& inputs = baseline == nullptr ? verification_inputs_ : baseline->inputs();
   if (kind == CandidateKind::kNative && !free_outputs_.empty() && inputs != nullptr) {
     Buffers buffers{.store = &store_, .inputs = inputs, .outputs = std::move(free_outputs_.back())};
-    buffers.calls_max = calls_max;
+    buffers.num_rooms = NumRooms(calls_max);
     free_outputs_.pop_back();
     return buffers;
   }

@@ -19,6 +19,8 @@ namespace {
 constexpr unsigned char kGuardByte = 0xA5;
 constexpr size_t kNumNativeSlots = jail::Run::slot.high + 1;
 constexpr int64_t kSpanBytesMax = int64_t{1} << 30;
+// Of each output in a room that a run left out: from a place drawn by lot on.
+constexpr int64_t kIdleBytes = 4096;
 
 // Calls `visit(start, end)` for every stretch of an output buffer that belongs to no output.
 template <typename Visit>
@@ -48,14 +50,17 @@ std::vector<int64_t> Integers(const nlohmann::json& fields, const ListField& fie
 
 }  // namespace
 
+int NumRooms(int calls_max) { return calls_max > 1 ? calls_max + 1 : 1; }
+
 absl::StatusOr<Buffers> MakeBuffers(TensorStore& store, const TaskLayout& layout, CandidateKind kind,
                                     int calls_max, std::shared_ptr<TensorMemory> inputs) {
-  Buffers buffers{.store = &store, .inputs = std::move(inputs), .calls_max = calls_max};
+  const int num_rooms = NumRooms(calls_max);
+  Buffers buffers{.store = &store, .inputs = std::move(inputs), .num_rooms = num_rooms};
   if (buffers.inputs == nullptr) {
-    ASSIGN_OR_RETURN(buffers.inputs, store.Make(calls_max * layout.input_buffer_bytes));
+    ASSIGN_OR_RETURN(buffers.inputs, store.Make(num_rooms * layout.input_buffer_bytes));
   }
   while (kind == CandidateKind::kNative && buffers.outputs.size() < kNumNativeSlots) {
-    ASSIGN_OR_RETURN(auto memory, store.Make(calls_max * layout.output_buffer_bytes));
+    ASSIGN_OR_RETURN(auto memory, store.Make(num_rooms * layout.output_buffer_bytes));
     buffers.outputs.push_back(std::move(memory));
   }
   return buffers;
@@ -72,9 +77,9 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
   buffers_.inputs->FillAll(0);
   for (const auto& buffer : buffers_.outputs) {
     buffer->FillAll(kPoisonByte);
-    for (int call = 0; call < buffers_.calls_max; ++call) {
+    for (const size_t room : rooms_) {
       ForEachGuard(layout_, [&](int64_t start, int64_t end) {
-        buffer->Fill(kGuardByte, OutputStart(static_cast<size_t>(call)) + start, end - start);
+        buffer->Fill(kGuardByte, OutputRoom(room) + start, end - start);
       });
     }
   }
@@ -89,7 +94,7 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
                                {Message::outputs, ToJson(layout_.outputs)},
                                {Message::input_bytes, layout_.input_buffer_bytes},
                                {Message::output_bytes, layout_.output_buffer_bytes},
-                               {Message::calls_max, buffers_.calls_max},
+                               {Message::num_rooms, buffers_.num_rooms},
                                {Message::num_threads, program.num_threads},
                                {Message::withhold, program.withhold}});
   std::vector<int> descriptors;
@@ -138,16 +143,19 @@ void Jail::WithdrawInputs() {
 }
 
 void Jail::Load(Batch draws) {
-  WS_CHECK(draws.size() <= static_cast<size_t>(buffers_.calls_max)) << draws.size();
+  WS_CHECK(draws.size() <= static_cast<size_t>(buffers_.calls_max())) << draws.size();
   num_calls_ = draws.size();
+  std::shuffle(rooms_.begin(), rooms_.end(), random_);
   if (!buffers_.outputs.empty()) slot_ = (slot_ + 1) % buffers_.outputs.size();
   for (size_t call = 0; call < num_calls_; ++call) {
     draws[call]->shown = true;
     // Parameters, too: whoever runs here may have changed them.
     buffers_.inputs->Write(draws[call]->inputs.get(), InputStart(call), layout_.input_buffer_bytes);
-    if (buffers_.outputs.empty()) continue;
+  }
+  for (const size_t room : rooms_) {
+    if (buffers_.outputs.empty()) break;
     for (const TensorSpec& spec : layout_.outputs)
-      buffers_.outputs[slot_]->Fill(kPoisonByte, OutputStart(call) + spec.offset, spec.num_bytes);
+      buffers_.outputs[slot_]->Fill(kPoisonByte, OutputRoom(room) + spec.offset, spec.num_bytes);
   }
   buffers_.store->MakeCold();
 }
@@ -161,7 +169,8 @@ std::optional<Fault> Jail::Refresh() {
 }
 
 std::optional<Fault> Jail::Run() {
-  const auto request = Make<jail::Run>({{jail::Run::slot, slot_}, {jail::Run::calls, num_calls_}});
+  const std::vector<size_t> rooms(rooms_.begin(), rooms_.begin() + static_cast<ptrdiff_t>(num_calls_));
+  const auto request = Make<jail::Run>({{jail::Run::slot, slot_}, {jail::Run::rooms, rooms}});
   absl::StatusOr<TimedAnswer> timed =
       process_->AskOnTheClock(request, absl::Seconds(limits_.call_seconds_max));
   if (!timed.ok()) return FaultOf(timed.status());
@@ -263,6 +272,21 @@ absl::Status Jail::ReadFromGpu(const nlohmann::json& place, const StridedTensor&
     std::memcpy(to, buffers_.inputs->Read(offset, num_bytes), static_cast<size_t>(num_bytes));
     return absl::OkStatus();
   });
+}
+
+std::optional<Fault> Jail::CheckIdleRooms() {
+  if (buffers_.outputs.empty()) return std::nullopt;
+  for (size_t idle = num_calls_; idle < rooms_.size(); ++idle) {
+    for (const TensorSpec& spec : layout_.outputs) {
+      const int64_t num_bytes = std::min(kIdleBytes, spec.num_bytes);
+      const auto choices = static_cast<uint64_t>(spec.num_bytes - num_bytes + 1);
+      const int64_t start =
+          OutputRoom(rooms_[idle]) + spec.offset + static_cast<int64_t>(random_() % choices);
+      if (AllBytesAre(buffers_.outputs[slot_]->Read(start, num_bytes), num_bytes, kPoisonByte)) continue;
+      return Fault{v1::VERDICT_INCORRECT, "outputs were written of a call that was not made"};
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<Fault> Jail::CheckBuffers(const Draw& draw, size_t call) const {

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -24,13 +25,19 @@
 namespace warpsmith {
 
 // Buffers of one jail, filled before each of its runs. Of outputs native jails have two, which rotate;
-// Python jails none. Each has room for as many calls as one run may make.
+// Python jails none. Each has rooms, one for each call of a run. Where there are several, a run leaves one out at
+// least, and nobody foresees which: a program that does the work of later calls in the first writes where it must not.
 struct Buffers {
   TensorStore* store = nullptr;          // in which they lie; outlives them
   std::shared_ptr<TensorMemory> inputs;  // and parameters; may be another jail's, too: one runs at a time
   std::vector<std::unique_ptr<TensorMemory>> outputs;
-  int calls_max = 1;
+  int num_rooms = 1;
+
+  int calls_max() const { return num_rooms > 1 ? num_rooms - 1 : 1; }
 };
+
+// Of buffers for so many calls.
+int NumRooms(int calls_max);
 
 // Without inputs where it is given some of another jail.
 absl::StatusOr<Buffers> MakeBuffers(TensorStore& store, const TaskLayout& layout, CandidateKind kind,
@@ -62,7 +69,9 @@ class Jail {
  public:
   Jail(std::unique_ptr<ChildProcess> process, Buffers buffers, const TaskLayout& layout,
        const JudgeLimits& limits)
-      : process_(std::move(process)), buffers_(std::move(buffers)), layout_(layout), limits_(limits) {}
+      : process_(std::move(process)), buffers_(std::move(buffers)), layout_(layout), limits_(limits) {
+    for (int room = 0; room < buffers_.num_rooms; ++room) rooms_.push_back(static_cast<size_t>(room));
+  }
 
   // Waits for the process; loads the program; leaves the jail stopped. With a lane, the process enters it
   // first.
@@ -71,8 +80,8 @@ class Jail {
   // Python: brings Torch's constants into memory again, off the clock. Only for a program that nobody
   // suspects: it runs meanwhile.
   std::optional<Fault> Refresh();
-  // Fills inputs and parameters of so many calls, at most the buffers' calls_max, and poisons the outputs whose turn
-  // it is.
+  // Fills inputs and parameters of so many calls, at most the buffers' calls_max(), in rooms drawn by lot, and poisons
+  // the outputs whose turn it is, in all rooms.
   void Load(Batch draws);
   void Load(const Draw& draw) { Load(Batch({&draw})); }
   // Calls the program on what is loaded, once for each draw, and leaves the jail stopped.
@@ -87,6 +96,9 @@ class Jail {
   absl::StatusOr<const void*> FormerOutput(size_t index, Fault& fault, size_t call = 0);
   // Guards and inputs of a call as they should be.
   std::optional<Fault> CheckBuffers(const Draw& draw, size_t call = 0) const;
+  // Native: of the rooms that the last run left out, whether anything was written there, looked at in places of which
+  // nobody knows.
+  std::optional<Fault> CheckIdleRooms();
   // Python, after Run(): overwrites the inputs, so that an output which is a view of them shows; unless an
   // output of the reference is one. Load() or RestoreInputs() bring them back.
   void WithdrawInputs();
@@ -101,9 +113,11 @@ class Jail {
  private:
   std::optional<Fault> CheckCode() const;
   int64_t InputEnd() const;  // of the inputs of a call, where parameters begin
-  // Where a call's room begins.
-  int64_t InputStart(size_t call) const { return static_cast<int64_t>(call) * layout_.input_buffer_bytes; }
-  int64_t OutputStart(size_t call) const { return static_cast<int64_t>(call) * layout_.output_buffer_bytes; }
+  // Where a room begins, and that of a call.
+  int64_t InputRoom(size_t room) const { return static_cast<int64_t>(room) * layout_.input_buffer_bytes; }
+  int64_t OutputRoom(size_t room) const { return static_cast<int64_t>(room) * layout_.output_buffer_bytes; }
+  int64_t InputStart(size_t call) const { return InputRoom(rooms_[call]); }
+  int64_t OutputStart(size_t call) const { return OutputRoom(rooms_[call]); }
   Fault FaultOf(const absl::Status& status);
   Fault FaultOfAnswer(const Packet& packet);
   std::optional<Fault> CheckPlace(size_t index, const nlohmann::json& place) const;
@@ -117,6 +131,8 @@ class Jail {
   JudgeLimits limits_;
   size_t slot_ = 0;  // of outputs
   size_t num_calls_ = 0;
+  std::vector<size_t> rooms_;  // all of them; those of the last run's calls come first
+  std::mt19937_64 random_{std::random_device()()};
   bool parameters_loaded_ = false;
   bool tells_places_ = true;  // Python: of its outputs; the reference on a GPU does not
   double seconds_ = 0;

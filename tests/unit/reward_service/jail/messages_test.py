@@ -48,7 +48,7 @@ def test_what_is_none_is_left_out(message: Message, text: str) -> None:
 
 
 def test_a_message_is_known_by_its_name() -> None:
-    assert _received({"op": "run", "slot": 1}, Begin, Run) == Run(slot=1)
+    assert _received({"op": "run", "slot": 1, "rooms": [0]}, Begin, Run) == Run(slot=1, rooms=[0])
     assert _received({"op": "forked"}, Run, Forked) == Forked()
 
 
@@ -61,7 +61,7 @@ def test_a_message_of_another_kind_or_with_other_fields_is_an_error() -> None:
 
 def test_tensors_of_a_begin_are_objects() -> None:
     tensor = {"code": 2, "bits": 32, "shape": [3], "number": False, "name": "", "offset": 64}
-    rest = {"input_bytes": 1, "output_bytes": 1, "calls_max": 1, "num_threads": 1, "withhold": False, "entry": "Model"}
+    rest = {"input_bytes": 1, "output_bytes": 1, "num_rooms": 1, "num_threads": 1, "withhold": False, "entry": "Model"}
     lists = {"inputs": [tensor], "parameters": [], "outputs": []}
     begin = _received({"op": "begin", **lists, **rest, "init_inputs": [], "construction_seed": 1}, Begin)
     assert isinstance(begin, Begin)

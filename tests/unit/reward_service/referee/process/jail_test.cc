@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -128,9 +129,22 @@ TEST_CASE("each call has its inputs, and outputs that are not written, in the ot
   CHECK(slots[0] == slots[2]);
 }
 
+// A native program without a run, with rooms for so many calls.
+Bench WithRooms(int calls_max) {
+  return {CandidateKind::kNative, Puppets().Make(absl::StrCat(kReady, "\n{}\n")), Layout(), kLimits,
+          calls_max};
+}
+
+// The room of a call of the first run, which has the second slot of outputs.
+size_t RoomOf(Bench& bench, size_t call) {
+  Fault fault;
+  const auto* const output = static_cast<const char*>(*bench.jail->Output(1, fault, call));
+  const int64_t start = output - bench.outputs[1] - bench.layout.outputs[1].offset;
+  return static_cast<size_t>(start / bench.layout.output_buffer_bytes);
+}
+
 TEST_CASE("each call of a run has room of its own, between guards of its own") {
-  Bench bench(CandidateKind::kNative, Puppets().Make(absl::StrCat(kReady, "\n{}\n")), Layout(), kLimits,
-              /*calls_max=*/3);
+  Bench bench = WithRooms(3);
   REQUIRE_FALSE(bench.Begin());
   const int64_t input_bytes = bench.layout.input_buffer_bytes;
   const int64_t output_bytes = bench.layout.output_buffer_bytes;
@@ -140,18 +154,35 @@ TEST_CASE("each call of a run has room of its own, between guards of its own") {
   bench.jail->Load({&bench.draw, &other});
   CHECK(bench.draw.shown);
   CHECK(other.shown);
-  CHECK(AreAll(bench.inputs, input_bytes, 'i'));
-  CHECK(AreAll(bench.inputs + input_bytes, input_bytes, 'j'));
-  CHECK(AreAll(bench.inputs + 2 * input_bytes, input_bytes, 0));
-  Fault fault;
-  char* const slot = bench.outputs[1];
-  const TensorSpec& spec = bench.layout.outputs[1];
-  CHECK(*bench.jail->Output(1, fault, 1) == slot + output_bytes + spec.offset);
-  slot[output_bytes - 1] = 0;  // behind the outputs of the first call
+  const size_t first = RoomOf(bench, 0), second = RoomOf(bench, 1);
+  CHECK(first != second);
+  CHECK(AreAll(bench.inputs + first * input_bytes, input_bytes, 'i'));
+  CHECK(AreAll(bench.inputs + second * input_bytes, input_bytes, 'j'));
+  bench.outputs[1][(first + 1) * output_bytes - 1] = 0;  // behind the outputs of the first call
   const auto touched = bench.jail->CheckBuffers(bench.draw, 0);
   REQUIRE(touched);
   CHECK(touched->out_of_bounds);
   CHECK_FALSE(bench.jail->CheckBuffers(other, 1));
+}
+
+TEST_CASE("rooms are drawn by lot, and what is written in one that is left out is told") {
+  std::set<size_t> left_out;
+  for (int run = 0; run < 200 && left_out.size() < 4; ++run) {
+    Bench bench = WithRooms(3);
+    REQUIRE_FALSE(bench.Begin());
+    bench.jail->Load({&bench.draw, &bench.draw, &bench.draw});
+    const auto write = [&](size_t room) {
+      std::fill_n(bench.outputs[1] + room * bench.layout.output_buffer_bytes + bench.layout.outputs[0].offset,
+                  bench.layout.outputs[0].num_bytes, 'x');
+    };
+    for (size_t call = 0; call < 3; ++call) write(RoomOf(bench, call));
+    CHECK_FALSE(bench.jail->CheckIdleRooms());
+    const size_t idle = 0 + 1 + 2 + 3 - RoomOf(bench, 0) - RoomOf(bench, 1) - RoomOf(bench, 2);
+    write(idle);
+    CHECK(bench.jail->CheckIdleRooms().value().verdict == v1::VERDICT_INCORRECT);
+    left_out.insert(idle);
+  }
+  CHECK(left_out.size() == 4);
 }
 
 TEST_CASE("a Python program answers each call of a run") {
@@ -241,10 +272,9 @@ TEST_CASE("whether a program takes parameters is believed only where it says so 
 TEST_CASE("a program that does not load says why, in little and harmless text") {
   const auto reason = [](const std::string& line) {
     Bench bench(CandidateKind::kNative, Puppets().Make(line + "\n{}\n"));
-    const auto fault = bench.Begin();
-    REQUIRE(fault);
-    CHECK(fault->verdict == v1::VERDICT_RUNTIME_ERROR);
-    return fault->reason;
+    const Fault fault = bench.Begin().value();
+    CHECK(fault.verdict == v1::VERDICT_RUNTIME_ERROR);
+    return fault.reason;
   };
   CHECK(reason(R"({"op":"failed","error":"no `run`"})") == "no `run`");
   CHECK(reason(R"({"op":"done"})") == "the program answered out of turn");
