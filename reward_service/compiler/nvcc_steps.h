@@ -12,13 +12,13 @@ namespace warpsmith {
 
 // A shell script of the steps that `nvcc --dryrun --keep` prints for one file and one architecture: those that make
 // machine code run beside those that take the host's code apart, then the host's code is compiled. The messages are
-// those of nvcc, which ends at the first step that fails, and so never writes those of both. UNIMPLEMENTED for other
-// steps than these.
+// those of nvcc: of a program whose host's half is refused it tells nothing of the other. UNIMPLEMENTED for other steps
+// than these.
 absl::StatusOr<std::string> ScriptOfSteps(std::string_view dry_run);
 
 // A command that does what `command` does, nvcc with --keep and file names in /tmp, where it is run, in two thirds of
 // the time where a second core is idle. `command` itself where its steps are not known: of several architectures, or
-// another nvcc. Asks nvcc, which takes 10 ms and reads no source.
+// another nvcc. Asks nvcc, which takes some 10 to 70 ms and reads no source.
 std::vector<std::string> InTwoChains(const std::vector<std::string>& command);
 
 }  // namespace warpsmith

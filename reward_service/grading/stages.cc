@@ -139,6 +139,7 @@ bool JudgeStage::Revive() {
 }
 
 Route JudgeStage::Run(Flight* flight, LaneSurroundings surroundings) {
+  is_lost_ = false;  // a referee may start as well where it is asked to judge
   v1::Cost* cost = flight->measurement.mutable_grade()->mutable_cost();
   cost->set_lane_wait_seconds(cost->lane_wait_seconds() +
                               absl::ToDoubleSeconds(absl::Now() - flight->queued_since));

@@ -168,11 +168,8 @@ class RefereeClient : public Referee {
                                  {Message::another_follows, request.another_follows}});
     if (request.seed) fields[Message::seed.name] = *request.seed;
     ASSIGN_OR_RETURN(const Packet answer, Ask(std::move(fields), descriptors, deadline));
-    if (Is<service::Judged>(answer.fields)) return ReadMeasurement(answer);
-    const absl::Status status = StatusOfFailure(answer);
-    // It says that it ends, and may not have ended yet: whoever asks next needs another.
-    if (absl::IsUnavailable(status) || absl::IsInternal(status)) connection_.reset();
-    return AsInfrastructure(status);
+    if (!Is<service::Judged>(answer.fields)) return AsInfrastructure(TakeFailure(answer));
+    return ReadMeasurement(answer);
   }
 
   absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
@@ -182,14 +179,17 @@ class RefereeClient : public Referee {
     ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(source));
     ASSIGN_OR_RETURN(const Packet answer, Ask(Make<service::Record>({{service::Record::key, task.key}}),
                                               {task_fd.get(), source_fd.get()}, deadline));
-    if (!Is<service::Recorded>(answer.fields)) return StatusOfFailure(answer);
+    if (!Is<service::Recorded>(answer.fields)) return TakeFailure(answer);
     if (answer.descriptors.size() != 1) return absl::InternalError("the referee's answer has no list");
     ASSIGN_OR_RETURN(const std::string text, SharedBuffer::ReadText(answer.descriptors[0].get(),
                                                                     service::Recorded::kRecordingBytesMax));
     return ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false));
   }
 
-  absl::Status Revive() override { return Reconnect(); }
+  absl::Status Revive() override {
+    num_restarts_ = 0;  // who asks for it counts by itself
+    return Reconnect();
+  }
 
   absl::Status Calibrate() override {
     ASSIGN_OR_RETURN(const Packet answer, Ask(Make<service::Calibrate>(), {}, absl::Now() + kStartTimeout));
@@ -217,6 +217,13 @@ class RefereeClient : public Referee {
     if (!Is<service::Started>(answer->fields)) return StatusOfFailure(*answer);
     facts_ = FactsFromJson(Read(answer->fields, service::Started::facts));
     return absl::OkStatus();
+  }
+
+  // After some failures the referee ends, and may not have ended yet: whoever asks next needs another.
+  absl::Status TakeFailure(const Packet& answer) {
+    absl::Status status = StatusOfFailure(answer);
+    if (absl::IsUnavailable(status) || absl::IsInternal(status)) connection_.reset();
+    return status;
   }
 
   // INVALID_ARGUMENT means the candidate's fault to our callers, and a failed judgement is never that.

@@ -66,14 +66,14 @@ class Reference:
         self.init_inputs: list[Any] = list(self._module.get_init_inputs())
         self._construction_seed = construction_seed
         self._other_inputs = other_inputs
-        self._on_gpu = on_gpu
+        self._on_gpu = self._draws_on_gpu = on_gpu
         model = self._construct(construction_seed)
         weights = self._drawn_weights(model)
         self._wide: _Instance | None = None
         # One memory under two names, as the model has it, so that redraw() sees it.
         kept: dict[tuple[int, torch.Size], torch.Tensor] = {}
         self._own_state = {
-            name: kept.setdefault((value.data_ptr(), value.shape), value.detach().clone().contiguous())
+            name: kept.setdefault((value.data_ptr(), value.shape), value.detach().cpu().clone().contiguous())
             for name, value in {**model.state_dict(), **_tensors(weights)}.items()
         }
         self._narrow = _Instance(self._settled(model), weights)
@@ -107,19 +107,31 @@ class Reference:
     def inputs(self, seed: int, style: str, changed: frozenset[int] | None = None) -> list[Any]:
         """get_inputs() under a seed, contiguous, in one of the distributions; or a list of get_other_inputs(), strided
         as the task has it. `changed`: indices of the inputs that take the style; None: all."""
-        torch.manual_seed(seed % _SEED_MODULUS)
         generator = gpu_tensors.generator() if self._on_gpu else torch.Generator()
         generator.manual_seed((seed + 1) % _SEED_MODULUS)
+        values = self._given_inputs(seed)
         with self._place():
-            if self._other_inputs is None:
-                values = list(self._module.get_inputs())
-            else:
-                values = list(self._module.get_other_inputs()[self._other_inputs])
             styles = [style if changed is None or index in changed else "own" for index in range(len(values))]
             return [
                 self._styled(self._placed(value), own_style, generator) if isinstance(value, torch.Tensor) else value
                 for value, own_style in zip(values, styles, strict=True)
             ]
+
+    def _given_inputs(self, seed: int) -> list[Any]:
+        """As the task makes them: on the GPU, or on the host where it cannot there (it has its own generator, say)."""
+        if self._draws_on_gpu:
+            try:
+                with self._place():
+                    return self._ask_for_inputs(seed)
+            except Exception:  # noqa: BLE001 - whatever it is, the host is what the task was written for
+                self._draws_on_gpu = False
+        return self._ask_for_inputs(seed)
+
+    def _ask_for_inputs(self, seed: int) -> list[Any]:
+        torch.manual_seed(seed % _SEED_MODULUS)
+        if self._other_inputs is None:
+            return list(self._module.get_inputs())
+        return list(self._module.get_other_inputs()[self._other_inputs])
 
     def _place(self) -> AbstractContextManager[Any]:
         """Where inputs are made, and what changes them."""

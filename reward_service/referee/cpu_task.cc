@@ -14,6 +14,7 @@ namespace {
 constexpr int kNumBaselines = 3;
 constexpr size_t kFreeOutputsMax = 4;
 constexpr int kBaselineCpuSeconds = 3600;
+constexpr double kOracleWorkSeconds = 2;  // that an oracle may leave behind its answer
 // Of a GPU's task: draws that are kept for batches, in the host's memory.
 constexpr int64_t kBatchedBytesMax = int64_t{1} << 30;
 
@@ -48,6 +49,8 @@ absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
   if (!status.ok()) baselines_.clear();  // the next judgement must not find them half made
   return status;
 }
+
+absl::Status CpuTask::AwaitIdle() { return store_.AwaitDone(kOracleWorkSeconds).status(); }
 
 absl::Status CpuTask::Start(const PreparedTask& task) {
   const bool on_gpu = store_.on_gpu();

@@ -36,6 +36,7 @@ class CpuTask : public TaskOnDevice {
 
   TensorStore& store() const { return store_; }
   absl::Mutex* turn() const override { return store_.turn(); }
+  absl::Status AwaitIdle() override;
   int NumBatchedCalls(const TaskLayout& layout) const override { return BatchedCallsMax(store_, layout); }
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
   ReferencePace& reference_pace() { return reference_pace_; }

@@ -26,6 +26,7 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   if (!judged.ok() && !task_at_fault) return judged.status();
   if (task_at_fault || judged->has_value()) {
     // On a device that is broken anybody fails: nothing is said of candidate or task.
+    const auto turn = TakeTurn();
     if (const absl::Status health = device_->CheckHealth(); !health.ok()) {
       return absl::UnavailableError(absl::StrCat("the device is broken: ", health.message()));
     }

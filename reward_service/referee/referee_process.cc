@@ -207,7 +207,6 @@ class RefereeProcess {
                                        : Make<service::Judged>();
     answer[service::Judged::id.name] = id;
     Answer(answer, text.ok() ? std::vector<int>{text->get()} : std::vector<int>{});
-    if (records) return;
     // A broken parent or machine does not heal: the service starts another referee.
     if (absl::IsUnavailable(text.status()) || absl::IsInternal(text.status())) {
       LogError(absl::StrCat("ending after: ", text.status().ToString()));

@@ -42,15 +42,26 @@ PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, 
       other_inputs_(other_inputs),
       on_device_(place_()) {}
 
-absl::StatusOr<Packet> PreparedTask::AskOracle(const nlohmann::json& request,
-                                               const std::vector<int>& descriptors) {
+std::unique_ptr<absl::MutexLockMaybe> PreparedTask::TakeTurn() {
   const absl::Time since = absl::Now();
-  const absl::MutexLockMaybe turn(on_device_->turn());
+  auto turn = std::make_unique<absl::MutexLockMaybe>(on_device_->turn());
   step_deadline_ += absl::Now() - since;
-  return oracle_->Ask(request, descriptors, AnswerDeadline());
+  return turn;
+}
+
+absl::StatusOr<Packet> PreparedTask::AskOracle(const nlohmann::json& request,
+                                               const std::vector<int>& descriptors, Ending* ending) {
+  absl::StatusOr<Packet> answer = oracle_->Ask(request, descriptors, AnswerDeadline());
+  if (!answer.ok() && ending != nullptr) *ending = oracle_->AwaitEnd();
+  if (on_device_->turn() == nullptr) return answer;
+  if (answer.ok() && on_device_->AwaitIdle().ok()) return answer;
+  oracle_.reset();
+  (void)on_device_->AwaitIdle();  // or whoever has the next turn finds out
+  return answer.ok() ? TaskAtFault("the reference leaves work on the GPU behind") : answer.status();
 }
 
 absl::StatusOr<Packet> PreparedTask::LoadOracle() {
+  const auto turn = TakeTurn();
   ASSIGN_OR_RETURN(oracle_, parent_->Fork({.role = zygote::Fork::kOracle,
                                            .memory_bytes_max = limits_.oracle_memory_bytes_max,
                                            .cpu_seconds_max = kOracleCpuSeconds,
@@ -61,9 +72,10 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
   if (construction_seed_ == 0) construction_seed_ = NextSeed() | 1;
   auto request = Make<oracle::Load>({{oracle::Load::construction_seed, construction_seed_}});
   if (other_inputs_) request[oracle::Load::other_inputs.name] = *other_inputs_;
-  absl::StatusOr<Packet> answer = AskOracle(request, {source_fd_.get()});
+  Ending ending;
+  absl::StatusOr<Packet> answer = AskOracle(request, {source_fd_.get()}, &ending);
+  if (absl::IsInvalidArgument(answer.status())) return answer.status();
   if (!answer.ok()) {
-    const Ending ending = oracle_->AwaitEnd();
     const bool endless = absl::IsDeadlineExceeded(answer.status()) || UsedUp(ending, kOracleCpuSeconds);
     return TaskAtFault(endless ? "the reference does not end"
                                : absl::StrCat("the reference ", DescribeEnding(ending)));
@@ -113,7 +125,9 @@ absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
     auto other = std::make_unique<PreparedTask>(source_, static_cast<uint64_t>(NextSeed()), limits_, parent_,
                                                 num_threads_, place_, i);
     other->step_deadline_ = step_deadline_;
-    if (const absl::Status status = other->ExamineInStep(); !status.ok()) {
+    const absl::Status status = other->ExamineInStep();
+    step_deadline_ = other->step_deadline_;  // it may have waited for its turn
+    if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat("get_other_inputs()[", i, "]: ", status.message()));
     }
     on_other_inputs_.push_back(std::move(other));
@@ -122,6 +136,7 @@ absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
 }
 
 void PreparedTask::CloseOracle() {
+  const auto turn = TakeTurn();  // the end of a context is work for a GPU, too
   oracle_.reset();
   input_window_.reset();
   expected_window_.reset();
@@ -220,7 +235,8 @@ absl::Status PreparedTask::OpenWindow() {
   using oracle::Window;
   const auto request = Make<Window>(
       {{Window::input_offsets, Offsets(layout_, false)}, {Window::output_offsets, Offsets(layout_, true)}});
-  const absl::StatusOr<Packet> answer = AskOracle(request, {input_window_->fd(), expected_window_->fd()});
+  const absl::StatusOr<Packet> answer =
+      oracle_->Ask(request, {input_window_->fd(), expected_window_->fd()}, AnswerDeadline());
   if (!answer.ok()) return TaskAtFault("the reference crashed or does not end after its first call");
   if (!Is<oracle::Open>(answer->fields)) return TaskAtFault(Read(answer->fields, oracle::Failed::error));
   return absl::OkStatus();
@@ -235,6 +251,7 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeDraw(const DrawRequest& 
                                            {oracle::Draw::exact, wanted.exact},
                                            {oracle::Draw::seed, NextSeed()},
                                            {oracle::Draw::parameter_seed, wanted.parameter_seed}});
+  const auto turn = TakeTurn();
   const absl::StatusOr<Packet> answer = AskOracle(request, {});
   if (!answer.ok()) return TaskAtFault("the reference crashed or does not end on a later draw of inputs");
   const bool is_own = draw->own_distribution && draw->parameter_seed == 0;

@@ -112,9 +112,12 @@ class PreparedTask {
   absl::Time AnswerDeadline() const {
     return std::min(absl::Now() + limits_.answer_time_max, step_deadline_);
   }
-  // An answer of the oracle, which has the device meanwhile where there is one for all. What the step waits for that is
-  // no part of its time.
-  absl::StatusOr<Packet> AskOracle(const nlohmann::json& request, const std::vector<int>& descriptors);
+  // The device, where it is one for all. What the step waits for it is no part of its time.
+  std::unique_ptr<absl::MutexLockMaybe> TakeTurn();
+  // An answer of the oracle that has left nothing to do on the device, whose turn is taken: a task harms its own grades
+  // alone. Without one the oracle is gone, if it could compute there, and `ending` says how it ended.
+  absl::StatusOr<Packet> AskOracle(const nlohmann::json& request, const std::vector<int>& descriptors,
+                                   Ending* ending = nullptr);
   absl::Status ExamineInStep();
   absl::StatusOr<Packet> LoadOracle();
   absl::Status OpenWindow();

@@ -25,6 +25,8 @@ class TaskOnDevice {
   // Not null: the reference computes expected outputs on the device, too, and holds this meanwhile; see
   // TensorStore::turn().
   virtual absl::Mutex* turn() const { return nullptr; }
+  // Whether the device has nothing to do, after a moment if need be. For whoever has its turn.
+  virtual absl::Status AwaitIdle() { return absl::OkStatus(); }
   // Of an examined task: begins to start the processes of the reference that candidates are timed
   // beside. Does not wait for them.
   virtual absl::Status StartReference(const PreparedTask& task) = 0;

@@ -77,8 +77,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_TwoDevices]:
     @contextmanager
     def here() -> Iterator[None]:
         devices.is_default = True
-        yield
-        devices.is_default = False
+        try:
+            yield
+        finally:
+            devices.is_default = False
 
     monkeypatch.setattr(gpu_tensors, "here", here)
     monkeypatch.setattr(gpu_tensors, "generator", torch.Generator)
@@ -153,3 +155,19 @@ def test_sums_may_be_added_in_another_order_each_time_and_nothing_may_be_random(
     for source, on_gpu in ((random, True), (drifting, False)):
         with pytest.raises(InvalidTask, match="not deterministic"):
             Oracle(source, 5, None, on_gpu=on_gpu).examine()
+
+
+def test_a_task_that_cannot_draw_on_the_gpu_draws_on_the_host(gpu: _TwoDevices) -> None:
+    host = "torch.frombuffer(bytearray(256), dtype=torch.float32).reshape(8, 8)"
+    inputs = f"[torch.full((8, 8), 0.5) * {host} + torch.randn(8, 8)]"
+    task = Oracle(reference_source("return x * 2", inputs), 5, None, on_gpu=True)
+    for inputs_here, outputs in _draws(task, ("own", "large")):
+        torch.testing.assert_close(outputs[0], 2 * inputs_here[0])
+    assert all(gpu.has(value) for value in task.reference.inputs(9, "own"))
+
+
+def test_a_rounding_of_a_narrow_type_is_no_randomness(gpu: _TwoDevices) -> None:
+    forward = "y = x.bfloat16(); y[0, 0] = y[0, 0] * (1 + 2 ** -7 * float(torch.rand(1) > 0.5)); return y"
+    for seed in range(4):
+        torch.manual_seed(seed)
+        Oracle(reference_source(forward, "[torch.randn(64, 64)]"), 5, None, on_gpu=True).examine()

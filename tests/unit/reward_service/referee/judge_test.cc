@@ -258,6 +258,7 @@ TEST_CASE(
   judge.join();
   REQUIRE(measurement.ok());
   CHECK(measurement->grade().verdict() == v1::VERDICT_CORRECT);
+  CHECK(measurement->grade().cost().lane_wait_seconds() > 0.2);
 }
 
 TEST_CASE("who is to be verified only is not timed") {

@@ -204,16 +204,16 @@ TEST_CASE("a task that is only foretold has no answer") {
   CHECK(bench.Receive().fields["op"] == "calibrated");
 }
 
-TEST_CASE("a request without its program is the service's own failure; a judgement's ends the referee") {
-  Bench bench;
-  bench.AwaitStart();
+TEST_CASE("a request without its program is the service's own failure, which ends the referee") {
   for (const char* op : {"record", "judge"}) {
+    Bench bench;
+    bench.AwaitStart();
     bench.Send({{"op", op}, {"id", 1}});
     const nlohmann::json failed = bench.Receive().fields;
     CHECK(failed["op"] == "failed");
     CHECK(failed["code"] == static_cast<int>(absl::StatusCode::kInternal));
+    CHECK(bench.AwaitExit() == 1);
   }
-  CHECK(bench.AwaitExit() == 1);
 }
 
 TEST_CASE("a service that sends more than may wait loses its referee") {
