@@ -65,13 +65,24 @@ bool HidesWords(std::string_view source) {
   return false;
 }
 
-// Of what stands behind `std`.
+// Whether what stands behind a name gives it a list, as in `std::max<int>({a, b, c})`.
+bool IsGivenList(std::string_view rest) {
+  rest.remove_prefix(std::min(rest.find_first_of("(;"), rest.size()));
+  if (rest.empty() || rest[0] == ';') return false;
+  rest.remove_prefix(1);
+  SkipSpace(&rest);
+  return !rest.empty() && rest[0] == '{';
+}
+
+// Of what stands behind `std`. A function of one of these names for lists is a name more.
 bool IsAmong(absl::Span<const std::string_view> names, std::string_view rest) {
   SkipSpace(&rest);
   if (rest.substr(0, 2) != "::") return false;
   rest.remove_prefix(2);
   SkipSpace(&rest);
-  return std::find(names.begin(), names.end(), FirstWord(rest)) != names.end();
+  const std::string_view name = FirstWord(rest);
+  rest.remove_prefix(name.size());
+  return std::find(names.begin(), names.end(), name) != names.end() && !IsGivenList(rest);
 }
 
 // Of what stands behind `include`.

@@ -10,7 +10,8 @@ namespace warpsmith {
 
 // Whether each name that `source` takes from `std` is among `names`, and each header that it includes is one of CUDA,
 // C, Torch or DLPack that compiles without more of the library than those names. False also where the preprocessor
-// could make words that the text does not have. Comments and dead code count.
+// could make words that the text does not have. Comments and dead code count. A function that is given a list, as in
+// `std::max({a, b, c})`, has another name here.
 bool NamesOnly(std::string_view source, absl::Span<const std::string_view> names);
 
 // The flag with which libstdc++'s <cmath>, which nvcc puts before every program, lacks the special functions of C++17

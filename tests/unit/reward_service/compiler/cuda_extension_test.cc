@@ -140,6 +140,7 @@ TEST_CASE(
   compile(
       "void f() { std::vector<int> v{2, 1}; std::sort(v.begin(), v.end()); "
       "std::make_shared<int>(std::accumulate(v.begin(), v.end(), 0)); }\n");
+  compile("void f() { (void)std::max({1, 2, 3}); }\n");
 }
 
 TEST_CASE("an option of nvcc that is not allowed is a refused program") {

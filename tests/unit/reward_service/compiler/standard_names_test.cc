@@ -30,6 +30,13 @@ TEST_CASE("names that are allowed are allowed behind std alone, and no others") 
   CHECK_FALSE(NamesOnly("std:", kNames));
 }
 
+TEST_CASE("what takes a list is another function than that for two numbers") {
+  CHECK_FALSE(NamesOnly("std::min({1, 2, 3})", kNames));
+  CHECK_FALSE(NamesOnly("std::min<int> ( { 1, 2 })", kNames));
+  CHECK(NamesOnly("std::vector<int> v; use({1, 2});", kNames));
+  CHECK(NamesOnly("std::vector<int> v{1, 2}; std::min(v[0], v[1])", kNames));
+}
+
 TEST_CASE(
     "headers that may need more of the library, and ways to name one that cannot be read, count as more") {
   for (const char* source :
