@@ -63,7 +63,7 @@ def take(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.cuda()
 
 
-def give_back() -> None:
+def empty_cache() -> None:
     """Returns memory that Torch's allocator keeps and nothing uses: other processes have the same GPU."""
     torch.cuda.empty_cache()
 

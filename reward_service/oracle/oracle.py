@@ -291,5 +291,5 @@ def serve(channel: socket.socket, num_threads: int, *, on_gpu: bool = False) -> 
             answer = Failed(f"{kind}{error}"[:2000])
         if on_gpu:
             with contextlib.suppress(Exception):  # of a GPU that is broken the answer speaks
-                gpu_tensors.give_back()
+                gpu_tensors.empty_cache()
         packet.send(channel, answer)

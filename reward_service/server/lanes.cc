@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
@@ -14,18 +16,39 @@
 namespace warpsmith {
 namespace {
 
+template <typename Lanes>
+std::vector<std::vector<int>> CoresOf(const Lanes& lanes) {
+  std::vector<std::vector<int>> cores;
+  for (const auto& lane : lanes) cores.push_back(lane.cores);
+  return cores;
+}
+
 // What one lane's memory gives while all lanes ask for theirs.
 absl::Status CalibrateTogether(const std::vector<RunningLane>& lanes) {
   std::vector<absl::Status> statuses(lanes.size());
-  std::vector<std::thread> threads;
-  for (size_t lane = 0; lane < lanes.size(); ++lane)
-    threads.emplace_back([&, lane] { statuses[lane] = lanes[lane].referee->Calibrate(); });
-  for (std::thread& thread : threads) thread.join();
+  ForEachLane(CoresOf(lanes), [&](size_t lane) { statuses[lane] = lanes[lane].referee->Calibrate(); });
   for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
   return absl::OkStatus();
 }
 
 }  // namespace
+
+void ForEachLane(const std::vector<std::vector<int>>& cores, absl::FunctionRef<void(size_t)> work) {
+  std::map<int, std::mutex> turns;
+  for (const std::vector<int>& of_lane : cores)
+    for (const int core : of_lane) turns[core];
+  std::vector<std::thread> threads;
+  for (size_t lane = 0; lane < cores.size(); ++lane) {
+    threads.emplace_back([&, lane] {
+      std::vector<std::unique_lock<std::mutex>> held;
+      // From the lowest up, as all do, so that nobody waits for one who waits for him.
+      for (const int core : std::set<int>(cores[lane].begin(), cores[lane].end()))
+        held.emplace_back(turns.at(core));
+      work(lane);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
 
 absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, int num_lanes_wanted,
                                                 const std::vector<cuda::GpuFacts>& gpus) {
@@ -52,16 +75,12 @@ absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, i
 
 absl::StatusOr<std::vector<RunningLane>> StartLanes(const std::vector<LanePlan>& plans) {
   std::vector<absl::StatusOr<std::unique_ptr<Referee>>> started(plans.size());
-  std::vector<std::thread> threads;
-  for (size_t lane = 0; lane < plans.size(); ++lane) {
-    threads.emplace_back([&, lane] {
-      started[lane] = Referee::Start({.lane_cores = plans[lane].cores,
-                                      .python = GetBuildInfo().python,
-                                      .num_lanes = static_cast<int>(plans.size()),
-                                      .gpu_uuid = plans[lane].gpu_uuid});
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  ForEachLane(CoresOf(plans), [&](size_t lane) {
+    started[lane] = Referee::Start({.lane_cores = plans[lane].cores,
+                                    .python = GetBuildInfo().python,
+                                    .num_lanes = static_cast<int>(plans.size()),
+                                    .gpu_uuid = plans[lane].gpu_uuid});
+  });
   std::vector<RunningLane> lanes;
   for (size_t lane = 0; lane < plans.size(); ++lane) {
     const bool on_gpu = !plans[lane].gpu_uuid.empty();

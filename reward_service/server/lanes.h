@@ -2,10 +2,12 @@
 #ifndef WARPSMITH_REWARD_SERVICE_SERVER_LANES_H_
 #define WARPSMITH_REWARD_SERVICE_SERVER_LANES_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "reward_service/cuda/driver.h"
 #include "reward_service/measure/referee.h"
@@ -37,9 +39,13 @@ struct RunningLane {
   std::unique_ptr<Referee> referee;
 };
 
+// Calls work(lane) of all lanes at once, in threads of their own; of those that share a core one at a time, for a
+// judge that measures with real-time priority leaves nothing of its core to another's candidate. `cores`: of each lane.
+void ForEachLane(const std::vector<std::vector<int>>& cores, absl::FunctionRef<void(size_t)> work);
+
 // A referee for each plan. Each warms itself for seconds, all at once; then all measure together what they have of
-// the machine. A GPU on which none starts is left out, which is said in the log; without the others there is no
-// service.
+// the machine, lanes that share a core by turns. A GPU on which none starts is left out, which is said in the log;
+// without the others there is no service.
 absl::StatusOr<std::vector<RunningLane>> StartLanes(const std::vector<LanePlan>& plans);
 
 }  // namespace warpsmith

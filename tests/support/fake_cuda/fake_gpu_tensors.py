@@ -31,8 +31,8 @@ def take(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def give_back() -> None:
-    """There is nothing to give."""
+def empty_cache() -> None:
+    """There is none."""
 
 
 def move(model: Any) -> Any:

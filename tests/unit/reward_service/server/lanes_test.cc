@@ -1,5 +1,9 @@
 #include "reward_service/server/lanes.h"
 
+#include <set>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {
@@ -34,6 +38,25 @@ TEST_CASE("a GPU's lane comes first and has a core, of its own where there is on
   CHECK((*plans)[2].gpu_uuid.empty());
   CHECK(CoresOf(PlanLanes({4, 5, 6, 7}, 3, gpus)) == std::vector<std::vector<int>>{{4}, {5}, {4}, {5}, {6}});
   CHECK(CoresOf(PlanLanes({7}, 0, gpus)) == std::vector<std::vector<int>>{{7}, {7}, {7}});
+}
+
+TEST_CASE("lanes with cores of their own work at once, those that share one by turns") {
+  absl::Mutex mutex;
+  std::multiset<int> busy;
+  bool alone = true, met = false;
+  const std::vector<std::vector<int>> cores = {{4}, {5, 4}, {4, 5}, {6}};
+  ForEachLane(cores, [&](size_t lane) {
+    const absl::MutexLock lock(&mutex);
+    busy.insert(cores[lane].begin(), cores[lane].end());
+    if (lane == 3) return;  // its core stays busy
+    const auto disturbed = [&] { return busy.count(4) > 1; };
+    alone = !mutex.AwaitWithTimeout(absl::Condition(&disturbed), absl::Milliseconds(20)) && alone;
+    const auto with_other = [&] { return busy.count(6) > 0; };
+    if (lane == 0) met = mutex.AwaitWithTimeout(absl::Condition(&with_other), absl::Seconds(30));
+    for (const int core : cores[lane]) busy.erase(core);
+  });
+  CHECK(alone);
+  CHECK(met);
 }
 
 TEST_CASE("programs are compiled once for GPUs of a kind, and GPUs that are not wanted are not looked for") {
