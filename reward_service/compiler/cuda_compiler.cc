@@ -144,7 +144,7 @@ absl::StatusOr<CompiledProgram> CudaCompiler::Compile(std::string_view source,
                                                       const std::vector<std::string>& architectures,
                                                       const std::atomic<bool>& cancelled) const {
   RETURN_IF_ERROR(CheckArchitectures(architectures));
-  Compilation compilation{.command = InTwoChains(Command(source, architectures)),
+  Compilation compilation{.command = InTwoChains(Command(source, architectures), cancelled),
                           .source_file = "/tmp/candidate.cu",
                           .system_paths = toolchain_.system_paths,
                           .read_only_paths = toolchain_.read_only_paths,

@@ -147,8 +147,9 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileHalves(const HeaderTie
     pthread_setname_np(pthread_self(), "inline C++");
     cpp = RunCompilation(cpp_compilation, call.sources.cpp, cancelled);
   });
-  absl::StatusOr<CompilationResult> cuda =
-      RunCompilation(CudaCompilation(tier, call), call.sources.cuda, cancelled);
+  Compilation cuda_compilation = CudaCompilation(tier, call);
+  cuda_compilation.command = InTwoChains(cuda_compilation.command, cancelled);
+  absl::StatusOr<CompilationResult> cuda = RunCompilation(cuda_compilation, call.sources.cuda, cancelled);
   cpp_half.join();
   RETURN_IF_ERROR(cpp.status());
   RETURN_IF_ERROR(cuda.status());
@@ -231,7 +232,6 @@ Compilation ExtensionCompiler::CudaCompilation(const HeaderTier& tier, const Che
   if (!ChoosesStandard(call.cuda_cflags)) Append({"-std=c++17"}, &compilation.command);
   Append({"-DTORCH_EXTENSION_NAME=" + call.name, "-c", "-o", kCudaObject, std::string(kCudaHalf)},
          &compilation.command);
-  compilation.command = InTwoChains(compilation.command);
   return compilation;
 }
 

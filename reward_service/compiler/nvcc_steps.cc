@@ -107,10 +107,11 @@ absl::StatusOr<std::string> ScriptOfSteps(std::string_view dry_run) {
   return script;
 }
 
-std::vector<std::string> InTwoChains(const std::vector<std::string>& command) {
+std::vector<std::string> InTwoChains(const std::vector<std::string>& command,
+                                     const std::atomic<bool>& cancelled) {
   std::vector<std::string> question = {"/bin/sh", "-c", "cd /tmp && exec \"$@\" --dryrun", "sh"};
   question.insert(question.end(), command.begin(), command.end());
-  const absl::StatusOr<std::string> answer = OutputOf(question);
+  const absl::StatusOr<std::string> answer = OutputOf(question, &cancelled);
   if (!answer.ok()) return command;
   absl::StatusOr<std::string> script = ScriptOfSteps(*answer);
   if (!script.ok()) return command;

@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_REWARD_SERVICE_COMPILER_NVCC_STEPS_H_
 #define WARPSMITH_REWARD_SERVICE_COMPILER_NVCC_STEPS_H_
 
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,9 @@ absl::StatusOr<std::string> ScriptOfSteps(std::string_view dry_run);
 
 // A command that does what `command` does, nvcc with --keep and file names in /tmp, where it is run, in two thirds of
 // the time where a second core is idle. `command` itself where its steps are not known: of several architectures, or
-// another nvcc. Asks nvcc, which takes some 10 to 70 ms and reads no source.
-std::vector<std::string> InTwoChains(const std::vector<std::string>& command);
+// another nvcc, or where it is `cancelled`. Asks nvcc, which takes some 10 to 70 ms and reads no source.
+std::vector<std::string> InTwoChains(const std::vector<std::string>& command,
+                                     const std::atomic<bool>& cancelled);
 
 }  // namespace warpsmith
 

@@ -93,7 +93,7 @@ TEST_CASE("the steps of this machine's nvcc are those that run in two chains") {
                                             "--keep",      "--keep-dir", "/tmp",
                                             "-c",          "-o",         "/tmp/candidate.o",
                                             "candidate.cu"};
-  CHECK(InTwoChains(command)[0] == "/bin/sh");
+  CHECK(InTwoChains(command, std::atomic<bool>(false))[0] == "/bin/sh");
 }
 
 TEST_CASE("each architecture has machine code of its own, in the order asked for") {

@@ -65,7 +65,7 @@ TEST_CASE("other steps than those that are known are left to nvcc") {
 
 TEST_CASE("what nvcc does not take is left as it is") {
   const std::vector<std::string> command = {"/bin/false", "candidate.cu"};
-  CHECK(InTwoChains(command) == command);
+  CHECK(InTwoChains(command, std::atomic<bool>(false)) == command);
 }
 
 }  // namespace
