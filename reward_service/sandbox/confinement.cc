@@ -40,7 +40,8 @@ absl::Status Limit(decltype(RLIMIT_AS) resource, int64_t soft, int64_t hard, con
 
 absl::Status ApplyLimits(const Confinement& c) {
   const int64_t address_bytes = c.address_bytes_max > 0 ? c.address_bytes_max : c.memory_bytes_max;
-  RETURN_IF_ERROR(Limit(RLIMIT_AS, address_bytes, address_bytes, "RLIMIT_AS"));
+  // A driver maps as much of a GPU's memory as is used.
+  if (c.open_gpu == nullptr) RETURN_IF_ERROR(Limit(RLIMIT_AS, address_bytes, address_bytes, "RLIMIT_AS"));
   RETURN_IF_ERROR(Limit(RLIMIT_DATA, c.memory_bytes_max, c.memory_bytes_max, "RLIMIT_DATA"));
   RETURN_IF_ERROR(Limit(RLIMIT_FSIZE, c.file_bytes_max, c.file_bytes_max, "RLIMIT_FSIZE"));
   RETURN_IF_ERROR(Limit(RLIMIT_CPU, c.cpu_seconds_max, c.cpu_seconds_max + 1, "RLIMIT_CPU"));
@@ -48,6 +49,12 @@ absl::Status ApplyLimits(const Confinement& c) {
   RETURN_IF_ERROR(Limit(RLIMIT_NOFILE, c.num_open_files_max, c.num_open_files_max, "RLIMIT_NOFILE"));
   RETURN_IF_ERROR(Limit(RLIMIT_MEMLOCK, 0, 0, "RLIMIT_MEMLOCK"));
   return Limit(RLIMIT_CORE, 0, 0, "RLIMIT_CORE");
+}
+
+// Memory of the host that no limit counts is taken back from this process before any other.
+absl::Status OfferForMemory() {
+  const UniqueFd fd(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  return fd.valid() && write(fd.get(), "1000", 4) == 4 ? absl::OkStatus() : Failed("oom_score_adj");
 }
 
 // RLIMIT_NPROC does not bind root, and root owns the files that are visible read-only.
@@ -102,6 +109,7 @@ int LandlockVersion() {
 
 absl::Status Confine(const Confinement& confinement) {
   RETURN_IF_ERROR(ApplyLimits(confinement));
+  if (confinement.open_gpu != nullptr) RETURN_IF_ERROR(OfferForMemory());
   RETURN_IF_ERROR(TakePrivateUid(confinement.uid));
   // After the change of uid, which clears it.
   if (confinement.die_with_parent && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Failed("PR_SET_PDEATHSIG");

@@ -20,7 +20,7 @@ struct Confinement {
   ProcessRights rights = ProcessRights::kOneProcess;
   uid_t uid = 64000;              // taken on when we are root
   int64_t memory_bytes_max = 0;   // private writable memory
-  int64_t address_bytes_max = 0;  // all mappings; 0: memory_bytes_max
+  int64_t address_bytes_max = 0;  // all mappings; 0: memory_bytes_max. With a GPU it is not limited
   int64_t file_bytes_max = 0;     // largest file
   int cpu_seconds_max = 0;        // SIGXCPU there, SIGKILL a second later
   int num_processes_max = 0;      // threads included
@@ -32,7 +32,8 @@ struct Confinement {
   std::vector<std::string> writable_paths;
   std::vector<std::string> readable_paths;
   // Where a GPU is to be used: opens it, when limits and identity hold, but neither Landlock nor the filter, which have
-  // no room for what that takes. The driver's own threads, which begin here, have the filter and no Landlock.
+  // no room for what that takes. The driver's own threads, which begin here, have the filter and no Landlock. Memory of
+  // the host that a driver shares or pins is in no limit: where the host runs out of it, this process is killed first.
   std::function<absl::Status()> open_gpu = nullptr;
 };
 

@@ -97,11 +97,12 @@ constexpr const char* kAllowed[] = {
 // The C library goes another way where the kernel does not know these.
 constexpr const char* kUnknown[] = {"clone3", "openat2", "preadv2", "pwritev2", "fchmodat2"};
 
+constexpr uint64_t kPlace = MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT;
+constexpr uint64_t kHints = MAP_NORESERVE | MAP_STACK | MAP_POPULATE | MAP_DENYWRITE | MAP_EXECUTABLE;
+
 // Memory of one's own, which RLIMIT_DATA counts, and files. Not MAP_SHARED | MAP_ANONYMOUS, MAP_GROWSDOWN and
 // MAP_HUGETLB, which it does not count.
 absl::Status AllowMapping(const Context& context) {
-  constexpr uint64_t kPlace = MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT;
-  constexpr uint64_t kHints = MAP_NORESERVE | MAP_STACK | MAP_POPULATE | MAP_DENYWRITE | MAP_EXECUTABLE;
   RETURN_IF_ERROR(Allow(context, "mmap", {FlagsAre(3, MAP_PRIVATE, MAP_ANONYMOUS | kPlace | kHints)}));
   RETURN_IF_ERROR(Allow(context, "mmap", {FlagsAre(3, MAP_SHARED, kPlace | kHints)}));
   // Code that changes places while it is sampled would be taken for somebody else's: no MREMAP_FIXED.
@@ -137,8 +138,10 @@ absl::Status AllowDescriptors(const Context& context) {
   return Allow(context, "prlimit64", {SCMP_CMP(2, SCMP_CMP_EQ, 0)});
 }
 
-// What NVIDIA's drivers are asked: of the resource manager by the letter F, of the unified memory by a bare number.
+// What NVIDIA's drivers are asked: of the resource manager by the letter F, of the unified memory by a bare number. A
+// driver that loads kernels late shares memory of its own.
 absl::Status AllowGpuDriver(const Context& context) {
+  RETURN_IF_ERROR(Allow(context, "mmap", {FlagsAre(3, MAP_SHARED | MAP_ANONYMOUS, kPlace | kHints)}));
   constexpr scmp_datum_t kLetter = 0xFF00, kAllButNumber = 0xFFFFFF00;
   RETURN_IF_ERROR(
       Allow(context, "ioctl", {SCMP_CMP(1, SCMP_CMP_MASKED_EQ, kLetter, scmp_datum_t{'F'} << 8)}));

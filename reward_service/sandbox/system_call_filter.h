@@ -18,7 +18,8 @@ enum class ProcessRights {
 // kOneProcess allows what programs that compute need, and of calls with dangerous flags the harmless ones;
 // everything else fails with EPERM, or with ENOSYS where the C library then goes another way (clone3, whose
 // flags no filter can read). A jail can hear nothing of other processes by it: no descriptors are passed, no
-// signal reaches another process, no page of a file can be asked for, and all memory counts.
+// signal reaches another process, no page of a file can be asked for, and all memory counts. With a GPU it does
+// not: a driver shares memory with its kernel, and pins some, that no limit counts.
 // kToolchain refuses sockets, tracing, namespaces, mounts, keys, kernel modules, shared memory ids, memory
 // files and scheduling changes.
 absl::Status LoadSystemCallFilter(ProcessRights rights);

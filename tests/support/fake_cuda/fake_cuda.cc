@@ -32,6 +32,7 @@ namespace {
 using namespace warpsmith::cuda;  // NOLINT: the library is the driver
 
 constexpr size_t kUnitBytes = 2 << 20;
+constexpr size_t kAddressBytes = size_t{80} << 30;
 constexpr auto kTurn = std::chrono::milliseconds(2);
 constexpr Result kInvalid = 1;
 constexpr Result kUnavailable = 46;  // CUDA_ERROR_DEVICE_UNAVAILABLE
@@ -102,6 +103,18 @@ int Descriptor(Allocation allocation) { return static_cast<int>(allocation) - 1;
 std::map<Address, size_t>& Opened() {
   static auto* const opened = new std::map<Address, size_t>;
   return *opened;
+}
+
+// What a real driver does in a jail, at its first kernels and with the memory of its GPU: it shares memory with itself,
+// and addresses much of it.
+Result TakeHostMemory() {
+  constexpr int kOwn = MAP_SHARED | MAP_ANONYMOUS, kAddresses = MAP_PRIVATE | MAP_ANONYMOUS;
+  void* const own = mmap(nullptr, kUnitBytes, PROT_READ | PROT_WRITE, kOwn, -1, 0);
+  void* const addresses = mmap(nullptr, kAddressBytes, PROT_NONE, kAddresses, -1, 0);
+  if (own == MAP_FAILED || addresses == MAP_FAILED) return kOutOfMemory;
+  munmap(own, kUnitBytes);
+  munmap(addresses, kAddressBytes);
+  return 0;
 }
 
 void* Pointer(Address address) { return reinterpret_cast<void*>(address); }
@@ -193,6 +206,7 @@ Result cuMemExportToShareableHandle(void* handle, Allocation allocation, int, un
 
 Result cuMemImportFromShareableHandle(Allocation* allocation, void* handle, int) {
   RETURN_IF_FAILING();
+  if (const Result result = TakeHostMemory(); result != 0) return result;
   const int fd = dup(static_cast<int>(reinterpret_cast<uintptr_t>(handle)));
   *allocation = static_cast<Allocation>(fd) + 1;
   return fd >= 0 ? 0 : kInvalid;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <functional>
 #include <string>
 
@@ -71,6 +72,26 @@ TEST_CASE("memory that is written ends at its limit, within a larger one of all 
   confinement.memory_bytes_max = int64_t{256} << 20;
   confinement.address_bytes_max = int64_t{1} << 50;
   CHECK(Confined(confinement, [] { return TakeMemory(size_t{512} << 20); }) == 1);
+}
+
+TEST_CASE(
+    "with a GPU addresses have no limit, memory of one's own has, and a host without memory ends the "
+    "process") {
+  const TemporaryDirectory folder;
+  Confinement confinement = Usual(folder.path());
+  confinement.open_gpu = [] { return absl::OkStatus(); };
+  confinement.memory_bytes_max = int64_t{256} << 20;
+  confinement.address_bytes_max = int64_t{512} << 20;
+  CHECK(Confined(confinement, [] { return TakeMemory(size_t{512} << 20); }) == 1);
+  CHECK(Confined(confinement, [] {
+          constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS;
+          return mmap(nullptr, size_t{1} << 40, PROT_NONE, kFlags, -1, 0) == MAP_FAILED ? 1 : 0;
+        }) == 0);
+  CHECK(Confined(confinement, [] {
+          std::ifstream file("/proc/self/oom_score_adj");
+          int score = 0;
+          return file >> score && score == 1000 ? 0 : 1;
+        }) == 0);
 }
 
 TEST_CASE("root takes on the private uid, for good") {

@@ -142,6 +142,18 @@ TEST_CASE("a jail maps no memory that its limits do not count") {
   close(fd);
 }
 
+TEST_CASE("the driver of a GPU shares memory with itself, and makes none that has a name") {
+  const auto with_gpu = [](const std::function<int()>& attempt) {
+    return Confined(ProcessRights::kOneProcessWithGpu, attempt);
+  };
+  CHECK(with_gpu([] {
+          const int flags = MAP_SHARED | MAP_ANONYMOUS;
+          return ErrorOf(syscall(SYS_mmap, 0, kPage, PROT_READ | PROT_WRITE, flags, -1, 0));
+        }) == 0);
+  CHECK(with_gpu([] { return ErrorOf(syscall(SYS_memfd_create, reinterpret_cast<long>("x"), 0)); }) == EPERM);
+  CHECK(with_gpu([] { return ErrorOf(syscall(SYS_shmget, 1, kPage, 01600)); }) == EPERM);
+}
+
 TEST_CASE("a jail moves no mapping to a place of its choice") {
   void* mapped = mmap(nullptr, kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const long start = reinterpret_cast<long>(mapped);
