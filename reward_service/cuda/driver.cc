@@ -41,6 +41,8 @@ std::vector<NamedFunction> FunctionsOf(DriverApi* api) {
       {"cuDevicePrimaryCtxRelease_v2", pointer(&api->cuDevicePrimaryCtxRelease_v2)},
       {"cuCtxSetCurrent", pointer(&api->cuCtxSetCurrent)},
       {"cuCtxSynchronize", pointer(&api->cuCtxSynchronize)},
+      {"cuMemAlloc_v2", pointer(&api->cuMemAlloc_v2)},
+      {"cuMemFree_v2", pointer(&api->cuMemFree_v2)},
       {"cuMemCreate", pointer(&api->cuMemCreate)},
       {"cuMemRelease", pointer(&api->cuMemRelease)},
       {"cuMemExportToShareableHandle", pointer(&api->cuMemExportToShareableHandle)},

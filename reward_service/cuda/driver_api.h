@@ -70,6 +70,8 @@ struct DriverApi {
   Result (*cuDevicePrimaryCtxRelease_v2)(Device device) = nullptr;
   Result (*cuCtxSetCurrent)(Context context) = nullptr;
   Result (*cuCtxSynchronize)() = nullptr;
+  Result (*cuMemAlloc_v2)(Address* address, size_t num_bytes) = nullptr;
+  Result (*cuMemFree_v2)(Address address) = nullptr;
   Result (*cuMemCreate)(Allocation* allocation, size_t num_bytes, const AllocationProperties* properties,
                         unsigned long long flags) = nullptr;
   Result (*cuMemRelease)(Allocation allocation) = nullptr;

@@ -48,22 +48,6 @@ absl::StatusOr<size_t> WholeUnits(const GpuContext& context, int64_t num_bytes) 
   return (static_cast<size_t>(std::max<int64_t>(num_bytes, 1)) + unit - 1) / unit * unit;
 }
 
-// Of an allocation that is mapped at `start`.
-absl::Status ReadWithin(const Driver& driver, Address start, int64_t offset, int64_t num_bytes, void* to) {
-  Address begin = 0;
-  size_t size = 0;
-  RETURN_IF_ERROR(
-      driver.Check(driver.api().cuMemGetAddressRange_v2(&begin, &size, start), "cuMemGetAddressRange"));
-  const auto room = static_cast<int64_t>(begin + size - start);
-  if (offset < 0 || num_bytes < 0 || offset > room || num_bytes > room - offset) {
-    return absl::OutOfRangeError(
-        absl::StrCat(num_bytes, " bytes from ", offset, " on of an allocation of ", room));
-  }
-  return driver.Check(
-      driver.api().cuMemcpyDtoH_v2(to, start + static_cast<Address>(offset), static_cast<size_t>(num_bytes)),
-      "cuMemcpyDtoH");
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GpuContext>> GpuContext::Open(int index) {
@@ -116,6 +100,16 @@ absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::Import(const GpuContext* c
   return memory;
 }
 
+absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::Allocate(const GpuContext* context, int64_t num_bytes) {
+  const Driver& driver = context->driver();
+  std::unique_ptr<GpuMemory> memory(new GpuMemory(context, num_bytes));
+  memory->mapped_bytes_ = static_cast<size_t>(std::max<int64_t>(num_bytes, 1));
+  RETURN_IF_ERROR(
+      driver.Check(driver.api().cuMemAlloc_v2(&memory->address_, memory->mapped_bytes_), "cuMemAlloc"));
+  memory->is_private_ = true;
+  return memory;
+}
+
 absl::Status GpuMemory::Map(Access access) {
   const Driver& driver = context_->driver();
   RETURN_IF_ERROR(driver.Check(
@@ -133,6 +127,10 @@ absl::Status GpuMemory::Map(Access access) {
 
 GpuMemory::~GpuMemory() {
   const DriverApi& api = context_->driver().api();
+  if (is_private_) {
+    api.cuMemFree_v2(address_);
+    return;
+  }
   if (mapped_) api.cuMemUnmap(address_, mapped_bytes_);
   if (address_ != 0) api.cuMemAddressFree(address_, mapped_bytes_);
   if (allocated_) api.cuMemRelease(allocation_);
@@ -181,15 +179,45 @@ absl::Status GpuMemory::Copy(const GpuMemory& from) {
   return context_->Synchronise();
 }
 
-absl::Status ReadForeign(const GpuContext& context, const IpcHandle& handle, int64_t offset,
-                         int64_t num_bytes, void* to) {
-  const Driver& driver = context.driver();
+absl::Status GpuMemory::CopyLater(const GpuMemory& from, int64_t from_offset, int64_t offset,
+                                  int64_t num_bytes) {
+  if (num_bytes == 0) return absl::OkStatus();
+  const Driver& driver = context_->driver();
+  return driver.Check(driver.api().cuMemcpyDtoD_v2(address_ + static_cast<Address>(offset),
+                                                   from.address_ + static_cast<Address>(from_offset),
+                                                   static_cast<size_t>(num_bytes)),
+                      "cuMemcpyDtoD");
+}
+
+absl::StatusOr<std::unique_ptr<ForeignMemory>> ForeignMemory::Open(const GpuContext* context,
+                                                                   const IpcHandle& handle) {
+  const Driver& driver = context->driver();
   Address start = 0;
   RETURN_IF_ERROR(driver.Check(driver.api().cuIpcOpenMemHandle_v2(&start, handle, kLazyPeerAccess),
                                "cuIpcOpenMemHandle"));
-  const absl::Status status = ReadWithin(driver, start, offset, num_bytes, to);
-  driver.api().cuIpcCloseMemHandle(start);
-  return status;
+  return std::unique_ptr<ForeignMemory>(new ForeignMemory(context, start));
+}
+
+ForeignMemory::~ForeignMemory() { context_->driver().api().cuIpcCloseMemHandle(start_); }
+
+absl::StatusOr<Address> ForeignMemory::At(int64_t offset, int64_t num_bytes) const {
+  const Driver& driver = context_->driver();
+  Address begin = 0;
+  size_t size = 0;
+  RETURN_IF_ERROR(
+      driver.Check(driver.api().cuMemGetAddressRange_v2(&begin, &size, start_), "cuMemGetAddressRange"));
+  const auto room = static_cast<int64_t>(begin + size - start_);
+  if (offset < 0 || num_bytes < 0 || offset > room || num_bytes > room - offset) {
+    return absl::OutOfRangeError(
+        absl::StrCat(num_bytes, " bytes from ", offset, " on of an allocation of ", room));
+  }
+  return start_ + static_cast<Address>(offset);
+}
+
+absl::Status ForeignMemory::Read(void* to, int64_t offset, int64_t num_bytes) const {
+  const Driver& driver = context_->driver();
+  ASSIGN_OR_RETURN(const Address from, At(offset, num_bytes));
+  return driver.Check(driver.api().cuMemcpyDtoH_v2(to, from, static_cast<size_t>(num_bytes)), "cuMemcpyDtoH");
 }
 
 absl::StatusOr<std::unique_ptr<IdleProbe>> IdleProbe::Create(const GpuContext* context) {

@@ -44,6 +44,8 @@ class GpuMemory {
  public:
   // At least `num_bytes`, which may be 0; what is there before the first Fill() is anybody's.
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Create(const GpuContext* context, int64_t num_bytes);
+  // The same, that no other process can be given.
+  static absl::StatusOr<std::unique_ptr<GpuMemory>> Allocate(const GpuContext* context, int64_t num_bytes);
   // What Export() gave in another process, of the same `num_bytes`.
   static absl::StatusOr<std::unique_ptr<GpuMemory>> Import(const GpuContext* context, int fd,
                                                            int64_t num_bytes, Access access);
@@ -62,6 +64,8 @@ class GpuMemory {
   absl::Status Write(const void* from, int64_t offset, int64_t num_bytes);
   absl::Status Read(void* to, int64_t offset, int64_t num_bytes) const;
   absl::Status Copy(const GpuMemory& from);  // all of it, of the same size
+  // Begins to copy, before whatever is done to it later.
+  absl::Status CopyLater(const GpuMemory& from, int64_t from_offset, int64_t offset, int64_t num_bytes);
 
  private:
   GpuMemory(const GpuContext* context, int64_t num_bytes) : context_(context), num_bytes_(num_bytes) {}
@@ -71,16 +75,33 @@ class GpuMemory {
   const int64_t num_bytes_;
   Allocation allocation_ = 0;
   bool allocated_ = false;
+  bool is_private_ = false;
   Address address_ = 0;
   size_t mapped_bytes_ = 0;
   bool mapped_ = false;
 };
 
-// Copies from `offset` of an allocation that another process names, one that cuMemAlloc() made. Whatever is wrong
-// with handle or place is an error. A handle in which the sizes were forged can break the context, as the next use
-// says.
-absl::Status ReadForeign(const GpuContext& context, const IpcHandle& handle, int64_t offset,
-                         int64_t num_bytes, void* to);
+// An allocation that another process names, one that cuMemAlloc() made, mapped here while this lives.
+class ForeignMemory {
+ public:
+  // Whatever is wrong with the handle is an error. One in which the sizes were forged can break the context, as the
+  // next use says.
+  static absl::StatusOr<std::unique_ptr<ForeignMemory>> Open(const GpuContext* context,
+                                                             const IpcHandle& handle);
+  ~ForeignMemory();
+  ForeignMemory(const ForeignMemory&) = delete;
+  ForeignMemory& operator=(const ForeignMemory&) = delete;
+
+  // Where so many bytes begin. OUT_OF_RANGE where the allocation has no such place.
+  absl::StatusOr<Address> At(int64_t offset, int64_t num_bytes) const;
+  absl::Status Read(void* to, int64_t offset, int64_t num_bytes) const;
+
+ private:
+  ForeignMemory(const GpuContext* context, Address start) : context_(context), start_(start) {}
+
+  const GpuContext* const context_;
+  const Address start_;
+};
 
 // Proves that a GPU has nothing to do: a kernel of one thread, which takes some microseconds on an idle GPU, and
 // over a millisecond, the turn of another process, where anything still runs.

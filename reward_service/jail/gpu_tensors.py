@@ -14,6 +14,7 @@ from messages import Tensor
 
 _own_memory: list[torch.Tensor] = []
 _HANDLE_BYTES = 64  # CUipcMemHandle
+_KEPT_SHARE = 64  # of a GPU's memory
 _FILE_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 
@@ -63,9 +64,12 @@ def take(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.cuda()
 
 
-def empty_cache() -> None:
-    """Returns memory that Torch's allocator keeps and nothing uses: other processes have the same GPU."""
-    torch.cuda.empty_cache()
+def trim_cache() -> None:
+    """Returns memory that Torch's allocator keeps and nothing uses, where it is much: other processes have the same
+    GPU. A little is kept, for asking the driver takes longer than most draws."""
+    free, total = torch.cuda.mem_get_info()
+    if torch.cuda.memory_reserved() > min(free, total // _KEPT_SHARE):
+        torch.cuda.empty_cache()
 
 
 def move(model: Any) -> Any:

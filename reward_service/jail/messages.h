@@ -244,6 +244,8 @@ struct Window : ToOracle {
   static constexpr char op[] = "window";
   static constexpr Trusted<std::vector<int64_t>> input_offsets{"input_offsets"};  // inputs, then parameters
   static constexpr Trusted<std::vector<int64_t>> output_offsets{"output_offsets"};
+  static constexpr Trusted<int64_t> input_bytes{"input_bytes"};
+  static constexpr Trusted<int64_t> output_bytes{"output_bytes"};
 };
 
 struct Open : ToReferee {

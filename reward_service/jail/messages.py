@@ -124,6 +124,8 @@ class Window(Message):
     op = "window"
     input_offsets: list[int]
     output_offsets: list[int]
+    input_bytes: int
+    output_bytes: int
 
 
 @dataclass

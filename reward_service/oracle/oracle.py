@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import gpu_tensors
@@ -12,10 +14,13 @@ import packet
 import tensors
 import torch
 from distributions import may_be_unfamiliar
-from messages import Draw, Drawn, Failed, Load, Loaded, Message, Open, Unusable, Window
+from messages import Draw, Drawn, Failed, Load, Loaded, Message, Open, Tensor, Unusable, Window
 from python_jail import read_descriptor
 from reference import InvalidTask, Reference
 from tolerance import Tolerance, indistinguishable, tolerance_of
+
+# The tensor of a description in some memory.
+_View = Callable[[Tensor], torch.Tensor]
 
 # Seed of the probes at load; draws that count use secret seeds of the referee.
 _PROBE_SEEDS = (11, 12)
@@ -83,7 +88,8 @@ class Oracle:
         # By style and whether parameters are the model's own: the standard deviation over draws, by output.
         self._variations: dict[tuple[str, bool], list[float | None]] = {}
         self._unfamiliar: frozenset[int] = frozenset()  # inputs that the style of this name changes
-        self._window: list[tuple[memoryview, list[int]]] = []  # of inputs and of outputs: memory and offsets
+        self._on_gpu = on_gpu
+        self._window: list[tuple[_View, list[int]]] = []  # of inputs and of outputs: what views memory, and offsets
 
     def examine(self) -> Loaded:
         """Everything about the task that does not depend on a draw. Raises InvalidTask."""
@@ -231,9 +237,17 @@ class Oracle:
 
     def open_window(self, window: Window, descriptors: list[int]) -> Open:
         """Takes the memory where draws go: inputs and parameters by the first descriptor, outputs by the second."""
-        offsets = [window.input_offsets, window.output_offsets]
-        self._window = list(zip(map(tensors.map_descriptor, descriptors), offsets, strict=True))
+        inputs, outputs = descriptors
+        self._window = [
+            (self._view_of(inputs, window.input_bytes), window.input_offsets),
+            (self._view_of(outputs, window.output_bytes), window.output_offsets),
+        ]
         return Open()
+
+    def _view_of(self, descriptor: int, num_bytes: int) -> _View:
+        if self._on_gpu:
+            return gpu_tensors.Memory(descriptor, num_bytes).view
+        return partial(tensors.view, tensors.map_descriptor(descriptor))
 
     def draw(self, request: Draw) -> Drawn | Unusable:
         """Lays a draw out in the window. The referee copies it before it asks for the next."""
@@ -257,17 +271,19 @@ class Oracle:
         if style != "unfamiliar":
             self._noise = [max(old, new.noise) for old, new in zip(self._noise, tolerances, strict=True)]
         values = inputs + list(self.reference.state(parameter_seed).values())
-        for (memory, offsets), content in zip(self._window, (values, outputs), strict=True):
-            _write(memory, content, offsets)
+        for (view, offsets), content in zip(self._window, (values, outputs), strict=True):
+            _write(view, content, offsets)
+        if self._on_gpu:
+            gpu_tensors.synchronise()
         return Drawn([tolerance.message() for tolerance in tolerances])
 
 
-def _write(buffer: memoryview, values: list[Any], offsets: list[int]) -> None:
+def _write(view: _View, values: list[Any], offsets: list[int]) -> None:
     if len(values) != len(offsets):
         raise InvalidTask(f"the reference gave {len(values)} tensors where it gave {len(offsets)} before")
     for value, offset in zip(values, offsets, strict=True):
-        view = tensors.view(buffer, replace(tensors.describe(value), offset=offset))
-        view.copy_(value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=view.dtype))
+        place = view(replace(tensors.describe(value), offset=offset))
+        place.copy_(value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=place.dtype))
 
 
 def serve(channel: socket.socket, num_threads: int, *, on_gpu: bool = False) -> None:
@@ -291,5 +307,5 @@ def serve(channel: socket.socket, num_threads: int, *, on_gpu: bool = False) -> 
             answer = Failed(f"{kind}{error}"[:2000])
         if on_gpu:
             with contextlib.suppress(Exception):  # of a GPU that is broken the answer speaks
-                gpu_tensors.empty_cache()
+                gpu_tensors.trim_cache()
         packet.send(channel, answer)

@@ -134,13 +134,15 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
 }
 
 absl::StatusOr<EmptyCall> EmptyCandidate::Measure(absl::FunctionRef<void()> before_each) {
-  std::vector<double> microseconds;
+  std::vector<double> microseconds, after;
   for (int call = -kWarmUpCalls; call < kCalls; ++call) {
     before_each();
     RETURN_IF_ERROR(Call());
-    if (call >= 0) microseconds.push_back(jail_.seconds() * 1e6);
+    if (call < 0) continue;
+    microseconds.push_back(jail_.seconds() * 1e6);
+    after.push_back(jail_.after_seconds() * 1e6);
   }
-  return EmptyCall{Median(microseconds), Scatter(microseconds)};
+  return EmptyCall{Median(microseconds), Scatter(microseconds), Median(after), Scatter(after)};
 }
 
 absl::Status EmptyCandidate::SampleCall(ProfileSampler& sampler) {

@@ -15,19 +15,18 @@ constexpr int kNumBaselines = 3;
 constexpr size_t kFreeOutputsMax = 4;
 constexpr int kBaselineCpuSeconds = 3600;
 constexpr double kOracleWorkSeconds = 2;  // that an oracle may leave behind its answer
-// Of a GPU's task: draws that are kept for batches, in the host's memory.
-constexpr int64_t kBatchedBytesMax = int64_t{1} << 30;
 
 }  // namespace
 
 int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout) {
   if (!store.on_gpu() || !layout.parameters.empty()) return 1;
-  const int64_t bytes_of_round = 2 * (layout.input_buffer_bytes + layout.output_buffer_bytes);
+  const int64_t draws_bytes_max = store.device_bytes() / kBatchShare;
+  const int64_t bytes_of_call = 2 * kRoundsMax * (layout.input_buffer_bytes + layout.output_buffer_bytes);
   const int64_t num_outputs = std::max<int64_t>(1, static_cast<int64_t>(layout.outputs.size()));
   const int64_t calls_max = std::min<int64_t>(
       jail::Run::rooms.num_max, static_cast<int64_t>(jail::Done::outputs.num_max) / num_outputs);
   return static_cast<int>(
-      std::clamp<int64_t>(kBatchedBytesMax / bytes_of_round, 1, std::max<int64_t>(calls_max, 1)));
+      std::clamp<int64_t>(draws_bytes_max / bytes_of_call, 1, std::max<int64_t>(calls_max, 1)));
 }
 
 PlaceTask CpuTask::Place(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store) {

@@ -13,8 +13,11 @@
 
 namespace warpsmith {
 
+// The draws of all rounds of batches take so small a part of a GPU's memory at most.
+inline constexpr int64_t kBatchShare = 16;
+
 // Calls that one step of timing makes at most where `store` lies. A process's turn on a GPU costs more than a short
-// kernel, so there are several, as many as the host keeps draws for; on a core there is nothing of the kind.
+// kernel, so there are several, as many as draws are kept for; on a core there is nothing of the kind.
 // Of a task with parameters each call has others, which a Python program cannot take between calls: one.
 int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout);
 
@@ -34,7 +37,7 @@ class CpuTask : public TaskOnDevice {
   // while others are timed, so there the two calls above do nothing. INVALID_ARGUMENT: the task is at fault.
   absl::Status AwaitReference(const PreparedTask& task);
 
-  TensorStore& store() const { return store_; }
+  TensorStore& store() const override { return store_; }
   absl::Mutex* turn() const override { return store_.turn(); }
   absl::Status AwaitIdle() override;
   int NumBatchedCalls(const TaskLayout& layout) const override { return BatchedCallsMax(store_, layout); }

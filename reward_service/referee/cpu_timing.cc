@@ -34,6 +34,7 @@ class CpuTiming::ReferenceSide : public TimedSide {
             });
     us_ = jail_->seconds() * 1e6;
     result.us = us_;
+    result.after_us = jail_->after_seconds() * 1e6;
     return result;
   }
   CallResult Repeat(const Draw& draw) override { return Call({&draw}, nullptr); }
@@ -55,6 +56,7 @@ class CpuTiming::CandidateSide : public TimedSide {
             [&] { result.fault = jail_->CallAll(sets, Comparing::kFast); });
     us_ = jail_->us();
     result.us = us_;
+    result.after_us = jail_->jail().after_seconds() * 1e6;
     return result;
   }
   CallResult Repeat(const Draw&) override {

@@ -1,5 +1,6 @@
 #include "reward_service/referee/gpu_device.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -13,6 +14,8 @@ namespace {
 // Outputs may end in the GPU's cache, which takes several times what its memory does: nobody is accused who left them
 // there.
 constexpr double kCacheFactor = 4;
+// So that no luck of one process is taken for the program's.
+constexpr int kInstancesMin = 2;
 
 }  // namespace
 
@@ -44,6 +47,12 @@ TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room) const {
   options.least_us = bytes_per_us > 0 ? static_cast<double>(layout.own_output_bytes()) / bytes_per_us : 0;
   options.long_call_us = kLongCallFactor * tools_.facts.empty_call_us;
   return options;
+}
+
+TimingEffort GpuDevice::EffortOf(const TimingEffort& asked) const {
+  TimingEffort effort = asked;
+  effort.num_instances_min = std::min(asked.num_instances_min, kInstancesMin);
+  return effort;
 }
 
 void GpuDevice::Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const {

@@ -24,6 +24,9 @@ class GpuDevice : public JudgingDevice {
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;
   TimerOptions TimingOptions(const TaskLayout& layout, Room room) const override;
+  // A process costs a context, of which a driver makes some six a second, and the GPU's memory is the same for all: so
+  // there are few, each with several rounds.
+  TimingEffort EffortOf(const TimingEffort& asked) const override;
   void Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const override;
   absl::Status CheckHealth() override { return store_->Health(); }
 

@@ -111,7 +111,7 @@ absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameter
 
 TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {
   TimerOptions options = device_->TimingOptions(task_->layout(), room);
-  options.effort = request_.timing;
+  options.effort = device_->EffortOf(request_.timing);
   options.lane_seconds_max = request_.limits.lane_seconds_max;
   options.input_sets = takes_parameters ? task_->timing_draws() : task_->construction_draws();
   if (!takes_parameters) {

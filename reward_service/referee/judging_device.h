@@ -88,6 +88,8 @@ class JudgingDevice {
   // How candidates are timed here: all options but effort, input sets and the bound of the lane.
   // `num_warm_ups` are those of a candidate that takes parameters.
   virtual TimerOptions TimingOptions(const TaskLayout& layout, Room room) const = 0;
+  // The effort that is asked for, as far as it means the same here.
+  virtual TimingEffort EffortOf(const TimingEffort& asked) const { return asked; }
   // Adds to what was timed and sampled what the device knows: how well it could measure, which
   // times it doubts, bandwidth and what bounds the work.
   virtual void Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const = 0;

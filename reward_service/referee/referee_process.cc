@@ -53,11 +53,12 @@ nlohmann::json Failed(const absl::Status& status) {
                                 {service::Failed::error, std::string(status.message())}});
 }
 
-// Those whose processes half of a GPU's memory holds, at most `num_max`: each has a context for three of its
-// reference and one of its oracle.
+// Those that half of a GPU's memory holds, at most `num_max`: each has a context for its reference and one for its
+// oracle, its draws, and as much as these once more for inputs and two sets of outputs.
 int TasksOf(const cuda::GpuFacts& gpu, int num_max) {
-  constexpr int64_t kTaskBytes = 4 * (int64_t{640} << 20);
-  return static_cast<int>(std::clamp<int64_t>(gpu.memory_bytes / 2 / kTaskBytes, 1, std::max(num_max, 1)));
+  constexpr int64_t kContextBytes = int64_t{640} << 20;
+  const int64_t task_bytes = 2 * kContextBytes + 2 * gpu.memory_bytes / kBatchShare;
+  return static_cast<int>(std::clamp<int64_t>(gpu.memory_bytes / 2 / task_bytes, 1, std::max(num_max, 1)));
 }
 
 // Beside Torch, or of a toolkit.

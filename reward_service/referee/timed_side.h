@@ -16,10 +16,12 @@
 namespace warpsmith {
 
 // What calls came to: their wall time from the release to the confirmed stop, overhead included, or what
-// the program did wrong.
+// the program did wrong. On a GPU the time to the program's answer, and the time from there to the stop and the GPU's
+// idleness, in which an honest program does nothing.
 struct CallResult {
   double us = 0;
   std::optional<Fault> fault;
+  double after_us = 0;
 };
 
 // A program in a process of its own, warm and stopped. One thread at a time.
@@ -42,10 +44,12 @@ struct StartedSide {
   std::optional<Fault> fault;
 };
 
-// Of calls that do nothing, from release to confirmed stop [us]: the median, and the median distance from it.
+// Of calls that do nothing [us], as in CallResult: medians, and median distances from them.
 struct EmptyCall {
   double us = 0;
   double scatter_us = 0;
+  double after_us = 0;
+  double after_scatter_us = 0;
 };
 
 // What a call costs on either side.

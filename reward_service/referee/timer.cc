@@ -24,6 +24,15 @@ absl::Status BrokenReference(const Fault& fault) {
   return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
 }
 
+// Of what empty calls scatter after their answer: beyond it, somebody works.
+constexpr double kAfterFactor = 3;
+
+// Work that calls have left behind their answer is on the clock.
+double WithWorkAfter(const CallResult& result, const EmptyCall& empty) {
+  const double allowed_us = empty.after_us + kAfterFactor * empty.after_scatter_us;
+  return result.us + std::max(0.0, result.after_us - allowed_us);
+}
+
 // What each of so many calls itself took. Below what empty calls scatter, or the clock's unit, nothing is known.
 double WithoutPath(double us, const EmptyCall& empty, size_t num_calls) {
   const double known_us =
@@ -183,7 +192,8 @@ absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* r
   CallResult result = sides.reference->Call(sets, sampler);
   if (result.fault) return BrokenReference(*result.fault);
   TimedCall call;
-  call.us = WithoutPath(result.us, overhead_.reference, sets.size());
+  const double us = WithWorkAfter(result, overhead_.reference);
+  call.us = WithoutPath(us, overhead_.reference, sets.size());
   if (repeated != nullptr) call.repeat_excess_us = repeat_us - result.us;
   return call;
 }
@@ -215,7 +225,8 @@ std::optional<Fault> Timer::CallOnce(Sides* sides, Batch sets, ProfileSampler* s
   CallResult result = sides->candidate->Call(sets, sampler);
   if (result.fault) return std::move(result.fault);
   sides->former_set = sets.back();
-  sides->former_us = result.us / static_cast<double>(sets.size());
+  const double us = WithWorkAfter(result, overhead_.candidate);
+  sides->former_us = us / static_cast<double>(sets.size());
   // What is subtracted was measured at another time: only the whole call can be too short.
   if (sides->former_us >= options_.least_us) return std::nullopt;
   Fault impossible{v1::VERDICT_HACK, absl::StrCat("a call in ", sides->former_us,

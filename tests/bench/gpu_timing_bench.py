@@ -75,6 +75,8 @@ def grading(grade: Grade, events: Events | None) -> Row:
         "quality": timing.get("quality", ""),
         "gpu": grade.message.get("environment", {}).get("gpu", {}).get("name", ""),
         "seconds": float(grade.message.get("cost", {}).get("totalSeconds", 0.0)),
+        "cost": {name: float(seconds) for name, seconds in grade.message.get("cost", {}).items()},
+        "instances": int(timing["candidate"].get("numInstances", 0)),
     }
     if events:
         num_batches = int(timing["candidate"].get("numCalls", 0)) // num_calls

@@ -103,7 +103,7 @@ constexpr char kLaunch[] = "  scaled<<<1024, 256, 0, stream>>>(x, weight, y, n);
 v1::Measurement Judge(JudgeRequest request, bool verify_only) {
   request.task = {Sha256Hex(kTask), kTask};
   request.verify_only = verify_only;
-  request.limits.call_seconds_max = 1;
+  request.limits.call_seconds_max = 3;
   const absl::Time begin = absl::Now();
   const auto measurement = GpuReferee().Judge(request, absl::Now() + kPatience);
   WS_CHECK(measurement.ok()) << measurement.status().ToString();

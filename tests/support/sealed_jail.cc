@@ -93,7 +93,8 @@ SealedRun RunProgram(Zygote& zygote, Program program, SealedOptions options) {
   run.fault = jail.Begin(program, nullptr);
   const TensorSpec& spec = layout.outputs[0];
   std::vector<Draw> draws(static_cast<size_t>(options.calls_of_run));
-  for (Draw& draw : draws) draw.inputs.reset(new char[static_cast<size_t>(layout.input_buffer_bytes)]());
+  for (Draw& draw : draws)
+    draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
   while (!run.fault && run.num_calls < kNumCalls) {
     run.input.clear();
     run.output.clear();

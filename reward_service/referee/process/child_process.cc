@@ -171,6 +171,7 @@ absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fi
   const double start = MonotonicSeconds();
   RETURN_IF_ERROR(Continue());
   absl::StatusOr<Packet> answer = Receive(deadline);
+  const double answered = MonotonicSeconds();
   const absl::Status stop = Stop();
   const double end = MonotonicSeconds();
   DrainOutput();
@@ -178,7 +179,7 @@ absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fi
   // A crash report comes from a process that is about to end: what it says is worth more than that it is
   // gone.
   if (!stop.ok() && !Is<jail::Crash>(answer->fields)) return stop;
-  return TimedAnswer{end - start, *std::move(answer)};
+  return TimedAnswer{answered - start, end - answered, *std::move(answer)};
 }
 
 Ending ChildProcess::AwaitEnd() {

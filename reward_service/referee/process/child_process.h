@@ -33,7 +33,8 @@ std::string DescribeEnding(const Ending& ending);
 bool UsedUp(const Ending& ending, double cpu_seconds_max);
 
 struct TimedAnswer {
-  double seconds = 0;  // from the release to the confirmed stop
+  double seconds = 0;       // from the release to the answer
+  double stop_seconds = 0;  // from there to the confirmed stop
   Packet answer;
 };
 
@@ -69,7 +70,7 @@ class ChildProcess {
   bool stopped() const { return stopped_; }
 
   // For a stopped process: continues it with a command waiting, takes its answer as a hint, stops it; the
-  // clock runs from before the continuation to after the confirmed stop. DEADLINE_EXCEEDED when no answer
+  // clocks run from before the continuation to after the confirmed stop. DEADLINE_EXCEEDED when no answer
   // came in time: the process is stopped then.
   absl::StatusOr<TimedAnswer> AskOnTheClock(const nlohmann::json& fields, absl::Duration timeout);
 

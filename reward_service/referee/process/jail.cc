@@ -39,6 +39,13 @@ bool AllBytesAre(const char* bytes, int64_t n, unsigned char value) {
   return *first == value && std::memcmp(bytes, bytes + 1, static_cast<size_t>(n - 1)) == 0;
 }
 
+std::vector<int64_t> DenseStrides(const std::vector<int64_t>& shape) {
+  std::vector<int64_t> strides(shape.size());
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) strides[d] = stride;
+  return strides;
+}
+
 std::vector<int64_t> Integers(const nlohmann::json& fields, const ListField& field) {
   std::vector<int64_t> values;
   const nlohmann::json* const list = Find(fields, field);
@@ -84,7 +91,7 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
     }
   }
   if (program.construction != nullptr) {
-    buffers_.inputs->Write(program.construction->inputs.get() + InputEnd(), InputEnd(),
+    buffers_.inputs->Write(program.construction->inputs, InputEnd(), InputEnd(),
                            layout_.input_buffer_bytes - InputEnd());
   }
   using Message = jail::Begin;
@@ -131,7 +138,7 @@ int64_t Jail::InputEnd() const {
 }
 
 void Jail::RestoreInputs(const Draw& draw, size_t call) {
-  buffers_.inputs->Write(draw.inputs.get(), InputStart(call), InputEnd());
+  buffers_.inputs->Write(draw.inputs, 0, InputStart(call), InputEnd());
 }
 
 void Jail::WithdrawInputs() {
@@ -150,7 +157,7 @@ void Jail::Load(Batch draws) {
   for (size_t call = 0; call < num_calls_; ++call) {
     draws[call]->shown = true;
     // Parameters, too: whoever runs here may have changed them.
-    buffers_.inputs->Write(draws[call]->inputs.get(), InputStart(call), layout_.input_buffer_bytes);
+    buffers_.inputs->Write(draws[call]->inputs, 0, InputStart(call), layout_.input_buffer_bytes);
   }
   for (const size_t room : rooms_) {
     if (buffers_.outputs.empty()) break;
@@ -176,7 +183,11 @@ std::optional<Fault> Jail::Run() {
   if (!timed.ok()) return FaultOf(timed.status());
   const absl::StatusOr<double> longer_us = buffers_.store->AwaitDone(limits_.call_seconds_max);
   if (!longer_us.ok()) return FaultOf(longer_us.status());
-  seconds_ = timed->seconds + *longer_us * 1e-6;
+  seconds_ = timed->seconds;
+  after_seconds_ = 0;
+  // A process that stops, and a GPU that changes hands, take more than short calls and never the same.
+  double& stop_seconds = buffers_.store->on_gpu() ? after_seconds_ : seconds_;
+  stop_seconds += timed->stop_seconds + *longer_us * 1e-6;
   const nlohmann::json& fields = timed->answer.fields;
   if (!Is<jail::Done>(fields)) return FaultOfAnswer(timed->answer);
   const int64_t result = Read(fields, jail::Done::result);
@@ -198,6 +209,31 @@ absl::StatusOr<const void*> Jail::Output(size_t index, Fault& fault, size_t call
   if (buffers_.outputs.empty()) return ReadPythonOutput(places_, call, index, fault);
   const TensorSpec& spec = layout_.outputs[index];
   return buffers_.outputs[slot_]->Read(OutputStart(call) + spec.offset, spec.num_bytes);
+}
+
+absl::StatusOr<Comparison> Jail::CompareInPlace(size_t index, const Draw& draw, size_t call) {
+  const TensorSpec& spec = layout_.outputs[index];
+  if (buffers_.outputs.empty()) return ComparePlace(places_, index, draw, call);
+  return buffers_.store->CompareInPlace({spec, draw.tolerances[index], draw.expected},
+                                        *buffers_.outputs[slot_], OutputStart(call) + spec.offset);
+}
+
+absl::StatusOr<Comparison> Jail::CompareFormerInPlace(size_t index, const Draw& draw, size_t call) {
+  return ComparePlace(former_places_, index, draw, call);
+}
+
+absl::StatusOr<Comparison> Jail::ComparePlace(const nlohmann::json& places, size_t index, const Draw& draw,
+                                              size_t call) {
+  if (!buffers_.store->on_gpu()) return absl::UnimplementedError("outputs are compared on the host");
+  const TensorSpec& spec = layout_.outputs[index];
+  const nlohmann::json& place = places[call * layout_.outputs.size() + index];
+  if (CheckPlace(index, place) || Integers(place, jail::Place::strides) != DenseStrides(spec.shape))
+    return absl::UnimplementedError("an output with gaps");
+  const ExpectedOutput expected{spec, draw.tolerances[index], draw.expected};
+  const std::string handle = Read(place, jail::Place::handle);
+  const int64_t offset = Read(place, jail::Place::offset);
+  if (handle.empty()) return absl::UnimplementedError("an output among the inputs");
+  return buffers_.store->CompareForeign(expected, handle, offset);
 }
 
 absl::StatusOr<const void*> Jail::FormerOutput(size_t index, Fault& fault, size_t call) {
@@ -292,9 +328,9 @@ std::optional<Fault> Jail::CheckIdleRooms() {
 std::optional<Fault> Jail::CheckBuffers(const Draw& draw, size_t call) const {
   if (!buffers_.outputs.empty()) {
     bool intact = true;
-    const char* const outputs = buffers_.outputs[slot_]->Read(OutputStart(call), layout_.output_buffer_bytes);
     ForEachGuard(layout_, [&](int64_t start, int64_t end) {
-      intact = intact && AllBytesAre(outputs + start, end - start, kGuardByte);
+      const char* const guard = buffers_.outputs[slot_]->Read(OutputStart(call) + start, end - start);
+      intact = intact && AllBytesAre(guard, end - start, kGuardByte);
     });
     if (intact) return std::nullopt;  // inputs are mapped read-only in a native jail
     Fault fault{v1::VERDICT_INCORRECT, "memory outside the outputs was written"};
@@ -303,10 +339,8 @@ std::optional<Fault> Jail::CheckBuffers(const Draw& draw, size_t call) const {
   }
   for (size_t i = 0; i < layout_.inputs.size(); ++i) {
     const TensorSpec& spec = layout_.inputs[i];
-    const char* const seen = buffers_.inputs->Read(InputStart(call) + spec.offset, spec.num_bytes);
-    if (std::memcmp(seen, draw.inputs.get() + spec.offset, static_cast<size_t>(spec.num_bytes)) == 0) {
+    if (buffers_.inputs->IsSame(draw.inputs, spec.offset, InputStart(call) + spec.offset, spec.num_bytes))
       continue;
-    }
     Fault fault{v1::VERDICT_INCORRECT, absl::StrCat("input ", i, " was changed")};
     fault.input_mutated = true;
     return fault;

@@ -86,7 +86,10 @@ class Jail {
   void Load(const Draw& draw) { Load(Batch({&draw})); }
   // Calls the program on what is loaded, once for each draw, and leaves the jail stopped.
   std::optional<Fault> Run();
-  double seconds() const { return seconds_; }      // of the last run
+  // Of the last run: from its release to the confirmed stop, on a GPU to the answer.
+  double seconds() const { return seconds_; }
+  // On a GPU: from the answer to the confirmed stop of the process and the proof that the GPU is idle.
+  double after_seconds() const { return after_seconds_; }
   size_t num_calls() const { return num_calls_; }  // of the last run
 
   // After Run(): output `index` of one of its calls as dense bytes, valid until the next Load(). Python: shape, dtype
@@ -94,6 +97,10 @@ class Jail {
   absl::StatusOr<const void*> Output(size_t index, Fault& fault, size_t call = 0);
   // Python, after Run() and with the draws of the run before: output `index` of one of that run's calls as it is now.
   absl::StatusOr<const void*> FormerOutput(size_t index, Fault& fault, size_t call = 0);
+  // The same outputs, compared where they lie, which is quicker: only whether all is right, and the largest error. A
+  // status says that they must be fetched.
+  absl::StatusOr<Comparison> CompareInPlace(size_t index, const Draw& draw, size_t call);
+  absl::StatusOr<Comparison> CompareFormerInPlace(size_t index, const Draw& draw, size_t call);
   // Guards and inputs of a call as they should be.
   std::optional<Fault> CheckBuffers(const Draw& draw, size_t call = 0) const;
   // Native: of the rooms that the last run left out, whether anything was written there, looked at in places of which
@@ -122,6 +129,8 @@ class Jail {
   Fault FaultOfAnswer(const Packet& packet);
   std::optional<Fault> CheckPlace(size_t index, const nlohmann::json& place) const;
   absl::Status ReadFromGpu(const nlohmann::json& place, const StridedTensor& tensor, char* dense) const;
+  absl::StatusOr<Comparison> ComparePlace(const nlohmann::json& places, size_t index, const Draw& draw,
+                                          size_t call);
   absl::StatusOr<const void*> ReadPythonOutput(const nlohmann::json& places, size_t call, size_t index,
                                                Fault& fault);
 
@@ -136,6 +145,7 @@ class Jail {
   bool parameters_loaded_ = false;
   bool tells_places_ = true;  // Python: of its outputs; the reference on a GPU does not
   double seconds_ = 0;
+  double after_seconds_ = 0;
   nlohmann::json places_;         // Python: of the outputs of the last run, call by call,
   nlohmann::json former_places_;  // and of the one before
   std::vector<std::vector<char>> copies_;

@@ -11,6 +11,7 @@
 #include "core/base/counter_random.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "reward_service/jail/shared_buffer.h"
 
 namespace warpsmith {
 namespace {
@@ -19,13 +20,6 @@ using Style = oracle::Draw;
 
 // Over an oracle's life: about twenty draws, or more of small ones. After half of it another one is started.
 constexpr int kOracleCpuSeconds = 20;
-
-std::unique_ptr<char[]> Copy(const SharedBuffer& window) {
-  const size_t num_bytes = static_cast<size_t>(window.num_bytes());
-  std::unique_ptr<char[]> copy(new char[num_bytes]);  // make_unique would write it twice
-  std::memcpy(copy.get(), window.data(), num_bytes);
-  return copy;
-}
 
 }  // namespace
 
@@ -230,11 +224,15 @@ bool PreparedTask::OracleIsWorn() const {
 }
 
 absl::Status PreparedTask::OpenWindow() {
-  ASSIGN_OR_RETURN(input_window_, SharedBuffer::Create(layout_.input_buffer_bytes));
-  ASSIGN_OR_RETURN(expected_window_, SharedBuffer::Create(layout_.output_buffer_bytes));
+  const auto turn = TakeTurn();
+  TensorStore& store = on_device_->store();
+  ASSIGN_OR_RETURN(input_window_, store.Make(layout_.input_buffer_bytes));
+  ASSIGN_OR_RETURN(expected_window_, store.Make(layout_.output_buffer_bytes));
   using oracle::Window;
-  const auto request = Make<Window>(
-      {{Window::input_offsets, Offsets(layout_, false)}, {Window::output_offsets, Offsets(layout_, true)}});
+  const auto request = Make<Window>({{Window::input_offsets, Offsets(layout_, false)},
+                                     {Window::output_offsets, Offsets(layout_, true)},
+                                     {Window::input_bytes, layout_.input_buffer_bytes},
+                                     {Window::output_bytes, layout_.output_buffer_bytes}});
   const absl::StatusOr<Packet> answer =
       oracle_->Ask(request, {input_window_->fd(), expected_window_->fd()}, AnswerDeadline());
   if (!answer.ok()) return TaskAtFault("the reference crashed or does not end after its first call");
@@ -257,8 +255,9 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeDraw(const DrawRequest& 
   const bool is_own = draw->own_distribution && draw->parameter_seed == 0;
   if (Is<oracle::Unusable>(answer->fields) && !is_own) return nullptr;
   if (!Is<oracle::Drawn>(answer->fields)) return TaskAtFault(Read(answer->fields, oracle::Failed::error));
-  draw->inputs = Copy(*input_window_);
-  draw->expected = Copy(*expected_window_);
+  TensorStore& store = on_device_->store();
+  ASSIGN_OR_RETURN(draw->inputs, store.Keep(*input_window_, layout_.input_buffer_bytes));
+  ASSIGN_OR_RETURN(draw->expected, store.Keep(*expected_window_, layout_.output_buffer_bytes));
   const nlohmann::json* const tolerances = Find(answer->fields, oracle::Drawn::tolerances);
   if (tolerances == nullptr) return TaskAtFault("the oracle's answer is malformed");
   RETURN_IF_ERROR(ReadTolerances(*tolerances, *draw));

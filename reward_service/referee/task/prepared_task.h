@@ -14,7 +14,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "reward_service/jail/messages.h"
-#include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/referee/process/child_process.h"
 #include "reward_service/referee/process/zygote.h"
@@ -37,14 +36,14 @@ struct TaskLimits {
 // Answers of a Python candidate lie in two places that change by turns: both must have been there once before a
 // call is timed.
 inline constexpr int kWarmUpDraws = 2;
-// No timed call sees an input twice: for the warm-up, two a round, and one to be sampled; or for one round of batches.
+// No timed call sees an input twice: for the warm-up, two a round or as many batches, and one to be sampled.
 constexpr int TimingDraws(int num_batched_calls) {
-  return std::max(kWarmUpDraws + 2 * kRoundsMax + 1, kWarmUpDraws + 2 * num_batched_calls);
+  return kWarmUpDraws + 2 * kRoundsMax * num_batched_calls + 1;
 }
 // Of these: the second call of the warm-up and more than half of the rounds, so that the speed-up of a candidate
-// that knows all others is that of the rounds of which it knows nothing; of batches, all.
+// that knows all others is that of the rounds of which it knows nothing.
 constexpr int FreshDrawsWanted(int num_batched_calls) {
-  return std::max(kWarmUpDraws - 1 + 2 * (kRoundsMax / 2 + 1), kWarmUpDraws - 1 + 2 * num_batched_calls);
+  return kWarmUpDraws - 1 + 2 * (kRoundsMax / 2 + 1) * num_batched_calls;
 }
 
 // What the oracle is asked to draw: the distribution of the inputs and the seed of the model's parameters.
@@ -145,8 +144,8 @@ class PreparedTask {
   uint64_t num_seeds_used_ = 0;
   int64_t construction_seed_ = 0;
   std::unique_ptr<ChildProcess> oracle_;
-  std::unique_ptr<SharedBuffer> input_window_;     // where the oracle lays a draw out,
-  std::unique_ptr<SharedBuffer> expected_window_;  // to be copied before the next
+  std::unique_ptr<TensorMemory> input_window_;     // where the oracle lays a draw out,
+  std::unique_ptr<TensorMemory> expected_window_;  // to be copied before the next
   TaskLayout layout_;
   nlohmann::json init_inputs_ = nlohmann::json::array();
   UniqueFd source_fd_;

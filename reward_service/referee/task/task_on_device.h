@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "reward_service/referee/tensors/tensor_store.h"
 
 namespace warpsmith {
 
@@ -22,6 +23,8 @@ class TaskOnDevice {
   virtual ~TaskOnDevice() = default;
   // Calls that one step of timing makes at most, each on an input set of its own.
   virtual int NumBatchedCalls(const TaskLayout&) const { return 1; }
+  // In which the task's draws lie.
+  virtual TensorStore& store() const { return HostStore(); }
   // Not null: the reference computes expected outputs on the device, too, and holds this meanwhile; see
   // TensorStore::turn().
   virtual absl::Mutex* turn() const { return nullptr; }

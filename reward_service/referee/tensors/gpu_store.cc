@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,15 @@ constexpr int64_t kCopiedBytes = int64_t{1} << 30;
 constexpr int kCopies = 5;
 // What is written last need not replace all that was there.
 constexpr int64_t kCacheFillings = 2;
+
+// Nothing for what is compared byte by byte.
+std::optional<cuda::RealType> RealTypeOf(const TensorSpec& spec) {
+  constexpr int kFloat = 2, kBrainFloat = 4;  // DLDataTypeCode
+  if (spec.code == kBrainFloat) return cuda::RealType::kBrainHalf;
+  if (spec.code != kFloat) return std::nullopt;
+  if (spec.bits == 64) return cuda::RealType::kDouble;
+  return spec.bits == 32 ? cuda::RealType::kSingle : cuda::RealType::kHalf;
+}
 
 }  // namespace
 
@@ -57,6 +67,23 @@ class GpuStore::Memory : public TensorMemory {
   void Write(const char* from, int64_t offset, int64_t num_bytes) override {
     store_->Do([&] { return memory_->Write(from, offset, num_bytes); });
   }
+  void Write(const OwnTensors& from, int64_t from_offset, int64_t offset, int64_t num_bytes) override {
+    if (from.on_gpu() == nullptr) return Write(from.get() + from_offset, offset, num_bytes);
+    store_->Do([&] { return memory_->CopyLater(Of(*from.on_gpu()), from_offset, offset, num_bytes); });
+  }
+  bool IsSame(const OwnTensors& as, int64_t as_offset, int64_t offset, int64_t num_bytes) override {
+    bool same = false;
+    if (as.on_gpu() == nullptr) {
+      return std::memcmp(Read(offset, num_bytes), as.get() + as_offset, static_cast<size_t>(num_bytes)) == 0;
+    }
+    store_->Do([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {  // Do() has the lock
+      const cuda::Address expected = Of(*as.on_gpu()).address() + static_cast<cuda::Address>(as_offset);
+      const cuda::Address actual = memory_->address() + static_cast<cuda::Address>(offset);
+      ASSIGN_OR_RETURN(same, store_->kernels_->AreSame(num_bytes, expected, actual));
+      return absl::OkStatus();
+    });
+    return same;
+  }
   const char* Read(int64_t offset, int64_t num_bytes) override {
     copy_.resize(static_cast<size_t>(num_bytes));
     store_->Do([&] { return memory_->Read(copy_.data(), offset, num_bytes); });
@@ -65,6 +92,9 @@ class GpuStore::Memory : public TensorMemory {
   int fd() const override { return fd_.get(); }
   // The driver's mappings say who may write; descriptors do not.
   int read_only_fd() const override { return fd_.get(); }
+
+  // All memory that a store of this kind makes.
+  static cuda::GpuMemory& Of(TensorMemory& memory) { return *static_cast<Memory&>(memory).memory_; }
 
  private:
   GpuStore* const store_;
@@ -80,22 +110,37 @@ absl::StatusOr<std::unique_ptr<GpuStore>> GpuStore::Open(int index) {
   RETURN_IF_ERROR(
       driver.Check(driver.api().cuDeviceGetAttribute(&cache_bytes, cuda::kL2CacheBytes, context->device()),
                    "cuDeviceGetAttribute"));
+  size_t device_bytes = 0;
+  RETURN_IF_ERROR(
+      driver.Check(driver.api().cuDeviceTotalMem_v2(&device_bytes, context->device()), "cuDeviceTotalMem"));
   ASSIGN_OR_RETURN(auto cache_filler, cuda::GpuMemory::Create(context.get(), kCacheFillings * cache_bytes));
   ASSIGN_OR_RETURN(auto probe, cuda::IdleProbe::Create(context.get()));
-  return std::unique_ptr<GpuStore>(
-      new GpuStore(std::move(context), std::move(cache_filler), std::move(probe)));
+  ASSIGN_OR_RETURN(auto kernels, cuda::TensorKernels::Create(context.get()));
+  return std::unique_ptr<GpuStore>(new GpuStore(static_cast<int64_t>(device_bytes), std::move(context),
+                                                std::move(cache_filler), std::move(probe),
+                                                std::move(kernels)));
 }
 
 absl::StatusOr<std::unique_ptr<TensorMemory>> GpuStore::Make(int64_t num_bytes) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
   ASSIGN_OR_RETURN(auto memory, cuda::GpuMemory::Create(context_.get(), num_bytes));
+  RETURN_IF_ERROR(memory->Fill(0, 0, memory->mapped_bytes()));  // what others left there
   ASSIGN_OR_RETURN(UniqueFd fd, memory->Export());
   return std::make_unique<Memory>(this, std::move(memory), std::move(fd));
 }
 
-// What fails here is not kept: the program chose what was asked for.
-absl::Status GpuStore::ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) {
+absl::StatusOr<OwnTensors> GpuStore::Keep(TensorMemory& memory, int64_t num_bytes) {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(context_->Enter());
+  ASSIGN_OR_RETURN(auto kept, cuda::GpuMemory::Allocate(context_.get(), num_bytes));
+  RETURN_IF_ERROR(kept->CopyLater(Memory::Of(memory), 0, 0, num_bytes));
+  RETURN_IF_ERROR(context_->Synchronise());  // whoever has the memory writes it anew
+  return OwnTensors(std::make_unique<Memory>(this, std::move(kept), UniqueFd()));
+}
+
+// What fails here and below is not kept: the program chose what was asked for.
+absl::StatusOr<std::unique_ptr<cuda::ForeignMemory>> GpuStore::OpenForeign(std::string_view handle) {
   cuda::IpcHandle opened;
   if (handle.size() != 2 * sizeof(opened.bytes) ||
       !std::all_of(handle.begin(), handle.end(), [](unsigned char c) { return absl::ascii_isxdigit(c); })) {
@@ -103,9 +148,57 @@ absl::Status GpuStore::ReadForeign(std::string_view handle, int64_t offset, int6
   }
   const std::string bytes = absl::HexStringToBytes({handle.data(), handle.size()});
   std::memcpy(opened.bytes, bytes.data(), sizeof(opened.bytes));
+  RETURN_IF_ERROR(context_->Enter());
+  return cuda::ForeignMemory::Open(context_.get(), opened);
+}
+
+absl::Status GpuStore::ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) {
+  absl::MutexLock lock(&mutex_);
+  ASSIGN_OR_RETURN(const auto memory, OpenForeign(handle));
+  return memory->Read(to, offset, num_bytes);
+}
+
+absl::StatusOr<Comparison> GpuStore::CompareForeign(const ExpectedOutput& expected, std::string_view handle,
+                                                    int64_t offset) {
+  absl::MutexLock lock(&mutex_);
+  ASSIGN_OR_RETURN(const auto memory, OpenForeign(handle));
+  ASSIGN_OR_RETURN(const cuda::Address actual, memory->At(offset, expected.spec.num_bytes));
+  // Numbers are aligned, as what Torch allocates is.
+  if (actual % static_cast<cuda::Address>(std::max(1, expected.spec.bits / 8)) != 0)
+    return absl::InvalidArgumentError("an output that is not aligned");
+  return CompareAt(expected, actual);
+}
+
+absl::StatusOr<Comparison> GpuStore::CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
+                                                    int64_t offset) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
-  return cuda::ReadForeign(*context_, opened, offset, num_bytes, to);
+  absl::StatusOr<Comparison> result =
+      CompareAt(expected, Memory::Of(memory).address() + static_cast<cuda::Address>(offset));
+  failure_.Update(result.status());
+  return result;
+}
+
+absl::StatusOr<Comparison> GpuStore::CompareAt(const ExpectedOutput& expected, cuda::Address actual) {
+  if (expected.tensors.on_gpu() == nullptr) return absl::UnimplementedError("a draw that lies on the host");
+  const TensorSpec& spec = expected.spec;
+  const cuda::Address address =
+      Memory::Of(*expected.tensors.on_gpu()).address() + static_cast<cuda::Address>(spec.offset);
+  Comparison result;
+  result.num_elements = spec.num_elements;
+  const std::optional<cuda::RealType> type = RealTypeOf(spec);
+  if (!type) {
+    ASSIGN_OR_RETURN(const bool same, kernels_->AreSame(spec.num_bytes, address, actual));
+    result.num_wrong = same ? 0 : 1;
+    return result;
+  }
+  const Tolerance& t = expected.tolerance;
+  const cuda::Bounds bounds{t.absolute, t.relative, t.rounding, t.centre};
+  ASSIGN_OR_RETURN(const cuda::Differences found,
+                   kernels_->CompareReals(*type, spec.num_elements, bounds, address, actual));
+  result.num_wrong = found.num_wrong;
+  result.max_absolute_error = found.max_absolute_error;
+  return result;
 }
 
 absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {

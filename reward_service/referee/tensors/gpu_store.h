@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "reward_service/cuda/gpu_memory.h"
+#include "reward_service/cuda/tensor_kernels.h"
 #include "reward_service/referee/tensors/tensor_store.h"
 
 namespace warpsmith {
@@ -22,9 +23,15 @@ class GpuStore : public TensorStore {
   static absl::StatusOr<std::unique_ptr<GpuStore>> Open(int index);
 
   absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) override;
+  absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t num_bytes) override;
+  int64_t device_bytes() const override { return device_bytes_; }
   bool on_gpu() const override { return true; }
   absl::Mutex* turn() override { return &turn_; }
   absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) override;
+  absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
+                                            int64_t offset) override;
+  absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected, std::string_view handle,
+                                            int64_t offset) override;
   absl::StatusOr<double> AwaitDone(double seconds_max) override;
   void MakeCold() override;
   absl::Status Health() override;
@@ -35,18 +42,29 @@ class GpuStore : public TensorStore {
  private:
   class Memory;
 
-  GpuStore(std::unique_ptr<cuda::GpuContext> context, std::unique_ptr<cuda::GpuMemory> cache_filler,
-           std::unique_ptr<cuda::IdleProbe> probe)
-      : context_(std::move(context)), cache_filler_(std::move(cache_filler)), probe_(std::move(probe)) {}
+  GpuStore(int64_t device_bytes, std::unique_ptr<cuda::GpuContext> context,
+           std::unique_ptr<cuda::GpuMemory> cache_filler, std::unique_ptr<cuda::IdleProbe> probe,
+           std::unique_ptr<cuda::TensorKernels> kernels)
+      : device_bytes_(device_bytes),
+        context_(std::move(context)),
+        cache_filler_(std::move(cache_filler)),
+        probe_(std::move(probe)),
+        kernels_(std::move(kernels)) {}
+  absl::StatusOr<std::unique_ptr<cuda::ForeignMemory>> OpenForeign(std::string_view handle)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Comparison> CompareAt(const ExpectedOutput& expected, cuda::Address actual)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs `use` with the context as the calling thread's, and keeps its first failure.
   template <typename Use>
   void Do(Use use);
 
+  const int64_t device_bytes_;
   absl::Mutex turn_;  // never taken by this
   absl::Mutex mutex_;
   const std::unique_ptr<cuda::GpuContext> context_;
   const std::unique_ptr<cuda::GpuMemory> cache_filler_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<cuda::IdleProbe> probe_ ABSL_GUARDED_BY(mutex_);
+  const std::unique_ptr<cuda::TensorKernels> kernels_ ABSL_GUARDED_BY(mutex_);
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,5 +1,6 @@
 #include "reward_service/referee/tensors/tensor_store.h"
 
+#include <cstring>
 #include <utility>
 
 #include "core/base/status_macros.h"
@@ -21,6 +22,12 @@ class HostMemory : public TensorMemory {
   void Write(const char* from, int64_t offset, int64_t num_bytes) override {
     CopyUncached(buffer_->data() + offset, from, static_cast<size_t>(num_bytes));
   }
+  void Write(const OwnTensors& from, int64_t from_offset, int64_t offset, int64_t num_bytes) override {
+    Write(from.get() + from_offset, offset, num_bytes);
+  }
+  bool IsSame(const OwnTensors& as, int64_t as_offset, int64_t offset, int64_t num_bytes) override {
+    return std::memcmp(buffer_->data() + offset, as.get() + as_offset, static_cast<size_t>(num_bytes)) == 0;
+  }
   const char* Read(int64_t offset, int64_t) override { return buffer_->data() + offset; }
   int fd() const override { return buffer_->fd(); }
   int read_only_fd() const override { return buffer_->read_only_fd(); }
@@ -35,8 +42,20 @@ class MemoryFiles : public TensorStore {
     ASSIGN_OR_RETURN(auto buffer, SharedBuffer::Create(num_bytes));
     return std::make_unique<HostMemory>(std::move(buffer));
   }
+  absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t num_bytes) override {
+    std::unique_ptr<char[]> copy(
+        new char[static_cast<size_t>(num_bytes)]);  // make_unique would write it twice
+    std::memcpy(copy.get(), memory.Read(0, num_bytes), static_cast<size_t>(num_bytes));
+    return copy;
+  }
   bool on_gpu() const override { return false; }
   absl::Status ReadForeign(std::string_view, int64_t, int64_t, char*) override {
+    return absl::UnimplementedError("memory of the host has no handle");
+  }
+  absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput&, TensorMemory&, int64_t) override {
+    return absl::UnimplementedError("outputs are compared on the host");
+  }
+  absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput&, std::string_view, int64_t) override {
     return absl::UnimplementedError("memory of the host has no handle");
   }
   // What is stopped does nothing.

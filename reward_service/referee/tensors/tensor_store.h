@@ -9,6 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "reward_service/referee/tensors/comparison.h"
+#include "reward_service/referee/tensors/own_tensors.h"
 
 namespace warpsmith {
 
@@ -23,7 +25,11 @@ class TensorMemory {
   virtual void FillAll(unsigned char value) = 0;
   virtual void Fill(unsigned char value, int64_t offset, int64_t num_bytes) = 0;
   virtual void Write(const char* from, int64_t offset, int64_t num_bytes) = 0;
-  // Bytes as they are now, valid until the next call.
+  // The same from `from_offset` of tensors that its own store keeps.
+  virtual void Write(const OwnTensors& from, int64_t from_offset, int64_t offset, int64_t num_bytes) = 0;
+  // Whether the bytes here are those of such tensors.
+  virtual bool IsSame(const OwnTensors& as, int64_t as_offset, int64_t offset, int64_t num_bytes) = 0;
+  // Bytes on the host as they are now, valid until the next call.
   virtual const char* Read(int64_t offset, int64_t num_bytes) = 0;
 
   // By which a jail maps it: both ways, and where the store can say so to be read only.
@@ -31,13 +37,24 @@ class TensorMemory {
   virtual int read_only_fd() const = 0;
 };
 
+// What an output of a draw should be.
+struct ExpectedOutput {
+  const TensorSpec& spec;
+  const Tolerance& tolerance;
+  const OwnTensors& tensors;
+};
+
 // Where the tensors of programs lie. For one thread, but for Make().
 class TensorStore {
  public:
   virtual ~TensorStore() = default;
 
-  // RESOURCE_EXHAUSTED where there is no memory.
+  // Zeros. RESOURCE_EXHAUSTED where there is no memory.
   virtual absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) = 0;
+  // A copy of the first `num_bytes` of memory that it made.
+  virtual absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t num_bytes) = 0;
+  // All memory of the device, which others use, too; 0 for the host's, of which each has its share anyway.
+  virtual int64_t device_bytes() const { return 0; }
   // Whether a program must open a GPU to reach it.
   virtual bool on_gpu() const = 0;
   // Held by whoever computes on a device that is one for all, a judgement or an oracle, so that nobody is timed beside
@@ -47,6 +64,12 @@ class TensorStore {
   // hexadecimal. Believes neither: an error says that there is no such memory. The program is stopped. Where programs
   // need no GPU they have no such memory.
   virtual absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) = 0;
+  // Compares an output where it lies: in memory that it made, or in such an allocation as above. `expected` has it at the
+  // offset of the specification. UNIMPLEMENTED where outputs are compared on the host.
+  virtual absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
+                                                    int64_t offset) = 0;
+  virtual absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected, std::string_view handle,
+                                                    int64_t offset) = 0;
   // Waits until everything is done that the program, which is stopped, has asked for: how long that took beyond what
   // it takes where there is nothing to do [us]. DEADLINE_EXCEEDED.
   virtual absl::StatusOr<double> AwaitDone(double seconds_max) = 0;

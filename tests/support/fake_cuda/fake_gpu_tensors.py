@@ -31,7 +31,7 @@ def take(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def empty_cache() -> None:
+def trim_cache() -> None:
     """There is none."""
 
 

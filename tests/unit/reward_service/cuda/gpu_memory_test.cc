@@ -58,7 +58,8 @@ TEST_CASE("what another process has allocated is read within its bounds, and not
   const int64_t size = (*memory)->mapped_bytes();
   std::string text(3, ' ');
   const auto read = [&](int64_t offset, int64_t num_bytes) {
-    return ReadForeign(**context, handle, offset, num_bytes, text.data());
+    const auto foreign = ForeignMemory::Open(context->get(), handle);
+    return foreign.ok() ? (*foreign)->Read(text.data(), offset, num_bytes) : foreign.status();
   };
   REQUIRE(read(50, 3).ok());
   CHECK(text == "abc");
@@ -74,6 +75,21 @@ TEST_CASE("what another process has allocated is read within its bounds, and not
   handle = {};
   CHECK_FALSE(read(50, 3).ok());
   CHECK((*context)->Synchronise().ok());
+}
+
+TEST_CASE("what is copied later is there for whoever reads next") {
+  const FakeGpu gpu;
+  const auto context = GpuContext::Open(0);
+  REQUIRE(context.ok());
+  const auto own = GpuMemory::Allocate(context->get(), 8);
+  const auto shared = GpuMemory::Create(context->get(), 8);
+  REQUIRE((own.ok() && shared.ok()));
+  REQUIRE((*shared)->Write("abcdefgh", 0, 8).ok());
+  REQUIRE((*own)->Fill('-', 0, 8).ok());
+  REQUIRE((*own)->CopyLater(**shared, 2, 5, 3).ok());
+  std::string text(8, ' ');
+  REQUIRE((*own)->Read(text.data(), 0, 8).ok());
+  CHECK(text == "-----cde");
 }
 
 TEST_CASE("a GPU without memory, or without its mind, is told apart") {

@@ -3,7 +3,6 @@ with those of the host, as on a real one."""
 
 from __future__ import annotations
 
-import mmap
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,8 @@ from tests.support.reference_source import reference_source
 _SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
 sys.path[:0] = [str(_SERVICE / "oracle"), str(_SERVICE / "jail")]
 import gpu_tensors  # noqa: E402
-from messages import Draw, Drawn  # noqa: E402
+import tensors  # noqa: E402
+from messages import Draw, Drawn, Tensor, Window  # noqa: E402
 from oracle import Oracle  # noqa: E402
 from reference import InvalidTask  # noqa: E402
 
@@ -86,8 +86,22 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_TwoDevices]:
     monkeypatch.setattr(gpu_tensors, "generator", torch.Generator)
     monkeypatch.setattr(gpu_tensors, "take", devices.mark)
     monkeypatch.setattr(gpu_tensors, "move", lambda model: model._apply(devices.mark))
+    monkeypatch.setattr(gpu_tensors, "Memory", _Memory)
+    monkeypatch.setattr(gpu_tensors, "synchronise", lambda: None)
     with devices:
         yield devices
+
+
+class _Memory:
+    """Stands for memory of the GPU: of the host, by the descriptor that names it. Copies go there from either."""
+
+    all: dict[int, memoryview] = {}
+
+    def __init__(self, descriptor: int, num_bytes: int) -> None:
+        self._bytes = self.all[descriptor] = memoryview(bytearray(num_bytes))
+
+    def view(self, spec: Tensor) -> torch.Tensor:
+        return tensors.view(self._bytes, spec)
 
 
 def _laid_out(memory: memoryview, offsets: list[int]) -> list[torch.Tensor]:
@@ -99,10 +113,10 @@ def _draws(
 ) -> list[tuple[list[torch.Tensor], list[torch.Tensor]]]:
     """Inputs and parameters, and outputs, as they were laid out."""
     answer = task.examine()
-    memories = [memoryview(mmap.mmap(-1, 1 << 22)) for _ in range(2)]
     specs = [[*answer.inputs, *answer.parameters], answer.outputs]
     offsets = [[index << 18 for index in range(len(list_))] for list_ in specs]
-    task._window = list(zip(memories, offsets, strict=True))
+    task.open_window(Window(*offsets, *(1 << 22,) * 2), [0, 1])
+    memories = [_Memory.all[0], _Memory.all[1]]
     found = []
     for style in styles:
         assert isinstance(task.draw(Draw(style, exact=True, seed=3, parameter_seed=parameter_seed)), Drawn)

@@ -1,6 +1,6 @@
 """What the oracle finds out about a task, and what it lays out for the referee."""
 
-import mmap
+import os
 import sys
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.support.reference_source import reference_source
 
 _SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
 sys.path[:0] = [str(_SERVICE / "oracle"), str(_SERVICE / "jail")]
-from messages import Draw, Drawn, Unusable  # noqa: E402
+from messages import Draw, Drawn, Unusable, Window  # noqa: E402
 from oracle import Oracle  # noqa: E402
 from reference import InvalidTask  # noqa: E402
 
@@ -20,12 +20,28 @@ def oracle(forward: str, inputs: str, constructor: str = "pass") -> Oracle:
     return Oracle(reference_source(forward, inputs, constructor), 5, None)
 
 
+_WINDOW_BYTES = 1 << 22
+_kept: dict[str, int] = {}  # descriptors of the last window's memory
+
+
+def _memory(name: str) -> int:
+    if name in _kept:
+        os.close(_kept.pop(name))
+    _kept[name] = os.memfd_create(name)
+    os.truncate(_kept[name], _WINDOW_BYTES)
+    return os.dup(_kept[name])
+
+
+def _laid_out(name: str) -> torch.Tensor:
+    return torch.frombuffer(bytearray(os.pread(_kept[name], 64 * 4, 0)), dtype=torch.float32)
+
+
 def drawn(task: Oracle, style: str, seed: int = 3) -> Drawn | Unusable:
     """A draw of a task without parameters whose first input and first output are laid out."""
     answer = task.examine()
-    window = [memoryview(mmap.mmap(-1, 1 << 22)) for _ in range(2)]
     offsets = [[index << 20 for index in range(len(specs))] for specs in (answer.inputs, answer.outputs)]
-    task._window = list(zip(window, offsets, strict=True))
+    window = Window(*offsets, *(_WINDOW_BYTES,) * 2)
+    task.open_window(window, [_memory("inputs"), _memory("outputs")])
     return task.draw(Draw(style, exact=True, seed=seed, parameter_seed=0))
 
 
@@ -92,9 +108,8 @@ def test_what_a_reference_refuses_is_unusable_unless_it_is_its_own() -> None:
 def test_a_draw_lies_where_the_window_says() -> None:
     task = oracle("return x * 2", "[torch.randn(64)]")
     answer = drawn(task, "own", seed=9)
-    (inputs, _), (outputs, _) = task._window
-    x = torch.frombuffer(inputs, dtype=torch.float32, count=64)
+    x = _laid_out("inputs")
     assert torch.equal(x, task.reference.inputs(9, "own")[0])
-    assert torch.equal(torch.frombuffer(outputs, dtype=torch.float32, count=64), x * 2)
+    assert torch.equal(_laid_out("outputs"), x * 2)
     assert isinstance(answer, Drawn)
     assert len(answer.tolerances) == 1

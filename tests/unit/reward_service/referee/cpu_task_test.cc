@@ -50,7 +50,7 @@ TEST_CASE("who is verified has the task's one buffer of inputs, and who is timed
   CHECK(timed.outputs.empty());
 }
 
-TEST_CASE("on a GPU calls come in batches, as many as the host keeps draws for; on a CPU one by one") {
+TEST_CASE("on a GPU calls come in batches, as many as draws are kept for; on a CPU one by one") {
   const FakeGpu gpu;
   const auto store = *GpuStore::Open(0);
   const PuppetTask puppets;
@@ -63,7 +63,7 @@ TEST_CASE("on a GPU calls come in batches, as many as the host keeps draws for; 
     return CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, on)()->NumBatchedCalls(layout);
   };
   CHECK(num_calls(1 << 20, 1, false, *store) == 16);
-  CHECK(num_calls(63 << 20, 1, false, *store) == 8);  // 1 GiB: two batches of a round, inputs and outputs
+  CHECK(num_calls(15 << 20, 1, false, *store) == 5);  // 512 MiB: six batches, inputs and outputs
   CHECK(num_calls(1 << 30, 1, false, *store) == 1);
   CHECK(num_calls(1 << 20, 64, false, *store) == 4);  // so many outputs can be told
   CHECK(num_calls(1 << 20, 1, true, *store) == 1);

@@ -45,6 +45,16 @@ TEST_CASE("on a GPU nothing is sampled or repeated, and no call is shorter than 
   CHECK(options.long_call_us == Approx(50 * kLongCallFactor));
 }
 
+TEST_CASE("on a GPU few processes are timed, and never more than are asked for") {
+  const Bench bench;
+  TimingEffort effort;
+  effort.num_instances_min = 5;
+  CHECK(bench.device->EffortOf(effort).num_instances_min == 2);
+  CHECK(bench.device->EffortOf(effort).num_instances_max == effort.num_instances_max);
+  effort.num_instances_min = 1;
+  CHECK(bench.device->EffortOf(effort).num_instances_min == 1);
+}
+
 TEST_CASE("on a GPU libraries are withheld from native programs alone") {
   CHECK(Bench().device->first_room() == Room::kSealed);
   CHECK(Bench(CandidateKind::kKernelBenchPython).device->first_room() == Room::kOpen);

@@ -72,6 +72,7 @@ TEST_CASE("an asked child runs until its answer, and stands still before and aft
     REQUIRE(timed.ok());
     CHECK(timed->answer.fields["number"] == number);
     CHECK(timed->seconds > 0);
+    CHECK(timed->stop_seconds > 0);
     CHECK(child->stopped());
     CHECK(StateOf(child->pid()) == 'T');
   }

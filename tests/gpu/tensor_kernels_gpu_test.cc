@@ -1,0 +1,119 @@
+// The referee's kernels on a real GPU beside its comparison on the host, on random numbers of each type.
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/base/check.h"
+#include "reward_service/referee/tensors/comparison.h"
+#include "reward_service/referee/tensors/gpu_store.h"
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kFloat = 2, kBrainFloat = 4, kInteger = 0;
+
+GpuStore& Store() {
+  static const std::unique_ptr<GpuStore> store = [] {
+    auto opened = GpuStore::Open(0);
+    WS_CHECK(opened.ok()) << opened.status().ToString();
+    return *std::move(opened);
+  }();
+  return *store;
+}
+
+TensorSpec Spec(int code, int bits, int64_t num_elements) {
+  TensorSpec spec;
+  spec.code = code;
+  spec.bits = bits;
+  spec.shape = {num_elements};
+  spec.num_elements = num_elements;
+  spec.num_bytes = num_elements * bits / 8;
+  return spec;
+}
+
+// Bits of numbers of about this size, at random, and near them others.
+std::vector<char> Numbers(const TensorSpec& spec, std::mt19937* random, const std::vector<char>* near) {
+  std::vector<char> bytes(static_cast<size_t>(spec.num_bytes));
+  const auto element_bytes = static_cast<size_t>(spec.bits / 8);
+  std::normal_distribution<float> normal(0, 3);
+  std::uniform_int_distribution<int> nudge(0, 3);
+  for (size_t i = 0; i < bytes.size(); i += element_bytes) {
+    if (near != nullptr) {
+      std::memcpy(&bytes[i], near->data() + i, element_bytes);
+      bytes[i] = static_cast<char>(bytes[i] ^ nudge(*random));
+    } else if (spec.bits == 64) {
+      const double value = static_cast<double>(normal(*random));
+      std::memcpy(&bytes[i], &value, sizeof(value));
+    } else if (spec.bits == 32) {
+      const float value = normal(*random);
+      std::memcpy(&bytes[i], &value, sizeof(value));
+    } else {  // of both 16-bit types a number, and no infinity
+      const auto value = static_cast<uint16_t>((*random)() & 0xBBFFU);
+      std::memcpy(&bytes[i], &value, sizeof(value));
+    }
+  }
+  return bytes;
+}
+
+Comparison OnGpu(const TensorSpec& spec, const Tolerance& tolerance, const std::vector<char>& expected,
+                 const std::vector<char>& actual) {
+  const auto memory = *Store().Make(spec.num_bytes);
+  memory->Write(expected.data(), 0, spec.num_bytes);
+  const OwnTensors kept = *Store().Keep(*memory, spec.num_bytes);
+  memory->Write(actual.data(), 0, spec.num_bytes);
+  const auto result = Store().CompareInPlace({spec, tolerance, kept}, *memory, 0);
+  REQUIRE(result.ok());
+  return *result;
+}
+
+TEST_CASE("kernels find what the host finds") {
+  std::mt19937 random(7);
+  for (const auto& [code, bits] : {std::pair{kFloat, 64}, {kFloat, 32}, {kFloat, 16}, {kBrainFloat, 16}}) {
+    for (const int64_t num_elements : {1, 33, 4097, 3'000'001}) {
+      const TensorSpec spec = Spec(code, bits, num_elements);
+      const std::vector<char> expected = Numbers(spec, &random, nullptr);
+      std::vector<char> actual = Numbers(spec, &random, &expected);
+      for (const double rounding : {0.0, 1e-7, 1e-3, 1.0}) {
+        const Tolerance tolerance{
+            .absolute = 1e-9, .relative = rounding / 2, .rounding = rounding, .centre = 0.5};
+        const Comparison host = Compare(spec, tolerance, expected.data(), actual.data());
+        const Comparison gpu = OnGpu(spec, tolerance, expected, actual);
+        INFO(code << " " << bits << " " << num_elements << " " << rounding);
+        CHECK(gpu.num_wrong == host.num_wrong);
+        CHECK(gpu.max_absolute_error == host.max_absolute_error);
+      }
+    }
+  }
+}
+
+TEST_CASE("a number that is none is wrong on the GPU, too") {
+  const TensorSpec spec = Spec(kFloat, 32, 1000);
+  std::vector<char> expected(4000, 0), actual(4000, 0);
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              infinity = std::numeric_limits<float>::infinity();
+  std::memcpy(&actual[400], &nan, 4);
+  std::memcpy(&actual[800], &infinity, 4);
+  const Comparison found = OnGpu(spec, {.absolute = 1e30}, expected, actual);
+  CHECK(found.num_wrong == 2);
+  CHECK(found.max_absolute_error == 0);
+}
+
+TEST_CASE("integers are right when all bytes are") {
+  std::mt19937 random(8);
+  for (const int64_t num_elements : {1, 7, 8, 1'000'003}) {
+    const TensorSpec spec = Spec(kInteger, 8, num_elements);
+    std::vector<char> expected(static_cast<size_t>(num_elements));
+    for (char& byte : expected) byte = static_cast<char>(random());
+    std::vector<char> actual = expected;
+    CHECK(OnGpu(spec, {}, expected, actual).right());
+    actual.back() = static_cast<char>(actual.back() + 1);
+    CHECK_FALSE(OnGpu(spec, {}, expected, actual).right());
+  }
+}
+
+}  // namespace
+}  // namespace warpsmith
