@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string_view>
 #include <thread>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
@@ -88,6 +91,32 @@ std::unique_ptr<const HeaderNames> LoadNames(const HeaderTier& tier) {
   return nullptr;
 }
 
+bool IsWordCharacter(char character) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(character)) || character == '_';
+}
+
+bool HasWord(std::string_view text, std::string_view word) {
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
+    const bool begins = at == 0 || !IsWordCharacter(text[at - 1]);
+    const size_t end = at + word.size();
+    if (begins && (end == text.size() || !IsWordCharacter(text[end]))) return true;
+  }
+  return false;
+}
+
+// Whether a function that is to be bound is missing, and the C++ half never names it: a declaration in `cuda_sources` is
+// in another translation unit, and no header of Torch's declares functions outside all namespaces.
+bool BindsWhatIsNowhere(const ExtensionArguments& arguments, std::string_view diagnostics) {
+  const auto& sources = arguments.cpp_sources;
+  return std::any_of(
+      arguments.functions.begin(), arguments.functions.end(), [&](const std::string& function) {
+        const bool missing = absl::StrContains(
+            diagnostics, absl::StrCat("error: '", function, "' was not declared in this scope"));
+        return missing && std::none_of(sources.begin(), sources.end(),
+                                       [&](const std::string& text) { return HasWord(text, function); });
+      });
+}
+
 }  // namespace
 
 ExtensionCompiler::ExtensionCompiler(Toolchain toolchain, ExtensionCompilerOptions options)
@@ -123,7 +152,10 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::Compile(const ExtensionArgume
     if (lacks) continue;
     ASSIGN_OR_RETURN(program, CompileOn(tiers_[i], *call, cancelled));
     program.headers = tiers_[i].name;
-    if (program.succeeded() || !MayNeedOtherHeaders(program.diagnostics, names_.back().get())) break;
+    if (program.succeeded() || BindsWhatIsNowhere(arguments, program.diagnostics) ||
+        !MayNeedOtherHeaders(program.diagnostics, names_.back().get())) {
+      break;
+    }
   }
   return program;
 }

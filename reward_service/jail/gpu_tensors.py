@@ -14,6 +14,7 @@ from messages import Tensor
 
 _own_memory: list[torch.Tensor] = []
 _HANDLE_BYTES = 64  # CUipcMemHandle
+_BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID
 _KEPT_SHARE = 64  # of a GPU's memory
 _FILE_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
@@ -125,6 +126,9 @@ class Memory:
 
         self._num_bytes = mapped.value
         self._get_range, self._get_handle = driver.cuMemGetAddressRange_v2, driver.cuIpcGetMemHandle
+        self._get_attribute = driver.cuPointerGetAttribute
+        # By the driver's number of an allocation: asking for one takes longer than a short kernel.
+        self._handles: dict[int, str] = {}
 
     def is_beside(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor is where this memory is, on a GPU."""
@@ -135,13 +139,17 @@ class Memory:
         own = pointer - self._address.value
         if 0 <= own < self._num_bytes or pointer == 0:
             return "", max(own, 0)
-        start, size = ctypes.c_uint64(), ctypes.c_size_t()
-        found = self._get_range(ctypes.byref(start), ctypes.byref(size), ctypes.c_uint64(pointer))
+        start, size, number = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_uint64()
+        address = ctypes.c_uint64(pointer)
+        found = self._get_range(ctypes.byref(start), ctypes.byref(size), address)
         _check(found, "an output lies in no memory of a GPU: cuMemGetAddressRange")
-        handle = ctypes.create_string_buffer(_HANDLE_BYTES)
-        shared = self._get_handle(handle, start)
-        _check(shared, "an output lies in memory that cannot be shown to another process: cuIpcGetMemHandle")
-        return handle.raw.hex(), pointer - start.value
+        _check(self._get_attribute(ctypes.byref(number), _BUFFER_ID, address), "cuPointerGetAttribute")
+        if number.value not in self._handles:
+            handle = ctypes.create_string_buffer(_HANDLE_BYTES)
+            shared = self._get_handle(handle, start)
+            _check(shared, "an output lies in memory that cannot be shown to another process: cuIpcGetMemHandle")
+            self._handles[number.value] = handle.raw.hex()
+        return self._handles[number.value], pointer - start.value
 
     def view(self, spec: Tensor) -> torch.Tensor:
         """The tensor at its offset."""

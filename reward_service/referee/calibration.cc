@@ -133,16 +133,19 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
   return empty;
 }
 
-absl::StatusOr<EmptyCall> EmptyCandidate::Measure(absl::FunctionRef<void()> before_each) {
+absl::StatusOr<EmptyCall> MeasureEmptyCalls(Jail& jail, absl::FunctionRef<absl::Status()> call) {
   std::vector<double> microseconds, after;
-  for (int call = -kWarmUpCalls; call < kCalls; ++call) {
-    before_each();
-    RETURN_IF_ERROR(Call());
-    if (call < 0) continue;
-    microseconds.push_back(jail_.seconds() * 1e6);
-    after.push_back(jail_.after_seconds() * 1e6);
+  for (int i = -kWarmUpCalls; i < kCalls; ++i) {
+    RETURN_IF_ERROR(call());
+    if (i < 0) continue;
+    microseconds.push_back(jail.seconds() * 1e6);
+    after.push_back(jail.after_seconds() * 1e6);
   }
   return EmptyCall{Median(microseconds), Scatter(microseconds), Median(after), Scatter(after)};
+}
+
+absl::StatusOr<EmptyCall> EmptyCandidate::Measure() {
+  return MeasureEmptyCalls(jail_, [this] { return Call(); });
 }
 
 absl::Status EmptyCandidate::SampleCall(ProfileSampler& sampler) {

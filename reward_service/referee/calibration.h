@@ -14,6 +14,9 @@
 
 namespace warpsmith {
 
+// Has calls that do nothing made of this jail, some of which warm up first.
+absl::StatusOr<EmptyCall> MeasureEmptyCalls(Jail& jail, absl::FunctionRef<absl::Status()> call);
+
 // A candidate that does nothing, called beside others by the same path: what this costs changes with the
 // state of the machine, within seconds. For the thread that holds the lane. Its failures are the machine's:
 // INTERNAL.
@@ -25,9 +28,7 @@ class EmptyCandidate {
                                                                const Lane& lane,
                                                                TensorStore& store = HostStore());
 
-  // Some calls, after others. `before_each` of them does off the clock what is done before the calls that they are
-  // measured for, as far as it leaves traces.
-  absl::StatusOr<EmptyCall> Measure(absl::FunctionRef<void()> before_each = [] {});
+  absl::StatusOr<EmptyCall> Measure();
 
   // Has a call sampled, after one that is not. Nothing where sampling is forbidden.
   absl::Status SampleCall(ProfileSampler& sampler);

@@ -14,7 +14,7 @@
 namespace warpsmith {
 
 // The draws of all rounds of batches take so small a part of a GPU's memory at most.
-inline constexpr int64_t kBatchShare = 16;
+inline constexpr int64_t kBatchShare = 8;
 
 // Calls that one step of timing makes at most where `store` lies. A process's turn on a GPU costs more than a short
 // kernel, so there are several, as many as draws are kept for; on a core there is nothing of the kind.

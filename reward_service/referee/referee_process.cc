@@ -54,12 +54,15 @@ nlohmann::json Failed(const absl::Status& status) {
 }
 
 // Those that half of a GPU's memory holds, at most `num_max`: each has a context for its reference and one for its
-// oracle, its draws, and as much as these once more for inputs and two sets of outputs.
+// oracle, its draws, and half as much as these for inputs and two sets of outputs.
 int TasksOf(const cuda::GpuFacts& gpu, int num_max) {
   constexpr int64_t kContextBytes = int64_t{640} << 20;
-  const int64_t task_bytes = 2 * kContextBytes + 2 * gpu.memory_bytes / kBatchShare;
+  const int64_t task_bytes = 2 * kContextBytes + 3 * gpu.memory_bytes / (2 * kBatchShare);
   return static_cast<int>(std::clamp<int64_t>(gpu.memory_bytes / 2 / task_bytes, 1, std::max(num_max, 1)));
 }
+
+// Of a GPU's memory: the tensors of one call. A task keeps them in some twenty draws and buffers.
+constexpr int64_t kBufferShare = 64;
 
 // Beside Torch, or of a toolkit.
 absl::StatusOr<std::filesystem::path> FindCudaRuntime() {
@@ -133,6 +136,7 @@ class RefereeProcess {
     cpu_.facts.gpu = gpus.front();
     ASSIGN_OR_RETURN(gpu_, GpuStore::Open(gpus.front().index));
     num_tasks_max_ = TasksOf(gpus.front(), num_tasks_max_);
+    limits_.buffer_bytes_max = std::max(limits_.buffer_bytes_max, gpus.front().memory_bytes / kBufferShare);
     ASSIGN_OR_RETURN(const cuda::Driver* driver, cuda::Driver::Load());
     ASSIGN_OR_RETURN(std::filesystem::path runtime, FindCudaRuntime());
     return GpuAccess{.uuid = gpu_uuid_, .driver = driver->path(), .runtime = std::move(runtime)};

@@ -17,12 +17,7 @@ constexpr int kCallsOfRound = 2 * kCandidateCallsOfRound;
 constexpr int kSamplesWanted = 60;
 // A batch lasts at least so many times what an empty call does: what its first call pays for cold caches and page
 // tables of a GPU is less than an empty call.
-constexpr double kBatchFactor = 10;
-
-// The task's fault: the same reference ran before.
-absl::Status BrokenReference(const Fault& fault) {
-  return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
-}
+constexpr double kBatchFactor = 30;
 
 // Of what empty calls scatter after their answer: beyond it, somebody works.
 constexpr double kAfterFactor = 3;

@@ -106,6 +106,10 @@ v1::Timing Conclude(const std::vector<Instance>& instances) {
   return timing;
 }
 
+absl::Status BrokenReference(const Fault& fault) {
+  return absl::InvalidArgumentError(absl::StrCat("the reference fails when it is timed: ", fault.reason));
+}
+
 void DoubtShortCalls(bool is_native, v1::Timing* timing) {
   if (timing->candidate().median_us() * timing->calls_per_batch() >= timing->empty_call_us()) return;
   absl::StrAppend(timing->mutable_quality(), "; the call is shorter than an empty one");

@@ -9,8 +9,10 @@
 #include <random>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/measure/statistics.h"
+#include "reward_service/referee/process/fault.h"
 #include "warpsmith/v1/grade.pb.h"
 
 namespace warpsmith {
@@ -82,6 +84,9 @@ bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort
 
 // Times of both sides, the speed-up and its interval, without overhead and quality. At least one round.
 v1::Timing Conclude(const std::vector<Instance>& instances);
+
+// The task's fault: the same reference ran before.
+absl::Status BrokenReference(const Fault& fault);
 
 // Says in `timing->quality` where the calls of a batch are shorter than an empty one. The path to a Python
 // program is long and runs in its own process, which could have cut it short: what is left after its

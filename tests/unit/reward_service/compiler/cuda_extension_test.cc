@@ -119,6 +119,11 @@ TEST_CASE(
   CHECK(both.diagnostics ==
         "1:24: error: 'also_nowhere' was not declared in this scope\n"
         "cuda.cu:1: error: identifier \"nobody_knows_this\" is undefined\n");
+  // Headers of Torch's know the word, but declare no such function.
+  const CompiledProgram nowhere = bench.Compile(
+      {.name = "e", .cpp_sources = {""}, .cuda_sources = {"void forward() {}\n"}, .functions = {"forward"}});
+  CHECK_FALSE(nowhere.succeeded());
+  CHECK(nowhere.headers == "facade");
 }
 
 TEST_CASE(

@@ -63,6 +63,9 @@ def test_memory_is_described_byte_by_byte() -> None:
     assert torch.Size(next(value for key, value in interface.items() if key.startswith("sh"))) == (8,)
 
 
+asked: list[int] = []  # allocations whose handles were asked for
+
+
 def _memory(shareable: bool = True) -> Memory:
     """4096 bytes at 8192, beside an allocation of the driver's at 65536."""
 
@@ -72,11 +75,18 @@ def _memory(shareable: bool = True) -> Memory:
 
     def get_handle(handle: Any, start: Any) -> int:
         handle.raw = start.value.to_bytes(64, "little")
+        asked.append(start.value)
         return 0 if shareable else 1
+
+    def get_number(number: Any, attribute: int, pointer: Any) -> int:
+        assert attribute == 7
+        number._obj.value = 1
+        return 0
 
     memory = Memory.__new__(Memory)
     memory._address, memory._num_bytes = ctypes.c_uint64(8192), 4096
-    memory._get_range, memory._get_handle = get_range, get_handle
+    memory._get_range, memory._get_handle, memory._get_attribute = get_range, get_handle, get_number
+    memory._handles = {}
     return memory
 
 
@@ -85,7 +95,10 @@ def test_an_output_is_located_in_its_allocation_or_in_the_inputs() -> None:
     assert memory.locate(8192) == ("", 0)
     assert memory.locate(12287) == ("", 4095)
     assert memory.locate(0) == ("", 0)  # of no elements
+    asked.clear()
     assert memory.locate(65540) == ((65536).to_bytes(64, "little").hex(), 4)
+    assert memory.locate(65544) == ((65536).to_bytes(64, "little").hex(), 8)
+    assert asked == [65536]
 
 
 def test_an_output_that_nobody_else_can_see_is_refused() -> None:

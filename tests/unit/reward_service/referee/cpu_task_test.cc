@@ -63,7 +63,7 @@ TEST_CASE("on a GPU calls come in batches, as many as draws are kept for; on a C
     return CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, on)()->NumBatchedCalls(layout);
   };
   CHECK(num_calls(1 << 20, 1, false, *store) == 16);
-  CHECK(num_calls(15 << 20, 1, false, *store) == 5);  // 512 MiB: six batches, inputs and outputs
+  CHECK(num_calls(15 << 20, 1, false, *store) == 10);  // 1 GiB: six batches, inputs and outputs
   CHECK(num_calls(1 << 30, 1, false, *store) == 1);
   CHECK(num_calls(1 << 20, 64, false, *store) == 4);  // so many outputs can be told
   CHECK(num_calls(1 << 20, 1, true, *store) == 1);

@@ -39,7 +39,7 @@ TEST_CASE("the speed-up is without what a call costs that does nothing") {
   CHECK(device.num_started == 5);
 }
 
-TEST_CASE("calls are made in batches ten times as long as an empty call") {
+TEST_CASE("calls are made in batches thirty times as long as an empty call") {
   const auto batches = [](double empty_us, size_t batch_calls_max) {
     FakeTimingDevice device(Takes(200 + empty_us), Takes(100 + empty_us));
     device.overhead = {{empty_us, 0}, {empty_us, 0}};
@@ -55,10 +55,10 @@ TEST_CASE("calls are made in batches ten times as long as an empty call") {
     CHECK(timer.Timing().calls_per_batch() == static_cast<int>(sizes.back()));
     return sizes.back();
   };
-  CHECK(batches(10, 8) == 1);
-  CHECK(batches(20, 8) == 1);
-  CHECK(batches(30, 8) == 2);
-  CHECK(batches(55, 8) == 3);
+  CHECK(batches(5, 8) == 1);
+  CHECK(batches(6, 8) == 1);
+  CHECK(batches(10, 8) == 2);
+  CHECK(batches(18, 8) == 3);
   CHECK(batches(500, 8) ==
         4);  // there are eight input sets beside that of the warm-up, and two batches a round
   CHECK(batches(500, 3) == 3);
