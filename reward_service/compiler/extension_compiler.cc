@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
@@ -110,10 +109,10 @@ bool BindsWhatIsNowhere(const ExtensionArguments& arguments, std::string_view di
   const auto& sources = arguments.cpp_sources;
   return std::any_of(
       arguments.functions.begin(), arguments.functions.end(), [&](const std::string& function) {
-        const bool missing = absl::StrContains(
-            diagnostics, absl::StrCat("error: '", function, "' was not declared in this scope"));
-        return missing && std::none_of(sources.begin(), sources.end(),
-                                       [&](const std::string& text) { return HasWord(text, function); });
+        const std::string missing = absl::StrCat("error: '", function, "' was not declared in this scope");
+        return diagnostics.find(missing) != diagnostics.npos &&
+               std::none_of(sources.begin(), sources.end(),
+                            [&](const std::string& text) { return HasWord(text, function); });
       });
 }
 

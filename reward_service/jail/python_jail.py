@@ -94,6 +94,8 @@ class Model:
             [(self._view(_behind(spec, room * begin.input_bytes)), spec.number) for spec in begin.inputs]
             for room in range(begin.num_rooms)
         ]
+        # Telling them takes as long as a short kernel, for each call of a batch, and the reference's nobody reads.
+        self._tells_places = not on_gpu or begin.entry != "Model"
         self.parameters_loaded = self._take_parameters(begin.parameters)
         self._results: list[Any] = []
         self._former_results: list[Any] = []
@@ -128,7 +130,7 @@ class Model:
         if self._bytes_ahead:  # after the first call, when it is known what a call needs
             _grow_heap(self._bytes_ahead)
             self._bytes_ahead = 0
-        return Done(0, places_of(self._results, self._memory))
+        return Done(0, places_of(self._results, self._memory) if self._tells_places else [])
 
 
 def match_state(

@@ -143,6 +143,7 @@ class Jail {
   std::vector<size_t> rooms_;  // all of them; those of the last run's calls come first
   std::mt19937_64 random_{std::random_device()()};
   bool parameters_loaded_ = false;
+  bool tells_places_ = true;  // Python: of its outputs; the reference on a GPU does not
   double seconds_ = 0;
   double after_seconds_ = 0;
   nlohmann::json places_;         // Python: of the outputs of the last run, call by call,
