@@ -103,8 +103,9 @@ bool HasWord(std::string_view text, std::string_view word) {
   return false;
 }
 
-// Whether a function that is to be bound is missing, and the C++ half never names it: a declaration in `cuda_sources` is
-// in another translation unit, and no header of Torch's declares functions outside all namespaces.
+// Whether a function that is to be bound is missing, and the C++ half never names it: a declaration in
+// `cuda_sources` is in another translation unit, and no header of Torch's declares functions outside all
+// namespaces.
 bool BindsWhatIsNowhere(const ExtensionArguments& arguments, std::string_view diagnostics) {
   const auto& sources = arguments.cpp_sources;
   return std::any_of(

@@ -15,8 +15,8 @@ constexpr unsigned kThreads = 256;
 constexpr int64_t kBlocksMax = 4096;
 constexpr int64_t kWordBytes = 8;
 
-// PTX, which the driver translates for its GPU. Each thread looks at every so many-th element; what all find is added up
-// in two words of memory. A double that is not negative is ordered as its bits are.
+// PTX, which the driver translates for its GPU. Each thread looks at every so many-th element; what all find is
+// added up in two words of memory. A double that is not negative is ordered as its bits are.
 constexpr char kHead[] = R"(
 .version 7.0
 .target sm_60

@@ -127,8 +127,8 @@ class Memory:
         self._num_bytes = mapped.value
         self._get_range, self._get_handle = driver.cuMemGetAddressRange_v2, driver.cuIpcGetMemHandle
         self._get_attribute = driver.cuPointerGetAttribute
-        # By the driver's number of an allocation: asking for one takes longer than a short kernel.
-        self._handles: dict[int, str] = {}
+        # Handles and starts by the driver's numbers of allocations: asking takes longer than a short kernel.
+        self._allocations: dict[int, tuple[str, int]] = {}
 
     def is_beside(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor is where this memory is, on a GPU."""
@@ -139,17 +139,22 @@ class Memory:
         own = pointer - self._address.value
         if 0 <= own < self._num_bytes or pointer == 0:
             return "", max(own, 0)
-        start, size, number = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_uint64()
-        address = ctypes.c_uint64(pointer)
-        found = self._get_range(ctypes.byref(start), ctypes.byref(size), address)
-        _check(found, "an output lies in no memory of a GPU: cuMemGetAddressRange")
-        _check(self._get_attribute(ctypes.byref(number), _BUFFER_ID, address), "cuPointerGetAttribute")
-        if number.value not in self._handles:
-            handle = ctypes.create_string_buffer(_HANDLE_BYTES)
-            shared = self._get_handle(handle, start)
-            _check(shared, "an output lies in memory that cannot be shown to another process: cuIpcGetMemHandle")
-            self._handles[number.value] = handle.raw.hex()
-        return self._handles[number.value], pointer - start.value
+        address, number = ctypes.c_uint64(pointer), ctypes.c_uint64()
+        known = self._get_attribute(ctypes.byref(number), _BUFFER_ID, address)
+        _check(known, "an output lies in no memory of a GPU: cuPointerGetAttribute")
+        if number.value not in self._allocations:
+            self._allocations[number.value] = self._find(address)
+        handle, start = self._allocations[number.value]
+        return handle, pointer - start
+
+    def _find(self, address: ctypes.c_uint64) -> tuple[str, int]:
+        """The handle of the allocation that an address lies in, and its start."""
+        start, size = ctypes.c_uint64(), ctypes.c_size_t()
+        _check(self._get_range(ctypes.byref(start), ctypes.byref(size), address), "cuMemGetAddressRange")
+        handle = ctypes.create_string_buffer(_HANDLE_BYTES)
+        shared = self._get_handle(handle, start)
+        _check(shared, "an output lies in memory that cannot be shown to another process: cuIpcGetMemHandle")
+        return handle.raw.hex(), start.value
 
     def view(self, spec: Tensor) -> torch.Tensor:
         """The tensor at its offset."""

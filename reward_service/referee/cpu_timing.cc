@@ -111,8 +111,8 @@ absl::StatusOr<Overhead> CpuTiming::MeasureOverhead() {
     ASSIGN_OR_RETURN(overhead.candidate, empty_candidate_->Measure());
   }
   if (!CpuTask::Of(*task_).store().on_gpu()) return overhead;
-  // A GPU's turn takes longer with as much memory as this task has. Of the candidate's own process nobody asks: it could
-  // be slow when it has nothing to do.
+  // A GPU's turn takes longer with as much memory as this task has. Of the candidate's own process nobody asks:
+  // it could be slow when it has nothing to do.
   ASSIGN_OR_RETURN(const EmptyCall own, MeasureEmptyCalls(*baseline_, [this] {
                      baseline_->Load(Batch());
                      const std::optional<Fault> fault = baseline_->Run();

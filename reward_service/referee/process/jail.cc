@@ -39,13 +39,6 @@ bool AllBytesAre(const char* bytes, int64_t n, unsigned char value) {
   return *first == value && std::memcmp(bytes, bytes + 1, static_cast<size_t>(n - 1)) == 0;
 }
 
-std::vector<int64_t> DenseStrides(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> strides(shape.size());
-  int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > 0; stride *= shape[d]) strides[d] = stride;
-  return strides;
-}
-
 std::vector<int64_t> Integers(const nlohmann::json& fields, const ListField& field) {
   std::vector<int64_t> values;
   const nlohmann::json* const list = Find(fields, field);
@@ -227,12 +220,12 @@ absl::StatusOr<Comparison> Jail::ComparePlace(const nlohmann::json& places, size
   if (!buffers_.store->on_gpu()) return absl::UnimplementedError("outputs are compared on the host");
   const TensorSpec& spec = layout_.outputs[index];
   const nlohmann::json& place = places[call * layout_.outputs.size() + index];
-  if (CheckPlace(index, place) || Integers(place, jail::Place::strides) != DenseStrides(spec.shape))
-    return absl::UnimplementedError("an output with gaps");
-  const ExpectedOutput expected{spec, draw.tolerances[index], draw.expected};
+  const StridedTensor tensor{spec.shape, Integers(place, jail::Place::strides), spec.bits / 8};
   const std::string handle = Read(place, jail::Place::handle);
+  if (CheckPlace(index, place) || !IsDense(tensor) || handle.empty())
+    return absl::UnimplementedError("an output with gaps, or among the inputs");
+  const ExpectedOutput expected{spec, draw.tolerances[index], draw.expected};
   const int64_t offset = Read(place, jail::Place::offset);
-  if (handle.empty()) return absl::UnimplementedError("an output among the inputs");
   return buffers_.store->CompareForeign(expected, handle, offset);
 }
 

@@ -99,6 +99,15 @@ void Gather(const StridedTensor& tensor, const char* from, char* to) {
 
 }  // namespace
 
+bool IsDense(const StridedTensor& tensor) {
+  if (tensor.strides.size() != tensor.shape.size()) return false;
+  int64_t stride = 1;
+  for (size_t d = tensor.shape.size(); d-- > 0; stride *= tensor.shape[d]) {
+    if (tensor.shape[d] > 1 && tensor.strides[d] != stride) return false;
+  }
+  return true;
+}
+
 bool SharesElements(const StridedTensor& tensor) {
   if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) return false;
   int64_t covered = 1;

@@ -23,6 +23,9 @@ struct StridedTensor {
 // cover.
 bool SharesElements(const StridedTensor& tensor);
 
+// Whether elements lie one behind the other in row-major order. Strides of other number than extents are not dense.
+bool IsDense(const StridedTensor& tensor);
+
 // Copies a tensor of at least one element, whose first lies at `address` of a process that does not run, into
 // dense order. Costs as much as the pages that its elements lie on, on both sides. UNAVAILABLE or the like:
 // they are not all readable.

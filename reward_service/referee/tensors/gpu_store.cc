@@ -23,6 +23,8 @@ constexpr int kCopies = 5;
 // What is written last need not replace all that was there.
 constexpr int64_t kCacheFillings = 2;
 
+absl::Status LiesOnHost() { return absl::UnimplementedError("a draw that lies on the host"); }
+
 // Nothing for what is compared byte by byte.
 std::optional<cuda::RealType> RealTypeOf(const TensorSpec& spec) {
   constexpr int kFloat = 2, kBrainFloat = 4;  // DLDataTypeCode
@@ -160,6 +162,7 @@ absl::Status GpuStore::ReadForeign(std::string_view handle, int64_t offset, int6
 
 absl::StatusOr<Comparison> GpuStore::CompareForeign(const ExpectedOutput& expected, std::string_view handle,
                                                     int64_t offset) {
+  if (expected.tensors.on_gpu() == nullptr) return LiesOnHost();
   absl::MutexLock lock(&mutex_);
   ASSIGN_OR_RETURN(const auto memory, OpenForeign(handle));
   ASSIGN_OR_RETURN(const cuda::Address actual, memory->At(offset, expected.spec.num_bytes));
@@ -171,6 +174,7 @@ absl::StatusOr<Comparison> GpuStore::CompareForeign(const ExpectedOutput& expect
 
 absl::StatusOr<Comparison> GpuStore::CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
                                                     int64_t offset) {
+  if (expected.tensors.on_gpu() == nullptr) return LiesOnHost();
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
   absl::StatusOr<Comparison> result =
@@ -180,7 +184,6 @@ absl::StatusOr<Comparison> GpuStore::CompareInPlace(const ExpectedOutput& expect
 }
 
 absl::StatusOr<Comparison> GpuStore::CompareAt(const ExpectedOutput& expected, cuda::Address actual) {
-  if (expected.tensors.on_gpu() == nullptr) return absl::UnimplementedError("a draw that lies on the host");
   const TensorSpec& spec = expected.spec;
   const cuda::Address address =
       Memory::Of(*expected.tensors.on_gpu()).address() + static_cast<cuda::Address>(spec.offset);

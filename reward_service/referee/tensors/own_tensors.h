@@ -10,8 +10,8 @@ namespace warpsmith {
 
 class TensorMemory;
 
-// Bytes in the host's memory, where the allocator hands the pages of a retired task to the next one (fresh pages, zeroed
-// by the kernel, cost more than a draw itself); or on a GPU, where the programs compute.
+// Bytes in the host's memory, where the allocator hands the pages of a retired task to the next one (fresh
+// pages, zeroed by the kernel, cost more than a draw itself); or on a GPU, where the programs compute.
 class OwnTensors {
  public:
   OwnTensors();

@@ -64,8 +64,8 @@ class TensorStore {
   // hexadecimal. Believes neither: an error says that there is no such memory. The program is stopped. Where programs
   // need no GPU they have no such memory.
   virtual absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) = 0;
-  // Compares an output where it lies: in memory that it made, or in such an allocation as above. `expected` has it at the
-  // offset of the specification. UNIMPLEMENTED where outputs are compared on the host.
+  // Compares an output where it lies: in memory that it made, or in such an allocation as above. `expected`
+  // has it at the offset of the specification. UNIMPLEMENTED where outputs are compared on the host.
   virtual absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
                                                     int64_t offset) = 0;
   virtual absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected, std::string_view handle,

@@ -71,7 +71,7 @@ def _memory(shareable: bool = True) -> Memory:
 
     def get_range(start: Any, size: Any, pointer: Any) -> int:
         start._obj.value, size._obj.value = 65536, 4096
-        return 0 if 65536 <= pointer.value < 69632 else 1
+        return 0
 
     def get_handle(handle: Any, start: Any) -> int:
         handle.raw = start.value.to_bytes(64, "little")
@@ -81,12 +81,12 @@ def _memory(shareable: bool = True) -> Memory:
     def get_number(number: Any, attribute: int, pointer: Any) -> int:
         assert attribute == 7
         number._obj.value = 1
-        return 0
+        return 0 if 65536 <= pointer.value < 69632 else 1
 
     memory = Memory.__new__(Memory)
     memory._address, memory._num_bytes = ctypes.c_uint64(8192), 4096
     memory._get_range, memory._get_handle, memory._get_attribute = get_range, get_handle, get_number
-    memory._handles = {}
+    memory._allocations = {}
     return memory
 
 

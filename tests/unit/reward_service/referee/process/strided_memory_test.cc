@@ -101,5 +101,14 @@ TEST_CASE("elements that can lie at one address are found") {
   CHECK(SharesElements({{2, 3}, {2, 1}, 4}));
 }
 
+TEST_CASE("dense is what lies one behind the other in row-major order") {
+  CHECK(IsDense({{2, 3}, {3, 1}, 4}));
+  CHECK(IsDense({{}, {}, 4}));
+  CHECK(IsDense({{1, 3}, {7, 1}, 4}));
+  CHECK_FALSE(IsDense({{2, 3}, {4, 1}, 4}));
+  CHECK_FALSE(IsDense({{2, 3}, {1, 2}, 4}));
+  CHECK_FALSE(IsDense({{2, 3}, {1}, 4}));
+}
+
 }  // namespace
 }  // namespace warpsmith
