@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -71,7 +72,8 @@ Lane::Lane(std::vector<int> cores, bool realtime) : cores_(std::move(cores)), re
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) != 0) CPU_ZERO(&set);
   for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(static_cast<size_t>(core), &set)) all_cores_.push_back(core);
+    const bool is_own = std::find(cores_.begin(), cores_.end(), core) != cores_.end();
+    if (is_own || CPU_ISSET(static_cast<size_t>(core), &set)) all_cores_.push_back(core);
   }
 }
 
@@ -105,7 +107,6 @@ absl::Status Lane::Admit(pid_t pid) const {
 }
 
 absl::Status Lane::Spread(pid_t pid) const {
-  if (!realtime_) return absl::OkStatus();
   return ForEachThread(pid, [&](pid_t thread, size_t index) -> absl::Status {
     const cpu_set_t set = SetOf({all_cores_[index % all_cores_.size()]});
     if (sched_setaffinity(thread, sizeof(set), &set) != 0 || !TakeUsualPriority(thread))

@@ -27,9 +27,8 @@ class Lane {
   absl::Status StayOut() const;
   // Pins every thread of a process to the lane. Call before code of others runs in it.
   absl::Status Admit(pid_t pid) const;
-  // Deals the threads of an admitted process out to all cores that this process had at first, at the usual
-  // priority: for calls that are not timed. Nothing where the lane keeps off others without real-time
-  // priority.
+  // Deals the threads of an admitted process out to the lane's cores and all that this process had at first, at
+  // the usual priority: for calls that are not timed. Without real-time priority the latter are those of no lane.
   absl::Status Spread(pid_t pid) const;
 
   // Gives the lane back for a process that is to end: it does so on other cores, where there are some, at the

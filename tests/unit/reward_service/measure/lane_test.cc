@@ -100,6 +100,29 @@ TEST_CASE("a dismissed process leaves the lane's cores, where there are others, 
   }
 }
 
+TEST_CASE("threads are dealt out to the lane's cores and those around, whether it preempts others or not") {
+  const std::vector<int> all = CoresOfThisThread();
+  for (const bool realtime : {true, false}) {
+    const Lane lane({all.back()}, realtime);
+    CHECK(lane.num_cores_around() == static_cast<int>(all.size()));
+    const StoppedChild child;
+    REQUIRE(lane.Admit(child.pid()).ok());
+    CHECK(lane.Spread(child.pid()).ok());
+    CHECK(CoresOf(child.pid()) == std::vector<int>{all.front()});
+    CHECK(sched_getscheduler(child.pid()) == SCHED_OTHER);
+  }
+}
+
+TEST_CASE("a lane has its own cores around it, though this process was kept off them") {
+  const std::vector<int> all = CoresOfThisThread();
+  int num_around = 0;
+  std::thread([&] {
+    REQUIRE(Lane({all.back()}, /*realtime=*/false).StayOut().ok());
+    num_around = Lane({all.back()}, /*realtime=*/false).num_cores_around();
+  }).join();
+  CHECK(num_around == static_cast<int>(all.size()));
+}
+
 TEST_CASE("a process is dismissed from a lane of all cores too, and stays on them") {
   const std::vector<int> all = CoresOfThisThread();
   const Lane lane(all, /*realtime=*/true);
