@@ -179,14 +179,14 @@ absl::Status GpuMemory::Copy(const GpuMemory& from) {
   return context_->Synchronise();
 }
 
-absl::Status GpuMemory::CopyLater(const GpuMemory& from, int64_t from_offset, int64_t offset,
-                                  int64_t num_bytes) {
+absl::Status GpuMemory::Copy(const GpuMemory& from, int64_t from_offset, int64_t offset, int64_t num_bytes) {
   if (num_bytes == 0) return absl::OkStatus();
   const Driver& driver = context_->driver();
-  return driver.Check(driver.api().cuMemcpyDtoD_v2(address_ + static_cast<Address>(offset),
-                                                   from.address_ + static_cast<Address>(from_offset),
-                                                   static_cast<size_t>(num_bytes)),
-                      "cuMemcpyDtoD");
+  RETURN_IF_ERROR(driver.Check(driver.api().cuMemcpyDtoD_v2(address_ + static_cast<Address>(offset),
+                                                            from.address_ + static_cast<Address>(from_offset),
+                                                            static_cast<size_t>(num_bytes)),
+                               "cuMemcpyDtoD"));
+  return context_->Synchronise();
 }
 
 absl::StatusOr<std::unique_ptr<ForeignMemory>> ForeignMemory::Open(const GpuContext* context,

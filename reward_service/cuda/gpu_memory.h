@@ -64,8 +64,7 @@ class GpuMemory {
   absl::Status Write(const void* from, int64_t offset, int64_t num_bytes);
   absl::Status Read(void* to, int64_t offset, int64_t num_bytes) const;
   absl::Status Copy(const GpuMemory& from);  // all of it, of the same size
-  // Begins to copy, before whatever is done to it later.
-  absl::Status CopyLater(const GpuMemory& from, int64_t from_offset, int64_t offset, int64_t num_bytes);
+  absl::Status Copy(const GpuMemory& from, int64_t from_offset, int64_t offset, int64_t num_bytes);
 
  private:
   GpuMemory(const GpuContext* context, int64_t num_bytes) : context_(context), num_bytes_(num_bytes) {}

@@ -141,7 +141,7 @@ absl::StatusOr<EmptyCall> MeasureEmptyCalls(Jail& jail, absl::FunctionRef<absl::
     microseconds.push_back(jail.seconds() * 1e6);
     after.push_back(jail.after_seconds() * 1e6);
   }
-  return EmptyCall{Median(microseconds), Scatter(microseconds), Median(after), Scatter(after)};
+  return EmptyCall{Median(microseconds), Scatter(microseconds), Median(after)};
 }
 
 absl::StatusOr<EmptyCall> EmptyCandidate::Measure() {

@@ -119,6 +119,7 @@ absl::StatusOr<Overhead> CpuTiming::MeasureOverhead() {
                      return fault ? BrokenReference(*fault) : absl::OkStatus();
                    }));
   overhead.candidate.us += std::max(0.0, own.us - overhead.reference.us);
+  overhead.candidate.scatter_us = std::max(overhead.candidate.scatter_us, own.scatter_us);
   overhead.candidate.after_us += std::max(0.0, own.after_us - overhead.reference.after_us);
   overhead.reference = own;
   return overhead;

@@ -61,8 +61,8 @@ int TasksOf(const cuda::GpuFacts& gpu, int num_max) {
   return static_cast<int>(std::clamp<int64_t>(gpu.memory_bytes / 2 / task_bytes, 1, std::max(num_max, 1)));
 }
 
-// Of a GPU's memory: the tensors of one call. A task keeps them in some twenty draws and buffers.
-constexpr int64_t kBufferShare = 64;
+// Of a GPU's memory: inputs, or outputs, of a call. A task keeps both in some twenty draws and buffers.
+constexpr int64_t kBufferShare = 128;
 
 // Beside Torch, or of a toolkit.
 absl::StatusOr<std::filesystem::path> FindCudaRuntime() {

@@ -44,12 +44,11 @@ struct StartedSide {
   std::optional<Fault> fault;
 };
 
-// Of calls that do nothing [us], as in CallResult: medians, and median distances from them.
+// Of calls that do nothing [us], as in CallResult: medians, and of the first the median distance from it.
 struct EmptyCall {
   double us = 0;
   double scatter_us = 0;
   double after_us = 0;
-  double after_scatter_us = 0;
 };
 
 // What a call costs on either side.

@@ -19,13 +19,19 @@ constexpr int kSamplesWanted = 60;
 // tables of a GPU is less than an empty call.
 constexpr double kBatchFactor = 30;
 
-// Of what empty calls scatter after their answer: beyond it, somebody works.
-constexpr double kAfterFactor = 3;
-
-// Work that calls have left behind their answer is on the clock.
+// Work that calls have left behind their answer is on the clock. Nothing is forgiven for what empty calls scatter
+// there: a program could work so long after each answer. The reference is timed likewise.
 double WithWorkAfter(const CallResult& result, const EmptyCall& empty) {
-  const double allowed_us = empty.after_us + kAfterFactor * empty.after_scatter_us;
-  return result.us + std::max(0.0, result.after_us - allowed_us);
+  return result.us + std::max(0.0, result.after_us - empty.after_us);
+}
+
+// Both clocks apart: what disturbed one of them says nothing of the other.
+void KeepLeast(const EmptyCall& now, EmptyCall* least) {
+  if (now.us < least->us) {
+    least->us = now.us;
+    least->scatter_us = now.scatter_us;
+  }
+  least->after_us = std::min(least->after_us, now.after_us);
 }
 
 // What each of so many calls itself took. Below what empty calls scatter, or the clock's unit, nothing is known.
@@ -77,8 +83,8 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
   if (started.fault) return std::move(started.fault);
   sides.candidate = std::move(started.side);
   ASSIGN_OR_RETURN(const Overhead overhead, device_->MeasureOverhead());
-  if (overhead.reference.us < overhead_.reference.us) overhead_.reference = overhead.reference;
-  if (overhead.candidate.us < overhead_.candidate.us) overhead_.candidate = overhead.candidate;
+  KeepLeast(overhead.reference, &overhead_.reference);
+  KeepLeast(overhead.candidate, &overhead_.candidate);
   if (options_.samples_rounds) RETURN_IF_ERROR(device_->SampleOverhead(&overhead_sampler_));
   ASSIGN_OR_RETURN(std::optional<Fault> fault, WarmUp(&sides));
   if (!fault) {

@@ -98,7 +98,7 @@ class Timer {
   ProfileSampler overhead_sampler_;   // calls that do nothing
   ProfileSampler reference_sampler_;  // what it sees is not used: only what it costs
   // The least so far: what a busy moment adds must not be taken off the calls of quiet ones.
-  Overhead overhead_{{.us = kUnknownUs}, {.us = kUnknownUs}};
+  Overhead overhead_{{.us = kUnknownUs, .after_us = kUnknownUs}, {.us = kUnknownUs, .after_us = kUnknownUs}};
   double least_reference_us_ = kUnknownUs;  // of calls that warm up
   int num_slow_instances_ = 0;
   size_t batch_calls_ = std::numeric_limits<size_t>::max();  // the fewest so far

@@ -51,7 +51,7 @@ absl::Status ApplyLimits(const Confinement& c) {
   return Limit(RLIMIT_CORE, 0, 0, "RLIMIT_CORE");
 }
 
-// Memory of the host that no limit counts is taken back from this process before any other.
+// Where the host runs out of memory, which no limit counts with a GPU, this process is among the first to end.
 absl::Status OfferForMemory() {
   const UniqueFd fd(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
   return fd.valid() && write(fd.get(), "1000", 4) == 4 ? absl::OkStatus() : Failed("oom_score_adj");

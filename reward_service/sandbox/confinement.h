@@ -33,7 +33,8 @@ struct Confinement {
   std::vector<std::string> readable_paths;
   // Where a GPU is to be used: opens it, when limits and identity hold, but neither Landlock nor the filter, which have
   // no room for what that takes. The driver's own threads, which begin here, have the filter and no Landlock. Memory of
-  // the host that a driver shares or pins is in no limit: where the host runs out of it, this process is killed first.
+  // the host that a driver shares or pins is in no limit: where the host runs out of it, such processes are killed
+  // before others.
   std::function<absl::Status()> open_gpu = nullptr;
 };
 

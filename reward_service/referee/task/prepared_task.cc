@@ -161,6 +161,7 @@ absl::Status PreparedTask::Complete() {
   }
   const auto num_timing_draws = static_cast<size_t>(TimingDraws(num_batched_calls()));
   while (timing_draws_.size() + num_fresh_draws() < num_timing_draws) {
+    RETURN_IF_ERROR(RenewOracle());
     // Other parameters at every call, too: what is worked out from them is work of that call.
     ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
     timing_draws_.push_back(draw.get());
@@ -181,13 +182,16 @@ absl::StatusOr<FreshDraws> PreparedTask::MakeFresh(FreshDraws unshown) {
   return unshown;
 }
 
-absl::Status PreparedTask::FillUp(FreshDraws* fresh) {
+absl::Status PreparedTask::RenewOracle() {
   if (oracle_ != nullptr && OracleIsWorn()) CloseOracle();
+  if (oracle_ != nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(LoadOracle().status());
+  return OpenWindow();
+}
+
+absl::Status PreparedTask::FillUp(FreshDraws* fresh) {
   while (fresh->size() < num_fresh_draws()) {
-    if (oracle_ == nullptr) {
-      RETURN_IF_ERROR(LoadOracle().status());
-      RETURN_IF_ERROR(OpenWindow());
-    }
+    RETURN_IF_ERROR(RenewOracle());
     ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
     fresh->push_back(std::move(draw));
   }
@@ -233,8 +237,7 @@ absl::Status PreparedTask::OpenWindow() {
                                      {Window::output_offsets, Offsets(layout_, true)},
                                      {Window::input_bytes, layout_.input_buffer_bytes},
                                      {Window::output_bytes, layout_.output_buffer_bytes}});
-  const absl::StatusOr<Packet> answer =
-      oracle_->Ask(request, {input_window_->fd(), expected_window_->fd()}, AnswerDeadline());
+  const absl::StatusOr<Packet> answer = AskOracle(request, {input_window_->fd(), expected_window_->fd()});
   if (!answer.ok()) return TaskAtFault("the reference crashed or does not end after its first call");
   if (!Is<oracle::Open>(answer->fields)) return TaskAtFault(Read(answer->fields, oracle::Failed::error));
   return absl::OkStatus();

@@ -126,6 +126,8 @@ class PreparedTask {
   // As MakeDraw(), but where the reference does not survive it a tamer one: never null.
   absl::StatusOr<std::unique_ptr<Draw>> MakeUsableDraw(DrawRequest wanted);
   absl::Status FillUp(FreshDraws* fresh);
+  // Where there is none, or it is worn, starts one.
+  absl::Status RenewOracle();
   // The oracle has used so much of its CPU time that it might not end its next draws.
   bool OracleIsWorn() const;
   int64_t NextSeed();

@@ -71,7 +71,7 @@ class GpuStore::Memory : public TensorMemory {
   }
   void Write(const OwnTensors& from, int64_t from_offset, int64_t offset, int64_t num_bytes) override {
     if (from.on_gpu() == nullptr) return Write(from.get() + from_offset, offset, num_bytes);
-    store_->Do([&] { return memory_->CopyLater(Of(*from.on_gpu()), from_offset, offset, num_bytes); });
+    store_->Do([&] { return memory_->Copy(Of(*from.on_gpu()), from_offset, offset, num_bytes); });
   }
   bool IsSame(const OwnTensors& as, int64_t as_offset, int64_t offset, int64_t num_bytes) override {
     bool same = false;
@@ -87,9 +87,11 @@ class GpuStore::Memory : public TensorMemory {
     return same;
   }
   const char* Read(int64_t offset, int64_t num_bytes) override {
-    copy_.resize(static_cast<size_t>(num_bytes));
-    store_->Do([&] { return memory_->Read(copy_.data(), offset, num_bytes); });
-    return copy_.data();
+    // Draws are many, and few of them are read: they share a copy.
+    std::vector<char>& copy = fd_.valid() ? copy_ : store_->kept_copy_;
+    copy.resize(static_cast<size_t>(num_bytes));
+    store_->Do([&] { return memory_->Read(copy.data(), offset, num_bytes); });
+    return copy.data();
   }
   int fd() const override { return fd_.get(); }
   // The driver's mappings say who may write; descriptors do not.
@@ -136,8 +138,7 @@ absl::StatusOr<OwnTensors> GpuStore::Keep(TensorMemory& memory, int64_t num_byte
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
   ASSIGN_OR_RETURN(auto kept, cuda::GpuMemory::Allocate(context_.get(), num_bytes));
-  RETURN_IF_ERROR(kept->CopyLater(Memory::Of(memory), 0, 0, num_bytes));
-  RETURN_IF_ERROR(context_->Synchronise());  // whoever has the memory writes it anew
+  RETURN_IF_ERROR(kept->Copy(Memory::Of(memory), 0, 0, num_bytes));
   return OwnTensors(std::make_unique<Memory>(this, std::move(kept), UniqueFd()));
 }
 

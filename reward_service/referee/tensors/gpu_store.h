@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -59,7 +60,8 @@ class GpuStore : public TensorStore {
   void Do(Use use);
 
   const int64_t device_bytes_;
-  absl::Mutex turn_;  // never taken by this
+  std::vector<char> kept_copy_;  // of what was last read of tensors that are kept: by the judge's thread
+  absl::Mutex turn_;             // never taken by this
   absl::Mutex mutex_;
   const std::unique_ptr<cuda::GpuContext> context_;
   const std::unique_ptr<cuda::GpuMemory> cache_filler_ ABSL_GUARDED_BY(mutex_);

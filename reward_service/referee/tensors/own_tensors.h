@@ -25,7 +25,7 @@ class OwnTensors {
   char* get() const { return on_host_.get(); }
   // Null for those of the host.
   TensorMemory* on_gpu() const { return on_gpu_.get(); }
-  // Bytes on the host, valid until the next call.
+  // Bytes on the host, valid until the next call, on a GPU for any tensors of the same store.
   const char* Read(int64_t offset, int64_t num_bytes) const;
 
  private:

@@ -77,7 +77,7 @@ TEST_CASE("what another process has allocated is read within its bounds, and not
   CHECK((*context)->Synchronise().ok());
 }
 
-TEST_CASE("what is copied later is there for whoever reads next") {
+TEST_CASE("a part of other memory is copied to where it should be") {
   const FakeGpu gpu;
   const auto context = GpuContext::Open(0);
   REQUIRE(context.ok());
@@ -86,7 +86,7 @@ TEST_CASE("what is copied later is there for whoever reads next") {
   REQUIRE((own.ok() && shared.ok()));
   REQUIRE((*shared)->Write("abcdefgh", 0, 8).ok());
   REQUIRE((*own)->Fill('-', 0, 8).ok());
-  REQUIRE((*own)->CopyLater(**shared, 2, 5, 3).ok());
+  REQUIRE((*own)->Copy(**shared, 2, 5, 3).ok());
   std::string text(8, ' ');
   REQUIRE((*own)->Read(text.data(), 0, 8).ok());
   CHECK(text == "-----cde");
