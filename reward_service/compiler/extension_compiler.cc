@@ -8,7 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
@@ -88,19 +87,6 @@ std::unique_ptr<const HeaderNames> LoadNames(const HeaderTier& tier) {
   LogWarning(
       absl::StrCat("programs that cannot compile are tried with more headers: ", names.status().ToString()));
   return nullptr;
-}
-
-bool IsWordCharacter(char character) {
-  return absl::ascii_isalnum(static_cast<unsigned char>(character)) || character == '_';
-}
-
-bool HasWord(std::string_view text, std::string_view word) {
-  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
-    const bool begins = at == 0 || !IsWordCharacter(text[at - 1]);
-    const size_t end = at + word.size();
-    if (begins && (end == text.size() || !IsWordCharacter(text[end]))) return true;
-  }
-  return false;
 }
 
 // Whether a function that is to be bound is missing, and the C++ half never names it: a declaration in

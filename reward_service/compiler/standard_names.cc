@@ -115,4 +115,13 @@ bool NamesOnly(std::string_view source, absl::Span<const std::string_view> names
   return true;
 }
 
+bool HasWord(std::string_view source, std::string_view word) {
+  for (size_t at = source.find(word); at != source.npos; at = source.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    const bool begins = at == 0 || !IsWordPart(source[at - 1]);
+    if (begins && (end == source.size() || !IsWordPart(source[end]))) return true;
+  }
+  return false;
+}
+
 }  // namespace warpsmith

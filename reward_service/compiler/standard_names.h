@@ -19,6 +19,9 @@ bool NamesOnly(std::string_view source, absl::Span<const std::string_view> names
 // header that declares them.
 inline constexpr char kNoSpecialFunctions[] = "-D_GLIBCXX_BITS_SPECFUN_H=1";
 
+// Whether a word stands in a source, comments included.
+bool HasWord(std::string_view source, std::string_view word);
+
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_REWARD_SERVICE_COMPILER_STANDARD_NAMES_H_

@@ -171,13 +171,7 @@ absl::Status GpuMemory::Read(void* to, int64_t offset, int64_t num_bytes) const 
                       "cuMemcpyDtoH");
 }
 
-absl::Status GpuMemory::Copy(const GpuMemory& from) {
-  const Driver& driver = context_->driver();
-  RETURN_IF_ERROR(
-      driver.Check(driver.api().cuMemcpyDtoD_v2(address_, from.address_, static_cast<size_t>(num_bytes_)),
-                   "cuMemcpyDtoD"));
-  return context_->Synchronise();
-}
+absl::Status GpuMemory::Copy(const GpuMemory& from) { return Copy(from, 0, 0, num_bytes_); }
 
 absl::Status GpuMemory::Copy(const GpuMemory& from, int64_t from_offset, int64_t offset, int64_t num_bytes) {
   if (num_bytes == 0) return absl::OkStatus();

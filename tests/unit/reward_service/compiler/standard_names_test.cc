@@ -57,5 +57,13 @@ TEST_CASE("words that the preprocessor could make are not overlooked") {
   CHECK(NamesOnly("printf(\"x\\n\");\n#define A \\\n 1", {}));
 }
 
+TEST_CASE("a word stands in a source where no part of a word is beside it") {
+  CHECK(HasWord("forward", "forward"));
+  CHECK(HasWord("int is_forward, forward(int);", "forward"));
+  CHECK(HasWord("// forward", "forward"));
+  CHECK_FALSE(HasWord("is_forward forward2 forwards", "forward"));
+  CHECK_FALSE(HasWord("", "forward"));
+}
+
 }  // namespace
 }  // namespace warpsmith
