@@ -96,6 +96,7 @@ class Model:
         ]
         # Telling them takes as long as a short kernel, for each call of a batch, and the reference's nobody reads.
         self._tells_places = not on_gpu or begin.entry != "Model"
+        self._linked: list[tuple[torch.Tensor, torch.Tensor]] = []  # tensors of the model, each beside its view
         self.parameters_loaded = self._take_parameters(begin.parameters)
         self._results: list[Any] = []
         self._former_results: list[Any] = []
@@ -111,6 +112,9 @@ class Model:
         places = match_state(views, own)
         if places:
             self._model.load_state_dict({own_name: views[name] for name, own_name in places.items()}, False, True)
+            linked = dict(self._model.named_parameters(remove_duplicate=False))
+            linked |= self._model.named_buffers(remove_duplicate=False)
+            self._linked = [(linked[own], views[name]) for name, own in places.items() if own in linked]
         rest = {name: view for name, view in views.items() if name not in places and view.is_floating_point()}
         attributes = match_state(rest, {name: place.tensor for name, place in plain.items()}, by_kind=False)
         for name, own_name in attributes.items():
@@ -123,6 +127,7 @@ class Model:
         calls = [[view.item() if number else view for view, number in self._inputs[room]] for room in rooms]
         self._former_results, self._results = self._results, []
         with torch.no_grad():
+            renew_moved(self._linked)
             for inputs in calls:
                 self._results.append(self._model(*inputs))
         if self._memory:
@@ -131,6 +136,14 @@ class Model:
             _grow_heap(self._bytes_ahead)
             self._bytes_ahead = 0
         return Done(0, places_of(self._results, self._memory) if self._tells_places else [])
+
+
+def renew_moved(linked: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    """A program may lay its own parameters out anew, `weight.data = weight.data.to(memory_format=...)`: those take the
+    values of now, in the layout they have."""
+    for tensor, view in linked:
+        if tensor.data_ptr() != view.data_ptr() and tensor.shape == view.shape:
+            tensor.copy_(view)
 
 
 def match_state(

@@ -8,7 +8,7 @@ import torch
 
 _SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
 sys.path.insert(0, str(_SERVICE / "jail"))
-from python_jail import match_state, places_of  # noqa: E402
+from python_jail import match_state, places_of, renew_moved  # noqa: E402
 
 
 def test_names_come_first() -> None:
@@ -49,6 +49,21 @@ def test_of_plain_attributes_a_shape_is_not_enough() -> None:
     wanted = {"a": torch.ones(2), "b": torch.zeros(2)}
     own = {"scratch": torch.full((2,), 5.0), "b": torch.full((2,), 6.0), "one": torch.ones(2)}
     assert match_state(wanted, own, by_kind=False) == {"b": "b", "a": "one"}
+
+
+def test_a_parameter_that_was_laid_out_anew_takes_the_values_of_now() -> None:
+    kept, moved, other = torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(2, 3)
+    parameters = [torch.nn.Parameter(view) for view in (kept, moved, other)]
+    with torch.no_grad():
+        parameters[1].data = parameters[1].data.t().contiguous().t()
+        parameters[2].data = parameters[2].data.flatten().clone()
+        for view in (kept, moved, other):
+            view.fill_(1.0)
+        renew_moved([*zip(parameters, (kept, moved, other), strict=True)])
+    assert parameters[0].data_ptr() == kept.data_ptr()
+    assert torch.equal(parameters[1], moved)
+    assert parameters[1].stride() == (1, 2)
+    assert not parameters[2].any()  # of another shape: what belongs where is not known
 
 
 def test_on_a_gpu_an_output_is_told_by_its_allocation_and_on_the_host_by_its_address() -> None:
