@@ -160,11 +160,12 @@ class NativeJail {
   nlohmann::json Run(int64_t slot, const nlohmann::json& rooms) {
     std::vector<CallTensors>& of_slot = slots_[static_cast<size_t>(slot)];
     int result = 0;
+    absl::Status status;
     for (const nlohmann::json& room : rooms) {
-      if (result == 0) result = Call(of_slot.at(room.get<size_t>()));
+      if (result != 0 || !status.ok()) break;
+      result = Call(of_slot.at(room.get<size_t>()));
+      status = Finish();
     }
-    if (gpu_ == nullptr) return Make<jail::Done>({{jail::Done::result, result}});
-    const absl::Status status = Finish();
     if (status.ok()) return Make<jail::Done>({{jail::Done::result, result}});
     return Make<jail::Failed>({{jail::Failed::error, absl::StrCat("on the GPU: ", status.message())}});
   }
@@ -181,9 +182,10 @@ class NativeJail {
     return reinterpret_cast<GpuEntryPoint>(run_)(inputs, parameters, outputs, stream_);
   }
 
-  // Waits for all that the candidate began. Behind it something is written, so that a call that does nothing has its
-  // turn on the GPU, too: what that costs is subtracted from every call.
+  // Waits for all that a call began on the GPU, on whatever stream, so that no two overlap. Behind it something is
+  // written, so that a call that does nothing has its turn there, too: what that costs is subtracted from every call.
   absl::Status Finish() {
+    if (gpu_ == nullptr) return absl::OkStatus();
     const cuda::Driver& driver = gpu_->driver();
     RETURN_IF_ERROR(
         driver.Check(driver.api().cuMemsetD8Async(own_memory_->address(), 0, 1, stream_), "cuMemsetD8Async"));

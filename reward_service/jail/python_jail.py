@@ -94,8 +94,6 @@ class Model:
             [(self._view(_behind(spec, room * begin.input_bytes)), spec.number) for spec in begin.inputs]
             for room in range(begin.num_rooms)
         ]
-        # Telling them takes as long as a short kernel, for each call of a batch, and the reference's nobody reads.
-        self._tells_places = not on_gpu or begin.entry != "Model"
         self._linked: list[tuple[torch.Tensor, torch.Tensor]] = []  # tensors of the model, each beside its view
         self.parameters_loaded = self._take_parameters(begin.parameters)
         self._results: list[Any] = []
@@ -130,12 +128,18 @@ class Model:
             renew_moved(self._linked)
             for inputs in calls:
                 self._results.append(self._model(*inputs))
-        if self._memory:
-            gpu_tensors.synchronise()
+                self._finish()
+        if not calls:
+            self._finish()
         if self._bytes_ahead:  # after the first call, when it is known what a call needs
             _grow_heap(self._bytes_ahead)
             self._bytes_ahead = 0
-        return Done(0, places_of(self._results, self._memory) if self._tells_places else [])
+        return Done(0, places_of(self._results, self._memory))
+
+    def _finish(self) -> None:
+        """Waits for all that a call began on the GPU, on whatever stream, so that no two overlap."""
+        if self._memory:
+            gpu_tensors.synchronise()
 
 
 def renew_moved(linked: list[tuple[torch.Tensor, torch.Tensor]]) -> None:

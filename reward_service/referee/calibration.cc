@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
@@ -15,6 +16,7 @@
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/shared_buffer.h"
 #include "reward_service/measure/statistics.h"
+#include "reward_service/referee/cpu_task.h"
 #include "reward_service/referee/tensors/uncached_copy.h"
 #include "reward_service/referee/timing_plan.h"
 
@@ -25,7 +27,16 @@ constexpr int kCalls = 9;                         // of each measurement
 constexpr size_t kMovedBytes = size_t{64} << 20;  // of each measurement of memory
 constexpr int64_t kMemoryBytes = int64_t{4} << 30;
 constexpr int kCpuSeconds = 86400;  // of a life as long as the referee's
-constexpr char kEmptySource[] = "class ModelNew:\n    def __call__(self, x):\n        return x\n";
+// What it answers lies in memory of its own, as the answers of others do: where that is must be told.
+constexpr char kEmptySource[] = R"(
+class ModelNew:
+    answer = None
+
+    def __call__(self, x):
+        if self.answer is None:
+            self.answer = x.clone()
+        return self.answer
+)";
 
 TaskLayout SmallLayout() {
   const nlohmann::json tensor = {
@@ -35,6 +46,18 @@ TaskLayout SmallLayout() {
                       {oracle::Loaded::parameters, nlohmann::json::array()},
                       {oracle::Loaded::outputs, one}},
                      1 << 20);
+}
+
+// Has calls made of this jail, some of which warm up first.
+absl::StatusOr<EmptyCall> MeasureCalls(const Jail& jail, absl::FunctionRef<absl::Status()> call) {
+  std::vector<double> microseconds, after;
+  for (int i = -kWarmUpCalls; i < kCalls; ++i) {
+    RETURN_IF_ERROR(call());
+    if (i < 0) continue;
+    microseconds.push_back(jail.seconds() * 1e6);
+    after.push_back(jail.after_seconds() * 1e6);
+  }
+  return EmptyCall{Median(microseconds), Scatter(microseconds), Median(after)};
 }
 
 // The best of some runs of `work`, which returns when it began to move so many bytes.
@@ -122,7 +145,7 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
                                               .cpu_seconds_max = kCpuSeconds,
                                               .num_threads = lane.num_threads(),
                                               .gpu = store.on_gpu()}));
-  ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(store, layout, kind));
+  ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(store, layout, kind, BatchedCallsMax(store, layout)));
   auto empty = absl::WrapUnique(new EmptyCandidate(std::move(process), std::move(buffers), layout, lane));
   Program program;
   program.kind = kind;
@@ -133,20 +156,19 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
   return empty;
 }
 
-absl::StatusOr<EmptyCall> MeasureEmptyCalls(Jail& jail, absl::FunctionRef<absl::Status()> call) {
-  std::vector<double> microseconds, after;
-  for (int i = -kWarmUpCalls; i < kCalls; ++i) {
-    RETURN_IF_ERROR(call());
-    if (i < 0) continue;
-    microseconds.push_back(jail.seconds() * 1e6);
-    after.push_back(jail.after_seconds() * 1e6);
-  }
-  return EmptyCall{Median(microseconds), Scatter(microseconds), Median(after)};
+absl::StatusOr<EmptyCall> MeasureTurns(Jail& jail) {
+  return MeasureCalls(jail, [&jail] {
+    jail.Load(Batch());
+    const std::optional<Fault> fault = jail.Run();
+    return fault ? BrokenReference(*fault) : absl::OkStatus();
+  });
 }
 
-absl::StatusOr<EmptyCall> EmptyCandidate::Measure() {
-  return MeasureEmptyCalls(jail_, [this] { return Call(); });
+absl::StatusOr<EmptyCall> EmptyCandidate::Measure(size_t num_calls) {
+  return MeasureCalls(jail_, [this, num_calls] { return Call(num_calls); });
 }
+
+absl::StatusOr<EmptyCall> EmptyCandidate::MeasureTurns() { return warpsmith::MeasureTurns(jail_); }
 
 absl::Status EmptyCandidate::SampleCall(ProfileSampler& sampler) {
   RETURN_IF_ERROR(Call());
@@ -156,8 +178,8 @@ absl::Status EmptyCandidate::SampleCall(ProfileSampler& sampler) {
   return absl::OkStatus();
 }
 
-absl::Status EmptyCandidate::Call() {
-  jail_.Load(draw_);
+absl::Status EmptyCandidate::Call(size_t num_calls) {
+  jail_.Load(std::vector<const Draw*>(num_calls, &draw_));
   if (auto fault = jail_.Run())
     return absl::InternalError(absl::StrCat("the empty candidate fails: ", fault->reason));
   return absl::OkStatus();

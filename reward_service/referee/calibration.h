@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "reward_service/measure/referee.h"
 #include "reward_service/referee/process/jail.h"
@@ -14,8 +13,8 @@
 
 namespace warpsmith {
 
-// Has calls that do nothing made of this jail, some of which warm up first.
-absl::StatusOr<EmptyCall> MeasureEmptyCalls(Jail& jail, absl::FunctionRef<absl::Status()> call);
+// Of runs without calls, some of which warm up first. Of a reference's jail: INVALID_ARGUMENT where it fails.
+absl::StatusOr<EmptyCall> MeasureTurns(Jail& jail);
 
 // A candidate that does nothing, called beside others by the same path: what this costs changes with the
 // state of the machine, within seconds. For the thread that holds the lane. Its failures are the machine's:
@@ -28,7 +27,9 @@ class EmptyCandidate {
                                                                const Lane& lane,
                                                                TensorStore& store = HostStore());
 
-  absl::StatusOr<EmptyCall> Measure();
+  // What so many calls that one release lets a program make cost; on a CPU one.
+  absl::StatusOr<EmptyCall> Measure(size_t num_calls = 1);
+  absl::StatusOr<EmptyCall> MeasureTurns();
 
   // Has a call sampled, after one that is not. Nothing where sampling is forbidden.
   absl::Status SampleCall(ProfileSampler& sampler);
@@ -36,7 +37,7 @@ class EmptyCandidate {
  private:
   EmptyCandidate(std::unique_ptr<ChildProcess> process, Buffers buffers, const TaskLayout& layout,
                  const Lane& lane);
-  absl::Status Call();
+  absl::Status Call(size_t num_calls = 1);
 
   const Lane& lane_;
   Draw draw_;

@@ -103,25 +103,23 @@ absl::StatusOr<StartedSide> CpuTiming::StartCandidate() {
                      std::move(started.fault)};
 }
 
-absl::StatusOr<Overhead> CpuTiming::MeasureOverhead() {
+absl::StatusOr<Overhead> CpuTiming::MeasureOverhead(size_t num_calls) {
   Overhead overhead;
-  ASSIGN_OR_RETURN(overhead.reference, empty_reference_->Measure());
+  ASSIGN_OR_RETURN(overhead.reference, empty_reference_->Measure(num_calls));
   overhead.candidate = overhead.reference;
   if (empty_candidate_ != empty_reference_) {
-    ASSIGN_OR_RETURN(overhead.candidate, empty_candidate_->Measure());
+    ASSIGN_OR_RETURN(overhead.candidate, empty_candidate_->Measure(num_calls));
   }
   if (!CpuTask::Of(*task_).store().on_gpu()) return overhead;
-  // A GPU's turn takes longer with as much memory as this task has. Of the candidate's own process nobody asks:
+  // A turn on a GPU takes longer with as much memory as this task has. Of the candidate's own process nobody asks:
   // it could be slow when it has nothing to do.
-  ASSIGN_OR_RETURN(const EmptyCall own, MeasureEmptyCalls(*baseline_, [this] {
-                     baseline_->Load(Batch());
-                     const std::optional<Fault> fault = baseline_->Run();
-                     return fault ? BrokenReference(*fault) : absl::OkStatus();
-                   }));
-  overhead.candidate.us += std::max(0.0, own.us - overhead.reference.us);
-  overhead.candidate.scatter_us = std::max(overhead.candidate.scatter_us, own.scatter_us);
-  overhead.candidate.after_us += std::max(0.0, own.after_us - overhead.reference.after_us);
-  overhead.reference = own;
+  ASSIGN_OR_RETURN(const EmptyCall small, empty_reference_->MeasureTurns());
+  ASSIGN_OR_RETURN(const EmptyCall large, MeasureTurns(*baseline_));
+  for (EmptyCall* side : {&overhead.reference, &overhead.candidate}) {
+    side->us += std::max(0.0, large.us - small.us);
+    side->scatter_us = std::max(side->scatter_us, large.scatter_us);
+    side->after_us += std::max(0.0, large.after_us - small.after_us);
+  }
   return overhead;
 }
 

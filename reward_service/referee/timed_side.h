@@ -51,7 +51,7 @@ struct EmptyCall {
   double after_us = 0;
 };
 
-// What a call costs on either side.
+// What the path to a program costs on either side.
 struct Overhead {
   EmptyCall reference;
   EmptyCall candidate;
@@ -66,8 +66,8 @@ class TimingDevice {
   virtual int num_references() const = 0;
   // A fresh process of the candidate, to be timed beside the reference that was asked for last.
   virtual absl::StatusOr<StartedSide> StartCandidate() = 0;
-  // What calls cost now.
-  virtual absl::StatusOr<Overhead> MeasureOverhead() = 0;
+  // What so many calls that one release lets a program make cost now.
+  virtual absl::StatusOr<Overhead> MeasureOverhead(size_t num_calls) = 0;
   // Has a call that does nothing sampled: what the path to a candidate shows.
   virtual absl::Status SampleOverhead(ProfileSampler* sampler) = 0;
   // The reference's time now over the least that it was ever seen to take.

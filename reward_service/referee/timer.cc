@@ -59,7 +59,7 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
     ASSIGN_OR_RETURN(std::optional<Fault> fault, TimeInstance(index, &instance));
     if (fault) return fault;
     if (instance.rounds.empty()) break;  // out of time
-    const double slowness = device_->Slowness(ReferenceMedian(instance) + overhead_.reference.us);
+    const double slowness = device_->Slowness(ReferenceMedian(instance) + overheads_.at(1).reference.us);
     // The next one is timed against another process of the reference. Once all of them were slow, the machine
     // has changed.
     if (slowness > kSlownessMax && num_slow_instances_ < device_->num_references()) {
@@ -82,17 +82,25 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
   ASSIGN_OR_RETURN(StartedSide started, device_->StartCandidate());
   if (started.fault) return std::move(started.fault);
   sides.candidate = std::move(started.side);
-  ASSIGN_OR_RETURN(const Overhead overhead, device_->MeasureOverhead());
-  KeepLeast(overhead.reference, &overhead_.reference);
-  KeepLeast(overhead.candidate, &overhead_.candidate);
+  RETURN_IF_ERROR(MeasureOverhead(1));
   if (options_.samples_rounds) RETURN_IF_ERROR(device_->SampleOverhead(&overhead_sampler_));
   ASSIGN_OR_RETURN(std::optional<Fault> fault, WarmUp(&sides));
   if (!fault) {
     LookAtMemory(&sides);
+    if (sides.batch_calls > 1) RETURN_IF_ERROR(MeasureOverhead(sides.batch_calls));
     ASSIGN_OR_RETURN(fault, DoSteps(&sides, instance));
   }
   instance->ahead_us = options_.clear_us * ShareAhead(sides.excess_bytes, options_.own_output_bytes);
   return fault;
+}
+
+absl::Status Timer::MeasureOverhead(size_t num_calls) {
+  ASSIGN_OR_RETURN(const Overhead now, device_->MeasureOverhead(num_calls));
+  const auto [place, is_first] = overheads_.try_emplace(num_calls, now);
+  if (is_first) return absl::OkStatus();
+  KeepLeast(now.reference, &place->second.reference);
+  KeepLeast(now.candidate, &place->second.candidate);
+  return absl::OkStatus();
 }
 
 // A program that clears the outputs of many calls in one, while it is constructed or later, holds their memory.
@@ -121,7 +129,7 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
 
 // As long as the reference's: what the candidate does must not decide how it is timed.
 size_t Timer::BatchCalls() const {
-  const double wanted = std::ceil(kBatchFactor * overhead_.reference.us / least_reference_us_);
+  const double wanted = std::ceil(kBatchFactor * overheads_.at(1).reference.us / least_reference_us_);
   const size_t calls_max =
       std::min(options_.batch_calls_max, (options_.input_sets.size() - options_.num_warm_ups) / 2);
   return static_cast<size_t>(std::clamp(wanted, 1.0, std::max(1.0, static_cast<double>(calls_max))));
@@ -193,8 +201,8 @@ absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* r
   CallResult result = sides.reference->Call(sets, sampler);
   if (result.fault) return BrokenReference(*result.fault);
   TimedCall call;
-  const double us = WithWorkAfter(result, overhead_.reference);
-  call.us = WithoutPath(us, overhead_.reference, sets.size());
+  const EmptyCall& empty = overheads_.at(sets.size()).reference;
+  call.us = WithoutPath(WithWorkAfter(result, empty), empty, sets.size());
   if (repeated != nullptr) call.repeat_excess_us = repeat_us - result.us;
   return call;
 }
@@ -216,7 +224,8 @@ std::optional<Fault> Timer::CallCandidate(Sides* sides, Batch sets, ProfileSampl
   }
   if (auto fault = CallOnce(sides, sets, sampler)) return fault;
   const auto num_calls = static_cast<double>(sets.size());
-  const double us = WithoutPath(sides->former_us * num_calls, overhead_.candidate, sets.size());
+  const EmptyCall& empty = overheads_.at(sets.size()).candidate;
+  const double us = WithoutPath(sides->former_us * num_calls, empty, sets.size());
   call->us = std::max(us, options_.least_us);
   if (repeats && sampler == nullptr) call->repeat_excess_us = repeat_us - sides->former_us;
   return std::nullopt;
@@ -226,7 +235,7 @@ std::optional<Fault> Timer::CallOnce(Sides* sides, Batch sets, ProfileSampler* s
   CallResult result = sides->candidate->Call(sets, sampler);
   if (result.fault) return std::move(result.fault);
   sides->former_set = sets.back();
-  const double us = WithWorkAfter(result, overhead_.candidate);
+  const double us = WithWorkAfter(result, overheads_.at(sets.size()).candidate);
   sides->former_us = us / static_cast<double>(sets.size());
   // What is subtracted was measured at another time: only the whole call can be too short.
   if (sides->former_us >= options_.least_us) return std::nullopt;
@@ -253,7 +262,7 @@ bool Timer::HasSamples() const {
 
 v1::Timing Timer::Timing() const {
   v1::Timing timing = Conclude(instances_);
-  timing.set_empty_call_us(overhead_.candidate.us);
+  timing.set_empty_call_us(overheads_.at(batch_calls_).candidate.us);
   timing.set_calls_per_batch(static_cast<int>(batch_calls_));
   if (num_slow_instances_ > 0) {
     absl::StrAppend(timing.mutable_quality(),

@@ -3,6 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_TIMER_H_
 
 #include <limits>
+#include <map>
 #include <optional>
 #include <random>
 #include <vector>
@@ -78,6 +79,7 @@ class Timer {
   absl::StatusOr<std::optional<Fault>> WarmUp(Sides* sides);
   absl::StatusOr<std::optional<Fault>> DoSteps(Sides* sides, Instance* instance);
   size_t BatchCalls() const;
+  absl::Status MeasureOverhead(size_t num_calls);
   absl::StatusOr<std::optional<Fault>> TimeRound(Sides* sides, Batch first, Batch second, Instance* instance);
   absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, Batch sets,
                                           ProfileSampler* sampler);
@@ -97,8 +99,8 @@ class Timer {
   ProfileSampler sampler_;
   ProfileSampler overhead_sampler_;   // calls that do nothing
   ProfileSampler reference_sampler_;  // what it sees is not used: only what it costs
-  // The least so far: what a busy moment adds must not be taken off the calls of quiet ones.
-  Overhead overhead_{{.us = kUnknownUs, .after_us = kUnknownUs}, {.us = kUnknownUs, .after_us = kUnknownUs}};
+  // By calls of a batch, the least so far: what a busy moment adds must not be taken off the calls of quiet ones.
+  std::map<size_t, Overhead> overheads_;
   double least_reference_us_ = kUnknownUs;  // of calls that warm up
   int num_slow_instances_ = 0;
   size_t batch_calls_ = std::numeric_limits<size_t>::max();  // the fewest so far

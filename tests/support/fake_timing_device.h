@@ -54,7 +54,12 @@ struct FakeTimingDevice : TimingDevice {
     side->held_bytes = held_bytes;
     return StartedSide{std::move(side), start_fault};
   }
-  absl::StatusOr<Overhead> MeasureOverhead() override { return overhead; }
+  absl::StatusOr<Overhead> MeasureOverhead(size_t num_calls) override {
+    Overhead measured = overhead;
+    const double further_us = further_call_us * static_cast<double>(num_calls - 1);
+    for (EmptyCall* side : {&measured.reference, &measured.candidate}) side->us += further_us;
+    return measured;
+  }
   absl::Status SampleOverhead(ProfileSampler*) override { return absl::OkStatus(); }
   double Slowness(double) override { return slowness(num_started); }
   double LaneSeconds() const override { return lane_seconds; }
@@ -65,6 +70,7 @@ struct FakeTimingDevice : TimingDevice {
   int num_unsampled = 0;
   int num_unsampled_of_reference = 0;
   Overhead overhead{{10, 0}, {10, 0}};
+  double further_call_us = 0;  // of a batch, that does nothing
   std::optional<Fault> start_fault;
   std::function<double(int)> slowness = [](int) { return 1.0; };
   std::function<int64_t(int call)> held_bytes = [](int) { return 0; };

@@ -84,7 +84,8 @@ class Jail {
   // the outputs whose turn it is, in all rooms.
   void Load(Batch draws);
   void Load(const Draw& draw) { Load(Batch({&draw})); }
-  // Calls the program on what is loaded, once for each draw, and leaves the jail stopped.
+  // Calls the program on what is loaded, once for each draw, and leaves the jail stopped. On a GPU each call ends
+  // before the next one begins, and a run without calls has a turn there, too.
   std::optional<Fault> Run();
   // Of the last run: from its release to the confirmed stop, on a GPU to the answer.
   double seconds() const { return seconds_; }
@@ -143,7 +144,6 @@ class Jail {
   std::vector<size_t> rooms_;  // all of them; those of the last run's calls come first
   std::mt19937_64 random_{std::random_device()()};
   bool parameters_loaded_ = false;
-  bool tells_places_ = true;  // Python: of its outputs; the reference on a GPU does not
   double seconds_ = 0;
   double after_seconds_ = 0;
   nlohmann::json places_;         // Python: of the outputs of the last run, call by call,

@@ -65,6 +65,21 @@ TEST_CASE("calls are made in batches thirty times as long as an empty call") {
   CHECK(batches(500, 1) == 1);
 }
 
+TEST_CASE("a batch is without what as many calls cost that do nothing") {
+  constexpr double kEmptyUs = 100, kFurtherUs = 7;
+  FakeTimingDevice device(Takes(kEmptyUs + 3 * kFurtherUs + 800), Takes(kEmptyUs + 3 * kFurtherUs + 400));
+  device.overhead = {{kEmptyUs, 0}, {kEmptyUs, 0}};
+  device.further_call_us = kFurtherUs;
+  TimerOptions options = Options();
+  options.batch_calls_max = 4;
+  Timer timer(&device, options);
+  REQUIRE_FALSE(timer.Run()->has_value());
+  CHECK(device.reference_side.num_sets.back() == 4);
+  CHECK(timer.Timing().reference().median_us() == Approx(200));
+  CHECK(timer.Timing().candidate().median_us() == Approx(100));
+  CHECK(timer.Timing().empty_call_us() == Approx(kEmptyUs + 3 * kFurtherUs));
+}
+
 TEST_CASE("memory for the outputs of all calls costs what clearing them would") {
   TimerOptions options = Options();
   options.own_output_bytes = 1000;
