@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "reward_service/jail/fat_binaries.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/withheld_pages.h"
 #include "reward_service/sandbox/confinement.h"
@@ -63,7 +64,8 @@ void OnFatalSignal(int signal, siginfo_t* info, void* context) {
       Crash::op, Crash::signal.name, signal, Crash::buffer.name, buffer != nullptr ? buffer->name : "",
       Crash::offset.name, static_cast<long long>(buffer != nullptr ? address - buffer->start : 0),
       Crash::bytes.name, static_cast<long long>(buffer != nullptr ? buffer->num_bytes : 0),
-      Crash::withheld.name, has_address && IsWithheld(address) ? "true" : "false");
+      Crash::withheld.name,
+      has_address && (IsWithheld(address) || IsInWithheldFatBinary(address)) ? "true" : "false");
   for (int i = 0; i < 4; ++i) frame[i] = static_cast<char>(length >> (8 * i));
   send(crash_state.socket, frame, static_cast<size_t>(length) + 4, MSG_NOSIGNAL | MSG_DONTWAIT);
   _exit(128 + signal);
@@ -77,11 +79,11 @@ void AdmitGpu(const JailRights& rights, Confinement* confinement) {
     const std::string path = entry.path().string();
     if (path.rfind("/dev/nvidia", 0) == 0) confinement->writable_paths.push_back(path);
   }
-  // A library that can be read is a library whose kernels can be loaded.
-  if (rights.sealed) {
-    confinement->readable_paths = {"/dev/null"};
-    for (const std::string& file : rights.code_files) confinement->readable_paths.push_back(file);
-  }
+  if (!rights.sealed) return;
+  std::vector<std::string>& readable = confinement->readable_paths;
+  readable = rights.code_files;
+  readable.insert(readable.end(), rights.importable_paths.begin(), rights.importable_paths.end());
+  readable.push_back("/dev/null");
 }
 
 }  // namespace

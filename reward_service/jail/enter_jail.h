@@ -24,6 +24,9 @@ struct JailRights {
   // `code_files`.
   bool sealed = false;
   std::vector<std::string> code_files = {};
+  // Files and folders that can be read in a sealed jail with a GPU, where nothing else can: a library that can be
+  // read is a library whose kernels can be loaded.
+  std::vector<std::string> importable_paths = {};
   // Opens the GPU that is to be used there; none: there is none. Called when limits and identity hold, before
   // Landlock and the filter of system calls: see Confinement.
   std::function<absl::Status()> open_gpu = nullptr;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import traceback
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -38,16 +37,30 @@ class _AllocationProperties(ctypes.Structure):
     )
 
 
-def open_gpu() -> int:
-    """Makes the context of this process; 0 when that went well."""
-    try:
-        torch.cuda.init()
-        _own_memory.append(torch.zeros(1, device="cuda"))
-        torch.cuda.synchronize()
-    except BaseException:  # noqa: BLE001 - called from C
-        traceback.print_exc()
-        return 1
-    return 0
+def open_gpu(*, sealed: bool) -> None:
+    """Makes the context of this process. In a `sealed` jail a library's kernel can be launched only if it was launched
+    before."""
+    torch.cuda.init()
+    _own_memory.append(torch.zeros(1, device="cuda"))
+    if sealed:
+        _launch_fills()
+    torch.cuda.synchronize()
+
+
+def _launch_fills() -> None:
+    """The kernels of the permitted operators: of each dtype those for whole, for unaligned and for strided memory."""
+    for dtype in tensors.CODES:
+        memory = torch.empty(8, 8, dtype=dtype, device="cuda")
+        for part in (memory, memory.view(-1)[1:], memory[:, 1:], memory[:, ::2], memory[0, 0]):
+            part.zero_()
+
+
+def describe_device(tensor: torch.Tensor) -> None:
+    """What programs ask of the GPU that a tensor is on, before they launch a kernel."""
+    torch.cuda.get_device_properties(tensor.device)
+    torch.cuda.get_device_capability(tensor.device)
+    with torch.cuda.device(tensor.device):
+        _ = torch.cuda.current_stream().cuda_stream, torch.cuda.current_device()
 
 
 def here() -> AbstractContextManager[Any]:
@@ -102,9 +115,10 @@ def _check(result: int, what: str) -> None:
 
 
 class Memory:
-    """The whole of a descriptor's memory, mapped here for good; closes the descriptor."""
+    """The whole of a descriptor's memory, mapped here for good; closes the descriptor. With `shows` other processes can
+    open what this one allocated: the reference's answers are for nobody."""
 
-    def __init__(self, descriptor: int, num_bytes: int) -> None:
+    def __init__(self, descriptor: int, num_bytes: int, *, shows: bool) -> None:
         driver = _driver()
         unit, allocation, self._address = ctypes.c_size_t(), ctypes.c_uint64(), ctypes.c_uint64()
         properties = _AllocationProperties(1, _FILE_DESCRIPTOR, 1, torch.cuda.current_device())
@@ -125,6 +139,7 @@ class Memory:
         _check(driver.cuMemSetAccess(self._address, mapped, ctypes.byref(access), ctypes.c_size_t(1)), "cuMemSetAccess")
 
         self._num_bytes = mapped.value
+        self._shows = shows
         self._get_range, self._get_handle = driver.cuMemGetAddressRange_v2, driver.cuIpcGetMemHandle
         self._get_attribute = driver.cuPointerGetAttribute
         # Handles and starts by the driver's numbers of allocations: asking takes longer than a short kernel.
@@ -135,7 +150,8 @@ class Memory:
         return tensor.is_cuda
 
     def locate(self, pointer: int) -> tuple[str, int]:
-        """The handle of the allocation that an address lies in, empty for this memory, and how far behind its start."""
+        """The handle of the allocation that an address lies in, and how far behind its start. Empty for this memory, and
+        where none is shown."""
         own = pointer - self._address.value
         if 0 <= own < self._num_bytes or pointer == 0:
             return "", max(own, 0)
@@ -151,6 +167,8 @@ class Memory:
         """The handle of the allocation that an address lies in, and its start."""
         start, size = ctypes.c_uint64(), ctypes.c_size_t()
         _check(self._get_range(ctypes.byref(start), ctypes.byref(size), address), "cuMemGetAddressRange")
+        if not self._shows:
+            return "", start.value
         handle = ctypes.create_string_buffer(_HANDLE_BYTES)
         shared = self._get_handle(handle, start)
         _check(shared, "an output lies in memory that cannot be shown to another process: cuIpcGetMemHandle")

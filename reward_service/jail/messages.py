@@ -180,6 +180,8 @@ class Begin(Message):
     """A program to load."""
 
     op = "begin"
+    CANDIDATE: ClassVar[str] = "ModelNew"
+    BASELINE: ClassVar[str] = "Model"
     inputs: list[Tensor]
     parameters: list[Tensor]
     outputs: list[Tensor]

@@ -2,7 +2,7 @@
 
 What they execute is found out by running them here (see withheld_pages.h), so this list is the contract: an operator is
 permitted if it is called here, and what is left out ends at a withheld page. Copies are left out on purpose: where a
-reference only moves data, a copy is the whole work.
+reference only moves data, a copy is the whole work. So on a GPU what is made of the host's numbers is left out, too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import gpu_tensors
 import tensors
 import torch
 from messages import Tensor
@@ -76,7 +77,7 @@ def _defaults() -> list[torch.Tensor]:
     made += [torch.full((3, 5), value) for value in (1, 1.5, True)]
     like = made[0]
     for dtype in tensors.CODES:
-        choice: dict[str, Any] = dict(dtype=dtype, device="cpu")
+        choice: dict[str, Any] = dict(dtype=dtype, device=like.device)
         made += [factory(like, **choice) for factory in (torch.empty_like, torch.zeros_like, torch.ones_like)]
         made += [like.new_empty((2, 3), **choice), like.new_zeros((2, 3), **choice), like.new_ones((2, 3), **choice)]
         made += [torch.full_like(like, 1, **choice), like.new_full((2, 3), 1, **choice)]
@@ -95,6 +96,7 @@ def _fills(x: torch.Tensor) -> None:
         x.t().zero_() if x.dim() == 2 else x.transpose(0, 1).zero_()
         x[:, 1:].fill_(one)
         x[:, ::2].zero_()
+    if x.dim() >= 2 and not x.is_cuda:
         x[0] = one
         x[:, 1:] = 0
 
@@ -112,7 +114,8 @@ def _views(x: torch.Tensor) -> list[torch.Tensor]:
     ]
     made += [x.unsqueeze(0), x[None], x[...], x.squeeze(), x.unsqueeze(-1).squeeze(-1), x.detach(), x.contiguous()]
     made += [x.expand(2, *shape), x.expand_as(x), x.view_as(x), torch.broadcast_to(x, (2, *shape)), x.data]
-    made += [x.to(x.dtype), x.to(x.device), x.to("cpu"), x.to(x), x.cpu(), x.type_as(x), x.requires_grad_(False)]
+    made += [x.to(x.dtype), x.to(x.device), x.to(x), x.type_as(x), x.requires_grad_(False)]
+    made += [x.cuda(), x.to("cuda")] if x.is_cuda else [x.cpu(), x.to("cpu")]
     made += [x.float()] if x.dtype == torch.float32 else []
     made += [x.as_strided(shape, x.stride()), torch.as_strided(x, shape, x.stride(), 0), x.view(x.dtype)]
     if x.dim() >= 1:
@@ -207,8 +210,31 @@ def _run_once(facade: ctypes.CDLL) -> None:
         raise RuntimeError("a permitted operator of the C++ API failed")
 
 
-def run_all(facade: ctypes.CDLL) -> None:
+def _run_once_on_gpu() -> None:
+    """What a GPU has of it, and what the jail itself does there in later calls."""
+    import python_jail
+
+    with gpu_tensors.here():
+        for x in _tensors():
+            _allocations(x)
+            _fills(x)
+            _descriptions(x)
+            for view in _views(x) if x.numel() < 1000 else []:
+                _descriptions(view)
+            gpu_tensors.describe_device(x)
+            python_jail.places_of({"nested": [(x,)]})
+        _defaults()
+        _Model()(torch.empty(3, 5))
+    gpu_tensors.synchronise()
+
+
+def run_all(facade: ctypes.CDLL, *, on_gpu: bool = False) -> None:
     """Runs every permitted operator in each way in which programs are run."""
+    if on_gpu:
+        with torch.no_grad():
+            _run_once_on_gpu()
+        with torch.inference_mode():
+            _run_once_on_gpu()
     torch.set_num_threads(1)
     with torch.no_grad():
         _run_once(facade)

@@ -77,7 +77,8 @@ class Model:
 
     def __init__(self, begin: Begin, descriptors: list[int], libraries: int, *, on_gpu: bool) -> None:
         source = read_descriptor(descriptors[0]).decode()
-        self._memory = gpu_tensors.Memory(descriptors[1], begin.num_rooms * begin.input_bytes) if on_gpu else None
+        num_bytes, shows = begin.num_rooms * begin.input_bytes, begin.entry == Begin.CANDIDATE
+        self._memory = gpu_tensors.Memory(descriptors[1], num_bytes, shows=shows) if on_gpu else None
         self._view = self._memory.view if self._memory else _host_view(descriptors[1])
         write_libraries([read_descriptor(descriptor) for descriptor in descriptors[2:]], libraries)
         Extensions(len(descriptors) - 2).install()
@@ -172,7 +173,8 @@ def match_state(
             places[name] = name
     if by_kind:
         pair(_same_kind, only_one=True)
-    pair(lambda left, right: _same_kind(left, right) and torch.equal(left.to(right.device), right), only_one=False)
+    # On the host: where libraries are withheld a GPU has no kernel for it.
+    pair(lambda left, right: _same_kind(left, right) and torch.equal(left.cpu(), right.cpu()), only_one=False)
     return places
 
 
@@ -235,6 +237,7 @@ class Hooks(NamedTuple):
 
     touch_constants: Callable[[], object]  # for programs that waited: see core/base
     withhold: Callable[[], object]  # takes the libraries' code away, see withheld_pages.h
+    withhold_kernels: Callable[[], object]  # and their kernels for GPUs, see fat_binaries.h
 
 
 def serve(channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks, *, on_gpu: bool = False) -> None:
@@ -254,6 +257,8 @@ def serve(channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks
                 os.close(libraries)
                 answer = record(request, descriptors, on_gpu=on_gpu)
             else:
+                if request.withhold and on_gpu:
+                    hooks.withhold_kernels()  # what is launched once can be launched for good
                 model = Model(request, descriptors, libraries, on_gpu=on_gpu)
                 if request.withhold:
                     # What the constructor left behind could be freed by libraries' code later.

@@ -136,7 +136,9 @@ bool IsKeptWhole(absl::string_view path) {
       "ld-linux", "libc.so", "libm.so", "libmvec.so", "libpthread.so", "libdl.so", "librt.so", "libutil.so",
       "libstdc++.so", "libgcc_s.so", "libgomp.so", "libatomic.so", "libpython", "libffi.so",
       // Descriptions of tensors, and the way to the operators, which are elsewhere.
-      "libc10.so", "libtorch_python.so", "libwarpsmith_"};
+      "libc10.so", "libtorch_python.so", "libwarpsmith_",
+      // The same for GPUs, and what launches a program's own kernels: their libraries' are withheld by themselves.
+      "libc10_cuda.so", "libcuda.so", "libcudart.so"};
   return std::any_of(std::begin(kKept), std::end(kKept),
                      [&](const char* prefix) { return absl::StartsWith(name, prefix); });
 }

@@ -1,7 +1,7 @@
 """The zygote of oracles and Python jails: imports Torch once, runs no operator, forks at the referee's command.
 
-Started confined, as `python -I -B zygote.py SOCKET SHARE`. For every `fork` with two descriptors (the child's socket,
-the pipe of its standard output) it answers `forked` or `failed`.
+Started confined, as `python -I -B zygote.py SOCKET SHARE [LIBCUDA]`, the last for children with a GPU. For every `fork`
+with two descriptors (the child's socket, the pipe of its standard output) it answers `forked` or `failed`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import messages
 
 _ERROR_BYTES = 512
-_OpenGpu = ctypes.CFUNCTYPE(ctypes.c_int)
 # What candidates may be linked to or import: in a sealed jail only what is loaded already is code.
 _LIBRARIES = ("libm.so.6", "libmvec.so.1", "libstdc++.so.6", "libgcc_s.so.1", "libatomic.so.1", "libgomp.so.1")
 # Modules of the standard library that are not for candidates: terminals, databases, tests, sound, other
@@ -41,11 +40,22 @@ def _call(function: Any, *arguments: Any) -> int:
     return result
 
 
+def importable_paths() -> list[str]:
+    """What programs import, by file and folder: the standard library and Torch's own modules. No library whose kernels
+    could be read lies there."""
+    import torch
+
+    folders = {os.path.dirname(os.__file__): ("site-packages", "dist-packages"), torch.__path__[0]: ("lib", "bin")}
+    return [
+        os.path.join(folder, name)
+        for folder, left_out in folders.items()
+        for name in sorted(os.listdir(folder))
+        if name not in left_out and os.path.exists(os.path.join(folder, name))
+    ]
+
+
 def enter_jail(library: ctypes.CDLL, rights: messages.Fork) -> int:
     """Gives up every right that running code of others does not need. The descriptor of the folder of libraries."""
-    import gpu_tensors
-
-    open_gpu = _OpenGpu(gpu_tensors.open_gpu) if rights.gpu else _OpenGpu()
     return _call(
         library.warpsmith_enter_jail,
         ctypes.c_uint32(rights.uid),
@@ -55,7 +65,8 @@ def enter_jail(library: ctypes.CDLL, rights: messages.Fork) -> int:
         ctypes.c_int(rights.cpu_seconds_max),
         ctypes.c_int(rights.num_threads_max),
         ctypes.c_int(rights.sealed),
-        open_gpu,
+        f"import gpu_tensors\ngpu_tensors.open_gpu(sealed={rights.sealed})".encode() if rights.gpu else b"",
+        "\n".join(importable_paths()).encode() if rights.gpu else b"",
     )
 
 
@@ -79,7 +90,11 @@ def live(library: ctypes.CDLL, request: messages.Fork, channel: socket.socket) -
             os.close(libraries)
             oracle.serve(channel, request.num_threads, on_gpu=request.gpu)
         else:
-            hooks = python_jail.Hooks(touch_constants, lambda: _call(library.warpsmith_withhold_pages))
+            hooks = python_jail.Hooks(
+                touch_constants,
+                lambda: _call(library.warpsmith_withhold_pages),
+                lambda: _call(library.warpsmith_withhold_fat_binaries),
+            )
             python_jail.serve(channel, request.num_threads, libraries, hooks, on_gpu=request.gpu)
         status = 0
     except packet.Closed:
@@ -130,7 +145,20 @@ def load_what_candidates_need() -> None:
                 importlib.import_module(file.split(".")[0])
 
 
-def learn_permitted_code(library: ctypes.CDLL, facade: ctypes.CDLL) -> dict[str, Any]:
+def _open_gpu_as_jails_do(library: ctypes.CDLL) -> None:
+    """In a child, which goes on as a child of its own: a driver looks for itself in a /proc of its own processes."""
+    import gpu_tensors
+
+    _call(library.warpsmith_separate_next_child)
+    child = os.fork()
+    if child != 0:
+        _, status = os.waitpid(child, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    _call(library.warpsmith_mount_own_processes)
+    gpu_tensors.open_gpu(sealed=True)
+
+
+def learn_permitted_code(library: ctypes.CDLL, facade: ctypes.CDLL, *, on_gpu: bool) -> dict[str, Any]:
     """Finds out in a child which code of the loaded libraries the permitted operators execute."""
     _call(library.warpsmith_prepare_learning)
     child = os.fork()
@@ -139,8 +167,10 @@ def learn_permitted_code(library: ctypes.CDLL, facade: ctypes.CDLL) -> dict[str,
         try:
             import permitted
 
+            if on_gpu:
+                _open_gpu_as_jails_do(library)
             _call(library.warpsmith_learn_pages)
-            permitted.run_all(facade)
+            permitted.run_all(facade, on_gpu=on_gpu)
             status = 0
         except BaseException:  # noqa: BLE001 - told by the status
             traceback.print_exc()
@@ -182,9 +212,13 @@ def main() -> int:
     # Extensions that were compiled without Torch's headers find this by its name.
     facade = ctypes.CDLL(os.path.join(share, "facade", "libwarpsmith_facade.so"), mode=ctypes.RTLD_GLOBAL)
     load_what_candidates_need()
+    on_gpu = len(sys.argv) > 3
+    if on_gpu:
+        ctypes.CDLL(sys.argv[3])  # in a sealed jail no file is code
+        _call(library.warpsmith_find_fat_binaries)
     gc.collect()
     gc.freeze()
-    code = learn_permitted_code(library, facade)
+    code = learn_permitted_code(library, facade, on_gpu=on_gpu)
     # Chosen here, once, for all children: they could not find out what the processor has.
     capability = torch.backends.cpu.get_cpu_capability()
     packet.send(channel, Warm(code, torch.__version__, capability))

@@ -246,7 +246,7 @@ class Oracle:
 
     def _view_of(self, descriptor: int, num_bytes: int) -> _View:
         if self._on_gpu:
-            return gpu_tensors.Memory(descriptor, num_bytes).view
+            return gpu_tensors.Memory(descriptor, num_bytes, shows=False).view
         return partial(tensors.view, tensors.map_descriptor(descriptor))
 
     def draw(self, request: Draw) -> Drawn | Unusable:

@@ -22,8 +22,7 @@ constexpr int kInstancesMin = 2;
 absl::StatusOr<std::unique_ptr<JudgingDevice>> GpuDevice::Open(const CpuTools& tools, GpuStore* store,
                                                                const Judgement& judgement) {
   ASSIGN_OR_RETURN(auto host, CpuDevice::Open(tools, judgement));
-  const bool is_native = judgement.request.kind == CandidateKind::kNative;
-  return absl::WrapUnique(new GpuDevice(tools, store, is_native, std::move(host)));
+  return absl::WrapUnique(new GpuDevice(tools, store, std::move(host)));
 }
 
 absl::StatusOr<StartedProgram> GpuDevice::StartCandidate(PreparedTask& task, Room room) {

@@ -17,8 +17,6 @@ class GpuDevice : public JudgingDevice {
   static absl::StatusOr<std::unique_ptr<JudgingDevice>> Open(const CpuTools& tools, GpuStore* store,
                                                              const Judgement& judgement);
 
-  // The kernels of a process that has Torch cannot be withheld.
-  Room first_room() const override { return is_native_ ? Room::kSealed : Room::kOpen; }
   absl::Mutex* turn() override { return store_->turn(); }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
@@ -31,12 +29,11 @@ class GpuDevice : public JudgingDevice {
   absl::Status CheckHealth() override { return store_->Health(); }
 
  private:
-  GpuDevice(const CpuTools& tools, GpuStore* store, bool is_native, std::unique_ptr<JudgingDevice> host)
-      : tools_(tools), store_(store), is_native_(is_native), host_(std::move(host)) {}
+  GpuDevice(const CpuTools& tools, GpuStore* store, std::unique_ptr<JudgingDevice> host)
+      : tools_(tools), store_(store), host_(std::move(host)) {}
 
   const CpuTools& tools_;
   GpuStore* const store_;
-  const bool is_native_;
   const std::unique_ptr<JudgingDevice> host_;  // on which the processes run
 };
 

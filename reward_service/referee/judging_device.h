@@ -73,8 +73,6 @@ class JudgingDevice {
  public:
   virtual ~JudgingDevice() = default;
 
-  // Where a candidate is judged first: in an open room where nothing keeps libraries from doing its work.
-  virtual Room first_room() const { return Room::kSealed; }
   // Held while a candidate runs, where the device is one for all: TensorStore::turn().
   virtual absl::Mutex* turn() { return nullptr; }
   // A fresh process of the candidate, to be verified on the task's input sets. The task outlives

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/file.h"
 #include "core/base/sha256.h"
@@ -115,7 +116,7 @@ v1::Measurement Judge(JudgeRequest request, bool verify_only) {
   return *measurement;
 }
 
-v1::Measurement Judge(const std::string& source, bool verify_only = true) {
+UniqueFd Compile(const std::string& source) {
   const TemporaryDirectory directory;
   const std::string from = directory.path() / "candidate.cu", to = directory.path() / "candidate.so";
   WS_CHECK(WriteFileAtomically(from, source).ok()) << from;
@@ -124,17 +125,35 @@ v1::Measurement Judge(const std::string& source, bool verify_only = true) {
   const std::string command = "nvcc -gencode arch=" + virtual_one + ",code=" + architecture +
                               " -O3 -std=c++17 -shared -Xcompiler -fPIC -o " + to + " " + from;
   WS_CHECK(std::system(command.c_str()) == 0) << source;
-  const UniqueFd library(open(to.c_str(), O_RDONLY | O_CLOEXEC));
+  return UniqueFd(open(to.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+v1::Measurement Judge(const std::string& source, bool verify_only = true) {
+  const UniqueFd library = Compile(source);
   JudgeRequest request;
   request.library_fd = library.get();
   return Judge(request, verify_only);
 }
 
-// Of a Python program whose forward() has this body.
-v1::Grade JudgePython(const std::string& body, bool verify_only = true) {
+// A function that launches a kernel of its own, as an extension of a Python program.
+constexpr char kExtension[] = R"(
+extern "C" int scale(const float* x, const float* weight, float* y, int n, cudaStream_t stream) {
+  scaled<<<1024, 256, 0, stream>>>(x, weight, y, n);
+  return static_cast<int>(cudaGetLastError());
+}
+)";
+
+// Of a Python program whose forward() has this body, and __init__() that construction.
+v1::Grade JudgePython(const std::string& body, bool verify_only = true,
+                      const std::string& construction = "") {
+  static const UniqueFd extension =
+      Compile(absl::StrCat("#include <cuda_runtime.h>\n", kKernel, kExtension));
   JudgeRequest request;
   request.kind = CandidateKind::kKernelBenchPython;
+  request.extension_fds = {extension.get()};
   request.source = R"(
+import ctypes
+import os
 import sys
 
 import torch
@@ -147,9 +166,17 @@ class ModelNew(nn.Module):
         self.weight = nn.Parameter(torch.randn(1024))
         self.scale = scale
         self.kept = None
-
+        self.own = ctypes.CDLL(os.path.join("/candidate", os.listdir("/candidate")[0])).scale
+)" + construction + R"(
     def right(self, x):
         return torch.relu(x * self.weight + self.scale) ** 2
+
+    def own_work(self, x):
+        y = torch.empty_like(x)
+        pointers = [ctypes.c_void_p(t.data_ptr()) for t in (x, self.weight, y)]
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        assert self.own(*pointers, ctypes.c_int(x.numel()), stream) == 0
+        return y
 
     def forward(self, x):
 )" + body;
@@ -226,6 +253,54 @@ TEST_CASE("a Python program that is right is timed, and no more than that is sai
   CHECK_FALSE(grade.timing().libraries_withheld());
   CHECK_FALSE(grade.timing().parameters_fixed());
   CHECK(grade.profile().num_samples() == 0);
+}
+
+TEST_CASE("a Python program whose kernels are its own is timed where libraries have none") {
+  const v1::Grade grade = JudgePython("        return self.own_work(x)\n", /*verify_only=*/false);
+  REQUIRE(grade.verdict() == v1::VERDICT_CORRECT);
+  CHECK(grade.timing().libraries_withheld());
+  CHECK_FALSE(grade.timing().parameters_fixed());
+  for (const char* const permitted :
+       {"torch.zeros_like(x), torch.full((3, 5), 2.0, device=x.device), torch.empty(7, 9, device='cuda').t()",
+        "torch.zeros(8, 16, dtype=torch.float16, device=x.device)[:, ::2].fill_(1)",
+        "x.view(-1)[:5].unsqueeze(0).expand(3, 5), x.contiguous(), x.t().is_contiguous(), torch.ones_like(x[0, 0]).item()",
+        "torch.cuda.get_device_properties(x.device).multi_processor_count, torch.cuda.synchronize()"}) {
+    INFO(permitted);
+    const v1::Grade timed =
+        JudgePython(absl::StrCat("        ", permitted, "\n        return self.own_work(x)\n"), false);
+    REQUIRE(timed.verdict() == v1::VERDICT_CORRECT);
+    CHECK(timed.timing().libraries_withheld());
+  }
+}
+
+TEST_CASE("a Python program that uses a library's kernel, or has launched one before, is judged in the open") {
+  const std::string own = "        return self.own_work(x)\n";
+  for (const char* const used : {"torch.relu(x)", "x.clone()", "x[:, 1:].contiguous()", "x @ x.t()",
+                                 "torch.softmax(x, 1)", "x.to(torch.float16)"}) {
+    INFO(used);
+    const v1::Grade grade = JudgePython(absl::StrCat("        ", used, "\n", own), false);
+    REQUIRE(grade.verdict() == v1::VERDICT_CORRECT);
+    CHECK_FALSE(grade.timing().libraries_withheld());
+  }
+  const v1::Grade grade = JudgePython(own, false, "        self.noise = torch.randn(5, device='cuda')\n");
+  REQUIRE(grade.verdict() == v1::VERDICT_CORRECT);
+  CHECK_FALSE(grade.timing().libraries_withheld());
+}
+
+TEST_CASE("where libraries' kernels are withheld no file has them either") {
+  // Right where it cannot be read, wrong elsewhere.
+  const v1::Grade file = JudgePython(R"(
+        folder = os.path.dirname(torch.__file__)
+        for name in ('lib/libtorch_cuda.so', 'lib/libc10_cuda.so'):
+            try:
+                open(os.path.join(folder, name), 'rb').read(16)
+            except PermissionError:
+                continue
+            return torch.zeros_like(x)
+        import json, statistics, torch.nn.utils.prune
+        return self.own_work(x)
+)");
+  CHECK(file.verdict() == v1::VERDICT_CORRECT);
 }
 
 TEST_CASE("a Python output with gaps, or behind others of its allocation, is read in its order") {

@@ -59,7 +59,6 @@ struct FakeMachine {
   std::function<CallResult(int call)> reference_calls = Takes(210);
   std::optional<Fault> reference_fault;  // when it is made ready
   TimerOptions timing;
-  Room first_room = Room::kSealed;
   absl::Mutex* turn = nullptr;  // of a device that is one for all
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
@@ -133,7 +132,6 @@ class FakeJudgingDevice : public JudgingDevice {
   FakeJudgingDevice(FakeMachine* machine, v1::Measurement* measurement)
       : machine_(machine), measurement_(measurement) {}
 
-  Room first_room() const override { return machine_->first_room; }
   absl::Mutex* turn() override { return machine_->turn; }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask&, Room room) override {
     if (!machine_->lost.ok()) return machine_->lost;

@@ -162,7 +162,10 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartPython(
   options.environment = Environment(num_threads);
   options.read_only_paths = read_only_paths;
   options.read_only_paths.push_back(share_directory);
-  if (gpu) AdmitGpu(*gpu, &options);
+  if (gpu) {
+    options.arguments.push_back(gpu->driver.string());
+    AdmitGpu(*gpu, &options);
+  }
   options.descriptors = {{pair.second.get(), kSocketInside}, {writer.get(), STDERR_FILENO}};
   ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
   pair.second.Reset();

@@ -1,5 +1,6 @@
 """The permitted operators allocate, fill, view and describe; none of them computes or copies."""
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,17 @@ def test_only_what_the_contract_names_is_dispatched(monkeypatch: pytest.MonkeyPa
     recorder = _Recorder()
     with torch.no_grad(), recorder:
         permitted._run_once(_Facade())
+    assert recorder.names <= _PERMITTED, recorder.names - _PERMITTED
+    assert {"empty", "zero_", "fill_", "view", "slice"} <= recorder.names
+
+
+def test_on_a_gpu_nothing_else_is_dispatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(permitted.gpu_tensors, "here", contextlib.nullcontext)
+    for name in ("describe_device", "synchronise"):
+        monkeypatch.setattr(permitted.gpu_tensors, name, lambda *_: None)
+    recorder = _Recorder()
+    with torch.no_grad(), recorder:
+        permitted._run_once_on_gpu()
     assert recorder.names <= _PERMITTED, recorder.names - _PERMITTED
     assert {"empty", "zero_", "fill_", "view", "slice"} <= recorder.names
 

@@ -35,14 +35,16 @@ TEST_CASE("libraries of the language and the interpreter are kept whole") {
        {"/usr/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/libm.so.6", "/lib64/ld-linux-x86-64.so.2",
         "/torch/lib/libgomp.so.1", "/torch/lib/libc10.so", "/torch/lib/libtorch_python.so",
         "/usr/lib/python3.11/lib-dynload/_json.cpython-311-x86_64-linux-gnu.so",
-        "/share/jail/libwarpsmith_confine.so", "/usr/lib/libstdc++.so.6.0.30"}) {
+        "/share/jail/libwarpsmith_confine.so", "/usr/lib/libstdc++.so.6.0.30", "/libc10_cuda.so",
+        "/usr/lib/x86_64-linux-gnu/libcuda.so.580.159", "/nvidia/cu13/lib/libcudart.so.13"}) {
     INFO(path);
     CHECK(IsKeptWhole(path));
   }
   for (const char* path :
        {"/torch/lib/libtorch_cpu.so", "/numpy.libs/libscipy_openblas64_-32a4b2a6.so", "/libmkl_core.so",
         "/torch/lib/libtorch.so", "/usr/lib/libblas.so.3", "/usr/lib/libcrypto.so.3",
-        "/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so", "/libc10_cuda.so"}) {
+        "/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so", "/torch/lib/libtorch_cuda.so",
+        "/nvidia/cu13/lib/libcublasLt.so.13"}) {
     INFO(path);
     CHECK_FALSE(IsKeptWhole(path));
   }

@@ -97,7 +97,8 @@ class _Memory:
 
     all: dict[int, memoryview] = {}
 
-    def __init__(self, descriptor: int, num_bytes: int) -> None:
+    def __init__(self, descriptor: int, num_bytes: int, *, shows: bool) -> None:
+        assert not shows
         self._bytes = self.all[descriptor] = memoryview(bytearray(num_bytes))
 
     def view(self, spec: Tensor) -> torch.Tensor:

@@ -55,11 +55,6 @@ TEST_CASE("on a GPU few processes are timed, and never more than are asked for")
   CHECK(bench.device->EffortOf(effort).num_instances_min == 1);
 }
 
-TEST_CASE("on a GPU libraries are withheld from native programs alone") {
-  CHECK(Bench().device->first_room() == Room::kSealed);
-  CHECK(Bench(CandidateKind::kKernelBenchPython).device->first_room() == Room::kOpen);
-}
-
 TEST_CASE("what bounds a program on a GPU is told by its memory") {
   Bench bench;
   const TaskLayout& layout = bench.puppets.task->layout();

@@ -225,20 +225,6 @@ TEST_CASE("a right candidate is timed, and what the device knows of the timing i
   CHECK(bench.machine.num_health_checks == 0);
 }
 
-TEST_CASE("where nothing can be withheld all is judged in the open, once, and said") {
-  FakeBench bench;
-  bench.machine.first_room = Room::kOpen;
-  bench.machine.sealed.start_fault = Wrong();
-  const v1::Grade grade = bench.Run();
-  CHECK(grade.verdict() == v1::VERDICT_CORRECT);
-  REQUIRE(grade.has_timing());
-  CHECK_FALSE(grade.timing().libraries_withheld());
-  bench.machine.open.start_fault = Withheld();
-  bench.machine.num_started = 0;
-  CHECK(bench.Run().verdict() == v1::VERDICT_RUNTIME_ERROR);
-  CHECK(bench.machine.num_started == 1);
-}
-
 TEST_CASE(
     "on a device that is one for all nobody runs beside an oracle, and waiting for it is not the "
     "candidate's") {
