@@ -13,6 +13,7 @@ using Device = int;
 using Address = unsigned long long;  // CUdeviceptr
 using Context = struct ContextObject*;
 using Stream = struct StreamObject*;
+using Event = struct EventObject*;
 using Module = struct ModuleObject*;
 using Function = struct FunctionObject*;
 using Allocation = unsigned long long;  // CUmemGenericAllocationHandle
@@ -50,6 +51,7 @@ inline constexpr int kCapabilityMajor = 75;
 inline constexpr int kCapabilityMinor = 76;
 
 inline constexpr unsigned kNonBlockingStream = 1;  // CU_STREAM_NON_BLOCKING
+inline constexpr unsigned kEventWithoutTime = 2;   // CU_EVENT_DISABLE_TIMING
 inline constexpr int kFileDescriptor = 1;          // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 inline constexpr unsigned kLazyPeerAccess = 1;     // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 inline constexpr Result kOutOfMemory = 2;          // CUDA_ERROR_OUT_OF_MEMORY
@@ -70,6 +72,9 @@ struct DriverApi {
   Result (*cuDevicePrimaryCtxRelease_v2)(Device device) = nullptr;
   Result (*cuCtxSetCurrent)(Context context) = nullptr;
   Result (*cuCtxSynchronize)() = nullptr;
+  Result (*cuCtxRecordEvent)(Context context, Event event) = nullptr;
+  Result (*cuCtxWaitEvent)(Context context, Event event) = nullptr;
+  Result (*cuEventCreate)(Event* event, unsigned flags) = nullptr;
   Result (*cuMemAlloc_v2)(Address* address, size_t num_bytes) = nullptr;
   Result (*cuMemFree_v2)(Address address) = nullptr;
   Result (*cuMemCreate)(Allocation* allocation, size_t num_bytes, const AllocationProperties* properties,

@@ -60,6 +60,8 @@ absl::StatusOr<std::unique_ptr<GpuContext>> GpuContext::Open(int index) {
       driver->Check(driver->api().cuDevicePrimaryCtxRetain(&made, device), "cuDevicePrimaryCtxRetain"));
   std::unique_ptr<GpuContext> context(new GpuContext(*driver, device, made));
   RETURN_IF_ERROR(context->Enter());
+  RETURN_IF_ERROR(
+      driver->Check(driver->api().cuEventCreate(&context->event_, kEventWithoutTime), "cuEventCreate"));
   return context;
 }
 
@@ -71,6 +73,11 @@ absl::Status GpuContext::Enter() const {
 
 absl::Status GpuContext::Synchronise() const {
   return driver_.Check(driver_.api().cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
+absl::Status GpuContext::Separate() const {
+  RETURN_IF_ERROR(driver_.Check(driver_.api().cuCtxRecordEvent(context_, event_), "cuCtxRecordEvent"));
+  return driver_.Check(driver_.api().cuCtxWaitEvent(context_, event_), "cuCtxWaitEvent");
 }
 
 absl::StatusOr<std::unique_ptr<GpuMemory>> GpuMemory::Create(const GpuContext* context, int64_t num_bytes) {

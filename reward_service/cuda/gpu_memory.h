@@ -27,6 +27,8 @@ class GpuContext {
   absl::Status Enter() const;
   // Waits until everything that this process asked for is done.
   absl::Status Synchronise() const;
+  // What is asked for from now on begins when everything before is done, on whatever streams. Does not wait.
+  absl::Status Separate() const;
 
  private:
   GpuContext(const Driver& driver, Device device, Context context)
@@ -35,6 +37,7 @@ class GpuContext {
   const Driver& driver_;
   const Device device_;
   const Context context_;
+  Event event_ = nullptr;
 };
 
 enum class Access { kRead = 1, kReadWrite = 3 };  // as CUmemAccess_flags

@@ -12,6 +12,8 @@ import torch
 from messages import Tensor
 
 _own_memory: list[torch.Tensor] = []
+_barrier: list[Any] = []  # two functions of the driver, the context and the event that they take
+_WITHOUT_TIME = 2  # CU_EVENT_DISABLE_TIMING
 _HANDLE_BYTES = 64  # CUipcMemHandle
 _BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID
 _KEPT_SHARE = 64  # of a GPU's memory
@@ -42,6 +44,10 @@ def open_gpu(*, sealed: bool) -> None:
     before."""
     torch.cuda.init()
     _own_memory.append(torch.zeros(1, device="cuda"))
+    driver, context, event = _driver(), ctypes.c_void_p(), ctypes.c_void_p()
+    _check(driver.cuCtxGetCurrent(ctypes.byref(context)), "cuCtxGetCurrent")
+    _check(driver.cuEventCreate(ctypes.byref(event), _WITHOUT_TIME), "cuEventCreate")
+    _barrier.extend((driver.cuCtxRecordEvent, driver.cuCtxWaitEvent, context, event))
     if sealed:
         _launch_fills()
     torch.cuda.synchronize()
@@ -98,11 +104,11 @@ def synchronise() -> None:
     torch.cuda.synchronize()
 
 
-def make_room(specs: list[Tensor], number: int) -> None:
-    """Has Torch's allocator hold memory for so many of each, so that no later call waits for the driver to give some:
-    that takes longer than most kernels."""
-    held = [torch.empty(spec.shape, dtype=tensors.dtype_of(spec), device="cuda") for spec in specs * number]
-    del held
+def separate() -> None:
+    """What is asked for from now on begins when everything before is done, on whatever streams. Does not wait."""
+    record, wait, context, event = _barrier
+    _check(record(context, event), "cuCtxRecordEvent")
+    _check(wait(context, event), "cuCtxWaitEvent")
 
 
 def _driver() -> ctypes.CDLL:
@@ -144,6 +150,13 @@ class Memory:
         self._get_attribute = driver.cuPointerGetAttribute
         # Handles and starts by the driver's numbers of allocations: asking takes longer than a short kernel.
         self._allocations: dict[int, tuple[str, int]] = {}
+
+    def make_room(self, specs: list[Tensor], number: int) -> None:
+        """Has Torch's allocator hold memory for so many of each, of which the driver was asked for handles, so that no
+        later call waits for that: it takes longer than most kernels."""
+        held = [torch.empty(spec.shape, dtype=tensors.dtype_of(spec), device="cuda") for spec in specs * number]
+        for tensor in held:
+            self.locate(tensor.data_ptr())
 
     def is_beside(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor is where this memory is, on a GPU."""

@@ -164,8 +164,9 @@ class NativeJail {
     for (const nlohmann::json& room : rooms) {
       if (result != 0 || !status.ok()) break;
       result = Call(of_slot.at(room.get<size_t>()));
-      status = Finish();
+      if (gpu_ != nullptr) status = gpu_->Separate();  // so that no two calls overlap
     }
+    if (status.ok()) status = Finish();
     if (status.ok()) return Make<jail::Done>({{jail::Done::result, result}});
     return Make<jail::Failed>({{jail::Failed::error, absl::StrCat("on the GPU: ", status.message())}});
   }
@@ -182,8 +183,8 @@ class NativeJail {
     return reinterpret_cast<GpuEntryPoint>(run_)(inputs, parameters, outputs, stream_);
   }
 
-  // Waits for all that a call began on the GPU, on whatever stream, so that no two overlap. Behind it something is
-  // written, so that a call that does nothing has its turn there, too: what that costs is subtracted from every call.
+  // Waits for all that calls began on the GPU. Behind it something is written, so that calls that do nothing have their
+  // turn there, too: what that costs is subtracted from every batch.
   absl::Status Finish() {
     if (gpu_ == nullptr) return absl::OkStatus();
     const cuda::Driver& driver = gpu_->driver();

@@ -88,9 +88,9 @@ class Model:
         torch.manual_seed(begin.construction_seed)
         with torch.no_grad():
             self._model = getattr(module, begin.entry)(*arguments)
-        if on_gpu:
+        if self._memory:
             self._model = gpu_tensors.move(self._model)
-            gpu_tensors.make_room(begin.outputs, _NUM_RESULTS_AHEAD * begin.num_rooms)
+            self._memory.make_room(begin.outputs, _NUM_RESULTS_AHEAD * begin.num_rooms)
         self._inputs = [
             [(self._view(_behind(spec, room * begin.input_bytes)), spec.number) for spec in begin.inputs]
             for room in range(begin.num_rooms)
@@ -129,18 +129,14 @@ class Model:
             renew_moved(self._linked)
             for inputs in calls:
                 self._results.append(self._model(*inputs))
-                self._finish()
-        if not calls:
-            self._finish()
+                if self._memory:
+                    gpu_tensors.separate()
+        if self._memory:
+            gpu_tensors.synchronise()
         if self._bytes_ahead:  # after the first call, when it is known what a call needs
             _grow_heap(self._bytes_ahead)
             self._bytes_ahead = 0
         return Done(0, places_of(self._results, self._memory))
-
-    def _finish(self) -> None:
-        """Waits for all that a call began on the GPU, on whatever stream, so that no two overlap."""
-        if self._memory:
-            gpu_tensors.synchronise()
 
 
 def renew_moved(linked: list[tuple[torch.Tensor, torch.Tensor]]) -> None:

@@ -168,6 +168,11 @@ absl::StatusOr<EmptyCall> EmptyCandidate::Measure(size_t num_calls) {
   return MeasureCalls(jail_, [this, num_calls] { return Call(num_calls); });
 }
 
+absl::StatusOr<EmptyCall> EmptyCandidate::MeasureOnce(size_t num_calls) {
+  RETURN_IF_ERROR(Call(num_calls));
+  return EmptyCall{.us = jail_.seconds() * 1e6, .after_us = jail_.after_seconds() * 1e6};
+}
+
 absl::StatusOr<EmptyCall> EmptyCandidate::MeasureTurns() { return warpsmith::MeasureTurns(jail_); }
 
 absl::Status EmptyCandidate::SampleCall(ProfileSampler& sampler) {

@@ -29,6 +29,8 @@ class EmptyCandidate {
 
   // What so many calls that one release lets a program make cost; on a CPU one.
   absl::StatusOr<EmptyCall> Measure(size_t num_calls = 1);
+  // One batch of them, as it comes.
+  absl::StatusOr<EmptyCall> MeasureOnce(size_t num_calls);
   absl::StatusOr<EmptyCall> MeasureTurns();
 
   // Has a call sampled, after one that is not. Nothing where sampling is forbidden.

@@ -103,24 +103,35 @@ absl::StatusOr<StartedSide> CpuTiming::StartCandidate() {
                      std::move(started.fault)};
 }
 
-absl::StatusOr<Overhead> CpuTiming::MeasureOverhead(size_t num_calls) {
+absl::StatusOr<Overhead> CpuTiming::OfBothSides(
+    absl::FunctionRef<absl::StatusOr<EmptyCall>(EmptyCandidate*)> measure) {
   Overhead overhead;
-  ASSIGN_OR_RETURN(overhead.reference, empty_reference_->Measure(num_calls));
+  ASSIGN_OR_RETURN(overhead.reference, measure(empty_reference_));
   overhead.candidate = overhead.reference;
   if (empty_candidate_ != empty_reference_) {
-    ASSIGN_OR_RETURN(overhead.candidate, empty_candidate_->Measure(num_calls));
+    ASSIGN_OR_RETURN(overhead.candidate, measure(empty_candidate_));
   }
-  if (!CpuTask::Of(*task_).store().on_gpu()) return overhead;
-  // A turn on a GPU takes longer with as much memory as this task has. Of the candidate's own process nobody asks:
-  // it could be slow when it has nothing to do.
-  ASSIGN_OR_RETURN(const EmptyCall small, empty_reference_->MeasureTurns());
-  ASSIGN_OR_RETURN(const EmptyCall large, MeasureTurns(*baseline_));
   for (EmptyCall* side : {&overhead.reference, &overhead.candidate}) {
-    side->us += std::max(0.0, large.us - small.us);
-    side->scatter_us = std::max(side->scatter_us, large.scatter_us);
-    side->after_us += std::max(0.0, large.after_us - small.after_us);
+    side->us += of_memory_.us;
+    side->scatter_us = std::max(side->scatter_us, of_memory_.scatter_us);
+    side->after_us += of_memory_.after_us;
   }
   return overhead;
+}
+
+absl::StatusOr<Overhead> CpuTiming::MeasureOverhead(size_t num_calls) {
+  if (CpuTask::Of(*task_).store().on_gpu()) {
+    // Of the candidate's own process nobody asks: it could be slow when it has nothing to do.
+    ASSIGN_OR_RETURN(const EmptyCall small, empty_reference_->MeasureTurns());
+    ASSIGN_OR_RETURN(const EmptyCall large, MeasureTurns(*baseline_));
+    of_memory_ = {std::max(0.0, large.us - small.us), large.scatter_us,
+                  std::max(0.0, large.after_us - small.after_us)};
+  }
+  return OfBothSides([num_calls](EmptyCandidate* empty) { return empty->Measure(num_calls); });
+}
+
+absl::StatusOr<Overhead> CpuTiming::MeasureColdOverhead(size_t num_calls) {
+  return OfBothSides([num_calls](EmptyCandidate* empty) { return empty->MeasureOnce(num_calls); });
 }
 
 absl::Status CpuTiming::SampleOverhead(ProfileSampler* sampler) {

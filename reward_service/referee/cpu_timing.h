@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/candidate_jails.h"
 #include "reward_service/referee/cpu_task.h"
@@ -23,6 +24,7 @@ class CpuTiming : public TimingDevice {
   int num_references() const override { return static_cast<int>(CpuTask::Of(*task_).baselines().size()); }
   absl::StatusOr<StartedSide> StartCandidate() override;
   absl::StatusOr<Overhead> MeasureOverhead(size_t num_calls) override;
+  absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) override;
   absl::Status SampleOverhead(ProfileSampler* sampler) override;
   double Slowness(double reference_us) override {
     return CpuTask::Of(*task_).reference_pace().Slowness(reference_us);
@@ -32,6 +34,8 @@ class CpuTiming : public TimingDevice {
  private:
   class ReferenceSide;
   class CandidateSide;
+  // What `measure` says of either empty candidate, and what the task's memory adds to a turn on a GPU.
+  absl::StatusOr<Overhead> OfBothSides(absl::FunctionRef<absl::StatusOr<EmptyCall>(EmptyCandidate*)> measure);
 
   CandidateJails jails_;
   PreparedTask* const task_;
@@ -40,6 +44,7 @@ class CpuTiming : public TimingDevice {
   EmptyCandidate* const empty_reference_;
   const absl::Time lane_since_;
   Jail* baseline_ = nullptr;  // that was asked for last
+  EmptyCall of_memory_;       // what a turn on a GPU takes longer with the memory of this task
   std::unique_ptr<ReferenceSide> reference_;
 };
 

@@ -41,6 +41,7 @@ TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room) const {
   TimerOptions options;
   options.num_warm_ups = kWarmUpDraws;
   options.can_sample = false;
+  options.cold_overhead = true;
   options.batch_calls_max = static_cast<size_t>(BatchedCallsMax(*store_, layout));
   const double bytes_per_us = tools_.facts.gigabytes_per_second_ceiling * 1e3 * kCacheFactor;
   options.least_us = bytes_per_us > 0 ? static_cast<double>(layout.own_output_bytes()) / bytes_per_us : 0;

@@ -66,8 +66,10 @@ class TimingDevice {
   virtual int num_references() const = 0;
   // A fresh process of the candidate, to be timed beside the reference that was asked for last.
   virtual absl::StatusOr<StartedSide> StartCandidate() = 0;
-  // What so many calls that one release lets a program make cost now.
+  // What so many calls that one release lets a program make cost now, of many batches in a row.
   virtual absl::StatusOr<Overhead> MeasureOverhead(size_t num_calls) = 0;
+  // The same of one batch, as cold as those of the sides are between which it comes.
+  virtual absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) = 0;
   // Has a call that does nothing sampled: what the path to a candidate shows.
   virtual absl::Status SampleOverhead(ProfileSampler* sampler) = 0;
   // The reference's time now over the least that it was ever seen to take.

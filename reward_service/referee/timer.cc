@@ -18,11 +18,13 @@ constexpr int kSamplesWanted = 60;
 // A batch lasts at least so many times what an empty call does: what its first call pays for cold caches and page
 // tables of a GPU is less than an empty call.
 constexpr double kBatchFactor = 30;
+// Before batches that count: a fresh process has most of its memory from its parent, and copies it where it writes.
+constexpr int kWarmUpBatches = 2;
 
 // Work that calls have left behind their answer is on the clock. Nothing is forgiven for what empty calls scatter
 // there: a program could work so long after each answer. The reference is timed likewise.
-double WithWorkAfter(const CallResult& result, const EmptyCall& empty) {
-  return result.us + std::max(0.0, result.after_us - empty.after_us);
+double WithWorkAfter(const BatchTime& batch, const EmptyCall& empty) {
+  return batch.us + std::max(0.0, batch.after_us - empty.after_us);
 }
 
 // Both clocks apart: what disturbed one of them says nothing of the other.
@@ -35,10 +37,20 @@ void KeepLeast(const EmptyCall& now, EmptyCall* least) {
 }
 
 // What each of so many calls itself took. Below what empty calls scatter, or the clock's unit, nothing is known.
-double WithoutPath(double us, const EmptyCall& empty, size_t num_calls) {
-  const double known_us =
-      std::max({us - empty.us, empty.scatter_us, absl::ToDoubleMicroseconds(absl::Nanoseconds(1))});
-  return known_us / static_cast<double>(num_calls);
+double WithoutPath(const BatchTime& batch, const EmptyCall& empty) {
+  const double known_us = std::max({WithWorkAfter(batch, empty) - empty.us, empty.scatter_us,
+                                    absl::ToDoubleMicroseconds(absl::Nanoseconds(1))});
+  return known_us / static_cast<double>(batch.num_calls);
+}
+
+// Medians of what was measured once each.
+EmptyCall MedianOf(const std::vector<Overhead>& measured, EmptyCall Overhead::*side) {
+  std::vector<double> us, after_us;
+  for (const Overhead& one : measured) {
+    us.push_back((one.*side).us);
+    after_us.push_back((one.*side).after_us);
+  }
+  return {Median(us), Scatter(us), Median(std::move(after_us))};
 }
 
 }  // namespace
@@ -59,16 +71,19 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
     ASSIGN_OR_RETURN(std::optional<Fault> fault, TimeInstance(index, &instance));
     if (fault) return fault;
     if (instance.rounds.empty()) break;  // out of time
-    const double slowness = device_->Slowness(ReferenceMedian(instance) + overheads_.at(1).reference.us);
+    instances_.push_back(std::move(instance));
+    TakePathOff();
+    const double slowness =
+        device_->Slowness(ReferenceMedian(instances_.back()) + overheads_.at(1).reference.us);
     // The next one is timed against another process of the reference. Once all of them were slow, the machine
     // has changed.
     if (slowness > kSlownessMax && num_slow_instances_ < device_->num_references()) {
       ++num_slow_instances_;
+      instances_.pop_back();
       continue;
     }
     // Whether the machine became slow, for both, or something slows the reference alone, is not known here.
-    instance.reference_slowness = slowness > kSlownessMax ? slowness / kSlownessMax : 1;
-    instances_.push_back(std::move(instance));
+    instances_.back().reference_slowness = slowness > kSlownessMax ? slowness / kSlownessMax : 1;
   }
   if (!instances_.empty()) return std::nullopt;
   return Fault{v1::VERDICT_TIMEOUT,
@@ -87,7 +102,9 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
   ASSIGN_OR_RETURN(std::optional<Fault> fault, WarmUp(&sides));
   if (!fault) {
     LookAtMemory(&sides);
-    if (sides.batch_calls > 1) RETURN_IF_ERROR(MeasureOverhead(sides.batch_calls));
+    ASSIGN_OR_RETURN(fault, WarmUpBatches(&sides));
+  }
+  if (!fault) {
     ASSIGN_OR_RETURN(fault, DoSteps(&sides, instance));
   }
   instance->ahead_us = options_.clear_us * ShareAhead(sides.excess_bytes, options_.own_output_bytes);
@@ -103,6 +120,29 @@ absl::Status Timer::MeasureOverhead(size_t num_calls) {
   return absl::OkStatus();
 }
 
+absl::Status Timer::MeasureColdOverhead(size_t num_calls) {
+  ASSIGN_OR_RETURN(cold_overheads_[num_calls].emplace_back(), device_->MeasureColdOverhead(num_calls));
+  return absl::OkStatus();
+}
+
+Overhead Timer::OverheadOf(size_t num_calls) const {
+  const auto cold = cold_overheads_.find(num_calls);
+  if (cold == cold_overheads_.end()) return overheads_.at(num_calls);
+  return {MedianOf(cold->second, &Overhead::reference), MedianOf(cold->second, &Overhead::candidate)};
+}
+
+void Timer::TakePathOff() {
+  for (Instance& instance : instances_) {
+    for (Round& round : instance.rounds) {
+      const Overhead overhead = OverheadOf(round.reference.front().batch.num_calls);
+      for (TimedCall& call : round.reference) call.us = WithoutPath(call.batch, overhead.reference);
+      for (TimedCall& call : round.candidate) {
+        call.us = std::max(WithoutPath(call.batch, overhead.candidate), options_.least_us);
+      }
+    }
+  }
+}
+
 // A program that clears the outputs of many calls in one, while it is constructed or later, holds their memory.
 void Timer::LookAtMemory(Sides* sides) const {
   if (options_.own_output_bytes == 0) return;
@@ -115,14 +155,26 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
     const Batch set = Sets().subspan(i, 1);
     if (std::optional<Fault> fault = CallOnce(sides, set, nullptr)) return fault;
     ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set, nullptr));
-    sides->reference_is_long = reference.us > options_.long_call_us;
+    const double reference_us = WithoutPath(reference.batch, overheads_.at(1).reference);
+    sides->reference_is_long = reference_us > options_.long_call_us;
     // One call may have been disturbed, and of all sides the reference is the same.
-    least_reference_us_ = std::min(least_reference_us_, reference.us);
+    least_reference_us_ = std::min(least_reference_us_, reference_us);
     sides->batch_calls = BatchCalls();
   }
   for (int call = 0; call < kWarmUpCalls && WantsRepeat(*sides) && !OutOfTime(); ++call) {
     CallResult result = sides->candidate->Repeat(*sides->former_set);
     if (result.fault) return std::move(result.fault);
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Fault>> Timer::WarmUpBatches(Sides* sides) {
+  if (sides->batch_calls == 1) return std::nullopt;
+  RETURN_IF_ERROR(options_.cold_overhead ? MeasureColdOverhead(sides->batch_calls)
+                                         : MeasureOverhead(sides->batch_calls));
+  const std::vector<const Draw*> again(sides->batch_calls, sides->former_set);
+  for (int batch = 0; batch < kWarmUpBatches && !OutOfTime(); ++batch) {
+    if (std::optional<Fault> fault = CallOnce(sides, again, nullptr)) return fault;
   }
   return std::nullopt;
 }
@@ -176,6 +228,7 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch first,
   // What the candidate does must not decide how the reference is timed.
   const bool warm = !sides->reference_is_long;
   Round round;
+  if (options_.cold_overhead) RETURN_IF_ERROR(MeasureColdOverhead(first.size()));
   ASSIGN_OR_RETURN(const TimedCall before,
                    CallReference(*sides, warm ? second.front() : nullptr, first, reference_sampler));
   round.candidate.resize(is_long ? 1 : 2);
@@ -183,6 +236,7 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch first,
   if (!is_long) {
     if (auto fault = CallCandidate(sides, second, sampler, &round.candidate.back())) return fault;
   }
+  if (options_.cold_overhead) RETURN_IF_ERROR(MeasureColdOverhead(first.size()));
   ASSIGN_OR_RETURN(const TimedCall after,
                    CallReference(*sides, warm ? first.front() : nullptr, second, reference_sampler));
   round.reference = {before, after};
@@ -201,8 +255,7 @@ absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* r
   CallResult result = sides.reference->Call(sets, sampler);
   if (result.fault) return BrokenReference(*result.fault);
   TimedCall call;
-  const EmptyCall& empty = overheads_.at(sets.size()).reference;
-  call.us = WithoutPath(WithWorkAfter(result, empty), empty, sets.size());
+  call.batch = {result.us, result.after_us, sets.size()};
   if (repeated != nullptr) call.repeat_excess_us = repeat_us - result.us;
   return call;
 }
@@ -223,10 +276,7 @@ std::optional<Fault> Timer::CallCandidate(Sides* sides, Batch sets, ProfileSampl
     repeat_us = repeated.us;
   }
   if (auto fault = CallOnce(sides, sets, sampler)) return fault;
-  const auto num_calls = static_cast<double>(sets.size());
-  const EmptyCall& empty = overheads_.at(sets.size()).candidate;
-  const double us = WithoutPath(sides->former_us * num_calls, empty, sets.size());
-  call->us = std::max(us, options_.least_us);
+  call->batch = sides->former_batch;
   if (repeats && sampler == nullptr) call->repeat_excess_us = repeat_us - sides->former_us;
   return std::nullopt;
 }
@@ -235,7 +285,8 @@ std::optional<Fault> Timer::CallOnce(Sides* sides, Batch sets, ProfileSampler* s
   CallResult result = sides->candidate->Call(sets, sampler);
   if (result.fault) return std::move(result.fault);
   sides->former_set = sets.back();
-  const double us = WithWorkAfter(result, overheads_.at(sets.size()).candidate);
+  sides->former_batch = {result.us, result.after_us, sets.size()};
+  const double us = WithWorkAfter(sides->former_batch, OverheadOf(sets.size()).candidate);
   sides->former_us = us / static_cast<double>(sets.size());
   // What is subtracted was measured at another time: only the whole call can be too short.
   if (sides->former_us >= options_.least_us) return std::nullopt;
@@ -262,7 +313,7 @@ bool Timer::HasSamples() const {
 
 v1::Timing Timer::Timing() const {
   v1::Timing timing = Conclude(instances_);
-  timing.set_empty_call_us(overheads_.at(batch_calls_).candidate.us);
+  timing.set_empty_call_us(OverheadOf(batch_calls_).candidate.us);
   timing.set_calls_per_batch(static_cast<int>(batch_calls_));
   if (num_slow_instances_ > 0) {
     absl::StrAppend(timing.mutable_quality(),

@@ -39,6 +39,9 @@ struct TimerOptions {
   // Calls beyond it are long [us].
   double long_call_us = std::numeric_limits<double>::infinity();
   double sample_period_us = 0;
+  // Whether what the path costs is measured between the batches of a round: on a GPU it takes longer for a process
+  // that has waited.
+  bool cold_overhead = false;
   // Calls that one release may let a program make, each on an input set that it has not seen: as many as it takes
   // until the path to a program is below a tenth of their time.
   size_t batch_calls_max = 1;
@@ -68,6 +71,7 @@ class Timer {
     TimedSide* reference = nullptr;
     std::unique_ptr<TimedSide> candidate;
     const Draw* former_set = nullptr;
+    BatchTime former_batch;
     double former_us = 0;  // a call
     bool reference_is_long = false;
     size_t batch_calls = 1;
@@ -77,9 +81,13 @@ class Timer {
   bool OutOfTime() const { return device_->LaneSeconds() > options_.lane_seconds_max; }
   absl::StatusOr<std::optional<Fault>> TimeInstance(int index, Instance* instance);
   absl::StatusOr<std::optional<Fault>> WarmUp(Sides* sides);
+  absl::StatusOr<std::optional<Fault>> WarmUpBatches(Sides* sides);  // on inputs that it has seen
   absl::StatusOr<std::optional<Fault>> DoSteps(Sides* sides, Instance* instance);
   size_t BatchCalls() const;
   absl::Status MeasureOverhead(size_t num_calls);
+  absl::Status MeasureColdOverhead(size_t num_calls);
+  Overhead OverheadOf(size_t num_calls) const;
+  void TakePathOff();  // all calls so far, by what is known of it now
   absl::StatusOr<std::optional<Fault>> TimeRound(Sides* sides, Batch first, Batch second, Instance* instance);
   absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, Batch sets,
                                           ProfileSampler* sampler);
@@ -101,6 +109,7 @@ class Timer {
   ProfileSampler reference_sampler_;  // what it sees is not used: only what it costs
   // By calls of a batch, the least so far: what a busy moment adds must not be taken off the calls of quiet ones.
   std::map<size_t, Overhead> overheads_;
+  std::map<size_t, std::vector<Overhead>> cold_overheads_;
   double least_reference_us_ = kUnknownUs;  // of calls that warm up
   int num_slow_instances_ = 0;
   size_t batch_calls_ = std::numeric_limits<size_t>::max();  // the fewest so far

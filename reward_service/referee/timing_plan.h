@@ -24,11 +24,20 @@ inline constexpr double kLongCallFactor = 100;
 // After as many a fresh process takes as long as later: its first calls are slower by some percent.
 inline constexpr int kWarmUpCalls = 3;
 
+// A batch of calls on the clock, with the path to the program: to its answer, and from there to the proof that the
+// device is idle.
+struct BatchTime {
+  double us = 0;
+  double after_us = 0;
+  size_t num_calls = 1;
+};
+
 // One call on the clock [us], without the overhead of a call, and how much longer the call just before it
-// took, which repeated an earlier one to warm the caches; absent where none did.
+// took, which repeated an earlier one to warm the caches; absent where none did. What it is computed from.
 struct TimedCall {
   double us = 0;
-  std::optional<double> repeat_excess_us;
+  std::optional<double> repeat_excess_us = std::nullopt;
+  BatchTime batch = {};
 };
 
 // Reference, candidate, candidate, reference; of a long call, the candidate once.

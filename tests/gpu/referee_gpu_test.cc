@@ -146,8 +146,7 @@ extern "C" int scale(const float* x, const float* weight, float* y, int n, cudaS
 // Of a Python program whose forward() has this body, and __init__() that construction.
 v1::Grade JudgePython(const std::string& body, bool verify_only = true,
                       const std::string& construction = "") {
-  static const UniqueFd extension =
-      Compile(absl::StrCat("#include <cuda_runtime.h>\n", kKernel, kExtension));
+  static const UniqueFd extension = Compile(absl::StrCat("#include <cuda_runtime.h>\n", kKernel, kExtension));
   JudgeRequest request;
   request.kind = CandidateKind::kKernelBenchPython;
   request.extension_fds = {extension.get()};
@@ -263,7 +262,8 @@ TEST_CASE("a Python program whose kernels are its own is timed where libraries h
   for (const char* const permitted :
        {"torch.zeros_like(x), torch.full((3, 5), 2.0, device=x.device), torch.empty(7, 9, device='cuda').t()",
         "torch.zeros(8, 16, dtype=torch.float16, device=x.device)[:, ::2].fill_(1)",
-        "x.view(-1)[:5].unsqueeze(0).expand(3, 5), x.contiguous(), x.t().is_contiguous(), torch.ones_like(x[0, 0]).item()",
+        "x.view(-1)[:5].unsqueeze(0).expand(3, 5), x.contiguous(), x.t().is_contiguous(), "
+        "torch.ones_like(x[0, 0]).item()",
         "torch.cuda.get_device_properties(x.device).multi_processor_count, torch.cuda.synchronize()"}) {
     INFO(permitted);
     const v1::Grade timed =
@@ -273,7 +273,8 @@ TEST_CASE("a Python program whose kernels are its own is timed where libraries h
   }
 }
 
-TEST_CASE("a Python program that uses a library's kernel, or has launched one before, is judged in the open") {
+TEST_CASE(
+    "a Python program that uses a library's kernel, or has launched one before, is judged in the open") {
   const std::string own = "        return self.own_work(x)\n";
   for (const char* const used : {"torch.relu(x)", "x.clone()", "x[:, 1:].contiguous()", "x @ x.t()",
                                  "torch.softmax(x, 1)", "x.to(torch.float16)"}) {
@@ -297,7 +298,8 @@ TEST_CASE("where libraries' kernels are withheld no file has them either") {
             except PermissionError:
                 continue
             return torch.zeros_like(x)
-        import json, statistics, torch.nn.utils.prune
+        import json, statistics
+        from torch.nn.utils import prune
         return self.own_work(x)
 )");
   CHECK(file.verdict() == v1::VERDICT_CORRECT);

@@ -60,6 +60,12 @@ struct FakeTimingDevice : TimingDevice {
     for (EmptyCall* side : {&measured.reference, &measured.candidate}) side->us += further_us;
     return measured;
   }
+  absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) override {
+    Overhead measured = *MeasureOverhead(num_calls);
+    ++num_cold;
+    for (EmptyCall* side : {&measured.reference, &measured.candidate}) side->us += cold_us(num_cold);
+    return measured;
+  }
   absl::Status SampleOverhead(ProfileSampler*) override { return absl::OkStatus(); }
   double Slowness(double) override { return slowness(num_started); }
   double LaneSeconds() const override { return lane_seconds; }
@@ -71,6 +77,8 @@ struct FakeTimingDevice : TimingDevice {
   int num_unsampled_of_reference = 0;
   Overhead overhead{{10, 0}, {10, 0}};
   double further_call_us = 0;  // of a batch, that does nothing
+  int num_cold = 0;
+  std::function<double(int measurement)> cold_us = [](int) { return 0.0; };
   std::optional<Fault> start_fault;
   std::function<double(int)> slowness = [](int) { return 1.0; };
   std::function<int64_t(int call)> held_bytes = [](int) { return 0; };

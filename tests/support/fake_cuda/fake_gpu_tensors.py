@@ -47,8 +47,8 @@ def synchronise() -> None:
     """All is done."""
 
 
-def make_room(specs: list[Tensor], number: int) -> None:
-    """The host has room."""
+def separate() -> None:
+    """All is done."""
 
 
 class Memory:
@@ -61,6 +61,9 @@ class Memory:
     def view(self, spec: Tensor) -> torch.Tensor:
         """The tensor at its offset."""
         return tensors.view(self._buffer, spec)
+
+    def make_room(self, specs: list[Tensor], number: int) -> None:
+        """The host has room."""
 
     def is_beside(self, tensor: torch.Tensor) -> bool:
         """All are the host's."""

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "reward_service" / "jail"))
-from gpu_tensors import Memory, _Bytes, _check, make_room, move, open_gpu  # noqa: E402
+from gpu_tensors import Memory, _Bytes, _check, move, open_gpu  # noqa: E402
 from messages import Tensor  # noqa: E402
 
 
@@ -38,6 +38,9 @@ def test_room_is_made_for_so_many_outputs_at_once(monkeypatch: pytest.MonkeyPatc
     alive: list[int] = []
 
     class Block:
+        def data_ptr(self) -> int:
+            return 65540
+
         def __del__(self) -> None:
             alive.append(-1)
 
@@ -47,7 +50,9 @@ def test_room_is_made_for_so_many_outputs_at_once(monkeypatch: pytest.MonkeyPatc
         return Block()
 
     monkeypatch.setattr(torch, "empty", empty)
-    make_room([Tensor(2, 32, [4, 5], False), Tensor(0, 64, [7], False)], 3)
+    asked.clear()
+    _memory().make_room([Tensor(2, 32, [4, 5], False), Tensor(0, 64, [7], False)], 3)
+    assert asked == [65536]
     assert made == [([4, 5], torch.float32), ([7], torch.int64)] * 3
     assert len(alive) == 6
 

@@ -8,10 +8,11 @@ constexpr int kNumPages = 3;
 
 extern "C" {
 
-__attribute__((section(".nv_fatbin"), aligned(kPageBytes))) extern const char kernels[kNumPages *
-                                                                                     kPageBytes] = "kernels";
-__attribute__((section("__nv_relfatbin"), aligned(16))) extern const char
-    linked_kernels[kNumPages * kPageBytes] = "kernels to be linked";
+__attribute__((section(".nv_fatbin"),
+               aligned(kPageBytes))) extern const char kernels[kNumPages * kPageBytes] = "kernels";
+__attribute__((section("__nv_relfatbin"),
+               aligned(16))) extern const char linked_kernels[kNumPages * kPageBytes] =
+    "kernels to be linked";
 
 const char* Kernels() { return kernels; }
 const char* LinkedKernels() { return linked_kernels; }

@@ -80,6 +80,22 @@ TEST_CASE("a batch is without what as many calls cost that do nothing") {
   CHECK(timer.Timing().empty_call_us() == Approx(kEmptyUs + 3 * kFurtherUs));
 }
 
+TEST_CASE("where processes cool down, a batch is without what one that does nothing costs between others") {
+  constexpr double kEmptyUs = 100, kColdUs = 60;
+  FakeTimingDevice device(Takes(kEmptyUs + kColdUs + 800), Takes(kEmptyUs + kColdUs + 400));
+  device.overhead = {{kEmptyUs, 0}, {kEmptyUs, 0}};
+  device.cold_us = [](int measurement) { return measurement == 2 ? 10 * kColdUs : kColdUs; };
+  TimerOptions options = Options();
+  options.batch_calls_max = 4;
+  options.cold_overhead = true;
+  Timer timer(&device, options);
+  REQUIRE_FALSE(timer.Run()->has_value());
+  CHECK(device.num_cold > 2);
+  CHECK(timer.Timing().reference().median_us() == Approx(200));
+  CHECK(timer.Timing().candidate().median_us() == Approx(100));
+  CHECK(timer.Timing().empty_call_us() == Approx(kEmptyUs + kColdUs));
+}
+
 TEST_CASE("memory for the outputs of all calls costs what clearing them would") {
   TimerOptions options = Options();
   options.own_output_bytes = 1000;
