@@ -79,7 +79,8 @@ constexpr const char* kAllowed[] = {
     "sendfile",
     // The channel to the referee.
     "poll", "ppoll", "select", "pselect6", "recvmsg", "recvfrom", "sendto", "getsockname", "getsockopt",
-    // Memory; mmap, madvise and mremap are below.
+    // Memory; mmap and madvise are below. Not mremap: it makes a mapping of a file longer, with the rights that it has,
+    // and so brings back what was taken from it. Where it is refused the C library copies.
     "brk", "munmap", "mprotect", "msync", "get_mempolicy",
     // Threads and time.
     "futex", "set_robust_list", "get_robust_list", "set_tid_address", "rseq", "arch_prctl", "sched_yield",
@@ -105,8 +106,6 @@ constexpr uint64_t kHints = MAP_NORESERVE | MAP_STACK | MAP_POPULATE | MAP_DENYW
 absl::Status AllowMapping(const Context& context) {
   RETURN_IF_ERROR(Allow(context, "mmap", {FlagsAre(3, MAP_PRIVATE, MAP_ANONYMOUS | kPlace | kHints)}));
   RETURN_IF_ERROR(Allow(context, "mmap", {FlagsAre(3, MAP_SHARED, kPlace | kHints)}));
-  // Code that changes places while it is sampled would be taken for somebody else's: no MREMAP_FIXED.
-  RETURN_IF_ERROR(Allow(context, "mremap", {FlagsAre(3, 0, MREMAP_MAYMOVE)}));
   // Where the pages of inputs lie, a candidate shares with the reference that it is timed against: no advice
   // moves them, or asks for pages of files.
   return AllowInts(context, "madvise", 2,
