@@ -43,8 +43,8 @@ extern "C" int warpsmith_separate_next_child(char* error, size_t error_bytes) {
   return Report(warpsmith::SeparateNextChild(), error, error_bytes);
 }
 
-// As above, but instead of 0 the descriptor of the folder of libraries. `open_gpu`: Python that opens the GPU that is to
-// be used; empty where there is none. `importable_paths`, a line each: see JailRights.
+// As above, but instead of 0 the descriptor of the folder of libraries. `open_gpu`: Python that opens the GPU that is
+// to be used; empty where there is none. `importable_paths`, a line each: see JailRights.
 extern "C" int warpsmith_enter_jail(uint32_t uid, int64_t memory_bytes_max, int64_t address_bytes_max,
                                     int64_t tmp_bytes_max, int cpu_seconds_max, int num_threads_max,
                                     int sealed, const char* open_gpu, const char* importable_paths,
@@ -95,9 +95,10 @@ extern "C" int warpsmith_withhold_pages(char* error, size_t error_bytes) {
   return Report(warpsmith::WithholdPages(), error, error_bytes);
 }
 
-// See fat_binaries.h.
-extern "C" int warpsmith_find_fat_binaries(char* error, size_t error_bytes) {
-  return Report(warpsmith::FindFatBinaries(), error, error_bytes);
+// See fat_binaries.h; `unused`, a line each.
+extern "C" int warpsmith_find_fat_binaries(const char* unused, char* error, size_t error_bytes) {
+  return Report(warpsmith::FindFatBinaries(absl::StrSplit(unused, '\n', absl::SkipEmpty())), error,
+                error_bytes);
 }
 
 extern "C" int warpsmith_withhold_fat_binaries(char* error, size_t error_bytes) {

@@ -54,10 +54,11 @@ def open_gpu(*, sealed: bool) -> None:
 
 
 def _launch_fills() -> None:
-    """The kernels of the permitted operators: of each dtype those for whole, for unaligned and for strided memory."""
+    """The kernels of the permitted operators: of each dtype those for every alignment, and for strided memory."""
     for dtype in tensors.CODES:
         memory = torch.empty(8, 8, dtype=dtype, device="cuda")
-        for part in (memory, memory.view(-1)[1:], memory[:, 1:], memory[:, ::2], memory[0, 0]):
+        flat = memory.view(-1)
+        for part in (memory, flat[1:], flat[2:], flat[4:], memory[:, 1:], memory[:, ::2], memory[0, 0]):
             part.zero_()
 
 
@@ -163,8 +164,8 @@ class Memory:
         return tensor.is_cuda
 
     def locate(self, pointer: int) -> tuple[str, int]:
-        """The handle of the allocation that an address lies in, and how far behind its start. Empty for this memory, and
-        where none is shown."""
+        """The handle of the allocation that an address lies in, and how far behind its start. It is empty for this
+        memory, and where none is shown."""
         own = pointer - self._address.value
         if 0 <= own < self._num_bytes or pointer == 0:
             return "", max(own, 0)

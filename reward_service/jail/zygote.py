@@ -215,10 +215,12 @@ def main() -> int:
     on_gpu = len(sys.argv) > 3
     if on_gpu:
         ctypes.CDLL(sys.argv[3])  # in a sealed jail no file is code
-        _call(library.warpsmith_find_fat_binaries)
     gc.collect()
     gc.freeze()
     code = learn_permitted_code(library, facade, on_gpu=on_gpu)
+    if on_gpu:
+        unused = [path for path, pages in code.items() if pages == []]
+        _call(library.warpsmith_find_fat_binaries, "\n".join(unused).encode())
     # Chosen here, once, for all children: they could not find out what the processor has.
     capability = torch.backends.cpu.get_cpu_capability()
     packet.send(channel, Warm(code, torch.__version__, capability))

@@ -261,7 +261,8 @@ TEST_CASE("a Python program whose kernels are its own is timed where libraries h
   CHECK_FALSE(grade.timing().parameters_fixed());
   for (const char* const permitted :
        {"torch.zeros_like(x), torch.full((3, 5), 2.0, device=x.device), torch.empty(7, 9, device='cuda').t()",
-        "torch.zeros(8, 16, dtype=torch.float16, device=x.device)[:, ::2].fill_(1)",
+        "torch.zeros(8, 16, dtype=torch.float16, device=x.device)[:, ::2].fill_(1), torch.empty(6, 6, "
+        "device='cuda')[1].zero_()",
         "x.view(-1)[:5].unsqueeze(0).expand(3, 5), x.contiguous(), x.t().is_contiguous(), "
         "torch.ones_like(x[0, 0]).item()",
         "torch.cuda.get_device_properties(x.device).multi_processor_count, torch.cuda.synchronize()"}) {
@@ -283,9 +284,16 @@ TEST_CASE(
     REQUIRE(grade.verdict() == v1::VERDICT_CORRECT);
     CHECK_FALSE(grade.timing().libraries_withheld());
   }
-  const v1::Grade grade = JudgePython(own, false, "        self.noise = torch.randn(5, device='cuda')\n");
-  REQUIRE(grade.verdict() == v1::VERDICT_CORRECT);
-  CHECK_FALSE(grade.timing().libraries_withheld());
+  for (const char* const constructed : {"self.noise = torch.randn(5, device='cuda')",
+                                        "self.ones = torch.ones(8, 8, device='cuda'); self.ones @ self.ones",
+                                        "torch.fft.fft(torch.zeros(64, device='cuda'))"}) {
+    INFO(constructed);
+    const v1::Grade grade = JudgePython(own, false, absl::StrCat("        ", constructed, "\n"));
+    REQUIRE(grade.verdict() == v1::VERDICT_CORRECT);
+    CHECK_FALSE(grade.timing().libraries_withheld());
+  }
+  // Which cannot be read where libraries are withheld.
+  CHECK(JudgePython("        import sympy\n" + own).verdict() == v1::VERDICT_CORRECT);
 }
 
 TEST_CASE("where libraries' kernels are withheld no file has them either") {
