@@ -22,7 +22,8 @@ constexpr int kInstancesMin = 2;
 absl::StatusOr<std::unique_ptr<JudgingDevice>> GpuDevice::Open(const CpuTools& tools, GpuStore* store,
                                                                const Judgement& judgement) {
   ASSIGN_OR_RETURN(auto host, CpuDevice::Open(tools, judgement));
-  return absl::WrapUnique(new GpuDevice(tools, store, std::move(host)));
+  const bool is_native = judgement.request.kind == CandidateKind::kNative;
+  return absl::WrapUnique(new GpuDevice(tools, store, is_native, std::move(host)));
 }
 
 absl::StatusOr<StartedProgram> GpuDevice::StartCandidate(PreparedTask& task, Room room) {
@@ -42,7 +43,7 @@ TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room) const {
   options.num_warm_ups = kWarmUpDraws;
   options.can_sample = false;
   options.cold_overhead = true;
-  options.batch_calls_max = static_cast<size_t>(BatchedCallsMax(*store_, layout));
+  if (is_native_) options.batch_calls_max = static_cast<size_t>(BatchedCallsMax(*store_, layout));
   const double bytes_per_us = tools_.facts.gigabytes_per_second_ceiling * 1e3 * kCacheFactor;
   options.least_us = bytes_per_us > 0 ? static_cast<double>(layout.own_output_bytes()) / bytes_per_us : 0;
   options.long_call_us = kLongCallFactor * tools_.facts.empty_call_us;

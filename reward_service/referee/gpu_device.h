@@ -21,7 +21,10 @@ class GpuDevice : public JudgingDevice {
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;
+  // A Python program sees its caller's variables, and so all inputs of a batch: it is timed call by call.
   TimerOptions TimingOptions(const TaskLayout& layout, Room room) const override;
+  // Of a Python program, for there it cannot read what it may want to import.
+  bool JudgesErrorsAgain() const override { return !is_native_; }
   // A process costs a context, of which a driver makes some six a second, and the GPU's memory is the same for all: so
   // there are few, each with several rounds.
   TimingEffort EffortOf(const TimingEffort& asked) const override;
@@ -29,11 +32,12 @@ class GpuDevice : public JudgingDevice {
   absl::Status CheckHealth() override { return store_->Health(); }
 
  private:
-  GpuDevice(const CpuTools& tools, GpuStore* store, std::unique_ptr<JudgingDevice> host)
-      : tools_(tools), store_(store), host_(std::move(host)) {}
+  GpuDevice(const CpuTools& tools, GpuStore* store, bool is_native, std::unique_ptr<JudgingDevice> host)
+      : tools_(tools), store_(store), is_native_(is_native), host_(std::move(host)) {}
 
   const CpuTools& tools_;
   GpuStore* const store_;
+  const bool is_native_;
   const std::unique_ptr<JudgingDevice> host_;  // on which the processes run
 };
 

@@ -48,7 +48,9 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
   const v1::Measurement before = measurement_;
   lane_since_ = absl::Now();  // of both attempts together
   ASSIGN_OR_RETURN(std::optional<Fault> fault, RunIn(Room::kSealed));
-  if (!fault || !fault->withheld) return fault;
+  if (!fault) return fault;
+  const bool is_error = fault->verdict == v1::VERDICT_RUNTIME_ERROR;
+  if (!fault->withheld && !(is_error && device_->JudgesErrorsAgain())) return fault;
   measurement_ = before;
   return RunIn(Room::kOpen);
 }

@@ -73,6 +73,8 @@ class JudgingDevice {
  public:
   virtual ~JudgingDevice() = default;
 
+  // Whether a candidate that fails by an error where libraries are withheld is judged once more where they are not.
+  virtual bool JudgesErrorsAgain() const { return false; }
   // Held while a candidate runs, where the device is one for all: TensorStore::turn().
   virtual absl::Mutex* turn() { return nullptr; }
   // A fresh process of the candidate, to be verified on the task's input sets. The task outlives

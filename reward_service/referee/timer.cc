@@ -225,9 +225,10 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch first,
   ProfileSampler* const sampler = samples ? &sampler_ : nullptr;
   ProfileSampler* const reference_sampler = samples ? &reference_sampler_ : nullptr;
   const bool is_long = sides->former_us > options_.long_call_us;
-  // What the candidate does must not decide how the reference is timed.
-  const bool warm = !sides->reference_is_long;
+  // What the candidate does must not decide how the reference is timed. Where the path is measured cold, it is cold.
+  const bool warm = !sides->reference_is_long && !options_.cold_overhead;
   Round round;
+  // Before the candidate, whose memory could make the next turn on a GPU slow.
   if (options_.cold_overhead) RETURN_IF_ERROR(MeasureColdOverhead(first.size()));
   ASSIGN_OR_RETURN(const TimedCall before,
                    CallReference(*sides, warm ? second.front() : nullptr, first, reference_sampler));
@@ -236,7 +237,6 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch first,
   if (!is_long) {
     if (auto fault = CallCandidate(sides, second, sampler, &round.candidate.back())) return fault;
   }
-  if (options_.cold_overhead) RETURN_IF_ERROR(MeasureColdOverhead(first.size()));
   ASSIGN_OR_RETURN(const TimedCall after,
                    CallReference(*sides, warm ? first.front() : nullptr, second, reference_sampler));
   round.reference = {before, after};

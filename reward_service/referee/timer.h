@@ -39,8 +39,8 @@ struct TimerOptions {
   // Calls beyond it are long [us].
   double long_call_us = std::numeric_limits<double>::infinity();
   double sample_period_us = 0;
-  // Whether what the path costs is measured between the batches of a round: on a GPU it takes longer for a process
-  // that has waited.
+  // Whether what the path costs is measured before each round, and no side is warmed by a repeated call: on a GPU the
+  // path takes longer for a process that has waited.
   bool cold_overhead = false;
   // Calls that one release may let a program make, each on an input set that it has not seen: as many as it takes
   // until the path to a program is below a tenth of their time.

@@ -60,6 +60,7 @@ struct FakeMachine {
   std::optional<Fault> reference_fault;  // when it is made ready
   TimerOptions timing;
   absl::Mutex* turn = nullptr;  // of a device that is one for all
+  bool judges_errors_again = false;
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
   // Not OK: the device is gone. No program starts, threads are not spread.
@@ -132,6 +133,7 @@ class FakeJudgingDevice : public JudgingDevice {
   FakeJudgingDevice(FakeMachine* machine, v1::Measurement* measurement)
       : machine_(machine), measurement_(measurement) {}
 
+  bool JudgesErrorsAgain() const override { return machine_->judges_errors_again; }
   absl::Mutex* turn() override { return machine_->turn; }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask&, Room room) override {
     if (!machine_->lost.ok()) return machine_->lost;

@@ -55,6 +55,16 @@ TEST_CASE("on a GPU few processes are timed, and never more than are asked for")
   CHECK(bench.device->EffortOf(effort).num_instances_min == 1);
 }
 
+TEST_CASE("on a GPU a Python program is timed call by call, and judged again after an error") {
+  Bench native;
+  Bench python(CandidateKind::kKernelBenchPython);
+  const TaskLayout& layout = native.puppets.task->layout();
+  CHECK(native.device->TimingOptions(layout, Room::kSealed).batch_calls_max == 16);
+  CHECK(python.device->TimingOptions(layout, Room::kSealed).batch_calls_max == 1);
+  CHECK_FALSE(native.device->JudgesErrorsAgain());
+  CHECK(python.device->JudgesErrorsAgain());
+}
+
 TEST_CASE("what bounds a program on a GPU is told by its memory") {
   Bench bench;
   const TaskLayout& layout = bench.puppets.task->layout();

@@ -348,6 +348,19 @@ TEST_CASE("want of a library opens the room once, also when it shows as late as 
   CHECK(judge(&always).verdict_reason() == "used a withheld library");
 }
 
+TEST_CASE("an error where libraries are withheld is judged once more, where the device says so") {
+  const Fault error{v1::VERDICT_RUNTIME_ERROR, "ModuleNotFoundError"};
+  FakeBench bench;
+  bench.machine.sealed.calls = FaultAt(0, error);
+  CHECK(bench.Run().verdict() == v1::VERDICT_RUNTIME_ERROR);
+  bench.machine.judges_errors_again = true;
+  const v1::Grade grade = bench.Run();
+  CHECK(grade.verdict() == v1::VERDICT_CORRECT);
+  CHECK_FALSE(grade.timing().libraries_withheld());
+  bench.machine.sealed.calls = FaultAt(0, Wrong());
+  CHECK(bench.Run().verdict() == v1::VERDICT_INCORRECT);
+}
+
 TEST_CASE("a candidate that takes no parameters is timed with one warm-up: its input sets are few") {
   const nlohmann::json weight = {{{"code", 2}, {"bits", 32}, {"shape", {4}}, {"name", "weight"}}};
   const nlohmann::json script = {{"loaded", {{"parameters", weight}}}};
