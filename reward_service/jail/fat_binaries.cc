@@ -175,7 +175,8 @@ absl::Status FindFatBinaries(const std::set<std::string>& unused) {
       return absl::InternalError(absl::StrCat("sections of ", library.path, ": ", status.message()));
   }
   if (found.whole_pages.empty())
-    return absl::InternalError("no library that is loaded has kernels in sections that are known");
+    return absl::InternalError(absl::StrCat(
+        "none of ", libraries.size(), " loaded libraries has GPU kernels: use a torch package with CUDA"));
   std::sort(found.whole_pages.begin(), found.whole_pages.end(),
             [](const Range& a, const Range& b) { return a.start < b.start; });
   kernels = std::move(found);

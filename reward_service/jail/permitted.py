@@ -192,14 +192,18 @@ def _tensors() -> Iterator[torch.Tensor]:
             yield torch.empty(shape, dtype=dtype)
 
 
+def _run_on(x: torch.Tensor) -> None:
+    _allocations(x)
+    _fills(x)
+    _descriptions(x)
+    views = _views(x)
+    for view in views if x.numel() < 1000 else []:
+        _descriptions(view)
+
+
 def _run_once(facade: ctypes.CDLL) -> None:
     for x in _tensors():
-        _allocations(x)
-        _fills(x)
-        _descriptions(x)
-        for view in _views(x) if x.numel() < 1000 else []:
-            _descriptions(view)
-        _views(x)
+        _run_on(x)
     _defaults()
     _numbers()
     _refusals(torch.empty(3, 5))
@@ -216,11 +220,7 @@ def _run_once_on_gpu() -> None:
 
     with gpu_tensors.here():
         for x in _tensors():
-            _allocations(x)
-            _fills(x)
-            _descriptions(x)
-            for view in _views(x) if x.numel() < 1000 else []:
-                _descriptions(view)
+            _run_on(x)
             gpu_tensors.describe_device(x)
             python_jail.places_of({"nested": [(x,)]})
         _defaults()

@@ -68,7 +68,7 @@ class TimingDevice {
   virtual absl::StatusOr<StartedSide> StartCandidate() = 0;
   // What so many calls that one release lets a program make cost now, of many batches in a row.
   virtual absl::StatusOr<Overhead> MeasureOverhead(size_t num_calls) = 0;
-  // The same of one batch, as cold as those of the sides are between which it comes.
+  // The same of one batch: caches are as cold for it as for a side that has waited for the other.
   virtual absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) = 0;
   // Has a call that does nothing sampled: what the path to a candidate shows.
   virtual absl::Status SampleOverhead(ProfileSampler* sampler) = 0;
