@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import time
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -98,11 +99,13 @@ def move(model: Any) -> Any:
     return model.cuda() if isinstance(model, torch.nn.Module) else model
 
 
-def synchronise() -> None:
-    """Returns when all that this process asked for is done. Writes something, so that a call that does nothing has its
-    turn on the GPU, too: what that costs is subtracted from every call."""
+def synchronise() -> int:
+    """Returns when all that this process asked for is done: how long that took [us]. Writes something, so that a call
+    that does nothing has its turn on the GPU, too: what that costs is subtracted from every call."""
     _own_memory[0].zero_()
+    begin = time.monotonic_ns()
     torch.cuda.synchronize()
+    return (time.monotonic_ns() - begin) // 1000
 
 
 def separate() -> None:

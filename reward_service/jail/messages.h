@@ -345,6 +345,7 @@ struct Done : ToReferee {
   static constexpr char op[] = "done";
   static constexpr IntegerField result{"result", INT32_MIN, INT32_MAX, INT32_MIN};
   static constexpr ListField outputs{"outputs", 256};
+  static constexpr IntegerField waited_us{"waited_us", 0, INT32_MAX, 0};
 };
 
 struct Refresh : ToJail {

@@ -223,6 +223,7 @@ class Done(Message):
     op = "done"
     result: int | None = None
     outputs: list[Place] | None = None
+    waited_us: int | None = None
 
 
 @dataclass

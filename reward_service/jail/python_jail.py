@@ -122,21 +122,24 @@ class Model:
 
     def run(self, rooms: list[int]) -> Done:
         """A call in each of these rooms; where their outputs lie. They live until the run after the next one has begun,
-        so that a tensor that is used for two answers shows."""
+        so that a tensor that is used for two answers shows. On a GPU all that is done between two calls can hide behind
+        its work."""
         calls = [[view.item() if number else view for view, number in self._inputs[room]] for room in rooms]
         self._former_results, self._results = self._results, []
+        places: list[Place] = []
         with torch.no_grad():
             renew_moved(self._linked)
             for inputs in calls:
-                self._results.append(self._model(*inputs))
+                result = self._model(*inputs)
+                self._results.append(result)
                 if self._memory:
                     gpu_tensors.separate()
-        if self._memory:
-            gpu_tensors.synchronise()
+                places += places_of(result, self._memory)
+        waited_us = gpu_tensors.synchronise() if self._memory else None
         if self._bytes_ahead:  # after the first call, when it is known what a call needs
             _grow_heap(self._bytes_ahead)
             self._bytes_ahead = 0
-        return Done(0, places_of(self._results, self._memory))
+        return Done(0, places, waited_us)
 
 
 def renew_moved(linked: list[tuple[torch.Tensor, torch.Tensor]]) -> None:

@@ -41,6 +41,10 @@ struct JudgeLimits {
 
 // Rounds of one instance, at most: input sets are drawn for as many.
 inline constexpr int kRoundsMax = 3;
+// Input sets of one: two batches of so many calls, and where these are more than one a call alone.
+constexpr int DrawsOfRound(int num_batched_calls) {
+  return 2 * num_batched_calls + (num_batched_calls > 1 ? 1 : 0);
+}
 
 // How much timing a speed-up is worth: more of it, less scatter. Instances are fresh processes of the
 // candidate; a round times reference, candidate, candidate, reference (one candidate where calls are long).

@@ -30,6 +30,15 @@ double Scatter(std::vector<double> values) {
   return Median(std::move(values));
 }
 
+double MedianError(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double half = static_cast<double>(values.size()) / 2;
+  const double reach = kNormalQuantile * std::sqrt(half / 2);
+  const auto low = static_cast<size_t>(std::max(0.0, std::floor(half - reach) - 1));
+  return (values[values.size() - 1 - low] - values[low]) / 2;
+}
+
 double MiddleMean(std::vector<double> values) {
   if (values.empty()) return 0.0;
   std::sort(values.begin(), values.end());

@@ -17,6 +17,10 @@ double Median(std::vector<double> values);
 // The median distance from the median; 0 for none.
 double Scatter(std::vector<double> values);
 
+// How far the median of such values may lie from theirs, with 95 %: half of its interval by order statistics, whatever
+// their distribution (W. J. Conover, Practical Nonparametric Statistics, 3.2). Of few values half of their range.
+double MedianError(std::vector<double> values);
+
 // The mean without the least and the greatest quarter; 0 for none. For counts that are few, of which a median
 // would lose too much.
 double MiddleMean(std::vector<double> values);

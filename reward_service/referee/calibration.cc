@@ -164,8 +164,8 @@ absl::StatusOr<EmptyCall> MeasureTurns(Jail& jail) {
   });
 }
 
-absl::StatusOr<EmptyCall> EmptyCandidate::Measure(size_t num_calls) {
-  return MeasureCalls(jail_, [this, num_calls] { return Call(num_calls); });
+absl::StatusOr<EmptyCall> EmptyCandidate::Measure() {
+  return MeasureCalls(jail_, [this] { return Call(); });
 }
 
 absl::StatusOr<EmptyCall> EmptyCandidate::MeasureOnce(size_t num_calls) {

@@ -27,9 +27,9 @@ class EmptyCandidate {
                                                                const Lane& lane,
                                                                TensorStore& store = HostStore());
 
-  // What so many calls that one release lets a program make cost; on a CPU one.
-  absl::StatusOr<EmptyCall> Measure(size_t num_calls = 1);
-  // One batch of them, as it comes.
+  // What a call costs, of many in a row.
+  absl::StatusOr<EmptyCall> Measure();
+  // One batch of so many, which one release lets a program make; on a CPU of one.
   absl::StatusOr<EmptyCall> MeasureOnce(size_t num_calls);
   absl::StatusOr<EmptyCall> MeasureTurns();
 

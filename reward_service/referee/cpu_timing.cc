@@ -36,6 +36,7 @@ class CpuTiming::ReferenceSide : public TimedSide {
     us_ = jail_->seconds() * 1e6;
     result.us = us_;
     result.after_us = jail_->after_seconds() * 1e6;
+    result.waited_us = jail_->waited_us();
     return result;
   }
   CallResult Repeat(const Draw& draw) override { return Call({&draw}, nullptr); }
@@ -119,7 +120,7 @@ absl::StatusOr<Overhead> CpuTiming::OfBothSides(
   return overhead;
 }
 
-absl::StatusOr<Overhead> CpuTiming::MeasureOverhead(size_t num_calls) {
+absl::StatusOr<Overhead> CpuTiming::MeasureOverhead() {
   if (CpuTask::Of(*task_).store().on_gpu()) {
     // Of the candidate's own process nobody asks: it could be slow when it has nothing to do.
     ASSIGN_OR_RETURN(const EmptyCall small, empty_reference_->MeasureTurns());
@@ -127,7 +128,7 @@ absl::StatusOr<Overhead> CpuTiming::MeasureOverhead(size_t num_calls) {
     of_memory_ = {std::max(0.0, large.us - small.us), large.scatter_us,
                   std::max(0.0, large.after_us - small.after_us)};
   }
-  return OfBothSides([num_calls](EmptyCandidate* empty) { return empty->Measure(num_calls); });
+  return OfBothSides([](EmptyCandidate* empty) { return empty->Measure(); });
 }
 
 absl::StatusOr<Overhead> CpuTiming::MeasureColdOverhead(size_t num_calls) {

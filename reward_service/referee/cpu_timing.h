@@ -23,7 +23,7 @@ class CpuTiming : public TimingDevice {
   absl::StatusOr<TimedSide*> Reference(int instance) override;
   int num_references() const override { return static_cast<int>(CpuTask::Of(*task_).baselines().size()); }
   absl::StatusOr<StartedSide> StartCandidate() override;
-  absl::StatusOr<Overhead> MeasureOverhead(size_t num_calls) override;
+  absl::StatusOr<Overhead> MeasureOverhead() override;
   absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) override;
   absl::Status SampleOverhead(ProfileSampler* sampler) override;
   double Slowness(double reference_us) override {

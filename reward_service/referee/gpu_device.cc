@@ -14,8 +14,12 @@ namespace {
 // Outputs may end in the GPU's cache, which takes several times what its memory does: nobody is accused who left them
 // there.
 constexpr double kCacheFactor = 4;
-// So that no luck of one process is taken for the program's.
+// So that no luck of one process is taken for the program's. More than the maximum narrow the interval by less than a
+// third, and each takes a context of a GPU, of which the driver makes some six a second.
 constexpr int kInstancesMin = 2;
+constexpr int kInstancesMax = 4;
+// For the end of a killed process, which takes the kernel 0.1 s.
+constexpr absl::Duration kEndTimeout = absl::Seconds(10);
 
 }  // namespace
 
@@ -27,6 +31,9 @@ absl::StatusOr<std::unique_ptr<JudgingDevice>> GpuDevice::Open(const CpuTools& t
 }
 
 absl::StatusOr<StartedProgram> GpuDevice::StartCandidate(PreparedTask& task, Room room) {
+  // Of others something may wait on the GPU for as long as they live, and the inputs are the same memory.
+  RETURN_IF_ERROR(tools_.native_zygote->AwaitEnds(kEndTimeout));
+  RETURN_IF_ERROR(tools_.python_zygote->AwaitEnds(kEndTimeout));
   return host_->StartCandidate(task, room);
 }
 
@@ -42,8 +49,9 @@ TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room) const {
   TimerOptions options;
   options.num_warm_ups = kWarmUpDraws;
   options.can_sample = false;
-  options.cold_overhead = true;
-  if (is_native_) options.batch_calls_max = static_cast<size_t>(BatchedCallsMax(*store_, layout));
+  options.path.cold = true;
+  options.batch_calls_max = static_cast<size_t>(BatchedCallsMax(*store_, layout));
+  options.path.takes_between_off = is_native_;
   const double bytes_per_us = tools_.facts.gigabytes_per_second_ceiling * 1e3 * kCacheFactor;
   options.least_us = bytes_per_us > 0 ? static_cast<double>(layout.own_output_bytes()) / bytes_per_us : 0;
   options.long_call_us = kLongCallFactor * tools_.facts.empty_call_us;
@@ -53,6 +61,7 @@ TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room) const {
 TimingEffort GpuDevice::EffortOf(const TimingEffort& asked) const {
   TimingEffort effort = asked;
   effort.num_instances_min = std::min(asked.num_instances_min, kInstancesMin);
+  effort.num_instances_max = std::min(asked.num_instances_max, kInstancesMax);
   return effort;
 }
 

@@ -21,7 +21,6 @@ class GpuDevice : public JudgingDevice {
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;
-  // A Python program sees its caller's variables, and so all inputs of a batch: it is timed call by call.
   TimerOptions TimingOptions(const TaskLayout& layout, Room room) const override;
   // Of a Python program, for there it cannot read what it may want to import.
   bool JudgesErrorsAgain() const override { return !is_native_; }

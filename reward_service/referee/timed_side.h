@@ -22,6 +22,7 @@ struct CallResult {
   double us = 0;
   std::optional<Fault> fault;
   double after_us = 0;
+  double waited_us = 0;  // of the reference: for the device, when all calls were made
 };
 
 // A program in a process of its own, warm and stopped. One thread at a time.
@@ -66,9 +67,9 @@ class TimingDevice {
   virtual int num_references() const = 0;
   // A fresh process of the candidate, to be timed beside the reference that was asked for last.
   virtual absl::StatusOr<StartedSide> StartCandidate() = 0;
-  // What so many calls that one release lets a program make cost now, of many batches in a row.
-  virtual absl::StatusOr<Overhead> MeasureOverhead(size_t num_calls) = 0;
-  // The same of one batch: caches are as cold for it as for a side that has waited for the other.
+  // What a call costs now, of many in a row.
+  virtual absl::StatusOr<Overhead> MeasureOverhead() = 0;
+  // The same of one batch of so many calls: caches are as cold for it as for a side that has waited for the other.
   virtual absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) = 0;
   // Has a call that does nothing sampled: what the path to a candidate shows.
   virtual absl::Status SampleOverhead(ProfileSampler* sampler) = 0;

@@ -27,31 +27,20 @@ double WithWorkAfter(const BatchTime& batch, const EmptyCall& empty) {
   return batch.us + std::max(0.0, batch.after_us - empty.after_us);
 }
 
-// Both clocks apart: what disturbed one of them says nothing of the other.
-void KeepLeast(const EmptyCall& now, EmptyCall* least) {
-  if (now.us < least->us) {
-    least->us = now.us;
-    least->scatter_us = now.scatter_us;
-  }
-  least->after_us = std::min(least->after_us, now.after_us);
-}
-
 // What each of so many calls itself took. Below what empty calls scatter, or the clock's unit, nothing is known.
-double WithoutPath(const BatchTime& batch, const EmptyCall& empty) {
-  const double known_us = std::max({WithWorkAfter(batch, empty) - empty.us, empty.scatter_us,
+double WithoutPath(const BatchTime& batch, const EmptyCall& path) {
+  const double known_us = std::max({WithWorkAfter(batch, path) - path.us, path.scatter_us,
                                     absl::ToDoubleMicroseconds(absl::Nanoseconds(1))});
   return known_us / static_cast<double>(batch.num_calls);
 }
 
-// Medians of what was measured once each.
-EmptyCall MedianOf(const std::vector<Overhead>& measured, EmptyCall Overhead::*side) {
-  std::vector<double> us, after_us;
-  for (const Overhead& one : measured) {
-    us.push_back((one.*side).us);
-    after_us.push_back((one.*side).after_us);
-  }
-  return {Median(us), Scatter(us), Median(std::move(after_us))};
+// Of a call that is one of many: their median is known better.
+double SingleWithoutPath(const BatchTime& batch, const EmptyCall& path) {
+  return WithWorkAfter(batch, path) - path.us;
 }
+
+// Of a batch, where a round has so many input sets.
+size_t CallsOfRoundMax(size_t num_sets) { return num_sets < 5 ? 1 : (num_sets - 1) / 2; }
 
 }  // namespace
 
@@ -59,6 +48,7 @@ Timer::Timer(TimingDevice* device, TimerOptions options)
     : device_(device),
       options_(std::move(options)),
       random_(std::random_device()()),
+      path_(device, options_.path),
       sampler_(options_.sample_period_us),
       overhead_sampler_(options_.sample_period_us),
       reference_sampler_(options_.sample_period_us) {}
@@ -73,8 +63,7 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
     if (instance.rounds.empty()) break;  // out of time
     instances_.push_back(std::move(instance));
     TakePathOff();
-    const double slowness =
-        device_->Slowness(ReferenceMedian(instances_.back()) + overheads_.at(1).reference.us);
+    const double slowness = device_->Slowness(ReferenceMedian(instances_.back()) + path_.OfReference({}).us);
     // The next one is timed against another process of the reference. Once all of them were slow, the machine
     // has changed.
     if (slowness > kSlownessMax && num_slow_instances_ < device_->num_references()) {
@@ -97,7 +86,7 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
   ASSIGN_OR_RETURN(StartedSide started, device_->StartCandidate());
   if (started.fault) return std::move(started.fault);
   sides.candidate = std::move(started.side);
-  RETURN_IF_ERROR(MeasureOverhead(1));
+  RETURN_IF_ERROR(path_.MeasureCall());
   if (options_.samples_rounds) RETURN_IF_ERROR(device_->SampleOverhead(&overhead_sampler_));
   ASSIGN_OR_RETURN(std::optional<Fault> fault, WarmUp(&sides));
   if (!fault) {
@@ -111,34 +100,19 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
   return fault;
 }
 
-absl::Status Timer::MeasureOverhead(size_t num_calls) {
-  ASSIGN_OR_RETURN(const Overhead now, device_->MeasureOverhead(num_calls));
-  const auto [place, is_first] = overheads_.try_emplace(num_calls, now);
-  if (is_first) return absl::OkStatus();
-  KeepLeast(now.reference, &place->second.reference);
-  KeepLeast(now.candidate, &place->second.candidate);
-  return absl::OkStatus();
-}
-
-absl::Status Timer::MeasureColdOverhead(size_t num_calls) {
-  ASSIGN_OR_RETURN(cold_overheads_[num_calls].emplace_back(), device_->MeasureColdOverhead(num_calls));
-  return absl::OkStatus();
-}
-
-Overhead Timer::OverheadOf(size_t num_calls) const {
-  const auto cold = cold_overheads_.find(num_calls);
-  if (cold == cold_overheads_.end()) return overheads_.at(num_calls);
-  return {MedianOf(cold->second, &Overhead::reference), MedianOf(cold->second, &Overhead::candidate)};
-}
-
 void Timer::TakePathOff() {
   for (Instance& instance : instances_) {
     for (Round& round : instance.rounds) {
-      const Overhead overhead = OverheadOf(round.reference.front().batch.num_calls);
-      for (TimedCall& call : round.reference) call.us = WithoutPath(call.batch, overhead.reference);
+      for (TimedCall& call : round.reference)
+        call.us = WithoutPath(call.batch, path_.OfReference(call.batch));
       for (TimedCall& call : round.candidate) {
-        call.us = std::max(WithoutPath(call.batch, overhead.candidate), options_.least_us);
+        call.us =
+            std::max(WithoutPath(call.batch, path_.OfCandidate(call.batch.num_calls)), options_.least_us);
       }
+      if (!round.reference_single || !round.candidate_single) continue;
+      const BatchTime& reference = round.reference_single->batch;
+      round.reference_single->us = SingleWithoutPath(reference, path_.OfReference(reference));
+      round.candidate_single->us = SingleWithoutPath(round.candidate_single->batch, path_.OfCandidate(1));
     }
   }
 }
@@ -155,7 +129,7 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
     const Batch set = Sets().subspan(i, 1);
     if (std::optional<Fault> fault = CallOnce(sides, set, nullptr)) return fault;
     ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set, nullptr));
-    const double reference_us = WithoutPath(reference.batch, overheads_.at(1).reference);
+    const double reference_us = WithoutPath(reference.batch, path_.OfReference(reference.batch));
     sides->reference_is_long = reference_us > options_.long_call_us;
     // One call may have been disturbed, and of all sides the reference is the same.
     least_reference_us_ = std::min(least_reference_us_, reference_us);
@@ -170,8 +144,7 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
 
 absl::StatusOr<std::optional<Fault>> Timer::WarmUpBatches(Sides* sides) {
   if (sides->batch_calls == 1) return std::nullopt;
-  RETURN_IF_ERROR(options_.cold_overhead ? MeasureColdOverhead(sides->batch_calls)
-                                         : MeasureOverhead(sides->batch_calls));
+  RETURN_IF_ERROR(path_.MeasureBatch(sides->batch_calls));
   const std::vector<const Draw*> again(sides->batch_calls, sides->former_set);
   for (int batch = 0; batch < kWarmUpBatches && !OutOfTime(); ++batch) {
     if (std::optional<Fault> fault = CallOnce(sides, again, nullptr)) return fault;
@@ -181,9 +154,8 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUpBatches(Sides* sides) {
 
 // As long as the reference's: what the candidate does must not decide how it is timed.
 size_t Timer::BatchCalls() const {
-  const double wanted = std::ceil(kBatchFactor * overheads_.at(1).reference.us / least_reference_us_);
-  const size_t calls_max =
-      std::min(options_.batch_calls_max, (options_.input_sets.size() - options_.num_warm_ups) / 2);
+  const double wanted = std::ceil(kBatchFactor * path_.OfReference({}).us / least_reference_us_);
+  const size_t calls_max = std::min(options_.batch_calls_max, CallsOfRoundMax(NumSets()));
   return static_cast<size_t>(std::clamp(wanted, 1.0, std::max(1.0, static_cast<double>(calls_max))));
 }
 
@@ -191,7 +163,8 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
   const size_t num_calls = sides->batch_calls;
   batch_calls_ = std::min(batch_calls_, num_calls);
   size_t next = options_.num_warm_ups;
-  const StepFacts facts{.num_input_sets = (Sets().size() - next) / num_calls,
+  const size_t num_rounds = NumSets() / static_cast<size_t>(DrawsOfRound(static_cast<int>(num_calls)));
+  const StepFacts facts{.num_input_sets = num_calls == 1 ? NumSets() : 2 * num_rounds,
                         .is_long = sides->former_us > options_.long_call_us,
                         .wants_samples = !HasSamples(),
                         .unusual = !options_.unusual_sets.empty()};
@@ -208,9 +181,9 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
       const Batch unusual(options_.unusual_sets);
       fault = CallCandidate(sides, unusual.subspan(random_() % unusual.size(), 1), nullptr, &ignored);
     } else if (instance->rounds.empty() || absl::ToDoubleMicroseconds(absl::Now() - start) < rounds_us_max) {
-      ASSIGN_OR_RETURN(fault, TimeRound(sides, Sets().subspan(next, num_calls),
-                                        Sets().subspan(next + num_calls, num_calls), instance));
-      next += 2 * num_calls;
+      const auto num_draws = static_cast<size_t>(DrawsOfRound(static_cast<int>(num_calls)));
+      ASSIGN_OR_RETURN(fault, TimeRound(sides, Sets().subspan(next, num_draws), instance));
+      next += num_draws;
     }
     if (fault) return fault;
     LookAtMemory(sides);
@@ -218,18 +191,21 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
   return std::nullopt;
 }
 
-absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch first, Batch second,
-                                                      Instance* instance) {
+absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, Instance* instance) {
+  const Batch first = sets.subspan(0, sides->batch_calls);
+  const Batch second = sets.subspan(sides->batch_calls, sides->batch_calls);
+  const Batch single = sets.subspan(2 * sides->batch_calls);  // of none, or one
   // Both sides or none: samples take time.
   const bool samples = options_.samples_rounds && options_.can_sample;
   ProfileSampler* const sampler = samples ? &sampler_ : nullptr;
   ProfileSampler* const reference_sampler = samples ? &reference_sampler_ : nullptr;
   const bool is_long = sides->former_us > options_.long_call_us;
   // What the candidate does must not decide how the reference is timed. Where the path is measured cold, it is cold.
-  const bool warm = !sides->reference_is_long && !options_.cold_overhead;
+  const bool warm = !sides->reference_is_long && !options_.path.cold;
   Round round;
   // Before the candidate, whose memory could make the next turn on a GPU slow.
-  if (options_.cold_overhead) RETURN_IF_ERROR(MeasureColdOverhead(first.size()));
+  RETURN_IF_ERROR(path_.MeasureBatch(first.size()));
+  if (!single.empty()) RETURN_IF_ERROR(path_.MeasureBatch(1));
   ASSIGN_OR_RETURN(const TimedCall before,
                    CallReference(*sides, warm ? second.front() : nullptr, first, reference_sampler));
   round.candidate.resize(is_long ? 1 : 2);
@@ -240,6 +216,10 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch first,
   ASSIGN_OR_RETURN(const TimedCall after,
                    CallReference(*sides, warm ? first.front() : nullptr, second, reference_sampler));
   round.reference = {before, after};
+  if (!single.empty()) {
+    if (auto fault = CallCandidate(sides, single, nullptr, &round.candidate_single.emplace())) return fault;
+    ASSIGN_OR_RETURN(round.reference_single, CallReference(*sides, nullptr, single, nullptr));
+  }
   instance->rounds.push_back(std::move(round));
   return std::nullopt;
 }
@@ -255,7 +235,7 @@ absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* r
   CallResult result = sides.reference->Call(sets, sampler);
   if (result.fault) return BrokenReference(*result.fault);
   TimedCall call;
-  call.batch = {result.us, result.after_us, sets.size()};
+  call.batch = {result.us, result.after_us, sets.size(), result.waited_us};
   if (repeated != nullptr) call.repeat_excess_us = repeat_us - result.us;
   return call;
 }
@@ -286,7 +266,7 @@ std::optional<Fault> Timer::CallOnce(Sides* sides, Batch sets, ProfileSampler* s
   if (result.fault) return std::move(result.fault);
   sides->former_set = sets.back();
   sides->former_batch = {result.us, result.after_us, sets.size()};
-  const double us = WithWorkAfter(sides->former_batch, OverheadOf(sets.size()).candidate);
+  const double us = WithWorkAfter(sides->former_batch, path_.OfCandidate(sets.size()));
   sides->former_us = us / static_cast<double>(sets.size());
   // What is subtracted was measured at another time: only the whole call can be too short.
   if (sides->former_us >= options_.least_us) return std::nullopt;
@@ -313,11 +293,14 @@ bool Timer::HasSamples() const {
 
 v1::Timing Timer::Timing() const {
   v1::Timing timing = Conclude(instances_);
-  timing.set_empty_call_us(OverheadOf(batch_calls_).candidate.us);
+  timing.set_empty_call_us(path_.OfCandidate(batch_calls_).us);
   timing.set_calls_per_batch(static_cast<int>(batch_calls_));
   if (num_slow_instances_ > 0) {
     absl::StrAppend(timing.mutable_quality(),
                     "; timed again where the reference was slow: ", num_slow_instances_);
+  }
+  if (const double us = std::round(DeferredWork(instances_)); us > 0) {
+    absl::StrAppend(timing.mutable_quality(), "; charged for work that calls alone do: ", us, " us a call");
   }
   std::vector<double> ahead_us;
   for (const Instance& instance : instances_) ahead_us.push_back(instance.ahead_us);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "reward_service/referee/path_costs.h"
 #include "reward_service/referee/timed_side.h"
 #include "reward_service/referee/timing_plan.h"
 #include "warpsmith/v1/grade.pb.h"
@@ -39,9 +40,8 @@ struct TimerOptions {
   // Calls beyond it are long [us].
   double long_call_us = std::numeric_limits<double>::infinity();
   double sample_period_us = 0;
-  // Whether what the path costs is measured before each round, and no side is warmed by a repeated call: on a GPU the
-  // path takes longer for a process that has waited.
-  bool cold_overhead = false;
+  // No side is warmed by a repeated call where its path is measured cold.
+  PathOptions path;
   // Calls that one release may let a program make, each on an input set that it has not seen: as many as it takes
   // until the path to a program is below a tenth of their time.
   size_t batch_calls_max = 1;
@@ -84,11 +84,8 @@ class Timer {
   absl::StatusOr<std::optional<Fault>> WarmUpBatches(Sides* sides);  // on inputs that it has seen
   absl::StatusOr<std::optional<Fault>> DoSteps(Sides* sides, Instance* instance);
   size_t BatchCalls() const;
-  absl::Status MeasureOverhead(size_t num_calls);
-  absl::Status MeasureColdOverhead(size_t num_calls);
-  Overhead OverheadOf(size_t num_calls) const;
   void TakePathOff();  // all calls so far, by what is known of it now
-  absl::StatusOr<std::optional<Fault>> TimeRound(Sides* sides, Batch first, Batch second, Instance* instance);
+  absl::StatusOr<std::optional<Fault>> TimeRound(Sides* sides, Batch sets, Instance* instance);
   absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, Batch sets,
                                           ProfileSampler* sampler);
   // A repeated call, where there is one, and the calls themselves.
@@ -96,6 +93,7 @@ class Timer {
   std::optional<Fault> CallOnce(Sides* sides, Batch sets, ProfileSampler* sampler);
   std::optional<Fault> Sample(Sides* sides, Batch set);
   Batch Sets() const { return options_.input_sets; }
+  size_t NumSets() const { return Sets().size() - options_.num_warm_ups; }  // that are timed or sampled
   void LookAtMemory(Sides* sides) const;
   bool WantsRepeat(const Sides& sides) const;
   bool HasSamples() const;  // as many as are wanted
@@ -103,13 +101,11 @@ class Timer {
   TimingDevice* const device_;
   const TimerOptions options_;
   std::mt19937_64 random_;
+  PathCosts path_;
   std::vector<Instance> instances_;
   ProfileSampler sampler_;
-  ProfileSampler overhead_sampler_;   // calls that do nothing
-  ProfileSampler reference_sampler_;  // what it sees is not used: only what it costs
-  // By calls of a batch, the least so far: what a busy moment adds must not be taken off the calls of quiet ones.
-  std::map<size_t, Overhead> overheads_;
-  std::map<size_t, std::vector<Overhead>> cold_overheads_;
+  ProfileSampler overhead_sampler_;         // calls that do nothing
+  ProfileSampler reference_sampler_;        // what it sees is not used: only what it costs
   double least_reference_us_ = kUnknownUs;  // of calls that warm up
   int num_slow_instances_ = 0;
   size_t batch_calls_ = std::numeric_limits<size_t>::max();  // the fewest so far

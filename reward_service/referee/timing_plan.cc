@@ -1,6 +1,7 @@
 #include "reward_service/referee/timing_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 
@@ -31,7 +32,31 @@ double HiddenWork(const std::vector<Instance>& instances) {
   return std::max(0.0, Median(std::move(candidate)) - Median(std::move(reference)));
 }
 
+// What a call of the candidate is charged for work that was not on its clock.
+double ChargeOf(const std::vector<Instance>& instances) {
+  return HiddenWork(instances) + DeferredWork(instances);
+}
+
 }  // namespace
+
+double DeferredWork(const std::vector<Instance>& instances) {
+  std::vector<double> reference;
+  std::vector<double> candidate;
+  std::vector<double> batched;
+  for (const Instance& instance : instances) {
+    for (const Round& round : instance.rounds) {
+      if (!round.reference_single || !round.candidate_single) continue;
+      reference.push_back(round.reference_single->us - Mean(round.reference));
+      candidate.push_back(round.candidate_single->us - Mean(round.candidate));
+      batched.push_back(Mean(round.candidate));
+    }
+  }
+  if (batched.empty()) return 0;
+  const double chance = std::hypot(MedianError(candidate), MedianError(reference));
+  const double beyond_us =
+      Median(std::move(candidate)) - Median(std::move(reference)) - Median(std::move(batched)) - chance;
+  return std::max(0.0, beyond_us / 2);
+}
 
 std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, std::mt19937_64* random) {
   const size_t num_rounds =
@@ -57,12 +82,12 @@ double ShareAhead(int64_t excess_bytes, int64_t output_bytes) {
 }
 
 std::vector<std::vector<double>> Ratios(const std::vector<Instance>& instances) {
-  const double hidden_us = HiddenWork(instances);
+  const double charge_us = ChargeOf(instances);
   std::vector<std::vector<double>> ratios;
   for (const Instance& instance : instances) {
     ratios.emplace_back();
     for (const Round& round : instance.rounds) {
-      const double candidate_us = Mean(round.candidate) + hidden_us + instance.ahead_us;
+      const double candidate_us = Mean(round.candidate) + charge_us + instance.ahead_us;
       ratios.back().push_back(Mean(round.reference) / (candidate_us * instance.reference_slowness));
     }
   }
@@ -83,14 +108,14 @@ double ReferenceMedian(const Instance& instance) {
 }
 
 v1::Timing Conclude(const std::vector<Instance>& instances) {
-  const double hidden_us = HiddenWork(instances);
+  const double charge_us = ChargeOf(instances);
   std::vector<double> reference;
   std::vector<double> candidate;
   for (const Instance& instance : instances) {
     for (const Round& round : instance.rounds) {
       for (const TimedCall& call : round.reference) reference.push_back(call.us);
       for (const TimedCall& call : round.candidate) {
-        candidate.push_back(call.us + hidden_us + instance.ahead_us);
+        candidate.push_back(call.us + charge_us + instance.ahead_us);
       }
     }
   }

@@ -30,6 +30,7 @@ struct BatchTime {
   double us = 0;
   double after_us = 0;
   size_t num_calls = 1;
+  double waited_us = 0;  // of it, for the device, when all calls were made: by the word of the process
 };
 
 // One call on the clock [us], without the overhead of a call, and how much longer the call just before it
@@ -44,6 +45,9 @@ struct TimedCall {
 struct Round {
   std::vector<TimedCall> reference;
   std::vector<TimedCall> candidate;
+  // Where these are batches: of each side a call that no other follows.
+  std::optional<TimedCall> reference_single = std::nullopt;
+  std::optional<TimedCall> candidate_single = std::nullopt;
 };
 
 // One process of the candidate beside one of the reference.
@@ -81,6 +85,12 @@ inline constexpr int kCandidateCallsOfRound = 2 * 2;
 // the reference's. All, where that is the outputs of a round: a call that clears those of more than a round is in
 // fewer than half of all rounds, so that their median does not show it.
 double ShareAhead(int64_t excess_bytes, int64_t output_bytes);
+
+// What a call of the candidate in a batch left to others [us]. Alone, a call takes its launch and its work one after the
+// other; among others it takes at least the longer of the two. So alone it takes at most twice as long, and what lone
+// calls of the reference take more than its others. Half of what is beyond that, as far as it is not chance: the call
+// is charged what lone ones allow.
+double DeferredWork(const std::vector<Instance>& instances);
 
 // Ratios of the rounds of each instance, reference over candidate. Work that a candidate does in repeated
 // calls, whose time is not its own, is charged: what a repeated call takes more than the timed one, beyond

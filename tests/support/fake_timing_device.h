@@ -21,6 +21,7 @@ class FakeSide : public TimedSide {
   CallResult Call(Batch sets, ProfileSampler* sampler) override {
     num_sets.push_back(sets.size());
     CallResult result = calls_(num_calls_++);
+    if (us_of_batch) result.us = us_of_batch(sets.size());
     *num_unsampled_ += sampler == nullptr ? 1 : 0;
     *lane_seconds_ += result.us / 1e6;
     return result;
@@ -30,7 +31,8 @@ class FakeSide : public TimedSide {
 
   std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
 
-  std::vector<size_t> num_sets;  // of each call
+  std::function<double(size_t num_sets)> us_of_batch;  // in place of what calls say, where there is one
+  std::vector<size_t> num_sets;                        // of each call
 
  private:
   std::function<CallResult(int call)> calls_;
@@ -54,16 +56,17 @@ struct FakeTimingDevice : TimingDevice {
     side->held_bytes = held_bytes;
     return StartedSide{std::move(side), start_fault};
   }
-  absl::StatusOr<Overhead> MeasureOverhead(size_t num_calls) override {
-    Overhead measured = overhead;
-    const double further_us = further_call_us * static_cast<double>(num_calls - 1);
-    for (EmptyCall* side : {&measured.reference, &measured.candidate}) side->us += further_us;
-    return measured;
+  absl::StatusOr<Overhead> MeasureOverhead() override {
+    ++num_hot;
+    return overhead;
   }
   absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) override {
-    Overhead measured = *MeasureOverhead(num_calls);
+    Overhead measured = overhead;
     ++num_cold;
-    for (EmptyCall* side : {&measured.reference, &measured.candidate}) side->us += cold_us(num_cold);
+    const double further_us = further_call_us * static_cast<double>(num_calls - 1);
+    for (EmptyCall* side : {&measured.reference, &measured.candidate}) {
+      side->us += further_us + cold_us(num_cold);
+    }
     return measured;
   }
   absl::Status SampleOverhead(ProfileSampler*) override { return absl::OkStatus(); }
@@ -77,6 +80,7 @@ struct FakeTimingDevice : TimingDevice {
   int num_unsampled_of_reference = 0;
   Overhead overhead{{10, 0}, {10, 0}};
   double further_call_us = 0;  // of a batch, that does nothing
+  int num_hot = 0;
   int num_cold = 0;
   std::function<double(int measurement)> cold_us = [](int) { return 0.0; };
   std::optional<Fault> start_fault;

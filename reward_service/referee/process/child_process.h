@@ -43,13 +43,15 @@ struct TimedAnswer {
 class ChildProcess {
  public:
   // `code`: what its zygote permits, for CheckCode(); null where nobody asks. `reaper`: for processes that are
-  // stopped when they are killed; null: each is waited for.
+  // stopped when they are killed; null: each is waited for. `on_gpu`: it shares no memory of the host, and may have
+  // work left on a GPU until it is reaped.
   ChildProcess(UniqueFd socket, UniqueFd output, std::shared_ptr<const PermittedCode> code = nullptr,
-               std::shared_ptr<Reaper> reaper = nullptr)
+               std::shared_ptr<Reaper> reaper = nullptr, bool on_gpu = false)
       : socket_(std::move(socket)),
         output_(std::move(output)),
         code_(std::move(code)),
-        reaper_(std::move(reaper)) {}
+        reaper_(std::move(reaper)),
+        on_gpu_(on_gpu) {}
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -95,6 +97,7 @@ class ChildProcess {
   UniqueFd output_;
   std::shared_ptr<const PermittedCode> code_;
   std::shared_ptr<Reaper> reaper_;
+  const bool on_gpu_;
   std::string tail_;
   pid_t pid_ = -1;
   bool stopped_ = false;

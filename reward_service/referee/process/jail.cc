@@ -182,6 +182,7 @@ std::optional<Fault> Jail::Run() {
   stop_seconds += timed->stop_seconds + *longer_us * 1e-6;
   const nlohmann::json& fields = timed->answer.fields;
   if (!Is<jail::Done>(fields)) return FaultOfAnswer(timed->answer);
+  waited_us_ = static_cast<double>(Read(fields, jail::Done::waited_us));
   const int64_t result = Read(fields, jail::Done::result);
   if (result != 0) return Fault{v1::VERDICT_RUNTIME_ERROR, absl::StrCat("run() returned ", result)};
   if (buffers_.outputs.empty()) {

@@ -91,6 +91,9 @@ class Jail {
   double seconds() const { return seconds_; }
   // On a GPU: from the answer to the confirmed stop of the process and the proof that the GPU is idle.
   double after_seconds() const { return after_seconds_; }
+  // Of the last run, by the word of the process, which is to be trusted of the reference alone: how long Python waited
+  // for the GPU when it had made all calls.
+  double waited_us() const { return waited_us_; }
   size_t num_calls() const { return num_calls_; }  // of the last run
 
   // After Run(): output `index` of one of its calls as dense bytes, valid until the next Load(). Python: shape, dtype
@@ -146,6 +149,7 @@ class Jail {
   bool parameters_loaded_ = false;
   double seconds_ = 0;
   double after_seconds_ = 0;
+  double waited_us_ = 0;
   nlohmann::json places_;         // Python: of the outputs of the last run, call by call,
   nlohmann::json former_places_;  // and of the one before
   std::vector<std::vector<char>> copies_;

@@ -36,14 +36,14 @@ struct TaskLimits {
 // Answers of a Python candidate lie in two places that change by turns: both must have been there once before a
 // call is timed.
 inline constexpr int kWarmUpDraws = 2;
-// No timed call sees an input twice: for the warm-up, two a round or as many batches, and one to be sampled.
+// No timed call sees an input twice: for the warm-up, those of the rounds, and one to be sampled.
 constexpr int TimingDraws(int num_batched_calls) {
-  return kWarmUpDraws + 2 * kRoundsMax * num_batched_calls + 1;
+  return kWarmUpDraws + kRoundsMax * DrawsOfRound(num_batched_calls) + 1;
 }
 // Of these: the second call of the warm-up and more than half of the rounds, so that the speed-up of a candidate
 // that knows all others is that of the rounds of which it knows nothing.
 constexpr int FreshDrawsWanted(int num_batched_calls) {
-  return kWarmUpDraws - 1 + 2 * (kRoundsMax / 2 + 1) * num_batched_calls;
+  return kWarmUpDraws - 1 + (kRoundsMax / 2 + 1) * DrawsOfRound(num_batched_calls);
 }
 
 // What the oracle is asked to draw: the distribution of the inputs and the seed of the model's parameters.

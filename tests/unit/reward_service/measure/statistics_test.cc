@@ -18,6 +18,17 @@ TEST_CASE("the scatter is the median distance from the median") {
   CHECK(Scatter({1, 2, 4, 8, 100}) == 3);
 }
 
+TEST_CASE("the median of many values is known better, by their order alone") {
+  CHECK(MedianError({}) == 0);
+  CHECK(MedianError({7}) == 0);
+  CHECK(MedianError({1, 2, 3, 4, 9}) == 4);  // of few nothing but their range is known
+  std::vector<double> values;
+  for (int i = 0; i < 100; ++i) values.push_back(i);
+  CHECK(MedianError(values) == Approx(10).margin(1));  // the table of 95 % has the 40th and the 61st of 100
+  values.front() = -1e9;
+  CHECK(MedianError(values) == Approx(10).margin(1));
+}
+
 TEST_CASE("a mean of the middle half is not moved by one value far out") {
   CHECK(MiddleMean({}) == 0);
   CHECK(MiddleMean({2, 3}) == 2.5);

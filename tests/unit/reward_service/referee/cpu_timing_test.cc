@@ -127,15 +127,15 @@ TEST_CASE("a candidate's outputs serve the next one") {
 
 TEST_CASE("what a call costs is measured on both sides, once where they are of one kind") {
   Bench bench(kNative);
-  const auto same = bench.Timing().MeasureOverhead(1);
+  const auto same = bench.Timing().MeasureOverhead();
   REQUIRE(same.ok());
   CHECK(same->reference.us > 0);
   CHECK(same->candidate.us == same->reference.us);
   const auto zygote = StartPuppets({{"answers", {{"run", "end"}}}});
   const auto candidate = StartEmpty(*zygote);
   const auto reference = StartEmpty(*zygote);
-  CHECK(absl::IsInternal(bench.Timing(candidate.get(), bench.empty.get()).MeasureOverhead(1).status()));
-  CHECK(absl::IsInternal(bench.Timing(bench.empty.get(), reference.get()).MeasureOverhead(1).status()));
+  CHECK(absl::IsInternal(bench.Timing(candidate.get(), bench.empty.get()).MeasureOverhead().status()));
+  CHECK(absl::IsInternal(bench.Timing(bench.empty.get(), reference.get()).MeasureOverhead().status()));
 }
 
 TEST_CASE("what the path to a candidate shows is sampled on a candidate's, not on the reference's") {

@@ -50,17 +50,20 @@ TEST_CASE("on a GPU few processes are timed, and never more than are asked for")
   TimingEffort effort;
   effort.num_instances_min = 5;
   CHECK(bench.device->EffortOf(effort).num_instances_min == 2);
-  CHECK(bench.device->EffortOf(effort).num_instances_max == effort.num_instances_max);
-  effort.num_instances_min = 1;
+  CHECK(bench.device->EffortOf(effort).num_instances_max == 4);
+  effort.num_instances_min = effort.num_instances_max = 1;
   CHECK(bench.device->EffortOf(effort).num_instances_min == 1);
+  CHECK(bench.device->EffortOf(effort).num_instances_max == 1);
 }
 
-TEST_CASE("on a GPU a Python program is timed call by call, and judged again after an error") {
+TEST_CASE(
+    "on a GPU what is between a Python program's calls is on its clock; after an error it is judged again") {
   Bench native;
   Bench python(CandidateKind::kKernelBenchPython);
   const TaskLayout& layout = native.puppets.task->layout();
-  CHECK(native.device->TimingOptions(layout, Room::kSealed).batch_calls_max == 16);
-  CHECK(python.device->TimingOptions(layout, Room::kSealed).batch_calls_max == 1);
+  CHECK(native.device->TimingOptions(layout, Room::kSealed).path.takes_between_off);
+  CHECK_FALSE(python.device->TimingOptions(layout, Room::kSealed).path.takes_between_off);
+  CHECK(python.device->TimingOptions(layout, Room::kSealed).batch_calls_max == 16);
   CHECK_FALSE(native.device->JudgesErrorsAgain());
   CHECK(python.device->JudgesErrorsAgain());
 }

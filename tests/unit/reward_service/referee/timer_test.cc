@@ -1,5 +1,6 @@
 #include "reward_service/referee/timer.h"
 
+#include <algorithm>
 #include <string>
 
 #include "tests/support/catch.h"
@@ -45,39 +46,46 @@ TEST_CASE("calls are made in batches thirty times as long as an empty call") {
     device.overhead = {{empty_us, 0}, {empty_us, 0}};
     TimerOptions options = Options();
     options.batch_calls_max = batch_calls_max;
+    options.path.cold = true;
     Timer timer(&device, options);
     REQUIRE_FALSE(timer.Run()->has_value());
     const std::vector<size_t>& sizes = device.reference_side.num_sets;
     CHECK(sizes.front() == 1);  // which warms up
+    CHECK(sizes.back() == 1);
+    const size_t batch = *std::max_element(sizes.begin(), sizes.end());
     // Each takes as long as one call, so each of its calls takes a part of that.
-    CHECK(timer.Timing().reference().median_us() == Approx(200.0 / static_cast<double>(sizes.back())));
+    CHECK(timer.Timing().reference().median_us() == Approx(200.0 / static_cast<double>(batch)));
     CHECK(timer.Timing().speedup() == Approx(2));
-    CHECK(timer.Timing().calls_per_batch() == static_cast<int>(sizes.back()));
-    return sizes.back();
+    CHECK(timer.Timing().calls_per_batch() == static_cast<int>(batch));
+    return batch;
   };
   CHECK(batches(5, 8) == 1);
   CHECK(batches(6, 8) == 1);
   CHECK(batches(10, 8) == 2);
   CHECK(batches(18, 8) == 3);
-  CHECK(batches(500, 8) ==
-        4);  // there are eight input sets beside that of the warm-up, and two batches a round
+  // There are eight input sets beside that of the warm-up: two batches a round, and a call alone.
+  CHECK(batches(500, 8) == 3);
   CHECK(batches(500, 3) == 3);
   CHECK(batches(500, 1) == 1);
 }
 
-TEST_CASE("a batch is without what as many calls cost that do nothing") {
-  constexpr double kEmptyUs = 100, kFurtherUs = 7;
-  FakeTimingDevice device(Takes(kEmptyUs + 3 * kFurtherUs + 800), Takes(kEmptyUs + 3 * kFurtherUs + 400));
+TEST_CASE("a program that puts work off to the last call of a batch is charged what calls alone take") {
+  constexpr double kEmptyUs = 100, kWorkUs = 80;
+  // Every call of the reference takes as long; the candidate's release does, of however many calls.
+  FakeTimingDevice device(Takes(0), Takes(kEmptyUs + kWorkUs));
   device.overhead = {{kEmptyUs, 0}, {kEmptyUs, 0}};
-  device.further_call_us = kFurtherUs;
-  TimerOptions options = Options();
+  device.reference_side.us_of_batch = [&](size_t num_calls) {
+    return kEmptyUs + static_cast<double>(num_calls) * kWorkUs;
+  };
+  TimerOptions options = Options(10);
   options.batch_calls_max = 4;
+  options.path.cold = true;
   Timer timer(&device, options);
   REQUIRE_FALSE(timer.Run()->has_value());
-  CHECK(device.reference_side.num_sets.back() == 4);
-  CHECK(timer.Timing().reference().median_us() == Approx(200));
-  CHECK(timer.Timing().candidate().median_us() == Approx(100));
-  CHECK(timer.Timing().empty_call_us() == Approx(kEmptyUs + 3 * kFurtherUs));
+  // 80 us alone and 20 in a batch of four: as if each took half of the 80.
+  CHECK(timer.Timing().candidate().median_us() == Approx(kWorkUs / 2));
+  CHECK(timer.Timing().speedup() == Approx(2));
+  CHECK(timer.Timing().quality() == "; charged for work that calls alone do: 20 us a call");
 }
 
 TEST_CASE("where processes cool down, a batch is without what one that does nothing costs between others") {
@@ -85,9 +93,9 @@ TEST_CASE("where processes cool down, a batch is without what one that does noth
   FakeTimingDevice device(Takes(kEmptyUs + kColdUs + 800), Takes(kEmptyUs + kColdUs + 400));
   device.overhead = {{kEmptyUs, 0}, {kEmptyUs, 0}};
   device.cold_us = [](int measurement) { return measurement == 2 ? 10 * kColdUs : kColdUs; };
-  TimerOptions options = Options();
+  TimerOptions options = Options(10);
   options.batch_calls_max = 4;
-  options.cold_overhead = true;
+  options.path.cold = true;
   Timer timer(&device, options);
   REQUIRE_FALSE(timer.Run()->has_value());
   CHECK(device.num_cold > 2);

@@ -117,6 +117,39 @@ TEST_CASE("a candidate without repeated calls is charged nothing") {
   CHECK(Conclude(instances).speedup() == Approx(5));
 }
 
+// Three rounds of batches in each instance, and of each side a call alone.
+std::vector<Instance> WithSingles(double reference_us, double candidate_us, double reference_single_us,
+                                  double candidate_single_us) {
+  std::vector<Instance> instances = Instances(5, reference_us, candidate_us);
+  for (Instance& instance : instances) {
+    for (Round& round : instance.rounds) {
+      round.reference_single = TimedCall{reference_single_us};
+      round.candidate_single = TimedCall{candidate_single_us};
+    }
+  }
+  return instances;
+}
+
+TEST_CASE("a call alone may take twice what one of a batch does, and what the reference's takes more") {
+  CHECK(DeferredWork(Instances(5, 100, 20)) == 0);
+  CHECK(DeferredWork(WithSingles(100, 20, 100, 40)) == 0);
+  CHECK(DeferredWork(WithSingles(100, 20, 130, 70)) == 0);
+  CHECK(DeferredWork(WithSingles(100, 20, 90, 20)) == 0);
+  CHECK(DeferredWork(WithSingles(100, 20, 100, 100)) == Approx(30));
+  CHECK(Conclude(WithSingles(100, 20, 100, 100)).speedup() == Approx(2));  // as if each took half of the 100
+  CHECK(Conclude(WithSingles(100, 20, 100, 100)).candidate().median_us() == Approx(50));
+}
+
+TEST_CASE("what may be chance is no work that was put off") {
+  std::vector<Instance> instances = WithSingles(100, 20, 100, 100);
+  for (size_t i = 0; i < instances.size(); ++i) {
+    for (size_t k = 0; k < instances[i].rounds.size(); ++k) {
+      instances[i].rounds[k].candidate_single->us += 90.0 * (static_cast<double>((i + k) % 3) - 1);
+    }
+  }
+  CHECK(DeferredWork(instances) == 0);
+}
+
 TEST_CASE("a reference that was slow earns its candidate no more than it could excuse") {
   std::vector<Instance> instances = Instances(5, 400, 40);
   for (Instance& instance : instances) instance.reference_slowness = 2;

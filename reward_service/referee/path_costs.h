@@ -1,0 +1,50 @@
+// What the path to programs costs: the part of a measured time that is no program's.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_PATH_COSTS_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_PATH_COSTS_H_
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "reward_service/referee/timed_side.h"
+#include "reward_service/referee/timing_plan.h"
+
+namespace warpsmith {
+
+struct PathOptions {
+  // Whether it is measured before each round: on a GPU it takes longer for a process that has waited.
+  bool cold = false;
+  // Whether what a runner does between the calls of a batch is taken off. Python's takes long, may hide behind a GPU's
+  // work, and of a program's own process nobody knows: then it stays on both clocks.
+  bool takes_between_off = true;
+};
+
+// Of one judgement.
+class PathCosts {
+ public:
+  // `device` outlives it.
+  PathCosts(TimingDevice* device, PathOptions options) : device_(device), options_(options) {}
+
+  // Of many calls in a row; where the path is measured cold, once: then it tells only how long a batch should be.
+  absl::Status MeasureCall();
+  // Where it is measured cold, of one batch of so many calls, as it comes.
+  absl::Status MeasureBatch(size_t num_calls);
+
+  // To be taken off what was measured of a batch. After MeasureCall(), and of more than one call after MeasureBatch().
+  EmptyCall OfReference(const BatchTime& batch) const;
+  EmptyCall OfCandidate(size_t num_calls) const;
+
+ private:
+  Overhead Of(size_t num_calls) const;
+
+  TimingDevice* const device_;
+  const PathOptions options_;
+  // Of a call, the least so far: what a busy moment adds must not be taken off the calls of quiet ones.
+  std::optional<Overhead> least_;
+  std::map<size_t, std::vector<Overhead>> cold_;  // by calls of a batch
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_PATH_COSTS_H_

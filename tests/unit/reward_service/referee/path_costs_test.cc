@@ -1,0 +1,63 @@
+#include "reward_service/referee/path_costs.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/fake_timing_device.h"
+
+namespace warpsmith {
+namespace {
+
+TEST_CASE("of a path that is measured in a row the least is kept, of both clocks apart") {
+  FakeTimingDevice device(Takes(0), Takes(0));
+  PathCosts path(&device, {});
+  for (const EmptyCall& empty : {EmptyCall{20, 3, 5}, EmptyCall{10, 1, 9}, EmptyCall{30, 2, 4}}) {
+    device.overhead = {empty, empty};
+    REQUIRE(path.MeasureCall().ok());
+    REQUIRE(path.MeasureBatch(1).ok());
+  }
+  CHECK(device.num_hot == 3);
+  CHECK(device.num_cold == 0);
+  CHECK(path.OfReference({}).us == 10);
+  CHECK(path.OfCandidate(1).us == 10);
+  CHECK(path.OfCandidate(1).scatter_us == 1);
+  CHECK(path.OfCandidate(1).after_us == 4);
+}
+
+TEST_CASE("of a path that is measured cold the median counts, and a row of calls is made once") {
+  FakeTimingDevice device(Takes(0), Takes(0));
+  device.overhead = {{100, 0}, {100, 0}};
+  device.cold_us = [](int measurement) { return measurement == 2 ? 1000.0 : 60.0 + measurement; };
+  PathCosts path(&device, {.cold = true});
+  for (int round = 0; round < 3; ++round) {
+    REQUIRE(path.MeasureCall().ok());
+    if (round == 0) CHECK(path.OfCandidate(1).us == 100);  // nothing better is known yet
+    REQUIRE(path.MeasureBatch(1).ok());
+  }
+  CHECK(device.num_hot == 1);
+  CHECK(path.OfReference({}).us == 163);
+  CHECK(path.OfCandidate(1).us == 163);
+}
+
+// Of a batch of four, between whose calls the runner does something for 7 us each.
+TEST_CASE("what a runner does between calls hides behind the device's work, or is on both clocks") {
+  FakeTimingDevice device(Takes(0), Takes(0));
+  device.overhead = {{100, 0}, {100, 0}};
+  device.further_call_us = 7;
+  const auto path = [&](bool takes_between_off) {
+    PathCosts costs(&device, {.cold = true, .takes_between_off = takes_between_off});
+    for (const size_t num_calls : {size_t{1}, size_t{4}}) REQUIRE(costs.MeasureBatch(num_calls).ok());
+    return costs;
+  };
+  const auto of_reference = [&](double waited_us, bool takes_between_off) {
+    return path(takes_between_off).OfReference({.num_calls = 4, .waited_us = waited_us}).us;
+  };
+  CHECK(path(true).OfCandidate(4).us == 121);
+  CHECK(of_reference(0, true) == 121);
+  CHECK(of_reference(11, true) == 110);
+  CHECK(of_reference(500, true) == 100);  // all of it hid
+  CHECK(path(false).OfCandidate(4).us == 100);
+  CHECK(of_reference(0, false) == 100);
+  CHECK(of_reference(500, false) == 100);
+}
+
+}  // namespace
+}  // namespace warpsmith
