@@ -86,10 +86,10 @@ inline constexpr int kCandidateCallsOfRound = 2 * 2;
 // fewer than half of all rounds, so that their median does not show it.
 double ShareAhead(int64_t excess_bytes, int64_t output_bytes);
 
-// What a call of the candidate in a batch left to others [us]. Alone, a call takes its launch and its work one after the
-// other; among others it takes at least the longer of the two. So alone it takes at most twice as long, and what lone
-// calls of the reference take more than its others. Half of what is beyond that, as far as it is not chance: the call
-// is charged what lone ones allow.
+// What a call of the candidate in a batch left to others [us]. Alone, a call takes its launch and its work one after
+// the other; among others it takes at least the longer of the two. So alone it takes at most twice as long, and what
+// lone calls of the reference take more than its others. Half of what is beyond that, as far as it is not chance: the
+// call is charged what lone ones allow.
 double DeferredWork(const std::vector<Instance>& instances);
 
 // Ratios of the rounds of each instance, reference over candidate. Work that a candidate does in repeated

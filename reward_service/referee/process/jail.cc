@@ -341,6 +341,7 @@ std::optional<Fault> Jail::CheckBuffers(const Draw& draw, size_t call) const {
 }
 
 Buffers Jail::TakeBuffers() {
+  buffers_.store->CloseForeign();
   process_.reset();
   return std::move(buffers_);
 }

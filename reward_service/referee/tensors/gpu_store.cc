@@ -22,6 +22,8 @@ constexpr int64_t kCopiedBytes = int64_t{1} << 30;
 constexpr int kCopies = 5;
 // What is written last need not replace all that was there.
 constexpr int64_t kCacheFillings = 2;
+// Allocations of a program that are kept open: twice what a batch of calls has for one output each.
+constexpr size_t kForeignMax = 64;
 
 absl::Status LiesOnHost() { return absl::UnimplementedError("a draw that lies on the host"); }
 
@@ -155,8 +157,25 @@ absl::StatusOr<std::unique_ptr<cuda::ForeignMemory>> GpuStore::OpenForeign(std::
   return cuda::ForeignMemory::Open(context_.get(), opened);
 }
 
+absl::StatusOr<const cuda::ForeignMemory*> GpuStore::FindForeign(std::string_view handle) {
+  const auto found = foreign_.find(handle);
+  if (found != foreign_.end()) return found->second.get();
+  ASSIGN_OR_RETURN(auto memory, OpenForeign(handle));
+  if (foreign_.size() == kForeignMax) foreign_.erase(foreign_.begin());  // any of them
+  return foreign_.emplace(handle, std::move(memory)).first->second.get();
+}
+
+void GpuStore::CloseForeign() {
+  Do([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // Do() has the lock
+    foreign_.clear();
+    return absl::OkStatus();
+  });
+}
+
+// Opened again: the program may have freed what it once showed, and nobody is convicted for that.
 absl::Status GpuStore::ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) {
   absl::MutexLock lock(&mutex_);
+  if (const auto known = foreign_.find(handle); known != foreign_.end()) foreign_.erase(known);
   ASSIGN_OR_RETURN(const auto memory, OpenForeign(handle));
   return memory->Read(to, offset, num_bytes);
 }
@@ -165,7 +184,8 @@ absl::StatusOr<Comparison> GpuStore::CompareForeign(const ExpectedOutput& expect
                                                     int64_t offset) {
   if (expected.tensors.on_gpu() == nullptr) return LiesOnHost();
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(const auto memory, OpenForeign(handle));
+  RETURN_IF_ERROR(context_->Enter());
+  ASSIGN_OR_RETURN(const cuda::ForeignMemory* const memory, FindForeign(handle));
   ASSIGN_OR_RETURN(const cuda::Address actual, memory->At(offset, expected.spec.num_bytes));
   // Numbers are aligned, as what Torch allocates is.
   if (actual % static_cast<cuda::Address>(std::max(1, expected.spec.bits / 8)) != 0)

@@ -3,7 +3,10 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_GPU_STORE_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,6 +36,7 @@ class GpuStore : public TensorStore {
                                             int64_t offset) override;
   absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected, std::string_view handle,
                                             int64_t offset) override;
+  void CloseForeign() override;
   absl::StatusOr<double> AwaitDone(double seconds_max) override;
   void MakeCold() override;
   absl::Status Health() override;
@@ -53,6 +57,9 @@ class GpuStore : public TensorStore {
         kernels_(std::move(kernels)) {}
   absl::StatusOr<std::unique_ptr<cuda::ForeignMemory>> OpenForeign(std::string_view handle)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As it was opened before, where it was: that takes longer than to compare what is there.
+  absl::StatusOr<const cuda::ForeignMemory*> FindForeign(std::string_view handle)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Comparison> CompareAt(const ExpectedOutput& expected, cuda::Address actual)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs `use` with the context as the calling thread's, and keeps its first failure.
@@ -67,6 +74,8 @@ class GpuStore : public TensorStore {
   const std::unique_ptr<cuda::GpuMemory> cache_filler_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<cuda::IdleProbe> probe_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<cuda::TensorKernels> kernels_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::unique_ptr<cuda::ForeignMemory>, std::less<>> foreign_
+      ABSL_GUARDED_BY(mutex_);  // by handle
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 

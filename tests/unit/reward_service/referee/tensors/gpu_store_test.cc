@@ -62,6 +62,37 @@ TEST_CASE("memory that a program names is read; what it names wrongly is no faul
   CHECK(store->Health().ok());
 }
 
+// What is compared lies in memory files of the fake, which say how often they are opened.
+TEST_CASE("memory that a program names is opened once to be compared, until it is closed or read") {
+  FakeGpu gpu;
+  const auto store = Open();
+  const auto made = store->Make(16);
+  REQUIRE(made.ok());
+  auto kept = store->Keep(**made, 16);
+  REQUIRE(kept.ok());
+  TensorSpec spec;
+  spec.bits = 8;
+  spec.shape = {16};
+  spec.num_elements = spec.num_bytes = 16;
+  const auto compares = [&](const std::string& handle) {
+    return store->CompareForeign({spec, Tolerance{}, *kept}, handle, 0).ok();
+  };
+  const std::string handle = HandleOf((*made)->fd());
+  REQUIRE(compares(handle));
+  gpu.Say("fail cuIpcOpenMemHandle_v2 1\n");
+  CHECK(compares(handle));
+  std::string text(3, ' ');
+  CHECK_FALSE(store->ReadForeign(handle, 0, 3, text.data()).ok());  // opened again
+  CHECK_FALSE(compares(handle));
+  gpu.Say("");
+  REQUIRE(compares(handle));
+  store->CloseForeign();
+  gpu.Say("fail cuIpcOpenMemHandle_v2 1\n");
+  CHECK_FALSE(compares(handle));
+  gpu.Say("");
+  CHECK(store->Health().ok());
+}
+
 TEST_CASE("a call goes on until the GPU is idle, and not longer than its limit") {
   FakeGpu gpu;
   const auto store = Open();
