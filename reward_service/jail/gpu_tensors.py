@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import time
 from contextlib import AbstractContextManager
@@ -18,6 +19,8 @@ _WITHOUT_TIME = 2  # CU_EVENT_DISABLE_TIMING
 _HANDLE_BYTES = 64  # CUipcMemHandle
 _BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID
 _KEPT_SHARE = 64  # of a GPU's memory
+_BLOCK_BYTES = 512  # of Torch's allocator, kMinBlockSize of c10/cuda/CUDACachingAllocator; tensors up to kSmallSize
+_SMALL_BYTES = 1 << 20  # are cut from allocations of their own
 _FILE_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 
@@ -157,8 +160,12 @@ class Memory:
 
     def make_room(self, specs: list[Tensor], number: int) -> None:
         """Has Torch's allocator hold memory for so many of each, of which the driver was asked for handles, so that no
-        later call waits for that: it takes longer than most kernels."""
-        held = [torch.empty(spec.shape, dtype=tensors.dtype_of(spec), device="cuda") for spec in specs * number]
+        later call waits for that: it takes longer than most kernels. The allocator cuts large tensors from one allocation,
+        which the referee opens once."""
+        sizes = [math.prod(spec.shape) * tensors.dtype_of(spec).itemsize for spec in specs * number]
+        blocks = [-(-size // _BLOCK_BYTES) * _BLOCK_BYTES for size in sizes]
+        small = [block for block in blocks if block <= _SMALL_BYTES]
+        held = [torch.empty(size, dtype=torch.uint8, device="cuda") for size in (*small, sum(blocks) - sum(small))]
         for tensor in held:
             self.locate(tensor.data_ptr())
 

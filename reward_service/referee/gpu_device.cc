@@ -14,10 +14,8 @@ namespace {
 // Outputs may end in the GPU's cache, which takes several times what its memory does: nobody is accused who left them
 // there.
 constexpr double kCacheFactor = 4;
-// So that no luck of one process is taken for the program's. More than the maximum narrow the interval by less than a
-// third, and each takes a context of a GPU, of which the driver makes some six a second.
+// So that no luck of one process is taken for the program's.
 constexpr int kInstancesMin = 2;
-constexpr int kInstancesMax = 4;
 // For the end of a killed process, which takes the kernel 0.1 s.
 constexpr absl::Duration kEndTimeout = absl::Seconds(10);
 
@@ -45,13 +43,14 @@ absl::StatusOr<std::unique_ptr<TimingDevice>> GpuDevice::StartTiming(PreparedTas
                             lane_since + (absl::Now() - begin));  // which was not the candidate's doing
 }
 
-TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room) const {
+TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room room) const {
   TimerOptions options;
   options.num_warm_ups = kWarmUpDraws;
   options.can_sample = false;
   options.path.cold = true;
   options.batch_calls_max = static_cast<size_t>(BatchedCallsMax(*store_, layout));
   options.path.takes_between_off = is_native_;
+  if (room == Room::kOpen) options.enough_above = 1;  // what counts there at most
   const double bytes_per_us = tools_.facts.gigabytes_per_second_ceiling * 1e3 * kCacheFactor;
   options.least_us = bytes_per_us > 0 ? static_cast<double>(layout.own_output_bytes()) / bytes_per_us : 0;
   options.long_call_us = kLongCallFactor * tools_.facts.empty_call_us;
@@ -61,7 +60,6 @@ TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room) const {
 TimingEffort GpuDevice::EffortOf(const TimingEffort& asked) const {
   TimingEffort effort = asked;
   effort.num_instances_min = std::min(asked.num_instances_min, kInstancesMin);
-  effort.num_instances_max = std::min(asked.num_instances_max, kInstancesMax);
   return effort;
 }
 

@@ -55,7 +55,8 @@ Timer::Timer(TimingDevice* device, TimerOptions options)
 
 absl::StatusOr<std::optional<Fault>> Timer::Run() {
   while (static_cast<int>(instances_.size()) < options_.effort.num_instances_max && !OutOfTime() &&
-         !(IsEnough(instances_, options_.effort) && (HasSamples() || !options_.samples_rounds))) {
+         !(IsEnough(instances_, options_.effort, options_.enough_above) &&
+           (HasSamples() || !options_.samples_rounds))) {
     Instance instance;
     const int index = static_cast<int>(instances_.size()) + num_slow_instances_;
     ASSIGN_OR_RETURN(std::optional<Fault> fault, TimeInstance(index, &instance));

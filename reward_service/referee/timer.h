@@ -27,6 +27,8 @@ struct TimerOptions {
   // Whether the candidate's earlier call is repeated before a timed one, as the reference's is: where its
   // path is as long.
   bool repeats = false;
+  // An interval of the speed-up that lies above it is narrow enough: no more than this counts.
+  double enough_above = std::numeric_limits<double>::infinity();
   // Whether every timed call is sampled, on both sides alike, so that what is credited is what was seen;
   // otherwise some calls beside them are, for advice alone.
   bool samples_rounds = false;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <random>
 #include <vector>
@@ -97,9 +98,11 @@ double DeferredWork(const std::vector<Instance>& instances);
 // what the reference's takes more, by the median of all rounds.
 std::vector<std::vector<double>> Ratios(const std::vector<Instance>& instances);
 
-// Whether the interval of the speed-up is as narrow as the effort asks for. Its width decides, never its
-// position: stopping when it looks good would favour luck.
-bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort);
+// Whether the interval of the speed-up is as narrow as the effort asks for. Its width decides, and not its
+// position: stopping when it looks good would favour luck. Above `enough_above`, beyond which nothing counts, it may
+// be as wide as it is.
+bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort,
+              double enough_above = std::numeric_limits<double>::infinity());
 
 // Times of both sides, the speed-up and its interval, without overhead and quality. At least one round.
 v1::Timing Conclude(const std::vector<Instance>& instances);

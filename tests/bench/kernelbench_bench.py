@@ -71,6 +71,8 @@ def graded(grade: Grade) -> Row:
         "cached": bool(compiled.get("cached", False)),
         "headers": compiled.get("headers", ""),
         "compile_seconds": float(grade.message.get("cost", {}).get("compileSeconds", 0.0)),
+        "cost": grade.message.get("cost", {}),
+        "own_kernels": bool(grade.message.get("timing", {}).get("librariesWithheld", False)),
         "gpu": grade.message.get("environment", {}).get("gpu", {}).get("name", ""),
     }
 

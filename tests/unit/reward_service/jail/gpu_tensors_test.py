@@ -34,7 +34,7 @@ def test_what_is_no_module_stays_where_it_is() -> None:
 
 
 def test_room_is_made_for_so_many_outputs_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[tuple[list[int], torch.dtype]] = []
+    made: list[int] = []
     alive: list[int] = []
 
     class Block:
@@ -44,17 +44,18 @@ def test_room_is_made_for_so_many_outputs_at_once(monkeypatch: pytest.MonkeyPatc
         def __del__(self) -> None:
             alive.append(-1)
 
-    def empty(shape: list[int], dtype: torch.dtype, device: str) -> Block:
+    def empty(size: int, dtype: torch.dtype, device: str) -> Block:
         assert device == "cuda" and not alive  # none is given back before all are made
-        made.append((shape, dtype))
+        assert dtype is torch.uint8
+        made.append(size)
         return Block()
 
     monkeypatch.setattr(torch, "empty", empty)
     asked.clear()
-    _memory().make_room([Tensor(2, 32, [4, 5], False), Tensor(0, 64, [7], False)], 3)
+    _memory().make_room([Tensor(2, 32, [4, 65], False), Tensor(0, 64, [7], False), Tensor(4, 16, [1 << 20], False)], 3)
     assert asked == [65536]
-    assert made == [([4, 5], torch.float32), ([7], torch.int64)] * 3
-    assert len(alive) == 6
+    assert made == [1536, 512] * 3 + [3 * (2 << 20)]  # what is large from one allocation, of which one handle is
+    assert len(alive) == 7
 
 
 def test_an_error_of_the_driver_is_named() -> None:
