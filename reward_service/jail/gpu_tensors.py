@@ -160,8 +160,8 @@ class Memory:
 
     def make_room(self, specs: list[Tensor], number: int) -> None:
         """Has Torch's allocator hold memory for so many of each, of which the driver was asked for handles, so that no
-        later call waits for that: it takes longer than most kernels. The allocator cuts large tensors from one allocation,
-        which the referee opens once."""
+        later call waits for that: it takes longer than most kernels. Large ones are cut from one allocation, which the
+        referee opens once."""
         sizes = [math.prod(spec.shape) * tensors.dtype_of(spec).itemsize for spec in specs * number]
         blocks = [-(-size // _BLOCK_BYTES) * _BLOCK_BYTES for size in sizes]
         small = [block for block in blocks if block <= _SMALL_BYTES]

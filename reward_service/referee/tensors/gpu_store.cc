@@ -22,6 +22,8 @@ constexpr int64_t kCopiedBytes = int64_t{1} << 30;
 constexpr int kCopies = 5;
 // What is written last need not replace all that was there.
 constexpr int64_t kCacheFillings = 2;
+// Of a GPU's memory, as much as the draws of a task may take.
+constexpr int64_t kAsideShare = 8;
 // Allocations of a program that are kept open: twice what a batch of calls has for one output each.
 constexpr size_t kForeignMax = 64;
 
@@ -51,8 +53,12 @@ class GpuStore::Memory : public TensorMemory {
   Memory(GpuStore* store, std::unique_ptr<cuda::GpuMemory> memory, UniqueFd fd)
       : store_(store), memory_(std::move(memory)), fd_(std::move(fd)) {}
   ~Memory() override {
-    store_->Do([this] {
-      memory_.reset();
+    store_->Do([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // Do() has the lock
+      if (fd_.valid()) {
+        memory_.reset();
+      } else {
+        store_->LayAside(std::move(memory_));
+      }
       return absl::OkStatus();
     });
   }
@@ -130,16 +136,46 @@ absl::StatusOr<std::unique_ptr<GpuStore>> GpuStore::Open(int index) {
 absl::StatusOr<std::unique_ptr<TensorMemory>> GpuStore::Make(int64_t num_bytes) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
-  ASSIGN_OR_RETURN(auto memory, cuda::GpuMemory::Create(context_.get(), num_bytes));
+  absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> made = cuda::GpuMemory::Create(context_.get(), num_bytes);
+  if (absl::IsResourceExhausted(made.status()) && Clear()) {
+    made = cuda::GpuMemory::Create(context_.get(), num_bytes);
+  }
+  ASSIGN_OR_RETURN(auto memory, std::move(made));
   RETURN_IF_ERROR(memory->Fill(0, 0, memory->mapped_bytes()));  // what others left there
   ASSIGN_OR_RETURN(UniqueFd fd, memory->Export());
   return std::make_unique<Memory>(this, std::move(memory), std::move(fd));
 }
 
+absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::Take(int64_t num_bytes) {
+  if (auto found = laid_aside_.find(num_bytes); found != laid_aside_.end()) {
+    std::unique_ptr<cuda::GpuMemory> memory = std::move(found->second);
+    laid_aside_.erase(found);
+    bytes_aside_ -= num_bytes;
+    return memory;
+  }
+  auto memory = cuda::GpuMemory::Allocate(context_.get(), num_bytes);
+  if (absl::IsResourceExhausted(memory.status()) && Clear()) {
+    memory = cuda::GpuMemory::Allocate(context_.get(), num_bytes);
+  }
+  return memory;
+}
+
+void GpuStore::LayAside(std::unique_ptr<cuda::GpuMemory> memory) {
+  const int64_t num_bytes = memory->num_bytes();
+  if (bytes_aside_ + num_bytes > device_bytes_ / kAsideShare) return;
+  bytes_aside_ += num_bytes;
+  laid_aside_.emplace(num_bytes, std::move(memory));
+}
+
+bool GpuStore::Clear() {
+  bytes_aside_ = 0;
+  return !std::exchange(laid_aside_, {}).empty();
+}
+
 absl::StatusOr<OwnTensors> GpuStore::Keep(TensorMemory& memory, int64_t num_bytes) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
-  ASSIGN_OR_RETURN(auto kept, cuda::GpuMemory::Allocate(context_.get(), num_bytes));
+  ASSIGN_OR_RETURN(auto kept, Take(num_bytes));
   RETURN_IF_ERROR(kept->Copy(Memory::Of(memory), 0, 0, num_bytes));
   return OwnTensors(std::make_unique<Memory>(this, std::move(kept), UniqueFd()));
 }

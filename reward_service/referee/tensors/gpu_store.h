@@ -60,6 +60,12 @@ class GpuStore : public TensorStore {
   // As it was opened before, where it was: that takes longer than to compare what is there.
   absl::StatusOr<const cuda::ForeignMemory*> FindForeign(std::string_view handle)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Memory for tensors that are kept: draws come and go, and the driver takes longer for it than they do. LayAside()
+  // keeps some for the next that are as large, Clear() gives all that back: whether there was any.
+  absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> Take(int64_t num_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LayAside(std::unique_ptr<cuda::GpuMemory> memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Comparison> CompareAt(const ExpectedOutput& expected, cuda::Address actual)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs `use` with the context as the calling thread's, and keeps its first failure.
@@ -75,7 +81,9 @@ class GpuStore : public TensorStore {
   const std::unique_ptr<cuda::IdleProbe> probe_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<cuda::TensorKernels> kernels_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::unique_ptr<cuda::ForeignMemory>, std::less<>> foreign_
-      ABSL_GUARDED_BY(mutex_);  // by handle
+      ABSL_GUARDED_BY(mutex_);                                                                   // by handle
+  std::multimap<int64_t, std::unique_ptr<cuda::GpuMemory>> laid_aside_ ABSL_GUARDED_BY(mutex_);  // by size
+  int64_t bytes_aside_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -137,6 +137,29 @@ TEST_CASE("a cold GPU has its tensors as they were") {
   CHECK(absl::IsInternal(store->Health()));
 }
 
+TEST_CASE("memory of tensors that are kept no more is taken for others of the same size") {
+  FakeGpu gpu;
+  const auto store = Open();
+  const auto memory = store->Make(100);
+  REQUIRE(memory.ok());
+  const auto keep = [&](int64_t num_bytes) { return store->Keep(**memory, num_bytes); };
+  (*memory)->Write("abc", 0, 3);
+  REQUIRE(keep(100).ok());  // and given back at once
+  gpu.Say("fail cuMemAlloc_v2 2\n");
+  (*memory)->Write("xyz", 0, 3);
+  {
+    const auto again = keep(100);
+    REQUIRE(again.ok());
+    CHECK(std::string(again->Read(0, 3), 3) == "xyz");
+    CHECK_FALSE(keep(100).ok());  // it is taken
+  }
+  CHECK_FALSE(keep(99).ok());  // for want of memory all that was aside went back
+  CHECK_FALSE(keep(100).ok());
+  gpu.Say("");
+  CHECK(keep(100).ok());
+  CHECK(store->Health().ok());
+}
+
 TEST_CASE("a GPU without memory refuses, and is healthy") {
   FakeGpu gpu;
   const auto store = Open();
