@@ -88,7 +88,7 @@ void Reaper::Attract(pid_t pid) const {
 absl::Status Reaper::AwaitAll(absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
   if (mutex_.AwaitWithTimeout(absl::Condition(this, &Reaper::IsDone), timeout)) return absl::OkStatus();
-  return absl::DeadlineExceededError(
+  return absl::UnavailableError(
       absl::StrCat(num_ending_, " killed processes have not ended after ", absl::FormatDuration(timeout)));
 }
 

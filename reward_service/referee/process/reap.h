@@ -36,8 +36,8 @@ class Reaper {
   void Take(pid_t pid) ABSL_LOCKS_EXCLUDED(mutex_);
   // Has the threads of a stopped process end where this reaper runs, and not on the core of whoever is timed next.
   void Attract(pid_t pid) const;
-  // Waits until all that were taken are gone, and whatever they left on a device with them. DEADLINE_EXCEEDED: they do
-  // not end.
+  // Waits until all that were taken are gone, and whatever they left on a device with them. UNAVAILABLE: they do not
+  // end.
   absl::Status AwaitAll(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

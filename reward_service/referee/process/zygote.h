@@ -61,7 +61,7 @@ class Zygote {
   absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithSpare(const ChildRights& rights)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits until its killed children are gone. DEADLINE_EXCEEDED: they do not end.
+  // Waits until its killed children are gone. UNAVAILABLE: they do not end.
   absl::Status AwaitEnds(absl::Duration timeout) { return reaper_->AwaitAll(timeout); }
 
   const std::string& torch_version() const { return torch_version_; }
