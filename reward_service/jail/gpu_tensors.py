@@ -19,8 +19,10 @@ _WITHOUT_TIME = 2  # CU_EVENT_DISABLE_TIMING
 _HANDLE_BYTES = 64  # CUipcMemHandle
 _BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID
 _KEPT_SHARE = 64  # of a GPU's memory
-_BLOCK_BYTES = 512  # of Torch's allocator, kMinBlockSize of c10/cuda/CUDACachingAllocator; tensors up to kSmallSize
-_SMALL_BYTES = 1 << 20  # are cut from allocations of their own
+# Of Torch's allocator (c10/cuda/CUDACachingAllocator: kMinBlockSize, kSmallSize): tensors are rounded up to the one,
+# and those up to the other have allocations of their own.
+_BLOCK_BYTES = 512
+_SMALL_BYTES = 1 << 20
 _FILE_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 

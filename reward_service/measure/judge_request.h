@@ -47,7 +47,8 @@ constexpr int DrawsOfRound(int num_batched_calls) {
 }
 
 // How much timing a speed-up is worth: more of it, less scatter. Instances are fresh processes of the
-// candidate; a round times reference, candidate, candidate, reference (one candidate where calls are long).
+// candidate; a round times reference, candidate, candidate, reference (one candidate where calls are long), and
+// where these are batches a lone call of each.
 struct TimingEffort {
   int num_instances_min = 5;
   // An interval wider than `relative_width_max` of its middle, or of 1, asks for another instance, up to this many.

@@ -108,8 +108,6 @@ absl::StatusOr<Buffers> CpuTask::BorrowBuffers(const TaskLayout& layout, Candida
 }
 
 void CpuTask::ReturnBuffers(Buffers buffers) {
-  // What its last jail left on a GPU may write there until that process is gone, and nobody waits for it.
-  if (store_.on_gpu()) return;
   if (!buffers.outputs.empty() && free_outputs_.size() < kFreeOutputsMax)
     free_outputs_.push_back(std::move(buffers.outputs));
 }

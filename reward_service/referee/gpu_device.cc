@@ -16,8 +16,6 @@ namespace {
 constexpr double kCacheFactor = 4;
 // So that no luck of one process is taken for the program's.
 constexpr int kInstancesMin = 2;
-// For the end of a killed process, which takes the kernel 0.1 s.
-constexpr absl::Duration kEndTimeout = absl::Seconds(10);
 
 }  // namespace
 
@@ -29,9 +27,6 @@ absl::StatusOr<std::unique_ptr<JudgingDevice>> GpuDevice::Open(const CpuTools& t
 }
 
 absl::StatusOr<StartedProgram> GpuDevice::StartCandidate(PreparedTask& task, Room room) {
-  // Of others something may wait on the GPU for as long as they live, and the inputs are the same memory.
-  RETURN_IF_ERROR(tools_.native_zygote->AwaitEnds(kEndTimeout));
-  RETURN_IF_ERROR(tools_.python_zygote->AwaitEnds(kEndTimeout));
   return host_->StartCandidate(task, room);
 }
 

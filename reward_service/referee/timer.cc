@@ -84,10 +84,11 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
 absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* instance) {
   Sides sides;
   ASSIGN_OR_RETURN(sides.reference, device_->Reference(index));
+  RETURN_IF_ERROR(
+      path_.MeasureCall());  // before there is a process of the candidate's that could make it longer
   ASSIGN_OR_RETURN(StartedSide started, device_->StartCandidate());
   if (started.fault) return std::move(started.fault);
   sides.candidate = std::move(started.side);
-  RETURN_IF_ERROR(path_.MeasureCall());
   if (options_.samples_rounds) RETURN_IF_ERROR(device_->SampleOverhead(&overhead_sampler_));
   ASSIGN_OR_RETURN(std::optional<Fault> fault, WarmUp(&sides));
   if (!fault) {
@@ -206,7 +207,10 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
   Round round;
   // Before the candidate, whose memory could make the next turn on a GPU slow.
   RETURN_IF_ERROR(path_.MeasureBatch(first.size()));
-  if (!single.empty()) RETURN_IF_ERROR(path_.MeasureBatch(1));
+  if (!single.empty()) {
+    RETURN_IF_ERROR(path_.MeasureBatch(1));
+    ASSIGN_OR_RETURN(round.reference_single, CallReference(*sides, nullptr, single, nullptr));
+  }
   ASSIGN_OR_RETURN(const TimedCall before,
                    CallReference(*sides, warm ? second.front() : nullptr, first, reference_sampler));
   round.candidate.resize(is_long ? 1 : 2);
@@ -219,7 +223,6 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
   round.reference = {before, after};
   if (!single.empty()) {
     if (auto fault = CallCandidate(sides, single, nullptr, &round.candidate_single.emplace())) return fault;
-    ASSIGN_OR_RETURN(round.reference_single, CallReference(*sides, nullptr, single, nullptr));
   }
   instance->rounds.push_back(std::move(round));
   return std::nullopt;

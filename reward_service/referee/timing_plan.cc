@@ -40,22 +40,21 @@ double ChargeOf(const std::vector<Instance>& instances) {
 }  // namespace
 
 double DeferredWork(const std::vector<Instance>& instances) {
-  std::vector<double> reference;
-  std::vector<double> candidate;
-  std::vector<double> batched;
+  std::vector<double> reference, reference_batched, candidate, batched;
   for (const Instance& instance : instances) {
     for (const Round& round : instance.rounds) {
       if (!round.reference_single || !round.candidate_single) continue;
-      reference.push_back(round.reference_single->us - Mean(round.reference));
-      candidate.push_back(round.candidate_single->us - Mean(round.candidate));
+      reference.push_back(round.reference_single->us);
+      reference_batched.push_back(Mean(round.reference));
+      candidate.push_back(round.candidate_single->us);
       batched.push_back(Mean(round.candidate));
     }
   }
   if (batched.empty()) return 0;
-  const double chance = std::hypot(MedianError(candidate), MedianError(reference));
-  const double beyond_us =
-      Median(std::move(candidate)) - Median(std::move(reference)) - Median(std::move(batched)) - chance;
-  return std::max(0.0, beyond_us / 2);
+  // Of both medians, each as well known as the reference's: what the candidate scatters is its own doing.
+  const double chance = std::sqrt(2) * MedianError(reference);
+  const double excused = Median(std::move(reference)) - Median(std::move(reference_batched)) + chance;
+  return std::max(0.0, (Median(std::move(candidate)) - excused) / 2 - Median(std::move(batched)));
 }
 
 std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, std::mt19937_64* random) {
@@ -97,7 +96,8 @@ std::vector<std::vector<double>> Ratios(const std::vector<Instance>& instances) 
 bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort, double enough_above) {
   if (static_cast<int>(instances.size()) < effort.num_instances_min) return false;
   const Interval interval = RatioInterval(Ratios(instances));
-  return interval.low > enough_above || interval.relative_width() <= effort.relative_width_max;
+  return (interval.low > enough_above && IsDistinguishable(interval)) ||
+         interval.relative_width() <= effort.relative_width_max;
 }
 
 double ReferenceMedian(const Instance& instance) {

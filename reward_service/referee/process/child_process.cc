@@ -100,9 +100,8 @@ ChildProcess::~ChildProcess() {
   if (pid_ < 0) (void)AwaitHello(absl::Now() + absl::Milliseconds(200));
   if (pid_ < 0 || reaped_) return;
   // Stopped and alone in its memory it has nothing to do any more. Of several threads, each has the kernel write to
-  // an address of its choice when it ends, and so has to be waited for where memory is shared.
-  const bool is_still = stopped_ && (on_gpu_ || num_threads() == 1);
-  if (is_still && on_gpu_ && reaper_ != nullptr) reaper_->Attract(pid_);
+  // an address of its choice when it ends, and so has to be waited for.
+  const bool is_still = stopped_ && num_threads() == 1;
   kill(pid_, SIGKILL);
   if (is_still && reaper_ != nullptr) {
     reaper_->Take(pid_);

@@ -43,15 +43,13 @@ struct TimedAnswer {
 class ChildProcess {
  public:
   // `code`: what its zygote permits, for CheckCode(); null where nobody asks. `reaper`: for processes that are
-  // stopped when they are killed; null: each is waited for. `on_gpu`: it shares no memory of the host, and may have
-  // work left on a GPU until it is reaped.
+  // stopped when they are killed; null: each is waited for.
   ChildProcess(UniqueFd socket, UniqueFd output, std::shared_ptr<const PermittedCode> code = nullptr,
-               std::shared_ptr<Reaper> reaper = nullptr, bool on_gpu = false)
+               std::shared_ptr<Reaper> reaper = nullptr)
       : socket_(std::move(socket)),
         output_(std::move(output)),
         code_(std::move(code)),
-        reaper_(std::move(reaper)),
-        on_gpu_(on_gpu) {}
+        reaper_(std::move(reaper)) {}
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -97,7 +95,6 @@ class ChildProcess {
   UniqueFd output_;
   std::shared_ptr<const PermittedCode> code_;
   std::shared_ptr<Reaper> reaper_;
-  const bool on_gpu_;
   std::string tail_;
   pid_t pid_ = -1;
   bool stopped_ = false;

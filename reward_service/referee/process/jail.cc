@@ -168,6 +168,7 @@ std::optional<Fault> Jail::Refresh() {
 }
 
 std::optional<Fault> Jail::Run() {
+  buffers_.store->CloseForeign();
   const std::vector<size_t> rooms(rooms_.begin(), rooms_.begin() + static_cast<ptrdiff_t>(num_calls_));
   const auto request = Make<jail::Run>({{jail::Run::slot, slot_}, {jail::Run::rooms, rooms}});
   absl::StatusOr<TimedAnswer> timed =
@@ -183,8 +184,8 @@ std::optional<Fault> Jail::Run() {
   const nlohmann::json& fields = timed->answer.fields;
   if (!Is<jail::Done>(fields)) return FaultOfAnswer(timed->answer);
   waited_us_ = static_cast<double>(Read(fields, jail::Done::waited_us));
-  const int64_t result = Read(fields, jail::Done::result);
-  if (result != 0) return Fault{v1::VERDICT_RUNTIME_ERROR, absl::StrCat("run() returned ", result)};
+  if (const int64_t result = Read(fields, jail::Done::result); result != 0)
+    return Fault{v1::VERDICT_RUNTIME_ERROR, absl::StrCat("run() returned ", result)};
   if (buffers_.outputs.empty()) {
     former_places_ = std::move(places_);
     const nlohmann::json* const places = Find(fields, jail::Done::outputs);

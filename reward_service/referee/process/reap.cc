@@ -6,11 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <string>
-#include <system_error>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/base/check.h"
 
@@ -49,16 +45,11 @@ pid_t Reap(pid_t pid, int* status, rusage* usage) {
 }
 
 Reaper::Reaper() : ending_(kEndingMax) {
-  WS_CHECK(sched_getaffinity(0, sizeof(cores_), &cores_) == 0) << strerror(errno);
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "reaper");
     while (!ending_.Finished()) {
       int status = 0;
-      const std::optional<pid_t> pid = ending_.Pop(absl::InfiniteDuration());
-      if (!pid) continue;
-      Reap(*pid, &status);
-      absl::MutexLock lock(&mutex_);
-      --num_ending_;
+      if (const std::optional<pid_t> pid = ending_.Pop(absl::InfiniteDuration()); pid) Reap(*pid, &status);
     }
   });
 }
@@ -68,28 +59,6 @@ Reaper::~Reaper() {
   thread_.join();
 }
 
-void Reaper::Take(pid_t pid) {
-  {
-    absl::MutexLock lock(&mutex_);
-    ++num_ending_;
-  }
-  ending_.Push(std::move(pid), absl::InfiniteDuration());
-}
-
-void Reaper::Attract(pid_t pid) const {
-  std::error_code error;
-  for (const auto& thread :
-       std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/task"), error)) {
-    // Where this is refused it ends where it was.
-    (void)sched_setaffinity(static_cast<pid_t>(std::stol(thread.path().filename())), sizeof(cores_), &cores_);
-  }
-}
-
-absl::Status Reaper::AwaitAll(absl::Duration timeout) {
-  absl::MutexLock lock(&mutex_);
-  if (mutex_.AwaitWithTimeout(absl::Condition(this, &Reaper::IsDone), timeout)) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat(num_ending_, " killed processes have not ended after ", absl::FormatDuration(timeout)));
-}
+void Reaper::Take(pid_t pid) { ending_.Push(std::move(pid), absl::InfiniteDuration()); }
 
 }  // namespace warpsmith

@@ -2,16 +2,11 @@
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_REAP_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_REAP_H_
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "core/base/bounded_queue.h"
 
 namespace warpsmith {
@@ -33,19 +28,9 @@ class Reaper {
 
   // Of a process that was killed. Waits while eight others end, so that their memory is bounded; the kernel
   // ends each in finite time, whatever it did.
-  void Take(pid_t pid) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Has the threads of a stopped process end where this reaper runs, and not on the core of whoever is timed next.
-  void Attract(pid_t pid) const;
-  // Waits until all that were taken are gone, and whatever they left on a device with them. UNAVAILABLE: they do not
-  // end.
-  absl::Status AwaitAll(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Take(pid_t pid);
 
  private:
-  bool IsDone() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return num_ending_ == 0; }
-
-  cpu_set_t cores_{};
-  absl::Mutex mutex_;
-  int num_ending_ ABSL_GUARDED_BY(mutex_) = 0;
   BoundedQueue<pid_t> ending_;
   std::thread thread_;
 };

@@ -247,7 +247,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRigh
                                             {Fork::gpu, rights.gpu}});
   RETURN_IF_ERROR(SendPacket(socket_.get(), fields, {pair.second.get(), writer.get()}));
   ++num_unanswered_;
-  return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader), code_, reaper_, rights.gpu);
+  return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader), code_, reaper_);
 }
 
 }  // namespace warpsmith

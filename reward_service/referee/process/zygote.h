@@ -61,9 +61,6 @@ class Zygote {
   absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithSpare(const ChildRights& rights)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits until its killed children are gone. UNAVAILABLE: they do not end.
-  absl::Status AwaitEnds(absl::Duration timeout) { return reaper_->AwaitAll(timeout); }
-
   const std::string& torch_version() const { return torch_version_; }
   // As torch.backends.cpu.get_cpu_capability() says inside: the eager reference runs kernels of this kind.
   const std::string& torch_cpu_capability() const { return torch_cpu_capability_; }

@@ -162,7 +162,9 @@ absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::Take(int64_t num_byte
 
 void GpuStore::LayAside(std::unique_ptr<cuda::GpuMemory> memory) {
   const int64_t num_bytes = memory->num_bytes();
-  if (bytes_aside_ + num_bytes > device_bytes_ / kAsideShare) return;
+  const int64_t bytes_max = device_bytes_ / kAsideShare;
+  if (bytes_aside_ + num_bytes > bytes_max) (void)Clear();  // of sizes that nobody may ask for any more
+  if (num_bytes > bytes_max) return;
   bytes_aside_ += num_bytes;
   laid_aside_.emplace(num_bytes, std::move(memory));
 }

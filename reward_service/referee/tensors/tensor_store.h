@@ -70,7 +70,7 @@ class TensorStore {
                                                     int64_t offset) = 0;
   virtual absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected, std::string_view handle,
                                                     int64_t offset) = 0;
-  // Gives back what it has opened to compare: before the program ends that made it.
+  // Gives back what it has opened to compare: before the program runs again, which may free it, or ends.
   virtual void CloseForeign() {}
   // Waits until everything is done that the program, which is stopped, has asked for: how long that took beyond what
   // it takes where there is nothing to do [us]. DEADLINE_EXCEEDED.

@@ -1,6 +1,7 @@
 #include "reward_service/referee/timing_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/support/catch.h"
 
@@ -140,14 +141,24 @@ TEST_CASE("a call alone may take twice what one of a batch does, and what the re
   CHECK(Conclude(WithSingles(100, 20, 100, 100)).candidate().median_us() == Approx(50));
 }
 
-TEST_CASE("what may be chance is no work that was put off") {
-  std::vector<Instance> instances = WithSingles(100, 20, 100, 100);
-  for (size_t i = 0; i < instances.size(); ++i) {
-    for (size_t k = 0; k < instances[i].rounds.size(); ++k) {
-      instances[i].rounds[k].candidate_single->us += 90.0 * (static_cast<double>((i + k) % 3) - 1);
+TEST_CASE(
+    "what may be chance by the reference is no work that was put off; what the candidate scatters excuses "
+    "nothing") {
+  const auto scattered = [](double reference_us, double candidate_us) {
+    std::vector<Instance> instances = WithSingles(100, 20, 100, 100);
+    for (size_t i = 0; i < instances.size(); ++i) {
+      for (size_t k = 0; k < instances[i].rounds.size(); ++k) {
+        const double sign = static_cast<double>((i + k) % 3) - 1;
+        instances[i].rounds[k].reference_single->us += reference_us * sign;
+        instances[i].rounds[k].candidate_single->us += candidate_us * sign;
+      }
     }
-  }
-  CHECK(DeferredWork(instances) == 0);
+    return DeferredWork(instances);
+  };
+  CHECK(scattered(90, 0) == 0);
+  CHECK(scattered(10, 0) == Approx(30 - std::sqrt(2) * 10 / 2));
+  CHECK(scattered(0, 90) == Approx(30));
+  CHECK(scattered(0, 1e6) == Approx(30));
 }
 
 TEST_CASE("a reference that was slow earns its candidate no more than it could excuse") {
@@ -165,6 +176,8 @@ TEST_CASE("it is enough when the interval is narrow, not before the least number
   for (int i = 0; i < 6; ++i) scattered.push_back(InstanceOf(3, 100, 30 + 5 * i));
   CHECK_FALSE(IsEnough(scattered, effort));
   CHECK(IsEnough(scattered, effort, /*enough_above=*/1));
+  const std::vector<Instance> near{InstanceOf(3, 100, 90), InstanceOf(3, 100, 99)};
+  CHECK_FALSE(IsEnough(near, {.num_instances_min = 2, .relative_width_max = 0.05}, /*enough_above=*/1));
   CHECK_FALSE(IsEnough(scattered, effort, /*enough_above=*/3));
   CHECK_FALSE(IsEnough(Instances(4, 100, 40), effort, /*enough_above=*/1));
 }

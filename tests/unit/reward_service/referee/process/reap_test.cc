@@ -129,35 +129,6 @@ TEST_CASE("a reaper that goes away leaves no zombie, also of those that have onl
   for (const pid_t pid : pids) CHECK(IsReaped(pid));
 }
 
-TEST_CASE("whoever waits for all waits until they are gone, and no longer than it says") {
-  Reaper reaper;
-  CHECK(reaper.AwaitAll(absl::ZeroDuration()).ok());
-  const pid_t pid = StartIdleProcess();
-  reaper.Take(pid);
-  CHECK(absl::IsUnavailable(reaper.AwaitAll(absl::Milliseconds(50))));
-  REQUIRE(kill(pid, SIGKILL) == 0);
-  REQUIRE(reaper.AwaitAll(absl::Seconds(10)).ok());
-  CHECK(IsReaped(pid));
-}
-
-TEST_CASE("a process ends where the reaper runs that attracts it") {
-  cpu_set_t all, one;
-  REQUIRE(sched_getaffinity(0, sizeof(all), &all) == 0);
-  if (CPU_COUNT(&all) < 2) return;
-  const Reaper reaper;
-  const pid_t pid = StartIdleProcess();
-  CPU_ZERO(&one);
-  CPU_SET(static_cast<size_t>(sched_getcpu()), &one);
-  REQUIRE(sched_setaffinity(pid, sizeof(one), &one) == 0);
-  reaper.Attract(pid);
-  REQUIRE(sched_getaffinity(pid, sizeof(one), &one) == 0);
-  CHECK(CPU_EQUAL(&one, &all));
-  reaper.Attract(-1);  // that there is none is no fault
-  kill(pid, SIGKILL);
-  int status = 0;
-  CHECK(Reap(pid, &status) == pid);
-}
-
 TEST_CASE("a reaper that is given more processes than it holds waits, and reaps every one") {
   const std::vector<pid_t> pids = StartIdleProcesses(40);
   const pid_t first = pids.front();  // while it lives nothing is reaped
