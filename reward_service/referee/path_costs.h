@@ -26,7 +26,8 @@ class PathCosts {
   // `device` outlives it.
   PathCosts(TimingDevice* device, PathOptions options) : device_(device), options_(options) {}
 
-  // Of many calls in a row; where the path is measured cold, once: then it tells only how long a batch should be.
+  // Of many calls in a row. Where the path is measured cold, once, to tell how long a batch should be and what the
+  // task's memory adds.
   absl::Status MeasureCall();
   // Where it is measured cold, of one batch of so many calls, as it comes.
   absl::Status MeasureBatch(size_t num_calls);

@@ -99,8 +99,8 @@ double DeferredWork(const std::vector<Instance>& instances);
 std::vector<std::vector<double>> Ratios(const std::vector<Instance>& instances);
 
 // Whether the interval of the speed-up is as narrow as the effort asks for. Its width decides, and not its
-// position: stopping when it looks good would favour luck. Above `enough_above`, beyond which nothing counts, it may
-// be as wide as it is.
+// position: stopping when it looks good would favour luck. Distinguishably above `enough_above`, beyond which
+// nothing counts, it may be as wide as it is.
 bool IsEnough(const std::vector<Instance>& instances, const TimingEffort& effort,
               double enough_above = std::numeric_limits<double>::infinity());
 

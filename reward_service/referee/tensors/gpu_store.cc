@@ -191,11 +191,11 @@ absl::StatusOr<std::unique_ptr<cuda::ForeignMemory>> GpuStore::OpenForeign(std::
   }
   const std::string bytes = absl::HexStringToBytes({handle.data(), handle.size()});
   std::memcpy(opened.bytes, bytes.data(), sizeof(opened.bytes));
-  RETURN_IF_ERROR(context_->Enter());
   return cuda::ForeignMemory::Open(context_.get(), opened);
 }
 
 absl::StatusOr<const cuda::ForeignMemory*> GpuStore::FindForeign(std::string_view handle) {
+  RETURN_IF_ERROR(context_->Enter());
   const auto found = foreign_.find(handle);
   if (found != foreign_.end()) return found->second.get();
   ASSIGN_OR_RETURN(auto memory, OpenForeign(handle));
@@ -210,11 +210,9 @@ void GpuStore::CloseForeign() {
   });
 }
 
-// Opened again: the program may have freed what it once showed, and nobody is convicted for that.
 absl::Status GpuStore::ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) {
   absl::MutexLock lock(&mutex_);
-  if (const auto known = foreign_.find(handle); known != foreign_.end()) foreign_.erase(known);
-  ASSIGN_OR_RETURN(const auto memory, OpenForeign(handle));
+  ASSIGN_OR_RETURN(const cuda::ForeignMemory* const memory, FindForeign(handle));
   return memory->Read(to, offset, num_bytes);
 }
 
@@ -222,7 +220,6 @@ absl::StatusOr<Comparison> GpuStore::CompareForeign(const ExpectedOutput& expect
                                                     int64_t offset) {
   if (expected.tensors.on_gpu() == nullptr) return LiesOnHost();
   absl::MutexLock lock(&mutex_);
-  RETURN_IF_ERROR(context_->Enter());
   ASSIGN_OR_RETURN(const cuda::ForeignMemory* const memory, FindForeign(handle));
   ASSIGN_OR_RETURN(const cuda::Address actual, memory->At(offset, expected.spec.num_bytes));
   // Numbers are aligned, as what Torch allocates is.

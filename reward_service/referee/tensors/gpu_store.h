@@ -57,7 +57,7 @@ class GpuStore : public TensorStore {
         kernels_(std::move(kernels)) {}
   absl::StatusOr<std::unique_ptr<cuda::ForeignMemory>> OpenForeign(std::string_view handle)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // As it was opened before, where it was: that takes longer than to compare what is there.
+  // As it was opened before, where it was: that takes longer than to compare what is there. Until the program runs.
   absl::StatusOr<const cuda::ForeignMemory*> FindForeign(std::string_view handle)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Memory for tensors that are kept: draws come and go, and the driver takes longer for it than they do. LayAside()

@@ -87,6 +87,46 @@ TEST_CASE("a program that puts work off to the last call of a batch is charged w
   CHECK(timer.Timing().quality() == "; charged for work that calls alone do: 20 us a call");
 }
 
+TEST_CASE(
+    "what the reference's process waited for its device is not taken off with what is between its calls") {
+  constexpr double kEmptyUs = 100, kFurtherUs = 7;
+  const auto reference_us = [&](double waited_us, bool takes_between_off) {
+    FakeTimingDevice device(
+        [=](int) {
+          return CallResult{kEmptyUs + 800, std::nullopt, 0, waited_us};
+        },
+        Takes(kEmptyUs + 400));
+    device.overhead = {{kEmptyUs, 0}, {kEmptyUs, 0}};
+    device.further_call_us = kFurtherUs;
+    TimerOptions options = Options(10);
+    options.batch_calls_max = 4;
+    options.path = {.cold = true, .takes_between_off = takes_between_off};
+    Timer timer(&device, options);
+    REQUIRE_FALSE(timer.Run()->has_value());
+    return timer.Timing().reference().median_us();
+  };
+  CHECK(reference_us(0, true) == Approx((800 - 3 * kFurtherUs) / 4));
+  CHECK(reference_us(500, true) == Approx(200));
+  CHECK(reference_us(0, false) == Approx(200));
+}
+
+TEST_CASE("where no more than so much counts, timing ends once the speed-up lies above it") {
+  const auto num_started = [](double enough_above) {
+    FakeTimingDevice device(Takes(210), [](int call) {
+      return CallResult{call % 3 == 0 ? 50.0 : 90.0, std::nullopt};
+    });
+    TimerOptions options = Options();
+    options.effort.num_instances_min = 2;
+    options.effort.relative_width_max = 0;
+    options.enough_above = enough_above;
+    Timer timer(&device, options);
+    REQUIRE_FALSE(timer.Run()->has_value());
+    return device.num_started;
+  };
+  CHECK(num_started(1) == 2);
+  CHECK(num_started(100) == TimingEffort{}.num_instances_max);
+}
+
 TEST_CASE("where processes cool down, a batch is without what one that does nothing costs between others") {
   constexpr double kEmptyUs = 100, kColdUs = 60;
   FakeTimingDevice device(Takes(kEmptyUs + kColdUs + 800), Takes(kEmptyUs + kColdUs + 400));
