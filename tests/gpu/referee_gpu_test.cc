@@ -293,7 +293,7 @@ TEST_CASE(
     CHECK_FALSE(grade.timing().libraries_withheld());
   }
   // Which cannot be read where libraries are withheld.
-  CHECK(JudgePython("        import sympy\n" + own).verdict() == v1::VERDICT_CORRECT);
+  CHECK(JudgePython("        import mpmath\n" + own).verdict() == v1::VERDICT_CORRECT);
 }
 
 TEST_CASE("where libraries' kernels are withheld no file has them either") {

@@ -38,7 +38,8 @@ constexpr size_t kMappingBytes = sizeof(perf_event_header) + 4 * sizeof(uint64_t
 constexpr size_t kRecordBytesMax = std::max(kSampleBytes, kMappingBytes);
 // What a call is expected to have fills half of the ring.
 constexpr size_t kCallSamplesMax = kDataBytes / kSampleBytes / 2;
-// A width counts when at least this share of the samples in own code has it.
+// A width counts when at least this share of the samples in own code has it. What the C library does for own
+// code is left out: its functions have vectors for all who call them.
 constexpr double kWidthShareMin = 0.1;
 
 #if defined(__x86_64__)
@@ -194,8 +195,10 @@ bool ProfileSampler::Read(Ring& ring, const CodeMap& map, Tally& tally) const {
     copy(tail + sizeof(header), words.size() * sizeof(uint64_t), words.data());
     if (header.type == PERF_RECORD_SAMPLE && !words.empty()) {
       const Sample sample(words);
-      tally.num_libc += map.OriginOf(sample.address()) == CodeOrigin::kLibc;
-      Count(sample.address(), sample.Origin(map), tally);
+      const CodeOrigin place = map.OriginOf(sample.address());
+      tally.num_libc += place == CodeOrigin::kLibc;
+      ++tally.counts[static_cast<size_t>(sample.Origin(map))];
+      if (place == CodeOrigin::kOwn) CountWidth(sample.address(), tally);
     }
     if (header.type == PERF_RECORD_LOST) all_seen = false;
     // What lies there now need not be what has run there.
@@ -207,9 +210,7 @@ bool ProfileSampler::Read(Ring& ring, const CodeMap& map, Tally& tally) const {
   return all_seen && head - start < kDataBytes - kRecordBytesMax;
 }
 
-void ProfileSampler::Count(uint64_t address, CodeOrigin origin, Tally& tally) const {
-  ++tally.counts[static_cast<size_t>(origin)];
-  if (origin != CodeOrigin::kOwn) return;
+void ProfileSampler::CountWidth(uint64_t address, Tally& tally) const {
   std::array<uint8_t, 16> bytes{};
   iovec local{bytes.data(), bytes.size()};
   iovec remote{reinterpret_cast<void*>(address), bytes.size()};
@@ -283,9 +284,11 @@ void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, v1::Pro
   profile->set_libc_share(sum.num_libc / static_cast<double>(std::max(1, NumSamples(sum))));
   profile->set_kernel_share(share(CodeOrigin::kKernel));
   profile->set_num_threads(num_threads_);
-  const int own = sum.counts[static_cast<size_t>(CodeOrigin::kOwn)];
+  const int in_own_code = std::accumulate(sum.width_counts.begin(), sum.width_counts.end(), 0);
   for (size_t width = 1; width < sum.width_counts.size(); ++width) {
-    if (own > 0 && sum.width_counts[width] >= kWidthShareMin * own) profile->set_vector_bits(64 << width);
+    if (in_own_code > 0 && sum.width_counts[width] >= kWidthShareMin * in_own_code) {
+      profile->set_vector_bits(64 << width);
+    }
   }
 }
 

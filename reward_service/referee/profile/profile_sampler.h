@@ -66,7 +66,7 @@ class ProfileSampler {
   // Of one call, or of several.
   struct Tally {
     std::array<int, kNumCodeOrigins> counts{};
-    std::array<int, 4> width_counts{};  // scalar, 128, 256, 512, within the candidate's own code
+    std::array<int, 4> width_counts{};  // scalar, 128, 256, 512, by place: within the candidate's own code
     int num_libc = 0;                   // by place
     int num_calls = 0;
     double path_calls = 0;  // by how often they were sampled, over this rate's own
@@ -76,7 +76,7 @@ class ProfileSampler {
   void Detach();
   // Whether all of the call was seen, and the candidate's own code stayed where it was.
   bool Read(Ring& ring, const CodeMap& map, Tally& tally) const;
-  void Count(uint64_t address, CodeOrigin origin, Tally& tally) const;
+  void CountWidth(uint64_t address, Tally& tally) const;
   Tally Sum() const;
   static int NumSamples(const Tally& tally);
   // Without what the path costs.

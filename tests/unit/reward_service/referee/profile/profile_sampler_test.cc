@@ -42,6 +42,7 @@ bool CannotSample() {
 struct Work {
   float milliseconds = 0;  // of the processor's time
   float in_thread = 0;     // 1: in a thread that starts and ends within the call
+  float in_library = 0;    // 1: in the C library's memset, which has vectors
 };
 
 // A jail with that candidate.
@@ -50,8 +51,10 @@ class Worker {
   Worker() {
     static const UniqueFd library =
         CompileCandidate(CandidateBody("if (x[1] > 0) std::thread(Compute, x[0]).join();\n"
+                                       "else if (x[2] > 0) Clear(x[0]);\n"
                                        "else Compute(x[0]);",
-                                       R"(#include <ctime>
+                                       R"(#include <cstring>
+#include <ctime>
 #include <thread>
 volatile double sink;
 double Milliseconds() {
@@ -63,6 +66,14 @@ void Compute(float milliseconds) {
   const double start = Milliseconds();
   while (Milliseconds() - start < milliseconds) {
     for (int i = 1; i < 20000; ++i) sink = sink + 1.0 / i;
+  }
+}
+char room[1024];
+void* (*volatile clear)(void*, int, size_t) = std::memset;
+void Clear(float milliseconds) {
+  const double start = Milliseconds();
+  while (Milliseconds() - start < milliseconds) {
+    for (int i = 0; i < 2000; ++i) clear(room, i, sizeof(room));
   }
 }
 )"));
@@ -125,6 +136,17 @@ TEST_CASE("what a candidate's own code does is its own, in the call's thread and
     CHECK(profile.own_code_share() > 0.5);
     CHECK(profile.num_threads() == 1);
   }
+}
+
+TEST_CASE("vectors of the C library are not those of the code that calls it") {
+  if (CannotSample()) return;
+  ProfileSampler sampler(kPeriodUs);
+  Worker().SampleCall(sampler, {.milliseconds = 20, .in_library = 1}, /*expected_us=*/20'000);
+  const v1::Profile profile = Reported(sampler);
+  CHECK(profile.num_samples() > 10);
+  CHECK(profile.own_code_share() > 0.5);
+  CHECK(profile.libc_share() > 0.5);
+  CHECK(profile.vector_bits() == 0);
 }
 
 TEST_CASE("of a call that was longer than expected nothing is its own, for not all of it was seen") {
