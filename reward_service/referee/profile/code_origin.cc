@@ -95,8 +95,9 @@ CodeOrigin OriginOfPath(absl::string_view path) {
   if (ContainsAny(name, {"libtorch", "libshm", "_C.cpython"}) || absl::StrContains(path, "/torch/")) {
     return absl::StrContains(name, "libgomp") ? CodeOrigin::kLibc : CodeOrigin::kTorch;
   }
+  if (absl::StartsWith(name, "libmvec")) return CodeOrigin::kVectorMath;
   for (const char* prefix :
-       {"libc.", "libc-", "libm.", "libm-", "libmvec", "libstdc++", "libgomp", "libgcc_s", "ld-linux"}) {
+       {"libc.", "libc-", "libm.", "libm-", "libstdc++", "libgomp", "libgcc_s", "ld-linux"}) {
     if (absl::StartsWith(name, prefix)) return CodeOrigin::kLibc;
   }
   // NumPy and the like: what they compute is no more the candidate's than what BLAS does.

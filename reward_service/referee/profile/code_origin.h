@@ -13,13 +13,14 @@
 
 namespace warpsmith {
 
-enum class CodeOrigin { kOwn, kTorch, kBlas, kLibc, kKernel, kOther };
-constexpr int kNumCodeOrigins = 6;
+enum class CodeOrigin { kOwn, kTorch, kBlas, kLibc, kVectorMath, kKernel, kOther };
+constexpr int kNumCodeOrigins = 7;
 
 // By the file that an executable mapping comes from. Own is what was compiled from the candidate's source, in
 // the folder where nothing else can be; BLAS covers libraries of Python packages other than Torch, and code
 // that was made or brought along at run time, in memory of no file or in files elsewhere; libc covers the C,
-// C++, mathematics and OpenMP libraries; other is the interpreter, the jail's runner, and what only leads to
+// C++, mathematics and OpenMP libraries; vector math is libmvec, whose functions take vectors, so that only code with
+// vectors calls them; other is the interpreter, the jail's runner, and what only leads to
 // tensors.
 CodeOrigin OriginOfPath(absl::string_view path);
 

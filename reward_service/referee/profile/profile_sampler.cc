@@ -38,8 +38,8 @@ constexpr size_t kMappingBytes = sizeof(perf_event_header) + 4 * sizeof(uint64_t
 constexpr size_t kRecordBytesMax = std::max(kSampleBytes, kMappingBytes);
 // What a call is expected to have fills half of the ring.
 constexpr size_t kCallSamplesMax = kDataBytes / kSampleBytes / 2;
-// A width counts when at least this share of the samples in own code has it. What the C library does for own
-// code is left out: its functions have vectors for all who call them.
+// A width counts when at least this share of the own work has it, in own code or vector math: the C library's other
+// functions have vectors for all who call them.
 constexpr double kWidthShareMin = 0.1;
 
 #if defined(__x86_64__)
@@ -92,8 +92,8 @@ class Sample {
   // the C library works for the first return address of somebody else's on the stack.
   CodeOrigin Origin(const CodeMap& map) const {
     const CodeOrigin here = map.OriginOfInstruction(address());
-    if ((here != CodeOrigin::kLibc && here != CodeOrigin::kKernel) || words_.size() < 5 || words_[1] == 0)
-      return here;
+    const bool is_library = here == CodeOrigin::kLibc || here == CodeOrigin::kVectorMath;
+    if ((!is_library && here != CodeOrigin::kKernel) || words_.size() < 5 || words_[1] == 0) return here;
     const CodeOrigin user = map.OriginOfInstruction(words_[3]);
     if (IsSomebody(user)) return user;
     // Memory that the C library asks for or gives back: both sides need it, whoever calls.
@@ -196,9 +196,13 @@ bool ProfileSampler::Read(Ring& ring, const CodeMap& map, Tally& tally) const {
     if (header.type == PERF_RECORD_SAMPLE && !words.empty()) {
       const Sample sample(words);
       const CodeOrigin place = map.OriginOf(sample.address());
-      tally.num_libc += place == CodeOrigin::kLibc;
-      ++tally.counts[static_cast<size_t>(sample.Origin(map))];
-      if (place == CodeOrigin::kOwn) CountWidth(sample.address(), tally);
+      const CodeOrigin origin = sample.Origin(map);
+      const bool is_vector_math = place == CodeOrigin::kVectorMath;
+      tally.num_libc += is_vector_math || place == CodeOrigin::kLibc;
+      ++tally.counts[static_cast<size_t>(origin)];
+      if (origin == CodeOrigin::kOwn && (is_vector_math || place == CodeOrigin::kOwn)) {
+        CountWidth(sample.address(), tally);
+      }
     }
     if (header.type == PERF_RECORD_LOST) all_seen = false;
     // What lies there now need not be what has run there.
@@ -284,11 +288,9 @@ void ProfileSampler::Report(const SamplesPerCall& path_samples_per_call, v1::Pro
   profile->set_libc_share(sum.num_libc / static_cast<double>(std::max(1, NumSamples(sum))));
   profile->set_kernel_share(share(CodeOrigin::kKernel));
   profile->set_num_threads(num_threads_);
-  const int in_own_code = std::accumulate(sum.width_counts.begin(), sum.width_counts.end(), 0);
+  const int own = sum.counts[static_cast<size_t>(CodeOrigin::kOwn)];
   for (size_t width = 1; width < sum.width_counts.size(); ++width) {
-    if (in_own_code > 0 && sum.width_counts[width] >= kWidthShareMin * in_own_code) {
-      profile->set_vector_bits(64 << width);
-    }
+    if (own > 0 && sum.width_counts[width] >= kWidthShareMin * own) profile->set_vector_bits(64 << width);
   }
 }
 

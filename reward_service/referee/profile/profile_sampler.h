@@ -66,7 +66,7 @@ class ProfileSampler {
   // Of one call, or of several.
   struct Tally {
     std::array<int, kNumCodeOrigins> counts{};
-    std::array<int, 4> width_counts{};  // scalar, 128, 256, 512, by place: within the candidate's own code
+    std::array<int, 4> width_counts{};  // of own work: scalar, 128, 256, 512; not in the C library
     int num_libc = 0;                   // by place
     int num_calls = 0;
     double path_calls = 0;  // by how often they were sampled, over this rate's own

@@ -18,7 +18,7 @@ TEST_CASE("code is attributed by the file it was mapped from") {
   CHECK(OriginOfPath("/x/torch/lib/libc10.so") == CodeOrigin::kOther);
   CHECK(OriginOfPath("/usr/lib/x86_64-linux-gnu/libopenblas.so.0") == CodeOrigin::kBlas);
   CHECK(OriginOfPath("/usr/lib/x86_64-linux-gnu/libc.so.6") == CodeOrigin::kLibc);
-  CHECK(OriginOfPath("/usr/lib/x86_64-linux-gnu/libmvec.so.1") == CodeOrigin::kLibc);
+  CHECK(OriginOfPath("/usr/lib/x86_64-linux-gnu/libmvec.so.1") == CodeOrigin::kVectorMath);
   CHECK(OriginOfPath("/x/site-packages/numpy/_core/_multiarray_umath.cpython-311.so") == CodeOrigin::kBlas);
   CHECK(OriginOfPath("/x/site-packages/torch/lib/libtorch_cpu.so") == CodeOrigin::kTorch);
   CHECK(OriginOfPath("/usr/bin/python3.11") == CodeOrigin::kOther);

@@ -42,7 +42,9 @@ bool CannotSample() {
 struct Work {
   float milliseconds = 0;  // of the processor's time
   float in_thread = 0;     // 1: in a thread that starts and ends within the call
-  float in_library = 0;    // 1: in the C library's memset, which has vectors
+  // 1: in the C library's memset, which has vectors; 2: there as well, but for a few vectors of its own; 3: in vector
+  // math.
+  float in_library = 0;
 };
 
 // A jail with that candidate.
@@ -51,9 +53,10 @@ class Worker {
   Worker() {
     static const UniqueFd library =
         CompileCandidate(CandidateBody("if (x[1] > 0) std::thread(Compute, x[0]).join();\n"
-                                       "else if (x[2] > 0) Clear(x[0]);\n"
+                                       "else if (x[2] > 0) Clear(x[0], x[2]);\n"
                                        "else Compute(x[0]);",
-                                       R"(#include <cstring>
+                                       R"(#include <immintrin.h>
+#include <cstring>
 #include <ctime>
 #include <thread>
 volatile double sink;
@@ -70,10 +73,23 @@ void Compute(float milliseconds) {
 }
 char room[1024];
 void* (*volatile clear)(void*, int, size_t) = std::memset;
-void Clear(float milliseconds) {
+extern "C" __m256 _ZGVdN8v_expf(__m256);
+__attribute__((target("avx2"))) __m256 Vectors(int number) {
+  __m256 sum = _mm256_set1_ps(number);
+  for (int i = 0; i < number; ++i) sum = _mm256_add_ps(_mm256_mul_ps(sum, sum), _mm256_set1_ps(i));
+  return sum;
+}
+__attribute__((target("avx2"))) void Clear(float milliseconds, float how) {
   const double start = Milliseconds();
   while (Milliseconds() - start < milliseconds) {
-    for (int i = 0; i < 2000; ++i) clear(room, i, sizeof(room));
+    if (how < 3) {
+      for (int i = 0; i < 2000; ++i) clear(room, i, sizeof(room));
+    }
+    if (how == 2) sink = sink + Vectors(200)[0];
+    if (how < 3) continue;
+    __m256 value = _mm256_set1_ps(1);
+    for (int i = 0; i < 1000; ++i) value = _ZGVdN8v_expf(_mm256_sub_ps(value, value));
+    sink = sink + value[0];
   }
 }
 )"));
@@ -138,15 +154,18 @@ TEST_CASE("what a candidate's own code does is its own, in the call's thread and
   }
 }
 
-TEST_CASE("vectors of the C library are not those of the code that calls it") {
-  if (CannotSample()) return;
-  ProfileSampler sampler(kPeriodUs);
-  Worker().SampleCall(sampler, {.milliseconds = 20, .in_library = 1}, /*expected_us=*/20'000);
-  const v1::Profile profile = Reported(sampler);
-  CHECK(profile.num_samples() > 10);
-  CHECK(profile.own_code_share() > 0.5);
-  CHECK(profile.libc_share() > 0.5);
-  CHECK(profile.vector_bits() == 0);
+TEST_CASE("vectors of the C library are not those of the code that calls it, but for those of vector math") {
+  if (CannotSample() || !__builtin_cpu_supports("avx2")) return;
+  for (const float in_library : {1.0F, 2.0F, 3.0F}) {
+    INFO(in_library);
+    ProfileSampler sampler(kPeriodUs);
+    Worker().SampleCall(sampler, {.milliseconds = 40, .in_library = in_library}, /*expected_us=*/40'000);
+    const v1::Profile profile = Reported(sampler);
+    CHECK(profile.num_samples() > 10);
+    CHECK(profile.own_code_share() > 0.5);
+    CHECK(profile.libc_share() > 0.5);
+    CHECK((profile.vector_bits() == 256) == (in_library == 3));
+  }
 }
 
 TEST_CASE("of a call that was longer than expected nothing is its own, for not all of it was seen") {
