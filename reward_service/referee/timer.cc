@@ -166,10 +166,13 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
   batch_calls_ = std::min(batch_calls_, num_calls);
   size_t next = options_.num_warm_ups;
   const size_t num_rounds = NumSets() / static_cast<size_t>(DrawsOfRound(static_cast<int>(num_calls)));
-  const StepFacts facts{.num_input_sets = num_calls == 1 ? NumSets() : 2 * num_rounds,
-                        .is_long = sides->former_us > options_.long_call_us,
-                        .wants_samples = !HasSamples(),
-                        .unusual = !options_.unusual_sets.empty()};
+  const StepFacts facts{
+      .num_input_sets = num_calls == 1 ? NumSets() : 2 * num_rounds,
+      .is_long = sides->former_us > options_.long_call_us,
+      .wants_samples = !HasSamples(),
+      .needs_sample = sampler_.num_samples() == 0 &&
+                      static_cast<int>(instances_.size()) + 1 >= options_.effort.num_instances_min,
+      .unusual = !options_.unusual_sets.empty()};
   // As long as a round of calls that are just not long: longer ones scatter less, and one round is enough.
   const double rounds_us_max = kCallsOfRound * options_.long_call_us;
   const absl::Time start = absl::Now();

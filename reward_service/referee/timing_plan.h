@@ -72,11 +72,13 @@ struct StepFacts {
   size_t num_input_sets = 0;   // that this process has not seen
   bool is_long = false;        // a call of the candidate
   bool wants_samples = false;  // of what input sets the rounds leave
+  bool needs_sample = false;   // there is none, and this process may be the last
   bool unusual = false;        // whether there are input sets of another distribution
 };
 
 // The steps of one process, in an order that nobody can know: at least one round, and as many as the effort
-// asks for and `facts.num_input_sets` give. A long call is sampled, or made on unusual inputs, not both.
+// asks for and `facts.num_input_sets` give. A long call is sampled, or made on unusual inputs, by lot unless a sample is
+// needed, not both.
 std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, std::mt19937_64* random);
 
 // Calls of the candidate in one round: two, each after a repeated one.

@@ -31,6 +31,24 @@ TEST_CASE("where calls that count are sampled, they are of both sides, and no wa
   CHECK(device.num_unsampled_of_reference == device.num_started);
 }
 
+TEST_CASE("of a slow program, which is sampled or called on unusual inputs, one call at least is sampled") {
+  const Draw unusual;
+  for (int judgement = 0; judgement < 100; ++judgement) {
+    int num_calls = 0;
+    FakeTimingDevice device(Takes(6000), [&](int call) {
+      ++num_calls;
+      return Takes(6000)(call);
+    });
+    TimerOptions options = Options();
+    options.can_sample = true;
+    options.unusual_sets = {&unusual};
+    Timer timer(&device, options);
+    REQUIRE_FALSE(timer.Run()->has_value());
+    REQUIRE(device.num_started == options.effort.num_instances_min);
+    CHECK(num_calls > device.num_unsampled);
+  }
+}
+
 TEST_CASE("the speed-up is without what a call costs that does nothing") {
   FakeTimingDevice device(Takes(210), Takes(60));
   Timer timer(&device, Options());

@@ -69,6 +69,17 @@ TEST_CASE("a long call is sampled or made on unusual inputs, not both, and eithe
   CHECK(num_unusual < 80);
 }
 
+TEST_CASE("a long call is sampled where no process before has shown whose work it is") {
+  std::mt19937_64 random(1);
+  for (int process = 0; process < 20; ++process) {
+    const auto steps = PlanSteps(
+        {.num_input_sets = 9, .is_long = true, .wants_samples = true, .needs_sample = true, .unusual = true},
+        {}, &random);
+    CHECK(CountOf(steps, Step::kSample) == 1);
+    CHECK(CountOf(steps, Step::kUnusual) == 0);
+  }
+}
+
 TEST_CASE("the order of steps cannot be known: an unusual call comes first, last and between") {
   std::mt19937_64 random(1);
   std::vector<int> places(4, 0);
