@@ -157,6 +157,7 @@ class Memory:
         self._shows = shows
         self._get_range, self._get_handle = driver.cuMemGetAddressRange_v2, driver.cuIpcGetMemHandle
         self._get_attribute = driver.cuPointerGetAttribute
+        self._copy = driver.cuMemcpyDtoDAsync_v2
         # Handles and starts by the driver's numbers of allocations: asking takes longer than a short kernel.
         self._allocations: dict[int, tuple[str, int]] = {}
 
@@ -199,6 +200,12 @@ class Memory:
         shared = self._get_handle(handle, start)
         _check(shared, "an output lies in memory that cannot be shown to another process: cuIpcGetMemHandle")
         return handle.raw.hex(), start.value
+
+    def copy(self, start: int, to: int, num_bytes: int) -> None:
+        """Has bytes copied from one offset to another, in their turn on the default stream. Does not wait."""
+        address = self._address.value
+        source, target = ctypes.c_uint64(address + start), ctypes.c_uint64(address + to)
+        _check(self._copy(target, source, ctypes.c_size_t(num_bytes), None), "cuMemcpyDtoDAsync")
 
     def view(self, spec: Tensor) -> torch.Tensor:
         """The tensor at its offset."""

@@ -238,6 +238,8 @@ struct Loaded : ToReferee {
   static constexpr AnyField init_inputs{"init_inputs"};
   static constexpr BooleanField unfamiliar{"unfamiliar"};
   static constexpr IntegerField num_other_inputs{"num_other_inputs", 0, 4, 0};
+  // Of the reference, the least seen on a GPU, with the way there and back; 0: there is none.
+  static constexpr IntegerField call_us{"call_us", 0, INT32_MAX, 0};
 };
 
 struct Window : ToOracle {
@@ -338,7 +340,9 @@ struct Ready : ToReferee {
 struct Run : ToJail {
   static constexpr char op[] = "run";
   static constexpr IntegerField slot{"slot", 0, 1, 0};
-  static constexpr ListField rooms{"rooms", 16};  // of calls, one after another
+  // Of calls, one after another. Python on a GPU, with parameters: room 0 first, where they are the model's own; those
+  // of the others are copied there between calls.
+  static constexpr ListField rooms{"rooms", 16};
 };
 
 struct Done : ToReferee {

@@ -115,6 +115,7 @@ class Loaded(Message):
     init_inputs: list[Any]
     unfamiliar: bool
     num_other_inputs: int
+    call_us: int
 
 
 @dataclass
@@ -209,7 +210,7 @@ class Ready(Message):
 
 @dataclass
 class Run(Message):
-    """Calls in these rooms, one after another."""
+    """Calls in these rooms, one after another; with parameters room 0 is the first."""
 
     op = "run"
     slot: int

@@ -97,6 +97,8 @@ class Model:
         ]
         self._linked: list[tuple[torch.Tensor, torch.Tensor]] = []  # tensors of the model, each beside its view
         self.parameters_loaded = self._take_parameters(begin.parameters)
+        self._room_bytes = begin.input_bytes
+        self._parameters_start = begin.parameters[0].offset if begin.parameters else None
         self._results: list[Any] = []
         self._former_results: list[Any] = []
         self._bytes_ahead = 0 if on_gpu else _NUM_RESULTS_AHEAD * begin.output_bytes
@@ -129,7 +131,9 @@ class Model:
         places: list[Place] = []
         with torch.no_grad():
             renew_moved(self._linked)
-            for inputs in calls:
+            for room, inputs in zip(rooms, calls, strict=True):
+                if room and self._memory and self._parameters_start is not None:
+                    self._move_parameters(self._memory, room, self._parameters_start)
                 result = self._model(*inputs)
                 self._results.append(result)
                 if self._memory:
@@ -140,6 +144,13 @@ class Model:
             _grow_heap(self._bytes_ahead)
             self._bytes_ahead = 0
         return Done(0, places, waited_us)
+
+    def _move_parameters(self, memory: gpu_tensors.Memory, room: int, start: int) -> None:
+        """Those of a room to where the model has its own, between the work of two calls. A program may have views of
+        them, so that they have to stay where they are."""
+        memory.copy(room * self._room_bytes + start, start, self._room_bytes - start)
+        gpu_tensors.separate()
+        renew_moved(self._linked)
 
 
 def renew_moved(linked: list[tuple[torch.Tensor, torch.Tensor]]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import torch
 
 _FACTORS = {"large": 6.0, "small": 1.0 / 32.0}
@@ -73,34 +76,47 @@ def _with_outliers(result: torch.Tensor, tensor: torch.Tensor, generator: torch.
     return result
 
 
-def redraw(state: dict[str, torch.Tensor], generator: torch.Generator) -> dict[str, torch.Tensor]:
+class ParameterDraws:
     """Other values for the parameters and buffers of a model, of the kind that training could have left there.
 
     What has one sign keeps it (a variance stays positive), zeros among other numbers, infinities, tensors of zeros and
-    ones (masks) and integers stay, and tensors that are one memory under two names stay equal.
+    ones (masks) and integers stay, and tensors that are one memory under two names stay equal. What is drawn lies where
+    `state` does, if that is where tensors are made by default.
     """
-    drawn: dict[tuple[int, torch.Size], torch.Tensor] = {}
-    result = {}
-    for name, value in state.items():
-        key = (value.data_ptr(), value.shape)
-        if key not in drawn or not value.numel():
-            drawn[key] = _redraw(value, generator)
-        result[name] = drawn[key]
-    return result
+
+    def __init__(self, state: dict[str, torch.Tensor]) -> None:
+        self._values = {_memory_of(value): value for value in state.values()}
+        self._laws = {memory: _law_of(value) for memory, value in self._values.items()}
+        self._names = {name: _memory_of(value) for name, value in state.items()}
+
+    def draw(self, generator: torch.Generator) -> dict[str, torch.Tensor]:
+        """All of them, in the order of the state."""
+        drawn = {}
+        for memory, law in self._laws.items():
+            value = self._values[memory]
+            drawn[memory] = law(torch.randn(value.shape, generator=generator).to(value.dtype)) if law else value
+        return {name: drawn[memory] for name, memory in self._names.items()}
 
 
-def _redraw(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _memory_of(value: torch.Tensor) -> tuple[int, torch.Size, torch.dtype]:
+    return value.data_ptr(), value.shape, value.dtype
+
+
+def _law_of(value: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor] | None:
+    """What becomes of numbers of the standard normal distribution; None: the value stays."""
     if not value.is_floating_point() or not value.numel():
-        return value
-    noise = torch.randn(value.shape, generator=generator).to(value.dtype)
+        return None
     lowest, highest = (float(bound) for bound in value.aminmax())
     if lowest == highest:
         size = max(abs(lowest), _CONSTANT_SIZE_MIN)
-        return size * noise if lowest == 0 else size * torch.sign(value) * torch.exp(_LOG_SPREAD * noise)
+        if lowest == 0:
+            return lambda noise: size * noise
+        return lambda noise: math.copysign(size, lowest) * torch.exp(_LOG_SPREAD * noise)
     if bool(((value == 0) | (value == 1)).all()):
-        return value
+        return None
     if lowest >= 0 or highest <= 0:
-        return value * torch.exp(_LOG_SPREAD * noise)
+        return lambda noise: value * torch.exp(_LOG_SPREAD * noise)
     usual = value[torch.isfinite(value)]
-    other = float(usual.mean()) + float(usual.std(correction=0)) * noise
-    return torch.where((value == 0) | ~torch.isfinite(value), value, other)
+    mean, deviation = float(usual.mean()), float(usual.std(correction=0))
+    stays = (value == 0) | ~torch.isfinite(value)
+    return lambda noise: torch.where(stays, value, mean + deviation * noise)

@@ -121,6 +121,7 @@ class Oracle:
             init_inputs=[tensors.pack(value) for value in reference.init_inputs],
             unfamiliar=bool(self._unfamiliar),
             num_other_inputs=reference.num_other_inputs(),
+            call_us=reference.call_us,
         )
 
     def _choose_precision(self, inputs: list[Any], narrow: list[torch.Tensor]) -> list[torch.Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import ModuleType
@@ -10,7 +11,7 @@ from typing import Any
 import gpu_tensors
 import tensors
 import torch
-from distributions import redraw, restyle
+from distributions import ParameterDraws, restyle
 from plain_weights import Place, plain_weights
 from python_jail import execute
 
@@ -51,8 +52,8 @@ class Reference:
     sets are drawn from a seed each; the set of seed 0 is the model's own. `other_inputs` is the index of the arguments
     in what get_other_inputs() returns; None: those of get_inputs().
 
-    `on_gpu`: inputs are drawn there and outputs computed. Parameters are constructed and drawn on the host, as those of
-    a candidate are.
+    `on_gpu`: inputs are drawn there, and parameters but the model's own, and outputs computed. The model is constructed
+    on the host, as a candidate's is.
     """
 
     def __init__(
@@ -70,13 +71,14 @@ class Reference:
         model = self._construct(construction_seed)
         weights = self._drawn_weights(model)
         self._wide: _Instance | None = None
-        # One memory under two names, as the model has it, so that redraw() sees it.
+        # One memory under two names, as the model has it, so that ParameterDraws sees it.
         kept: dict[tuple[int, torch.Size], torch.Tensor] = {}
         self._own_state = {
-            name: kept.setdefault((value.data_ptr(), value.shape), value.detach().cpu().clone().contiguous())
+            name: kept.setdefault((value.data_ptr(), value.shape), self._placed(value.detach()).clone().contiguous())
             for name, value in {**model.state_dict(), **_tensors(weights)}.items()
         }
         self._narrow = _Instance(self._settled(model), weights)
+        self._parameter_draws: ParameterDraws | None = None
         self._state_seed: int | None = None
         self._state: dict[str, torch.Tensor] = {}
         self.check_unpatched(before)
@@ -84,6 +86,8 @@ class Reference:
         self.float64 = True
         # Of the last narrow(), by output: whether it shares memory with an input, a parameter or itself.
         self.borrowed: list[bool] = []
+        # On a GPU the least time of a call of narrow(), until its work was done [us]; 0: none was made there.
+        self.call_us = 0
 
     def check_unpatched(self, before: dict[tuple[int, str], Any] | None = None) -> None:
         """Raises InvalidTask when a function of Torch is no longer the one it was."""
@@ -107,8 +111,7 @@ class Reference:
     def inputs(self, seed: int, style: str, changed: frozenset[int] | None = None) -> list[Any]:
         """get_inputs() under a seed, contiguous, in one of the distributions; or a list of get_other_inputs(), strided
         as the task has it. `changed`: indices of the inputs that take the style; None: all."""
-        generator = gpu_tensors.generator() if self._on_gpu else torch.Generator()
-        generator.manual_seed((seed + 1) % _SEED_MODULUS)
+        generator = self._generator(seed + 1)
         values = self._given_inputs(seed)
         with self._place():
             styles = [style if changed is None or index in changed else "own" for index in range(len(values))]
@@ -174,10 +177,19 @@ class Reference:
         """Parameters and buffers in the order of state_dict(), then plain weights in the order of their attributes, as
         they are before any call."""
         if parameter_seed != self._state_seed:
-            generator = torch.Generator().manual_seed(parameter_seed % _SEED_MODULUS)
-            self._state = redraw(self._own_state, generator) if parameter_seed else self._own_state
+            self._state = self._drawn_state(parameter_seed) if parameter_seed else self._own_state
             self._state_seed = parameter_seed
         return self._state
+
+    def _drawn_state(self, parameter_seed: int) -> dict[str, torch.Tensor]:
+        with self._place():
+            if self._parameter_draws is None:
+                self._parameter_draws = ParameterDraws(self._own_state)
+            return self._parameter_draws.draw(self._generator(parameter_seed))
+
+    def _generator(self, seed: int) -> torch.Generator:
+        generator = gpu_tensors.generator() if self._on_gpu else torch.Generator()
+        return generator.manual_seed(seed % _SEED_MODULUS)
 
     def _with_state(self, instance: _Instance, parameter_seed: int) -> torch.nn.Module:
         """The model with a set of parameters, whatever a call before has done to its buffers."""
@@ -194,7 +206,7 @@ class Reference:
         copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
         model = self._with_state(self._narrow, parameter_seed)
         weights = _tensors(self._narrow.weights).values()
-        outputs = self._call(model, copies)
+        outputs = self._timed_call(model, copies) if self._on_gpu else self._call(model, copies)
         lenders = [*(v for v in copies if isinstance(v, torch.Tensor)), *model.state_dict().values(), *weights]
         memory = {lender.untyped_storage().data_ptr() for lender in lenders}
         self.borrowed = [_is_expanded(t) or t.untyped_storage().data_ptr() in memory for t in outputs]
@@ -229,6 +241,15 @@ class Reference:
             place.put(place.tensor.double())
         drawn = {name: places[name] for name in self._narrow.weights}
         return _Instance(self._settled(model.double()), drawn, torch.float64)
+
+    def _timed_call(self, model: torch.nn.Module, copies: list[Any]) -> list[torch.Tensor]:
+        gpu_tensors.synchronise()
+        begin = time.monotonic_ns()
+        outputs = self._call(model, copies)
+        gpu_tensors.synchronise()
+        us = max(1, (time.monotonic_ns() - begin) // 1000)
+        self.call_us = min(self.call_us or us, us)
+        return outputs
 
     @staticmethod
     def _call(model: torch.nn.Module, copies: list[Any]) -> list[torch.Tensor]:

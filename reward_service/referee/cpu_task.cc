@@ -1,5 +1,7 @@
 #include "reward_service/referee/cpu_task.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -18,19 +20,24 @@ constexpr double kOracleWorkSeconds = 2;  // that an oracle may leave behind its
 
 }  // namespace
 
-int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout) {
-  if (!store.on_gpu() || !layout.parameters.empty()) return 1;
+int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, double empty_call_us) {
+  if (!store.on_gpu()) return 1;
   const int64_t draws_bytes_max = store.device_bytes() / kBatchShare;
   const int64_t bytes_of_call = 2 * kRoundsMax * (layout.input_buffer_bytes + layout.output_buffer_bytes);
   const int64_t num_outputs = std::max<int64_t>(1, static_cast<int64_t>(layout.outputs.size()));
   const int64_t calls_max = std::min<int64_t>(
       jail::Run::rooms.num_max, static_cast<int64_t>(jail::Done::outputs.num_max) / num_outputs);
-  return static_cast<int>(
-      std::clamp<int64_t>(draws_bytes_max / bytes_of_call, 1, std::max<int64_t>(calls_max, 1)));
+  const auto kept = std::clamp<int64_t>(draws_bytes_max / bytes_of_call, 1, std::max<int64_t>(calls_max, 1));
+  if (layout.reference_us == 0) return static_cast<int>(kept);
+  const double needed = std::ceil(kBatchFactor * empty_call_us / static_cast<double>(layout.reference_us));
+  return static_cast<int>(std::clamp(needed, 1.0, static_cast<double>(kept)));
 }
 
-PlaceTask CpuTask::Place(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store) {
-  return [=, &store] { return absl::WrapUnique(new CpuTask(zygote, limits, num_threads, store)); };
+PlaceTask CpuTask::Place(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,
+                         const RefereeFacts& facts) {
+  return [=, &store, &facts] {
+    return absl::WrapUnique(new CpuTask(zygote, limits, num_threads, store, facts.empty_call_us));
+  };
 }
 
 absl::Status CpuTask::StartReference(const PreparedTask& task) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "reward_service/measure/referee.h"
 #include "reward_service/measure/statistics.h"
 #include "reward_service/referee/process/jail.h"
 #include "reward_service/referee/process/zygote.h"
@@ -17,17 +18,17 @@ namespace warpsmith {
 inline constexpr int64_t kBatchShare = 8;
 
 // Calls that one step of timing makes at most where `store` lies. A process's turn on a GPU costs more than a short
-// kernel, so there are several, as many as draws are kept for; on a core there is nothing of the kind.
-// Of a task with parameters each call has others, which a Python program cannot take between calls: one.
-int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout);
+// kernel, so there are several: as many as draws are kept for, and as the reference needs to last long beside an empty
+// call, which takes `empty_call_us`. On a core there is nothing of the kind.
+int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, double empty_call_us);
 
 // For the judge's thread, but for the two calls of TaskOnDevice; baselines() once the task is completed.
 class CpuTask : public TaskOnDevice {
  public:
   // Of tasks that a CpuDevice judges, or with a GPU's store a GpuDevice. `zygote` is of the Python kind; its children
-  // reach the store. Both outlive them.
-  static PlaceTask Place(Zygote* zygote, const TaskLimits& limits, int num_threads,
-                         TensorStore& store = HostStore());
+  // reach the store. All outlive them. `facts` are known before the first task is made.
+  static PlaceTask Place(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,
+                         const RefereeFacts& facts);
   // What Place() made for it.
   static CpuTask& Of(PreparedTask& task) { return static_cast<CpuTask&>(task.on_device()); }
 
@@ -40,7 +41,9 @@ class CpuTask : public TaskOnDevice {
   TensorStore& store() const override { return store_; }
   absl::Mutex* turn() const override { return store_.turn(); }
   absl::Status AwaitIdle() override;
-  int NumBatchedCalls(const TaskLayout& layout) const override { return BatchedCallsMax(store_, layout); }
+  int NumBatchedCalls(const TaskLayout& layout) const override {
+    return BatchedCallsMax(store_, layout, empty_call_us_);
+  }
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
   ReferencePace& reference_pace() { return reference_pace_; }
 
@@ -51,8 +54,12 @@ class CpuTask : public TaskOnDevice {
   void ReturnBuffers(Buffers buffers);
 
  private:
-  CpuTask(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store)
-      : zygote_(zygote), limits_(limits), num_threads_(num_threads), store_(store) {}
+  CpuTask(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store, double empty_call_us)
+      : zygote_(zygote),
+        limits_(limits),
+        num_threads_(num_threads),
+        store_(store),
+        empty_call_us_(empty_call_us) {}
   absl::Status Start(const PreparedTask& task);
   absl::Status Warm(const PreparedTask& task, absl::Time deadline);
 
@@ -60,6 +67,7 @@ class CpuTask : public TaskOnDevice {
   const TaskLimits limits_;
   const int num_threads_;
   TensorStore& store_;
+  const double empty_call_us_;
   std::vector<std::unique_ptr<Jail>> baselines_;
   ReferencePace reference_pace_;
   std::shared_ptr<TensorMemory> verification_inputs_;

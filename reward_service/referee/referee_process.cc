@@ -106,7 +106,8 @@ class RefereeProcess {
                      Zygote::StartPython(python_, share_directory_, folders, lane_.num_threads(), gpu));
     pool_ = std::make_unique<TaskPool>(
         limits_, python_zygote_.get(), &lane_,
-        CpuTask::Place(python_zygote_.get(), limits_, lane_.num_threads(), store()), num_tasks_max_);
+        CpuTask::Place(python_zygote_.get(), limits_, lane_.num_threads(), store(), cpu_.facts),
+        num_tasks_max_);
     return absl::OkStatus();
   }
 

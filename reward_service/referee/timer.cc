@@ -15,9 +15,6 @@ constexpr double kSlownessMax = 2;  // of the reference, against the fastest tha
 constexpr int kCallsOfRound = 2 * kCandidateCallsOfRound;
 // For advice: enough to tell a tenth of a program's time from noise.
 constexpr int kSamplesWanted = 60;
-// A batch lasts at least so many times what an empty call does: what its first call pays for cold caches and page
-// tables of a GPU is less than an empty call.
-constexpr double kBatchFactor = 30;
 // Before batches that count: a fresh process has most of its memory from its parent, and copies it where it writes.
 constexpr int kWarmUpBatches = 2;
 

@@ -22,6 +22,10 @@ namespace warpsmith {
 // below a hundredth, and warm caches mean nothing to it. One of the candidate a round, none repeated.
 inline constexpr double kLongCallFactor = 100;
 
+// A batch lasts at least so many times what an empty call does: what its first call pays for cold caches and page
+// tables of a GPU is less than an empty call.
+inline constexpr double kBatchFactor = 30;
+
 // After as many a fresh process takes as long as later: its first calls are slower by some percent.
 inline constexpr int kWarmUpCalls = 3;
 
@@ -77,8 +81,8 @@ struct StepFacts {
 };
 
 // The steps of one process, in an order that nobody can know: at least one round, and as many as the effort
-// asks for and `facts.num_input_sets` give. A long call is sampled, or made on unusual inputs, by lot unless a sample is
-// needed, not both.
+// asks for and `facts.num_input_sets` give. A long call is sampled, or made on unusual inputs, not both: by lot, unless
+// a sample is needed.
 std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, std::mt19937_64* random);
 
 // Calls of the candidate in one round: two, each after a repeated one.

@@ -41,7 +41,8 @@ inline JudgeRequest PuppetRequest(CandidateKind kind) {
 
 // On a CPU, whose baselines are puppets of the zygote.
 inline PlaceTask PuppetPlace(Zygote* zygote, const TaskLimits& limits = PuppetTaskLimits()) {
-  return CpuTask::Place(zygote, limits, 1);
+  static const RefereeFacts facts;
+  return CpuTask::Place(zygote, limits, 1, HostStore(), facts);
 }
 
 // A zygote of puppets and an examined task of it.

@@ -144,7 +144,7 @@ void Jail::WithdrawInputs() {
 void Jail::Load(Batch draws) {
   WS_CHECK(draws.size() <= static_cast<size_t>(buffers_.calls_max())) << draws.size();
   num_calls_ = draws.size();
-  std::shuffle(rooms_.begin(), rooms_.end(), random_);
+  std::shuffle(rooms_.begin() + (KeepsFirstRoom() ? 1 : 0), rooms_.end(), random_);
   if (!buffers_.outputs.empty()) slot_ = (slot_ + 1) % buffers_.outputs.size();
   for (size_t call = 0; call < num_calls_; ++call) {
     draws[call]->shown = true;

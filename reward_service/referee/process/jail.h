@@ -124,6 +124,8 @@ class Jail {
  private:
   std::optional<Fault> CheckCode() const;
   int64_t InputEnd() const;  // of the inputs of a call, where parameters begin
+  // A Python program's parameters lie in room 0: for the first call they are in place.
+  bool KeepsFirstRoom() const { return buffers_.outputs.empty() && !layout_.parameters.empty(); }
   // Where a room begins, and that of a call.
   int64_t InputRoom(size_t room) const { return static_cast<int64_t>(room) * layout_.input_buffer_bytes; }
   int64_t OutputRoom(size_t room) const { return static_cast<int64_t>(room) * layout_.output_buffer_bytes; }

@@ -58,6 +58,10 @@ class Memory:
         self._buffer = tensors.map_descriptor(descriptor)
         assert len(self._buffer) >= num_bytes
 
+    def copy(self, start: int, to: int, num_bytes: int) -> None:
+        """At once."""
+        self._buffer[to : to + num_bytes] = self._buffer[start : start + num_bytes]
+
     def view(self, spec: Tensor) -> torch.Tensor:
         """The tensor at its offset."""
         return tensors.view(self._buffer, spec)

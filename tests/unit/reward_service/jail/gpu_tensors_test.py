@@ -70,6 +70,18 @@ def test_memory_is_described_byte_by_byte() -> None:
     assert torch.Size(next(value for key, value in interface.items() if key.startswith("sh"))) == (8,)
 
 
+def test_bytes_are_copied_within_the_memory() -> None:
+    memory, copied = _memory(), []
+
+    def copy(target: Any, source: Any, size: Any, stream: Any) -> int:
+        copied.append((target.value, source.value, size.value, stream))
+        return 0
+
+    memory._copy = copy
+    memory.copy(1024, 256, 64)
+    assert copied == [(8448, 9216, 64, None)]
+
+
 asked: list[int] = []  # allocations whose handles were asked for
 
 

@@ -1,5 +1,6 @@
-"""Which of a candidate's tensors takes the place of which of the reference's parameters."""
+"""Which of a candidate's tensors takes the place of which of the reference's parameters, and the calls of a batch."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -8,7 +9,12 @@ import torch
 
 _SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
 sys.path.insert(0, str(_SERVICE / "jail"))
-from python_jail import match_state, places_of, renew_moved  # noqa: E402
+import gpu_tensors  # noqa: E402
+import tensors  # noqa: E402
+from messages import Begin, Tensor  # noqa: E402
+from python_jail import Model, match_state, places_of, renew_moved  # noqa: E402
+
+_NAMES = ("x", "scale", "shift", "moved")
 
 
 def test_names_come_first() -> None:
@@ -64,6 +70,77 @@ def test_a_parameter_that_was_laid_out_anew_takes_the_values_of_now() -> None:
     assert torch.equal(parameters[1], moved)
     assert parameters[1].stride() == (1, 2)
     assert not parameters[2].any()  # of another shape: what belongs where is not known
+
+
+_SOURCE = """
+import torch
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale, self.shift = (torch.nn.Parameter(torch.zeros(4)) for _ in range(2))
+        self.moved = torch.nn.Parameter(torch.zeros(4))
+        self.square = None
+
+    def forward(self, x):
+        if self.square is None:
+            self.square = self.shift.view(2, 2)  # of the place, not of what is there
+        return x * self.scale + self.square.sum() + self.moved
+"""
+
+
+class _Memory:
+    """Stands for a GPU's, which tells where outputs lie."""
+
+    def __init__(self, descriptor: int, num_bytes: int, *, shows: bool) -> None:
+        self.bytes = tensors.map_descriptor(descriptor)
+
+    def view(self, spec: Tensor) -> torch.Tensor:
+        return tensors.view(self.bytes, spec)
+
+    def copy(self, start: int, to: int, num_bytes: int) -> None:
+        steps.append("copy")
+        self.bytes[to : to + num_bytes] = self.bytes[start : start + num_bytes]
+
+    def make_room(self, specs: list[Tensor], number: int) -> None:
+        pass
+
+    def is_beside(self, tensor: torch.Tensor) -> bool:
+        return True
+
+    def locate(self, pointer: int) -> tuple[str, int]:
+        return "", 0
+
+
+steps: list[str] = []
+
+
+def test_on_a_gpu_each_call_of_a_batch_has_parameters_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_tensors, "Memory", _Memory)
+    monkeypatch.setattr(gpu_tensors, "move", lambda model: model)
+    monkeypatch.setattr(gpu_tensors, "separate", lambda: steps.append("separate"))
+    monkeypatch.setattr(gpu_tensors, "synchronise", lambda: 3)
+    room = [float(value) for value in range(16)]  # input, scale, shift, moved
+    rooms = torch.tensor([room, [value + 100 for value in room], [value - 7 for value in room]])
+    memory, source, folder = os.memfd_create("inputs"), os.memfd_create("source"), os.open("/tmp", os.O_RDONLY)
+    os.write(memory, rooms.numpy().tobytes())
+    os.write(source, _SOURCE.encode())
+    specs = [Tensor(2, 32, [4], False, name=name, offset=16 * index) for index, name in enumerate(_NAMES)]
+    fields = [vars(spec) for spec in (*specs, Tensor(2, 32, [4], False))]
+    begin = Begin(fields[:1], fields[1:4], fields[4:], 64, 16, 3, 1, False, "ModelNew", [], 1)
+    model = Model(begin, [source, memory], folder, on_gpu=True)
+    model._model.moved.data = model._model.moved.data.clone()  # it laid it out anew
+
+    def expected(values: torch.Tensor) -> torch.Tensor:
+        x, scale, shift, moved = values.reshape(4, 4)
+        return x * scale + shift.sum() + moved
+
+    steps.clear()
+    done = model.run([0, 2, 1])
+    assert done.waited_us == 3
+    for result, values in zip(model._results, rooms[[0, 2, 1]], strict=True):
+        assert torch.equal(result, expected(values))
+    assert steps == ["separate"] + ["copy", "separate", "separate"] * 2
 
 
 def test_on_a_gpu_an_output_is_told_by_its_allocation_and_on_the_host_by_its_address() -> None:

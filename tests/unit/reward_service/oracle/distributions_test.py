@@ -9,7 +9,7 @@ from tests.tidy.messages import read_header
 
 _ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(_ROOT / "reward_service" / "oracle"))
-from distributions import STYLES, may_be_unfamiliar, redraw, restyle  # noqa: E402
+from distributions import STYLES, ParameterDraws, may_be_unfamiliar, restyle  # noqa: E402
 
 _HEADER = _ROOT / "reward_service" / "jail" / "messages.h"
 FAMILIAR = [style for style in STYLES if style != "unfamiliar"]
@@ -72,7 +72,8 @@ def test_only_what_a_program_can_rely_on_may_become_unfamiliar() -> None:
 
 def test_redrawn_parameters_differ_and_follow_their_seed() -> None:
     state = {"weight": torch.randn(32, 32, generator=generator()), "bias": torch.zeros(32)}
-    first, again, other = redraw(state, generator(1)), redraw(state, generator(1)), redraw(state, generator(2))
+    draws = ParameterDraws(state)
+    first, again, other = (draws.draw(generator(seed)) for seed in (1, 1, 2))
     for name, value in state.items():
         assert torch.equal(first[name], again[name])
         assert bool((first[name] != value).all()) and bool((first[name] != other[name]).all())
@@ -81,7 +82,7 @@ def test_redrawn_parameters_differ_and_follow_their_seed() -> None:
 
 def test_what_begins_constant_takes_a_size_that_shows() -> None:
     state = {"scale": torch.full((64,), 1e-6), "ones": torch.ones(64), "below": torch.full((64,), -2.0)}
-    drawn = redraw(state, generator())
+    drawn = ParameterDraws(state).draw(generator())
     assert bool((drawn["scale"] > 0.005).all()) and bool((drawn["ones"] > 0).all()) and bool((drawn["below"] < 0).all())
 
 
@@ -97,7 +98,7 @@ def test_variances_stay_positive_and_masks_infinities_zeros_and_integers_stay() 
         "count": torch.tensor(3),
         "none": torch.empty(0),
     }
-    drawn = redraw(state, generator())
+    drawn = ParameterDraws(state).draw(generator())
     assert bool((drawn["variance"] > 0).all())
     for name in ("mask", "infinite", "count", "none"):
         assert torch.equal(drawn[name], state[name])
@@ -106,7 +107,7 @@ def test_variances_stay_positive_and_masks_infinities_zeros_and_integers_stay() 
 
 def test_tied_tensors_stay_equal() -> None:
     weight = torch.randn(16, 4, generator=generator())
-    drawn = redraw({"embedding": weight, "head": weight, "other": weight.clone()}, generator())
+    drawn = ParameterDraws({"embedding": weight, "head": weight, "other": weight.clone()}).draw(generator())
     assert torch.equal(drawn["embedding"], drawn["head"])
     assert not torch.equal(drawn["embedding"], drawn["other"])
 

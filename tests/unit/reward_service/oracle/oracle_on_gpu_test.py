@@ -4,6 +4,7 @@ with those of the host, as on a real one."""
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -144,7 +145,7 @@ def test_inputs_from_elsewhere_come_to_the_gpu(gpu: _TwoDevices) -> None:
 
 
 @pytest.mark.parametrize("parameter_seed", [0, 7])
-def test_parameters_and_plain_weights_are_drawn_on_the_host_and_used_on_the_gpu(
+def test_parameters_and_plain_weights_are_constructed_on_the_host_and_drawn_and_used_on_the_gpu(
     gpu: _TwoDevices, parameter_seed: int
 ) -> None:
     constructor = "self.weight = torch.nn.Parameter(torch.randn(8, 8)); self.plain = torch.randn(8, 8)"
@@ -153,8 +154,16 @@ def test_parameters_and_plain_weights_are_drawn_on_the_host_and_used_on_the_gpu(
     ((values, outputs),) = _draws(task, ("own",), parameter_seed)
     x, weight, plain = (value.reshape(8, 8) for value in values)
     torch.testing.assert_close(outputs[0].reshape(8, 8), x @ weight + plain)
-    assert not any(gpu.has(value) for value in task.reference.state(parameter_seed).values())
+    assert all(gpu.has(value) for value in task.reference.state(parameter_seed).values())
     assert all(gpu.has(value) for value in task.reference._narrow.model.state_dict().values())
+
+
+def test_the_least_time_of_a_call_is_told_and_on_a_host_none(gpu: _TwoDevices, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0, 9000, 0, 5000, *(0, 7000) * 100])
+    monkeypatch.setattr(time, "monotonic_ns", lambda: next(clock))
+    source = reference_source("return x * 2", "[torch.randn(8, 8)]", "pass")
+    assert Oracle(source, 5, None, on_gpu=True).examine().call_us == 5
+    assert Oracle(source, 5, None, on_gpu=False).examine().call_us == 0
 
 
 def test_a_plain_constant_stays_on_the_host_where_the_reference_is_called_without_it(gpu: _TwoDevices) -> None:

@@ -1,6 +1,8 @@
 #include "reward_service/referee/checked_jail.h"
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -55,6 +57,27 @@ CheckedJail Ready(CandidateKind kind, const TaskLayout& layout, const std::strin
   WS_CHECK(!fault) << fault->reason;
   return CheckedJail(
       std::move(jail), kind, layout, &PuppetLane(), [](Buffers) {}, measurement);
+}
+
+TEST_CASE(
+    "a Python program is first called in room 0, where its parameters lie, and then in rooms drawn by lot") {
+  TaskLayout layout = Layout();
+  layout.parameters = layout.inputs;
+  std::set<int64_t> second_rooms;
+  for (int run = 0; run < 200 && second_rooms.size() < 3; ++run) {
+    auto buffers = *MakeBuffers(HostStore(), layout, CandidateKind::kKernelBenchPython, /*calls_max=*/3);
+    const char* const rooms = buffers.inputs->Read(0, 0);
+    Jail jail(Puppets().Make("{}\n"), std::move(buffers), layout, JudgeLimits{});
+    Draw first = Expecting(layout, 0), second = Expecting(layout, 0);
+    *first.inputs.get() = 'i';
+    *second.inputs.get() = 'j';
+    jail.Load({&first, &second});
+    CHECK(rooms[0] == 'i');
+    for (int64_t room = 1; room < 4; ++room) {
+      if (rooms[room * layout.input_buffer_bytes] == 'j') second_rooms.insert(room);
+    }
+  }
+  CHECK(second_rooms.size() == 3);
 }
 
 TEST_CASE("the outputs of all calls of a batch are compared, and those of the batch before") {

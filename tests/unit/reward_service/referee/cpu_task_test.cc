@@ -50,24 +50,32 @@ TEST_CASE("who is verified has the task's one buffer of inputs, and who is timed
   CHECK(timed.outputs.empty());
 }
 
-TEST_CASE("on a GPU calls come in batches, as many as draws are kept for; on a CPU one by one") {
+TEST_CASE(
+    "on a GPU calls come in batches, as many as draws are kept for and are needed; on a CPU one by one") {
   const FakeGpu gpu;
   const auto store = *GpuStore::Open(0);
   const PuppetTask puppets;
-  const auto num_calls = [&](int64_t input_bytes, int num_outputs, bool has_parameters, TensorStore& on) {
+  RefereeFacts facts;
+  facts.empty_call_us = 100;
+  const auto num_calls = [&](int64_t input_bytes, int num_outputs, int64_t reference_us, TensorStore& on) {
     TaskLayout layout;
     layout.input_buffer_bytes = input_bytes;
     layout.output_buffer_bytes = 1 << 20;
     layout.outputs.resize(static_cast<size_t>(num_outputs));
-    if (has_parameters) layout.parameters.emplace_back();
-    return CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, on)()->NumBatchedCalls(layout);
+    layout.reference_us = reference_us;
+    return CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, on, facts)()->NumBatchedCalls(layout);
   };
-  CHECK(num_calls(1 << 20, 1, false, *store) == 16);
-  CHECK(num_calls(15 << 20, 1, false, *store) == 10);  // 1 GiB: six batches, inputs and outputs
-  CHECK(num_calls(1 << 30, 1, false, *store) == 1);
-  CHECK(num_calls(1 << 20, 64, false, *store) == 4);  // so many outputs can be told
-  CHECK(num_calls(1 << 20, 1, true, *store) == 1);
-  CHECK(num_calls(1 << 20, 1, false, HostStore()) == 1);
+  CHECK(num_calls(1 << 20, 1, 0, *store) == 16);
+  CHECK(num_calls(15 << 20, 1, 0, *store) == 10);  // 1 GiB: six batches, inputs and outputs
+  CHECK(num_calls(1 << 30, 1, 0, *store) == 1);
+  CHECK(num_calls(1 << 20, 64, 0, *store) == 4);  // so many outputs can be told
+  CHECK(num_calls(1 << 20, 1, 0, HostStore()) == 1);
+  // As many as last thirty times as long as an empty call.
+  CHECK(num_calls(1 << 20, 1, 1, *store) == 16);
+  CHECK(num_calls(1 << 20, 1, 999, *store) == 4);
+  CHECK(num_calls(1 << 20, 1, 1000, *store) == 3);
+  CHECK(num_calls(1 << 20, 1, 100000, *store) == 1);
+  CHECK(num_calls(1 << 30, 1, 1000, *store) == 1);
 }
 
 TEST_CASE("outputs of native candidates are used again, those of several as well") {

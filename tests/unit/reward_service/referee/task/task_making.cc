@@ -32,7 +32,10 @@ TaskLimits TestLimits() {
           .buffer_bytes_max = int64_t{64} << 20};
 }
 
-PlaceTask TestPlace() { return CpuTask::Place(&TestZygote(), TestLimits(), 1); }
+PlaceTask TestPlace() {
+  static const RefereeFacts facts;
+  return CpuTask::Place(&TestZygote(), TestLimits(), 1, HostStore(), facts);
+}
 
 TaskSource SmallTask(const std::string& constructor, const std::string& forward, const std::string& inputs) {
   const std::string source =
