@@ -17,13 +17,15 @@ constexpr int kNumBaselines = 3;
 constexpr size_t kFreeOutputsMax = 4;
 constexpr int kBaselineCpuSeconds = 3600;
 constexpr double kOracleWorkSeconds = 2;  // that an oracle may leave behind its answer
+constexpr int64_t kContextBytes = int64_t{640} << 20;
 
 }  // namespace
 
 int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, double empty_call_us) {
   if (!store.on_gpu()) return 1;
   const int64_t draws_bytes_max = store.device_bytes() / kBatchShare;
-  const int64_t bytes_of_call = 2 * kRoundsMax * (layout.input_buffer_bytes + layout.output_buffer_bytes);
+  const int64_t bytes_of_call =
+      2 * kRoundsMax * std::max<int64_t>(1, layout.input_buffer_bytes + layout.output_buffer_bytes);
   const int64_t num_outputs = std::max<int64_t>(1, static_cast<int64_t>(layout.outputs.size()));
   const int64_t calls_max = std::min<int64_t>(
       jail::Run::rooms.num_max, static_cast<int64_t>(jail::Done::outputs.num_max) / num_outputs);
@@ -38,6 +40,14 @@ PlaceTask CpuTask::Place(Zygote* zygote, const TaskLimits& limits, int num_threa
   return [=, &store, &facts] {
     return absl::WrapUnique(new CpuTask(zygote, limits, num_threads, store, facts.empty_call_us));
   };
+}
+
+int64_t CpuTask::BytesOf(const TaskLayout& layout, int64_t num_draws) const {
+  if (!store_.on_gpu()) return 0;
+  // Rooms for the reference's inputs and those of verification, and for two sets of outputs.
+  const int64_t num_rooms = 2 * NumRooms(NumBatchedCalls(layout));
+  return 2 * kContextBytes +
+         (num_draws + num_rooms) * (layout.input_buffer_bytes + layout.output_buffer_bytes);
 }
 
 absl::Status CpuTask::StartReference(const PreparedTask& task) {

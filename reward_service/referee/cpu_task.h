@@ -44,6 +44,7 @@ class CpuTask : public TaskOnDevice {
   int NumBatchedCalls(const TaskLayout& layout) const override {
     return BatchedCallsMax(store_, layout, empty_call_us_);
   }
+  int64_t BytesOf(const TaskLayout& layout, int64_t num_draws) const override;
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
   ReferencePace& reference_pace() { return reference_pace_; }
 

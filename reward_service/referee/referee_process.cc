@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,14 +54,6 @@ nlohmann::json Failed(const absl::Status& status) {
                                 {service::Failed::error, std::string(status.message())}});
 }
 
-// Those that half of a GPU's memory holds, at most `num_max`: each has a context for its reference and one for its
-// oracle, its draws, and half as much as these for inputs and two sets of outputs.
-int TasksOf(const cuda::GpuFacts& gpu, int num_max) {
-  constexpr int64_t kContextBytes = int64_t{640} << 20;
-  const int64_t task_bytes = 2 * kContextBytes + 3 * gpu.memory_bytes / (2 * kBatchShare);
-  return static_cast<int>(std::clamp<int64_t>(gpu.memory_bytes / 2 / task_bytes, 1, std::max(num_max, 1)));
-}
-
 // Of a GPU's memory: inputs, or outputs, of a call. A task keeps both in some twenty draws and buffers.
 constexpr int64_t kBufferShare = 128;
 
@@ -107,7 +100,7 @@ class RefereeProcess {
     pool_ = std::make_unique<TaskPool>(
         limits_, python_zygote_.get(), &lane_,
         CpuTask::Place(python_zygote_.get(), limits_, lane_.num_threads(), store(), cpu_.facts),
-        num_tasks_max_);
+        num_tasks_max_, tasks_bytes_max_);
     return absl::OkStatus();
   }
 
@@ -136,7 +129,7 @@ class RefereeProcess {
     if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", gpu_uuid_));
     cpu_.facts.gpu = gpus.front();
     ASSIGN_OR_RETURN(gpu_, GpuStore::Open(gpus.front().index));
-    num_tasks_max_ = TasksOf(gpus.front(), num_tasks_max_);
+    tasks_bytes_max_ = gpus.front().memory_bytes / 2;  // the rest is for candidates
     limits_.buffer_bytes_max = std::max(limits_.buffer_bytes_max, gpus.front().memory_bytes / kBufferShare);
     ASSIGN_OR_RETURN(const cuda::Driver* driver, cuda::Driver::Load());
     ASSIGN_OR_RETURN(std::filesystem::path runtime, FindCudaRuntime());
@@ -303,6 +296,7 @@ class RefereeProcess {
   Lane lane_;
   TaskLimits limits_;
   int num_tasks_max_ = 0;
+  int64_t tasks_bytes_max_ = std::numeric_limits<int64_t>::max();  // of the GPU's memory
   std::string gpu_uuid_;
   std::unique_ptr<GpuStore> gpu_;  // null: this lane judges on its cores
   std::unique_ptr<Zygote> native_zygote_;

@@ -150,6 +150,13 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeUsableDraw(DrawRequest w
   }
 }
 
+int64_t PreparedTask::DeviceBytes() const {
+  int64_t bytes = 0;
+  for (const auto& other : on_other_inputs_) bytes += other->DeviceBytes();
+  const int num_draws = TimingDraws(num_batched_calls()) + FreshDrawsWanted(num_batched_calls());
+  return bytes + on_device_->BytesOf(layout_, num_draws + static_cast<int64_t>(verification_pool_.size()));
+}
+
 int64_t PreparedTask::NextSeed() { return static_cast<int64_t>(UniformWord(seed_, num_seeds_used_++) >> 1); }
 
 absl::Status PreparedTask::Complete() {

@@ -23,6 +23,9 @@ class TaskOnDevice {
   virtual ~TaskOnDevice() = default;
   // Calls that one step of timing makes at most, each on an input set of its own.
   virtual int NumBatchedCalls(const TaskLayout&) const { return 1; }
+  // Of the device's memory: what a task with so many draws holds, its processes and buffers included. Of an empty
+  // layout: before it is examined.
+  virtual int64_t BytesOf(const TaskLayout&, int64_t /*num_draws*/) const { return 0; }
   // In which the task's draws lie.
   virtual TensorStore& store() const { return HostStore(); }
   // Not null: the reference computes expected outputs on the device, too, and holds this meanwhile; see

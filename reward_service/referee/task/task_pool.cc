@@ -30,12 +30,14 @@ uint64_t RandomWord() {
 
 }  // namespace
 
-TaskPool::TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, PlaceTask place, int num_tasks_max)
+TaskPool::TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, PlaceTask place, int num_tasks_max,
+                   int64_t device_bytes_max)
     : limits_(limits),
       parent_(parent),
       lane_(lane),
       place_(std::move(place)),
       num_tasks_max_(static_cast<size_t>(std::max(1, num_tasks_max))),
+      device_bytes_max_(device_bytes_max),
       secret_(RandomWord()) {
   for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { Work(); });
 }
@@ -64,6 +66,7 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
     const uint64_t stream = seed ? *seed : UniformWord(secret_, clock_);
     pooled->task =
         std::make_unique<PreparedTask>(source, stream, limits_, parent_, lane_->num_threads(), place_);
+    pooled->device_bytes = pooled->task->DeviceBytes();
     Enqueue(pooled);
   }
   pooled->last_used = ++clock_;
@@ -72,9 +75,15 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
   return result;
 }
 
+bool TaskPool::IsFull() const {
+  int64_t device_bytes = 0;
+  for (const auto& [key, pooled] : tasks_) device_bytes += pooled->device_bytes;
+  return tasks_.size() > num_tasks_max_ || device_bytes > device_bytes_max_;
+}
+
 // Least recently used first, sparing those in somebody's hands.
 void TaskPool::Evict() {
-  while (tasks_.size() > num_tasks_max_) {
+  while (IsFull()) {
     auto oldest = tasks_.end();
     for (auto it = tasks_.begin(); it != tasks_.end(); ++it) {
       if (it->second.use_count() > 1) continue;
@@ -202,6 +211,8 @@ void TaskPool::DoOneStep(const std::shared_ptr<PooledTask>& pooled) {
 void TaskPool::EndStep(const std::shared_ptr<PooledTask>& pooled, const absl::Status& status) {
   pooled->status = status;
   pooled->has_oracle = true;
+  pooled->device_bytes = pooled->task->DeviceBytes();
+  Evict();
   Settle(pooled);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,6 +27,7 @@ struct PooledTask {
   bool completed = false;
   absl::Status status;  // of the step that failed; kept, so that a bad task costs once
   uint64_t last_used = 0;
+  int64_t device_bytes = 0;         // as of its last step
   int num_uses = 0;                 // judgements; a task's draws retire after a number of them
   bool another_follows = false;     // another judgement of it waits for the present one
   bool wants_fresh = true;          // somebody waits for fresh draws, or will
@@ -35,10 +37,12 @@ struct PooledTask {
   bool busy = false;  // a step of it is queued or done
 };
 
-// Thread-safe.
+// Keeps so many tasks, or fewer, that hold at most `device_bytes_max` of a device's memory together, but for those in
+// somebody's hands. Thread-safe.
 class TaskPool {
  public:
-  TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, PlaceTask place, int num_tasks_max);
+  TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, PlaceTask place, int num_tasks_max,
+           int64_t device_bytes_max = std::numeric_limits<int64_t>::max());
   ~TaskPool();
 
   // Starts making a task, or its next fresh draws; returns at once. With `seed`, its draws are a function of it
@@ -73,6 +77,7 @@ class TaskPool {
   void Renew(PooledTask* pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseIdleOracles() ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<PooledTask> OracleToClose() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   void DoOneStep(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -85,6 +90,7 @@ class TaskPool {
   const Lane* const lane_;
   const PlaceTask place_;
   const size_t num_tasks_max_;
+  const int64_t device_bytes_max_;
   const uint64_t secret_;
 
   absl::Mutex mutex_;

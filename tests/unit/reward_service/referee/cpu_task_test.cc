@@ -78,6 +78,23 @@ TEST_CASE(
   CHECK(num_calls(1 << 30, 1, 1000, *store) == 1);
 }
 
+TEST_CASE("a task holds memory of a GPU for its processes, its draws and its rooms, and none of a host") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const PuppetTask puppets;
+  const RefereeFacts facts;
+  const auto bytes = [&](const TaskLayout& layout, TensorStore& on) {
+    return CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, on, facts)()->BytesOf(layout, 10);
+  };
+  const int64_t empty = bytes({}, *store);
+  CHECK(empty >= int64_t{1} << 30);
+  TaskLayout layout;
+  layout.input_buffer_bytes = 3 << 20;
+  layout.output_buffer_bytes = 2 << 20;
+  CHECK(bytes(layout, *store) - empty == (10 + 2 * 17) * (int64_t{5} << 20));  // in batches of sixteen
+  CHECK(bytes(layout, HostStore()) == 0);
+}
+
 TEST_CASE("outputs of native candidates are used again, those of several as well") {
   const PuppetTask puppets;
   CpuTask& kept = CpuTask::Of(*puppets.task);

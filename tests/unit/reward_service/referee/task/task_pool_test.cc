@@ -1,8 +1,11 @@
 #include "reward_service/referee/task/task_pool.h"
 
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/support/catch.h"
 #include "tests/support/puppet_task.h"
@@ -117,6 +120,38 @@ TEST_CASE(
   CHECK(absl::IsDeadlineExceeded(pool.GetExamined(source, absl::Now()).status()));
   CHECK(pool.Begin(source, std::nullopt, false, Soon()).status() ==
         absl::InvalidArgumentError("the reference does not end"));
+}
+
+// Behaves as another, and says that a task of it holds much of a device's memory once it is examined.
+class Heavy : public TaskOnDevice {
+ public:
+  explicit Heavy(std::unique_ptr<TaskOnDevice> other) : other_(std::move(other)) {}
+  int64_t BytesOf(const TaskLayout& layout, int64_t num_draws) const override {
+    CHECK(num_draws >= kTimingDraws + kFreshDraws);
+    return layout.inputs.empty() ? 1 : 100;
+  }
+  absl::Status StartReference(const PreparedTask& task) override { return other_->StartReference(task); }
+  absl::Status WarmReference(const PreparedTask& task, absl::Time deadline) override {
+    return other_->WarmReference(task, deadline);
+  }
+
+ private:
+  const std::unique_ptr<TaskOnDevice> other_;
+};
+
+TEST_CASE("as many tasks are kept as a device has memory for, those that were used last") {
+  const auto place = [] { return std::make_unique<Heavy>(TestPlace()()); };
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), place, 8, /*device_bytes_max=*/250);
+  std::vector<std::weak_ptr<PooledTask>> tasks;
+  for (int i = 0; i < 4; ++i) {
+    Judge(pool, Chain(i));
+    tasks.push_back(*pool.GetExamined(Chain(i), Soon()));
+  }
+  Judge(pool, Chain(3));
+  CHECK(tasks[0].expired());
+  CHECK(tasks[1].expired());
+  CHECK_FALSE(tasks[2].expired());
+  CHECK_FALSE(tasks[3].expired());
 }
 
 TEST_CASE("a task at fault is told at every use") {
