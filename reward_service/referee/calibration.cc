@@ -145,7 +145,8 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
                                               .cpu_seconds_max = kCpuSeconds,
                                               .num_threads = lane.num_threads(),
                                               .gpu = store.on_gpu()}));
-  ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(store, layout, kind, BatchedCallsMax(store, layout, 0)));
+  ASSIGN_OR_RETURN(Buffers buffers,
+                   MakeBuffers(store, layout, kind, BatchedCallsMax(store, layout, RefereeFacts())));
   auto empty = absl::WrapUnique(new EmptyCandidate(std::move(process), std::move(buffers), layout, lane));
   Program program;
   program.kind = kind;

@@ -18,11 +18,27 @@ constexpr size_t kFreeOutputsMax = 4;
 constexpr int kBaselineCpuSeconds = 3600;
 constexpr double kOracleWorkSeconds = 2;  // that an oracle may leave behind its answer
 constexpr int64_t kContextBytes = int64_t{640} << 20;
+// Of the reference's time, what copying its parameters may take: as much as an interval is wide where timing stops.
+constexpr double kCopyShareMax = 0.05;
+// An empty call that has waited, with a task's memory, over one in a row, which a referee's facts have.
+constexpr double kColdFactor = 2;
+
+// Whether parameters take long to copy, or must stay for an output that lies among them.
+bool CopiesTakeLong(const TaskLayout& layout, const RefereeFacts& facts) {
+  if (layout.parameters.empty()) return false;
+  for (const TensorSpec& output : layout.outputs) {
+    if (output.borrowed) return true;
+  }
+  const int64_t bytes = layout.input_buffer_bytes - layout.parameters.front().offset;
+  const double bytes_per_us = facts.gigabytes_per_second_ceiling * 1e3;
+  return 2 * static_cast<double>(bytes) >
+         kCopyShareMax * static_cast<double>(layout.reference_us) * bytes_per_us;
+}
 
 }  // namespace
 
-int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, double empty_call_us) {
-  if (!store.on_gpu()) return 1;
+int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, const RefereeFacts& facts) {
+  if (!store.on_gpu() || CopiesTakeLong(layout, facts)) return 1;
   const int64_t draws_bytes_max = store.device_bytes() / kBatchShare;
   const int64_t bytes_of_call =
       2 * kRoundsMax * std::max<int64_t>(1, layout.input_buffer_bytes + layout.output_buffer_bytes);
@@ -31,21 +47,22 @@ int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, double e
       jail::Run::rooms.num_max, static_cast<int64_t>(jail::Done::outputs.num_max) / num_outputs);
   const auto kept = std::clamp<int64_t>(draws_bytes_max / bytes_of_call, 1, std::max<int64_t>(calls_max, 1));
   if (layout.reference_us == 0) return static_cast<int>(kept);
-  const double needed = std::ceil(kBatchFactor * empty_call_us / static_cast<double>(layout.reference_us));
+  const double needed =
+      std::ceil(kColdFactor * kBatchFactor * facts.empty_call_us / static_cast<double>(layout.reference_us));
   return static_cast<int>(std::clamp(needed, 1.0, static_cast<double>(kept)));
 }
 
 PlaceTask CpuTask::Place(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,
                          const RefereeFacts& facts) {
   return [=, &store, &facts] {
-    return absl::WrapUnique(new CpuTask(zygote, limits, num_threads, store, facts.empty_call_us));
+    return absl::WrapUnique(new CpuTask(zygote, limits, num_threads, store, facts));
   };
 }
 
 int64_t CpuTask::BytesOf(const TaskLayout& layout, int64_t num_draws) const {
   if (!store_.on_gpu()) return 0;
-  // Rooms for the reference's inputs and those of verification, and for two sets of outputs.
-  const int64_t num_rooms = 2 * NumRooms(NumBatchedCalls(layout));
+  // For the reference's inputs and those of verification, and for two sets of outputs; and where the oracle draws.
+  const int64_t num_rooms = 2 * NumRooms(NumBatchedCalls(layout)) + 1;
   return 2 * kContextBytes +
          (num_draws + num_rooms) * (layout.input_buffer_bytes + layout.output_buffer_bytes);
 }

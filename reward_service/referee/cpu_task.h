@@ -19,8 +19,9 @@ inline constexpr int64_t kBatchShare = 8;
 
 // Calls that one step of timing makes at most where `store` lies. A process's turn on a GPU costs more than a short
 // kernel, so there are several: as many as draws are kept for, and as the reference needs to last long beside an empty
-// call, which takes `empty_call_us`. On a core there is nothing of the kind.
-int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, double empty_call_us);
+// call. On a core there is nothing of the kind. Between the calls of a Python program parameters are copied: one call
+// where this takes long, and where an output may lie among them.
+int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, const RefereeFacts& facts);
 
 // For the judge's thread, but for the two calls of TaskOnDevice; baselines() once the task is completed.
 class CpuTask : public TaskOnDevice {
@@ -42,7 +43,7 @@ class CpuTask : public TaskOnDevice {
   absl::Mutex* turn() const override { return store_.turn(); }
   absl::Status AwaitIdle() override;
   int NumBatchedCalls(const TaskLayout& layout) const override {
-    return BatchedCallsMax(store_, layout, empty_call_us_);
+    return BatchedCallsMax(store_, layout, facts_);
   }
   int64_t BytesOf(const TaskLayout& layout, int64_t num_draws) const override;
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
@@ -55,12 +56,9 @@ class CpuTask : public TaskOnDevice {
   void ReturnBuffers(Buffers buffers);
 
  private:
-  CpuTask(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store, double empty_call_us)
-      : zygote_(zygote),
-        limits_(limits),
-        num_threads_(num_threads),
-        store_(store),
-        empty_call_us_(empty_call_us) {}
+  CpuTask(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,
+          const RefereeFacts& facts)
+      : zygote_(zygote), limits_(limits), num_threads_(num_threads), store_(store), facts_(facts) {}
   absl::Status Start(const PreparedTask& task);
   absl::Status Warm(const PreparedTask& task, absl::Time deadline);
 
@@ -68,7 +66,7 @@ class CpuTask : public TaskOnDevice {
   const TaskLimits limits_;
   const int num_threads_;
   TensorStore& store_;
-  const double empty_call_us_;
+  const RefereeFacts facts_;
   std::vector<std::unique_ptr<Jail>> baselines_;
   ReferencePace reference_pace_;
   std::shared_ptr<TensorMemory> verification_inputs_;

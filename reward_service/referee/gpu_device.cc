@@ -43,7 +43,9 @@ TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room room) const
   options.num_warm_ups = kWarmUpDraws;
   options.can_sample = false;
   options.path.cold = true;
-  options.batch_calls_max = static_cast<size_t>(BatchedCallsMax(*store_, layout, tools_.facts.empty_call_us));
+  // The reference would have the copies of its parameters on its clock, and a native program none.
+  const bool alone = is_native_ && !layout.parameters.empty();
+  options.batch_calls_max = alone ? 1 : static_cast<size_t>(BatchedCallsMax(*store_, layout, tools_.facts));
   options.path.takes_between_off = is_native_;
   if (room == Room::kOpen) options.enough_above = 1;  // what counts there at most
   const double bytes_per_us = tools_.facts.gigabytes_per_second_ceiling * 1e3 * kCacheFactor;

@@ -65,8 +65,8 @@ std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, 
   size_t num_samples = facts.wants_samples ? num_left : 0;
   bool unusual = facts.unusual;
   if (facts.is_long && unusual && num_samples > 0) {
-    unusual = !facts.needs_sample && ((*random)() & 1) != 0;
-    num_samples = unusual ? 0 : 1;
+    unusual = ((*random)() & 1) != 0;
+    num_samples = unusual && !facts.needs_sample ? 0 : 1;
   }
   steps.insert(steps.end(), num_samples, Step::kSample);
   if (unusual) steps.push_back(Step::kUnusual);

@@ -81,8 +81,8 @@ struct StepFacts {
 };
 
 // The steps of one process, in an order that nobody can know: at least one round, and as many as the effort
-// asks for and `facts.num_input_sets` give. A long call is sampled, or made on unusual inputs, not both: by lot, unless
-// a sample is needed.
+// asks for and `facts.num_input_sets` give. A long call is sampled, or made on unusual inputs, by lot; both where a
+// sample is needed.
 std::vector<Step> PlanSteps(const StepFacts& facts, const TimingEffort& effort, std::mt19937_64* random);
 
 // Calls of the candidate in one round: two, each after a repeated one.

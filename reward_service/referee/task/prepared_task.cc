@@ -152,7 +152,12 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeUsableDraw(DrawRequest w
 
 int64_t PreparedTask::DeviceBytes() const {
   int64_t bytes = 0;
-  for (const auto& other : on_other_inputs_) bytes += other->DeviceBytes();
+  for (const auto& other : on_other_inputs_) {  // nothing more than examined
+    const TaskLayout& layout = other->layout_;
+    if (!on_device_->store().on_gpu()) break;
+    bytes += static_cast<int64_t>(other->verification_pool_.size()) *
+             (layout.input_buffer_bytes + layout.output_buffer_bytes);
+  }
   const int num_draws = TimingDraws(num_batched_calls()) + FreshDrawsWanted(num_batched_calls());
   return bytes + on_device_->BytesOf(layout_, num_draws + static_cast<int64_t>(verification_pool_.size()));
 }

@@ -85,7 +85,7 @@ class PreparedTask {
   // Of an examined task.
   size_t num_fresh_draws() const { return static_cast<size_t>(FreshDrawsWanted(num_batched_calls())); }
 
-  // Of the device's memory, with draws for two judgements: the next one's are made while one lasts.
+  // Of the device's memory, complete, with draws for two judgements: the next one's are made while one lasts.
   int64_t DeviceBytes() const;
 
   const TaskLayout& layout() const { return layout_; }

@@ -90,7 +90,23 @@ void TaskPool::Evict() {
       if (oldest == tasks_.end() || it->second->last_used < oldest->second->last_used) oldest = it;
     }
     if (oldest == tasks_.end()) return;
+    evicted_.push_back(std::move(oldest->second));
     tasks_.erase(oldest);
+  }
+}
+
+// Ends of processes and memory that is given back are work for a GPU, too, that would disturb who is timed there.
+void TaskPool::FreeEvicted() {
+  std::vector<std::shared_ptr<PooledTask>> evicted;
+  {
+    absl::MutexLock lock(&mutex_);
+    evicted.swap(evicted_);
+  }
+  for (const auto& pooled : evicted) {
+    const absl::MutexLockMaybe turn(pooled->task->on_device().turn());
+    pooled->fresh.reset();
+    pooled->unshown.clear();
+    pooled->task.reset();
   }
 }
 
@@ -181,8 +197,10 @@ void TaskPool::Work() {
       pooled = queue_.front();
       queue_.pop_front();
     }
+    FreeEvicted();
     DoOneStep(pooled);
     pooled.reset();
+    FreeEvicted();
     CloseIdleOracles();
   }
 }

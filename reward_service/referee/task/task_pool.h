@@ -37,8 +37,8 @@ struct PooledTask {
   bool busy = false;  // a step of it is queued or done
 };
 
-// Keeps so many tasks, or fewer, that hold at most `device_bytes_max` of a device's memory together, but for those in
-// somebody's hands. Thread-safe.
+// Keeps `num_tasks_max` tasks, or fewer where they would hold more than `device_bytes_max` of a device's memory
+// together; and those in somebody's hands. Thread-safe.
 class TaskPool {
  public:
   TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, PlaceTask place, int num_tasks_max,
@@ -79,6 +79,7 @@ class TaskPool {
   std::shared_ptr<PooledTask> OracleToClose() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FreeEvicted() ABSL_LOCKS_EXCLUDED(mutex_);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   void DoOneStep(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndStep(const std::shared_ptr<PooledTask>& pooled, const absl::Status& status)
@@ -96,6 +97,7 @@ class TaskPool {
   absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<PooledTask>> tasks_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<PooledTask>> queue_ ABSL_GUARDED_BY(mutex_);  // steps to do; a task at most once
+  std::vector<std::shared_ptr<PooledTask>> evicted_ ABSL_GUARDED_BY(mutex_);  // not yet freed
   uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;

@@ -140,6 +140,7 @@ def test_on_a_gpu_each_call_of_a_batch_has_parameters_of_its_own(monkeypatch: py
     assert done.waited_us == 3
     for result, values in zip(model._results, rooms[[0, 2, 1]], strict=True):
         assert torch.equal(result, expected(values))
+    assert torch.equal(model._inputs[0][0][0], rooms[0, :4])  # inputs stay
     assert steps == ["separate"] + ["copy", "separate", "separate"] * 2
 
 

@@ -56,7 +56,8 @@ TEST_CASE(
   const auto store = *GpuStore::Open(0);
   const PuppetTask puppets;
   RefereeFacts facts;
-  facts.empty_call_us = 100;
+  facts.empty_call_us = 50;
+  facts.gigabytes_per_second_ceiling = 1000;
   const auto num_calls = [&](int64_t input_bytes, int num_outputs, int64_t reference_us, TensorStore& on) {
     TaskLayout layout;
     layout.input_buffer_bytes = input_bytes;
@@ -70,12 +71,29 @@ TEST_CASE(
   CHECK(num_calls(1 << 30, 1, 0, *store) == 1);
   CHECK(num_calls(1 << 20, 64, 0, *store) == 4);  // so many outputs can be told
   CHECK(num_calls(1 << 20, 1, 0, HostStore()) == 1);
-  // As many as last thirty times as long as an empty call.
+  // As many as last thirty times as long as an empty call, which may take twice as long as the facts say.
   CHECK(num_calls(1 << 20, 1, 1, *store) == 16);
   CHECK(num_calls(1 << 20, 1, 999, *store) == 4);
   CHECK(num_calls(1 << 20, 1, 1000, *store) == 3);
   CHECK(num_calls(1 << 20, 1, 100000, *store) == 1);
   CHECK(num_calls(1 << 30, 1, 1000, *store) == 1);
+
+  TaskLayout layout;
+  layout.input_buffer_bytes = 2'000'000;
+  layout.outputs.resize(1);
+  layout.parameters.resize(1);
+  layout.parameters[0].offset = 1'000'000;  // read and written in 2 us
+  const auto calls = [&] {
+    return CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, *store, facts)()->NumBatchedCalls(
+        layout);
+  };
+  layout.reference_us = 40;
+  CHECK(calls() == 16);
+  layout.reference_us = 39;
+  CHECK(calls() == 1);
+  layout.reference_us = 40;
+  layout.outputs[0].borrowed = true;
+  CHECK(calls() == 1);
 }
 
 TEST_CASE("a task holds memory of a GPU for its processes, its draws and its rooms, and none of a host") {
@@ -91,7 +109,7 @@ TEST_CASE("a task holds memory of a GPU for its processes, its draws and its roo
   TaskLayout layout;
   layout.input_buffer_bytes = 3 << 20;
   layout.output_buffer_bytes = 2 << 20;
-  CHECK(bytes(layout, *store) - empty == (10 + 2 * 17) * (int64_t{5} << 20));  // in batches of sixteen
+  CHECK(bytes(layout, *store) - empty == (10 + 2 * 17 + 1) * (int64_t{5} << 20));  // in batches of sixteen
   CHECK(bytes(layout, HostStore()) == 0);
 }
 

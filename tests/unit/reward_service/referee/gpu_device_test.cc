@@ -65,6 +65,12 @@ TEST_CASE(
   CHECK(native.device->TimingOptions(layout, Room::kSealed).path.takes_between_off);
   CHECK_FALSE(python.device->TimingOptions(layout, Room::kSealed).path.takes_between_off);
   CHECK(python.device->TimingOptions(layout, Room::kSealed).batch_calls_max == 16);
+  TaskLayout with_parameters = layout;
+  with_parameters.parameters = layout.inputs;
+  with_parameters.parameters[0].offset = layout.input_buffer_bytes - 4;
+  with_parameters.reference_us = 50;
+  CHECK(python.device->TimingOptions(with_parameters, Room::kSealed).batch_calls_max == 16);
+  CHECK(native.device->TimingOptions(with_parameters, Room::kSealed).batch_calls_max == 1);
   CHECK_FALSE(native.device->JudgesErrorsAgain());
   CHECK(python.device->JudgesErrorsAgain());
 }
