@@ -40,6 +40,7 @@ class CandidateJails {
   // A fresh process with the candidate in it, to be timed beside `baseline`, or, without one, verified. The task
   // outlives it.
   absl::StatusOr<StartedJail> Start(PreparedTask& task, const Jail* baseline, int num_threads);
+  Room room() const { return options_.room; }
 
  private:
   Program MakeProgram(const PreparedTask& task, int num_threads) const;

@@ -47,7 +47,8 @@ class CpuTask : public TaskOnDevice {
   }
   int64_t BytesOf(const TaskLayout& layout, int64_t num_draws) const override;
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
-  ReferencePace& reference_pace() { return reference_pace_; }
+  // Where calls are sampled, in an open room, a short reference takes twice as long as in a sealed one.
+  ReferencePace& reference_pace(bool is_open) { return is_open ? open_pace_ : sealed_pace_; }
 
   // Buffers for a candidate's jail, used ones where there are some. Who is timed beside a baseline shares its
   // inputs: where pages lie can cost a call a quarter of its time, and is then the same luck for both.
@@ -68,7 +69,8 @@ class CpuTask : public TaskOnDevice {
   TensorStore& store_;
   const RefereeFacts facts_;
   std::vector<std::unique_ptr<Jail>> baselines_;
-  ReferencePace reference_pace_;
+  ReferencePace sealed_pace_;
+  ReferencePace open_pace_;
   std::shared_ptr<TensorMemory> verification_inputs_;
   std::vector<std::vector<std::unique_ptr<TensorMemory>>> free_outputs_;  // of NumBatchedCalls() each
 };

@@ -27,7 +27,7 @@ class CpuTiming : public TimingDevice {
   absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) override;
   absl::Status SampleOverhead(ProfileSampler* sampler) override;
   double Slowness(double reference_us) override {
-    return CpuTask::Of(*task_).reference_pace().Slowness(reference_us);
+    return CpuTask::Of(*task_).reference_pace(jails_.room() == Room::kOpen).Slowness(reference_us);
   }
   double LaneSeconds() const override;
 

@@ -29,6 +29,15 @@ TEST_CASE(
   CHECK(inputs.size() == 3);
 }
 
+TEST_CASE("a reference whose calls are sampled is not slow beside what it took without samples") {
+  PuppetTask puppets;
+  CpuTask& kept = CpuTask::Of(*puppets.task);
+  CHECK(kept.reference_pace(/*is_open=*/false).Slowness(10) == 1);
+  CHECK(kept.reference_pace(/*is_open=*/true).Slowness(25) == 1);
+  CHECK(kept.reference_pace(/*is_open=*/false).Slowness(30) == 3);
+  CHECK(kept.reference_pace(/*is_open=*/true).Slowness(50) == 2);
+}
+
 TEST_CASE("a reference that fails alone is the task's fault, whether it does when it is loaded or later") {
   const nlohmann::json worn = {{"op", "failed"}, {"error", "worn"}};
   const nlohmann::json third = {nullptr, nullptr, worn};
