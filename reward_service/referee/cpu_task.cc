@@ -23,8 +23,8 @@ constexpr double kCopyShareMax = 0.05;
 // An empty call that has waited, with a task's memory, over one in a row, which a referee's facts have.
 constexpr double kColdFactor = 2;
 
-// Whether parameters take long to copy, or must stay for an output that lies among them.
-bool CopiesTakeLong(const TaskLayout& layout, const RefereeFacts& facts) {
+// Whether parameters are not moved between calls: that takes long, or an output may lie among them.
+bool ParametersStay(const TaskLayout& layout, const RefereeFacts& facts) {
   if (layout.parameters.empty()) return false;
   for (const TensorSpec& output : layout.outputs) {
     if (output.borrowed) return true;
@@ -38,7 +38,7 @@ bool CopiesTakeLong(const TaskLayout& layout, const RefereeFacts& facts) {
 }  // namespace
 
 int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, const RefereeFacts& facts) {
-  if (!store.on_gpu() || CopiesTakeLong(layout, facts)) return 1;
+  if (!store.on_gpu() || ParametersStay(layout, facts)) return 1;
   const int64_t draws_bytes_max = store.device_bytes() / kBatchShare;
   const int64_t bytes_of_call =
       2 * kRoundsMax * std::max<int64_t>(1, layout.input_buffer_bytes + layout.output_buffer_bytes);
