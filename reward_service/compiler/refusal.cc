@@ -71,6 +71,13 @@ bool IsOwnFault(std::string_view line, const HeaderNames* names) {
                      [&](std::string_view words) { return Contains(line, words); });
 }
 
+// As where the source has a PYBIND11_MODULE and load_inline adds another one for its `functions`. No header
+// defines the entry of a program's module, so none can mend that, whatever else is wrong.
+bool DefinesModuleTwice(std::string_view line) {
+  const size_t redefined = line.find("redefinition of '");
+  return redefined != std::string_view::npos && line.find("* PyInit_", redefined) != std::string_view::npos;
+}
+
 std::vector<std::string_view> Errors(std::string_view diagnostics) {
   std::vector<std::string_view> errors;
   while (!diagnostics.empty()) {
@@ -94,6 +101,7 @@ absl::StatusOr<HeaderNames> HeaderNames::Load(const std::filesystem::path& path)
 
 bool MayNeedOtherHeaders(std::string_view diagnostics, const HeaderNames* names) {
   const std::vector<std::string_view> errors = Errors(diagnostics);
+  if (std::any_of(errors.begin(), errors.end(), DefinesModuleTwice)) return false;
   return errors.empty() || !std::all_of(errors.begin(), errors.end(),
                                         [&](std::string_view line) { return IsOwnFault(line, names); });
 }

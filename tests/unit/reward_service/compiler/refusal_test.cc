@@ -35,6 +35,15 @@ TEST_CASE("a name that no header has is the program's own fault, one that some h
   CHECK(MayNeedOtherHeaders("3:1: error: 'twice' was not declared in this scope\n", nullptr));
 }
 
+TEST_CASE("a module that is defined twice is the program's own fault, two modules are not") {
+  const std::string of_module = "3:1: error: redefinition of 'void* PyInit_twice()'\n";
+  const std::string of_binding =
+      "3:1: error: redefinition of 'void warpsmith_facade_bind(pybind11::module_&)'\n";
+  CHECK_FALSE(MayNeedOtherHeaders(of_module + of_binding, nullptr));
+  CHECK_FALSE(MayNeedOtherHeaders("error: redefinition of 'PyObject* PyInit_twice()'\n", nullptr));
+  CHECK(MayNeedOtherHeaders(of_binding, nullptr));
+}
+
 TEST_CASE("broken grammar is the program's own fault") {
   CHECK_FALSE(MayNeedOtherHeaders("3:1: error: expected ';' before 'float'\n3:9: note: here\n", nullptr));
 }
