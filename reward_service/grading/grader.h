@@ -127,6 +127,7 @@ class Grader {
   void JudgeLoop(JudgeStage* lane);
   void LlmLoop();
   Route Compile(const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
+  Route Record(Flight* flight);
   Route Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   void Send(const std::shared_ptr<Flight>& flight, Route next);
   FlightQueue& JudgeQueueOf(v1::Device device);
@@ -162,6 +163,7 @@ class Grader {
   const CompileStage* const compile_stage_;
   const std::vector<std::unique_ptr<JudgeStage>> lanes_;
   ServingLanes serving_;
+  std::atomic<size_t> next_recording_{0};
   FlightQueue to_compile_;
   std::map<v1::Device, FlightQueue> to_judge_;  // a queue for each device of the lanes, made with this
   FlightQueue to_ask_;

@@ -54,6 +54,17 @@ void AddMeasured(const v1::Measurement& measured, Flight* flight) {
       waited_seconds + measured.grade().cost().lane_wait_seconds());
 }
 
+// A candidate under which a lane's referee fails for good is tried on one other lane, if one can have it.
+Route PassOn(const absl::Status& status, int num_attempts, bool to_other, Route route, Flight* flight) {
+  if (to_other && !flight->passed_on) {
+    flight->passed_on = true;
+    return route;
+  }
+  flight->measurement = Unscorable(
+      absl::StrCat("the referee failed ", num_attempts, " times, the last time with ", status.ToString()));
+  return Route::kFinish;
+}
+
 // What the lane was: its cores, and the GPU where it has one.
 void Stamp(const RefereeFacts& facts, v1::Environment* environment) {
   environment->set_lane_cores(facts.lane_cores);
@@ -69,7 +80,11 @@ void Stamp(const RefereeFacts& facts, v1::Environment* environment) {
 }  // namespace
 
 Route FirstRoute(const PreparedRequest& prepared) {
-  return IsNative(prepared) ? Route::kCompile : Route::kJudge;
+  return IsNative(prepared) || MayCompile(prepared.source) ? Route::kCompile : Route::kJudge;
+}
+
+bool WantsRecording(const Flight& flight) {
+  return !IsNative(*flight.prepared) && !flight.extensions_recorded;
 }
 
 Route CompileStage::Run(Flight* flight) const {
@@ -143,24 +158,12 @@ Route JudgeStage::Run(Flight* flight, LaneSurroundings surroundings) {
   v1::Cost* cost = flight->measurement.mutable_grade()->mutable_cost();
   cost->set_lane_wait_seconds(cost->lane_wait_seconds() +
                               absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
-  const bool record =
-      !IsNative(*flight->prepared) && !flight->extensions_recorded && MayCompile(flight->prepared->source);
-  return record ? RunRecord(flight, surroundings) : RunJudge(flight, surroundings);
+  return RunJudge(flight, surroundings);
 }
 
-// A candidate that ends a lane which does not come back is tried on one other.
-Route JudgeStage::Fail(const absl::Status& status, int num_attempts, LaneSurroundings surroundings,
-                       Flight* flight) {
-  if (is_lost_ && surroundings.others_serve && !flight->passed_on) {
-    flight->passed_on = true;
-    return Route::kJudge;
-  }
-  flight->measurement = Unscorable(
-      absl::StrCat("the referee failed ", num_attempts, " times, the last time with ", status.ToString()));
-  return Route::kFinish;
-}
-
-Route JudgeStage::RunRecord(Flight* flight, LaneSurroundings surroundings) {
+Route JudgeStage::Record(Flight* flight, LaneSurroundings surroundings) const {
+  v1::Cost* const cost = flight->measurement.mutable_grade()->mutable_cost();
+  cost->set_queue_seconds(cost->queue_seconds() + absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
   const PreparedRequest& prepared = *flight->prepared;
   const TaskSource task{prepared.task_key, prepared.request.task().reference_source()};
   absl::StatusOr<std::vector<ExtensionRecord>> records = absl::UnknownError("no attempt");
@@ -171,19 +174,21 @@ Route JudgeStage::RunRecord(Flight* flight, LaneSurroundings surroundings) {
     if (records.ok() || absl::IsInvalidArgument(records.status())) break;
     if (absl::IsFailedPrecondition(records.status())) break;
     LogWarning(absl::StrCat("recording extensions, attempt ", attempt, ": ", records.status().ToString()));
-    if (attempt == options_.num_attempts_max || !Revive()) break;
+    if (attempt == options_.num_attempts_max) break;
   }
   if (flight->cancelled) return Route::kDrop;
   if (absl::IsInvalidArgument(records.status())) {
     Conclude(v1::VERDICT_RUNTIME_ERROR, Escape(std::string(records.status().message()), 512), flight);
     return Route::kFinish;
   }
-  if (absl::IsFailedPrecondition(records.status()))
-    return RunJudge(flight, surroundings);  // which says why in its verdict
-  if (!records.ok()) return Fail(records.status(), attempt, surroundings, flight);
+  const bool task_at_fault = absl::IsFailedPrecondition(records.status());
+  if (!records.ok() && !task_at_fault) {
+    return PassOn(records.status(), attempt, surroundings.others_serve, Route::kCompile, flight);
+  }
+  flight->queued_since = absl::Now();
   flight->extensions_recorded = true;
-  flight->extensions = *std::move(records);
-  return flight->extensions.empty() ? RunJudge(flight, surroundings) : Route::kCompile;
+  if (records.ok()) flight->extensions = *std::move(records);
+  return flight->extensions.empty() ? Route::kJudge : Route::kCompile;
 }
 
 Route JudgeStage::RunJudge(Flight* flight, LaneSurroundings surroundings) {
@@ -199,8 +204,9 @@ Route JudgeStage::RunJudge(Flight* flight, LaneSurroundings surroundings) {
     }
     LogWarning(absl::StrCat("judging, attempt ", attempt, " of ", options_.num_attempts_max, ": ",
                             measured.status().ToString()));
-    if (attempt == options_.num_attempts_max || !Revive())
-      return Fail(measured.status(), attempt, surroundings, flight);
+    if (attempt == options_.num_attempts_max || !Revive()) {
+      return PassOn(measured.status(), attempt, is_lost_ && surroundings.others_serve, Route::kJudge, flight);
+    }
   }
   return Route::kDrop;
 }

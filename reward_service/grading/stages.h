@@ -24,9 +24,10 @@ enum class Route {
   kDrop,    // it was cancelled
 };
 
-// Where a new flight begins: native programs compile first, Python programs tell a lane what they want
-// compiled.
+// Where a new flight begins: with what it wants compiled, if it can want anything.
 Route FirstRoute(const PreparedRequest& prepared);
+// Whether a referee must first be asked which extensions the program wants: JudgeStage::Record().
+bool WantsRecording(const Flight& flight);
 
 // Of all load_inline calls of one candidate together: none begins to be built after so long, and the last one has
 // its own limit (ExtensionCompilerOptions).
@@ -79,12 +80,16 @@ struct LaneSurroundings {
   bool others_serve = false;     // lanes of this device
 };
 
-// One lane. For one thread.
+// One lane. For one thread, but for Record().
 class JudgeStage {
  public:
   JudgeStage(JudgeStageOptions options, std::unique_ptr<Referee> referee)
       : options_(options), referee_(std::move(referee)) {}
 
+  // For a compile worker, beside whatever the lane judges: finds out which extensions a Python program wants. kCompile: all
+  // is known, or this lane's referee failed and another one is to be asked; kJudge: it wants none, or the task is
+  // at fault, as the judgement will say.
+  Route Record(Flight* flight, LaneSurroundings surroundings) const;
   // kJudge, with the flight as it was, where this lane was lost under it and others serve.
   Route Run(Flight* flight, LaneSurroundings surroundings = {});
   // The referee died in the last Run and could not be started again: its GPU is gone, say.
@@ -95,9 +100,7 @@ class JudgeStage {
   v1::Device device() const { return options_.device; }
 
  private:
-  Route RunRecord(Flight* flight, LaneSurroundings surroundings);
   Route RunJudge(Flight* flight, LaneSurroundings surroundings);
-  Route Fail(const absl::Status& status, int num_attempts, LaneSurroundings surroundings, Flight* flight);
   JudgeRequest RequestFor(const Flight& flight) const;
 
   const JudgeStageOptions options_;

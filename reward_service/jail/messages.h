@@ -360,6 +360,7 @@ struct Record : ToJail {
   static constexpr char op[] = "record";
   static constexpr Trusted<nlohmann::json> init_inputs{"init_inputs"};
   static constexpr Trusted<nlohmann::json> inputs{"inputs"};
+  static constexpr Trusted<bool> calls{"calls"};
 };
 
 struct Recorded : ToReferee {

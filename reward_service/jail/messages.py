@@ -241,6 +241,7 @@ class Record(Message):
     op = "record"
     init_inputs: list[Any]
     inputs: list[Tensor]
+    calls: bool
 
     def __post_init__(self) -> None:
         self.inputs = _tensors(self.inputs)

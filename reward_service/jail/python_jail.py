@@ -212,8 +212,9 @@ def _place(tensor: torch.Tensor, memory: gpu_tensors.Memory | None) -> Place:
 
 
 def record(request: Record, descriptors: list[int], *, on_gpu: bool = False) -> Recorded:
-    """Runs a candidate's module and constructor for the extensions they ask for, and where they ask for none one call
-    on zeros: some answers build theirs at the first. Writes what was asked for to descriptors[1]."""
+    """Runs a candidate's module and constructor for the extensions they ask for, and where they ask for none and
+    `request` wants it one call on zeros: some answers build theirs at the first. Writes what was asked for to
+    descriptors[1]."""
     source = read_descriptor(descriptors[0]).decode()
     extensions = Extensions(None)
     extensions.install()
@@ -223,7 +224,7 @@ def record(request: Record, descriptors: list[int], *, on_gpu: bool = False) -> 
     except Exception:
         if not extensions.records:
             raise
-    if not extensions.records:
+    if request.calls and not extensions.records:
         with contextlib.suppress(Exception), torch.no_grad():  # what a call is worth, verification says
             inputs = [tensors.blank(spec) for spec in request.inputs]
             if on_gpu:

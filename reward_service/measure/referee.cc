@@ -1,37 +1,30 @@
 #include "reward_service/measure/referee.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "core/base/build_info.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "reward_service/jail/malloc_tunables.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/jail/shared_buffer.h"
+#include "reward_service/measure/referee_link.h"
 #include "reward_service/measure/request_json.h"
-
-extern char** environ;
 
 namespace warpsmith {
 namespace {
 
 // A driver that has just been loaded takes seconds.
 constexpr int kFindGpusSeconds = 60;
-constexpr int kSocketInside = 3;
 constexpr absl::Duration kStartTimeout = absl::Seconds(180);
 
 // The folder of this program, or bin/ beside it (tests).
@@ -67,59 +60,6 @@ nlohmann::json StartFields(const RefereeOptions& options) {
                       {Start::gpu_uuid, options.gpu_uuid}});
 }
 
-// Our environment and the referee's own tunables.
-std::vector<char*> RefereeEnvironment(std::string* tunables) {
-  std::vector<char*> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (std::strncmp(*variable, "GLIBC_TUNABLES=", 15) != 0) variables.push_back(*variable);
-  }
-  variables.push_back(tunables->data());
-  variables.push_back(nullptr);
-  return variables;
-}
-
-// A running referee process; killed on destruction, and its jails with it.
-class Connection {
- public:
-  static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::filesystem::path& program) {
-    ASSIGN_OR_RETURN(auto pair, MakePacketPair());
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    // A copy far away: the descriptor itself may be number 3, which dup2 would leave close-on-exec.
-    const UniqueFd copy(fcntl(pair.second.get(), F_DUPFD_CLOEXEC, 64));
-    posix_spawn_file_actions_adddup2(&actions, copy.get(), kSocketInside);
-    posix_spawn_file_actions_addclosefrom_np(&actions, kSocketInside + 1);
-    std::string name = program.string();
-    std::string socket = absl::StrCat(kSocketInside);
-    char* arguments[] = {name.data(), socket.data(), nullptr};
-    pid_t pid = -1;
-    // One arena, so that a task made by any thread takes what a retired one left.
-    std::string tunables = absl::StrCat(kMallocTunables, ":glibc.malloc.arena_max=1");
-    std::vector<char*> environment = RefereeEnvironment(&tunables);
-    const int error = posix_spawn(&pid, name.c_str(), &actions, nullptr, arguments, environment.data());
-    posix_spawn_file_actions_destroy(&actions);
-    if (error != 0)
-      return absl::FailedPreconditionError(absl::StrCat("start ", name, ": ", std::strerror(error)));
-    return std::unique_ptr<Connection>(new Connection(pid, std::move(pair.first)));
-  }
-
-  ~Connection() {
-    kill(pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  int socket() const { return socket_.get(); }
-
- private:
-  Connection(pid_t pid, UniqueFd socket) : pid_(pid), socket_(std::move(socket)) {}
-
-  pid_t pid_;
-  UniqueFd socket_;
-};
-
 absl::Status StatusOfFailure(const Packet& packet) {
   const int code = static_cast<int>(Read(packet.fields, service::Failed::code));
   return absl::Status(static_cast<absl::StatusCode>(code), Read(packet.fields, service::Failed::error));
@@ -141,12 +81,9 @@ class RefereeClient : public Referee {
  public:
   explicit RefereeClient(RefereeOptions options) : options_(std::move(options)) {}
 
-  absl::Status Connect() {
-    ASSIGN_OR_RETURN(connection_, Connection::Open(options_.bin_directory / "warpsmith-referee"));
-    absl::Status status = SendPacket(connection_->socket(), StartFields(options_));
-    if (status.ok()) status = AwaitStart();
-    if (!status.ok()) connection_.reset();
-    return status;
+  absl::Status Connect() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return ConnectLocked();
   }
 
   absl::StatusOr<v1::Measurement> Judge(const JudgeRequest& request, absl::Time deadline) override {
@@ -168,7 +105,7 @@ class RefereeClient : public Referee {
                                  {Message::another_follows, request.another_follows}});
     if (request.seed) fields[Message::seed.name] = *request.seed;
     ASSIGN_OR_RETURN(const Packet answer, Ask(std::move(fields), descriptors, deadline));
-    if (!Is<service::Judged>(answer.fields)) return AsInfrastructure(TakeFailure(answer));
+    if (!Is<service::Judged>(answer.fields)) return AsInfrastructure(StatusOfFailure(answer));
     return ReadMeasurement(answer);
   }
 
@@ -179,7 +116,7 @@ class RefereeClient : public Referee {
     ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(source));
     ASSIGN_OR_RETURN(const Packet answer, Ask(Make<service::Record>({{service::Record::key, task.key}}),
                                               {task_fd.get(), source_fd.get()}, deadline));
-    if (!Is<service::Recorded>(answer.fields)) return TakeFailure(answer);
+    if (!Is<service::Recorded>(answer.fields)) return StatusOfFailure(answer);
     if (answer.descriptors.size() != 1) return absl::InternalError("the referee's answer has no list");
     ASSIGN_OR_RETURN(const std::string text, SharedBuffer::ReadText(answer.descriptors[0].get(),
                                                                     service::Recorded::kRecordingBytesMax));
@@ -187,52 +124,50 @@ class RefereeClient : public Referee {
   }
 
   absl::Status Revive() override {
+    absl::MutexLock lock(&mutex_);
     num_restarts_ = 0;  // who asks for it counts by itself
-    return Reconnect();
+    return RunningLocked().status();
   }
 
   absl::Status Calibrate() override {
     ASSIGN_OR_RETURN(const Packet answer, Ask(Make<service::Calibrate>(), {}, absl::Now() + kStartTimeout));
     if (!Is<service::Calibrated>(answer.fields)) return StatusOfFailure(answer);
+    absl::MutexLock lock(&mutex_);
     facts_ = FactsFromJson(Read(answer.fields, service::Calibrated::facts));
     return absl::OkStatus();
   }
 
   void Prefetch(const TaskSource& task) override {
-    if (connection_ == nullptr) return;
-    const absl::StatusOr<UniqueFd> source = SharedBuffer::SealedText(task.reference_source);
-    if (source.ok()) {
-      (void)SendPacket(connection_->socket(), Make<service::Prefetch>({{service::Prefetch::key, task.key}}),
-                       {source->get()});
+    std::shared_ptr<RefereeLink> link;
+    {
+      absl::MutexLock lock(&mutex_);
+      link = link_;
     }
+    const absl::StatusOr<UniqueFd> source = SharedBuffer::SealedText(task.reference_source);
+    if (link == nullptr || !source.ok()) return;
+    (void)link->Tell(Make<service::Prefetch>({{service::Prefetch::key, task.key}}), {source->get()});
   }
 
-  const RefereeFacts& facts() const override { return facts_; }
+  RefereeFacts facts() const override {
+    absl::MutexLock lock(&mutex_);
+    return facts_;
+  }
 
  private:
-  absl::Status AwaitStart() {
-    const absl::StatusOr<Packet> answer = ReceivePacket(connection_->socket(), absl::Now() + kStartTimeout);
-    if (!answer.ok())
-      return absl::InternalError(absl::StrCat("the referee did not start: ", answer.status().message()));
-    if (!Is<service::Started>(answer->fields)) return StatusOfFailure(*answer);
-    facts_ = FactsFromJson(Read(answer->fields, service::Started::facts));
+  absl::Status ConnectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Packet started;
+    ASSIGN_OR_RETURN(std::shared_ptr<RefereeLink> link,
+                     RefereeLink::Open(options_.bin_directory / "warpsmith-referee", StartFields(options_),
+                                       absl::Now() + kStartTimeout, &started));
+    if (!Is<service::Started>(started.fields)) return StatusOfFailure(started);
+    facts_ = FactsFromJson(Read(started.fields, service::Started::facts));
+    link_ = std::move(link);
     return absl::OkStatus();
   }
 
-  // After some failures the referee ends, and may not have ended yet: whoever asks next needs another.
-  absl::Status TakeFailure(const Packet& answer) {
-    absl::Status status = StatusOfFailure(answer);
-    if (absl::IsUnavailable(status) || absl::IsInternal(status)) connection_.reset();
-    return status;
-  }
-
-  // INVALID_ARGUMENT means the candidate's fault to our callers, and a failed judgement is never that.
-  static absl::Status AsInfrastructure(const absl::Status& status) {
-    return absl::IsInvalidArgument(status) ? absl::InternalError(status.message()) : status;
-  }
-
-  absl::Status Reconnect() {
-    if (connection_ != nullptr) return absl::OkStatus();
+  // A referee that runs: another one where the last has ended.
+  absl::StatusOr<std::shared_ptr<RefereeLink>> RunningLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (link_ != nullptr && link_->status().ok()) return link_;
     if (num_restarts_ >= options_.num_restarts_max) {
       return absl::UnavailableError(
           absl::StrCat("the referee died ", num_restarts_, " times in a row; it is given up"));
@@ -240,38 +175,47 @@ class RefereeClient : public Referee {
     ++num_restarts_;
     LogWarning(
         absl::StrCat("starting the referee of lane ", facts_.lane_cores, " again, restart ", num_restarts_));
-    return Connect();
+    link_ = nullptr;  // ends the last one, if nobody asks it any more
+    RETURN_IF_ERROR(ConnectLocked());
+    return link_;
   }
 
-  // One request, one answer. A referee that does not answer is ended: the next request starts another.
-  absl::StatusOr<Packet> Ask(nlohmann::json fields, const std::vector<int>& descriptors,
-                             absl::Time deadline) {
-    RETURN_IF_ERROR(Reconnect());
-    fields[service::Judge::id.name] = ++last_id_;
-    fields[service::Judge::timeout_seconds.name] = absl::ToDoubleSeconds(deadline - absl::Now());
-    absl::Status status = SendPacket(connection_->socket(), fields, descriptors);
-    if (absl::IsUnavailable(status)) {  // it died in idle time: nothing was asked yet, so another may be
-      connection_.reset();
-      RETURN_IF_ERROR(Reconnect());
-      status = SendPacket(connection_->socket(), fields, descriptors);
-    }
-    if (status.ok()) {
-      absl::StatusOr<Packet> answer = ReceivePacket(connection_->socket(), deadline + absl::Seconds(1));
-      if (answer.ok() && Read(answer->fields, service::Judged::id) == last_id_) {
-        num_restarts_ = 0;
-        return answer;
+  absl::StatusOr<Packet> Ask(const nlohmann::json& question, const std::vector<int>& descriptors,
+                             absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_) {
+    for (bool is_first = true;; is_first = false) {
+      std::shared_ptr<RefereeLink> link;
+      {
+        absl::MutexLock lock(&mutex_);
+        ASSIGN_OR_RETURN(link, RunningLocked());
       }
-      status = answer.ok() ? absl::InternalError("the referee answers another question") : answer.status();
+      bool sent = false;
+      absl::StatusOr<Packet> answer = link->Ask(question, descriptors, deadline, &sent);
+      // It died in idle time: nothing was asked yet, so another may be.
+      if (is_first && !sent && absl::IsUnavailable(answer.status())) continue;
+      if (answer.ok()) NoteAnswer(*answer, *link);
+      return answer;
     }
-    connection_.reset();
-    return status;
   }
 
-  RefereeOptions options_;
-  RefereeFacts facts_;
-  std::unique_ptr<Connection> connection_;
-  int64_t last_id_ = 0;
-  int num_restarts_ = 0;
+  // After some failures the referee ends, and may not have ended yet: whoever asks next needs another.
+  void NoteAnswer(const Packet& answer, RefereeLink& link) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    num_restarts_ = 0;
+    if (!Is<service::Failed>(answer.fields)) return;
+    const absl::Status failure = StatusOfFailure(answer);
+    if (absl::IsUnavailable(failure) || absl::IsInternal(failure)) link.Break(failure);
+  }
+
+  // INVALID_ARGUMENT means the candidate's fault to our callers, and a failed judgement is never that.
+  static absl::Status AsInfrastructure(const absl::Status& status) {
+    return absl::IsInvalidArgument(status) ? absl::InternalError(status.message()) : status;
+  }
+
+  const RefereeOptions options_;
+  mutable absl::Mutex mutex_;
+  RefereeFacts facts_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<RefereeLink> link_ ABSL_GUARDED_BY(mutex_);
+  int num_restarts_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace

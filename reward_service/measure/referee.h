@@ -61,8 +61,9 @@ struct RefereeFacts {
 // driver or no GPU; FAILED_PRECONDITION for a driver that is too old.
 absl::StatusOr<std::vector<cuda::GpuFacts>> FindGpus(const std::filesystem::path& bin_directory = {});
 
-// Spawns and owns `warpsmith-referee`. Judge and RecordExtensions are for one thread at a time (a lane judges
-// one candidate at once); the process is killed, with all its jails, when this object is destroyed.
+// Spawns and owns `warpsmith-referee`. Judge, Revive and Calibrate are for one thread at a time (a lane judges
+// one candidate at once); the others are thread-safe, also beside these. The process is killed, with all its jails,
+// when this object is destroyed.
 class Referee {
  public:
   // Blocks until the referee has warmed its zygotes (2 to 4 s).
@@ -77,7 +78,7 @@ class Referee {
   virtual absl::StatusOr<v1::Measurement> Judge(const JudgeRequest& request, absl::Time deadline) = 0;
 
   // First run of a kernelbench_python candidate: which extensions it wants built. An empty list when it wants
-  // none. INVALID_ARGUMENT, with an escaped reason, when the program fails before; that is the candidate's
+  // none. Not on the lane: it disturbs no judgement, and waits for none. INVALID_ARGUMENT, with an escaped reason, when the program fails before; that is the candidate's
   // RUNTIME_ERROR. FAILED_PRECONDITION when the task is at fault, as Judge will say.
   virtual absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
                                                                         const std::string& source,
@@ -94,7 +95,8 @@ class Referee {
   // Judge.
   virtual void Prefetch(const TaskSource& task) = 0;
 
-  virtual const RefereeFacts& facts() const = 0;
+  // As of its last start or calibration.
+  virtual RefereeFacts facts() const = 0;
 };
 
 }  // namespace warpsmith

@@ -31,6 +31,7 @@
 #include "reward_service/referee/gpu_device.h"
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/profile/profile_sampler.h"
+#include "reward_service/referee/recorder.h"
 #include "reward_service/sandbox/sandbox.h"
 
 namespace warpsmith {
@@ -39,8 +40,8 @@ namespace {
 using service::Start;
 
 constexpr size_t kRequestsMax = 4;
-constexpr int kRecordingCpuSeconds = 10;
-constexpr absl::Duration kRecordingTimeout = absl::Seconds(15);
+// A service has no more compile workers than a machine has cores.
+constexpr size_t kRecordingsMax = 1024;
 
 absl::StatusOr<TaskSource> ReadTask(const Packet& packet) {
   if (packet.descriptors.empty()) return absl::InternalError("a request without its task");
@@ -106,6 +107,7 @@ class RefereeProcess {
 
   // Receives on this thread, judges on another.
   absl::Status Serve() {
+    StartRecording();
     std::thread judge([this] { JudgeThread(); });
     absl::Status status;
     while (status.ok()) {
@@ -113,7 +115,7 @@ class RefereeProcess {
       status = packet.ok() ? Dispatch(*std::move(packet)) : packet.status();
     }
     requests_.Close();
-    // The judge may be in the midst of a call; all its processes end with this one.
+    // Judge and recorders may be in the midst of a call; all their processes end with this one.
     judge.detach();
     return absl::IsUnavailable(status) ? absl::OkStatus() : status;
   }
@@ -138,9 +140,10 @@ class RefereeProcess {
 
   absl::Status Dispatch(Packet packet) {
     if (!Is<service::Prefetch>(packet.fields)) {
-      return requests_.Push(std::move(packet), absl::ZeroDuration())
+      BoundedQueue<Packet>& queue = Is<service::Record>(packet.fields) ? recordings_ : requests_;
+      return queue.TryPush(std::move(packet))
                  ? absl::OkStatus()
-                 : absl::ResourceExhaustedError("the service sends faster than one request at a time");
+                 : absl::ResourceExhaustedError("the service asks more than may wait here");
     }
     ASSIGN_OR_RETURN(const TaskSource task, ReadTask(packet));
     pool_->Prefetch(task);
@@ -199,12 +202,13 @@ class RefereeProcess {
   void Handle(const Packet& packet) {
     const int64_t id = Read(packet.fields, service::Judge::id);
     if (Is<service::Calibrate>(packet.fields)) return HandleCalibrate(id);
-    const bool records = Is<service::Record>(packet.fields);
-    const absl::StatusOr<UniqueFd> text = records ? Record(packet) : Measure(packet);
-    nlohmann::json answer = !text.ok() ? Failed(text.status())
-                            : records  ? Make<service::Recorded>()
-                                       : Make<service::Judged>();
-    answer[service::Judged::id.name] = id;
+    AnswerWith(Make<service::Judged>(), Measure(packet), packet);
+  }
+
+  // `text` goes with the answer; its failure takes the answer's place.
+  void AnswerWith(nlohmann::json answer, const absl::StatusOr<UniqueFd>& text, const Packet& packet) {
+    if (!text.ok()) answer = Failed(text.status());
+    answer[service::Judged::id.name] = Read(packet.fields, service::Judge::id);
     Answer(answer, text.ok() ? std::vector<int>{text->get()} : std::vector<int>{});
     // A broken parent or machine does not heal: the service starts another referee.
     if (absl::IsUnavailable(text.status()) || absl::IsInternal(text.status())) {
@@ -249,44 +253,31 @@ class RefereeProcess {
     Answer(answer);
   }
 
-  // The list of load_inline calls, sealed. Off the lane: nothing is timed here.
+  // Recordings need no lane: each core beside it may do one.
+  void StartRecording() {
+    recorder_ =
+        std::make_unique<Recorder>(Recorder::Options{.jail_memory_bytes_max = limits_.jail_memory_bytes_max,
+                                                     .num_threads = lane_.num_threads()},
+                                   pool_.get(), python_zygote_.get(), &store());
+    const int num_threads = std::max(1, lane_.num_cores_around() - lane_.num_threads());
+    for (int i = 0; i < num_threads; ++i) std::thread([this] { RecordThread(); }).detach();
+  }
+
+  void RecordThread() {
+    pthread_setname_np(pthread_self(), "recorder");
+    if (const absl::Status status = lane_.StayOut(); !status.ok()) LogWarning(status.ToString());
+    while (!recordings_.Finished()) {
+      std::optional<Packet> packet = recordings_.Pop(absl::InfiniteDuration());
+      if (packet) AnswerWith(Make<service::Recorded>(), Record(*packet), *packet);
+    }
+  }
+
+  // The list of load_inline calls, sealed.
   absl::StatusOr<UniqueFd> Record(const Packet& packet) {
     if (packet.descriptors.size() < 2) return absl::InternalError("a request without its program");
     ASSIGN_OR_RETURN(const TaskSource task, ReadTask(packet));
-    const double patience_seconds = Read(packet.fields, service::Record::timeout_seconds);
-    const absl::Duration limit = std::min(kRecordingTimeout, absl::Seconds(patience_seconds));
-    const absl::Time deadline = absl::Now() + limit;
-    const auto pooled = pool_->GetExamined(task, deadline);
-    if (absl::IsInvalidArgument(
-            pooled.status())) {  // the task's fault, and here INVALID_ARGUMENT is the program's
-      return absl::FailedPreconditionError(pooled.status().message());
-    }
-    RETURN_IF_ERROR(pooled.status());
-    ASSIGN_OR_RETURN(auto process, python_zygote_->Fork({.role = zygote::Fork::kPython,
-                                                         .memory_bytes_max = limits_.jail_memory_bytes_max,
-                                                         .cpu_seconds_max = kRecordingCpuSeconds,
-                                                         .num_threads = lane_.num_threads(),
-                                                         .gpu = store().on_gpu()}));
-    RETURN_IF_ERROR(process->AwaitHello(deadline));
-    ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(jail::Recorded::bytes.high));
-    const absl::StatusOr<Packet> answer = process->Ask(
-        Make<jail::Record>({{jail::Record::init_inputs, pooled.value()->task->init_inputs()},
-                            {jail::Record::inputs, ToJson(pooled.value()->task->layout().inputs)}}),
-        {packet.descriptors[1].get(), buffer->fd()}, deadline);
-    if (absl::IsDeadlineExceeded(answer.status())) {
-      if (limit < kRecordingTimeout) return answer.status();
-      return absl::InvalidArgumentError("the program does not end");
-    }
-    if (!answer.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("the program ", DescribeEnding(process->AwaitEnd())));
-    }
-    if (!Is<jail::Recorded>(answer->fields)) {
-      return absl::InvalidArgumentError(
-          Escape(Read(answer->fields, jail::Failed::error), jail::Failed::error.bytes_max));
-    }
-    process.reset();  // nobody writes to the buffer any more
-    const int64_t num_bytes = Read(answer->fields, jail::Recorded::bytes);
-    return SharedBuffer::SealedText({buffer->data(), static_cast<size_t>(num_bytes)});
+    const double seconds = Read(packet.fields, service::Record::timeout_seconds);
+    return recorder_->Record(task, packet.descriptors[1].get(), absl::Now() + absl::Seconds(seconds));
   }
 
   const int socket_;
@@ -306,7 +297,9 @@ class RefereeProcess {
   std::unique_ptr<EmptyCandidate> empty_python_;
   CpuTools cpu_;
   JudgeTools tools_;
+  std::unique_ptr<Recorder> recorder_;
   BoundedQueue<Packet> requests_{kRequestsMax};
+  BoundedQueue<Packet> recordings_{kRecordingsMax};
 };
 
 }  // namespace

@@ -65,7 +65,7 @@ class FakeReferee final : public Referee {
   absl::Status Revive() override { return script_->revive(); }
   absl::Status Calibrate() override { return absl::OkStatus(); }
   void Prefetch(const TaskSource&) override {}
-  const RefereeFacts& facts() const override { return facts_; }
+  RefereeFacts facts() const override { return facts_; }
 
  private:
   FakeRefereeScript* const script_;

@@ -191,8 +191,13 @@ class Puppet {
     return Make<jail::Done>({{jail::Done::result, 0}, {jail::Done::outputs, places}});
   }
 
+  // What is asked for, where that has a GPU and where not.
   nlohmann::json Record(const Packet& packet) {
-    const std::string text = script_.value("records", nlohmann::json::array()).dump();
+    const bool gpu = Read(rights_, zygote::Fork::gpu);
+    const bool calls = Read(packet.fields, jail::Record::calls);
+    detail_ = std::string(gpu ? "on gpu" : "on host") + (calls ? ", called" : "");
+    const std::string key = gpu && script_.contains("records on gpu") ? "records on gpu" : "records";
+    const std::string text = script_.value(key, nlohmann::json::array()).dump();
     if (pwrite(packet.descriptors[1].get(), text.data(), text.size(), 0) < 0) _exit(1);
     return Make<jail::Recorded>({{jail::Recorded::bytes, text.size()}});
   }

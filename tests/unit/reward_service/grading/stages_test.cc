@@ -65,7 +65,10 @@ TEST_CASE("extensions are recorded, compiled, and handed to the jail in their or
   JudgeStage judge({}, std::make_unique<FakeReferee>(&script));
   const CompileStage compile("test compiler", 1 << 16, nullptr, CompileNothing);
   const auto flight = PythonFlight("load_inline(...)");
-  CHECK(judge.Run(flight.get()) == Route::kCompile);
+  CHECK(FirstRoute(*flight->prepared) == Route::kCompile);
+  CHECK(WantsRecording(*flight));
+  CHECK(judge.Record(flight.get(), {}) == Route::kCompile);
+  CHECK_FALSE(WantsRecording(*flight));
   CHECK(compile.Run(flight.get()) == Route::kJudge);
   CHECK(judge.Run(flight.get()) == Route::kFinish);
   CHECK(num_libraries == 2);
@@ -121,6 +124,24 @@ TEST_CASE("extensions that take long to build share one limit, and the last of t
   CHECK(stage.Run(two.get()) == Route::kJudge);
 }
 
+TEST_CASE("a program that only speaks of extensions is judged without one") {
+  FakeRefereeScript script;
+  const JudgeStage judge({}, std::make_unique<FakeReferee>(&script));
+  const auto flight = PythonFlight("load_inline");
+  CHECK(judge.Record(flight.get(), {}) == Route::kJudge);
+  CHECK_FALSE(WantsRecording(*flight));
+}
+
+TEST_CASE("what was waited for before a recording is time in the queue, and the recording is none of it") {
+  FakeRefereeScript script;
+  const JudgeStage judge({}, std::make_unique<FakeReferee>(&script));
+  const auto flight = PythonFlight("load_inline");
+  flight->queued_since = absl::Now() - absl::Hours(1);
+  judge.Record(flight.get(), {});
+  CHECK(flight->measurement.grade().cost().queue_seconds() >= 3600);
+  CHECK(absl::Now() - flight->queued_since < absl::Hours(1));
+}
+
 TEST_CASE("a program that fails before it asks for an extension is a runtime error") {
   FakeRefereeScript script;
   script.record = [](const std::string&) {
@@ -128,7 +149,7 @@ TEST_CASE("a program that fails before it asks for an extension is a runtime err
   };
   JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
   const auto flight = PythonFlight("load_inline");
-  CHECK(stage.Run(flight.get()) == Route::kFinish);
+  CHECK(stage.Record(flight.get(), {}) == Route::kFinish);
   CHECK(flight->measurement.grade().verdict() == v1::VERDICT_RUNTIME_ERROR);
   CHECK(flight->measurement.grade().verdict_reason() == "NameError: x");
 }
@@ -145,18 +166,22 @@ TEST_CASE("a task at fault is so for a program that compiles something, too") {
   };
   JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
   const auto flight = PythonFlight("load_inline");
+  CHECK(stage.Record(flight.get(), {}) == Route::kJudge);
   CHECK(stage.Run(flight.get()) == Route::kFinish);
   CHECK(flight->measurement.grade().verdict() == v1::VERDICT_INVALID_TASK);
 }
 
-TEST_CASE("a referee that cannot record is UNSCORABLE") {
+TEST_CASE("a referee that cannot record passes the program on, and the second one makes it UNSCORABLE") {
   FakeRefereeScript script;
   script.record = [](const std::string&) {
     return absl::StatusOr<std::vector<ExtensionRecord>>(absl::UnavailableError("dead"));
   };
   JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
   const auto flight = PythonFlight("load_inline");
-  CHECK(stage.Run(flight.get()) == Route::kFinish);
+  // Another lane of the device is asked once.
+  CHECK(stage.Record(flight.get(), {.others_serve = true}) == Route::kCompile);
+  CHECK(WantsRecording(*flight));
+  CHECK(stage.Record(flight.get(), {.others_serve = true}) == Route::kFinish);
   CHECK(flight->measurement.grade().verdict() == v1::VERDICT_UNSCORABLE);
 }
 
@@ -175,7 +200,7 @@ class SlowReferee final : public Referee {
   absl::Status Revive() override { return absl::OkStatus(); }
   absl::Status Calibrate() override { return absl::OkStatus(); }
   void Prefetch(const TaskSource&) override {}
-  const RefereeFacts& facts() const override { return facts_; }
+  RefereeFacts facts() const override { return facts_; }
 
  private:
   absl::Status TimeOut(absl::Time deadline) {
@@ -188,12 +213,12 @@ class SlowReferee final : public Referee {
 };
 
 TEST_CASE("recording and judging are tried so often, and waited for so long each time") {
-  for (const std::string source : {"load_inline", "class ModelNew: pass"}) {
+  for (const bool records : {true, false}) {
     std::vector<absl::Duration> patience;
     JudgeStage stage({.num_attempts_max = 3, .deadline = absl::Seconds(60)},
                      std::make_unique<SlowReferee>(&patience));
-    const auto flight = PythonFlight(source);
-    CHECK(stage.Run(flight.get()) == Route::kFinish);
+    const auto flight = PythonFlight("load_inline");
+    CHECK((records ? stage.Record(flight.get(), {}) : stage.Run(flight.get())) == Route::kFinish);
     CHECK(flight->measurement.grade().verdict() == v1::VERDICT_UNSCORABLE);
     CHECK(patience.size() == 3);
     for (const absl::Duration wait : patience) CHECK(wait <= absl::Seconds(60));

@@ -90,6 +90,16 @@ class Bench {
   UniqueFd socket_;
 };
 
+nlohmann::json JudgeQuestion(int id) {
+  using service::Judge;
+  return Make<Judge>({{Judge::id, id},
+                      {Judge::kind, Judge::kPython},
+                      {Judge::limits, ToJson(JudgeLimits{})},
+                      {Judge::timing, ToJson(TimingEffort{})},
+                      {Judge::verify_only, true},
+                      {Judge::another_follows, false}});
+}
+
 // A script in which recording a program is answered so.
 nlohmann::json Recording(const nlohmann::json& answer) { return {{"answers", {{"record", answer}}}}; }
 
@@ -111,13 +121,7 @@ TEST_CASE("a referee begins by what it can do here, and repeats the id of what i
   CHECK(calibrated["op"] == "calibrated");
   CHECK(calibrated["id"] == 7);
   CHECK(calibrated["facts"]["gigabytes_per_second_ceiling"] > 0);
-  using service::Judge;
-  bench.SendProgram(Make<Judge>({{Judge::id, 8},
-                                 {Judge::kind, Judge::kPython},
-                                 {Judge::limits, ToJson(JudgeLimits{})},
-                                 {Judge::timing, ToJson(TimingEffort{})},
-                                 {Judge::verify_only, true},
-                                 {Judge::another_follows, false}}));
+  bench.SendProgram(JudgeQuestion(8));
   const Packet judged = bench.Receive();
   CHECK(judged.fields["op"] == "judged");
   CHECK(judged.fields["id"] == 8);
@@ -216,10 +220,18 @@ TEST_CASE("a request without its program is the service's own failure, which end
   }
 }
 
-TEST_CASE("a service that sends more than may wait loses its referee") {
+TEST_CASE("whoever asks for a judgement waits for no recording") {
   Bench bench(Recording("silent"));
   bench.AwaitStart();
-  bench.SendProgram({{"op", "record"}, {"id", 1}});
+  bench.SendProgram({{"op", "record"}, {"id", 1}, {"timeout_seconds", 60}});
+  bench.Send({{"op", "calibrate"}, {"id", 2}});
+  CHECK(bench.Receive().fields["id"] == 2);
+}
+
+TEST_CASE("a service that sends more than may wait loses its referee") {
+  Bench bench({{"answers", {{"load", "silent"}}}});
+  bench.AwaitStart();
+  bench.SendProgram(JudgeQuestion(1));
   for (int id = 2; id < 8; ++id) bench.Send({{"op", "calibrate"}, {"id", id}});
   CHECK(bench.AwaitExit() == 3);
 }

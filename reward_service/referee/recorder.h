@@ -1,0 +1,48 @@
+// First runs of Python programs: which extensions they want built.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_RECORDER_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_RECORDER_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/base/unique_fd.h"
+#include "reward_service/jail/packet.h"
+#include "reward_service/measure/judge_request.h"
+#include "reward_service/referee/process/zygote.h"
+#include "reward_service/referee/task/task_pool.h"
+#include "reward_service/referee/tensors/tensor_store.h"
+
+namespace warpsmith {
+
+// Thread-safe: each recording has a jail of its own, and none is timed. What it is given outlives it.
+class Recorder {
+ public:
+  struct Options {
+    int64_t jail_memory_bytes_max = 0;
+    int num_threads = 1;  // that a program should use
+  };
+
+  // `zygote` is of the Python kind.
+  Recorder(const Options& options, TaskPool* pool, Zygote* zygote, TensorStore* store)
+      : options_(options), pool_(pool), zygote_(zygote), store_(store) {}
+
+  // The list of load_inline calls of the program in `program_fd`, sealed. On a GPU it runs without one first: module and
+  // constructor of nearly all programs need none, and a context takes longer than they do. One that fails there, or asks
+  // for nothing, has the GPU in its turn. INVALID_ARGUMENT: the program is at fault. FAILED_PRECONDITION: the task is.
+  // DEADLINE_EXCEEDED: neither, there was too little time.
+  absl::StatusOr<UniqueFd> Record(const TaskSource& task, int program_fd, absl::Time deadline) const;
+
+ private:
+  absl::StatusOr<UniqueFd> RecordOn(bool gpu, const PreparedTask& task, int program_fd,
+                                    absl::Time deadline) const;
+
+  const Options options_;
+  TaskPool* const pool_;
+  Zygote* const zygote_;
+  TensorStore* const store_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_RECORDER_H_

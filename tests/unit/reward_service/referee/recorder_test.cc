@@ -1,0 +1,85 @@
+#include "reward_service/referee/recorder.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "reward_service/jail/shared_buffer.h"
+#include "reward_service/referee/tensors/gpu_store.h"
+#include "tests/support/catch.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/puppet_task.h"
+
+namespace warpsmith {
+namespace {
+
+absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
+
+const nlohmann::json kRaises = {{"op", "failed"}, {"error", "no GPU"}};
+
+// Programs are puppets, recorded where tensors lie in `store`.
+struct Bench {
+  explicit Bench(TensorStore& store, const nlohmann::json& script = nlohmann::json::object())
+      : zygote(StartPuppets(script)),
+        pool(PuppetTaskLimits(), zygote.get(), &PuppetLane(), PuppetPlace(zygote.get()), 2),
+        recorder({.jail_memory_bytes_max = int64_t{1} << 30}, &pool, zygote.get(), &store) {}
+
+  absl::StatusOr<std::string> Record(absl::Time deadline = Soon()) {
+    const auto list = recorder.Record(PuppetTaskSource(), AnyProgram().get(), deadline);
+    return list.ok() ? SharedBuffer::ReadText(list->get(), 1 << 20) : list.status();
+  }
+
+  const std::unique_ptr<Zygote> zygote;
+  TaskPool pool;
+  Recorder recorder;
+};
+
+TEST_CASE("on a CPU a program is called once where it asks for nothing, and that is all") {
+  Bench bench(HostStore(), {{"answers", {{"record on host", kRaises}}}});
+  CHECK(*bench.Record() == "[]");
+}
+
+TEST_CASE("on a GPU a program that asks without one never has it, and is not called") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  Bench bench(*store,
+              {{"records", {{{"name", "a"}}}},
+               {"answers", {{"record on host, called", kRaises}, {"record on gpu, called", kRaises}}}});
+  const absl::MutexLock others(store->turn());
+  CHECK(*bench.Record() == R"([{"name":"a"}])");
+}
+
+TEST_CASE("on a GPU a program that asks for nothing without one, or fails, has it in its turn") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  for (const nlohmann::json& without : {nlohmann::json(), kRaises, nlohmann::json("end")}) {
+    Bench bench(*store, {{"records on gpu", {{{"name", "b"}}}}, {"answers", {{"record on host", without}}}});
+    store->turn()->Lock();
+    absl::Notification done;
+    absl::StatusOr<std::string> list;
+    std::thread recording([&] {
+      list = bench.Record();
+      done.Notify();
+    });
+    CHECK_FALSE(done.WaitForNotificationWithTimeout(absl::Milliseconds(300)));
+    store->turn()->Unlock();
+    recording.join();
+    CHECK(*list == R"([{"name":"b"}])");
+  }
+}
+
+TEST_CASE("a program at fault, a task at fault and too little time are told apart") {
+  CHECK(absl::IsInvalidArgument(Bench(HostStore(), {{"answers", {{"record", kRaises}}}}).Record().status()));
+  CHECK(absl::IsFailedPrecondition(
+      Bench(HostStore(), {{"answers", {{"load", {{"op", "failed"}, {"error", "no Model"}}}}}})
+          .Record()
+          .status()));
+  CHECK(absl::IsDeadlineExceeded(Bench(HostStore(), {{"answers", {{"record", "silent"}}}})
+                                     .Record(absl::Now() + absl::Seconds(1))
+                                     .status()));
+}
+
+}  // namespace
+}  // namespace warpsmith
