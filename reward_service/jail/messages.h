@@ -247,7 +247,8 @@ struct Window : ToOracle {
   static constexpr Trusted<std::vector<int64_t>> input_offsets{"input_offsets"};  // inputs, then parameters
   static constexpr Trusted<std::vector<int64_t>> output_offsets{"output_offsets"};
   static constexpr Trusted<int64_t> input_bytes{"input_bytes"};
-  static constexpr Trusted<int64_t> output_bytes{"output_bytes"};
+  static constexpr Trusted<int64_t> output_bytes{"output_bytes"};  // of a slot, as input_bytes
+  static constexpr Trusted<int64_t> num_slots{"num_slots"};
 };
 
 struct Open : ToReferee {
@@ -267,6 +268,7 @@ struct Draw : ToOracle {
   static constexpr Trusted<bool> exact{"exact"};
   static constexpr Trusted<int64_t> seed{"seed"};
   static constexpr Trusted<int64_t> parameter_seed{"parameter_seed"};  // 0: the model's own
+  static constexpr Trusted<int64_t> slot{"slot"};
 };
 
 struct Drawn : ToReferee {

@@ -127,6 +127,7 @@ class Window(Message):
     output_offsets: list[int]
     input_bytes: int
     output_bytes: int
+    num_slots: int
 
 
 @dataclass
@@ -145,6 +146,7 @@ class Draw(Message):
     exact: bool
     seed: int
     parameter_seed: int
+    slot: int
 
 
 @dataclass

@@ -89,7 +89,8 @@ class Oracle:
         self._variations: dict[tuple[str, bool], list[float | None]] = {}
         self._unfamiliar: frozenset[int] = frozenset()  # inputs that the style of this name changes
         self._on_gpu = on_gpu
-        self._window: list[tuple[_View, list[int]]] = []  # of inputs and of outputs: what views memory, and offsets
+        # Of inputs and of outputs: what views memory, offsets in a slot, and a slot's bytes.
+        self._window: list[tuple[_View, list[int], int]] = []
 
     def examine(self) -> Loaded:
         """Everything about the task that does not depend on a draw. Raises InvalidTask."""
@@ -240,8 +241,11 @@ class Oracle:
         """Takes the memory where draws go: inputs and parameters by the first descriptor, outputs by the second."""
         inputs, outputs = descriptors
         self._window = [
-            (self._view_of(inputs, window.input_bytes), window.input_offsets),
-            (self._view_of(outputs, window.output_bytes), window.output_offsets),
+            (self._view_of(descriptor, num_bytes * window.num_slots), offsets, num_bytes)
+            for descriptor, offsets, num_bytes in (
+                (inputs, window.input_offsets, window.input_bytes),
+                (outputs, window.output_offsets, window.output_bytes),
+            )
         ]
         return Open()
 
@@ -251,7 +255,7 @@ class Oracle:
         return partial(tensors.view, tensors.map_descriptor(descriptor))
 
     def draw(self, request: Draw) -> Drawn | Unusable:
-        """Lays a draw out in the window. The referee copies it before it asks for the next."""
+        """Lays a draw out in its slot. The referee copies it before it asks for another one there."""
         style, parameter_seed = request.style, request.parameter_seed
         is_own = style == "own" and not parameter_seed
         try:
@@ -263,17 +267,19 @@ class Oracle:
             if is_own:
                 raise
             return Unusable()
-        if not _finite(outputs):
+        # Numbers that are finite may still spread wider than their dtype can say.
+        if not _finite(outputs) or not all(tolerance.is_finite() for tolerance in tolerances):
             if is_own:
-                raise InvalidTask("the reference returns NaN or infinity for inputs of its own")
+                raise InvalidTask("the reference returns NaN, infinity or what adds up to them for inputs of its own")
             return Unusable()
         if style == "unfamiliar" and not self._is_exact(tolerances):
             return Unusable()
         if style != "unfamiliar":
             self._noise = [max(old, new.noise) for old, new in zip(self._noise, tolerances, strict=True)]
         values = inputs + list(self.reference.state(parameter_seed).values())
-        for (view, offsets), content in zip(self._window, (values, outputs), strict=True):
-            _write(view, content, offsets)
+        for (view, offsets, num_bytes), content in zip(self._window, (values, outputs), strict=True):
+            start = request.slot * num_bytes
+            _write(view, content, [start + offset for offset in offsets])
         if self._on_gpu:
             gpu_tensors.synchronise()
         return Drawn([tolerance.message() for tolerance in tolerances])

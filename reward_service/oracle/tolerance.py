@@ -14,6 +14,7 @@ at most that share of its standard deviation over draws.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import messages
@@ -46,6 +47,10 @@ class Tolerance:
     def message(self) -> messages.Tolerance:
         """As it travels to the referee."""
         return messages.Tolerance(self.absolute, self.relative, self.rounding, self.centre, self.spread)
+
+    def is_finite(self) -> bool:
+        """Whether every number of it is."""
+        return all(math.isfinite(number) for number in (self.absolute, self.centre, self.spread, self.noise))
 
     def allows_noise(self, usual: float) -> bool:
         """Whether the error of the task's own dtype is one that shows, or no larger than multiples of its usual one."""

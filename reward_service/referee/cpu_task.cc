@@ -59,16 +59,25 @@ PlaceTask CpuTask::Place(Zygote* zygote, const TaskLimits& limits, int num_threa
   };
 }
 
-int64_t CpuTask::BytesOf(const TaskLayout& layout, int64_t num_draws) const {
+int64_t CpuTask::BytesOf(const TaskLayout& layout, int64_t num_draws, TaskUse use) const {
   if (!store_.on_gpu()) return 0;
-  // For the reference's inputs and those of verification, and for two sets of outputs; and where the oracle draws.
-  const int64_t num_rooms = 2 * NumRooms(NumBatchedCalls(layout)) + 1;
-  return 2 * kContextBytes +
+  // Where the oracle draws.
+  const int num_calls = NumBatchedCalls(layout);
+  int64_t num_rooms = num_calls;
+  int num_contexts = 1;
+  if (use == TaskUse::kTiming) {
+    // For the reference's inputs and those of verification, and for two sets of outputs.
+    num_rooms += 2 * NumRooms(num_calls);
+    ++num_contexts;
+  }
+  return num_contexts * kContextBytes +
          (num_draws + num_rooms) * (layout.input_buffer_bytes + layout.output_buffer_bytes);
 }
 
 absl::Status CpuTask::StartReference(const PreparedTask& task) {
-  return store_.on_gpu() ? absl::OkStatus() : Start(task);
+  if (!store_.on_gpu()) return Start(task);
+  ASSIGN_OR_RETURN(forked_reference_, ForkReference());
+  return absl::OkStatus();
 }
 
 absl::Status CpuTask::WarmReference(const PreparedTask& task, absl::Time deadline) {
@@ -85,14 +94,20 @@ absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
 
 absl::Status CpuTask::AwaitIdle() { return store_.AwaitDone(kOracleWorkSeconds).status(); }
 
+absl::StatusOr<std::unique_ptr<ChildProcess>> CpuTask::ForkReference() {
+  return zygote_->Fork({.role = zygote::Fork::kPython,
+                        .memory_bytes_max = limits_.oracle_memory_bytes_max,
+                        .cpu_seconds_max = kBaselineCpuSeconds,
+                        .num_threads = num_threads_,
+                        .gpu = store_.on_gpu()});
+}
+
 absl::Status CpuTask::Start(const PreparedTask& task) {
-  const bool on_gpu = store_.on_gpu();
-  for (int i = 0; i < (on_gpu ? 1 : kNumBaselines); ++i) {
-    ASSIGN_OR_RETURN(auto process, zygote_->Fork({.role = zygote::Fork::kPython,
-                                                  .memory_bytes_max = limits_.oracle_memory_bytes_max,
-                                                  .cpu_seconds_max = kBaselineCpuSeconds,
-                                                  .num_threads = num_threads_,
-                                                  .gpu = on_gpu}));
+  for (int i = 0; i < (store_.on_gpu() ? 1 : kNumBaselines); ++i) {
+    std::unique_ptr<ChildProcess> process = std::move(forked_reference_);
+    if (process == nullptr) {
+      ASSIGN_OR_RETURN(process, ForkReference());
+    }
     ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(store_, task.layout(), CandidateKind::kKernelBenchPython,
                                                   NumBatchedCalls(task.layout())));
     JudgeLimits limits;

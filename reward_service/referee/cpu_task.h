@@ -36,7 +36,8 @@ class CpuTask : public TaskOnDevice {
   absl::Status StartReference(const PreparedTask& task) override;
   absl::Status WarmReference(const PreparedTask& task, absl::Time deadline) override;
   // For whoever holds the lane, before baselines() are used: a GPU has no other core on which they could be made ready
-  // while others are timed, so there the two calls above do nothing. INVALID_ARGUMENT: the task is at fault.
+  // while others are timed, so there StartReference() has the process open it, and all else waits for this call.
+  // INVALID_ARGUMENT: the task is at fault.
   absl::Status AwaitReference(const PreparedTask& task);
 
   TensorStore& store() const override { return store_; }
@@ -45,7 +46,7 @@ class CpuTask : public TaskOnDevice {
   int NumBatchedCalls(const TaskLayout& layout) const override {
     return BatchedCallsMax(store_, layout, facts_);
   }
-  int64_t BytesOf(const TaskLayout& layout, int64_t num_draws) const override;
+  int64_t BytesOf(const TaskLayout& layout, int64_t num_draws, TaskUse use) const override;
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
   // Where calls are sampled, in an open room, a short reference takes twice as long as in a sealed one.
   ReferencePace& reference_pace(bool is_open) { return is_open ? open_pace_ : sealed_pace_; }
@@ -60,6 +61,7 @@ class CpuTask : public TaskOnDevice {
   CpuTask(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,
           const RefereeFacts& facts)
       : zygote_(zygote), limits_(limits), num_threads_(num_threads), store_(store), facts_(facts) {}
+  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkReference();
   absl::Status Start(const PreparedTask& task);
   absl::Status Warm(const PreparedTask& task, absl::Time deadline);
 
@@ -68,6 +70,7 @@ class CpuTask : public TaskOnDevice {
   const int num_threads_;
   TensorStore& store_;
   const RefereeFacts facts_;
+  std::unique_ptr<ChildProcess> forked_reference_;  // on a GPU, until it is a baseline
   std::vector<std::unique_ptr<Jail>> baselines_;
   ReferencePace sealed_pace_;
   ReferencePace open_pace_;

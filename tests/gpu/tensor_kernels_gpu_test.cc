@@ -63,7 +63,7 @@ Comparison OnGpu(const TensorSpec& spec, const Tolerance& tolerance, const std::
                  const std::vector<char>& actual) {
   const auto memory = *Store().Make(spec.num_bytes);
   memory->Write(expected.data(), 0, spec.num_bytes);
-  const OwnTensors kept = *Store().Keep(*memory, spec.num_bytes);
+  const OwnTensors kept = *Store().Keep(*memory, 0, spec.num_bytes);
   memory->Write(actual.data(), 0, spec.num_bytes);
   const auto result = Store().CompareInPlace({spec, tolerance, kept}, *memory, 0);
   REQUIRE(result.ok());

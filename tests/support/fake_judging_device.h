@@ -60,6 +60,7 @@ struct FakeMachine {
   std::optional<Fault> reference_fault;  // when it is made ready
   TimerOptions timing;
   absl::Mutex* turn = nullptr;  // of a device that is one for all
+  int num_batched_calls = 1;
   bool judges_errors_again = false;
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
@@ -173,6 +174,7 @@ class FakeTaskOnDevice : public TaskOnDevice {
  public:
   explicit FakeTaskOnDevice(FakeMachine* machine) : machine_(machine) {}
   absl::Mutex* turn() const override { return machine_->turn; }
+  int NumBatchedCalls(const TaskLayout&) const override { return machine_->num_batched_calls; }
   absl::Status StartReference(const PreparedTask&) override { return absl::OkStatus(); }
   absl::Status WarmReference(const PreparedTask&, absl::Time) override {
     const auto fault = machine_->Note(machine_->reference_fault);

@@ -136,6 +136,7 @@ class Puppet {
   nlohmann::json Open(const Packet& packet) {
     inputs_ = Map(packet.descriptors[0]);
     expected_ = Map(packet.descriptors[1]);
+    window_ = packet.fields;
     return Make<oracle::Open>();
   }
 
@@ -143,8 +144,14 @@ class Puppet {
   nlohmann::json MakeDraw(const nlohmann::json& fields) {
     detail_ = Read(fields, oracle::Draw::style);
     const nlohmann::json values = script_.value("expected", nlohmann::json::object());
-    Fill(inputs_, static_cast<float>(++num_draws_));
-    Fill(expected_, values.value(is_on_other_inputs_ ? "other" : detail_, 0.0F));
+    const auto slot = static_cast<size_t>(Read(fields, oracle::Draw::slot));
+    const auto in_slot = [&](const Memory& memory, int64_t num_bytes) {
+      const auto size = static_cast<size_t>(num_bytes);
+      return Memory{memory.data + slot * size, size};
+    };
+    Fill(in_slot(inputs_, Read(window_, oracle::Window::input_bytes)), static_cast<float>(++num_draws_));
+    Fill(in_slot(expected_, Read(window_, oracle::Window::output_bytes)),
+         values.value(is_on_other_inputs_ ? "other" : detail_, 0.0F));
     nlohmann::json tolerances = nlohmann::json::array();
     while (tolerances.size() < loaded_.at(oracle::Loaded::outputs.name).size())
       tolerances.push_back({{oracle::Tolerance::absolute, 0.1}});
@@ -214,6 +221,7 @@ class Puppet {
   bool is_on_other_inputs_ = false;
   Memory inputs_;
   Memory expected_;
+  nlohmann::json window_;
   int num_draws_ = 0;
   // A jail's:
   nlohmann::json begin_;

@@ -116,6 +116,7 @@ class Jail {
   void RestoreInputs(const Draw& draw, size_t call = 0);
 
   ChildProcess& process() { return *process_; }
+  bool on_gpu() const { return buffers_.store->on_gpu(); }
   // Python: whether parameters of other values can be put into the model.
   bool parameters_loaded() const { return parameters_loaded_; }
   const std::shared_ptr<TensorMemory>& inputs() const { return buffers_.inputs; }

@@ -43,19 +43,29 @@ std::unique_ptr<absl::MutexLockMaybe> PreparedTask::TakeTurn() {
   return turn;
 }
 
-absl::StatusOr<Packet> PreparedTask::AskOracle(const nlohmann::json& request,
-                                               const std::vector<int>& descriptors, Ending* ending) {
-  absl::StatusOr<Packet> answer = oracle_->Ask(request, descriptors, AnswerDeadline());
-  if (!answer.ok() && ending != nullptr) *ending = oracle_->AwaitEnd();
-  if (on_device_->turn() == nullptr) return answer;
-  if (answer.ok() && on_device_->AwaitIdle().ok()) return answer;
-  oracle_.reset();
-  (void)on_device_->AwaitIdle();  // or whoever has the next turn finds out
-  return answer.ok() ? TaskAtFault("the reference leaves work on the GPU behind") : answer.status();
+absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nlohmann::json>& requests,
+                                                            const std::vector<int>& descriptors,
+                                                            Ending* ending) {
+  std::vector<Packet> answers;
+  absl::Status status;
+  for (const nlohmann::json& request : requests) {
+    absl::StatusOr<Packet> answer = oracle_->Ask(request, descriptors, AnswerDeadline());
+    status = answer.status();
+    if (!answer.ok()) break;
+    answers.push_back(*std::move(answer));
+  }
+  if (!status.ok() && ending != nullptr) *ending = oracle_->AwaitEnd();
+  if (on_device_->turn() != nullptr && !(status.ok() && on_device_->AwaitIdle().ok())) {
+    oracle_.reset();
+    (void)on_device_->AwaitIdle();  // or whoever has the next turn finds out
+    if (status.ok()) return TaskAtFault("the reference leaves work on the GPU behind");
+  }
+  RETURN_IF_ERROR(status);
+  return answers;
 }
 
 absl::StatusOr<Packet> PreparedTask::LoadOracle() {
-  const auto turn = TakeTurn();
+  // Beside whoever has the turn, as spare jails start: a context takes long, and nobody's code runs yet.
   ASSIGN_OR_RETURN(oracle_, parent_->Fork({.role = zygote::Fork::kOracle,
                                            .memory_bytes_max = limits_.oracle_memory_bytes_max,
                                            .cpu_seconds_max = kOracleCpuSeconds,
@@ -63,22 +73,22 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
                                            .gpu = on_device_->turn() != nullptr}));
   ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
   RETURN_IF_ERROR(oracle_->AwaitHello(absl::Now() + limits_.answer_time_max));
+  const auto turn = TakeTurn();
   if (construction_seed_ == 0) construction_seed_ = NextSeed() | 1;
   auto request = Make<oracle::Load>({{oracle::Load::construction_seed, construction_seed_}});
   if (other_inputs_) request[oracle::Load::other_inputs.name] = *other_inputs_;
   Ending ending;
-  absl::StatusOr<Packet> answer = AskOracle(request, {source_fd_.get()}, &ending);
-  if (absl::IsInvalidArgument(answer.status())) return answer.status();
-  if (!answer.ok()) {
-    const bool endless = absl::IsDeadlineExceeded(answer.status()) || UsedUp(ending, kOracleCpuSeconds);
+  absl::StatusOr<std::vector<Packet>> answers = AskOracle({request}, {source_fd_.get()}, &ending);
+  if (absl::IsInvalidArgument(answers.status())) return answers.status();
+  if (!answers.ok()) {
+    const bool endless = absl::IsDeadlineExceeded(answers.status()) || UsedUp(ending, kOracleCpuSeconds);
     return TaskAtFault(endless ? "the reference does not end"
                                : absl::StrCat("the reference ", DescribeEnding(ending)));
   }
-  if (!Is<oracle::Loaded>(answer->fields)) {
-    const std::string error = Read(answer->fields, oracle::Failed::error);
-    return TaskAtFault(error.empty() ? "the reference crashed" : error);
-  }
-  return answer;
+  Packet& answer = answers->front();
+  if (Is<oracle::Loaded>(answer.fields)) return std::move(answer);
+  const std::string error = Read(answer.fields, oracle::Failed::error);
+  return TaskAtFault(error.empty() ? "the reference crashed" : error);
 }
 
 absl::Status PreparedTask::Examine() {
@@ -138,8 +148,8 @@ void PreparedTask::CloseOracle() {
 
 absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeUsableDraw(DrawRequest wanted) {
   for (;;) {
-    ASSIGN_OR_RETURN(auto draw, MakeDraw(wanted));
-    if (draw != nullptr) return draw;
+    ASSIGN_OR_RETURN(auto draws, MakeDraws({wanted}));
+    if (draws.front() != nullptr) return std::move(draws.front());
     if (wanted.style == Style::kOutliers) {
       wanted.style = Style::kSparse;
     } else if (wanted.style != Style::kOwn) {
@@ -150,7 +160,7 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeUsableDraw(DrawRequest w
   }
 }
 
-int64_t PreparedTask::DeviceBytes() const {
+int64_t PreparedTask::DeviceBytes(TaskUse use) const {
   int64_t bytes = 0;
   for (const auto& other : on_other_inputs_) {  // nothing more than examined
     const TaskLayout& layout = other->layout_;
@@ -158,8 +168,11 @@ int64_t PreparedTask::DeviceBytes() const {
     bytes += static_cast<int64_t>(other->verification_pool_.size()) *
              (layout.input_buffer_bytes + layout.output_buffer_bytes);
   }
-  const int num_draws = TimingDraws(num_batched_calls()) + FreshDrawsWanted(num_batched_calls());
-  return bytes + on_device_->BytesOf(layout_, num_draws + static_cast<int64_t>(verification_pool_.size()));
+  auto num_draws = static_cast<int64_t>(verification_pool_.size());
+  if (use == TaskUse::kTiming) {
+    num_draws += TimingDraws(num_batched_calls()) + FreshDrawsWanted(num_batched_calls());
+  }
+  return bytes + on_device_->BytesOf(layout_, num_draws, use);
 }
 
 int64_t PreparedTask::NextSeed() { return static_cast<int64_t>(UniformWord(seed_, num_seeds_used_++) >> 1); }
@@ -172,23 +185,18 @@ absl::Status PreparedTask::Complete() {
     if (draw->own_distribution && other_parameters == has_parameters()) timing_draws_.push_back(draw);
   }
   const auto num_timing_draws = static_cast<size_t>(TimingDraws(num_batched_calls()));
-  while (timing_draws_.size() + num_fresh_draws() < num_timing_draws) {
-    RETURN_IF_ERROR(RenewOracle());
-    // Other parameters at every call, too: what is worked out from them is work of that call.
-    ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
-    timing_draws_.push_back(draw.get());
-    timing_pool_.push_back(std::move(draw));
-  }
+  RETURN_IF_ERROR(FillUp(num_timing_draws - num_fresh_draws() - timing_draws_.size(), &timing_pool_));
+  for (const auto& draw : timing_pool_) timing_draws_.push_back(draw.get());
   return on_device_->WarmReference(*this, step_deadline_);
 }
 
 absl::StatusOr<FreshDraws> PreparedTask::MakeFresh(FreshDraws unshown) {
   BeginStep();
-  absl::Status status = FillUp(&unshown);
+  absl::Status status = FillUp(num_fresh_draws(), &unshown);
   if (absl::IsInvalidArgument(status) && absl::Now() < step_deadline_) {
     // The task has made many draws: what has ended may be its oracle alone, for want of memory.
     CloseOracle();
-    status = FillUp(&unshown);
+    status = FillUp(num_fresh_draws(), &unshown);
   }
   RETURN_IF_ERROR(status);
   return unshown;
@@ -201,11 +209,20 @@ absl::Status PreparedTask::RenewOracle() {
   return OpenWindow();
 }
 
-absl::Status PreparedTask::FillUp(FreshDraws* fresh) {
-  while (fresh->size() < num_fresh_draws()) {
+absl::Status PreparedTask::FillUp(size_t num_draws, std::vector<std::unique_ptr<Draw>>* draws) {
+  while (draws->size() < num_draws) {
     RETURN_IF_ERROR(RenewOracle());
-    ASSIGN_OR_RETURN(auto draw, MakeUsableDraw({.parameter_seed = NextParameterSeed(), .exact = false}));
-    fresh->push_back(std::move(draw));
+    const size_t num_wanted = std::min(num_draws - draws->size(), static_cast<size_t>(num_batched_calls()));
+    // Other parameters at every call, too: what is worked out from them is work of that call.
+    std::vector<DrawRequest> wanted(num_wanted);
+    for (DrawRequest& request : wanted) request = {.parameter_seed = NextParameterSeed(), .exact = false};
+    ASSIGN_OR_RETURN(auto made, MakeDraws(wanted));
+    for (size_t i = 0; i < num_wanted; ++i) {
+      if (made[i] == nullptr) {
+        ASSIGN_OR_RETURN(made[i], MakeUsableDraw(wanted[i]));
+      }
+      draws->push_back(std::move(made[i]));
+    }
   }
   return absl::OkStatus();
 }
@@ -242,38 +259,58 @@ bool PreparedTask::OracleIsWorn() const {
 absl::Status PreparedTask::OpenWindow() {
   const auto turn = TakeTurn();
   TensorStore& store = on_device_->store();
-  ASSIGN_OR_RETURN(input_window_, store.Make(layout_.input_buffer_bytes));
-  ASSIGN_OR_RETURN(expected_window_, store.Make(layout_.output_buffer_bytes));
+  const int num_slots = num_batched_calls();
+  ASSIGN_OR_RETURN(input_window_, store.Make(num_slots * layout_.input_buffer_bytes));
+  ASSIGN_OR_RETURN(expected_window_, store.Make(num_slots * layout_.output_buffer_bytes));
   using oracle::Window;
   const auto request = Make<Window>({{Window::input_offsets, Offsets(layout_, false)},
                                      {Window::output_offsets, Offsets(layout_, true)},
                                      {Window::input_bytes, layout_.input_buffer_bytes},
-                                     {Window::output_bytes, layout_.output_buffer_bytes}});
-  const absl::StatusOr<Packet> answer = AskOracle(request, {input_window_->fd(), expected_window_->fd()});
-  if (!answer.ok()) return TaskAtFault("the reference crashed or does not end after its first call");
-  if (!Is<oracle::Open>(answer->fields)) return TaskAtFault(Read(answer->fields, oracle::Failed::error));
-  return absl::OkStatus();
+                                     {Window::output_bytes, layout_.output_buffer_bytes},
+                                     {Window::num_slots, num_slots}});
+  const auto answers = AskOracle({request}, {input_window_->fd(), expected_window_->fd()});
+  if (!answers.ok()) return TaskAtFault("the reference crashed or does not end after its first call");
+  const nlohmann::json& answer = answers->front().fields;
+  return Is<oracle::Open>(answer) ? absl::OkStatus() : TaskAtFault(Read(answer, oracle::Failed::error));
 }
 
-absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeDraw(const DrawRequest& wanted) {
+absl::StatusOr<std::vector<std::unique_ptr<Draw>>> PreparedTask::MakeDraws(
+    const std::vector<DrawRequest>& wanted) {
+  std::vector<nlohmann::json> requests;
+  for (const DrawRequest& request : wanted) {
+    using Message = oracle::Draw;
+    requests.push_back(Make<Message>({{Message::style, request.style},
+                                      {Message::exact, request.exact},
+                                      {Message::seed, NextSeed()},
+                                      {Message::parameter_seed, request.parameter_seed},
+                                      {Message::slot, static_cast<int64_t>(requests.size())}}));
+  }
+  const auto turn = TakeTurn();
+  const absl::StatusOr<std::vector<Packet>> answers = AskOracle(requests, {});
+  if (!answers.ok()) return TaskAtFault("the reference crashed or does not end on a later draw of inputs");
+  std::vector<std::unique_ptr<Draw>> draws;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    ASSIGN_OR_RETURN(auto draw, TakeDraw(wanted[i], (*answers)[i], static_cast<int>(i)));
+    draws.push_back(std::move(draw));
+  }
+  return draws;
+}
+
+absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::TakeDraw(const DrawRequest& wanted, const Packet& answer,
+                                                             int slot) {
+  const bool own_distribution = wanted.style == Style::kOwn;
+  const bool is_own = own_distribution && wanted.parameter_seed == 0;
+  if (Is<oracle::Unusable>(answer.fields) && !is_own) return nullptr;
+  if (!Is<oracle::Drawn>(answer.fields)) return TaskAtFault(Read(answer.fields, oracle::Failed::error));
   auto draw = std::make_unique<Draw>();
   draw->style = wanted.style;
-  draw->own_distribution = wanted.style == Style::kOwn;
+  draw->own_distribution = own_distribution;
   draw->parameter_seed = wanted.parameter_seed;
-  const auto request = Make<oracle::Draw>({{oracle::Draw::style, wanted.style},
-                                           {oracle::Draw::exact, wanted.exact},
-                                           {oracle::Draw::seed, NextSeed()},
-                                           {oracle::Draw::parameter_seed, wanted.parameter_seed}});
-  const auto turn = TakeTurn();
-  const absl::StatusOr<Packet> answer = AskOracle(request, {});
-  if (!answer.ok()) return TaskAtFault("the reference crashed or does not end on a later draw of inputs");
-  const bool is_own = draw->own_distribution && draw->parameter_seed == 0;
-  if (Is<oracle::Unusable>(answer->fields) && !is_own) return nullptr;
-  if (!Is<oracle::Drawn>(answer->fields)) return TaskAtFault(Read(answer->fields, oracle::Failed::error));
   TensorStore& store = on_device_->store();
-  ASSIGN_OR_RETURN(draw->inputs, store.Keep(*input_window_, layout_.input_buffer_bytes));
-  ASSIGN_OR_RETURN(draw->expected, store.Keep(*expected_window_, layout_.output_buffer_bytes));
-  const nlohmann::json* const tolerances = Find(answer->fields, oracle::Drawn::tolerances);
+  const int64_t input_bytes = layout_.input_buffer_bytes, output_bytes = layout_.output_buffer_bytes;
+  ASSIGN_OR_RETURN(draw->inputs, store.Keep(*input_window_, slot * input_bytes, input_bytes));
+  ASSIGN_OR_RETURN(draw->expected, store.Keep(*expected_window_, slot * output_bytes, output_bytes));
+  const nlohmann::json* const tolerances = Find(answer.fields, oracle::Drawn::tolerances);
   if (tolerances == nullptr) return TaskAtFault("the oracle's answer is malformed");
   RETURN_IF_ERROR(ReadTolerances(*tolerances, *draw));
   return draw;

@@ -85,8 +85,8 @@ class PreparedTask {
   // Of an examined task.
   size_t num_fresh_draws() const { return static_cast<size_t>(FreshDrawsWanted(num_batched_calls())); }
 
-  // Of the device's memory, complete, with draws for two judgements: the next one's are made while one lasts.
-  int64_t DeviceBytes() const;
+  // Of the device's memory, when all is made that this use needs.
+  int64_t DeviceBytes(TaskUse use) const;
 
   const TaskLayout& layout() const { return layout_; }
   const nlohmann::json& init_inputs() const { return init_inputs_; }
@@ -116,19 +116,24 @@ class PreparedTask {
   }
   // The device, where it is one for all. What the step waits for it is no part of its time.
   std::unique_ptr<absl::MutexLockMaybe> TakeTurn();
-  // An answer of the oracle that has left nothing to do on the device, whose turn is taken: a task harms its own grades
-  // alone. Without one the oracle is gone, if it could compute there, and `ending` says how it ended.
-  absl::StatusOr<Packet> AskOracle(const nlohmann::json& request, const std::vector<int>& descriptors,
-                                   Ending* ending = nullptr);
+  // Answers of the oracle, of which the last has left nothing to do on the device, whose turn is taken: a task harms its
+  // own grades alone. Without them the oracle is gone, if it could compute there, and `ending` says how it ended.
+  absl::StatusOr<std::vector<Packet>> AskOracle(const std::vector<nlohmann::json>& requests,
+                                                const std::vector<int>& descriptors,
+                                                Ending* ending = nullptr);
   absl::Status ExamineInStep();
   absl::StatusOr<Packet> LoadOracle();
   absl::Status OpenWindow();
   absl::Status ExamineOnOtherInputs(int num_other_inputs);
-  // Null where the reference does not survive a style or parameters that are not its own.
-  absl::StatusOr<std::unique_ptr<Draw>> MakeDraw(const DrawRequest& wanted);
+  // In one turn of the device, as many as the window has slots at most. Null where the reference does not survive a
+  // style or parameters that are not its own.
+  absl::StatusOr<std::vector<std::unique_ptr<Draw>>> MakeDraws(const std::vector<DrawRequest>& wanted);
+  // Of an answer of the oracle and what lies in a slot.
+  absl::StatusOr<std::unique_ptr<Draw>> TakeDraw(const DrawRequest& wanted, const Packet& answer, int slot);
   // As MakeDraw(), but where the reference does not survive it a tamer one: never null.
   absl::StatusOr<std::unique_ptr<Draw>> MakeUsableDraw(DrawRequest wanted);
-  absl::Status FillUp(FreshDraws* fresh);
+  // Adds draws of the task's own distribution until there are so many.
+  absl::Status FillUp(size_t num_draws, std::vector<std::unique_ptr<Draw>>* draws);
   // Where there is none, or it is worn, starts one.
   absl::Status RenewOracle();
   // The oracle has used so much of its CPU time that it might not end its next draws.
@@ -149,8 +154,9 @@ class PreparedTask {
   uint64_t num_seeds_used_ = 0;
   int64_t construction_seed_ = 0;
   std::unique_ptr<ChildProcess> oracle_;
-  std::unique_ptr<TensorMemory> input_window_;     // where the oracle lays a draw out,
-  std::unique_ptr<TensorMemory> expected_window_;  // to be copied before the next
+  // Where the oracle lays draws out, each in a slot, to be copied before the next one there.
+  std::unique_ptr<TensorMemory> input_window_;
+  std::unique_ptr<TensorMemory> expected_window_;
   TaskLayout layout_;
   nlohmann::json init_inputs_ = nlohmann::json::array();
   UniqueFd source_fd_;

@@ -15,6 +15,12 @@ namespace warpsmith {
 class PreparedTask;
 struct TaskLayout;
 
+// What a task is made for, so far.
+enum class TaskUse {
+  kVerifying,  // it is examined
+  kTiming,     // and completed, with draws for two judgements: the next one's are made while one lasts
+};
+
 // Lives as long as its task. Both calls are made once, not at all where nothing is timed, by a thread
 // that makes tasks, while the lane judges others or verifies a candidate of this one: what would
 // disturb a call that is timed has to wait for the lane. INVALID_ARGUMENT: the task is at fault.
@@ -25,7 +31,7 @@ class TaskOnDevice {
   virtual int NumBatchedCalls(const TaskLayout&) const { return 1; }
   // Of the device's memory: what a task with so many draws holds, its processes and buffers included. Of an empty
   // layout: before it is examined.
-  virtual int64_t BytesOf(const TaskLayout&, int64_t /*num_draws*/) const { return 0; }
+  virtual int64_t BytesOf(const TaskLayout&, int64_t /*num_draws*/, TaskUse) const { return 0; }
   // In which the task's draws lie.
   virtual TensorStore& store() const { return HostStore(); }
   // Not null: the reference computes expected outputs on the device, too, and holds this meanwhile; see

@@ -17,7 +17,8 @@ namespace {
 
 // Judgements of one task on the same secret draws, apart from those that are fresh.
 constexpr int kUsesMax = 256;
-// Kept alive for the tasks that were used last: a start costs ten draws.
+// Kept alive for the tasks that were used last: a start costs ten draws. On a GPU each task has its own, for a start
+// costs a hundred draws there, and its memory is counted with the task's.
 constexpr int kOraclesMax = 4;
 // A task that does not end holds up one of them, not all.
 constexpr int kThreads = 2;
@@ -54,6 +55,7 @@ void TaskPool::Prefetch(const TaskSource& source, std::optional<uint64_t> seed) 
   absl::MutexLock lock(&mutex_);
   const std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
   pooled->wants_fresh = true;
+  WantTiming(pooled.get());
   if (!pooled->busy) Settle(pooled);
 }
 
@@ -66,7 +68,7 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
     const uint64_t stream = seed ? *seed : UniformWord(secret_, clock_);
     pooled->task =
         std::make_unique<PreparedTask>(source, stream, limits_, parent_, lane_->num_threads(), place_);
-    pooled->device_bytes = pooled->task->DeviceBytes();
+    pooled->device_bytes = pooled->task->DeviceBytes(TaskUse::kVerifying);
     Enqueue(pooled);
   }
   pooled->last_used = ++clock_;
@@ -81,8 +83,23 @@ bool TaskPool::IsFull() const {
   return tasks_.size() > num_tasks_max_ || device_bytes > device_bytes_max_;
 }
 
+// What a task at fault has left is worth nothing; that it is at fault is remembered.
+void TaskPool::EvictFaulty() {
+  for (auto& [key, pooled] : tasks_) {
+    if (pooled->status.ok() || pooled->task == nullptr || pooled.use_count() > 1) continue;
+    auto remains = std::make_shared<PooledTask>();
+    remains->task = std::move(pooled->task);
+    remains->fresh = std::exchange(pooled->fresh, std::nullopt);
+    remains->unshown = std::exchange(pooled->unshown, {});
+    pooled->has_oracle = false;
+    pooled->device_bytes = 0;
+    evicted_.push_back(std::move(remains));
+  }
+}
+
 // Least recently used first, sparing those in somebody's hands.
 void TaskPool::Evict() {
+  EvictFaulty();
   while (IsFull()) {
     auto oldest = tasks_.end();
     for (auto it = tasks_.begin(); it != tasks_.end(); ++it) {
@@ -90,7 +107,7 @@ void TaskPool::Evict() {
       if (oldest == tasks_.end() || it->second->last_used < oldest->second->last_used) oldest = it;
     }
     if (oldest == tasks_.end()) return;
-    evicted_.push_back(std::move(oldest->second));
+    if (oldest->second->task != nullptr) evicted_.push_back(std::move(oldest->second));
     tasks_.erase(oldest);
   }
 }
@@ -117,6 +134,7 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Begin(const TaskSource& so
   const std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
   pooled->another_follows = another_follows;
   pooled->wants_fresh = true;
+  WantTiming(pooled.get());
   // To the first judgement all draws are new.
   const bool is_first = pooled->num_uses == 0;
   const auto ready = [&] { return pooled->examined && (is_first || pooled->fresh.has_value()); };
@@ -181,8 +199,24 @@ void TaskPool::Enqueue(const std::shared_ptr<PooledTask>& pooled) {
 // After a step, or when nothing is being done: whether there is another one to do.
 void TaskPool::Settle(const std::shared_ptr<PooledTask>& pooled) {
   pooled->busy = false;
-  if (!pooled->status.ok()) return;
-  if (!pooled->completed || (pooled->wants_fresh && !pooled->fresh)) Enqueue(pooled);
+  if (pooled->status.ok() && WantsStep(*pooled)) Enqueue(pooled);
+}
+
+bool TaskPool::WantsStep(const PooledTask& pooled) const {
+  if (!pooled.examined) return true;
+  // A device that is one for all has better things to do: of most programs that are recorded none is timed.
+  const bool by_need = pooled.task->on_device().turn() != nullptr;
+  if (by_need && !pooled.wants_timing) return false;
+  return !pooled.completed || (pooled.wants_fresh && !pooled.fresh);
+}
+
+void TaskPool::WantTiming(PooledTask* pooled) {
+  if (pooled->wants_timing || pooled->task == nullptr) return;
+  pooled->wants_timing = true;
+  // While a step changes the task its end will tell.
+  if (pooled->busy) return;
+  pooled->device_bytes = pooled->task->DeviceBytes(TaskUse::kTiming);
+  Evict();
 }
 
 void TaskPool::Work() {
@@ -229,7 +263,8 @@ void TaskPool::DoOneStep(const std::shared_ptr<PooledTask>& pooled) {
 void TaskPool::EndStep(const std::shared_ptr<PooledTask>& pooled, const absl::Status& status) {
   pooled->status = status;
   pooled->has_oracle = true;
-  pooled->device_bytes = pooled->task->DeviceBytes();
+  pooled->device_bytes =
+      pooled->task->DeviceBytes(pooled->wants_timing ? TaskUse::kTiming : TaskUse::kVerifying);
   Evict();
   Settle(pooled);
 }
@@ -255,8 +290,9 @@ std::shared_ptr<PooledTask> TaskPool::OracleToClose() {
   int num_oracles = 0;
   std::shared_ptr<PooledTask> oldest;
   for (const auto& [key, pooled] : tasks_) {
-    num_oracles += pooled->has_oracle ? 1 : 0;
-    if (!pooled->has_oracle || pooled->busy) continue;
+    if (!pooled->has_oracle || pooled->task->on_device().store().on_gpu()) continue;
+    ++num_oracles;
+    if (pooled->busy) continue;
     if (oldest == nullptr || pooled->last_used < oldest->last_used) oldest = pooled;
   }
   return num_oracles > kOraclesMax ? oldest : nullptr;

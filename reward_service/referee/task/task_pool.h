@@ -22,13 +22,15 @@ namespace warpsmith {
 
 // How far a task has come. The task itself may be used once the stage asked for is reached.
 struct PooledTask {
-  std::unique_ptr<PreparedTask> task;
+  std::unique_ptr<PreparedTask> task;  // null once it is at fault and nobody uses it
   bool examined = false;
   bool completed = false;
   absl::Status status;  // of the step that failed; kept, so that a bad task costs once
   uint64_t last_used = 0;
-  int64_t device_bytes = 0;         // as of its last step
-  int num_uses = 0;                 // judgements; a task's draws retire after a number of them
+  int64_t device_bytes = 0;  // as of its last step
+  int num_uses = 0;          // judgements; a task's draws retire after a number of them
+  // Where tasks are completed by need: somebody judges it, or will soon.
+  bool wants_timing = false;
   bool another_follows = false;     // another judgement of it waits for the present one
   bool wants_fresh = true;          // somebody waits for fresh draws, or will
   std::optional<FreshDraws> fresh;  // for the next judgement
@@ -74,11 +76,14 @@ class TaskPool {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Settle(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WantsStep(const PooledTask& pooled) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WantTiming(PooledTask* pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Renew(PooledTask* pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseIdleOracles() ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<PooledTask> OracleToClose() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EvictFaulty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeEvicted() ABSL_LOCKS_EXCLUDED(mutex_);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   void DoOneStep(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);

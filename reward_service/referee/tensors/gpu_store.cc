@@ -174,11 +174,11 @@ bool GpuStore::Clear() {
   return !std::exchange(laid_aside_, {}).empty();
 }
 
-absl::StatusOr<OwnTensors> GpuStore::Keep(TensorMemory& memory, int64_t num_bytes) {
+absl::StatusOr<OwnTensors> GpuStore::Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
   ASSIGN_OR_RETURN(auto kept, Take(num_bytes));
-  RETURN_IF_ERROR(kept->Copy(Memory::Of(memory), 0, 0, num_bytes));
+  RETURN_IF_ERROR(kept->Copy(Memory::Of(memory), offset, 0, num_bytes));
   return OwnTensors(std::make_unique<Memory>(this, std::move(kept), UniqueFd()));
 }
 

@@ -27,7 +27,7 @@ class GpuStore : public TensorStore {
   static absl::StatusOr<std::unique_ptr<GpuStore>> Open(int index);
 
   absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) override;
-  absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t num_bytes) override;
+  absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) override;
   int64_t device_bytes() const override { return device_bytes_; }
   bool on_gpu() const override { return true; }
   absl::Mutex* turn() override { return &turn_; }

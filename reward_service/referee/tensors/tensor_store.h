@@ -51,8 +51,8 @@ class TensorStore {
 
   // Zeros. RESOURCE_EXHAUSTED where there is no memory.
   virtual absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) = 0;
-  // A copy of the first `num_bytes` of memory that it made.
-  virtual absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t num_bytes) = 0;
+  // A copy of a part of memory that it made.
+  virtual absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) = 0;
   // All memory of the device, which others use, too; 0 for the host's, of which each has its share anyway.
   virtual int64_t device_bytes() const { return 0; }
   // Whether a program must open a GPU to reach it.

@@ -117,11 +117,11 @@ def _draws(
     answer = task.examine()
     specs = [[*answer.inputs, *answer.parameters], answer.outputs]
     offsets = [[index << 18 for index in range(len(list_))] for list_ in specs]
-    task.open_window(Window(*offsets, *(1 << 22,) * 2), [0, 1])
+    task.open_window(Window(*offsets, *(1 << 22,) * 2, num_slots=1), [0, 1])
     memories = [_Memory.all[0], _Memory.all[1]]
     found = []
     for style in styles:
-        assert isinstance(task.draw(Draw(style, exact=True, seed=3, parameter_seed=parameter_seed)), Drawn)
+        assert isinstance(task.draw(Draw(style, exact=True, seed=3, parameter_seed=parameter_seed, slot=0)), Drawn)
         found.append((_laid_out(memories[0], offsets[0]), _laid_out(memories[1], offsets[1])))
     return found
 

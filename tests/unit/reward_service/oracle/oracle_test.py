@@ -20,7 +20,8 @@ def oracle(forward: str, inputs: str, constructor: str = "pass") -> Oracle:
     return Oracle(reference_source(forward, inputs, constructor), 5, None)
 
 
-_WINDOW_BYTES = 1 << 22
+_WINDOW_BYTES = 1 << 23
+_SLOTS = 2
 _kept: dict[str, int] = {}  # descriptors of the last window's memory
 
 
@@ -32,17 +33,18 @@ def _memory(name: str) -> int:
     return os.dup(_kept[name])
 
 
-def _laid_out(name: str) -> torch.Tensor:
-    return torch.frombuffer(bytearray(os.pread(_kept[name], 64 * 4, 0)), dtype=torch.float32)
+def _laid_out(name: str, slot: int = 0) -> torch.Tensor:
+    start = slot * _WINDOW_BYTES // _SLOTS
+    return torch.frombuffer(bytearray(os.pread(_kept[name], 64 * 4, start)), dtype=torch.float32)
 
 
-def drawn(task: Oracle, style: str, seed: int = 3) -> Drawn | Unusable:
+def drawn(task: Oracle, style: str, seed: int = 3, slot: int = 0) -> Drawn | Unusable:
     """A draw of a task without parameters whose first input and first output are laid out."""
     answer = task.examine()
     offsets = [[index << 20 for index in range(len(specs))] for specs in (answer.inputs, answer.outputs)]
-    window = Window(*offsets, *(_WINDOW_BYTES,) * 2)
+    window = Window(*offsets, *(_WINDOW_BYTES // _SLOTS,) * 2, num_slots=_SLOTS)
     task.open_window(window, [_memory("inputs"), _memory("outputs")])
-    return task.draw(Draw(style, exact=True, seed=seed, parameter_seed=0))
+    return task.draw(Draw(style, exact=True, seed=seed, parameter_seed=0, slot=slot))
 
 
 _LOSS = "return torch.mean((x - more[0]) ** 2)"
@@ -102,14 +104,26 @@ def test_what_a_reference_refuses_is_unusable_unless_it_is_its_own() -> None:
     flaky.examine()
     flaky.reference._module.get_inputs = lambda: [torch.full((64,), 3.0)]
     with pytest.raises(AssertionError):
-        flaky.draw(Draw("own", exact=True, seed=3, parameter_seed=0))
+        flaky.draw(Draw("own", exact=True, seed=3, parameter_seed=0, slot=0))
 
 
-def test_a_draw_lies_where_the_window_says() -> None:
+def test_outputs_that_spread_beyond_their_dtype_are_unusable_unless_they_are_its_own() -> None:
+    wide = "return (2 * x + 1).double() * (1e200 if x.abs().max() > 6 else 1.0)"
+    assert drawn(oracle(wide, "[torch.randn(64).clamp(-2, 2)]"), "large") == Unusable()
+    flaky = oracle(wide, "[torch.randn(64).clamp(-2, 2)]")
+    flaky.examine()
+    flaky.reference._module.get_inputs = lambda: [torch.linspace(-7, 7, 64)]
+    with pytest.raises(InvalidTask, match="adds up"):
+        flaky.draw(Draw("own", exact=False, seed=3, parameter_seed=0, slot=0))
+
+
+@pytest.mark.parametrize("slot", [0, 1])
+def test_a_draw_lies_where_the_window_says(slot: int) -> None:
     task = oracle("return x * 2", "[torch.randn(64)]")
-    answer = drawn(task, "own", seed=9)
-    x = _laid_out("inputs")
+    answer = drawn(task, "own", seed=9, slot=slot)
+    x = _laid_out("inputs", slot)
     assert torch.equal(x, task.reference.inputs(9, "own")[0])
-    assert torch.equal(_laid_out("outputs"), x * 2)
+    assert torch.equal(_laid_out("outputs", slot), x * 2)
+    assert not _laid_out("outputs", 1 - slot).any()
     assert isinstance(answer, Drawn)
     assert len(answer.tolerances) == 1

@@ -7,8 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
+#include "reward_service/referee/tensors/gpu_store.h"
 #include "tests/fuzz/puppet.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_gpu.h"
 #include "tests/support/puppet_zygote.h"
 
 namespace warpsmith {
@@ -57,6 +59,27 @@ CheckedJail Ready(CandidateKind kind, const TaskLayout& layout, const std::strin
   WS_CHECK(!fault) << fault->reason;
   return CheckedJail(
       std::move(jail), kind, layout, &PuppetLane(), [](Buffers) {}, measurement);
+}
+
+// Whether a program with a second thread, whose tensors lie in `store`, has threads to spread.
+bool Spreads(TensorStore& store) {
+  const auto zygote = StartPuppets({{"has_thread", true}});
+  auto process = zygote->Fork({.memory_bytes_max = 1 << 30, .cpu_seconds_max = 10});
+  WS_CHECK(process.ok() && (*process)->AwaitHello(absl::Now() + absl::Seconds(60)).ok());
+  const TaskLayout layout = Layout();
+  auto jail = std::make_unique<Jail>(*std::move(process), *MakeBuffers(store, layout, CandidateKind::kNative),
+                                     layout, JudgeLimits{});
+  WS_CHECK(!jail->Begin({.library_fd = 0}, nullptr));
+  v1::Measurement measurement;
+  CheckedJail program(
+      std::move(jail), CandidateKind::kNative, layout, &PuppetLane(), [](Buffers) {}, &measurement);
+  return *program.SpreadThreads();
+}
+
+TEST_CASE("threads are spread on a CPU, and not on a GPU, where the driver has some") {
+  const FakeGpu gpu;
+  CHECK(Spreads(HostStore()));
+  CHECK_FALSE(Spreads(**GpuStore::Open(0)));
 }
 
 TEST_CASE(

@@ -110,15 +110,21 @@ TEST_CASE("a task holds memory of a GPU for its processes, its draws and its roo
   const auto store = *GpuStore::Open(0);
   const PuppetTask puppets;
   const RefereeFacts facts;
+  TaskUse use = TaskUse::kTiming;
   const auto bytes = [&](const TaskLayout& layout, TensorStore& on) {
-    return CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, on, facts)()->BytesOf(layout, 10);
+    return CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, on, facts)()->BytesOf(layout, 10, use);
   };
   const int64_t empty = bytes({}, *store);
   CHECK(empty >= int64_t{1} << 30);
+  use = TaskUse::kVerifying;
+  const int64_t empty_verifying = bytes({}, *store);
+  CHECK(2 * empty_verifying == empty);
   TaskLayout layout;
   layout.input_buffer_bytes = 3 << 20;
   layout.output_buffer_bytes = 2 << 20;
-  CHECK(bytes(layout, *store) - empty == (10 + 2 * 17 + 1) * (int64_t{5} << 20));  // in batches of sixteen
+  CHECK(bytes(layout, *store) - empty_verifying == (10 + 16) * (int64_t{5} << 20));  // in batches of sixteen
+  use = TaskUse::kTiming;
+  CHECK(bytes(layout, *store) - empty == (10 + 2 * 17 + 16) * (int64_t{5} << 20));
   CHECK(bytes(layout, HostStore()) == 0);
 }
 

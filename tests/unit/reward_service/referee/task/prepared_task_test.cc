@@ -1,6 +1,7 @@
 #include "reward_service/referee/task/prepared_task.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -153,6 +154,31 @@ TEST_CASE("an oracle on a device that is one for all waits for its turn, which i
   maker.join();
   INFO(status.ToString());
   CHECK(status.ok());
+}
+
+TEST_CASE("draws that are made in one turn are each another's, also where one of them is refused") {
+  FakeMachine machine;
+  machine.num_batched_calls = 4;
+  const nlohmann::json unusable = {{"op", "unusable"}};
+  for (const nlohmann::json& of_own :
+       {nlohmann::json::array(), nlohmann::json({nullptr, nullptr, unusable})}) {
+    const auto zygote =
+        StartPuppets({{"answers", {{"draw own", of_own}}},
+                      {"loaded", {{"parameters", {{{"code", 2}, {"bits", 32}, {"shape", {4}}}}}}}});
+    PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1, PlacesOf(&machine));
+    REQUIRE(task.Examine().ok());
+    const absl::Status completed = task.Complete();
+    INFO(completed.ToString());
+    REQUIRE(completed.ok());
+    auto fresh = task.MakeFresh({});
+    REQUIRE(fresh.ok());
+    CHECK(fresh->size() == static_cast<size_t>(FreshDrawsWanted(4)));
+    task.Renew(*std::move(fresh));
+    CHECK(task.timing_draws().size() == static_cast<size_t>(TimingDraws(4)));
+    std::set<std::string> different;
+    for (const Draw* draw : task.timing_draws()) different.insert(InputBytes(task, *draw));
+    CHECK(different.size() == task.timing_draws().size());
+  }
 }
 
 TEST_CASE("a task of over 32 MiB leaves an input set to be sampled, like any other") {

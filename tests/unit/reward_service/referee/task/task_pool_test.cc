@@ -1,5 +1,6 @@
 #include "reward_service/referee/task/task_pool.h"
 
+#include <atomic>
 #include <memory>
 #include <set>
 #include <string>
@@ -126,7 +127,8 @@ TEST_CASE(
 class Heavy : public TaskOnDevice {
  public:
   explicit Heavy(std::unique_ptr<TaskOnDevice> other) : other_(std::move(other)) {}
-  int64_t BytesOf(const TaskLayout& layout, int64_t num_draws) const override {
+  int64_t BytesOf(const TaskLayout& layout, int64_t num_draws, TaskUse use) const override {
+    if (use == TaskUse::kVerifying) return 1;
     CHECK(num_draws >= kTimingDraws + kFreshDraws);
     return layout.inputs.empty() ? 1 : 100;
   }
@@ -153,6 +155,67 @@ TEST_CASE("as many tasks are kept as a device has memory for, those that were us
   while (!tasks[0].expired() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
   CHECK(tasks[0].expired());
   CHECK_FALSE(tasks[1].expired());
+}
+
+// On a device that is one for all. Counts those that there are.
+class Counted : public TaskOnDevice {
+ public:
+  Counted(std::unique_ptr<TaskOnDevice> other, std::atomic<int>* number)
+      : other_(std::move(other)), number_(number) {
+    ++*number_;
+  }
+  ~Counted() override { --*number_; }
+  absl::Mutex* turn() const override { return &turn_; }
+  absl::Status StartReference(const PreparedTask& task) override { return other_->StartReference(task); }
+  absl::Status WarmReference(const PreparedTask& task, absl::Time deadline) override {
+    return other_->WarmReference(task, deadline);
+  }
+
+ private:
+  const std::unique_ptr<TaskOnDevice> other_;
+  std::atomic<int>* const number_;
+  mutable absl::Mutex turn_;
+};
+
+TEST_CASE("where a device is one for all, draws for timing are made when a judgement begins") {
+  std::atomic<int> number = 0;
+  const auto zygote = StartPuppets();
+  const PlaceTask host = PuppetPlace(zygote.get());
+  TaskPool pool(
+      PuppetTaskLimits(), zygote.get(), &PuppetLane(),
+      [&] { return std::make_unique<Counted>(host(), &number); }, 8);
+  const auto examined = pool.GetExamined(PuppetTaskSource(), Soon());
+  REQUIRE(examined.ok());
+  // Another task's step would come behind those of the first.
+  REQUIRE(pool.GetExamined({"other", "class Model: pass"}, Soon()).ok());
+  CHECK_FALSE((*examined)->completed);
+  const auto begun = pool.Begin(PuppetTaskSource(), std::nullopt, false, Soon());
+  REQUIRE(begun.ok());
+  CHECK(pool.AwaitCompleted(*begun, Soon()).ok());
+  CHECK((*begun)->task->timing_draws().size() == kTimingDraws);
+  pool.End(*begun);
+}
+
+TEST_CASE("a task at fault keeps nothing but its fault") {
+  std::atomic<int> number = 0;
+  const auto zygote = StartPuppets({{"answers", {{"load", {{"op", "failed"}, {"error", "no Model"}}}}}});
+  const PlaceTask host = PuppetPlace(zygote.get());
+  TaskPool pool(
+      PuppetTaskLimits(), zygote.get(), &PuppetLane(),
+      [&] { return std::make_unique<Counted>(host(), &number); }, 8);
+  const auto fault = absl::InvalidArgumentError("no Model");
+  CHECK(pool.GetExamined(PuppetTaskSource(), Soon()).status() == fault);
+  // It is freed by a thread that makes tasks, after its next step.
+  const absl::Time deadline = Soon();
+  for (int i = 0; number > 1 && absl::Now() < deadline; ++i) {
+    CHECK(pool.GetExamined({std::to_string(i), "class Model: pass"}, Soon()).status() == fault);
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  CHECK(number <= 1);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(pool.Begin(PuppetTaskSource(), std::nullopt, false, Soon()).status() == fault);
+    pool.Prefetch(PuppetTaskSource());
+  }
 }
 
 TEST_CASE("a task at fault is told at every use") {

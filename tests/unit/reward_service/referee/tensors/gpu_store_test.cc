@@ -67,7 +67,7 @@ TEST_CASE("memory that a program names is opened once to be compared and read, u
   const auto store = Open();
   const auto made = store->Make(16);
   REQUIRE(made.ok());
-  auto kept = store->Keep(**made, 16);
+  auto kept = store->Keep(**made, 0, 16);
   REQUIRE(kept.ok());
   TensorSpec spec;
   spec.bits = 8;
@@ -138,7 +138,7 @@ TEST_CASE("memory of tensors that are kept no more is taken for others of the sa
   const auto store = Open();
   const auto memory = store->Make(100);
   REQUIRE(memory.ok());
-  const auto keep = [&](int64_t num_bytes) { return store->Keep(**memory, num_bytes); };
+  const auto keep = [&](int64_t num_bytes) { return store->Keep(**memory, 0, num_bytes); };
   (*memory)->Write("abc", 0, 3);
   REQUIRE(keep(100).ok());  // and given back at once
   gpu.Say("fail cuMemAlloc_v2 2\n");
