@@ -33,6 +33,8 @@ namespace {
 constexpr int kFindGpusSeconds = 60;
 constexpr int kSocketInside = 3;
 constexpr absl::Duration kStartTimeout = absl::Seconds(180);
+// As often as a candidate is judged: a task that is slow to be made ready is so before, or at fault.
+constexpr int kLateAnswersMax = 3;
 
 // The folder of this program, or bin/ beside it (tests).
 std::filesystem::path FindBinDirectory() {
@@ -169,6 +171,7 @@ class RefereeClient : public Referee {
     if (request.seed) fields[Message::seed.name] = *request.seed;
     ASSIGN_OR_RETURN(const Packet answer, Ask(std::move(fields), descriptors, deadline));
     if (!Is<service::Judged>(answer.fields)) return AsInfrastructure(TakeFailure(answer));
+    num_late_answers_ = 0;
     return ReadMeasurement(answer);
   }
 
@@ -180,6 +183,7 @@ class RefereeClient : public Referee {
     ASSIGN_OR_RETURN(const Packet answer, Ask(Make<service::Record>({{service::Record::key, task.key}}),
                                               {task_fd.get(), source_fd.get()}, deadline));
     if (!Is<service::Recorded>(answer.fields)) return TakeFailure(answer);
+    num_late_answers_ = 0;
     if (answer.descriptors.size() != 1) return absl::InternalError("the referee's answer has no list");
     ASSIGN_OR_RETURN(const std::string text, SharedBuffer::ReadText(answer.descriptors[0].get(),
                                                                     service::Recorded::kRecordingBytesMax));
@@ -219,10 +223,16 @@ class RefereeClient : public Referee {
     return absl::OkStatus();
   }
 
-  // After some failures the referee ends, and may not have ended yet: whoever asks next needs another.
+  // After some failures the referee ends, and may not have ended yet: whoever asks next needs another. So does who is
+  // told again and again that time is up: something in there may hang, in the driver of a GPU say.
   absl::Status TakeFailure(const Packet& answer) {
     absl::Status status = StatusOfFailure(answer);
-    if (absl::IsUnavailable(status) || absl::IsInternal(status)) connection_.reset();
+    num_late_answers_ = absl::IsDeadlineExceeded(status) ? num_late_answers_ + 1 : 0;
+    const bool hangs = num_late_answers_ == kLateAnswersMax;
+    if (absl::IsUnavailable(status) || absl::IsInternal(status) || hangs) {
+      connection_.reset();
+      num_late_answers_ = 0;
+    }
     return status;
   }
 
@@ -272,6 +282,7 @@ class RefereeClient : public Referee {
   std::unique_ptr<Connection> connection_;
   int64_t last_id_ = 0;
   int num_restarts_ = 0;
+  int num_late_answers_ = 0;  // in a row
 };
 
 }  // namespace

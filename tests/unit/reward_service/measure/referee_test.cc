@@ -132,6 +132,21 @@ TEST_CASE("a referee that does not answer in time is ended, and the next request
   CHECK(bench.num_lives() == 2);
 }
 
+TEST_CASE("a referee that says three times in a row that time is up may hang, and is ended") {
+  const Bench bench(R"([{"record": {"op": "failed", "code": 4, "error": "not ready"}, "judge": {"file": ""}},
+                        {"record": {"file": "[]"}}])");
+  const auto referee = bench.MustStart();
+  CHECK(absl::IsDeadlineExceeded(Record(*referee).status()));
+  CHECK(absl::IsDeadlineExceeded(Record(*referee).status()));
+  CHECK(referee->Judge({.task = kTask, .kind = CandidateKind::kKernelBenchPython}, Soon()).ok());
+  for (int i = 0; i < 3; ++i) {
+    CHECK(bench.num_lives() == 1);
+    CHECK(absl::IsDeadlineExceeded(Record(*referee).status()));
+  }
+  CHECK(Record(*referee).ok());
+  CHECK(bench.num_lives() == 2);
+}
+
 TEST_CASE("an answer to another question is none, and ends the referee") {
   const Bench bench(R"([{"record": {"id": 77, "file": "[]"}}, {"record": {"file": "[]"}}])");
   const auto referee = bench.MustStart();
