@@ -148,6 +148,10 @@ Route JudgeStage::Run(Flight* flight, LaneSurroundings surroundings) {
   return record ? RunRecord(flight, surroundings) : RunJudge(flight, surroundings);
 }
 
+bool JudgeStage::TriesAgain(int num_attempts, LaneSurroundings surroundings) {
+  return num_attempts < options_.num_attempts_max && (Revive() || !surroundings.others_serve);
+}
+
 // A candidate that ends a lane which does not come back is tried on one other.
 Route JudgeStage::Fail(const absl::Status& status, int num_attempts, LaneSurroundings surroundings,
                        Flight* flight) {
@@ -171,7 +175,7 @@ Route JudgeStage::RunRecord(Flight* flight, LaneSurroundings surroundings) {
     if (records.ok() || absl::IsInvalidArgument(records.status())) break;
     if (absl::IsFailedPrecondition(records.status())) break;
     LogWarning(absl::StrCat("recording extensions, attempt ", attempt, ": ", records.status().ToString()));
-    if (attempt == options_.num_attempts_max || !Revive()) break;
+    if (!TriesAgain(attempt, surroundings)) break;
   }
   if (flight->cancelled) return Route::kDrop;
   if (absl::IsInvalidArgument(records.status())) {
@@ -181,6 +185,7 @@ Route JudgeStage::RunRecord(Flight* flight, LaneSurroundings surroundings) {
   if (absl::IsFailedPrecondition(records.status()))
     return RunJudge(flight, surroundings);  // which says why in its verdict
   if (!records.ok()) return Fail(records.status(), attempt, surroundings, flight);
+  is_lost_ = false;
   flight->extensions_recorded = true;
   flight->extensions = *std::move(records);
   return flight->extensions.empty() ? RunJudge(flight, surroundings) : Route::kCompile;
@@ -193,14 +198,14 @@ Route JudgeStage::RunJudge(Flight* flight, LaneSurroundings surroundings) {
     const absl::StatusOr<v1::Measurement> measured =
         referee_->Judge(request, absl::Now() + options_.deadline);
     if (measured.ok()) {
+      is_lost_ = false;
       AddMeasured(*measured, flight);
       Stamp(referee_->facts(), flight->measurement.mutable_grade()->mutable_environment());
       return Route::kFinish;
     }
     LogWarning(absl::StrCat("judging, attempt ", attempt, " of ", options_.num_attempts_max, ": ",
                             measured.status().ToString()));
-    if (attempt == options_.num_attempts_max || !Revive())
-      return Fail(measured.status(), attempt, surroundings, flight);
+    if (!TriesAgain(attempt, surroundings)) return Fail(measured.status(), attempt, surroundings, flight);
   }
   return Route::kDrop;
 }

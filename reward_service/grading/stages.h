@@ -97,6 +97,9 @@ class JudgeStage {
  private:
   Route RunRecord(Flight* flight, LaneSurroundings surroundings);
   Route RunJudge(Flight* flight, LaneSurroundings surroundings);
+  // Whether the candidate is judged here once more. Without another lane it is, also where the referee has not started:
+  // it may as well when it is asked to judge.
+  bool TriesAgain(int num_attempts, LaneSurroundings surroundings);
   Route Fail(const absl::Status& status, int num_attempts, LaneSurroundings surroundings, Flight* flight);
   JudgeRequest RequestFor(const Flight& flight) const;
 
