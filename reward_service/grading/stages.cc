@@ -161,6 +161,10 @@ Route JudgeStage::Run(Flight* flight, LaneSurroundings surroundings) {
   return RunJudge(flight, surroundings);
 }
 
+bool JudgeStage::TriesAgain(int num_attempts, LaneSurroundings surroundings) {
+  return num_attempts < options_.num_attempts_max && (Revive() || !surroundings.others_serve);
+}
+
 Route JudgeStage::Record(Flight* flight, LaneSurroundings surroundings) const {
   v1::Cost* const cost = flight->measurement.mutable_grade()->mutable_cost();
   cost->set_queue_seconds(cost->queue_seconds() + absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
@@ -198,13 +202,14 @@ Route JudgeStage::RunJudge(Flight* flight, LaneSurroundings surroundings) {
     const absl::StatusOr<v1::Measurement> measured =
         referee_->Judge(request, absl::Now() + options_.deadline);
     if (measured.ok()) {
+      is_lost_ = false;
       AddMeasured(*measured, flight);
       Stamp(referee_->facts(), flight->measurement.mutable_grade()->mutable_environment());
       return Route::kFinish;
     }
     LogWarning(absl::StrCat("judging, attempt ", attempt, " of ", options_.num_attempts_max, ": ",
                             measured.status().ToString()));
-    if (attempt == options_.num_attempts_max || !Revive()) {
+    if (!TriesAgain(attempt, surroundings)) {
       return PassOn(measured.status(), attempt, is_lost_ && surroundings.others_serve, Route::kJudge, flight);
     }
   }

@@ -101,6 +101,9 @@ class JudgeStage {
 
  private:
   Route RunJudge(Flight* flight, LaneSurroundings surroundings);
+  // Whether the candidate is judged here once more. Without another lane it is, also where the referee has not started:
+  // it may as well when it is asked to judge.
+  bool TriesAgain(int num_attempts, LaneSurroundings surroundings);
   JudgeRequest RequestFor(const Flight& flight) const;
 
   const JudgeStageOptions options_;

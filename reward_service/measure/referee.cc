@@ -26,6 +26,8 @@ namespace {
 // A driver that has just been loaded takes seconds.
 constexpr int kFindGpusSeconds = 60;
 constexpr absl::Duration kStartTimeout = absl::Seconds(180);
+// As often as a candidate is judged: a task that is slow to be made ready is so before, or at fault.
+constexpr int kLateAnswersMax = 3;
 
 // The folder of this program, or bin/ beside it (tests).
 std::filesystem::path FindBinDirectory() {
@@ -105,7 +107,8 @@ class RefereeClient : public Referee {
                                  {Message::another_follows, request.another_follows}});
     if (request.seed) fields[Message::seed.name] = *request.seed;
     ASSIGN_OR_RETURN(const Packet answer, Ask(std::move(fields), descriptors, deadline));
-    if (!Is<service::Judged>(answer.fields)) return AsInfrastructure(StatusOfFailure(answer));
+    if (!Is<service::Judged>(answer.fields)) return AsInfrastructure(CountLate(StatusOfFailure(answer)));
+    num_late_answers_ = 0;
     return ReadMeasurement(answer);
   }
 
@@ -165,6 +168,17 @@ class RefereeClient : public Referee {
     return absl::OkStatus();
   }
 
+  // Who is told again and again that time is up needs another referee: something in there may hang, in the driver of a
+  // GPU say. Recordings tell nothing of that, for they wait for tasks.
+  absl::Status CountLate(absl::Status failure) ABSL_LOCKS_EXCLUDED(mutex_) {
+    num_late_answers_ = absl::IsDeadlineExceeded(failure) ? num_late_answers_ + 1 : 0;
+    if (num_late_answers_ < kLateAnswersMax) return failure;
+    num_late_answers_ = 0;
+    absl::MutexLock lock(&mutex_);
+    if (link_ != nullptr) link_->Break(failure);
+    return failure;
+  }
+
   // A referee that runs: another one where the last has ended.
   absl::StatusOr<std::shared_ptr<RefereeLink>> RunningLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (link_ != nullptr && link_->status().ok()) return link_;
@@ -212,6 +226,7 @@ class RefereeClient : public Referee {
   }
 
   const RefereeOptions options_;
+  int num_late_answers_ = 0;  // to Judge(), in a row
   mutable absl::Mutex mutex_;
   RefereeFacts facts_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<RefereeLink> link_ ABSL_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
@@ -19,8 +20,15 @@ absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail
                            .gpu = CpuTask::Of(task).store().on_gpu()};
   ASSIGN_OR_RETURN(auto process, options_.zygote->ForkWithSpare(rights));
   ASSIGN_OR_RETURN(Buffers buffers, CpuTask::Of(task).BorrowBuffers(task.layout(), request_.kind, baseline));
+  absl::Status hello = process->AwaitHello(options_.deadline);
+  if (absl::IsInternal(hello)) {
+    // A spare has entered its jail beside the candidate before, who may have had all memory of the GPU. It is gone now.
+    LogWarning(absl::StrCat("another process in the place of a spare: ", hello.message()));
+    ASSIGN_OR_RETURN(process, options_.zygote->ForkWithoutSpares(rights));
+    hello = process->AwaitHello(options_.deadline);
+  }
+  RETURN_IF_ERROR(hello);
   auto jail = std::make_unique<Jail>(std::move(process), std::move(buffers), task.layout(), request_.limits);
-  RETURN_IF_ERROR(jail->process().AwaitHello(options_.deadline));
   std::optional<Fault> fault = jail->Begin(MakeProgram(task, num_threads), options_.lane);
   const auto return_buffers = [&kept = CpuTask::Of(task)](Buffers used) {
     kept.ReturnBuffers(std::move(used));

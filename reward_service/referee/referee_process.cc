@@ -1,5 +1,6 @@
 #include "reward_service/referee/referee_process.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -42,6 +43,8 @@ using service::Start;
 constexpr size_t kRequestsMax = 4;
 // A service has no more compile workers than a machine has cores.
 constexpr size_t kRecordingsMax = 1024;
+constexpr absl::Duration kReleaseTimeout = absl::Seconds(10);
+constexpr int kReleasePauseMs = 100;
 
 absl::StatusOr<TaskSource> ReadTask(const Packet& packet) {
   if (packet.descriptors.empty()) return absl::InternalError("a request without its task");
@@ -69,6 +72,18 @@ absl::StatusOr<std::filesystem::path> FindCudaRuntime() {
     if (!error) return file;
   }
   return absl::NotFoundError(absl::StrCat(kRuntime, " is neither beside Torch nor in /usr/local/cuda/lib64"));
+}
+
+// What candidates of a referee that was killed had on the GPU may take the driver a moment to free, and nobody
+// tells when it is done. Tried until then, while the service at the other end of the socket waits.
+absl::StatusOr<std::unique_ptr<GpuStore>> OpenStore(int index, int socket) {
+  const absl::Time deadline = absl::Now() + kReleaseTimeout;
+  for (;;) {
+    absl::StatusOr<std::unique_ptr<GpuStore>> store = GpuStore::Open(index);
+    if (!absl::IsResourceExhausted(store.status()) || absl::Now() > deadline) return store;
+    pollfd hang_up{socket, POLLRDHUP, 0};
+    if (poll(&hang_up, 1, kReleasePauseMs) > 0) return store;
+  }
 }
 
 class RefereeProcess {
@@ -130,7 +145,7 @@ class RefereeProcess {
     ASSIGN_OR_RETURN(const auto gpus, cuda::ListGpus());
     if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", gpu_uuid_));
     cpu_.facts.gpu = gpus.front();
-    ASSIGN_OR_RETURN(gpu_, GpuStore::Open(gpus.front().index));
+    ASSIGN_OR_RETURN(gpu_, OpenStore(gpus.front().index, socket_));
     tasks_bytes_max_ = gpus.front().memory_bytes / 2;  // the rest is for candidates
     limits_.buffer_bytes_max = std::max(limits_.buffer_bytes_max, gpus.front().memory_bytes / kBufferShare);
     ASSIGN_OR_RETURN(const cuda::Driver* driver, cuda::Driver::Load());

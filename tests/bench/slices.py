@@ -131,6 +131,15 @@ class Slice:
         self._revisions.update(row["revision"] for row in rows)
         return rows
 
+    def find(self, piece: Piece) -> Row | None:
+        """The line of a piece that is finished, now or before."""
+        return self._known.get((piece.name, piece.sha256(self._options.hardware)))
+
+    def do_last(self, piece: Piece) -> Row | None:
+        """The line of what ends a slice, done now whatever time it is; none where it fails."""
+        self._do_one(piece)
+        return self.find(piece)
+
     def end(self) -> int:
         """Says what is left; the exit status, which is 1 where a piece failed."""
         if len(self._revisions) > 1:

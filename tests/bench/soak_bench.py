@@ -1,12 +1,13 @@
 """Hours in one: thousands of requests over both doors while referees, the service and its disk fail.
 
 ./dev bench soak [--requests N] [--minutes-max M] [--seed S] [--referee-seconds T]
+./dev bench soak --gpu [--resume] [--seconds N] [--requests N] [--seed S] [--referee-seconds T] [--set KEY=VALUE ...]
 
 Eight clients, four by HTTP and four by gRPC, share out programs that are right, wrong, hang, fork or fault, some asked
 for again and some by callers that hang up. A referee is killed every minute, the service twice, and the disk of its
 cache fills once. Says who was not answered, who was answered twice and differently, whose verdict was not what the
 program demands, whether memory grew, and what was left behind. Exit status 1 where a request was lost or answered
-differently, or something was left behind.
+differently, or something was left behind. With --gpu the programs are CUDA's, and the run is in slices: soak_gpu.py.
 """
 
 from __future__ import annotations
@@ -14,29 +15,28 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.bench import soak_gpu
+from tests.bench.slices import add_slice_arguments
 from tests.bench.soak_candidates import make_requests
 from tests.bench.soak_clients import Clients
-from tests.bench.soak_doors import Door, GrpcDoor, HttpDoor, compile_protos
+from tests.bench.soak_doors import Door, GrpcDoor, HttpDoor
 from tests.bench.soak_faults import Faults, SmallDisk
+from tests.bench.soak_left_behind import left_behind, shared_entries, soak_folder
 from tests.bench.soak_memory import MemoryWatch, memory_by_life
 from tests.bench.soak_report import print_summary, summarise
-from tests.bench.soak_service import SoakService, adopt_orphans, descendants, end_descendants, reap_adopted
+from tests.bench.soak_service import SoakService, adopt_orphans, end_descendants
 
 _ROOT = Path(__file__).resolve().parents[2]
 _CLIENTS_EACH = 4  # of either door
 _THREADS_EACH = 4  # requests of a client at once
 _PROGRESS_SECONDS = 30.0
-_GRACE_SECONDS = 15.0
+_GRACE_SECONDS = 15.0  # for the last requests
 
 
 def pin_beside_lane() -> list[int]:
@@ -45,48 +45,6 @@ def pin_beside_lane() -> list[int]:
     if len(cores) > 1:
         os.sched_setaffinity(0, cores[:-1])
     return cores
-
-
-def shared_entries() -> set[str]:
-    """Names in shared memory; temporary files go where TMPDIR points."""
-    return {str(entry) for entry in Path("/dev/shm").iterdir()}
-
-
-def unfinished_files(cache: Path) -> list[Path]:
-    """Files of the cache that are no compiled program and no prelude: written in part, then forgotten."""
-    finished = re.compile(r"[0-9a-f]{64}")
-    compiled = (path for path in cache.glob("compiled/*") if not finished.fullmatch(path.name))
-    return [*compiled, *(path for path in cache.glob("preludes/**/*") if path.name.startswith("unfinished-"))]
-
-
-def left_behind(service: SoakService, before: set[str]) -> list[str]:
-    """Processes, sockets, temporary files and mounts that outlive a service which was stopped."""
-    end = time.monotonic() + _GRACE_SECONDS
-    while (found := _processes_left()) and time.monotonic() < end:
-        time.sleep(0.2)
-    found += [f"file {path}" for path in (*unfinished_files(service.cache), *(service.folder / "tmp").iterdir())]
-    found += [f"socket {service.socket}"] if service.socket.exists() else []
-    found += [f"shared file {path}" for path in sorted(shared_entries() - before)]
-    mounts = Path("/proc/self/mounts").read_text().splitlines()
-    found += [f"mount {line}" for line in mounts if str(service.folder) in line and str(service.cache) not in line]
-    return found
-
-
-def _processes_left() -> list[str]:
-    reap_adopted(set())
-    return [f"process {p.name} ({p.pid}, {p.state})" for p in descendants(os.getpid())]
-
-
-@contextmanager
-def soak_folder() -> Iterator[Path]:
-    """A folder of the test's own, short enough a path for a socket."""
-    folder = Path(tempfile.mkdtemp(prefix="soak-"))
-    (folder / "tmp").mkdir()
-    (folder / "protos").mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def make_doors(service: SoakService) -> dict[str, Door]:
@@ -120,7 +78,7 @@ def soak(arguments: argparse.Namespace, service: SoakService, disk: SmallDisk) -
     faults.stop()
     clients.stop(_GRACE_SECONDS)
     memory.stop()
-    report = summarise(clients.outcomes, clients.failures, seconds)
+    report = summarise(clients.outcomes, seconds)
     report["faults"] = faults.events
     report["disk"] = disk.why_not or "filled once"
     report["memory"] = {
@@ -139,7 +97,6 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     before = shared_entries()
     program = Path(os.environ.get("WARPSMITH_BIN_DIR", _ROOT / "build/release/bin")) / "warpsmith-reward"
     with soak_folder() as folder:
-        compile_protos(folder / "protos")
         service = SoakService(program, folder, cores)
         disk = SmallDisk(service.cache)
         disk.mount()
@@ -162,12 +119,17 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 def main() -> int:
     """Runs, prints, writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("runs/bench/soak.json"))
-    parser.add_argument("--requests", type=int, default=10_000)
-    parser.add_argument("--minutes-max", type=float, default=55.0)
+    add_slice_arguments(parser)
+    parser.add_argument("--requests", type=int, help="default 10,000; on a GPU 1,000")
+    parser.add_argument("--minutes-max", type=float, default=55.0, help="without --gpu")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--referee-seconds", type=float, default=60.0, help="a referee is killed this often")
+    parser.add_argument("--set", action="append", default=[], help="with --gpu: KEY=VALUE of reward_service")
+    parser.add_argument("--rehearse", action="store_true", help="with --gpu: programs for a driver that runs no kernel")
     arguments = parser.parse_args()
+    arguments.requests = arguments.requests or (1_000 if arguments.gpu else 10_000)
+    if arguments.gpu:
+        return soak_gpu.main(arguments, parser)
     report = run(arguments)
     report["seed"] = arguments.seed
     report["revision"] = os.environ.get("WARPSMITH_REVISION", "unknown")

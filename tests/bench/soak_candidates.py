@@ -75,9 +75,14 @@ class Task:
     shift: str
 
     @property
-    def reference(self) -> str:
+    def steps(self) -> tuple[str, ...]:
+        """In PyTorch, from `x` to `x`."""
         lines = (f"x = x * {self.scale}", f"x = {_OPERATORS[self.first][0]}", f"x = x + {self.shift}")
-        body = "".join(f"        {line}\n" for line in (*lines, f"x = {_OPERATORS[self.second][0]}"))
+        return (*lines, f"x = {_OPERATORS[self.second][0]}")
+
+    @property
+    def reference(self) -> str:
+        body = "".join(f"        {line}\n" for line in self.steps)
         return (
             "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n" + body + "        return x\n\n"
             f"def get_inputs():\n    return [torch.randn({self.rows}, {self.columns})]\n\n"
@@ -93,6 +98,8 @@ class Program:
     task: Task
     source: str
     verdicts: frozenset[str]
+    language: str = "CPP"
+    device: str = "CPU"
 
 
 @dataclass(frozen=True)
@@ -106,20 +113,21 @@ class LogicalRequest:
 
     def to_json(self) -> dict[str, Any]:
         """The GradeRequest in protobuf's JSON."""
-        language = "CANDIDATE_LANGUAGE_CPP"
+        language = f"CANDIDATE_LANGUAGE_{self.program.language}"
         return {
             "requestId": self.request_id,
             "task": {
                 "id": f"soak-{self.program.task.number}",
                 "skill": "SKILL_GENERATE",
                 "language": language,
+                "device": f"DEVICE_{self.program.device}",
                 "referenceSource": self.program.task.reference,
             },
             "candidate": {"language": language, "source": self.program.source},
         }
 
 
-def make_tasks(rng: random.Random) -> list[Task]:
+def make_tasks(rng: random.Random, count: int = _NUM_TASKS) -> list[Task]:
     """Few tasks: as in training, many candidates come for each."""
     pairs = [(i, j) for i in range(len(_OPERATORS)) for j in range(len(_OPERATORS)) if i != j]
     rng.shuffle(pairs)
@@ -133,11 +141,12 @@ def make_tasks(rng: random.Random) -> list[Task]:
             scale=f"{rng.uniform(0.5, 2.0):.2f}",
             shift=f"{rng.uniform(0.2, 0.9):.2f}",
         )
-        for number, (first, second) in enumerate(pairs[:_NUM_TASKS])
+        for number, (first, second) in enumerate(pairs[:count])
     ]
 
 
-def _element(task: Task, value: str, shift: str = "") -> str:
+def element(task: Task, value: str, shift: str = "") -> str:
+    """Statements in C++ that leave one element's output in `v`."""
     steps = (
         f"float v = {value} * {task.scale}f;",
         f"v = {_OPERATORS[task.first][1]};",
@@ -148,7 +157,7 @@ def _element(task: Task, value: str, shift: str = "") -> str:
 
 
 def _fused(task: Task, shift: str = "", result: str = "v") -> str:
-    return f"for (int64_t i = 0; i < n; ++i) {{ {_element(task, 'x[i]', shift)} y[i] = {result}; }}"
+    return f"for (int64_t i = 0; i < n; ++i) {{ {element(task, 'x[i]', shift)} y[i] = {result}; }}"
 
 
 def _simd(task: Task) -> str:
@@ -159,7 +168,7 @@ def _temporary(task: Task) -> str:
     copy = "std::vector<float> t(x, x + n); "
     return (
         copy
-        + f"for (int64_t i = 0; i < n; ++i) {{ {_element(task, 't[i]')} t[i] = v; }} "
+        + f"for (int64_t i = 0; i < n; ++i) {{ {element(task, 't[i]')} t[i] = v; }} "
         + ("for (int64_t i = 0; i < n; ++i) y[i] = t[i];")
     )
 
@@ -167,7 +176,7 @@ def _temporary(task: Task) -> str:
 def _by_rows(task: Task) -> str:
     return (
         "for (int64_t r = 0; r < outputs[0]->shape[0]; ++r) for (int64_t c = 0; c < outputs[0]->shape[1]; ++c) "
-        f"{{ const int64_t i = r * outputs[0]->shape[1] + c; {_element(task, 'x[i]')} y[i] = v; }}"
+        f"{{ const int64_t i = r * outputs[0]->shape[1] + c; {element(task, 'x[i]')} y[i] = v; }}"
     )
 
 
@@ -216,12 +225,23 @@ def make_requests(count: int, seed: int) -> list[LogicalRequest]:
     What repeats comes after what it repeats: "repeated" under the same id, "copied" under an id of its own.
     """
     rng = random.Random(seed)
-    tasks = make_tasks(rng)
     kinds = [kind for kind, share in _SHARES.items() for _ in range(round(share * count))]
+    return requests_of(kinds, count, seed, make_tasks(rng), make_program, rng)
+
+
+def requests_of(
+    kinds: list[str],
+    count: int,
+    seed: int,
+    tasks: list[Task],
+    make: Callable[[str, int, Task, random.Random], Program],
+    rng: random.Random,
+) -> list[LogicalRequest]:
+    """A new program of each of `kinds`, in any order, and repeated ones up to `count`. What is "cancelled" hangs up."""
     rng.shuffle(kinds)
     fresh = []
     for number, kind in enumerate(kinds):
-        program = make_program(kind, number, rng.choice(tasks), rng)
+        program = make(kind, number, rng.choice(tasks), rng)
         hang_up = rng.uniform(*_HANG_UP_SECONDS) if kind == "cancelled" else None
         fresh.append(LogicalRequest(f"soak-{seed}-{number}", kind, program, hang_up))
     return _with_repeats(fresh, count, rng)

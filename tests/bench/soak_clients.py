@@ -37,6 +37,7 @@ class Outcome:
     reason: str = ""
     cached: bool = False
     cost: dict[str, float] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)  # attempts without an answer, by what came instead
 
 
 def _without_zeros(value: Any) -> Any:
@@ -52,16 +53,76 @@ def _is_zero(value: Any) -> bool:
     return value in ({}, [], "", 0, False, "0") or (isinstance(value, str) and value.endswith("_UNSPECIFIED"))
 
 
+@dataclass(frozen=True)
+class Client:
+    """Asks one request at a time in each thread that shares it. `life` says how often the service was started by now,
+    `now` how long ago the clients were."""
+
+    name: str
+    door: Door
+    life: Callable[[], int]
+    now: Callable[[], float]
+    seconds_max: float = _SECONDS_MAX
+
+    def ask(self, request: LogicalRequest) -> Outcome:
+        """As often as it takes, and the service says that it may be."""
+        rng = random.Random(f"{self.name} {request.request_id}")
+        begin = time.monotonic()
+        message = request.to_json()
+        failures: Counter[str] = Counter()
+        state, why = "lost", ""
+        for attempt in range(1, _ATTEMPTS_MAX + 1):  # noqa: B007
+            try:
+                grade = self.door.grade(message, request.hang_up_after)
+                return self._answered(request, attempt, begin, grade, failures)
+            except HungUp:
+                state, why = "hung_up", ""
+                break
+            except Failure as failure:
+                why = failure.reason
+                failures[why] += 1
+                if not failure.again:
+                    state = "refused"
+                    break
+                delay = max(failure.delay, min(_DELAY_MAX, _DELAY_INITIAL * 2 ** (attempt - 1)))
+            if time.monotonic() - begin + delay > self.seconds_max:
+                break
+            time.sleep(delay * rng.uniform(0.8, 1.2))
+        seconds = time.monotonic() - begin
+        return Outcome(
+            request, self.name, state, self.life(), attempt, seconds, self.now(), reason=why, failures=dict(failures)
+        )
+
+    def _answered(
+        self, request: LogicalRequest, attempts: int, begin: float, grade: dict[str, Any], failures: Counter[str]
+    ) -> Outcome:
+        return Outcome(
+            request,
+            self.name,
+            "answered",
+            self.life(),
+            attempts,
+            time.monotonic() - begin,
+            self.now(),
+            verdict=grade.get("verdict", "").removeprefix("VERDICT_"),
+            reward=grade.get("reward", {}).get("value"),
+            grade=_without_zeros(grade),
+            reason=grade.get("verdictReason", "")[:300],
+            cached=bool(grade.get("cached")),
+            cost={key: float(value) for key, value in grade.get("cost", {}).items()},
+            failures=dict(failures),
+        )
+
+
 @dataclass
 class Clients:
-    """Threads over one queue. `life` says how often the service was started by now."""
+    """Threads over one queue. `life` is as a Client's."""
 
     doors: dict[str, Door]
     requests: list[LogicalRequest]
     life: Callable[[], int]
     threads_each: int
     outcomes: list[Outcome] = field(default_factory=list)
-    failures: Counter[str] = field(default_factory=Counter)
     _stop: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -71,7 +132,7 @@ class Clients:
             self._queue.put(request)
         self._begin = time.monotonic()
         self._threads = [
-            threading.Thread(target=self._work, args=(name, door), daemon=True)
+            threading.Thread(target=self._work, args=(Client(name, door, self.life, self._now),), daemon=True)
             for name, door in self.doors.items()
             for _ in range(self.threads_each)
         ]
@@ -105,58 +166,10 @@ class Clients:
         with self._lock:
             self.outcomes.append(outcome)
 
-    def _work(self, name: str, door: Door) -> None:
-        rng = random.Random(name)
+    def _work(self, client: Client) -> None:
         while not self._stop.is_set():
             try:
                 request = self._queue.get_nowait()
             except queue.Empty:
                 return
-            self._write_down(self._ask(name, door, request, rng))
-
-    def _ask(self, name: str, door: Door, request: LogicalRequest, rng: random.Random) -> Outcome:
-        begin = time.monotonic()
-        message = request.to_json()
-        why = ""
-        for attempt in range(1, _ATTEMPTS_MAX + 1):
-            try:
-                grade = door.grade(message, request.hang_up_after)
-                return self._answered(name, request, attempt, begin, grade)
-            except HungUp:
-                return self._ended("hung_up", name, request, attempt, begin, "")
-            except Failure as failure:
-                why = failure.reason
-                with self._lock:
-                    self.failures[why] += 1
-                if not failure.again:
-                    return self._ended("refused", name, request, attempt, begin, why)
-                delay = max(failure.delay, min(_DELAY_MAX, _DELAY_INITIAL * 2 ** (attempt - 1)))
-            if time.monotonic() - begin + delay > _SECONDS_MAX:
-                break
-            time.sleep(delay * rng.uniform(0.8, 1.2))
-        return self._ended("lost", name, request, attempt, begin, why)
-
-    def _ended(
-        self, state: str, name: str, request: LogicalRequest, attempts: int, begin: float, reason: str
-    ) -> Outcome:
-        seconds = time.monotonic() - begin
-        return Outcome(request, name, state, self.life(), attempts, seconds, self._now(), reason=reason)
-
-    def _answered(
-        self, name: str, request: LogicalRequest, attempts: int, begin: float, grade: dict[str, Any]
-    ) -> Outcome:
-        return Outcome(
-            request,
-            name,
-            "answered",
-            self.life(),
-            attempts,
-            time.monotonic() - begin,
-            self._now(),
-            verdict=grade.get("verdict", "").removeprefix("VERDICT_"),
-            reward=grade.get("reward", {}).get("value"),
-            grade=_without_zeros(grade),
-            reason=grade.get("verdictReason", "")[:300],
-            cached=bool(grade.get("cached")),
-            cost={key: float(value) for key, value in grade.get("cost", {}).items()},
-        )
+            self._write_down(client.ask(request))

@@ -108,12 +108,12 @@ class Faults:
         for referee in self.service.referees()[:1]:
             orphans = descendants(referee.pid)
             os.kill(referee.pid, signal.SIGKILL)
-            self._note("referee killed", survivors=_survivors(orphans))
+            self._note("referee killed", survivors=survivors_of(orphans))
 
     def _restart(self) -> None:
         orphans = descendants(self.service.pid)
         self.service.kill()
-        survivors = _survivors(orphans)
+        survivors = survivors_of(orphans)
         seconds = self.service.start()
         self._note("service killed and restarted", survivors=survivors, start_seconds=round(seconds, 1))
 
@@ -131,7 +131,7 @@ class Faults:
         self._note("disk has room again")
 
 
-def _survivors(orphans: list[Process]) -> list[str]:
+def survivors_of(orphans: list[Process]) -> list[str]:
     """Which of the processes still run after a grace."""
     wanted = {(process.pid, process.name) for process in orphans}
     end = time.monotonic() + _GRACE_SECONDS

@@ -88,12 +88,15 @@ def answered_twice(outcomes: list[Outcome]) -> dict[str, Any]:
     }
 
 
-def summarise(outcomes: list[Outcome], failures: Counter[str], seconds: float) -> dict[str, Any]:
+def summarise(outcomes: list[Outcome], seconds: float) -> dict[str, Any]:
     """Everything that follows from the clients' notes alone."""
     states = Counter(outcome.state for outcome in outcomes)
     fresh = [o for o in outcomes if o.state == "answered" and not o.cached and o.request.kind != "repeated"]
     odd = unexpected(outcomes)
     answers = [o for o in outcomes if o.state == "answered"]
+    failures: Counter[str] = Counter()
+    for outcome in outcomes:
+        failures.update(outcome.failures)
     return {
         "requests": len(outcomes),
         "states": dict(sorted(states.items())),
@@ -122,8 +125,8 @@ def summarise(outcomes: list[Outcome], failures: Counter[str], seconds: float) -
     }
 
 
-def print_summary(report: dict[str, Any]) -> None:
-    """The lines that a person reads."""
+def print_answers(report: dict[str, Any]) -> None:
+    """The lines about requests and answers that a person reads."""
     print(
         f"{report['requests']} requests in {report['wall_seconds']:.0f} s, "
         f"{report['answers_per_minute']} answers a minute"
@@ -131,10 +134,16 @@ def print_summary(report: dict[str, Any]) -> None:
     twice = report["answered_twice"]
     print(f"  lost {report['lost']}, refused {report['refused']}, unexpected verdicts {report['unexpected']}")
     print(f"  different within a life {twice['different_within_a_life']}, verdict differs {twice['different_verdict']}")
+    width = max((len(kind) for kind in report["verdicts_by_kind"]), default=0) + 2
     for kind, counts in report["verdicts_by_kind"].items():
-        print(f"  {kind:<10}" + ", ".join(f"{verdict} {count}" for verdict, count in counts.items()))
+        print(f"  {kind:<{width}}" + ", ".join(f"{verdict} {count}" for verdict, count in counts.items()))
     for phase, row in report["seconds_by_phase"].items():
         print(f"  {phase:<10}" + "  ".join(f"{name} {value:8.3f}" for name, value in row.items()))
+
+
+def print_summary(report: dict[str, Any]) -> None:
+    """All lines of a soak that is one run."""
+    print_answers(report)
     for life in report["memory"]["by_life"]:
         print(f"  memory of life {life['life']}: {life.get('service_mb', 'too short')}")
     print(f"  left behind: {report['left_behind'] or 'nothing'}")

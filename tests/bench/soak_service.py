@@ -101,6 +101,7 @@ class SoakService:
     program: Path
     folder: Path
     cores: list[int]
+    settings: dict[str, str] = field(default_factory=dict)  # beside SETTINGS, or in the place of some
     address: Address = field(default_factory=Address)
     life: int = 0
     ready: bool = False  # to be asked, and to be measured
@@ -126,7 +127,7 @@ class SoakService:
         """Seconds until it listens. Raises RuntimeError where it does not."""
         self.ready = False
         begin = time.monotonic()
-        settings = {"address": f"unix:{self.socket}", "cache_directory": str(self.cache), **SETTINGS}
+        settings = {"address": f"unix:{self.socket}", "cache_directory": str(self.cache), **SETTINGS, **self.settings}
         command = ["taskset", "-c", ",".join(map(str, self.cores)), str(self.program), "--log-level", "info"]
         for key, value in settings.items():
             command += ["--set", f"reward_service.{key}={value}"]

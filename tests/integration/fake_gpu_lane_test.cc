@@ -71,7 +71,8 @@ std::string Source(const std::string& statements) {
   return source.replace(source.find(end), end.size(), "DLTensor* const* outputs, void* stream)");
 }
 
-absl::StatusOr<v1::Measurement> Judge(const std::string& statements, bool verify_only) {
+absl::StatusOr<v1::Measurement> Judge(const std::string& statements, bool verify_only,
+                                      absl::Duration patience = kPatience) {
   const UniqueFd library = CompileCandidate(Source(statements));
   JudgeRequest request;
   request.task = TestTask("scaled_relu_square");
@@ -80,7 +81,7 @@ absl::StatusOr<v1::Measurement> Judge(const std::string& statements, bool verify
   request.limits.call_seconds_max = 1;
   request.timing.num_instances_min = 2;
   request.timing.num_instances_max = 3;
-  return GpuReferee().Judge(request, absl::Now() + kPatience);
+  return GpuReferee().Judge(request, absl::Now() + patience);
 }
 
 v1::Grade GradeOf(const std::string& statements, bool verify_only = true) {
@@ -118,6 +119,32 @@ TEST_CASE("inputs are to be read only, and a fault or an endless call costs its 
   CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
 }
 
+// Statements after which the driver in the candidate's own jail does what a line of a script says.
+std::string DriverSays(const std::string& line) {
+  return "FILE* script = std::fopen(\"/tmp/script\", \"w\"); std::fputs(\"" + line +
+         "\\n\", script); std::fclose(script); setenv(\"FAKE_CUDA\", \"/tmp/script\", 1);\n";
+}
+
+TEST_CASE("what the driver says of a candidate's kernels is the candidate's: a fault, or no end") {
+  for (const char* error : {"700", "716", "719"}) {  // an illegal address, a misaligned one, a failed launch
+    const v1::Grade grade = GradeOf(DriverSays(std::string("fail cuCtxSynchronize ") + error) + kRight);
+    CHECK(grade.verdict() == v1::VERDICT_RUNTIME_ERROR);
+    CHECK_THAT(grade.verdict_reason(), Catch::Contains("on the GPU: cuCtxSynchronize"));
+  }
+  CHECK(GradeOf(DriverSays("late cuCtxSynchronize 3600000") + kRight).verdict() == v1::VERDICT_TIMEOUT);
+  CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("a flood of output is no fault of a right program, and of it little is kept") {
+  const absl::StatusOr<v1::Measurement> measurement = Judge(
+      "for (int i = 0; i < 40000; ++i) std::printf(\"%d: all is well, and this is said often\\n\", i);\n" +
+          std::string(kRight),
+      /*verify_only=*/true);
+  REQUIRE(measurement.ok());
+  CHECK(measurement->grade().verdict() == v1::VERDICT_CORRECT);
+  CHECK(measurement->output_tail().size() < 4096);
+}
+
 TEST_CASE(
     "a GPU that fails is nobody's fault: the referee ends, and another one starts when the GPU is there "
     "again") {
@@ -130,6 +157,32 @@ TEST_CASE(
   CHECK_FALSE(Judge(kRight, /*verify_only=*/true).ok());
   TestDriver().Say("");
   CHECK(GpuReferee().Revive().ok());
+  CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("a referee waits for the memory that another one's candidates had") {
+  REQUIRE(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
+  TestDriver().Say("fail cuCtxSynchronize 719\n");
+  CHECK_FALSE(Judge(kRight, /*verify_only=*/true).ok());
+  TestDriver().Say("fail cuDevicePrimaryCtxRetain 2\n");  // CUDA_ERROR_OUT_OF_MEMORY
+  std::thread release([] {
+    absl::SleepFor(absl::Seconds(2));
+    TestDriver().Say("");
+  });
+  CHECK(GpuReferee().Revive().ok());
+  release.join();
+  CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("a driver that answers late costs time, and one that does not answer its referee") {
+  TestDriver().Say("late cuMemCreate 300\nlate cuMemcpyDtoH_v2 20\n");
+  CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
+  // As often as a candidate is judged.
+  TestDriver().Say("late cuCtxSynchronize 3600000\n");
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    CHECK(absl::IsDeadlineExceeded(Judge(kRight, /*verify_only=*/true, absl::Seconds(1)).status()));
+  }
+  TestDriver().Say("");
   CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
 }
 

@@ -10,10 +10,11 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from warpsmith_reward import Grade, Request, RewardClient
+from warpsmith_reward import Grade, Request, RewardClient, RewardServiceError
 
 from tests.support.running_reward_service import running_reward_service
 
@@ -70,21 +71,28 @@ class _Service:
             time.sleep(0.2)
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Service]:
-    """With two fake GPUs."""
-    folder = tmp_path_factory.mktemp("service")
+@contextmanager
+def _running(folder: Path, script_text: str) -> Iterator[_Service]:
+    """With the driver that the script describes."""
     shutil.copytree(_BIN, folder / "bin")
     shutil.copytree(_BIN.parent / "share", folder / "share")
     shutil.copy(_STAND_IN, folder / "share" / "warpsmith" / "jail" / "gpu_tensors.py")
     script = folder / "script"
-    script.write_text("gpus 2\n")
+    script.write_text(script_text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LD_LIBRARY_PATH", str(_FAKE))
         patch.setenv("FAKE_CUDA", str(script))
         patch.setenv("WARPSMITH_BIN_DIR", str(folder / "bin"))
-        with running_reward_service(folder, num_lanes="1", timing__num_instances_min="2") as address:
+        log_file = str(folder / "log")
+        with running_reward_service(folder, log_file, num_lanes="1", timing__num_instances_min="2") as address:
             yield _Service(address, script)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Service]:
+    """With two fake GPUs."""
+    with _running(tmp_path_factory.mktemp("service"), "gpus 2\n") as running:
+        yield running
 
 
 def _grade(service: _Service, source: str) -> Grade:
@@ -140,3 +148,10 @@ def test_without_any_gpu_programs_are_unscorable_with_the_reason(service: _Servi
     assert service.lanes_lost() == 1  # the last one stays, and serves as soon as its GPU is there
     service.say("gpus 2\n")
     assert _grade(service, _program("somewhere")).correct
+
+
+def test_with_a_driver_that_is_too_old_programs_for_a_gpu_are_refused_and_the_log_says_why(tmp_path: Path) -> None:
+    with _running(tmp_path, "version 11080\n") as running:
+        with pytest.raises(RewardServiceError, match="which needs a GPU; this service has none"):
+            _grade(running, _program("refused"))
+        assert "the driver knows CUDA 11.8, 12.0 is wanted: install a newer one" in (tmp_path / "log").read_text()

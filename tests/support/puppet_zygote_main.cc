@@ -84,11 +84,19 @@ class Answers {
   std::map<std::string, size_t> counts_;
 };
 
+// With the answers of the child of this number.
+nlohmann::json ScriptOfChild(nlohmann::json script, int number) {
+  const nlohmann::json children = script.value("children", nlohmann::json::object());
+  const auto own = children.find(std::to_string(number));
+  if (own != children.end()) script["answers"] = *own;
+  return script;
+}
+
 class Puppet {
  public:
   Puppet(nlohmann::json script, const Packet& fork, int number)
       : script_(std::move(script)),
-        answers_(script_),
+        answers_(ScriptOfChild(script_, number)),
         rights_(fork.fields),
         detail_(Read(fork.fields, zygote::Fork::role)),
         number_(number),

@@ -223,6 +223,12 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildR
   return child;
 }
 
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithoutSpares(const ChildRights& rights) {
+  absl::MutexLock lock(&mutex_);
+  spares_.clear();
+  return ForkLocked(rights);
+}
+
 absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRights& rights) {
   ASSIGN_OR_RETURN(auto pair, MakePacketPair());
   const int on = 1;

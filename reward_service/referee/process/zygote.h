@@ -60,6 +60,9 @@ class Zygote {
   // next: on the average nobody waits. Keeps some for each of the two kinds of rights that were used last.
   absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithSpare(const ChildRights& rights)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // As Fork(), after the end of all children that were asked for earlier and that nobody has been given.
+  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithoutSpares(const ChildRights& rights)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& torch_version() const { return torch_version_; }
   // As torch.backends.cpu.get_cpu_capability() says inside: the eager reference runs kernels of this kind.

@@ -7,6 +7,7 @@
 //   version N     what cuDriverGetVersion says
 //   busy N        the next N launches take as long as the turn of another process; the line counts down
 //   fail NAME R   the function NAME returns R from now on
+//   late NAME M   the function NAME takes M milliseconds longer from now on
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -44,7 +45,7 @@ struct Script {
   int version = 13000;
   int num_busy = 0;
   std::set<int> gone;
-  std::map<std::string, Result> failing;
+  std::map<std::string, int> failing, late_ms;
 };
 
 Script ReadScript() {
@@ -60,6 +61,7 @@ Script ReadScript() {
     if (key == "busy") words >> script.num_busy;
     if (int number = 0; key == "gone" && words >> number) script.gone.insert(number);
     if (key == "fail" && words >> name) words >> script.failing[name];
+    if (key == "late" && words >> name) words >> script.late_ms[name];
   }
   return script;
 }
@@ -86,12 +88,11 @@ std::vector<int> VisibleGpus() {
   return visible;
 }
 
-// The functions' first line: whether the script has them fail.
+// The functions' first line: whether the script has them fail, once they have taken as long as it says.
 Result Turn(const char* name) {
-  const Script script = ReadScript();
-  if (script.gone.count(NamedGpu()) > 0) return kUnavailable;
-  const auto found = script.failing.find(name);
-  return found == script.failing.end() ? 0 : found->second;
+  Script script = ReadScript();
+  std::this_thread::sleep_for(std::chrono::milliseconds(script.late_ms[name]));
+  return script.gone.count(NamedGpu()) > 0 ? kUnavailable : script.failing[name];
 }
 
 #define RETURN_IF_FAILING() \

@@ -255,6 +255,10 @@ TEST_CASE("a CUDA program that is refused is told by its own lines") {
         "error: Not a name of any known instruction: 'nonsense'");
   CHECK(FirstError(diagnostics("extern \"C\" int run() { asm(\"nonsense\"); return 0; }\n")) ==
         "error: no such instruction: `nonsense'");
+  CHECK_THAT(diagnostics("__global__ void k(int* x) { asm(\"mov.u32 %0, 1;\" : \"=z\"(x[0])); }\n"),
+             Catch::Contains("1: error: unknown asm constraint letter 'z'"));
+  CHECK_THAT(diagnostics("__global__ void k(int* x) {\n  asm(\"mov.u32 %q0, 1;\" : \"=r\"(x[0]));\n}\n"),
+             Catch::Contains("2: error: Asm operand modifier not supported"));
 }
 
 TEST_CASE("a CUDA compilation that explodes is a refused program within its limits") {

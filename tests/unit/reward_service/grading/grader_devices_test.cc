@@ -151,6 +151,23 @@ TEST_CASE(
   CHECK(bench.num_lost() == 2);
 }
 
+TEST_CASE("the last lane is tried as often as candidates are judged, also where its referee did not start") {
+  Lanes bench(1);
+  FakeRefereeScript& script = bench.scripts[0];
+  script.judge = [&](const JudgeRequest& request) {
+    return script.num_judged < 3 ? Dies(request) : absl::StatusOr<v1::Measurement>(TwiceAsFast());
+  };
+  script.revive = [] { return absl::UnavailableError("no device"); };
+  const auto request = TwoDevices::For(v1::DEVICE_CUDA, "a");
+  CHECK(GradeOf(bench.grader.get(), request).verdict() == v1::VERDICT_CORRECT);
+  CHECK(script.num_judged == 3);
+  CHECK(bench.num_lost() == 0);
+  script.judge = Dies;
+  const v1::Grade grade = GradeOf(bench.grader.get(), TwoDevices::For(v1::DEVICE_CUDA, "b"));
+  CHECK(grade.verdict() == v1::VERDICT_UNSCORABLE);
+  CHECK_THAT(grade.verdict_reason(), Catch::Contains("the referee failed 3 times"));
+}
+
 TEST_CASE("draining does not wait for a lane that is lost") {
   Lanes bench(2);
   for (FakeRefereeScript& script : bench.scripts) {

@@ -132,6 +132,20 @@ TEST_CASE("a referee that does not answer in time is ended, and the next request
   CHECK(bench.num_lives() == 2);
 }
 
+TEST_CASE("a referee that says of three judgements in a row that time is up may hang, and is ended") {
+  const Bench bench(R"([{"judge": {"op": "failed", "code": 4, "error": "not ready"},
+                         "record": {"op": "failed", "code": 4, "error": "not ready"}}, {"judge": {"file": ""}}])");
+  const auto referee = bench.MustStart();
+  const JudgeRequest request{.task = kTask, .kind = CandidateKind::kKernelBenchPython};
+  for (int i = 0; i < 3; ++i) {
+    CHECK(bench.num_lives() == 1);
+    CHECK(absl::IsDeadlineExceeded(Record(*referee).status()));  // which waits for tasks
+    CHECK(absl::IsDeadlineExceeded(referee->Judge(request, Soon()).status()));
+  }
+  CHECK(referee->Judge(request, Soon()).ok());
+  CHECK(bench.num_lives() == 2);
+}
+
 TEST_CASE("an answer to another question is none, and ends the referee") {
   const Bench bench(R"([{"record": {"id": 77, "file": "[]"}}, {"record": {"file": "[]"}}])");
   const auto referee = bench.MustStart();

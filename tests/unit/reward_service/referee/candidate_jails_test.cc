@@ -107,5 +107,16 @@ TEST_CASE("a candidate that does not load is a fault, a jail that does not come 
       Bench(CandidateKind::kNative, mute, Room::kOpen, absl::Now()).Start().status()));
 }
 
+TEST_CASE("a spare that could not enter its jail is nobody's fault: another process takes its place") {
+  const nlohmann::json refused = {
+      {"hello python", {{"op", "failed"}, {"error", "cuDevicePrimaryCtxRetain"}}}};
+  // The oracle is the first child. With the first candidate come three spares.
+  Bench bench(CandidateKind::kNative, {{"children", {{"2", refused}}}});
+  CHECK(Told(*bench.Start())["number"] == 1);
+  CHECK(Told(*bench.Start())["number"] == 6);
+  Bench never(CandidateKind::kNative, {{"children", {{"1", refused}, {"5", refused}}}});
+  CHECK(absl::IsInternal(never.Start().status()));
+}
+
 }  // namespace
 }  // namespace warpsmith
