@@ -98,6 +98,8 @@ def test_a_program_is_compiled_and_graded_on_a_gpu(service: _Service) -> None:
     assert gpu["name"].startswith("Fake GPU ")
     assert gpu["architecture"] == "sm_90a"
     assert grade.message["timing"]["librariesWithheld"]
+    clocks = grade.message["timing"]["clocks"]
+    assert (clocks["smMhzMin"], clocks["smMhzMax"], clocks["memoryMhzMax"]) == (990, 990, 2600)
     assert grade.message["compile"]["compiler"].startswith("nvcc ")
     assert _grade(service, _program("wrong", "y[i] = x[i];")).verdict.value == "INCORRECT"
     assert _grade(service, _program("broken", "y[i] = nothing;")).verdict.value == "COMPILE_ERROR"
