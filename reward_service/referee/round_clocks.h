@@ -7,14 +7,14 @@
 
 #include "absl/status/status.h"
 #include "reward_service/cuda/clock_reading.h"
-#include "reward_service/measure/judge_request.h"
 #include "warpsmith/v1/grade.pb.h"
 
 namespace warpsmith {
 
-// Rounds of a judgement that are timed again because the clocks changed meanwhile, at most: as many as one process has.
-// A program that can change them has no more rounds taken back.
-inline constexpr int kRepeatedRoundsMax = kRoundsMax;
+// Rounds of a judgement that are timed again because the clocks changed meanwhile, at most, and one of each process. A
+// program that can change them has no more rounds taken back: most of those that count still have input sets that are
+// new for each judgement.
+inline constexpr int kRepeatedRoundsMax = 2;
 
 // Around one round; absent where nobody tells them.
 struct RoundClocks {

@@ -59,7 +59,7 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
     ASSIGN_OR_RETURN(std::optional<Fault> fault, TimeInstance(index, &instance));
     if (fault) return fault;
     if (instance.rounds.empty() && owes_round_) continue;  // none counts
-    if (instance.rounds.empty()) break;  // out of time
+    if (instance.rounds.empty()) break;                    // out of time
     instances_.push_back(std::move(instance));
     TakePathOff();
     const double slowness = device_->Slowness(ReferenceMedian(instances_.back()) + path_.OfReference({}).us);
@@ -201,25 +201,27 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
 
 absl::StatusOr<std::optional<Fault>> Timer::TimeSteadyRound(Sides* sides, size_t* next, Instance* instance) {
   const auto num_draws = static_cast<size_t>(DrawsOfRound(static_cast<int>(sides->batch_calls)));
-  const auto has_sets = [&] { return *next + num_draws <= Sets().size(); };
   owes_round_ = true;
-  while (owes_round_ && has_sets() && !OutOfTime()) {
+  while (owes_round_ && *next + num_draws <= Sets().size() && !OutOfTime()) {
     ASSIGN_OR_RETURN(std::optional<Fault> fault,
                      TimeRound(sides, Sets().subspan(*next, num_draws), instance));
     if (fault) return fault;
     *next += num_draws;
-    owes_round_ = ClocksChanged(instance->rounds.back().clocks) && MayRepeatRound(has_sets());
+    owes_round_ = ClocksChanged(instance->rounds.back().clocks) && MayRepeatRound(*sides);
     if (!owes_round_) break;
     ++num_repeated_rounds_;
+    sides->has_repeated_round = true;
     set_aside_ = std::move(instance->rounds.back());
     instance->rounds.pop_back();
   }
   return std::nullopt;
 }
 
-bool Timer::MayRepeatRound(bool has_sets) const {
+// Only where another process may follow, which has input sets for all of its rounds.
+bool Timer::MayRepeatRound(const Sides& sides) const {
   const bool another_follows = static_cast<int>(instances_.size()) + 1 < options_.effort.num_instances_max;
-  return num_repeated_rounds_ < kRepeatedRoundsMax && !OutOfTime() && (has_sets || another_follows);
+  return num_repeated_rounds_ < kRepeatedRoundsMax && !sides.has_repeated_round && another_follows &&
+         !OutOfTime();
 }
 
 std::optional<cuda::ClockReading> Timer::ReadClocks() {

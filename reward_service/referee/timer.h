@@ -77,7 +77,8 @@ class Timer {
     double former_us = 0;  // a call
     bool reference_is_long = false;
     size_t batch_calls = 1;
-    int64_t excess_bytes = 0;  // the most that it was seen to hold over the reference
+    bool has_repeated_round = false;  // one that does not count
+    int64_t excess_bytes = 0;         // the most that it was seen to hold over the reference
   };
 
   bool OutOfTime() const { return device_->LaneSeconds() > options_.lane_seconds_max; }
@@ -89,7 +90,7 @@ class Timer {
   void TakePathOff();  // all calls so far, by what is known of it now
   // Times a round on the input sets from `next` on; where a GPU's clocks change meanwhile, again on the next ones.
   absl::StatusOr<std::optional<Fault>> TimeSteadyRound(Sides* sides, size_t* next, Instance* instance);
-  bool MayRepeatRound(bool has_sets) const;  // of this process
+  bool MayRepeatRound(const Sides& sides) const;
   absl::StatusOr<std::optional<Fault>> TimeRound(Sides* sides, Batch sets, Instance* instance);
   std::optional<cuda::ClockReading> ReadClocks();
   absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, Batch sets,
