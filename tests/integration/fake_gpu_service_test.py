@@ -122,7 +122,7 @@ def test_a_gpu_that_disappears_costs_no_answer_and_comes_back(service: _Service)
         grades = [answer.result(timeout=_PATIENCE_SECONDS) for answer in answers]
     assert [grade.verdict.value for grade in grades] == [
         "CORRECT" if i % 3 else "INCORRECT" for i in range(len(programs))
-    ]
+    ], [grade.reason for grade in grades]
     # Whether its lane had work just then or not, the next one on it finds it gone.
     for i in range(20):
         if service.lanes_lost() == 1:
