@@ -99,12 +99,29 @@ void AddProfile(const v1::Profile& profile, Rows* rows) {
                                  profile.gigabytes_per_second_ceiling(), profile.bound()));
 }
 
+// "1965 to 1980 MHz"; one number where both are the same.
+std::string ClockText(int mhz_min, int mhz_max) {
+  return mhz_min == mhz_max ? absl::StrCat(mhz_max, " MHz") : absl::StrCat(mhz_min, " to ", mhz_max, " MHz");
+}
+
+void AddClocks(const v1::GpuClocks& clocks, Rows* rows) {
+  std::string text =
+      absl::StrCat("clock ", ClockText(clocks.sm_mhz_min(), clocks.sm_mhz_max()), ", of memory ",
+                   ClockText(clocks.memory_mhz_min(), clocks.memory_mhz_max()));
+  for (const std::string& reason : clocks.throttle_reasons()) absl::StrAppend(&text, ", ", Escape(reason));
+  if (clocks.num_repeated_rounds() > 0) {
+    absl::StrAppend(&text, "; rounds timed again: ", clocks.num_repeated_rounds());
+  }
+  rows->emplace_back("", std::move(text));
+}
+
 // What a GPU's grade has in place of samples.
 void AddGpu(const v1::Grade& grade, Rows* rows) {
   if (!grade.environment().has_gpu()) return;
   const v1::GpuEnvironment& gpu = grade.environment().gpu();
   rows->emplace_back("gpu", absl::StrCat(Escape(gpu.name()), " (", Escape(gpu.architecture()), "), CUDA ",
                                          Escape(gpu.driver_version())));
+  if (grade.timing().has_clocks()) AddClocks(grade.timing().clocks(), rows);
   const v1::Profile& profile = grade.profile();
   if (profile.gigabytes_per_second_ceiling() <= 0) return;
   rows->emplace_back("", absl::StrFormat("%.1f of %.1f GB/s, %s-bound", profile.gigabytes_per_second(),

@@ -90,6 +90,8 @@ double ReferencePace::Slowness(double median_us) {
   return median_us / least_us_;
 }
 
+bool IsNearOne(double ratio) { return ratio >= 1 - kNearOne && ratio <= 1 + kNearOne; }
+
 bool IsDistinguishable(const Interval& interval) {
   return interval.low > 1 + kNearOne || interval.high < 1 - kNearOne;
 }

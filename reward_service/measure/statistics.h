@@ -54,6 +54,9 @@ class ReferencePace {
   double least_us_ = std::numeric_limits<double>::infinity();
 };
 
+// Whether a ratio lies within [0.97, 1.03]: so near 1 it may be noise.
+bool IsNearOne(double ratio);
+
 // Whether an interval lies outside [0.97, 1.03] altogether.
 bool IsDistinguishable(const Interval& interval);
 

@@ -147,6 +147,10 @@ function timingRows(timing) {
     ...fields(timing).filter(([name]) => !name.startsWith('speedup'))];
 }
 
+function clockRows(clocks) {
+  return fields(clocks).concat((clocks?.throttleReasons ?? []).map((reason) => ['throttled', reason]));
+}
+
 function rubricReason(row) {
   const measured = [row.condition, row.reason].filter(Boolean).join(': ');
   return row.llmScore ? `${measured} (${row.tableScore}); LLM judge (${row.llmScore}): ${row.llmReason ?? ''}` : measured;
@@ -170,6 +174,7 @@ async function showGrade(sequence) {
     element('p', {}, grade.verdictReason),
     table('Reward', rewardRows(grade.reward)),
     table('Timing', timingRows(grade.timing)),
+    table('Clocks', clockRows(grade.timing?.clocks)),
     table('Rubric', rubricRows(grade.rubric)),
     table('Comparison', fields(grade.correctness)),
     table('Profile', fields(grade.profile)),

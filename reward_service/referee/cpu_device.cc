@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/shared_buffer.h"
-#include "reward_service/referee/cpu_timing.h"
 #include "reward_service/referee/timing_plan.h"
 
 namespace warpsmith {
@@ -60,7 +59,7 @@ absl::StatusOr<std::unique_ptr<TimingDevice>> CpuDevice::StartTiming(PreparedTas
                                                                      absl::Time lane_since) {
   EmptyCandidate* const empty = is_native() ? tools_.empty_native : tools_.empty_python;
   return std::make_unique<CpuTiming>(JailsIn(room), &task, tools_.lane, empty, tools_.empty_python,
-                                     lane_since);
+                                     lane_since, tools_.clocks);
 }
 
 TimerOptions CpuDevice::TimingOptions(const TaskLayout& layout, Room room) const {

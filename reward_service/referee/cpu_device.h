@@ -11,6 +11,7 @@
 #include "reward_service/measure/referee.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/candidate_jails.h"
+#include "reward_service/referee/cpu_timing.h"
 #include "reward_service/referee/judging_device.h"
 #include "reward_service/referee/process/zygote.h"
 
@@ -25,6 +26,7 @@ struct CpuTools {
   EmptyCandidate* empty_python = nullptr;
   RefereeFacts facts;
   int64_t jail_memory_bytes_max = 0;
+  const GpuClockReader* clocks = nullptr;  // of the GPU, where the lane has one
 };
 
 class CpuDevice : public JudgingDevice {

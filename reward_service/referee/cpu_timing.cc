@@ -76,17 +76,26 @@ class CpuTiming::CandidateSide : public TimedSide {
 };
 
 CpuTiming::CpuTiming(const CandidateJails& jails, PreparedTask* task, const Lane* lane,
-                     EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since)
+                     EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since,
+                     const GpuClockReader* clocks)
     : jails_(jails),
       task_(task),
       lane_(lane),
       empty_candidate_(empty_candidate),
       empty_reference_(empty_reference),
-      lane_since_(lane_since) {}
+      lane_since_(lane_since),
+      clocks_(clocks) {}
 
 CpuTiming::~CpuTiming() = default;
 
 double CpuTiming::LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
+
+absl::StatusOr<std::optional<cuda::ClockReading>> CpuTiming::ReadClocks() {
+  if (clocks_ == nullptr) return std::nullopt;
+  RETURN_IF_ERROR(clocks_->status());
+  CpuTask::Of(*task_).store().MakeCold();  // an idle GPU may say less than the clocks at which it works
+  return clocks_->value()->Read();
+}
 
 absl::StatusOr<TimedSide*> CpuTiming::Reference(int instance) {
   auto& baselines = CpuTask::Of(*task_).baselines();

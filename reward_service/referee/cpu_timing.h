@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "reward_service/cuda/clock_reader.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/candidate_jails.h"
 #include "reward_service/referee/cpu_task.h"
@@ -13,11 +14,15 @@
 
 namespace warpsmith {
 
-// For the thread that holds the lane since `lane_since`. All it is given outlives it.
+// What reads a GPU's clocks, or why nothing does.
+using GpuClockReader = absl::StatusOr<std::unique_ptr<cuda::ClockReader>>;
+
+// For the thread that holds the lane since `lane_since`. All it is given outlives it. `clocks`: where a GPU is used.
 class CpuTiming : public TimingDevice {
  public:
   CpuTiming(const CandidateJails& jails, PreparedTask* task, const Lane* lane,
-            EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since);
+            EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since,
+            const GpuClockReader* clocks = nullptr);
   ~CpuTiming() override;
 
   absl::StatusOr<TimedSide*> Reference(int instance) override;
@@ -29,6 +34,7 @@ class CpuTiming : public TimingDevice {
   double Slowness(double reference_us) override {
     return CpuTask::Of(*task_).reference_pace(jails_.room() == Room::kOpen).Slowness(reference_us);
   }
+  absl::StatusOr<std::optional<cuda::ClockReading>> ReadClocks() override;
   double LaneSeconds() const override;
 
  private:
@@ -43,6 +49,7 @@ class CpuTiming : public TimingDevice {
   EmptyCandidate* const empty_candidate_;
   EmptyCandidate* const empty_reference_;
   const absl::Time lane_since_;
+  const GpuClockReader* const clocks_;
   Jail* baseline_ = nullptr;  // that was asked for last
   EmptyCall of_memory_;       // what a turn on a GPU takes longer with the memory of this task
   std::unique_ptr<ReferenceSide> reference_;

@@ -148,9 +148,19 @@ class RefereeProcess {
     ASSIGN_OR_RETURN(gpu_, OpenStore(gpus.front().index, socket_));
     tasks_bytes_max_ = gpus.front().memory_bytes / 2;  // the rest is for candidates
     limits_.buffer_bytes_max = std::max(limits_.buffer_bytes_max, gpus.front().memory_bytes / kBufferShare);
+    OpenClocks(gpus.front().uuid);
     ASSIGN_OR_RETURN(const cuda::Driver* driver, cuda::Driver::Load());
     ASSIGN_OR_RETURN(std::filesystem::path runtime, FindCudaRuntime());
     return GpuAccess{.uuid = gpu_uuid_, .driver = driver->path(), .runtime = std::move(runtime)};
+  }
+
+  // A GPU may be timed without.
+  void OpenClocks(const std::string& uuid) {
+    clocks_ = cuda::ClockReader::Open(uuid);
+    cpu_.clocks = &clocks_;
+    LogInfo(clocks_.ok()
+                ? absl::StrCat("reading the clocks of ", uuid, " takes ", clocks_.value()->query_us(), " us")
+                : absl::StrCat("the clocks of ", uuid, " are not known: ", clocks_.status().message()));
   }
 
   absl::Status Dispatch(Packet packet) {
@@ -305,6 +315,7 @@ class RefereeProcess {
   int64_t tasks_bytes_max_ = std::numeric_limits<int64_t>::max();  // of the GPU's memory
   std::string gpu_uuid_;
   std::unique_ptr<GpuStore> gpu_;  // null: this lane judges on its cores
+  GpuClockReader clocks_;
   std::unique_ptr<Zygote> native_zygote_;
   std::unique_ptr<Zygote> python_zygote_;
   std::unique_ptr<TaskPool> pool_;

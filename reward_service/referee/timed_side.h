@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "reward_service/cuda/clock_reading.h"
 #include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/referee/tensors/draw.h"
@@ -75,6 +76,9 @@ class TimingDevice {
   virtual absl::Status SampleOverhead(ProfileSampler* sampler) = 0;
   // The reference's time now over the least that it was ever seen to take.
   virtual double Slowness(double reference_us) = 0;
+  // The clocks of a GPU that has just worked, between calls; nothing where no GPU is used. A status: why they are not
+  // known, which is no reason to stop.
+  virtual absl::StatusOr<std::optional<cuda::ClockReading>> ReadClocks() = 0;
   // Since the judgement took the lane.
   virtual double LaneSeconds() const = 0;
 };

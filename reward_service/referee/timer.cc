@@ -52,13 +52,14 @@ Timer::Timer(TimingDevice* device, TimerOptions options)
 
 absl::StatusOr<std::optional<Fault>> Timer::Run() {
   while (static_cast<int>(instances_.size()) < options_.effort.num_instances_max && !OutOfTime() &&
-         !(IsEnough(instances_, options_.effort, options_.enough_above) &&
-           (HasSamples() || !options_.samples_rounds))) {
+         (owes_round_ || !(IsEnough(instances_, options_.effort, options_.enough_above) &&
+                           (HasSamples() || !options_.samples_rounds)))) {
     Instance instance;
     const int index = static_cast<int>(instances_.size()) + num_slow_instances_;
     ASSIGN_OR_RETURN(std::optional<Fault> fault, TimeInstance(index, &instance));
     if (fault) return fault;
-    if (instance.rounds.empty()) break;  // out of time
+    if (instance.rounds.empty() && owes_round_) continue;  // none counts
+    if (instance.rounds.empty()) break;                    // out of time
     instances_.push_back(std::move(instance));
     TakePathOff();
     const double slowness = device_->Slowness(ReferenceMedian(instances_.back()) + path_.OfReference({}).us);
@@ -72,6 +73,12 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
     // Whether the machine became slow, for both, or something slows the reference alone, is not known here.
     instances_.back().reference_slowness = slowness > kSlownessMax ? slowness / kSlownessMax : 1;
   }
+  // Better a round during which the clocks changed than none.
+  if (instances_.empty() && set_aside_) {
+    instances_.emplace_back().rounds.push_back(*std::move(set_aside_));
+    --num_repeated_rounds_;
+    TakePathOff();
+  }
   if (!instances_.empty()) return std::nullopt;
   return Fault{v1::VERDICT_TIMEOUT,
                absl::StrCat("held the lane for ", device_->LaneSeconds(), " s before it was timed once, ",
@@ -80,6 +87,7 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
 
 absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* instance) {
   Sides sides;
+  owes_round_ = false;
   ASSIGN_OR_RETURN(sides.reference, device_->Reference(index));
   RETURN_IF_ERROR(
       path_.MeasureCall());  // before there is a process of the candidate's that could make it longer
@@ -183,13 +191,43 @@ absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* inst
       const Batch unusual(options_.unusual_sets);
       fault = CallCandidate(sides, unusual.subspan(random_() % unusual.size(), 1), nullptr, &ignored);
     } else if (instance->rounds.empty() || absl::ToDoubleMicroseconds(absl::Now() - start) < rounds_us_max) {
-      const auto num_draws = static_cast<size_t>(DrawsOfRound(static_cast<int>(num_calls)));
-      ASSIGN_OR_RETURN(fault, TimeRound(sides, Sets().subspan(next, num_draws), instance));
-      next += num_draws;
+      ASSIGN_OR_RETURN(fault, TimeSteadyRound(sides, &next, instance));
     }
     if (fault) return fault;
     LookAtMemory(sides);
   }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Fault>> Timer::TimeSteadyRound(Sides* sides, size_t* next, Instance* instance) {
+  const auto num_draws = static_cast<size_t>(DrawsOfRound(static_cast<int>(sides->batch_calls)));
+  owes_round_ = true;
+  while (owes_round_ && *next + num_draws <= Sets().size() && !OutOfTime()) {
+    ASSIGN_OR_RETURN(std::optional<Fault> fault,
+                     TimeRound(sides, Sets().subspan(*next, num_draws), instance));
+    if (fault) return fault;
+    *next += num_draws;
+    owes_round_ = ClocksChanged(instance->rounds.back().clocks) && MayRepeatRound(*sides);
+    if (!owes_round_) break;
+    ++num_repeated_rounds_;
+    sides->has_repeated_round = true;
+    set_aside_ = std::move(instance->rounds.back());
+    instance->rounds.pop_back();
+  }
+  return std::nullopt;
+}
+
+// Only where another process may follow, which has input sets for all of its rounds.
+bool Timer::MayRepeatRound(const Sides& sides) const {
+  const bool another_follows = static_cast<int>(instances_.size()) + 1 < options_.effort.num_instances_max;
+  return num_repeated_rounds_ < kRepeatedRoundsMax && !sides.has_repeated_round && another_follows &&
+         !OutOfTime();
+}
+
+std::optional<cuda::ClockReading> Timer::ReadClocks() {
+  absl::StatusOr<std::optional<cuda::ClockReading>> reading = device_->ReadClocks();
+  if (reading.ok()) return *reading;
+  clocks_failure_ = reading.status();
   return std::nullopt;
 }
 
@@ -205,6 +243,7 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
   // What the candidate does must not decide how the reference is timed. Where the path is measured cold, it is cold.
   const bool warm = !sides->reference_is_long && !options_.path.cold;
   Round round;
+  round.clocks.before = ReadClocks();
   // Before the candidate, whose memory could make the next turn on a GPU slow.
   RETURN_IF_ERROR(path_.MeasureBatch(first.size()));
   if (!single.empty()) {
@@ -224,6 +263,7 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
   if (!single.empty()) {
     if (auto fault = CallCandidate(sides, single, nullptr, &round.candidate_single.emplace())) return fault;
   }
+  round.clocks.after = ReadClocks();
   instance->rounds.push_back(std::move(round));
   return std::nullopt;
 }
@@ -306,6 +346,11 @@ v1::Timing Timer::Timing() const {
   if (const double us = std::round(DeferredWork(instances_)); us > 0) {
     absl::StrAppend(timing.mutable_quality(), "; charged for work that calls alone do: ", us, " us a call");
   }
+  std::vector<RoundClocks> clocks;
+  for (const Instance& instance : instances_) {
+    for (const Round& round : instance.rounds) clocks.push_back(round.clocks);
+  }
+  DescribeClocks(clocks, num_repeated_rounds_, clocks_failure_, &timing);
   std::vector<double> ahead_us;
   for (const Instance& instance : instances_) ahead_us.push_back(instance.ahead_us);
   if (const double us = std::round(Median(std::move(ahead_us))); us > 0) {

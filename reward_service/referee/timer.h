@@ -77,7 +77,8 @@ class Timer {
     double former_us = 0;  // a call
     bool reference_is_long = false;
     size_t batch_calls = 1;
-    int64_t excess_bytes = 0;  // the most that it was seen to hold over the reference
+    bool has_repeated_round = false;  // one that does not count
+    int64_t excess_bytes = 0;         // the most that it was seen to hold over the reference
   };
 
   bool OutOfTime() const { return device_->LaneSeconds() > options_.lane_seconds_max; }
@@ -87,7 +88,11 @@ class Timer {
   absl::StatusOr<std::optional<Fault>> DoSteps(Sides* sides, Instance* instance);
   size_t BatchCalls() const;
   void TakePathOff();  // all calls so far, by what is known of it now
+  // Times a round on the input sets from `next` on; where a GPU's clocks change meanwhile, again on the next ones.
+  absl::StatusOr<std::optional<Fault>> TimeSteadyRound(Sides* sides, size_t* next, Instance* instance);
+  bool MayRepeatRound(const Sides& sides) const;
   absl::StatusOr<std::optional<Fault>> TimeRound(Sides* sides, Batch sets, Instance* instance);
+  std::optional<cuda::ClockReading> ReadClocks();
   absl::StatusOr<TimedCall> CallReference(const Sides& sides, const Draw* repeated, Batch sets,
                                           ProfileSampler* sampler);
   // A repeated call, where there is one, and the calls themselves.
@@ -112,6 +117,11 @@ class Timer {
   int num_slow_instances_ = 0;
   size_t batch_calls_ = std::numeric_limits<size_t>::max();  // the fewest so far
   double sampling_seconds_ = 0;
+  int num_repeated_rounds_ = 0;
+  // To the next process: the last one had no input sets left in place of a round that does not count.
+  bool owes_round_ = false;
+  std::optional<Round> set_aside_;  // the last one that does not count
+  absl::Status clocks_failure_;
 };
 
 }  // namespace warpsmith

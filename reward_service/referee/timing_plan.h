@@ -14,6 +14,7 @@
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/measure/statistics.h"
 #include "reward_service/referee/process/fault.h"
+#include "reward_service/referee/round_clocks.h"
 #include "warpsmith/v1/grade.pb.h"
 
 namespace warpsmith {
@@ -53,6 +54,7 @@ struct Round {
   // Where these are batches: of each side a call that no other follows.
   std::optional<TimedCall> reference_single = std::nullopt;
   std::optional<TimedCall> candidate_single = std::nullopt;
+  RoundClocks clocks = {};  // around all of these
 };
 
 // One process of the candidate beside one of the reference.

@@ -73,6 +73,7 @@ def grading(grade: Grade, events: Events | None) -> Row:
         "calls_per_batch": num_calls,
         "empty_call_us": float(timing.get("emptyCallUs", 0.0)),
         "quality": timing.get("quality", ""),
+        "clocks": timing.get("clocks", {}),
         "gpu": grade.message.get("environment", {}).get("gpu", {}).get("name", ""),
         "seconds": float(grade.message.get("cost", {}).get("totalSeconds", 0.0)),
         "cost": {name: float(seconds) for name, seconds in grade.message.get("cost", {}).items()},

@@ -201,6 +201,15 @@ TEST_CASE("a right kernel is timed beside the eager reference") {
   std::printf("%s\n", grade.profile().ShortDebugString().c_str());
 }
 
+TEST_CASE("the GPU's clocks are told, or why they are not") {
+  const v1::Timing timing = Judge(Source(kKernel, kLaunch), /*verify_only=*/false).grade().timing();
+  CHECK(timing.has_clocks() != (timing.quality().find("clocks are not known") != std::string::npos));
+  if (!timing.has_clocks()) return;
+  CHECK(timing.clocks().sm_mhz_min() > 0);
+  CHECK(timing.clocks().sm_mhz_max() >= timing.clocks().sm_mhz_min());
+  CHECK(timing.clocks().memory_mhz_min() > 0);
+}
+
 TEST_CASE("wrong, missing and stray outputs are told") {
   CHECK(VerdictOf(kKernel, "  scaled<<<1024, 256, 0, stream>>>(x, weight, y, n - 7);\n") ==
         v1::VERDICT_INCORRECT);

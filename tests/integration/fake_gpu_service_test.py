@@ -106,6 +106,8 @@ def test_a_program_is_compiled_and_graded_on_a_gpu(service: _Service) -> None:
     assert gpu["name"].startswith("Fake GPU ")
     assert gpu["architecture"] == "sm_90a"
     assert grade.message["timing"]["librariesWithheld"]
+    clocks = grade.message["timing"]["clocks"]
+    assert (clocks["smMhzMin"], clocks["smMhzMax"], clocks["memoryMhzMax"]) == (990, 990, 2600)
     assert grade.message["compile"]["compiler"].startswith("nvcc ")
     assert _grade(service, _program("wrong", "y[i] = x[i];")).verdict.value == "INCORRECT"
     assert _grade(service, _program("broken", "y[i] = nothing;")).verdict.value == "COMPILE_ERROR"
@@ -128,7 +130,7 @@ def test_a_gpu_that_disappears_costs_no_answer_and_comes_back(service: _Service)
         grades = [answer.result(timeout=_PATIENCE_SECONDS) for answer in answers]
     assert [grade.verdict.value for grade in grades] == [
         "CORRECT" if i % 3 else "INCORRECT" for i in range(len(programs))
-    ]
+    ], [grade.reason for grade in grades]
     # Whether its lane had work just then or not, the next one on it finds it gone.
     for i in range(20):
         if service.lanes_lost() == 1:

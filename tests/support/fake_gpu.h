@@ -7,7 +7,7 @@
 
 namespace warpsmith {
 
-// Where the fake libcuda.so.1 lies: for LD_LIBRARY_PATH of other processes.
+// Where the fake libcuda.so.1 and libnvidia-ml.so.1 lie: for LD_LIBRARY_PATH of other processes.
 std::filesystem::path FakeCudaFolder();
 
 // Makes `folder`/share/warpsmith, what `share` has, for a lane on the fake GPU: there the jails' Python side of

@@ -20,6 +20,7 @@ class FakeSide : public TimedSide {
       : calls_(std::move(calls)), lane_seconds_(lane_seconds), num_unsampled_(num_unsampled) {}
   CallResult Call(Batch sets, ProfileSampler* sampler) override {
     num_sets.push_back(sets.size());
+    if (shown) shown(sets);
     CallResult result = calls_(num_calls_++);
     if (us_of_batch) result.us = us_of_batch(sets.size());
     *num_unsampled_ += sampler == nullptr ? 1 : 0;
@@ -33,6 +34,7 @@ class FakeSide : public TimedSide {
 
   std::function<double(size_t num_sets)> us_of_batch;  // in place of what calls say, where there is one
   std::vector<size_t> num_sets;                        // of each call
+  std::function<void(Batch sets)> shown;
 
  private:
   std::function<CallResult(int call)> calls_;
@@ -54,6 +56,7 @@ struct FakeTimingDevice : TimingDevice {
     lane_seconds += start_seconds;
     auto side = std::make_unique<FakeSide>(candidate, &lane_seconds, &num_unsampled);
     side->held_bytes = held_bytes;
+    side->shown = shown_to_candidate;
     return StartedSide{std::move(side), start_fault};
   }
   absl::StatusOr<Overhead> MeasureOverhead() override {
@@ -71,6 +74,7 @@ struct FakeTimingDevice : TimingDevice {
   }
   absl::Status SampleOverhead(ProfileSampler*) override { return absl::OkStatus(); }
   double Slowness(double) override { return slowness(num_started); }
+  absl::StatusOr<std::optional<cuda::ClockReading>> ReadClocks() override { return clocks(num_readings++); }
   double LaneSeconds() const override { return lane_seconds; }
 
   double lane_seconds = 0;
@@ -83,9 +87,14 @@ struct FakeTimingDevice : TimingDevice {
   int num_hot = 0;
   int num_cold = 0;
   std::function<double(int measurement)> cold_us = [](int) { return 0.0; };
+  std::function<absl::StatusOr<std::optional<cuda::ClockReading>>(int reading)> clocks = [](int) {
+    return std::nullopt;
+  };
+  int num_readings = 0;  // of clocks
   std::optional<Fault> start_fault;
   std::function<double(int)> slowness = [](int) { return 1.0; };
   std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
+  std::function<void(Batch sets)> shown_to_candidate;
   std::function<CallResult(int)> candidate;
   FakeSide reference_side;
 };

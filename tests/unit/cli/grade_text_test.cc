@@ -74,6 +74,24 @@ TEST_CASE("A GPU's grade says which GPU it was, and its bandwidth, without a lin
   CHECK_THAT(GradeText(grade), !Contains("\nprofile "));
 }
 
+TEST_CASE("A GPU's clocks have a line where they are known") {
+  v1::Grade grade = CorrectGrade();
+  grade.mutable_environment()->mutable_gpu()->set_name("NVIDIA H100");
+  CHECK_THAT(GradeText(grade), !Contains("MHz"));
+  v1::GpuClocks* const clocks = grade.mutable_timing()->mutable_clocks();
+  clocks->set_sm_mhz_min(1980);
+  clocks->set_sm_mhz_max(1980);
+  clocks->set_memory_mhz_min(2619);
+  clocks->set_memory_mhz_max(2619);
+  CHECK_THAT(GradeText(grade), Contains("\n             clock 1980 MHz, of memory 2619 MHz\n"));
+  clocks->set_sm_mhz_min(1695);
+  clocks->add_throttle_reasons("power cap");
+  clocks->set_num_repeated_rounds(2);
+  CHECK_THAT(GradeText(grade),
+             Contains("\n             clock 1695 to 1980 MHz, of memory 2619 MHz, power cap; "
+                      "rounds timed again: 2\n"));
+}
+
 TEST_CASE("Parts that did not run have no line") {
   v1::Grade grade;
   grade.set_verdict(v1::VERDICT_NO_CODE);

@@ -74,6 +74,13 @@ TEST_CASE("an interval that meets 0.97 to 1.03 is not distinguishable from one")
   CHECK_FALSE(IsDistinguishable({1.0, 0.5, 2.0}));
 }
 
+TEST_CASE("a ratio is near one up to where an interval is told from it") {
+  CHECK(IsNearOne(0.97));
+  CHECK(IsNearOne(1.03));
+  CHECK_FALSE(IsNearOne(0.969));
+  CHECK_FALSE(IsNearOne(1.031));
+}
+
 TEST_CASE("a reference is slow beside the fastest that was seen of it, never beside nothing") {
   ReferencePace pace;
   CHECK(pace.Slowness(5000) == 1);

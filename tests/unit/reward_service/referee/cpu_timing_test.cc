@@ -4,6 +4,7 @@
 
 #include "reward_service/measure/referee.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_gpu.h"
 #include "tests/support/puppet_task.h"
 
 namespace warpsmith {
@@ -36,9 +37,10 @@ struct Bench {
     puppets.task->Renew(*std::move(fresh));
   }
 
-  CpuTiming Timing(EmptyCandidate* of_candidate, EmptyCandidate* of_reference) {
-    return {jails,        puppets.task.get(), &PuppetLane(),
-            of_candidate, of_reference,       absl::Now() - absl::Seconds(10)};
+  CpuTiming Timing(EmptyCandidate* of_candidate, EmptyCandidate* of_reference,
+                   const GpuClockReader* clocks = nullptr) {
+    const absl::Time lane_since = absl::Now() - absl::Seconds(10);
+    return {jails, puppets.task.get(), &PuppetLane(), of_candidate, of_reference, lane_since, clocks};
   }
   CpuTiming Timing() { return Timing(empty.get(), empty.get()); }
   const Draw& draw(size_t index) const { return *puppets.task->timing_draws()[index]; }
@@ -154,6 +156,21 @@ TEST_CASE(
   CHECK(timing.LaneSeconds() >= 10);
   CHECK(timing.Slowness(100) == Approx(1));
   CHECK(timing.Slowness(250) == Approx(2.5));
+}
+
+TEST_CASE("a GPU's clocks are read where something reads them; why nothing does is told; cores have none") {
+  Bench bench(kNative);
+  CHECK_FALSE(bench.Timing().ReadClocks().value().has_value());
+  const GpuClockReader unknown = absl::NotFoundError("there is no NVML");
+  CHECK(bench.Timing(bench.empty.get(), bench.empty.get(), &unknown).ReadClocks().status() ==
+        unknown.status());
+  const FakeGpu gpu;
+  const GpuClockReader reader = cuda::ClockReader::Open("GPU-abababab-abab-abab-abab-ababababab00",
+                                                        (FakeCudaFolder() / "libnvidia-ml.so.1").string());
+  REQUIRE(reader.ok());
+  const auto reading = bench.Timing(bench.empty.get(), bench.empty.get(), &reader).ReadClocks();
+  REQUIRE((reading.ok() && reading->has_value()));
+  CHECK((*reading)->sm_mhz == 990);
 }
 
 }  // namespace
