@@ -25,6 +25,7 @@ struct CpuTools {
   EmptyCandidate* empty_python = nullptr;
   RefereeFacts facts;
   int64_t jail_memory_bytes_max = 0;
+  bool tells_launches = false;  // jails have a GPU, and CUPTI
 };
 
 class CpuDevice : public JudgingDevice {
