@@ -62,6 +62,25 @@ void AddKernels(const v1::Compile& compile, Rows* rows) {
   }
 }
 
+// "4096x1x1"
+std::string ExtentsText(const google::protobuf::RepeatedField<int32_t>& extents) {
+  return extents.empty() ? "unknown" : absl::StrJoin(extents, "x");
+}
+
+// What one call launched, by the program's own word.
+void AddLaunches(const v1::Profile& profile, Rows* rows) {
+  for (const v1::KernelRun& kernel : profile.kernels()) {
+    const bool is_first = &kernel == &profile.kernels(0);
+    rows->emplace_back(
+        is_first ? "launched" : "",
+        absl::StrFormat(
+            "%s: %.1f us in %d of %d launches, grid %s, block %s, %d registers, %d B of shared memory",
+            Escape(kernel.name()), kernel.us(), kernel.num_launches(), profile.num_launches(),
+            ExtentsText(kernel.grid()), ExtentsText(kernel.block()), kernel.registers(),
+            kernel.shared_bytes()));
+  }
+}
+
 void AddCorrectness(const v1::Correctness& correctness, Rows* rows) {
   if (correctness.num_draws() == 0) return;
   rows->emplace_back(
@@ -182,6 +201,7 @@ std::string GradeText(const v1::Grade& grade) {
   AddTiming(grade.timing(), &rows);
   AddProfile(grade.profile(), &rows);
   AddGpu(grade, &rows);
+  AddLaunches(grade.profile(), &rows);
   AddRubric(grade.rubric(), &rows);
   AddReward(grade.reward(), &rows);
   AddFeedback(grade.feedback(), &rows);

@@ -16,11 +16,10 @@ namespace warpsmith {
 
 inline constexpr size_t kCubinBytesMax = size_t{16} << 20;
 inline constexpr size_t kCubinKernelsMax = 256;
-inline constexpr size_t kKernelNameBytesMax = 128;
 
 // A kernel, with the functions that were compiled into it; those behind a pointer are no part of it.
 struct CubinKernel {
-  std::string name;                 // as KernelName writes it
+  std::string name;                 // KernelName()
   int32_t registers = 0;            // of a thread
   int32_t stack_bytes = 0;          // of a thread, in local memory
   int32_t static_shared_bytes = 0;  // of a block, without what CUDA keeps for itself
@@ -37,11 +36,6 @@ struct CubinFacts {
 // Reads a cubin of CUDA 13. INVALID_ARGUMENT with the reason when it is none, is larger than
 // kCubinBytesMax, or contradicts itself. Takes time in proportion to its size.
 absl::StatusOr<CubinFacts> ReadCubin(std::string_view bytes);
-
-// The name of a kernel for people: demangled, without return type and parameters, anonymous namespaces
-// without the hash of their file. Cut to kKernelNameBytesMax, not escaped. A name that could take long to
-// demangle is its identifiers alone.
-std::string KernelName(std::string_view symbol);
 
 }  // namespace warpsmith
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/kernel_name.h"
 #include "core/base/log.h"
 #include "reward_service/compiler/cubin.h"
 

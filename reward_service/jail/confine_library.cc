@@ -9,6 +9,7 @@
 #include "core/base/touch_constants.h"
 #include "reward_service/jail/enter_jail.h"
 #include "reward_service/jail/fat_binaries.h"
+#include "reward_service/jail/launch_trace.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/withheld_pages.h"
 #include "reward_service/sandbox/confinement.h"
@@ -103,6 +104,27 @@ extern "C" int warpsmith_find_fat_binaries(const char* unused, char* error, size
 
 extern "C" int warpsmith_withhold_fat_binaries(char* error, size_t error_bytes) {
   return Report(warpsmith::WithholdFatBinaries(), error, error_bytes);
+}
+
+// See launch_trace.h.
+extern "C" int warpsmith_load_cupti(const char* path, char* error, size_t error_bytes) {
+  return Report(warpsmith::LoadCupti(path), error, error_bytes);
+}
+
+extern "C" int warpsmith_begin_trace(char* error, size_t error_bytes) {
+  return Report(warpsmith::BeginTrace(), error, error_bytes);
+}
+
+// Writes the message jail::Profiled, as JSON, and returns its bytes.
+extern "C" int warpsmith_end_trace(char* text, size_t text_bytes, char* error, size_t error_bytes) {
+  const absl::StatusOr<warpsmith::Launches> launches = warpsmith::EndTrace();
+  if (!launches.ok()) return Report(launches.status(), error, error_bytes);
+  const std::string told =
+      launches->ToMessage().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (told.size() > text_bytes)
+    return Report(absl::InternalError("what was launched does not fit"), error, error_bytes);
+  told.copy(text, told.size());
+  return static_cast<int>(told.size());
 }
 
 extern "C" int64_t warpsmith_touch_constants() { return warpsmith::TouchConstants(warpsmith::kTorchLibrary); }

@@ -113,6 +113,11 @@ def synchronise() -> int:
     return (time.monotonic_ns() - begin) // 1000
 
 
+def await_done() -> None:
+    """Returns when all that this process asked for is done."""
+    torch.cuda.synchronize()
+
+
 def separate() -> None:
     """What is asked for from now on begins when everything before is done, on whatever streams. Does not wait."""
     record, wait, context, event = _barrier

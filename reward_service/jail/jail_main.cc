@@ -1,7 +1,7 @@
-// warpsmith-jail SOCKET [LIBCUDA LIBCUDART]: the zygote of native jails, of those with a GPU where the files of driver
-// and runtime are given. Begins with `warm` (its code: see withheld_pages.h). Forks
-// one for every `fork` with two descriptors (the jail's socket and the pipe of its standard output) and answers
-// `forked` or `failed`.
+// warpsmith-jail SOCKET [LIBCUDA LIBCUDART [LIBCUPTI]]: the zygote of native jails, of those with a GPU where the files
+// of driver and runtime are given, and of CUPTI where there is one. Begins with `warm` (its code: see
+// withheld_pages.h). Forks one for every `fork` with two descriptors (the jail's socket and the pipe of its standard
+// output) and answers `forked` or `failed`.
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 #include "reward_service/cuda/gpu_memory.h"
 #include "reward_service/jail/enter_jail.h"
 #include "reward_service/jail/fork_jail.h"
+#include "reward_service/jail/launch_trace.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/native_runner.h"
 #include "reward_service/jail/packet.h"
@@ -127,13 +128,17 @@ int ServeForks(int socket) {
 }  // namespace warpsmith
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 4) {
+  if (argc != 2 && argc != 4 && argc != 5) {
     std::fprintf(stderr, "warpsmith-jail: started by the referee only\n");
     return 2;
   }
-  if (argc == 4 && !warpsmith::LoadCuda(argv[2], argv[3])) {
+  if (argc >= 4 && !warpsmith::LoadCuda(argv[2], argv[3])) {
     std::fprintf(stderr, "warpsmith-jail: cannot load %s and %s\n", argv[2], argv[3]);
     return 1;
+  }
+  if (argc == 5) {
+    if (const absl::Status loaded = warpsmith::LoadCupti(argv[4]); !loaded.ok())  // jails do without
+      std::fprintf(stderr, "warpsmith-jail: %s\n", std::string(loaded.message()).c_str());
   }
   return warpsmith::ServeForks(std::atoi(argv[1]));
 }

@@ -230,6 +230,40 @@ class Done(Message):
 
 
 @dataclass
+class Profile(Message):
+    """One more call, of which is told what it launches."""
+
+    op = "profile"
+    slot: int
+    room: int
+
+
+@dataclass
+class LaunchedKernel:
+    """A kernel that a call launched, and all its launches together."""
+
+    name: str
+    grid: list[int]
+    block: list[int]
+    registers: int
+    shared_bytes: int
+    num_launches: int
+    us: float
+
+
+@dataclass
+class Profiled(Message):
+    """What it launched."""
+
+    op = "profiled"
+    kernels: list[LaunchedKernel]
+    num_launches: int
+
+    def __post_init__(self) -> None:
+        self.kernels = [LaunchedKernel(**fields) for fields in self.kernels if isinstance(fields, dict)]
+
+
+@dataclass
 class Refresh(Message):
     """Torch's constants into memory."""
 

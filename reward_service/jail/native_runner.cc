@@ -22,6 +22,8 @@
 #include "core/base/status_macros.h"
 #include "core/base/touch_constants.h"
 #include "reward_service/jail/enter_jail.h"
+#include "reward_service/jail/launch_messages.h"
+#include "reward_service/jail/launch_trace.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/sandbox/confinement.h"
@@ -171,6 +173,14 @@ class NativeJail {
     return Make<jail::Failed>({{jail::Failed::error, absl::StrCat("on the GPU: ", status.message())}});
   }
 
+  // One more call, and what it launches.
+  nlohmann::json Profile(int64_t slot, int64_t room) {
+    const absl::StatusOr<Launches> launches =
+        Trace(slots_[static_cast<size_t>(slot)].at(static_cast<size_t>(room)));
+    if (launches.ok()) return launches->ToMessage();
+    return Make<jail::Failed>({{jail::Failed::error, std::string(launches.status().message())}});
+  }
+
   bool ready() const { return run_ != nullptr; }
 
  private:
@@ -191,6 +201,15 @@ class NativeJail {
     RETURN_IF_ERROR(
         driver.Check(driver.api().cuMemsetD8Async(own_memory_->address(), 0, 1, stream_), "cuMemsetD8Async"));
     return gpu_->Synchronise();
+  }
+
+  absl::StatusOr<Launches> Trace(CallTensors& tensors) {
+    if (gpu_ == nullptr) return absl::FailedPreconditionError("there is no GPU");
+    RETURN_IF_ERROR(BeginTrace());
+    const int result = Call(tensors);
+    RETURN_IF_ERROR(gpu_->Synchronise());
+    if (result != 0) return absl::InternalError(absl::StrCat("run() returned ", result));
+    return EndTrace();
   }
 
   absl::StatusOr<char*> Map(int fd, int64_t num_bytes, Use use) {
@@ -216,6 +235,8 @@ class NativeJail {
 nlohmann::json Obey(NativeJail& jail, Packet packet) {
   if (Is<jail::Run>(packet.fields) && jail.ready())
     return jail.Run(Read(packet.fields, jail::Run::slot), packet.fields.at(jail::Run::rooms.name));
+  if (Is<jail::Profile>(packet.fields) && jail.ready())
+    return jail.Profile(Read(packet.fields, jail::Profile::slot), Read(packet.fields, jail::Profile::room));
   const absl::Status status = jail.Load(std::move(packet));
   if (status.ok()) return Make<jail::Ready>();
   return Make<jail::Failed>({{jail::Failed::error, std::string(status.message())}});

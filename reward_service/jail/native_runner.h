@@ -12,6 +12,7 @@ namespace warpsmith {
 //     descriptors: library, inputs, two slots of outputs; T is {"code","bits","shape","offset"} in terms of
 //     DLPack. Answer {"op":"ready"} or {"op":"failed","error"}.
 //   {"op":"run","slot":0|1}: calls the candidate. Answer {"op":"done","result":int}.
+//   {"op":"profile","slot":0|1,"room":int}: calls it once more, watched. Answer {"op":"profiled"}, with its launches.
 // `libraries` is the way into kLibraryFolder. It and all descriptors are closed before the library is loaded:
 // a file that outlives the jail could carry something to the next. With `gpu`, which outlives the call, the
 // descriptors are of memory on it, the tensors lie there, and the candidate gets a stream; its work is done before

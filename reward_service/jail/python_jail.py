@@ -19,7 +19,23 @@ import packet
 import tensors
 import torch
 from extensions import Extensions, write_libraries
-from messages import Begin, Done, Failed, Message, Place, Ready, Record, Recorded, Refresh, Run, Tensor, fields_of
+from messages import (
+    OP,
+    Begin,
+    Done,
+    Failed,
+    Message,
+    Place,
+    Profile,
+    Profiled,
+    Ready,
+    Record,
+    Recorded,
+    Refresh,
+    Run,
+    Tensor,
+    fields_of,
+)
 from plain_weights import plain_weights
 
 # In later calls the result of the one before lives, too, and may lie where the first call had room for others.
@@ -126,7 +142,7 @@ class Model:
         """A call in each of these rooms; where their outputs lie. They live until the run after the next one has begun,
         so that a tensor that is used for two answers shows. On a GPU all that is done between two calls can hide behind
         its work."""
-        calls = [[view.item() if number else view for view, number in self._inputs[room]] for room in rooms]
+        calls = [self._arguments(room) for room in rooms]
         self._former_results, self._results = self._results, []
         places: list[Place] = []
         with torch.no_grad():
@@ -144,6 +160,23 @@ class Model:
             _grow_heap(self._bytes_ahead)
             self._bytes_ahead = 0
         return Done(0, places, waited_us)
+
+    def profile(self, room: int, hooks: Hooks) -> Profiled:
+        """One more call, watched: what it launches on the GPU. A room with parameters is room 0, where they are."""
+        inputs = self._arguments(room)
+        with torch.no_grad():
+            renew_moved(self._linked)
+            gpu_tensors.await_done()  # what copied them is none of its launches
+            hooks.begin_trace()
+            result = self._model(*inputs)
+            gpu_tensors.await_done()
+        told = json.loads(hooks.end_trace())
+        del result  # which lived as long as what was launched
+        del told[OP]
+        return Profiled(**told)
+
+    def _arguments(self, room: int) -> list[Any]:
+        return [view.item() if number else view for view, number in self._inputs[room]]
 
     def _move_parameters(self, memory: gpu_tensors.Memory, room: int, start: int) -> None:
         """Those of a room to where the model has its own, between the work of two calls. A program may have views of
@@ -249,6 +282,8 @@ class Hooks(NamedTuple):
     touch_constants: Callable[[], object]  # for programs that waited: see core/base
     withhold: Callable[[], object]  # takes the libraries' code away, see withheld_pages.h
     withhold_kernels: Callable[[], object]  # and their kernels for GPUs, see fat_binaries.h
+    begin_trace: Callable[[], object]  # see launch_trace.h
+    end_trace: Callable[[], bytes]  # a `profiled`
 
 
 def serve(channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks, *, on_gpu: bool = False) -> None:
@@ -256,11 +291,13 @@ def serve(channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks
     torch.set_num_threads(num_threads)
     model: Model | None = None
     while True:
-        request, descriptors = packet.receive(channel, Run, Refresh, Begin, Record)
+        request, descriptors = packet.receive(channel, Run, Refresh, Begin, Record, Profile)
         answer: Message
         try:
             if isinstance(request, Run) and model is not None:
                 answer = model.run(request.rooms)
+            elif isinstance(request, Profile) and model is not None:
+                answer = model.profile(request.room, hooks)
             elif isinstance(request, Refresh):
                 hooks.touch_constants()
                 answer = Done()

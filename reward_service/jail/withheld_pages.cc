@@ -138,7 +138,9 @@ bool IsKeptWhole(absl::string_view path) {
       // Descriptions of tensors, and the way to the operators, which are elsewhere.
       "libc10.so", "libtorch_python.so", "libwarpsmith_",
       // The same for GPUs, and what launches a program's own kernels: their libraries' are withheld by themselves.
-      "libc10_cuda.so", "libcuda.so", "libcudart.so"};
+      "libc10_cuda.so", "libcuda.so", "libcudart.so",
+      // What tells launches: it has no kernels, and nothing in it computes with tensors.
+      "libcupti.so"};
   return std::any_of(std::begin(kKept), std::end(kKept),
                      [&](const char* prefix) { return absl::StartsWith(name, prefix); });
 }

@@ -1,7 +1,7 @@
 """The zygote of oracles and Python jails: imports Torch once, runs no operator, forks at the referee's command.
 
-Started confined, as `python -I -B zygote.py SOCKET SHARE [LIBCUDA]`, the last for children with a GPU. For every `fork`
-with two descriptors (the child's socket, the pipe of its standard output) it answers `forked` or `failed`.
+Started confined, as `python -I -B zygote.py SOCKET SHARE [LIBCUDA [LIBCUPTI]]`, these two for children with a GPU. For
+every `fork` with two descriptors (the child's socket, the pipe of its standard output) it answers `forked` or `failed`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import messages
 
 _ERROR_BYTES = 512
+_TRACE_BYTES = 64 << 10  # as a packet
 # What candidates may be linked to or import: in a sealed jail only what is loaded already is code.
 _LIBRARIES = ("libm.so.6", "libmvec.so.1", "libstdc++.so.6", "libgcc_s.so.1", "libatomic.so.1", "libgomp.so.1")
 # Modules of the standard library that are not for candidates: terminals, databases, tests, sound, other
@@ -80,6 +81,11 @@ def live(library: ctypes.CDLL, request: messages.Fork, channel: socket.socket) -
     def touch_constants() -> None:
         library.warpsmith_touch_constants()
 
+    def end_trace() -> bytes:
+        text = ctypes.create_string_buffer(_TRACE_BYTES)
+        num_bytes = _call(library.warpsmith_end_trace, text, ctypes.c_size_t(_TRACE_BYTES))
+        return text.raw[:num_bytes]
+
     status = 1
     try:
         if request.role == Fork.ORACLE:
@@ -97,6 +103,8 @@ def live(library: ctypes.CDLL, request: messages.Fork, channel: socket.socket) -
                 touch_constants,
                 lambda: _call(library.warpsmith_withhold_pages),
                 lambda: _call(library.warpsmith_withhold_fat_binaries),
+                lambda: _call(library.warpsmith_begin_trace),
+                end_trace,
             )
             python_jail.serve(channel, request.num_threads, libraries, hooks, on_gpu=request.gpu)
         status = 0
@@ -146,6 +154,14 @@ def load_what_candidates_need() -> None:
         if file.endswith(".so") and not file.startswith(_NOT_IMPORTED):
             with contextlib.suppress(ImportError):
                 importlib.import_module(file.split(".")[0])
+
+
+def load_cupti(library: ctypes.CDLL, path: str) -> None:
+    """What tells a child's launches; children do without where it cannot be loaded."""
+    try:
+        _call(library.warpsmith_load_cupti, path.encode())
+    except OSError as error:
+        sys.stderr.write(f"CUPTI: {error}\n")
 
 
 def _open_gpu_as_jails_do(library: ctypes.CDLL) -> None:
@@ -218,6 +234,8 @@ def main() -> int:
     on_gpu = len(sys.argv) > 3
     if on_gpu:
         ctypes.CDLL(sys.argv[3])  # in a sealed jail no file is code
+    if len(sys.argv) > 4:
+        load_cupti(library, sys.argv[4])
     gc.collect()
     gc.freeze()
     code = learn_permitted_code(library, facade, on_gpu=on_gpu)

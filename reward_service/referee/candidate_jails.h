@@ -27,6 +27,7 @@ struct CandidateJailOptions {
   const Lane* lane = nullptr;
   int64_t memory_bytes_max = 0;
   Room room = Room::kSealed;
+  bool tells_launches = false;  // of CpuTools
   absl::Time deadline;
 };
 
@@ -41,6 +42,7 @@ class CandidateJails {
   // outlives it.
   absl::StatusOr<StartedJail> Start(PreparedTask& task, const Jail* baseline, int num_threads);
   Room room() const { return options_.room; }
+  bool tells_launches() const { return options_.tells_launches; }
 
  private:
   Program MakeProgram(const PreparedTask& task, int num_threads) const;

@@ -42,6 +42,7 @@ CandidateJails CpuDevice::JailsIn(Room room) const {
            .lane = tools_.lane,
            .memory_bytes_max = tools_.jail_memory_bytes_max,
            .room = room,
+           .tells_launches = tools_.tells_launches,
            .deadline = judgement_.deadline},
           judgement_.request,
           source_fd_.get(),

@@ -27,6 +27,7 @@ struct CpuTools {
   RefereeFacts facts;
   int64_t jail_memory_bytes_max = 0;
   const GpuClockReader* clocks = nullptr;  // of the GPU, where the lane has one
+  bool tells_launches = false;  // jails have a GPU, and CUPTI
 };
 
 class CpuDevice : public JudgingDevice {

@@ -50,7 +50,8 @@ class CpuTiming::ReferenceSide : public TimedSide {
 
 class CpuTiming::CandidateSide : public TimedSide {
  public:
-  CandidateSide(std::unique_ptr<CheckedJail> jail, const Lane* lane) : jail_(std::move(jail)), lane_(lane) {}
+  CandidateSide(std::unique_ptr<CheckedJail> jail, const Lane* lane, bool tells_launches)
+      : jail_(std::move(jail)), lane_(lane), tells_launches_(tells_launches) {}
 
   CallResult Call(Batch sets, ProfileSampler* sampler) override {
     CallResult result;
@@ -67,11 +68,15 @@ class CpuTiming::CandidateSide : public TimedSide {
     result.us = jail_->us();
     return result;
   }
+  absl::StatusOr<v1::Profile> Launches(const Draw& draw) override {
+    return tells_launches_ ? jail_->jail().Profile(draw) : TimedSide::Launches(draw);
+  }
   int64_t HeldBytes() const override { return jail_->jail().process().anonymous_bytes(); }
 
  private:
   const std::unique_ptr<CheckedJail> jail_;
   const Lane* const lane_;
+  const bool tells_launches_;
   double us_ = 0;
 };
 
@@ -109,7 +114,7 @@ absl::StatusOr<TimedSide*> CpuTiming::Reference(int instance) {
 
 absl::StatusOr<StartedSide> CpuTiming::StartCandidate() {
   ASSIGN_OR_RETURN(StartedJail started, jails_.Start(*task_, baseline_, lane_->num_threads()));
-  return StartedSide{std::make_unique<CandidateSide>(std::move(started.jail), lane_),
+  return StartedSide{std::make_unique<CandidateSide>(std::move(started.jail), lane_, jails_.tells_launches()),
                      std::move(started.fault)};
 }
 

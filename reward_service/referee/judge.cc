@@ -24,7 +24,7 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   if (pooled_ != nullptr) tools_.pool->End(pooled_);
   const bool task_at_fault = absl::IsInvalidArgument(judged.status());
   if (!judged.ok() && !task_at_fault) return judged.status();
-  if (task_at_fault || judged->has_value()) {
+  if (task_at_fault || judged->has_value() || device_in_doubt_) {
     // On a device that is broken anybody fails: nothing is said of candidate or task.
     const auto turn = TakeTurn();
     if (const absl::Status health = device_->CheckHealth(); !health.ok()) {
@@ -107,7 +107,21 @@ absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameter
   v1::Profile& profile = *grade().mutable_profile();
   profile = timer.Profile();
   device_->Describe(task_->layout(), &timing, &profile);
+  AddLaunches(&timer, &profile);
   return std::nullopt;
+}
+
+void Judge::AddLaunches(Timer* timer, v1::Profile* profile) {
+  const absl::Time start = absl::Now();
+  const absl::StatusOr<v1::Profile> launches = timer->Launches();
+  if (absl::IsUnimplemented(launches.status())) return;
+  v1::Cost& cost = *grade().mutable_cost();
+  cost.set_profile_seconds(cost.profile_seconds() + Seconds(start));
+  if (launches.ok()) return profile->MergeFrom(*launches);
+  device_in_doubt_ = true;
+  // Words of the candidate, perhaps.
+  LogInfo(absl::StrCat("what a candidate launches is not known: ",
+                       Escape(std::string(launches.status().message()), kReasonBytesMax)));
 }
 
 TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {

@@ -37,6 +37,8 @@ class Judge {
   absl::StatusOr<std::optional<Fault>> RunAll();
   absl::StatusOr<std::optional<Fault>> RunIn(Room room);
   absl::StatusOr<std::optional<Fault>> Time(Room room, bool takes_parameters);
+  // Adds what a call launches. Nothing depends on it.
+  void AddLaunches(Timer* timer, v1::Profile* profile);
   TimerOptions OptionsOf(Room room, bool takes_parameters) const;
   // The device, where oracles have it too; what it is waited for is not the candidate's doing.
   std::unique_ptr<absl::MutexLockMaybe> TakeTurn();
@@ -53,6 +55,7 @@ class Judge {
   std::shared_ptr<PooledTask> pooled_;
   PreparedTask* task_ = nullptr;
   absl::Time lane_since_;
+  bool device_in_doubt_ = false;  // a process ended as it should not
 };
 
 }  // namespace warpsmith

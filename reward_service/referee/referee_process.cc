@@ -16,7 +16,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/bounded_queue.h"
-#include "core/base/build_info.h"
 #include "core/base/descriptor_limit.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
@@ -29,6 +28,7 @@
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/cpu_device.h"
 #include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/cuda_libraries.h"
 #include "reward_service/referee/gpu_device.h"
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/profile/profile_sampler.h"
@@ -60,19 +60,6 @@ nlohmann::json Failed(const absl::Status& status) {
 
 // Of a GPU's memory: inputs, or outputs, of a call. A task keeps both in some twenty draws and buffers.
 constexpr int64_t kBufferShare = 128;
-
-// Beside Torch, or of a toolkit.
-absl::StatusOr<std::filesystem::path> FindCudaRuntime() {
-  constexpr char kRuntime[] = "libcudart.so.13";
-  const std::filesystem::path packages = std::filesystem::path(GetBuildInfo().torch_dir).parent_path();
-  for (const std::filesystem::path& folder :
-       {packages / "nvidia" / "cu13" / "lib", std::filesystem::path("/usr/local/cuda/lib64")}) {
-    std::error_code error;
-    const std::filesystem::path file = std::filesystem::canonical(folder / kRuntime, error);
-    if (!error) return file;
-  }
-  return absl::NotFoundError(absl::StrCat(kRuntime, " is neither beside Torch nor in /usr/local/cuda/lib64"));
-}
 
 // What candidates of a referee that was killed had on the GPU may take the driver a moment to free, and nobody
 // tells when it is done. Tried until then, while the service at the other end of the socket waits.
@@ -150,8 +137,12 @@ class RefereeProcess {
     limits_.buffer_bytes_max = std::max(limits_.buffer_bytes_max, gpus.front().memory_bytes / kBufferShare);
     OpenClocks(gpus.front().uuid);
     ASSIGN_OR_RETURN(const cuda::Driver* driver, cuda::Driver::Load());
-    ASSIGN_OR_RETURN(std::filesystem::path runtime, FindCudaRuntime());
-    return GpuAccess{.uuid = gpu_uuid_, .driver = driver->path(), .runtime = std::move(runtime)};
+    ASSIGN_OR_RETURN(CudaLibraries libraries, FindCudaLibraries(driver->path()));
+    cpu_.tells_launches = !libraries.profiler.empty();
+    return GpuAccess{.uuid = gpu_uuid_,
+                     .driver = driver->path(),
+                     .runtime = std::move(libraries.runtime),
+                     .profiler = std::move(libraries.profiler)};
   }
 
   // A GPU may be timed without.

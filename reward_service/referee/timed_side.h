@@ -36,6 +36,12 @@ class TimedSide {
   // A call that warms the caches for the one to come, on inputs that the program has seen: a candidate on those
   // of its last call. What it leaves is compared with what the next call leaves.
   virtual CallResult Repeat(const Draw& draw) = 0;
+  // When timing is over: one more call on an input set that the program has seen, and what it launches on a GPU, in a
+  // Profile's kernels and num_launches, by the process's own word. UNIMPLEMENTED where no process tells it; after any
+  // other status the process may have broken the device. Afterwards only its destruction makes sense.
+  virtual absl::StatusOr<v1::Profile> Launches(const Draw& /*draw*/) {
+    return absl::UnimplementedError("nobody tells what is launched here");
+  }
   // Memory of its own that the process holds now.
   virtual int64_t HeldBytes() const = 0;
 };

@@ -86,6 +86,7 @@ absl::StatusOr<std::optional<Fault>> Timer::Run() {
 }
 
 absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* instance) {
+  last_candidate_ = nullptr;
   Sides sides;
   owes_round_ = false;
   ASSIGN_OR_RETURN(sides.reference, device_->Reference(index));
@@ -104,7 +105,18 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
     ASSIGN_OR_RETURN(fault, DoSteps(&sides, instance));
   }
   instance->ahead_us = options_.clear_us * ShareAhead(sides.excess_bytes, options_.own_output_bytes);
+  if (!fault) {
+    last_candidate_ = std::move(sides.candidate);
+    last_set_ = sides.former_set;
+  }
   return fault;
+}
+
+absl::StatusOr<v1::Profile> Timer::Launches() {
+  const std::unique_ptr<TimedSide> candidate = std::move(last_candidate_);
+  if (candidate == nullptr || last_set_ == nullptr || OutOfTime())
+    return absl::UnimplementedError("no process or no time is left");
+  return candidate->Launches(*last_set_);
 }
 
 void Timer::TakePathOff() {

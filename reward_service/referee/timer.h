@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <vector>
@@ -62,6 +63,9 @@ class Timer {
   v1::Timing Timing() const;
   // Whose work was seen, without bandwidth and bound.
   v1::Profile Profile() const;
+  // After a Run() without a fault, once: what a call of the candidate launches, by the word of the last process that
+  // was timed, which ends here. As TimedSide::Launches(); UNIMPLEMENTED also when the lane's time is up.
+  absl::StatusOr<v1::Profile> Launches();
   // Of that, the seconds that calls took which were made to be sampled alone.
   double sampling_seconds() const { return sampling_seconds_; }
 
@@ -109,6 +113,8 @@ class Timer {
   const TimerOptions options_;
   std::mt19937_64 random_;
   PathCosts path_;
+  std::unique_ptr<TimedSide> last_candidate_;  // until the next one is made
+  const Draw* last_set_ = nullptr;             // that it was called on last
   std::vector<Instance> instances_;
   ProfileSampler sampler_;
   ProfileSampler overhead_sampler_;         // calls that do nothing

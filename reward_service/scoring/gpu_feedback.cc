@@ -1,8 +1,13 @@
 #include "reward_service/scoring/gpu_feedback.h"
 
+#include <algorithm>
 #include <iterator>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "core/base/log.h"
 
 namespace warpsmith {
 namespace {
@@ -13,6 +18,9 @@ constexpr double kNearCeilingShare = 0.6;
 constexpr double kFarFromCeilingShare = 0.25;
 // With more, fewer than 512 threads fit the 64 Ki registers of a multiprocessor: a quarter of those that it holds.
 constexpr int kRegistersMax = 128;
+// Of the kernels that a call launched, so many are told, by so much of their names.
+constexpr int kKernelsTold = 2;
+constexpr size_t kToldNameBytesMax = 48;
 
 // What the rows below look at.
 struct Performance {
@@ -59,6 +67,23 @@ std::string PerformanceText(const Performance& p) {
                           p.profile.gigabytes_per_second_ceiling());
   }
   if (p.source.valid) text += Count(p.source.num_launches, "launch", "launches");
+  return text;
+}
+
+// "softmax_rows 131 us, grid 4096x1x1, 40 registers"
+std::string KernelText(const v1::KernelRun& kernel) {
+  std::string text = absl::StrFormat("%s %.*f us", Escape(kernel.name(), kToldNameBytesMax),
+                                     kernel.us() < 10 ? 1 : 0, kernel.us());
+  if (kernel.num_launches() > 1) absl::StrAppend(&text, " in ", kernel.num_launches(), " launches");
+  if (!kernel.grid().empty()) absl::StrAppend(&text, ", grid ", absl::StrJoin(kernel.grid(), "x"));
+  return absl::StrCat(text, ", ", kernel.registers(), " registers");
+}
+
+// The kernels that took the longest. The program could have said anything, and no row looks at it.
+std::string LaunchesText(const v1::Profile& profile) {
+  std::string text;
+  for (int i = 0; i < std::min(kKernelsTold, profile.kernels_size()); ++i)
+    absl::StrAppend(&text, i == 0 ? "; in its own words " : "; ", KernelText(profile.kernels(i)));
   return text;
 }
 
@@ -153,7 +178,9 @@ GpuFinding FindOnGpu(const v1::Grade& grade, const SourceFacts& source, const Ke
   const Performance performance = PerformanceOf(grade, source, kernels);
   const Row* row = std::begin(kRows);
   while (!row->applies(performance)) ++row;
-  return {row->finding, PerformanceText(performance) + row->number(performance), row->advice};
+  std::string numbers =
+      absl::StrCat(PerformanceText(performance), row->number(performance), LaunchesText(grade.profile()));
+  return {row->finding, std::move(numbers), row->advice};
 }
 
 }  // namespace warpsmith

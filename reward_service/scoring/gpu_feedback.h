@@ -13,7 +13,8 @@ namespace warpsmith {
 
 struct GpuFinding {
   const char* finding;
-  // Behind the speed-up: bandwidth, launches, and the one number that the finding was chosen for.
+  // Behind the speed-up: bandwidth, launches, and the one number that the finding was chosen for; then the kernels that
+  // took the longest, where the program told them.
   std::string numbers;
   v1::Advice advice;
 };

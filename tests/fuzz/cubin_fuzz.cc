@@ -1,6 +1,7 @@
 // Any bytes are a cubin whose facts are within bounds, or INVALID_ARGUMENT. The same bytes are a
 // kernel's name, too.
 #include "core/base/check.h"
+#include "core/base/kernel_name.h"
 #include "reward_service/compiler/cubin.h"
 #include "tests/fuzz/fuzz_input.h"
 

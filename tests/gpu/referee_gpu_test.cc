@@ -210,6 +210,19 @@ TEST_CASE("the GPU's clocks are told, or why they are not") {
   CHECK(timing.clocks().memory_mhz_min() > 0);
 }
 
+TEST_CASE("what a call launches is told, in a sealed jail, native or not, and in an open one") {
+  const auto native = Judge(Source(kKernel, kLaunch), /*verify_only=*/false).grade();
+  const auto own = JudgePython("        return self.own_work(x)\n", /*verify_only=*/false);
+  const auto open = JudgePython("        return self.right(x)\n", /*verify_only=*/false);
+  for (const v1::Grade* grade : {&native, &own, &open}) {
+    std::printf("%s\n", grade->profile().ShortDebugString().c_str());
+    REQUIRE(grade->profile().kernels_size() == (grade == &open ? 4 : 1));
+    CHECK(grade->profile().num_launches() == grade->profile().kernels_size());
+    CHECK(grade->profile().kernels(0).us() > 0);
+    if (grade != &open) CHECK(grade->profile().kernels(0).name() == "scaled");
+  }
+}
+
 TEST_CASE("wrong, missing and stray outputs are told") {
   CHECK(VerdictOf(kKernel, "  scaled<<<1024, 256, 0, stream>>>(x, weight, y, n - 7);\n") ==
         v1::VERDICT_INCORRECT);

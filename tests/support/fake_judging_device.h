@@ -48,8 +48,9 @@ struct CandidateScript {
   bool has_threads = false;
   double us = 10;  // of each call
   std::string prints;
-  // When it is timed.
+  // When it is timed, and when that is over.
   std::function<CallResult(int call)> timed_calls = Takes(60);
+  std::function<absl::StatusOr<v1::Profile>(int process)> launches;
 };
 
 // What stays when a judgement ends. Outlives its devices.
@@ -151,8 +152,10 @@ class FakeJudgingDevice : public JudgingDevice {
         return result;
       };
     };
-    return std::make_unique<FakeTimingDevice>(noted(machine_->reference_calls),
-                                              noted(machine_->in(room).timed_calls));
+    auto timing = std::make_unique<FakeTimingDevice>(noted(machine_->reference_calls),
+                                                     noted(machine_->in(room).timed_calls));
+    timing->launches = machine_->in(room).launches;
+    return timing;
   }
   TimerOptions TimingOptions(const TaskLayout&, Room) const override { return machine_->timing; }
   void Describe(const TaskLayout&, v1::Timing* timing, v1::Profile* profile) const override {

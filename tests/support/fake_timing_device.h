@@ -28,10 +28,14 @@ class FakeSide : public TimedSide {
     return result;
   }
   CallResult Repeat(const Draw& draw) override { return Call({&draw}, nullptr); }
+  absl::StatusOr<v1::Profile> Launches(const Draw& draw) override {
+    return launches ? launches() : TimedSide::Launches(draw);
+  }
   int64_t HeldBytes() const override { return held_bytes(num_calls_); }
 
   std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
 
+  std::function<absl::StatusOr<v1::Profile>()> launches;  // where there is one
   std::function<double(size_t num_sets)> us_of_batch;  // in place of what calls say, where there is one
   std::vector<size_t> num_sets;                        // of each call
   std::function<void(Batch sets)> shown;
@@ -57,6 +61,7 @@ struct FakeTimingDevice : TimingDevice {
     auto side = std::make_unique<FakeSide>(candidate, &lane_seconds, &num_unsampled);
     side->held_bytes = held_bytes;
     side->shown = shown_to_candidate;
+    if (launches) side->launches = [this, number = num_started] { return launches(number); };
     return StartedSide{std::move(side), start_fault};
   }
   absl::StatusOr<Overhead> MeasureOverhead() override {
@@ -95,6 +100,7 @@ struct FakeTimingDevice : TimingDevice {
   std::function<double(int)> slowness = [](int) { return 1.0; };
   std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
   std::function<void(Batch sets)> shown_to_candidate;
+  std::function<absl::StatusOr<v1::Profile>(int process)> launches;  // of the candidate, where there is one
   std::function<CallResult(int)> candidate;
   FakeSide reference_side;
 };

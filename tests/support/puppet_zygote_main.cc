@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "reward_service/jail/fork_jail.h"
+#include "reward_service/jail/launch_messages.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/jail/withheld_pages.h"
@@ -125,6 +126,7 @@ class Puppet {
     if (Is<oracle::Draw>(packet.fields)) return MakeDraw(packet.fields);
     if (Is<jail::Begin>(packet.fields)) return Begin(packet);
     if (Is<jail::Run>(packet.fields)) return Run(packet.fields);
+    if (Is<jail::Profile>(packet.fields)) return Make<jail::Profiled>({{jail::Profiled::num_launches, 1}});
     if (Is<jail::Refresh>(packet.fields)) return Make<jail::Done>();
     if (Is<jail::Record>(packet.fields)) return Record(packet);
     return {{"op", "told"}, {"number", number_}, {"rights", rights_}, {"begin", begin_}};

@@ -1,4 +1,5 @@
-"""Messages have one home: messages.h, which the Python end and the page on the protocol repeat without a difference."""
+"""Messages have one home: messages.h and what lies beside it, which the Python end and the page on the protocol repeat
+without a difference."""
 
 import ast
 import re
@@ -9,6 +10,7 @@ from itertools import pairwise
 from tests.tidy.tree import Finding, Tree, line_of
 
 HEADER = "reward_service/jail/messages.h"
+HEADERS = (HEADER, "reward_service/jail/launch_messages.h")
 PYTHON = "reward_service/jail/messages.py"
 PAGE = "docs/referee_protocol.md"
 _FOLDERS = tuple(f"reward_service/{name}/" for name in ("jail", "oracle", "measure", "referee"))
@@ -61,9 +63,16 @@ class Message:
         return self.op or self.struct
 
 
-def read_header(text: str) -> list[Message]:
-    """The header's structs in their order. Raises ValueError for a line in one that is no part of a message."""
+def read_header(*texts: str) -> list[Message]:
+    """The headers' structs in their order. Raises ValueError for a line in one that is no part of a message."""
     known: dict[str, float] = dict(_NUMBERS)
+    messages = []
+    for text in texts:
+        messages += _read_text(text, known)
+    return messages
+
+
+def _read_text(text: str, known: dict[str, float]) -> list[Message]:
     messages = []
     for channel, content in _CHANNEL.findall(_COMMENT.sub("", text).split("namespace warpsmith {", 1)[-1]):
         for struct, receiver, body in _STRUCT.findall(content):
@@ -145,7 +154,7 @@ def _bytes(number: int) -> str:
 def header_is_clear(tree: Tree) -> Iterator[Finding]:
     """Every line of a struct is a part of a message."""
     try:
-        read_header(tree.texts.get(HEADER, ""))
+        read_header(*_headers(tree))
     except (ValueError, KeyError, IndexError) as error:
         yield Finding(HEADER, 0, f"is no table of messages: {error}")
 
@@ -171,7 +180,11 @@ def python_has_the_same_names(tree: Tree) -> Iterator[Finding]:
 
 
 def _messages(tree: Tree) -> list[Message]:
-    return [] if any(header_is_clear(tree)) else read_header(tree.texts.get(HEADER, ""))
+    return [] if any(header_is_clear(tree)) else read_header(*_headers(tree))
+
+
+def _headers(tree: Tree) -> list[str]:
+    return [tree.texts.get(header, "") for header in HEADERS]
 
 
 def _op_of(node: ast.ClassDef) -> str | None:
@@ -241,7 +254,7 @@ def names_have_one_home(tree: Tree) -> Iterator[Finding]:
     names = {part.name for message in _messages(tree) for part in message.fields}
     names |= {message.op for message in _messages(tree) if message.op} | {"op"} if names else set()
     for path in tree.paths(".h", ".cc", ".py"):
-        if not path.startswith(_FOLDERS) or path in (HEADER, PYTHON, "reward_service/jail/fields.h"):
+        if not path.startswith(_FOLDERS) or path in (*HEADERS, PYTHON, "reward_service/jail/fields.h"):
             continue
         text = tree.texts[path]
         home, found = ("messages.py", _python_keys(text)) if path.endswith(".py") else ("messages.h", _cpp_keys(text))

@@ -87,6 +87,10 @@ class Jail {
   // Calls the program on what is loaded, once for each draw, and leaves the jail stopped. On a GPU each call ends
   // before the next one begins, and a run without calls has a turn there, too.
   std::optional<Fault> Run();
+  // After a Run(): one more call, on `draw`, of which nothing is timed or compared. What it launched on a GPU, in a
+  // Profile's kernels and num_launches, by the process's own word. A status: it did not tell, and may have broken the
+  // GPU. Afterwards only destruction makes sense.
+  absl::StatusOr<v1::Profile> Profile(const Draw& draw);
   // Of the last run: from its release to the confirmed stop, on a GPU to the answer.
   double seconds() const { return seconds_; }
   // On a GPU: from the answer to the confirmed stop of the process and the proof that the GPU is idle.

@@ -55,6 +55,10 @@ void AdmitGpu(const GpuAccess& gpu, SandboxOptions* options) {
     if (is_gpus && entry.is_character_file(error)) options->devices.push_back(entry.path());
   }
   options->read_only_paths.push_back(gpu.driver.parent_path());
+  if (!gpu.profiler.empty()) {
+    options->read_only_paths.push_back(gpu.profiler);
+    options->arguments.push_back(gpu.profiler);  // behind the driver's, and the runtime's
+  }
   options->environment.push_back(absl::StrCat("CUDA_VISIBLE_DEVICES=", gpu.uuid));
   options->environment.push_back("CUDA_CACHE_DISABLE=1");  // what it keeps is no jail's
 }

@@ -37,6 +37,8 @@ struct GpuAccess {
   std::string uuid;
   std::filesystem::path driver;   // libcuda's file
   std::filesystem::path runtime;  // libcudart's, to which candidates are linked
+  // CUPTI's, by which children tell what they launch; empty where there is none.
+  std::filesystem::path profiler = {};
 };
 
 // Thread-safe.

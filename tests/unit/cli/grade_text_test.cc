@@ -92,6 +92,24 @@ TEST_CASE("A GPU's clocks have a line where they are known") {
                       "rounds timed again: 2\n"));
 }
 
+TEST_CASE("Each kernel that a call launched has a line") {
+  v1::Grade grade = CorrectGrade();
+  CHECK_THAT(GradeText(grade), !Contains("\nlaunched "));
+  grade.mutable_profile()->set_num_launches(3);
+  v1::KernelRun* const kernel = grade.mutable_profile()->add_kernels();
+  kernel->set_name("softmax\nrows");
+  for (const int extent : {4096, 1, 1}) kernel->add_grid(extent);
+  for (const int extent : {256, 2, 1}) kernel->add_block(extent);
+  kernel->set_registers(40);
+  kernel->set_shared_bytes(1024);
+  kernel->set_num_launches(2);
+  kernel->set_us(131.25);
+  *grade.mutable_profile()->add_kernels() = v1::KernelRun();
+  CHECK_THAT(GradeText(grade),
+             Contains("\nlaunched     softmax\\nrows: 131.2 us in 2 of 3 launches, grid 4096x1x1, "
+                      "block 256x2x1, 40 registers, 1024 B of shared memory\n             : 0.0 us"));
+}
+
 TEST_CASE("Parts that did not run have no line") {
   v1::Grade grade;
   grade.set_verdict(v1::VERDICT_NO_CODE);

@@ -1,5 +1,6 @@
 """Which of a candidate's tensors takes the place of which of the reference's parameters, and the calls of a batch."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ sys.path.insert(0, str(_SERVICE / "jail"))
 import gpu_tensors  # noqa: E402
 import tensors  # noqa: E402
 from messages import Begin, Tensor  # noqa: E402
-from python_jail import Model, match_state, places_of, renew_moved  # noqa: E402
+from python_jail import Hooks, Model, match_state, places_of, renew_moved  # noqa: E402
 
 _NAMES = ("x", "scale", "shift", "moved")
 
@@ -115,20 +116,26 @@ class _Memory:
 steps: list[str] = []
 
 
-def test_on_a_gpu_each_call_of_a_batch_has_parameters_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def _model_on_gpu(monkeypatch: pytest.MonkeyPatch, rooms: torch.Tensor) -> Model:
+    """Of the source above, on a GPU that stands for one, with these rooms of input, scale, shift and moved."""
     monkeypatch.setattr(gpu_tensors, "Memory", _Memory)
     monkeypatch.setattr(gpu_tensors, "move", lambda model: model)
     monkeypatch.setattr(gpu_tensors, "separate", lambda: steps.append("separate"))
+    monkeypatch.setattr(gpu_tensors, "await_done", lambda: steps.append("await"))
     monkeypatch.setattr(gpu_tensors, "synchronise", lambda: 3)
-    room = [float(value) for value in range(16)]  # input, scale, shift, moved
-    rooms = torch.tensor([room, [value + 100 for value in room], [value - 7 for value in room]])
     memory, source, folder = os.memfd_create("inputs"), os.memfd_create("source"), os.open("/tmp", os.O_RDONLY)
     os.write(memory, rooms.numpy().tobytes())
     os.write(source, _SOURCE.encode())
     specs = [Tensor(2, 32, [4], False, name=name, offset=16 * index) for index, name in enumerate(_NAMES)]
     fields = [vars(spec) for spec in (*specs, Tensor(2, 32, [4], False))]
-    begin = Begin(fields[:1], fields[1:4], fields[4:], 64, 16, 3, 1, False, "ModelNew", [], 1)
-    model = Model(begin, [source, memory], folder, on_gpu=True)
+    begin = Begin(fields[:1], fields[1:4], fields[4:], 64, 16, len(rooms), 1, False, "ModelNew", [], 1)
+    return Model(begin, [source, memory], folder, on_gpu=True)
+
+
+def test_on_a_gpu_each_call_of_a_batch_has_parameters_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    room = [float(value) for value in range(16)]
+    rooms = torch.tensor([room, [value + 100 for value in room], [value - 7 for value in room]])
+    model = _model_on_gpu(monkeypatch, rooms)
     model._model.moved.data = model._model.moved.data.clone()  # it laid it out anew
 
     def expected(values: torch.Tensor) -> torch.Tensor:
@@ -142,6 +149,22 @@ def test_on_a_gpu_each_call_of_a_batch_has_parameters_of_its_own(monkeypatch: py
         assert torch.equal(result, expected(values))
     assert torch.equal(model._inputs[0][0][0], rooms[0, :4])  # inputs stay
     assert steps == ["separate"] + ["copy", "separate", "separate"] * 2
+
+
+def test_of_a_call_that_is_watched_only_its_own_work_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = _model_on_gpu(monkeypatch, torch.zeros(1, 16))
+    model._model.register_forward_hook(lambda *_: steps.append("call"))
+    kernel = dict(name="k", grid=[1, 1, 1], block=[32, 1, 1], registers=8, shared_bytes=0, num_launches=2, us=1.5)
+
+    def end_trace() -> bytes:
+        steps.append("end")
+        return json.dumps(dict(op="profiled", kernels=[kernel], num_launches=3)).encode()
+
+    hooks = Hooks(*[lambda: None] * 3, begin_trace=lambda: steps.append("begin"), end_trace=end_trace)
+    steps.clear()
+    told = model.profile(0, hooks)
+    assert steps == ["await", "begin", "call", "await", "end"]
+    assert [vars(told.kernels[0]), told.num_launches] == [kernel, 3]
 
 
 def test_on_a_gpu_an_output_is_told_by_its_allocation_and_on_the_host_by_its_address() -> None:

@@ -36,7 +36,8 @@ TEST_CASE("libraries of the language and the interpreter are kept whole") {
         "/torch/lib/libgomp.so.1", "/torch/lib/libc10.so", "/torch/lib/libtorch_python.so",
         "/usr/lib/python3.11/lib-dynload/_json.cpython-311-x86_64-linux-gnu.so",
         "/share/jail/libwarpsmith_confine.so", "/usr/lib/libstdc++.so.6.0.30", "/libc10_cuda.so",
-        "/usr/lib/x86_64-linux-gnu/libcuda.so.580.159", "/nvidia/cu13/lib/libcudart.so.13"}) {
+        "/usr/lib/x86_64-linux-gnu/libcuda.so.580.159", "/nvidia/cu13/lib/libcudart.so.13",
+        "/nvidia/cu13/lib/libcupti.so.13"}) {
     INFO(path);
     CHECK(IsKeptWhole(path));
   }

@@ -20,13 +20,15 @@ std::unique_ptr<EmptyCandidate> StartEmpty(Zygote& zygote) {
 
 // Timing of puppets, on a lane that was taken ten seconds ago.
 struct Bench {
-  explicit Bench(CandidateKind kind, const nlohmann::json& script = nlohmann::json::object())
+  explicit Bench(CandidateKind kind, const nlohmann::json& script = nlohmann::json::object(),
+                 bool tells_launches = false)
       : puppets(script),
         request(PuppetRequest(kind)),
         jails({.zygote = puppets.zygote.get(),
                .lane = &PuppetLane(),
                .memory_bytes_max = int64_t{1} << 30,
                .room = Room::kOpen,
+               .tells_launches = tells_launches,
                .deadline = absl::Now() + absl::Seconds(60)},
               request, AnyProgram().get(), &measurement),
         empty(StartEmpty(*empty_zygote)) {
@@ -69,6 +71,24 @@ TEST_CASE(
   for (int instance = 0; instance < 3; ++instance) CHECK(beside.Reference(instance).ok());
   CHECK(beside.Reference(3).status() ==
         absl::InvalidArgumentError("the reference fails when it is timed: worn"));
+}
+
+TEST_CASE("a candidate is asked what it launches where its jail can tell it, and a reference never") {
+  const auto ask = [](bool tells_launches) {
+    Bench bench(kNative, nlohmann::json::object(), tells_launches);
+    CpuTiming timing = bench.Timing();
+    const auto reference = timing.Reference(0);
+    REQUIRE(reference.ok());
+    CHECK(absl::IsUnimplemented((*reference)->Launches(bench.draw(0)).status()));
+    auto started = timing.StartCandidate();
+    REQUIRE(started.ok());
+    REQUIRE_FALSE(started->side->Call({&bench.draw(0)}, nullptr).fault);
+    return started->side->Launches(bench.draw(0));
+  };
+  CHECK(absl::IsUnimplemented(ask(false).status()));
+  const auto told = ask(true);
+  REQUIRE(told.ok());
+  CHECK(told->num_launches() == 1);  // as puppets say
 }
 
 TEST_CASE("a reference that fails in a call is told with its reason") {

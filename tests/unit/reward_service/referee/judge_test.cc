@@ -214,6 +214,9 @@ struct FakeBench {
 
 TEST_CASE("a right candidate is timed, and what the device knows of the timing is added") {
   FakeBench bench;
+  v1::Profile launches;
+  launches.add_kernels();
+  bench.machine.sealed.launches = [&](int) { return launches; };
   const v1::Grade grade = bench.Run();
   CHECK(grade.verdict() == v1::VERDICT_CORRECT);
   CHECK(grade.timing().speedup() == Approx(4));
@@ -221,8 +224,18 @@ TEST_CASE("a right candidate is timed, and what the device knows of the timing i
   CHECK(grade.timing().libraries_withheld());
   CHECK_FALSE(grade.timing().parameters_fixed());
   CHECK(grade.profile().bound() == "memory");
+  CHECK(grade.profile().kernels_size() == 1);
   CHECK(bench.machine.num_started == 1);
   CHECK(bench.machine.num_health_checks == 0);
+}
+
+TEST_CASE("a process that breaks when it tells what it launches keeps its verdict, if not the device") {
+  FakeBench bench;
+  bench.machine.sealed.launches = [](int) { return absl::UnavailableError("the process is gone"); };
+  CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
+  CHECK(bench.machine.num_health_checks == 1);
+  bench.machine.is_broken = true;
+  CHECK(bench.TryRun().status() == absl::UnavailableError("the device is broken: it does not add up"));
 }
 
 TEST_CASE(

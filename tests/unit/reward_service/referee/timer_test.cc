@@ -58,6 +58,29 @@ TEST_CASE("the speed-up is without what a call costs that does nothing") {
   CHECK(device.num_started == 5);
 }
 
+TEST_CASE("when timing is over its last process says what it launches, once, and as long as there is time") {
+  FakeTimingDevice device(Takes(210), Takes(60));
+  std::vector<int> asked;
+  device.launches = [&](int process) {
+    asked.push_back(process);
+    v1::Profile profile;
+    profile.set_num_launches(7);
+    return profile;
+  };
+  Timer timer(&device, Options());
+  CHECK(absl::IsUnimplemented(timer.Launches().status()));  // nothing was timed
+  REQUIRE_FALSE(timer.Run()->has_value());
+  CHECK(timer.Launches()->num_launches() == 7);
+  CHECK(asked == std::vector<int>{device.num_started});
+  CHECK(absl::IsUnimplemented(timer.Launches().status()));
+
+  Timer late(&device, Options());
+  REQUIRE_FALSE(late.Run()->has_value());
+  device.lane_seconds = 1e3;
+  CHECK(absl::IsUnimplemented(late.Launches().status()));
+  CHECK(asked.size() == 1);
+}
+
 TEST_CASE("calls are made in batches thirty times as long as an empty call") {
   const auto batches = [](double empty_us, size_t batch_calls_max) {
     FakeTimingDevice device(Takes(200 + empty_us), Takes(100 + empty_us));

@@ -220,5 +220,34 @@ TEST_CASE("the same grade is told a GPU's words on a GPU, and a CPU's on a CPU")
         v1::ADVICE_COMPUTE_EVERYTHING);
 }
 
+TEST_CASE("the two kernels that took the longest are told behind all else, and no advice depends on them") {
+  v1::Grade grade;
+  grade.mutable_timing()->set_speedup(2);
+  grade.mutable_timing()->set_distinguishable(true);
+  const auto add = [&grade](const std::string& name, double us, int num_launches) {
+    v1::KernelRun& kernel = *grade.mutable_profile()->add_kernels();
+    kernel.set_name(name);
+    kernel.set_us(us);
+    kernel.set_num_launches(num_launches);
+    kernel.set_registers(40);
+    for (const int extent : {4096, 1, 1}) kernel.add_grid(extent);
+  };
+  const SourceFacts source{.valid = true, .num_launches = 1};
+  const KernelFacts kernels{.num_kernels = 1, .load_bits_max = 128, .num_wide_kernels = 1};
+  const GpuFinding without = FindOnGpu(grade, source, kernels);
+  add("softmax_rows", 131.4, 1);
+  CHECK(FindOnGpu(grade, source, kernels).numbers ==
+        ", 1 launch; in its own words softmax_rows 131 us, grid 4096x1x1, 40 registers");
+  add("two\nlines" + std::string(200, 'k'), 2.04, 3);
+  add("third", 1, 1);
+  const GpuFinding found = FindOnGpu(grade, source, kernels);
+  CHECK(found.numbers ==
+        ", 1 launch; in its own words softmax_rows 131 us, grid 4096x1x1, 40 registers; "
+        "two\\nlines" +
+            std::string(39, 'k') + "... 2.0 us in 3 launches, grid 4096x1x1, 40 registers");
+  CHECK(found.advice == without.advice);
+  CHECK(std::string(found.finding) == without.finding);
+}
+
 }  // namespace
 }  // namespace warpsmith

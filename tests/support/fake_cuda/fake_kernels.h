@@ -1,0 +1,62 @@
+// What the referee's own kernels do, as loops.
+#ifndef WARPSMITH_TESTS_SUPPORT_FAKE_CUDA_FAKE_KERNELS_H_
+#define WARPSMITH_TESTS_SUPPORT_FAKE_CUDA_FAKE_KERNELS_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "reward_service/cuda/driver_api.h"
+#include "reward_service/cuda/tensor_kernels.h"
+
+namespace warpsmith {
+
+using cuda::Address, cuda::Differences;
+
+inline constexpr cuda::Result kInvalid = 1;
+
+inline void* Pointer(Address address) { return reinterpret_cast<void*>(address); }
+
+template <typename Value>
+Value Argument(void** arguments, int index) {
+  return *static_cast<Value*>(arguments[index]);
+}
+
+template <typename Element>
+void CompareElements(void** arguments) {
+  const auto* const expected = static_cast<const Element*>(Pointer(Argument<Address>(arguments, 0)));
+  const auto* const actual = static_cast<const Element*>(Pointer(Argument<Address>(arguments, 1)));
+  const auto absolute = Argument<double>(arguments, 3), relative = Argument<double>(arguments, 4);
+  const auto rounding = Argument<double>(arguments, 5), centre = Argument<double>(arguments, 6);
+  auto* const found = static_cast<Differences*>(Pointer(Argument<Address>(arguments, 7)));
+  for (int64_t i = 0; i < Argument<int64_t>(arguments, 2); ++i) {
+    const auto e = static_cast<double>(expected[i]), c = static_cast<double>(actual[i]);
+    const double error = std::fabs(c - e);
+    const bool right = error <= absolute + relative * std::fabs(e - centre) + rounding * std::fabs(e);
+    found->num_wrong += right ? 0 : 1;
+    if (std::isfinite(error)) found->max_absolute_error = std::max(found->max_absolute_error, error);
+  }
+}
+
+template <typename Element>
+void CountOthers(void** arguments) {
+  const auto* const expected = static_cast<const Element*>(Pointer(Argument<Address>(arguments, 0)));
+  const auto* const actual = static_cast<const Element*>(Pointer(Argument<Address>(arguments, 1)));
+  auto* const found = static_cast<Differences*>(Pointer(Argument<Address>(arguments, 7)));
+  for (int64_t i = 0; i < Argument<int64_t>(arguments, 2); ++i)
+    found->num_wrong += expected[i] == actual[i] ? 0 : 1;
+}
+
+// The kernels of reward_service/cuda/tensor_kernels.cc; nothing for others.
+inline cuda::Result Compare(const std::string& kernel, void** arguments) {
+  if (kernel == "compare_single") CompareElements<float>(arguments);
+  if (kernel == "compare_double") CompareElements<double>(arguments);
+  if (kernel == "compare_words") CountOthers<int64_t>(arguments);
+  if (kernel == "compare_bytes") CountOthers<uint8_t>(arguments);
+  return kernel.find("half") == std::string::npos ? 0 : kInvalid;
+}
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TESTS_SUPPORT_FAKE_CUDA_FAKE_KERNELS_H_
