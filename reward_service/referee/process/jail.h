@@ -49,7 +49,8 @@ struct Program {
   int library_fd = -1;                          // native
   int source_fd = -1;                           // Python
   std::vector<int> extension_fds;               // Python
-  std::string entry = jail::Begin::kCandidate;  // Python: the class
+  std::string entry = jail::Begin::kCandidate;  // Python: the class,
+  std::string form = jail::Begin::kEager;       // and how it is called
   nlohmann::json init_inputs = nlohmann::json::array();
   int num_threads = 1;  // that it should use
   // Python: with parameters as the reference is constructed with, by which others are told apart; may be

@@ -1,14 +1,21 @@
 """Stands for reward_service/jail/gpu_tensors.py beside the driver of fake_cuda.cc: a GPU's memory is a memory file, and
-tensors are the host's. A candidate in Python is never right on it: where its outputs lie is not known."""
+tensors are the host's. A candidate in Python is never right on it: where its outputs lie is not known. Those of a
+recorded call are."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import tensors
 import torch
 from messages import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_WAITING = (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.nonzero.default)
+_mapped: list[Memory] = []
 
 
 def open_gpu(*, sealed: bool) -> None:
@@ -51,12 +58,54 @@ def separate() -> None:
     """All is done."""
 
 
+def compiled(model: Any) -> Any:
+    """For the host. Its outputs lie where those of recorded calls do."""
+    import torch._inductor.config
+
+    torch._inductor.config.cpp_cache_precompile_headers = False  # half a minute
+    compiled_model = torch.compile(model)
+    return lambda *inputs: _mapped[-1].keep(compiled_model(*inputs), inputs)
+
+
+class _NoWaiting(TorchDispatchMode):
+    """Refuses what a stream refuses whose work is recorded."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _WAITING:
+            raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
+        return func(*args, **(kwargs or {}))
+
+
+def record(first: Callable[[], Any], calls: list[partial[Any]]) -> list[Callable[[], Any]]:
+    """Calls made anew, once each is known not to wait. Their outputs lie over their inputs, where they can be found:
+    each call has read its own by then."""
+    first()
+    with _NoWaiting():
+        for call in calls:
+            call()
+    return [lambda call=call: _mapped[-1].keep(call(), call.args) for call in calls]
+
+
 class Memory:
     """The whole of a descriptor's memory, mapped here for good; closes the descriptor."""
 
     def __init__(self, descriptor: int, num_bytes: int, *, shows: bool) -> None:
         self._buffer = tensors.map_descriptor(descriptor)
         assert len(self._buffer) >= num_bytes
+        self._num_bytes = num_bytes
+        self._start = torch.frombuffer(self._buffer, dtype=torch.uint8).data_ptr() if num_bytes else 0
+        _mapped.append(self)
+
+    def keep(self, result: Any, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
+        """Copies of the outputs within this memory, from the first input on."""
+        first = next(value for value in inputs if isinstance(value, torch.Tensor))
+        kept, offset = [], first.data_ptr() - self._start
+        for output in tensors.flatten(result):
+            spec = tensors.describe(output)
+            spec.offset = offset
+            kept.append(self.view(spec).copy_(output))
+            offset += output.nbytes
+        return kept
 
     def copy(self, start: int, to: int, num_bytes: int) -> None:
         """At once."""
@@ -74,5 +123,6 @@ class Memory:
         return tensor.device.type == "cpu"
 
     def locate(self, pointer: int) -> tuple[str, int]:
-        """The begin of the inputs: the driver has no handle of what Torch allocated."""
-        return "", 0
+        """Within the inputs, or their begin: the driver has no handle of what Torch allocated."""
+        own = pointer - self._start
+        return "", own if 0 <= own < self._num_bytes else 0
