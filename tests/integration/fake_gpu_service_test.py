@@ -83,7 +83,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Service]:
         patch.setenv("LD_LIBRARY_PATH", str(_FAKE))
         patch.setenv("FAKE_CUDA", str(script))
         patch.setenv("WARPSMITH_BIN_DIR", str(folder / "bin"))
-        with running_reward_service(folder, num_lanes="1", timing__num_instances_min="2") as address:
+        with running_reward_service(
+            folder, num_lanes="1", timing__num_instances_min="2", timing__baselines="[cuda_graph]"
+        ) as address:
             yield _Service(address, script)
 
 
@@ -99,6 +101,9 @@ def test_a_program_is_compiled_and_graded_on_a_gpu(service: _Service) -> None:
     assert gpu["architecture"] == "sm_90a"
     assert grade.message["timing"]["librariesWithheld"]
     assert grade.message["compile"]["compiler"].startswith("nvcc ")
+    (graph,) = grade.message["timing"]["baselines"]
+    assert (graph["name"], graph.get("unavailable", "")) == ("cuda graph", "")
+    assert graph["us"] > 0
     assert _grade(service, _program("wrong", "y[i] = x[i];")).verdict.value == "INCORRECT"
     assert _grade(service, _program("broken", "y[i] = nothing;")).verdict.value == "COMPILE_ERROR"
 
