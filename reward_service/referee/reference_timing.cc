@@ -14,7 +14,7 @@ constexpr size_t kReasonBytesMax = 240;
 // A process has as many rounds, by turns with the eager one, as three of a candidate: it is measured once a task.
 constexpr int kFormInstancesMin = 2;
 constexpr int kFormInstancesMax = 3;
-// Of timing. A call that takes this long leaves one round.
+// Of timing, and of a call once there was one: the first is recorded, or compiled.
 constexpr double kTimingSecondsMax = 10;
 
 // Ends it, and waits for that, as is done with a candidate.
@@ -31,6 +31,7 @@ std::optional<Fault> MakeReady(const PreparedTask& task, const Program& program,
   const auto& draws = task.timing_draws();
   jail->Load(*draws.front());
   if (auto fault = jail->Run()) return fault;
+  jail->LimitCalls(kTimingSecondsMax);
   for (size_t call = 1; call < kWarmUpCalls; ++call) {
     if (auto fault = side.Repeat(*draws[call % draws.size()]).fault) return fault;
   }

@@ -88,6 +88,8 @@ class Jail {
   // Calls the program on what is loaded, once for each draw, and leaves the jail stopped. On a GPU each call ends
   // before the next one begins, and a run without calls has a turn there, too.
   std::optional<Fault> Run();
+  // Of runs from now on.
+  void LimitCalls(double seconds_max) { limits_.call_seconds_max = seconds_max; }
   // Of the last run: from its release to the confirmed stop, on a GPU to the answer.
   double seconds() const { return seconds_; }
   // On a GPU: from the answer to the confirmed stop of the process and the proof that the GPU is idle.

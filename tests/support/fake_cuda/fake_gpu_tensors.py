@@ -83,7 +83,11 @@ def record(first: Callable[[], Any], calls: list[partial[Any]]) -> list[Callable
     with _NoWaiting():
         for call in calls:
             call()
-    return [lambda call=call: _mapped[-1].keep(call(), call.args) for call in calls]
+    return [partial(_call_again, call) for call in calls]
+
+
+def _call_again(call: partial[Any]) -> list[torch.Tensor]:
+    return _mapped[-1].keep(call(), call.args)
 
 
 class Memory:

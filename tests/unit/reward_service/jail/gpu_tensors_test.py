@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +103,14 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> type[_Graph]:
 
 def test_calls_are_recorded_once_and_done_anew_as_often_as_asked(recorder: type[_Graph]) -> None:
     made: list[str] = []
-    left, right = record(lambda: made.append("first"), [lambda: made.append("left"), lambda: made.append("right") or 3])
+
+    def call(name: str) -> int:
+        made.append(name)
+        return len(name)
+
+    left, right = record(partial(call, "first"), [partial(call, "left"), partial(call, "right")])
     assert made == ["first"] * 3 + ["left", "right"]
-    assert (left(), right(), right()) == (None, 3, 3)
+    assert (left(), right(), right()) == (4, 5, 5)
     assert recorder.replays == 3
     assert len(made) == 5
 

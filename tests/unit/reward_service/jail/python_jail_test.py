@@ -151,7 +151,7 @@ def test_calls_are_recorded_once_for_all_rooms_with_the_numbers_of_the_first(mon
 
     def record(first: Callable[[], Any], calls: list[Callable[[], Any]]) -> list[Callable[[], Any]]:
         made.append(first())
-        return [lambda call=call: call() for call in calls]
+        return calls
 
     monkeypatch.setattr(gpu_tensors, "record", record)
     rooms = [[(torch.full((1,), float(room)), False), (torch.tensor(-1), True)] for room in range(3)]

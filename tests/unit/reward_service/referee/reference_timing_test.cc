@@ -138,6 +138,8 @@ TEST_CASE("wrong outputs, a form that cannot be made and one that ends are told 
   const nlohmann::json refused = {{"op", "failed"}, {"error", "the model cannot be captured: it waits"}};
   CHECK(Measure({{"answers", {{"begin Model cuda_graph", refused}}}})->unavailable ==
         "the model cannot be captured: it waits");
+  const nlohmann::json later = {nullptr, "silent"};
+  CHECK(Measure({{"answers", {{"run Model cuda_graph", later}}}})->unavailable == "no result after 10 s");
   CHECK(Measure({{"answers", {{"run Model cuda_graph", "end"}}}})->unavailable ==
         "the program exited with code 7 before its result");
 }
