@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/check.h"
 #include "core/base/log.h"
+#include "reward_service/measure/reference_form.h"
 #include "reward_service/program/candidate_language.h"
 #include "reward_service/scoring/credit.h"
 #include "reward_service/scoring/feedback.h"
@@ -56,6 +57,14 @@ v1::Rubric RubricOf(const PreparedRequest& prepared, const v1::Measurement& meas
   return ComputeRubric(inputs);
 }
 
+// Over what torch.compile makes of the reference, where that was measured.
+std::optional<double> CompileSpeedup(const v1::Timing& timing) {
+  for (const v1::Baseline& baseline : timing.baselines()) {
+    if (baseline.name() == kTorchCompileName && baseline.unavailable().empty()) return baseline.speedup();
+  }
+  return std::nullopt;
+}
+
 void SetReward(const PreparedRequest& prepared, const Credit& credit, v1::Grade* grade) {
   RewardInputs inputs;
   inputs.verdict = grade->verdict();
@@ -64,6 +73,7 @@ void SetReward(const PreparedRequest& prepared, const Credit& credit, v1::Grade*
   inputs.credited_speedup = credit.speedup;
   inputs.rubric_total = grade->rubric().total();
   inputs.skill = prepared.request.task().skill();
+  inputs.compile_speedup = CompileSpeedup(grade->timing());
   if (grade->verdict() == v1::VERDICT_NO_CODE) inputs.compiled = false;
   absl::StatusOr<v1::Reward> reward = ComputeReward(prepared.request.formula(), inputs);
   WS_CHECK(reward.ok()) << "the door checks formulas: " << reward.status().message();

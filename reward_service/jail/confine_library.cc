@@ -48,8 +48,8 @@ extern "C" int warpsmith_separate_next_child(char* error, size_t error_bytes) {
 // to be used; empty where there is none. `importable_paths`, a line each: see JailRights.
 extern "C" int warpsmith_enter_jail(uint32_t uid, int64_t memory_bytes_max, int64_t address_bytes_max,
                                     int64_t tmp_bytes_max, int cpu_seconds_max, int num_threads_max,
-                                    int sealed, const char* open_gpu, const char* importable_paths,
-                                    char* error, size_t error_bytes) {
+                                    int sealed, int compiles, const char* open_gpu,
+                                    const char* importable_paths, char* error, size_t error_bytes) {
   warpsmith::JailRights rights{.uid = uid,
                                .memory_bytes_max = memory_bytes_max,
                                .address_bytes_max = address_bytes_max,
@@ -57,6 +57,7 @@ extern "C" int warpsmith_enter_jail(uint32_t uid, int64_t memory_bytes_max, int6
                                .cpu_seconds_max = cpu_seconds_max,
                                .num_threads_max = num_threads_max,
                                .sealed = sealed != 0,
+                               .compiles = compiles != 0,
                                .importable_paths = absl::StrSplit(importable_paths, '\n', absl::SkipEmpty())};
   if (open_gpu[0] != '\0') {
     rights.open_gpu = [open_gpu] { return RunPython(open_gpu); };

@@ -72,7 +72,8 @@ void OnFatalSignal(int signal, siginfo_t* info, void* context) {
 }
 
 void AdmitGpu(const JailRights& rights, Confinement* confinement) {
-  confinement->rights = ProcessRights::kOneProcessWithGpu;
+  confinement->rights =
+      rights.compiles ? ProcessRights::kToolchainWithGpu : ProcessRights::kOneProcessWithGpu;
   confinement->open_gpu = rights.open_gpu;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/dev", error)) {
@@ -91,7 +92,8 @@ void AdmitGpu(const JailRights& rights, Confinement* confinement) {
 absl::StatusOr<UniqueFd> EnterJail(const JailRights& rights) {
   if (rights.sealed) RETURN_IF_ERROR(ForbidCodeFiles(rights.code_files));
   if (rights.open_gpu != nullptr) RETURN_IF_ERROR(MountOwnProcesses());
-  RETURN_IF_ERROR(MountPrivateTmp(rights.tmp_bytes_max));
+  RETURN_IF_ERROR(
+      MountPrivateTmp(rights.tmp_bytes_max, rights.compiles ? FolderUse::kPrograms : FolderUse::kData));
   ASSIGN_OR_RETURN(UniqueFd libraries, MountLibraryFolder(rights.tmp_bytes_max));
   Confinement confinement;
   confinement.uid = rights.uid;

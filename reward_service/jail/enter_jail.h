@@ -23,6 +23,8 @@ struct JailRights {
   // The only code that can ever run there is what is mapped at this moment, what lies in kLibraryFolder, and
   // `code_files`.
   bool sealed = false;
+  // Whether compilers may run there, and what they write to /tmp. Not with `sealed`.
+  bool compiles = false;
   std::vector<std::string> code_files = {};
   // Files and folders that can be read in a sealed jail with a GPU, where nothing else can: a library that can be
   // read is a library whose kernels can be loaded.

@@ -6,6 +6,7 @@ import ctypes
 import math
 import os
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,6 +24,8 @@ _KEPT_SHARE = 64  # of a GPU's memory
 # and those up to the other have allocations of their own.
 _BLOCK_BYTES = 512
 _SMALL_BYTES = 1 << 20
+# Before a recording: libraries choose kernels and ask for memory in the first calls.
+_CALLS_BEFORE_RECORDING = 3
 _FILE_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 
@@ -123,6 +126,42 @@ def separate() -> None:
     record, wait, context, event = _barrier
     _check(record(context, event), "cuCtxRecordEvent")
     _check(wait(context, event), "cuCtxWaitEvent")
+
+
+def compiled(model: Any) -> Any:
+    """What torch.compile makes of the model by its defaults, when it is called first."""
+    return torch.compile(model)
+
+
+def record(first: Callable[[], Any], calls: list[Callable[[], Any]]) -> list[Callable[[], Any]]:
+    """Records what each of these calls asks of the GPU, which is not done: each function that is returned has it done,
+    in its turn on the default stream, and returns what its call did, which lies where it lay then. `first` is made
+    before, some times; it is one of them. Raises RuntimeError where a call waits for the GPU, or for another reason
+    cannot be recorded."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(_CALLS_BEFORE_RECORDING):
+            first()
+    torch.cuda.synchronize()
+    pool = torch.cuda.graph_pool_handle()  # what is alive in one recording is not given to another
+    return [_record_one(call, pool, stream) for call in calls]
+
+
+def _record_one(call: Callable[[], Any], pool: Any, stream: torch.cuda.Stream) -> Callable[[], Any]:
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph, pool=pool, stream=stream):
+            result = call()
+    except Exception as error:
+        cause = error.__context__ or error  # the end of a recording that has failed raises, too
+        told = RuntimeError(f"the model cannot be captured: {str(cause).partition(chr(10))[0]}")
+        raise told.with_traceback(cause.__traceback__) from error
+
+    def replay() -> Any:
+        graph.replay()
+        return result
+
+    return replay
 
 
 def _driver() -> ctypes.CDLL:

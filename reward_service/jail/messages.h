@@ -66,6 +66,7 @@ struct Effort {
   static constexpr Trusted<int> num_rounds_max{"num_rounds_max"};
   static constexpr Trusted<double> relative_width_max{"relative_width_max"};
   static constexpr Trusted<int> num_deciding_samples{"num_deciding_samples"};
+  static constexpr Trusted<std::vector<std::string>> baselines{"baselines"};  // ReferenceForm::key
 };
 
 struct Start : ToReferee {
@@ -172,7 +173,8 @@ struct Fork : ToZygote {
   static constexpr IntegerField num_threads_max{"num_threads_max", 1, 4096, 64};
   static constexpr Trusted<int> num_threads{"num_threads"};
   static constexpr BooleanField sealed{"sealed"};
-  static constexpr BooleanField gpu{"gpu"};  // the child opens the GPU that its zygote may use
+  static constexpr BooleanField compiles{"compiles"};  // the child may run compilers, and what they make
+  static constexpr BooleanField gpu{"gpu"};            // the child opens the GPU that its zygote may use
 };
 
 struct Forked : ToReferee {
@@ -330,6 +332,11 @@ struct Begin : ToJail {
   static constexpr Trusted<std::string> entry{"entry"};
   static constexpr char kCandidate[] = "ModelNew";
   static constexpr char kBaseline[] = "Model";
+  // Of the baseline on a GPU: as the class has it, with its calls recorded once and launched together, or compiled.
+  static constexpr Trusted<std::string> form{"form"};
+  static constexpr char kEager[] = "eager";
+  static constexpr char kCudaGraph[] = "cuda_graph";
+  static constexpr char kTorchCompile[] = "torch_compile";
   static constexpr Trusted<nlohmann::json> init_inputs{"init_inputs"};
   static constexpr Trusted<int64_t> construction_seed{"construction_seed"};
 };

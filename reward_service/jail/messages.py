@@ -41,6 +41,7 @@ class Fork(Message):
     num_threads_max: int
     num_threads: int
     sealed: bool
+    compiles: bool
     gpu: bool
 
 
@@ -185,6 +186,9 @@ class Begin(Message):
     op = "begin"
     CANDIDATE: ClassVar[str] = "ModelNew"
     BASELINE: ClassVar[str] = "Model"
+    EAGER: ClassVar[str] = "eager"
+    CUDA_GRAPH: ClassVar[str] = "cuda_graph"
+    TORCH_COMPILE: ClassVar[str] = "torch_compile"
     inputs: list[Tensor]
     parameters: list[Tensor]
     outputs: list[Tensor]
@@ -194,6 +198,7 @@ class Begin(Message):
     num_threads: int
     withhold: bool
     entry: str
+    form: str
     init_inputs: list[Any]
     construction_seed: int
 

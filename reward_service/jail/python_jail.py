@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import gc
 import json
 import os
@@ -88,12 +89,40 @@ def _host_view(descriptor: int) -> Callable[[Tensor], torch.Tensor]:
     return lambda spec: tensors.view(buffer, spec)
 
 
+class RecordedCalls:
+    """A model's calls as CUDA graphs, one for each room, whose inputs are read where they lie. Recorded with the first
+    one that is made: its inputs are there."""
+
+    def __init__(self, model: Any, rooms: list[list[tuple[torch.Tensor, bool]]]) -> None:
+        self._model, self._rooms = model, rooms
+        self._numbers: list[Any] = []
+        self._replays: list[Callable[[], Any]] = []
+
+    def call(self, room: int, inputs: list[Any]) -> Any:
+        """The model's result. Raises ValueError for a Python number that is not the recorded one."""
+        numbers = [value for value in inputs if not isinstance(value, torch.Tensor)]
+        if not self._replays:
+            self._numbers = numbers
+            calls = [functools.partial(self._model, *self._inputs_in(room)) for room in range(len(self._rooms))]
+            self._replays = gpu_tensors.record(lambda: self._model(*inputs), calls)
+        if numbers != self._numbers:
+            raise ValueError("an input is a number that changes from call to call; a CUDA graph keeps it")
+        return self._replays[room]()
+
+    def _inputs_in(self, room: int) -> list[Any]:
+        """Tensors of the room; the numbers of the first call, for there may be none yet."""
+        numbers = iter(self._numbers)
+        return [next(numbers) if number else view for view, number in self._rooms[room]]
+
+
 class Model:
     """A model over shared memory: the referee's next inputs and parameters appear in place."""
 
     def __init__(self, begin: Begin, descriptors: list[int], libraries: int, *, on_gpu: bool) -> None:
         source = read_descriptor(descriptors[0]).decode()
-        num_bytes, shows = begin.num_rooms * begin.input_bytes, begin.entry == Begin.CANDIDATE
+        num_bytes = begin.num_rooms * begin.input_bytes
+        # Another form of the reference has its outputs compared, and ends before there is a candidate.
+        shows = begin.entry == Begin.CANDIDATE or begin.form != Begin.EAGER
         self._memory = gpu_tensors.Memory(descriptors[1], num_bytes, shows=shows) if on_gpu else None
         self._view = self._memory.view if self._memory else _host_view(descriptors[1])
         write_libraries([read_descriptor(descriptor) for descriptor in descriptors[2:]], libraries)
@@ -111,8 +140,11 @@ class Model:
             [(self._view(_behind(spec, room * begin.input_bytes)), spec.number) for spec in begin.inputs]
             for room in range(begin.num_rooms)
         ]
+        self._recorded = RecordedCalls(self._model, self._inputs) if begin.form == Begin.CUDA_GRAPH else None
         self._linked: list[tuple[torch.Tensor, torch.Tensor]] = []  # tensors of the model, each beside its view
         self.parameters_loaded = self._take_parameters(begin.parameters)
+        if begin.form == Begin.TORCH_COMPILE:
+            self._model = gpu_tensors.compiled(self._model)
         self._room_bytes = begin.input_bytes
         self._parameters_start = begin.parameters[0].offset if begin.parameters else None
         self._results: list[Any] = []
@@ -150,7 +182,7 @@ class Model:
             for room, inputs in zip(rooms, calls, strict=True):
                 if room and self._memory and self._parameters_start is not None:
                     self._move_parameters(self._memory, room, self._parameters_start)
-                result = self._model(*inputs)
+                result = self._recorded.call(room, inputs) if self._recorded else self._model(*inputs)
                 self._results.append(result)
                 if self._memory:
                     gpu_tensors.separate()

@@ -66,6 +66,7 @@ def enter_jail(library: ctypes.CDLL, rights: messages.Fork) -> int:
         ctypes.c_int(rights.cpu_seconds_max),
         ctypes.c_int(rights.num_threads_max),
         ctypes.c_int(rights.sealed),
+        ctypes.c_int(rights.compiles),
         f"import gpu_tensors\ngpu_tensors.open_gpu(sealed={rights.sealed})".encode() if rights.gpu else b"",
         "\n".join(importable_paths()).encode() if rights.gpu else b"",
     )

@@ -57,6 +57,8 @@ struct TimingEffort {
   double relative_width_max = 0.05;
   // Of a program that had libraries; fewer ask for another instance, too.
   int num_deciding_samples = 0;
+  // On a GPU: keys of the ReferenceForms that are timed beside the eager one, once a task.
+  std::vector<std::string> baselines = {};
 };
 
 struct JudgeRequest {

@@ -76,7 +76,7 @@ int64_t CpuTask::BytesOf(const TaskLayout& layout, int64_t num_draws, TaskUse us
 
 absl::Status CpuTask::StartReference(const PreparedTask& task) {
   if (!store_.on_gpu()) return Start(task);
-  ASSIGN_OR_RETURN(forked_reference_, ForkReference());
+  ASSIGN_OR_RETURN(forked_reference_, ForkReference(/*compiles=*/false));
   return absl::OkStatus();
 }
 
@@ -94,40 +94,61 @@ absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
 
 absl::Status CpuTask::AwaitIdle() { return store_.AwaitDone(kOracleWorkSeconds).status(); }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> CpuTask::ForkReference() {
+absl::StatusOr<std::unique_ptr<ChildProcess>> CpuTask::ForkReference(bool compiles) {
   return zygote_->Fork({.role = zygote::Fork::kPython,
                         .memory_bytes_max = limits_.oracle_memory_bytes_max,
                         .cpu_seconds_max = kBaselineCpuSeconds,
                         .num_threads = num_threads_,
-                        .gpu = store_.on_gpu()});
+                        .gpu = store_.on_gpu(),
+                        .compiles = compiles});
+}
+
+absl::StatusOr<std::unique_ptr<Jail>> CpuTask::MakeJail(const PreparedTask& task,
+                                                        std::unique_ptr<ChildProcess> process,
+                                                        absl::Duration call_time_max,
+                                                        std::shared_ptr<TensorMemory> inputs) {
+  ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(store_, task.layout(), CandidateKind::kKernelBenchPython,
+                                                NumBatchedCalls(task.layout()), std::move(inputs)));
+  JudgeLimits limits;
+  limits.cpu_seconds_max = kBaselineCpuSeconds;
+  limits.call_seconds_max = absl::ToDoubleSeconds(call_time_max);
+  return std::make_unique<Jail>(std::move(process), std::move(buffers), task.layout(), limits);
+}
+
+absl::StatusOr<std::unique_ptr<Jail>> CpuTask::StartForm(const PreparedTask& task,
+                                                         const ReferenceForm& form) {
+  ASSIGN_OR_RETURN(auto process, ForkReference(form.compiles));
+  return MakeJail(task, std::move(process), form.time_max, baselines_.front()->inputs());
+}
+
+Program CpuTask::ProgramOf(const PreparedTask& task, const std::string& form, absl::Time deadline) const {
+  Program program;
+  program.kind = CandidateKind::kKernelBenchPython;
+  program.source_fd = task.source_fd();
+  program.entry = jail::Begin::kBaseline;
+  program.form = form;
+  program.init_inputs = task.init_inputs();
+  program.construction_seed = task.construction_seed();
+  program.num_threads = num_threads_;
+  program.deadline = deadline;
+  return program;
 }
 
 absl::Status CpuTask::Start(const PreparedTask& task) {
   for (int i = 0; i < (store_.on_gpu() ? 1 : kNumBaselines); ++i) {
     std::unique_ptr<ChildProcess> process = std::move(forked_reference_);
     if (process == nullptr) {
-      ASSIGN_OR_RETURN(process, ForkReference());
+      ASSIGN_OR_RETURN(process, ForkReference(/*compiles=*/false));
     }
-    ASSIGN_OR_RETURN(Buffers buffers, MakeBuffers(store_, task.layout(), CandidateKind::kKernelBenchPython,
-                                                  NumBatchedCalls(task.layout())));
-    JudgeLimits limits;
-    limits.cpu_seconds_max = kBaselineCpuSeconds;
-    limits.call_seconds_max = absl::ToDoubleSeconds(limits_.answer_time_max);
-    baselines_.push_back(
-        std::make_unique<Jail>(std::move(process), std::move(buffers), task.layout(), limits));
+    ASSIGN_OR_RETURN(auto baseline,
+                     MakeJail(task, std::move(process), limits_.answer_time_max, /*inputs=*/nullptr));
+    baselines_.push_back(std::move(baseline));
   }
   return absl::OkStatus();
 }
 
 absl::Status CpuTask::Warm(const PreparedTask& task, absl::Time deadline) {
-  Program program;
-  program.kind = CandidateKind::kKernelBenchPython;
-  program.source_fd = task.source_fd();
-  program.entry = jail::Begin::kBaseline;
-  program.init_inputs = task.init_inputs();
-  program.construction_seed = task.construction_seed();
-  program.num_threads = num_threads_;
-  program.deadline = deadline;
+  const Program program = ProgramOf(task, jail::Begin::kEager, deadline);
   const auto& draws = task.timing_draws();
   for (const auto& baseline : baselines_) {
     std::optional<Fault> fault = baseline->Begin(program, nullptr);

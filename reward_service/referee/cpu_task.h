@@ -2,7 +2,9 @@
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TASK_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TASK_H_
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,6 +12,7 @@
 #include "reward_service/measure/statistics.h"
 #include "reward_service/referee/process/jail.h"
 #include "reward_service/referee/process/zygote.h"
+#include "reward_service/referee/reference_timing.h"
 #include "reward_service/referee/task/prepared_task.h"
 
 namespace warpsmith {
@@ -48,6 +51,14 @@ class CpuTask : public TaskOnDevice {
   }
   int64_t BytesOf(const TaskLayout& layout, int64_t num_draws, TaskUse use) const override;
   std::vector<std::unique_ptr<Jail>>& baselines() { return baselines_; }
+
+  // A process for another form of the reference, which has not begun. It shares the inputs of the first eager one.
+  absl::StatusOr<std::unique_ptr<Jail>> StartForm(const PreparedTask& task, const ReferenceForm& form);
+  // What such a process begins with, in some form.
+  Program ProgramOf(const PreparedTask& task, const std::string& form, absl::Time deadline) const;
+  // What other forms of the reference take, by their keys, as far as they were measured.
+  std::map<std::string, FormTime>& form_times() { return form_times_; }
+
   // Where calls are sampled, in an open room, a short reference takes twice as long as in a sealed one.
   ReferencePace& reference_pace(bool is_open) { return is_open ? open_pace_ : sealed_pace_; }
 
@@ -61,7 +72,11 @@ class CpuTask : public TaskOnDevice {
   CpuTask(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,
           const RefereeFacts& facts)
       : zygote_(zygote), limits_(limits), num_threads_(num_threads), store_(store), facts_(facts) {}
-  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkReference();
+  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkReference(bool compiles);
+  absl::StatusOr<std::unique_ptr<Jail>> MakeJail(const PreparedTask& task,
+                                                 std::unique_ptr<ChildProcess> process,
+                                                 absl::Duration call_time_max,
+                                                 std::shared_ptr<TensorMemory> inputs);
   absl::Status Start(const PreparedTask& task);
   absl::Status Warm(const PreparedTask& task, absl::Time deadline);
 
@@ -72,6 +87,7 @@ class CpuTask : public TaskOnDevice {
   const RefereeFacts facts_;
   std::unique_ptr<ChildProcess> forked_reference_;  // on a GPU, until it is a baseline
   std::vector<std::unique_ptr<Jail>> baselines_;
+  std::map<std::string, FormTime> form_times_;
   ReferencePace sealed_pace_;
   ReferencePace open_pace_;
   std::shared_ptr<TensorMemory> verification_inputs_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "reward_service/referee/cpu_task.h"
 #include "reward_service/referee/timing_plan.h"
@@ -16,26 +17,62 @@ namespace {
 constexpr double kCacheFactor = 4;
 // So that no luck of one process is taken for the program's.
 constexpr int kInstancesMin = 2;
+constexpr char kNoTime[] = "this request had no time left to measure it";
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<JudgingDevice>> GpuDevice::Open(const CpuTools& tools, GpuStore* store,
                                                                const Judgement& judgement) {
   ASSIGN_OR_RETURN(auto host, CpuDevice::Open(tools, judgement));
-  const bool is_native = judgement.request.kind == CandidateKind::kNative;
-  return absl::WrapUnique(new GpuDevice(tools, store, is_native, std::move(host)));
+  return absl::WrapUnique(new GpuDevice(tools, store, judgement, std::move(host)));
 }
 
 absl::StatusOr<StartedProgram> GpuDevice::StartCandidate(PreparedTask& task, Room room) {
   return host_->StartCandidate(task, room);
 }
 
+absl::Status GpuDevice::PrepareTiming(PreparedTask& task) {
+  CpuTask& kept = CpuTask::Of(task);
+  RETURN_IF_ERROR(kept.AwaitReference(task));
+  forms_.clear();
+  for (const std::string& key : judgement_.request.timing.baselines) {
+    const ReferenceForm* const form = FindReferenceForm(key);
+    if (form == nullptr) return absl::InternalError(absl::StrCat("the service asks for a baseline ", key));
+    RETURN_IF_ERROR(MeasureOnce(*form, task));
+    const auto known = kept.form_times().find(key);
+    forms_.emplace_back(form, known != kept.form_times().end() ? known->second : Unavailable(kNoTime));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GpuDevice::MeasureOnce(const ReferenceForm& form, PreparedTask& task) {
+  CpuTask& kept = CpuTask::Of(task);
+  const std::string key(form.key);
+  const absl::Duration for_candidate = absl::Seconds(judgement_.request.limits.lane_seconds_max);
+  const bool has_time = absl::Now() + form.time_max + for_candidate < judgement_.deadline;
+  if (kept.form_times().contains(key) || !has_time) return absl::OkStatus();
+  absl::StatusOr<FormTime> time;
+  {
+    ASSIGN_OR_RETURN(const auto eager, host_->StartTiming(task, Room::kSealed, absl::Now()));
+    TimerOptions options = TimingOptions(task.layout(), Room::kSealed);
+    options.batch_calls_max = static_cast<size_t>(BatchedCallsMax(*store_, task.layout(), tools_.facts));
+    options.input_sets = task.timing_draws();
+    time = MeasureForm(form, task, *tools_.lane, eager.get(), options);
+  }
+  if (absl::IsInvalidArgument(time.status())) {
+    // Alone it did not fail: for want of memory, say. The task is not at fault, and its process is of no use any more.
+    time = Unavailable(std::string(time.status().message()));
+    kept.baselines().clear();
+    RETURN_IF_ERROR(kept.AwaitReference(task));
+  }
+  RETURN_IF_ERROR(time.status());
+  kept.form_times()[key] = *std::move(time);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<TimingDevice>> GpuDevice::StartTiming(PreparedTask& task, Room room,
                                                                      absl::Time lane_since) {
-  const absl::Time begin = absl::Now();
-  RETURN_IF_ERROR(CpuTask::Of(task).AwaitReference(task));
-  return host_->StartTiming(task, room,
-                            lane_since + (absl::Now() - begin));  // which was not the candidate's doing
+  return host_->StartTiming(task, room, lane_since);
 }
 
 TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room room) const {
@@ -62,6 +99,9 @@ TimingEffort GpuDevice::EffortOf(const TimingEffort& asked) const {
 
 void GpuDevice::Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const {
   host_->Describe(layout, timing, profile);  // by the facts of a lane, here those of the GPU's memory
+  for (const auto& [form, time] : forms_) {
+    *timing->add_baselines() = ToBaseline(*form, time, timing->speedup());
+  }
 }
 
 }  // namespace warpsmith

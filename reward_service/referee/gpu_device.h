@@ -3,8 +3,11 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_GPU_DEVICE_H_
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "reward_service/referee/cpu_device.h"
+#include "reward_service/referee/reference_timing.h"
 #include "reward_service/referee/tensors/gpu_store.h"
 
 namespace warpsmith {
@@ -19,6 +22,8 @@ class GpuDevice : public JudgingDevice {
 
   absl::Mutex* turn() override { return store_->turn(); }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
+  // A GPU has no other core, on which the reference could be made ready while others are timed.
+  absl::Status PrepareTiming(PreparedTask& task) override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;
   TimerOptions TimingOptions(const TaskLayout& layout, Room room) const override;
@@ -31,13 +36,23 @@ class GpuDevice : public JudgingDevice {
   absl::Status CheckHealth() override { return store_->Health(); }
 
  private:
-  GpuDevice(const CpuTools& tools, GpuStore* store, bool is_native, std::unique_ptr<JudgingDevice> host)
-      : tools_(tools), store_(store), is_native_(is_native), host_(std::move(host)) {}
+  GpuDevice(const CpuTools& tools, GpuStore* store, const Judgement& judgement,
+            std::unique_ptr<JudgingDevice> host)
+      : tools_(tools),
+        store_(store),
+        judgement_(judgement),
+        is_native_(judgement.request.kind == CandidateKind::kNative),
+        host_(std::move(host)) {}
+  // Of a form that is not known yet, where the judgement has the time.
+  absl::Status MeasureOnce(const ReferenceForm& form, PreparedTask& task);
 
   const CpuTools& tools_;
   GpuStore* const store_;
+  const Judgement judgement_;
   const bool is_native_;
   const std::unique_ptr<JudgingDevice> host_;  // on which the processes run
+  // Of the task that is timed, in the order asked for.
+  std::vector<std::pair<const ReferenceForm*, FormTime>> forms_;
 };
 
 }  // namespace warpsmith

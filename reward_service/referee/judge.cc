@@ -88,6 +88,10 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   cost.set_lane_wait_seconds(cost.lane_wait_seconds() + Seconds(waiting));
   lane_since_ += absl::Now() - waiting;  // which was not the candidate's doing
   turn = TakeTurn();
+  const absl::Time preparing = absl::Now();
+  RETURN_IF_ERROR(device_->PrepareTiming(*task_));
+  cost.set_lane_wait_seconds(cost.lane_wait_seconds() + Seconds(preparing));
+  lane_since_ += absl::Now() - preparing;
   return Time(room, verified.takes_parameters);
 }
 

@@ -80,6 +80,9 @@ class JudgingDevice {
   // A fresh process of the candidate, to be verified on the task's input sets. The task outlives
   // it.
   virtual absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) = 0;
+  // Makes ready, once a task, what its candidates are timed beside. The time is none of a candidate's. The task is
+  // completed.
+  virtual absl::Status PrepareTiming(PreparedTask& /*task*/) { return absl::OkStatus(); }
   // The two sides that are timed, of a completed task, which outlives it as this device does. The
   // judgement has the lane since `lane_since`.
   virtual absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,

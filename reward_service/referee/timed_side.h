@@ -23,7 +23,7 @@ struct CallResult {
   double us = 0;
   std::optional<Fault> fault;
   double after_us = 0;
-  double waited_us = 0;  // of the reference: for the device, when all calls were made [us]
+  double waited_us = 0;  // of the reference, in whatever form: for the device, when all calls were made [us]
 };
 
 // A program in a process of its own, warm and stopped. One thread at a time.

@@ -119,14 +119,17 @@ absl::StatusOr<v1::Profile> Timer::Launches() {
   return candidate->Launches(*last_set_);
 }
 
+EmptyCall Timer::PathOfCandidate(const BatchTime& batch) const {
+  return options_.trusts_candidate ? path_.OfReference(batch) : path_.OfCandidate(batch.num_calls);
+}
+
 void Timer::TakePathOff() {
   for (Instance& instance : instances_) {
     for (Round& round : instance.rounds) {
       for (TimedCall& call : round.reference)
         call.us = WithoutPath(call.batch, path_.OfReference(call.batch));
       for (TimedCall& call : round.candidate) {
-        call.us =
-            std::max(WithoutPath(call.batch, path_.OfCandidate(call.batch.num_calls)), options_.least_us);
+        call.us = std::max(WithoutPath(call.batch, PathOfCandidate(call.batch)), options_.least_us);
       }
       if (!round.reference_single || !round.candidate_single) continue;
       const BatchTime& reference = round.reference_single->batch;
@@ -272,7 +275,7 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
   ASSIGN_OR_RETURN(const TimedCall after,
                    CallReference(*sides, warm ? first.front() : nullptr, second, reference_sampler));
   round.reference = {before, after};
-  if (!single.empty()) {
+  if (!single.empty() && !options_.trusts_candidate) {
     if (auto fault = CallCandidate(sides, single, nullptr, &round.candidate_single.emplace())) return fault;
   }
   round.clocks.after = ReadClocks();
@@ -321,7 +324,7 @@ std::optional<Fault> Timer::CallOnce(Sides* sides, Batch sets, ProfileSampler* s
   CallResult result = sides->candidate->Call(sets, sampler);
   if (result.fault) return std::move(result.fault);
   sides->former_set = sets.back();
-  sides->former_batch = {result.us, result.after_us, sets.size()};
+  sides->former_batch = {result.us, result.after_us, sets.size(), result.waited_us};
   const double us = WithWorkAfter(sides->former_batch, path_.OfCandidate(sets.size()));
   sides->former_us = us / static_cast<double>(sets.size());
   // What is subtracted was measured at another time: only the whole call can be too short.

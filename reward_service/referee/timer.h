@@ -45,6 +45,8 @@ struct TimerOptions {
   double sample_period_us = 0;
   // No side is warmed by a repeated call where its path is measured cold.
   PathOptions path;
+  // The candidate is the reference in another form: its process is believed like the reference's, and charged nothing.
+  bool trusts_candidate = false;
   // Calls that one release may let a program make, each on an input set that it has not seen: as many as it takes
   // until the path to a program is below a tenth of their time.
   size_t batch_calls_max = 1;
@@ -91,6 +93,7 @@ class Timer {
   absl::StatusOr<std::optional<Fault>> WarmUpBatches(Sides* sides);  // on inputs that it has seen
   absl::StatusOr<std::optional<Fault>> DoSteps(Sides* sides, Instance* instance);
   size_t BatchCalls() const;
+  EmptyCall PathOfCandidate(const BatchTime& batch) const;
   void TakePathOff();  // all calls so far, by what is known of it now
   // Times a round on the input sets from `next` on; where a GPU's clocks change meanwhile, again on the next ones.
   absl::StatusOr<std::optional<Fault>> TimeSteadyRound(Sides* sides, size_t* next, Instance* instance);

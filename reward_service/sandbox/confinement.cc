@@ -28,6 +28,10 @@ constexpr uint64_t kReadRights =
 constexpr uint64_t kFileRights =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
 constexpr uint64_t kAllRights = (uint64_t{1} << 13) - 1;
+constexpr uint64_t kRename = uint64_t{1} << 13;  // LANDLOCK_ACCESS_FS_REFER, of the second version
+// Of a private /tmp: compilers that keep what they make have some ten files for each kernel.
+constexpr int kDataFilesMax = 4096;
+constexpr int kProgramFilesMax = 65536;
 
 absl::Status Failed(const char* what) {
   return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
@@ -83,8 +87,10 @@ absl::Status AllowBeneath(int ruleset, const std::string& path, uint64_t rights)
 
 absl::Status RestrictFiles(const Confinement& c) {
   if (LandlockVersion() == 0) return absl::OkStatus();
+  const bool renames = c.rights == ProcessRights::kToolchainWithGpu && LandlockVersion() >= 2;
+  const uint64_t all_rights = renames ? kAllRights | kRename : kAllRights;
   landlock_ruleset_attr attributes{};
-  attributes.handled_access_fs = kAllRights;
+  attributes.handled_access_fs = all_rights;
   const UniqueFd ruleset(
       static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0)));
   if (!ruleset.valid()) return Failed("landlock_create_ruleset");
@@ -93,7 +99,7 @@ absl::Status RestrictFiles(const Confinement& c) {
     RETURN_IF_ERROR(AllowBeneath(ruleset.get(), path, kReadRights));
   }
   for (const std::string& path : c.writable_paths) {
-    RETURN_IF_ERROR(AllowBeneath(ruleset.get(), path, kAllRights));
+    RETURN_IF_ERROR(AllowBeneath(ruleset.get(), path, all_rights));
   }
   if (syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) return Failed("landlock_restrict_self");
   return absl::OkStatus();
@@ -147,10 +153,12 @@ absl::Status MountOwnProcesses() {
   return absl::OkStatus();
 }
 
-absl::Status MountPrivateTmp(int64_t bytes_max) {
-  const std::string options = absl::StrCat("size=", bytes_max, ",nr_inodes=4096,mode=1777");
-  if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options.c_str()) != 0)
-    return Failed("mount /tmp");
+absl::Status MountPrivateTmp(int64_t bytes_max, FolderUse use) {
+  const bool is_data = use == FolderUse::kData;
+  const std::string options = absl::StrCat(
+      "size=", bytes_max, ",nr_inodes=", is_data ? kDataFilesMax : kProgramFilesMax, ",mode=1777");
+  const unsigned long flags = MS_NOSUID | MS_NODEV | (is_data ? MS_NOEXEC : 0);
+  if (mount("tmpfs", "/tmp", "tmpfs", flags, options.c_str()) != 0) return Failed("mount /tmp");
   return absl::OkStatus();
 }
 

@@ -28,7 +28,7 @@ struct Confinement {
   bool die_with_parent = false;  // SIGKILL when the present parent ends
   bool sealed = false;           // RefuseNewCode()
   // Landlock, where the kernel has it: files and folders that can be written and read, and those that can be
-  // read and executed; empty: everything.
+  // read and executed; empty: everything. Only toolchains rename files from one folder to another.
   std::vector<std::string> writable_paths;
   std::vector<std::string> readable_paths;
   // Where a GPU is to be used: opens it, when limits and identity hold, but neither Landlock nor the filter, which have
@@ -52,9 +52,11 @@ absl::Status ForbidCodeFiles(const std::vector<std::string>& code_files);
 // The calling process's own pid namespace at /proc, where a driver looks for itself. Needs CAP_SYS_ADMIN.
 absl::Status MountOwnProcesses();
 
-// A fresh private tmpfs at /tmp, in the calling process's own mount namespace; nothing in it can be run or
-// mapped as code. Needs CAP_SYS_ADMIN.
-absl::Status MountPrivateTmp(int64_t bytes_max);
+// Whether what lies in a folder can be run or mapped as code.
+enum class FolderUse { kData, kPrograms };
+
+// A fresh private tmpfs at /tmp, in the calling process's own mount namespace. Needs CAP_SYS_ADMIN.
+absl::Status MountPrivateTmp(int64_t bytes_max, FolderUse use = FolderUse::kData);
 
 // The only folder of a jail whose files are candidates' code: those that were compiled from their sources.
 inline constexpr char kLibraryFolder[] = "/candidate";

@@ -200,13 +200,14 @@ absl::Status AddRefusalsOfNewCode(const Context& context) {
 }  // namespace
 
 absl::Status LoadSystemCallFilter(ProcessRights rights) {
-  const bool jail = rights != ProcessRights::kToolchain;
-  const bool with_gpu = rights == ProcessRights::kOneProcessWithGpu;
+  const bool jail = rights == ProcessRights::kOneProcess || rights == ProcessRights::kOneProcessWithGpu;
+  const bool with_gpu =
+      rights == ProcessRights::kOneProcessWithGpu || rights == ProcessRights::kToolchainWithGpu;
   const Context context(seccomp_init(jail ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_ALLOW), &seccomp_release);
   if (context == nullptr) return absl::InternalError("seccomp_init failed");
   RETURN_IF_ERROR(jail ? AddJailRules(context) : AddToolchainRules(context));
-  if (with_gpu) RETURN_IF_ERROR(AllowGpuDriver(context));
-  seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a binary tree instead of a list
+  if (jail && with_gpu) RETURN_IF_ERROR(AllowGpuDriver(context));  // of a toolchain it is allowed already
+  seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);    // a binary tree instead of a list
   if (with_gpu) seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_TSYNC, 1);
   const int result = seccomp_load(context.get());
   if (result != 0) return absl::InternalError(absl::StrCat("seccomp_load: error ", -result));

@@ -11,6 +11,7 @@ enum class ProcessRights {
   kToolchain,   // may fork and execute: compilers
   // As kOneProcess, and the driver of a GPU that is open already may be asked for all that it does.
   kOneProcessWithGpu,
+  kToolchainWithGpu,  // likewise of kToolchain: programs that are compiled while they run
 };
 
 // Loads the filter into the calling thread and all threads it will start; cannot be undone. Sets no_new_privs.

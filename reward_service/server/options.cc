@@ -1,10 +1,13 @@
 #include "reward_service/server/options.h"
 
 #include <cstdlib>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/absl_view.h"
 #include "core/base/status_macros.h"
+#include "reward_service/measure/reference_form.h"
 #include "reward_service/scoring/formulas.h"
 
 namespace warpsmith {
@@ -16,6 +19,27 @@ std::filesystem::path DefaultCacheDirectory() {
   }
   const char* home = std::getenv("HOME");
   return std::filesystem::path(home != nullptr ? home : "/tmp") / ".cache" / "warpsmith" / "reward";
+}
+
+std::string KnownForms() {
+  std::vector<std::string> keys;
+  for (const ReferenceForm& form : ReferenceForms()) keys.emplace_back(form.key);
+  return absl::StrJoin(keys, ", ");
+}
+
+void ReadBaselines(ConfigSection& section, std::vector<std::string>* baselines) {
+  section.Read(
+      "baselines", baselines,
+      {"",
+       "Forms of the reference, beside the eager one, that programs on a GPU are compared with: "
+       "torch_compile, and cuda_graph, the eager kernels recorded once and launched together. Each is "
+       "timed once a task, which takes seconds, with torch_compile up to two minutes."});
+  std::set<std::string> seen;
+  for (const std::string& key : *baselines) {
+    const bool is_known = FindReferenceForm(key) != nullptr;
+    if (!is_known) section.AddError("baselines", absl::StrCat("has ", key, ", known are ", KnownForms()));
+    if (!seen.insert(key).second) section.AddError("baselines", absl::StrCat("has ", key, " twice"));
+  }
 }
 
 void ReadTiming(ConfigSection& section, TimingEffort* timing) {
@@ -31,6 +55,7 @@ void ReadTiming(ConfigSection& section, TimingEffort* timing) {
       {"share",
        "Width of the 95 % interval of the speed-up, relative to the speed-up, or to 1 where it is less, "
        "above which another process is timed."});
+  ReadBaselines(section, &timing->baselines);
   if (timing->num_instances_max < timing->num_instances_min) {
     section.AddError("num_instances_max",
                      absl::StrCat("is ", timing->num_instances_max, ", less than num_instances_min, ",

@@ -25,6 +25,7 @@
 #include "reward_service/grading/ledger.h"
 #include "reward_service/grading/tenants.h"
 #include "reward_service/measure/lane.h"
+#include "reward_service/measure/reference_form.h"
 #include "reward_service/sandbox/sandbox.h"
 #include "reward_service/scoring/formulas.h"
 #include "reward_service/server/door.h"
@@ -201,6 +202,7 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
   for (RunningLane& lane : running) {
     JudgeStageOptions stage{.limits = options.judge, .timing = options.timing};
     stage.device = lane.on_gpu ? v1::DEVICE_CUDA : v1::DEVICE_CPU;
+    if (lane.on_gpu) stage.deadline += FormsTimeMax(options.timing.baselines);
     if (lane.on_gpu) machinery->gpus.push_back(lane.referee->facts().gpu.value_or(cuda::GpuFacts()));
     // All of its cores for all of its time.
     stage.limits.cpu_seconds_max = options.judge.lane_seconds_max * static_cast<double>(lane.cores.size());

@@ -11,6 +11,7 @@
 #include "core/base/check.h"
 #include "core/base/file.h"
 #include "reward_service/measure/referee.h"
+#include "reward_service/measure/reference_form.h"
 #include "tests/support/candidate_library.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_gpu.h"
@@ -95,17 +96,27 @@ std::string Source(const std::string& statements) {
   return source.replace(source.find(end), end.size(), "DLTensor* const* outputs, void* stream)");
 }
 
-absl::StatusOr<v1::Measurement> Judge(const std::string& statements, bool verify_only,
-                                      absl::Duration patience = kPatience) {
-  const UniqueFd library = CompileCandidate(Source(statements));
+JudgeRequest Request() {
   JudgeRequest request;
   request.task = TestTask("scaled_relu_square");
-  request.library_fd = library.get();
-  request.verify_only = verify_only;
   request.limits.call_seconds_max = 1;
   request.timing.num_instances_min = 2;
   request.timing.num_instances_max = 3;
-  return GpuReferee().Judge(request, absl::Now() + patience);
+  return request;
+}
+
+absl::StatusOr<v1::Measurement> Judge(const std::string& statements, JudgeRequest request,
+                                      absl::Duration patience = kPatience) {
+  const UniqueFd library = CompileCandidate(Source(statements));
+  request.library_fd = library.get();
+  return GpuReferee().Judge(request, absl::Now() + patience + FormsTimeMax(request.timing.baselines));
+}
+
+absl::StatusOr<v1::Measurement> Judge(const std::string& statements, bool verify_only,
+                                      absl::Duration patience = kPatience) {
+  JudgeRequest request = Request();
+  request.verify_only = verify_only;
+  return Judge(statements, request, patience);
 }
 
 v1::Grade GradeOf(const std::string& statements, bool verify_only = true) {
@@ -259,6 +270,61 @@ class ModelNew(torch.nn.Module):
   REQUIRE(grade.profile().kernels_size() == 1);
   CHECK(grade.profile().kernels(0).name() == "square");
   CHECK(grade.profile().kernels(0).us() == 9);
+}
+
+// The grade of a right program for a task with these statements in its reference, beside another form of that.
+v1::Grade GradeBeside(const std::string& form, const std::string& statements) {
+  JudgeRequest request = Request();
+  request.task = MakeTask(
+      "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        " + statements +
+      "\n        return torch.relu(2 * x + 1) ** 2\n\ndef get_inputs():\n"
+      "    return [torch.randn(256, 1024)]\n\ndef get_init_inputs():\n    return []\n");
+  request.timing.baselines = {form};
+  const absl::StatusOr<v1::Measurement> measurement = Judge(kRight, request);
+  INFO(measurement.status());
+  REQUIRE(measurement.ok());
+  REQUIRE(measurement->grade().verdict() == v1::VERDICT_CORRECT);
+  REQUIRE(measurement->grade().timing().baselines_size() == 1);
+  return measurement->grade();
+}
+
+TEST_CASE(
+    "a CUDA graph of the reference is timed beside it once a task, and candidates are compared with it") {
+  const v1::Timing first = GradeBeside("cuda_graph", "pass").timing();
+  const v1::Baseline& graph = first.baselines(0);
+  INFO(graph.ShortDebugString());
+  CHECK(graph.name() == "cuda graph");
+  CHECK(graph.unavailable().empty());
+  CHECK(graph.us() > 0);
+  const v1::Timing second = GradeBeside("cuda_graph", "pass").timing();
+  CHECK(second.baselines(0).us() == graph.us());
+  CHECK(second.baselines(0).speedup() / second.speedup() == Approx(graph.speedup() / first.speedup()));
+}
+
+TEST_CASE("a reference that waits for the GPU has no CUDA graph, is told so, and is not at fault") {
+  const v1::Baseline graph =
+      GradeBeside("cuda_graph", "x = x + 0 * x.abs().max().item()").timing().baselines(0);
+  CHECK_THAT(graph.unavailable(), Catch::Contains("operation not permitted when stream is capturing"));
+  CHECK(graph.us() == 0);
+  CHECK(graph.speedup() == 0);
+}
+
+// It compiles for the host, where the tensors of this GPU are: as much of compilers is confined as on a real one.
+TEST_CASE("what torch.compile makes of the reference is compiled in its own jail, and timed as well") {
+  const v1::Baseline compiled = GradeBeside("torch_compile", "pass").timing().baselines(0);
+  INFO(compiled.ShortDebugString());
+  CHECK(compiled.name() == "torch.compile");
+  CHECK(compiled.unavailable().empty());
+  CHECK(compiled.us() > 0);
+  CHECK(compiled.speedup() > 0);
+}
+
+TEST_CASE("a reference that does not compile is told so, and is not at fault") {
+  const std::string waits =
+      "if 'torch._inductor.compile_fx' in __import__('sys').modules: raise NotImplementedError('not this "
+      "one')";
+  const v1::Baseline compiled = GradeBeside("torch_compile", waits).timing().baselines(0);
+  CHECK_THAT(compiled.unavailable(), Catch::Contains("not this one"));
 }
 
 TEST_CASE("what is wrong, missing, or written elsewhere is told") {

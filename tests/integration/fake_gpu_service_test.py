@@ -84,7 +84,8 @@ def _running(folder: Path, script_text: str) -> Iterator[_Service]:
         patch.setenv("FAKE_CUDA", str(script))
         patch.setenv("WARPSMITH_BIN_DIR", str(folder / "bin"))
         log_file = str(folder / "log")
-        with running_reward_service(folder, log_file, num_lanes="1", timing__num_instances_min="2") as address:
+        settings = dict(num_lanes="1", timing__num_instances_min="2", timing__baselines="[cuda_graph]")
+        with running_reward_service(folder, log_file, **settings) as address:
             yield _Service(address, script)
 
 
@@ -109,6 +110,9 @@ def test_a_program_is_compiled_and_graded_on_a_gpu(service: _Service) -> None:
     clocks = grade.message["timing"]["clocks"]
     assert (clocks["smMhzMin"], clocks["smMhzMax"], clocks["memoryMhzMax"]) == (990, 990, 2600)
     assert grade.message["compile"]["compiler"].startswith("nvcc ")
+    (graph,) = grade.message["timing"]["baselines"]
+    assert (graph["name"], graph.get("unavailable", "")) == ("cuda graph", "")
+    assert graph["us"] > 0
     assert _grade(service, _program("wrong", "y[i] = x[i];")).verdict.value == "INCORRECT"
     assert _grade(service, _program("broken", "y[i] = nothing;")).verdict.value == "COMPILE_ERROR"
 

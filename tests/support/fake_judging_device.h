@@ -65,6 +65,7 @@ struct FakeMachine {
   bool judges_errors_again = false;
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
+  absl::Duration preparing;  // that takes PrepareTiming()
   // Not OK: the device is gone. No program starts, threads are not spread.
   absl::Status lost;
 
@@ -142,6 +143,10 @@ class FakeJudgingDevice : public JudgingDevice {
     const CandidateScript& script = machine_->in(room);
     return StartedProgram{std::make_unique<FakeProgram>(machine_, script, measurement_),
                           machine_->Note(script.start_fault)};
+  }
+  absl::Status PrepareTiming(PreparedTask&) override {
+    absl::SleepFor(machine_->preparing);
+    return absl::OkStatus();
   }
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask&, Room room, absl::Time) override {
     if (!machine_->lost.ok()) return machine_->lost;

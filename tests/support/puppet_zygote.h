@@ -8,7 +8,8 @@
 //                 milliseconds. Operations are those of the protocol, and "warm" and "fork" of the zygote and
 //                 "hello" of its children. The detail of "hello" is the role, "oracle" or "python"; of "load", by
 //                 its inputs, "own" or "other"; of "draw" its style; of "begin" and "run" "native", "ModelNew" or
-//                 "Model", with " sealed" behind it in a sealed jail.
+//                 "Model", with " sealed" behind it in a sealed jail, or the form of a
+//                 reference that is not eager.
 //   "children"    by a child's number among the forks, from 0: what it says in place of "answers"
 //   "loaded"      of an oracle's description of its task, what is not one float32[4] in and one out
 //   "expected"    the number that fills the expected outputs, by style; "other": on other inputs; else 0

@@ -174,6 +174,8 @@ class Puppet {
     is_native_ = !begin_.contains(jail::Begin::entry.name);
     detail_ = is_native_ ? "native" : Read(begin_, jail::Begin::entry);
     if (begin_.value(jail::Begin::withhold.name, false)) detail_ += " sealed";
+    const std::string form = begin_.value(jail::Begin::form.name, jail::Begin::kEager);
+    if (form != jail::Begin::kEager) detail_ += " " + form;
     for (size_t i = 2; is_native_ && i < packet.descriptors.size(); ++i)
       outputs_.push_back(Map(packet.descriptors[i]));
     if (detail_ != jail::Begin::kBaseline) {

@@ -102,6 +102,7 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
     for (const auto& buffer : buffers_.outputs) descriptors.push_back(buffer->fd());
   } else {
     fields[Message::entry.name] = program.entry;
+    fields[Message::form.name] = program.form;
     fields[Message::init_inputs.name] = program.init_inputs;
     fields[Message::construction_seed.name] = program.construction_seed;
     descriptors = {program.source_fd, buffers_.inputs->fd()};
@@ -112,8 +113,7 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
   if (!Is<jail::Ready>(answer->fields)) return FaultOfAnswer(*answer);
   parameters_loaded_ = Read(answer->fields, jail::Ready::parameters_loaded);
   if (absl::Status status = process_->Stop(); !status.ok()) return FaultOf(status);
-  if (!program.withhold) return std::nullopt;
-  return CheckCode();
+  return program.withhold ? CheckCode() : std::nullopt;
 }
 
 // The program may have kept the jail from withholding anything.

@@ -49,7 +49,8 @@ struct Program {
   int library_fd = -1;                          // native
   int source_fd = -1;                           // Python
   std::vector<int> extension_fds;               // Python
-  std::string entry = jail::Begin::kCandidate;  // Python: the class
+  std::string entry = jail::Begin::kCandidate;  // Python: the class,
+  std::string form = jail::Begin::kEager;       // and how it is called
   nlohmann::json init_inputs = nlohmann::json::array();
   int num_threads = 1;  // that it should use
   // Python: with parameters as the reference is constructed with, by which others are told apart; may be
@@ -91,6 +92,8 @@ class Jail {
   // Profile's kernels and num_launches, by the process's own word. A status: it did not tell, and may have broken the
   // GPU. Afterwards only destruction makes sense.
   absl::StatusOr<v1::Profile> Profile(const Draw& draw);
+  // Of runs from now on.
+  void LimitCalls(double seconds_max) { limits_.call_seconds_max = seconds_max; }
   // Of the last run: from its release to the confirmed stop, on a GPU to the answer.
   double seconds() const { return seconds_; }
   // On a GPU: from the answer to the confirmed stop of the process and the proof that the GPU is idle.

@@ -26,6 +26,9 @@ constexpr size_t kSpares = 3;
 constexpr size_t kSpareKinds = 2;  // sealed and not sealed, by turns
 constexpr int64_t kTmpBytesMax = 64 << 20;
 constexpr int kThreadsMax = 64;
+// Where compilers run: what they make of a large model, and a thread for each core.
+constexpr int64_t kProgramsBytesMax = 512 << 20;
+constexpr int kCompilerThreadsMax = 1024;
 // Children live under uids of their own, so that the limit of threads counts each alone.
 constexpr uint32_t kUidMin = 64000;
 constexpr uint32_t kNumUids = 1000;
@@ -35,16 +38,12 @@ constexpr int64_t kMappedBytes = int64_t{24} << 30;
 std::vector<std::string> Environment(int num_threads) {
   const std::string threads = absl::StrCat(num_threads);
   // The same malloc on both sides of the comparison: a page fault is no work.
-  return {"PATH=/usr/bin",
-          "HOME=/tmp",
-          "LANG=C.UTF-8",
-          "TMPDIR=/tmp",
-          absl::StrCat("OMP_NUM_THREADS=", threads),
-          absl::StrCat("MKL_NUM_THREADS=", threads),
-          "OMP_PROC_BIND=false",
-          kMallocTunables,
-          "PYTHONDONTWRITEBYTECODE=1",
-          "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor"};
+  return {
+      "PATH=/usr/bin", "HOME=/tmp", "LANG=C.UTF-8", "TMPDIR=/tmp", absl::StrCat("OMP_NUM_THREADS=", threads),
+      absl::StrCat("MKL_NUM_THREADS=", threads), "OMP_PROC_BIND=false", kMallocTunables,
+      "PYTHONDONTWRITEBYTECODE=1",
+      // Of torch.compile; the second because more threads are processes that stay. It asks who the user is, too.
+      "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor", "TORCHINDUCTOR_COMPILE_THREADS=1", "LOGNAME=jail"};
 }
 
 // What the driver's devices are called is fixed; which of them a context opens, CUDA_VISIBLE_DEVICES decides.
@@ -169,6 +168,8 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartPython(
   if (gpu) {
     options.arguments.push_back(gpu->driver.string());
     AdmitGpu(*gpu, &options);
+    // Where Triton looks for it; else it would ask a program that is not there.
+    options.environment.push_back(absl::StrCat("TRITON_LIBCUDA_PATH=", gpu->driver.parent_path().string()));
   }
   options.descriptors = {{pair.second.get(), kSocketInside}, {writer.get(), STDERR_FILENO}};
   ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
@@ -245,16 +246,18 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRigh
   const UniqueFd writer(ends[1]);
   RETURN_IF_ERROR(CollectAnswers());
   using zygote::Fork;
-  const nlohmann::json fields = Make<Fork>({{Fork::role, rights.role},
-                                            {Fork::uid, kUidMin + num_forks_++ % kNumUids},
-                                            {Fork::memory_bytes_max, rights.memory_bytes_max},
-                                            {Fork::address_bytes_max, rights.memory_bytes_max + kMappedBytes},
-                                            {Fork::tmp_bytes_max, kTmpBytesMax},
-                                            {Fork::cpu_seconds_max, rights.cpu_seconds_max},
-                                            {Fork::num_threads_max, kThreadsMax},
-                                            {Fork::num_threads, rights.num_threads},
-                                            {Fork::sealed, rights.sealed},
-                                            {Fork::gpu, rights.gpu}});
+  const nlohmann::json fields =
+      Make<Fork>({{Fork::role, rights.role},
+                  {Fork::uid, kUidMin + num_forks_++ % kNumUids},
+                  {Fork::memory_bytes_max, rights.memory_bytes_max},
+                  {Fork::address_bytes_max, rights.memory_bytes_max + kMappedBytes},
+                  {Fork::tmp_bytes_max, rights.compiles ? kProgramsBytesMax : kTmpBytesMax},
+                  {Fork::cpu_seconds_max, rights.cpu_seconds_max},
+                  {Fork::num_threads_max, rights.compiles ? kCompilerThreadsMax : kThreadsMax},
+                  {Fork::num_threads, rights.num_threads},
+                  {Fork::sealed, rights.sealed},
+                  {Fork::compiles, rights.compiles},
+                  {Fork::gpu, rights.gpu}});
   RETURN_IF_ERROR(SendPacket(socket_.get(), fields, {pair.second.get(), writer.get()}));
   ++num_unanswered_;
   return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader), code_, reaper_);

@@ -28,6 +28,8 @@ struct ChildRights {
   // candidate's own sources: no other file is executable, and no other memory can be made so.
   bool sealed = false;
   bool gpu = false;  // of a zygote that has one
+  // Of the Python kind, with a GPU and not sealed: compilers may run there, and what they make.
+  bool compiles = false;
 
   bool operator==(const ChildRights&) const = default;
 };

@@ -1,6 +1,6 @@
 """Stands for reward_service/jail/gpu_tensors.py beside the driver of fake_cuda.cc: a GPU's memory is a memory file, and
 tensors are the host's. What a candidate's output holds when it is located is put into a file of its jail, which the
-driver opens by its name."""
+driver opens by its name; outputs of a recorded call lie within the inputs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ import ctypes
 import os
 import secrets
 from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import tensors
 import torch
 from messages import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_WAITING = (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.nonzero.default)
+_mapped: list[Memory] = []
 
 _HANDLE_BYTES = 64
 _FILES_MAX = 40  # more than two runs have outputs
@@ -64,6 +70,38 @@ def separate() -> None:
     """All is done."""
 
 
+def compiled(model: Any) -> Any:
+    """For the host. Its outputs lie where those of recorded calls do."""
+    import torch._inductor.config
+
+    torch._inductor.config.cpp_cache_precompile_headers = False  # half a minute
+    compiled_model = torch.compile(model)
+    return lambda *inputs: _mapped[-1].keep(compiled_model(*inputs), inputs)
+
+
+class _NoWaiting(TorchDispatchMode):
+    """Refuses what a stream refuses whose work is recorded."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _WAITING:
+            raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
+        return func(*args, **(kwargs or {}))
+
+
+def record(first: Callable[[], Any], calls: list[partial[Any]]) -> list[Callable[[], Any]]:
+    """Calls made anew, once each is known not to wait. Their outputs lie over their inputs, where they can be found:
+    each call has read its own by then."""
+    first()
+    with _NoWaiting():
+        for call in calls:
+            call()
+    return [partial(_call_again, call) for call in calls]
+
+
+def _call_again(call: partial[Any]) -> list[torch.Tensor]:
+    return _mapped[-1].keep(call(), call.args)
+
+
 class Memory:
     """The whole of a descriptor's memory, mapped here for good; closes the descriptor."""
 
@@ -72,6 +110,20 @@ class Memory:
         self._shows = shows
         self._asked_for: torch.Tensor | None = None
         assert len(self._buffer) >= num_bytes
+        self._num_bytes = num_bytes
+        self._start = torch.frombuffer(self._buffer, dtype=torch.uint8).data_ptr() if num_bytes else 0
+        _mapped.append(self)
+
+    def keep(self, result: Any, inputs: tuple[Any, ...]) -> list[torch.Tensor]:
+        """Copies of the outputs within this memory, from the first input on."""
+        first = next(value for value in inputs if isinstance(value, torch.Tensor))
+        kept, offset = [], first.data_ptr() - self._start
+        for output in tensors.flatten(result):
+            spec = tensors.describe(output)
+            spec.offset = offset
+            kept.append(self.view(spec).copy_(output))
+            offset += output.nbytes
+        return kept
 
     def copy(self, start: int, to: int, num_bytes: int) -> None:
         """At once."""
@@ -90,7 +142,11 @@ class Memory:
         return tensor.device.type == "cpu"
 
     def locate(self, pointer: int) -> tuple[str, int]:
-        """The name of the file that has the tensor's bytes now; of what is not shown, the begin of the inputs."""
+        """Within the inputs; else the name of the file that has the tensor's bytes now, and of what is not shown the
+        begin of the inputs."""
+        own = pointer - self._start
+        if 0 <= own < self._num_bytes:
+            return "", own
         tensor = self._asked_for
         if not self._shows or tensor is None or tensor.data_ptr() != pointer:
             return "", 0

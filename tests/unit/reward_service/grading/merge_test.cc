@@ -52,6 +52,26 @@ TEST_CASE("advice does not depend on the formula") {
   }
 }
 
+TEST_CASE(
+    "what torch.compile makes of the reference is looked at by the formula that asks for it, if it was "
+    "measured") {
+  PreparedRequest prepared = Prepared();
+  prepared.request.set_formula("cuda-agent-v1");
+  v1::Measurement measurement = Measured(TwiceAsFast());
+  CHECK(MergeGrade(prepared, measurement).reward().value() == 2);
+  v1::Timing& timing = *measurement.mutable_grade()->mutable_timing();
+  v1::Baseline& graph = *timing.add_baselines();
+  graph.set_name("cuda graph");
+  graph.set_speedup(1.5);
+  CHECK(MergeGrade(prepared, measurement).reward().value() == 2);
+  v1::Baseline& compiled = *timing.add_baselines();
+  compiled.set_name("torch.compile");
+  compiled.set_speedup(1.5);
+  CHECK(MergeGrade(prepared, measurement).reward().value() == 3);
+  compiled.set_unavailable("it does not compile");
+  CHECK(MergeGrade(prepared, measurement).reward().value() == 2);
+}
+
 TEST_CASE("an opinion lowers rubric and reward of a correct program, and lifts nothing") {
   LlmOpinion opinion;
   for (LlmScore& score : opinion.scores) score = {5, "splendid"};

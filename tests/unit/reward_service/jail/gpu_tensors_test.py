@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "reward_service" / "jail"))
-from gpu_tensors import Memory, _Bytes, _check, move, open_gpu  # noqa: E402
+from gpu_tensors import Memory, _Bytes, _check, move, open_gpu, record  # noqa: E402
 from messages import Tensor  # noqa: E402
 
 
@@ -56,6 +57,74 @@ def test_room_is_made_for_so_many_outputs_at_once(monkeypatch: pytest.MonkeyPatc
     assert asked == [65536]
     assert made == [1536, 512] * 3 + [3 * (2 << 20)]  # what is large from one allocation, of which one handle is
     assert len(alive) == 7
+
+
+class _Graph:
+    """Stands for torch.cuda.CUDAGraph and for what records into it."""
+
+    ends_with: str | None = None
+    replays = 0
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        if self.ends_with:
+            raise RuntimeError(self.ends_with)
+
+    def replay(self) -> None:
+        _Graph.replays += 1
+
+
+class _Stream:
+    """Stands for a stream and for its turn."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> type[_Graph]:
+    for name, stand_in in {
+        "Stream": _Stream,
+        "stream": lambda stream: stream,
+        "synchronize": lambda: None,
+        "graph_pool_handle": lambda: 7,
+        "CUDAGraph": _Graph,
+        "graph": lambda graph, pool, stream: graph,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, stand_in)
+    _Graph.ends_with, _Graph.replays = None, 0
+    return _Graph
+
+
+def test_calls_are_recorded_once_and_done_anew_as_often_as_asked(recorder: type[_Graph]) -> None:
+    made: list[str] = []
+
+    def call(name: str) -> int:
+        made.append(name)
+        return len(name)
+
+    left, right = record(partial(call, "first"), [partial(call, "left"), partial(call, "right")])
+    assert made == ["first"] * 3 + ["left", "right"]
+    assert (left(), right(), right()) == (4, 5, 5)
+    assert recorder.replays == 3
+    assert len(made) == 5
+
+
+def test_what_keeps_a_call_from_being_recorded_is_told(recorder: type[_Graph]) -> None:
+    def waits() -> None:
+        raise RuntimeError("operation not permitted when stream is capturing\nCompile with DSA")
+
+    expected = "the model cannot be captured: operation not permitted when stream is capturing$"
+    with pytest.raises(RuntimeError, match=expected):
+        record(lambda: None, [waits])
+    recorder.ends_with = "operation failed due to a previous error during capture"
+    with pytest.raises(RuntimeError, match=expected):
+        record(lambda: None, [waits])
 
 
 def test_an_error_of_the_driver_is_named() -> None:

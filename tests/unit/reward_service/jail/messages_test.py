@@ -63,7 +63,8 @@ def test_tensors_of_a_begin_are_objects() -> None:
     tensor = {"code": 2, "bits": 32, "shape": [3], "number": False, "name": "", "offset": 64}
     rest = {"input_bytes": 1, "output_bytes": 1, "num_rooms": 1, "num_threads": 1, "withhold": False, "entry": "Model"}
     lists = {"inputs": [tensor], "parameters": [], "outputs": []}
-    begin = _received({"op": "begin", **lists, **rest, "init_inputs": [], "construction_seed": 1}, Begin)
+    rest |= {"form": "eager", "init_inputs": [], "construction_seed": 1}
+    begin = _received({"op": "begin", **lists, **rest}, Begin)
     assert isinstance(begin, Begin)
     assert begin.inputs == [Tensor(code=2, bits=32, shape=[3], number=False, name="", offset=64)]
 

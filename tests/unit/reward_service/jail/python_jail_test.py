@@ -3,7 +3,9 @@
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +15,7 @@ sys.path.insert(0, str(_SERVICE / "jail"))
 import gpu_tensors  # noqa: E402
 import tensors  # noqa: E402
 from messages import Begin, Tensor  # noqa: E402
-from python_jail import Hooks, Model, match_state, places_of, renew_moved  # noqa: E402
+from python_jail import Hooks, Model, RecordedCalls, match_state, places_of, renew_moved  # noqa: E402
 
 _NAMES = ("x", "scale", "shift", "moved")
 
@@ -128,7 +130,7 @@ def _model_on_gpu(monkeypatch: pytest.MonkeyPatch, rooms: torch.Tensor) -> Model
     os.write(source, _SOURCE.encode())
     specs = [Tensor(2, 32, [4], False, name=name, offset=16 * index) for index, name in enumerate(_NAMES)]
     fields = [vars(spec) for spec in (*specs, Tensor(2, 32, [4], False))]
-    begin = Begin(fields[:1], fields[1:4], fields[4:], 64, 16, len(rooms), 1, False, "ModelNew", [], 1)
+    begin = Begin(fields[:1], fields[1:4], fields[4:], 64, 16, len(rooms), 1, False, "ModelNew", "eager", [], 1)
     return Model(begin, [source, memory], folder, on_gpu=True)
 
 
@@ -165,6 +167,24 @@ def test_of_a_call_that_is_watched_only_its_own_work_is_told(monkeypatch: pytest
     told = model.profile(0, hooks)
     assert steps == ["await", "begin", "call", "await", "end"]
     assert [vars(told.kernels[0]), told.num_launches] == [kernel, 3]
+
+
+def test_calls_are_recorded_once_for_all_rooms_with_the_numbers_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def record(first: Callable[[], Any], calls: list[Callable[[], Any]]) -> list[Callable[[], Any]]:
+        made.append(first())
+        return calls
+
+    monkeypatch.setattr(gpu_tensors, "record", record)
+    rooms = [[(torch.full((1,), float(room)), False), (torch.tensor(-1), True)] for room in range(3)]
+    calls = RecordedCalls(lambda x, number: f"{x.item()} {number}", rooms)
+    assert calls.call(1, [rooms[1][0][0], 7]) == "1.0 7"
+    assert calls.call(2, [rooms[2][0][0], 7]) == "2.0 7"
+    assert calls.call(0, [rooms[0][0][0], 7]) == "0.0 7"
+    assert made == ["1.0 7"]
+    with pytest.raises(ValueError, match="a number that changes"):
+        calls.call(0, [rooms[0][0][0], 8])
 
 
 def test_on_a_gpu_an_output_is_told_by_its_allocation_and_on_the_host_by_its_address() -> None:

@@ -260,6 +260,18 @@ TEST_CASE(
   CHECK(measurement->grade().cost().lane_wait_seconds() > 0.2);
 }
 
+TEST_CASE("what is made ready once a task takes no candidate's time, in either attempt") {
+  FakeBench bench;
+  bench.machine.preparing = absl::Seconds(0.3);
+  bench.request.limits.lane_seconds_max = 0.2;
+  bench.machine.sealed.timed_calls = [](int) { return CallResult{60, Withheld()}; };
+  const v1::Grade grade = bench.Run();
+  CHECK(grade.verdict() == v1::VERDICT_CORRECT);
+  CHECK_FALSE(grade.timing().libraries_withheld());
+  CHECK(grade.cost().lane_wait_seconds() >= 0.3);
+  CHECK(grade.cost().time_seconds() < 0.3);
+}
+
 TEST_CASE("who is to be verified only is not timed") {
   FakeBench bench;
   bench.request.verify_only = true;

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -115,6 +117,22 @@ TEST_CASE("files are written in the named folder and nowhere else") {
   CHECK(Confined(Usual(inside.path()), [&] { return make(outside.path()); }) == 1);
 }
 
+TEST_CASE("only who compiles beside a GPU renames files from one folder to another") {
+  if (LandlockVersion() < 2) return;
+  const TemporaryDirectory folder;
+  REQUIRE(chmod(folder.path().c_str(), 0777) == 0);
+  const std::string part = folder.path() / "part", whole = folder.path() / "whole";
+  const auto rename_across = [&] {
+    if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) return 2;
+    if (open((part + "/file").c_str(), O_WRONLY | O_CREAT, 0600) < 0) return 3;
+    return rename((part + "/file").c_str(), whole.c_str()) == 0 ? 0 : 1;
+  };
+  Confinement confinement = Usual(folder.path());
+  CHECK(Confined(confinement, rename_across) == 1);
+  confinement.rights = ProcessRights::kToolchainWithGpu;
+  CHECK(Confined(confinement, rename_across) == 0);
+}
+
 TEST_CASE("files outside the named ones cannot be read, where some are named") {
   if (LandlockVersion() == 0) return;
   const TemporaryDirectory folder;
@@ -147,6 +165,21 @@ TEST_CASE("a confined process may be told to end with its parent") {
   char byte = 0;
   CHECK(read(ends[0], &byte, 1) == 0);
   close(ends[0]);
+}
+
+TEST_CASE("a private /tmp holds data, or programs too where that is asked for") {
+  if (geteuid() != 0) return;
+  const auto run_from_tmp = [](FolderUse use) {
+    return InProcess([use] {
+      if (!SeparateNextChild().ok() || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+        return 2;
+      if (!MountPrivateTmp(16 << 20, use).ok()) return 3;
+      std::filesystem::copy("/bin/true", "/tmp/true");
+      return access("/tmp/true", X_OK) == 0 ? 0 : 1;
+    });
+  };
+  CHECK(run_from_tmp(FolderUse::kData) == 1);
+  CHECK(run_from_tmp(FolderUse::kPrograms) == 0);
 }
 
 TEST_CASE("a next child has namespaces, a /tmp and a folder of libraries of its own") {

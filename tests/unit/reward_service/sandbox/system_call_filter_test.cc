@@ -214,20 +214,22 @@ TEST_CASE("a jail changes neither its limits nor its tie to its parent nor who m
   CHECK(CallInJail(SYS_seccomp, 0, 0, 0) == EPERM);
 }
 
-TEST_CASE("a compiler starts programs and ends them, and opens no socket") {
-  CHECK(Confined(ProcessRights::kToolchain, [] {
-          const pid_t child = fork();
-          if (child == 0) {
-            execl("/bin/sleep", "sleep", "100", nullptr);
-            _exit(1);
-          }
-          int status = 0;
-          return kill(child, SIGTERM) == 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status) ? 0
-                                                                                                         : 1;
-        }) == 0);
-  CHECK(Confined(ProcessRights::kToolchain, [] { return ErrorOf(socket(AF_INET, SOCK_STREAM, 0)); }) ==
-        EPERM);
-  CHECK(Confined(ProcessRights::kToolchain, [] { return ErrorOf(prctl(PR_SET_PDEATHSIG, 0)); }) == EPERM);
+TEST_CASE("a compiler starts programs and ends them, and opens no socket, with a GPU as well") {
+  for (const ProcessRights rights : {ProcessRights::kToolchain, ProcessRights::kToolchainWithGpu}) {
+    CHECK(Confined(rights, [] {
+            const pid_t child = fork();
+            if (child == 0) {
+              execl("/bin/sleep", "sleep", "100", nullptr);
+              _exit(1);
+            }
+            int status = 0;
+            return kill(child, SIGTERM) == 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status)
+                       ? 0
+                       : 1;
+          }) == 0);
+    CHECK(Confined(rights, [] { return ErrorOf(socket(AF_INET, SOCK_STREAM, 0)); }) == EPERM);
+    CHECK(Confined(rights, [] { return ErrorOf(prctl(PR_SET_PDEATHSIG, 0)); }) == EPERM);
+  }
 }
 
 }  // namespace

@@ -34,6 +34,19 @@ TEST_CASE("the section's keys are read") {
   CHECK(options->timing.num_rounds_max == 1);
 }
 
+TEST_CASE("forms of the reference to compare with are none, or those that are known, once each") {
+  CHECK(Read("")->timing.baselines.empty());
+  const auto asked = [](const std::string& keys) {
+    return Read("reward_service:\n  timing: {baselines: [" + keys + "]}\n");
+  };
+  CHECK(asked("cuda_graph")->timing.baselines == std::vector<std::string>{"cuda_graph"});
+  CHECK_THAT(std::string(asked("triton").status().message()),
+             Catch::Contains("reward_service.timing.baselines: has triton, known are ") &&
+                 Catch::Contains("cuda_graph"));
+  CHECK_THAT(std::string(asked("cuda_graph, cuda_graph").status().message()),
+             Catch::Contains("has cuda_graph twice"));
+}
+
 TEST_CASE("tenants, TLS files and lanes are read") {
   const absl::StatusOr<ServiceOptions> options = Read(
       "reward_service:\n  num_lanes: 2\n  tls: {certificate: README.md, key: README.md, authority: dev}\n"

@@ -1,0 +1,120 @@
+#include "reward_service/referee/reference_timing.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "reward_service/referee/cpu_task.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr size_t kReasonBytesMax = 240;
+// A process has as many rounds, by turns with the eager one, as three of a candidate: it is measured once a task.
+constexpr int kFormInstancesMin = 2;
+constexpr int kFormInstancesMax = 3;
+// Of timing, and of a call once there was one: the first is recorded, or compiled.
+constexpr double kTimingSecondsMax = 10;
+
+// Ends it, and waits for that, as is done with a candidate.
+void End(Jail* jail, const Lane& lane) {
+  lane.Dismiss(jail->process().pid()).IgnoreError();  // it may have ended
+  (void)jail->TakeBuffers();
+}
+
+// Loads the program, and has it called until it is warm. In the first call it is recorded, and what that changes in the
+// model's state is not known: its outputs are not compared.
+std::optional<Fault> MakeReady(const PreparedTask& task, const Program& program, Jail* jail) {
+  if (auto fault = jail->Begin(program, nullptr)) return fault;
+  FormSide side(jail, task.layout());
+  const auto& draws = task.timing_draws();
+  jail->Load(*draws.front());
+  if (auto fault = jail->Run()) return fault;
+  jail->LimitCalls(kTimingSecondsMax);
+  for (size_t call = 1; call < kWarmUpCalls; ++call) {
+    if (auto fault = side.Repeat(*draws[call % draws.size()]).fault) return fault;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+FormTime Unavailable(std::string_view reason) { return {.unavailable = Escape(reason, kReasonBytesMax)}; }
+
+v1::Baseline ToBaseline(const ReferenceForm& form, const FormTime& time, double speedup) {
+  v1::Baseline baseline;
+  baseline.set_name(std::string(form.name));
+  baseline.set_us(time.us);
+  baseline.set_speedup(speedup * time.ratio);
+  baseline.set_unavailable(time.unavailable);
+  return baseline;
+}
+
+CallResult FormSide::Call(Batch sets, ProfileSampler*) {
+  CallResult result;
+  jail_->Load(sets);
+  result.fault = jail_->Run();
+  result.us = jail_->seconds() * 1e6;
+  result.after_us = jail_->after_seconds() * 1e6;
+  result.waited_us = jail_->waited_us();
+  for (size_t call = 0; call < sets.size() && !result.fault; ++call) {
+    result.fault = CheckOutputs(*sets[call], call);
+  }
+  return result;
+}
+
+std::optional<Fault> FormSide::CheckOutputs(const Draw& draw, size_t call) {
+  for (size_t i = 0; i < layout_.outputs.size(); ++i) {
+    const absl::StatusOr<Comparison> in_place = jail_->CompareInPlace(i, draw, call);
+    if (in_place.ok() && in_place->right()) continue;
+    Fault fault;
+    const absl::StatusOr<const void*> actual = jail_->Output(i, fault, call);
+    if (!actual.ok()) return fault;
+    const TensorSpec& spec = layout_.outputs[i];
+    const Comparison result =
+        Compare(spec, draw.tolerances[i], draw.expected.Read(spec.offset, spec.num_bytes), *actual);
+    if (result.right()) continue;
+    return Fault{v1::VERDICT_INCORRECT,
+                 absl::StrCat("wrong outputs: output ", i, " ", result.first_difference)};
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<Overhead> FormTiming::OfReference(absl::StatusOr<Overhead> overhead) {
+  if (overhead.ok()) overhead->candidate = overhead->reference;
+  return overhead;
+}
+
+absl::StatusOr<FormTime> TimeForm(TimingDevice* device, TimerOptions options) {
+  options.effort = {.num_instances_min = kFormInstancesMin, .num_instances_max = kFormInstancesMax};
+  options.lane_seconds_max = kTimingSecondsMax;
+  options.trusts_candidate = true;
+  options.path.takes_between_off = true;
+  options.least_us = 0;
+  Timer timer(device, std::move(options));
+  ASSIGN_OR_RETURN(const std::optional<Fault> fault, timer.Run());
+  if (fault) return Unavailable(fault->reason);
+  const v1::Timing timing = timer.Timing();
+  return FormTime{.us = timing.candidate().median_us(), .ratio = 1 / timing.speedup()};
+}
+
+absl::StatusOr<FormTime> MeasureForm(const ReferenceForm& form, PreparedTask& task, const Lane& lane,
+                                     TimingDevice* eager, const TimerOptions& options) {
+  CpuTask& kept = CpuTask::Of(task);
+  ASSIGN_OR_RETURN(const auto jail, kept.StartForm(task, form));
+  const Program program = kept.ProgramOf(task, std::string(form.key), absl::Now() + form.time_max);
+  absl::StatusOr<FormTime> time = FormTime();
+  if (const auto fault = MakeReady(task, program, jail.get())) {
+    time = Unavailable(fault->reason);
+  } else if (const absl::Status admitted = lane.Admit(jail->process().pid()); !admitted.ok()) {
+    time = Unavailable(std::string(admitted.message()));
+  } else {
+    FormTiming device(eager, [&] { return std::make_unique<FormSide>(jail.get(), task.layout()); });
+    time = TimeForm(&device, options);
+  }
+  End(jail.get(), lane);
+  return time;
+}
+
+}  // namespace warpsmith
