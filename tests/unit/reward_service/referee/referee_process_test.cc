@@ -229,7 +229,7 @@ TEST_CASE("whoever asks for a judgement waits for no recording") {
 }
 
 TEST_CASE("a service that sends more than may wait loses its referee") {
-  Bench bench({{"answers", {{"load", "silent"}}}});
+  Bench bench(nlohmann::json{{"answers", {{"load", "silent"}}}});
   bench.AwaitStart();
   bench.SendProgram(JudgeQuestion(1));
   for (int id = 2; id < 8; ++id) bench.Send({{"op", "calibrate"}, {"id", id}});

@@ -71,7 +71,7 @@ void Compute(float milliseconds) {
     for (int i = 1; i < 20000; ++i) sink = sink + 1.0 / i;
   }
 }
-char room[1024];
+char room[16384];
 void* (*volatile clear)(void*, int, size_t) = std::memset;
 extern "C" __m256 _ZGVdN8v_expf(__m256);
 __attribute__((target("avx2"))) __m256 Vectors(int number) {
@@ -83,7 +83,7 @@ __attribute__((target("avx2"))) void Clear(float milliseconds, float how) {
   const double start = Milliseconds();
   while (Milliseconds() - start < milliseconds) {
     if (how < 3) {
-      for (int i = 0; i < 2000; ++i) clear(room, i, sizeof(room));
+      for (int i = 0; i < 200; ++i) clear(room, i, sizeof(room));
     }
     if (how == 2) sink = sink + Vectors(200)[0];
     if (how < 3) continue;
