@@ -27,7 +27,7 @@ KEYS_MAX = 100
 _DEMO = Path("configs/demo.yaml")
 _SECTION = "a section"
 # Names of Hugging Face, given where there is no config.json to read them from. They are no keys of ours.
-_MODEL_KEYS = ("model.path", "model.init_seed")
+_MODEL_KEYS = ("model.path",)
 _TENANTS = "reward_service.tenants"
 _WRITING_HINT = " (in quotes if it looks like a number)"
 _BARE_WORD = re.compile(r"[A-Za-z_./][\w./-]*")

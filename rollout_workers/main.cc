@@ -21,6 +21,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/base/touch_constants.h"
+#include "core/model/initial_seed.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/server.h"
 #include "prompting/prompts.h"
@@ -78,7 +79,7 @@ absl::Status LoadInitialWeights(const WorkerConfig& config, Engine* engine) {
   }
   LoadedWeights weights;
   if (config.model_path.empty()) {
-    weights = RandomWeights(config.model, config.init_seed);
+    weights = RandomWeights(config.model, kInitialSeed);
   } else {
     ASSIGN_OR_RETURN(weights, HuggingFaceWeights(config.model, config.model_path));
   }

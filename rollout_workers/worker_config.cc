@@ -26,9 +26,6 @@ void ReadSeconds(ConfigSection& section, std::string_view key, absl::Duration* d
 // trainer, whose section it is, says what the keys mean.
 void ReadModel(ConfigSection& section, WorkerConfig* config) {
   section.Read("path", &config->model_path);
-  auto seed = static_cast<int64_t>(config->init_seed);
-  section.Read("init_seed", &seed, IntegerRange{.min = 0});
-  config->init_seed = static_cast<uint64_t>(seed);
   if (config->model_path.empty()) {
     VisitFields(config->model, [&](std::string_view key, auto* value) {
       section.Read(key, value);

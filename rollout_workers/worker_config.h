@@ -18,7 +18,6 @@ namespace warpsmith {
 // they are read; docs/configuration.md has it.
 struct WorkerConfig {
   std::filesystem::path model_path;
-  uint64_t init_seed = 1;
   ModelConfig model;
 
   std::filesystem::path tokenizer_directory = "datasets/tokenizer/small";

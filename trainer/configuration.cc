@@ -67,9 +67,6 @@ void ReadModel(ConfigSection& section, ModelSection* model) {
                {"",
                 "Hugging Face folder to start from. Empty: random weights of the shape that the other keys "
                 "give. These are the fields of a config.json; leave them out where there is a path."});
-  int64_t seed = static_cast<int64_t>(model->init_seed);
-  section.Read("init_seed", &seed, {.min = 0}, {"", "Seed of random weights."});
-  model->init_seed = static_cast<uint64_t>(seed);
   if (model->path.empty()) ReadModelShape(section, &model->config);
   section.RequireFolder("path", model->path, {"config.json"});
   if (!section.Finish().ok()) return;

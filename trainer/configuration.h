@@ -29,7 +29,6 @@ struct RunSection {
 // Section "model": shared by trainer and workers.
 struct ModelSection {
   std::filesystem::path path;
-  uint64_t init_seed = 1;
   ModelConfig config;  // of the folder `path`, or of the section's keys
 };
 

@@ -17,6 +17,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/model/hugging_face_weights.h"
+#include "core/model/initial_seed.h"
 #include "nlohmann/json.hpp"
 #include "trainer/agreement.h"
 #include "trainer/cold_start.h"
@@ -170,7 +171,7 @@ absl::Status Training::Restore(const std::filesystem::path& checkpoint) {
 
 absl::Status Training::InitialiseWeights() {
   if (configuration_.model.path.empty()) {
-    policy_.parameters.InitRandom(configuration_.model.init_seed);
+    policy_.parameters.InitRandom(kInitialSeed);
     return absl::OkStatus();
   }
   return LoadHuggingFaceWeights(configuration_.model.path, policy_.parameters);

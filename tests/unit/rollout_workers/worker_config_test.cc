@@ -29,13 +29,12 @@ TEST_CASE("the configurations of the tree are the worker's as well as the traine
 TEST_CASE("keys and assignments are read with their units") {
   const WorkerConfig config =
       Read(std::string(kModel) + "rollout: {context_tokens_max: 512, grade_give_up_seconds: 2.5}\n",
-           {"rollout.num_slots=3", "model.init_seed=9"})
+           {"rollout.num_slots=3"})
           .value();
   CHECK(config.model.hidden_size == 32);
   CHECK(config.context_tokens_max == 512);
   CHECK(config.grade_give_up == absl::Milliseconds(2500));
   CHECK(config.num_slots == 3);
-  CHECK(config.init_seed == 9);
 }
 
 TEST_CASE("misspelt keys, wrong ranges and contradictions are errors with their place") {
