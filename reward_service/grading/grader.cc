@@ -66,6 +66,7 @@ Grader::Grader(const GraderOptions& options, const CompileStage* compile_stage,
     : options_(options),
       compile_stage_(compile_stage),
       lanes_(std::move(lanes)),
+      recording_(lanes_),
       serving_(options.revival_pause),
       to_compile_(options.policy),
       to_ask_(options.policy),
@@ -249,25 +250,13 @@ void Grader::CompileLoop() {
 
 Route Grader::Compile(const std::shared_ptr<Flight>& flight) {
   const absl::Time begin = options_.now();
-  Route next = WantsRecording(*flight) ? Record(flight.get()) : Route::kCompile;
-  if (next == Route::kCompile && !WantsRecording(*flight)) next = compile_stage_->Run(flight.get());
+  Route next = WantsRecording(*flight) ? recording_.Record(flight.get()) : Route::kCompile;
+  if (next == Route::kCompile) next = compile_stage_->Run(flight.get());
   const absl::Time end = options_.now();
   to_compile_.Charge(*flight, end - begin);
   absl::MutexLock lock(&mutex_);
   backlog_time_.CountCompiling(end - begin, end);
   return next;
-}
-
-// Lanes take turns, so that one that is lost is not asked twice for one program.
-Route Grader::Record(Flight* flight) {
-  const v1::Device device = flight->prepared->device;
-  std::vector<const JudgeStage*> lanes;
-  for (const auto& lane : lanes_) {
-    if (lane->device() == device) lanes.push_back(lane.get());
-  }
-  WS_CHECK(!lanes.empty()) << "the door checks devices: " << v1::Device_Name(device);
-  return lanes[next_recording_++ % lanes.size()]->Record(flight,
-                                                         {.others_serve = serving_.OthersServe(device)});
 }
 
 void Grader::JudgeLoop(JudgeStage* lane) {

@@ -22,6 +22,7 @@
 #include "reward_service/grading/flight_queue.h"
 #include "reward_service/grading/grade_journal.h"
 #include "reward_service/grading/merge.h"
+#include "reward_service/grading/recording_lanes.h"
 #include "reward_service/grading/serving_lanes.h"
 #include "reward_service/grading/stages.h"
 #include "reward_service/measure/referee.h"
@@ -127,7 +128,6 @@ class Grader {
   void JudgeLoop(JudgeStage* lane);
   void LlmLoop();
   Route Compile(const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
-  Route Record(Flight* flight);
   Route Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   void Send(const std::shared_ptr<Flight>& flight, Route next);
   FlightQueue& JudgeQueueOf(v1::Device device);
@@ -162,8 +162,8 @@ class Grader {
   const GraderOptions options_;
   const CompileStage* const compile_stage_;
   const std::vector<std::unique_ptr<JudgeStage>> lanes_;
+  RecordingLanes recording_;
   ServingLanes serving_;
-  std::atomic<size_t> next_recording_{0};
   FlightQueue to_compile_;
   std::map<v1::Device, FlightQueue> to_judge_;  // a queue for each device of the lanes, made with this
   FlightQueue to_ask_;

@@ -54,12 +54,7 @@ void AddMeasured(const v1::Measurement& measured, Flight* flight) {
       waited_seconds + measured.grade().cost().lane_wait_seconds());
 }
 
-// A candidate under which a lane's referee fails for good is tried on one other lane, if one can have it.
-Route PassOn(const absl::Status& status, int num_attempts, bool to_other, Route route, Flight* flight) {
-  if (to_other && !flight->passed_on) {
-    flight->passed_on = true;
-    return route;
-  }
+Route GiveUp(const absl::Status& status, int num_attempts, Flight* flight) {
   flight->measurement = Unscorable(
       absl::StrCat("the referee failed ", num_attempts, " times, the last time with ", status.ToString()));
   return Route::kFinish;
@@ -167,7 +162,9 @@ bool JudgeStage::TriesAgain(int num_attempts, LaneSurroundings surroundings) {
 
 Route JudgeStage::Record(Flight* flight, LaneSurroundings surroundings) const {
   v1::Cost* const cost = flight->measurement.mutable_grade()->mutable_cost();
-  cost->set_queue_seconds(cost->queue_seconds() + absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
+  const absl::Time begin = absl::Now();
+  cost->set_queue_seconds(cost->queue_seconds() + absl::ToDoubleSeconds(begin - flight->queued_since));
+  flight->queued_since = begin;
   const PreparedRequest& prepared = *flight->prepared;
   const TaskSource task{prepared.task_key, prepared.request.task().reference_source()};
   absl::StatusOr<std::vector<ExtensionRecord>> records = absl::UnknownError("no attempt");
@@ -187,7 +184,8 @@ Route JudgeStage::Record(Flight* flight, LaneSurroundings surroundings) const {
   }
   const bool task_at_fault = absl::IsFailedPrecondition(records.status());
   if (!records.ok() && !task_at_fault) {
-    return PassOn(records.status(), attempt, surroundings.others_serve, Route::kCompile, flight);
+    if (surroundings.others_serve) return Route::kCompile;
+    return GiveUp(records.status(), attempt, flight);
   }
   flight->queued_since = absl::Now();
   flight->extensions_recorded = true;
@@ -209,9 +207,12 @@ Route JudgeStage::RunJudge(Flight* flight, LaneSurroundings surroundings) {
     }
     LogWarning(absl::StrCat("judging, attempt ", attempt, " of ", options_.num_attempts_max, ": ",
                             measured.status().ToString()));
-    if (!TriesAgain(attempt, surroundings)) {
-      return PassOn(measured.status(), attempt, is_lost_ && surroundings.others_serve, Route::kJudge, flight);
-    }
+    if (TriesAgain(attempt, surroundings)) continue;
+    // A candidate that ends a lane which does not come back is tried on one other.
+    const bool passes_on = is_lost_ && surroundings.others_serve && !flight->passed_on;
+    if (!passes_on) return GiveUp(measured.status(), attempt, flight);
+    flight->passed_on = true;
+    return Route::kJudge;
   }
   return Route::kDrop;
 }

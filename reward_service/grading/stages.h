@@ -86,14 +86,14 @@ class JudgeStage {
   JudgeStage(JudgeStageOptions options, std::unique_ptr<Referee> referee)
       : options_(options), referee_(std::move(referee)) {}
 
-  // For a compile worker, beside whatever the lane judges: finds out which extensions a Python program wants. kCompile: all
-  // is known, or this lane's referee failed and another one is to be asked; kJudge: it wants none, or the task is
-  // at fault, as the judgement will say.
+  // For a compile worker, beside whatever the lane judges: finds out which extensions a Python
+  // program wants. kCompile: all is known, or it still wants a recording, for this referee failed
+  // and `others_serve`; kJudge: it wants none, or the task is at fault, as the judgement will say.
   Route Record(Flight* flight, LaneSurroundings surroundings) const;
   // kJudge, with the flight as it was, where this lane was lost under it and others serve.
   Route Run(Flight* flight, LaneSurroundings surroundings = {});
   // The referee died in the last Run and could not be started again: its GPU is gone, say.
-  bool is_lost() const { return is_lost_; }
+  bool is_lost() const { return is_lost_; }  // for any thread
   // Whether the lane can be used, if need be again.
   bool Revive();
   void Prefetch(const TaskSource& task) { referee_->Prefetch(task); }
@@ -108,7 +108,7 @@ class JudgeStage {
 
   const JudgeStageOptions options_;
   const std::unique_ptr<Referee> referee_;
-  bool is_lost_ = false;
+  std::atomic<bool> is_lost_ = false;
 };
 
 }  // namespace warpsmith

@@ -22,6 +22,29 @@ class RecordingEnded(Exception):
     """A recorded extension was called: there is nothing behind it yet."""
 
 
+# Of torch.cuda: by what programs find out whether there is a GPU, and which.
+_QUESTIONS = (
+    *("is_available", "device_count", "current_device", "get_device_name", "get_device_capability"),
+    *("get_device_properties", "get_arch_list", "is_bf16_supported", "mem_get_info", "_lazy_init"),
+)
+
+
+def note_questions_about_gpu() -> list[str]:
+    """The names of the functions of torch.cuda that are called from now on, of those that tell about a GPU."""
+    asked: list[str] = []
+
+    def noting(name: str, function: Any) -> Any:
+        def note(*arguments: Any, **named: Any) -> Any:
+            asked.append(name)
+            return function(*arguments, **named)
+
+        return note
+
+    for name in _QUESTIONS:
+        setattr(torch.cuda, name, noting(name, getattr(torch.cuda, name)))
+    return asked
+
+
 class Placeholder(ModuleType):
     """Stands for an extension that is not built: any name can be taken from it, none can be called."""
 

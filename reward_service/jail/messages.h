@@ -375,6 +375,7 @@ struct Record : ToJail {
 struct Recorded : ToReferee {
   static constexpr char op[] = "recorded";
   static constexpr IntegerField bytes{"bytes", 0, service::Recorded::kRecordingBytesMax, 0};
+  static constexpr BooleanField complete{"complete"};
 };
 
 struct Failed : ToReferee {

@@ -294,6 +294,7 @@ class Recorded(Message):
 
     op = "recorded"
     bytes: int
+    complete: bool
 
 
 @dataclass

@@ -19,7 +19,7 @@ import gpu_tensors
 import packet
 import tensors
 import torch
-from extensions import Extensions, write_libraries
+from extensions import Extensions, RecordingEnded, note_questions_about_gpu, write_libraries
 from messages import (
     OP,
     Begin,
@@ -279,14 +279,20 @@ def _place(tensor: torch.Tensor, memory: gpu_tensors.Memory | None) -> Place:
 def record(request: Record, descriptors: list[int], *, on_gpu: bool = False) -> Recorded:
     """Runs a candidate's module and constructor for the extensions they ask for, and where they ask for none and
     `request` wants it one call on zeros: some answers build theirs at the first. Writes what was asked for to
-    descriptors[1]."""
+    descriptors[1]. Without a GPU that is complete where something was asked for, nothing failed that one could mend, and
+    Torch was asked nothing about a GPU."""
     source = read_descriptor(descriptors[0]).decode()
     extensions = Extensions(None)
     extensions.install()
+    questions = note_questions_about_gpu()
+    failed = False
     try:
         module = execute(source, "candidate")
         model = module.ModelNew(*tensors.unpack(request.init_inputs))
+    except RecordingEnded:
+        pass  # nobody can go on from there
     except Exception:
+        failed = True
         if not extensions.records:
             raise
     if request.calls and not extensions.records:
@@ -298,7 +304,7 @@ def record(request: Record, descriptors: list[int], *, on_gpu: bool = False) -> 
             model(*inputs)
     text = json.dumps(extensions.records, default=fields_of).encode()
     os.pwrite(descriptors[1], text, 0)
-    return Recorded(len(text))
+    return Recorded(len(text), complete=bool(extensions.records) and not failed and not questions)
 
 
 def _explain(error: BaseException) -> str:

@@ -40,26 +40,27 @@ std::filesystem::path ShareOf(const std::filesystem::path& bin_directory) {
   return bin_directory.parent_path() / "share" / "warpsmith";
 }
 
-// A task of a million elements keeps its draws, buffers and three baselines with their grown heaps.
-int NumTasksByMemory(int num_lanes) {
-  constexpr int64_t kTaskBytes = int64_t{320} << 20;
+// On cores a task of a million elements keeps its draws, buffers and three baselines with their grown heaps; on a GPU
+// draws and buffers are there, and its two processes have some 60 MB each.
+int NumTasksByMemory(const RefereeOptions& options) {
+  const int64_t task_bytes = int64_t{options.gpu_uuid.empty() ? 320 : 128} << 20;
   const int64_t memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  return static_cast<int>(std::clamp<int64_t>(memory_bytes / 2 / kTaskBytes / num_lanes, 8, 128));
+  return static_cast<int>(std::clamp<int64_t>(memory_bytes / 2 / task_bytes / options.num_lanes, 8, 128));
 }
 
 nlohmann::json StartFields(const RefereeOptions& options) {
   using service::Start;
-  return Make<Start>({{Start::lane_cores, options.lane_cores},
-                      {Start::python, options.python.string()},
-                      {Start::bin_directory, options.bin_directory.string()},
-                      {Start::share_directory, options.share_directory.string()},
-                      {Start::realtime, options.realtime},
-                      {Start::jail_memory_bytes_max, options.jail_memory_bytes_max},
-                      {Start::oracle_memory_bytes_max, options.oracle_memory_bytes_max},
-                      {Start::buffer_bytes_max, options.buffer_bytes_max},
-                      {Start::num_tasks_max, options.num_tasks_max > 0 ? options.num_tasks_max
-                                                                       : NumTasksByMemory(options.num_lanes)},
-                      {Start::gpu_uuid, options.gpu_uuid}});
+  return Make<Start>(
+      {{Start::lane_cores, options.lane_cores},
+       {Start::python, options.python.string()},
+       {Start::bin_directory, options.bin_directory.string()},
+       {Start::share_directory, options.share_directory.string()},
+       {Start::realtime, options.realtime},
+       {Start::jail_memory_bytes_max, options.jail_memory_bytes_max},
+       {Start::oracle_memory_bytes_max, options.oracle_memory_bytes_max},
+       {Start::buffer_bytes_max, options.buffer_bytes_max},
+       {Start::num_tasks_max, options.num_tasks_max > 0 ? options.num_tasks_max : NumTasksByMemory(options)},
+       {Start::gpu_uuid, options.gpu_uuid}});
 }
 
 absl::Status StatusOfFailure(const Packet& packet) {
@@ -106,10 +107,10 @@ class RefereeClient : public Referee {
                                  {Message::verify_only, request.verify_only},
                                  {Message::another_follows, request.another_follows}});
     if (request.seed) fields[Message::seed.name] = *request.seed;
-    ASSIGN_OR_RETURN(const Packet answer, Ask(std::move(fields), descriptors, deadline));
-    if (!Is<service::Judged>(answer.fields)) return AsInfrastructure(CountLate(StatusOfFailure(answer)));
+    ASSIGN_OR_RETURN(const Answer answer, Ask(std::move(fields), descriptors, deadline, Late::kBreaks));
+    if (!Is<service::Judged>(answer.packet.fields)) return AsInfrastructure(TakeFailure(answer));
     num_late_answers_ = 0;
-    return ReadMeasurement(answer);
+    return ReadMeasurement(answer.packet);
   }
 
   absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
@@ -117,11 +118,17 @@ class RefereeClient : public Referee {
                                                                 absl::Time deadline) override {
     ASSIGN_OR_RETURN(const UniqueFd task_fd, SharedBuffer::SealedText(task.reference_source));
     ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(source));
-    ASSIGN_OR_RETURN(const Packet answer, Ask(Make<service::Record>({{service::Record::key, task.key}}),
-                                              {task_fd.get(), source_fd.get()}, deadline));
-    if (!Is<service::Recorded>(answer.fields)) return StatusOfFailure(answer);
-    if (answer.descriptors.size() != 1) return absl::InternalError("the referee's answer has no list");
-    ASSIGN_OR_RETURN(const std::string text, SharedBuffer::ReadText(answer.descriptors[0].get(),
+    const absl::StatusOr<Answer> answer = Ask(Make<service::Record>({{service::Record::key, task.key}}),
+                                              {task_fd.get(), source_fd.get()}, deadline, Late::kFails);
+    // Of a referee that does not start; what it answers is of the program or the task.
+    if (absl::IsInvalidArgument(answer.status()) || absl::IsFailedPrecondition(answer.status())) {
+      return absl::UnavailableError(answer.status().message());
+    }
+    RETURN_IF_ERROR(answer.status());
+    const Packet& packet = answer->packet;
+    if (!Is<service::Recorded>(packet.fields)) return StatusOfFailure(packet);
+    if (packet.descriptors.size() != 1) return absl::InternalError("the referee's answer has no list");
+    ASSIGN_OR_RETURN(const std::string text, SharedBuffer::ReadText(packet.descriptors[0].get(),
                                                                     service::Recorded::kRecordingBytesMax));
     return ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false));
   }
@@ -133,10 +140,11 @@ class RefereeClient : public Referee {
   }
 
   absl::Status Calibrate() override {
-    ASSIGN_OR_RETURN(const Packet answer, Ask(Make<service::Calibrate>(), {}, absl::Now() + kStartTimeout));
-    if (!Is<service::Calibrated>(answer.fields)) return StatusOfFailure(answer);
+    ASSIGN_OR_RETURN(const Answer answer,
+                     Ask(Make<service::Calibrate>(), {}, absl::Now() + kStartTimeout, Late::kBreaks));
+    if (!Is<service::Calibrated>(answer.packet.fields)) return StatusOfFailure(answer.packet);
     absl::MutexLock lock(&mutex_);
-    facts_ = FactsFromJson(Read(answer.fields, service::Calibrated::facts));
+    facts_ = FactsFromJson(Read(answer.packet.fields, service::Calibrated::facts));
     return absl::OkStatus();
   }
 
@@ -157,6 +165,12 @@ class RefereeClient : public Referee {
   }
 
  private:
+  // And who gave it.
+  struct Answer {
+    Packet packet;
+    std::shared_ptr<RefereeLink> link;
+  };
+
   absl::Status ConnectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Packet started;
     ASSIGN_OR_RETURN(std::shared_ptr<RefereeLink> link,
@@ -168,14 +182,15 @@ class RefereeClient : public Referee {
     return absl::OkStatus();
   }
 
-  // Who is told again and again that time is up needs another referee: something in there may hang, in the driver of a
-  // GPU say. Recordings tell nothing of that, for they wait for tasks.
-  absl::Status CountLate(absl::Status failure) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Of a judgement. After some failures the referee ends, and may not have ended yet: whoever asks next needs another. So
+  // does who is told again and again that time is up: something in there may hang, in the driver of a GPU say.
+  // Recordings tell nothing of that, for they wait for tasks.
+  absl::Status TakeFailure(const Answer& answer) {
+    const absl::Status failure = StatusOfFailure(answer.packet);
     num_late_answers_ = absl::IsDeadlineExceeded(failure) ? num_late_answers_ + 1 : 0;
-    if (num_late_answers_ < kLateAnswersMax) return failure;
-    num_late_answers_ = 0;
-    absl::MutexLock lock(&mutex_);
-    if (link_ != nullptr) link_->Break(failure);
+    const bool hangs = num_late_answers_ == kLateAnswersMax;
+    if (hangs) num_late_answers_ = 0;
+    if (absl::IsUnavailable(failure) || absl::IsInternal(failure) || hangs) answer.link->Break(failure);
     return failure;
   }
 
@@ -194,8 +209,8 @@ class RefereeClient : public Referee {
     return link_;
   }
 
-  absl::StatusOr<Packet> Ask(const nlohmann::json& question, const std::vector<int>& descriptors,
-                             absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_) {
+  absl::StatusOr<Answer> Ask(const nlohmann::json& question, const std::vector<int>& descriptors,
+                             absl::Time deadline, Late late) ABSL_LOCKS_EXCLUDED(mutex_) {
     for (bool is_first = true;; is_first = false) {
       std::shared_ptr<RefereeLink> link;
       {
@@ -203,21 +218,14 @@ class RefereeClient : public Referee {
         ASSIGN_OR_RETURN(link, RunningLocked());
       }
       bool sent = false;
-      absl::StatusOr<Packet> answer = link->Ask(question, descriptors, deadline, &sent);
+      absl::StatusOr<Packet> packet = link->Ask(question, descriptors, deadline, late, &sent);
       // It died in idle time: nothing was asked yet, so another may be.
-      if (is_first && !sent && absl::IsUnavailable(answer.status())) continue;
-      if (answer.ok()) NoteAnswer(*answer, *link);
-      return answer;
+      if (is_first && !sent && absl::IsUnavailable(packet.status())) continue;
+      RETURN_IF_ERROR(packet.status());
+      absl::MutexLock lock(&mutex_);
+      num_restarts_ = 0;
+      return Answer{*std::move(packet), std::move(link)};
     }
-  }
-
-  // After some failures the referee ends, and may not have ended yet: whoever asks next needs another.
-  void NoteAnswer(const Packet& answer, RefereeLink& link) ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    num_restarts_ = 0;
-    if (!Is<service::Failed>(answer.fields)) return;
-    const absl::Status failure = StatusOfFailure(answer);
-    if (absl::IsUnavailable(failure) || absl::IsInternal(failure)) link.Break(failure);
   }
 
   // INVALID_ARGUMENT means the candidate's fault to our callers, and a failed judgement is never that.

@@ -33,7 +33,8 @@ struct RefereeOptions {
   int64_t jail_memory_bytes_max = int64_t{4} << 30;    // address space beyond that of the zygote
   int64_t oracle_memory_bytes_max = int64_t{8} << 30;  // likewise
   int64_t buffer_bytes_max = int64_t{256} << 20;       // inputs, or outputs, of one call
-  // Tasks kept ready, some 240 MB each; 0: as many as this lane's part of half of the memory holds, 8 to 128.
+  // Tasks kept ready, some 240 MB each, and half as much on a GPU; 0: as many as this lane's part of half of the memory
+  // holds, 8 to 128.
   int num_tasks_max = 0;
   int num_lanes = 1;  // that share the machine
   // Of the GPU on which this lane judges, as the driver knows it; empty: on its cores.
@@ -78,7 +79,7 @@ class Referee {
   virtual absl::StatusOr<v1::Measurement> Judge(const JudgeRequest& request, absl::Time deadline) = 0;
 
   // First run of a kernelbench_python candidate: which extensions it wants built. An empty list when it wants
-  // none. Not on the lane: it disturbs no judgement, and waits for none. INVALID_ARGUMENT, with an escaped reason, when the program fails before; that is the candidate's
+  // none. Beside judgements, but for programs that need a GPU to be asked: they have its turn. INVALID_ARGUMENT, with an escaped reason, when the program fails before; that is the candidate's
   // RUNTIME_ERROR. FAILED_PRECONDITION when the task is at fault, as Judge will say.
   virtual absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
                                                                         const std::string& source,

@@ -84,7 +84,7 @@ RefereeLink::~RefereeLink() {
 }
 
 absl::StatusOr<Packet> RefereeLink::Ask(nlohmann::json question, const std::vector<int>& descriptors,
-                                        absl::Time deadline, bool* sent) {
+                                        absl::Time deadline, Late late, bool* sent) {
   *sent = false;
   int64_t id = 0;
   {
@@ -102,15 +102,16 @@ absl::StatusOr<Packet> RefereeLink::Ask(nlohmann::json question, const std::vect
   const auto decided = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return answer.has_value() || !status_.ok();
   };
-  if (!told.ok()) {
-    BreakLocked(told);
-  } else if (!mutex_.AwaitWithDeadline(absl::Condition(&decided), deadline + kGrace)) {
-    BreakLocked(absl::DeadlineExceededError("the referee does not answer in time"));
-  }
+  if (!told.ok()) BreakLocked(told);
+  const bool in_time = mutex_.AwaitWithDeadline(absl::Condition(&decided), deadline + kGrace);
   std::optional<Packet> found = std::move(answer);
   asked_.erase(id);
   if (found) return *std::move(found);
-  return status_;
+  if (in_time) return status_;
+  const absl::Status is_late = absl::DeadlineExceededError("the referee does not answer in time");
+  given_up_.insert(id);
+  if (late == Late::kBreaks) BreakLocked(is_late);
+  return is_late;
 }
 
 absl::Status RefereeLink::Tell(const nlohmann::json& message, const std::vector<int>& descriptors) {
@@ -140,7 +141,9 @@ void RefereeLink::ReadAnswers() {
     absl::StatusOr<Packet> packet = ReceivePacket(socket_.get());
     absl::MutexLock lock(&mutex_);
     if (!packet.ok()) return BreakLocked(packet.status());
-    const auto asked = asked_.find(Read(packet->fields, service::Judged::id));
+    const int64_t id = Read(packet->fields, service::Judged::id);
+    if (given_up_.erase(id) > 0) continue;
+    const auto asked = asked_.find(id);
     if (asked == asked_.end() || asked->second.has_value()) {
       return BreakLocked(absl::InternalError("the referee answers another question"));
     }

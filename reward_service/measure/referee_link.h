@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -22,6 +23,10 @@
 #include "reward_service/jail/packet.h"
 
 namespace warpsmith {
+
+// What no answer in time means: that the referee hangs, and is broken, or that it has much to do, and the question alone
+// has failed.
+enum class Late { kBreaks, kFails };
 
 // Thread-safe. The process is killed, and its jails with it, when this object is destroyed or broken.
 class RefereeLink {
@@ -37,11 +42,12 @@ class RefereeLink {
   RefereeLink& operator=(const RefereeLink&) = delete;
 
   // Sends a question, with an id of its own and the seconds that are left, and waits for the answer
-  // with that id until a second after `deadline`: a referee says itself that it is late. A referee
-  // that does not even do that, or answers what nobody asked, is broken: whoever waits has
-  // the reason. UNAVAILABLE: it is gone, and where `sent` is false it has not been asked.
+  // with that id until a second after `deadline`: a referee says itself that it is late. One
+  // that answers what nobody asked is broken: whoever waits has the reason. DEADLINE_EXCEEDED: no
+  // answer, which `late` says what to make of. UNAVAILABLE: it is gone, and where `sent` is false
+  // it has not been asked.
   absl::StatusOr<Packet> Ask(nlohmann::json question, const std::vector<int>& descriptors,
-                             absl::Time deadline, bool* sent) ABSL_LOCKS_EXCLUDED(mutex_);
+                             absl::Time deadline, Late late, bool* sent) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends what has no answer.
   absl::Status Tell(const nlohmann::json& message, const std::vector<int>& descriptors);
 
@@ -62,6 +68,7 @@ class RefereeLink {
   int64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   // By id: questions that somebody waits for, and their answers.
   std::map<int64_t, std::optional<Packet>> asked_ ABSL_GUARDED_BY(mutex_);
+  std::set<int64_t> given_up_ ABSL_GUARDED_BY(mutex_);  // questions for which nobody waits any more
   std::thread reader_;
 };
 

@@ -137,7 +137,8 @@ Program CpuTask::ProgramOf(const PreparedTask& task, const std::string& form, ab
 absl::Status CpuTask::Start(const PreparedTask& task) {
   for (int i = 0; i < (store_.on_gpu() ? 1 : kNumBaselines); ++i) {
     std::unique_ptr<ChildProcess> process = std::move(forked_reference_);
-    if (process == nullptr) {
+    // Whoever had the turn when it opened the GPU may have had all memory there.
+    if (process == nullptr || !process->AwaitHello(absl::Now() + limits_.answer_time_max).ok()) {
       ASSIGN_OR_RETURN(process, ForkReference(/*compiles=*/false));
     }
     ASSIGN_OR_RETURN(auto baseline,

@@ -18,7 +18,6 @@ namespace {
 constexpr int kCpuSeconds = 10;
 constexpr absl::Duration kTimeout = absl::Seconds(15);
 constexpr double kIdleSeconds = 2;  // in which a GPU is idle again once the program is killed
-constexpr std::string_view kNothing = "[]";
 
 }  // namespace
 
@@ -28,28 +27,35 @@ absl::StatusOr<UniqueFd> Recorder::Record(const TaskSource& task, int program_fd
     return absl::FailedPreconditionError(pooled.status().message());
   RETURN_IF_ERROR(pooled.status());
   const PreparedTask& prepared = *pooled.value()->task;
-  if (!store_->on_gpu()) return RecordOn(/*gpu=*/false, prepared, program_fd, deadline);
-  absl::StatusOr<UniqueFd> list = RecordOn(/*gpu=*/false, prepared, program_fd, deadline);
-  if (list.ok()) {
-    ASSIGN_OR_RETURN(const std::string text, SharedBuffer::ReadText(list->get(), jail::Recorded::bytes.high));
-    if (text != kNothing) return list;
-  } else if (!absl::IsInvalidArgument(list.status())) {
-    return list;
+  absl::StatusOr<Recording> recording = RecordOn(/*gpu=*/false, prepared, program_fd, deadline);
+  const bool is_its_own = recording.ok() || absl::IsInvalidArgument(recording.status());
+  if (store_->on_gpu() && is_its_own && !(recording.ok() && recording->is_complete)) {
+    recording = RecordOn(/*gpu=*/true, prepared, program_fd, deadline);
   }
-  return RecordOn(/*gpu=*/true, prepared, program_fd, deadline);
+  RETURN_IF_ERROR(recording.status());
+  return std::move(recording->list);
 }
 
-absl::StatusOr<UniqueFd> Recorder::RecordOn(bool gpu, const PreparedTask& task, int program_fd,
-                                            absl::Time deadline) const {
+absl::StatusOr<std::unique_ptr<ChildProcess>> Recorder::Start(bool gpu, absl::Time deadline) const {
   ASSIGN_OR_RETURN(auto process, zygote_->Fork({.role = zygote::Fork::kPython,
                                                 .memory_bytes_max = options_.jail_memory_bytes_max,
                                                 .cpu_seconds_max = kCpuSeconds,
                                                 .num_threads = options_.num_threads,
                                                 .gpu = gpu}));
   RETURN_IF_ERROR(process->AwaitHello(deadline));
-  ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(jail::Recorded::bytes.high));
+  return process;
+}
+
+absl::StatusOr<Recorder::Recording> Recorder::RecordOn(bool gpu, const PreparedTask& task, int program_fd,
+                                                       absl::Time deadline) const {
+  absl::StatusOr<std::unique_ptr<ChildProcess>> started = Start(gpu, deadline);
   // Where programs run on a GPU their first call does, too, and nobody is timed beside it.
   const absl::MutexLockMaybe turn(gpu ? store_->turn() : nullptr);
+  if (absl::Now() > deadline) return absl::DeadlineExceededError("the GPU's turn came too late");
+  // Who had the turn may have had all memory of the GPU.
+  if (gpu && !started.ok()) started = Start(gpu, deadline);
+  ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> process, std::move(started));
+  ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(jail::Recorded::bytes.high));
   const absl::Time timeout = absl::Now() + kTimeout;
   const auto request = Make<jail::Record>({{jail::Record::init_inputs, task.init_inputs()},
                                            {jail::Record::inputs, ToJson(task.layout().inputs)},
@@ -69,7 +75,8 @@ absl::StatusOr<UniqueFd> Recorder::RecordOn(bool gpu, const PreparedTask& task, 
         Escape(Read(answer->fields, jail::Failed::error), jail::Failed::error.bytes_max));
   }
   const int64_t num_bytes = Read(answer->fields, jail::Recorded::bytes);
-  return SharedBuffer::SealedText({buffer->data(), static_cast<size_t>(num_bytes)});
+  ASSIGN_OR_RETURN(UniqueFd list, SharedBuffer::SealedText({buffer->data(), static_cast<size_t>(num_bytes)}));
+  return Recording{std::move(list), Read(answer->fields, jail::Recorded::complete)};
 }
 
 }  // namespace warpsmith

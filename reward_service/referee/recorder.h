@@ -3,12 +3,14 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_RECORDER_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/measure/judge_request.h"
+#include "reward_service/referee/process/child_process.h"
 #include "reward_service/referee/process/zygote.h"
 #include "reward_service/referee/task/task_pool.h"
 #include "reward_service/referee/tensors/tensor_store.h"
@@ -27,15 +29,22 @@ class Recorder {
   Recorder(const Options& options, TaskPool* pool, Zygote* zygote, TensorStore* store)
       : options_(options), pool_(pool), zygote_(zygote), store_(store) {}
 
-  // The list of load_inline calls of the program in `program_fd`, sealed. On a GPU it runs without one first: module and
-  // constructor of nearly all programs need none, and a context takes longer than they do. One that fails there, or asks
-  // for nothing, has the GPU in its turn. INVALID_ARGUMENT: the program is at fault. FAILED_PRECONDITION: the task is.
+  // The list of load_inline calls of the program in `program_fd`, sealed. On a GPU it runs without one first: many
+  // need none to ask, and a context takes longer than they do. One that fails there, asks for nothing, or asks Torch about
+  // a GPU, has one in its turn. INVALID_ARGUMENT: the program is at fault. FAILED_PRECONDITION: the task is.
   // DEADLINE_EXCEEDED: neither, there was too little time.
   absl::StatusOr<UniqueFd> Record(const TaskSource& task, int program_fd, absl::Time deadline) const;
 
  private:
-  absl::StatusOr<UniqueFd> RecordOn(bool gpu, const PreparedTask& task, int program_fd,
-                                    absl::Time deadline) const;
+  // The list, and whether it would be the same with a GPU, by the program's own word.
+  struct Recording {
+    UniqueFd list;
+    bool is_complete = false;
+  };
+
+  absl::StatusOr<std::unique_ptr<ChildProcess>> Start(bool gpu, absl::Time deadline) const;
+  absl::StatusOr<Recording> RecordOn(bool gpu, const PreparedTask& task, int program_fd,
+                                     absl::Time deadline) const;
 
   const Options options_;
   TaskPool* const pool_;

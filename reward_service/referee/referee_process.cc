@@ -156,10 +156,11 @@ class RefereeProcess {
 
   absl::Status Dispatch(Packet packet) {
     if (!Is<service::Prefetch>(packet.fields)) {
-      BoundedQueue<Packet>& queue = Is<service::Record>(packet.fields) ? recordings_ : requests_;
-      return queue.TryPush(std::move(packet))
-                 ? absl::OkStatus()
-                 : absl::ResourceExhaustedError("the service asks more than may wait here");
+      const bool has_room = Is<service::Record>(packet.fields)
+                                ? recordings_.TryPush(Waiting(std::move(packet)))
+                                : requests_.TryPush(std::move(packet));
+      return has_room ? absl::OkStatus()
+                      : absl::ResourceExhaustedError("the service asks more than may wait here");
     }
     ASSIGN_OR_RETURN(const TaskSource task, ReadTask(packet));
     pool_->Prefetch(task);
@@ -218,7 +219,13 @@ class RefereeProcess {
   void Handle(const Packet& packet) {
     const int64_t id = Read(packet.fields, service::Judge::id);
     if (Is<service::Calibrate>(packet.fields)) return HandleCalibrate(id);
-    AnswerWith(Make<service::Judged>(), Measure(packet), packet);
+    const absl::StatusOr<UniqueFd> measured = Measure(packet);
+    AnswerWith(Make<service::Judged>(), measured, packet);
+    // A broken parent or machine does not heal: the service starts another referee.
+    if (absl::IsUnavailable(measured.status()) || absl::IsInternal(measured.status())) {
+      LogError(absl::StrCat("ending after: ", measured.status().ToString()));
+      _exit(1);
+    }
   }
 
   // `text` goes with the answer; its failure takes the answer's place.
@@ -226,11 +233,6 @@ class RefereeProcess {
     if (!text.ok()) answer = Failed(text.status());
     answer[service::Judged::id.name] = Read(packet.fields, service::Judge::id);
     Answer(answer, text.ok() ? std::vector<int>{text->get()} : std::vector<int>{});
-    // A broken parent or machine does not heal: the service starts another referee.
-    if (absl::IsUnavailable(text.status()) || absl::IsInternal(text.status())) {
-      LogError(absl::StrCat("ending after: ", text.status().ToString()));
-      _exit(1);
-    }
   }
 
   // The measurement of the candidate, sealed.
@@ -269,7 +271,16 @@ class RefereeProcess {
     Answer(answer);
   }
 
-  // Recordings need no lane: each core beside it may do one.
+  struct Recording {
+    Packet packet;
+    absl::Time deadline;
+  };
+  static Recording Waiting(Packet packet) {
+    const double seconds = Read(packet.fields, service::Record::timeout_seconds);
+    return {std::move(packet), absl::Now() + absl::Seconds(seconds)};
+  }
+
+  // Recordings need no lane: each core beside it may do one. None ends the referee, whatever it fails of.
   void StartRecording() {
     recorder_ =
         std::make_unique<Recorder>(Recorder::Options{.jail_memory_bytes_max = limits_.jail_memory_bytes_max,
@@ -283,17 +294,17 @@ class RefereeProcess {
     pthread_setname_np(pthread_self(), "recorder");
     if (const absl::Status status = lane_.StayOut(); !status.ok()) LogWarning(status.ToString());
     while (!recordings_.Finished()) {
-      std::optional<Packet> packet = recordings_.Pop(absl::InfiniteDuration());
-      if (packet) AnswerWith(Make<service::Recorded>(), Record(*packet), *packet);
+      std::optional<Recording> recording = recordings_.Pop(absl::InfiniteDuration());
+      if (recording) AnswerWith(Make<service::Recorded>(), Record(*recording), recording->packet);
     }
   }
 
   // The list of load_inline calls, sealed.
-  absl::StatusOr<UniqueFd> Record(const Packet& packet) {
+  absl::StatusOr<UniqueFd> Record(const Recording& recording) {
+    const Packet& packet = recording.packet;
     if (packet.descriptors.size() < 2) return absl::InternalError("a request without its program");
     ASSIGN_OR_RETURN(const TaskSource task, ReadTask(packet));
-    const double seconds = Read(packet.fields, service::Record::timeout_seconds);
-    return recorder_->Record(task, packet.descriptors[1].get(), absl::Now() + absl::Seconds(seconds));
+    return recorder_->Record(task, packet.descriptors[1].get(), recording.deadline);
   }
 
   const int socket_;
@@ -316,7 +327,7 @@ class RefereeProcess {
   JudgeTools tools_;
   std::unique_ptr<Recorder> recorder_;
   BoundedQueue<Packet> requests_{kRequestsMax};
-  BoundedQueue<Packet> recordings_{kRecordingsMax};
+  BoundedQueue<Recording> recordings_{kRecordingsMax};
 };
 
 }  // namespace

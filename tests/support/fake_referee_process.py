@@ -2,18 +2,20 @@
 
 fake_referee_process.py SCRIPT: SCRIPT is a JSON list with an object for each life, the last for all further ones: by
 operation what is answered, where that is not the usual: an object of fields that are other than usual, "silent", or
-"end". The file beside it, named SCRIPT.lives, has a line for each life that began.
+"end". "late_seconds" of such an object is how long it is waited for, and "file" what comes with it. The file beside it, named SCRIPT.lives, has a line for each life that began.
 """
 
 import json
 import os
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 PACKET_BYTES_MAX = 64 << 10
 DESCRIPTORS_MAX = 32
+_NOT_TOLD = ("file", "late_seconds")
 USUAL = {"start": "started", "calibrate": "calibrated", "record": "recorded"}
 FACTS = {
     "lane_cores": "3",
@@ -47,7 +49,8 @@ def answer(channel: socket.socket, fields: dict[str, Any], answers: dict[str, An
         sys.exit(1)
     if planned == "silent":
         return
-    text = json.dumps(usual | {name: value for name, value in planned.items() if name != "file"}).encode()
+    time.sleep(planned.get("late_seconds", 0))
+    text = json.dumps(usual | {name: value for name, value in planned.items() if name not in _NOT_TOLD}).encode()
     descriptors = []
     if "file" in planned:
         descriptors = [os.memfd_create("file")]

@@ -218,7 +218,8 @@ class Puppet {
     const std::string key = gpu && script_.contains("records on gpu") ? "records on gpu" : "records";
     const std::string text = script_.value(key, nlohmann::json::array()).dump();
     if (pwrite(packet.descriptors[1].get(), text.data(), text.size(), 0) < 0) _exit(1);
-    return Make<jail::Recorded>({{jail::Recorded::bytes, text.size()}});
+    return Make<jail::Recorded>(
+        {{jail::Recorded::bytes, text.size()}, {jail::Recorded::complete, script_.value("complete", false)}});
   }
 
   const nlohmann::json script_;

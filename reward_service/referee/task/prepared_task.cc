@@ -64,16 +64,25 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
   return answers;
 }
 
-absl::StatusOr<Packet> PreparedTask::LoadOracle() {
-  // Beside whoever has the turn, as spare jails start: a context takes long, and nobody's code runs yet.
+absl::Status PreparedTask::StartOracle() {
   ASSIGN_OR_RETURN(oracle_, parent_->Fork({.role = zygote::Fork::kOracle,
                                            .memory_bytes_max = limits_.oracle_memory_bytes_max,
                                            .cpu_seconds_max = kOracleCpuSeconds,
                                            .num_threads = num_threads_,
                                            .gpu = on_device_->turn() != nullptr}));
-  ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
-  RETURN_IF_ERROR(oracle_->AwaitHello(absl::Now() + limits_.answer_time_max));
+  return oracle_->AwaitHello(absl::Now() + limits_.answer_time_max);
+}
+
+absl::StatusOr<Packet> PreparedTask::LoadOracle() {
+  // Made once: whoever times the reference has its descriptor.
+  if (!source_fd_.valid()) {
+    ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
+  }
+  // Beside whoever has the turn, as spare jails start: a context takes long, and nobody's code runs yet. Who has the
+  // turn may also have all memory of the device.
+  const absl::Status started = StartOracle();
   const auto turn = TakeTurn();
+  if (!started.ok()) RETURN_IF_ERROR(on_device_->turn() == nullptr ? started : StartOracle());
   if (construction_seed_ == 0) construction_seed_ = NextSeed() | 1;
   auto request = Make<oracle::Load>({{oracle::Load::construction_seed, construction_seed_}});
   if (other_inputs_) request[oracle::Load::other_inputs.name] = *other_inputs_;
@@ -185,7 +194,9 @@ absl::Status PreparedTask::Complete() {
     if (draw->own_distribution && other_parameters == has_parameters()) timing_draws_.push_back(draw);
   }
   const auto num_timing_draws = static_cast<size_t>(TimingDraws(num_batched_calls()));
-  RETURN_IF_ERROR(FillUp(num_timing_draws - num_fresh_draws() - timing_draws_.size(), &timing_pool_));
+  // Verification may have had more of them than are needed: a reference that refuses all styles has its own alone.
+  const size_t num_had = timing_draws_.size() + num_fresh_draws();
+  RETURN_IF_ERROR(FillUp(num_timing_draws - std::min(num_timing_draws, num_had), &timing_pool_));
   for (const auto& draw : timing_pool_) timing_draws_.push_back(draw.get());
   return on_device_->WarmReference(*this, step_deadline_);
 }

@@ -122,6 +122,7 @@ class PreparedTask {
                                                 const std::vector<int>& descriptors,
                                                 Ending* ending = nullptr);
   absl::Status ExamineInStep();
+  absl::Status StartOracle();
   absl::StatusOr<Packet> LoadOracle();
   absl::Status OpenWindow();
   absl::Status ExamineOnOtherInputs(int num_other_inputs);

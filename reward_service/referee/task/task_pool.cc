@@ -234,6 +234,10 @@ void TaskPool::Work() {
     FreeEvicted();
     DoOneStep(pooled);
     pooled.reset();
+    {
+      absl::MutexLock lock(&mutex_);
+      Evict();  // what this thread had in its hands, too
+    }
     FreeEvicted();
     CloseIdleOracles();
   }

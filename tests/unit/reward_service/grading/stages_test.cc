@@ -178,10 +178,10 @@ TEST_CASE("a referee that cannot record passes the program on, and the second on
   };
   JudgeStage stage({}, std::make_unique<FakeReferee>(&script));
   const auto flight = PythonFlight("load_inline");
-  // Another lane of the device is asked once.
+  // Where another lane can be asked it is.
   CHECK(stage.Record(flight.get(), {.others_serve = true}) == Route::kCompile);
   CHECK(WantsRecording(*flight));
-  CHECK(stage.Record(flight.get(), {.others_serve = true}) == Route::kFinish);
+  CHECK(stage.Record(flight.get(), {.others_serve = false}) == Route::kFinish);
   CHECK(flight->measurement.grade().verdict() == v1::VERDICT_UNSCORABLE);
 }
 

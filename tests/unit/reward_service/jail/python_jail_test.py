@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -205,3 +206,30 @@ def test_on_a_gpu_an_output_is_told_by_its_allocation_and_on_the_host_by_its_add
     assert (place.handle, place.offset) == ("ab", 8)
     with pytest.raises(TypeError, match="an output is on cpu"):
         places_of(output, Memory("cuda"))
+
+
+@pytest.mark.parametrize(
+    ("program", "complete"),
+    [
+        ("load_inline('a', '')", True),
+        ("module = load_inline('a', '')\nmodule.twice()", True),
+        ("if torch.cuda.is_available(): pass\nload_inline('a', '')", False),
+        ("load_inline('a', '')\ntorch.empty(1, device='cuda')", False),
+        ("load_inline('a', '')\nraise ValueError", False),
+        ("", False),
+    ],
+)
+def test_a_recording_without_a_gpu_is_complete_where_one_could_not_change_it(program: str, complete: bool) -> None:  # noqa: FBT001
+    code = f"""
+import json, os, sys
+sys.path.insert(0, {str(_SERVICE / "jail")!r})
+from messages import Record
+from python_jail import record
+files = [os.memfd_create("source"), os.memfd_create("list")]
+os.write(files[0], sys.argv[1].encode())
+print(json.dumps(record(Record([], [], calls=False), files).complete))
+"""
+    source = "import torch\nfrom torch.utils.cpp_extension import load_inline\n" + program
+    source += "\nclass ModelNew(torch.nn.Module):\n    pass\n"
+    told = subprocess.run([sys.executable, "-c", code, source], capture_output=True, text=True, check=True)
+    assert json.loads(told.stdout) == complete

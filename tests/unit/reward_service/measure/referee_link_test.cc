@@ -33,8 +33,8 @@ struct Bench {
     WS_CHECK(opened.ok()) << opened.status().ToString();
     link = *std::move(opened);
   }
-  absl::StatusOr<Packet> Ask(const char* op, absl::Time deadline = Soon()) {
-    return link->Ask({{"op", op}}, {}, deadline, &sent);
+  absl::StatusOr<Packet> Ask(const char* op, absl::Time deadline = Soon(), Late late = Late::kBreaks) {
+    return link->Ask({{"op", op}}, {}, deadline, late, &sent);
   }
 
   TemporaryDirectory folder;
@@ -59,7 +59,7 @@ TEST_CASE("who waits for an answer keeps nobody else from having one") {
   absl::Status judged;
   std::thread judge([&] {
     bool judge_sent = false;
-    judged = bench.link->Ask({{"op", "judge"}}, {}, Soon(), &judge_sent).status();
+    judged = bench.link->Ask({{"op", "judge"}}, {}, Soon(), Late::kBreaks, &judge_sent).status();
   });
   for (int i = 0; i < 3; ++i) CHECK(bench.Ask("record").ok());
   bench.link->Break(absl::InternalError("enough"));
@@ -80,6 +80,16 @@ TEST_CASE("a process that is late, gone, or answers what nobody asked is broken 
 
   Bench confused(R"([{"record": {"id": 77}}])");
   CHECK(confused.Ask("record").status() == absl::InternalError("the referee answers another question"));
+}
+
+TEST_CASE("a question that alone is late fails alone, and its answer is dropped when it comes") {
+  Bench bench(R"([{"record": {"late_seconds": 2}}])");
+  const absl::Time past = absl::Now() - absl::Milliseconds(950);
+  CHECK(absl::IsDeadlineExceeded(bench.Ask("record", past, Late::kFails).status()));
+  CHECK(bench.link->status().ok());
+  const auto next = bench.Ask("calibrate");
+  REQUIRE(next.ok());
+  CHECK(next->fields["op"] == "calibrated");
 }
 
 TEST_CASE("there is no link to a program that is not there") {

@@ -124,12 +124,23 @@ TEST_CASE("INVALID_ARGUMENT is the candidate's of a recording, and nobody's of a
 }
 
 TEST_CASE("a referee that does not answer in time is ended, and the next request has another") {
-  const Bench bench(R"([{"record": "silent"}, {"record": {"file": "[]"}}])");
+  const Bench bench(R"([{"judge": "silent", "record": "silent"}, {"record": {"file": "[]"}}])");
   const auto referee = bench.MustStart();
-  CHECK(absl::IsDeadlineExceeded(Record(*referee, AtOnce()).status()));
+  CHECK(absl::IsDeadlineExceeded(Record(*referee, AtOnce()).status()));  // which may wait for tasks
+  const JudgeRequest request{.task = kTask, .kind = CandidateKind::kKernelBenchPython};
+  CHECK(absl::IsDeadlineExceeded(referee->Judge(request, AtOnce()).status()));
   CHECK(bench.num_lives() == 1);
   CHECK(Record(*referee).ok());
   CHECK(bench.num_lives() == 2);
+}
+
+TEST_CASE("a referee that cannot start again is no fault of the program or the task that is recorded") {
+  const Bench bench(R"([{"record": "end"}, {"start": {"op": "failed", "code": 9, "error": "no namespaces"}},
+                        {"start": {"op": "failed", "code": 3, "error": "no lane"}}])");
+  const auto referee = bench.MustStart();
+  CHECK(absl::IsUnavailable(Record(*referee).status()));
+  CHECK(Record(*referee).status() == absl::UnavailableError("no namespaces"));
+  CHECK(Record(*referee).status() == absl::UnavailableError("no lane"));
 }
 
 TEST_CASE("a referee that says of three judgements in a row that time is up may hang, and is ended") {

@@ -46,9 +46,31 @@ TEST_CASE("on a GPU a program that asks without one never has it, and is not cal
   const auto store = *GpuStore::Open(0);
   Bench bench(*store,
               {{"records", {{{"name", "a"}}}},
+               {"complete", true},
                {"answers", {{"record on host, called", kRaises}, {"record on gpu, called", kRaises}}}});
   const absl::MutexLock others(store->turn());
   CHECK(*bench.Record() == R"([{"name":"a"}])");
+}
+
+TEST_CASE("on a GPU a list that may lack something has it recorded again there") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  Bench bench(*store,
+              {{"records", {{{"name", "a"}}}}, {"records on gpu", {{{"name", "a"}}, {{"name", "b"}}}}});
+  CHECK(*bench.Record() == R"([{"name":"a"},{"name":"b"}])");
+}
+
+TEST_CASE("who comes too late to the GPU's turn does not run there") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  Bench bench(*store, {{"answers", {{"record on gpu, called", kRaises}}}});
+  store->turn()->Lock();
+  absl::Status status;
+  std::thread recording([&] { status = bench.Record(absl::Now() + absl::Seconds(2)).status(); });
+  absl::SleepFor(absl::Seconds(3));
+  store->turn()->Unlock();
+  recording.join();
+  CHECK(absl::IsDeadlineExceeded(status));
 }
 
 TEST_CASE("on a GPU a program that asks for nothing without one, or fails, has it in its turn") {

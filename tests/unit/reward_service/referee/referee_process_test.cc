@@ -208,7 +208,8 @@ TEST_CASE("a task that is only foretold has no answer") {
   CHECK(bench.Receive().fields["op"] == "calibrated");
 }
 
-TEST_CASE("a request without its program is the service's own failure, which ends the referee") {
+TEST_CASE(
+    "a request without its program is the service's own failure, which ends the referee in a judgement") {
   for (const char* op : {"record", "judge"}) {
     Bench bench;
     bench.AwaitStart();
@@ -216,7 +217,12 @@ TEST_CASE("a request without its program is the service's own failure, which end
     const nlohmann::json failed = bench.Receive().fields;
     CHECK(failed["op"] == "failed");
     CHECK(failed["code"] == static_cast<int>(absl::StatusCode::kInternal));
-    CHECK(bench.AwaitExit() == 1);
+    if (op == std::string("judge")) {
+      CHECK(bench.AwaitExit() == 1);
+    } else {
+      bench.Send({{"op", "calibrate"}, {"id", 2}});
+      CHECK(bench.Receive().fields["id"] == 2);
+    }
   }
 }
 

@@ -156,6 +156,21 @@ TEST_CASE("an oracle on a device that is one for all waits for its turn, which i
   CHECK(status.ok());
 }
 
+TEST_CASE("a task whose reference survives its own inputs alone has enough draws, and no more") {
+  nlohmann::json answers;
+  for (const char* style : {"large", "small", "mixed", "sparse", "outliers"})
+    answers[std::string("draw ") + style] = {{"op", "unusable"}};
+  const auto zygote = StartPuppets({{"answers", answers}});
+  PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1, PuppetPlace(zygote.get()));
+  REQUIRE(task.Examine().ok());
+  REQUIRE(task.Complete().ok());
+  auto fresh = task.MakeFresh({});
+  REQUIRE(fresh.ok());
+  task.Renew(*std::move(fresh));
+  CHECK(task.timing_draws().size() >= static_cast<size_t>(kTimingDraws));
+  CHECK(task.timing_draws().size() <= static_cast<size_t>(kTimingDraws) + 2);
+}
+
 TEST_CASE("draws that are made in one turn are each another's, also where one of them is refused") {
   FakeMachine machine;
   machine.num_batched_calls = 4;

@@ -1,0 +1,35 @@
+#include "reward_service/grading/recording_lanes.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr size_t kLanesAskedMax = 2;
+
+}  // namespace
+
+Route RecordingLanes::Record(Flight* flight) {
+  const std::vector<const JudgeStage*> lanes = LanesFor(flight->prepared->device);
+  const size_t first = next_++;
+  for (size_t i = 0;; ++i) {
+    const bool is_last = i + 1 == std::min(kLanesAskedMax, lanes.size());
+    const Route next = lanes[(first + i) % lanes.size()]->Record(flight, {.others_serve = !is_last});
+    if (is_last || next != Route::kCompile || !WantsRecording(*flight)) return next;
+  }
+}
+
+std::vector<const JudgeStage*> RecordingLanes::LanesFor(v1::Device device) const {
+  std::vector<const JudgeStage*> all, serving;
+  for (const auto& lane : lanes_) {
+    if (lane->device() != device) continue;
+    all.push_back(lane.get());
+    if (!lane->is_lost()) serving.push_back(lane.get());
+  }
+  WS_CHECK(!all.empty()) << "the door checks devices: " << v1::Device_Name(device);
+  return serving.empty() ? all : serving;
+}
+
+}  // namespace warpsmith
