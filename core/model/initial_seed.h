@@ -6,7 +6,7 @@
 
 namespace warpsmith {
 
-// Trainer and rollout workers begin with the same weights, each by itself: Parameters::InitRandom.
+// All processes of a run begin with the same weights, each by itself: Parameters::InitRandom.
 inline constexpr uint64_t kInitialSeed = 1;
 
 }  // namespace warpsmith

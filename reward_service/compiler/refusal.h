@@ -25,7 +25,8 @@ class HeaderNames {
 };
 
 // False where every error in `diagnostics` is the program's own: broken grammar, or a name that no header
-// has; or where one says that the program defines its module twice. A `names` of null knows nothing, and then no missing name is the program's own fault.
+// has; or where one says that the program defines its module twice. A `names` of null knows nothing, and then no
+// missing name is the program's own fault.
 bool MayNeedOtherHeaders(std::string_view diagnostics, const HeaderNames* names);
 
 // Whether an error in `diagnostics` is about a name that these headers do not have either.

@@ -1,5 +1,5 @@
-// The fields of messages: a name, the values that a receiver takes, and one way to read them. Nothing that a
-// sender writes makes a reader throw, but for fields that are trusted.
+// What messages are made of: a receiver, and fields, each with a name and the values that the receiver takes, and one
+// way to read them. Nothing that a sender writes makes a reader throw, but for fields that are trusted.
 #ifndef WARPSMITH_REWARD_SERVICE_JAIL_FIELDS_H_
 #define WARPSMITH_REWARD_SERVICE_JAIL_FIELDS_H_
 
@@ -8,6 +8,13 @@
 #include <string>
 
 namespace warpsmith {
+
+// Who receives a message.
+struct ToService {};
+struct ToReferee {};
+struct ToZygote {};
+struct ToOracle {};
+struct ToJail {};
 
 // At most `bytes_max` of a text are taken; none is empty.
 struct TextField {

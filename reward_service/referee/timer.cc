@@ -36,9 +36,6 @@ double SingleWithoutPath(const BatchTime& batch, const EmptyCall& path) {
   return WithWorkAfter(batch, path) - path.us;
 }
 
-// Of a batch, where a round has so many input sets.
-size_t CallsOfRoundMax(size_t num_sets) { return num_sets < 5 ? 1 : (num_sets - 1) / 2; }
-
 }  // namespace
 
 Timer::Timer(TimingDevice* device, TimerOptions options)
@@ -155,7 +152,9 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
     sides->reference_is_long = reference_us > options_.long_call_us;
     // One call may have been disturbed, and of all sides the reference is the same.
     least_reference_us_ = std::min(least_reference_us_, reference_us);
-    sides->batch_calls = BatchCalls();
+    // By the reference alone: what the candidate does must not decide how it is timed.
+    sides->batch_calls =
+        CallsOfBatch(path_.OfReference({}).us, least_reference_us_, NumSets(), options_.batch_calls_max);
   }
   for (int call = 0; call < kWarmUpCalls && WantsRepeat(*sides) && !OutOfTime(); ++call) {
     CallResult result = sides->candidate->Repeat(*sides->former_set);
@@ -172,13 +171,6 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUpBatches(Sides* sides) {
     if (std::optional<Fault> fault = CallOnce(sides, again, nullptr)) return fault;
   }
   return std::nullopt;
-}
-
-// As long as the reference's: what the candidate does must not decide how it is timed.
-size_t Timer::BatchCalls() const {
-  const double wanted = std::ceil(kBatchFactor * path_.OfReference({}).us / least_reference_us_);
-  const size_t calls_max = std::min(options_.batch_calls_max, CallsOfRoundMax(NumSets()));
-  return static_cast<size_t>(std::clamp(wanted, 1.0, std::max(1.0, static_cast<double>(calls_max))));
 }
 
 absl::StatusOr<std::optional<Fault>> Timer::DoSteps(Sides* sides, Instance* instance) {

@@ -37,7 +37,16 @@ double ChargeOf(const std::vector<Instance>& instances) {
   return HiddenWork(instances) + DeferredWork(instances);
 }
 
+// Of a batch, where a round has so many input sets.
+size_t CallsOfRoundMax(size_t num_input_sets) { return num_input_sets < 5 ? 1 : (num_input_sets - 1) / 2; }
+
 }  // namespace
+
+size_t CallsOfBatch(double empty_call_us, double call_us, size_t num_input_sets, size_t calls_max) {
+  const double wanted = std::ceil(kBatchFactor * empty_call_us / call_us);
+  const auto possible = static_cast<double>(std::min(calls_max, CallsOfRoundMax(num_input_sets)));
+  return static_cast<size_t>(std::clamp(wanted, 1.0, std::max(1.0, possible)));
+}
 
 double DeferredWork(const std::vector<Instance>& instances) {
   std::vector<double> reference, reference_batched, candidate, batched;

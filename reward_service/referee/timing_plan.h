@@ -30,6 +30,10 @@ inline constexpr double kBatchFactor = 30;
 // After as many a fresh process takes as long as later: its first calls are slower by some percent.
 inline constexpr int kWarmUpCalls = 3;
 
+// As many calls make a batch of at least that length, for a reference whose call took `call_us` at the least: at most
+// `calls_max`, and a round of batches takes no more than `num_input_sets`. At least one, which is a round of calls.
+size_t CallsOfBatch(double empty_call_us, double call_us, size_t num_input_sets, size_t calls_max);
+
 // A batch of calls on the clock, with the path to the program: to its answer, and from there to the proof that the
 // device is idle.
 struct BatchTime {

@@ -10,7 +10,8 @@ from itertools import pairwise
 from tests.tidy.tree import Finding, Tree, line_of
 
 HEADER = "reward_service/jail/messages.h"
-HEADERS = (HEADER, "reward_service/jail/launch_messages.h")
+# In this order, for a bound of one may stand in a later one.
+HEADERS = ("reward_service/jail/service_messages.h", HEADER, "reward_service/jail/launch_messages.h")
 PYTHON = "reward_service/jail/messages.py"
 PAGE = "docs/referee_protocol.md"
 _FOLDERS = tuple(f"reward_service/{name}/" for name in ("jail", "oracle", "measure", "referee"))

@@ -116,8 +116,8 @@ class PreparedTask {
   }
   // The device, where it is one for all. What the step waits for it is no part of its time.
   std::unique_ptr<absl::MutexLockMaybe> TakeTurn();
-  // Answers of the oracle, of which the last has left nothing to do on the device, whose turn is taken: a task harms its
-  // own grades alone. Without them the oracle is gone, if it could compute there, and `ending` says how it ended.
+  // Answers of the oracle, of which the last has left nothing to do on the device, whose turn is taken: a task harms
+  // its own grades alone. Without them the oracle is gone, if it could compute there, and `ending` says how it ended.
   absl::StatusOr<std::vector<Packet>> AskOracle(const std::vector<nlohmann::json>& requests,
                                                 const std::vector<int>& descriptors,
                                                 Ending* ending = nullptr);

@@ -1,4 +1,4 @@
-"""What can be said of tensors on a GPU without one: tests/gpu/referee_gpu_test.cc has the rest."""
+"""What can be said of tensors on a GPU without one: tests/gpu/python_programs_gpu_test.cc has the rest."""
 
 from __future__ import annotations
 

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import torch
 
-from tests.tidy.messages import read_header
+from tests.tidy.messages import HEADERS, read_header
 
 _ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(_ROOT / "reward_service" / "oracle"))
 from distributions import STYLES, ParameterDraws, may_be_unfamiliar, restyle  # noqa: E402
 
-_HEADER = _ROOT / "reward_service" / "jail" / "messages.h"
 FAMILIAR = [style for style in STYLES if style != "unfamiliar"]
 
 
@@ -113,5 +112,6 @@ def test_tied_tensors_stay_equal() -> None:
 
 
 def test_the_styles_are_those_of_the_protocol() -> None:
-    (draw,) = (message for message in read_header(_HEADER.read_text()) if message.op == "draw")
+    texts = [(_ROOT / header).read_text() for header in HEADERS]
+    (draw,) = (message for message in read_header(*texts) if message.op == "draw")
     assert {part.name: part.words for part in draw.fields}["style"] == list(STYLES)

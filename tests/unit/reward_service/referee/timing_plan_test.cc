@@ -24,6 +24,26 @@ size_t CountOf(const std::vector<Step>& steps, Step step) {
   return static_cast<size_t>(std::count(steps.begin(), steps.end(), step));
 }
 
+TEST_CASE("a batch lasts as many empty calls as it should, by the time of one call") {
+  CHECK(CallsOfBatch(10, kBatchFactor * 10, 100, 16) == 1);
+  CHECK(CallsOfBatch(10, kBatchFactor * 10 / 3, 100, 16) == 3);
+  CHECK(CallsOfBatch(10, kBatchFactor * 10 / 2.5, 100, 16) == 3);
+  CHECK(CallsOfBatch(10, 1e9, 100, 16) == 1);
+  CHECK(CallsOfBatch(0, 5, 100, 16) == 1);
+}
+
+TEST_CASE("a batch has no more calls than are allowed, or than the input sets of one round give") {
+  CHECK(CallsOfBatch(10, 1, 100, 16) == 16);
+  CHECK(CallsOfBatch(10, 1, 100, 1) == 1);
+  CHECK(CallsOfBatch(10, 1, 7, 16) == 3);
+  for (const size_t num_input_sets : {5, 6, 7, 8, 33}) {
+    const size_t num_calls = CallsOfBatch(10, 1, num_input_sets, 16);
+    CHECK(num_calls > 1);
+    CHECK(static_cast<size_t>(DrawsOfRound(static_cast<int>(num_calls))) <= num_input_sets);
+  }
+  for (const size_t num_input_sets : {0, 2, 4}) CHECK(CallsOfBatch(10, 1, num_input_sets, 16) == 1);
+}
+
 TEST_CASE("a plan has the rounds that effort and input sets give, and never none") {
   std::mt19937_64 random(1);
   const TimingEffort effort{.num_rounds_max = 3};
