@@ -243,9 +243,7 @@ FlightQueue& Grader::JudgeQueueOf(v1::Device device) {
 void Grader::CompileLoop() {
   NameThread("compile");
   RecentWork recent;
-  while (const std::shared_ptr<Flight> flight = to_compile_.Take(&recent)) {
-    Send(flight, Compile(flight));
-  }
+  while (const std::shared_ptr<Flight> flight = to_compile_.Take(&recent)) Send(flight, Compile(flight));
 }
 
 Route Grader::Compile(const std::shared_ptr<Flight>& flight) {

@@ -16,8 +16,9 @@ class RecordingLanes {
  public:
   explicit RecordingLanes(const std::vector<std::unique_ptr<JudgeStage>>& lanes) : lanes_(lanes) {}
 
-  // As JudgeStage::Record(), on the lanes of the program's device in turn; a lost one is asked only where all are. Where
-  // the referee of one fails another is asked, once, and then the flight is finished.
+  // As JudgeStage::Record(), on the lanes of the program's device in turn; a lost one is asked only
+  // where all are. Where the referee of one fails another is asked, once, and then the flight is
+  // finished.
   Route Record(Flight* flight);
 
  private:

@@ -279,8 +279,8 @@ def _place(tensor: torch.Tensor, memory: gpu_tensors.Memory | None) -> Place:
 def record(request: Record, descriptors: list[int], *, on_gpu: bool = False) -> Recorded:
     """Runs a candidate's module and constructor for the extensions they ask for, and where they ask for none and
     `request` wants it one call on zeros: some answers build theirs at the first. Writes what was asked for to
-    descriptors[1]. Without a GPU that is complete where something was asked for, nothing failed that one could mend, and
-    Torch was asked nothing about a GPU."""
+    descriptors[1]. Without a GPU that is complete where something was asked for, nothing failed, and Torch was asked
+    nothing about a GPU."""
     source = read_descriptor(descriptors[0]).decode()
     extensions = Extensions(None)
     extensions.install()

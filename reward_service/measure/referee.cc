@@ -182,9 +182,9 @@ class RefereeClient : public Referee {
     return absl::OkStatus();
   }
 
-  // Of a judgement. After some failures the referee ends, and may not have ended yet: whoever asks next needs another. So
-  // does who is told again and again that time is up: something in there may hang, in the driver of a GPU say.
-  // Recordings tell nothing of that, for they wait for tasks.
+  // Of a judgement. After some failures the referee ends, and may not have ended yet: whoever asks
+  // next needs another. So does who is told again and again that time is up: something in there may
+  // hang, in the driver of a GPU say. Recordings tell nothing of that, for they wait for tasks.
   absl::Status TakeFailure(const Answer& answer) {
     const absl::Status failure = StatusOfFailure(answer.packet);
     num_late_answers_ = absl::IsDeadlineExceeded(failure) ? num_late_answers_ + 1 : 0;

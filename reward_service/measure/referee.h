@@ -79,7 +79,8 @@ class Referee {
   virtual absl::StatusOr<v1::Measurement> Judge(const JudgeRequest& request, absl::Time deadline) = 0;
 
   // First run of a kernelbench_python candidate: which extensions it wants built. An empty list when it wants
-  // none. Beside judgements, but for programs that need a GPU to be asked: they have its turn. INVALID_ARGUMENT, with an escaped reason, when the program fails before; that is the candidate's
+  // none. Beside judgements, but for programs that need a GPU to be asked: they have its turn.
+  // INVALID_ARGUMENT, with an escaped reason, when the program fails before; that is the candidate's
   // RUNTIME_ERROR. FAILED_PRECONDITION when the task is at fault, as Judge will say.
   virtual absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,
                                                                         const std::string& source,

@@ -24,8 +24,8 @@
 
 namespace warpsmith {
 
-// What no answer in time means: that the referee hangs, and is broken, or that it has much to do, and the question alone
-// has failed.
+// What no answer in time means: that the referee hangs, and is broken, or that it has much to do,
+// and the question alone has failed.
 enum class Late { kBreaks, kFails };
 
 // Thread-safe. The process is killed, and its jails with it, when this object is destroyed or broken.

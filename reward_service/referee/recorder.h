@@ -29,10 +29,11 @@ class Recorder {
   Recorder(const Options& options, TaskPool* pool, Zygote* zygote, TensorStore* store)
       : options_(options), pool_(pool), zygote_(zygote), store_(store) {}
 
-  // The list of load_inline calls of the program in `program_fd`, sealed. On a GPU it runs without one first: many
-  // need none to ask, and a context takes longer than they do. One that fails there, asks for nothing, or asks Torch about
-  // a GPU, has one in its turn. INVALID_ARGUMENT: the program is at fault. FAILED_PRECONDITION: the task is.
-  // DEADLINE_EXCEEDED: neither, there was too little time.
+  // The list of load_inline calls of the program in `program_fd`, sealed. On a GPU it runs without
+  // one first: many programs need none to ask, and a context takes longer than they do. One that
+  // fails there, asks for nothing, or asks Torch about a GPU, has one in its turn. INVALID_ARGUMENT:
+  // the program is at fault. FAILED_PRECONDITION: the task is. DEADLINE_EXCEEDED: neither, there was
+  // too little time.
   absl::StatusOr<UniqueFd> Record(const TaskSource& task, int program_fd, absl::Time deadline) const;
 
  private:

@@ -2,7 +2,8 @@
 
 fake_referee_process.py SCRIPT: SCRIPT is a JSON list with an object for each life, the last for all further ones: by
 operation what is answered, where that is not the usual: an object of fields that are other than usual, "silent", or
-"end". "late_seconds" of such an object is how long it is waited for, and "file" what comes with it. The file beside it, named SCRIPT.lives, has a line for each life that began.
+"end". "late_seconds" of such an object is how long it is waited for, and "file" what comes with it. The file beside it,
+named SCRIPT.lives, has a line for each life that began.
 """
 
 import json

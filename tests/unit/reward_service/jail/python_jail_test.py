@@ -219,7 +219,7 @@ def test_on_a_gpu_an_output_is_told_by_its_allocation_and_on_the_host_by_its_add
         ("", False),
     ],
 )
-def test_a_recording_without_a_gpu_is_complete_where_one_could_not_change_it(program: str, complete: bool) -> None:  # noqa: FBT001
+def test_a_recording_without_a_gpu_is_complete_where_one_changes_nothing(program: str, complete: bool) -> None:
     code = f"""
 import json, os, sys
 sys.path.insert(0, {str(_SERVICE / "jail")!r})
