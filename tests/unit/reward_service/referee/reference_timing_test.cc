@@ -178,6 +178,11 @@ TEST_CASE("a call has no more time than is left of the limit of all, and none on
 }
 
 TEST_CASE("what the machine could not do says nothing of a form") {
+  const nlohmann::json unconfined = {{"hello", {{"op", "failed"}, {"error", "no namespace"}}}};
+  // Forked after an oracle and three processes of the eager reference.
+  const auto time = Measure({{"children", {{"4", unconfined}}}});
+  CHECK(time.status().message() == "a process could not be confined: no namespace");
+  CHECK(IsPassing(time.status()));
   CHECK(IsPassing(absl::InternalError("a process could not be confined")));
   CHECK(IsPassing(absl::ResourceExhaustedError("no memory of the GPU")));
   CHECK(IsPassing(absl::UnavailableError("the zygote ended")));
