@@ -128,14 +128,15 @@ absl::StatusOr<FormTime> MeasureForm(const ReferenceForm& form, PreparedTask& ta
   ASSIGN_OR_RETURN(const auto jail, kept.StartForm(task, form));
   const absl::Time deadline = ready.since + ready.max;
   // Until then only code of ours has run in it.
-  RETURN_IF_ERROR(jail->process().AwaitHello(deadline));
+  if (const absl::Status hello = jail->process().AwaitHello(deadline); !hello.ok())
+    return absl::UnavailableError(hello.message());
   const Program program = kept.ProgramOf(task, std::string(form.key), deadline);
   absl::StatusOr<FormTime> time = FormTime();
   FormSide warm_up(jail.get(), task.layout(), all);
   if (const auto fault = MakeReady(task, program, ready, &warm_up, jail.get())) {
     time = Unavailable(fault->reason);
   } else if (const absl::Status admitted = lane.Admit(jail->process().pid()); !admitted.ok()) {
-    time = admitted;
+    time = absl::UnavailableError(admitted.message());
   } else {
     FormTiming device(eager, [&] { return std::make_unique<FormSide>(jail.get(), task.layout(), all); });
     time = TimeForm(&device, options);

@@ -183,6 +183,9 @@ TEST_CASE("what the machine could not do says nothing of a form") {
   const auto time = Measure({{"children", {{"4", unconfined}}}});
   CHECK(time.status().message() == "a process could not be confined: no namespace");
   CHECK(IsPassing(time.status()));
+  ReferenceForm brief = kForm;
+  brief.time_max = absl::Seconds(1);
+  CHECK(IsPassing(Measure({{"children", {{"4", {{"hello", "silent"}}}}}}, brief).status()));
   CHECK(IsPassing(absl::InternalError("a process could not be confined")));
   CHECK(IsPassing(absl::ResourceExhaustedError("no memory of the GPU")));
   CHECK(IsPassing(absl::UnavailableError("the zygote ended")));
