@@ -135,22 +135,23 @@ def compiled(model: Any) -> Any:
 
 def record(first: Callable[[], Any], calls: list[Callable[[], Any]]) -> list[Callable[[], Any]]:
     """Records what each of these calls asks of the GPU, which is not done: each function that is returned has it done,
-    in its turn on the default stream, and returns what its call did, which lies where it lay then. `first` is made
-    before, some times; it is one of them. Raises RuntimeError where a call waits for the GPU, or for another reason
-    cannot be recorded."""
+    in its turn on the default stream, in whatever order, and returns what its call did, which lies where it lay then
+    and stays until that function is called again. `first` is made before, some times; it is one of them. Raises
+    RuntimeError where a call waits for the GPU, or for another reason cannot be recorded."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(_CALLS_BEFORE_RECORDING):
             first()
     torch.cuda.synchronize()
-    pool = torch.cuda.graph_pool_handle()  # what is alive in one recording is not given to another
-    return [_record_one(call, pool, stream) for call in calls]
+    return [_record_one(call, stream) for call in calls]
 
 
-def _record_one(call: Callable[[], Any], pool: Any, stream: torch.cuda.Stream) -> Callable[[], Any]:
+def _record_one(call: Callable[[], Any], stream: torch.cuda.Stream) -> Callable[[], Any]:
+    """In memory of its own. From a pool of several the results of later recordings would lie where earlier ones had
+    intermediate ones, and an earlier one that is done later would write over them: rooms are drawn by lot."""
     graph = torch.cuda.CUDAGraph()
     try:
-        with torch.cuda.graph(graph, pool=pool, stream=stream):
+        with torch.cuda.graph(graph, stream=stream):
             result = call()
     except Exception as error:
         cause = error.__context__ or error  # the end of a recording that has failed raises, too

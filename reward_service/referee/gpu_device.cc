@@ -18,6 +18,7 @@ constexpr double kCacheFactor = 4;
 // So that no luck of one process is taken for the program's.
 constexpr int kInstancesMin = 2;
 constexpr char kNoTime[] = "this request had no time left to measure it";
+constexpr char kNotThisTime[] = "not measured this time, but the next: ";
 
 }  // namespace
 
@@ -32,25 +33,23 @@ absl::StatusOr<StartedProgram> GpuDevice::StartCandidate(PreparedTask& task, Roo
 }
 
 absl::Status GpuDevice::PrepareTiming(PreparedTask& task) {
-  CpuTask& kept = CpuTask::Of(task);
-  RETURN_IF_ERROR(kept.AwaitReference(task));
+  RETURN_IF_ERROR(CpuTask::Of(task).AwaitReference(task));
   forms_.clear();
   for (const std::string& key : judgement_.request.timing.baselines) {
     const ReferenceForm* const form = FindReferenceForm(key);
     if (form == nullptr) return absl::InternalError(absl::StrCat("the service asks for a baseline ", key));
-    RETURN_IF_ERROR(MeasureOnce(*form, task));
-    const auto known = kept.form_times().find(key);
-    forms_.emplace_back(form, known != kept.form_times().end() ? known->second : Unavailable(kNoTime));
+    ASSIGN_OR_RETURN(FormTime time, MeasureOnce(*form, task));
+    forms_.emplace_back(form, std::move(time));
   }
   return absl::OkStatus();
 }
 
-absl::Status GpuDevice::MeasureOnce(const ReferenceForm& form, PreparedTask& task) {
+absl::StatusOr<FormTime> GpuDevice::MeasureOnce(const ReferenceForm& form, PreparedTask& task) {
   CpuTask& kept = CpuTask::Of(task);
   const std::string key(form.key);
   const absl::Duration for_candidate = absl::Seconds(judgement_.request.limits.lane_seconds_max);
-  const bool has_time = absl::Now() + form.time_max + for_candidate < judgement_.deadline;
-  if (kept.form_times().contains(key) || !has_time) return absl::OkStatus();
+  if (const auto known = kept.form_times().find(key); known != kept.form_times().end()) return known->second;
+  if (absl::Now() + MeasureTimeMax(form) + for_candidate >= judgement_.deadline) return Unavailable(kNoTime);
   absl::StatusOr<FormTime> time;
   {
     ASSIGN_OR_RETURN(const auto eager, host_->StartTiming(task, Room::kSealed, absl::Now()));
@@ -65,9 +64,9 @@ absl::Status GpuDevice::MeasureOnce(const ReferenceForm& form, PreparedTask& tas
     kept.baselines().clear();
     RETURN_IF_ERROR(kept.AwaitReference(task));
   }
+  if (IsPassing(time.status())) return Unavailable(absl::StrCat(kNotThisTime, time.status().message()));
   RETURN_IF_ERROR(time.status());
-  kept.form_times()[key] = *std::move(time);
-  return absl::OkStatus();
+  return kept.form_times()[key] = *std::move(time);
 }
 
 absl::StatusOr<std::unique_ptr<TimingDevice>> GpuDevice::StartTiming(PreparedTask& task, Room room,

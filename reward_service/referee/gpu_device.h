@@ -43,8 +43,9 @@ class GpuDevice : public JudgingDevice {
         judgement_(judgement),
         is_native_(judgement.request.kind == CandidateKind::kNative),
         host_(std::move(host)) {}
-  // Of a form that is not known yet, where the judgement has the time.
-  absl::Status MeasureOnce(const ReferenceForm& form, PreparedTask& task);
+  // As it is known, or measured now, where the judgement has the time. What is the form's own doing is known from then
+  // on; for another reason it is unavailable this time alone.
+  absl::StatusOr<FormTime> MeasureOnce(const ReferenceForm& form, PreparedTask& task);
 
   const CpuTools& tools_;
   GpuStore* const store_;

@@ -1,5 +1,6 @@
 #include "reward_service/referee/reference_timing.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,17 +24,28 @@ void End(Jail* jail, const Lane& lane) {
   (void)jail->TakeBuffers();
 }
 
+// A run of what is loaded, in what is left of the limit.
+std::optional<Fault> RunWithin(const FormLimit& limit, double seconds_max, Jail* jail) {
+  const Fault late{v1::VERDICT_TIMEOUT, limit.TookLonger()};
+  const double left_seconds = absl::ToDoubleSeconds(limit.left());
+  if (left_seconds <= 0) return late;
+  jail->LimitCalls(std::min(left_seconds, seconds_max));
+  std::optional<Fault> fault = jail->Run();
+  return fault && limit.left() <= absl::ZeroDuration() ? late : fault;
+}
+
 // Loads the program, and has it called until it is warm. In the first call it is recorded, and what that changes in the
 // model's state is not known: its outputs are not compared.
-std::optional<Fault> MakeReady(const PreparedTask& task, const Program& program, Jail* jail) {
-  if (auto fault = jail->Begin(program, nullptr)) return fault;
-  FormSide side(jail, task.layout());
+std::optional<Fault> MakeReady(const PreparedTask& task, const Program& program, const FormLimit& ready,
+                               FormSide* side, Jail* jail) {
+  if (auto fault = jail->Begin(program, nullptr)) {
+    return ready.left() > absl::ZeroDuration() ? fault : Fault{v1::VERDICT_TIMEOUT, ready.TookLonger()};
+  }
   const auto& draws = task.timing_draws();
   jail->Load(*draws.front());
-  if (auto fault = jail->Run()) return fault;
-  jail->LimitCalls(kTimingSecondsMax);
+  if (auto fault = RunWithin(ready, absl::ToDoubleSeconds(ready.max), jail)) return fault;
   for (size_t call = 1; call < kWarmUpCalls; ++call) {
-    if (auto fault = side.Repeat(*draws[call % draws.size()]).fault) return fault;
+    if (auto fault = side->Repeat(*draws[call % draws.size()]).fault) return fault;
   }
   return std::nullopt;
 }
@@ -41,6 +53,15 @@ std::optional<Fault> MakeReady(const PreparedTask& task, const Program& program,
 }  // namespace
 
 FormTime Unavailable(std::string_view reason) { return {.unavailable = Escape(reason, kReasonBytesMax)}; }
+
+bool IsPassing(const absl::Status& status) {
+  return absl::IsInternal(status) || absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
+
+// Warm-ups and timing: a round that begins at the end of the one budget, and one call that takes all that a call may.
+absl::Duration MeasureTimeMax(const ReferenceForm& form) {
+  return form.time_max + 2 * absl::Seconds(kTimingSecondsMax);
+}
 
 v1::Baseline ToBaseline(const ReferenceForm& form, const FormTime& time, double speedup) {
   v1::Baseline baseline;
@@ -54,7 +75,7 @@ v1::Baseline ToBaseline(const ReferenceForm& form, const FormTime& time, double 
 CallResult FormSide::Call(Batch sets, ProfileSampler*) {
   CallResult result;
   jail_->Load(sets);
-  result.fault = jail_->Run();
+  result.fault = RunWithin(limit_, kTimingSecondsMax, jail_);
   result.us = jail_->seconds() * 1e6;
   result.after_us = jail_->after_seconds() * 1e6;
   result.waited_us = jail_->waited_us();
@@ -102,15 +123,22 @@ absl::StatusOr<FormTime> TimeForm(TimingDevice* device, TimerOptions options) {
 absl::StatusOr<FormTime> MeasureForm(const ReferenceForm& form, PreparedTask& task, const Lane& lane,
                                      TimingDevice* eager, const TimerOptions& options) {
   CpuTask& kept = CpuTask::Of(task);
+  const FormLimit ready{form.time_max};
+  const FormLimit all{MeasureTimeMax(form), ready.since};
   ASSIGN_OR_RETURN(const auto jail, kept.StartForm(task, form));
-  const Program program = kept.ProgramOf(task, std::string(form.key), absl::Now() + form.time_max);
+  const absl::Time deadline = ready.since + ready.max;
+  // Until then only code of ours has run in it.
+  if (const absl::Status hello = jail->process().AwaitHello(deadline); !hello.ok())
+    return absl::UnavailableError(hello.message());
+  const Program program = kept.ProgramOf(task, std::string(form.key), deadline);
   absl::StatusOr<FormTime> time = FormTime();
-  if (const auto fault = MakeReady(task, program, jail.get())) {
+  FormSide warm_up(jail.get(), task.layout(), all);
+  if (const auto fault = MakeReady(task, program, ready, &warm_up, jail.get())) {
     time = Unavailable(fault->reason);
   } else if (const absl::Status admitted = lane.Admit(jail->process().pid()); !admitted.ok()) {
-    time = Unavailable(std::string(admitted.message()));
+    time = absl::UnavailableError(admitted.message());
   } else {
-    FormTiming device(eager, [&] { return std::make_unique<FormSide>(jail.get(), task.layout()); });
+    FormTiming device(eager, [&] { return std::make_unique<FormSide>(jail.get(), task.layout(), all); });
     time = TimeForm(&device, options);
   }
   End(jail.get(), lane);

@@ -9,7 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "reward_service/measure/lane.h"
 #include "reward_service/measure/reference_form.h"
@@ -32,14 +35,30 @@ struct FormTime {
 // Of a reason that may hold words of the task.
 FormTime Unavailable(std::string_view reason);
 
+// Whether a form was not measured for a reason that says nothing of it: the machine's, and may be gone the next time.
+bool IsPassing(const absl::Status& status);
+
+// How long a form may take by the wall, and since when.
+struct FormLimit {
+  absl::Duration max;
+  absl::Time since = absl::Now();
+
+  absl::Duration left() const { return since + max - absl::Now(); }
+  std::string TookLonger() const { return absl::StrCat("took longer than ", absl::FormatDuration(max)); }
+};
+
+// Of MeasureForm(), but for the eager reference's own calls.
+absl::Duration MeasureTimeMax(const ReferenceForm& form);
+
 // For the grade of a program that is `speedup` times as fast as the eager reference.
 v1::Baseline ToBaseline(const ReferenceForm& form, const FormTime& time, double speedup);
 
 // A jail of the reference in some form. Its outputs are compared with what is expected after every call, as a
-// candidate's are; a fault says which are wrong. `jail` outlives it.
+// candidate's are; a fault says which are wrong, or that the limit is reached. `jail` outlives it.
 class FormSide : public TimedSide {
  public:
-  FormSide(Jail* jail, const TaskLayout& layout) : jail_(jail), layout_(layout) {}
+  FormSide(Jail* jail, const TaskLayout& layout, const FormLimit& limit)
+      : jail_(jail), layout_(layout), limit_(limit) {}
 
   CallResult Call(Batch sets, ProfileSampler* sampler) override;
   CallResult Repeat(const Draw& draw) override { return Call({&draw}, nullptr); }
@@ -50,6 +69,7 @@ class FormSide : public TimedSide {
 
   Jail* const jail_;
   const TaskLayout& layout_;
+  const FormLimit limit_;
 };
 
 // The eager reference beside another form, whose path to its process is as long. On a clock of its own: the time is
@@ -85,8 +105,8 @@ class FormTiming : public TimingDevice {
 absl::StatusOr<FormTime> TimeForm(TimingDevice* device, TimerOptions options);
 
 // Starts a process of the reference in this form, beside the task's eager one, which is warm; has it called until it
-// is warm, times it, and ends it. For whoever holds the lane and the device. What the form itself cannot do is in its
-// FormTime; a status is as of TimeForm(), or the machine's.
+// is warm, times it, and ends it, all within MeasureTimeMax(). For whoever holds the lane and the device. What the form
+// itself cannot do is in its FormTime; a status is as of TimeForm(), or the machine's.
 absl::StatusOr<FormTime> MeasureForm(const ReferenceForm& form, PreparedTask& task, const Lane& lane,
                                      TimingDevice* eager, const TimerOptions& options);
 

@@ -1,6 +1,7 @@
 #include "reward_service/sandbox/system_call_filter.h"
 
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
@@ -174,9 +175,16 @@ constexpr const char* kRefused[] = {
     "sched_setparam", "sched_setattr", "sched_setaffinity", "setpriority", "ioprio_set", "mbind",
     "migrate_pages", "move_pages"};
 
+// As unshare. CLONE_NEWTIME is none of clone's: the bit is of the signal at its end, and of no signal that there is.
+constexpr uint64_t kNamespaces[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,    CLONE_NEWNET,
+                                    CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP, CLONE_NEWTIME};
+
 absl::Status AddToolchainRules(const Context& context) {
   for (const char* name : kRefused) RETURN_IF_ERROR(Refuse(context, EPERM, name));
   RETURN_IF_ERROR(Refuse(context, ENOSYS, "clone3"));
+  for (const uint64_t flag : kNamespaces) {
+    RETURN_IF_ERROR(Refuse(context, EPERM, "clone", {SCMP_CMP(0, SCMP_CMP_MASKED_EQ, flag, flag)}));
+  }
   // The link to the parent's life must hold.
   return Refuse(context, EPERM, "prctl", {IntIs(0, PR_SET_PDEATHSIG)});
 }

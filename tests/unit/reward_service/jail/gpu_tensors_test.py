@@ -64,16 +64,32 @@ class _Graph:
 
     ends_with: str | None = None
     replays = 0
+    recording: _Graph | None = None
+    memory: dict[tuple[object, int], str]  # by pool and place
+
+    def __init__(self) -> None:
+        self.pool: object = self
+        self._writes: dict[tuple[object, int], str] = {}
+
+    def begin(self, pool: object = None, stream: object = None) -> _Graph:
+        self.pool = pool or self
+        return self
 
     def __enter__(self) -> None:
-        return None
+        _Graph.recording = self
 
     def __exit__(self, *error: object) -> None:
+        _Graph.recording = None
         if self.ends_with:
             raise RuntimeError(self.ends_with)
 
+    def write(self, place: int, value: str) -> tuple[object, int]:
+        self._writes[self.pool, place] = value
+        return self.pool, place
+
     def replay(self) -> None:
         _Graph.replays += 1
+        _Graph.memory.update(self._writes)
 
 
 class _Stream:
@@ -94,10 +110,10 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> type[_Graph]:
         "synchronize": lambda: None,
         "graph_pool_handle": lambda: 7,
         "CUDAGraph": _Graph,
-        "graph": lambda graph, pool, stream: graph,
+        "graph": _Graph.begin,
     }.items():
         monkeypatch.setattr(torch.cuda, name, stand_in)
-    _Graph.ends_with, _Graph.replays = None, 0
+    _Graph.ends_with, _Graph.replays, _Graph.memory = None, 0, {}
     return _Graph
 
 
@@ -113,6 +129,27 @@ def test_calls_are_recorded_once_and_done_anew_as_often_as_asked(recorder: type[
     assert (left(), right(), right()) == (4, 5, 5)
     assert recorder.replays == 3
     assert len(made) == 5
+
+
+def test_results_stay_in_whatever_order_recordings_are_done(recorder: type[_Graph]) -> None:
+    free: dict[object, list[int]] = {}
+
+    def call(name: str) -> tuple[object, int] | None:
+        """A chain of three operators: the second needs the memory of the first, the third may lie in it."""
+        graph = recorder.recording
+        if graph is None:
+            return None
+        places = free.setdefault(graph.pool, [0, 1, 2, 3, 4, 5])
+        first, second = places.pop(0), places.pop(0)
+        graph.write(second, f"half of {name}")
+        places.insert(0, second)
+        return graph.write(first, name)
+
+    names = ["a", "b", "c"]
+    replays = record(partial(call, "a"), [partial(call, name) for name in names])
+    for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
+        results = {room: replays[room]() for room in order}
+        assert [recorder.memory[results[room]] for room in range(3)] == names
 
 
 def test_what_keeps_a_call_from_being_recorded_is_told(recorder: type[_Graph]) -> None:

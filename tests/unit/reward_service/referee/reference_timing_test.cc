@@ -110,14 +110,14 @@ TEST_CASE("a grade tells a form's time and the speed-up over it, or why there is
 }
 
 // A completed task of puppets, beside whose eager reference another form is measured.
-absl::StatusOr<FormTime> Measure(const nlohmann::json& script) {
+absl::StatusOr<FormTime> Measure(const nlohmann::json& script, const ReferenceForm& form = kForm) {
   PuppetTask puppets(script);
   WS_CHECK(puppets.task->Complete().ok());
   FakeTimingDevice eager(Takes(2010), Takes(0));
   TimerOptions options;
   options.can_sample = false;
   options.input_sets = puppets.task->timing_draws();
-  const auto time = MeasureForm(kForm, *puppets.task, PuppetLane(), &eager, options);
+  const auto time = MeasureForm(form, *puppets.task, PuppetLane(), &eager, options);
   for (const auto& baseline : CpuTask::Of(*puppets.task).baselines()) {
     CHECK(baseline->process().num_threads() > 0);  // those of the eager reference live
   }
@@ -142,6 +142,55 @@ TEST_CASE("wrong outputs, a form that cannot be made and one that ends are told 
   CHECK(Measure({{"answers", {{"run Model cuda_graph", later}}}})->unavailable == "no result after 10 s");
   CHECK(Measure({{"answers", {{"run Model cuda_graph", "end"}}}})->unavailable ==
         "the program exited with code 7 before its result");
+}
+
+TEST_CASE("one limit holds for all that makes a form ready: beginning it and its first run together") {
+  ReferenceForm form = kForm;
+  form.time_max = absl::Seconds(1);
+  const absl::Time begin = absl::Now();
+  const nlohmann::json slow = {{"begin Model cuda_graph", 700}, {"run Model cuda_graph", {700, nullptr}}};
+  CHECK(Measure({{"answers", slow}}, form)->unavailable == "took longer than 1s");
+  CHECK(Measure({{"answers", {{"run Model cuda_graph", "silent"}}}}, form)->unavailable ==
+        "took longer than 1s");
+  CHECK(Measure({{"answers", {{"begin Model cuda_graph", "silent"}}}}, form)->unavailable ==
+        "took longer than 1s");
+  CHECK(absl::Now() - begin < absl::Seconds(5));
+  CHECK(MeasureTimeMax(form) == absl::Seconds(1 + 20));
+}
+
+TEST_CASE("a call has no more time than is left of the limit of all, and none once that is over") {
+  const auto call_within = [](absl::Duration left) {
+    const nlohmann::json script = {{"answers", {{"run Model cuda_graph", "silent"}}}};
+    PuppetTask puppets(script);
+    WS_CHECK(puppets.task->Complete().ok());
+    CpuTask& kept = CpuTask::Of(*puppets.task);
+    const auto jail = *kept.StartForm(*puppets.task, kForm);
+    const Program program = kept.ProgramOf(*puppets.task, "cuda_graph", absl::Now() + absl::Seconds(20));
+    WS_CHECK(!jail->Begin(program, nullptr));
+    FormSide side(jail.get(), puppets.task->layout(),
+                  {absl::Seconds(30), absl::Now() + left - absl::Seconds(30)});
+    const absl::Time begin = absl::Now();
+    CHECK(side.Repeat(*puppets.task->timing_draws().front()).fault->reason == "took longer than 30s");
+    return absl::Now() - begin;
+  };
+  CHECK(call_within(absl::Milliseconds(300)) < absl::Seconds(3));
+  CHECK(call_within(-absl::Seconds(1)) < absl::Milliseconds(300));
+}
+
+TEST_CASE("what the machine could not do says nothing of a form") {
+  const nlohmann::json unconfined = {{"hello", {{"op", "failed"}, {"error", "no namespace"}}}};
+  // Forked after an oracle and three processes of the eager reference.
+  const auto time = Measure({{"children", {{"4", unconfined}}}});
+  CHECK(time.status().message() == "a process could not be confined: no namespace");
+  CHECK(IsPassing(time.status()));
+  ReferenceForm brief = kForm;
+  brief.time_max = absl::Seconds(1);
+  CHECK(IsPassing(Measure({{"children", {{"4", {{"hello", "silent"}}}}}}, brief).status()));
+  CHECK(IsPassing(absl::InternalError("a process could not be confined")));
+  CHECK(IsPassing(absl::ResourceExhaustedError("no memory of the GPU")));
+  CHECK(IsPassing(absl::UnavailableError("the zygote ended")));
+  CHECK_FALSE(IsPassing(absl::OkStatus()));
+  CHECK_FALSE(IsPassing(absl::InvalidArgumentError("the eager reference fails")));
 }
 
 }  // namespace

@@ -232,5 +232,23 @@ TEST_CASE("a compiler starts programs and ends them, and opens no socket, with a
   }
 }
 
+TEST_CASE("a compiler makes no namespace, whatever call it asks by") {
+  for (const ProcessRights rights : {ProcessRights::kToolchain, ProcessRights::kToolchainWithGpu}) {
+    // The kernel itself refuses to share signal handlers without memory, with another error than the filter's.
+    const auto clone_with = [&](long flags) {
+      return Confined(rights, [=] { return ErrorOf(syscall(SYS_clone, CLONE_SIGHAND | flags, 0, 0, 0, 0)); });
+    };
+    CHECK(clone_with(SIGCHLD) == EINVAL);
+    for (const long flag : {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC,
+                            CLONE_NEWUTS, CLONE_NEWCGROUP, CLONE_NEWTIME}) {
+      INFO(flag);
+      CHECK(clone_with(flag) == EPERM);
+      CHECK(clone_with(flag | CLONE_VFORK | SIGCHLD) == EPERM);
+      CHECK(Confined(rights, [=] { return ErrorOf(unshare(static_cast<int>(flag))); }) == EPERM);
+    }
+    CHECK(Confined(rights, [] { return ErrorOf(syscall(SYS_clone3, 0, 0)); }) == ENOSYS);
+  }
+}
+
 }  // namespace
 }  // namespace warpsmith
