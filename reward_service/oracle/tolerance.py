@@ -101,8 +101,9 @@ def tolerance_of(
     unrounded: torch.Tensor | None = None,
 ) -> Tolerance:
     """For an expected output. `narrow` is the same in the task's dtype, for its error, and `unrounded` that without
-    TF32, None where it is no other; without `narrow` the error is `noise`, known from before. `work` is the number of input elements: over those of the output, it estimates how
-    many are added up for one. `variation` is the spread of a single number, which shows over draws alone."""
+    TF32, None where it is no other; without `narrow` the error is `noise`, known from before. `work` is the number of
+    input elements: over those of the output, it estimates how many are added up for one. `variation` is the spread of a
+    single number, which shows over draws alone."""
     if not dtype.is_floating_point:
         return Tolerance(0.0, 0.0, 0.0, 0.0, 1.0, Noise(0.0, 0.0))
     values = wide if wide.dtype == torch.float64 else wide.float()  # which are added up in double

@@ -26,8 +26,8 @@ struct UsableGpus {
   std::string why_none;
 };
 
-// `compiler`: whether there is one for GPUs' programs, without which nothing could be judged there. A GPU or a driver that
-// is there and cannot be used is said in the log, too.
+// `compiler`: whether there is one for GPUs' programs, without which nothing could be judged there. A GPU or a driver
+// that is there and cannot be used is said in the log, too.
 UsableGpus FindUsableGpus(bool wanted, const absl::Status& compiler);
 
 // For compilers, each once: "sm_90a".

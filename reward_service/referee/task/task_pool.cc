@@ -190,8 +190,8 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::GetExamined(const TaskSour
   return pooled;
 }
 
-// Whoever is the last to have a task in hand has it freed where it is at fault or retired, be it the caller or the thread
-// that did a step of it.
+// Whoever is the last to have a task in hand has it freed where it is at fault or retired, be it the caller or the
+// thread that did a step of it.
 void TaskPool::LetGo(std::shared_ptr<PooledTask> pooled) {
   Drop(std::move(pooled));
   Evict();
