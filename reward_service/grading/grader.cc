@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kIdentityBytes = 512;  // of an entry without its grade
 constexpr int64_t kOpinionBytes = 2048;
 constexpr int64_t kOpinionsBytesMax = int64_t{16} << 20;
+constexpr absl::Duration kDeviceWait = absl::Seconds(1);  // then a lane looks whether it is still wanted
 
 // As others will find it; null where they may not.
 std::shared_ptr<const v1::Measurement> ToKeep(const v1::Measurement& measurement) {
@@ -260,15 +261,24 @@ Route Grader::Compile(const std::shared_ptr<Flight>& flight) {
 void Grader::JudgeLoop(JudgeStage* lane) {
   NameThread("lane");
   RecentWork recent;
+  while (JudgeQueueOf(lane->device()).AwaitWork()) {
+    JudgeNext(lane, &recent);
+    if (lane->is_lost() && !serving_.Rest(lane->device(), [&] { return lane->Revive(); })) return;
+  }
+}
+
+void Grader::JudgeNext(JudgeStage* lane, RecentWork* recent) {
+  // What waits for the lane's device may meanwhile be taken by another lane, and so may the end of the service come.
+  const absl::StatusOr<HeldDevice> held = lane->TakeDevice(absl::Now() + kDeviceWait);
+  if (!held.ok()) return;
   const v1::Device device = lane->device();
   FlightQueue& queue = JudgeQueueOf(device);
-  while (const std::shared_ptr<Flight> flight = queue.Take(&recent)) {
-    std::optional<TaskSource> next = queue.NextTask(recent.task_key, device);
-    if (!next.has_value()) next = to_compile_.NextTask(recent.task_key, device);
-    if (next.has_value()) lane->Prefetch(*next);
-    Send(flight, Judge(lane, flight));
-    if (lane->is_lost() && !serving_.Rest(device, [&] { return lane->Revive(); })) return;
-  }
+  const std::shared_ptr<Flight> flight = queue.TakeNow(recent);
+  if (flight == nullptr) return;
+  std::optional<TaskSource> next = queue.NextTask(recent->task_key, device);
+  if (!next.has_value()) next = to_compile_.NextTask(recent->task_key, device);
+  if (next.has_value()) lane->Prefetch(*next);
+  Send(flight, Judge(lane, flight));
 }
 
 Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {

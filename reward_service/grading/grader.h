@@ -126,6 +126,8 @@ class Grader {
 
   void CompileLoop();
   void JudgeLoop(JudgeStage* lane);
+  // One of those that wait, once the lane has its device.
+  void JudgeNext(JudgeStage* lane, RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
   void LlmLoop();
   Route Compile(const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   Route Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
