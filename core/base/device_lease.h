@@ -16,8 +16,8 @@
 namespace warpsmith {
 
 // Two files that are locked by flock(2), DEVICE.held and DEVICE.next: who wants the device holds the second while it
-// waits for the first, so that who gives it up and wants it again comes behind him. The kernel takes back what a process
-// holds that ends. For one thread; movable.
+// waits for the first, so that who gives it up and wants it again comes behind. The kernel takes back what a process
+// that ends has held. For one thread; movable.
 class DeviceLease {
  public:
   // What is held until it is destroyed. Its lease outlives it.
@@ -32,8 +32,8 @@ class DeviceLease {
     int fd_;
   };
 
-  // `device` names it among all processes of the host: a GPU's UUID. The files stay. INVALID_ARGUMENT for a name that is
-  // no file's; PERMISSION_DENIED, NOT_FOUND where `directory` cannot be used.
+  // `device` names it among all processes of the host: a GPU's UUID. The files stay. INVALID_ARGUMENT for a name that
+  // is no file's; PERMISSION_DENIED, NOT_FOUND where `directory` cannot be used.
   static absl::StatusOr<DeviceLease> Open(std::string_view device,
                                           const std::filesystem::path& directory = "/run/lock");
 

@@ -38,16 +38,6 @@ std::shared_ptr<const v1::Measurement> NoCode() {
   return measurement;
 }
 
-// A request id means something to its tenant alone.
-std::string IdentityKey(const PreparedRequest& prepared) {
-  return absl::StrCat(prepared.tenant == nullptr ? "" : prepared.tenant->name, "\n",
-                      prepared.request.request_id());
-}
-
-int PriorityOf(const v1::GradeRequest& request) {
-  return request.priority() == v1::PRIORITY_UNSPECIFIED ? v1::PRIORITY_NORMAL : request.priority();
-}
-
 void NameThread(const char* name) { pthread_setname_np(pthread_self(), name); }
 
 // The service's default formula may be another than when it first answered this request.
@@ -109,7 +99,7 @@ uint64_t Grader::Submit(std::shared_ptr<const PreparedRequest> prepared, GradeDo
 
 absl::StatusOr<std::optional<Grader::Known>> Grader::Find(const PreparedRequest& prepared) {
   if (draining_) return absl::UnavailableError("the service is shutting down: ask again");
-  const std::string id = IdentityKey(prepared);
+  const std::string id = prepared.identity_key();
   const Identity* identity = identities_.Find(id);
   if (identity != nullptr && identity->content_sha256 != prepared.content_sha256) {
     return absl::InvalidArgumentError(
@@ -145,7 +135,7 @@ void Grader::Recall(GradeRecord record) {
 
 void Grader::Give(Answer answer) const {
   if (answer.is_new && options_.keep && answer.grade.verdict() != v1::VERDICT_UNSCORABLE)
-    options_.keep({IdentityKey(*answer.prepared), answer.prepared->content_sha256, answer.grade});
+    options_.keep({answer.prepared->identity_key(), answer.prepared->content_sha256, answer.grade});
   if (answer.is_new && options_.observer) options_.observer(answer.prepared, answer.grade);
   answer.done(std::move(answer.grade));
 }
@@ -171,7 +161,7 @@ absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedReque
   ++num_waiting_;
   if (prepared->tenant != nullptr) ++num_waiting_by_tenant_[prepared->tenant->name];
   const uint64_t ticket = next_ticket_++;
-  identities_.Insert(IdentityKey(*prepared), {prepared->content_sha256, nullptr}, kIdentityBytes);
+  identities_.Insert(prepared->identity_key(), {prepared->content_sha256, nullptr}, kIdentityBytes);
   keys_[ticket] = KeyOf(*prepared);
   std::shared_ptr<Flight>& flight = flights_[KeyOf(*prepared)];
   const bool is_new = flight == nullptr;
@@ -179,7 +169,7 @@ absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedReque
     flight = std::make_shared<Flight>();
     flight->prepared = prepared;
   }
-  flight->priority = std::max(flight->priority.load(), PriorityOf(prepared->request));
+  flight->priority = std::max(flight->priority.load(), prepared->priority());
   flight->waiters.push_back({ticket, prepared, std::move(*done), options_.now()});
   if (!is_new) return ticket;
   if (const auto* measured = measurements_.Find(prepared->measurement_key); measured != nullptr) {
@@ -209,7 +199,7 @@ Grader::Answer Grader::MakeAnswer(const std::shared_ptr<const PreparedRequest>& 
     identity.grade = std::make_shared<const v1::Grade>(grade);
     num_bytes += static_cast<int64_t>(grade.SpaceUsedLong());
   }
-  const std::string id = IdentityKey(*prepared);
+  const std::string id = prepared->identity_key();
   std::shared_ptr<const v1::Grade> earlier;
   {
     absl::MutexLock lock(&mutex_);
