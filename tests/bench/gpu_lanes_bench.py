@@ -149,7 +149,7 @@ def print_rates(results: Sequence[tuple[Load, Row]]) -> list[str]:
         print(f"{load.name:44}{rates[load]:10.1f}{times}")
         if load.lend:
             print(
-                f"  lent after {result['lent_at']:.1f} s; {result['on_lent_gpu']} of the later answers were judged there"
+                f"  lent after {result['lent_at']:.1f} s; {result['on_lent_gpu']} of the later answers are from there"
             )
         faults += faults_of(load, result)
     for fault in faults:

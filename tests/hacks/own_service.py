@@ -15,8 +15,8 @@ _STOP_SECONDS_MAX = 60
 
 @contextmanager
 def own_service(settings: dict[str, str] | None = None, environment: dict[str, str] | None = None) -> Iterator[str]:
-    """The URL of its HTTP door. `settings` are keys of reward_service, `environment` variables that it has besides ours.
-    Raises RuntimeError where it does not start."""
+    """The URL of its HTTP door. `settings` are keys of reward_service, `environment` variables that it has besides
+    ours. Raises RuntimeError where it does not start."""
     program = Path(os.environ["WARPSMITH_BIN_DIR"]) / "warpsmith-reward"
     with tempfile.TemporaryDirectory() as folder:
         chosen = {

@@ -72,11 +72,11 @@ def test_all_programs_are_answered_on_all_gpus(gpus: tuple[str, ...]) -> None:
 
 
 def test_a_gpu_that_is_lent_away_gets_no_more_work_and_nothing_is_lost(gpus: tuple[str, ...]) -> None:
-    load = Load(40, gpus, lend=gpus[1])
+    load = Load(80, gpus, lend=gpus[1])
     result = load.run(_open)
-    assert result["verdicts"] == {"CORRECT": 40}
+    assert result["verdicts"] == {"CORRECT": 80}
     assert result["lent_at"] is not None
-    assert result["on_lent_gpu"] <= 1  # which was under way
+    assert result["on_lent_gpu"] <= 16  # one of each client, which was under way
     with device_lease(gpus[1], 0):  # it was given back
         pass
 
