@@ -42,6 +42,7 @@ std::vector<NamedFunction> FunctionsOf(DriverApi* api) {
       {"cuDevicePrimaryCtxRelease_v2", pointer(&api->cuDevicePrimaryCtxRelease_v2)},
       {"cuCtxSetCurrent", pointer(&api->cuCtxSetCurrent)},
       {"cuCtxSynchronize", pointer(&api->cuCtxSynchronize)},
+      {"cuCtxResetPersistingL2Cache", pointer(&api->cuCtxResetPersistingL2Cache)},
       {"cuCtxRecordEvent", pointer(&api->cuCtxRecordEvent)},
       {"cuCtxWaitEvent", pointer(&api->cuCtxWaitEvent)},
       {"cuEventCreate", pointer(&api->cuEventCreate)},
