@@ -18,6 +18,9 @@ Parameters LivelyParameters(const ModelConfig& config) {
   for (int i = 0; i < parameters.num_buffers(); ++i) {
     for (const ParameterEntry& entry : parameters.layout().buffers()[i].entries) {
       if (entry.decays) parameters.View(i, entry.name).mul_(6.0);
+      for (int64_t j = 0; entry.name == "qkv_bias" && j < entry.size(); ++j) {
+        parameters.View(i, entry.name)[j].fill_(UniformDouble(i, j) - 0.5);
+      }
     }
   }
   return parameters;
@@ -111,8 +114,11 @@ TEST_CASE("logits do not depend on how a prompt is cut into steps") {
   }
 }
 
-TEST_CASE("training scores a token with the bits that decoding scored it with") {
-  for (const ModelConfig& config : {OddConfig(), DemoConfig()}) {
+TEST_CASE("training scores a token with the bits that decoding scored it with, for every architecture") {
+  std::vector<NamedConfig> configs = FamilyConfigs();
+  configs.push_back({"the demo's", DemoConfig()});
+  for (const auto& [name, config] : configs) {
+    INFO(name);
     const Parameters parameters = LivelyParameters(config);
     Decoder decoder = KernelDecoder(config);
     REQUIRE(decoder.SetParameters(parameters).ok());
@@ -198,17 +204,19 @@ TEST_CASE("bad steps are refused with the value and the limit") {
   CHECK(decoder.Step({}, cache).value().size(0) == 0);
 }
 
-TEST_CASE("the operators decode the same text as the kernels") {
-  const ModelConfig config = OddConfig();
+TEST_CASE("the operators decode the same text as the kernels, beyond the positions of the first training") {
+  const NamedConfig family = GENERATE(from_range(FamilyConfigs()));
+  INFO(family.name);
+  const ModelConfig& config = family.config;
   const Parameters parameters = LivelyParameters(config);
   Decoder kernels = KernelDecoder(config), operators = OperatorDecoder(config, at::kDouble);
   REQUIRE(kernels.SetParameters(parameters).ok());
   REQUIRE(operators.SetParameters(parameters.Clone(at::kDouble)).ok());
-  const std::vector<int64_t> tokens = RandomTokens(config, 40, 5);
-  KvCache cache = kernels.MakeCache(1, 64), doubles = operators.MakeCache(1, 64);
-  for (int64_t i = 0; i < 40; i += 20) {
-    const at::Tensor a = kernels.Step({Tokens(0, tokens, i, 20)}, cache).value();
-    const at::Tensor b = operators.Step({Tokens(0, tokens, i, 20)}, doubles).value();
+  const std::vector<int64_t> tokens = RandomTokens(config, 5 * kFirstTrainedPositions, 5);
+  KvCache cache = kernels.MakeCache(1, 512), doubles = operators.MakeCache(1, 512);
+  for (int64_t i = 0; i < 5 * kFirstTrainedPositions; i += kFirstTrainedPositions) {
+    const at::Tensor a = kernels.Step({Tokens(0, tokens, i, kFirstTrainedPositions)}, cache).value();
+    const at::Tensor b = operators.Step({Tokens(0, tokens, i, kFirstTrainedPositions)}, doubles).value();
     CHECK(a.sub(b).abs().max().item<float>() < 1e-4f);
   }
 }

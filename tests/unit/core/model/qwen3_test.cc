@@ -72,10 +72,10 @@ double LargestDifference(const std::vector<at::Tensor>& a, const std::vector<at:
   return largest;
 }
 
-TEST_CASE("the kernels' hidden states, scores and gradients equal autograd's in float64") {
-  for (const bool tied : {true, false}) {
-    ModelConfig config = OddConfig();
-    config.tie_word_embeddings = tied;
+TEST_CASE(
+    "the kernels' hidden states, scores and gradients equal autograd's in float64, for every architecture") {
+  for (const auto& [name, config] : FamilyConfigs()) {
+    INFO(name);
     Parameters parameters = RandomParameters(config, at::kDouble);
     const PackedBatch batch = RandomBatch(config, {1, 7, 130, 64, 50}, 5);
     const Qwen3 kernels = KernelModel(config, at::kDouble), operators = OperatorModel(config, at::kDouble);
@@ -89,6 +89,32 @@ TEST_CASE("the kernels' hidden states, scores and gradients equal autograd's in 
 
     CHECK(loss.item<double>() == Approx(expected_loss.item<double>()).epsilon(1e-12));
     CHECK(LargestDifference(gradients, Gradients(parameters)) < 1e-11);
+  }
+}
+
+TEST_CASE(
+    "each entry of a layer, biases and norms of heads among them, has the gradient of finite differences") {
+  for (const auto& [name, config] : FamilyConfigs()) {
+    Parameters parameters = RandomParameters(config, at::kDouble);
+    const PackedBatch batch = RandomBatch(config, {70, 3}, 5);
+    const Qwen3 model = KernelModel(config, at::kDouble);
+    Loss(model, parameters, batch).backward();
+    const at::Tensor gradient = parameters.buffer(1).grad().clone();
+    for (const ParameterEntry& entry : parameters.layout().buffers()[1].entries) {
+      INFO(name << ", " << entry.name);
+      at::Tensor value = parameters.buffer(1).detach()[entry.offset + entry.size() / 2];
+      const double step = 1e-5, before = value.item<double>();
+      const auto loss_at = [&](double x) {
+        const at::NoGradGuard no_grad;
+        value.fill_(x);
+        return Loss(model, parameters, batch).item<double>();
+      };
+      const double slope = (loss_at(before + step) - loss_at(before - step)) / (2 * step);
+      value.fill_(before);
+      const double expected = gradient[entry.offset + entry.size() / 2].item<double>();
+      CHECK(std::abs(expected) > 1e-7);
+      CHECK(slope == Approx(expected).epsilon(1e-5).margin(1e-8));
+    }
   }
 }
 
@@ -145,7 +171,9 @@ TEST_CASE("the gradient of a batch does not depend on how it is split or packed,
 }
 
 TEST_CASE("float32 results have the same bits with one thread, with two, and in another packing") {
-  const ModelConfig config = OddConfig();
+  const NamedConfig family = GENERATE(from_range(FamilyConfigs()));
+  INFO(family.name);
+  const ModelConfig& config = family.config;
   Parameters parameters = RandomParameters(config, at::kFloat);
   ThreadPool pool(2);
   const Qwen3 alone = KernelModel(config, at::kFloat), pair = KernelModel(config, at::kFloat, &pool);
