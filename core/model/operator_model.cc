@@ -28,39 +28,37 @@ constexpr double kTwoPi = 6.283185307179586;
 // the squares of neighbours apart.
 at::ScalarType WideDtype(const at::Tensor& x) { return at::toOpMathType(x.scalar_type()); }
 
-// The formulas of rope_scaling.h for the angles [h / 2] a position.
-at::Tensor ScaledFrequencies(const at::Tensor& frequencies, const ModelConfig& c) {
+// The formulas of rope_scaling.h for the angles [h / 2] a position, in the order in which transformers rounds.
+at::Tensor Frequencies(const ModelConfig& c, const at::TensorOptions& options) {
   const RopeScaling& rope = c.rope_scaling;
-  const at::Tensor divided = frequencies / rope.factor;
-  const auto mix = [&](const at::Tensor& kept) { return (1 - kept) * divided + kept * frequencies; };
+  const at::Tensor pair = at::arange(c.head_dim / 2, options);
+  const at::Tensor power = at::pow(at::Scalar(c.rope_theta), pair * 2.0 / static_cast<double>(c.head_dim));
+  const at::Tensor plain = power.reciprocal();
   switch (rope.type) {
     case RopeType::kDefault:
-      return frequencies;
+      return plain;
     case RopeType::kLinear:
-      return divided;
+      return plain / rope.factor;
     case RopeType::kLlama3: {
-      const at::Tensor turns =
-          frequencies * (static_cast<double>(rope.original_max_position_embeddings) / kTwoPi);
-      return mix(
-          ((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor)).clamp(0, 1));
+      const at::Tensor turns = static_cast<double>(rope.original_max_position_embeddings) / (kTwoPi / plain);
+      const at::Tensor kept =
+          ((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor)).clamp(0, 1);
+      return (1 - kept) * plain / rope.factor + kept * plain;
     }
     case RopeType::kYarn: {
       const YarnRamp ramp = YarnRampOf(rope, c.head_dim, c.rope_theta);
-      const at::Tensor pair = at::arange(frequencies.size(0), frequencies.options());
-      return mix(1 - ((pair - ramp.first) / (ramp.last - ramp.first)).clamp(0, 1));
+      const at::Tensor kept = 1 - ((pair - ramp.first) / (ramp.last - ramp.first)).clamp(0, 1);
+      return (power * rope.factor).reciprocal() * (1 - kept) + plain * kept;
     }
   }
-  return frequencies;
+  return plain;
 }
 
 // x [T, heads, h] rotated by the angles of `positions`.
 at::Tensor Rotate(const at::Tensor& x, const at::Tensor& positions, const ModelConfig& c) {
   const int64_t half = c.head_dim / 2;
-  const at::Tensor exponent =
-      at::arange(half, x.options().dtype(WideDtype(x))) * 2.0 / static_cast<double>(c.head_dim);
-  const at::Tensor frequencies = at::pow(at::Scalar(c.rope_theta), exponent).reciprocal();
-  const at::Tensor angles =
-      at::outer(positions.to(WideDtype(x)), ScaledFrequencies(frequencies, c)).unsqueeze(1);
+  const at::Tensor frequencies = Frequencies(c, x.options().dtype(WideDtype(x)));
+  const at::Tensor angles = at::outer(positions.to(WideDtype(x)), frequencies).unsqueeze(1);
   const double magnitude = c.rope_scaling.attention_factor;
   const at::Tensor cosine = (angles.cos() * magnitude).to(x.scalar_type());
   const at::Tensor sine = (angles.sin() * magnitude).to(x.scalar_type());

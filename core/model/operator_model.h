@@ -28,8 +28,8 @@ at::Tensor OperatorRmsNorm(const at::Tensor& x, const at::Tensor& weight, double
 // Hidden states [T, D] after the final norm.
 at::Tensor OperatorForward(const Parameters& parameters, const PackedBatch& batch);
 
-// Queries [T, H, h], keys [T, K, h] (both rotated, and normed before where the model does) and values [T, K, h] of a layer from its input
-// x [T, D].
+// Queries [T, H, h] and keys [T, K, h], both rotated and normed before where the model does, and values [T, K, h] of
+// a layer from its input x [T, D].
 struct QueryKeyValue {
   at::Tensor query, key, value;
 };

@@ -12,8 +12,8 @@ constexpr double kTwoPi = 6.283185307179586;
 // s of rope_scaling.h: 1 where turns are fast, and angles stay as they are.
 template <typename T>
 T Llama3Share(T frequency, const RopeScaling& scaling) {
-  const T wavelength = static_cast<T>(kTwoPi) / frequency;
-  const T turns = static_cast<T>(scaling.original_max_position_embeddings) / wavelength;
+  const T wavelength = T(1) / frequency * static_cast<T>(kTwoPi);
+  const T turns = T(1) / wavelength * static_cast<T>(scaling.original_max_position_embeddings);
   const T low = static_cast<T>(scaling.low_freq_factor);
   return std::clamp((turns - low) / static_cast<T>(scaling.high_freq_factor - scaling.low_freq_factor), T(0),
                     T(1));
