@@ -1,4 +1,4 @@
-// The Qwen3 decoder for sampling: a KV cache of slots, and steps that mix prefill and decoding of many
+// A dense decoder for sampling: a KV cache of slots, and steps that mix prefill and decoding of many
 // sequences.
 //
 // A row of logits depends on the weights and its own sequence alone, to the bit: not on what else is in the
