@@ -51,14 +51,14 @@ const Architecture* Find(const ModelConfig& config) {
   return nullptr;
 }
 
-// "a, b or c" of one column of the table.
-std::string AnyOf(const char* Architecture::*column) {
+// "a, b or c: nothing else is implemented" of one column of the table.
+std::string OneOf(const char* Architecture::*column) {
   std::string names;
   for (size_t i = 0; i < std::size(kArchitectures); ++i) {
     const char* const separator = i == 0 ? "" : i + 1 < std::size(kArchitectures) ? ", " : " or ";
     absl::StrAppend(&names, separator, kArchitectures[i].*column);
   }
-  return names;
+  return names + ": nothing else is implemented";
 }
 
 absl::Status RequireSize(const char* field, int64_t value) {
@@ -87,13 +87,11 @@ absl::StatusOr<const Architecture*> ReadArchitecture(const Json& json) {
     RETURN_IF_ERROR(RequireOnly(json, "model_type", architecture.model_type));
     return &architecture;
   }
-  const bool by_type = names.is_null() && !type.is_null();
-  return InvalidField(by_type ? "model_type" : "architectures",
-                      by_type           ? type.dump()
-                      : names.is_null() ? "missing"
-                                        : names.dump(),
-                      absl::StrCat(by_type ? AnyOf(&Architecture::model_type) : AnyOf(&Architecture::name),
-                                   ": nothing else is implemented"));
+  if (names.is_null() && !type.is_null()) {
+    return InvalidField("model_type", type.dump(), OneOf(&Architecture::model_type));
+  }
+  return InvalidField("architectures", names.is_null() ? "missing" : names.dump(),
+                      OneOf(&Architecture::name));
 }
 
 // Qwen's layers may each be of a kind of their own.
@@ -150,10 +148,11 @@ absl::Status ReadSizes(const Json& json, const Architecture& architecture, Model
   RETURN_IF_ERROR(ReadField(json, "num_hidden_layers", Presence::kRequired, &config->num_hidden_layers));
   RETURN_IF_ERROR(ReadField(json, "num_attention_heads", Presence::kRequired, &config->num_attention_heads));
   RETURN_IF_ERROR(ReadField(json, "num_key_value_heads", Presence::kRequired, &config->num_key_value_heads));
-  if (json.value("head_dim", Json()).is_null()) RETURN_IF_ERROR(SetHeadDim(architecture, config));
-  RETURN_IF_ERROR(ReadField(json, "head_dim", Presence::kOptional, &config->head_dim));
   config->max_position_embeddings = architecture.max_position_embeddings;
-  return ReadField(json, "max_position_embeddings", Presence::kOptional, &config->max_position_embeddings);
+  RETURN_IF_ERROR(
+      ReadField(json, "max_position_embeddings", Presence::kOptional, &config->max_position_embeddings));
+  if (json.value("head_dim", Json()).is_null()) return SetHeadDim(architecture, config);
+  return ReadField(json, "head_dim", Presence::kRequired, &config->head_dim);
 }
 
 }  // namespace

@@ -82,11 +82,9 @@ void CheckStrings(int count) {
 
 }  // namespace
 
-TEST_CASE("ids of random strings are those of the tokenizers package for Llama 3's and Qwen3's scheme") {
-  CheckStrings(5000);
+TEST_CASE(
+    "ids of 100,000 random strings are those of the tokenizers package for Llama 3's and Qwen3's scheme") {
+  CheckStrings(100000);
 }
-
-// A minute: run it by its tag, tokenizer_agreement_test "[full]".
-TEST_CASE("the same for 100,000 strings", "[.full]") { CheckStrings(100000); }
 
 }  // namespace warpsmith

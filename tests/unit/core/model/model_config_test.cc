@@ -1,5 +1,6 @@
 #include "core/model/model_config.h"
 
+#include "absl/strings/str_cat.h"
 #include "core/model/parameter_layout.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_fixture.h"
@@ -151,6 +152,40 @@ TEST_CASE("a missing size and text that is not JSON are errors") {
   CHECK(ErrorOf(R"({"model_type": "qwen3"})") == "model config: vocab_size is missing, but must be given");
   CHECK(ErrorOf("{\"vocab_size\": ") == "model config: config.json is not a JSON object");
   CHECK(ErrorOf("[1]") == "model config: config.json is not a JSON object");
+}
+
+// As the models' safetensors on huggingface.co count them.
+struct Published {
+  const char* name;
+  const char* architecture;
+  int64_t vocab_size, hidden_size, intermediate_size, num_hidden_layers, heads, key_value_heads;
+  bool tied;
+  int64_t num_parameters;
+};
+
+TEST_CASE("published models have as many parameters as they say") {
+  const Published models[] = {
+      {"Qwen3-0.6B", "Qwen3", 151936, 1024, 3072, 28, 16, 8, true, 596049920},
+      {"Qwen3-32B", "Qwen3", 151936, 5120, 25600, 64, 64, 8, false, 32762123264},
+      {"Qwen2.5-Coder-0.5B", "Qwen2", 151936, 896, 4864, 24, 14, 2, true, 494032768},
+      {"Qwen2.5-Coder-7B", "Qwen2", 152064, 3584, 18944, 28, 28, 4, false, 7615616512},
+      {"Qwen2.5-Coder-32B", "Qwen2", 152064, 5120, 27648, 64, 40, 8, false, 32763876352},
+      {"Llama-3.2-1B", "Llama", 128256, 2048, 8192, 16, 32, 8, true, 1235814400},
+      {"Llama-3.1-8B", "Llama", 128256, 4096, 14336, 32, 32, 8, false, 8030261248},
+      {"Llama-3.1-70B", "Llama", 128256, 8192, 28672, 80, 64, 8, false, 70553706496}};
+  for (const Published& model : models) {
+    INFO(model.name);
+    const std::string text = absl::StrCat(
+        R"({"architectures": [")", model.architecture, R"(ForCausalLM"], "vocab_size": )", model.vocab_size,
+        R"(, "hidden_size": )", model.hidden_size, R"(, "intermediate_size": )", model.intermediate_size,
+        R"(, "num_hidden_layers": )", model.num_hidden_layers, R"(, "num_attention_heads": )", model.heads,
+        R"(, "num_key_value_heads": )", model.key_value_heads, R"(, "tie_word_embeddings": )",
+        model.tied ? "true}" : "false}");
+    const absl::StatusOr<ModelConfig> config = ParseModelConfig(text);
+    INFO(config.status().message());
+    REQUIRE(config.ok());
+    CHECK(CountParameters(*config) == model.num_parameters);
+  }
 }
 
 TEST_CASE("the count of parameters is the sum over the layout") {
