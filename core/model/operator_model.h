@@ -1,5 +1,5 @@
 // The same decoder out of at:: operators under plain autograd: for devices without kernels of ours, and as
-// the reference that the kernels are tested against. Shapes as in qwen3.h.
+// the reference that the kernels are tested against. Shapes as in training_model.h.
 //
 // It shares no arithmetic with the kernels but the two ends of yarn's ramp.
 //
@@ -49,7 +49,7 @@ at::Tensor OperatorEmbedding(const Parameters& parameters, const at::Tensor& tok
 // Logits [n, V] from hidden states [n, D].
 at::Tensor OperatorLogits(const Parameters& parameters, const at::Tensor& hidden);
 
-// Log-probabilities and entropies [n] of `targets` under `logits`, as Qwen3::TokenLogProbs returns them; in
+// Log-probabilities and entropies [n] of `targets` under `logits`, as TrainingModel::TokenLogProbs returns them; in
 // float32 at least.
 TokenScores OperatorScores(const at::Tensor& logits, const std::vector<int64_t>& targets, double temperature);
 

@@ -16,7 +16,7 @@
 #include "core/model/decoder.h"
 #include "core/model/hugging_face_weights.h"
 #include "core/model/operator_model.h"
-#include "core/model/qwen3.h"
+#include "core/model/training_model.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/temporary_directory.h"
@@ -127,7 +127,7 @@ PackedBatch BatchOf(const std::vector<Prompt>& prompts) {
 }
 
 at::Tensor KernelLogits(const Parameters& parameters, const PackedBatch& batch) {
-  const Qwen3 model = Qwen3::Create(parameters.config(), Backend::kKernels).value();
+  const TrainingModel model = TrainingModel::Create(parameters.config(), Backend::kKernels).value();
   return model.Logits(parameters, model.Forward(parameters, batch));
 }
 

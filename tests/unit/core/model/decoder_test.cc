@@ -5,7 +5,7 @@
 #include <ATen/ops/sub.h>
 
 #include "core/kernels/log_softmax.h"
-#include "core/model/qwen3.h"
+#include "core/model/training_model.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_fixture.h"
 
@@ -132,7 +132,7 @@ TEST_CASE("training scores a token with the bits that decoding scored it with, f
     std::vector<int64_t> targets(33 + 60 - 1, -1);
     targets.insert(targets.end(), tokens.begin() + 60, tokens.end());
     targets.push_back(-1);
-    const Qwen3 model = Qwen3::Create(config, Backend::kKernels).value();
+    const TrainingModel model = TrainingModel::Create(config, Backend::kKernels).value();
     const TokenScores scores =
         model.TokenLogProbs(parameters, model.Forward(parameters, batch), targets, 0.9);
     for (int64_t i = 60; i < 140; ++i) {
@@ -165,7 +165,8 @@ TEST_CASE("the padding of a head has no logit, and worker and trainer score the 
     std::vector<int64_t> targets(59, -1);
     targets.insert(targets.end(), tokens.begin() + 60, tokens.end());
     targets.push_back(-1);
-    const Qwen3 model = Qwen3::Create(config, Backend::kKernels, {.num_token_ids = kNumTokenIds}).value();
+    const TrainingModel model =
+        TrainingModel::Create(config, Backend::kKernels, {.num_token_ids = kNumTokenIds}).value();
     const TokenScores scores =
         model.TokenLogProbs(parameters, model.Forward(parameters, batch), targets, 0.9);
     for (int64_t i = 60; i < 80; ++i) {
@@ -236,7 +237,7 @@ TEST_CASE("groups of 96, 97 and 128 query heads decode with training's bits, nea
     const at::NoGradGuard no_grad;
     PackedBatch batch;
     batch.Append(tokens);
-    const Qwen3 model = Qwen3::Create(config, Backend::kKernels).value();
+    const TrainingModel model = TrainingModel::Create(config, Backend::kKernels).value();
     const at::Tensor logits = model.Logits(parameters, model.Forward(parameters, batch));
     const std::vector<at::Tensor> expected = DecodeAlone(operators, tokens, 60);
     for (size_t i = 0; i < rows.size(); ++i) {
