@@ -19,9 +19,9 @@
 namespace warpsmith {
 namespace {
 
-// flock(2) waits without a deadline, so it is asked again and again.
-constexpr absl::Duration kPauseMin = absl::Milliseconds(1);
-constexpr absl::Duration kPauseMax = absl::Milliseconds(20);
+// flock(2) waits without a deadline, so it is asked again and again, by all as often, for who asks more often would
+// have it sooner.
+constexpr absl::Duration kPause = absl::Milliseconds(2);
 constexpr int kOpenAttempts = 3;  // somebody may make the file, or remove it, in between
 
 // Whoever may use the device may lock it, under any user. A link would lead a privileged process elsewhere.
@@ -40,10 +40,13 @@ absl::StatusOr<UniqueFd> OpenLockFile(const std::filesystem::path& path) {
   return ErrnoStatus("open", path.string());
 }
 
+// Anybody may have written there: a number, or nothing that is repeated.
 std::string HolderIn(int fd) {
   std::array<char, 16> text{};
   const ssize_t size = pread(fd, text.data(), text.size(), 0);
-  return size > 0 ? std::string(text.data(), static_cast<size_t>(size)) : "unknown";
+  const std::string holder(text.data(), static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  const bool is_number = std::all_of(holder.begin(), holder.end(), absl::ascii_isdigit);
+  return is_number && !holder.empty() ? holder : "unknown";
 }
 
 }  // namespace
@@ -67,14 +70,14 @@ absl::StatusOr<DeviceLease> DeviceLease::Open(std::string_view device,
 }
 
 absl::Status DeviceLease::Lock(int fd, absl::Time deadline) const {
-  for (absl::Duration pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
+  for (;;) {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
     if (errno != EWOULDBLOCK && errno != EINTR) return ErrnoStatus("lock", device_);
     if (absl::Now() >= deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat(device_, " is in use by process ", HolderIn(held_.get())));
     }
-    absl::SleepFor(pause);
+    absl::SleepFor(kPause);
   }
 }
 

@@ -15,9 +15,10 @@
 
 namespace warpsmith {
 
-// Two files that are locked by flock(2), DEVICE.held and DEVICE.next: who wants the device holds the second while it
-// waits for the first, so that who gives it up and wants it again comes behind. The kernel takes back what a process
-// that ends has held. For one thread; movable.
+// Two files that are locked by flock(2), DEVICE.held and DEVICE.next. A process that wants the device locks the second
+// while it waits for the first. So of two, the one that waits comes before the one that gave the device up and wants it
+// again; of more, chance decides who waits next. The kernel releases the locks of a process that ends. The device must
+// be idle when it is given up. For one thread; movable.
 class DeviceLease {
  public:
   // What is held until it is destroyed. Its lease outlives it.
@@ -25,15 +26,18 @@ class DeviceLease {
    public:
     explicit Held(int fd) : fd_(fd) {}
     Held(Held&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Held& operator=(Held&&) = delete;
+    Held& operator=(Held&& other) noexcept {
+      std::swap(fd_, other.fd_);  // what was held is released with `other`
+      return *this;
+    }
     ~Held();
 
    private:
     int fd_;
   };
 
-  // `device` names it among all processes of the host: a GPU's UUID. The files stay. INVALID_ARGUMENT for a name that
-  // is no file's; PERMISSION_DENIED, NOT_FOUND where `directory` cannot be used.
+  // `device` names it among all processes of the host: a GPU's UUID. The files stay. INVALID_ARGUMENT for a name with
+  // other characters; PERMISSION_DENIED, NOT_FOUND where `directory` cannot be used.
   static absl::StatusOr<DeviceLease> Open(std::string_view device,
                                           const std::filesystem::path& directory = "/run/lock");
 

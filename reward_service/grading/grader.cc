@@ -19,7 +19,6 @@ namespace {
 constexpr int64_t kIdentityBytes = 512;  // of an entry without its grade
 constexpr int64_t kOpinionBytes = 2048;
 constexpr int64_t kOpinionsBytesMax = int64_t{16} << 20;
-constexpr absl::Duration kDeviceWait = absl::Seconds(1);  // then a lane looks whether it is still wanted
 
 // As others will find it; null where they may not.
 std::shared_ptr<const v1::Measurement> ToKeep(const v1::Measurement& measurement) {
@@ -259,7 +258,7 @@ void Grader::JudgeLoop(JudgeStage* lane) {
 
 void Grader::JudgeNext(JudgeStage* lane, RecentWork* recent) {
   // What waits for the lane's device may meanwhile be taken by another lane, and so may the end of the service come.
-  const absl::StatusOr<HeldDevice> held = lane->TakeDevice(absl::Now() + kDeviceWait);
+  absl::StatusOr<HeldDevice> held = lane->TakeDevice();
   if (!held.ok()) return;
   const v1::Device device = lane->device();
   FlightQueue& queue = JudgeQueueOf(device);
@@ -268,7 +267,9 @@ void Grader::JudgeNext(JudgeStage* lane, RecentWork* recent) {
   std::optional<TaskSource> next = queue.NextTask(recent->task_key, device);
   if (!next.has_value()) next = to_compile_.NextTask(recent->task_key, device);
   if (next.has_value()) lane->Prefetch(*next);
-  Send(flight, Judge(lane, flight));
+  const Route route = Judge(lane, flight);
+  held->reset();
+  Send(flight, route);
 }
 
 Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {

@@ -14,6 +14,7 @@
 namespace warpsmith {
 namespace {
 
+constexpr absl::Duration kDeviceWaitMax = absl::Seconds(1);
 constexpr absl::Duration kDeviceWaitTold = absl::Seconds(60);  // in the log
 
 bool IsNative(const PreparedRequest& prepared) {
@@ -142,10 +143,12 @@ Route CompileStage::Failed(const absl::Status& status, Flight* flight) const {
   return Route::kFinish;
 }
 
-absl::StatusOr<HeldDevice> JudgeStage::TakeDevice(absl::Time deadline) {
+absl::StatusOr<HeldDevice> JudgeStage::TakeDevice() {
   if (!lease_.has_value()) return HeldDevice();
-  absl::StatusOr<DeviceLease::Held> held = lease_->Take(deadline);
+  absl::StatusOr<DeviceLease::Held> held = lease_->Take(absl::Now() + kDeviceWaitMax);
   const absl::Time now = absl::Now();
+  if (now - last_wait_ > kDeviceWaitTold) waits_since_ = absl::InfiniteFuture();  // nothing waited in between
+  last_wait_ = now;
   if (held.ok() || !absl::IsDeadlineExceeded(held.status())) {
     waits_since_ = absl::InfiniteFuture();
     if (held.ok()) return HeldDevice(*std::move(held));
@@ -161,6 +164,8 @@ absl::StatusOr<HeldDevice> JudgeStage::TakeDevice(absl::Time deadline) {
 }
 
 bool JudgeStage::Revive() {
+  const absl::StatusOr<HeldDevice> held = TakeDevice();
+  if (!held.ok()) return false;
   const absl::Status status = referee_->Revive();
   is_lost_ = !status.ok();
   if (is_lost_) {

@@ -93,8 +93,9 @@ class JudgeStage {
              std::optional<DeviceLease> lease = std::nullopt)
       : options_(options), referee_(std::move(referee)), lease_(std::move(lease)) {}
 
-  // The device for a judgement, once no other process has it. DEADLINE_EXCEEDED.
-  absl::StatusOr<HeldDevice> TakeDevice(absl::Time deadline);
+  // The device for a judgement, once no other process has it. DEADLINE_EXCEEDED after a second, so that whoever waits
+  // can see whether he is still wanted.
+  absl::StatusOr<HeldDevice> TakeDevice();
 
   // For a compile worker, beside whatever the lane judges: finds out which extensions a Python
   // program wants. kCompile: all is known, or it still wants a recording, for this referee failed
@@ -104,7 +105,7 @@ class JudgeStage {
   Route Run(Flight* flight, LaneSurroundings surroundings = {});
   // The referee died in the last Run and could not be started again: its GPU is gone, say.
   bool is_lost() const { return is_lost_; }  // for any thread
-  // Whether the lane can be used, if need be again.
+  // Whether the lane can be used, if need be again. Takes its device meanwhile.
   bool Revive();
   void Prefetch(const TaskSource& task) { referee_->Prefetch(task); }
   v1::Device device() const { return options_.device; }
@@ -120,6 +121,7 @@ class JudgeStage {
   const std::unique_ptr<Referee> referee_;
   std::optional<DeviceLease> lease_;
   absl::Time waits_since_ = absl::InfiniteFuture();  // for its device; or when it last said so
+  absl::Time last_wait_ = absl::InfinitePast();
   std::atomic<bool> is_lost_ = false;
 };
 

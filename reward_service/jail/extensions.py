@@ -58,12 +58,17 @@ def tell_about_gpu(gpu: KnownGpu) -> list[str]:
         "get_device_name": gpu.name,
         "get_device_capability": capability,
         "get_device_properties": _Properties(gpu, asked),
-        "is_bf16_supported": capability >= (8, 0),
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, partial(_answer, answer))
-    for name in ("mem_get_info", "_lazy_init"):
-        setattr(torch.cuda, name, noting(name, getattr(torch.cuda, name)))
+    torch.cuda.is_bf16_supported = lambda including_emulation=True: including_emulation or capability >= (8, 0)
+    torch.cuda.mem_get_info = noting("mem_get_info", torch.cuda.mem_get_info)
+    for module in (torch.cuda, torch.cuda.random, torch.cuda.memory):  # which have a name for it each
+        module._lazy_init = noting("_lazy_init", module._lazy_init)  # type: ignore[attr-defined]
+    for kind in (torch.cuda.Stream, torch.cuda.CUDAGraph):
+        setattr(
+            torch.cuda, kind.__name__, type(kind.__name__, (kind,), {"__new__": noting(kind.__name__, kind.__new__)})
+        )
     return asked
 
 

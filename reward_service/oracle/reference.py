@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -18,9 +19,10 @@ from python_jail import execute
 _SEED_MODULUS = 2**63
 # Lists of arguments that get_other_inputs() may return.
 _OTHER_INPUTS_MAX = 4
-# Where Torch says whether it rounds operands of float32 to TF32.
+# Where Torch says whether it rounds operands of float32 to TF32: an old switch, and the new ones that it sets.
 _CUDNN: Any = torch.backends.cudnn
-_TF32_PLACES: tuple[Any, ...] = (torch.backends.cuda.matmul, _CUDNN.conv, _CUDNN.rnn)
+_MATMUL: Any = torch.backends.cuda.matmul
+_TF32_SWITCHES: tuple[tuple[Any, tuple[Any, ...]], ...] = ((_MATMUL, (_MATMUL,)), (_CUDNN, (_CUDNN.conv, _CUDNN.rnn)))
 
 
 class InvalidTask(Exception):
@@ -217,14 +219,8 @@ class Reference:
 
     def unrounded(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
         """As narrow(), with no operand rounded to TF32 by Torch's settings."""
-        before = [place.fp32_precision for place in _TF32_PLACES]
-        try:
-            for place in _TF32_PLACES:
-                place.fp32_precision = "ieee"
+        with _without_tf32():
             return self.narrow(inputs, parameter_seed)
-        finally:
-            for place, precision in zip(_TF32_PLACES, before, strict=True):
-                place.fp32_precision = precision
 
     def check_weights_kept(self) -> None:
         """After narrow(): raises InvalidTask when the call has changed a plain weight, for the next would begin with
@@ -270,6 +266,26 @@ class Reference:
         """Outputs as the model lays them; `copies` are the model's to change."""
         with torch.no_grad():
             return tensors.flatten(model(*copies))
+
+
+@contextmanager
+def _without_tf32() -> Iterator[None]:
+    """Torch refuses to compute where the old and the new switches disagree: the old ones are used where they can be
+    read."""
+    before: list[tuple[Any, str, Any]] = []
+    try:
+        for old, new in _TF32_SWITCHES:
+            try:
+                changes: list[tuple[Any, str, Any, Any]] = [(old, "allow_tf32", old.allow_tf32, False)]
+            except RuntimeError:
+                changes = [(place, "fp32_precision", place.fp32_precision, "ieee") for place in new]
+            for place, name, value, forbidden in changes:
+                before.append((place, name, value))
+                setattr(place, name, forbidden)
+        yield
+    finally:
+        for place, name, value in before:
+            setattr(place, name, value)
 
 
 def _tensors(places: dict[str, Place]) -> dict[str, torch.Tensor]:

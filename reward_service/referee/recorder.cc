@@ -17,6 +17,8 @@ namespace {
 
 constexpr int kCpuSeconds = 10;
 constexpr absl::Duration kTimeout = absl::Seconds(15);
+constexpr double kIdleSeconds = 2;  // in which a GPU is idle again once the program is killed
+
 nlohmann::json Describe(const cuda::GpuFacts& gpu) {
   using jail::KnownGpu;
   return {{KnownGpu::name, gpu.name},
@@ -26,8 +28,6 @@ nlohmann::json Describe(const cuda::GpuFacts& gpu) {
           {KnownGpu::l2_cache_bytes, gpu.l2_cache_bytes},
           {KnownGpu::num_multiprocessors, gpu.num_multiprocessors}};
 }
-
-constexpr double kIdleSeconds = 2;  // in which a GPU is idle again once the program is killed
 
 }  // namespace
 

@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/base/build_info.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -29,6 +32,38 @@ absl::Status CalibrateTogether(const std::vector<RunningLane>& lanes) {
   ForEachLane(CoresOf(lanes), [&](size_t lane) { statuses[lane] = lanes[lane].referee->Calibrate(); });
   for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
   return absl::OkStatus();
+}
+
+// GPUs that are used by turns with other processes, each held while its referee measures it.
+struct HeldGpus {
+  std::vector<std::optional<DeviceLease>> leases;
+  std::vector<std::optional<DeviceLease::Held>> held;
+};
+
+constexpr absl::Duration kOtherUserMax = absl::Minutes(10);
+
+// Where a lease cannot be had programs are judged all the same: a trainer on the same GPU is then on their clocks.
+HeldGpus HoldGpus(const std::vector<LanePlan>& plans) {
+  HeldGpus gpus{std::vector<std::optional<DeviceLease>>(plans.size()),
+                std::vector<std::optional<DeviceLease::Held>>(plans.size())};
+  for (size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i].gpu_uuid.empty()) continue;
+    absl::StatusOr<DeviceLease> lease = DeviceLease::Open(plans[i].gpu_uuid);
+    if (!lease.ok()) {
+      LogWarning(
+          absl::StrCat("other processes cannot lend ", plans[i].gpu_uuid, ": ", lease.status().ToString()));
+      continue;
+    }
+    absl::StatusOr<DeviceLease::Held> held = lease->Take(absl::Now());
+    if (!held.ok()) {
+      LogWarning(absl::StrCat(held.status().message(), ": the service starts when that gives it up, or in ",
+                              absl::FormatDuration(kOtherUserMax)));
+      held = lease->Take(absl::Now() + kOtherUserMax);
+    }
+    if (held.ok()) gpus.held[i].emplace(*std::move(held));
+    gpus.leases[i].emplace(*std::move(lease));
+  }
+  return gpus;
 }
 
 }  // namespace
@@ -74,6 +109,7 @@ absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, i
 }
 
 absl::StatusOr<std::vector<RunningLane>> StartLanes(const std::vector<LanePlan>& plans) {
+  HeldGpus gpus = HoldGpus(plans);
   std::vector<absl::StatusOr<std::unique_ptr<Referee>>> started(plans.size());
   ForEachLane(CoresOf(plans), [&](size_t lane) {
     started[lane] = Referee::Start({.lane_cores = plans[lane].cores,
@@ -90,7 +126,7 @@ absl::StatusOr<std::vector<RunningLane>> StartLanes(const std::vector<LanePlan>&
       continue;
     }
     RETURN_IF_ERROR(started[lane].status());
-    lanes.push_back({plans[lane].cores, on_gpu, *std::move(started[lane])});
+    lanes.push_back({plans[lane].cores, on_gpu, *std::move(started[lane]), std::move(gpus.leases[lane])});
   }
   if (lanes.size() > 1) RETURN_IF_ERROR(CalibrateTogether(lanes));
   return lanes;

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "core/base/device_lease.h"
 #include "reward_service/cuda/driver.h"
 #include "reward_service/measure/referee.h"
 
@@ -43,6 +45,7 @@ struct RunningLane {
   std::vector<int> cores;
   bool on_gpu = false;
   std::unique_ptr<Referee> referee;
+  std::optional<DeviceLease> lease;  // of its GPU
 };
 
 // Calls work(lane) of all lanes at once, in threads of their own; of those that share a core one at a time, for a
@@ -50,8 +53,9 @@ struct RunningLane {
 void ForEachLane(const std::vector<std::vector<int>>& cores, absl::FunctionRef<void(size_t)> work);
 
 // A referee for each plan. Each warms itself for seconds, all at once; then all measure together what they have of
-// the machine, lanes that share a core by turns. A GPU on which none starts is left out, which is said in the log;
-// without the others there is no service.
+// the machine, lanes that share a core by turns. GPUs are held meanwhile: one that another process uses is waited for,
+// ten minutes at most. A GPU on which none starts is left out, which is said in the log; without the others there is no
+// service.
 absl::StatusOr<std::vector<RunningLane>> StartLanes(const std::vector<LanePlan>& plans);
 
 }  // namespace warpsmith

@@ -7,7 +7,6 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <thread>
 
@@ -15,7 +14,6 @@
 #include "absl/time/time.h"
 #include "core/base/build_info.h"
 #include "core/base/descriptor_limit.h"
-#include "core/base/device_lease.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
@@ -197,14 +195,6 @@ void RecallGrades(const ServiceOptions& options, Machinery* machinery) {
   }
 }
 
-// Where it cannot be opened programs are judged all the same: a trainer on the same GPU is then on their clocks.
-std::optional<DeviceLease> LeaseOf(const std::string& gpu_uuid) {
-  absl::StatusOr<DeviceLease> lease = DeviceLease::Open(gpu_uuid);
-  if (lease.ok()) return *std::move(lease);
-  LogWarning(absl::StrCat("other processes cannot lend ", gpu_uuid, ": ", lease.status().ToString()));
-  return std::nullopt;
-}
-
 void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::vector<RunningLane> running,
                  Machinery* machinery) {
   const RefereeFacts& facts = running.back().referee->facts();  // of a lane on cores, which come last
@@ -217,14 +207,10 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
     JudgeStageOptions stage{.limits = options.judge, .timing = options.timing};
     stage.device = lane.on_gpu ? v1::DEVICE_CUDA : v1::DEVICE_CPU;
     if (lane.on_gpu) stage.deadline += FormsTimeMax(options.timing.baselines);
-    std::optional<DeviceLease> lease;
-    if (lane.on_gpu) {
-      machinery->gpus.push_back(lane.referee->facts().gpu.value_or(cuda::GpuFacts()));
-      lease = LeaseOf(machinery->gpus.back().uuid);
-    }
+    if (lane.on_gpu) machinery->gpus.push_back(lane.referee->facts().gpu.value_or(cuda::GpuFacts()));
     // All of its cores for all of its time.
     stage.limits.cpu_seconds_max = options.judge.lane_seconds_max * static_cast<double>(lane.cores.size());
-    lanes.push_back(std::make_unique<JudgeStage>(stage, std::move(lane.referee), std::move(lease)));
+    lanes.push_back(std::make_unique<JudgeStage>(stage, std::move(lane.referee), std::move(lane.lease)));
   }
   // All cores where a judge takes its own from compilers at any moment: they have what it leaves.
   const int num_workers =

@@ -35,6 +35,7 @@ _KERNELS = ("affine chain, 10 us", "affine chain, 50 us", "running sums, 200 us"
 _CLIENTS_EACH = 8  # of a GPU
 _GRADE_SECONDS_MAX = 240.0
 _LEASE_SECONDS_MAX = 120.0
+_REPLY_SECONDS = 2.0  # in which what was judged before has been answered
 
 # A client of a service that judges on the GPUs of these UUIDs.
 OpenService = Callable[[Sequence[str]], AbstractContextManager[RewardClient]]
@@ -82,12 +83,13 @@ class Load:
             grade = partial(_grade, client)
             warm = len(_KERNELS) * 2 * len(self.gpus)
             list(pool.map(grade, requests_of(warm, secrets.token_hex(4))))
-            half, rows = threading.Semaphore(0), []
+            half = threading.Semaphore(0)
 
             def graded(request: Request) -> Row:
-                row = grade(request)
-                half.release()
-                return row
+                try:
+                    return {**grade(request), "ended": time.monotonic()}
+                finally:
+                    half.release()
 
             begin = time.monotonic()
             asked = [pool.submit(graded, request) for request in requests_of(self.programs, secrets.token_hex(4))]
@@ -96,16 +98,15 @@ class Load:
                     for _ in range(self.programs // 2):
                         half.acquire()
                     stack.enter_context(device_lease(self.lend, _LEASE_SECONDS_MAX))
-                lent_at = time.monotonic() - begin if self.lend else None
-                done = [request.done() for request in asked]
+                lent_at = time.monotonic()
                 rows = [request.result() for request in asked]
             seconds = time.monotonic() - begin
-        late = [row for row, was_done in zip(rows, done, strict=True) if not was_done]
+        late = [row for row in rows if row["ended"] > lent_at + _REPLY_SECONDS]
         return {
             "seconds": seconds,
             "verdicts": dict(Counter(row["verdict"] for row in rows)),
             "by_gpu": dict(Counter(row["gpu"] for row in rows)),
-            "lent_at": lent_at,
+            "lent_at": lent_at - begin if self.lend else None,
             "on_lent_gpu": sum(row["gpu"] == self.lend for row in late) if self.lend else 0,
         }
 
@@ -134,6 +135,8 @@ def faults_of(load: Load, result: Row) -> list[str]:
     faults = [
         f"{count} programs were {verdict}" for verdict, count in result["verdicts"].items() if verdict != "CORRECT"
     ]
+    if result["on_lent_gpu"]:
+        faults.append(f"{result['on_lent_gpu']} programs were judged on a GPU that was lent away")
     idle = [gpu for gpu in load.gpus if gpu not in result["by_gpu"]]
     return [f"{load.name}: {fault}" for fault in (*faults, *(f"nothing was judged on {gpu}" for gpu in idle))]
 
@@ -148,9 +151,7 @@ def print_rates(results: Sequence[tuple[Load, Row]]) -> list[str]:
         times = f"{rates[load] / one:16.2f}" if one else f"{'':16}"
         print(f"{load.name:44}{rates[load]:10.1f}{times}")
         if load.lend:
-            print(
-                f"  lent after {result['lent_at']:.1f} s; {result['on_lent_gpu']} of the later answers are from there"
-            )
+            print(f"  lent after {result['lent_at']:.1f} s; {result['on_lent_gpu']} programs were judged there since")
         faults += faults_of(load, result)
     for fault in faults:
         print(f"fault: {fault}")

@@ -76,9 +76,15 @@ def test_a_gpu_that_is_lent_away_gets_no_more_work_and_nothing_is_lost(gpus: tup
     result = load.run(_open)
     assert result["verdicts"] == {"CORRECT": 80}
     assert result["lent_at"] is not None
-    assert result["on_lent_gpu"] <= 16  # one of each client, which was under way
+    assert result["on_lent_gpu"] == 0
     with device_lease(gpus[1], 0):  # it was given back
         pass
+
+
+def test_a_service_that_ignores_a_lease_is_told(gpus: tuple[str, ...]) -> None:
+    load = Load(40, gpus, lend=gpus[1])
+    result = {"verdicts": {"CORRECT": 40}, "by_gpu": dict.fromkeys(gpus, 20), "on_lent_gpu": 2}
+    assert faults_of(load, result) == [f"{load.name}: 2 programs were judged on a GPU that was lent away"]
 
 
 def test_wrong_verdicts_and_idle_gpus_are_faults(capsys: pytest.CaptureFixture[str]) -> None:

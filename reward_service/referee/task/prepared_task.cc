@@ -57,7 +57,10 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
   if (!status.ok() && ending != nullptr) *ending = oracle_->AwaitEnd();
   if (on_device_->turn() != nullptr && !(status.ok() && on_device_->AwaitIdle().ok())) {
     oracle_.reset();
-    (void)on_device_->AwaitIdle();  // or whoever has the next turn finds out
+    const absl::Status idle = on_device_->AwaitIdle();  // or whoever has the next turn finds out
+    // What goes on without the oracle is another's.
+    if (status.ok() && absl::IsDeadlineExceeded(idle))
+      return absl::ResourceExhaustedError("another process keeps the GPU busy");
     if (status.ok()) return TaskAtFault("the reference leaves work on the GPU behind");
   }
   RETURN_IF_ERROR(status);
@@ -88,7 +91,8 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
   if (other_inputs_) request[oracle::Load::other_inputs.name] = *other_inputs_;
   Ending ending;
   absl::StatusOr<std::vector<Packet>> answers = AskOracle({request}, {source_fd_.get()}, &ending);
-  if (absl::IsInvalidArgument(answers.status())) return answers.status();
+  if (absl::IsInvalidArgument(answers.status()) || absl::IsResourceExhausted(answers.status()))
+    return answers.status();
   if (!answers.ok()) {
     const bool endless = absl::IsDeadlineExceeded(answers.status()) || UsedUp(ending, kOracleCpuSeconds);
     return TaskAtFault(endless ? "the reference does not end"
@@ -280,6 +284,7 @@ absl::Status PreparedTask::OpenWindow() {
                                      {Window::output_bytes, layout_.output_buffer_bytes},
                                      {Window::num_slots, num_slots}});
   const auto answers = AskOracle({request}, {input_window_->fd(), expected_window_->fd()});
+  if (absl::IsResourceExhausted(answers.status())) return answers.status();
   if (!answers.ok()) return TaskAtFault("the reference crashed or does not end after its first call");
   const nlohmann::json& answer = answers->front().fields;
   return Is<oracle::Open>(answer) ? absl::OkStatus() : TaskAtFault(Read(answer, oracle::Failed::error));
@@ -298,6 +303,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Draw>>> PreparedTask::MakeDraws(
   }
   const auto turn = TakeTurn();
   const absl::StatusOr<std::vector<Packet>> answers = AskOracle(requests, {});
+  if (absl::IsResourceExhausted(answers.status())) return answers.status();
   if (!answers.ok()) return TaskAtFault("the reference crashed or does not end on a later draw of inputs");
   std::vector<std::unique_ptr<Draw>> draws;
   for (size_t i = 0; i < wanted.size(); ++i) {

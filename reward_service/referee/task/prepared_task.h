@@ -118,6 +118,7 @@ class PreparedTask {
   std::unique_ptr<absl::MutexLockMaybe> TakeTurn();
   // Answers of the oracle, of which the last has left nothing to do on the device, whose turn is taken: a task harms
   // its own grades alone. Without them the oracle is gone, if it could compute there, and `ending` says how it ended.
+  // RESOURCE_EXHAUSTED: others keep the device busy.
   absl::StatusOr<std::vector<Packet>> AskOracle(const std::vector<nlohmann::json>& requests,
                                                 const std::vector<int>& descriptors,
                                                 Ending* ending = nullptr);

@@ -5,21 +5,21 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-_PAUSE_SECONDS_MIN = 0.001
-_PAUSE_SECONDS_MAX = 0.02
+_PAUSE_SECONDS = 0.002  # as the service's: who asks more often would have it sooner
+_OPEN_ATTEMPTS = 3
 
 
 @contextmanager
 def device_lease(device: str, timeout_seconds: float, directory: Path = Path("/run/lock")) -> Iterator[None]:
     """Holds the GPU with the UUID `device` ("GPU-...", as `nvidia-smi -L` shows it) for as long as the block lasts: no
-    reward service of this host times a program there meanwhile. Who waits has his turn before one who comes again.
-    Use it around a step, and hold it no longer, for requests wait. What a process holds that ends is free.
+    reward service of this host times a program there meanwhile. Use it around a step, and hold it no longer, for
+    requests wait. The GPU must be idle when the block ends: synchronise within it. Of two processes the one that waits
+    comes before the one that comes again. The kernel releases the GPU when the process ends.
 
     The protocol of core/base/device_lease.h. Raises TimeoutError with the process that has the GPU, ValueError for a
     name that is no UUID, OSError where `directory` cannot be used.
@@ -36,20 +36,29 @@ def device_lease(device: str, timeout_seconds: float, directory: Path = Path("/r
         yield
 
 
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    for _ in range(_OPEN_ATTEMPTS):  # somebody may make the file, or remove it, in between
+        try:
+            return os.open(path, flags)
+        except FileNotFoundError:
+            pass
+        try:
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            continue
+        os.fchmod(descriptor, 0o666)  # this process may have a narrower mask
+        return descriptor
+    raise FileNotFoundError(f"{path} is made and removed again and again")
+
+
 class _LockFile:
     """A file that any user may lock; closed, it is free."""
 
     def __init__(self, path: Path) -> None:
-        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
-        try:
-            self._fd = os.open(path, flags)
-        except FileNotFoundError:
-            self._fd = os.open(path, flags | os.O_CREAT, 0o666)
-            if stat.S_IMODE(os.fstat(self._fd).st_mode) != 0o666:
-                os.fchmod(self._fd, 0o666)  # this process may have a narrower mask
+        self._fd = _open(path)
 
     def lock(self, deadline: float, device: str, held: _LockFile) -> None:
-        pause = _PAUSE_SECONDS_MIN
         while True:
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -57,18 +66,19 @@ class _LockFile:
             except BlockingIOError:
                 if time.monotonic() >= deadline:
                     raise TimeoutError(f"{device} is in use by process {held.read()}") from None
-            time.sleep(pause)
-            pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+            time.sleep(_PAUSE_SECONDS)
 
     def unlock(self) -> None:
         fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def read(self) -> str:
-        return os.pread(self._fd, 16, 0).decode(errors="replace") or "unknown"
+        holder = os.pread(self._fd, 16, 0)  # anybody may have written there
+        return holder.decode() if holder.isdigit() else "unknown"
 
     def write(self, text: str) -> None:
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, text.encode(), 0)
 
     def close(self) -> None:
+        self.unlock()  # a process that was forked meanwhile has the descriptor, too
         os.close(self._fd)

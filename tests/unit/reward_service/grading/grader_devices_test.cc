@@ -1,4 +1,7 @@
 // The grader with lanes of several devices.
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -178,11 +181,18 @@ TEST_CASE("the last lane is tried as often as candidates are judged, also where 
 // A trainer's hold on the device of a lane.
 struct Owner {
   Owner(const TemporaryDirectory& directory, int lane)
-      : lease(*DeviceLease::Open(absl::StrCat(lane), directory.path())) {}
+      : lease(*DeviceLease::Open(absl::StrCat(lane), directory.path())),
+        next(open((directory.path() / absl::StrCat("warpsmith-", lane, ".next")).c_str(), O_RDWR)) {}
   void Take() { held = std::make_unique<DeviceLease::Held>(*lease.Take(absl::Now() + kPatience)); }
   void GiveUp() { held = nullptr; }
+  bool NobodyIsNext() const {
+    if (flock(next.get(), LOCK_EX | LOCK_NB) != 0) return false;
+    flock(next.get(), LOCK_UN);
+    return true;
+  }
 
   DeviceLease lease;
+  const UniqueFd next;
   std::unique_ptr<DeviceLease::Held> held;
 };
 
@@ -231,7 +241,7 @@ TEST_CASE("who asks for a device has it after the judgement in hand, however man
     bench.grader->Submit(TwoDevices::For(v1::DEVICE_CUDA, absl::StrCat("a", i)), grades[i].Done());
   REQUIRE(begun.WaitForNotificationWithTimeout(kPatience));
   std::thread asking([&] { owner.Take(); });
-  absl::SleepFor(absl::Milliseconds(100));  // long enough to be next
+  while (owner.NobodyIsNext()) absl::SleepFor(absl::Milliseconds(1));
   go.Notify();
   asking.join();
   CHECK(bench.scripts[0].num_judged == 1);

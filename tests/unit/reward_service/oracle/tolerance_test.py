@@ -70,9 +70,14 @@ def test_noise_that_shows_is_not_allowed_beyond_multiples_of_the_usual() -> None
 
 
 def rounded(values: torch.Tensor, mantissa_bits: int) -> torch.Tensor:
-    """To the nearest number with so many bits of mantissa, as tensor cores read it."""
+    """To the nearest number with so many bits of mantissa."""
     unit = 1 << (23 - mantissa_bits)
     return ((values.view(torch.int32) + unit // 2) & -unit).view(torch.float32)
+
+
+def cut_off(values: torch.Tensor, mantissa_bits: int) -> torch.Tensor:
+    """As tensor cores read numbers that nobody has rounded."""
+    return (values.view(torch.int32) & -(1 << (23 - mantissa_bits))).view(torch.float32)
 
 
 _TF32_BITS, _BFLOAT16_BITS = 10, 7
@@ -101,10 +106,20 @@ def test_where_the_reference_itself_rounds_to_tf32_so_may_an_answer_and_no_furth
     halves = [rounded(part, _TF32_BITS) for part in (a[:, :288], b[:288], a[:, 288:], b[288:])]
     assert tolerance.passes(plain, wide.float())
     assert tolerance.passes(halves[0] @ halves[1] + halves[2] @ halves[3], wide.float())
+    assert tolerance.passes(cut_off(a, _TF32_BITS) @ cut_off(b, _TF32_BITS), wide.float())
     assert not tolerance.passes(rounded(a, _BFLOAT16_BITS) @ rounded(b, _BFLOAT16_BITS), wide.float())
     # All that was known before of such a reference: sixteen times its error lets bfloat16 through.
     loose = tolerance_of(wide, torch.float32, run, None, a.numel() + b.numel())
     assert loose.passes(rounded(a, _BFLOAT16_BITS) @ rounded(b, _BFLOAT16_BITS), wide.float())
+
+
+def test_a_reference_that_has_no_float64_and_rounds_lets_neither_bfloat16_through_nor_float32_fail() -> None:
+    torch.manual_seed(6)
+    a, b = torch.randn(256, 576), torch.randn(576, 256)
+    run, plain = rounded(a, _TF32_BITS) @ rounded(b, _TF32_BITS), a @ b
+    tolerance = tolerance_of(run, torch.float32, run, None, a.numel() + b.numel(), unrounded=plain)
+    assert tolerance.passes(plain, run)
+    assert not tolerance.passes(rounded(a, _BFLOAT16_BITS) @ rounded(b, _BFLOAT16_BITS), run)
 
 
 def test_integers_must_be_equal() -> None:

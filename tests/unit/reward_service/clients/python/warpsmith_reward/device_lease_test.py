@@ -43,6 +43,19 @@ def test_what_a_process_holds_that_is_killed_is_free(tmp_path: Path) -> None:
         pass
 
 
+def test_a_child_that_was_forked_meanwhile_holds_nothing(tmp_path: Path) -> None:
+    with device_lease(_DEVICE, 1, tmp_path):
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+    try:
+        with device_lease(_DEVICE, 0, tmp_path):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 def test_who_waits_has_his_turn_before_one_who_comes_again(tmp_path: Path) -> None:
     order: list[str] = []
 
