@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
-// What one job was told.
+// What one job was told. Outlives the service, which tells it.
 struct Told {
   absl::Mutex mutex;
   std::map<int, std::vector<int32_t>> tokens;
@@ -81,8 +81,8 @@ bool AwaitIdle(CompletionService* service) {
 }  // namespace
 
 TEST_CASE("the same tokens come one by one and all at the end") {
-  const auto service = MakeService();
   Told one_by_one, at_end;
+  const auto service = MakeService();
   REQUIRE(service->Start(Job(3, 20, true), one_by_one.Events()).ok());
   REQUIRE(service->Start(Job(3, 20, false), at_end.Events()).ok());
   REQUIRE(one_by_one.AwaitEnds(3));
@@ -94,10 +94,10 @@ TEST_CASE("the same tokens come one by one and all at the end") {
 }
 
 TEST_CASE("choices are numbered prompt by prompt; a seed decides each prompt as if it were alone") {
+  Told both, alone;
   const auto service = MakeService();
   CompletionJob job = Job(2, 10, false);
   job.prompts = {{9}, {5, 6, 7}};
-  Told both, alone;
   REQUIRE(service->Start(job, both.Events()).ok());
   REQUIRE(service->Start(Job(2, 10, false), alone.Events()).ok());
   REQUIRE(both.AwaitEnds(4));
@@ -107,11 +107,11 @@ TEST_CASE("choices are numbered prompt by prompt; a seed decides each prompt as 
 }
 
 TEST_CASE("without a seed every choice of equal prompts is another") {
+  Told told;
   const auto service = MakeService();
   CompletionJob job = Job(2, 20, false);
   job.prompts = {{5, 6, 7}, {5, 6, 7}};
   job.seed.reset();
-  Told told;
   REQUIRE(service->Start(job, told.Events()).ok());
   REQUIRE(told.AwaitEnds(4));
   for (int a = 0; a < 4; ++a) {
@@ -121,8 +121,8 @@ TEST_CASE("without a seed every choice of equal prompts is another") {
 
 TEST_CASE("a choice that ends itself is told nothing more, and its slot is free") {
   for (const bool reports_tokens : {true, false}) {
-    const auto service = MakeService();
     Told told;
+    const auto service = MakeService();
     told.tokens_max = 4;
     REQUIRE(service->Start(Job(2, 400, reports_tokens), told.Events()).ok());
     REQUIRE(told.Await([&] { return told.tokens[0].size() == 4 && told.tokens[1].size() == 4; }));
@@ -134,23 +134,24 @@ TEST_CASE("a choice that ends itself is told nothing more, and its slot is free"
 }
 
 TEST_CASE("a cancelled job frees the engine") {
-  const auto service = MakeService(2);
   Told told;
+  Told next;
+  const auto service = MakeService(2);
   const absl::StatusOr<int64_t> id = service->Start(Job(6, 500, true), told.Events());
   REQUIRE(id.ok());
   service->Cancel(*id);
   service->Cancel(*id);
   service->Cancel(12345);
   CHECK(AwaitIdle(service.get()));
-  Told next;
   REQUIRE(service->Start(Job(1, 3, false), next.Events()).ok());
   CHECK(next.AwaitEnds(1));
 }
 
 TEST_CASE("more choices than may wait are told when to come again, or to ask for fewer") {
+  Told told;
+  absl::Notification done;
   const auto service = MakeService(8, 64);
   // More tokens than fit the queue of events, which nobody takes: the engine is busy until the notification.
-  absl::Notification done;
   CompletionEvents busy{.on_token =
                             [&](int, int32_t, float) {
                               done.WaitForNotification();
@@ -160,7 +161,6 @@ TEST_CASE("more choices than may wait are told when to come again, or to ask for
                         .on_failure = [](const absl::Status&) {}};
   const absl::StatusOr<int64_t> id = service->Start(Job(64, 500, true), busy);
   REQUIRE(id.ok());
-  Told told;
   const absl::Status refused = service->Start(Job(1, 3, false), told.Events()).status();
   CHECK(absl::IsResourceExhausted(refused));
   CHECK(GetRetryDelay(refused).has_value());
@@ -170,16 +170,16 @@ TEST_CASE("more choices than may wait are told when to come again, or to ask for
 }
 
 TEST_CASE("draining lets work end, refuses more, and fails what is late") {
-  const auto service = MakeService(1);
   Told late;
+  const auto service = MakeService(1);
   REQUIRE(service->Start(Job(64, 509, true), late.Events()).ok());
   CHECK(service->Drain(absl::ZeroDuration()) == 1);
   REQUIRE(late.failures.size() == 1);
   CHECK(absl::IsUnavailable(late.failures[0]));
   CHECK(absl::IsUnavailable(service->Start(Job(1, 3, false), late.Events()).status()));
 
-  const auto patient = MakeService();
   Told ended;
+  const auto patient = MakeService();
   REQUIRE(patient->Start(Job(2, 30, true), ended.Events()).ok());
   CHECK(patient->Drain(kPatience) == 0);
   CHECK(ended.ends.size() == 2);
