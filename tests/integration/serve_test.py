@@ -65,7 +65,8 @@ def test_the_model_is_listed(served: _Served) -> None:
 def test_greedy_text_and_log_probs_are_those_of_transformers(served: _Served) -> None:
     tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(served.folder)
     ids = tokenizer.encode("relu", add_special_tokens=False)
-    drawn, log_probs = [], []
+    drawn: list[int] = []
+    log_probs: list[float] = []
     for _ in range(12):
         with torch.no_grad():
             scores = served.model(torch.tensor([ids + drawn])).logits[0, -1].log_softmax(-1)

@@ -69,7 +69,7 @@ def main() -> None:
     golden: dict[str, Any] = {"conversations": CONVERSATIONS, "templates": {}}
     for name, (file, options) in RENDERED.items():
         text = (folder / file).read_text()
-        prompts, _ = render_jinja_template(
+        rendered: Any = render_jinja_template(
             CONVERSATIONS,
             chat_template=text,
             add_generation_prompt=True,
@@ -77,7 +77,7 @@ def main() -> None:
             **options,
         )
         sha256 = hashlib.sha256(text.encode()).hexdigest()
-        golden["templates"][name] = {"file": file, "sha256": sha256, "options": options, "prompts": prompts}
+        golden["templates"][name] = {"file": file, "sha256": sha256, "options": options, "prompts": rendered[0]}
     (HERE / "golden.json").write_text(json.dumps(golden, ensure_ascii=False, indent=1) + "\n")
 
 
