@@ -153,13 +153,17 @@ bool ChatTemplate::RecogniseChatMl(const std::string& jinja) {
   const std::string_view begin_of_answer = GenerationPrompt(jinja);
   const bool begins_plainly =
       Has(begin_of_answer, "<|im_start|>assistant\n") && !Has(begin_of_answer, "else");
-  if (!begins_plainly || Has(jinja, "set system_message") || Has(jinja, "trim")) return false;
+  if (!begins_plainly) return false;
+  // What programs like it do more: other system messages, changed contents, a token before all, images.
+  for (const char* const other : {"set system_message", "trim", "bos_token", "<|vision_start|>"}) {
+    if (Has(jinja, other)) return false;
+  }
   if (!ReadDefaultSystem(jinja, &default_system_)) return false;
   if (!Has(jinja, "think")) return true;
   family_ = Family::kQwen3;
   return Has(begin_of_answer, "enable_thinking is false") &&
          Has(begin_of_answer, "'<think>\n\n</think>\n\n'") && Has(jinja, "reasoning_content") &&
-         Has(jinja, "last_query_index");
+         Has(jinja, "if loop.index0 > ns.last_query_index");
 }
 
 bool ChatTemplate::RecogniseLlama3(const std::string& jinja) {
@@ -230,11 +234,12 @@ void ChatTemplate::LayLlama3(const std::vector<ChatMessage>& messages, const Cha
   const auto begin_turn = [&](const std::string& role) {
     mark(absl::StrCat("<|start_header_id|>", role, "<|end_header_id|>\n\n"));
   };
+  const std::string date = options.date.empty() ? fixed_date_.value_or(options.today) : options.date;
   mark("<|begin_of_text|>");
   size_t next = 0;
   if (family_ == Family::kLlama3Dated) {
     begin_turn("system");
-    mark(absl::StrCat(AbslView(kKnowledgeDate), "Today Date: ", fixed_date_.value_or(options.today), "\n\n"));
+    mark(absl::StrCat(AbslView(kKnowledgeDate), "Today Date: ", date, "\n\n"));
     if (messages[0].role == "system") say(messages[next++].content);
     mark("<|eot_id|>");
   }

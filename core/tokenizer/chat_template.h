@@ -22,7 +22,10 @@ struct ChatMessage {
 
 struct ChatOptions {
   bool enable_thinking = true;  // Qwen3: whether the model may think before it answers
-  std::string today;            // Llama 3.2: the date in its system message, e.g. "26 Jul 2024"
+  // Llama 3.1 to 3.3: the date in the system message, e.g. "26 Jul 2024"; empty: what the template shows by
+  // itself, a fixed day or today.
+  std::string date;
+  std::string today;
 };
 
 // A checkpoint carries its format as a program in Jinja (`chat_template`). We run no such program: we
@@ -78,7 +81,7 @@ class ChatTemplate {
 
   Family family_ = Family::kChatMl;
   std::string default_system_;             // ChatML: empty where there is none
-  std::optional<std::string> fixed_date_;  // Llama 3 with dates: instead of today's
+  std::optional<std::string> fixed_date_;  // Llama 3 with dates: shown instead of today's
 };
 
 }  // namespace warpsmith

@@ -161,7 +161,7 @@ void ReadTemplateArguments(RequestFields* fields, CompletionRequest* request) {
   if (!arguments->is_object()) return fields->Fail("chat_template_kwargs", "is no object");
   RequestFields inner(arguments);
   request->chat.enable_thinking = inner.Bool("enable_thinking").value_or(true);
-  request->chat.today = inner.String("date_string").value_or("");
+  request->chat.date = inner.String("date_string").value_or("");
   if (const absl::Status fault = inner.Finish(); !fault.ok()) {
     fields->Fail("chat_template_kwargs", absl::StrCat(": ", fault.message()));
   }

@@ -23,7 +23,7 @@ struct CompletionRequest {
   ApiKind kind = ApiKind::kChat;
   std::string model;
   std::vector<ChatMessage> messages;  // kChat
-  ChatOptions chat;                   // kChat; `today` is empty where the request names no date
+  ChatOptions chat;                   // kChat; without `today`
   std::vector<TextPrompt> prompts;    // kText
   int num_choices = 1;                // of each prompt
   // What is not given is the checkpoint's to say, or the engine's.

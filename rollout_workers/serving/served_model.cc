@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<int32_t>> EncodeChat(const ServedModel& model, const 
                                                  "; POST /v1/completions takes a prompt that you wrote out"));
   }
   ChatOptions options = request.chat;
-  if (options.today.empty()) options.today = today;
+  options.today = today;
   return model.chat_template->Render(model.tokenizer, request.messages, options);
 }
 

@@ -19,7 +19,9 @@ using Json = nlohmann::json;
 const std::map<std::string, std::string>& Marks() {
   static const std::string begin = R"(<|im_start|>assistant\n')";
   static const std::string qwen3 =
-      "last_query_index reasoning_content <think> {%- if add_generation_prompt %} '" + begin +
+      "{%- if loop.index0 > ns.last_query_index %} reasoning_content <think> {%- if add_generation_prompt %} "
+      "'" +
+      begin +
       R"( {%- if enable_thinking is defined and enable_thinking is false %} '<think>\n\n</think>\n\n')";
   static const std::string llama =
       "bos_token + content | trim + '<|eot_id|>' {% if add_generation_prompt %} "
@@ -50,7 +52,8 @@ std::vector<ChatMessage> MessagesOf(const Json& conversation) {
 
 ChatOptions OptionsOf(const Json& options) {
   return {.enable_thinking = options.value("enable_thinking", true),
-          .today = options.value("date_string", "")};
+          .date = options.value("date_string", ""),
+          .today = "today"};
 }
 
 Json ReadJson(const std::string& path) { return Json::parse(ReadFile(path).value()); }
@@ -142,6 +145,10 @@ TEST_CASE("a program that does anything else is refused, and never taken for a f
   // Thinks by default, or always.
   CHECK(NameOf(Marks().at("qwen3") + R"( {%- else %} '<think>\n')").empty());
   CHECK(NameOf(Marks().at("qwen3_instruct_2507") + R"( '<think>\n')").empty());
+  CHECK(NameOf(absl::StrReplaceAll(Marks().at("qwen3"), {{"last_query_index", "other"}})).empty());
+  // Begins with a token of its own, or shows images.
+  CHECK(NameOf("bos_token " + Marks().at("qwen3_instruct_2507")).empty());
+  CHECK(NameOf("<|vision_start|> " + Marks().at("qwen3_instruct_2507")).empty());
   // Changes contents, or takes its system message from elsewhere.
   CHECK(NameOf("message.content | trim " + Marks().at("qwen3_instruct_2507")).empty());
   CHECK(NameOf("{% set system_message = 'x' %} " + Marks().at("qwen3_instruct_2507")).empty());
@@ -159,6 +166,19 @@ TEST_CASE("the template comes from the checkpoint's files, else from the tokeniz
   const std::string without = absl::StrReplaceAll(ReadFile("tests/data/tokenizer/fixture.json").value(),
                                                   {{"<|im_start|>", "<|begin|>"}});
   CHECK(absl::IsUnimplemented(ChatTemplate::Of(Tokenizer::Parse(without).value()).status()));
+}
+
+TEST_CASE("a date is the one that is asked for, else the template's own, else today's") {
+  const auto shows = [](const std::string& name, const ChatOptions& options) {
+    const ChatTemplate format = ChatTemplate::Recognise(Marks().at(name)).value();
+    const std::string text = format.RenderText({{"user", "a", std::nullopt}}, options).value();
+    const size_t begin = text.find("Today Date: ") + 12;
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  CHECK(shows("llama3_1", {.today = "today"}) == "26 Jul 2024");
+  CHECK(shows("llama3_1", {.date = "1 Jan", .today = "today"}) == "1 Jan");
+  CHECK(shows("llama3_2", {.today = "today"}) == "today");
+  CHECK(shows("llama3_2", {.date = "1 Jan", .today = "today"}) == "1 Jan");
 }
 
 TEST_CASE("a conversation without message, and an unknown role, are refused") {

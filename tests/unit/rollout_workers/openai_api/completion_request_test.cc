@@ -61,7 +61,7 @@ TEST_CASE("all that can be asked of a chat is read") {
   CHECK(request.include_usage);
   CHECK(request.log_probs);
   CHECK_FALSE(request.chat.enable_thinking);
-  CHECK(request.chat.today == "1 Jan 2026");
+  CHECK(request.chat.date == "1 Jan 2026");
 }
 
 TEST_CASE("messages may come in parts, with reasoning, and as clients echo them") {
