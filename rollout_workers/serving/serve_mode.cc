@@ -49,7 +49,9 @@ void Announce(const ServeOptions& options, const ServedModel& model) {
                        " MiB of keys and values; conversations as ",
                        model.chat_template.ok() ? model.chat_template->name()
                                                 : std::string(model.chat_template.status().message())));
-  if (options.token_file.empty() && !absl::StartsWith(options.address, "127.")) {
+  const bool is_local =
+      absl::StartsWith(options.address, "127.") || absl::StartsWith(options.address, "localhost:");
+  if (options.token_file.empty() && !is_local) {
     LogWarning(
         absl::StrCat("everybody who reaches ", options.address, " may ask: --token-file keeps others out"));
   }

@@ -19,8 +19,8 @@ using Json = nlohmann::json;
 constexpr int64_t kFileBytesMax = int64_t{1} << 20;
 constexpr int kTextTokensDefault = 16;  // of POST /v1/completions, as OpenAI's reference has it
 
-// generation_config.json as transformers reads it: without do_sample, or where it is false, greedy would be
-// its default; like other servers we take its numbers, and what it lacks from the API.
+// The numbers of generation_config.json, and the API's for what it lacks. Its do_sample, which switches
+// sampling on in transformers, is not read: here a temperature of 0 switches it off.
 absl::StatusOr<SamplingParameters> ReadDefaults(const std::filesystem::path& directory) {
   SamplingParameters defaults;
   const std::filesystem::path path = directory / "generation_config.json";
@@ -35,11 +35,7 @@ absl::StatusOr<SamplingParameters> ReadDefaults(const std::filesystem::path& dir
   defaults.temperature = number("temperature", defaults.temperature);
   defaults.top_p = number("top_p", defaults.top_p);
   defaults.top_k = static_cast<int>(std::clamp(number("top_k", 0), 0.0, 1e9));
-  const absl::Status valid = [&] {
-    SamplingParameters complete = defaults;
-    complete.answer_tokens_max = 1;
-    return Validate(complete);
-  }();
+  const absl::Status valid = Validate(defaults);
   if (valid.ok()) return defaults;
   return absl::InvalidArgumentError(absl::StrCat(path.string(), ": ", valid.message()));
 }

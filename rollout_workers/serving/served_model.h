@@ -29,10 +29,11 @@ struct ServedModel {
   SamplingParameters defaults;  // of the checkpoint's generation_config.json
 };
 
+inline constexpr int64_t kContextTokensDefault = 4096;
+
 // Everything but the weights. `context_tokens_max` 0: what the model was made for, at most
 // kContextTokensDefault. The errors of the readers; INVALID_ARGUMENT for a context over the model's, and for
 // a tokenizer with more tokens than the model.
-inline constexpr int64_t kContextTokensDefault = 4096;
 absl::StatusOr<ServedModel> LoadServedModel(const std::filesystem::path& directory, const std::string& name,
                                             int64_t context_tokens_max);
 
