@@ -23,8 +23,15 @@ from tests.support.running_serve import DEADLINE_SECONDS, ServeProcess, running_
 _CONTEXT_TOKENS = 8192
 _REFERENCE = Path(__file__).resolve().parents[1] / "data/tasks/scaled_relu_square.py"
 _MESSAGES: Any = [{"role": "user", "content": "relu(2 * x + 1)\n"}]
-# What takes the engine thousands of steps.
-_LONG: dict[str, Any] = {"model": "model", "prompt": "relu", "n": 128, "max_tokens": 500, "seed": 1}
+# A million tokens: the model's most probable answer never ends.
+_LONG_TOKENS = 8000
+_LONG: dict[str, Any] = {
+    "model": "model",
+    "prompt": "relu",
+    "n": 128,
+    "max_tokens": _LONG_TOKENS,
+    "temperature": 0,
+}
 
 
 @dataclass
@@ -193,26 +200,28 @@ def test_fifty_requests_at_once_get_what_each_gets_alone(served: _Served) -> Non
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_hangs_up_frees_the_engine(served: _Served, stream: bool) -> None:
-    full = _text(served, **_LONG).usage.completion_tokens
+    assert _text(served, **{**_LONG, "n": 1}).usage.completion_tokens == _LONG_TOKENS, "choose another prompt"
     before = served.server.metric("drawn_tokens_total")
     with closing(httpx.Client(base_url=served.server.url)) as impatient:
         if stream:
             with impatient.stream("POST", "/v1/completions", json={**_LONG, "stream": True}) as response:
-                assert next(response.iter_lines()).startswith("data: ")
+                lines = response.iter_lines()
+                assert next(lines).startswith("data: ")
         else:
             with pytest.raises(httpx.ReadTimeout):
                 impatient.post("/v1/completions", json=_LONG, timeout=httpx.Timeout(DEADLINE_SECONDS, read=0.2))
     served.server.await_idle()
-    assert served.server.metric("drawn_tokens_total") - before < full
+    assert served.server.metric("drawn_tokens_total") - before < _LONG["n"] * _LONG_TOKENS
 
 
 def test_a_full_queue_is_429_with_a_time_to_come_again(served: _Served) -> None:
     with (
-        running_serve(served.folder, "--slots", "1", "--queue", "127", "--context", "1024") as server,
+        running_serve(served.folder, "--slots", "1", "--queue", "127", "--context", str(_CONTEXT_TOKENS)) as server,
         _client(server) as client,
         httpx.stream("POST", f"{server.url}/v1/completions", json={**_LONG, "stream": True}) as busy,
     ):
-        assert next(busy.iter_lines()).startswith("data: ")
+        lines = busy.iter_lines()
+        assert next(lines).startswith("data: ")
         with pytest.raises(openai.RateLimitError) as refused:
             client.completions.create(model="model", prompt="relu", n=128, max_tokens=5)
         assert refused.value.response.headers["retry-after"] == "1"
@@ -234,8 +243,9 @@ def test_a_token_keeps_others_out(served: _Served, tmp_path: Path) -> None:
 
 
 def test_a_stop_lets_short_streams_end_and_tells_long_ones(served: _Served) -> None:
-    server = ServeProcess(served.folder, "--slots", "2", "--queue", "20000", program=("warpsmith",))
-    long = {**_LONG, "prompt": ["relu"] * 128, "stream": True}
+    flags = ("--slots", "2", "--queue", "20000", "--context", str(_CONTEXT_TOKENS))
+    server = ServeProcess(served.folder, *flags, program=("warpsmith",))
+    long = {**_LONG, "prompt": ["relu"] * 16, "stream": True}
     short = {"model": "model", "prompt": "relu", "max_tokens": 5, "seed": 1, "stream": True}
     with (
         httpx.stream("POST", f"{server.url}/v1/completions", json=short, timeout=DEADLINE_SECONDS) as first,
