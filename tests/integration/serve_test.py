@@ -103,8 +103,8 @@ def test_a_seed_repeats_text_and_log_probs(served: _Served) -> None:
     assert first == again
     assert len(first.logprobs.content) == _chat(served, max_tokens=30, seed=3).usage.completion_tokens
     assert _chat(served, max_tokens=30, seed=4).choices[0].message.content != first.message.content
-    without = {_chat(served, max_tokens=30).choices[0].message.content for _ in range(3)}
-    assert len(without) == 3
+    without = {_chat(served, max_tokens=30).choices[0].message.content for _ in range(6)}
+    assert len(without) > 1
 
 
 @pytest.mark.parametrize("fields", [{}, {"n": 3}, {"stop": ["\n", "v"]}, {"temperature": 0.5, "top_p": 0.9}])
@@ -227,7 +227,8 @@ def test_a_full_queue_is_429_with_a_time_to_come_again(served: _Served) -> None:
         assert refused.value.response.headers["retry-after"] == "1"
         busy.close()
         server.await_idle()
-        assert client.completions.create(model="model", prompt="relu", max_tokens=5).choices[0].text
+        again = client.completions.create(model="model", prompt="relu", max_tokens=5, temperature=0)
+        assert again.usage and again.usage.completion_tokens == 5
 
 
 def test_a_token_keeps_others_out(served: _Served, tmp_path: Path) -> None:
