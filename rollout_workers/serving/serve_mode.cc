@@ -86,22 +86,24 @@ absl::Status Serve(const ServeOptions& options, const sigset_t& stop_signals) {
   const std::string name = options.name.empty() ? NameOfFolder(options.model) : options.name;
   ASSIGN_OR_RETURN(const ServedModel model, LoadServedModel(options.model, name, options.context_tokens_max));
   Announce(options, model);
-  CompletionService service(model.config, EngineOptionsFrom(options, model));
+  std::unique_ptr<CompletionService> service;
   OpenAiDoor door(&model, token);
   ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server,
                    HttpServer::Start(
                        {.address = options.address, .body_bytes_max = kBodyBytesMax, .refusal = RefuseUnseen},
                        [&door](const std::shared_ptr<HttpExchange>& exchange) { door.Handle(exchange); }));
   std::cout << "listening on " << server->address() << std::endl;
-  pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);  // nobody is answered yet: a signal may end all
-  RETURN_IF_ERROR(LoadWeights(options, model, &service.engine()));
+  service = std::make_unique<CompletionService>(model.config, EngineOptionsFrom(options, model));
+  // Our threads are there, with the signals blocked. Nobody is answered yet: a signal may end all at once.
+  pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);
+  RETURN_IF_ERROR(LoadWeights(options, model, &service->engine()));
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
-  door.Open(&service);
+  door.Open(service.get());
   std::cout << "serving " << model.name << " at http://" << server->address() << "/v1" << std::endl;
 
   int signal = 0;
   sigwait(&stop_signals, &signal);
-  const int num_late = service.Drain(kDrainTimeout);
+  const int num_late = service->Drain(kDrainTimeout);
   server->AwaitAnswered(kSendTimeout);
   LogInfo(absl::StrCat("drained at signal ", signal, ", ", num_late, " requests were ended"));
   return absl::OkStatus();
