@@ -28,8 +28,8 @@ std::optional<SampledToken> Sampler::Draw(absl::Span<const float> logits,
       SoftmaxWeights(logits, largest, temperature, absl::MakeSpan(weights_), absl::MakeSpan(block_sums_));
   if (!std::isfinite(total)) return std::nullopt;
 
-  const bool truncated =
-      parameters.top_p < 1 || (parameters.top_k > 0 && parameters.top_k < std::ssize(weights_));
+  const bool truncated = parameters.top_p < 1 || parameters.min_p > 0 ||
+                         (parameters.top_k > 0 && parameters.top_k < std::ssize(weights_));
   SampledToken token;
   if (greedy) {
     token.token_id = static_cast<int32_t>(std::find(logits.begin(), logits.end(), largest) - logits.begin());
@@ -69,6 +69,11 @@ int32_t Sampler::ChooseTruncated(absl::Span<const float> logits, const SamplingP
     CollectAll();
   }
   if (parameters.top_p < 1) KeepNucleus(parameters.top_p);
+  // The most probable token weighs 1.
+  if (parameters.min_p > 0) {
+    std::erase_if(candidates_,
+                  [&](const Candidate& candidate) { return candidate.weight < parameters.min_p; });
+  }
   double remaining = 0;
   for (const Candidate& candidate : candidates_) remaining += candidate.weight;
   remaining *= uniform;

@@ -19,11 +19,18 @@ struct SampledToken {
   float log_prob = 0;
 };
 
+// The definition of sampling, for the CPU and for a device: the token is a function of its row of logits, the
+// parameters, and uniform = UniformDouble(seed of the sample, index of the token in the answer). A device that sums
+// in another order, or rounds exponentials otherwise, agrees but for rounding: it may take the neighbouring token
+// where `uniform` is within its rounding of the edge between two intervals, or keep or cut a token whose weight is
+// within its rounding of the edge of top-p or min-p. Top-k and greedy compare logits alone, and agree always where
+// the logits do.
+//
 // Holds scratch memory for one vocabulary, so that a draw allocates nothing. Not thread-safe: one for each
 // thread.
 //
-// Costs: four vectorised passes over the row, two of them for the log-prob; with top-k one more; a sort only
-// for top-p, and only of the tokens that could be in the nucleus.
+// Costs: four vectorised passes over the row, two of them for the log-prob; with top-k or min-p one more; a
+// sort only for top-p, and only of the tokens that could be in the nucleus.
 class Sampler {
  public:
   explicit Sampler(int vocabulary_size);

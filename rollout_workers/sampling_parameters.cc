@@ -33,6 +33,10 @@ absl::Status Validate(const SamplingParameters& parameters) {
     return absl::InvalidArgumentError(
         absl::StrCat("sampling.top_k is ", parameters.top_k, "; give 1 or more, 0 to switch it off"));
   }
+  if (!(parameters.min_p >= 0 && parameters.min_p <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sampling.min_p is ", parameters.min_p, "; give 0, which switches it off, to 1"));
+  }
   if (parameters.answer_tokens_max < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("sampling.answer_tokens_max is ", parameters.answer_tokens_max, "; give 1 or more"));

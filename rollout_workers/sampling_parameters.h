@@ -9,7 +9,7 @@
 
 namespace warpsmith {
 
-// Applied in the order of Hugging Face's generate(): temperature, top-k, top-p.
+// Applied in the order of Hugging Face's generate(): temperature, top-k, top-p, min-p.
 struct SamplingParameters {
   // Logits are divided by this; 0 is greedy: the largest logit, of equal ones the lowest token id.
   double temperature = 1.0;
@@ -18,6 +18,8 @@ struct SamplingParameters {
   double top_p = 1.0;
   // Tokens whose logit is at least the k-th largest stay, so ties at the edge all do. 0: off.
   int top_k = 0;
+  // Tokens at least this many times as probable as the most probable one stay. 0: off; 1: only that one.
+  double min_p = 0.0;
   // An answer ends here at the latest; at least 1.
   int answer_tokens_max = 1;
 };

@@ -5,6 +5,7 @@ SamplingParameters SamplingFromProto(const v1::SamplingParameters& proto) {
   return {.temperature = proto.temperature(),
           .top_p = proto.top_p(),
           .top_k = proto.top_k(),
+          .min_p = proto.min_p(),
           .answer_tokens_max = proto.answer_tokens_max()};
 }
 

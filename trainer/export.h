@@ -22,7 +22,7 @@ namespace warpsmith {
 // names, eos_token_id of both configurations becomes the whole list.
 //
 // The directory is written beside its place and exchanged for an older one there, which an error leaves whole.
-// transformers loads it as Qwen3ForCausalLM.
+// transformers loads it as the architecture that config.json names.
 absl::Status ExportHuggingFace(const Parameters& parameters, const Prompts& prompts,
                                const SourceModel& source, const std::filesystem::path& prompts_directory,
                                const Sampling& sampling, const std::filesystem::path& directory);

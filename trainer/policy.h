@@ -6,7 +6,7 @@
 
 #include "core/kernels/thread_pool.h"
 #include "core/model/parameters.h"
-#include "core/model/qwen3.h"
+#include "core/model/training_model.h"
 #include "trainer/optimiser.h"
 
 namespace warpsmith {
@@ -14,18 +14,18 @@ namespace warpsmith {
 // Every rank has the same. One thread at a time.
 struct Policy {
   // Zero weights; `pool` outlives this. Float32 on a CPU: the kernels train that, whatever the
-  // configuration. `num_token_ids`: what the tokenizer has, as Qwen3Options says.
+  // configuration. `num_token_ids`: what the tokenizer has, as TrainingModelOptions says.
   Policy(const ParameterLayout& layout, int64_t num_token_ids, const OptimiserOptions& options,
          ThreadPool* pool)
       : parameters(layout),
-        model(*Qwen3::Create(layout.config(), Backend::kKernels,
-                             {.pool = pool, .num_token_ids = num_token_ids})),
+        model(*TrainingModel::Create(layout.config(), Backend::kKernels,
+                                     {.pool = pool, .num_token_ids = num_token_ids})),
         optimiser(layout, options, pool) {
     parameters.RequireGrad(true);
   }
 
   Parameters parameters;
-  Qwen3 model;
+  TrainingModel model;
   Optimiser optimiser;
   std::optional<Parameters> reference;  // what the KL term pulls towards; absent when that has no weight
 };

@@ -56,6 +56,8 @@ absl::StatusOr<RunIdentity> IdentifyRun(const Configuration& configuration, std:
   VisitFields(configuration.model.config, [&](std::string_view key, const auto* value) {
     identity["model." + std::string(key)] = AsText(*value);
   });
+  identity["model.architectures"] = ArchitectureOf(configuration.model.config);
+  identity["model.rope_scaling"] = RopeScalingText(configuration.model.config.rope_scaling);
   const std::pair<std::string, const std::filesystem::path*> files[] = {
       {"data.train", &data.train},           {"data.optimise", &data.optimise},
       {"data.cold_start", &data.cold_start}, {"data.cold_start_validation", &data.cold_start_validation},

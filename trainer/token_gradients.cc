@@ -51,7 +51,7 @@ void ReadScores(const TokenScores& scores, PackedSequences& packed) {
   }
 }
 
-void RunMicroBatch(const Qwen3& model, const Parameters& parameters, PackedSequences packed,
+void RunMicroBatch(const TrainingModel& model, const Parameters& parameters, PackedSequences packed,
                    const PassOptions& options, TokenGradient gradient) {
   const at::Tensor hidden = model.Forward(parameters, packed.batch);
   const TokenScores scores = model.TokenLogProbs(parameters, hidden, packed.targets, options.temperature);
@@ -76,7 +76,7 @@ absl::Status TorchError(const char* what, const std::exception& error) {
 
 }  // namespace
 
-absl::Status AccumulateGradients(const Qwen3& model, const Parameters& parameters,
+absl::Status AccumulateGradients(const TrainingModel& model, const Parameters& parameters,
                                  const std::vector<TrainingSequence>& sequences,
                                  const SequenceIndices& indices, const PassOptions& options,
                                  TokenGradient gradient) {
@@ -90,7 +90,7 @@ absl::Status AccumulateGradients(const Qwen3& model, const Parameters& parameter
   return absl::OkStatus();
 }
 
-absl::Status ScoreTokens(const Qwen3& model, const Parameters& parameters,
+absl::Status ScoreTokens(const TrainingModel& model, const Parameters& parameters,
                          const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
                          const PassOptions& options, absl::FunctionRef<void(const ScoredToken&)> visit) {
   try {

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/distributed/communicator.h"
-#include "core/model/qwen3.h"
+#include "core/model/training_model.h"
 #include "trainer/batching.h"
 #include "trainer/training_sequence.h"
 
@@ -32,13 +32,13 @@ struct PassOptions {
 
 // Adds the gradient of the loss over sequences `indices` to the .grad of the parameters' buffers. The sum
 // does not depend on micro_batch_tokens but for rounding. INTERNAL when LibTorch fails, with its message.
-absl::Status AccumulateGradients(const Qwen3& model, const Parameters& parameters,
+absl::Status AccumulateGradients(const TrainingModel& model, const Parameters& parameters,
                                  const std::vector<TrainingSequence>& sequences,
                                  const SequenceIndices& indices, const PassOptions& options,
                                  TokenGradient gradient);
 
 // The same forward pass alone.
-absl::Status ScoreTokens(const Qwen3& model, const Parameters& parameters,
+absl::Status ScoreTokens(const TrainingModel& model, const Parameters& parameters,
                          const std::vector<TrainingSequence>& sequences, const SequenceIndices& indices,
                          const PassOptions& options, absl::FunctionRef<void(const ScoredToken&)> visit);
 

@@ -109,10 +109,10 @@ struct KernelSet {
 
   // RMSNorm of a head, then rotation: y[i] = n[i] cos[i] - n[i+h] sin[i], y[i+h] = n[i+h] cos[i] + n[i]
   // sin[i] with h = head_dim / 2; cos and sin have h elements. Su et al., arXiv 2104.09864. head_dim at most
-  // 512.
+  // 512. Without `weight` (null) there is no norm: n = x.
   void (*norm_rotate)(const T* x, const T* weight, const T* cosine, const T* sine, int64_t head_dim, T eps,
                       T* y);
-  // `x_grad` is overwritten and may be `y_grad`; dw is added to.
+  // `x_grad` is overwritten and may be `y_grad`; dw is added to, and not used without `weight`.
   void (*norm_rotate_gradient)(const T* x, const T* weight, const T* cosine, const T* sine, const T* y_grad,
                                int64_t head_dim, T eps, T* x_grad, T* weight_grad);
 

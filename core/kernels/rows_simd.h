@@ -141,6 +141,7 @@ inline constexpr int kMaxHeadDim = 512;
 
 template <typename T>
 void NormRotate(const T* x, const T* weight, const T* cosine, const T* sine, int64_t head_dim, T eps, T* y) {
+  if (weight == nullptr) return Rotate(x, cosine, sine, head_dim / 2, T(1), y);
   T normed[kMaxHeadDim];
   RmsNorm(x, weight, head_dim, eps, normed);
   Rotate(normed, cosine, sine, head_dim / 2, T(1), y);
@@ -151,6 +152,10 @@ void NormRotateGradient(const T* x, const T* weight, const T* cosine, const T* s
                         int64_t head_dim, T eps, T* x_grad, T* weight_grad) {
   T normed_grad[kMaxHeadDim];
   Rotate(y_grad, cosine, sine, head_dim / 2, T(-1), normed_grad);
+  if (weight == nullptr) {
+    for (int64_t i = 0; i < head_dim; ++i) x_grad[i] = normed_grad[i];
+    return;
+  }
   NormGradient<T, false>(x, weight, normed_grad, head_dim, eps, x_grad, weight_grad);
 }
 

@@ -1,8 +1,8 @@
-// The Qwen3 decoder for sampling: a KV cache of slots, and steps that mix prefill and decoding of many
+// A dense decoder for sampling: a KV cache of slots, and steps that mix prefill and decoding of many
 // sequences.
 //
 // A row of logits depends on the weights and its own sequence alone, to the bit: not on what else is in the
-// step, on how its prompt was cut into steps, or on the number of threads. Qwen3::TokenLogProbs gives the
+// step, on how its prompt was cut into steps, or on the number of threads. TrainingModel::TokenLogProbs gives the
 // same bits for the same weights.
 #ifndef WARPSMITH_CORE_MODEL_DECODER_H_
 #define WARPSMITH_CORE_MODEL_DECODER_H_
@@ -58,7 +58,7 @@ struct DecoderOptions {
   Placement placement;
   // Threads of the CPU kernels; must outlive the decoder. Null: the calling thread alone.
   ThreadPool* pool = nullptr;
-  // As Qwen3Options::num_token_ids, V below: no logit is computed for the padding of a head, so
+  // As TrainingModelOptions::num_token_ids, V below: no logit is computed for the padding of a head, so
   // nothing can draw it.
   int64_t num_token_ids = 0;
 };

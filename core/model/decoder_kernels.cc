@@ -60,7 +60,7 @@ DecoderKernels::DecoderKernels(const ModelConfig& config, int64_t num_token_ids,
       num_token_ids_(num_token_ids),
       pool_(pool),
       eps_(static_cast<float>(config.rms_norm_eps)),
-      rotary_(config.head_dim, config.rope_theta),
+      rotary_(config.head_dim, config.rope_theta, config.rope_scaling),
       flat_(layout_.num_buffers()),
       layers_(config.num_hidden_layers),
       rows_(NumThreads(pool)) {
@@ -143,15 +143,14 @@ void DecoderKernels::RunRows(const std::vector<DecoderSpan>& spans, int64_t num_
 
 void DecoderKernels::RunLayer(int64_t layer, const std::vector<DecoderSpan>& spans, int64_t num_rows,
                               KernelKvCache& cache, Rows& rows) {
-  const int64_t d = config_.hidden_size, p = config_.qkv_size(), q = config_.query_size();
-  const int64_t i = config_.intermediate_size;
+  const int64_t d = config_.hidden_size, q = config_.query_size(), i = config_.intermediate_size;
   const PackedLayer<float>& packed = layers_[layer];
   float* x = rows.x.data();
   float* normed = rows.normed.data();
   for (int64_t r = 0; r < num_rows; ++r) {
     kernels_.rms_norm(x + r * d, packed.weights.input_norm, d, eps_, normed + r * d);
   }
-  packed.qkv.Apply(normed, d, num_rows, rows.qkv.data(), p, ProductMode::kStore);
+  packed.ApplyQkv(normed, num_rows, rows.qkv.data());
   int64_t row = 0;
   for (const DecoderSpan& span : spans) {
     AppendAndAttend(layer, span, row, cache, rows);

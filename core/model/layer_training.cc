@@ -26,6 +26,7 @@ void ForBlocks(ThreadPool* pool, int64_t num_rows, Body body) {
 // grad += sum of `count` partial sums, in order.
 template <typename T>
 void AddPartials(const T* partials, int64_t count, int64_t size, int64_t stride, T* grad) {
+  if (grad == nullptr) return;  // the model has no such weight
   for (int64_t i = 0; i < count; ++i) Kernels<T>().add(partials + i * stride, size, grad);
 }
 
@@ -71,7 +72,7 @@ LayerTraining<T>::LayerTraining(const ParameterLayout& layout, ThreadPool* pool)
       kernels_(Kernels<T>()),
       pool_(pool),
       eps_(static_cast<T>(config_.rms_norm_eps)),
-      rotary_(config_.head_dim, config_.rope_theta),
+      rotary_(config_.head_dim, config_.rope_theta, config_.rope_scaling),
       scratch_(NumThreads(pool)) {}
 
 template <typename T>
@@ -127,7 +128,7 @@ void LayerTraining<T>::QkvRows(const T* x, const PackedBatch& batch, const Layer
   for (int64_t r = 0; r < rows; ++r) {
     kernels_.rms_norm(x + (row + r) * d, packed_.weights.input_norm, d, eps_, normed + r * d);
   }
-  packed_.qkv.Apply(normed, d, rows, a.qkv + row * p, p, ProductMode::kStore);
+  packed_.ApplyQkv(normed, rows, a.qkv + row * p);
   for (int64_t r = row; r < row + rows; ++r) RotateHeads(batch, a.qkv, r, 0, config_.num_key_value_heads);
 }
 
@@ -292,7 +293,7 @@ void LayerTraining<T>::RotateBackward(const PackedBatch& batch, const T* qkv, in
 
 template <typename T>
 void LayerTraining<T>::InputRowsBackward(const T* x, int64_t row, int64_t rows, T* x_grad, T* norm_partial,
-                                         int worker) {
+                                         T* bias_partial, int worker) {
   const int64_t d = config_.hidden_size, p = config_.qkv_size();
   T* normed_grad = Scratch(worker, kBlockRows * d);
   MultiplyByRows(memory_.qkv_grad + row * p, rows, packed_.weights.qkv, p, d, normed_grad);
@@ -302,6 +303,7 @@ void LayerTraining<T>::InputRowsBackward(const T* x, int64_t row, int64_t rows, 
     kernels_.rms_norm(values, packed_.weights.input_norm, d, eps_, memory_.input_normed + (row + r) * d);
     kernels_.rms_norm_gradient(values, packed_.weights.input_norm, normed_grad + r * d, d, eps_,
                                x_grad + (row + r) * d, norm_partial);
+    if (packed_.weights.qkv_bias != nullptr) kernels_.add(memory_.qkv_grad + (row + r) * p, p, bias_partial);
   }
 }
 
@@ -342,11 +344,14 @@ void LayerTraining<T>::Backward(const T* flat, const PackedBatch& batch, const T
   AddPartials(partials, tasks, h, 2 * h, grads.query_norm);
   AddPartials(partials + h, tasks, h, 2 * h, grads.key_norm);
 
-  partials = Partials(blocks * d);
+  const int64_t p = grads.qkv_bias == nullptr ? 0 : config_.qkv_size();
+  partials = Partials(blocks * (d + p));
   ForBlocks(pool_, num_tokens, [&](int64_t row, int64_t rows, int64_t block, int worker) {
-    InputRowsBackward(x, row, rows, x_grad, partials + block * d, worker);
+    T* const partial = partials + block * (d + p);
+    InputRowsBackward(x, row, rows, x_grad, partial, partial + d, worker);
   });
-  AddPartials(partials, blocks, d, d, grads.input_norm);
+  AddPartials(partials, blocks, d, d + p, grads.input_norm);
+  AddPartials(partials + d, blocks, p, d + p, grads.qkv_bias);
   WeightGradients(activations, y_grad, num_tokens, grads);
 }
 

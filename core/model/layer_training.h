@@ -1,12 +1,14 @@
 // One decoder layer over packed sequences on a CPU: forward, and the backward pass by hand.
 //
 // Shapes: T tokens, D hidden_size, Q query_size, P qkv_size, I intermediate_size, H query heads, h head_dim.
-// Forward, with N for RMSNorm and R for the rotation of each head:
-//   qkv = N(x) Wqkv^T;  a = attention(R(N(q)), R(N(k)), v);  m = x + a Wo^T;  g = N(m) Wgu^T;  y = m +
+// Forward, with N for RMSNorm, b for the bias that some models have (else 0) and R for the rotation of each head; the
+// N of query and key heads is the identity in models without qk_norm:
+//   qkv = N(x) Wqkv^T + b;  a = attention(R(N(q)), R(N(k)), v);  m = x + a Wo^T;  g = N(m) Wgu^T;  y = m +
 //   swiglu(g) Wd^T
 // Backward, from dy:
 //   dg = swiglu'(g, dy Wd);  dm = dy + N'(m, dg Wgu);  da = dm Wo;  dqkv = N'R'(attention'(da));
-//   dx = dm + N'(x, dqkv Wqkv);  dWd = dy^T swiglu(g),  dWgu = dg^T N(m),  dWo = dm^T a,  dWqkv = dqkv^T N(x)
+//   dx = dm + N'(x, dqkv Wqkv);  dWd = dy^T swiglu(g),  dWgu = dg^T N(m),  dWo = dm^T a,  dWqkv = dqkv^T N(x),
+//   db = sum of dqkv over the tokens
 // Norms, rotation and swiglu are computed again from what is kept: they cost little beside the products.
 #ifndef WARPSMITH_CORE_MODEL_LAYER_TRAINING_H_
 #define WARPSMITH_CORE_MODEL_LAYER_TRAINING_H_
@@ -79,7 +81,8 @@ class LayerTraining {
   void AttendGroupBackward(const PackedBatch& batch, const LayerActivations<T>& a, int64_t sequence,
                            int64_t group, T* norm_partials, int worker);
   void RotateBackward(const PackedBatch& batch, const T* qkv, int64_t token, int64_t group, T* norm_partials);
-  void InputRowsBackward(const T* x, int64_t row, int64_t rows, T* x_grad, T* norm_partial, int worker);
+  void InputRowsBackward(const T* x, int64_t row, int64_t rows, T* x_grad, T* norm_partial, T* bias_partial,
+                         int worker);
   void WeightGradients(const LayerActivations<T>& a, const T* y_grad, int64_t num_tokens,
                        const LayerPointers<T>& grads);
 

@@ -6,9 +6,12 @@ namespace warpsmith {
 
 template <typename T>
 LayerPointers<T> BindLayer(const ParameterLayout& layout, T* flat) {
-  const auto at = [&](const char* name) { return flat + layout.entry(layout.layer_buffer(0), name).offset; };
-  return {at("input_norm"), at("qkv"),       at("query_norm"), at("key_norm"),
-          at("output"),     at("post_norm"), at("gate_up"),    at("down")};
+  const auto at = [&](const char* name) -> T* {
+    const ParameterEntry* const entry = layout.FindEntry(layout.layer_buffer(0), name);
+    return entry == nullptr ? nullptr : flat + entry->offset;
+  };
+  return {at("input_norm"), at("qkv"),       at("qkv_bias"), at("query_norm"), at("key_norm"),
+          at("output"),     at("post_norm"), at("gate_up"),  at("down")};
 }
 
 template <typename T>
@@ -49,6 +52,14 @@ void PackedLayer<T>::Pack(const ParameterLayout& layout, const T* flat, ThreadPo
   output.Pack(weights.output, c.hidden_size, c.query_size(), pool);
   gate_up.Pack(weights.gate_up, 2 * c.intermediate_size, c.hidden_size, pool);
   down.Pack(weights.down, c.hidden_size, c.intermediate_size, pool);
+}
+
+template <typename T>
+void PackedLayer<T>::ApplyQkv(const T* x, int64_t num_rows, T* y) const {
+  const int64_t p = qkv.rows();
+  qkv.Apply(x, qkv.depth(), num_rows, y, p, ProductMode::kStore);
+  if (weights.qkv_bias == nullptr) return;
+  for (int64_t r = 0; r < num_rows; ++r) Kernels<T>().add(weights.qkv_bias, p, y + r * p);
 }
 
 template LayerPointers<float> BindLayer(const ParameterLayout&, float*);

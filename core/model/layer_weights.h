@@ -11,13 +11,15 @@
 
 namespace warpsmith {
 
-// Pointers into a flat layer buffer; T is const for weights. Matrices are [out, in] row-major.
+// Pointers into a flat layer buffer; T is const for weights. Matrices are [out, in] row-major. Null: the model has
+// no such entry.
 template <typename T>
 struct LayerPointers {
   T* input_norm;
   T* qkv;
-  T* query_norm;
-  T* key_norm;
+  T* qkv_bias;    // may be null
+  T* query_norm;  // may be null
+  T* key_norm;    // may be null
   T* output;
   T* post_norm;
   T* gate_up;
@@ -55,6 +57,9 @@ struct PackedLayer {
 
   // `flat` must outlive the use of `weights`.
   void Pack(const ParameterLayout& layout, const T* flat, ThreadPool* pool);
+
+  // qkv[r] = W x[r] (+ bias) for `num_rows` dense rows; training and decoding give the same bits by sharing it.
+  void ApplyQkv(const T* x, int64_t num_rows, T* y) const;
 };
 
 }  // namespace warpsmith

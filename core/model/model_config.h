@@ -1,7 +1,11 @@
-// Shape of a Qwen3 dense decoder, as Hugging Face's `config.json` describes it.
+// What a dense decoder computes, as Hugging Face's `config.json` describes it: Qwen3, Qwen2 (and 2.5) or Llama.
 //
-// Source: transformers, models/qwen3/configuration_qwen3.py; "Qwen3 Technical Report" (arXiv 2505.09388),
-// section 2.
+// All three are pre-norm decoders with grouped-query attention, rotary positions and a SwiGLU MLP. They differ in
+// qkv_bias and qk_norm, and Llama 3 stretches its angles:
+//   Qwen3ForCausalLM  no bias, norms of query and key heads    "Qwen3 Technical Report", arXiv 2505.09388, section 2
+//   Qwen2ForCausalLM  biases, no such norms                    "Qwen2 Technical Report", arXiv 2407.10671, section 2.2
+//   LlamaForCausalLM  neither                                  "The Llama 3 Herd of Models", arXiv 2407.21783
+// Source: transformers, configuration_*.py and modeling_*.py in models/{qwen3,qwen2,llama}.
 #ifndef WARPSMITH_CORE_MODEL_MODEL_CONFIG_H_
 #define WARPSMITH_CORE_MODEL_MODEL_CONFIG_H_
 
@@ -12,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/model/rope_scaling.h"
 
 namespace warpsmith {
 
@@ -28,6 +33,10 @@ struct ModelConfig {
   double rms_norm_eps = 1e-6;
   double rope_theta = 10000.0;
   bool tie_word_embeddings = false;
+  // These three are no fields of a run's configuration: a checkpoint brings them, random weights are a Qwen3's.
+  bool qkv_bias = false;  // the projections to query, key and value add a bias; that of the output never does
+  bool qk_norm = true;    // each query and key head is normed before its rotation
+  RopeScaling rope_scaling;
 
   int64_t query_size() const { return num_attention_heads * head_dim; }
   int64_t key_value_size() const { return num_key_value_heads * head_dim; }
@@ -39,7 +48,7 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
-// Calls visit(name, pointer) for every field, in the order of a config.json.
+// Calls visit(name, pointer) for every number and tie_word_embeddings, in the order of a config.json.
 template <typename Config, typename Visit>
 void VisitFields(Config& config, const Visit& visit) {
   visit("vocab_size", &config.vocab_size);
@@ -56,18 +65,24 @@ void VisitFields(Config& config, const Visit& visit) {
 }
 
 // INVALID_ARGUMENT naming the field, its value and what is allowed. Beyond divisible sizes of 1 to 2^24:
-// head_dim is even and intermediate_size a multiple of 16, the block in which gate and up rows interleave.
+// head_dim is even and intermediate_size a multiple of 16, the block in which gate and up rows interleave; at most
+// 4096 layers and 10^13 parameters; not both qkv_bias and qk_norm, which no architecture above has.
 absl::Status ValidateModelConfig(const ModelConfig& config);
 
-// Reads the text of a `config.json`. Refuses another architecture than Qwen3ForCausalLM, a rope scaling, an
-// attention bias, sliding windows and another activation than silu: what the implementation does not compute.
+// Reads the text of a `config.json`, with transformers' defaults. Refuses what is not computed, by name: another
+// architecture or rope type, a bias that the architecture has not by default, sliding windows, another activation
+// than silu, quantised weights, rotation of a part of a head.
 absl::StatusOr<ModelConfig> ParseModelConfig(std::string_view json_text);
 
 // ParseModelConfig of the config.json in `directory`; also the errors of ReadFile.
 absl::StatusOr<ModelConfig> LoadModelConfig(const std::filesystem::path& directory);
 
-// Text of a `config.json` that transformers loads as Qwen3ForCausalLM. `dtype` is "float32" or "bfloat16".
+// Text of a `config.json` that transformers loads as ArchitectureOf(config). `dtype` is "float32" or "bfloat16".
+// `config` must be valid.
 std::string WriteModelConfig(const ModelConfig& config, std::string_view dtype = "float32");
+
+// The class of transformers that computes `config`, which must be valid: "Qwen3ForCausalLM".
+std::string ArchitectureOf(const ModelConfig& config);
 
 // Rows of the head that take part in softmax and sampling: `num_token_ids`, what the tokenizer has,
 // or vocab_size where that is 0. Checks that it is not more.

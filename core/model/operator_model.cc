@@ -22,18 +22,46 @@
 namespace warpsmith {
 namespace {
 
+constexpr double kTwoPi = 6.283185307179586;
+
 // float32 for bfloat16, else the dtype of x. bfloat16 has 8 bits: it tells neither position 257 from 256 nor
 // the squares of neighbours apart.
 at::ScalarType WideDtype(const at::Tensor& x) { return at::toOpMathType(x.scalar_type()); }
 
+// The formulas of rope_scaling.h for the angles [h / 2] a position, in the order in which transformers rounds.
+at::Tensor Frequencies(const ModelConfig& c, const at::TensorOptions& options) {
+  const RopeScaling& rope = c.rope_scaling;
+  const at::Tensor pair = at::arange(c.head_dim / 2, options);
+  const at::Tensor power = at::pow(at::Scalar(c.rope_theta), pair * 2.0 / static_cast<double>(c.head_dim));
+  const at::Tensor plain = power.reciprocal();
+  switch (rope.type) {
+    case RopeType::kDefault:
+      return plain;
+    case RopeType::kLinear:
+      return plain / rope.factor;
+    case RopeType::kLlama3: {
+      const at::Tensor turns = static_cast<double>(rope.original_max_position_embeddings) / (kTwoPi / plain);
+      const at::Tensor kept =
+          ((turns - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor)).clamp(0, 1);
+      return (1 - kept) * plain / rope.factor + kept * plain;
+    }
+    case RopeType::kYarn: {
+      const YarnRamp ramp = YarnRampOf(rope, c.head_dim, c.rope_theta);
+      const at::Tensor kept = 1 - ((pair - ramp.first) / (ramp.last - ramp.first)).clamp(0, 1);
+      return (power * rope.factor).reciprocal() * (1 - kept) + plain * kept;
+    }
+  }
+  return plain;
+}
+
 // x [T, heads, h] rotated by the angles of `positions`.
-at::Tensor Rotate(const at::Tensor& x, const at::Tensor& positions, double theta) {
-  const int64_t half = x.size(-1) / 2;
-  const at::Tensor exponent =
-      at::arange(half, x.options().dtype(WideDtype(x))) * 2.0 / static_cast<double>(x.size(-1));
-  const at::Tensor frequencies = at::pow(at::Scalar(theta), exponent).reciprocal();
+at::Tensor Rotate(const at::Tensor& x, const at::Tensor& positions, const ModelConfig& c) {
+  const int64_t half = c.head_dim / 2;
+  const at::Tensor frequencies = Frequencies(c, x.options().dtype(WideDtype(x)));
   const at::Tensor angles = at::outer(positions.to(WideDtype(x)), frequencies).unsqueeze(1);
-  const at::Tensor cosine = angles.cos().to(x.scalar_type()), sine = angles.sin().to(x.scalar_type());
+  const double magnitude = c.rope_scaling.attention_factor;
+  const at::Tensor cosine = (angles.cos() * magnitude).to(x.scalar_type());
+  const at::Tensor sine = (angles.sin() * magnitude).to(x.scalar_type());
   const at::Tensor low = x.narrow(-1, 0, half), high = x.narrow(-1, half, half);
   return at::cat({low * cosine - high * sine, high * cosine + low * sine}, -1);
 }
@@ -75,15 +103,17 @@ QueryKeyValue OperatorQueryKeyValue(const Parameters& parameters, int buffer, co
                                     const at::Tensor& positions) {
   const ModelConfig& c = parameters.config();
   const int64_t group = c.group_size(), h = c.head_dim;
-  const at::Tensor normed = OperatorRmsNorm(x, parameters.View(buffer, "input_norm"), c.rms_norm_eps);
+  const auto view = [&](const char* name) { return parameters.View(buffer, name); };
+  const auto norm = [&](const at::Tensor& heads, const char* weight) {
+    return c.qk_norm ? OperatorRmsNorm(heads, view(weight), c.rms_norm_eps) : heads;
+  };
+  const at::Tensor bias = c.qkv_bias ? view("qkv_bias") : at::Tensor();
+  const at::Tensor normed = OperatorRmsNorm(x, view("input_norm"), c.rms_norm_eps);
   const at::Tensor qkv =
-      at::linear(normed, parameters.View(buffer, "qkv")).view({-1, c.num_key_value_heads, group + 2, h});
+      at::linear(normed, view("qkv"), bias).view({-1, c.num_key_value_heads, group + 2, h});
   const at::Tensor query = qkv.narrow(2, 0, group).reshape({-1, c.num_attention_heads, h});
-  const at::Tensor query_norm = parameters.View(buffer, "query_norm"),
-                   key_norm = parameters.View(buffer, "key_norm");
-  return {Rotate(OperatorRmsNorm(query, query_norm, c.rms_norm_eps), positions, c.rope_theta),
-          Rotate(OperatorRmsNorm(qkv.select(2, group), key_norm, c.rms_norm_eps), positions, c.rope_theta),
-          qkv.select(2, group + 1)};
+  return {Rotate(norm(query, "query_norm"), positions, c),
+          Rotate(norm(qkv.select(2, group), "key_norm"), positions, c), qkv.select(2, group + 1)};
 }
 
 at::Tensor OperatorAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {

@@ -1,11 +1,13 @@
 // The same decoder out of at:: operators under plain autograd: for devices without kernels of ours, and as
-// the reference that the kernels are tested against. Shapes as in qwen3.h.
+// the reference that the kernels are tested against. Shapes as in training_model.h.
+//
+// It shares no arithmetic with the kernels but the two ends of yarn's ramp.
 //
 // In bfloat16 it rounds where transformers does: norms, angles and log-probabilities are computed in float32;
 // what a norm divided, cosines and sines are rounded to bfloat16, and so is the result of every other
 // operator. In float32 and float64 all is computed in the parameters' dtype.
 //
-// Source: transformers, models/qwen3/modeling_qwen3.py.
+// Source: transformers, modeling_rope_utils.py and models/{qwen3,qwen2,llama}/modeling_*.py.
 #ifndef WARPSMITH_CORE_MODEL_OPERATOR_MODEL_H_
 #define WARPSMITH_CORE_MODEL_OPERATOR_MODEL_H_
 
@@ -26,8 +28,8 @@ at::Tensor OperatorRmsNorm(const at::Tensor& x, const at::Tensor& weight, double
 // Hidden states [T, D] after the final norm.
 at::Tensor OperatorForward(const Parameters& parameters, const PackedBatch& batch);
 
-// Queries [T, H, h], keys [T, K, h] (both normed and rotated) and values [T, K, h] of a layer from its input
-// x [T, D].
+// Queries [T, H, h] and keys [T, K, h], both rotated and normed before where the model does, and values [T, K, h] of
+// a layer from its input x [T, D].
 struct QueryKeyValue {
   at::Tensor query, key, value;
 };
@@ -47,7 +49,7 @@ at::Tensor OperatorEmbedding(const Parameters& parameters, const at::Tensor& tok
 // Logits [n, V] from hidden states [n, D].
 at::Tensor OperatorLogits(const Parameters& parameters, const at::Tensor& hidden);
 
-// Log-probabilities and entropies [n] of `targets` under `logits`, as Qwen3::TokenLogProbs returns them; in
+// Log-probabilities and entropies [n] of `targets` under `logits`, as TrainingModel::TokenLogProbs returns them; in
 // float32 at least.
 TokenScores OperatorScores(const at::Tensor& logits, const std::vector<int64_t>& targets, double temperature);
 

@@ -41,50 +41,66 @@ HfTensorLayout Whole(std::string name, int buffer, int64_t offset, std::vector<i
   return {std::move(name), std::move(shape), buffer, {{0, offset, size}}};
 }
 
-// A projection [rows, columns] cut into blocks of `block_rows`; block i begins at `offset` + i * `stride`
-// elements.
-HfTensorLayout Blocks(std::string name, int buffer, int64_t rows, int64_t columns, int64_t block_rows,
+// A projection [rows, columns], or its bias [rows], cut into blocks of `block_rows`; block i begins at `offset` +
+// i * `stride` elements.
+HfTensorLayout Blocks(std::string name, int buffer, std::vector<int64_t> shape, int64_t block_rows,
                       int64_t offset, int64_t stride) {
-  HfTensorLayout tensor{std::move(name), {rows, columns}, buffer, {}};
-  const int64_t length = block_rows * columns;
+  const int64_t rows = shape[0], length = block_rows * (shape.size() > 1 ? shape[1] : 1);
+  HfTensorLayout tensor{std::move(name), std::move(shape), buffer, {}};
   for (int64_t i = 0; i < rows / block_rows; ++i) {
     tensor.runs.push_back({i * length, offset + i * stride, length});
   }
   return tensor;
 }
 
+// The rows of one projection within the rows of a KV group.
+struct GroupRows {
+  const char* projection;
+  int64_t first;
+  int64_t count;
+};
+
+std::vector<GroupRows> GroupRowsOf(const ModelConfig& c) {
+  const int64_t query = c.group_size() * c.head_dim, h = c.head_dim;
+  return {{"q_proj", 0, query}, {"k_proj", query, h}, {"v_proj", query + h, h}};
+}
+
 void AddLayer(const ModelConfig& c, int64_t layer, std::vector<ParameterBuffer>& buffers,
               std::vector<HfTensorLayout>& tensors) {
   const int index = static_cast<int>(buffers.size());
   const std::string prefix = absl::StrCat("model.layers.", layer, ".");
-  const int64_t d = c.hidden_size, h = c.head_dim, group = c.group_size();
+  const int64_t d = c.hidden_size, h = c.head_dim, p = c.qkv_size(), groups = c.num_key_value_heads;
   BufferBuilder builder(absl::StrCat("layers.", layer));
   const int64_t input_norm = builder.Add("input_norm", {d});
-  const int64_t qkv = builder.Add("qkv", {c.qkv_size(), d});
-  const int64_t query_norm = builder.Add("query_norm", {h});
-  const int64_t key_norm = builder.Add("key_norm", {h});
+  const int64_t qkv = builder.Add("qkv", {p, d});
+  const int64_t qkv_bias = c.qkv_bias ? builder.Add("qkv_bias", {p}) : 0;
+  const int64_t query_norm = c.qk_norm ? builder.Add("query_norm", {h}) : 0;
+  const int64_t key_norm = c.qk_norm ? builder.Add("key_norm", {h}) : 0;
   const int64_t output = builder.Add("output", {d, c.query_size()});
   const int64_t post_norm = builder.Add("post_norm", {d});
   const int64_t gate_up = builder.Add("gate_up", {2 * c.intermediate_size, d});
   const int64_t down = builder.Add("down", {d, c.intermediate_size});
   buffers.push_back(std::move(builder).Build());
 
-  const int64_t group_stride = (group + 2) * h * d, gate_stride = 2 * kGateUpBlock * d;
+  const int64_t gate_stride = 2 * kGateUpBlock * d;
   const std::string attention = prefix + "self_attn.", mlp = prefix + "mlp.";
   tensors.push_back(Whole(prefix + "input_layernorm.weight", index, input_norm, {d}));
-  tensors.push_back(
-      Blocks(attention + "q_proj.weight", index, c.query_size(), d, group * h, qkv, group_stride));
-  tensors.push_back(Blocks(attention + "k_proj.weight", index, c.key_value_size(), d, h, qkv + group * h * d,
-                           group_stride));
-  tensors.push_back(Blocks(attention + "v_proj.weight", index, c.key_value_size(), d, h,
-                           qkv + (group + 1) * h * d, group_stride));
-  tensors.push_back(Whole(attention + "q_norm.weight", index, query_norm, {h}));
-  tensors.push_back(Whole(attention + "k_norm.weight", index, key_norm, {h}));
+  for (const GroupRows& rows : GroupRowsOf(c)) {
+    tensors.push_back(Blocks(attention + rows.projection + ".weight", index, {groups * rows.count, d},
+                             rows.count, qkv + rows.first * d, p / groups * d));
+    if (!c.qkv_bias) continue;
+    tensors.push_back(Blocks(attention + rows.projection + ".bias", index, {groups * rows.count}, rows.count,
+                             qkv_bias + rows.first, p / groups));
+  }
+  if (c.qk_norm) {
+    tensors.push_back(Whole(attention + "q_norm.weight", index, query_norm, {h}));
+    tensors.push_back(Whole(attention + "k_norm.weight", index, key_norm, {h}));
+  }
   tensors.push_back(Whole(attention + "o_proj.weight", index, output, {d, c.query_size()}));
   tensors.push_back(Whole(prefix + "post_attention_layernorm.weight", index, post_norm, {d}));
   tensors.push_back(
-      Blocks(mlp + "gate_proj.weight", index, c.intermediate_size, d, kGateUpBlock, gate_up, gate_stride));
-  tensors.push_back(Blocks(mlp + "up_proj.weight", index, c.intermediate_size, d, kGateUpBlock,
+      Blocks(mlp + "gate_proj.weight", index, {c.intermediate_size, d}, kGateUpBlock, gate_up, gate_stride));
+  tensors.push_back(Blocks(mlp + "up_proj.weight", index, {c.intermediate_size, d}, kGateUpBlock,
                            gate_up + kGateUpBlock * d, gate_stride));
   tensors.push_back(Whole(mlp + "down_proj.weight", index, down, {d, c.intermediate_size}));
 }
@@ -115,12 +131,17 @@ ParameterLayout::ParameterLayout(const ModelConfig& config) : config_(config) {
   buffers_.push_back(std::move(final).Build());
 }
 
+const ParameterEntry* ParameterLayout::FindEntry(int buffer, const std::string& name) const {
+  for (const ParameterEntry& entry : buffers_.at(buffer).entries) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
 const ParameterEntry& ParameterLayout::entry(int buffer, const std::string& name) const {
-  const auto& entries = buffers_.at(buffer).entries;
-  size_t i = 0;
-  while (i < entries.size() && entries[i].name != name) ++i;
-  WS_CHECK(i < entries.size()) << "no entry '" << name << "' in buffer " << buffers_[buffer].name;
-  return entries[i];
+  const ParameterEntry* const found = FindEntry(buffer, name);
+  WS_CHECK(found != nullptr) << "no entry '" << name << "' in buffer " << buffers_[buffer].name;
+  return *found;
 }
 
 std::string ParameterLayout::Manifest() const {

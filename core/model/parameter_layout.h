@@ -2,7 +2,7 @@
 //
 // Matrices are stored as Hugging Face has them, [out, in] row-major, but fused and reordered into
 // tensor-parallel blocks:
-//   qkv      by KV group: the group's query heads, its key head, its value head
+//   qkv      by KV group: the group's query heads, its key head, its value head; qkv_bias likewise
 //   gate_up  16 rows of gate_proj, then the same 16 rows of up_proj, and so on
 // so that a rank's share of either is one contiguous range, and a kernel finds gate and up side by side.
 #ifndef WARPSMITH_CORE_MODEL_PARAMETER_LAYOUT_H_
@@ -25,7 +25,7 @@ struct ParameterEntry {
   std::string name;    // within its buffer: "input_norm", "qkv", "query_norm", ...
   int64_t offset = 0;  // elements from the start of the buffer
   std::vector<int64_t> shape;
-  bool decays = false;  // matrices take weight decay, norms do not
+  bool decays = false;  // matrices take weight decay, norms and biases do not
   int64_t size() const;
 };
 
@@ -66,6 +66,9 @@ class ParameterLayout {
 
   // The entry `name` of buffer `buffer`; it must exist.
   const ParameterEntry& entry(int buffer, const std::string& name) const;
+  // Null if the model has no such entry: "qkv_bias" without ModelConfig::qkv_bias, "query_norm" and "key_norm"
+  // without qk_norm, "head" with tied embeddings.
+  const ParameterEntry* FindEntry(int buffer, const std::string& name) const;
 
   // In the order of a Hugging Face checkpoint.
   const std::vector<HfTensorLayout>& hf_tensors() const { return hf_tensors_; }

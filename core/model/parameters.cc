@@ -1,6 +1,7 @@
 #include "core/model/parameters.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
+#include "core/base/log.h"
 #include "core/base/sha256.h"
 
 namespace warpsmith {
@@ -43,7 +45,7 @@ double InitialDeviation(const std::string& name, int64_t num_layers) {
 
 at::Tensor InitialValues(const HfTensorLayout& tensor, uint64_t seed, int64_t num_layers) {
   at::Tensor values = at::empty(tensor.shape, at::TensorOptions(at::kFloat));
-  if (tensor.shape.size() == 1) return values.fill_(1.0);
+  if (tensor.shape.size() == 1) return values.fill_(EndsWith(tensor.name, ".bias") ? 0.0 : 1.0);
   const uint64_t stream = StreamOf(seed, tensor.name);
   const double deviation = InitialDeviation(tensor.name, num_layers);
   float* out = values.data_ptr<float>();
@@ -74,7 +76,9 @@ absl::Status CheckNames(const ParameterLayout& layout, const std::map<std::strin
   if (layout.config().tie_word_embeddings) known.insert("lm_head.weight");
   for (const auto& [name, value] : tensors) {
     if (known.count(name) == 0) {
-      return absl::InvalidArgumentError(absl::StrCat("checkpoint has a tensor that the model lacks: ", name));
+      return absl::InvalidArgumentError(
+          absl::StrCat("checkpoint has a tensor that a ", ArchitectureOf(layout.config()), " of ",
+                       layout.config().num_hidden_layers, " layers lacks: ", Escape(name, 200)));
     }
   }
   return absl::OkStatus();
@@ -137,12 +141,17 @@ absl::Status Parameters::FromHf(const std::map<std::string, at::Tensor>& tensors
   for (const HfTensorLayout& tensor : layout_.hf_tensors()) {
     const auto found = tensors.find(tensor.name);
     if (found == tensors.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("checkpoint lacks the tensor ", tensor.name));
+      return absl::InvalidArgumentError(
+          absl::StrCat("checkpoint lacks the tensor ", tensor.name, " of a ", ArchitectureOf(config())));
     }
     if (found->second.sizes() != at::IntArrayRef(tensor.shape)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "tensor ", tensor.name, " has shape [", absl::StrJoin(found->second.sizes().vec(), ","),
           "], but the configuration wants [", absl::StrJoin(tensor.shape, ","), "]"));
+    }
+    if (!at::isfinite(found->second).all().item<bool>()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor ", tensor.name, " has values that are not finite"));
     }
     Scatter(tensor, found->second, buffers_[tensor.buffer].detach());
   }

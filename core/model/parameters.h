@@ -34,7 +34,7 @@ class Parameters {
   // View of an entry in its shape; differentiable with respect to the flat buffer.
   at::Tensor View(int buffer, const std::string& entry) const;
 
-  // Norm weights 1, matrices normal with deviation 0.02 (projections into the residual stream: 0.02 / sqrt(2
+  // Norm weights 1, biases 0, matrices normal with deviation 0.02 (projections into the residual stream: 0.02 / sqrt(2
   // * layers)). Element i of a tensor depends on seed, the tensor's Hugging Face name and i alone: equal on
   // every machine and rank.
   void InitRandom(uint64_t seed);
@@ -54,8 +54,8 @@ class Parameters {
   // One of them: `tensor` is of layout().hf_tensors().
   at::Tensor HfTensor(const HfTensorLayout& tensor, at::ScalarType dtype) const;
   // Takes every tensor of the layout from `tensors`, converting dtypes. INVALID_ARGUMENT on a missing name, a
-  // wrong shape or an unknown name (a tied "lm_head.weight" is allowed and ignored); the values are
-  // unspecified then.
+  // wrong shape, a name that the architecture does not have (a tied "lm_head.weight" is allowed and ignored) and a
+  // value that is not finite; the values are unspecified then.
   absl::Status FromHf(const std::map<std::string, at::Tensor>& tensors);
 
   // The bytes of buffer `index` (CPU only), valid until it is written or destroyed; and their replacement,

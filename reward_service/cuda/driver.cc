@@ -15,7 +15,8 @@ namespace warpsmith::cuda {
 namespace {
 
 constexpr char kLibrary[] = "libcuda.so.1";
-constexpr int kVersionMin = 12000;
+// Candidates are compiled for CUDA 13, and Torch is built with it.
+constexpr int kVersionMin = 13000;
 
 std::string VersionName(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
 
@@ -41,6 +42,7 @@ std::vector<NamedFunction> FunctionsOf(DriverApi* api) {
       {"cuDevicePrimaryCtxRelease_v2", pointer(&api->cuDevicePrimaryCtxRelease_v2)},
       {"cuCtxSetCurrent", pointer(&api->cuCtxSetCurrent)},
       {"cuCtxSynchronize", pointer(&api->cuCtxSynchronize)},
+      {"cuCtxResetPersistingL2Cache", pointer(&api->cuCtxResetPersistingL2Cache)},
       {"cuCtxRecordEvent", pointer(&api->cuCtxRecordEvent)},
       {"cuCtxWaitEvent", pointer(&api->cuCtxWaitEvent)},
       {"cuEventCreate", pointer(&api->cuEventCreate)},

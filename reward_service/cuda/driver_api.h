@@ -72,6 +72,7 @@ struct DriverApi {
   Result (*cuDevicePrimaryCtxRelease_v2)(Device device) = nullptr;
   Result (*cuCtxSetCurrent)(Context context) = nullptr;
   Result (*cuCtxSynchronize)() = nullptr;
+  Result (*cuCtxResetPersistingL2Cache)() = nullptr;
   Result (*cuCtxRecordEvent)(Context context, Event event) = nullptr;
   Result (*cuCtxWaitEvent)(Context context, Event event) = nullptr;
   Result (*cuEventCreate)(Event* event, unsigned flags) = nullptr;

@@ -27,6 +27,9 @@ class GpuContext {
   absl::Status Enter() const;
   // Waits until everything that this process asked for is done.
   absl::Status Synchronise() const;
+  // What a program asked to persist in the cache is treated as all else there from now on. A GPU that cannot keep
+  // anything there refuses, and has nothing to be reset.
+  void ResetPersistingCache() const { (void)driver_.api().cuCtxResetPersistingL2Cache(); }
   // What is asked for from now on begins when everything before is done, on whatever streams. Does not wait.
   absl::Status Separate() const;
 

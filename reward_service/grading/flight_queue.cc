@@ -48,19 +48,28 @@ std::vector<WaitingWork> FlightQueue::Waiting(absl::Time now) const {
 }
 
 std::shared_ptr<Flight> FlightQueue::Take(RecentWork* recent) {
-  absl::MutexLock lock(&mutex_);
-  while (true) {
-    mutex_.Await(absl::Condition(this, &FlightQueue::HasWorkOrClosed));
-    if (closed_) return nullptr;
-    DropCancelled();
-    if (flights_.empty()) continue;
-    const std::vector<WaitingWork> waiting = Waiting(absl::Now());
-    const size_t index = PickNext(waiting, *recent, clock_, options_);
-    *recent = AfterWork(*recent, waiting[index]);
-    std::shared_ptr<Flight> flight = std::move(flights_[index]);
-    flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(index));
-    return flight;
+  while (AwaitWork()) {
+    if (std::shared_ptr<Flight> flight = TakeNow(recent); flight != nullptr) return flight;
   }
+  return nullptr;
+}
+
+bool FlightQueue::AwaitWork() const {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(this, &FlightQueue::HasWorkOrClosed));
+  return !closed_;
+}
+
+std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent) {
+  absl::MutexLock lock(&mutex_);
+  DropCancelled();
+  if (closed_ || flights_.empty()) return nullptr;
+  const std::vector<WaitingWork> waiting = Waiting(absl::Now());
+  const size_t index = PickNext(waiting, *recent, clock_, options_);
+  *recent = AfterWork(*recent, waiting[index]);
+  std::shared_ptr<Flight> flight = std::move(flights_[index]);
+  flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(index));
+  return flight;
 }
 
 std::optional<TaskSource> FlightQueue::NextTask(const std::string& task_key, v1::Device device) const {

@@ -31,6 +31,10 @@ class FlightQueue {
   // Waits for a flight that somebody wants and takes the one that the policy picks; `recent` is the taker's
   // own memory and is brought up to date. Null once the queue is closed, whatever is left in it.
   std::shared_ptr<Flight> Take(RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The two halves of Take(), for who needs something else before it takes a flight: false once the queue is closed;
+  // null where others have taken what was there.
+  bool AwaitWork() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<Flight> TakeNow(RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Of the waiting flights for `device` whose task is not `task_key`, the reference that comes next.
   std::optional<TaskSource> NextTask(const std::string& task_key, v1::Device device) const

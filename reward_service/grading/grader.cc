@@ -19,6 +19,7 @@ namespace {
 constexpr int64_t kIdentityBytes = 512;  // of an entry without its grade
 constexpr int64_t kOpinionBytes = 2048;
 constexpr int64_t kOpinionsBytesMax = int64_t{16} << 20;
+constexpr absl::Duration kDeviceWait = absl::Seconds(1);  // then a lane looks whether it is still wanted
 
 // As others will find it; null where they may not.
 std::shared_ptr<const v1::Measurement> ToKeep(const v1::Measurement& measurement) {
@@ -35,16 +36,6 @@ std::shared_ptr<const v1::Measurement> NoCode() {
   measurement->mutable_grade()->set_verdict_reason(
       "no fenced block after the thinking part, or an empty one");
   return measurement;
-}
-
-// A request id means something to its tenant alone.
-std::string IdentityKey(const PreparedRequest& prepared) {
-  return absl::StrCat(prepared.tenant == nullptr ? "" : prepared.tenant->name, "\n",
-                      prepared.request.request_id());
-}
-
-int PriorityOf(const v1::GradeRequest& request) {
-  return request.priority() == v1::PRIORITY_UNSPECIFIED ? v1::PRIORITY_NORMAL : request.priority();
 }
 
 void NameThread(const char* name) { pthread_setname_np(pthread_self(), name); }
@@ -108,7 +99,7 @@ uint64_t Grader::Submit(std::shared_ptr<const PreparedRequest> prepared, GradeDo
 
 absl::StatusOr<std::optional<Grader::Known>> Grader::Find(const PreparedRequest& prepared) {
   if (draining_) return absl::UnavailableError("the service is shutting down: ask again");
-  const std::string id = IdentityKey(prepared);
+  const std::string id = prepared.identity_key();
   const Identity* identity = identities_.Find(id);
   if (identity != nullptr && identity->content_sha256 != prepared.content_sha256) {
     return absl::InvalidArgumentError(
@@ -144,7 +135,7 @@ void Grader::Recall(GradeRecord record) {
 
 void Grader::Give(Answer answer) const {
   if (answer.is_new && options_.keep && answer.grade.verdict() != v1::VERDICT_UNSCORABLE)
-    options_.keep({IdentityKey(*answer.prepared), answer.prepared->content_sha256, answer.grade});
+    options_.keep({answer.prepared->identity_key(), answer.prepared->content_sha256, answer.grade});
   if (answer.is_new && options_.observer) options_.observer(answer.prepared, answer.grade);
   answer.done(std::move(answer.grade));
 }
@@ -170,7 +161,7 @@ absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedReque
   ++num_waiting_;
   if (prepared->tenant != nullptr) ++num_waiting_by_tenant_[prepared->tenant->name];
   const uint64_t ticket = next_ticket_++;
-  identities_.Insert(IdentityKey(*prepared), {prepared->content_sha256, nullptr}, kIdentityBytes);
+  identities_.Insert(prepared->identity_key(), {prepared->content_sha256, nullptr}, kIdentityBytes);
   keys_[ticket] = KeyOf(*prepared);
   std::shared_ptr<Flight>& flight = flights_[KeyOf(*prepared)];
   const bool is_new = flight == nullptr;
@@ -178,7 +169,7 @@ absl::StatusOr<uint64_t> Grader::Admit(const std::shared_ptr<const PreparedReque
     flight = std::make_shared<Flight>();
     flight->prepared = prepared;
   }
-  flight->priority = std::max(flight->priority.load(), PriorityOf(prepared->request));
+  flight->priority = std::max(flight->priority.load(), prepared->priority());
   flight->waiters.push_back({ticket, prepared, std::move(*done), options_.now()});
   if (!is_new) return ticket;
   if (const auto* measured = measurements_.Find(prepared->measurement_key); measured != nullptr) {
@@ -208,7 +199,7 @@ Grader::Answer Grader::MakeAnswer(const std::shared_ptr<const PreparedRequest>& 
     identity.grade = std::make_shared<const v1::Grade>(grade);
     num_bytes += static_cast<int64_t>(grade.SpaceUsedLong());
   }
-  const std::string id = IdentityKey(*prepared);
+  const std::string id = prepared->identity_key();
   std::shared_ptr<const v1::Grade> earlier;
   {
     absl::MutexLock lock(&mutex_);
@@ -260,15 +251,24 @@ Route Grader::Compile(const std::shared_ptr<Flight>& flight) {
 void Grader::JudgeLoop(JudgeStage* lane) {
   NameThread("lane");
   RecentWork recent;
+  while (JudgeQueueOf(lane->device()).AwaitWork()) {
+    JudgeNext(lane, &recent);
+    if (lane->is_lost() && !serving_.Rest(lane->device(), [&] { return lane->Revive(); })) return;
+  }
+}
+
+void Grader::JudgeNext(JudgeStage* lane, RecentWork* recent) {
+  // What waits for the lane's device may meanwhile be taken by another lane, and so may the end of the service come.
+  const absl::StatusOr<HeldDevice> held = lane->TakeDevice(absl::Now() + kDeviceWait);
+  if (!held.ok()) return;
   const v1::Device device = lane->device();
   FlightQueue& queue = JudgeQueueOf(device);
-  while (const std::shared_ptr<Flight> flight = queue.Take(&recent)) {
-    std::optional<TaskSource> next = queue.NextTask(recent.task_key, device);
-    if (!next.has_value()) next = to_compile_.NextTask(recent.task_key, device);
-    if (next.has_value()) lane->Prefetch(*next);
-    Send(flight, Judge(lane, flight));
-    if (lane->is_lost() && !serving_.Rest(device, [&] { return lane->Revive(); })) return;
-  }
+  const std::shared_ptr<Flight> flight = queue.TakeNow(recent);
+  if (flight == nullptr) return;
+  std::optional<TaskSource> next = queue.NextTask(recent->task_key, device);
+  if (!next.has_value()) next = to_compile_.NextTask(recent->task_key, device);
+  if (next.has_value()) lane->Prefetch(*next);
+  Send(flight, Judge(lane, flight));
 }
 
 Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {

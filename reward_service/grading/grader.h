@@ -126,6 +126,8 @@ class Grader {
 
   void CompileLoop();
   void JudgeLoop(JudgeStage* lane);
+  // One of those that wait, once the lane has its device.
+  void JudgeNext(JudgeStage* lane, RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
   void LlmLoop();
   Route Compile(const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   Route Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -175,7 +177,8 @@ class Grader {
   uint64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<std::string, std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);  // by KeyOf
   std::map<uint64_t, std::string> keys_ ABSL_GUARDED_BY(mutex_);                    // KeyOf by ticket
-  LruCache<Identity> identities_ ABSL_GUARDED_BY(mutex_);                           // by IdentityKey
+  // By PreparedRequest::identity_key().
+  LruCache<Identity> identities_ ABSL_GUARDED_BY(mutex_);
   LruCache<std::shared_ptr<const v1::Measurement>> measurements_ ABSL_GUARDED_BY(mutex_);
   LruCache<std::shared_ptr<const LlmOpinion>> opinions_ ABSL_GUARDED_BY(mutex_);  // none that failed
   std::vector<std::thread> threads_;

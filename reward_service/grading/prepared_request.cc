@@ -76,6 +76,14 @@ std::string OpinionKey(const std::string& measurement_key, const v1::Task& task)
 
 }  // namespace
 
+std::string PreparedRequest::identity_key() const {
+  return absl::StrCat(tenant == nullptr ? "" : tenant->name, "\n", request.request_id());
+}
+
+int PreparedRequest::priority() const {
+  return request.priority() == v1::PRIORITY_UNSPECIFIED ? v1::PRIORITY_NORMAL : request.priority();
+}
+
 absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request,
                                                const ServiceAbilities& abilities) {
   RETURN_IF_ERROR(CheckIds(request));

@@ -32,6 +32,11 @@ struct PreparedRequest {
   // SHA-256 of what an LLM judge's opinion depends on: the measurement, skill, advice and previous program,
   // and the libraries that are allowed.
   std::string opinion_key;
+
+  // An id means something to its tenant alone.
+  std::string identity_key() const;
+  // NORMAL where the request does not say.
+  int priority() const;
 };
 
 // INVALID_ARGUMENT, saying what to change, for a request that cannot be graded as it stands: no or too long

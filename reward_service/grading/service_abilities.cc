@@ -38,9 +38,12 @@ std::string GradedText(const ServiceAbilities& abilities) {
 
 // `asked`: what asks for the device, "task.device is CUDA".
 absl::Status LackError(const std::string& asked, v1::Device device, const ServiceAbilities& abilities) {
+  const bool is_gpu = device == v1::DEVICE_CUDA;
+  const std::string why =
+      is_gpu && !abilities.why_no_gpu.empty() ? absl::StrCat(" (", abilities.why_no_gpu, ")") : "";
   return absl::FailedPreconditionError(
-      absl::StrCat(asked, ", which needs a ", device == v1::DEVICE_CUDA ? "GPU" : UpperName(device),
-                   "; this service has none and grades ", GradedText(abilities)));
+      absl::StrCat(asked, ", which needs a ", is_gpu ? "GPU" : UpperName(device), "; this service has none",
+                   why, " and grades ", GradedText(abilities)));
 }
 
 absl::StatusOr<const CandidateLanguage*> KnownLanguage(v1::CandidateLanguage value,

@@ -22,6 +22,7 @@ struct ServiceAbilities {
   RequestLimits limits;
   // What it has lanes for, each with the text that stands for machine and toolchain in cache keys.
   std::map<v1::Device, std::string> devices;
+  std::string why_no_gpu;  // where there is no DEVICE_CUDA; for whoever asks for one
 };
 
 // Those that may be graded on one of the service's devices, in the order of their values.
@@ -29,8 +30,8 @@ std::vector<v1::CandidateLanguage> GradedLanguages(const ServiceAbilities& abili
 
 // What a candidate in `language` is graded on: `wanted`, or where that is DEVICE_UNSPECIFIED the first of the
 // language's devices that the service has. INVALID_ARGUMENT, with what to write, for a value that is no language or no
-// device and for a pair of them that no service grades. FAILED_PRECONDITION, with what this one grades, where it lacks
-// the device.
+// device and for a pair of them that no service grades. FAILED_PRECONDITION, with what this one grades and why no more,
+// where it lacks the device.
 absl::StatusOr<v1::Device> ChooseDevice(v1::CandidateLanguage language, v1::Device wanted,
                                         const ServiceAbilities& abilities);
 

@@ -1,5 +1,7 @@
 #include "reward_service/grading/stages.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
@@ -11,6 +13,8 @@
 
 namespace warpsmith {
 namespace {
+
+constexpr absl::Duration kDeviceWaitTold = absl::Seconds(60);  // in the log
 
 bool IsNative(const PreparedRequest& prepared) {
   return LanguageOf(prepared.request.candidate().language()).is_native;
@@ -136,6 +140,24 @@ Route CompileStage::Failed(const absl::Status& status, Flight* flight) const {
   LogError(absl::StrCat("compiling failed: ", status.ToString()));
   flight->measurement = Unscorable(absl::StrCat("compiling failed: ", status.ToString()));
   return Route::kFinish;
+}
+
+absl::StatusOr<HeldDevice> JudgeStage::TakeDevice(absl::Time deadline) {
+  if (!lease_.has_value()) return HeldDevice();
+  absl::StatusOr<DeviceLease::Held> held = lease_->Take(deadline);
+  const absl::Time now = absl::Now();
+  if (held.ok() || !absl::IsDeadlineExceeded(held.status())) {
+    waits_since_ = absl::InfiniteFuture();
+    if (held.ok()) return HeldDevice(*std::move(held));
+    LogError(absl::StrCat("programs are judged beside others' work: ", held.status().ToString()));
+    return HeldDevice();
+  }
+  waits_since_ = std::min(waits_since_, now);
+  if (now - waits_since_ >= kDeviceWaitTold) {
+    LogWarning(absl::StrCat(held.status().message(), ": nothing is judged there meanwhile"));
+    waits_since_ = now;
+  }
+  return held.status();
 }
 
 bool JudgeStage::Revive() {

@@ -5,11 +5,13 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/base/device_lease.h"
 #include "reward_service/compiler/compiler.h"
 #include "reward_service/grading/flight.h"
 #include "reward_service/measure/referee.h"
@@ -80,11 +82,19 @@ struct LaneSurroundings {
   bool others_serve = false;     // lanes of this device
 };
 
+// Empty where nobody else uses the device.
+using HeldDevice = std::optional<DeviceLease::Held>;
+
 // One lane. For one thread, but for Record().
 class JudgeStage {
  public:
-  JudgeStage(JudgeStageOptions options, std::unique_ptr<Referee> referee)
-      : options_(options), referee_(std::move(referee)) {}
+  // `lease` of its device, where other processes use that between the lane's judgements.
+  JudgeStage(JudgeStageOptions options, std::unique_ptr<Referee> referee,
+             std::optional<DeviceLease> lease = std::nullopt)
+      : options_(options), referee_(std::move(referee)), lease_(std::move(lease)) {}
+
+  // The device for a judgement, once no other process has it. DEADLINE_EXCEEDED.
+  absl::StatusOr<HeldDevice> TakeDevice(absl::Time deadline);
 
   // For a compile worker, beside whatever the lane judges: finds out which extensions a Python
   // program wants. kCompile: all is known, or it still wants a recording, for this referee failed
@@ -108,6 +118,8 @@ class JudgeStage {
 
   const JudgeStageOptions options_;
   const std::unique_ptr<Referee> referee_;
+  std::optional<DeviceLease> lease_;
+  absl::Time waits_since_ = absl::InfiniteFuture();  // for its device; or when it last said so
   std::atomic<bool> is_lost_ = false;
 };
 

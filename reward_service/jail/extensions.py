@@ -7,11 +7,12 @@ import importlib.util
 import os
 import re
 import sys
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import torch.utils.cpp_extension
-from messages import Extension
+from messages import Extension, KnownGpu
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 # Read-only by this name; the only files that count as the candidate's own code.
@@ -22,15 +23,24 @@ class RecordingEnded(Exception):
     """A recorded extension was called: there is nothing behind it yet."""
 
 
-# Of torch.cuda: by what programs find out whether there is a GPU, and which.
-_QUESTIONS = (
-    *("is_available", "device_count", "current_device", "get_device_name", "get_device_capability"),
-    *("get_device_properties", "get_arch_list", "is_bf16_supported", "mem_get_info", "_lazy_init"),
-)
+class _Properties:
+    """Of a GPU, as far as they are known; `asked` is told of others."""
+
+    def __init__(self, gpu: KnownGpu, asked: list[str]) -> None:
+        self.name, self.major, self.minor = gpu.name, gpu.capability_major, gpu.capability_minor
+        self.total_memory, self.multi_processor_count = gpu.memory_bytes, gpu.num_multiprocessors
+        self.L2_cache_size = gpu.l2_cache_bytes
+        self._asked = asked
+
+    def __getattr__(self, name: str) -> Any:
+        self._asked.append(name)
+        raise AttributeError(name)
 
 
-def note_questions_about_gpu() -> list[str]:
-    """The names of the functions of torch.cuda that are called from now on, of those that tell about a GPU."""
+def tell_about_gpu(gpu: KnownGpu) -> list[str]:
+    """Has torch.cuda answer as it will where the program runs, on this GPU, which the present process does not have:
+    many programs ask whether there is one, and which, before they ask for an extension. The list that is returned gets
+    the names of what is asked from now on and cannot be answered without one."""
     asked: list[str] = []
 
     def noting(name: str, function: Any) -> Any:
@@ -40,9 +50,25 @@ def note_questions_about_gpu() -> list[str]:
 
         return note
 
-    for name in _QUESTIONS:
+    capability = gpu.capability_major, gpu.capability_minor
+    answers = {
+        "is_available": True,
+        "device_count": 1,
+        "current_device": 0,
+        "get_device_name": gpu.name,
+        "get_device_capability": capability,
+        "get_device_properties": _Properties(gpu, asked),
+        "is_bf16_supported": capability >= (8, 0),
+    }
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, partial(_answer, answer))
+    for name in ("mem_get_info", "_lazy_init"):
         setattr(torch.cuda, name, noting(name, getattr(torch.cuda, name)))
     return asked
+
+
+def _answer(answer: Any, *_: Any, **__: Any) -> Any:
+    return answer
 
 
 class Placeholder(ModuleType):

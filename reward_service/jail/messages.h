@@ -183,6 +183,16 @@ struct Extension {
   static constexpr ListField extra_ldflags{"extra_ldflags", 64};
 };
 
+// Of which a program is told that records without it.
+struct KnownGpu {
+  static constexpr Trusted<std::string> name{"name"};
+  static constexpr Trusted<int> capability_major{"capability_major"};
+  static constexpr Trusted<int> capability_minor{"capability_minor"};
+  static constexpr Trusted<int64_t> memory_bytes{"memory_bytes"};
+  static constexpr Trusted<int64_t> l2_cache_bytes{"l2_cache_bytes"};
+  static constexpr Trusted<int> num_multiprocessors{"num_multiprocessors"};
+};
+
 struct Begin : ToJail {
   static constexpr char op[] = "begin";
   static constexpr Trusted<nlohmann::json> inputs{"inputs"};
@@ -236,6 +246,7 @@ struct Record : ToJail {
   static constexpr Trusted<nlohmann::json> init_inputs{"init_inputs"};
   static constexpr Trusted<nlohmann::json> inputs{"inputs"};
   static constexpr Trusted<bool> calls{"calls"};
+  static constexpr Trusted<nlohmann::json> gpu{"gpu"};  // a KnownGpu
 };
 
 struct Recorded : ToReferee {

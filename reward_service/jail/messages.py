@@ -276,6 +276,18 @@ class Refresh(Message):
 
 
 @dataclass
+class KnownGpu:
+    """Of which a program is told that records without it."""
+
+    name: str
+    capability_major: int
+    capability_minor: int
+    memory_bytes: int
+    l2_cache_bytes: int
+    num_multiprocessors: int
+
+
+@dataclass
 class Record(Message):
     """A program whose extensions are to be listed."""
 
@@ -283,9 +295,11 @@ class Record(Message):
     init_inputs: list[Any]
     inputs: list[Tensor]
     calls: bool
+    gpu: KnownGpu | None = None
 
     def __post_init__(self) -> None:
         self.inputs = _tensors(self.inputs)
+        self.gpu = KnownGpu(**self.gpu) if isinstance(self.gpu, dict) else None
 
 
 @dataclass

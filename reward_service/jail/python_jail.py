@@ -19,7 +19,7 @@ import gpu_tensors
 import packet
 import tensors
 import torch
-from extensions import Extensions, RecordingEnded, note_questions_about_gpu, write_libraries
+from extensions import Extensions, RecordingEnded, tell_about_gpu, write_libraries
 from messages import (
     OP,
     Begin,
@@ -280,11 +280,11 @@ def record(request: Record, descriptors: list[int], *, on_gpu: bool = False) -> 
     """Runs a candidate's module and constructor for the extensions they ask for, and where they ask for none and
     `request` wants it one call on zeros: some answers build theirs at the first. Writes what was asked for to
     descriptors[1]. Without a GPU that is complete where something was asked for, nothing failed, and Torch was asked
-    nothing about a GPU."""
+    nothing about the GPU but what `request` tells."""
     source = read_descriptor(descriptors[0]).decode()
     extensions = Extensions(None)
     extensions.install()
-    questions = note_questions_about_gpu()
+    questions = tell_about_gpu(request.gpu) if request.gpu else []
     failed = False
     try:
         module = execute(source, "candidate")

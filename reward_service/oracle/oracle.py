@@ -17,7 +17,7 @@ from distributions import may_be_unfamiliar
 from messages import Draw, Drawn, Failed, Load, Loaded, Message, Open, Tensor, Unusable, Window
 from python_jail import read_descriptor
 from reference import InvalidTask, Reference
-from tolerance import Tolerance, indistinguishable, tolerance_of
+from tolerance import Noise, Tolerance, indistinguishable, tolerance_of
 
 # The tensor of a description in some memory.
 _View = Callable[[Tensor], torch.Tensor]
@@ -84,7 +84,8 @@ class Oracle:
         self.reference = Reference(source, construction_seed, other_inputs, on_gpu=on_gpu)
         self._same = _nearly_same if on_gpu else _same_bits
         self._dtypes: list[torch.dtype] = []
-        self._noise: list[float] = []  # error of the task's own dtype over the spread, by output
+        self._noise: list[Noise] = []  # the largest that was seen, by output
+        self._rounds = False  # whether TF32 makes its outputs others
         # By style and whether parameters are the model's own: the standard deviation over draws, by output.
         self._variations: dict[tuple[str, bool], list[float | None]] = {}
         self._unfamiliar: frozenset[int] = frozenset()  # inputs that the style of this name changes
@@ -105,6 +106,7 @@ class Oracle:
             raise InvalidTask("the reference is not deterministic: two runs on the same inputs differ")
         if not _finite(narrow):
             raise InvalidTask("the reference returns NaN or infinity for inputs of its own")
+        self._rounds = self._on_gpu and self._rounds_operands(inputs, narrow)
         wide = self._choose_precision(inputs, narrow)
         self._dtypes = [output.dtype for output in narrow]
         others = reference.inputs(_PROBE_SEEDS[1], "own")
@@ -125,6 +127,13 @@ class Oracle:
             call_us=reference.call_us,
         )
 
+    def _rounds_operands(self, inputs: list[Any], narrow: list[torch.Tensor]) -> bool:
+        """Where nobody can say, the error as it runs is all that is known."""
+        try:
+            return not _same_bits(narrow, self.reference.unrounded(inputs, 0))
+        except Exception:  # noqa: BLE001 - Torch refuses to compute where old and new switches of TF32 disagree
+            return False
+
     def _choose_precision(self, inputs: list[Any], narrow: list[torch.Tensor]) -> list[torch.Tensor]:
         """float64 when the reference runs in it and means the same there. The outputs in the precision chosen."""
         try:
@@ -143,9 +152,9 @@ class Oracle:
     ) -> None:
         """Answers that need no work must not pass."""
         variations = self._variations_of("own", 0, narrow)
-        expected, tolerances = self._with_tolerances(inputs, wide, narrow, variations)
+        expected, tolerances = self._with_tolerances(inputs, wide, narrow, variations, self._unrounded(inputs, 0))
         other, other_tolerances = self.expected(others, 0, "own")
-        self._noise = [max(a.noise, b.noise) for a, b in zip(tolerances, other_tolerances, strict=True)]
+        self._noise = [a.noise.or_more(b.noise) for a, b in zip(tolerances, other_tolerances, strict=True)]
         given = [v for v in inputs if isinstance(v, torch.Tensor)]
         # Of single numbers one or the other draw comes near by chance.
         more = self._samples("own", 0) if any(v is not None for v in variations) else []
@@ -213,7 +222,11 @@ class Oracle:
         call = self.reference.wide if exact else self.reference.narrow
         wide = call(inputs, parameter_seed)
         narrow = self.reference.narrow(inputs, parameter_seed) if exact else None
-        return self._with_tolerances(inputs, wide, narrow, self._variations_of(style, parameter_seed, wide))
+        unrounded = self._unrounded(inputs, parameter_seed) if exact else None
+        return self._with_tolerances(inputs, wide, narrow, self._variations_of(style, parameter_seed, wide), unrounded)
+
+    def _unrounded(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor] | None:
+        return self.reference.unrounded(inputs, parameter_seed) if self._rounds else None
 
     def _with_tolerances(
         self,
@@ -221,8 +234,10 @@ class Oracle:
         wide: list[torch.Tensor],
         narrow: list[torch.Tensor] | None,
         variations: list[float | None],
+        unrounded: list[torch.Tensor] | None,
     ) -> tuple[list[torch.Tensor], list[Tolerance]]:
-        """`wide` in the task's dtype, and tolerances whose noise is that of `narrow`, or else the largest known."""
+        """`wide` in the task's dtype, and tolerances whose noise is that of `narrow` and `unrounded`, or else the
+        largest known."""
         work = sum(v.numel() for v in inputs if isinstance(v, torch.Tensor))
         tolerances = [
             tolerance_of(
@@ -232,6 +247,7 @@ class Oracle:
                 None if narrow is not None else self._noise[index],
                 work,
                 variations[index],
+                None if unrounded is None else unrounded[index],
             )
             for index, output in enumerate(wide)
         ]
@@ -275,7 +291,7 @@ class Oracle:
         if style == "unfamiliar" and not self._is_exact(tolerances):
             return Unusable()
         if style != "unfamiliar":
-            self._noise = [max(old, new.noise) for old, new in zip(self._noise, tolerances, strict=True)]
+            self._noise = [old.or_more(new.noise) for old, new in zip(self._noise, tolerances, strict=True)]
         values = inputs + list(self.reference.state(parameter_seed).values())
         for (view, offsets, num_bytes), content in zip(self._window, (values, outputs), strict=True):
             start = request.slot * num_bytes

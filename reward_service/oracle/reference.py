@@ -18,6 +18,9 @@ from python_jail import execute
 _SEED_MODULUS = 2**63
 # Lists of arguments that get_other_inputs() may return.
 _OTHER_INPUTS_MAX = 4
+# Where Torch says whether it rounds operands of float32 to TF32.
+_CUDNN: Any = torch.backends.cudnn
+_TF32_PLACES: tuple[Any, ...] = (torch.backends.cuda.matmul, _CUDNN.conv, _CUDNN.rnn)
 
 
 class InvalidTask(Exception):
@@ -211,6 +214,17 @@ class Reference:
         memory = {lender.untyped_storage().data_ptr() for lender in lenders}
         self.borrowed = [_is_expanded(t) or t.untyped_storage().data_ptr() in memory for t in outputs]
         return _dense(outputs)
+
+    def unrounded(self, inputs: list[Any], parameter_seed: int) -> list[torch.Tensor]:
+        """As narrow(), with no operand rounded to TF32 by Torch's settings."""
+        before = [place.fp32_precision for place in _TF32_PLACES]
+        try:
+            for place in _TF32_PLACES:
+                place.fp32_precision = "ieee"
+            return self.narrow(inputs, parameter_seed)
+        finally:
+            for place, precision in zip(_TF32_PLACES, before, strict=True):
+                place.fp32_precision = precision
 
     def check_weights_kept(self) -> None:
         """After narrow(): raises InvalidTask when the call has changed a plain weight, for the next would begin with

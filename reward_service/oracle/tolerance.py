@@ -25,12 +25,32 @@ _RELATIVE_MIN = 2e-4
 _RELATIVE_ULPS = 4.0
 # Sums in another order: a few units in the last place of each of sqrt(length) partial sums.
 _ACCUMULATION_ULPS = 4.0
-# Multiples of the error that the reference itself makes in the task's dtype.
+# Multiples of the error that the reference itself makes in the task's dtype: other orders of its sums make others.
 _NOISE_FACTOR = 16.0
+# Of the error that it makes with operands rounded to TF32. Rounding is the same in any order, and a program that rounds
+# as much errs as much; products of bfloat16 err eight times as much.
+_ROUNDED_NOISE_FACTOR = 2.0
 _ROUNDING_ULPS = 2.0
 _SPREAD_SHARE = 1.0 / 8.0
 # Elements that are compared first.
 _HEAD = 4096
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The largest error of the reference over an output's spread: as it runs, and where no operand is rounded to TF32
+    (NVIDIA, "Accelerating AI Training with NVIDIA TF32 Tensor Cores", 2021: 10 bits of mantissa)."""
+
+    as_run: float
+    unrounded: float
+
+    def allowed(self) -> float:
+        """How far an answer may be off for it, over the spread."""
+        return max(_NOISE_FACTOR * self.unrounded, _ROUNDED_NOISE_FACTOR * self.as_run)
+
+    def or_more(self, other: Noise) -> Noise:
+        """The larger of both, each way."""
+        return Noise(max(self.as_run, other.as_run), max(self.unrounded, other.unrounded))
 
 
 @dataclass(frozen=True)
@@ -42,7 +62,7 @@ class Tolerance:
     rounding: float
     centre: float
     spread: float
-    noise: float  # error of the task's own dtype over the spread
+    noise: Noise
 
     def message(self) -> messages.Tolerance:
         """As it travels to the referee."""
@@ -50,11 +70,11 @@ class Tolerance:
 
     def is_finite(self) -> bool:
         """Whether every number of it is."""
-        return all(math.isfinite(number) for number in (self.absolute, self.centre, self.spread, self.noise))
+        return all(math.isfinite(number) for number in (self.absolute, self.centre, self.spread, self.noise.as_run))
 
-    def allows_noise(self, usual: float) -> bool:
-        """Whether the error of the task's own dtype is one that shows, or no larger than multiples of its usual one."""
-        return self.noise <= max(self.relative, _NOISE_FACTOR * usual)
+    def allows_noise(self, usual: Noise) -> bool:
+        """Whether the reference's error is one that does not show, or no larger than its usual one allows."""
+        return self.noise.as_run <= max(self.relative, usual.allowed())
 
     def passes(self, candidate: torch.Tensor, expected: torch.Tensor) -> bool:
         """Whether every element of a candidate's output is right; shapes are equal."""
@@ -75,15 +95,17 @@ def tolerance_of(
     wide: torch.Tensor,
     dtype: torch.dtype,
     narrow: torch.Tensor | None,
-    noise: float | None,
+    noise: Noise | None,
     work: int,
     variation: float | None = None,
+    unrounded: torch.Tensor | None = None,
 ) -> Tolerance:
-    """For an expected output. `narrow` is the same in the task's dtype, for its error; else `noise` is that error over
-    the spread, known from before. `work` is the number of input elements: over those of the output, it estimates how
-    many are added up for one. `variation` is the spread of a single number, which shows over draws alone."""
+    """For an expected output. `narrow` is the same in the task's dtype, for its error, and `unrounded` that without
+    TF32, None where it is no other; without `narrow` the error is `noise`, known from before. `work` is the number of
+    input elements: over those of the output, it estimates how many are added up for one. `variation` is the spread of a
+    single number, which shows over draws alone."""
     if not dtype.is_floating_point:
-        return Tolerance(0.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+        return Tolerance(0.0, 0.0, 0.0, 0.0, 1.0, Noise(0.0, 0.0))
     values = wide if wide.dtype == torch.float64 else wide.float()  # which are added up in double
     centre = float(values.mean()) if values.numel() else 0.0
     spread = float(values.std(correction=0)) if values.numel() > 1 else abs(centre)
@@ -92,7 +114,7 @@ def tolerance_of(
         size, spread = max(spread, variation), variation
     spread = max(spread, float(torch.finfo(dtype).tiny))
     if narrow is not None:
-        noise = float((narrow - values).abs_().max()) / spread if values.numel() else 0.0
+        noise = Noise(*(_error(run, values) / spread for run in (narrow, narrow if unrounded is None else unrounded)))
     assert noise is not None
     epsilon = float(torch.finfo(dtype).eps)
     length = max(1.0, work / max(1, values.numel()))
@@ -105,8 +127,12 @@ def tolerance_of(
         absolute += min(drift, _SPREAD_SHARE * spread)
     else:
         absolute = min(absolute + drift, _SPREAD_SHARE * spread)
-    absolute += spread * _NOISE_FACTOR * noise
+    absolute += spread * noise.allowed()
     return Tolerance(absolute, relative, _ROUNDING_ULPS * epsilon, centre, spread, noise)
+
+
+def _error(answer: torch.Tensor, truth: torch.Tensor) -> float:
+    return float((answer - truth).abs_().max()) if truth.numel() else 0.0
 
 
 def indistinguishable(

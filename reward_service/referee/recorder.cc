@@ -17,6 +17,16 @@ namespace {
 
 constexpr int kCpuSeconds = 10;
 constexpr absl::Duration kTimeout = absl::Seconds(15);
+nlohmann::json Describe(const cuda::GpuFacts& gpu) {
+  using jail::KnownGpu;
+  return {{KnownGpu::name, gpu.name},
+          {KnownGpu::capability_major, gpu.capability_major},
+          {KnownGpu::capability_minor, gpu.capability_minor},
+          {KnownGpu::memory_bytes, gpu.memory_bytes},
+          {KnownGpu::l2_cache_bytes, gpu.l2_cache_bytes},
+          {KnownGpu::num_multiprocessors, gpu.num_multiprocessors}};
+}
+
 constexpr double kIdleSeconds = 2;  // in which a GPU is idle again once the program is killed
 
 }  // namespace
@@ -57,9 +67,10 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOn(bool gpu, const PreparedT
   ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> process, std::move(started));
   ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(jail::Recorded::bytes.high));
   const absl::Time timeout = absl::Now() + kTimeout;
-  const auto request = Make<jail::Record>({{jail::Record::init_inputs, task.init_inputs()},
-                                           {jail::Record::inputs, ToJson(task.layout().inputs)},
-                                           {jail::Record::calls, gpu == store_->on_gpu()}});
+  auto request = Make<jail::Record>({{jail::Record::init_inputs, task.init_inputs()},
+                                     {jail::Record::inputs, ToJson(task.layout().inputs)},
+                                     {jail::Record::calls, gpu == store_->on_gpu()}});
+  if (!gpu && options_.gpu) request[jail::Record::gpu.name] = Describe(*options_.gpu);
   const absl::StatusOr<Packet> answer =
       process->Ask(request, {program_fd, buffer->fd()}, std::min(deadline, timeout));
   const Ending ending = absl::IsUnavailable(answer.status()) ? process->AwaitEnd() : Ending{};

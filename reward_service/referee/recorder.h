@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
+#include "reward_service/cuda/driver.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/referee/process/child_process.h"
@@ -23,17 +25,18 @@ class Recorder {
   struct Options {
     int64_t jail_memory_bytes_max = 0;
     int num_threads = 1;  // that a program should use
+    // On which programs run, of which they are told where they record without it.
+    std::optional<cuda::GpuFacts> gpu;
   };
 
   // `zygote` is of the Python kind.
   Recorder(const Options& options, TaskPool* pool, Zygote* zygote, TensorStore* store)
       : options_(options), pool_(pool), zygote_(zygote), store_(store) {}
 
-  // The list of load_inline calls of the program in `program_fd`, sealed. On a GPU it runs without
-  // one first: many programs need none to ask, and a context takes longer than they do. One that
-  // fails there, asks for nothing, or asks Torch about a GPU, has one in its turn. INVALID_ARGUMENT:
-  // the program is at fault. FAILED_PRECONDITION: the task is. DEADLINE_EXCEEDED: neither, there was
-  // too little time.
+  // The list of load_inline calls of the program in `program_fd`, sealed. On a GPU it runs without one first: many
+  // programs need no more than to know of it, and a context takes longer than they do. One that fails there, asks for
+  // nothing, or asks Torch more about the GPU than can be told, has one in its turn. INVALID_ARGUMENT: the program is
+  // at fault. FAILED_PRECONDITION: the task is. DEADLINE_EXCEEDED: neither, there was too little time.
   absl::StatusOr<UniqueFd> Record(const TaskSource& task, int program_fd, absl::Time deadline) const;
 
  private:

@@ -284,7 +284,8 @@ class RefereeProcess {
   void StartRecording() {
     recorder_ =
         std::make_unique<Recorder>(Recorder::Options{.jail_memory_bytes_max = limits_.jail_memory_bytes_max,
-                                                     .num_threads = lane_.num_threads()},
+                                                     .num_threads = lane_.num_threads(),
+                                                     .gpu = cpu_.facts.gpu},
                                    pool_.get(), python_zygote_.get(), &store());
     const int num_threads = std::max(1, lane_.num_cores_around() - lane_.num_threads());
     for (int i = 0; i < num_threads; ++i) std::thread([this] { RecordThread(); }).detach();

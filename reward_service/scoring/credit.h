@@ -46,7 +46,8 @@ int NumDecidingSamples();
 // The credited speed-up of a CORRECT candidate. Where it ran with the libraries withheld, all work was its
 // own. Elsewhere the samples decide, all but those of an empty call's path: own is what ran in code compiled
 // from its source, in libc and libm that this code called, in the kernel on its behalf, and in libraries that
-// Task.allowed_libraries names ("torch", "blas"). What is not known to be own is not.
+// Task.allowed_libraries names ("torch", "blas"). What is not known to be own is not. A task that names both leaves
+// nothing to decide, with samples or, as on a GPU, without.
 Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const v1::Task& task);
 
 }  // namespace warpsmith

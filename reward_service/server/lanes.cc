@@ -96,11 +96,14 @@ absl::StatusOr<std::vector<RunningLane>> StartLanes(const std::vector<LanePlan>&
   return lanes;
 }
 
-std::vector<cuda::GpuFacts> UsableGpus(bool wanted) {
-  if (!wanted) return {};
+UsableGpus FindUsableGpus(bool wanted, const absl::Status& compiler) {
+  if (!wanted) return {.why_none = "reward_service.gpus is none"};
   absl::StatusOr<std::vector<cuda::GpuFacts>> gpus = FindGpus();
-  if (!gpus.ok()) LogWarning(std::string(gpus.status().message()));
-  return gpus.ok() ? *std::move(gpus) : std::vector<cuda::GpuFacts>();
+  if (gpus.ok() && gpus->empty()) return {.why_none = "its machine shows no GPU"};
+  const absl::Status status = gpus.ok() ? compiler : gpus.status();
+  if (status.ok()) return {.gpus = *std::move(gpus)};
+  LogWarning(absl::StrCat("nothing is judged on GPUs: ", status.message()));
+  return {.why_none = std::string(status.message())};
 }
 
 std::vector<std::string> ArchitecturesOf(const std::vector<cuda::GpuFacts>& gpus) {

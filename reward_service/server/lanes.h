@@ -20,9 +20,15 @@ struct LanePlan {
   std::string gpu_uuid;
 };
 
-// Those that are to be used, none where they are not wanted. A driver that is there and cannot be used is said in the
-// log, and used by nobody.
-std::vector<cuda::GpuFacts> UsableGpus(bool wanted);
+// Those that are to be used, or why there are none.
+struct UsableGpus {
+  std::vector<cuda::GpuFacts> gpus;
+  std::string why_none;
+};
+
+// `compiler`: whether there is one for GPUs' programs, without which nothing could be judged there. A GPU or a driver
+// that is there and cannot be used is said in the log, too.
+UsableGpus FindUsableGpus(bool wanted, const absl::Status& compiler);
 
 // For compilers, each once: "sm_90a".
 std::vector<std::string> ArchitecturesOf(const std::vector<cuda::GpuFacts>& gpus);

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -14,6 +15,7 @@
 #include "absl/time/time.h"
 #include "core/base/build_info.h"
 #include "core/base/descriptor_limit.h"
+#include "core/base/device_lease.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/config/config_file.h"
@@ -74,6 +76,7 @@ struct Machinery {
   std::unique_ptr<CudaCompiler> cuda;          // null where there is no nvcc
   std::vector<std::string> gpu_architectures;  // that it compiles for
   std::vector<cuda::GpuFacts> gpus;            // of lanes that run
+  std::string why_no_gpu;                      // where none does
   std::unique_ptr<ExtensionCompiler> extensions;
   std::unique_ptr<CompileCache> cache;
   std::unique_ptr<CompileStage> compile_stage;
@@ -128,23 +131,26 @@ absl::StatusOr<int> CachedProgramsMax() {
                                                     ": raise the hard limit (ulimit -Hn)"));
 }
 
-// Null where there is no CUDA compiler, which is said once.
-std::unique_ptr<CudaCompiler> MakeCudaCompiler(const ServiceOptions& options, const Toolchain& host) {
-  absl::StatusOr<CudaToolchain> toolchain = ProbeCudaToolchain(host, GetBuildInfo().torch_dir);
-  if (!toolchain.ok()) {
-    LogInfo(absl::StrCat("no CUDA candidates: ", toolchain.status().message()));
-    return nullptr;
-  }
+absl::StatusOr<CudaToolchain> FindCudaToolchain() {
+  ASSIGN_OR_RETURN(const Toolchain host, ProbeToolchain());
+  return ProbeCudaToolchain(host, GetBuildInfo().torch_dir);
+}
+
+// Null without a toolchain.
+std::unique_ptr<CudaCompiler> MakeCudaCompiler(const ServiceOptions& options,
+                                               absl::StatusOr<CudaToolchain> toolchain) {
+  if (!toolchain.ok()) return nullptr;
   CudaCompilerOptions cuda{.stub_directory = ShareDirectory() / "facade" / "stubs"};
   cuda.limits.wall_seconds_max = static_cast<double>(options.compile_seconds_max);
   return std::make_unique<CudaCompiler>(*std::move(toolchain), std::move(cuda));
 }
 
-absl::Status BuildCompilers(const ServiceOptions& options, Machinery* machinery) {
+absl::Status BuildCompilers(const ServiceOptions& options, absl::StatusOr<CudaToolchain> cuda,
+                            Machinery* machinery) {
   ASSIGN_OR_RETURN(machinery->compiler,
                    Compiler::Create(options.cache_directory / "preludes",
                                     {.wall_seconds_max = static_cast<double>(options.compile_seconds_max)}));
-  machinery->cuda = MakeCudaCompiler(options, machinery->compiler->toolchain());
+  machinery->cuda = MakeCudaCompiler(options, std::move(cuda));
   ASSIGN_OR_RETURN(const int num_programs_max, CachedProgramsMax());
   machinery->cache =
       std::make_unique<CompileCache>(CompileCacheOptions{.memory_bytes_max = options.cache_bytes_max / 2,
@@ -191,6 +197,14 @@ void RecallGrades(const ServiceOptions& options, Machinery* machinery) {
   }
 }
 
+// Where it cannot be opened programs are judged all the same: a trainer on the same GPU is then on their clocks.
+std::optional<DeviceLease> LeaseOf(const std::string& gpu_uuid) {
+  absl::StatusOr<DeviceLease> lease = DeviceLease::Open(gpu_uuid);
+  if (lease.ok()) return *std::move(lease);
+  LogWarning(absl::StrCat("other processes cannot lend ", gpu_uuid, ": ", lease.status().ToString()));
+  return std::nullopt;
+}
+
 void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::vector<RunningLane> running,
                  Machinery* machinery) {
   const RefereeFacts& facts = running.back().referee->facts();  // of a lane on cores, which come last
@@ -203,10 +217,14 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
     JudgeStageOptions stage{.limits = options.judge, .timing = options.timing};
     stage.device = lane.on_gpu ? v1::DEVICE_CUDA : v1::DEVICE_CPU;
     if (lane.on_gpu) stage.deadline += FormsTimeMax(options.timing.baselines);
-    if (lane.on_gpu) machinery->gpus.push_back(lane.referee->facts().gpu.value_or(cuda::GpuFacts()));
+    std::optional<DeviceLease> lease;
+    if (lane.on_gpu) {
+      machinery->gpus.push_back(lane.referee->facts().gpu.value_or(cuda::GpuFacts()));
+      lease = LeaseOf(machinery->gpus.back().uuid);
+    }
     // All of its cores for all of its time.
     stage.limits.cpu_seconds_max = options.judge.lane_seconds_max * static_cast<double>(lane.cores.size());
-    lanes.push_back(std::make_unique<JudgeStage>(stage, std::move(lane.referee)));
+    lanes.push_back(std::make_unique<JudgeStage>(stage, std::move(lane.referee), std::move(lease)));
   }
   // All cores where a judge takes its own from compilers at any moment: they have what it leaves.
   const int num_workers =
@@ -229,13 +247,16 @@ absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, 
   ASSIGN_OR_RETURN(machinery->llm_judge,
                    SetUpLlmJudge(options.llm_judge, ShippedPrompt(), &machinery->ledger.metrics()));
   RETURN_IF_ERROR(CheckSandbox());
-  const std::vector<cuda::GpuFacts> gpus = UsableGpus(options.gpus == "all");
-  machinery->gpu_architectures = ArchitecturesOf(gpus);
-  ASSIGN_OR_RETURN(const std::vector<LanePlan> plans, PlanLanes(cores.lane, options.num_lanes, gpus));
+  absl::StatusOr<CudaToolchain> cuda = FindCudaToolchain();
+  UsableGpus usable = FindUsableGpus(options.gpus == "all", cuda.status());
+  machinery->why_no_gpu =
+      usable.gpus.empty() ? std::move(usable.why_none) : "no referee starts on its GPUs: its log says why";
+  machinery->gpu_architectures = ArchitecturesOf(usable.gpus);
+  ASSIGN_OR_RETURN(const std::vector<LanePlan> plans, PlanLanes(cores.lane, options.num_lanes, usable.gpus));
   // Warming referees and precompiling headers take seconds each, and neither needs the other.
   absl::StatusOr<std::vector<RunningLane>> lanes = absl::UnknownError("not started");
   std::thread warming([&] { lanes = StartLanes(plans); });
-  const absl::Status compilers = BuildCompilers(options, machinery.get());
+  const absl::Status compilers = BuildCompilers(options, std::move(cuda), machinery.get());
   warming.join();
   RETURN_IF_ERROR(compilers);
   RETURN_IF_ERROR(lanes.status());
@@ -248,7 +269,7 @@ std::map<v1::Device, std::string> DevicesOf(const Machinery& machinery) {
   const std::string host =
       absl::StrCat(machinery.environment.SerializeAsString(), machinery.compiler->toolchain().fingerprint);
   std::map<v1::Device, std::string> devices = {{v1::DEVICE_CPU, host}};
-  if (machinery.gpus.empty() || machinery.cuda == nullptr) return devices;
+  if (machinery.gpus.empty()) return devices;
   std::string& gpus = devices[v1::DEVICE_CUDA];
   gpus = absl::StrCat(host, machinery.cuda->toolchain().fingerprint);
   for (const cuda::GpuFacts& gpu : machinery.gpus)
@@ -259,6 +280,7 @@ std::map<v1::Device, std::string> DevicesOf(const Machinery& machinery) {
 ReceptionOptions MakeReceptionOptions(const ServiceOptions& options, const Machinery& machinery) {
   ReceptionOptions reception;
   reception.abilities.devices = DevicesOf(machinery);
+  reception.abilities.why_no_gpu = machinery.why_no_gpu;
   v1::Capabilities& capabilities = reception.capabilities;
   for (const auto language : GradedLanguages(reception.abilities)) capabilities.add_languages(language);
   for (const auto& [device, environment] : reception.abilities.devices) capabilities.add_devices(device);

@@ -26,7 +26,7 @@ constexpr char kNoTools[] = "tools are not rendered here; leave it out";
 void ReadWithoutEffect(RequestFields* fields) {
   fields->Ignore({"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
                   "prompt_cache_retention", "parallel_tool_calls", "request_id", "priority"});
-  for (const char* const name : {"presence_penalty", "frequency_penalty", "min_p", "min_tokens"}) {
+  for (const char* const name : {"presence_penalty", "frequency_penalty", "min_tokens"}) {
     fields->Only(name, {0}, kNotSampled);
   }
   for (const char* const name : {"repetition_penalty", "length_penalty"})
@@ -56,6 +56,7 @@ void ReadSampling(RequestFields* fields, CompletionRequest* request) {
           fields->Integer("seed", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max())) {
     request->seed = static_cast<uint64_t>(*seed);
   }
+  request->min_p = fields->Number("min_p", 0, 1);
   request->num_choices = static_cast<int>(fields->Integer("n", 1, kChoicesMax).value_or(1));
   if (const auto best_of = fields->Integer("best_of", 1, kChoicesMax); best_of.has_value()) {
     if (*best_of != request->num_choices) fields->Fail("best_of", "must be n: all choices are returned");

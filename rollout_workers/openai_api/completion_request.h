@@ -30,6 +30,7 @@ struct CompletionRequest {
   std::optional<double> temperature;
   std::optional<double> top_p;
   std::optional<int> top_k;  // 0: off
+  std::optional<double> min_p;
   std::optional<int> tokens_max;
   std::optional<uint64_t> seed;
   std::vector<std::string> stops;

@@ -34,6 +34,7 @@ absl::StatusOr<SamplingParameters> ReadDefaults(const std::filesystem::path& dir
   };
   defaults.temperature = number("temperature", defaults.temperature);
   defaults.top_p = number("top_p", defaults.top_p);
+  defaults.min_p = number("min_p", defaults.min_p);
   defaults.top_k = static_cast<int>(std::clamp(number("top_k", 0), 0.0, 1e9));
   const absl::Status valid = Validate(defaults);
   if (valid.ok()) return defaults;
@@ -133,6 +134,7 @@ absl::StatusOr<CompletionJob> MakeCompletionJob(const ServedModel& model, const 
                    AnswerTokensMax(model, request, static_cast<int64_t>(longest)));
   if (request.temperature.has_value()) job.sampling.temperature = *request.temperature;
   if (request.top_p.has_value()) job.sampling.top_p = *request.top_p;
+  if (request.min_p.has_value()) job.sampling.min_p = *request.min_p;
   if (request.top_k.has_value()) job.sampling.top_k = *request.top_k;
   job.reports_tokens = request.stream || !request.stops.empty();
   return job;

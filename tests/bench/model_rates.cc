@@ -20,7 +20,7 @@
 #include "core/kernels/thread_pool.h"
 #include "core/model/decoder.h"
 #include "core/model/parameters.h"
-#include "core/model/qwen3.h"
+#include "core/model/training_model.h"
 
 namespace warpsmith {
 namespace {
@@ -50,7 +50,7 @@ class Rates {
         load_(load),
         pool_(threads),
         parameters_(ParameterLayout(config)),
-        model_(*Qwen3::Create(config, Backend::kKernels, {.pool = &pool_})),
+        model_(*TrainingModel::Create(config, Backend::kKernels, {.pool = &pool_})),
         decoder_(*Decoder::Create(config, Backend::kKernels, {.pool = &pool_})),
         cache_(decoder_.MakeCache(load.decode_batch, load.decode_prompt + load.decode_steps)) {
     parameters_.InitRandom(1);
@@ -127,7 +127,7 @@ class Rates {
   const Load load_;
   ThreadPool pool_;
   Parameters parameters_;
-  Qwen3 model_;
+  TrainingModel model_;
   Decoder decoder_;
   KvCache cache_;
 };

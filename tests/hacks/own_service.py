@@ -14,8 +14,9 @@ _STOP_SECONDS_MAX = 60
 
 
 @contextmanager
-def own_service(settings: dict[str, str] | None = None) -> Iterator[str]:
-    """The URL of its HTTP door. `settings` are keys of reward_service. Raises RuntimeError where it does not start."""
+def own_service(settings: dict[str, str] | None = None, environment: dict[str, str] | None = None) -> Iterator[str]:
+    """The URL of its HTTP door. `settings` are keys of reward_service, `environment` variables that it has besides
+    ours. Raises RuntimeError where it does not start."""
     program = Path(os.environ["WARPSMITH_BIN_DIR"]) / "warpsmith-reward"
     with tempfile.TemporaryDirectory() as folder:
         chosen = {
@@ -27,7 +28,9 @@ def own_service(settings: dict[str, str] | None = None) -> Iterator[str]:
         command = [str(program), "--log-level", "error"]
         for key, value in chosen.items():
             command += ["--set", f"reward_service.{key}={value}"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}
+        )
         try:
             assert process.stdout
             line = process.stdout.readline()

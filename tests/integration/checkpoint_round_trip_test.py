@@ -23,10 +23,28 @@ NUM_ROWS = 1600
 END_OF_TEXT, END_OF_TURN = 0, 2
 
 
-def write_model(folder: Path, dtype: Any) -> None:
-    """A tiny Qwen3 as transformers saves it, with huge logits in the padding of its head."""
+def llama3_scaling() -> dict[str, Any]:
+    scaling = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    return {"rope_type": "llama3", "rope_theta": 5e5, "original_max_position_embeddings": 64, **scaling}
+
+
+def yarn_scaling() -> dict[str, Any]:
+    return {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4.0, "original_max_position_embeddings": 256}
+
+
+# Architecture, type of the weights, and how its angles are stretched.
+MODELS = {
+    "Qwen3": ("bfloat16", None),
+    "Qwen2": ("bfloat16", yarn_scaling()),
+    "Llama": ("float16", llama3_scaling()),
+}
+
+
+def write_model(folder: Path, name: str) -> None:
+    """A tiny model as transformers saves it, with biases unlike 0 and huge logits in the padding of its head."""
     torch.manual_seed(7)
-    config = transformers.Qwen3Config(
+    dtype, scaling = MODELS[name]
+    config = getattr(transformers, f"{name}Config")(
         vocab_size=NUM_ROWS,
         hidden_size=32,
         intermediate_size=64,
@@ -36,12 +54,16 @@ def write_model(folder: Path, dtype: Any) -> None:
         head_dim=16,
         max_position_embeddings=1024,
         tie_word_embeddings=False,
+        rope_parameters=scaling,
         eos_token_id=END_OF_TURN,
         a_key_that_nobody_knows={"kept": [1, 2]},
     )
-    model = transformers.Qwen3ForCausalLM(config).to(dtype)
+    model = getattr(transformers, f"{name}ForCausalLM")(config).to(getattr(torch, dtype))
     with torch.no_grad():
         model.lm_head.weight[NUM_TOKEN_IDS:] *= 1000
+        for parameter_name, parameter in model.named_parameters():
+            if parameter_name.endswith(".bias"):
+                parameter.uniform_(-0.5, 0.5)
     model.generation_config = transformers.GenerationConfig(
         do_sample=True,
         eos_token_id=[END_OF_TURN, END_OF_TEXT],
@@ -50,7 +72,7 @@ def write_model(folder: Path, dtype: Any) -> None:
         top_k=20,
         top_p=0.9,
     )
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, max_shard_size="100KB")
 
 
 def tensors(folder: Path) -> dict[str, Any]:
@@ -70,20 +92,20 @@ def same_bytes(a: dict[str, Any], b: dict[str, Any]) -> bool:
 class ModelRig(Rig):
     """A rig whose run starts from the checkpoint in `model`."""
 
-    dtype: Any = None
+    model_name = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        write_model(self.directory / "model", self.dtype)
+        write_model(self.directory / "model", self.model_name)
         text = self.config.read_text()
         shape = text[text.index("model:") : text.index("data:")]
         text = text.replace(shape, f"model: {{path: {self.directory}/model}}\n")
         self.config.write_text(text.replace("answer_tokens_max: 24", "answer_tokens_max: 24, temperature: 0.9"))
 
 
-@pytest.fixture(scope="module", params=["bfloat16", "float16"])
+@pytest.fixture(scope="module", params=MODELS)
 def rig(request: pytest.FixtureRequest) -> Iterator[ModelRig]:
-    ModelRig.dtype = getattr(torch, request.param)
+    ModelRig.model_name = request.param
     made = ModelRig(Path(tempfile.mkdtemp(prefix="ws", dir="/tmp")))
     made.start_grader()
     made.start_worker()
@@ -118,6 +140,9 @@ def test_a_run_with_updates_keeps_the_form_and_never_samples_padding(rig: ModelR
     came, went = tensors(rig.directory / "model"), tensors(run / "export")
     assert {name: tensor.dtype for name, tensor in went.items()} == {n: t.dtype for n, t in came.items()}
     assert not same_bytes(went, came)
+    biases = [name for name in came if name.endswith(".bias")]
+    assert len(biases) == (6 if rig.model_name == "Qwen2" else 0)
+    assert all(not torch.equal(went[name], came[name]) for name in biases)
     head = "lm_head.weight"
     assert torch.equal(went[head][NUM_TOKEN_IDS:], came[head][NUM_TOKEN_IDS:])
     config = json.loads((run / "export/config.json").read_text())
@@ -127,6 +152,9 @@ def test_a_run_with_updates_keeps_the_form_and_never_samples_padding(rig: ModelR
     assert generation["temperature"] == 0.9
     loaded = transformers.AutoModelForCausalLM.from_pretrained(run / "export")
     assert loaded.dtype == came[head].dtype
+    assert type(loaded).__name__ == f"{rig.model_name}ForCausalLM"
+    state = loaded.state_dict()
+    assert all(torch.equal(state[name], tensor) for name, tensor in went.items())
     serves(run / "export")
 
 

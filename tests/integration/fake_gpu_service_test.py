@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from warpsmith_reward import Grade, Request, RewardClient, RewardServiceError
+from warpsmith_reward import Grade, Request, RewardClient, RewardServiceError, device_lease
 
 from tests.support.running_reward_service import running_reward_service
 
@@ -125,6 +125,22 @@ def test_both_gpus_are_used(service: _Service) -> None:
     assert set(used) == {"Fake GPU 0", "Fake GPU 1"}
 
 
+def test_a_gpu_that_a_trainer_holds_is_left_alone_until_it_is_given_up(service: _Service) -> None:
+    names = [_grade(service, _program(f"name_{i}")).message["environment"]["gpu"] for i in range(2)]
+    assert all(name["uuid"].startswith("GPU-") for name in names)
+    uuids = [names[0]["uuid"][:-1] + digit for digit in "01"]  # the fake driver's differ in the last one
+    with ThreadPoolExecutor(4) as pool:
+        with device_lease(uuids[0], _PATIENCE_SECONDS):
+            grades = list(pool.map(lambda i: _grade(service, _program(f"lent_{i}")), range(4)))
+            assert all(grade.correct for grade in grades)
+            assert {grade.message["environment"]["gpu"]["uuid"] for grade in grades} == {uuids[1]}
+            with device_lease(uuids[1], _PATIENCE_SECONDS):
+                waiting = pool.submit(_grade, service, _program("waits"))
+                time.sleep(3)  # a judgement takes less
+                assert not waiting.done()
+        assert waiting.result(timeout=_PATIENCE_SECONDS).correct
+
+
 def test_a_gpu_that_disappears_costs_no_answer_and_comes_back(service: _Service) -> None:
     programs = [_program(f"gone_{i}", _RIGHT if i % 3 else "y[i] = 0;") for i in range(12)]
     with ThreadPoolExecutor(12) as pool:
@@ -158,6 +174,6 @@ def test_without_any_gpu_programs_are_unscorable_with_the_reason(service: _Servi
 
 def test_with_a_driver_that_is_too_old_programs_for_a_gpu_are_refused_and_the_log_says_why(tmp_path: Path) -> None:
     with _running(tmp_path, "version 11080\n") as running:
-        with pytest.raises(RewardServiceError, match="which needs a GPU; this service has none"):
+        with pytest.raises(RewardServiceError, match="this service has none .*CUDA 11.8, 13.0 is wanted"):
             _grade(running, _program("refused"))
-        assert "the driver knows CUDA 11.8, 12.0 is wanted: install a newer one" in (tmp_path / "log").read_text()
+        assert "the driver knows CUDA 11.8, 13.0 is wanted: install a newer one" in (tmp_path / "log").read_text()

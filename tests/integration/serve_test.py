@@ -148,10 +148,11 @@ def test_stop_strings_cut_the_text(served: _Served) -> None:
         assert 0 < reply.usage.completion_tokens < 60
 
 
-def test_top_k_of_vllm_is_known_and_narrows_to_the_greedy_answer(served: _Served) -> None:
+def test_the_fields_of_vllm_are_known_and_narrow_to_the_greedy_answer(served: _Served) -> None:
     greedy = _chat(served, max_tokens=20, temperature=0)
-    narrow = _chat(served, max_tokens=20, seed=8, extra_body={"top_k": 1, "min_p": 0.0})
-    assert narrow.choices[0].message.content == greedy.choices[0].message.content
+    for fields in ({"top_k": 1}, {"min_p": 1}):
+        narrow = _chat(served, max_tokens=20, seed=8, extra_body=fields)
+        assert narrow.choices[0].message.content == greedy.choices[0].message.content
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 #define WARPSMITH_TESTS_SUPPORT_MODEL_FIXTURE_H_
 
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/counter_random.h"
@@ -39,6 +41,57 @@ inline ModelConfig DemoConfig() {
   config.max_position_embeddings = 2048;
   config.tie_word_embeddings = true;
   return config;
+}
+
+struct NamedConfig {
+  std::string name;
+  ModelConfig config;
+};
+
+// `heads` query heads, `key_value_heads` of the other; with `hidden_size` 40 none is as wide as transformers' default.
+inline ModelConfig WithHeads(ModelConfig config, int64_t heads, int64_t key_value_heads, int64_t head_dim) {
+  config.num_attention_heads = heads;
+  config.num_key_value_heads = key_value_heads;
+  config.head_dim = head_dim;
+  return config;
+}
+
+inline constexpr int64_t kFirstTrainedPositions = 64;  // L of the scalings below
+
+inline RopeScaling Llama3Scaling() {
+  return {.type = RopeType::kLlama3,
+          .factor = 8,
+          .original_max_position_embeddings = kFirstTrainedPositions,
+          .low_freq_factor = 1,
+          .high_freq_factor = 4};
+}
+
+// beta_fast and beta_slow such that a ramp lies within the few pairs of a small head.
+inline RopeScaling YarnScaling() {
+  return {.type = RopeType::kYarn,
+          .factor = 4,
+          .original_max_position_embeddings = kFirstTrainedPositions,
+          .beta_fast = 8,
+          .beta_slow = 0.5,
+          .attention_factor = 1.1386294361119891};  // 0.1 ln 4 + 1
+}
+
+// Every architecture, every scaling, groups of 1, 3, 5 and 8 query heads, tied and untied.
+inline std::vector<NamedConfig> FamilyConfigs() {
+  ModelConfig qwen2 = OddConfig(), llama = OddConfig();
+  qwen2.qkv_bias = true;
+  qwen2.qk_norm = llama.qk_norm = false;
+  std::vector<NamedConfig> configs = {{"Qwen3", OddConfig()},
+                                      {"Qwen3, yarn", WithHeads(OddConfig(), 3, 3, 24)},
+                                      {"Qwen2", WithHeads(qwen2, 10, 2, 12)},
+                                      {"Qwen2, yarn", WithHeads(qwen2, 8, 1, 16)},
+                                      {"Llama, linear", WithHeads(llama, 5, 1, 20)},
+                                      {"Llama, llama3", WithHeads(llama, 8, 1, 24)}};
+  configs[1].config.rope_scaling = configs[3].config.rope_scaling = YarnScaling();
+  configs[4].config.rope_scaling = {.type = RopeType::kLinear, .factor = 3};
+  configs[5].config.rope_scaling = Llama3Scaling();
+  for (const int untied : {1, 2, 5}) configs[untied].config.tie_word_embeddings = false;
+  return configs;
 }
 
 inline std::vector<int64_t> RandomTokens(const ModelConfig& config, int64_t count, uint64_t seed) {

@@ -218,8 +218,11 @@ class Puppet {
     const std::string key = gpu && script_.contains("records on gpu") ? "records on gpu" : "records";
     const std::string text = script_.value(key, nlohmann::json::array()).dump();
     if (pwrite(packet.descriptors[1].get(), text.data(), text.size(), 0) < 0) _exit(1);
-    return Make<jail::Recorded>(
-        {{jail::Recorded::bytes, text.size()}, {jail::Recorded::complete, script_.value("complete", false)}});
+    const nlohmann::json known = packet.fields.value(jail::Record::gpu.name, nlohmann::json::object());
+    const std::string told = known.value(jail::KnownGpu::name.name, "");
+    const bool complete =
+        script_.value("complete", false) || (!told.empty() && script_.value("complete of", "") == told);
+    return Make<jail::Recorded>({{jail::Recorded::bytes, text.size()}, {jail::Recorded::complete, complete}});
   }
 
   const nlohmann::json script_;

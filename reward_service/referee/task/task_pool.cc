@@ -29,6 +29,11 @@ uint64_t RandomWord() {
   return word;
 }
 
+// What the machine lacked once, memory of a GPU say, it may have the next time: that is no task's fault.
+bool MachineFailed(const PooledTask& pooled) {
+  return !pooled.status.ok() && !absl::IsInvalidArgument(pooled.status);
+}
+
 }  // namespace
 
 TaskPool::TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, PlaceTask place, int num_tasks_max,
@@ -62,7 +67,9 @@ void TaskPool::Prefetch(const TaskSource& source, std::optional<uint64_t> seed) 
 std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::optional<uint64_t> seed) {
   const std::string key = seed ? absl::StrCat(source.key, "#", *seed) : source.key;
   std::shared_ptr<PooledTask>& pooled = tasks_[key];
-  if (pooled != nullptr && pooled->num_uses >= kUsesMax) pooled = nullptr;
+  if (pooled != nullptr && (pooled->num_uses >= kUsesMax || MachineFailed(*pooled))) {
+    Drop(std::exchange(pooled, nullptr));
+  }
   if (pooled == nullptr) {
     pooled = std::make_shared<PooledTask>();
     const uint64_t stream = seed ? *seed : UniformWord(secret_, clock_);
@@ -107,7 +114,7 @@ void TaskPool::Evict() {
       if (oldest == tasks_.end() || it->second->last_used < oldest->second->last_used) oldest = it;
     }
     if (oldest == tasks_.end()) return;
-    if (oldest->second->task != nullptr) evicted_.push_back(std::move(oldest->second));
+    Drop(std::move(oldest->second));
     tasks_.erase(oldest);
   }
 }
@@ -131,14 +138,17 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Begin(const TaskSource& so
                                                             std::optional<uint64_t> seed,
                                                             bool another_follows, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
-  const std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
+  std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
   pooled->another_follows = another_follows;
   pooled->wants_fresh = true;
   WantTiming(pooled.get());
   // To the first judgement all draws are new.
   const bool is_first = pooled->num_uses == 0;
   const auto ready = [&] { return pooled->examined && (is_first || pooled->fresh.has_value()); };
-  RETURN_IF_ERROR(Await(pooled, ready, deadline));
+  if (const absl::Status status = Await(pooled, ready, deadline); !status.ok()) {
+    LetGo(std::move(pooled));
+    return status;
+  }
   ++pooled->num_uses;
   if (!is_first) Renew(pooled.get());
   if (!pooled->busy) Settle(pooled);
@@ -172,9 +182,24 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::GetExamined(const TaskSour
                                                                   absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   std::shared_ptr<PooledTask> pooled = FindOrAdd(source, std::nullopt);
-  RETURN_IF_ERROR(Await(
-      pooled, [&] { return pooled->examined; }, deadline));
+  const auto ready = [&] { return pooled->examined; };
+  if (const absl::Status status = Await(pooled, ready, deadline); !status.ok()) {
+    LetGo(std::move(pooled));
+    return status;
+  }
   return pooled;
+}
+
+// Whoever is the last to have a task in hand has it freed where it is at fault or retired, be it the caller or the
+// thread that did a step of it.
+void TaskPool::LetGo(std::shared_ptr<PooledTask> pooled) {
+  Drop(std::move(pooled));
+  Evict();
+}
+
+// What nobody else has is freed by the threads that make tasks.
+void TaskPool::Drop(std::shared_ptr<PooledTask> pooled) {
+  if (pooled.use_count() == 1 && pooled->task != nullptr) evicted_.push_back(std::move(pooled));
 }
 
 absl::Status TaskPool::Await(const std::shared_ptr<PooledTask>& pooled, absl::FunctionRef<bool()> ready,
@@ -228,15 +253,17 @@ void TaskPool::Work() {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(this, &TaskPool::HasWork));
       if (closing_) return;
-      pooled = queue_.front();
-      queue_.pop_front();
+      if (!queue_.empty()) {
+        pooled = queue_.front();
+        queue_.pop_front();
+      }
     }
     FreeEvicted();
+    if (pooled == nullptr) continue;
     DoOneStep(pooled);
-    pooled.reset();
     {
       absl::MutexLock lock(&mutex_);
-      Evict();  // what this thread had in its hands, too
+      LetGo(std::move(pooled));
     }
     FreeEvicted();
     CloseIdleOracles();

@@ -25,7 +25,9 @@ struct PooledTask {
   std::unique_ptr<PreparedTask> task;  // null once it is at fault and nobody uses it
   bool examined = false;
   bool completed = false;
-  absl::Status status;  // of the step that failed; kept, so that a bad task costs once
+  // Of the step that failed. A task at fault keeps it, so that it costs once; after a failure of the machine who asks
+  // next has the task made anew.
+  absl::Status status;
   uint64_t last_used = 0;
   int64_t device_bytes = 0;  // as of its last step
   int num_uses = 0;          // judgements; a task's draws retire after a number of them
@@ -54,8 +56,8 @@ class TaskPool {
 
   // A judgement begins, of which some draws are its own: the task, once it can be used for verification. With
   // `another_follows` draws for another one are made meanwhile. INVALID_ARGUMENT: the task is at fault, and why.
-  // DEADLINE_EXCEEDED; INTERNAL for failures of the machine. The holder keeps the task alive, and must End() it
-  // before it begins another judgement of it.
+  // DEADLINE_EXCEEDED; INTERNAL or RESOURCE_EXHAUSTED for failures of the machine. The holder keeps the task alive, and
+  // must End() it before it begins another judgement of it.
   absl::StatusOr<std::shared_ptr<PooledTask>> Begin(const TaskSource& source, std::optional<uint64_t> seed,
                                                     bool another_follows, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -83,13 +85,17 @@ class TaskPool {
   std::shared_ptr<PooledTask> OracleToClose() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LetGo(std::shared_ptr<PooledTask> pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(std::shared_ptr<PooledTask> pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EvictFaulty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeEvicted() ABSL_LOCKS_EXCLUDED(mutex_);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   void DoOneStep(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndStep(const std::shared_ptr<PooledTask>& pooled, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closing_ || !queue_.empty(); }
+  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return closing_ || !queue_.empty() || !evicted_.empty();
+  }
 
   const TaskLimits limits_;
   Zygote* const parent_;

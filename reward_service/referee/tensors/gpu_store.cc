@@ -272,7 +272,10 @@ absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
 }
 
 void GpuStore::MakeCold() {
-  Do([this] { return cache_filler_->Fill(0, 0, cache_filler_->num_bytes()); });
+  Do([this] {
+    context_->ResetPersistingCache();
+    return cache_filler_->Fill(0, 0, cache_filler_->num_bytes());
+  });
 }
 
 absl::Status GpuStore::Health() {

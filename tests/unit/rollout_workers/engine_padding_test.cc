@@ -8,7 +8,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "core/model/parameters.h"
-#include "core/model/qwen3.h"
+#include "core/model/training_model.h"
 #include "rollout_workers/engine.h"
 #include "tests/support/catch.h"
 
@@ -73,8 +73,8 @@ bool IsPadding(int32_t token) { return token >= kNumTokenIds; }
 TEST_CASE(
     "padding with huge logits is never sampled, and the trainer scores what is with the worker's bits") {
   const Parameters parameters = HugePadding();
-  const Qwen3 model =
-      Qwen3::Create(PaddedConfig(), Backend::kKernels, {.num_token_ids = kNumTokenIds}).value();
+  const TrainingModel model =
+      TrainingModel::Create(PaddedConfig(), Backend::kKernels, {.num_token_ids = kNumTokenIds}).value();
   const at::NoGradGuard no_grad;
   for (const auto& [top_p, top_k] : {std::pair(1.0, 0), std::pair(0.95, 0), std::pair(1.0, 20)}) {
     for (const FinishedSample& sample : Sample(parameters, kNumTokenIds, top_p, top_k)) {

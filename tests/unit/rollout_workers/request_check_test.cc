@@ -56,6 +56,7 @@ TEST_CASE("the digest covers every setting, and neither id nor tasks") {
   CHECK(differs([](auto& r) { r.set_policy_version(1); }));
   CHECK(differs([](auto& r) { r.set_formula("kevin-v1"); }));
   CHECK(differs([](auto& r) { r.mutable_sampling()->set_top_k(5); }));
+  CHECK(differs([](auto& r) { r.mutable_sampling()->set_min_p(0.1); }));
 }
 
 }  // namespace warpsmith

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "core/base/counter_random.h"
 #include "tests/support/catch.h"
+#include "tests/support/sampling_definition.h"
 
 namespace warpsmith {
 namespace {
@@ -20,30 +20,6 @@ std::vector<float> SomeLogits(int size, uint64_t seed) {
     logits[i] = static_cast<float>(-4.0 * std::log(UniformDouble(seed, i) + 1e-9) - 3.0);
   }
   return logits;
-}
-
-// The definition, in double and by a full sort: probability of each token, 0 for those cut off.
-std::vector<double> Reference(const std::vector<float>& logits, const SamplingParameters& parameters) {
-  std::vector<double> probability(logits.size());
-  std::vector<int> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits[a] > logits[b]; });
-  const size_t k = parameters.top_k > 0 ? std::min<size_t>(parameters.top_k, logits.size()) : logits.size();
-  const float edge = logits[order[k - 1]];
-  double total = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] >= edge) probability[i] = std::exp((logits[i] - logits[order[0]]) / parameters.temperature);
-    total += probability[i];
-  }
-  double before = 0;
-  for (const int i : order) {
-    const double mass = probability[i] / total;
-    if (before >= parameters.top_p) probability[i] = 0;
-    before += mass;
-  }
-  const double kept = std::accumulate(probability.begin(), probability.end(), 0.0);
-  for (double& p : probability) p /= kept;
-  return probability;
 }
 
 std::vector<int> Histogram(const std::vector<float>& logits, const SamplingParameters& parameters,
@@ -81,21 +57,41 @@ double ChiSquareDeviations(const std::vector<int>& counts, const std::vector<dou
 
 }  // namespace
 
-TEST_CASE("draws follow the truncated softmax for every combination of temperature, top-k and top-p") {
+TEST_CASE("draws follow the truncated softmax for every combination of temperature, top-k, top-p and min-p") {
   constexpr int kDraws = 40000;
   for (const int size : {5, 64, 768, 1031}) {
     const std::vector<float> logits = SomeLogits(size, size);
     for (const SamplingParameters parameters :
          {SamplingParameters{}, SamplingParameters{.temperature = 0.6}, SamplingParameters{.top_k = 4},
-          SamplingParameters{.top_p = 0.9},
-          SamplingParameters{.temperature = 0.9, .top_p = 0.95, .top_k = 20}}) {
-      const std::vector<double> expected = Reference(logits, parameters);
+          SamplingParameters{.top_p = 0.9}, SamplingParameters{.min_p = 0.05},
+          SamplingParameters{.temperature = 0.9, .top_p = 0.95, .top_k = 20},
+          SamplingParameters{.temperature = 1.2, .top_p = 0.95, .top_k = 30, .min_p = 0.1}}) {
+      const std::vector<double> expected = SampleProbabilities(logits, parameters);
       const std::vector<int> counts = Histogram(logits, parameters, kDraws);
-      CAPTURE(size, parameters.temperature, parameters.top_k, parameters.top_p);
+      CAPTURE(size, parameters.temperature, parameters.top_k, parameters.top_p, parameters.min_p);
       for (int i = 0; i < size; ++i) {
         if (expected[i] == 0) CHECK(counts[i] == 0);
       }
       CHECK(ChiSquareDeviations(counts, expected, kDraws) < 5);
+    }
+  }
+}
+
+TEST_CASE("the token is the one whose interval holds the uniform number, but for rounding") {
+  // 1,031 weights, each within 3e-7 of the exact one.
+  constexpr double kRounding = 1e-6;
+  const std::vector<float> logits = SomeLogits(1031, 5);
+  Sampler sampler(1031);
+  for (const SamplingParameters parameters :
+       {SamplingParameters{}, SamplingParameters{.temperature = 0.7, .top_k = 40},
+        SamplingParameters{.top_p = 0.8}, SamplingParameters{.top_p = 0.9, .min_p = 0.02},
+        SamplingParameters{.temperature = 1.5, .min_p = 0.1}}) {
+    const std::vector<TokenInterval> intervals = SampleIntervals(logits, parameters);
+    for (int i = 0; i < 500; ++i) {
+      const double uniform = UniformDouble(9, i);
+      const int32_t token_id = sampler.Draw(logits, parameters, uniform)->token_id;
+      CAPTURE(uniform, token_id, parameters.top_k, parameters.top_p, parameters.min_p);
+      CHECK(DistanceToInterval(intervals, token_id, uniform) < kRounding);
     }
   }
 }
@@ -106,7 +102,7 @@ TEST_CASE("the log-prob is of the whole softmax at the temperature, whatever was
   for (const SamplingParameters parameters :
        {SamplingParameters{.temperature = 0.7, .top_p = 0.5, .top_k = 3},
         SamplingParameters{.temperature = 0.7}}) {
-    const std::vector<double> whole = Reference(logits, {.temperature = 0.7});
+    const std::vector<double> whole = SampleProbabilities(logits, {.temperature = 0.7});
     for (int i = 0; i < 50; ++i) {
       const SampledToken token = *sampler.Draw(logits, parameters, UniformDouble(1, i));
       CHECK(token.log_prob == Approx(std::log(whole[token.token_id])).margin(2e-6));
@@ -128,6 +124,24 @@ TEST_CASE("ties at the edge of top-k all stay") {
   const std::vector<int> counts = Histogram(logits, {.top_k = 2}, 4000);
   CHECK(counts[4] == 0);
   for (const int i : {0, 1, 2, 3}) CHECK(counts[i] > 0);
+}
+
+TEST_CASE("min-p keeps what is at least so many times as probable as the first, and always the first") {
+  const std::vector<float> logits = {std::log(0.5F), std::log(0.3F), std::log(0.2F)};
+  const std::vector<int> two = Histogram(logits, {.min_p = 0.5}, 4000);
+  CHECK(two[1] > 0);
+  CHECK(two[2] == 0);
+  CHECK(Histogram(logits, {.min_p = 1}, 100) == std::vector<int>{100, 0, 0});
+  // After top-p, of all tokens: the nucleus of 0.6 is the first two, though min-p would leave the first alone.
+  const std::vector<int> first = Histogram(logits, {.top_p = 0.6, .min_p = 0.7}, 100);
+  CHECK(first == std::vector<int>{100, 0, 0});
+}
+
+TEST_CASE("min-p is at the temperature") {
+  const std::vector<float> logits = {std::log(0.5F), std::log(0.3F), std::log(0.2F)};
+  // At temperature 2 the last is 0.63 times as probable as the first, at 1 it is 0.4 times.
+  CHECK(Histogram(logits, {.temperature = 2, .min_p = 0.5}, 4000)[2] > 0);
+  CHECK(Histogram(logits, {.temperature = 1, .min_p = 0.5}, 4000)[2] == 0);
 }
 
 TEST_CASE("top-p keeps at least one token and no token after the mass is reached") {

@@ -25,6 +25,10 @@ TEST_CASE("parameters out of range are refused by name") {
   CHECK_THAT(std::string(Validate({.temperature = std::nan("")}).message()), Catch::Contains("temperature"));
   CHECK_THAT(std::string(Validate({.top_p = 0}).message()), Catch::Contains("top_p is 0"));
   CHECK_THAT(std::string(Validate({.top_k = -2}).message()), Catch::Contains("top_k is -2"));
+  CHECK(Validate({.min_p = 1}).ok());
+  CHECK_THAT(std::string(Validate({.min_p = -0.1}).message()), Catch::Contains("min_p is -0.1"));
+  CHECK_THAT(std::string(Validate({.min_p = 1.5}).message()), Catch::Contains("min_p is 1.5"));
+  CHECK_THAT(std::string(Validate({.min_p = std::nan("")}).message()), Catch::Contains("min_p"));
   CHECK_THAT(std::string(Validate({.answer_tokens_max = 0}).message()),
              Catch::Contains("answer_tokens_max is 0"));
 }

@@ -27,6 +27,22 @@ TEST_CASE("a manifest keeps every field of every buffer") {
   CHECK(weights.buffers[0].sha256 == "s");
 }
 
+TEST_CASE("sampling parameters keep every field, and those that are absent are off") {
+  v1::SamplingParameters proto;
+  CHECK(SamplingFromProto(proto).min_p == 0);
+  proto.set_temperature(0.7);
+  proto.set_top_p(0.9);
+  proto.set_top_k(20);
+  proto.set_min_p(0.05);
+  proto.set_answer_tokens_max(33);
+  const SamplingParameters parameters = SamplingFromProto(proto);
+  CHECK(parameters.temperature == 0.7);
+  CHECK(parameters.top_p == 0.9);
+  CHECK(parameters.top_k == 20);
+  CHECK(parameters.min_p == 0.05);
+  CHECK(parameters.answer_tokens_max == 33);
+}
+
 TEST_CASE("a transition says what was decoded, how it ended and by which weights") {
   const FinishedSample sample = {.sample_index = 2,
                                  .seed = 9,

@@ -33,7 +33,8 @@ inline Policy MakePolicy(at::ScalarType dtype) {
   policy.parameters.RequireGrad(false);
   policy.parameters.InitRandom(3);
   if (dtype != at::kFloat) policy.parameters = policy.parameters.Clone(dtype);
-  policy.model = Qwen3::Create(layout.config(), Backend::kKernels, {.placement = {.dtype = dtype}}).value();
+  policy.model =
+      TrainingModel::Create(layout.config(), Backend::kKernels, {.placement = {.dtype = dtype}}).value();
   policy.parameters.RequireGrad(true);
   return policy;
 }

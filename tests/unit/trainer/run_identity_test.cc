@@ -65,6 +65,17 @@ TEST_CASE("every difference is named with both values, contents without their di
   CHECK(Differences(Identify(changed), checkpoint, "model.h") == "model.hidden_size is 64, there it is 32");
 }
 
+TEST_CASE("another architecture and another stretch of positions are another run") {
+  TemporaryDirectory directory;
+  const Configuration configuration = MakeConfiguration(directory.path());
+  Configuration changed = configuration;
+  changed.model.config.qk_norm = false;
+  changed.model.config.rope_scaling = {.type = RopeType::kLinear, .factor = 2};
+  CHECK(Differences(Identify(changed), Identify(configuration)) ==
+        "model.architectures is LlamaForCausalLM, there it is Qwen3ForCausalLM; "
+        "model.rope_scaling is linear, factor 2, there it is default");
+}
+
 TEST_CASE("a data file that was not there before is a difference, an unknown key is none") {
   TemporaryDirectory directory;
   Configuration configuration = MakeConfiguration(directory.path());

@@ -2,6 +2,7 @@
 
 from warpsmith_reward.client import AsyncRewardClient, RewardClient
 from warpsmith_reward.connection import TlsFiles
+from warpsmith_reward.device_lease import device_lease
 from warpsmith_reward.messages import (
     Grade,
     Priority,
@@ -25,4 +26,5 @@ __all__ = [
     "ServiceUnavailable",
     "TlsFiles",
     "Verdict",
+    "device_lease",
 ]

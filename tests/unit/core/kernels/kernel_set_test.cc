@@ -94,7 +94,7 @@ std::vector<T> RunAll(const KernelSet<T>& k, int64_t size) {
   const int64_t even = 2 * size, blocks = 16 * size;
   const std::vector<T> x = Random<T>(32 * size, 4), w = Random<T>(even, 5), dy = Random<T>(blocks, 6);
   const T eps = static_cast<T>(1e-6);
-  std::vector<T> all(size + 2 * size + even + 2 * even + blocks + 2 * blocks + size + 3);
+  std::vector<T> all(size + 2 * size + 3 * even + 2 * even + blocks + 2 * blocks + size + 3);
   T* next = all.data();
   const auto take = [&](int64_t count) { return (next += count) - count; };
   k.rms_norm(x.data(), w.data(), size, eps, take(size));
@@ -104,6 +104,9 @@ std::vector<T> RunAll(const KernelSet<T>& k, int64_t size) {
   T* rotated_grad = take(even);
   k.norm_rotate_gradient(x.data(), w.data(), x.data() + 7, x.data() + 9, dy.data(), even, eps, rotated_grad,
                          take(even));
+  k.norm_rotate(x.data(), nullptr, x.data() + 7, x.data() + 9, even, eps, take(even));
+  k.norm_rotate_gradient(x.data(), nullptr, x.data() + 7, x.data() + 9, dy.data(), even, eps, take(even),
+                         nullptr);
   k.swiglu(x.data(), blocks, take(blocks));
   k.swiglu_gradient(x.data(), dy.data(), blocks, take(2 * blocks));
   const TokenScore<T> score = k.score_row(x.data(), size, size / 2, static_cast<T>(1.25));
@@ -125,6 +128,17 @@ TEST_CASE("row operations give the same bits on every variant") {
                      RunAll(KernelsOf<double>(CpuVariant::kPortable), size)));
     }
   }
+}
+
+TEST_CASE("without a norm's weight a head is rotated as it is, and its gradient back, in place as well") {
+  const std::vector<double> x = {1, 2, 3, 4}, cosine = {0.6, 0.0}, sine = {0.8, 1.0};
+  const KernelSet<double>& k = Kernels<double>();
+  std::vector<double> y(4);
+  k.norm_rotate(x.data(), nullptr, cosine.data(), sine.data(), 4, 1e-6, y.data());
+  const std::vector<double> rotated = {0.6 * 1 - 0.8 * 3, -4, 0.6 * 3 + 0.8 * 1, 2};
+  for (int i = 0; i < 4; ++i) CHECK(y[i] == Approx(rotated[i]));
+  k.norm_rotate_gradient(x.data(), nullptr, cosine.data(), sine.data(), y.data(), 4, 1e-6, y.data(), nullptr);
+  for (int i = 0; i < 4; ++i) CHECK(y[i] == Approx(x[i]));
 }
 
 struct AttentionSizes {

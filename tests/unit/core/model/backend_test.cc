@@ -1,7 +1,7 @@
 #include "core/model/backend.h"
 
 #include "core/model/decoder.h"
-#include "core/model/qwen3.h"
+#include "core/model/training_model.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_fixture.h"
 
@@ -11,7 +11,7 @@ namespace {
 const at::Device kCpu(at::kCPU), kGpu(at::kCUDA, 0);
 
 absl::Status Train(Backend backend, Placement placement, const ModelConfig& config = OddConfig()) {
-  return Qwen3::Create(config, backend, {.placement = placement}).status();
+  return TrainingModel::Create(config, backend, {.placement = placement}).status();
 }
 
 absl::Status Decode(Backend backend, Placement placement, const ModelConfig& config = OddConfig()) {

@@ -5,7 +5,7 @@
 #include <ATen/ops/sub.h>
 
 #include "core/kernels/log_softmax.h"
-#include "core/model/qwen3.h"
+#include "core/model/training_model.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_fixture.h"
 
@@ -18,6 +18,9 @@ Parameters LivelyParameters(const ModelConfig& config) {
   for (int i = 0; i < parameters.num_buffers(); ++i) {
     for (const ParameterEntry& entry : parameters.layout().buffers()[i].entries) {
       if (entry.decays) parameters.View(i, entry.name).mul_(6.0);
+      for (int64_t j = 0; entry.name == "qkv_bias" && j < entry.size(); ++j) {
+        parameters.View(i, entry.name)[j].fill_(UniformDouble(i, j) - 0.5);
+      }
     }
   }
   return parameters;
@@ -111,8 +114,11 @@ TEST_CASE("logits do not depend on how a prompt is cut into steps") {
   }
 }
 
-TEST_CASE("training scores a token with the bits that decoding scored it with") {
-  for (const ModelConfig& config : {OddConfig(), DemoConfig()}) {
+TEST_CASE("training scores a token with the bits that decoding scored it with, for every architecture") {
+  std::vector<NamedConfig> configs = FamilyConfigs();
+  configs.push_back({"the demo's", DemoConfig()});
+  for (const auto& [name, config] : configs) {
+    INFO(name);
     const Parameters parameters = LivelyParameters(config);
     Decoder decoder = KernelDecoder(config);
     REQUIRE(decoder.SetParameters(parameters).ok());
@@ -126,7 +132,7 @@ TEST_CASE("training scores a token with the bits that decoding scored it with") 
     std::vector<int64_t> targets(33 + 60 - 1, -1);
     targets.insert(targets.end(), tokens.begin() + 60, tokens.end());
     targets.push_back(-1);
-    const Qwen3 model = Qwen3::Create(config, Backend::kKernels).value();
+    const TrainingModel model = TrainingModel::Create(config, Backend::kKernels).value();
     const TokenScores scores =
         model.TokenLogProbs(parameters, model.Forward(parameters, batch), targets, 0.9);
     for (int64_t i = 60; i < 140; ++i) {
@@ -159,7 +165,8 @@ TEST_CASE("the padding of a head has no logit, and worker and trainer score the 
     std::vector<int64_t> targets(59, -1);
     targets.insert(targets.end(), tokens.begin() + 60, tokens.end());
     targets.push_back(-1);
-    const Qwen3 model = Qwen3::Create(config, Backend::kKernels, {.num_token_ids = kNumTokenIds}).value();
+    const TrainingModel model =
+        TrainingModel::Create(config, Backend::kKernels, {.num_token_ids = kNumTokenIds}).value();
     const TokenScores scores =
         model.TokenLogProbs(parameters, model.Forward(parameters, batch), targets, 0.9);
     for (int64_t i = 60; i < 80; ++i) {
@@ -198,17 +205,19 @@ TEST_CASE("bad steps are refused with the value and the limit") {
   CHECK(decoder.Step({}, cache).value().size(0) == 0);
 }
 
-TEST_CASE("the operators decode the same text as the kernels") {
-  const ModelConfig config = OddConfig();
+TEST_CASE("the operators decode the same text as the kernels, beyond the positions of the first training") {
+  const NamedConfig family = GENERATE(from_range(FamilyConfigs()));
+  INFO(family.name);
+  const ModelConfig& config = family.config;
   const Parameters parameters = LivelyParameters(config);
   Decoder kernels = KernelDecoder(config), operators = OperatorDecoder(config, at::kDouble);
   REQUIRE(kernels.SetParameters(parameters).ok());
   REQUIRE(operators.SetParameters(parameters.Clone(at::kDouble)).ok());
-  const std::vector<int64_t> tokens = RandomTokens(config, 40, 5);
-  KvCache cache = kernels.MakeCache(1, 64), doubles = operators.MakeCache(1, 64);
-  for (int64_t i = 0; i < 40; i += 20) {
-    const at::Tensor a = kernels.Step({Tokens(0, tokens, i, 20)}, cache).value();
-    const at::Tensor b = operators.Step({Tokens(0, tokens, i, 20)}, doubles).value();
+  const std::vector<int64_t> tokens = RandomTokens(config, 5 * kFirstTrainedPositions, 5);
+  KvCache cache = kernels.MakeCache(1, 512), doubles = operators.MakeCache(1, 512);
+  for (int64_t i = 0; i < 5 * kFirstTrainedPositions; i += kFirstTrainedPositions) {
+    const at::Tensor a = kernels.Step({Tokens(0, tokens, i, kFirstTrainedPositions)}, cache).value();
+    const at::Tensor b = operators.Step({Tokens(0, tokens, i, kFirstTrainedPositions)}, doubles).value();
     CHECK(a.sub(b).abs().max().item<float>() < 1e-4f);
   }
 }
@@ -228,7 +237,7 @@ TEST_CASE("groups of 96, 97 and 128 query heads decode with training's bits, nea
     const at::NoGradGuard no_grad;
     PackedBatch batch;
     batch.Append(tokens);
-    const Qwen3 model = Qwen3::Create(config, Backend::kKernels).value();
+    const TrainingModel model = TrainingModel::Create(config, Backend::kKernels).value();
     const at::Tensor logits = model.Logits(parameters, model.Forward(parameters, batch));
     const std::vector<at::Tensor> expected = DecodeAlone(operators, tokens, 60);
     for (size_t i = 0; i < rows.size(); ++i) {

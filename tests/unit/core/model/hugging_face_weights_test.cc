@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -25,9 +26,14 @@ ModelConfig Config(bool tied = true) {
   return config;
 }
 
+// Biases, which begin as 0, among the random values.
 Parameters Random(const ModelConfig& config, uint64_t seed) {
   Parameters parameters{ParameterLayout(config)};
   parameters.InitRandom(seed);
+  for (int64_t layer = 0; config.qkv_bias && layer < config.num_hidden_layers; ++layer) {
+    at::Tensor bias = parameters.View(parameters.layout().layer_buffer(layer), "qkv_bias");
+    for (int64_t i = 0; i < bias.size(0); ++i) bias[i].fill_(UniformDouble(seed + layer, i) - 0.5);
+  }
   return parameters;
 }
 
@@ -72,9 +78,10 @@ void WriteUnaligned(const std::filesystem::path& directory, const std::filesyste
 
 }  // namespace
 
-TEST_CASE("a checkpoint that is read and written again has the same types, shapes and bytes") {
-  for (const bool tied : {true, false}) {
-    const ModelConfig config = Config(tied);
+TEST_CASE(
+    "a checkpoint of any architecture that is read and written again has the same types, shapes and bytes") {
+  for (const auto& [name, config] : FamilyConfigs()) {
+    INFO(name);
     for (const TensorType type : {TensorType::kF32, TensorType::kBF16, TensorType::kF16}) {
       INFO(std::string(TensorTypeName(type)));
       const TemporaryDirectory source, copy;
@@ -130,6 +137,78 @@ TEST_CASE("bytes that are not aligned are read as well") {
   REQUIRE(LoadHuggingFaceWeights(shifted.path(), parameters).ok());
   const Parameters expected = Random(config, 5);
   for (int i = 0; i < expected.num_buffers(); ++i) CHECK(at::equal(parameters.buffer(i), expected.buffer(i)));
+}
+
+TEST_CASE("a tensor of another architecture, or one too few, is named with the architecture that was meant") {
+  const std::vector<NamedConfig> configs = FamilyConfigs();
+  ModelConfig qwen3 = configs[0].config, qwen2 = qwen3, llama = qwen3;
+  qwen2.qk_norm = llama.qk_norm = false;
+  qwen2.qkv_bias = true;
+  const auto error = [](const ModelConfig& written, const ModelConfig& read) {
+    const TemporaryDirectory source;
+    Write(source.path(), Random(written, 5), {});
+    Parameters parameters{ParameterLayout(read)};
+    const absl::Status status = LoadHuggingFaceWeights(source.path(), parameters);
+    CHECK(absl::IsInvalidArgument(status));
+    return std::string(status.message());
+  };
+  CHECK(error(qwen2, llama) ==
+        "checkpoint has a tensor that a LlamaForCausalLM of 2 layers lacks: "
+        "model.layers.0.self_attn.k_proj.bias");
+  CHECK(error(qwen3, qwen2) ==
+        "checkpoint has a tensor that a Qwen2ForCausalLM of 2 layers lacks: "
+        "model.layers.0.self_attn.k_norm.weight");
+  CHECK(error(llama, qwen2) ==
+        "checkpoint lacks the tensor model.layers.0.self_attn.q_proj.bias of a Qwen2ForCausalLM");
+  CHECK(error(llama, qwen3) ==
+        "checkpoint lacks the tensor model.layers.0.self_attn.q_norm.weight of a Qwen3ForCausalLM");
+  ModelConfig deeper = llama;
+  deeper.num_hidden_layers = 3;
+  CHECK_THAT(error(deeper, llama), Catch::Contains("of 2 layers lacks: model.layers.2."));
+  CHECK_THAT(error(llama, deeper), Catch::Contains("lacks the tensor model.layers.2."));
+  CHECK_THAT(
+      error(WithHeads(llama, 6, 3, 20), llama),
+      Catch::Contains("model.layers.0.self_attn.k_proj.weight has shape [60,40], but the configuration wants "
+                      "[40,40]"));
+}
+
+TEST_CASE("weights that are not finite are refused by the tensor's name") {
+  const ModelConfig config = FamilyConfigs()[2].config;
+  for (const double value :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+        -std::numeric_limits<double>::infinity()}) {
+    for (const TensorType type : {TensorType::kF32, TensorType::kBF16, TensorType::kF16}) {
+      Parameters parameters = Random(config, 5);
+      parameters.View(2, "qkv_bias")[1].fill_(value);
+      const TemporaryDirectory source;
+      Write(source.path(), parameters, All(config, type));
+      const absl::Status status = LoadHuggingFaceWeights(source.path(), parameters);
+      CHECK(absl::IsInvalidArgument(status));
+      CHECK(status.message() == "tensor model.layers.1.self_attn.q_proj.bias has values that are not finite");
+    }
+  }
+}
+
+TEST_CASE("a checkpoint of which any shard is cut short is refused with the shard's name") {
+  const ModelConfig config = FamilyConfigs()[3].config;
+  const TemporaryDirectory source;
+  Write(source.path(), Random(config, 5), {}, 20000);
+  Parameters parameters{ParameterLayout(config)};
+  REQUIRE(LoadHuggingFaceWeights(source.path(), parameters).ok());
+  int num_shards = 0;
+  for (const auto& file : std::filesystem::directory_iterator(source.path())) {
+    if (file.path().extension() != ".safetensors") continue;
+    ++num_shards;
+    const std::string whole = ReadFile(file.path()).value();
+    for (const size_t size : {size_t{0}, size_t{7}, whole.size() / 2, whole.size() - 1}) {
+      std::filesystem::resize_file(file.path(), size);
+      const absl::Status status = LoadHuggingFaceWeights(source.path(), parameters);
+      CHECK(absl::IsInvalidArgument(status));
+      CHECK_THAT(std::string(status.message()), Catch::Contains(file.path().filename().string()));
+      REQUIRE(WriteFileAtomically(file.path(), whole).ok());
+    }
+  }
+  CHECK(num_shards > 2);
 }
 
 TEST_CASE("a directory without weights, a lacking tensor, another model's and another type are errors") {

@@ -17,9 +17,8 @@ const HfTensorLayout& Find(const ParameterLayout& layout, const std::string& nam
 }
 
 TEST_CASE("the runs of all tensors cover every entry once and no padding") {
-  for (const bool tied : {true, false}) {
-    ModelConfig config = OddConfig();
-    config.tie_word_embeddings = tied;
+  for (const auto& [name, config] : FamilyConfigs()) {
+    INFO(name);
     const ParameterLayout layout(config);
     for (int b = 0; b < layout.num_buffers(); ++b) {
       const ParameterBuffer& buffer = layout.buffers()[b];
@@ -52,6 +51,29 @@ TEST_CASE("query, key and value heads lie together by key-value group") {
   CHECK(Find(layout, prefix + "v_proj.weight").runs[1].buffer_offset == qkv + 9 * 20 * 40);
 }
 
+TEST_CASE("biases lie by key-value group as the rows that they belong to") {
+  ModelConfig config = OddConfig();  // groups of 3 + 1 + 1 heads of 20 rows
+  config.qkv_bias = true;
+  config.qk_norm = false;
+  const ParameterLayout layout(config);
+  const ParameterEntry& bias = layout.entry(layout.layer_buffer(1), "qkv_bias");
+  CHECK(bias.shape == std::vector<int64_t>{200});
+  const std::string prefix = "model.layers.1.self_attn.";
+  CHECK(Find(layout, prefix + "q_proj.bias").shape == std::vector<int64_t>{120});
+  CHECK(Find(layout, prefix + "q_proj.bias").runs[1].buffer_offset == bias.offset + 5 * 20);
+  CHECK(Find(layout, prefix + "k_proj.bias").runs[0].buffer_offset == bias.offset + 3 * 20);
+  CHECK(Find(layout, prefix + "v_proj.bias").runs[1].buffer_offset == bias.offset + 9 * 20);
+}
+
+TEST_CASE("an entry that the architecture lacks is not there") {
+  const ParameterLayout qwen3(FamilyConfigs()[0].config), qwen2(FamilyConfigs()[2].config);
+  CHECK(qwen3.FindEntry(1, "qkv_bias") == nullptr);
+  CHECK(qwen3.FindEntry(1, "key_norm") == &qwen3.entry(1, "key_norm"));
+  CHECK(qwen2.FindEntry(1, "query_norm") == nullptr);
+  CHECK(qwen2.FindEntry(1, "key_norm") == nullptr);
+  CHECK(qwen2.FindEntry(1, "qkv_bias") != nullptr);
+}
+
 TEST_CASE("gate and up rows alternate in blocks of 16") {
   const ParameterLayout layout(OddConfig());
   const int64_t gate_up = layout.entry(layout.layer_buffer(0), "gate_up").offset;
@@ -78,6 +100,12 @@ TEST_CASE("the digest tells layouts apart and repeats") {
   other = OddConfig();
   other.tie_word_embeddings = false;
   CHECK(ParameterLayout(OddConfig()).Sha256() != ParameterLayout(other).Sha256());
+  other = OddConfig();
+  other.qk_norm = false;
+  CHECK(ParameterLayout(OddConfig()).Sha256() != ParameterLayout(other).Sha256());
+  const std::string llama = ParameterLayout(other).Sha256();
+  other.qkv_bias = true;
+  CHECK(ParameterLayout(other).Sha256() != llama);
 }
 
 }  // namespace

@@ -57,13 +57,15 @@ TEST_CASE("a checkpoint that does not fit is refused by the tensor's name") {
   tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"];
   CHECK(parameters.FromHf(tensors).ok());
   tensors["extra"] = at::zeros({1});
-  CHECK(parameters.FromHf(tensors).message() == "checkpoint has a tensor that the model lacks: extra");
+  CHECK(parameters.FromHf(tensors).message() ==
+        "checkpoint has a tensor that a Qwen3ForCausalLM of 2 layers lacks: extra");
   tensors.erase("extra");
   tensors["model.norm.weight"] = at::zeros({41});
   CHECK(parameters.FromHf(tensors).message() ==
         "tensor model.norm.weight has shape [41], but the configuration wants [40]");
   tensors.erase("model.norm.weight");
-  CHECK(parameters.FromHf(tensors).message() == "checkpoint lacks the tensor model.norm.weight");
+  CHECK(parameters.FromHf(tensors).message() ==
+        "checkpoint lacks the tensor model.norm.weight of a Qwen3ForCausalLM");
 }
 
 TEST_CASE("bytes of a buffer can be taken and put back, whole ones only") {

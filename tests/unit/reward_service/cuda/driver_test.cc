@@ -37,7 +37,7 @@ TEST_CASE("a machine without a GPU, and an old driver, are told apart") {
   CHECK(absl::IsNotFound(ListGpus().status()));
   const FakeGpu old("version 11080\n");
   CHECK(ListGpus().status() ==
-        absl::FailedPreconditionError("the driver knows CUDA 11.8, 12.0 is wanted: install a newer one"));
+        absl::FailedPreconditionError("the driver knows CUDA 11.8, 13.0 is wanted: install a newer one"));
   const FakeGpu broken("fail cuInit 999\n");
   CHECK(ListGpus().status() == absl::InternalError("cuInit: CUDA_ERROR_OF_THE_SCRIPT (999)"));
 }

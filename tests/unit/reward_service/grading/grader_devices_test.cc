@@ -1,7 +1,10 @@
 // The grader with lanes of several devices.
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -9,6 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "tests/support/catch.h"
 #include "tests/support/grader_fixture.h"
+#include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
 namespace {
@@ -86,11 +90,14 @@ TEST_CASE("what waits for one device holds up nothing for another, and all of it
 
 // Lanes of one device.
 struct Lanes {
-  explicit Lanes(size_t number) : scripts(number) {
+  // With `lease_directory` the device of each has a lease there, named by the lane's number.
+  explicit Lanes(size_t number, const std::filesystem::path& lease_directory = {}) : scripts(number) {
     std::vector<std::unique_ptr<JudgeStage>> lanes;
     for (FakeRefereeScript& script : scripts) {
+      std::optional<DeviceLease> lease;
+      if (!lease_directory.empty()) lease = *DeviceLease::Open(absl::StrCat(lanes.size()), lease_directory);
       lanes.push_back(std::make_unique<JudgeStage>(JudgeStageOptions{.device = v1::DEVICE_CUDA},
-                                                   std::make_unique<FakeReferee>(&script)));
+                                                   std::make_unique<FakeReferee>(&script), std::move(lease)));
     }
     grader = std::make_unique<Grader>(GraderOptions{.revival_pause = absl::Milliseconds(1)}, &compile,
                                       std::move(lanes));
@@ -166,6 +173,72 @@ TEST_CASE("the last lane is tried as often as candidates are judged, also where 
   const v1::Grade grade = GradeOf(bench.grader.get(), TwoDevices::For(v1::DEVICE_CUDA, "b"));
   CHECK(grade.verdict() == v1::VERDICT_UNSCORABLE);
   CHECK_THAT(grade.verdict_reason(), Catch::Contains("the referee failed 3 times"));
+}
+
+// A trainer's hold on the device of a lane.
+struct Owner {
+  Owner(const TemporaryDirectory& directory, int lane)
+      : lease(*DeviceLease::Open(absl::StrCat(lane), directory.path())) {}
+  void Take() { held = std::make_unique<DeviceLease::Held>(*lease.Take(absl::Now() + kPatience)); }
+  void GiveUp() { held = nullptr; }
+
+  DeviceLease lease;
+  std::unique_ptr<DeviceLease::Held> held;
+};
+
+TEST_CASE("while another process uses a lane's device, other lanes do the work") {
+  const TemporaryDirectory directory;
+  Owner owner(directory, 0);
+  owner.Take();
+  Lanes bench(2, directory.path());
+  for (const char* id : {"a", "b", "c", "d"}) {
+    CHECK(GradeOf(bench.grader.get(), TwoDevices::For(v1::DEVICE_CUDA, id)).verdict() == v1::VERDICT_CORRECT);
+  }
+  CHECK(bench.scripts[0].num_judged == 0);
+  CHECK(bench.scripts[1].num_judged == 4);
+}
+
+TEST_CASE("what waits for a device in use is judged when its user gives it up, and ends with the service") {
+  const TemporaryDirectory directory;
+  Owner owner(directory, 0);
+  owner.Take();
+  Lanes bench(1, directory.path());
+  AwaitedGrade waiting, late;
+  bench.grader->Submit(TwoDevices::For(v1::DEVICE_CUDA, "a"), waiting.Done());
+  absl::SleepFor(absl::Milliseconds(50));
+  CHECK(bench.scripts[0].num_judged == 0);
+  owner.GiveUp();
+  CHECK(waiting.Wait().ok());
+  owner.Take();
+  bench.grader->Submit(TwoDevices::For(v1::DEVICE_CUDA, "b"), late.Done());
+  bench.grader->Drain(absl::ZeroDuration());
+  CHECK(absl::IsUnavailable(late.Wait().status()));
+  CHECK(bench.scripts[0].num_judged == 1);
+}
+
+TEST_CASE("who asks for a device has it after the judgement in hand, however many wait") {
+  const TemporaryDirectory directory;
+  Owner owner(directory, 0);
+  Lanes bench(1, directory.path());
+  absl::Notification begun, go;
+  bench.scripts[0].judge = [&](const JudgeRequest&) {
+    if (!begun.HasBeenNotified()) begun.Notify();
+    go.WaitForNotification();
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
+  };
+  std::vector<AwaitedGrade> grades(5);
+  for (size_t i = 0; i < grades.size(); ++i)
+    bench.grader->Submit(TwoDevices::For(v1::DEVICE_CUDA, absl::StrCat("a", i)), grades[i].Done());
+  REQUIRE(begun.WaitForNotificationWithTimeout(kPatience));
+  std::thread asking([&] { owner.Take(); });
+  absl::SleepFor(absl::Milliseconds(100));  // long enough to be next
+  go.Notify();
+  asking.join();
+  CHECK(bench.scripts[0].num_judged == 1);
+  absl::SleepFor(absl::Milliseconds(50));
+  CHECK(bench.scripts[0].num_judged == 1);
+  owner.GiveUp();
+  for (AwaitedGrade& grade : grades) CHECK(grade.Wait().ok());
 }
 
 TEST_CASE("draining does not wait for a lane that is lost") {

@@ -42,6 +42,15 @@ TEST_CASE("what this service cannot grade is FAILED_PRECONDITION, with what it c
                                       "and grades kernelbench_python and cuda on cuda"));
 }
 
+TEST_CASE("why a service has no GPU is told to whoever asks for one") {
+  ServiceAbilities abilities = kCpuOnly;
+  abilities.why_no_gpu = "there is no nvcc";
+  CHECK(Refusal(kCuda, v1::DEVICE_UNSPECIFIED, abilities) ==
+        absl::FailedPreconditionError(
+            "candidate.language is CUDA, which needs a GPU; this service has none (there is no nvcc) "
+            "and grades cpp and kernelbench_python on cpu"));
+}
+
 TEST_CASE("a pair that nobody grades is INVALID_ARGUMENT, whatever the service has") {
   for (const ServiceAbilities& abilities : {kCpuOnly, kGpuToo}) {
     CHECK(Refusal(kCpp, v1::DEVICE_CUDA, abilities) ==

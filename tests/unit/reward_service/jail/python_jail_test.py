@@ -213,13 +213,19 @@ def test_on_a_gpu_an_output_is_told_by_its_allocation_and_on_the_host_by_its_add
     [
         ("load_inline('a', '')", True),
         ("module = load_inline('a', '')\nmodule.twice()", True),
-        ("if torch.cuda.is_available(): pass\nload_inline('a', '')", False),
+        ("if torch.cuda.is_available(): load_inline('a', '')", True),
+        ("assert torch.cuda.get_device_name(0) == 'Known'\nload_inline('a', '')", True),
+        ("assert torch.cuda.get_device_capability() == (9, 0)\nload_inline('a', '')", True),
+        ("p = torch.cuda.get_device_properties('cuda')\nload_inline(f'a{p.multi_processor_count}', '')", True),
+        ("p = torch.cuda.get_device_properties(0)\nload_inline(f'a{hasattr(p, \"warp_size\")}', '')", False),
+        ("try: torch.cuda.mem_get_info()\nexcept Exception: load_inline('a', '')", False),
         ("load_inline('a', '')\ntorch.empty(1, device='cuda')", False),
+        ("try: torch.empty(1, device='cuda')\nexcept Exception: load_inline('a', '')", False),
         ("load_inline('a', '')\nraise ValueError", False),
         ("", False),
     ],
 )
-def test_a_recording_without_a_gpu_is_complete_where_one_changes_nothing(program: str, complete: bool) -> None:
+def test_a_recording_without_the_gpu_is_complete_where_having_it_changes_nothing(program: str, complete: bool) -> None:
     code = f"""
 import json, os, sys
 sys.path.insert(0, {str(_SERVICE / "jail")!r})
@@ -227,7 +233,17 @@ from messages import Record
 from python_jail import record
 files = [os.memfd_create("source"), os.memfd_create("list")]
 os.write(files[0], sys.argv[1].encode())
-print(json.dumps(record(Record([], [], calls=False), files).complete))
+gpu = {
+        dict(
+            name="Known",
+            capability_major=9,
+            capability_minor=0,
+            memory_bytes=1,
+            l2_cache_bytes=2,
+            num_multiprocessors=3,
+        )
+    }
+print(json.dumps(record(Record([], [], calls=False, gpu=gpu), files).complete))
 """
     source = "import torch\nfrom torch.utils.cpp_extension import load_inline\n" + program
     source += "\nclass ModelNew(torch.nn.Module):\n    pass\n"

@@ -166,6 +166,20 @@ def test_the_least_time_of_a_call_is_told_and_on_a_host_none(gpu: _TwoDevices, m
     assert Oracle(source, 5, None, on_gpu=False).examine().call_us == 0
 
 
+def test_a_reference_that_rounds_to_tf32_allows_twice_its_error_and_no_sixteenfold(gpu: _TwoDevices) -> None:
+    # As cuDNN does with a convolution's operands; "ieee" forbids it.
+    switch = "rounds = x.dtype == torch.float32 and torch.backends.cudnn.conv.fp32_precision != 'ieee'"
+    rounded = "(x.view(torch.int32) + 4096 & -8192).view(torch.float32)"
+    forward = f"{switch}; return ({rounded} if rounds else x) * 3"
+    task = Oracle(reference_source(forward, "[torch.randn(64, 64)]"), 5, None, on_gpu=True)
+    task.examine()
+    _, (tolerance,) = task.expected(task.reference.inputs(9, "own"), 0, "own")
+    assert tolerance.noise.unrounded < 1e-6 < 1e-4 < tolerance.noise.as_run
+    assert tolerance.noise.allowed() == 2 * tolerance.noise.as_run
+    cudnn: Any = torch.backends.cudnn
+    assert cudnn.conv.fp32_precision in ("tf32", "none")  # as it was
+
+
 def test_a_plain_constant_stays_on_the_host_where_the_reference_is_called_without_it(gpu: _TwoDevices) -> None:
     source = reference_source("return x * self.factor", "[torch.randn(8, 8)]", "self.factor = torch.full((8,), 2.0)")
     with pytest.raises(RuntimeError, match="on two devices"):

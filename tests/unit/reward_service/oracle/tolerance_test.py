@@ -8,7 +8,7 @@ import torch
 
 _SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
 sys.path[:0] = [str(_SERVICE / "oracle"), str(_SERVICE / "jail")]
-from tolerance import Tolerance, indistinguishable, tolerance_of  # noqa: E402
+from tolerance import Noise, Tolerance, indistinguishable, tolerance_of  # noqa: E402
 
 
 def plain_sum(terms: torch.Tensor) -> torch.Tensor:
@@ -63,10 +63,48 @@ def test_a_single_number_is_measured_by_how_it_varies() -> None:
 
 
 def test_noise_that_shows_is_not_allowed_beyond_multiples_of_the_usual() -> None:
-    tolerance = Tolerance(0.0, 2e-4, 0.0, 0.0, 1.0, noise=1e-3)
-    assert not tolerance.allows_noise(usual=1e-5)
-    assert tolerance.allows_noise(usual=1e-4)
-    assert Tolerance(0.0, 2e-4, 0.0, 0.0, 1.0, noise=1e-4).allows_noise(usual=0.0)
+    tolerance = Tolerance(0.0, 2e-4, 0.0, 0.0, 1.0, noise=Noise(1e-3, 1e-3))
+    assert not tolerance.allows_noise(usual=Noise(1e-5, 1e-5))
+    assert tolerance.allows_noise(usual=Noise(1e-4, 1e-4))
+    assert Tolerance(0.0, 2e-4, 0.0, 0.0, 1.0, noise=Noise(1e-4, 1e-4)).allows_noise(usual=Noise(0.0, 0.0))
+
+
+def rounded(values: torch.Tensor, mantissa_bits: int) -> torch.Tensor:
+    """To the nearest number with so many bits of mantissa, as tensor cores read it."""
+    unit = 1 << (23 - mantissa_bits)
+    return ((values.view(torch.int32) + unit // 2) & -unit).view(torch.float32)
+
+
+_TF32_BITS, _BFLOAT16_BITS = 10, 7
+
+
+@pytest.mark.parametrize("depth", [64, 1024])
+def test_products_of_tf32_and_sums_in_half_are_told_from_float32(depth: int) -> None:
+    torch.manual_seed(4)
+    a, b = torch.randn(256, depth), torch.randn(depth, 256)
+    wide = a.double() @ b.double()
+    tolerance = tolerance_of(wide, torch.float32, a @ b, None, a.numel() + b.numel())
+    assert tolerance.passes(sum(x @ y for x, y in zip(a.split(16, 1), b.split(16), strict=True)), wide.float())
+    assert not tolerance.passes(rounded(a, _TF32_BITS) @ rounded(b, _TF32_BITS), wide.float())
+    half = torch.zeros(256, 256, dtype=torch.float16)
+    for column, row in zip(a.half().t(), b.half(), strict=True):
+        half += torch.outer(column, row)
+    assert not tolerance.passes(half.float(), wide.float())
+
+
+def test_where_the_reference_itself_rounds_to_tf32_so_may_an_answer_and_no_further() -> None:
+    torch.manual_seed(5)
+    a, b = torch.randn(256, 576), torch.randn(576, 256)
+    wide, plain = a.double() @ b.double(), a @ b
+    run = rounded(a, _TF32_BITS) @ rounded(b, _TF32_BITS)
+    tolerance = tolerance_of(wide, torch.float32, run, None, a.numel() + b.numel(), unrounded=plain)
+    halves = [rounded(part, _TF32_BITS) for part in (a[:, :288], b[:288], a[:, 288:], b[288:])]
+    assert tolerance.passes(plain, wide.float())
+    assert tolerance.passes(halves[0] @ halves[1] + halves[2] @ halves[3], wide.float())
+    assert not tolerance.passes(rounded(a, _BFLOAT16_BITS) @ rounded(b, _BFLOAT16_BITS), wide.float())
+    # All that was known before of such a reference: sixteen times its error lets bfloat16 through.
+    loose = tolerance_of(wide, torch.float32, run, None, a.numel() + b.numel())
+    assert loose.passes(rounded(a, _BFLOAT16_BITS) @ rounded(b, _BFLOAT16_BITS), wide.float())
 
 
 def test_integers_must_be_equal() -> None:

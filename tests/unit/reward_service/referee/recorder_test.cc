@@ -1,8 +1,10 @@
 #include "reward_service/referee/recorder.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
@@ -21,10 +23,12 @@ const nlohmann::json kRaises = {{"op", "failed"}, {"error", "no GPU"}};
 
 // Programs are puppets, recorded where tensors lie in `store`.
 struct Bench {
-  explicit Bench(TensorStore& store, const nlohmann::json& script = nlohmann::json::object())
+  explicit Bench(TensorStore& store, const nlohmann::json& script = nlohmann::json::object(),
+                 std::optional<cuda::GpuFacts> gpu = std::nullopt)
       : zygote(StartPuppets(script)),
         pool(PuppetTaskLimits(), zygote.get(), &PuppetLane(), PuppetPlace(zygote.get()), 2),
-        recorder({.jail_memory_bytes_max = int64_t{1} << 30}, &pool, zygote.get(), &store) {}
+        recorder({.jail_memory_bytes_max = int64_t{1} << 30, .gpu = std::move(gpu)}, &pool, zygote.get(),
+                 &store) {}
 
   absl::StatusOr<std::string> Record(absl::Time deadline = Soon()) {
     const auto list = recorder.Record(PuppetTaskSource(), AnyProgram().get(), deadline);
@@ -50,6 +54,18 @@ TEST_CASE("on a GPU a program that asks without one never has it, and is not cal
                {"answers", {{"record on host, called", kRaises}, {"record on gpu, called", kRaises}}}});
   const absl::MutexLock others(store->turn());
   CHECK(*bench.Record() == R"([{"name":"a"}])");
+}
+
+TEST_CASE("a program that records without the GPU is told of it, and one that has it is not") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const nlohmann::json script = {
+      {"records", {{{"name", "a"}}}}, {"records on gpu", {{{"name", "b"}}}}, {"complete of", "Fake GPU 0"}};
+  Bench untold(*store, script);
+  CHECK(*untold.Record() == R"([{"name":"b"}])");
+  Bench told(*store, script, cuda::ListGpus()->front());
+  const absl::MutexLock others(store->turn());
+  CHECK(*told.Record() == R"([{"name":"a"}])");
 }
 
 TEST_CASE("on a GPU a list that may lack something has it recorded again there") {

@@ -74,6 +74,16 @@ TEST_CASE("without own work it is a hack where libraries explain the answer") {
   CHECK(ComputeCredit(Timing(2.5), Profile(0.0, 0.3, 0), {}).rule == CreditRule::kDelegated);
 }
 
+TEST_CASE("a task that allows all libraries credits what they did, sampled or not") {
+  v1::Task task;
+  task.add_allowed_libraries("torch");
+  CHECK(ComputeCredit(Timing(2.5), Profile(0, 0, 0, 0), task).speedup == 1.0);
+  task.add_allowed_libraries("blas");
+  CHECK(ComputeCredit(Timing(2.5), Profile(0, 0, 0, 0), task).speedup == 2.5);
+  CHECK(ComputeCredit(Timing(2.5), Profile(0, 0.4, 0.6), task).rule == CreditRule::kFull);
+  CHECK(ComputeCredit(Timing(1.02, false), {}, task).rule == CreditRule::kNotDistinguishable);
+}
+
 TEST_CASE("burning time beside a library's work earns no more than that time") {
   CHECK(ComputeCredit(Timing(0.45), Profile(0.6, 0.4, 0), {}).speedup == 0.45);
   CHECK(ComputeCredit(Timing(3.0), Profile(0.6, 0.4, 0), {}).speedup == 1.0);

@@ -62,7 +62,9 @@ TEST_CASE("lanes with cores of their own work at once, those that share one by t
 TEST_CASE("programs are compiled once for GPUs of a kind, and GPUs that are not wanted are not looked for") {
   CHECK(ArchitecturesOf({Gpu("a", 9), Gpu("b", 9), Gpu("c", 8)}) ==
         std::vector<std::string>{"sm_80", "sm_90a"});
-  CHECK(UsableGpus(false).empty());
+  const UsableGpus found = FindUsableGpus(/*wanted=*/false, absl::OkStatus());
+  CHECK(found.gpus.empty());
+  CHECK(found.why_none == "reward_service.gpus is none");
 }
 
 }  // namespace

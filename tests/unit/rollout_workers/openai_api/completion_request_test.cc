@@ -44,7 +44,7 @@ TEST_CASE("what is not asked is left to the checkpoint and the engine") {
 TEST_CASE("all that can be asked of a chat is read") {
   Json json = Chat();
   json.merge_patch(Json::parse(R"({
-    "n": 3, "seed": -5, "temperature": 0, "top_p": 0.5, "top_k": -1, "max_completion_tokens": 7,
+    "n": 3, "seed": -5, "temperature": 0, "top_p": 0.5, "top_k": -1, "min_p": 0.1, "max_completion_tokens": 7,
     "stop": ["a", "b"], "stream": true, "stream_options": {"include_usage": true}, "logprobs": true,
     "top_logprobs": 0, "chat_template_kwargs": {"enable_thinking": false, "date_string": "1 Jan 2026"},
     "user": "u", "metadata": {"k": "v"}, "tools": [], "tool_choice": "none",
@@ -55,6 +55,7 @@ TEST_CASE("all that can be asked of a chat is read") {
   CHECK(request.temperature == 0);
   CHECK(request.top_p == 0.5);
   CHECK(request.top_k == 0);
+  CHECK(request.min_p == 0.1);
   CHECK(request.tokens_max == 7);
   CHECK(request.stops == std::vector<std::string>{"a", "b"});
   CHECK(request.stream);
@@ -108,6 +109,7 @@ TEST_CASE("values out of bounds are refused by field") {
            {"top_p", "0"},
            {"top_p", "1.1"},
            {"top_k", "-2"},
+           {"min_p", "1.5"},
            {"max_tokens", "0"},
            {"seed", "1.5"},
            {"stop", "\"\""},
@@ -137,7 +139,6 @@ TEST_CASE("fields that would change the answer in ways we lack are refused by na
                                                         {"presence_penalty", "0.1"},
                                                         {"frequency_penalty", "1"},
                                                         {"repetition_penalty", "1.1"},
-                                                        {"min_p", "0.1"},
                                                         {"logit_bias", "{\"5\": 1}"},
                                                         {"top_logprobs", "5"},
                                                         {"ignore_eos", "true"},

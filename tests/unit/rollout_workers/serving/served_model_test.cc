@@ -23,8 +23,9 @@ CompletionRequest Text(const std::string& prompt, const std::string& fields = ""
 
 TEST_CASE("a checkpoint's folder says how it is served") {
   const TemporaryDirectory folder;
-  WriteServedFolder(folder.path(),
-                    R"({"temperature": 0.6, "top_p": 0.9, "top_k": 20, "eos_token_id": [2, 0]})");
+  WriteServedFolder(
+      folder.path(),
+      R"({"temperature": 0.6, "top_p": 0.9, "top_k": 20, "min_p": 0.05, "eos_token_id": [2, 0]})");
   const ServedModel model = LoadServedModel(folder.path(), "coder", 0).value();
   CHECK(model.name == "coder");
   CHECK(model.context_tokens_max == 512);
@@ -33,6 +34,7 @@ TEST_CASE("a checkpoint's folder says how it is served") {
   CHECK(model.defaults.temperature == 0.6);
   CHECK(model.defaults.top_p == 0.9);
   CHECK(model.defaults.top_k == 20);
+  CHECK(model.defaults.min_p == 0.05);
 }
 
 TEST_CASE("a folder that cannot be served is refused with the reason") {
@@ -56,14 +58,16 @@ TEST_CASE("what a request does not say, the checkpoint does, and the API where i
   CHECK_FALSE(chat.reports_tokens);
   CHECK(MakeCompletionJob(model, Text("\"relu\""), "")->sampling.answer_tokens_max == 16);
   const CompletionJob said =
-      MakeCompletionJob(model,
-                        Chat(R"(, "temperature": 0, "top_p": 0.5, "top_k": 3, "max_tokens": 5, "seed": 9,
+      MakeCompletionJob(
+          model,
+          Chat(R"(, "temperature": 0, "top_p": 0.5, "top_k": 3, "min_p": 0.2, "max_tokens": 5, "seed": 9,
                                         "stop": "x", "n": 2)"),
-                        "")
+          "")
           .value();
   CHECK(said.sampling.temperature == 0);
   CHECK(said.sampling.top_p == 0.5);
   CHECK(said.sampling.top_k == 3);
+  CHECK(said.sampling.min_p == 0.2);
   CHECK(said.sampling.answer_tokens_max == 5);
   CHECK(said.seed == 9);
   CHECK(said.num_choices == 2);

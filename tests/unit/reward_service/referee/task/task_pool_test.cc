@@ -215,6 +215,43 @@ TEST_CASE("a task at fault keeps nothing but its fault") {
   }
 }
 
+// A device whose memory others have, until they give it back.
+class FullAtFirst : public TaskOnDevice {
+ public:
+  FullAtFirst(std::unique_ptr<TaskOnDevice> other, const std::atomic<bool>* full)
+      : other_(std::move(other)), full_(full) {}
+  absl::Status StartReference(const PreparedTask& task) override {
+    if (*full_) return absl::ResourceExhaustedError("the GPU has no memory");
+    return other_->StartReference(task);
+  }
+  absl::Status WarmReference(const PreparedTask& task, absl::Time deadline) override {
+    return other_->WarmReference(task, deadline);
+  }
+
+ private:
+  const std::unique_ptr<TaskOnDevice> other_;
+  const std::atomic<bool>* const full_;
+};
+
+TEST_CASE("what the machine lacked once is no fault of a task, which is made anew for the next use") {
+  std::atomic<bool> full = true;
+  const auto zygote = StartPuppets();
+  const PlaceTask host = PuppetPlace(zygote.get());
+  TaskPool pool(
+      PuppetTaskLimits(), zygote.get(), &PuppetLane(),
+      [&] { return std::make_unique<FullAtFirst>(host(), &full); }, 8);
+  const auto complete = [&]() -> absl::Status {
+    const auto begun = pool.Begin(PuppetTaskSource(), std::nullopt, false, Soon());
+    if (!begun.ok()) return begun.status();
+    const absl::Status status = pool.AwaitCompleted(*begun, Soon());
+    pool.End(*begun);
+    return status;
+  };
+  CHECK(absl::IsResourceExhausted(complete()));
+  full = false;
+  CHECK(complete().ok());
+}
+
 TEST_CASE("a task at fault is told at every use") {
   TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), TestPlace(), 8);
   const TaskSource source = SmallTask("pass", "return x * 0", "[torch.randn(64, 64)]");

@@ -1,5 +1,7 @@
 #include "reward_service/referee/tensors/gpu_store.h"
 
+#include <dlfcn.h>
+
 #include <string>
 
 #include "tests/support/catch.h"
@@ -131,6 +133,21 @@ TEST_CASE("a cold GPU has its tensors as they were") {
   store->MakeCold();
   gpu.Say("");
   CHECK(absl::IsInternal(store->Health()));
+}
+
+TEST_CASE("nothing persists in the cache of a GPU that is made cold, and one without such a cache is well") {
+  FakeGpu gpu;
+  const auto store = Open();
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  REQUIRE(driver != nullptr);
+  const int* const num_resets = static_cast<int*>(dlsym(driver, "fake_cuda_num_cache_resets"));
+  REQUIRE(num_resets != nullptr);
+  const int before = *num_resets;
+  store->MakeCold();
+  CHECK(*num_resets == before + 1);
+  gpu.Say("fail cuCtxResetPersistingL2Cache 801\n");
+  store->MakeCold();
+  CHECK(store->Health().ok());
 }
 
 TEST_CASE("memory of tensors that are kept no more is taken for others of the same size") {

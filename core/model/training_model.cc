@@ -1,4 +1,4 @@
-#include "core/model/qwen3.h"
+#include "core/model/training_model.h"
 
 #include <ATen/ops/empty.h>
 
@@ -62,7 +62,7 @@ at::Tensor KernelLogits(const TrainingCore<A>& core, const Parameters& parameter
 }  // namespace
 
 // The core of the dtype that the kernels compute in; both null: the operators compute.
-struct Qwen3::State {
+struct TrainingModel::State {
   ModelConfig config;
   Placement placement;
   int64_t num_token_ids;
@@ -77,7 +77,8 @@ struct Qwen3::State {
   }
 };
 
-absl::StatusOr<Qwen3> Qwen3::Create(const ModelConfig& config, Backend backend, Qwen3Options options) {
+absl::StatusOr<TrainingModel> TrainingModel::Create(const ModelConfig& config, Backend backend,
+                                                    TrainingModelOptions options) {
   RETURN_IF_ERROR(CheckBackend(config, backend, options.placement, kTrainingKernelDtypes));
   const int64_t num_token_ids = NumTokenIds(config, options.num_token_ids);
   auto state = std::make_unique<State>(State{config, options.placement, num_token_ids, nullptr, nullptr});
@@ -87,15 +88,15 @@ absl::StatusOr<Qwen3> Qwen3::Create(const ModelConfig& config, Backend backend, 
   } else if (backend == Backend::kKernels) {
     state->floats = std::make_shared<TrainingCore<float>>(config, num_token_ids, options.pool);
   }
-  return Qwen3(std::move(state));
+  return TrainingModel(std::move(state));
 }
 
-Qwen3::Qwen3(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Qwen3::~Qwen3() = default;
-Qwen3::Qwen3(Qwen3&&) noexcept = default;
-Qwen3& Qwen3::operator=(Qwen3&&) noexcept = default;
+TrainingModel::TrainingModel(std::unique_ptr<State> state) : state_(std::move(state)) {}
+TrainingModel::~TrainingModel() = default;
+TrainingModel::TrainingModel(TrainingModel&&) noexcept = default;
+TrainingModel& TrainingModel::operator=(TrainingModel&&) noexcept = default;
 
-at::Tensor Qwen3::Forward(const Parameters& parameters, const PackedBatch& batch) const {
+at::Tensor TrainingModel::Forward(const Parameters& parameters, const PackedBatch& batch) const {
   CheckBatch(batch);
   state_->Check(parameters);
   if (state_->floats != nullptr) return KernelForward<float>(state_->floats, parameters, batch);
@@ -103,8 +104,8 @@ at::Tensor Qwen3::Forward(const Parameters& parameters, const PackedBatch& batch
   return OperatorForward(parameters, batch);
 }
 
-TokenScores Qwen3::TokenLogProbs(const Parameters& parameters, const at::Tensor& hidden,
-                                 const std::vector<int64_t>& targets, double temperature) const {
+TokenScores TrainingModel::TokenLogProbs(const Parameters& parameters, const at::Tensor& hidden,
+                                         const std::vector<int64_t>& targets, double temperature) const {
   WS_CHECK(hidden.size(0) == static_cast<int64_t>(targets.size()) && temperature > 0)
       << hidden.size(0) << " hidden states, " << targets.size() << " targets, temperature " << temperature;
   state_->Check(parameters);
@@ -118,7 +119,7 @@ TokenScores Qwen3::TokenLogProbs(const Parameters& parameters, const at::Tensor&
                         temperature);
 }
 
-at::Tensor Qwen3::Logits(const Parameters& parameters, const at::Tensor& hidden) const {
+at::Tensor TrainingModel::Logits(const Parameters& parameters, const at::Tensor& hidden) const {
   state_->Check(parameters);
   if (state_->floats != nullptr) return KernelLogits(*state_->floats, parameters, hidden);
   if (state_->doubles != nullptr) return KernelLogits(*state_->doubles, parameters, hidden);

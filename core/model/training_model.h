@@ -1,9 +1,9 @@
-// The Qwen3 decoder for training: packed sequences in, hidden states and token log-probabilities out, with
+// A dense decoder for training: packed sequences in, hidden states and token log-probabilities out, with
 // gradients.
 //
 // Shapes: T tokens of all sequences together, D hidden_size, V vocab_size, B sequences.
-#ifndef WARPSMITH_CORE_MODEL_QWEN3_H_
-#define WARPSMITH_CORE_MODEL_QWEN3_H_
+#ifndef WARPSMITH_CORE_MODEL_TRAINING_MODEL_H_
+#define WARPSMITH_CORE_MODEL_TRAINING_MODEL_H_
 
 #include <ATen/core/Tensor.h>
 
@@ -20,7 +20,7 @@
 
 namespace warpsmith {
 
-struct Qwen3Options {
+struct TrainingModelOptions {
   // Of the parameters. Kernels compute float32 and float64 on a CPU; operators these and bfloat16 anywhere.
   Placement placement;
   // Threads of the CPU kernels; must outlive the model and its graphs. Null: the calling thread alone.
@@ -33,13 +33,14 @@ struct Qwen3Options {
 
 // Stateless but for scratch memory that it reuses between steps: one thread at a time, forward and backward
 // alike.
-class Qwen3 {
+class TrainingModel {
  public:
   // The errors of CheckBackend.
-  static absl::StatusOr<Qwen3> Create(const ModelConfig& config, Backend backend, Qwen3Options options = {});
-  ~Qwen3();
-  Qwen3(Qwen3&&) noexcept;
-  Qwen3& operator=(Qwen3&&) noexcept;
+  static absl::StatusOr<TrainingModel> Create(const ModelConfig& config, Backend backend,
+                                              TrainingModelOptions options = {});
+  ~TrainingModel();
+  TrainingModel(TrainingModel&&) noexcept;
+  TrainingModel& operator=(TrainingModel&&) noexcept;
 
   // Hidden states [T, D] after the final norm, in the parameters' dtype. Differentiable with respect to the
   // buffers of `parameters` that require a gradient (under at::NoGradGuard nothing is kept for backward).
@@ -58,11 +59,11 @@ class Qwen3 {
 
  private:
   struct State;
-  explicit Qwen3(std::unique_ptr<State> state);
+  explicit TrainingModel(std::unique_ptr<State> state);
 
   std::unique_ptr<State> state_;
 };
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_CORE_MODEL_QWEN3_H_
+#endif  // WARPSMITH_CORE_MODEL_TRAINING_MODEL_H_

@@ -1,4 +1,4 @@
-#include "core/model/qwen3.h"
+#include "core/model/training_model.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -30,12 +30,13 @@ Parameters RandomParameters(const ModelConfig& config, at::ScalarType dtype) {
   return parameters;
 }
 
-Qwen3 KernelModel(const ModelConfig& config, at::ScalarType dtype, ThreadPool* pool = nullptr) {
-  return Qwen3::Create(config, Backend::kKernels, {.placement = {.dtype = dtype}, .pool = pool}).value();
+TrainingModel KernelModel(const ModelConfig& config, at::ScalarType dtype, ThreadPool* pool = nullptr) {
+  return TrainingModel::Create(config, Backend::kKernels, {.placement = {.dtype = dtype}, .pool = pool})
+      .value();
 }
 
-Qwen3 OperatorModel(const ModelConfig& config, at::ScalarType dtype) {
-  return Qwen3::Create(config, Backend::kOperators, {.placement = {.dtype = dtype}}).value();
+TrainingModel OperatorModel(const ModelConfig& config, at::ScalarType dtype) {
+  return TrainingModel::Create(config, Backend::kOperators, {.placement = {.dtype = dtype}}).value();
 }
 
 std::vector<int64_t> NextTokens(const PackedBatch& batch) {
@@ -46,7 +47,7 @@ std::vector<int64_t> NextTokens(const PackedBatch& batch) {
 }
 
 // A weighted sum of log-probabilities; `weight` of a token depends on it and its position alone.
-at::Tensor Loss(const Qwen3& model, const Parameters& parameters, const PackedBatch& batch) {
+at::Tensor Loss(const TrainingModel& model, const Parameters& parameters, const PackedBatch& batch) {
   const TokenScores scores =
       model.TokenLogProbs(parameters, model.Forward(parameters, batch), NextTokens(batch), 0.8);
   at::Tensor weights = at::zeros_like(scores.log_probs.detach());
@@ -72,13 +73,14 @@ double LargestDifference(const std::vector<at::Tensor>& a, const std::vector<at:
   return largest;
 }
 
-TEST_CASE("the kernels' hidden states, scores and gradients equal autograd's in float64") {
-  for (const bool tied : {true, false}) {
-    ModelConfig config = OddConfig();
-    config.tie_word_embeddings = tied;
+TEST_CASE(
+    "the kernels' hidden states, scores and gradients equal autograd's in float64, for every architecture") {
+  for (const auto& [name, config] : FamilyConfigs()) {
+    INFO(name);
     Parameters parameters = RandomParameters(config, at::kDouble);
     const PackedBatch batch = RandomBatch(config, {1, 7, 130, 64, 50}, 5);
-    const Qwen3 kernels = KernelModel(config, at::kDouble), operators = OperatorModel(config, at::kDouble);
+    const TrainingModel kernels = KernelModel(config, at::kDouble),
+                        operators = OperatorModel(config, at::kDouble);
 
     const at::Tensor loss = Loss(kernels, parameters, batch);
     loss.backward();
@@ -89,6 +91,32 @@ TEST_CASE("the kernels' hidden states, scores and gradients equal autograd's in 
 
     CHECK(loss.item<double>() == Approx(expected_loss.item<double>()).epsilon(1e-12));
     CHECK(LargestDifference(gradients, Gradients(parameters)) < 1e-11);
+  }
+}
+
+TEST_CASE(
+    "each entry of a layer, biases and norms of heads among them, has the gradient of finite differences") {
+  for (const auto& [name, config] : FamilyConfigs()) {
+    Parameters parameters = RandomParameters(config, at::kDouble);
+    const PackedBatch batch = RandomBatch(config, {70, 3}, 5);
+    const TrainingModel model = KernelModel(config, at::kDouble);
+    Loss(model, parameters, batch).backward();
+    const at::Tensor gradient = parameters.buffer(1).grad().clone();
+    for (const ParameterEntry& entry : parameters.layout().buffers()[1].entries) {
+      INFO(name << ", " << entry.name);
+      at::Tensor value = parameters.buffer(1).detach()[entry.offset + entry.size() / 2];
+      const double step = 1e-5, before = value.item<double>();
+      const auto loss_at = [&](double x) {
+        const at::NoGradGuard no_grad;
+        value.fill_(x);
+        return Loss(model, parameters, batch).item<double>();
+      };
+      const double slope = (loss_at(before + step) - loss_at(before - step)) / (2 * step);
+      value.fill_(before);
+      const double expected = gradient[entry.offset + entry.size() / 2].item<double>();
+      CHECK(std::abs(expected) > 1e-7);
+      CHECK(slope == Approx(expected).epsilon(1e-5).margin(1e-8));
+    }
   }
 }
 
@@ -105,9 +133,9 @@ TEST_CASE(
     ModelConfig real = config;
     real.vocab_size = num_token_ids;
     const PackedBatch batch = RandomBatch(real, {1, 7, 130, 64, 50}, 5);
-    const Qwen3Options options{.placement = {.dtype = at::kDouble}, .num_token_ids = num_token_ids};
-    const Qwen3 kernels = Qwen3::Create(config, Backend::kKernels, options).value();
-    const Qwen3 operators = Qwen3::Create(config, Backend::kOperators, options).value();
+    const TrainingModelOptions options{.placement = {.dtype = at::kDouble}, .num_token_ids = num_token_ids};
+    const TrainingModel kernels = TrainingModel::Create(config, Backend::kKernels, options).value();
+    const TrainingModel operators = TrainingModel::Create(config, Backend::kOperators, options).value();
 
     const at::Tensor loss = Loss(kernels, parameters, batch);
     loss.backward();
@@ -129,7 +157,7 @@ TEST_CASE(
 TEST_CASE("the gradient of a batch does not depend on how it is split or packed, in float64") {
   const ModelConfig config = OddConfig();
   Parameters parameters = RandomParameters(config, at::kDouble);
-  const Qwen3 model = KernelModel(config, at::kDouble);
+  const TrainingModel model = KernelModel(config, at::kDouble);
   const std::vector<int64_t> lengths = {60, 3, 130, 49};
   const PackedBatch whole = RandomBatch(config, lengths, 9);
   Loss(model, parameters, whole).backward();
@@ -145,10 +173,12 @@ TEST_CASE("the gradient of a batch does not depend on how it is split or packed,
 }
 
 TEST_CASE("float32 results have the same bits with one thread, with two, and in another packing") {
-  const ModelConfig config = OddConfig();
+  const NamedConfig family = GENERATE(from_range(FamilyConfigs()));
+  INFO(family.name);
+  const ModelConfig& config = family.config;
   Parameters parameters = RandomParameters(config, at::kFloat);
   ThreadPool pool(2);
-  const Qwen3 alone = KernelModel(config, at::kFloat), pair = KernelModel(config, at::kFloat, &pool);
+  const TrainingModel alone = KernelModel(config, at::kFloat), pair = KernelModel(config, at::kFloat, &pool);
   const PackedBatch batch = RandomBatch(config, {60, 3, 130, 49}, 9);
   const PackedBatch last = RandomBatch(config, {49}, 12);
 
@@ -169,7 +199,8 @@ TEST_CASE("float32 kernels stay within rounding of the operators") {
   parameters.InitRandom(1);
   const at::NoGradGuard no_grad;
   const PackedBatch batch = RandomBatch(config, {200, 77}, 2);
-  const Qwen3 kernels = KernelModel(config, at::kFloat), operators = OperatorModel(config, at::kFloat);
+  const TrainingModel kernels = KernelModel(config, at::kFloat),
+                      operators = OperatorModel(config, at::kFloat);
   const at::Tensor difference = kernels.Forward(parameters, batch) - operators.Forward(parameters, batch);
   CHECK(difference.abs().max().item<float>() < 2e-5f);
 }
@@ -178,7 +209,8 @@ TEST_CASE("entropy is that of the softmax, and rows without a target cost nothin
   const ModelConfig config = OddConfig();
   const Parameters parameters = RandomParameters(config, at::kDouble);
   const PackedBatch batch = RandomBatch(config, {70}, 4);
-  const Qwen3 kernels = KernelModel(config, at::kDouble), operators = OperatorModel(config, at::kDouble);
+  const TrainingModel kernels = KernelModel(config, at::kDouble),
+                      operators = OperatorModel(config, at::kDouble);
   const at::Tensor hidden = kernels.Forward(parameters, batch);
   std::vector<int64_t> targets = NextTokens(batch);
   targets[5] = -1;
@@ -196,7 +228,8 @@ TEST_CASE("the kernels' logits equal the operators' in float64") {
     config.tie_word_embeddings = tied;
     const Parameters parameters = RandomParameters(config, at::kDouble);
     const at::NoGradGuard no_grad;
-    const Qwen3 kernels = KernelModel(config, at::kDouble), operators = OperatorModel(config, at::kDouble);
+    const TrainingModel kernels = KernelModel(config, at::kDouble),
+                        operators = OperatorModel(config, at::kDouble);
     const at::Tensor hidden = kernels.Forward(parameters, RandomBatch(config, {70}, 4));
     CHECK(RelativeDifference(kernels.Logits(parameters, hidden), operators.Logits(parameters, hidden)) <
           1e-13);

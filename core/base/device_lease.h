@@ -1,0 +1,56 @@
+// A device that several processes of a host use by turns: a GPU on which a trainer computes its steps, say, and a
+// referee times programs between them.
+#ifndef WARPSMITH_CORE_BASE_DEVICE_LEASE_H_
+#define WARPSMITH_CORE_BASE_DEVICE_LEASE_H_
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/base/unique_fd.h"
+
+namespace warpsmith {
+
+// Two files that are locked by flock(2), DEVICE.held and DEVICE.next: who wants the device holds the second while it
+// waits for the first, so that who gives it up and wants it again comes behind. The kernel takes back what a process
+// that ends has held. For one thread; movable.
+class DeviceLease {
+ public:
+  // What is held until it is destroyed. Its lease outlives it.
+  class Held {
+   public:
+    explicit Held(int fd) : fd_(fd) {}
+    Held(Held&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Held& operator=(Held&&) = delete;
+    ~Held();
+
+   private:
+    int fd_;
+  };
+
+  // `device` names it among all processes of the host: a GPU's UUID. The files stay. INVALID_ARGUMENT for a name that
+  // is no file's; PERMISSION_DENIED, NOT_FOUND where `directory` cannot be used.
+  static absl::StatusOr<DeviceLease> Open(std::string_view device,
+                                          const std::filesystem::path& directory = "/run/lock");
+
+  // Waits until no other process has the device. DEADLINE_EXCEEDED names the process that has it; INTERNAL where the
+  // kernel has no locks left.
+  absl::StatusOr<Held> Take(absl::Time deadline);
+
+ private:
+  DeviceLease(std::string device, UniqueFd held, UniqueFd next)
+      : device_(std::move(device)), held_(std::move(held)), next_(std::move(next)) {}
+  absl::Status Lock(int fd, absl::Time deadline) const;
+
+  std::string device_;
+  UniqueFd held_;  // its content: the process that took it last
+  UniqueFd next_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_BASE_DEVICE_LEASE_H_

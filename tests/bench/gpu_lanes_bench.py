@@ -1,0 +1,185 @@
+"""How many more candidates a minute a service grades with all GPUs of a machine than with one, and whether one that is
+taken away while it works costs an answer.
+
+Native programs that are right, of three kernels, from eight clients a GPU; a service of its own for each piece of work.
+The last piece takes the lease of one GPU, as a trainer does, once half of the answers are in: from then on that GPU may
+end the judgement that it has, and begins no other.
+
+./dev bench gpu_lanes --gpu [--resume] [--seconds N] [--programs N] [--set KEY=VALUE ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from warpsmith_reward import Request, RetryOptions, RewardClient, RewardServiceError, device_lease
+
+from tests.bench.gpu_timing_kernels import KERNELS
+from tests.bench.slices import Piece, Row, Slice, SliceOptions, add_slice_arguments, digest_of
+from tests.hacks.own_service import own_service
+
+_KERNELS = ("affine chain, 10 us", "affine chain, 50 us", "running sums, 200 us")
+_CLIENTS_EACH = 8  # of a GPU
+_GRADE_SECONDS_MAX = 240.0
+_LEASE_SECONDS_MAX = 120.0
+
+# A client of a service that judges on the GPUs of these UUIDs.
+OpenService = Callable[[Sequence[str]], AbstractContextManager[RewardClient]]
+
+
+def uuids() -> list[str]:
+    """Of the GPUs of this machine, as nvidia-smi lists them; none where there is none."""
+    command = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [line.strip() for line in found.stdout.splitlines() if line.strip()]
+
+
+def requests_of(count: int, token: str) -> list[Request]:
+    """By turns of the kernels; `token` makes them others than those of another piece."""
+    kernels = [KERNELS[name] for name in _KERNELS]
+    return [
+        Request(
+            kernels[i % len(kernels)].task, source=kernels[i % len(kernels)].source(f"{token}_{i}"), language="cuda"
+        )
+        for i in range(count)
+    ]
+
+
+@dataclass(frozen=True)
+class Load:
+    """So many programs for a service on these GPUs; with `lend` one of them is taken away meanwhile."""
+
+    programs: int
+    gpus: tuple[str, ...]
+    lend: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of the piece of work."""
+        lent = ", one of them lent from half on" if self.lend else ""
+        return f"{len(self.gpus)} GPU{'s' * (len(self.gpus) > 1)}{lent}"
+
+    def run(self, open_service: OpenService) -> Row:
+        """Answers a minute, from the first request on; the first ones for each task and GPU are not counted."""
+        clients = _CLIENTS_EACH * len(self.gpus)
+        with open_service(self.gpus) as client, ThreadPoolExecutor(clients) as pool:
+            grade = partial(_grade, client)
+            warm = len(_KERNELS) * 2 * len(self.gpus)
+            list(pool.map(grade, requests_of(warm, secrets.token_hex(4))))
+            half, rows = threading.Semaphore(0), []
+
+            def graded(request: Request) -> Row:
+                row = grade(request)
+                half.release()
+                return row
+
+            begin = time.monotonic()
+            asked = [pool.submit(graded, request) for request in requests_of(self.programs, secrets.token_hex(4))]
+            with ExitStack() as stack:
+                if self.lend:
+                    for _ in range(self.programs // 2):
+                        half.acquire()
+                    stack.enter_context(device_lease(self.lend, _LEASE_SECONDS_MAX))
+                lent_at = time.monotonic() - begin if self.lend else None
+                done = [request.done() for request in asked]
+                rows = [request.result() for request in asked]
+            seconds = time.monotonic() - begin
+        late = [row for row, was_done in zip(rows, done, strict=True) if not was_done]
+        return {
+            "seconds": seconds,
+            "verdicts": dict(Counter(row["verdict"] for row in rows)),
+            "by_gpu": dict(Counter(row["gpu"] for row in rows)),
+            "lent_at": lent_at,
+            "on_lent_gpu": sum(row["gpu"] == self.lend for row in late) if self.lend else 0,
+        }
+
+
+def _grade(client: RewardClient, request: Request) -> Row:
+    try:
+        grade = client.grade(request)
+    except RewardServiceError as error:
+        return {"verdict": f"no answer: {error}", "gpu": ""}
+    return {"verdict": grade.verdict.value, "gpu": grade.message.get("environment", {}).get("gpu", {}).get("uuid", "")}
+
+
+@contextmanager
+def own_client(settings: dict[str, str], gpus: Sequence[str]) -> Iterator[RewardClient]:
+    """Of a service of its own that sees these GPUs alone."""
+    visible = {"CUDA_VISIBLE_DEVICES": ",".join(gpus)}
+    with (
+        own_service(settings, visible) as address,
+        RewardClient(address, retries=RetryOptions(seconds_max=_GRADE_SECONDS_MAX)) as client,
+    ):
+        yield client
+
+
+def faults_of(load: Load, result: Row) -> list[str]:
+    """What must not be."""
+    faults = [
+        f"{count} programs were {verdict}" for verdict, count in result["verdicts"].items() if verdict != "CORRECT"
+    ]
+    idle = [gpu for gpu in load.gpus if gpu not in result["by_gpu"]]
+    return [f"{load.name}: {fault}" for fault in (*faults, *(f"nothing was judged on {gpu}" for gpu in idle))]
+
+
+def print_rates(results: Sequence[tuple[Load, Row]]) -> list[str]:
+    """The table; what must not be."""
+    rates = {load: 60 * load.programs / result["seconds"] for load, result in results}
+    print(f"\n{'':44}{'a minute':>10}{'times one GPU':>16}")
+    one = next((rate for load, rate in rates.items() if len(load.gpus) == 1), None)
+    faults = []
+    for load, result in results:
+        times = f"{rates[load] / one:16.2f}" if one else f"{'':16}"
+        print(f"{load.name:44}{rates[load]:10.1f}{times}")
+        if load.lend:
+            print(
+                f"  lent after {result['lent_at']:.1f} s; {result['on_lent_gpu']} of the later answers are from there"
+            )
+        faults += faults_of(load, result)
+    for fault in faults:
+        print(f"fault: {fault}")
+    return faults
+
+
+def main(words: Sequence[str] | None = None, gpus: Sequence[str] | None = None) -> int:
+    """One slice; 1 where an answer is missing or wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_slice_arguments(parser)
+    parser.add_argument("--programs", type=int, default=48, help="of a piece")
+    parser.add_argument("--set", action="append", default=[], help="KEY=VALUE of reward_service")
+    arguments = parser.parse_args(words)
+    found = tuple(uuids() if gpus is None else gpus)
+    if len(found) < 2:
+        parser.exit(1, f"{len(found)} GPUs are here, and this benchmark compares one with several.\n")
+    settings = {"num_lanes": "1", **dict(text.split("=", 1) for text in arguments.set)}
+    loads = [Load(arguments.programs, gpus, lend) for gpus, lend in ((found[:1], ""), (found, ""), (found, found[-1]))]
+    programs = Path(os.environ["WARPSMITH_BIN_DIR"])
+    files = digest_of([programs, programs.parent / "share"])
+    slice_ = Slice(SliceOptions.of(arguments))
+    results = []
+    for load in loads:
+        work = partial(load.run, partial(own_client, settings))
+        rows = slice_.do([Piece(load.name, [files, settings, load.programs, load.gpus], work)])
+        results += [(load, row["result"]) for row in rows]
+    faults = print_rates(results)
+    return slice_.end() or (1 if faults else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
