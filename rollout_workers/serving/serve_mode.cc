@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -57,6 +58,17 @@ void Announce(const ServeOptions& options, const ServedModel& model) {
   }
 }
 
+absl::StatusOr<std::unique_ptr<CompletionService>> MakeService(const ServeOptions& options,
+                                                               const ServedModel& model) {
+  try {
+    return std::make_unique<CompletionService>(model.config, EngineOptionsFrom(options, model));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the memory does not hold the keys and values of ", options.num_slots, " slots of ",
+                     model.context_tokens_max, " tokens: lower --slots or --context"));
+  }
+}
+
 absl::Status LoadWeights(const ServeOptions& options, const ServedModel& model, Engine* engine) {
   ASSIGN_OR_RETURN(LoadedWeights weights, HuggingFaceWeights(model.config, options.model));
   return engine->SwapWeights(std::move(weights), absl::InfiniteFuture());  // nothing decodes yet
@@ -93,7 +105,7 @@ absl::Status Serve(const ServeOptions& options, const sigset_t& stop_signals) {
                        {.address = options.address, .body_bytes_max = kBodyBytesMax, .refusal = RefuseUnseen},
                        [&door](const std::shared_ptr<HttpExchange>& exchange) { door.Handle(exchange); }));
   std::cout << "listening on " << server->address() << std::endl;
-  service = std::make_unique<CompletionService>(model.config, EngineOptionsFrom(options, model));
+  ASSIGN_OR_RETURN(service, MakeService(options, model));
   // Our threads are there, with the signals blocked. Nobody is answered yet: a signal may end all at once.
   pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);
   RETURN_IF_ERROR(LoadWeights(options, model, &service->engine()));
