@@ -1,7 +1,8 @@
-// warpsmith: runs, checks configurations, grades, evaluates, exports, and says whether a machine is fit.
+// warpsmith: runs, checks configurations, grades, evaluates, exports, serves, and says whether a machine is fit.
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "cli/config_check.h"
@@ -67,6 +68,15 @@ CLI::App* AddTrainerMode(CLI::App* app, const std::string& name, const std::stri
   return mode;
 }
 
+CLI::App* AddServe(CLI::App* app, std::string* model) {
+  CLI::App* const serve = app->add_subcommand("serve", "answer OpenAI's HTTP API with a checkpoint");
+  serve->add_option("--model", *model, "folder of a Hugging Face checkpoint, as export writes it")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  serve->allow_extras()->footer("Further flags are passed on; see warpsmith-rollout serve --help.");
+  return serve;
+}
+
 CLI::App* AddGrade(CLI::App* app, GradeOptions* options) {
   CLI::App* const grade = app->add_subcommand("grade", "grade one candidate for one task");
   grade
@@ -110,6 +120,8 @@ int main(int argc, char** argv) {
       AddTrainerMode(&app, "eval", "evaluate a checkpoint on the held-out tasks", &run);
   CLI::App* const export_command =
       AddTrainerMode(&app, "export", "write a checkpoint as a Hugging Face folder", &run);
+  std::string served_model;
+  const CLI::App* const serve_command = AddServe(&app, &served_model);
   app.add_subcommand("doctor", "say whether this machine can run Warpsmith, and what to do if not");
   CLI11_PARSE(app, argc, argv);
   if (up_command->parsed()) return warpsmith::RunUp(run.Complete(), &signals);
@@ -129,6 +141,11 @@ int main(int argc, char** argv) {
   if (export_command->parsed()) {
     run.up.trainer_flags = export_command->remaining();
     return warpsmith::RunTrainerMode(run.Complete(), "export", &signals);
+  }
+  if (serve_command->parsed()) {
+    std::vector<std::string> flags = {"--model", served_model};
+    for (const std::string& flag : serve_command->remaining()) flags.push_back(flag);
+    return warpsmith::RunServe(flags, &signals);
   }
   return warpsmith::RunDoctor();
 }

@@ -92,4 +92,10 @@ Command TrainerMode(const RunLayout& layout, const std::string& mode) {
   return command;
 }
 
+Command ServeCommand(const std::filesystem::path& binaries, const std::vector<std::string>& flags) {
+  Command command{.name = "serve", .arguments = {(binaries / "warpsmith-rollout").string(), "serve"}};
+  Append(flags, &command.arguments);
+  return command;
+}
+
 }  // namespace warpsmith

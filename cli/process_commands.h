@@ -40,6 +40,9 @@ Command TrainerDryRun(const RunLayout& layout);
 // The trainer alone in a mode that calls no server, such as "export"; its output is ours.
 Command TrainerMode(const RunLayout& layout, const std::string& mode);
 
+// The rollout worker's program as a server of OpenAI's API, with these flags of `serve`; its output is ours.
+Command ServeCommand(const std::filesystem::path& binaries, const std::vector<std::string>& flags);
+
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_CLI_PROCESS_COMMANDS_H_

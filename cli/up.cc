@@ -87,7 +87,7 @@ absl::Status StartAll(const RunLayout& layout, Supervisor* supervisor) {
   return absl::OkStatus();
 }
 
-// A trainer without servers; its exit status.
+// One process that calls no server; its exit status.
 absl::StatusOr<int> RunAlone(const Command& command, StopSignals* signals) {
   Supervisor supervisor({}, signals);
   RETURN_IF_ERROR(supervisor.StartTrainer(command));
@@ -127,6 +127,10 @@ int RunUp(const UpOptions& options, StopSignals* signals) {
 
 int RunTrainerMode(const UpOptions& options, const std::string& mode, StopSignals* signals) {
   return Report(TrainerAlone(options, mode, signals));
+}
+
+int RunServe(const std::vector<std::string>& flags, StopSignals* signals) {
+  return Report(RunAlone(ServeCommand(ExecutableDirectory(), flags), signals));
 }
 
 }  // namespace warpsmith

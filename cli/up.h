@@ -27,6 +27,10 @@ int RunUp(const UpOptions& options, StopSignals* signals);
 // The trainer alone in one of its modes that needs no server, its output ours. Returns its exit status.
 int RunTrainerMode(const UpOptions& options, const std::string& mode, StopSignals* signals);
 
+// Serves a checkpoint by OpenAI's API, with these flags of `warpsmith-rollout serve`, until a signal ends it;
+// its output is ours. Returns its exit status, or 128 + the signal's number.
+int RunServe(const std::vector<std::string>& flags, StopSignals* signals);
+
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_CLI_UP_H_

@@ -26,6 +26,7 @@ struct Batch::Group {
   int64_t job_id = 0;
   SamplingParameters sampling;
   uint64_t policy_version = 0;
+  bool reports_tokens = false;
   GenerationGroup prompt;
   int num_admitted = 0;
   absl::Time started = absl::InfiniteFuture();
@@ -78,6 +79,7 @@ void Batch::Add(GenerationJob job) {
     group->job_id = job.id;
     group->sampling = job.sampling;
     group->policy_version = job.policy_version;
+    group->reports_tokens = job.reports_tokens;
     group->prompt = std::move(prompt);
     if (group->num_waiting() > 0) waiting_.push_back(std::move(group));
   }
@@ -89,6 +91,15 @@ void Batch::Remove(int64_t job_id) {
   for (const int slot : before) {
     if (slots_[slot].group->job_id == job_id) FreeSlot(slot);
   }
+}
+
+void Batch::RemoveSample(const SamplePlace& place) {
+  const auto found = std::find_if(active_.begin(), active_.end(), [&](int slot) {
+    const Slot& sample = slots_[slot];
+    return sample.group->job_id == place.job_id && sample.group->prompt.task_index == place.task_index &&
+           sample.wanted.sample_index == place.sample_index;
+  });
+  if (found != active_.end()) FreeSlot(*found);
 }
 
 int Batch::num_waiting() const {
@@ -251,6 +262,13 @@ void Batch::Retire(Outcome* outcome) {
                                                       " are not finite; publish sound weights"))});
       Remove(group.job_id);
       continue;
+    }
+    if (group.reports_tokens) {
+      outcome->drawn.push_back({.job_id = group.job_id,
+                                .task_index = group.prompt.task_index,
+                                .sample_index = sample.wanted.sample_index,
+                                .token_id = sample.answer.back(),
+                                .log_prob = sample.log_probs.back()});
     }
     const bool stopped = IsStop(sample.answer.back());
     if (!stopped && std::ssize(sample.answer) < group.sampling.answer_tokens_max) continue;

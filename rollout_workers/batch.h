@@ -18,6 +18,13 @@
 
 namespace warpsmith {
 
+// A sample by what its job calls it.
+struct SamplePlace {
+  int64_t job_id = 0;
+  int task_index = 0;
+  int sample_index = 0;
+};
+
 class Decoder;
 class KvCache;
 class ThreadPool;
@@ -41,6 +48,8 @@ class Batch {
   void Add(GenerationJob job);
   // Drops what there is of a job.
   void Remove(int64_t job_id);
+  // Drops a sample that is in a slot.
+  void RemoveSample(const SamplePlace& place);
 
   int num_active() const { return static_cast<int>(active_.size()); }
   int num_waiting() const;
@@ -50,6 +59,8 @@ class Batch {
     std::vector<FinishedSample> finished;
     // Jobs that broke and are already removed.
     std::vector<FailedJob> failed;
+    // Tokens of jobs that report them, each sample's in order.
+    std::vector<DrawnToken> drawn;
     int num_drawn = 0;
     int num_prefilled = 0;
   };

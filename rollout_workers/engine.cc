@@ -30,6 +30,7 @@ class Engine::Impl {
 
   absl::Status Submit(GenerationJob job) ABSL_LOCKS_EXCLUDED(mutex_);
   void Cancel(int64_t job_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CancelSample(const SamplePlace& sample) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(swap_mutex_, mutex_);
   EngineStatus status() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -50,7 +51,8 @@ class Engine::Impl {
   void StepOnce();
   void Report(Batch::Outcome outcome);
   bool HasMail() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || swap_ != nullptr || !submitted_.empty() || !cancelled_.empty();
+    return stopping_ || swap_ != nullptr || !submitted_.empty() || !cancelled_.empty() ||
+           !cancelled_samples_.empty();
   }
 
   const ModelConfig config_;
@@ -62,6 +64,7 @@ class Engine::Impl {
   mutable absl::Mutex mutex_;
   std::vector<GenerationJob> submitted_ ABSL_GUARDED_BY(mutex_);
   std::vector<int64_t> cancelled_ ABSL_GUARDED_BY(mutex_);
+  std::vector<SamplePlace> cancelled_samples_ ABSL_GUARDED_BY(mutex_);
   int num_submitted_samples_ ABSL_GUARDED_BY(mutex_) = 0;
   Swap* swap_ ABSL_GUARDED_BY(mutex_) = nullptr;  // lives in SwapWeights
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -124,6 +127,11 @@ void Engine::Impl::Cancel(int64_t job_id) {
   cancelled_.push_back(job_id);
 }
 
+void Engine::Impl::CancelSample(const SamplePlace& sample) {
+  absl::MutexLock lock(&mutex_);
+  cancelled_samples_.push_back(sample);
+}
+
 absl::Status Engine::Impl::SwapWeights(LoadedWeights weights, absl::Time deadline) {
   absl::MutexLock one_at_a_time(&swap_mutex_);
   Swap swap{.weights = std::move(weights)};
@@ -167,6 +175,8 @@ bool Engine::Impl::TakeMail() {
     num_submitted_samples_ = 0;
     for (const int64_t job_id : cancelled_) batch_.Remove(job_id);
     cancelled_.clear();
+    for (const SamplePlace& sample : cancelled_samples_) batch_.RemoveSample(sample);
+    cancelled_samples_.clear();
     status_.num_active_samples = batch_.num_active();
     status_.num_waiting_samples = batch_.num_waiting();
     if (swap_ != nullptr && batch_.empty()) {
@@ -208,6 +218,7 @@ void Engine::Impl::StepOnce() {
 }
 
 void Engine::Impl::Report(Batch::Outcome outcome) {
+  for (const DrawnToken& token : outcome.drawn) events_.on_token(token);
   for (FinishedSample& sample : outcome.finished) events_.on_sample(std::move(sample));
   for (FailedJob& job : outcome.failed) events_.on_failure(std::move(job));
 }
@@ -217,6 +228,9 @@ Engine::Engine(const ModelConfig& config, EngineOptions options, EngineEvents ev
 Engine::~Engine() = default;
 absl::Status Engine::Submit(GenerationJob job) { return impl_->Submit(std::move(job)); }
 void Engine::Cancel(int64_t job_id) { impl_->Cancel(job_id); }
+void Engine::CancelSample(int64_t job_id, int task_index, int sample_index) {
+  impl_->CancelSample({job_id, task_index, sample_index});
+}
 absl::Status Engine::SwapWeights(LoadedWeights weights, absl::Time deadline) {
   return impl_->SwapWeights(std::move(weights), deadline);
 }

@@ -36,10 +36,12 @@ struct EngineOptions {
   int num_threads = 1;
 };
 
-// Where samples go. Both are called from the engine's thread, which decodes nothing until they return.
+// Where samples go. All are called from the engine's thread, which decodes nothing until they return.
 struct EngineEvents {
   std::function<void(FinishedSample)> on_sample;
   std::function<void(FailedJob)> on_failure;
+  // Of jobs that report tokens, before the sample that they make; may be empty where no job does.
+  std::function<void(DrawnToken)> on_token;
 };
 
 // Counters since the start.
@@ -77,6 +79,9 @@ class Engine {
 
   // Forgets a job. No event of it comes after the step that is running; unknown ids are ignored.
   void Cancel(int64_t job_id);
+
+  // Likewise one sample that decodes. One that waits for a slot, or has ended, is ignored.
+  void CancelSample(int64_t job_id, int task_index, int sample_index);
 
   // Takes `weights` between two steps, when no sample waits or decodes. FAILED_PRECONDITION when that did not
   // come to pass by `deadline`: the old weights are still in use then.

@@ -33,6 +33,17 @@ struct GenerationJob {
   SamplingParameters sampling;
   // The version that must be loaded.
   uint64_t policy_version = 0;
+  // Whether each token is told when it is drawn, and not only with its whole sample.
+  bool reports_tokens = false;
+};
+
+// A token of a sample that goes on, or whose last it is.
+struct DrawnToken {
+  int64_t job_id = 0;
+  int task_index = 0;
+  int sample_index = 0;
+  int32_t token_id = 0;
+  float log_prob = 0;
 };
 
 enum class FinishReason { kStop, kLength };

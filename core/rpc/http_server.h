@@ -39,10 +39,18 @@ class HttpExchange {
 
   virtual const HttpRequest& request() const = 0;
 
-  // Sends the answer; the first call counts. Nothing happens where the client is gone.
+  // Sends the answer; the first of all answers counts. Nothing happens where the client is gone.
   virtual void Respond(HttpResponse response) = 0;
 
-  // `abandoned` is called, at most once, when the client goes away before it is answered; at once if it has.
+  // An answer that comes in pieces: its head (`head.body` is the first piece), any number of pieces, its end.
+  // Begins as Respond does; what follows a Respond, or an end, is ignored. Returns at once: a client that lets
+  // HttpServerOptions::unsent_bytes_max pile up, or takes none of it for transfer_timeout, is cut off.
+  virtual void BeginStream(HttpResponse head) = 0;
+  virtual void SendPiece(std::string piece) = 0;
+  virtual void EndStream() = 0;
+
+  // `abandoned` is called, at most once, when the client goes away before the whole answer was given; at once
+  // if it has.
   virtual void OnAbandoned(std::function<void()> abandoned) = 0;
 };
 
@@ -58,6 +66,10 @@ struct HttpServerOptions {
   // Each for a whole request to come in, and for a whole answer to go out, however slowly bytes trickle.
   absl::Duration transfer_timeout = absl::Seconds(30);
   absl::Duration idle_timeout = absl::Minutes(2);  // of a connection between requests
+  int64_t unsent_bytes_max = int64_t{1} << 20;     // of a stream, given by the handler and not yet taken
+  // The answer to what is no request, or over a limit, so that no handler sees it: status and reason. Plain
+  // text where it is empty.
+  std::function<HttpResponse(int status, const std::string& reason)> refusal;
 };
 
 // Owns a running server and its one thread.
@@ -72,6 +84,10 @@ class HttpServer {
 
   // The given host with the port that was bound.
   virtual const std::string& address() const = 0;
+
+  // Waits at most `timeout` until no request is without its whole answer, sent. For the end of a server, whose
+  // handler begins no work any more.
+  virtual bool AwaitAnswered(absl::Duration timeout) = 0;
 };
 
 }  // namespace warpsmith

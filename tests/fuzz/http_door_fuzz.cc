@@ -23,6 +23,9 @@ class RecordedExchange final : public HttpExchange {
 
   const HttpRequest& request() const override { return request_; }
   void Respond(HttpResponse response) override { responses_.push_back(std::move(response)); }
+  void BeginStream(HttpResponse /*head*/) override {}
+  void SendPiece(std::string /*piece*/) override {}
+  void EndStream() override {}
   void OnAbandoned(std::function<void()> /*abandoned*/) override {}
 
   const std::vector<HttpResponse>& responses() const { return responses_; }

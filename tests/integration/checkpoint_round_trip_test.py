@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.integration.trainer_rig import Rig, lines
+from tests.support.running_serve import running_serve
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -153,3 +155,14 @@ def test_a_run_with_updates_keeps_the_form_and_never_samples_padding(rig: ModelR
     assert type(loaded).__name__ == f"{rig.model_name}ForCausalLM"
     state = loaded.state_dict()
     assert all(torch.equal(state[name], tensor) for name, tensor in went.items())
+    serves(run / "export")
+
+
+def serves(export: Path) -> None:
+    """The folder as it is answers a chat, with tokens of its tokenizer alone."""
+    chat = {"model": "export", "messages": [{"role": "user", "content": "x"}], "max_tokens": 200, "logprobs": True}
+    with running_serve(export) as server:
+        reply = httpx.post(f"{server.url}/v1/chat/completions", json=chat, timeout=60).json()
+    tokens = reply["choices"][0]["logprobs"]["content"]
+    assert len(tokens) == reply["usage"]["completion_tokens"] > 0
+    assert all(token["bytes"] for token in tokens)

@@ -71,6 +71,21 @@ HttpReply HttpClient::Receive() {
   return reply;
 }
 
+std::string HttpClient::ReceiveChunk() {
+  constexpr char kLineEnd[] = "\r\n";
+  while (received_.find(kLineEnd) == std::string::npos) {
+    if (!ReadMore()) return {};
+  }
+  const size_t begin = received_.find(kLineEnd) + 2;
+  const size_t length = std::strtoul(received_.c_str(), nullptr, 16);
+  while (received_.size() < begin + length + 2) {
+    if (!ReadMore()) return {};
+  }
+  std::string chunk = received_.substr(begin, length);
+  received_.erase(0, begin + length + 2);
+  return chunk;
+}
+
 void HttpClient::EndSending() { (void)shutdown(socket_.get(), SHUT_WR); }
 
 bool HttpClient::IsClosedWithin(absl::Duration timeout) {

@@ -21,8 +21,10 @@ class HttpClient {
   explicit HttpClient(const std::string& address);
 
   void Send(const std::string& bytes);
-  // The next answer, by its Content-Length.
+  // The next answer, by its Content-Length; of one in chunks the head alone.
   HttpReply Receive();
+  // The next chunk of such an answer; empty: it has ended, or the connection has.
+  std::string ReceiveChunk();
   // Whether the other side closes within `timeout`.
   bool IsClosedWithin(absl::Duration timeout);
   void Close() { socket_.Reset(); }

@@ -90,4 +90,11 @@ TEST_CASE("A mode of the trainer gets the flags that were given for it") {
 }
 
 }  // namespace
+TEST_CASE("to serve is a mode of the rollout worker's program, with flags as they are") {
+  const Command command = ServeCommand("/bin", {"--model", "a folder", "--slots", "2"});
+  CHECK(command.arguments ==
+        std::vector<std::string>{"/bin/warpsmith-rollout", "serve", "--model", "a folder", "--slots", "2"});
+  CHECK(command.log_path.empty());
+}
+
 }  // namespace warpsmith

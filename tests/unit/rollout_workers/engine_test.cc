@@ -47,6 +47,15 @@ class Bench {
                      [this](FailedJob job) {
                        absl::MutexLock lock(&mutex_);
                        failures_.push_back(std::move(job));
+                     },
+                 .on_token =
+                     [this](DrawnToken token) {
+                       absl::MutexLock lock(&mutex_);
+                       const Place place(token.task_index, token.sample_index);
+                       tokens_[place].push_back(token);
+                       if (place == Place(0, 0) && tokens_[place].size() == cancels_first_at_) {
+                         engine_.CancelSample(1, 0, 0);
+                       }
                      }}) {}
 
   void Load(uint64_t seed, uint64_t version = 0) {
@@ -65,10 +74,22 @@ class Bench {
     absl::MutexLock lock(&mutex_);
     return failures_;
   }
+  // The tokens so far of each sample whose job reports them.
+  std::map<Place, std::vector<DrawnToken>> tokens() {
+    absl::MutexLock lock(&mutex_);
+    return tokens_;
+  }
+  // Cancels sample 0 of task 0 of job 1 with its `count`-th token.
+  void CancelFirstAt(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    cancels_first_at_ = count;
+  }
   Engine& engine() { return engine_; }
 
  private:
   absl::Mutex mutex_;
+  std::map<Place, std::vector<DrawnToken>> tokens_;
+  size_t cancels_first_at_ = 0;
   std::map<Place, FinishedSample> samples_;
   std::vector<FailedJob> failures_;
   Engine engine_;
@@ -170,6 +191,63 @@ TEST_CASE("jobs that cannot run are refused with the values") {
   CHECK(code(stale) == absl::StatusCode::kFailedPrecondition);
   CHECK(code(Job(1, {Group(0, 1, 10)})) == absl::StatusCode::kOk);
   CHECK(bench.Await(1).size() == 1);
+}
+
+TEST_CASE("tokens that are told as they are drawn are those of the samples") {
+  Bench bench({.num_slots = 3, .context_tokens_max = 256});
+  bench.Load(1);
+  GenerationJob job = Job(1, {Group(0, 4, 5), Group(1, 1, 9)});
+  job.reports_tokens = true;
+  REQUIRE(bench.engine().Submit(job).ok());
+  const std::map<Place, FinishedSample> samples = bench.Await(5);
+  const auto tokens = bench.tokens();
+  REQUIRE(tokens.size() == 5);
+  for (const auto& [place, drawn] : tokens) {
+    std::vector<int32_t> ids;
+    std::vector<float> log_probs;
+    for (const DrawnToken& token : drawn) {
+      CHECK(token.job_id == 1);
+      ids.push_back(token.token_id);
+      log_probs.push_back(token.log_prob);
+    }
+    CHECK(ids == samples.at(place).answer_token_ids);
+    CHECK(log_probs == samples.at(place).log_probs);
+  }
+  REQUIRE(bench.engine().Submit(Job(2, {Group(5, 1, 5)})).ok());
+  CHECK(bench.Await(1).size() == 1);
+  CHECK(bench.tokens().size() == 5);
+}
+
+TEST_CASE("one sample of a job can be cancelled, and the others do not change") {
+  const auto run = [](bool cancels) {
+    Bench bench({.num_slots = 2, .context_tokens_max = 256});
+    bench.Load(1);
+    if (cancels) bench.CancelFirstAt(3);
+    GenerationJob job = Job(1, {Group(0, 4, 5)}, 250);
+    job.reports_tokens = true;
+    REQUIRE(bench.engine().Submit(job).ok());
+    return bench.Await(cancels ? 3 : 4);
+  };
+  const std::map<Place, FinishedSample> all = run(false), rest = run(true);
+  REQUIRE(rest.size() == 3);
+  REQUIRE(all.size() == 4);
+  CHECK(rest.count({0, 0}) == 0);
+  for (const auto& [place, sample] : rest) {
+    CHECK(sample.answer_token_ids == all.at(place).answer_token_ids);
+    CHECK(sample.log_probs == all.at(place).log_probs);
+  }
+}
+
+TEST_CASE("to cancel a sample that does not decode changes nothing") {
+  Bench bench({.num_slots = 1, .context_tokens_max = 256});
+  bench.Load(1);
+  REQUIRE(bench.engine().Submit(Job(1, {Group(0, 2, 5)})).ok());
+  bench.engine().CancelSample(1, 7, 1);
+  bench.engine().CancelSample(2, 0, 0);
+  CHECK(bench.Await(2).size() == 2);
+  bench.engine().CancelSample(1, 0, 0);
+  REQUIRE(bench.engine().Submit(Job(1, {Group(0, 2, 5)})).ok());
+  CHECK(bench.Await(2).size() == 2);
 }
 
 TEST_CASE("a cancelled job is forgotten and its slots serve others") {

@@ -102,6 +102,91 @@ TEST_CASE("a client that hangs up abandons its exchange, which can still be answ
   CHECK(again.HasBeenNotified());
 }
 
+TEST_CASE("an answer in pieces goes out as they come, and the connection serves the next request") {
+  Holding holding;
+  HttpClient client(holding.server->address());
+  client.Send("GET /stream HTTP/1.1\r\nHost: t\r\n\r\n");
+  holding.arrived.WaitForNotification();
+  HttpExchange& exchange = *holding.exchanges[0];
+  exchange.BeginStream({.content_type = "text/event-stream", .body = "first"});
+  const HttpReply head = client.Receive();
+  CHECK(head.status == 200);
+  CHECK_THAT(head.headers, Catch::Contains("text/event-stream"));
+  CHECK(client.ReceiveChunk() == "first");
+  exchange.SendPiece("");
+  exchange.SendPiece("second\r\n0\r\n");
+  CHECK(client.ReceiveChunk() == "second\r\n0\r\n");
+  CHECK_FALSE(holding.server->AwaitAnswered(absl::ZeroDuration()));
+  exchange.EndStream();
+  exchange.SendPiece("too late");
+  exchange.Respond({.body = "too late"});
+  CHECK(client.ReceiveChunk().empty());
+  CHECK(holding.server->AwaitAnswered(absl::Seconds(30)));
+  client.Send("GET /next HTTP/1.1\r\nHost: t\r\n\r\n");
+  const auto has_next = [&] {
+    std::lock_guard<std::mutex> lock(holding.mutex);
+    return holding.exchanges.size() == 2;
+  };
+  while (!has_next()) std::this_thread::yield();
+  holding.exchanges[1]->Respond({.body = "next"});
+  CHECK(client.Receive().body == "next");
+}
+
+TEST_CASE("to a client of HTTP/1.0 pieces go as they are, and the end of the connection ends them") {
+  Holding holding;
+  HttpClient client(holding.server->address());
+  client.Send("GET / HTTP/1.0\r\nHost: t\r\n\r\n");
+  holding.arrived.WaitForNotification();
+  holding.exchanges[0]->BeginStream({.body = "3\r\none"});
+  holding.exchanges[0]->EndStream();
+  const HttpReply head = client.Receive();
+  CHECK(head.status == 200);
+  CHECK_THAT(head.headers, !Catch::Contains("chunked"));
+  CHECK(client.ReceiveChunk().empty());  // no end of a chunk: the text alone came
+  CHECK(client.IsClosedWithin(absl::Seconds(30)));
+}
+
+TEST_CASE("a client that hangs up abandons a stream that has begun") {
+  Holding holding;
+  HttpClient client(holding.server->address());
+  client.Send("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+  holding.arrived.WaitForNotification();
+  absl::Notification abandoned;
+  holding.exchanges[0]->OnAbandoned([&] { abandoned.Notify(); });
+  holding.exchanges[0]->BeginStream({.body = "first"});
+  CHECK(client.Receive().status == 200);
+  client.Close();
+  CHECK(abandoned.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  holding.exchanges[0]->SendPiece("nobody hears");
+  holding.exchanges[0]->EndStream();
+  CHECK(holding.server->AwaitAnswered(absl::Seconds(30)));
+}
+
+TEST_CASE("a client that takes nothing of a stream is cut off at its limit") {
+  Holding holding({.unsent_bytes_max = 100'000});
+  HttpClient client(holding.server->address());
+  client.Send("GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+  holding.arrived.WaitForNotification();
+  absl::Notification abandoned;
+  holding.exchanges[0]->OnAbandoned([&] { abandoned.Notify(); });
+  holding.exchanges[0]->BeginStream({});
+  // The system's own buffers take some MB.
+  for (int i = 0; i < 10'000 && !abandoned.HasBeenNotified(); ++i) {
+    holding.exchanges[0]->SendPiece(std::string(50'000, 'x'));
+  }
+  CHECK(abandoned.WaitForNotificationWithTimeout(absl::Seconds(30)));
+}
+
+TEST_CASE("what no handler sees is refused in the server's own words") {
+  const auto server = Echo({.body_bytes_max = 10, .refusal = [](int status, const std::string& reason) {
+                              return HttpResponse{.body = std::to_string(status) + ": " + reason};
+                            }});
+  const HttpReply reply = HttpClient(server->address()).Post("/", std::string(11, 'x'));
+  CHECK(reply.status == 413);
+  CHECK(reply.body == "413: a body may have 10 bytes");
+  CHECK_THAT(reply.headers, Catch::Contains("application/json"));
+}
+
 TEST_CASE("exchanges outlive their server") {
   std::shared_ptr<HttpExchange> exchange;
   {

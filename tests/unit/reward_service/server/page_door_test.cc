@@ -14,6 +14,9 @@ class FakeExchange final : public HttpExchange {
   explicit FakeExchange(HttpRequest request) : request_(std::move(request)) {}
   const HttpRequest& request() const override { return request_; }
   void Respond(HttpResponse response) override { response_ = std::move(response); }
+  void BeginStream(HttpResponse /*head*/) override {}
+  void SendPiece(std::string /*piece*/) override {}
+  void EndStream() override {}
   void OnAbandoned(std::function<void()>) override {}
   const HttpResponse& response() const { return response_; }
 

@@ -3,9 +3,11 @@
 //   warpsmith-rollout --config FILE [--set section.key=value]... [--address A] [--reward-address A]
 //   warpsmith-rollout --config FILE [--set section.key=value]... --check
 //   warpsmith-rollout --reference
+//   warpsmith-rollout serve --model DIR [--address A]...
 //
 // Prints "listening on ADDRESS" to standard output once it listens; its health is SERVING once weights are
-// loaded. Ends at SIGTERM or SIGINT, after what is under way or after eight seconds.
+// loaded. Ends at SIGTERM or SIGINT, after what is under way or after eight seconds. With `serve` it answers
+// OpenAI's HTTP API instead: docs/serving.md.
 #include <pthread.h>
 #include <signal.h>
 
@@ -27,6 +29,7 @@
 #include "prompting/prompts.h"
 #include "rollout_workers/engine.h"
 #include "rollout_workers/rollout_service.h"
+#include "rollout_workers/serving/serve_mode.h"
 #include "rollout_workers/weights.h"
 #include "rollout_workers/weights_switch.h"
 #include "rollout_workers/worker.h"
@@ -103,7 +106,7 @@ int Check(const Flags& flags) {
   return status.ok() ? 0 : 1;
 }
 
-absl::Status Serve(const Flags& flags, const sigset_t& stop_signals) {
+absl::Status Work(const Flags& flags, const sigset_t& stop_signals) {
   ASSIGN_OR_RETURN(const WorkerConfig config, ReadWorkerConfig(flags.config, flags.assignments));
   ASSIGN_OR_RETURN(const Prompts prompts, LoadPrompts(config));
   const std::string reward_address =
@@ -135,12 +138,44 @@ absl::Status Serve(const Flags& flags, const sigset_t& stop_signals) {
   return absl::OkStatus();
 }
 
+CLI::App* AddServe(CLI::App* app, ServeOptions* options) {
+  CLI::App* const serve = app->add_subcommand("serve", "answer OpenAI's HTTP API with a checkpoint");
+  serve->add_option("--model", options->model, "folder of a Hugging Face checkpoint")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  serve->add_option("--address", options->address, "host:port (port 0: any)")->capture_default_str();
+  serve->add_option("--name", options->name, "that clients ask for, instead of the folder's");
+  serve->add_option("--token-file", options->token_file, "file with a token that requests must carry")
+      ->check(CLI::ExistingFile);
+  serve
+      ->add_option("--context", options->context_tokens_max,
+                   "tokens of prompt and answer; else the model's, at most 4096")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
+  serve->add_option("--slots", options->num_slots, "answers that decode together")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  serve->add_option("--queue", options->waiting_max, "answers that may wait; more are refused by 429")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100'000));
+  serve->add_option("--threads", options->num_threads, "that compute; else one for each core")
+      ->check(CLI::Range(1, 1024));
+  return serve;
+}
+
+// Logs why it ended, where that is an error; the exit status.
+int Report(const absl::Status& status) {
+  if (status.ok()) return 0;
+  LogError(std::string(status.message()));
+  return 1;
+}
+
 }  // namespace
 }  // namespace warpsmith
 
 int main(int argc, char** argv) {
   CLI::App app("Warpsmith's rollout worker");
   warpsmith::Flags flags;
+  warpsmith::ServeOptions serve_options;
   app.add_option("--config", flags.config, "configuration of the run");
   app.add_option("--set", flags.assignments, "section.key=value, on top of the file");
   app.add_option("--address", flags.address, "host:port (port 0: any) or unix:/path");
@@ -149,18 +184,18 @@ int main(int argc, char** argv) {
   app.add_option("--log-level", flags.log_level, "debug, info, warning or error");
   app.add_flag("--check", flags.check, "print the resolved section of the worker, or every fault; no more");
   app.add_flag("--reference", flags.reference, "print every key of that section with its meaning; no more");
+  CLI::App* const serve = warpsmith::AddServe(&app, &serve_options);
+  serve->add_option("--log-level", flags.log_level, "debug, info, warning or error");
   CLI11_PARSE(app, argc, argv);
   if (flags.reference) {
     std::cout << warpsmith::WorkerConfigReference() << std::flush;
     return 0;
   }
-  if (flags.config.empty()) return app.exit(CLI::RequiredError("--config"));
+  if (!serve->parsed() && flags.config.empty()) return app.exit(CLI::RequiredError("--config"));
   if (flags.check) return warpsmith::Check(flags);
   const sigset_t stop_signals = warpsmith::BlockStopSignals();
-  warpsmith::SetUpLogging("rollout", flags.log_level);
+  warpsmith::SetUpLogging(serve->parsed() ? "serve" : "rollout", flags.log_level);
   warpsmith::TouchConstants(warpsmith::kTorchLibrary);
-  const absl::Status status = warpsmith::Serve(flags, stop_signals);
-  if (status.ok()) return 0;
-  warpsmith::LogError(std::string(status.message()));
-  return 1;
+  return warpsmith::Report(serve->parsed() ? warpsmith::Serve(serve_options, stop_signals)
+                                           : warpsmith::Work(flags, stop_signals));
 }

@@ -1,0 +1,124 @@
+#include "rollout_workers/serving/serve_mode.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/rpc/http_server.h"
+#include "rollout_workers/serving/completion_service.h"
+#include "rollout_workers/serving/openai_door.h"
+#include "rollout_workers/serving/served_model.h"
+#include "rollout_workers/weights.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr absl::Duration kDrainTimeout = absl::Seconds(8);
+constexpr absl::Duration kSendTimeout = absl::Seconds(2);  // for what was answered to be sent
+constexpr int64_t kBodyBytesMax = int64_t{2} << 20;
+constexpr int64_t kTokenFileBytesMax = 4096;
+constexpr size_t kTokenBytesMin = 16;
+
+EngineOptions EngineOptionsFrom(const ServeOptions& options, const ServedModel& model) {
+  const int num_cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return {.num_slots = options.num_slots,
+          .context_tokens_max = model.context_tokens_max,
+          .samples_max = options.num_slots + options.waiting_max,
+          .num_token_ids = model.tokenizer.vocab_size(),
+          .stop_token_ids = model.stop_token_ids,
+          .num_threads = options.num_threads > 0 ? options.num_threads : num_cores};
+}
+
+void Announce(const ServeOptions& options, const ServedModel& model) {
+  const ModelConfig& config = model.config;
+  const int64_t bytes_a_token =
+      2 * config.num_hidden_layers * config.key_value_size() * int64_t{sizeof(float)};
+  LogInfo(absl::StrCat(CountParameters(config), " parameters; ", options.num_slots, " slots of ",
+                       model.context_tokens_max, " tokens, ",
+                       (bytes_a_token * options.num_slots * model.context_tokens_max) >> 20,
+                       " MiB of keys and values; conversations as ",
+                       model.chat_template.ok() ? model.chat_template->name()
+                                                : std::string(model.chat_template.status().message())));
+  const bool is_local =
+      absl::StartsWith(options.address, "127.") || absl::StartsWith(options.address, "localhost:");
+  if (options.token_file.empty() && !is_local) {
+    LogWarning(
+        absl::StrCat("everybody who reaches ", options.address, " may ask: --token-file keeps others out"));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<CompletionService>> MakeService(const ServeOptions& options,
+                                                               const ServedModel& model) {
+  try {
+    return std::make_unique<CompletionService>(model.config, EngineOptionsFrom(options, model));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the memory does not hold the keys and values of ", options.num_slots, " slots of ",
+                     model.context_tokens_max, " tokens: lower --slots or --context"));
+  }
+}
+
+absl::Status LoadWeights(const ServeOptions& options, const ServedModel& model, Engine* engine) {
+  ASSIGN_OR_RETURN(LoadedWeights weights, HuggingFaceWeights(model.config, options.model));
+  return engine->SwapWeights(std::move(weights), absl::InfiniteFuture());  // nothing decodes yet
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadTokenFile(const std::filesystem::path& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kTokenFileBytesMax));
+  std::string token(absl::StripAsciiWhitespace(text));
+  if (token.size() >= kTokenBytesMin) return token;
+  return absl::InvalidArgumentError(absl::StrCat(path.string(), ": the token has ", token.size(),
+                                                 " bytes, fewer than ", kTokenBytesMin,
+                                                 "; openssl rand -hex 32 makes one"));
+}
+
+std::string NameOfFolder(const std::filesystem::path& folder) {
+  const std::filesystem::path whole = std::filesystem::absolute(folder).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
+absl::Status Serve(const ServeOptions& options, const sigset_t& stop_signals) {
+  std::string token;
+  if (!options.token_file.empty()) {
+    ASSIGN_OR_RETURN(token, ReadTokenFile(options.token_file));
+  }
+  const std::string name = options.name.empty() ? NameOfFolder(options.model) : options.name;
+  ASSIGN_OR_RETURN(const ServedModel model, LoadServedModel(options.model, name, options.context_tokens_max));
+  Announce(options, model);
+  std::unique_ptr<CompletionService> service;
+  OpenAiDoor door(&model, token);
+  ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server,
+                   HttpServer::Start(
+                       {.address = options.address, .body_bytes_max = kBodyBytesMax, .refusal = RefuseUnseen},
+                       [&door](const std::shared_ptr<HttpExchange>& exchange) { door.Handle(exchange); }));
+  std::cout << "listening on " << server->address() << std::endl;
+  ASSIGN_OR_RETURN(service, MakeService(options, model));
+  // Our threads are there, with the signals blocked. Nobody is answered yet: a signal may end all at once.
+  pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);
+  RETURN_IF_ERROR(LoadWeights(options, model, &service->engine()));
+  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+  door.Open(service.get());
+  std::cout << "serving " << model.name << " at http://" << server->address() << "/v1" << std::endl;
+
+  int signal = 0;
+  sigwait(&stop_signals, &signal);
+  const int num_late = service->Drain(kDrainTimeout);
+  server->AwaitAnswered(kSendTimeout);
+  LogInfo(absl::StrCat("drained at signal ", signal, ", ", num_late, " requests were ended"));
+  return absl::OkStatus();
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,143 @@
+#include "rollout_workers/serving/served_model.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/file.h"
+#include "core/base/json_depth.h"
+#include "core/base/status_macros.h"
+#include "rollout_workers/openai_api/api_error.h"
+
+namespace warpsmith {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kFileBytesMax = int64_t{1} << 20;
+constexpr int kTextTokensDefault = 16;  // of POST /v1/completions, as OpenAI's reference has it
+
+// The numbers of generation_config.json, and the API's for what it lacks. Its do_sample, which switches
+// sampling on in transformers, is not read: here a temperature of 0 switches it off.
+absl::StatusOr<SamplingParameters> ReadDefaults(const std::filesystem::path& directory) {
+  SamplingParameters defaults;
+  const std::filesystem::path path = directory / "generation_config.json";
+  const absl::StatusOr<std::string> text = ReadFile(path, kFileBytesMax);
+  if (absl::IsNotFound(text.status())) return defaults;
+  RETURN_IF_ERROR(text.status());
+  const Json json = NestsDeeperThan(*text) ? Json() : Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return absl::InvalidArgumentError(path.string() + " is not a JSON object");
+  const auto number = [&](const char* name, double otherwise) {
+    return json.value(name, Json()).is_number() ? json[name].get<double>() : otherwise;
+  };
+  defaults.temperature = number("temperature", defaults.temperature);
+  defaults.top_p = number("top_p", defaults.top_p);
+  defaults.min_p = number("min_p", defaults.min_p);
+  defaults.top_k = static_cast<int>(std::clamp(number("top_k", 0), 0.0, 1e9));
+  const absl::Status valid = Validate(defaults);
+  if (valid.ok()) return defaults;
+  return absl::InvalidArgumentError(absl::StrCat(path.string(), ": ", valid.message()));
+}
+
+absl::StatusOr<int64_t> ContextOf(const ModelConfig& config, int64_t wanted) {
+  const int64_t most = config.max_position_embeddings;
+  if (wanted == 0) return std::min(most, kContextTokensDefault);
+  if (wanted <= most) return wanted;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--context is ", wanted, " and the model was made for ", most, " tokens"));
+}
+
+absl::StatusOr<std::vector<int32_t>> EncodePrompt(const ServedModel& model, const TextPrompt& prompt) {
+  if (const auto* const text = std::get_if<std::string>(&prompt)) {
+    return model.tokenizer.Encode(*text, SpecialTokens::kParse);
+  }
+  const auto& ids = std::get<std::vector<int32_t>>(prompt);
+  for (const int32_t id : ids) {
+    if (id < model.tokenizer.vocab_size()) continue;
+    return FieldError("prompt", absl::StrCat("has token id ", id, "; the tokenizer has ",
+                                             model.tokenizer.vocab_size(), " tokens"));
+  }
+  return ids;
+}
+
+absl::StatusOr<std::vector<int32_t>> EncodeChat(const ServedModel& model, const CompletionRequest& request,
+                                                const std::string& today) {
+  if (!model.chat_template.ok()) {
+    return absl::UnimplementedError(absl::StrCat(model.chat_template.status().message(),
+                                                 "; POST /v1/completions takes a prompt that you wrote out"));
+  }
+  ChatOptions options = request.chat;
+  options.today = today;
+  return model.chat_template->Render(model.tokenizer, request.messages, options);
+}
+
+absl::Status ContextError(const ServedModel& model, int64_t prompt_tokens, int64_t answer_tokens) {
+  absl::Status status = absl::InvalidArgumentError(
+      absl::StrCat("the prompt has ", prompt_tokens, " tokens and the answer may have ", answer_tokens,
+                   "; both together may have ", model.context_tokens_max,
+                   ": shorten one, or serve with a larger --context"));
+  SetApiCode(&status, "context_length_exceeded");
+  return status;
+}
+
+// Of a chat that names no limit, all that the context leaves.
+absl::StatusOr<int> AnswerTokensMax(const ServedModel& model, const CompletionRequest& request,
+                                    int64_t prompt_tokens) {
+  const int64_t left = model.context_tokens_max - prompt_tokens;
+  const int64_t otherwise = request.kind == ApiKind::kChat ? std::max<int64_t>(1, left) : kTextTokensDefault;
+  const int64_t wanted = request.tokens_max.has_value() ? *request.tokens_max : otherwise;
+  if (wanted > left) return ContextError(model, prompt_tokens, wanted);
+  return static_cast<int>(wanted);
+}
+
+}  // namespace
+
+absl::StatusOr<ServedModel> LoadServedModel(const std::filesystem::path& directory, const std::string& name,
+                                            int64_t context_tokens_max) {
+  ASSIGN_OR_RETURN(ModelConfig config, LoadModelConfig(directory));
+  ASSIGN_OR_RETURN(const int64_t context, ContextOf(config, context_tokens_max));
+  ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::Load(directory));
+  if (tokenizer.vocab_size() > config.vocab_size) {
+    return absl::InvalidArgumentError(absl::StrCat(directory.string(), ": the tokenizer has ",
+                                                   tokenizer.vocab_size(), " tokens and the model ",
+                                                   config.vocab_size));
+  }
+  ASSIGN_OR_RETURN(TokenIds stop_token_ids, StopTokens(tokenizer, directory));
+  ASSIGN_OR_RETURN(const SamplingParameters defaults, ReadDefaults(directory));
+  absl::StatusOr<ChatTemplate> chat_template = ChatTemplate::Of(tokenizer);
+  return ServedModel{.name = name,
+                     .created = absl::ToUnixSeconds(absl::Now()),
+                     .config = config,
+                     .context_tokens_max = context,
+                     .tokenizer = std::move(tokenizer),
+                     .chat_template = std::move(chat_template),
+                     .stop_token_ids = std::move(stop_token_ids),
+                     .defaults = defaults};
+}
+
+absl::StatusOr<CompletionJob> MakeCompletionJob(const ServedModel& model, const CompletionRequest& request,
+                                                const std::string& today) {
+  CompletionJob job{.num_choices = request.num_choices, .seed = request.seed, .sampling = model.defaults};
+  if (request.kind == ApiKind::kChat) {
+    ASSIGN_OR_RETURN(std::vector<int32_t> ids, EncodeChat(model, request, today));
+    job.prompts.push_back(std::move(ids));
+  }
+  for (const TextPrompt& prompt : request.prompts) {
+    ASSIGN_OR_RETURN(std::vector<int32_t> ids, EncodePrompt(model, prompt));
+    job.prompts.push_back(std::move(ids));
+  }
+  size_t longest = 0;
+  for (const std::vector<int32_t>& prompt : job.prompts) longest = std::max(longest, prompt.size());
+  ASSIGN_OR_RETURN(job.sampling.answer_tokens_max,
+                   AnswerTokensMax(model, request, static_cast<int64_t>(longest)));
+  if (request.temperature.has_value()) job.sampling.temperature = *request.temperature;
+  if (request.top_p.has_value()) job.sampling.top_p = *request.top_p;
+  if (request.min_p.has_value()) job.sampling.min_p = *request.min_p;
+  if (request.top_k.has_value()) job.sampling.top_k = *request.top_k;
+  job.reports_tokens = request.stream || !request.stops.empty();
+  return job;
+}
+
+}  // namespace warpsmith

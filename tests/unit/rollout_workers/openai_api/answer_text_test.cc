@@ -1,0 +1,90 @@
+#include "rollout_workers/openai_api/answer_text.h"
+
+#include "core/base/file.h"
+#include "core/base/utf8.h"
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+const Tokenizer& Fixture() {
+  static const Tokenizer tokenizer =
+      Tokenizer::Parse(ReadFile("tests/data/tokenizer/fixture.json").value()).value();
+  return tokenizer;
+}
+
+std::vector<int32_t> Ids(const std::string& text) {
+  return Fixture().Encode(text, SpecialTokens::kParse).value();
+}
+
+}  // namespace
+
+TEST_CASE("pieces make the whole text, and no piece cuts a character") {
+  const std::string text = "Grüße, 世界 🎉 and a tail";
+  AnswerText answer(&Fixture(), {});
+  std::string pieces;
+  int64_t num_tokens = 0;
+  for (const int32_t id : Ids(text)) {
+    answer.Push(id, -1);
+    const AnswerPiece piece = answer.Take();
+    CHECK(IsValidUtf8(piece.text));
+    CHECK(piece.tokens.size() == 1);
+    pieces += piece.text;
+    ++num_tokens;
+  }
+  answer.Finish();
+  pieces += answer.Take().text;
+  CHECK(pieces == text);
+  CHECK(answer.num_tokens() == num_tokens);
+}
+
+TEST_CASE("a character that never becomes complete comes at the end, as U+FFFD") {
+  AnswerText answer(&Fixture(), {});
+  const std::vector<int32_t> ids = Ids("🎉");
+  REQUIRE(ids.size() > 1);
+  answer.Push(ids[0], -1);
+  CHECK_FALSE(answer.has_text());
+  answer.Finish();
+  CHECK(answer.Take().text == "\uFFFD");
+}
+
+TEST_CASE("the token that ends an answer is counted and shown, and is no text") {
+  AnswerText answer(&Fixture(), {});
+  answer.Push(Ids("ok")[0], -0.5F);
+  answer.PushEnd(Ids("<|im_end|>")[0], -0.25F);
+  answer.Finish();
+  const AnswerPiece piece = answer.Take();
+  CHECK_THAT(piece.text, !Catch::Contains("im_end"));
+  REQUIRE(piece.tokens.size() == 2);
+  CHECK(piece.tokens[1].bytes == "<|im_end|>");
+  CHECK(piece.tokens[1].log_prob == -0.25F);
+  CHECK(piece.tokens[1].text_offset == static_cast<int64_t>(piece.text.size()));
+}
+
+TEST_CASE("a stop string across tokens ends the answer with the token that completes it") {
+  const std::vector<int32_t> ids = Ids("first;\n\nsecond\n\n");
+  AnswerText answer(&Fixture(), {";\n\nsec"});
+  size_t num_pushed = 0;
+  while (num_pushed < ids.size() && !answer.stopped()) answer.Push(ids[num_pushed++], -1);
+  CHECK(answer.stopped());
+  CHECK(num_pushed < ids.size());
+  answer.Push(ids[num_pushed], -1);
+  answer.PushEnd(ids[num_pushed], -1);
+  answer.Finish();
+  const AnswerPiece piece = answer.Take();
+  CHECK(piece.text == "first");
+  CHECK(piece.tokens.size() == num_pushed);
+}
+
+TEST_CASE("offsets count the characters of the tokens before") {
+  AnswerText answer(&Fixture(), {});
+  for (const int32_t id : Ids("äb c")) answer.Push(id, -1);
+  const AnswerPiece piece = answer.Take();
+  int64_t offset = 0;
+  for (const AnswerToken& token : piece.tokens) {
+    CHECK(token.text_offset == offset);
+    for (const char byte : ReplaceInvalidUtf8(token.bytes)) offset += (byte & 0xc0) != 0x80;
+  }
+}
+
+}  // namespace warpsmith
