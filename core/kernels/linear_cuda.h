@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "core/kernels/cublas_workspace.h"

@@ -1,5 +1,7 @@
 #include "core/kernels/linear.h"
 
+#include <utility>
+
 #include "tests/support/catch.h"
 
 namespace warpsmith {

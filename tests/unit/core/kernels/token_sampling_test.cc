@@ -1,7 +1,9 @@
 #include "core/kernels/token_sampling.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "core/base/counter_random.h"
