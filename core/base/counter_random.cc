@@ -1,28 +1,12 @@
 #include "core/base/counter_random.h"
 
+#include "core/base/philox.h"
+
 namespace warpsmith {
-namespace {
-
-constexpr uint32_t kMultiplier0 = 0xD2511F53;
-constexpr uint32_t kMultiplier1 = 0xCD9E8D57;
-constexpr uint32_t kWeyl0 = 0x9E3779B9;
-constexpr uint32_t kWeyl1 = 0xBB67AE85;
-constexpr int kNumRounds = 10;
-
-}  // namespace
 
 std::array<uint32_t, 4> Philox4x32(uint64_t key, std::array<uint32_t, 4> counter) {
-  auto key0 = static_cast<uint32_t>(key);
-  auto key1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < kNumRounds; ++round) {
-    const uint64_t product0 = uint64_t{kMultiplier0} * counter[0];
-    const uint64_t product1 = uint64_t{kMultiplier1} * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key0, static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key1, static_cast<uint32_t>(product0)};
-    key0 += kWeyl0;
-    key1 += kWeyl1;
-  }
-  return counter;
+  const PhiloxBlock block = Philox(key, {{counter[0], counter[1], counter[2], counter[3]}});
+  return {block.words[0], block.words[1], block.words[2], block.words[3]};
 }
 
 uint64_t UniformWord(uint64_t key, uint64_t index) {
@@ -31,8 +15,6 @@ uint64_t UniformWord(uint64_t key, uint64_t index) {
   return (uint64_t{block[1]} << 32) | block[0];
 }
 
-double UniformDouble(uint64_t key, uint64_t index) {
-  return static_cast<double>(UniformWord(key, index) >> 11) * 0x1p-53;
-}
+double UniformDouble(uint64_t key, uint64_t index) { return PhiloxUniform(key, index); }
 
 }  // namespace warpsmith

@@ -6,15 +6,10 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
+#include "core/kernels/cublas_workspace.h"
 #include "core/kernels/linear_gelu.h"
 
 namespace warpsmith {
-
-// Device memory that the product may use; 32 MiB is what cuBLAS advises on Hopper.
-struct CublasWorkspace {
-  void* memory;
-  size_t bytes;
-};
 
 // Float32 in and out, accumulated in float32 without TF32. All pointers are device memory, aligned to 16
 // bytes. Launches on `stream`, does not synchronise. `workspace` must not be in use by another stream.

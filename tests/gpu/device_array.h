@@ -11,32 +11,35 @@
 
 namespace warpsmith {
 
-class DeviceArray {
+// T is copied byte by byte.
+template <typename T>
+class DeviceVector {
  public:
-  explicit DeviceArray(const std::vector<float>& values) : size_(values.size()) {
-    WS_CHECK(cudaMalloc(reinterpret_cast<void**>(&memory_), size_ * sizeof(float)) == cudaSuccess)
-        << size_ << " floats";
-    WS_CHECK(cudaMemcpy(memory_, values.data(), size_ * sizeof(float), cudaMemcpyHostToDevice) ==
-             cudaSuccess);
+  explicit DeviceVector(const std::vector<T>& values) : size_(values.size()) {
+    WS_CHECK(cudaMalloc(reinterpret_cast<void**>(&memory_), size_ * sizeof(T)) == cudaSuccess)
+        << size_ << " elements of " << sizeof(T) << " bytes";
+    WS_CHECK(cudaMemcpy(memory_, values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice) == cudaSuccess);
   }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-  ~DeviceArray() { cudaFree(memory_); }
+  DeviceVector(const DeviceVector&) = delete;
+  DeviceVector& operator=(const DeviceVector&) = delete;
+  ~DeviceVector() { cudaFree(memory_); }
 
-  float* get() const { return memory_; }
+  T* get() const { return memory_; }
+  size_t size() const { return size_; }
 
   // Waits for the device.
-  std::vector<float> Read() const {
-    std::vector<float> values(size_);
-    WS_CHECK(cudaMemcpy(values.data(), memory_, size_ * sizeof(float), cudaMemcpyDeviceToHost) ==
-             cudaSuccess);
+  std::vector<T> Read() const {
+    std::vector<T> values(size_);
+    WS_CHECK(cudaMemcpy(values.data(), memory_, size_ * sizeof(T), cudaMemcpyDeviceToHost) == cudaSuccess);
     return values;
   }
 
  private:
   size_t size_;
-  float* memory_ = nullptr;
+  T* memory_ = nullptr;
 };
+
+using DeviceArray = DeviceVector<float>;
 
 // Uniform in [-1, 1).
 inline std::vector<float> RandomFloats(int64_t size, uint64_t seed) {

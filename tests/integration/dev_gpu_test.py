@@ -48,10 +48,10 @@ class Tree:
         path.write_text(f'#!/bin/bash\necho "{name} $*" >> {self.calls}\n{script}\n')
         path.chmod(0o755)
 
-    def dev(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def dev(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(self.root / "dev"), *arguments],
-            env={"PATH": f"{self.programs}:/usr/bin:/bin", "HOME": str(self.home), "TERM": "dumb"},
+            env={"PATH": f"{self.programs}:/usr/bin:/bin", "HOME": str(self.home), "TERM": "dumb", **environment},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -87,6 +87,29 @@ def test_with_gpus_the_preset_cuda_is_built_and_no_test_runs_twice(tree: Tree) -
     assert ["build/release" in runs[0], "build/cuda" in runs[1]] == [True, True]
     assert runs[1].endswith("-L ^gpu$ -E ^(referee_gpu_test)$")
     assert "No GPU" not in answer.stderr
+
+
+def test_the_core_is_built_with_cuda_where_nvcc_is_and_asks_for_no_grpc(tree: Tree) -> None:
+    answer = tree.dev("build", "core")
+    assert answer.returncode == 0, answer.stderr
+    configure, build = tree.called("cmake")
+    assert configure.startswith("--preset core ") and configure.endswith(" -DWARPSMITH_CUDA=ON")
+    assert "--build build/core" in build
+    (packages,) = tree.called("dpkg-query")
+    assert " libabsl-dev" in packages
+    assert not any(name in packages for name in ("grpc", "protobuf", "cli11", "curl", "prometheus", "seccomp"))
+
+
+def test_the_core_uses_a_torch_that_is_there_and_makes_no_environment(tree: Tree, tmp_path: Path) -> None:
+    torch = tmp_path / "torch"
+    torch.mkdir()
+    (torch / "version.py").write_text("")
+    tree.program("python3", "")
+    answer = tree.dev("build", "core", WARPSMITH_TORCH_DIR=str(torch))
+    assert answer.returncode == 0, answer.stderr
+    assert f"-DWARPSMITH_PYTHON={tree.programs}/python3 -DWARPSMITH_TORCH_DIR={torch}" in tree.called("cmake")[0]
+    assert tree.called("python3") == []
+    assert not list(tree.home.glob("**/python-borrowed-torch"))
 
 
 def test_another_name_still_chooses_tests_by_their_names(tree: Tree) -> None:

@@ -49,7 +49,7 @@ _REASONS = {
     "wide_lines": f"has {{size}} lines of more than {COLUMNS} columns",
     "folder_pairs": f"has {{size}} pairs of source and header; at most {rooms.FOLDER_PAIRS}. Make rooms",
     "private_methods": f"has {{size}} private methods; at most {rooms.PRIVATE_METHODS}. Split it by what it decides",
-    "without_mirrored_test": "has no test in the mirrored folder of tests/unit",
+    "without_mirrored_test": "has no test in the mirrored folder of tests/unit (a launch on a GPU: in tests/gpu)",
 }
 
 
@@ -129,7 +129,10 @@ def _wide_lines(tree: Tree) -> Iterator[tuple[str, int]]:
 
 
 def _untested(tree: Tree) -> Iterator[str]:
-    """Product sources whose test is not tests/unit/<their path>_test.<suffix>; programs' mains aside."""
+    """Product sources whose test is not tests/unit/<their path>_test.<suffix>; programs' mains aside.
+
+    What launches on a GPU (`*_cuda`) is tested by tests/gpu/<name>_test.cc instead.
+    """
     for path in tree.product(".cc", ".cu", ".py"):
         pure = PurePosixPath(path)
         if pure.stem in ("main", "__init__", "__main__") or pure.stem.endswith("_main"):
@@ -137,7 +140,10 @@ def _untested(tree: Tree) -> Iterator[str]:
         if path.startswith(FACADE_FOLDERS):
             continue
         suffix = ".py" if pure.suffix == ".py" else ".cc"
-        if f"tests/unit/{pure.with_suffix('')}_test{suffix}" not in tree.texts:
+        mirrored = f"tests/unit/{pure.with_suffix('')}_test{suffix}"
+        if pure.stem.endswith("_cuda"):
+            mirrored = f"tests/gpu/{pure.stem}_test.cc"
+        if mirrored not in tree.texts:
             yield path
 
 

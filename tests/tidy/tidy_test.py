@@ -116,6 +116,10 @@ BREACHES = {
         {"core/base/b.cc": "int B() { return 2; }\n"},
         "no test in the mirrored folder",
     ),
+    "a launch without its test": (
+        {"core/base/b_cuda.cu": "int B() { return 2; }\n", "tests/unit/core/base/b_cuda_test.cc": ""},
+        "no test in the mirrored folder",
+    ),
     "a test of nothing": (
         {"tests/unit/trainer/none/a_test.cc": ""},
         "tests trainer/none, which does not exist",

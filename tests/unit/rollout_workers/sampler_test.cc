@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/counter_random.h"
+#include "core/kernels/token_sampling.h"
 #include "tests/support/catch.h"
 #include "tests/support/sampling_definition.h"
 
@@ -198,6 +199,29 @@ TEST_CASE("a draw depends on its row alone, not on what the sampler drew before"
   const SampledToken b = *fresh.Draw(logits, parameters, 0.314);
   CHECK(a.token_id == b.token_id);
   CHECK(a.log_prob == b.log_prob);
+}
+
+TEST_CASE("what a device's samples are held against draws the sampler's tokens") {
+  for (const int size : {1, 300, 5000}) {
+    for (const double temperature : {0.0, 0.7, 1.0}) {
+      const std::vector<float> logits = SomeLogits(size, 5);
+      Sampler sampler(size);
+      for (uint64_t draw = 0; draw < 200; ++draw) {
+        const uint64_t seed = 11;
+        const auto float_temperature = static_cast<float>(temperature);
+        const int32_t zero = 0;
+        int32_t token = -7, last_token = -7;
+        float log_prob = 0;
+        TokenSamplesReference({1, size, size, logits.data(), &zero, &seed, &draw, &float_temperature, &zero,
+                               &last_token, &token, &log_prob});
+        const SamplingParameters parameters{.temperature = temperature};
+        const auto drawn = sampler.Draw(logits, parameters, UniformDouble(seed, draw));
+        REQUIRE(token == drawn->token_id);  // no number of this seed is within rounding of an edge
+        REQUIRE(last_token == token);
+        REQUIRE(log_prob == Approx(drawn->log_prob).margin(2e-6));
+      }
+    }
+  }
 }
 
 }  // namespace warpsmith

@@ -1,7 +1,11 @@
 #include "core/model/parameter_layout.h"
 
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "core/kernels/attention_inputs.h"
+#include "core/kernels/swiglu.h"
 #include "tests/support/catch.h"
 #include "tests/support/model_fixture.h"
 
@@ -79,6 +83,40 @@ TEST_CASE("gate and up rows alternate in blocks of 16") {
   const int64_t gate_up = layout.entry(layout.layer_buffer(0), "gate_up").offset;
   CHECK(Find(layout, "model.layers.0.mlp.gate_proj.weight").runs[2].buffer_offset == gate_up + 64 * 40);
   CHECK(Find(layout, "model.layers.0.mlp.up_proj.weight").runs[2].buffer_offset == gate_up + 80 * 40);
+}
+
+// Calls body(row of the tensor, row of the entry at `offset`) for every row of a projection.
+template <typename Body>
+void ForRows(const ParameterLayout& layout, const std::string& name, int64_t offset, Body body) {
+  const HfTensorLayout& tensor = Find(layout, name);
+  for (const CopyRun& run : tensor.runs) {
+    for (int64_t at = 0; at < run.length; at += tensor.shape[1]) {
+      body((run.hf_offset + at) / tensor.shape[1], (run.buffer_offset - offset + at) / tensor.shape[1]);
+    }
+  }
+}
+
+TEST_CASE("where the kernels look for heads, gate and up is where the layout has them") {
+  for (const auto& [family, config] : FamilyConfigs()) {
+    INFO(family);
+    const ParameterLayout layout(config);
+    const int64_t qkv = layout.entry(1, "qkv").offset, gate_up = layout.entry(1, "gate_up").offset;
+    const int64_t dim = config.head_dim, group_size = config.group_size();
+    int64_t misplaced = 0;
+    for (const auto& [name, kind] :
+         {std::pair{"q_proj", HeadKind::kQuery}, {"k_proj", HeadKind::kKey}, {"v_proj", HeadKind::kValue}}) {
+      ForRows(layout, std::string("model.layers.0.self_attn.") + name + ".weight", qkv,
+              [&, kind = kind](int64_t row, int64_t at) {
+                const HeadPlace place = PlaceOfHead(at / dim, group_size);
+                misplaced += place.kind != kind || place.index != row / dim || at % dim != row % dim;
+              });
+    }
+    ForRows(layout, "model.layers.0.mlp.gate_proj.weight", gate_up,
+            [&](int64_t row, int64_t at) { misplaced += GateColumn(row) != at; });
+    ForRows(layout, "model.layers.0.mlp.up_proj.weight", gate_up,
+            [&](int64_t row, int64_t at) { misplaced += GateColumn(row) + kSwiGluBlock != at; });
+    CHECK(misplaced == 0);
+  }
 }
 
 TEST_CASE("entries begin on boundaries, buffers divide among ranks, matrices alone decay") {

@@ -1,0 +1,19 @@
+// attention_inputs.h on a GPU.
+#ifndef WARPSMITH_CORE_KERNELS_ATTENTION_INPUTS_CUDA_H_
+#define WARPSMITH_CORE_KERNELS_ATTENTION_INPUTS_CUDA_H_
+
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include "core/kernels/attention_inputs.h"
+
+namespace warpsmith {
+
+// All pointers are device memory, those of arrays aligned to 8 bytes; head_dim is a multiple of 4 and at most 256.
+// A row's result depends on that row alone. Launches on `stream`, does not synchronise; returns the launch's
+// error, cudaErrorInvalidValue for other sizes.
+cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, cudaStream_t stream);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_KERNELS_ATTENTION_INPUTS_CUDA_H_

@@ -1,0 +1,18 @@
+// embedding_gather.h on a GPU.
+#ifndef WARPSMITH_CORE_KERNELS_EMBEDDING_GATHER_CUDA_H_
+#define WARPSMITH_CORE_KERNELS_EMBEDDING_GATHER_CUDA_H_
+
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include "core/kernels/embedding_gather.h"
+
+namespace warpsmith {
+
+// All pointers are device memory, those of bfloat16 aligned to 16 bytes; size is a multiple of 8. Launches on
+// `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for another size.
+cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t stream);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_KERNELS_EMBEDDING_GATHER_CUDA_H_

@@ -1,0 +1,35 @@
+#include "core/kernels/bfloat16_vectors.cuh"
+#include "core/kernels/page_copy_cuda.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kCopiesMax = 1 << 20;
+constexpr int64_t kPlanesMax = 65535;  // of a grid's second extent
+
+// A block a copy and plane.
+__global__ void PageCopyKernel(const PageCopies<__nv_bfloat16> copies) {
+  const PageToCopy copy = copies.copies[blockIdx.x];
+  const int64_t vectors = copy.num_tokens * copies.entry_size / kBfloat16Vector;
+  const auto* const from =
+      reinterpret_cast<const Bfloat16Vector*>(copies.pages + PageOffset(copies, blockIdx.y, copy.source));
+  auto* const to =
+      reinterpret_cast<Bfloat16Vector*>(copies.pages + PageOffset(copies, blockIdx.y, copy.destination));
+  for (int64_t i = threadIdx.x; i < vectors; i += kThreads) to[i] = from[i];
+}
+
+}  // namespace
+
+cudaError_t LaunchPageCopies(const PageCopies<__nv_bfloat16>& copies, cudaStream_t stream) {
+  const bool vectors = copies.entry_size % kBfloat16Vector == 0 && copies.plane_stride % kBfloat16Vector == 0;
+  if (!vectors || copies.entry_size < 1 || copies.page_tokens < 1) return cudaErrorInvalidValue;
+  if (copies.num_copies < 0 || copies.num_copies > kCopiesMax) return cudaErrorInvalidValue;
+  if (copies.num_planes < 0 || copies.num_planes > kPlanesMax) return cudaErrorInvalidValue;
+  if (copies.num_copies == 0 || copies.num_planes == 0) return cudaSuccess;
+  const dim3 grid(static_cast<unsigned>(copies.num_copies), static_cast<unsigned>(copies.num_planes));
+  PageCopyKernel<<<grid, kThreads, 0, stream>>>(copies);
+  return cudaGetLastError();
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,33 @@
+// The residual of a decoder and the norm after it in one pass: contract, formula, and the reference on a CPU.
+//
+//   x[r, i] = round(x[r, i] + delta[r, i])
+//   y[r, i] = round(x[r, i] w[i] / sqrt(mean_i x[r, i]^2 + eps))
+//
+// with round() to bfloat16 and everything else in float32. The norm is of the sum that is stored. Zhang and
+// Sennrich, arXiv 1910.07467.
+#ifndef WARPSMITH_CORE_KERNELS_RESIDUAL_NORM_H_
+#define WARPSMITH_CORE_KERNELS_RESIDUAL_NORM_H_
+
+#include <cstdint>
+
+namespace warpsmith {
+
+// T is what is stored: bfloat16 on a device; float in the reference, with values that bfloat16 has. All arrays
+// are dense; y and delta may be the same.
+template <typename T>
+struct ResidualNorm {
+  int64_t rows = 0;
+  int64_t size = 0;
+  float eps = 0;
+  T* x = nullptr;             // [rows, size]
+  const T* delta = nullptr;   // [rows, size]; null: nothing is added, and x only read
+  const T* weight = nullptr;  // [size]
+  T* y = nullptr;             // [rows, size]
+};
+
+// By the CPU's kernels for one row.
+void ResidualNormReference(const ResidualNorm<float>& norm);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_KERNELS_RESIDUAL_NORM_H_

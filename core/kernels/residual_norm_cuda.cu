@@ -1,0 +1,103 @@
+#include "core/kernels/bfloat16_vectors.cuh"
+#include "core/kernels/reductions.cuh"
+#include "core/kernels/residual_norm_cuda.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kBlocksMax = 1 << 20;  // rows beyond are taken in turn
+
+__device__ float RoundToStored(float value) { return __bfloat162float(__float2bfloat16_rn(value)); }
+
+// Of the row that a thread holds: x, with delta added and stored.
+__device__ void LoadSum(const ResidualNorm<__nv_bfloat16>& norm, int64_t at,
+                        float (&values)[kBfloat16Vector]) {
+  LoadVector(norm.x + at, values);
+  if (norm.delta == nullptr) return;
+  float added[kBfloat16Vector];
+  LoadVector(norm.delta + at, added);
+#pragma unroll
+  for (int i = 0; i < kBfloat16Vector; ++i) values[i] = RoundToStored(values[i] + added[i]);
+  StoreVector(values, norm.x + at);
+}
+
+__device__ void StoreNormed(const ResidualNorm<__nv_bfloat16>& norm, int64_t row, int64_t column,
+                            float (&values)[kBfloat16Vector], float scale) {
+  float weights[kBfloat16Vector];
+  LoadVector(norm.weight + column, weights);
+#pragma unroll
+  for (int i = 0; i < kBfloat16Vector; ++i) values[i] = values[i] * scale * weights[i];
+  StoreVector(values, norm.y + row * norm.size + column);
+}
+
+// A block a row, which stays in registers between its two passes: kVectors a thread, size a multiple of 8 and at
+// most kVectors * kThreads * 8.
+template <int kVectors>
+__global__ void VectorKernel(const ResidualNorm<__nv_bfloat16> norm) {
+  __shared__ float partials[kThreads / kWarp];
+  for (int64_t row = blockIdx.x; row < norm.rows; row += gridDim.x) {
+    float values[kVectors][kBfloat16Vector];
+    float squares = 0.0f;
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t column = (int64_t{v} * kThreads + threadIdx.x) * kBfloat16Vector;
+      if (column >= norm.size) continue;
+      LoadSum(norm, row * norm.size + column, values[v]);
+#pragma unroll
+      for (int i = 0; i < kBfloat16Vector; ++i) squares += values[v][i] * values[v][i];
+    }
+    const float mean = BlockSum<kThreads>(squares, partials) / static_cast<float>(norm.size);
+    const float scale = rsqrtf(mean + norm.eps);
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t column = (int64_t{v} * kThreads + threadIdx.x) * kBfloat16Vector;
+      if (column < norm.size) StoreNormed(norm, row, column, values[v], scale);
+    }
+  }
+}
+
+// Any other size, an element at a time; the second pass reads back what the same thread has stored.
+__global__ void ElementKernel(const ResidualNorm<__nv_bfloat16> norm) {
+  __shared__ float partials[kThreads / kWarp];
+  for (int64_t row = blockIdx.x; row < norm.rows; row += gridDim.x) {
+    __nv_bfloat16* const x = norm.x + row * norm.size;
+    float squares = 0.0f;
+    for (int64_t i = threadIdx.x; i < norm.size; i += kThreads) {
+      float value = __bfloat162float(x[i]);
+      if (norm.delta != nullptr) {
+        value = RoundToStored(value + __bfloat162float(norm.delta[row * norm.size + i]));
+        x[i] = __float2bfloat16_rn(value);
+      }
+      squares += value * value;
+    }
+    const float mean = BlockSum<kThreads>(squares, partials) / static_cast<float>(norm.size);
+    const float scale = rsqrtf(mean + norm.eps);
+    for (int64_t i = threadIdx.x; i < norm.size; i += kThreads) {
+      const float value = __bfloat162float(x[i]) * scale * __bfloat162float(norm.weight[i]);
+      norm.y[row * norm.size + i] = __float2bfloat16_rn(value);
+    }
+  }
+}
+
+}  // namespace
+
+// Which kernel runs depends on the size alone, so that a row's bits do not depend on how many there are.
+cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t stream) {
+  constexpr int64_t kPass = int64_t{kThreads} * kBfloat16Vector;
+  if (norm.rows < 0 || norm.size < 1) return cudaErrorInvalidValue;
+  if (norm.rows == 0) return cudaSuccess;
+  const auto blocks = static_cast<unsigned>(norm.rows < kBlocksMax ? norm.rows : kBlocksMax);
+  if (norm.size % kBfloat16Vector != 0 || norm.size > 4 * kPass) {
+    ElementKernel<<<blocks, kThreads, 0, stream>>>(norm);
+  } else if (norm.size <= kPass) {
+    VectorKernel<1><<<blocks, kThreads, 0, stream>>>(norm);
+  } else if (norm.size <= 2 * kPass) {
+    VectorKernel<2><<<blocks, kThreads, 0, stream>>>(norm);
+  } else {
+    VectorKernel<4><<<blocks, kThreads, 0, stream>>>(norm);
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace warpsmith

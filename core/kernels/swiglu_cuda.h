@@ -1,0 +1,18 @@
+// swiglu.h on a GPU.
+#ifndef WARPSMITH_CORE_KERNELS_SWIGLU_CUDA_H_
+#define WARPSMITH_CORE_KERNELS_SWIGLU_CUDA_H_
+
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include "core/kernels/swiglu.h"
+
+namespace warpsmith {
+
+// All pointers are device memory, aligned to 16 bytes. Launches on `stream`, does not synchronise; returns the
+// launch's error, cudaErrorInvalidValue for a size that is not a positive multiple of kSwiGluBlock.
+cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t stream);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_KERNELS_SWIGLU_CUDA_H_

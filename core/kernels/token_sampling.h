@@ -1,0 +1,70 @@
+// Draws a token from each row of logits and scores it: contract, the parts that host and device share, and the
+// reference on a CPU.
+//
+// With z = logits / temperature, m = max z, w = exp(z - m) (0 below exp(-87)) and u the uniform number of the sample's
+// seed and draw (counter_random.h), ids lie one after another on [0, sum w), each as long as its w:
+//   token = the id whose interval holds u sum w, or the first id of the largest logit at temperature 0
+//   log_prob = z[token] - m - log sum w, with temperature 1 where it is 0
+// Sums are made in blocks of kSamplingBlock ids, so that a row's token depends on that row alone.
+#ifndef WARPSMITH_CORE_KERNELS_TOKEN_SAMPLING_H_
+#define WARPSMITH_CORE_KERNELS_TOKEN_SAMPLING_H_
+
+#include <cstdint>
+
+namespace warpsmith {
+
+// A row with a NaN, +infinity, or -infinity alone has no token: kNoToken, with NaN as its log-prob.
+inline constexpr int32_t kNoToken = -1;
+inline constexpr int kSamplingBlock = 256;
+
+// All arrays are dense.
+struct TokenSamples {
+  int64_t num_samples = 0;
+  int64_t num_token_ids = 0;             // of a row: those that the tokenizer has
+  int64_t logits_stride = 0;             // elements from row to row
+  const float* logits = nullptr;         // [rows, logits_stride]
+  const int32_t* logits_rows = nullptr;  // [num_samples] several samples may be of one row
+  const uint64_t* seeds = nullptr;       // [num_samples]
+  const uint64_t* draws = nullptr;       // [num_samples] index of the token in its answer
+  const float* temperatures = nullptr;   // [num_samples] at least 0
+  const int32_t* slots = nullptr;        // [num_samples]
+  int32_t* last_tokens = nullptr;        // [slots] the sample's token goes to its slot as well
+  int32_t* token_ids = nullptr;          // [num_samples]
+  float* log_probs = nullptr;            // [num_samples]
+};
+
+// A logit and where it stands.
+struct LargestLogit {
+  float value;
+  int32_t token_id;
+};
+
+// The larger of two, and of equals the first; `a` where b is NaN.
+constexpr LargestLogit LargerOf(LargestLogit a, LargestLogit b) {
+  return b.value > a.value || (b.value == a.value && b.token_id < a.token_id) ? b : a;
+}
+
+// Where `target` falls among intervals that lie one after another.
+struct SampledInterval {
+  int64_t index = -1;  // -1: none
+  double start = 0;
+};
+
+// The last of `count` intervals that has a length and starts at or before `target`; the first starts at `start`. So the
+// end of a distribution stands for what rounding puts behind it.
+template <typename Length>
+constexpr SampledInterval IntervalOf(const Length* lengths, int64_t count, double start, double target) {
+  SampledInterval found;
+  for (int64_t i = 0; i < count && start <= target; ++i) {
+    if (lengths[i] > 0) found = {i, start};
+    start += static_cast<double>(lengths[i]);
+  }
+  return found;
+}
+
+// Sums in float64.
+void TokenSamplesReference(const TokenSamples& samples);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_KERNELS_TOKEN_SAMPLING_H_
