@@ -44,10 +44,12 @@ SETTINGS = {"num_lanes": "1", "timing.num_instances_min": "2", "timing.num_insta
 
 @dataclass
 class RefereeKiller:
-    """Kills a GPU's referee every `seconds`, from a thread of its own. `kills` says when, by time.time()."""
+    """Kills a GPU's referee every `seconds`, from a thread of its own, and the first one when `is_half_done` says so,
+    if that is sooner: a short slice has a kill, too. `kills` says when, by time.time()."""
 
     service: SoakService
     seconds: float
+    is_half_done: Callable[[], bool]
     kills: list[float] = field(default_factory=list)
     survivors: list[str] = field(default_factory=list)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -64,7 +66,8 @@ class RefereeKiller:
         due = time.monotonic() + self.seconds
         while not self._stop.wait(min(_PERIOD_SECONDS, self.seconds)):
             reap_adopted({self.service.pid})
-            if time.monotonic() >= due and self._kill_one():
+            is_due = time.monotonic() >= due or (not self.kills and self.is_half_done())
+            if is_due and self._kill_one():
                 due = time.monotonic() + self.seconds
 
     def _kill_one(self) -> bool:
@@ -131,6 +134,7 @@ class GpuSoak:
         files = digest_of([self._programs, self._programs.parent / "share"])
         self._identity = [files, self._settings, arguments.referee_seconds]
         self._clients: list[Client] = []
+        self._num_answered = 0
         requests = make_cuda_requests(arguments.requests, arguments.seed, rehearsal=arguments.rehearse)
         self._task = requests[0].program.task
         self._pieces = [self._piece(index, request) for index, request in enumerate(requests)]
@@ -156,6 +160,7 @@ class GpuSoak:
 
         def work() -> Row:
             outcome = asdict(self._clients[index % len(self._clients)].ask(request))
+            self._num_answered += 1
             del outcome["request"]
             return outcome
 
@@ -187,7 +192,10 @@ class GpuSoak:
             try:
                 begin = Begin(service.start(), Lanes.of(service), use, shared)
                 self._clients = connect(service, number)
-                killer = RefereeKiller(service, self._arguments.referee_seconds)
+                left = sum(self._slice.find(piece) is None for piece in self._pieces)
+                half = left // 2
+                seconds = self._arguments.referee_seconds
+                killer = RefereeKiller(service, seconds, lambda: self._num_answered > half)
                 killer.start()
                 rows = self._slice.do(self._pieces, at_once=_THREADS_EACH * len(self._clients))
                 killer.stop()
