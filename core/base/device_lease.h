@@ -41,8 +41,8 @@ class DeviceLease {
   static absl::StatusOr<DeviceLease> Open(std::string_view device,
                                           const std::filesystem::path& directory = "/run/lock");
 
-  // Waits until no other process has the device. DEADLINE_EXCEEDED names the process that has it; INTERNAL where the
-  // kernel has no locks left.
+  // Waits until no other process has the device. Not while this lease holds it, which would end with the second of two
+  // holds. DEADLINE_EXCEEDED names the process that has it; INTERNAL where the kernel has no locks left.
   absl::StatusOr<Held> Take(absl::Time deadline);
 
  private:

@@ -165,7 +165,10 @@ absl::StatusOr<HeldDevice> JudgeStage::TakeDevice() {
 
 bool JudgeStage::Revive() {
   const absl::StatusOr<HeldDevice> held = TakeDevice();
-  if (!held.ok()) return false;
+  return held.ok() && ReviveReferee();
+}
+
+bool JudgeStage::ReviveReferee() {
   const absl::Status status = referee_->Revive();
   is_lost_ = !status.ok();
   if (is_lost_) {
@@ -184,7 +187,7 @@ Route JudgeStage::Run(Flight* flight, LaneSurroundings surroundings) {
 }
 
 bool JudgeStage::TriesAgain(int num_attempts, LaneSurroundings surroundings) {
-  return num_attempts < options_.num_attempts_max && (Revive() || !surroundings.others_serve);
+  return num_attempts < options_.num_attempts_max && (ReviveReferee() || !surroundings.others_serve);
 }
 
 Route JudgeStage::Record(Flight* flight, LaneSurroundings surroundings) const {

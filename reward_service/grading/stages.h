@@ -105,13 +105,15 @@ class JudgeStage {
   Route Run(Flight* flight, LaneSurroundings surroundings = {});
   // The referee died in the last Run and could not be started again: its GPU is gone, say.
   bool is_lost() const { return is_lost_; }  // for any thread
-  // Whether the lane can be used, if need be again. Takes its device meanwhile.
+  // Whether the lane can be used, if need be again. Takes its device meanwhile, which nobody has taken for it.
   bool Revive();
   void Prefetch(const TaskSource& task) { referee_->Prefetch(task); }
   v1::Device device() const { return options_.device; }
 
  private:
   Route RunJudge(Flight* flight, LaneSurroundings surroundings);
+  // For whoever has the device.
+  bool ReviveReferee();
   // Whether the candidate is judged here once more. Without another lane it is, also where the referee has not started:
   // it may as well when it is asked to judge.
   bool TriesAgain(int num_attempts, LaneSurroundings surroundings);

@@ -251,6 +251,44 @@ TEST_CASE("who asks for a device has it after the judgement in hand, however man
   for (AwaitedGrade& grade : grades) CHECK(grade.Wait().ok());
 }
 
+TEST_CASE("a referee that dies is started again under the hold that its judgement has, whoever waits") {
+  const TemporaryDirectory directory;
+  Owner owner(directory, 0);
+  Lanes bench(1, directory.path());
+  absl::Notification begun, go;
+  FakeRefereeScript& script = bench.scripts[0];
+  script.judge = [&](const JudgeRequest& request) {
+    if (script.num_judged == 1) {
+      begun.Notify();
+      go.WaitForNotification();
+      return Dies(request);
+    }
+    absl::StatusOr<DeviceLease> another = DeviceLease::Open("0", directory.path());
+    CHECK(absl::IsDeadlineExceeded(another->Take(absl::Now()).status()));
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
+  };
+  std::atomic<bool> owner_has_it = false;
+  std::atomic<int> num_revived = 0;
+  script.revive = [&] {
+    ++num_revived;
+    CHECK_FALSE(owner_has_it);
+    return absl::OkStatus();
+  };
+  AwaitedGrade grade;
+  bench.grader->Submit(TwoDevices::For(v1::DEVICE_CUDA, "a"), grade.Done());
+  REQUIRE(begun.WaitForNotificationWithTimeout(kPatience));
+  std::thread asking([&] {
+    owner.Take();
+    owner_has_it = true;
+  });
+  while (owner.NobodyIsNext()) absl::SleepFor(absl::Milliseconds(1));
+  go.Notify();
+  CHECK(grade.Wait()->verdict() == v1::VERDICT_CORRECT);
+  CHECK(script.num_judged == 2);
+  CHECK(num_revived == 1);
+  asking.join();
+}
+
 TEST_CASE("draining does not wait for a lane that is lost") {
   Lanes bench(2);
   for (FakeRefereeScript& script : bench.scripts) {
