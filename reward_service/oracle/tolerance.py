@@ -27,9 +27,8 @@ _RELATIVE_ULPS = 4.0
 _ACCUMULATION_ULPS = 4.0
 # Multiples of the error that the reference itself makes in the task's dtype: other orders of its sums make others.
 _NOISE_FACTOR = 16.0
-# Of the error that it makes with operands rounded to TF32. Other orders of its sums change little of that error; a
-# program that cuts operands off, where the reference rounds them, doubles it; products of bfloat16 make it eight times
-# as large (tolerance_test.py).
+# Of the error that it makes with operands rounded to TF32. Other orders of its sums change little of that error. A
+# program may also cut operands off, where the reference rounds them. Products of bfloat16 err more (tolerance_test.py).
 _ROUNDED_NOISE_FACTOR = 4.0
 _ROUNDING_ULPS = 2.0
 _SPREAD_SHARE = 1.0 / 8.0
