@@ -1,0 +1,42 @@
+// Attention over the pages of a KV cache, for decoding and for chunks of prompts alike: contract, formula, and the
+// reference on a CPU.
+//
+//   o[r, h] = sum_p a[p] v[p, h / group_size],  a = softmax_p(scale q[r, h] . k[p, h / group_size])
+//
+// over the positions p = 0 .. positions[r] of the row's sequence; each o rounded to bfloat16 once.
+#ifndef WARPSMITH_CORE_KERNELS_PAGED_ATTENTION_H_
+#define WARPSMITH_CORE_KERNELS_PAGED_ATTENTION_H_
+
+#include <cstdint>
+
+namespace warpsmith {
+
+// T is what is stored: bfloat16 on a device; float in the reference, with values that bfloat16 has. All arrays are
+// dense. A query is the rows of one sequence, its last positions in order: one row when it decodes, several when a
+// chunk of its prompt is computed. Position p of query q is entry p % page_tokens of page
+// page_indices[page_indptr[q] + p / page_tokens]; pages are laid out as AttentionInputs writes them.
+template <typename T>
+struct PagedAttention {
+  int64_t num_queries = 0;
+  int64_t rows = 0;
+  int64_t num_kv_heads = 0;
+  int64_t group_size = 0;  // query heads a KV head
+  int64_t head_dim = 0;
+  int64_t page_tokens = 0;
+  float scale = 0;                        // 1 / sqrt(head_dim)
+  const int32_t* row_indptr = nullptr;    // [num_queries + 1] first row of each query
+  const int32_t* page_indptr = nullptr;   // [num_queries + 1] first page of each query, in page_indices
+  const int32_t* page_indices = nullptr;  // pages in the order of positions
+  const int32_t* positions = nullptr;     // [rows]
+  const T* queries = nullptr;             // [rows, num_kv_heads * group_size, head_dim]
+  const T* key_pages = nullptr;           // [entries, num_kv_heads, head_dim]
+  const T* value_pages = nullptr;         // likewise
+  T* output = nullptr;                    // [rows, num_kv_heads * group_size, head_dim]
+};
+
+// Softmax and sums in float64.
+void PagedAttentionReference(const PagedAttention<float>& attention);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_KERNELS_PAGED_ATTENTION_H_

@@ -1,0 +1,34 @@
+// paged_attention.h on a GPU.
+#ifndef WARPSMITH_CORE_KERNELS_PAGED_ATTENTION_CUDA_H_
+#define WARPSMITH_CORE_KERNELS_PAGED_ATTENTION_CUDA_H_
+
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "core/kernels/paged_attention.h"
+
+namespace warpsmith {
+
+// Bounds of what is launched: grids and workspace depend on these and on the counts of `attention`, never on what its
+// arrays hold, so that a captured graph can run again with other contents.
+struct PagedAttentionBounds {
+  int64_t rows_of_query_max = 1;   // 1: every query decodes
+  int64_t context_tokens_max = 0;  // positions are below it
+};
+
+// Bytes of workspace that LaunchPagedAttention wants for `rows` rows.
+size_t PagedAttentionWorkspaceBytes(int64_t rows, int64_t num_kv_heads, int64_t group_size, int64_t head_dim,
+                                    const PagedAttentionBounds& bounds);
+
+// All pointers are device memory, those of bfloat16 aligned to 16 bytes. A row's bits depend on its query vectors, its
+// position and the entries up to it alone: not on the other queries, nor on how its prompt was cut into chunks, nor on
+// the bounds. Launches on `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for sizes
+// that are not built: head_dim 64 and 128, group_size 1 to 16, page_tokens 16 and its multiples.
+cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention, const PagedAttentionBounds& bounds,
+                                 void* workspace, cudaStream_t stream);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_KERNELS_PAGED_ATTENTION_CUDA_H_

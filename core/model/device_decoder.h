@@ -1,0 +1,106 @@
+// A dense decoder on one GPU: weights in bfloat16, the pages of a KV cache, and steps over any mix of decoding
+// sequences and chunks of prompts.
+//
+// Owns device memory, no stream and no thread. What a step computes is decided by its caller: see
+// rollout_workers/paged.
+#ifndef WARPSMITH_CORE_MODEL_DEVICE_DECODER_H_
+#define WARPSMITH_CORE_MODEL_DEVICE_DECODER_H_
+
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/model/model_config.h"
+#include "core/model/parameters.h"
+
+namespace warpsmith {
+
+struct DeviceDecoderOptions {
+  int device = 0;
+  // Entries of the KV cache are num_pages * page_tokens.
+  int64_t num_pages = 0;
+  int64_t page_tokens = 16;
+  // Of one step.
+  int64_t rows_max = 0;
+  int64_t logits_rows_max = 0;
+  int64_t context_tokens_max = 0;
+  // As DecoderOptions::num_token_ids.
+  int64_t num_token_ids = 0;
+  // Row counts whose products share an algorithm (LinearPlans), ascending to rows_max. One bucket: a row's bits do not
+  // depend on what else is in its step.
+  std::vector<int64_t> row_buckets;
+};
+
+// One step's inputs, in device memory; the fields of StepPlan (rollout_workers/paged/step_plan.h) of the same names.
+struct DeviceStep {
+  int64_t num_queries = 0;
+  int64_t num_rows = 0;
+  int64_t num_logits_rows = 0;
+  int64_t rows_of_query_max = 1;
+  const int32_t* row_indptr = nullptr;
+  const int32_t* page_indptr = nullptr;
+  const int32_t* page_indices = nullptr;
+  const int32_t* token_ids = nullptr;
+  const int32_t* token_slots = nullptr;
+  const int32_t* last_tokens = nullptr;
+  const int32_t* positions = nullptr;
+  const int32_t* kv_entries = nullptr;
+  const int32_t* logits_rows = nullptr;
+};
+
+// One thread at a time.
+class DeviceDecoder {
+ public:
+  // Zero weights. FAILED_PRECONDITION: no such GPU, or its driver is too old, saying which; RESOURCE_EXHAUSTED: the
+  // GPU's free memory is less than what is asked for, saying both; UNIMPLEMENTED: a head_dim that no kernel has.
+  static absl::StatusOr<std::unique_ptr<DeviceDecoder>> Create(const ModelConfig& config,
+                                                               const DeviceDecoderOptions& options);
+  ~DeviceDecoder();
+  DeviceDecoder(const DeviceDecoder&) = delete;
+  DeviceDecoder& operator=(const DeviceDecoder&) = delete;
+
+  // Replaces the weights, rounded to bfloat16; waits for the device. The tensors of a Hugging Face directory go
+  // straight from the mapped files to the device, in parallel; errors as LoadHuggingFaceWeights.
+  absl::Status LoadHuggingFace(const std::filesystem::path& directory);
+  absl::Status SetParameters(const Parameters& parameters);
+
+  // Gives the pages' memory back to the GPU, and takes it again: RESOURCE_EXHAUSTED when others have taken it meanwhile.
+  // Their contents are gone. Both may be repeated.
+  void FreePages();
+  absl::Status AllocatePages();
+
+  // Launches everything from the embedding to the logits of `step.logits_rows`, and does not wait. Works inside a
+  // capture of `stream`. INTERNAL with CUDA's or cuBLASLt's message.
+  absl::Status Launch(const DeviceStep& step, cudaStream_t stream);
+
+  // [logits_rows_max, logits_stride] float32 on the device, of the last Launch; columns from num_token_ids on mean
+  // nothing.
+  const float* logits() const;
+  int64_t logits_stride() const;
+
+  // [2 * layers][num_pages, page_tokens, kv heads, head_dim]: the keys of layer 0, its values, those of layer 1, ...
+  __nv_bfloat16* pages();
+  int64_t num_planes() const;
+  int64_t plane_stride() const;  // elements
+  int64_t entry_size() const;    // elements of one token in one plane
+
+  // Bytes of weights that one step with a row reads, and of one token's entries in all layers: for rooflines.
+  int64_t weight_bytes() const;
+  int64_t entry_bytes() const;
+
+ private:
+  struct State;
+  explicit DeviceDecoder(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_MODEL_DEVICE_DECODER_H_
