@@ -4,9 +4,9 @@ Each kernel of precision_kernels.py is graded with an idle core beside the lane 
 worker does. The reference itself, as a Python candidate, must not be distinguishable from the reference: its grade is
 HACK, but its timing is reported like any other.
 
-The peer is what a machine lets repeat at all: reference and kernel called by turns in one plain process on the lane's
-core (precision_peer.py), on data as cold as a referee's, as often as a grading calls them and over as long a time, by
-turns with the gradings.
+The peer is what a machine lets repeat at all: reference and kernel called by turns in a plain process on the lane's
+core (precision_peer.py), a new one for every measurement, on data as cold as a referee's, as often as a grading calls
+them and over as long a time, by turns with the gradings.
 
 ./dev bench precision [--gradings N] [--only NAME] [--set KEY=VALUE ...]
 """
@@ -21,7 +21,8 @@ import re
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from typing import Any
 from warpsmith_reward import Grade, Request, RewardClient
 
 from tests.bench.precision_kernels import CASES, KERNEL
+from tests.bench.precision_peer import compile_kernel
 from tests.hacks.own_service import own_service
 
 # What is wanted: the interquartile range over the plain process's, and the share of references that are not told apart.
@@ -94,33 +96,31 @@ def _lane_and_others() -> tuple[list[int], list[int]]:
     return lane, [core for core in cores if core not in lane] or cores
 
 
-@contextmanager
-def plain_process(name: str) -> Iterator[Callable[[Grade], tuple[float, float]]]:
-    """The same kernel against the same reference without a referee: speed-up and milliseconds of as many calls, spread
-    over as long a time, as a grade's."""
-    core = _lane_and_others()[0][0]
-    tunables = re.search(r'"GLIBC_TUNABLES=(.*?);', _TUNABLES.read_text(), re.DOTALL)
-    assert tunables
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.precision_peer", name, str(core)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "GLIBC_TUNABLES": re.sub(r'"\s*"|"$', "", tunables.group(1))},
-    )
-    assert process.stdin and process.stdout
+class PlainProcess:
+    """The same kernel against the same reference without a referee, in a process of its own for every measurement: a
+    grading starts its candidate's processes anew, too, and where their pages lie is part of what varies."""
 
-    def measure(grade: Grade) -> tuple[float, float]:
-        assert process.stdin and process.stdout
-        print(_num_rounds(grade), _lane_seconds(grade), file=process.stdin, flush=True)
-        speedup, milliseconds = process.stdout.readline().split()
+    def __init__(self, name: str, folder: Path) -> None:
+        self._library = folder / "kernel.so"
+        compile_kernel(name, self._library)
+        tunables = re.search(r'"GLIBC_TUNABLES=(.*?);', _TUNABLES.read_text(), re.DOTALL)
+        assert tunables
+        self._environment = {**os.environ, "GLIBC_TUNABLES": re.sub(r'"\s*"|"$', "", tunables.group(1))}
+        self._command = [sys.executable, "-m", "tests.bench.precision_peer", name, str(_lane_and_others()[0][0])]
+
+    def measure(self, grade: Grade) -> tuple[float, float]:
+        """Speed-up and milliseconds of as many calls, spread over as long a time, as those of `grade`."""
+        told = [str(self._library), str(_num_rounds(grade)), str(_lane_seconds(grade))]
+        run = subprocess.run(
+            self._command + told,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=_PEER_SECONDS_MAX + _lane_seconds(grade),
+            env=self._environment,
+        )
+        speedup, milliseconds = run.stdout.split()
         return float(speedup), float(milliseconds)
-
-    try:
-        yield measure
-    finally:
-        process.stdin.close()
-        process.wait(_PEER_SECONDS_MAX)
 
 
 def _num_rounds(grade: Grade) -> int:
@@ -173,12 +173,13 @@ def repeat_kernel(client: RewardClient, name: str, beside: str, gradings: int, f
     task, body = CASES[name]
     grades: list[Grade] = []
     plain: list[tuple[float, float]] = []
-    with plain_process(name) as measure:
+    with tempfile.TemporaryDirectory() as folder:
+        process = PlainProcess(name, Path(folder))
         for k in range(gradings):
             grades.append(
                 _grade(client, Request(task, source=KERNEL.format(number=first + k, body=body), language="cpp"))
             )
-            plain.append(measure(grades[-1]))
+            plain.append(process.measure(grades[-1]))
     timings = [grade.message["timing"] for grade in grades]
     seconds = statistics.median(map(_lane_seconds, grades))
     graded = Repeats(

@@ -1,10 +1,10 @@
 """A kernel and its reference timed by turns in one plain process, on data as cold as a referee's: no sandbox, no stops.
 
 Before each call inputs and outputs are written past the caches, and a kernel's outputs are compared after it, as a
-referee does. Reads one line for each measurement, the number of rounds and the seconds over which they are spread;
-prints the speed-up and the kernel's milliseconds.
+referee does. Prints the speed-up and the kernel's milliseconds.
 
-python -m tests.bench.precision_peer KERNEL CORE, with the malloc settings of the jails in its environment
+python -m tests.bench.precision_peer KERNEL CORE LIBRARY ROUNDS SECONDS: LIBRARY by compile_kernel, the rounds spread
+over the seconds, with the malloc settings of the jails in its environment
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -56,14 +55,12 @@ extern "C" void kernel(const float* x, float* y, int64_t rows, int64_t cols) {{
 """
 
 
-def _compiled(body: str) -> ctypes.CDLL:
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "peer.cc"
-        source.write_text(_SOURCE.format(body=body))
-        library = source.with_suffix(".so")
-        command = ["g++", "-O3", "-march=native", "-shared", "-fPIC", str(source), "-o", str(library)]
-        subprocess.run(command, check=True, timeout=120)
-        return ctypes.CDLL(str(library))
+def compile_kernel(name: str, library: Path) -> None:
+    """The kernel and what surrounds its calls, as a library for many processes."""
+    source = library.with_suffix(".cc")
+    source.write_text(_SOURCE.format(body=CASES[name][1]))
+    command = ["g++", "-O3", "-march=native", "-shared", "-fPIC", str(source), "-o", str(library)]
+    subprocess.run(command, check=True, timeout=120)
 
 
 def _address(tensor: torch.Tensor) -> ctypes.c_void_p:
@@ -79,15 +76,15 @@ def _seconds(call: Callable[[], object]) -> float:
 class Peer:
     """One kernel beside its reference."""
 
-    def __init__(self, name: str) -> None:
-        task, body = CASES[name]
+    def __init__(self, name: str, library: str) -> None:
+        task, _ = CASES[name]
         module: dict[str, Any] = {}
         exec(task, module)  # noqa: S102 - our own
         self._model = module["Model"]()
         self._sets = [module["get_inputs"]()[0] for _ in range(_NUM_INPUT_SETS)]
         self._expected = [self._model(x) for x in self._sets]
         self._x, self._y = torch.empty_like(self._sets[0]), torch.empty_like(self._expected[0])
-        self._library = _compiled(body)
+        self._library = ctypes.CDLL(library)
         self._library.num_wrong.restype = ctypes.c_int64
         self._next = 0
         self._warms_reference = self.time_reference() < _LONG_CALL_SECONDS
@@ -139,14 +136,12 @@ class Peer:
 
 
 def main() -> None:
-    """Measures whenever a line asks for it."""
-    os.sched_setaffinity(0, [int(sys.argv[2])])
+    """Measures once."""
+    name, core, library, num_rounds, seconds = sys.argv[1:]
+    os.sched_setaffinity(0, [int(core)])
     torch.set_num_threads(1)
     with torch.no_grad():
-        peer = Peer(sys.argv[1])
-        for line in sys.stdin:
-            num_rounds, seconds = line.split()
-            print(*peer.measure(int(num_rounds), float(seconds)), flush=True)
+        print(*Peer(name, library).measure(int(num_rounds), float(seconds)))
 
 
 if __name__ == "__main__":
