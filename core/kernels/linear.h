@@ -7,8 +7,8 @@
 #ifndef WARPSMITH_CORE_KERNELS_LINEAR_H_
 #define WARPSMITH_CORE_KERNELS_LINEAR_H_
 
-#include <compare>
 #include <cstdint>
+#include <tuple>
 
 #include "absl/types/span.h"
 
@@ -24,7 +24,10 @@ struct LinearShape {
   bool has_bias = false;
   bool has_residual = false;
   LinearOutput output = LinearOutput::kBfloat16;
-  auto operator<=>(const LinearShape&) const = default;
+  friend bool operator<(const LinearShape& a, const LinearShape& b) {
+    return std::tie(a.columns, a.depth, a.has_bias, a.has_residual, a.output) <
+           std::tie(b.columns, b.depth, b.has_bias, b.has_residual, b.output);
+  }
 };
 
 // Index of the bucket that `rows` belong to: the first that has at least as many. `buckets` ascends. -1: no rows, or

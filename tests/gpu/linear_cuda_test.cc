@@ -2,56 +2,12 @@
 
 #include <cmath>
 
-#include "tests/gpu/bfloat16_array.h"
 #include "tests/gpu/device_rate.h"
+#include "tests/gpu/linear_layer.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {
 namespace {
-
-constexpr size_t kWorkspaceBytes = 32 << 20;
-
-// cuBLASLt with its workspace.
-struct Library {
-  Library() { REQUIRE(cublasLtCreate(&handle) == CUBLAS_STATUS_SUCCESS); }
-  ~Library() { cublasLtDestroy(handle); }
-  CublasWorkspace workspace() const { return {memory.get(), kWorkspaceBytes}; }
-
-  cublasLtHandle_t handle = nullptr;
-  DeviceVector<char> memory{std::vector<char>(kWorkspaceBytes)};
-};
-
-// The operands of a shape, the same for every number of rows.
-struct Layer {
-  Layer(const LinearShape& shape, int64_t rows)
-      : x(RandomBfloat16s(rows * shape.depth, 1)),
-        weight(RandomBfloat16s(shape.columns * shape.depth, 2)),
-        bias(RandomBfloat16s(shape.columns, 3)),
-        residual(RandomBfloat16s(rows * shape.columns, 4)),
-        x_device(x),
-        weight_device(weight),
-        bias_device(bias),
-        residual_device(residual),
-        y(std::vector<float>(rows * shape.columns)) {}
-
-  LinearOperands operands(const LinearShape& shape) const {
-    return {x_device.get(), weight_device.get(), shape.has_bias ? bias_device.get() : nullptr,
-            shape.has_residual ? residual_device.get() : nullptr, y.get()};
-  }
-
-  std::vector<float> x, weight, bias, residual;
-  Bfloat16Array x_device, weight_device, bias_device, residual_device, y;
-};
-
-std::vector<float> FirstRows(const std::vector<float>& all, int64_t elements) {
-  return std::vector<float>(all.begin(), all.begin() + elements);
-}
-
-// Of a float32 sum of `depth` products below 1: each addition may cut off 2^-24 of a partial sum, which is about
-// sqrt(depth); tensor cores do not round to the nearest.
-double SumError(int64_t depth) {
-  return 0x1p-24 * static_cast<double>(depth) * std::sqrt(static_cast<double>(depth)) + 1e-6;
-}
 
 TEST_CASE(
     "a layer equals the reference for every row count of its buckets, with bias and residual or without") {
@@ -70,13 +26,7 @@ TEST_CASE(
         LinearReference(shape, rows, layer.x.data(), layer.weight.data(), layer.bias.data(),
                         layer.residual.data(), expected.data());
         const std::vector<float> found = FirstRows(layer.y.Read(), std::ssize(expected));
-        double largest = 0;
-        for (size_t i = 0; i < found.size(); ++i) {
-          const double allowed =
-              std::abs(expected[i]) * 0x1p-8 + SumError(shape.depth);  // half a step of bfloat16
-          largest = std::max(largest, std::abs(found[i] - expected[i]) / allowed);
-        }
-        CHECK(largest <= 1.0);
+        CHECK(LargestLinearError(found, expected, shape.depth) <= 1.0);
       }
     }
   }

@@ -1,0 +1,174 @@
+#include "core/kernels/streamed_linear_cuda.h"
+
+#include <functional>
+#include <memory>
+
+#include "tests/gpu/device_rate.h"
+#include "tests/gpu/linear_layer.h"
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+const std::vector<LinearShape>& OddShapes() {
+  static const std::vector<LinearShape> shapes = {
+      {8, 8}, {40, 72, true}, {136, 1000, false, true}, {256, 4096, true, true}, {6144, 1032}, {64, 16384}};
+  return shapes;
+}
+
+TEST_CASE(
+    "a streamed layer equals the reference for every number of rows, with bias and residual or without") {
+  for (const LinearShape& shape : OddShapes()) {
+    const Layer layer(shape, 300);
+    for (const int64_t rows : {1, 2, 7, 8, 9, 16, 17, 32, 33, 64, 65, 128, 129, 256, 300}) {
+      INFO(rows << " x " << shape.columns << " x " << shape.depth);
+      REQUIRE(LaunchStreamedLinear(shape, rows, layer.operands(shape), nullptr) == cudaSuccess);
+      std::vector<double> expected(rows * shape.columns);
+      LinearReference(shape, rows, layer.x.data(), layer.weight.data(), layer.bias.data(),
+                      layer.residual.data(), expected.data());
+      CHECK(LargestLinearError(FirstRows(layer.y.Read(), std::ssize(expected)), expected, shape.depth) <=
+            1.0);
+    }
+  }
+}
+
+TEST_CASE("a streamed row has the same bits at every number of rows") {
+  for (const LinearShape& shape : {LinearShape{1024, 4096}, LinearShape{4096, 4096, false, true},
+                                   LinearShape{6144, 4096, true, true}, LinearShape{24576, 1024}}) {
+    const Layer layer(shape, 600);
+    const auto run = [&](int64_t rows) {
+      REQUIRE(LaunchStreamedLinear(shape, rows, layer.operands(shape), nullptr) == cudaSuccess);
+      return layer.y.Read();
+    };
+    const std::vector<float> all = run(600);
+    for (const int64_t rows : {1, 2, 3, 8, 9, 16, 31, 63, 64, 65, 128, 255, 256, 257, 512}) {
+      INFO(rows << " x " << shape.columns << " x " << shape.depth);
+      CHECK(FirstRows(run(rows), rows * shape.columns) == FirstRows(all, rows * shape.columns));
+    }
+  }
+}
+
+TEST_CASE("streamed logits come in float32") {
+  const LinearShape shape{.columns = 1004, .depth = 256, .output = LinearOutput::kFloat32};
+  const Layer layer(shape, 5);
+  const DeviceArray logits(std::vector<float>(5 * 1004));
+  LinearOperands operands = layer.operands(shape);
+  operands.y = logits.get();
+  REQUIRE(LaunchStreamedLinear(shape, 5, operands, nullptr) == cudaSuccess);
+  std::vector<double> expected(5 * 1004);
+  LinearReference(shape, 5, layer.x.data(), layer.weight.data(), nullptr, nullptr, expected.data());
+  CHECK(LargestLinearError(logits.Read(), expected, shape.depth) <= 1.0);
+}
+
+TEST_CASE("a streamed layer refuses sizes that it cannot copy") {
+  const LinearShape shape{8, 8};
+  const Layer layer(shape, 1);
+  const auto run = [&](const LinearShape& other, int64_t rows) {
+    return LaunchStreamedLinear(other, rows, layer.operands(shape), nullptr);
+  };
+  CHECK(run(shape, 0) == cudaErrorInvalidValue);
+  CHECK(run({8, 12}, 1) == cudaErrorInvalidValue);
+  CHECK(run({12, 8}, 1) == cudaErrorInvalidValue);
+  CHECK(run({0, 8}, 1) == cudaErrorInvalidValue);
+}
+
+// Random weights of `count` layers, more than the device's cache holds.
+class Weights {
+ public:
+  Weights(const LinearShape& shape, int count) : bytes_(shape.columns * shape.depth * 2) {
+    const Bfloat16Array block(RandomBfloat16s(1 << 20, 5));
+    for (int i = 0; i < count; ++i) {
+      void* memory = nullptr;
+      WS_CHECK(cudaMalloc(&memory, bytes_) == cudaSuccess) << bytes_ << " bytes";
+      for (int64_t at = 0; at < bytes_; at += 2 << 20) {
+        WS_CHECK(cudaMemcpy(static_cast<char*>(memory) + at, block.get(),
+                            std::min<int64_t>(2 << 20, bytes_ - at),
+                            cudaMemcpyDeviceToDevice) == cudaSuccess);
+      }
+      layers_.push_back(static_cast<__nv_bfloat16*>(memory));
+    }
+  }
+  ~Weights() {
+    for (__nv_bfloat16* layer : layers_) cudaFree(layer);
+  }
+  Weights(const Weights&) = delete;
+  Weights& operator=(const Weights&) = delete;
+
+  const __nv_bfloat16* layer(int i) const { return layers_[i % layers_.size()]; }
+
+ private:
+  int64_t bytes_;
+  std::vector<__nv_bfloat16*> layers_;
+};
+
+// Of one launch among `kLaunches` in a graph, over weights by turns.
+double SecondsInGraph(const std::function<void(int, cudaStream_t)>& launch) {
+  constexpr int kLaunches = 32;
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t runnable;
+  WS_CHECK(cudaStreamCreate(&stream) == cudaSuccess);
+  WS_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  for (int i = 0; i < kLaunches; ++i) launch(i, stream);
+  WS_CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+  WS_CHECK(cudaGraphInstantiate(&runnable, graph, 0) == cudaSuccess);
+  const double seconds = MedianSeconds([&] { return cudaGraphLaunch(runnable, nullptr); }) / kLaunches;
+  cudaGraphExecDestroy(runnable);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  return seconds;
+}
+
+const std::vector<LinearShape>& LayersOf8B() {
+  static const std::vector<LinearShape> shapes = {
+      {6144, 4096}, {4096, 4096, false, true}, {24576, 4096}, {4096, 12288, false, true}};
+  return shapes;
+}
+
+TEST_CASE("the rates of a decoder layer's four products one after the other, beside cuBLASLt's") {
+  const Library library;
+  const double copy = 0x1p30 / CopySeconds(1 << 30);
+  const DeviceVector<char> evicted(std::vector<char>(128 << 20));
+  const std::vector<int64_t> counts = {1, 8, 16, 32, 64, 128, 256, 400, 2048};
+  const Bfloat16Array x(RandomBfloat16s(2048 * 12288, 7)), y(RandomBfloat16s(2048 * 24576, 8));
+  std::vector<std::unique_ptr<Weights>> weights;
+  LinearPlans plans(library.handle, library.workspace(), counts, DepthSplit::kAllowed);
+  double weight_bytes = 0;
+  const auto operands = [&](size_t layer, int i) {
+    const __nv_bfloat16* const residual = LayersOf8B()[layer].has_residual ? y.get() : nullptr;
+    return LinearOperands{x.get(), weights[layer]->layer(i), nullptr, residual, y.get()};
+  };
+  for (size_t layer = 0; layer < LayersOf8B().size(); ++layer) {
+    const LinearShape& shape = LayersOf8B()[layer];
+    weights.push_back(std::make_unique<Weights>(shape, 4));
+    weight_bytes += static_cast<double>(2 * shape.columns * shape.depth);
+    REQUIRE(plans.Prepare(shape, operands(layer, 0), {evicted.get(), evicted.size()}, nullptr) ==
+            CUBLAS_STATUS_SUCCESS);
+  }
+  for (const int64_t rows : counts) {
+    const auto seconds =
+        [&](const std::function<bool(const LinearShape&, const LinearOperands&, cudaStream_t)>& launch) {
+          return SecondsInGraph([&](int i, cudaStream_t stream) {
+            for (size_t layer = 0; layer < LayersOf8B().size(); ++layer) {
+              WS_CHECK(launch(LayersOf8B()[layer], operands(layer, i), stream));
+            }
+          });
+        };
+    const double ours = seconds([&](const LinearShape& shape, const LinearOperands& of, cudaStream_t stream) {
+      return LaunchStreamedLinear(shape, rows, of, stream) == cudaSuccess;
+    });
+    const double theirs =
+        seconds([&](const LinearShape& shape, const LinearOperands& of, cudaStream_t stream) {
+          return plans.Launch(shape, rows, of, stream) == CUBLAS_STATUS_SUCCESS;
+        });
+    std::printf(
+        "a layer of %4lld rows: streamed %.1f us, %.0f %% of a copy, %.0f TFLOP/s; cuBLASLt %.1f us, %.0f "
+        "%%\n",
+        static_cast<long long>(rows), ours * 1e6, 100 * weight_bytes / ours / copy,
+        static_cast<double>(rows) * weight_bytes / ours * 1e-12, theirs * 1e6,
+        100 * weight_bytes / theirs / copy);
+  }
+}
+
+}  // namespace
+}  // namespace warpsmith
