@@ -73,8 +73,8 @@ __device__ inline void WaitForProducts() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-// sums[64, kColumns] = a[64, 16] b[kColumns, 16]^T in bfloat16 by a warpgroup, both from shared memory; `adds`: added to
-// what sums holds. Of 8 columns lane l of warp w has, in this order, row 16 w + l / 4 of columns 2 (l % 4) and
+// sums[64, kColumns] = a[64, 16] b[kColumns, 16]^T in bfloat16 by a warpgroup, both from shared memory; `adds`: added
+// to what sums holds. Of 8 columns lane l of warp w has, in this order, row 16 w + l / 4 of columns 2 (l % 4) and
 // 2 (l % 4) + 1, then row 16 w + l / 4 + 8 of both.
 template <int kColumns>
 __device__ inline void Product(float (&sums)[kColumns / 2], uint64_t a, uint64_t b, bool adds);

@@ -70,7 +70,7 @@ class DeviceDecoder {
   absl::Status LoadHuggingFace(const std::filesystem::path& directory);
   absl::Status SetParameters(const Parameters& parameters);
 
-  // Gives the pages' memory back to the GPU, and takes it again: RESOURCE_EXHAUSTED when others have taken it meanwhile.
+  // Gives the pages' memory back to the GPU, and takes it again: RESOURCE_EXHAUSTED when others have taken it.
   // Their contents are gone. Both may be repeated.
   void FreePages();
   absl::Status AllocatePages();
