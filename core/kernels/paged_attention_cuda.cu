@@ -52,32 +52,19 @@ __device__ Item ItemAt(const PagedAttention<__nv_bfloat16>& attention, int query
   const int group_size = static_cast<int>(attention.group_size);
   if constexpr (kDecodes<kWarps>) {
     const int first = index * kAttentionSplitTokens;
-    return {query,
-            head,
-            query,
-            0,
-            group_size,
-            first,
-            min(first + kAttentionSplitTokens - 1, attention.positions[query])};
+    const int last = min(first + kAttentionSplitTokens - 1, attention.positions[query]);
+    return {query, head, query, 0, group_size, first, last};
   }
   const int first_row = attention.row_indptr[query];
   const int first_packed = index * kWarps * kWarpRows;
   const int num_packed = (attention.row_indptr[query + 1] - first_row) * group_size;
-  const int last_packed = min(first_packed + kWarps * kWarpRows, num_packed) - 1;
-  return {query,
-          head,
-          first_row,
-          first_packed,
-          num_packed,
-          0,
-          attention.positions[first_row + last_packed / group_size]};
+  const int last_row = first_row + (min(first_packed + kWarps * kWarpRows, num_packed) - 1) / group_size;
+  return {query, head, first_row, first_packed, num_packed, 0, attention.positions[last_row]};
 }
 
 // The two rows of a lane. Those behind the end of the query have offset -1 and see what the block sees.
 struct LaneRows {
   int64_t offsets[2];  // of the query head, in queries and output
-  int rows[2];
-  int of_group[2];
   int positions[2];
 };
 
@@ -89,11 +76,9 @@ __device__ LaneRows LaneRowsOf(const PagedAttention<__nv_bfloat16>& attention, c
     const int packed = item.first_packed + static_cast<int>(threadIdx.x) / kWarp * kWarpRows +
                        static_cast<int>(threadIdx.x) % kWarp / 4 + 8 * i;
     const bool present = packed < item.num_packed;
-    lane_rows.rows[i] = item.first_row + (present ? packed / group_size : 0);
-    lane_rows.of_group[i] = packed % group_size;
-    lane_rows.offsets[i] =
-        present ? QueryHeadOffset(attention, lane_rows.rows[i], item.head, lane_rows.of_group[i]) : -1;
-    lane_rows.positions[i] = present ? attention.positions[lane_rows.rows[i]] : item.last_token;
+    const int row = item.first_row + (present ? packed / group_size : 0);
+    lane_rows.offsets[i] = present ? QueryHeadOffset(attention, row, item.head, packed % group_size) : -1;
+    lane_rows.positions[i] = present ? attention.positions[row] : item.last_token;
   }
   return lane_rows;
 }
@@ -251,13 +236,20 @@ __global__ void __launch_bounds__(kWarps* kWarp) AttentionKernel(const Launch la
   ItemWalk<decltype(items_of)> walk(attention.num_queries, items_of);
   const int heads = static_cast<int>(attention.num_kv_heads);
   // Blocks beside each other read the heads of the same tokens, which lie beside each other.
-  for (int64_t i = blockIdx.x;; i += gridDim.x) {
+  // The last rows of a chunk see most, so their blocks come first.
+  for (int64_t i = kDecodes<kWarps> ? blockIdx.x : gridDim.x - 1 - blockIdx.x;; i += gridDim.x) {
     const WalkedItem found = walk.Find(i / heads);
     if (found.query < 0) return;
     AttendItem<kHeadDim, kWarps>(
         launch, ItemAt<kWarps>(attention, found.query, found.index, static_cast<int>(i % heads)), shared);
   }
 }
+
+// A lane's columns of a head, in one load.
+template <int kHeadDim>
+struct alignas(kHeadDim / kWarp * sizeof(float)) LaneColumns {
+  float values[kHeadDim / kWarp];
+};
 
 // A warp a query head of a row that has more than one split.
 template <int kHeadDim>
@@ -270,25 +262,25 @@ __global__ void __launch_bounds__(kMergeThreads) MergeKernel(const Launch launch
   const int num_splits = attention.positions[head / query_heads] / kAttentionSplitTokens + 1;
   if (num_splits == 1) return;
   const float2* const scales = launch.sums.scales + head * launch.sums.num_splits_max;
-  const int column = static_cast<int>(threadIdx.x) % kWarp * kPerLane;
-  const float* const values = launch.sums.values + head * launch.sums.num_splits_max * kHeadDim + column;
-  float largest = scales[0].x, sum = scales[0].y, merged[kPerLane];
-#pragma unroll
-  for (int i = 0; i < kPerLane; ++i) merged[i] = values[i];
-#pragma unroll 4
+  const auto* const parts = reinterpret_cast<const LaneColumns<kHeadDim>*>(launch.sums.values) +
+                            head * launch.sums.num_splits_max * kWarp + threadIdx.x % kWarp;
+  float largest = scales[0].x, sum = scales[0].y;
+  LaneColumns<kHeadDim> merged = parts[0];
+#pragma unroll 8
   for (int split = 1; split < num_splits; ++split) {
     const float2 scale = scales[split];
+    const LaneColumns<kHeadDim> part = parts[int64_t{split} * kWarp];
     const SoftmaxMerge merge = MergeLargest(launch.scale_log2, scale.x, largest);
     sum = Merged(merge, sum, scale.y);
 #pragma unroll
-    for (int i = 0; i < kPerLane; ++i)
-      merged[i] = Merged(merge, merged[i], values[int64_t{split} * kHeadDim + i]);
+    for (int i = 0; i < kPerLane; ++i) merged.values[i] = Merged(merge, merged.values[i], part.values[i]);
   }
   const float inverse = InverseOfSum(sum);
+  __nv_bfloat16* const to = attention.output + head * kHeadDim + threadIdx.x % kWarp * kPerLane;
 #pragma unroll
   for (int i = 0; i < kPerLane; i += 2) {
-    *reinterpret_cast<__nv_bfloat162*>(attention.output + head * kHeadDim + column + i) =
-        __floats2bfloat162_rn(__fmul_rn(merged[i], inverse), __fmul_rn(merged[i + 1], inverse));
+    *reinterpret_cast<__nv_bfloat162*>(to + i) =
+        __floats2bfloat162_rn(__fmul_rn(merged.values[i], inverse), __fmul_rn(merged.values[i + 1], inverse));
   }
 }
 

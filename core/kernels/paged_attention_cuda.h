@@ -26,12 +26,12 @@ inline constexpr int kAttentionSplitTokens = 256;
 size_t PagedAttentionWorkspaceBytes(int64_t rows, int64_t num_kv_heads, int64_t group_size, int64_t head_dim,
                                     const PagedAttentionBounds& bounds);
 
-// All pointers are device memory, those of bfloat16 aligned to 16 bytes. A row's bits depend on its query vectors, its
-// position and the entries up to it alone: not on the other queries, nor on how its prompt was cut into chunks, nor on
-// the bounds. The values of a query's positions are finite; entries behind its last position may hold anything.
-// Launches on `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for what is not built:
-// head_dim 64 and 128, group_size 1 to 16, page_tokens 16 and its multiples, where every query decodes as many rows as
-// queries.
+// All pointers are device memory, those of bfloat16 and the workspace aligned to 16 bytes. A row's bits depend on its
+// query vectors, its position and the entries up to it alone: not on the other queries, nor on how its prompt was cut
+// into chunks, nor on the bounds. The values of a query's positions are finite; entries behind its last position may
+// hold anything. Launches on `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for what
+// is not built: head_dim 64 and 128, group_size 1 to 16, page_tokens 16 and its multiples; where every query decodes,
+// as many rows as queries.
 cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention,
                                  const PagedAttentionBounds& bounds, void* workspace, cudaStream_t stream);
 
