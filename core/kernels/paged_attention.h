@@ -12,8 +12,8 @@
 namespace warpsmith {
 
 // T is what is stored: bfloat16 on a device; float in the reference, with values that bfloat16 has. All arrays are
-// dense. A query is the rows of one sequence, its last positions in order: one row when it decodes, several when a
-// chunk of its prompt is computed. Position p of query q is entry p % page_tokens of page
+// dense. A query is the rows of one sequence, at least one, its last positions in order: one row when it decodes,
+// several when a chunk of its prompt is computed. Position p of query q is entry p % page_tokens of page
 // page_indices[page_indptr[q] + p / page_tokens]; pages are laid out as AttentionInputs writes them.
 template <typename T>
 struct PagedAttention {
@@ -33,6 +33,13 @@ struct PagedAttention {
   const T* value_pages = nullptr;         // likewise
   T* output = nullptr;                    // [rows, num_kv_heads * group_size, head_dim]
 };
+
+// First element of query head `head` * group_size + `of_group` of a row, in queries and output.
+template <typename T>
+constexpr int64_t QueryHeadOffset(const PagedAttention<T>& attention, int64_t row, int64_t head,
+                                  int64_t of_group) {
+  return ((row * attention.num_kv_heads + head) * attention.group_size + of_group) * attention.head_dim;
+}
 
 // Softmax and sums in float64.
 void PagedAttentionReference(const PagedAttention<float>& attention);

@@ -16,12 +16,12 @@ __device__ T WarpSum(T value) {
 
 // In every thread of a block of `kThreads`, which all call it; warps in order. `partials` holds a value a warp,
 // in shared memory.
-template <int kThreads>
-__device__ float BlockSum(float value, float* partials) {
+template <int kThreads, typename T>
+__device__ T BlockSum(T value, T* partials) {
   value = WarpSum(value);
   if (threadIdx.x % kWarp == 0) partials[threadIdx.x / kWarp] = value;
   __syncthreads();
-  value = 0.0f;
+  value = 0;
   for (int warp = 0; warp < kThreads / kWarp; ++warp) value += partials[warp];
   __syncthreads();  // before the next call writes partials
   return value;

@@ -5,6 +5,12 @@
 // seed and draw (counter_random.h), ids lie one after another on [0, sum w), each as long as its w:
 //   token = the id whose interval holds u sum w, or the first id of the largest logit at temperature 0
 //   log_prob = z[token] - m - log sum w, with temperature 1 where it is 0
+// Truncation keeps some of the ids, one rule after another, and the token is drawn from these by their w; the log-prob
+// stays that of all. With ids in descending order of their logits, equal ones in ascending order of ids:
+//   top-k  those whose logit is at least the k-th of the order
+//   top-p  of these, those before which less than top_p of their sum w comes
+//   min-p  of these, those with w >= min_p
+// Where top-p is on, the ids that are kept lie on [0, sum w) in that order.
 // Sums are made in blocks of kSamplingBlock ids, so that a row's token depends on that row alone.
 #ifndef WARPSMITH_CORE_KERNELS_TOKEN_SAMPLING_H_
 #define WARPSMITH_CORE_KERNELS_TOKEN_SAMPLING_H_
@@ -31,6 +37,9 @@ struct TokenSamples {
   int32_t* last_tokens = nullptr;        // [slots] the sample's token goes to its slot as well
   int32_t* token_ids = nullptr;          // [num_samples]
   float* log_probs = nullptr;            // [num_samples]
+  const int32_t* top_ks = nullptr;       // [num_samples] at least 0, which is off; null: all off
+  const double* top_ps = nullptr;        // [num_samples] over 0 to 1, which is off; null: all off
+  const double* min_ps = nullptr;        // [num_samples] 0, which is off, to 1; null: all off
 };
 
 // A logit and where it stands.

@@ -1,30 +1,30 @@
+#include <algorithm>
+
 #include "core/base/philox.h"
 #include "core/kernels/reductions.cuh"
+#include "core/kernels/scaled_row.cuh"
 #include "core/kernels/token_sampling_cuda.h"
+#include "core/kernels/token_truncation.cuh"
 
 namespace warpsmith {
 namespace {
 
-constexpr int kThreads = 512;
+constexpr int kThreads = kSamplingThreads;
 constexpr int kWarpsOfBlock = kThreads / kWarp;
 constexpr int kPerLane = kSamplingBlock / kWarp;
-constexpr int64_t kTokenIdsMax = 1500000;  // sums of its blocks fit the shared memory that every device gives
+constexpr int64_t kTokenIdsMax =
+    1400000;  // sums of its blocks, and what is static, fit the shared memory that every device gives
 constexpr int64_t kSamplesMax = 1 << 20;
-constexpr float kExponentMin = -87.0f;
 
-// A row as its sample sees it.
-struct ScaledRow {
-  const float* logits;
-  int64_t size;
-  float inverse_temperature;
-  float highest;  // the largest logit, scaled
+// Of a row, what truncation keeps.
+struct KeptRow {
+  ScaledRow row;
+  Kept kept;
 
-  __device__ float Shifted(int64_t i) const { return fmaf(logits[i], inverse_temperature, -highest); }
-  // 0 behind the end.
   __device__ float Weight(int64_t i) const {
-    if (i >= size) return 0.0f;
-    const float shifted = Shifted(i);
-    return shifted < kExponentMin ? 0.0f : expf(shifted);
+    const float weight = row.Weight(i);
+    if (weight == 0 || weight < kept.weight_min) return 0.0f;
+    return OrderKeyOf(row.logits[i], i) < kept.key_min ? 0.0f : weight;
   }
 };
 
@@ -37,12 +37,15 @@ __device__ LargestLogit WarpLargest(LargestLogit largest) {
   return largest;
 }
 
-// Of a row, in every thread; NaNs are passed over. `of_warps` holds one a warp, in shared memory.
-__device__ LargestLogit BlockLargest(const float* logits, int64_t size, LargestLogit* of_warps) {
+// Of a row, in every thread; NaNs are passed over. `of_thread` is the largest of this thread, `of_warps` holds one a warp,
+// in shared memory.
+__device__ LargestLogit BlockLargest(const float* logits, int64_t size, LargestLogit* of_warps,
+                                     float* of_thread) {
   LargestLogit largest = {-INFINITY, 0};
   for (int64_t i = threadIdx.x; i < size; i += kThreads) {
     largest = LargerOf(largest, {logits[i], static_cast<int32_t>(i)});
   }
+  *of_thread = largest.value;
   largest = WarpLargest(largest);
   if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = largest;
   __syncthreads();
@@ -51,7 +54,8 @@ __device__ LargestLogit BlockLargest(const float* logits, int64_t size, LargestL
 }
 
 // block_sums[b] = the weights of block b, a warp a block.
-__device__ void SumBlocks(const ScaledRow& row, int num_blocks, double* block_sums) {
+template <typename Row>
+__device__ void SumBlocks(const Row& row, int num_blocks, double* block_sums) {
   const int lane = threadIdx.x % kWarp;
   for (int block = threadIdx.x / kWarp; block < num_blocks; block += kWarpsOfBlock) {
     float sum = 0.0f;
@@ -96,8 +100,8 @@ __device__ SampledInterval WarpInterval(const Length* lengths, int count, int pe
 }
 
 // By one warp, from the sums of all blocks: first the block, then the id in it.
-__device__ int32_t ChooseToken(const ScaledRow& row, int num_blocks, const double* block_sums,
-                               double target) {
+template <typename Row>
+__device__ int32_t ChooseToken(const Row& row, int num_blocks, const double* block_sums, double target) {
   const int lane = threadIdx.x % kWarp;
   const int per_lane = (num_blocks + kWarp - 1) / kWarp;
   const int first = min(lane * per_lane, num_blocks);
@@ -117,32 +121,71 @@ __device__ void Write(const TokenSamples& samples, int64_t sample, int32_t token
   samples.last_tokens[samples.slots[sample]] = token;
 }
 
+// By each warp, with the same bits.
+__device__ double TotalOf(int num_blocks, const double* block_sums) {
+  double total = 0.0;
+  for (int block = threadIdx.x % kWarp; block < num_blocks; block += kWarp) total += block_sums[block];
+  return WarpSum(total);
+}
+
+__device__ Truncation TruncationOf(const TokenSamples& samples, int64_t sample) {
+  Truncation truncation = {0, 1, 0};
+  if (samples.top_ks != nullptr) truncation.top_k = samples.top_ks[sample];
+  if (samples.top_ps != nullptr) truncation.top_p = samples.top_ps[sample];
+  if (samples.min_ps != nullptr) truncation.min_p = samples.min_ps[sample];
+  if (truncation.top_k >= samples.num_token_ids) truncation.top_k = 0;
+  return truncation;
+}
+
+// By the whole block; the token in the first warp. `block_sums` holds what is collected meanwhile.
+__device__ int32_t ChooseTruncated(const ScaledRow& row, const Truncation& truncation, double total,
+                                   double uniform, float largest_of_thread, int num_blocks,
+                                   double* block_sums) {
+  __shared__ Mass sums[kPivots * kWarpsOfBlock];
+  __shared__ int number;
+  __shared__ float floor;
+  __syncthreads();  // all have read block_sums
+  const Kept kept = Truncate(row, truncation, total, uniform, largest_of_thread,
+                             {reinterpret_cast<OrderKey*>(block_sums), sums, &number, &floor});
+  if (kept.token_id >= 0) return kept.token_id;
+  __syncthreads();  // all have read what was collected
+  const KeptRow kept_row = {row, kept};
+  SumBlocks(kept_row, num_blocks, block_sums);
+  __syncthreads();
+  if (threadIdx.x >= kWarp) return kNoToken;
+  return ChooseToken(kept_row, num_blocks, block_sums, uniform * TotalOf(num_blocks, block_sums));
+}
+
 // A block a sample.
-__global__ void TokenSamplesKernel(const TokenSamples samples) {
+template <bool kTruncates>
+__global__ void __launch_bounds__(kThreads, 2) TokenSamplesKernel(const TokenSamples samples) {
   extern __shared__ double block_sums[];
   __shared__ LargestLogit of_warps[kWarpsOfBlock];
   const int64_t sample = blockIdx.x;
   const float* const logits = samples.logits + samples.logits_rows[sample] * samples.logits_stride;
-  const LargestLogit largest = BlockLargest(logits, samples.num_token_ids, of_warps);
+  float largest_of_thread;
+  const LargestLogit largest = BlockLargest(logits, samples.num_token_ids, of_warps, &largest_of_thread);
   const bool greedy = samples.temperatures[sample] == 0.0f;
   const float inverse = greedy ? 1.0f : 1.0f / samples.temperatures[sample];
-  const ScaledRow row = {logits, samples.num_token_ids, inverse, largest.value * inverse};
+  const ScaledRow row = {logits, samples.num_token_ids, inverse, largest.value};
   const int num_blocks = static_cast<int>((samples.num_token_ids + kSamplingBlock - 1) / kSamplingBlock);
   SumBlocks(row, num_blocks, block_sums);
   __syncthreads();
-  if (threadIdx.x >= kWarp) return;
 
-  double total = 0.0;
-  for (int block = threadIdx.x; block < num_blocks; block += kWarp) total += block_sums[block];
-  total = WarpSum(total);
+  const double total = TotalOf(num_blocks, block_sums);
   const bool drawn = isfinite(largest.value) && isfinite(total);
   int32_t token = drawn ? largest.token_id : kNoToken;
   if (drawn && !greedy) {
     const double uniform = PhiloxUniform(samples.seeds[sample], samples.draws[sample]);
-    token = ChooseToken(row, num_blocks, block_sums, uniform * total);
+    const Truncation truncation = TruncationOf(samples, sample);
+    if (kTruncates && !truncation.IsOff()) {
+      token = ChooseTruncated(row, truncation, total, uniform, largest_of_thread, num_blocks, block_sums);
+    } else if (threadIdx.x < kWarp) {
+      token = ChooseToken(row, num_blocks, block_sums, uniform * total);
+    }
   }
   if (threadIdx.x != 0) return;
-  Write(samples, sample, token, drawn ? row.Shifted(token) - static_cast<float>(log(total)) : NAN);
+  Write(samples, sample, token, drawn ? row.Shifted(logits[token]) - static_cast<float>(log(total)) : NAN);
 }
 
 }  // namespace
@@ -152,8 +195,14 @@ cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t stream)
   if (samples.num_samples < 0 || samples.num_samples > kSamplesMax) return cudaErrorInvalidValue;
   if (samples.num_samples == 0) return cudaSuccess;
   const int64_t num_blocks = (samples.num_token_ids + kSamplingBlock - 1) / kSamplingBlock;
-  TokenSamplesKernel<<<static_cast<unsigned>(samples.num_samples), kThreads,
-                       static_cast<size_t>(num_blocks) * sizeof(double), stream>>>(samples);
+  const auto blocks = static_cast<unsigned>(samples.num_samples);
+  const size_t shared_bytes = static_cast<size_t>(num_blocks) * sizeof(double);
+  if (samples.top_ks == nullptr && samples.top_ps == nullptr && samples.min_ps == nullptr) {
+    TokenSamplesKernel<false><<<blocks, kThreads, shared_bytes, stream>>>(samples);
+  } else {
+    TokenSamplesKernel<true>
+        <<<blocks, kThreads, std::max(shared_bytes, kCollectedMax * sizeof(OrderKey)), stream>>>(samples);
+  }
   return cudaGetLastError();
 }
 

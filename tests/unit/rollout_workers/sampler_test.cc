@@ -201,20 +201,31 @@ TEST_CASE("a draw depends on its row alone, not on what the sampler drew before"
   CHECK(a.log_prob == b.log_prob);
 }
 
-TEST_CASE("what a device's samples are held against draws the sampler's tokens") {
+TEST_CASE("what a device's samples are held against draws the sampler's tokens, truncated or not") {
+  const std::vector<SamplingParameters> all = {{.temperature = 0},
+                                               {.temperature = 0.7},
+                                               {},
+                                               {.temperature = 0.9, .top_p = 0.95, .top_k = 20},
+                                               {.temperature = 1.3, .top_p = 0.8},
+                                               {.top_k = 7},
+                                               {.temperature = 0.8, .min_p = 0.05},
+                                               {.top_p = 0.9, .top_k = 300, .min_p = 0.01},
+                                               {.temperature = 0, .top_k = 3}};
   for (const int size : {1, 300, 5000}) {
-    for (const double temperature : {0.0, 0.7, 1.0}) {
-      const std::vector<float> logits = SomeLogits(size, 5);
-      Sampler sampler(size);
+    std::vector<float> logits = SomeLogits(size, 5);
+    for (int i = 1; i < size; i += 3) logits[i] = logits[i - 1];  // ties
+    Sampler sampler(size);
+    for (const SamplingParameters& parameters : all) {
+      INFO(size << " ids, temperature " << parameters.temperature << ", top-k " << parameters.top_k
+                << ", top-p " << parameters.top_p << ", min-p " << parameters.min_p);
       for (uint64_t draw = 0; draw < 200; ++draw) {
         const uint64_t seed = 11;
-        const auto float_temperature = static_cast<float>(temperature);
-        const int32_t zero = 0;
+        const auto temperature = static_cast<float>(parameters.temperature);
+        const int32_t zero = 0, top_k = parameters.top_k;
         int32_t token = -7, last_token = -7;
         float log_prob = 0;
-        TokenSamplesReference({1, size, size, logits.data(), &zero, &seed, &draw, &float_temperature, &zero,
-                               &last_token, &token, &log_prob});
-        const SamplingParameters parameters{.temperature = temperature};
+        TokenSamplesReference({1, size, size, logits.data(), &zero, &seed, &draw, &temperature, &zero,
+                               &last_token, &token, &log_prob, &top_k, &parameters.top_p, &parameters.min_p});
         const auto drawn = sampler.Draw(logits, parameters, UniformDouble(seed, draw));
         REQUIRE(token == drawn->token_id);  // no number of this seed is within rounding of an edge
         REQUIRE(last_token == token);

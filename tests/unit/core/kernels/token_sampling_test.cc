@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <tuple>
 #include <vector>
 
@@ -124,6 +125,54 @@ TEST_CASE("temperature 0 takes the first of the largest, with the log-prob of te
     CHECK(samples.token_ids[i] == 1);
     CHECK(samples.log_probs[i] == Approx(expected).margin(1e-6));
   }
+}
+
+// The ids that a truncated row can give, each with how often it came in `num_draws`.
+std::map<int32_t, int> Drawn(const std::vector<float>& logits, int32_t top_k, double top_p, double min_p,
+                             int64_t num_draws = 500) {
+  std::map<int32_t, int> counts;
+  const auto size = static_cast<int64_t>(logits.size());
+  const float temperature = 1;
+  const uint64_t seed = 9;
+  const int32_t zero = 0;
+  for (uint64_t draw = 0; draw < static_cast<uint64_t>(num_draws); ++draw) {
+    int32_t token = -7, last_token = -7;
+    float log_prob = 0;
+    TokenSamplesReference({1, size, size, logits.data(), &zero, &seed, &draw, &temperature, &zero,
+                           &last_token, &token, &log_prob, &top_k, &top_p, &min_p});
+    CHECK(log_prob == Approx(ScoreToken(logits.data(), size, token, 1.0f).log_prob).margin(1e-6));
+    ++counts[token];
+  }
+  return counts;
+}
+
+std::vector<int32_t> IdsOf(const std::map<int32_t, int>& counts) {
+  std::vector<int32_t> ids;
+  for (const auto& [id, count] : counts) ids.push_back(id);
+  return ids;
+}
+
+TEST_CASE("truncation keeps what its rule says, ties included where the rule has them") {
+  const std::vector<float> logits = {0, 2, 1, 1, -kInfinity, 2};
+  using Ids = std::vector<int32_t>;
+  CHECK(IdsOf(Drawn(logits, 0, 1, 0)) == Ids{0, 1, 2, 3, 5});
+  CHECK(IdsOf(Drawn(logits, 1, 1, 0)) == Ids{1, 5});           // both of the largest
+  CHECK(IdsOf(Drawn(logits, 3, 1, 0)) == Ids{1, 2, 3, 5});     // the third and who equals it
+  CHECK(IdsOf(Drawn(logits, 6, 1, 0)) == Ids{0, 1, 2, 3, 5});  // all: no truncation
+  CHECK(IdsOf(Drawn(logits, 0, 0.1, 0)) == Ids{1});            // of equals the first
+  CHECK(IdsOf(Drawn(logits, 2, 0.5, 0)) == Ids{1});            // half is reached by the first alone
+  CHECK(IdsOf(Drawn(logits, 2, 0.51, 0)) == Ids{1, 5});
+  CHECK(IdsOf(Drawn(logits, 0, 1, 0.3)) == Ids{1, 2, 3, 5});  // exp(-1) is over 0.3, exp(-2) is not
+  CHECK(IdsOf(Drawn(logits, 0, 1, 1)) == Ids{1, 5});
+  CHECK(IdsOf(Drawn(logits, 3, 0.9, 0.5)) == Ids{1, 5});
+}
+
+TEST_CASE("kept ids come as often as their probability among them says") {
+  constexpr int kDraws = 4000;
+  auto counts =
+      Drawn({0, 2, 1, 1, -kInfinity, 2}, 0, 0.6, 0, kDraws);  // 1 and 5 together weigh over 0.6 of all
+  CHECK(IdsOf(counts) == std::vector<int32_t>{1, 5});
+  CHECK(counts[1] == Approx(kDraws / 2.0).margin(160));  // 5 deviations
 }
 
 TEST_CASE("a row that is no distribution has no token") {

@@ -1,0 +1,92 @@
+// How the keys and values of pages come to where a block reads them.
+#ifndef WARPSMITH_CORE_KERNELS_ATTENTION_TILE_LOADER_CUH_
+#define WARPSMITH_CORE_KERNELS_ATTENTION_TILE_LOADER_CUH_
+
+#include <cuda_bf16.h>
+
+#include <cstdint>
+
+#include "core/kernels/attention_tile.cuh"
+#include "core/kernels/paged_attention_cuda.h"
+
+namespace warpsmith {
+
+inline constexpr int kTileStages = 3;
+inline constexpr int kPageGroupTokens = 16;  // tokens that surely lie in one page
+inline constexpr int kGroupsOfSplit = kAttentionSplitTokens / kPageGroupTokens;
+static_assert(kAttentionSplitTokens % kTileTokens == 0 && kGroupsOfSplit <= kWarp);
+
+// Brings the tiles of one head from `first_token`, which begins a split, to `last_token` into shared memory at `tiles`,
+// in order and kTileStages - 1 ahead of their reader: keys and then values of each, in one of kTileStages places after
+// the other. Tokens behind the last are zeros, so that what their memory holds, perhaps NaN, has no effect. All threads
+// of the block's kWarps warps take part.
+template <int kHeadDim, int kWarps>
+class AttentionTileLoader {
+ public:
+  __device__ AttentionTileLoader(const PagedAttention<__nv_bfloat16>& attention, int query, int head,
+                                 int first_token, int last_token, uint32_t tiles)
+      : pages_(attention.page_indices + attention.page_indptr[query]),
+        page_tokens_(static_cast<int>(attention.page_tokens)),
+        row_(static_cast<int>(threadIdx.x) / kChunksOfRow),
+        place_(static_cast<int>(threadIdx.x) % kChunksOfRow ^ row_ % 8),
+        next_(first_token),
+        last_(last_token),
+        stride_(attention.num_kv_heads * kHeadDim),
+        tiles_(tiles) {
+    const int64_t offset = head * int64_t{kHeadDim} + threadIdx.x % kChunksOfRow * kElementsOfChunk;
+    keys_ = attention.key_pages + offset;
+    values_ = attention.value_pages + offset;
+  }
+
+  // Starts the copies of the next tile, if there is one, as one group.
+  __device__ void Start() {
+    if (next_ <= last_) {
+      if (next_ % kAttentionSplitTokens == 0) ReadPages();
+      const uint32_t tile = tiles_ + stage_ * 2 * kTileBytes<kHeadDim>;
+#pragma unroll
+      for (int first = 0; first < kTileTokens; first += kRowsAtOnce) {
+        const int group = next_ % kAttentionSplitTokens / kPageGroupTokens + first / kPageGroupTokens;
+        const int64_t entry = __shfl_sync(kWholeWarp, first_entry_, group) + first % kPageGroupTokens + row_;
+        const bool present = next_ + first + row_ <= last_;
+        const int64_t offset = present ? entry * stride_ : 0;
+        // ChunkOffset of row first + row_, whose lower bits are those of row_.
+        const uint32_t to =
+            tile + (first + row_) * kChunksOfRow * kChunkBytes + (place_ ^ first % 8) * kChunkBytes;
+        CopyAsync(to, keys_ + offset, present);
+        CopyAsync(to + kTileBytes<kHeadDim>, values_ + offset, present);
+      }
+      next_ += kTileTokens;
+      stage_ = stage_ + 1 == kTileStages ? 0 : stage_ + 1;
+    }
+    CommitCopies();
+  }
+
+ private:
+  static constexpr int kElementsOfChunk = kChunkBytes / static_cast<int>(sizeof(__nv_bfloat16));
+  static constexpr int kChunksOfRow = kHeadDim / kElementsOfChunk;
+  static constexpr int kRowsAtOnce = kWarps * kWarp / kChunksOfRow;  // a power of 2
+
+  // A lane a group of the split: the entry of its first token.
+  __device__ void ReadPages() {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int position = next_ + lane * kPageGroupTokens;
+    const bool present = lane < kGroupsOfSplit && position <= last_;
+    first_entry_ = present ? pages_[position / page_tokens_] * page_tokens_ + position % page_tokens_ : 0;
+  }
+
+  const int32_t* pages_;
+  const __nv_bfloat16* keys_;
+  const __nv_bfloat16* values_;
+  int page_tokens_;
+  int row_;    // of those that the block copies at once
+  int place_;  // of the chunk in its row
+  int next_, last_;
+  int64_t stride_;  // from token to token
+  uint32_t tiles_;
+  int stage_ = 0;
+  int first_entry_ = 0;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_KERNELS_ATTENTION_TILE_LOADER_CUH_

@@ -1,0 +1,384 @@
+#include <algorithm>
+#include <climits>
+
+#include "core/kernels/attention_tile.cuh"
+#include "core/kernels/attention_tile_loader.cuh"
+#include "core/kernels/item_walk.cuh"
+#include "core/kernels/paged_attention_cuda.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kDecodeWarps = 1;
+constexpr int kChunkWarps = 4;
+constexpr int64_t kGroupSizeMax = 16;
+constexpr int kMergeThreads = 128;
+
+// What splits leave behind for MergeKernel, of each row, query head and split.
+struct SplitSums {
+  float* values;   // [rows, query heads, num_splits_max, head_dim]
+  float2* scales;  // [rows, query heads, num_splits_max] largest score and sum of weights
+  int64_t num_splits_max;
+};
+
+struct Launch {
+  PagedAttention<__nv_bfloat16> attention;
+  SplitSums sums;
+  float scale_log2;
+};
+
+// A warp that decodes takes one split; warps that compute a chunk take 64 rows, and all positions before them.
+template <int kWarps>
+constexpr bool kDecodes = kWarps == kDecodeWarps;
+
+// The work of a block. Rows are counted within the query and through the heads of a group: packed row i is query head
+// i % group_size of row i / group_size.
+struct Item {
+  int query, head;
+  int first_row;                 // of the query
+  int first_packed, num_packed;  // of the block; of the query
+  int first_token, last_token;
+};
+
+template <int kWarps>
+__device__ int ItemsOf(const PagedAttention<__nv_bfloat16>& attention, int query) {
+  if constexpr (kDecodes<kWarps>) return attention.positions[query] / kAttentionSplitTokens + 1;
+  const int rows = attention.row_indptr[query + 1] - attention.row_indptr[query];
+  return (rows * static_cast<int>(attention.group_size) + kWarps * kWarpRows - 1) / (kWarps * kWarpRows);
+}
+
+template <int kWarps>
+__device__ Item ItemAt(const PagedAttention<__nv_bfloat16>& attention, int query, int index, int head) {
+  const int group_size = static_cast<int>(attention.group_size);
+  if constexpr (kDecodes<kWarps>) {
+    const int first = index * kAttentionSplitTokens;
+    const int last = min(first + kAttentionSplitTokens - 1, attention.positions[query]);
+    return {query, head, query, 0, group_size, first, last};
+  }
+  const int first_row = attention.row_indptr[query];
+  const int first_packed = index * kWarps * kWarpRows;
+  const int num_packed = (attention.row_indptr[query + 1] - first_row) * group_size;
+  const int last_row = first_row + (min(first_packed + kWarps * kWarpRows, num_packed) - 1) / group_size;
+  return {query, head, first_row, first_packed, num_packed, 0, attention.positions[last_row]};
+}
+
+// The two rows of a lane. Those behind the end of the query have offset -1 and see what the block sees.
+struct LaneRows {
+  int64_t offsets[2];  // of the query head, in queries and output
+  int positions[2];
+};
+
+__device__ LaneRows LaneRowsOf(const PagedAttention<__nv_bfloat16>& attention, const Item& item) {
+  const int group_size = static_cast<int>(attention.group_size);
+  LaneRows lane_rows;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int packed = item.first_packed + static_cast<int>(threadIdx.x) / kWarp * kWarpRows +
+                       static_cast<int>(threadIdx.x) % kWarp / 4 + 8 * i;
+    const bool present = packed < item.num_packed;
+    const int row = item.first_row + (present ? packed / group_size : 0);
+    lane_rows.offsets[i] = present ? QueryHeadOffset(attention, row, item.head, packed % group_size) : -1;
+    lane_rows.positions[i] = present ? attention.positions[row] : item.last_token;
+  }
+  return lane_rows;
+}
+
+template <int kWarps>
+__device__ void SyncBlock() {
+  if constexpr (kWarps == 1) {
+    __syncwarp();
+  } else {
+    __syncthreads();
+  }
+}
+
+template <int kHeadDim>
+__device__ void WriteOutput(const PagedAttention<__nv_bfloat16>& attention, const LaneRows& lane_rows,
+                            const PartialSoftmax<kHeadDim>& softmax) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (lane_rows.offsets[i] < 0) continue;
+    const float inverse = InverseOfSum(softmax.sum[i]);
+    __nv_bfloat16* const to = attention.output + lane_rows.offsets[i] + 2 * (threadIdx.x % 4);
+#pragma unroll
+    for (int j = 0; j < kHeadDim / 8; ++j) {
+      const float(&column)[4] = softmax.values[j];
+      *reinterpret_cast<__nv_bfloat162*>(to + 8 * j) =
+          __floats2bfloat162_rn(__fmul_rn(column[2 * i], inverse), __fmul_rn(column[2 * i + 1], inverse));
+    }
+  }
+}
+
+template <int kHeadDim>
+__device__ void WriteSums(const Launch& launch, const LaneRows& lane_rows, const Item& item,
+                          const PartialSoftmax<kHeadDim>& softmax) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (lane_rows.offsets[i] < 0) continue;
+    const int64_t at = lane_rows.offsets[i] / kHeadDim * launch.sums.num_splits_max +
+                       item.first_token / kAttentionSplitTokens;
+    float* const to = launch.sums.values + at * kHeadDim + 2 * (threadIdx.x % 4);
+#pragma unroll
+    for (int j = 0; j < kHeadDim / 8; ++j) {
+      *reinterpret_cast<float2*>(to + 8 * j) =
+          make_float2(softmax.values[j][2 * i], softmax.values[j][2 * i + 1]);
+    }
+    if (threadIdx.x % 4 == 0) launch.sums.scales[at] = make_float2(softmax.largest[i], softmax.sum[i]);
+  }
+}
+
+// The sums of the splits so far: values in shared memory, a column of it a thread, so that registers have room for the
+// split at hand.
+template <int kHeadDim, int kWarps>
+struct MergedSplits {
+  float* values;
+  float largest[2], sum[2];
+
+  __device__ float& Value(int j, int i) const { return values[(4 * j + i) * kWarps * kWarp + threadIdx.x]; }
+
+  __device__ void Add(float scale_log2, bool first, const PartialSoftmax<kHeadDim>& part) {
+    SoftmaxMerge merges[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if (!first) merges[i] = MergeLargest(scale_log2, part.largest[i], largest[i]);
+      if (first) largest[i] = part.largest[i];
+      sum[i] = first ? part.sum[i] : Merged(merges[i], sum[i], part.sum[i]);
+    }
+#pragma unroll
+    for (int j = 0; j < kHeadDim / 8; ++j) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        Value(j, i) = first ? part.values[j][i] : Merged(merges[i / 2], Value(j, i), part.values[j][i]);
+      }
+    }
+  }
+  __device__ void Take(PartialSoftmax<kHeadDim>& softmax) const {
+#pragma unroll
+    for (int j = 0; j < kHeadDim / 8; ++j) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) softmax.values[j][i] = Value(j, i);
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) softmax.sum[i] = sum[i];
+  }
+};
+
+template <int kHeadDim, int kWarps>
+constexpr int kSharedBytes = kTileStages * 2 * kTileBytes<kHeadDim> +
+                             (kDecodes<kWarps>
+                                  ? 0
+                                  : kWarps * kWarpRows * kHeadDim * static_cast<int>(sizeof(float)));
+
+template <int kHeadDim, int kWarps>
+__device__ void AttendItem(const Launch& launch, const Item& item, unsigned char* shared) {
+  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  const uint32_t tiles = SharedAddress(shared);
+  AttentionTileLoader<kHeadDim, kWarps> loader(attention, item.query, item.head, item.first_token,
+                                               item.last_token, tiles);
+  for (int i = 0; i < kTileStages - 1; ++i) loader.Start();
+  const LaneRows lane_rows = LaneRowsOf(attention, item);
+  const int(&positions)[2] = lane_rows.positions;
+  const int warp_first = __reduce_min_sync(kWholeWarp, min(positions[0], positions[1]));
+  // A warp without rows has nothing to look at.
+  const bool idle = __all_sync(kWholeWarp, lane_rows.offsets[0] < 0 && lane_rows.offsets[1] < 0);
+  const int warp_last = idle ? -1 : __reduce_max_sync(kWholeWarp, max(positions[0], positions[1]));
+  QueryRows<kHeadDim> queries;
+  const __nv_bfloat16* const rows[2] = {
+      lane_rows.offsets[0] < 0 ? nullptr : attention.queries + lane_rows.offsets[0],
+      lane_rows.offsets[1] < 0 ? nullptr : attention.queries + lane_rows.offsets[1]};
+  LoadQueries(rows, queries);
+
+  PartialSoftmax<kHeadDim> softmax;
+  softmax.Clear();
+  MergedSplits<kHeadDim, kWarps> merged = {
+      reinterpret_cast<float*>(shared + kTileStages * 2 * kTileBytes<kHeadDim>), {}, {}};
+  int stage = 0;
+  for (int first = item.first_token; first <= item.last_token; first += kTileTokens) {
+    WaitForCopies<kTileStages - 2>();
+    SyncBlock<
+        kWarps>();  // the tile is there for all, and all have done with the one before, whose place is next
+    loader.Start();
+    if (first <= warp_last) {
+      const uint32_t keys = tiles + stage * 2 * kTileBytes<kHeadDim>;
+      TileScores scores;
+      ScoreTile(queries, keys, scores);
+      if (first + kTileTokens - 1 > warp_first) HideLaterTokens(first, positions, scores);
+      WeighTile(launch.scale_log2, scores, softmax);
+      AddValues(scores, keys + kTileBytes<kHeadDim>, softmax);
+    }
+    stage = stage + 1 == kTileStages ? 0 : stage + 1;
+    const int next = first + kTileTokens;
+    if (kDecodes<kWarps> || (next % kAttentionSplitTokens != 0 && next <= item.last_token)) continue;
+    const int split_first = first / kAttentionSplitTokens * kAttentionSplitTokens;
+    if (split_first > warp_last) continue;
+    softmax.SumOverColumns();
+    merged.Add(launch.scale_log2, split_first == 0, softmax);
+    softmax.Clear();
+  }
+  SyncBlock<kWarps>();  // before the next item's copies
+  if constexpr (kDecodes<kWarps>) {
+    softmax.SumOverColumns();
+    if (item.first_token > 0 || attention.positions[item.query] >= kAttentionSplitTokens) {
+      WriteSums(launch, lane_rows, item, softmax);
+      return;
+    }
+  } else {
+    merged.Take(softmax);
+  }
+  WriteOutput(attention, lane_rows, softmax);
+}
+
+template <int kHeadDim, int kWarps>
+__global__ void __launch_bounds__(kWarps* kWarp) AttentionKernel(const Launch launch) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  const auto items_of = [&](int query) { return ItemsOf<kWarps>(attention, query); };
+  ItemWalk<decltype(items_of)> walk(attention.num_queries, items_of);
+  const int heads = static_cast<int>(attention.num_kv_heads);
+  // Blocks beside each other read the heads of the same tokens, which lie beside each other.
+  // The last rows of a chunk see most, so their blocks come first.
+  for (int64_t i = kDecodes<kWarps> ? blockIdx.x : gridDim.x - 1 - blockIdx.x;; i += gridDim.x) {
+    const WalkedItem found = walk.Find(i / heads);
+    if (found.query < 0) return;
+    AttendItem<kHeadDim, kWarps>(
+        launch, ItemAt<kWarps>(attention, found.query, found.index, static_cast<int>(i % heads)), shared);
+  }
+}
+
+// A lane's columns of a head, in one load.
+template <int kHeadDim>
+struct alignas(kHeadDim / kWarp * sizeof(float)) LaneColumns {
+  float values[kHeadDim / kWarp];
+};
+
+// A warp a query head of a row that has more than one split.
+template <int kHeadDim>
+__global__ void __launch_bounds__(kMergeThreads) MergeKernel(const Launch launch) {
+  constexpr int kPerLane = kHeadDim / kWarp;
+  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  const int64_t query_heads = attention.num_kv_heads * attention.group_size;
+  const int64_t head = int64_t{blockIdx.x} * (kMergeThreads / kWarp) + threadIdx.x / kWarp;
+  if (head >= attention.rows * query_heads) return;
+  const int num_splits = attention.positions[head / query_heads] / kAttentionSplitTokens + 1;
+  if (num_splits == 1) return;
+  const float2* const scales = launch.sums.scales + head * launch.sums.num_splits_max;
+  const auto* const parts = reinterpret_cast<const LaneColumns<kHeadDim>*>(launch.sums.values) +
+                            head * launch.sums.num_splits_max * kWarp + threadIdx.x % kWarp;
+  float largest = scales[0].x, sum = scales[0].y;
+  LaneColumns<kHeadDim> merged = parts[0];
+#pragma unroll 8
+  for (int split = 1; split < num_splits; ++split) {
+    const float2 scale = scales[split];
+    const LaneColumns<kHeadDim> part = parts[int64_t{split} * kWarp];
+    const SoftmaxMerge merge = MergeLargest(launch.scale_log2, scale.x, largest);
+    sum = Merged(merge, sum, scale.y);
+#pragma unroll
+    for (int i = 0; i < kPerLane; ++i) merged.values[i] = Merged(merge, merged.values[i], part.values[i]);
+  }
+  const float inverse = InverseOfSum(sum);
+  __nv_bfloat16* const to = attention.output + head * kHeadDim + threadIdx.x % kWarp * kPerLane;
+#pragma unroll
+  for (int i = 0; i < kPerLane; i += 2) {
+    *reinterpret_cast<__nv_bfloat162*>(to + i) =
+        __floats2bfloat162_rn(__fmul_rn(merged.values[i], inverse), __fmul_rn(merged.values[i + 1], inverse));
+  }
+}
+
+int64_t SplitsMax(const PagedAttentionBounds& bounds) {
+  return (bounds.context_tokens_max + kAttentionSplitTokens - 1) / kAttentionSplitTokens;
+}
+
+bool Decodes(const PagedAttentionBounds& bounds) { return bounds.rows_of_query_max == 1; }
+
+// The items of a chunk's launch cannot be more, and each has a block: the device gives them out as others end. A
+// decoding launch has as many blocks as run at once, which share the items that there are.
+template <int kHeadDim, int kWarps>
+cudaError_t BlocksOf(const PagedAttention<__nv_bfloat16>& attention, int64_t num_splits_max,
+                     int64_t& blocks) {
+  if constexpr (!kDecodes<kWarps>) {
+    blocks = attention.num_kv_heads *
+             (attention.num_queries + attention.rows * attention.group_size / (kWarps * kWarpRows));
+    return cudaSuccess;
+  }
+  int device = 0, multiprocessors = 0, of_multiprocessor = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) {
+    error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  }
+  if (error == cudaSuccess) {
+    error =
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_multiprocessor, AttentionKernel<kHeadDim, kWarps>,
+                                                      kWarps * kWarp, kSharedBytes<kHeadDim, kWarps>);
+  }
+  blocks = std::min(int64_t{multiprocessors} * of_multiprocessor,
+                    attention.num_queries * num_splits_max * attention.num_kv_heads);
+  return error;
+}
+
+template <int kHeadDim, int kWarps>
+cudaError_t LaunchAttention(const Launch& launch, cudaStream_t stream) {
+  cudaError_t error =
+      cudaFuncSetAttribute(AttentionKernel<kHeadDim, kWarps>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           kSharedBytes<kHeadDim, kWarps>);
+  int64_t blocks = 0;
+  if (error == cudaSuccess) {
+    error = BlocksOf<kHeadDim, kWarps>(launch.attention, launch.sums.num_splits_max, blocks);
+  }
+  if (error != cudaSuccess) return error;
+  AttentionKernel<kHeadDim, kWarps>
+      <<<static_cast<unsigned>(blocks), kWarps * kWarp, kSharedBytes<kHeadDim, kWarps>, stream>>>(launch);
+  return cudaGetLastError();
+}
+
+template <int kHeadDim>
+cudaError_t LaunchHeads(const Launch& launch, const PagedAttentionBounds& bounds, cudaStream_t stream) {
+  if (!Decodes(bounds)) return LaunchAttention<kHeadDim, kChunkWarps>(launch, stream);
+  const cudaError_t error = LaunchAttention<kHeadDim, kDecodeWarps>(launch, stream);
+  if (error != cudaSuccess || launch.sums.num_splits_max == 1) return error;
+  constexpr int64_t kHeadsOfBlock = kMergeThreads / kWarp;
+  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  const int64_t heads = attention.rows * attention.num_kv_heads * attention.group_size;
+  const auto blocks = static_cast<unsigned>((heads + kHeadsOfBlock - 1) / kHeadsOfBlock);
+  MergeKernel<kHeadDim><<<blocks, kMergeThreads, 0, stream>>>(launch);
+  return cudaGetLastError();
+}
+
+bool IsBuilt(const PagedAttention<__nv_bfloat16>& attention, const PagedAttentionBounds& bounds) {
+  constexpr int64_t kItemsMax = INT_MAX;
+  const bool heads_fit = (attention.head_dim == 64 || attention.head_dim == 128) &&
+                         attention.num_kv_heads >= 1 && attention.group_size >= 1 &&
+                         attention.group_size <= kGroupSizeMax;
+  const bool pages_fit =
+      attention.page_tokens >= kPageGroupTokens && attention.page_tokens % kPageGroupTokens == 0;
+  const bool bounds_fit = bounds.rows_of_query_max >= 1 && bounds.context_tokens_max >= 1 &&
+                          bounds.context_tokens_max <= INT_MAX - kAttentionSplitTokens &&
+                          (!Decodes(bounds) || attention.rows == attention.num_queries);
+  return heads_fit && pages_fit && bounds_fit && attention.scale > 0 && attention.num_queries >= 0 &&
+         attention.rows >= attention.num_queries &&
+         attention.rows <= kItemsMax / kGroupSizeMax / attention.num_kv_heads / SplitsMax(bounds);
+}
+
+}  // namespace
+
+size_t PagedAttentionWorkspaceBytes(int64_t rows, int64_t num_kv_heads, int64_t group_size, int64_t head_dim,
+                                    const PagedAttentionBounds& bounds) {
+  if (!Decodes(bounds) || SplitsMax(bounds) == 1) return 0;
+  return static_cast<size_t>(rows * num_kv_heads * group_size * SplitsMax(bounds) * (head_dim + 2)) *
+         sizeof(float);
+}
+
+cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention,
+                                 const PagedAttentionBounds& bounds, void* workspace, cudaStream_t stream) {
+  if (!IsBuilt(attention, bounds)) return cudaErrorInvalidValue;
+  if (attention.num_queries == 0) return cudaSuccess;
+  constexpr float kLog2OfE = 1.44269504088896341f;
+  const int64_t num_splits_max = SplitsMax(bounds);
+  const int64_t num_sums = attention.rows * attention.num_kv_heads * attention.group_size * num_splits_max;
+  auto* const values = static_cast<float*>(workspace);
+  auto* const scales = reinterpret_cast<float2*>(values + num_sums * attention.head_dim);
+  const Launch launch = {attention, {values, scales, num_splits_max}, attention.scale * kLog2OfE};
+  return attention.head_dim == 64 ? LaunchHeads<64>(launch, bounds, stream)
+                                  : LaunchHeads<128>(launch, bounds, stream);
+}
+
+}  // namespace warpsmith
