@@ -7,7 +7,6 @@
 namespace warpsmith {
 namespace {
 
-constexpr int kProposalsMax = 8;
 constexpr uint32_t kAlignment = 16;  // bytes, of every operand
 
 cudaDataType_t OutputType(const LinearShape& shape) {
@@ -149,21 +148,19 @@ cublasStatus_t LinearPlans::Propose(const LinearShape& shape, int bucket, const 
   if (status == CUBLAS_STATUS_SUCCESS) status = SetPreference(workspace_, split_, preference);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   int found = 0;
-  proposals.resize(kProposalsMax);
-  status = most.Propose(handle_, preference, kProposalsMax, proposals.data(), &found);
+  proposals.resize(search_.proposals_max);
+  status = most.Propose(handle_, preference, search_.proposals_max, proposals.data(), &found);
   proposals.resize(status == CUBLAS_STATUS_SUCCESS ? found : 0);
   std::erase_if(proposals, [](const auto& proposal) { return proposal.state != CUBLAS_STATUS_SUCCESS; });
   return status;
 }
 
-// The median of kRuns.
 cublasStatus_t LinearPlans::Measure(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
                                     CublasWorkspace evicted, cudaStream_t stream, Choice& choice) const {
-  constexpr int kWarmUps = 2, kRuns = 9;
   const Multiplication multiplication(shape, rows, operands);
   Stopwatch stopwatch;
   std::vector<float> milliseconds;
-  for (int run = 0; run < kWarmUps + kRuns; ++run) {
+  for (int run = 0; run < search_.warm_ups + search_.runs; ++run) {
     float elapsed = 0;
     if (evicted.bytes > 0 && cudaMemsetAsync(evicted.memory, 0, evicted.bytes, stream) != cudaSuccess) {
       return CUBLAS_STATUS_EXECUTION_FAILED;
@@ -172,10 +169,11 @@ cublasStatus_t LinearPlans::Measure(const LinearShape& shape, int64_t rows, cons
     const cublasStatus_t status = multiplication.Run(handle_, choice.algorithm, workspace_, stream);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     if (!stopwatch.End(stream, elapsed)) return CUBLAS_STATUS_EXECUTION_FAILED;
-    if (run >= kWarmUps) milliseconds.push_back(elapsed);
+    if (run >= search_.warm_ups) milliseconds.push_back(elapsed);
   }
-  std::nth_element(milliseconds.begin(), milliseconds.begin() + kRuns / 2, milliseconds.end());
-  choice.seconds = milliseconds[kRuns / 2] * 1e-3;
+  const int middle = search_.runs / 2;
+  std::nth_element(milliseconds.begin(), milliseconds.begin() + middle, milliseconds.end());
+  choice.seconds = milliseconds[middle] * 1e-3;
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -28,6 +28,14 @@ struct LinearOperands {
 // float32: faster for few rows.
 enum class DepthSplit { kNever, kAllowed };
 
+// How long Prepare looks: algorithms that cuBLASLt proposes for a bucket, and runs of each of which the median counts,
+// after warm_ups that do not.
+struct LinearSearch {
+  int proposals_max = 8;
+  int warm_ups = 2;
+  int runs = 9;
+};
+
 // Every row count of a bucket runs by the bucket's algorithm, so that within a bucket a row's sums are made in one
 // order, whatever stands beside it, as far as cuBLASLt's algorithm keeps to its tile and its parts: tests/gpu compares
 // bits. With one bucket and DepthSplit::kNever all row counts share one order: the batch-invariant mode.
@@ -37,8 +45,12 @@ class LinearPlans {
  public:
   // `row_buckets` ascends, at least one. The handle and the workspace outlive this.
   LinearPlans(cublasLtHandle_t handle, CublasWorkspace workspace, std::vector<int64_t> row_buckets,
-              DepthSplit split)
-      : handle_(handle), workspace_(workspace), row_buckets_(std::move(row_buckets)), split_(split) {}
+              DepthSplit split, LinearSearch search = {})
+      : handle_(handle),
+        workspace_(workspace),
+        row_buckets_(std::move(row_buckets)),
+        split_(split),
+        search_(search) {}
 
   // Chooses an algorithm for each bucket by measuring those that cuBLASLt proposes; nothing where `shape` is prepared
   // already. The operands hold as many rows as the largest bucket, and y is overwritten. `evicted` is overwritten
@@ -73,6 +85,7 @@ class LinearPlans {
   CublasWorkspace workspace_;
   std::vector<int64_t> row_buckets_;
   DepthSplit split_;
+  LinearSearch search_;
   std::map<LinearShape, std::vector<Choice>> choices_;  // a choice a bucket
 };
 

@@ -12,30 +12,16 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/model/device_decoder_options.h"
 #include "core/model/model_config.h"
-#include "core/model/parameters.h"
 
 namespace warpsmith {
 
-struct DeviceDecoderOptions {
-  int device = 0;
-  // Entries of the KV cache are num_pages * page_tokens.
-  int64_t num_pages = 0;
-  int64_t page_tokens = 16;
-  // Of one step.
-  int64_t rows_max = 0;
-  int64_t logits_rows_max = 0;
-  int64_t context_tokens_max = 0;
-  // As DecoderOptions::num_token_ids.
-  int64_t num_token_ids = 0;
-  // Row counts whose products share an algorithm (LinearPlans), ascending to rows_max. One bucket: a row's bits do not
-  // depend on what else is in its step.
-  std::vector<int64_t> row_buckets;
-};
+class DeviceWeights;
+class Parameters;
 
 // One step's inputs, in device memory; the fields of StepPlan (rollout_workers/paged/step_plan.h) of the same names.
 struct DeviceStep {
@@ -57,8 +43,9 @@ struct DeviceStep {
 // One thread at a time.
 class DeviceDecoder {
  public:
-  // Zero weights. FAILED_PRECONDITION: no such GPU, or its driver is too old, saying which; RESOURCE_EXHAUSTED: the
-  // GPU's free memory is less than what is asked for, saying both; UNIMPLEMENTED: a head_dim that no kernel has.
+  // Zero weights. Measures the products, for a second or two. FAILED_PRECONDITION: no such GPU, or its driver is too
+  // old, saying which; RESOURCE_EXHAUSTED: the GPU's free memory is less than what is asked for, saying both;
+  // otherwise the errors of CheckDeviceDecoderOptions.
   static absl::StatusOr<std::unique_ptr<DeviceDecoder>> Create(const ModelConfig& config,
                                                                const DeviceDecoderOptions& options);
   ~DeviceDecoder();
@@ -69,14 +56,17 @@ class DeviceDecoder {
   // straight from the mapped files to the device, in parallel; errors as LoadHuggingFaceWeights.
   absl::Status LoadHuggingFace(const std::filesystem::path& directory);
   absl::Status SetParameters(const Parameters& parameters);
+  // Where they lie, for whoever writes them in another way, while no step runs.
+  DeviceWeights& weights();
 
-  // Gives the pages' memory back to the GPU, and takes it again: RESOURCE_EXHAUSTED when others have taken it.
-  // Their contents are gone. Both may be repeated.
+  // Gives the pages' memory back to the GPU, and takes it again: RESOURCE_EXHAUSTED when others have taken it
+  // meanwhile. Their contents are gone, their address stays, and with it every captured graph. Both may be repeated.
   void FreePages();
   absl::Status AllocatePages();
 
   // Launches everything from the embedding to the logits of `step.logits_rows`, and does not wait. Works inside a
-  // capture of `stream`. INTERNAL with CUDA's or cuBLASLt's message.
+  // capture of `stream`. Steps follow one another on one stream, or are ordered by events: they share their memory.
+  // INTERNAL with CUDA's or cuBLASLt's message, and for more rows than the options allow.
   absl::Status Launch(const DeviceStep& step, cudaStream_t stream);
 
   // [logits_rows_max, logits_stride] float32 on the device, of the last Launch; columns from num_token_ids on mean
@@ -100,6 +90,11 @@ class DeviceDecoder {
 
   std::unique_ptr<State> state_;
 };
+
+// Pages that fit, with the weights and one step, into `share` (0 to 1) of what GPU options.device has free now;
+// options.num_pages is not read. RESOURCE_EXHAUSTED where none does; otherwise the errors of Create.
+absl::StatusOr<int64_t> PagesThatFit(const ModelConfig& config, const DeviceDecoderOptions& options,
+                                     double share);
 
 }  // namespace warpsmith
 

@@ -8,34 +8,20 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/checkpoint/tensor_directory.h"
+#include "core/model/hugging_face_checks.h"
 
 namespace warpsmith {
 namespace {
 
-std::optional<at::ScalarType> ScalarTypeOf(TensorType type) {
-  switch (type) {
-    case TensorType::kF32:
-      return at::kFloat;
-    case TensorType::kBF16:
-      return at::kBFloat16;
-    case TensorType::kF16:
-      return at::kHalf;
-    default:
-      return std::nullopt;
-  }
-}
-
 absl::StatusOr<at::ScalarType> SupportedType(const TensorInfo& info) {
-  if (const std::optional<at::ScalarType> type = ScalarTypeOf(info.type)) return *type;
-  return absl::InvalidArgumentError(absl::StrCat("tensor \"", Escape(info.name, 128), "\" is of type ",
-                                                 std::string(TensorTypeName(info.type)),
-                                                 "; F32, BF16 and F16 can be read"));
+  RETURN_IF_ERROR(CheckTensorType(info));
+  if (info.type == TensorType::kF32) return at::kFloat;
+  return info.type == TensorType::kBF16 ? at::kBFloat16 : at::kHalf;
 }
 
 // Shares the bytes of the file where they are aligned, which the format does not promise; else

@@ -5,14 +5,13 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
-#include <set>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
-#include "core/base/log.h"
 #include "core/base/sha256.h"
+#include "core/base/status_macros.h"
+#include "core/model/hugging_face_checks.h"
 
 namespace warpsmith {
 namespace {
@@ -70,20 +69,6 @@ at::Tensor Gather(const HfTensorLayout& tensor, const at::Tensor& buffer, at::Sc
   return flat.view(tensor.shape);
 }
 
-absl::Status CheckNames(const ParameterLayout& layout, const std::map<std::string, at::Tensor>& tensors) {
-  std::set<std::string> known;
-  for (const HfTensorLayout& tensor : layout.hf_tensors()) known.insert(tensor.name);
-  if (layout.config().tie_word_embeddings) known.insert("lm_head.weight");
-  for (const auto& [name, value] : tensors) {
-    if (known.count(name) == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("checkpoint has a tensor that a ", ArchitectureOf(layout.config()), " of ",
-                       layout.config().num_hidden_layers, " layers lacks: ", Escape(name, 200)));
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 Parameters::Parameters(const ParameterLayout& layout, at::ScalarType dtype, at::Device device)
@@ -137,22 +122,15 @@ at::Tensor Parameters::HfTensor(const HfTensorLayout& tensor, at::ScalarType dty
 }
 
 absl::Status Parameters::FromHf(const std::map<std::string, at::Tensor>& tensors) {
-  if (absl::Status status = CheckNames(layout_, tensors); !status.ok()) return status;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : tensors) names.push_back(name);
+  RETURN_IF_ERROR(CheckTensorNames(layout_, names));
   for (const HfTensorLayout& tensor : layout_.hf_tensors()) {
     const auto found = tensors.find(tensor.name);
-    if (found == tensors.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("checkpoint lacks the tensor ", tensor.name, " of a ", ArchitectureOf(config())));
-    }
-    if (found->second.sizes() != at::IntArrayRef(tensor.shape)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tensor ", tensor.name, " has shape [", absl::StrJoin(found->second.sizes().vec(), ","),
-          "], but the configuration wants [", absl::StrJoin(tensor.shape, ","), "]"));
-    }
-    if (!at::isfinite(found->second).all().item<bool>()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor ", tensor.name, " has values that are not finite"));
-    }
+    if (found == tensors.end()) return MissingTensor(layout_, tensor);
+    const at::IntArrayRef shape = found->second.sizes();
+    RETURN_IF_ERROR(CheckTensorShape(tensor, {shape.data(), shape.size()}));
+    if (!at::isfinite(found->second).all().item<bool>()) return NotFiniteTensor(tensor);
     Scatter(tensor, found->second, buffers_[tensor.buffer].detach());
   }
   return absl::OkStatus();

@@ -1,0 +1,251 @@
+#include "core/model/device_decoder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/kernels/linear_cuda.h"
+#include "core/model/cuda_status.h"
+#include "core/model/device_memory.h"
+#include "core/model/device_memory_plan.h"
+#include "core/model/device_step_cuda.h"
+#include "core/model/device_weights_cuda.h"
+#include "core/model/resident_memory_cuda.h"
+#include "core/model/rotary_table.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int64_t kBfloat16Bytes = sizeof(__nv_bfloat16);
+constexpr int kMajorWanted = 9, kMinorWanted = 0;  // H100, H200: the kernels are built for sm_90a
+
+absl::Status NoDriver(cudaError_t error) {
+  int driver = 0, runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "decoder on a GPU: %s; this program wants CUDA %d.%d and the driver has %d.%d (0.0: there is none). "
+      "Use a machine "
+      "with an H100 or H200 and update its driver",
+      cudaGetErrorString(error), runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10));
+}
+
+// Makes `device` the current one.
+absl::Status UseDevice(int device) {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) return NoDriver(error);
+  if (device < 0 || device >= count) {
+    return absl::FailedPreconditionError(absl::StrCat("decoder on a GPU: there is no GPU ", device,
+                                                      ", for there are ", count, ": name one from 0 on"));
+  }
+  int major = 0, minor = 0;
+  RETURN_IF_ERROR(
+      CudaStatus(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "attribute"));
+  RETURN_IF_ERROR(
+      CudaStatus(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "attribute"));
+  if (major != kMajorWanted || minor != kMinorWanted) {
+    return absl::FailedPreconditionError(absl::StrCat("decoder on a GPU: GPU ", device,
+                                                      " has compute capability ", major, ".", minor,
+                                                      "; the kernels are for 9.0, H100 and H200"));
+  }
+  if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess) {
+    return error == cudaErrorInsufficientDriver ? NoDriver(error) : CudaStatus(error, "cudaSetDevice");
+  }
+  return absl::OkStatus();
+}
+
+struct FreeMemory {
+  int64_t free = 0;
+  int64_t total = 0;
+};
+
+absl::StatusOr<FreeMemory> FreeMemoryNow() {
+  size_t free = 0, total = 0;
+  RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"));
+  return FreeMemory{static_cast<int64_t>(free), static_cast<int64_t>(total)};
+}
+
+// Bytes of weights and of one step.
+int64_t FixedBytes(const ModelConfig& config, const DeviceDecoderOptions& options) {
+  return WeightElements(ParameterLayout(config)) * kBfloat16Bytes +
+         PlaceScratch(config, options, AttentionWorkspaceBytes(config, options)).bytes;
+}
+
+absl::Status CopyTable(const std::vector<float>& values, std::byte* to) {
+  return CudaStatus(cudaMemcpy(to, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice),
+                    "copy of rotary positions");
+}
+
+absl::Status FillRotaryTable(const ModelConfig& config, int64_t positions, std::byte* cosines,
+                             std::byte* sines) {
+  RotaryTable<float> table(config.head_dim, config.rope_theta, config.rope_scaling);
+  table.Reserve(positions);
+  const int64_t size = positions * config.head_dim / 2;
+  RETURN_IF_ERROR(CopyTable({table.cosine(0), table.cosine(0) + size}, cosines));
+  return CopyTable({table.sine(0), table.sine(0) + size}, sines);
+}
+
+// A query of `rows` rows, 1 or 2, all of token 0, in the first page: zero weights leave zeros there. So that no later
+// step is the first to load a kernel, which a capture of a graph may not do, and what cannot run fails here.
+absl::Status RunOnce(const DeviceStepLauncher& launcher, int32_t rows) {
+  const int32_t values[] = {0, rows, 0, 1};
+  ASSIGN_OR_RETURN(const DeviceMemory memory, DeviceMemory::Zeros(sizeof(values)));
+  RETURN_IF_ERROR(
+      CudaStatus(cudaMemcpy(memory.get(), values, sizeof(values), cudaMemcpyHostToDevice), "cudaMemcpy"));
+  const auto* const row_indptr = reinterpret_cast<const int32_t*>(memory.get());
+  const int32_t* const counted = row_indptr + 2;  // {0, 1}
+  ASSIGN_OR_RETURN(const DeviceMemory zeros, DeviceMemory::Zeros(sizeof(values)));
+  const auto* const zero = reinterpret_cast<const int32_t*>(zeros.get());
+  RETURN_IF_ERROR(launcher.Launch({.num_queries = 1,
+                                   .num_rows = rows,
+                                   .num_logits_rows = 1,
+                                   .rows_of_query_max = rows,
+                                   .row_indptr = row_indptr,
+                                   .page_indptr = counted,
+                                   .page_indices = zero,
+                                   .token_ids = zero,
+                                   .token_slots = zero,
+                                   .last_tokens = zero,
+                                   .positions = counted,
+                                   .kv_entries = counted,
+                                   .logits_rows = zero},
+                                  nullptr));
+  return CudaStatus(cudaDeviceSynchronize(), "the first step");
+}
+
+}  // namespace
+
+struct DeviceDecoder::State {
+  State(const ModelConfig& config, const DeviceDecoderOptions& options, DeviceWeights weights)
+      : config(config), options(options), weights(std::move(weights)) {}
+
+  ModelConfig config;
+  DeviceDecoderOptions options;
+  DeviceWeights weights;
+  DeviceMemory scratch;
+  std::unique_ptr<ResidentMemory> pages;
+  std::unique_ptr<DeviceStepLauncher> launcher;
+};
+
+absl::StatusOr<std::unique_ptr<DeviceDecoder>> DeviceDecoder::Create(const ModelConfig& config,
+                                                                     const DeviceDecoderOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  RETURN_IF_ERROR(CheckDeviceDecoderOptions(config, options));
+  RETURN_IF_ERROR(UseDevice(options.device));
+  const int64_t page_bytes = options.num_pages * PageBytes(config, options.page_tokens);
+  ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryNow());
+  RETURN_IF_ERROR(
+      CheckFits(FixedBytes(config, options) + page_bytes, memory.free, memory.total, options.device));
+
+  ASSIGN_OR_RETURN(DeviceWeights weights, DeviceWeights::Allocate(config, options.device));
+  auto state = std::make_unique<State>(config, options, std::move(weights));
+  const DeviceScratch places = PlaceScratch(config, options, AttentionWorkspaceBytes(config, options));
+  ASSIGN_OR_RETURN(state->scratch, DeviceMemory::Zeros(places.bytes));
+  std::byte* const scratch = state->scratch.get();
+  RETURN_IF_ERROR(
+      FillRotaryTable(config, options.context_tokens_max, scratch + places.cosines, scratch + places.sines));
+  ASSIGN_OR_RETURN(state->pages, ResidentMemory::Reserve(options.device, page_bytes));
+  // Before the pages, whose memory its measurements borrow.
+  ASSIGN_OR_RETURN(state->launcher,
+                   DeviceStepLauncher::Create(options, state->weights, places, scratch, state->pages->get()));
+  RETURN_IF_ERROR(state->pages->Allocate());
+  RETURN_IF_ERROR(RunOnce(*state->launcher, 1));
+  if (options.rows_max > 1 && options.context_tokens_max > 1) RETURN_IF_ERROR(RunOnce(*state->launcher, 2));
+  LogInfo(absl::StrFormat(
+      "decoder on GPU %d: %.2f GB of weights, %.2f GB of pages, %.2f GB for a step, in %.2f s",
+      options.device, static_cast<double>(state->weights.size() * kBfloat16Bytes) * 1e-9,
+      static_cast<double>(page_bytes) * 1e-9, static_cast<double>(places.bytes) * 1e-9,
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
+  return std::unique_ptr<DeviceDecoder>(new DeviceDecoder(std::move(state)));
+}
+
+DeviceDecoder::DeviceDecoder(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+DeviceDecoder::~DeviceDecoder() {
+  cudaSetDevice(state_->options.device);
+  cudaDeviceSynchronize();
+}
+
+absl::Status DeviceDecoder::LoadHuggingFace(const std::filesystem::path& directory) {
+  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
+  RETURN_IF_ERROR(CudaStatus(cudaDeviceSynchronize(), "the steps before new weights"));
+  return state_->weights.LoadHuggingFace(directory);
+}
+
+absl::Status DeviceDecoder::SetParameters(const Parameters& parameters) {
+  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
+  RETURN_IF_ERROR(CudaStatus(cudaDeviceSynchronize(), "the steps before new weights"));
+  return state_->weights.SetParameters(parameters);
+}
+
+DeviceWeights& DeviceDecoder::weights() { return state_->weights; }
+
+void DeviceDecoder::FreePages() {
+  cudaSetDevice(state_->options.device);
+  state_->pages->Free();
+}
+
+absl::Status DeviceDecoder::AllocatePages() {
+  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
+  if (state_->pages->resident()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryNow());
+  RETURN_IF_ERROR(
+      CheckFits(state_->options.num_pages * PageBytes(state_->config, state_->options.page_tokens),
+                memory.free, memory.total, state_->options.device));
+  return state_->pages->Allocate();
+}
+
+absl::Status DeviceDecoder::Launch(const DeviceStep& step, cudaStream_t stream) {
+  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
+  if (!state_->pages->resident()) {
+    return absl::InternalError(
+        "decoder on a GPU: a step was launched without pages: call AllocatePages first");
+  }
+  return state_->launcher->Launch(step, stream);
+}
+
+const float* DeviceDecoder::logits() const { return state_->launcher->logits(); }
+int64_t DeviceDecoder::logits_stride() const {
+  return LogitsStride(state_->config, state_->options.num_token_ids);
+}
+
+__nv_bfloat16* DeviceDecoder::pages() { return reinterpret_cast<__nv_bfloat16*>(state_->pages->get()); }
+int64_t DeviceDecoder::num_planes() const { return 2 * state_->config.num_hidden_layers; }
+int64_t DeviceDecoder::plane_stride() const { return PlaneElements(state_->config, state_->options); }
+int64_t DeviceDecoder::entry_size() const { return EntryElements(state_->config); }
+
+int64_t DeviceDecoder::weight_bytes() const {
+  const ParameterLayout& layout = state_->weights.layout();
+  const int64_t head = logits_stride() * state_->config.hidden_size;
+  const int64_t layers = state_->weights.buffer_offset(layout.final_buffer()) -
+                         state_->weights.buffer_offset(layout.layer_buffer(0));
+  return (layers + head + state_->config.hidden_size) * kBfloat16Bytes;
+}
+
+int64_t DeviceDecoder::entry_bytes() const { return num_planes() * entry_size() * kBfloat16Bytes; }
+
+absl::StatusOr<int64_t> PagesThatFit(const ModelConfig& config, const DeviceDecoderOptions& options,
+                                     double share) {
+  DeviceDecoderOptions sized = options;
+  sized.num_pages = 1;
+  RETURN_IF_ERROR(CheckDeviceDecoderOptions(config, sized));
+  RETURN_IF_ERROR(UseDevice(options.device));
+  ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryNow());
+  const int64_t page_bytes = PageBytes(config, options.page_tokens), fixed_bytes = FixedBytes(config, sized);
+  const int64_t pages = PagesWithin(memory.free, share, fixed_bytes, page_bytes, options.page_tokens);
+  if (pages > 0) return pages;
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("decoder on a GPU: weights and one step want %.2f GiB; %.0f %% of what GPU %d has free "
+                      "are %.2f GiB, which leaves "
+                      "no page: lower rows_max, or use a larger share or GPU",
+                      static_cast<double>(fixed_bytes) * 0x1p-30, share * 100, options.device,
+                      share * static_cast<double>(memory.free) * 0x1p-30));
+}
+
+}  // namespace warpsmith

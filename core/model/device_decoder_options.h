@@ -1,0 +1,28 @@
+// Sizes of a decoder on a GPU.
+#ifndef WARPSMITH_CORE_MODEL_DEVICE_DECODER_OPTIONS_H_
+#define WARPSMITH_CORE_MODEL_DEVICE_DECODER_OPTIONS_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace warpsmith {
+
+struct DeviceDecoderOptions {
+  int device = 0;
+  // Entries of the KV cache are num_pages * page_tokens.
+  int64_t num_pages = 0;
+  int64_t page_tokens = 16;
+  // Of one step.
+  int64_t rows_max = 0;
+  int64_t logits_rows_max = 0;
+  int64_t context_tokens_max = 0;
+  // As DecoderOptions::num_token_ids.
+  int64_t num_token_ids = 0;
+  // Row counts whose products share an algorithm (LinearPlans), ascending to rows_max. One bucket: a row's bits do not
+  // depend on what else is in its step.
+  std::vector<int64_t> row_buckets;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_MODEL_DEVICE_DECODER_OPTIONS_H_

@@ -1,0 +1,69 @@
+// What a decoder on a GPU allocates, worked out on the host: sizes, places, and whether they fit.
+#ifndef WARPSMITH_CORE_MODEL_DEVICE_MEMORY_PLAN_H_
+#define WARPSMITH_CORE_MODEL_DEVICE_MEMORY_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/model/device_decoder_options.h"
+#include "core/model/model_config.h"
+#include "core/model/parameter_layout.h"
+
+namespace warpsmith {
+
+// INVALID_ARGUMENT naming the option and what is allowed; UNIMPLEMENTED for a model that the kernels cannot compute:
+// head_dim 64 and 128, groups of at most 16 query heads, hidden_size a multiple of 8.
+absl::Status CheckDeviceDecoderOptions(const ModelConfig& config, const DeviceDecoderOptions& options);
+
+// Columns of a row of logits: num_token_ids (or vocab_size where that is 0), rounded up to what a product can store.
+int64_t LogitsStride(const ModelConfig& config, int64_t num_token_ids);
+
+// Elements of the weights' allocation: the buffers of the layout, and behind them what the rounded-up head reads.
+int64_t WeightElements(const ParameterLayout& layout);
+
+// Elements of a token's key, or value, in one layer; and of one plane of pages.
+int64_t EntryElements(const ModelConfig& config);
+int64_t PlaneElements(const ModelConfig& config, const DeviceDecoderOptions& options);
+
+// Bytes of one page in all layers.
+int64_t PageBytes(const ModelConfig& config, int64_t page_tokens);
+
+// The buckets of the head's product: those of the options, cut off at logits_rows_max.
+std::vector<int64_t> LogitsRowBuckets(const DeviceDecoderOptions& options);
+
+// Byte offsets into one allocation, each on a boundary of 256. R rows_max, L logits_rows_max, P context_tokens_max.
+struct DeviceScratch {
+  int64_t x = 0;            // [R, hidden] bfloat16: the residual
+  int64_t normed = 0;       // [R, hidden]
+  int64_t qkv = 0;          // [R, qkv_size]
+  int64_t queries = 0;      // [R, query_size]
+  int64_t attended = 0;     // [R, query_size]
+  int64_t gate_up = 0;      // [R, 2 * intermediate]
+  int64_t activated = 0;    // [R, intermediate]
+  int64_t last = 0;         // [L, hidden] rows whose logits are wanted
+  int64_t last_normed = 0;  // [L, hidden]
+  int64_t logits = 0;       // [L, LogitsStride] float32
+  int64_t cosines = 0;      // [P, head_dim / 2] float32
+  int64_t sines = 0;        // likewise
+  int64_t products = 0;     // kProductWorkspaceBytes
+  int64_t attention = 0;    // of the attention's kernels
+  int64_t bytes = 0;        // of all
+};
+
+inline constexpr int64_t kProductWorkspaceBytes = int64_t{32} << 20;
+
+DeviceScratch PlaceScratch(const ModelConfig& config, const DeviceDecoderOptions& options,
+                           int64_t attention_workspace_bytes);
+
+// Pages that fit beside `fixed_bytes` into `share` of `free_bytes`, with room left for what CUDA loads later (code of
+// kernels, graphs); at most what an int32 can count in entries. 0: none does.
+int64_t PagesWithin(int64_t free_bytes, double share, int64_t fixed_bytes, int64_t page_bytes,
+                    int64_t page_tokens);
+
+// RESOURCE_EXHAUSTED, with both in GiB, where `wanted_bytes` are more than `free_bytes`.
+absl::Status CheckFits(int64_t wanted_bytes, int64_t free_bytes, int64_t total_bytes, int device);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_MODEL_DEVICE_MEMORY_PLAN_H_

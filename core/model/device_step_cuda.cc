@@ -1,0 +1,343 @@
+#include "core/model/device_step_cuda.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/kernels/attention_inputs_cuda.h"
+#include "core/kernels/embedding_gather_cuda.h"
+#include "core/kernels/paged_attention_cuda.h"
+#include "core/kernels/residual_norm_cuda.h"
+#include "core/kernels/swiglu_cuda.h"
+#include "core/model/cuda_status.h"
+#include "core/model/device_memory.h"
+
+namespace warpsmith {
+namespace {
+
+// The weights of one layer; null what the model has not.
+struct LayerPointers {
+  const __nv_bfloat16 *input_norm, *qkv, *qkv_bias, *query_norm, *key_norm, *output, *post_norm, *gate_up,
+      *down;
+};
+
+LayerPointers FindLayer(const DeviceWeights& weights, int64_t layer) {
+  const int buffer = weights.layout().layer_buffer(layer);
+  const auto find = [&](const char* name) { return weights.Find(buffer, name); };
+  return {find("input_norm"), find("qkv"),       find("qkv_bias"), find("query_norm"), find("key_norm"),
+          find("output"),     find("post_norm"), find("gate_up"),  find("down")};
+}
+
+// Twice what the device caches.
+absl::StatusOr<DeviceMemory> EvictingMemory(int device, int64_t& bytes) {
+  int cache = 0;
+  RETURN_IF_ERROR(
+      CudaStatus(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device), "size of the cache"));
+  bytes = 2 * static_cast<int64_t>(cache);
+  return DeviceMemory::Zeros(std::max<int64_t>(bytes, 1));
+}
+
+}  // namespace
+
+int64_t RowsOfQueryBound(int64_t rows_of_query_max, int64_t rows_max) {
+  int64_t bound = 1;
+  while (bound < rows_of_query_max) bound *= 2;
+  return std::min(bound, rows_max);
+}
+
+int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOptions& options) {
+  size_t most = 0;
+  for (int64_t rows = 1; rows <= options.rows_max; ++rows) {
+    const int64_t largest = RowsOfQueryBound(rows, options.rows_max);
+    for (int64_t of_query = 1;; of_query = std::min(2 * of_query, largest)) {
+      const PagedAttentionBounds bounds = {of_query, options.context_tokens_max};
+      most = std::max(most, PagedAttentionWorkspaceBytes(rows, config.num_key_value_heads,
+                                                         config.group_size(), config.head_dim, bounds));
+      if (of_query >= largest) break;
+    }
+  }
+  return static_cast<int64_t>(most);
+}
+
+DepthSplit SplitFor(const std::vector<int64_t>& row_buckets) {
+  return row_buckets.size() == 1 ? DepthSplit::kNever : DepthSplit::kAllowed;
+}
+
+struct DeviceStepLauncher::State {
+  State(const DeviceDecoderOptions& options, const DeviceWeights& weights, const DeviceScratch& places,
+        std::byte* scratch, std::byte* pages);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (handle != nullptr) cublasLtDestroy(handle);
+  }
+
+  __nv_bfloat16* At(int64_t place) const { return reinterpret_cast<__nv_bfloat16*>(scratch + place); }
+  float* FloatsAt(int64_t place) const { return reinterpret_cast<float*>(scratch + place); }
+
+  absl::Status Prepare();
+  absl::Status CheckCounts(const DeviceStep& step) const;
+  absl::Status Embed(const DeviceStep& step, cudaStream_t stream) const;
+  absl::Status Norm(const __nv_bfloat16* weight, const DeviceStep& step, cudaStream_t stream) const;
+  absl::Status Product(const LinearShape& shape, const LinearOperands& operands, const DeviceStep& step,
+                       cudaStream_t stream) const;
+  absl::Status Attend(int64_t layer, const DeviceStep& step, cudaStream_t stream) const;
+  absl::Status FeedForward(int64_t layer, const DeviceStep& step, cudaStream_t stream) const;
+  absl::Status Logits(const DeviceStep& step, cudaStream_t stream) const;
+
+  // What each product multiplies, of `layer`.
+  LinearOperands QkvOperands(int64_t layer) const;
+  LinearOperands OutputOperands(int64_t layer) const;
+  LinearOperands GateUpOperands(int64_t layer) const;
+  LinearOperands DownOperands(int64_t layer) const;
+  LinearOperands HeadOperands() const;
+
+  const ModelConfig config;
+  const DeviceDecoderOptions options;
+  const DeviceScratch places;
+  std::byte* const scratch;
+  __nv_bfloat16* const pages;
+  const float eps;
+
+  const __nv_bfloat16* embedding = nullptr;
+  const __nv_bfloat16* final_norm = nullptr;
+  const __nv_bfloat16* head = nullptr;
+  std::vector<LayerPointers> layers;
+
+  LinearShape qkv_shape, output_shape, gate_up_shape, down_shape, head_shape;
+  cublasLtHandle_t handle = nullptr;
+  std::unique_ptr<LinearPlans> layer_plans, head_plans;
+};
+
+DeviceStepLauncher::State::State(const DeviceDecoderOptions& options, const DeviceWeights& weights,
+                                 const DeviceScratch& places, std::byte* scratch, std::byte* pages)
+    : config(weights.layout().config()),
+      options(options),
+      places(places),
+      scratch(scratch),
+      pages(reinterpret_cast<__nv_bfloat16*>(pages)),
+      eps(static_cast<float>(config.rms_norm_eps)) {
+  const ParameterLayout& layout = weights.layout();
+  embedding = weights.Find(layout.embedding_buffer(), "embedding");
+  final_norm = weights.Find(layout.final_buffer(), "norm");
+  head = config.tie_word_embeddings ? embedding : weights.Find(layout.final_buffer(), "head");
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer)
+    layers.push_back(FindLayer(weights, layer));
+  qkv_shape = {.columns = config.qkv_size(), .depth = config.hidden_size};
+  output_shape = {.columns = config.hidden_size, .depth = config.query_size(), .has_residual = true};
+  gate_up_shape = {.columns = 2 * config.intermediate_size, .depth = config.hidden_size};
+  down_shape = {.columns = config.hidden_size, .depth = config.intermediate_size, .has_residual = true};
+  head_shape = {.columns = LogitsStride(config, options.num_token_ids),
+                .depth = config.hidden_size,
+                .output = LinearOutput::kFloat32};
+}
+
+LinearOperands DeviceStepLauncher::State::QkvOperands(int64_t layer) const {
+  return {.x = At(places.normed), .weight = layers[layer].qkv, .y = At(places.qkv)};
+}
+
+LinearOperands DeviceStepLauncher::State::OutputOperands(int64_t layer) const {
+  return {
+      .x = At(places.attended), .weight = layers[layer].output, .residual = At(places.x), .y = At(places.x)};
+}
+
+LinearOperands DeviceStepLauncher::State::GateUpOperands(int64_t layer) const {
+  return {.x = At(places.normed), .weight = layers[layer].gate_up, .y = At(places.gate_up)};
+}
+
+LinearOperands DeviceStepLauncher::State::DownOperands(int64_t layer) const {
+  return {
+      .x = At(places.activated), .weight = layers[layer].down, .residual = At(places.x), .y = At(places.x)};
+}
+
+LinearOperands DeviceStepLauncher::State::HeadOperands() const {
+  return {.x = At(places.last_normed), .weight = head, .y = At(places.logits)};
+}
+
+// The head has buckets of its own: with those of the rows it would want logits for all of them.
+absl::Status DeviceStepLauncher::State::Prepare() {
+  RETURN_IF_ERROR(CublasStatus(cublasLtCreate(&handle), "cublasLtCreate"));
+  const CublasWorkspace workspace = {scratch + places.products, static_cast<size_t>(kProductWorkspaceBytes)};
+  const DepthSplit split = SplitFor(options.row_buckets);
+  layer_plans = std::make_unique<LinearPlans>(handle, workspace, options.row_buckets, split, kStepSearch);
+  head_plans =
+      std::make_unique<LinearPlans>(handle, workspace, LogitsRowBuckets(options), split, kStepSearch);
+
+  int64_t evicted_bytes = 0;
+  ASSIGN_OR_RETURN(const DeviceMemory evicted, EvictingMemory(options.device, evicted_bytes));
+  const CublasWorkspace cache = {evicted.get(), static_cast<size_t>(evicted_bytes)};
+  const auto prepare = [&](LinearPlans& plans, const LinearShape& shape, const LinearOperands& operands) {
+    return CublasStatus(
+        plans.Prepare(shape, operands, cache, nullptr),
+        absl::StrCat("choosing a product of ", shape.columns, " columns and depth ", shape.depth));
+  };
+  RETURN_IF_ERROR(prepare(*layer_plans, qkv_shape, QkvOperands(0)));
+  RETURN_IF_ERROR(prepare(*layer_plans, output_shape, OutputOperands(0)));
+  RETURN_IF_ERROR(prepare(*layer_plans, gate_up_shape, GateUpOperands(0)));
+  RETURN_IF_ERROR(prepare(*layer_plans, down_shape, DownOperands(0)));
+  return prepare(*head_plans, head_shape, HeadOperands());
+}
+
+absl::StatusOr<std::unique_ptr<DeviceStepLauncher>> DeviceStepLauncher::Create(
+    const DeviceDecoderOptions& options, const DeviceWeights& weights, const DeviceScratch& places,
+    std::byte* scratch, std::byte* pages) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto state = std::make_unique<State>(options, weights, places, scratch, pages);
+  RETURN_IF_ERROR(state->Prepare());
+  LogInfo(absl::StrFormat("chose the products of 5 layers for %d row counts in %.2f s",
+                          options.row_buckets.size(),
+                          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
+  return std::unique_ptr<DeviceStepLauncher>(new DeviceStepLauncher(std::move(state)));
+}
+
+DeviceStepLauncher::DeviceStepLauncher(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DeviceStepLauncher::~DeviceStepLauncher() = default;
+
+const float* DeviceStepLauncher::logits() const { return state_->FloatsAt(state_->places.logits); }
+
+absl::Status DeviceStepLauncher::State::CheckCounts(const DeviceStep& step) const {
+  if (step.num_rows >= 0 && step.num_rows <= options.rows_max && step.num_logits_rows >= 0 &&
+      step.num_logits_rows <= options.logits_rows_max && step.num_queries >= 0 &&
+      step.num_queries <= step.num_rows) {
+    return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat("decoder on a GPU: a step of ", step.num_rows, " rows, ",
+                                          step.num_queries, " queries and ", step.num_logits_rows,
+                                          " rows of logits; it was made for ", options.rows_max, " rows and ",
+                                          options.logits_rows_max, " of logits"));
+}
+
+absl::Status DeviceStepLauncher::State::Embed(const DeviceStep& step, cudaStream_t stream) const {
+  return CudaStatus(LaunchEmbeddingGather({.rows = step.num_rows,
+                                           .size = config.hidden_size,
+                                           .num_tokens = config.vocab_size,
+                                           .embedding = embedding,
+                                           .token_ids = step.token_ids,
+                                           .token_slots = step.token_slots,
+                                           .last_tokens = step.last_tokens,
+                                           .x = At(places.x)},
+                                          stream),
+                    "launch of the embedding");
+}
+
+absl::Status DeviceStepLauncher::State::Norm(const __nv_bfloat16* weight, const DeviceStep& step,
+                                             cudaStream_t stream) const {
+  return CudaStatus(LaunchResidualNorm({.rows = step.num_rows,
+                                        .size = config.hidden_size,
+                                        .eps = eps,
+                                        .x = At(places.x),
+                                        .weight = weight,
+                                        .y = At(places.normed)},
+                                       stream),
+                    "launch of a norm");
+}
+
+absl::Status DeviceStepLauncher::State::Product(const LinearShape& shape, const LinearOperands& operands,
+                                                const DeviceStep& step, cudaStream_t stream) const {
+  const cublasStatus_t status = layer_plans->Launch(shape, step.num_rows, operands, stream);
+  if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
+  return CublasStatus(status, absl::StrCat("product of ", step.num_rows, " rows, ", shape.columns,
+                                           " columns and depth ", shape.depth));
+}
+
+absl::Status DeviceStepLauncher::State::Attend(int64_t layer, const DeviceStep& step,
+                                               cudaStream_t stream) const {
+  const LayerPointers& weights = layers[layer];
+  const int64_t plane = PlaneElements(config, options);
+  __nv_bfloat16* const key_pages = pages + 2 * layer * plane;
+  RETURN_IF_ERROR(Norm(weights.input_norm, step, stream));
+  RETURN_IF_ERROR(Product(qkv_shape, QkvOperands(layer), step, stream));
+  RETURN_IF_ERROR(CudaStatus(LaunchAttentionInputs({.rows = step.num_rows,
+                                                    .num_kv_heads = config.num_key_value_heads,
+                                                    .group_size = config.group_size(),
+                                                    .head_dim = config.head_dim,
+                                                    .eps = eps,
+                                                    .qkv = At(places.qkv),
+                                                    .bias = weights.qkv_bias,
+                                                    .query_norm = weights.query_norm,
+                                                    .key_norm = weights.key_norm,
+                                                    .cosines = FloatsAt(places.cosines),
+                                                    .sines = FloatsAt(places.sines),
+                                                    .positions = step.positions,
+                                                    .kv_entries = step.kv_entries,
+                                                    .queries = At(places.queries),
+                                                    .key_pages = key_pages,
+                                                    .value_pages = key_pages + plane},
+                                                   stream),
+                             "launch of attention's inputs"));
+  const PagedAttentionBounds bounds = {RowsOfQueryBound(step.rows_of_query_max, options.rows_max),
+                                       options.context_tokens_max};
+  RETURN_IF_ERROR(CudaStatus(
+      LaunchPagedAttention({.num_queries = step.num_queries,
+                            .rows = step.num_rows,
+                            .num_kv_heads = config.num_key_value_heads,
+                            .group_size = config.group_size(),
+                            .head_dim = config.head_dim,
+                            .page_tokens = options.page_tokens,
+                            .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(config.head_dim))),
+                            .row_indptr = step.row_indptr,
+                            .page_indptr = step.page_indptr,
+                            .page_indices = step.page_indices,
+                            .positions = step.positions,
+                            .queries = At(places.queries),
+                            .key_pages = key_pages,
+                            .value_pages = key_pages + plane,
+                            .output = At(places.attended)},
+                           bounds, scratch + places.attention, stream),
+      "launch of attention"));
+  return Product(output_shape, OutputOperands(layer), step, stream);
+}
+
+absl::Status DeviceStepLauncher::State::FeedForward(int64_t layer, const DeviceStep& step,
+                                                    cudaStream_t stream) const {
+  RETURN_IF_ERROR(Norm(layers[layer].post_norm, step, stream));
+  RETURN_IF_ERROR(Product(gate_up_shape, GateUpOperands(layer), step, stream));
+  RETURN_IF_ERROR(CudaStatus(LaunchSwiGlu({.rows = step.num_rows,
+                                           .size = config.intermediate_size,
+                                           .gate_up = At(places.gate_up),
+                                           .y = At(places.activated)},
+                                          stream),
+                             "launch of SwiGLU"));
+  return Product(down_shape, DownOperands(layer), step, stream);
+}
+
+// Rows of x are gathered as rows of an embedding are, so that norm and head see no other.
+absl::Status DeviceStepLauncher::State::Logits(const DeviceStep& step, cudaStream_t stream) const {
+  if (step.num_logits_rows == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(CudaStatus(LaunchEmbeddingGather({.rows = step.num_logits_rows,
+                                                    .size = config.hidden_size,
+                                                    .num_tokens = step.num_rows,
+                                                    .embedding = At(places.x),
+                                                    .token_ids = step.logits_rows,
+                                                    .x = At(places.last)},
+                                                   stream),
+                             "launch of the rows of logits"));
+  RETURN_IF_ERROR(CudaStatus(LaunchResidualNorm({.rows = step.num_logits_rows,
+                                                 .size = config.hidden_size,
+                                                 .eps = eps,
+                                                 .x = At(places.last),
+                                                 .weight = final_norm,
+                                                 .y = At(places.last_normed)},
+                                                stream),
+                             "launch of the last norm"));
+  return CublasStatus(head_plans->Launch(head_shape, step.num_logits_rows, HeadOperands(), stream),
+                      "product of the head");
+}
+
+absl::Status DeviceStepLauncher::Launch(const DeviceStep& step, cudaStream_t stream) const {
+  RETURN_IF_ERROR(state_->CheckCounts(step));
+  if (step.num_rows == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(state_->Embed(step, stream));
+  for (int64_t layer = 0; layer < state_->config.num_hidden_layers; ++layer) {
+    RETURN_IF_ERROR(state_->Attend(layer, step, stream));
+    RETURN_IF_ERROR(state_->FeedForward(layer, step, stream));
+  }
+  return state_->Logits(step, stream);
+}
+
+}  // namespace warpsmith

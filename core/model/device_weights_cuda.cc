@@ -1,0 +1,107 @@
+#include "core/model/device_weights_cuda.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/checkpoint/tensor_directory.h"
+#include "core/kernels/first_not_finite_cuda.h"
+#include "core/model/cuda_status.h"
+#include "core/model/device_memory_plan.h"
+#include "core/model/hugging_face_checks.h"
+#include "core/model/parameters.h"
+#include "core/model/staged_upload_cuda.h"
+#include "core/model/staging_plan.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int64_t kBfloat16Bytes = sizeof(__nv_bfloat16);
+
+double SecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void LogRate(const std::filesystem::path& directory, int64_t elements, double seconds) {
+  const double gigabytes = static_cast<double>(elements * kBfloat16Bytes) * 1e-9;
+  LogInfo(absl::StrFormat("loaded %.2f GB of bfloat16 weights from %s in %.2f s, %.1f GB/s", gigabytes,
+                          Escape(directory.string()), seconds, gigabytes / seconds));
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceWeights> DeviceWeights::Allocate(const ModelConfig& config, int device) {
+  ASSIGN_OR_RETURN(DeviceMemory memory,
+                   DeviceMemory::Zeros(WeightElements(ParameterLayout(config)) * kBfloat16Bytes));
+  return DeviceWeights(config, device, std::move(memory));
+}
+
+DeviceWeights::DeviceWeights(const ModelConfig& config, int device, DeviceMemory memory)
+    : layout_(config), offsets_(BufferOffsets(layout_)), device_(device), memory_(std::move(memory)) {}
+
+const __nv_bfloat16* DeviceWeights::Find(int buffer, const std::string& entry) const {
+  const ParameterEntry* const found = layout_.FindEntry(buffer, entry);
+  return found == nullptr ? nullptr : base() + offsets_[buffer] + found->offset;
+}
+
+absl::Status DeviceWeights::LoadHuggingFace(const std::filesystem::path& directory) {
+  const auto begin = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(const TensorDirectory files, TensorDirectory::Open(directory));
+  ASSIGN_OR_RETURN(const std::vector<const TensorView*> views, FindModelTensors(layout_, files));
+  RETURN_IF_ERROR(UploadStaged(
+      PlanStaging(layout_, kStagingElements), device_, reinterpret_cast<uint16_t*>(base()),
+      [&views](const StagingChunk& chunk, uint16_t* staging) { FillChunk(chunk, views, staging); }));
+  RETURN_IF_ERROR(CheckFinite());
+  LogRate(directory, size(), SecondsSince(begin));
+  return absl::OkStatus();
+}
+
+absl::Status DeviceWeights::SetParameters(const Parameters& parameters) {
+  if (parameters.config() != layout_.config()) {
+    return absl::InvalidArgumentError("decoder on a GPU: the new weights have another configuration");
+  }
+  const at::ScalarType dtype = parameters.dtype();
+  if ((dtype != at::kFloat && dtype != at::kBFloat16) || !parameters.device().is_cpu()) {
+    return absl::InvalidArgumentError(absl::StrCat("decoder on a GPU: the new weights are ",
+                                                   c10::toString(dtype), " on ", parameters.device().str(),
+                                                   "; Float and BFloat16 on cpu can be set"));
+  }
+  const auto fill = [&](const StagingChunk& chunk, uint16_t* staging) {
+    const auto next = std::upper_bound(offsets_.begin(), offsets_.end(), chunk.offset);
+    const int buffer = static_cast<int>(next - offsets_.begin()) - 1;
+    const auto* const values = static_cast<const std::byte*>(parameters.buffer(buffer).const_data_ptr());
+    const int64_t first = chunk.offset - offsets_[buffer];
+    if (dtype == at::kFloat)
+      return RoundFloats(values + first * int64_t{sizeof(float)}, chunk.length, staging);
+    std::memcpy(staging, values + first * kBfloat16Bytes, chunk.length * kBfloat16Bytes);
+  };
+  return UploadStaged(CutIntoChunks(layout_, kStagingElements), device_, reinterpret_cast<uint16_t*>(base()),
+                      fill);
+}
+
+// In one pass over what has arrived: at the rate of the device's memory it takes a thousandth of the loading.
+absl::Status DeviceWeights::CheckFinite() const {
+  unsigned long long first = std::numeric_limits<unsigned long long>::max();
+  const unsigned long long none = first;
+  ASSIGN_OR_RETURN(const DeviceMemory found, DeviceMemory::Zeros(sizeof(first)));
+  auto* const device_first = reinterpret_cast<unsigned long long*>(found.get());
+  RETURN_IF_ERROR(
+      CudaStatus(cudaMemcpy(device_first, &first, sizeof(first), cudaMemcpyHostToDevice), "cudaMemcpy"));
+  RETURN_IF_ERROR(
+      CudaStatus(LaunchFirstNotFinite(base(), size(), device_first, nullptr), "check of weights"));
+  RETURN_IF_ERROR(CudaStatus(cudaMemcpy(&first, device_first, sizeof(first), cudaMemcpyDeviceToHost),
+                             "check of weights"));
+  if (first == none) return absl::OkStatus();
+  const int tensor = TensorAt(layout_, static_cast<int64_t>(first));
+  if (tensor < 0)
+    return absl::InternalError(absl::StrCat("padding of the weights at ", first, " is not finite"));
+  return NotFiniteTensor(layout_.hf_tensors()[tensor]);
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,63 @@
+// The weights of a decoder on a GPU: one allocation in bfloat16, the buffers of the layout one behind the other.
+//
+// Whoever has a stream of the same device may write them, a buffer or a part of one at a time: files, a trainer's
+// memory, a collective.
+#ifndef WARPSMITH_CORE_MODEL_DEVICE_WEIGHTS_CUDA_H_
+#define WARPSMITH_CORE_MODEL_DEVICE_WEIGHTS_CUDA_H_
+
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/model/device_memory.h"
+#include "core/model/parameter_layout.h"
+
+namespace warpsmith {
+
+class Parameters;
+
+// Movable. One thread at a time.
+class DeviceWeights {
+ public:
+  // Zeros on `device`, which is the current one. RESOURCE_EXHAUSTED.
+  static absl::StatusOr<DeviceWeights> Allocate(const ModelConfig& config, int device);
+
+  const ParameterLayout& layout() const { return layout_; }
+
+  // Element 0 of buffer 0. Behind the last buffer lie rows of zeros that the product of a head may read.
+  __nv_bfloat16* base() const { return reinterpret_cast<__nv_bfloat16*>(memory_.get()); }
+  // Elements of all buffers, and where buffer `index` begins among them.
+  int64_t size() const { return offsets_.back(); }
+  int64_t buffer_offset(int index) const { return offsets_.at(index); }
+
+  // The entry's first element; null where the model has none of this name.
+  const __nv_bfloat16* Find(int buffer, const std::string& entry) const;
+
+  // Replaces all weights by those of the safetensors of `directory`, rounded to bfloat16, and waits for the device.
+  // Errors as LoadHuggingFaceWeights; also INVALID_ARGUMENT for a value that bfloat16 rounds to infinity. After an
+  // error the values are unspecified.
+  absl::Status LoadHuggingFace(const std::filesystem::path& directory);
+
+  // Likewise from the CPU, float32 or bfloat16: INVALID_ARGUMENT for others, or another configuration.
+  absl::Status SetParameters(const Parameters& parameters);
+
+ private:
+  DeviceWeights(const ModelConfig& config, int device, DeviceMemory memory);
+
+  absl::Status CheckFinite() const;
+
+  ParameterLayout layout_;
+  std::vector<int64_t> offsets_;
+  int device_;
+  DeviceMemory memory_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_MODEL_DEVICE_WEIGHTS_CUDA_H_

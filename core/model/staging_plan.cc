@@ -1,0 +1,133 @@
+#include "core/model/staging_plan.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/check.h"
+#include "core/kernels/bfloat16.h"
+
+namespace warpsmith {
+namespace {
+
+// A run of a tensor at its place among all buffers.
+struct PlacedRun {
+  int tensor;
+  int64_t hf_offset;
+  int64_t offset;
+  int64_t length;
+};
+
+std::vector<PlacedRun> RunsInOrder(const ParameterLayout& layout) {
+  const std::vector<int64_t> begins = BufferOffsets(layout);
+  std::vector<PlacedRun> runs;
+  for (int tensor = 0; tensor < std::ssize(layout.hf_tensors()); ++tensor) {
+    const HfTensorLayout& placed = layout.hf_tensors()[tensor];
+    for (const CopyRun& run : placed.runs) {
+      runs.push_back({tensor, run.hf_offset, begins[placed.buffer] + run.buffer_offset, run.length});
+    }
+  }
+  std::sort(runs.begin(), runs.end(),
+            [](const PlacedRun& a, const PlacedRun& b) { return a.offset < b.offset; });
+  return runs;
+}
+
+// Asks the kernel for all pages of the range in one call: a fault for each 16 of them would cost as much as the copy.
+// Only a hint, so that an error means nothing.
+void PopulatePages(const std::byte* begin, int64_t bytes) {
+#ifdef MADV_POPULATE_READ
+  constexpr int64_t kWorthACall = 64 << 10;
+  if (bytes < kWorthACall) return;
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t first = reinterpret_cast<uintptr_t>(begin) / page * page;
+  madvise(reinterpret_cast<void*>(first), reinterpret_cast<uintptr_t>(begin) + bytes - first,
+          MADV_POPULATE_READ);
+#endif
+}
+
+void RoundHalves(const std::byte* halves, int64_t count, uint16_t* bits) {
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t half = 0;
+    std::memcpy(&half, halves + i * 2, 2);
+    bits[i] = Bfloat16Bits(FloatOfFloat16(half));
+  }
+}
+
+void FillPiece(const StagingPiece& piece, const TensorView& view, uint16_t* to) {
+  const int64_t element = TensorTypeBytes(view.info.type);
+  const std::byte* const from = view.bytes.data() + piece.hf_offset * element;
+  PopulatePages(from, piece.length * element);
+  switch (view.info.type) {
+    case TensorType::kF32:
+      return RoundFloats(from, piece.length, to);
+    case TensorType::kF16:
+      return RoundHalves(from, piece.length, to);
+    default:
+      WS_CHECK(view.info.type == TensorType::kBF16) << view.info.name;
+      std::memcpy(to, from, piece.length * sizeof(uint16_t));
+  }
+}
+
+}  // namespace
+
+std::vector<int64_t> BufferOffsets(const ParameterLayout& layout) {
+  std::vector<int64_t> offsets = {0};
+  for (const ParameterBuffer& buffer : layout.buffers()) offsets.push_back(offsets.back() + buffer.size);
+  return offsets;
+}
+
+std::vector<StagingChunk> CutIntoChunks(const ParameterLayout& layout, int64_t elements_max) {
+  const std::vector<int64_t> begins = BufferOffsets(layout);
+  std::vector<StagingChunk> chunks;
+  for (size_t buffer = 0; buffer + 1 < begins.size(); ++buffer) {
+    for (int64_t at = begins[buffer]; at < begins[buffer + 1]; at += elements_max) {
+      chunks.push_back({at, std::min(elements_max, begins[buffer + 1] - at), {}});
+    }
+  }
+  return chunks;
+}
+
+std::vector<StagingChunk> PlanStaging(const ParameterLayout& layout, int64_t elements_max) {
+  std::vector<StagingChunk> chunks = CutIntoChunks(layout, elements_max);
+  size_t first = 0;  // chunk that the run begins in
+  for (const PlacedRun& run : RunsInOrder(layout)) {
+    while (run.offset >= chunks[first].offset + chunks[first].length) ++first;
+    const int64_t end = run.offset + run.length;
+    for (size_t i = first; i < chunks.size() && chunks[i].offset < end; ++i) {
+      StagingChunk& chunk = chunks[i];
+      const int64_t begin = std::max(run.offset, chunk.offset);
+      const int64_t length = std::min(end, chunk.offset + chunk.length) - begin;
+      chunk.pieces.push_back({run.tensor, run.hf_offset + begin - run.offset, begin - chunk.offset, length});
+    }
+  }
+  return chunks;
+}
+
+void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, uint16_t* staging) {
+  int64_t filled = 0;
+  for (const StagingPiece& piece : chunk.pieces) {
+    std::fill(staging + filled, staging + piece.chunk_offset, 0);
+    FillPiece(piece, *views[piece.tensor], staging + piece.chunk_offset);
+    filled = piece.chunk_offset + piece.length;
+  }
+  std::fill(staging + filled, staging + chunk.length, 0);
+}
+
+void RoundFloats(const std::byte* floats, int64_t count, uint16_t* bits) {
+  for (int64_t i = 0; i < count; ++i) {
+    float value = 0;
+    std::memcpy(&value, floats + i * sizeof(float), sizeof(float));
+    bits[i] = Bfloat16Bits(value);
+  }
+}
+
+int TensorAt(const ParameterLayout& layout, int64_t offset) {
+  for (const PlacedRun& run : RunsInOrder(layout)) {
+    if (offset >= run.offset && offset < run.offset + run.length) return run.tensor;
+  }
+  return -1;
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,52 @@
+// How weights travel to a device: each buffer of the layout in chunks, filled on the host in the order of the buffer,
+// so that every copy to the device is large however the tensors interleave.
+#ifndef WARPSMITH_CORE_MODEL_STAGING_PLAN_H_
+#define WARPSMITH_CORE_MODEL_STAGING_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/checkpoint/tensor_info.h"
+#include "core/model/parameter_layout.h"
+
+namespace warpsmith {
+
+// Where each buffer begins when all lie one behind the other, in elements; one more value is the sum.
+std::vector<int64_t> BufferOffsets(const ParameterLayout& layout);
+
+// `length` elements of a tensor of layout.hf_tensors() that a chunk holds.
+struct StagingPiece {
+  int tensor = 0;
+  int64_t hf_offset = 0;     // elements from the start of the tensor
+  int64_t chunk_offset = 0;  // elements from the start of the chunk
+  int64_t length = 0;
+};
+
+// `length` elements from `offset` of all buffers; what no piece covers is padding.
+struct StagingChunk {
+  int64_t offset = 0;
+  int64_t length = 0;
+  std::vector<StagingPiece> pieces;  // ascending by chunk_offset
+};
+
+// Covers every element of every buffer once, in order, in chunks of at most `elements_max`, without pieces: for weights
+// that have the order of the layout already.
+std::vector<StagingChunk> CutIntoChunks(const ParameterLayout& layout, int64_t elements_max);
+
+// The same chunks with the pieces of the tensors.
+std::vector<StagingChunk> PlanStaging(const ParameterLayout& layout, int64_t elements_max);
+
+// Writes a chunk to `staging` as bfloat16, padding as 0. `views` are the tensors of PlanStaging's layout, of types F32,
+// F16 (rounded to the nearest, ties to even) and BF16 (copied).
+void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, uint16_t* staging);
+
+// Rounds `count` float32 values, which need no alignment, to bfloat16.
+void RoundFloats(const std::byte* floats, int64_t count, uint16_t* bits);
+
+// Index into layout.hf_tensors() of the tensor that element `offset` of all buffers belongs to; -1: padding.
+int TensorAt(const ParameterLayout& layout, int64_t offset);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_MODEL_STAGING_PLAN_H_

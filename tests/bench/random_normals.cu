@@ -1,0 +1,35 @@
+#include "tests/bench/random_normals.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kBlocks = 132 * 16;
+
+// The finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+__device__ uint64_t Mixed(uint64_t word) {
+  word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ull;
+  word = (word ^ (word >> 27)) * 0x94D049BB133111EBull;
+  return word ^ (word >> 31);
+}
+
+// By Box and Muller, from 24 bits each.
+__global__ void RandomNormalsKernel(__nv_bfloat16* values, int64_t size, uint64_t seed, float deviation) {
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < size; i += kBlocks * kThreads) {
+    const uint64_t word = Mixed(seed * 0x9E3779B97F4A7C15ull + static_cast<uint64_t>(i));
+    const float radius = sqrtf(-2.0f * __logf((static_cast<float>(word >> 40) + 0.5f) * 0x1p-24f));
+    const float normal = radius * __cosf(static_cast<float>(word & 0xFFFFFF) * (6.2831853f * 0x1p-24f));
+    const __nv_bfloat16 value = __float2bfloat16_rn(normal * deviation);
+    values[i] = __bfloat162float(value) == 0.0f ? __float2bfloat16_rn(deviation) : value;
+  }
+}
+
+}  // namespace
+
+cudaError_t LaunchRandomNormals(__nv_bfloat16* values, int64_t size, uint64_t seed, float deviation,
+                                cudaStream_t stream) {
+  RandomNormalsKernel<<<kBlocks, kThreads, 0, stream>>>(values, size, seed, deviation);
+  return cudaGetLastError();
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,19 @@
+// Random values in device memory, for benches: zeros draw less power than weights do, and are read no slower.
+#ifndef WARPSMITH_TESTS_BENCH_RANDOM_NORMALS_H_
+#define WARPSMITH_TESTS_BENCH_RANDOM_NORMALS_H_
+
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace warpsmith {
+
+// values[i], i < size: normal with `deviation` around 0, never 0 itself, a function of seed and i. Launches on
+// `stream`, does not synchronise; returns the launch's error.
+cudaError_t LaunchRandomNormals(__nv_bfloat16* values, int64_t size, uint64_t seed, float deviation,
+                                cudaStream_t stream);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TESTS_BENCH_RANDOM_NORMALS_H_

@@ -1,0 +1,34 @@
+#include "core/model/device_step_cuda.h"
+
+#include "core/kernels/paged_attention_cuda.h"
+#include "tests/support/catch.h"
+#include "tests/support/device_decoder_fixture.h"
+
+namespace warpsmith {
+
+TEST_CASE("bounds on the rows of a query are powers of two, or all rows") {
+  CHECK(RowsOfQueryBound(1, 100) == 1);
+  CHECK(RowsOfQueryBound(2, 100) == 2);
+  CHECK(RowsOfQueryBound(33, 100) == 64);
+  CHECK(RowsOfQueryBound(65, 100) == 100);
+}
+
+TEST_CASE("the workspace holds what attention wants for every step that the options allow") {
+  const ModelConfig config = DeviceFamilyConfigs()[1].config;
+  const DeviceDecoderOptions options = SmallOptions({48});
+  const int64_t bytes = AttentionWorkspaceBytes(config, options);
+  for (int64_t rows = 1; rows <= 48; ++rows) {
+    for (int64_t of_query = 1; of_query <= rows; ++of_query) {
+      const PagedAttentionBounds bounds = {RowsOfQueryBound(of_query, 48), options.context_tokens_max};
+      CHECK(bytes >= static_cast<int64_t>(PagedAttentionWorkspaceBytes(
+                         rows, config.num_key_value_heads, config.group_size(), config.head_dim, bounds)));
+    }
+  }
+}
+
+TEST_CASE("sums are cut only where there are several buckets") {
+  CHECK(SplitFor({64}) == DepthSplit::kNever);
+  CHECK(SplitFor({1, 64}) == DepthSplit::kAllowed);
+}
+
+}  // namespace warpsmith

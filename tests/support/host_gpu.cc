@@ -1,0 +1,308 @@
+// A GPU made of the host, for tests on machines without one: CUDA's runtime as far as core/model uses it, and the
+// kernels by their references. Linked as objects, so that these definitions take the place of CUDA's and of the
+// kernels' own. Everything has happened when a call returns, so nothing is said of streams and races.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "core/kernels/attention_inputs_cuda.h"
+#include "core/kernels/bfloat16.h"
+#include "core/kernels/embedding_gather_cuda.h"
+#include "core/kernels/first_not_finite_cuda.h"
+#include "core/kernels/linear_cuda.h"
+#include "core/kernels/paged_attention_cuda.h"
+#include "core/kernels/residual_norm_cuda.h"
+#include "core/kernels/swiglu_cuda.h"
+
+namespace {
+
+constexpr size_t kMemory = size_t{4} << 30;
+char g_something;  // what handles point to
+
+cudaError_t Allocate(void** memory, size_t bytes) {
+  if (bytes > kMemory) return cudaErrorMemoryAllocation;
+  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+
+CUresult Granularity(size_t* unit, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
+  *unit = size_t{2} << 20;
+  return CUDA_SUCCESS;
+}
+CUresult ReserveAddresses(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
+  void* memory = nullptr;
+  if (Allocate(&memory, bytes) != cudaSuccess) return CUDA_ERROR_OUT_OF_MEMORY;
+  *address = reinterpret_cast<CUdeviceptr>(memory);
+  return CUDA_SUCCESS;
+}
+CUresult FreeAddresses(CUdeviceptr address, size_t) {
+  std::free(reinterpret_cast<void*>(address));
+  return CUDA_SUCCESS;
+}
+CUresult CreateMemory(CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*, unsigned long long) {
+  return CUDA_SUCCESS;
+}
+CUresult ReleaseMemory(CUmemGenericAllocationHandle) { return CUDA_SUCCESS; }
+CUresult MapMemory(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) {
+  return CUDA_SUCCESS;
+}
+// What lay there is gone: NaN to whoever reads it without having written.
+CUresult UnmapMemory(CUdeviceptr address, size_t bytes) {
+  std::memset(reinterpret_cast<void*>(address), 0xFF, bytes);
+  return CUDA_SUCCESS;
+}
+CUresult SetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return CUDA_SUCCESS; }
+
+struct EntryPoint {
+  const char* name;
+  void* function;
+};
+
+float Load(const __nv_bfloat16& stored) {
+  uint16_t bits = 0;
+  std::memcpy(&bits, &stored, sizeof(bits));
+  return warpsmith::FloatOfBfloat16(bits);
+}
+
+void Store(float value, __nv_bfloat16& to) {
+  const uint16_t bits = warpsmith::Bfloat16Bits(value);
+  std::memcpy(static_cast<void*>(&to), &bits, sizeof(bits));
+}
+
+// Null where `from` is, so that optional operands stay optional.
+struct Floats {
+  Floats(const __nv_bfloat16* from, int64_t size)
+      : values(from == nullptr ? 0 : size), present(from != nullptr) {
+    for (size_t i = 0; i < values.size(); ++i) values[i] = Load(from[i]);
+  }
+  float* get() { return present ? values.data() : nullptr; }
+  void WriteTo(__nv_bfloat16* to) const {
+    for (size_t i = 0; i < values.size(); ++i) Store(values[i], to[i]);
+  }
+
+  std::vector<float> values;
+  bool present;
+};
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9
+           : attribute == cudaDevAttrL2CacheSize          ? 1 << 20
+                                                          : 0;
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *free = *total = kMemory;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaMalloc(void** memory, size_t bytes) { return Allocate(memory, bytes); }
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) { return Allocate(memory, bytes); }
+cudaError_t cudaFree(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
+cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
+  std::memset(memory, value, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+  std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
+  return cudaMemcpy(to, from, bytes, kind);
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = reinterpret_cast<cudaStream_t>(&g_something);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = reinterpret_cast<cudaEvent_t>(&g_something);
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  const EntryPoint points[] = {{"cuMemGetAllocationGranularity", reinterpret_cast<void*>(&Granularity)},
+                               {"cuMemAddressReserve", reinterpret_cast<void*>(&ReserveAddresses)},
+                               {"cuMemAddressFree", reinterpret_cast<void*>(&FreeAddresses)},
+                               {"cuMemCreate", reinterpret_cast<void*>(&CreateMemory)},
+                               {"cuMemRelease", reinterpret_cast<void*>(&ReleaseMemory)},
+                               {"cuMemMap", reinterpret_cast<void*>(&MapMemory)},
+                               {"cuMemUnmap", reinterpret_cast<void*>(&UnmapMemory)},
+                               {"cuMemSetAccess", reinterpret_cast<void*>(&SetAccess)}};
+  for (const EntryPoint& point : points) {
+    if (std::strcmp(point.name, name) != 0) continue;
+    *function = point.function;
+    *result = cudaDriverEntryPointSuccess;
+    return cudaSuccess;
+  }
+  return cudaErrorInvalidValue;
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = reinterpret_cast<cublasLtHandle_t>(&g_something);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
+
+}  // extern "C"
+
+namespace warpsmith {
+
+// Refuses what cuBLASLt would: a y that overlaps x, and operands that are not aligned.
+cublasStatus_t LinearPlans::Prepare(const LinearShape& shape, const LinearOperands& operands, CublasWorkspace,
+                                    cudaStream_t) {
+  for (const void* operand : {static_cast<const void*>(operands.x), static_cast<const void*>(operands.weight),
+                              operands.residual, static_cast<const void*>(operands.y)}) {
+    if (reinterpret_cast<uintptr_t>(operand) % 16 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  if (shape.depth % 8 != 0 || shape.columns % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  choices_.emplace(shape, std::vector<Choice>(row_buckets_.size()));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t LinearPlans::Launch(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+                                   cudaStream_t) const {
+  if (!choices_.contains(shape)) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (BucketOfRows(rows, row_buckets_) < 0) return CUBLAS_STATUS_INVALID_VALUE;
+  if (shape.has_residual != (operands.residual != nullptr)) return CUBLAS_STATUS_INVALID_VALUE;
+  Floats x(operands.x, rows * shape.depth), weight(operands.weight, shape.columns * shape.depth),
+      residual(static_cast<const __nv_bfloat16*>(operands.residual), rows * shape.columns);
+  std::vector<double> y(rows * shape.columns);
+  LinearReference(shape, rows, x.get(), weight.get(), nullptr, residual.get(), y.data());
+  for (size_t i = 0; i < y.size(); ++i) {
+    const auto value = static_cast<float>(y[i]);
+    if (shape.output == LinearOutput::kFloat32) {
+      static_cast<float*>(operands.y)[i] = value;
+    } else {
+      Store(value, static_cast<__nv_bfloat16*>(operands.y)[i]);
+    }
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t) {
+  for (int64_t row = 0; row < gather.rows; ++row) {
+    const int64_t token = TokenOfRow(gather, row);
+    if (token < 0 || token >= gather.num_tokens) return cudaErrorIllegalAddress;
+    std::copy_n(gather.embedding + token * gather.size, gather.size, gather.x + row * gather.size);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t) {
+  const int64_t size = norm.rows * norm.size;
+  Floats x(norm.x, size), delta(norm.delta, size), weight(norm.weight, norm.size);
+  Floats y = x;
+  ResidualNormReference({norm.rows, norm.size, norm.eps, x.get(), delta.get(), weight.get(), y.get()});
+  if (norm.delta != nullptr) x.WriteTo(norm.x);
+  y.WriteTo(norm.y);
+  return cudaSuccess;
+}
+
+cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, cudaStream_t) {
+  const int64_t heads = HeadsOfRow(inputs) * inputs.head_dim, entry = inputs.num_kv_heads * inputs.head_dim;
+  const int64_t queries_size = inputs.rows * inputs.num_kv_heads * inputs.group_size * inputs.head_dim;
+  const int64_t entries = 1 + *std::max_element(inputs.kv_entries, inputs.kv_entries + inputs.rows);
+  Floats qkv(inputs.qkv, inputs.rows * heads), bias(inputs.bias, heads),
+      query_norm(inputs.query_norm, inputs.head_dim), key_norm(inputs.key_norm, inputs.head_dim),
+      queries(inputs.queries, queries_size), keys(inputs.key_pages, entries * entry),
+      values(inputs.value_pages, entries * entry);
+  AttentionInputsReference({inputs.rows, inputs.num_kv_heads, inputs.group_size, inputs.head_dim, inputs.eps,
+                            qkv.get(), bias.get(), query_norm.get(), key_norm.get(), inputs.cosines,
+                            inputs.sines, inputs.positions, inputs.kv_entries, queries.get(), keys.get(),
+                            values.get()});
+  queries.WriteTo(inputs.queries);
+  keys.WriteTo(inputs.key_pages);
+  values.WriteTo(inputs.value_pages);
+  return cudaSuccess;
+}
+
+cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t) {
+  Floats gate_up(swiglu.gate_up, swiglu.rows * 2 * swiglu.size), y(swiglu.y, swiglu.rows * swiglu.size);
+  SwiGluReference({swiglu.rows, swiglu.size, gate_up.get(), y.get()});
+  y.WriteTo(swiglu.y);
+  return cudaSuccess;
+}
+
+size_t PagedAttentionWorkspaceBytes(int64_t rows, int64_t num_kv_heads, int64_t group_size, int64_t head_dim,
+                                    const PagedAttentionBounds& bounds) {
+  return rows * num_kv_heads * group_size * head_dim * (bounds.rows_of_query_max == 1 ? 8 : 4);
+}
+
+namespace {
+
+// o of one query head of one row, by the formula of paged_attention.h.
+void AttendHead(const PagedAttention<__nv_bfloat16>& attention, int64_t query, int64_t row, int64_t head) {
+  const int64_t h = attention.head_dim, kv_head = head / attention.group_size;
+  const int64_t at = (row * attention.num_kv_heads * attention.group_size + head) * h;
+  std::vector<double> weights, output(h);
+  std::vector<int64_t> places;
+  for (int64_t p = 0; p <= attention.positions[row]; ++p) {
+    const int64_t page = attention.page_indices[attention.page_indptr[query] + p / attention.page_tokens];
+    const int64_t entry = page * attention.page_tokens + p % attention.page_tokens;
+    places.push_back((entry * attention.num_kv_heads + kv_head) * h);
+    double score = 0;
+    for (int64_t i = 0; i < h; ++i) {
+      score += double{Load(attention.queries[at + i])} * Load(attention.key_pages[places.back() + i]);
+    }
+    weights.push_back(score * attention.scale);
+  }
+  const double largest = *std::max_element(weights.begin(), weights.end());
+  double sum = 0;
+  for (double& weight : weights) sum += weight = std::exp(weight - largest);
+  for (size_t p = 0; p < weights.size(); ++p) {
+    for (int64_t i = 0; i < h; ++i)
+      output[i] += weights[p] / sum * Load(attention.value_pages[places[p] + i]);
+  }
+  for (int64_t i = 0; i < h; ++i) Store(static_cast<float>(output[i]), attention.output[at + i]);
+}
+
+}  // namespace
+
+cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention,
+                                 const PagedAttentionBounds& bounds, void*, cudaStream_t) {
+  for (int64_t query = 0; query < attention.num_queries; ++query) {
+    const int64_t begin = attention.row_indptr[query], end = attention.row_indptr[query + 1];
+    if (end - begin > bounds.rows_of_query_max) return cudaErrorInvalidValue;
+    for (int64_t row = begin; row < end; ++row) {
+      if (attention.positions[row] >= bounds.context_tokens_max) return cudaErrorInvalidValue;
+      for (int64_t head = 0; head < attention.num_kv_heads * attention.group_size; ++head) {
+        AttendHead(attention, query, row, head);
+      }
+    }
+  }
+  return cudaSuccess;
+}
+
+cudaError_t LaunchFirstNotFinite(const __nv_bfloat16* values, int64_t size, unsigned long long* first,
+                                 cudaStream_t) {
+  for (int64_t i = 0; i < size && static_cast<unsigned long long>(i) < *first; ++i) {
+    if (!std::isfinite(Load(values[i]))) *first = i;
+  }
+  return cudaSuccess;
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,115 @@
+// The decoder's own work, on a GPU made of the host: which kernel gets which memory, in which order. Kernels and bits
+// are tested by tests/gpu.
+#include "core/model/device_decoder.h"
+
+#include "core/checkpoint/hugging_face_directory.h"
+#include "core/model/device_weights_cuda.h"
+#include "core/model/hugging_face_weights.h"
+#include "tests/support/catch.h"
+#include "tests/support/device_decoder_fixture.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+std::unique_ptr<DeviceDecoder> Decoder(const ModelConfig& config, const DeviceDecoderOptions& options) {
+  absl::StatusOr<std::unique_ptr<DeviceDecoder>> decoder = DeviceDecoder::Create(config, options);
+  INFO(decoder.status().message());
+  REQUIRE(decoder.ok());
+  return *std::move(decoder);
+}
+
+void Export(const std::filesystem::path& directory, const Parameters& parameters) {
+  REQUIRE(WriteHuggingFaceDirectory(
+              directory,
+              {.files = {}, .tensors = HuggingFaceTensors(parameters.layout(), {}), .shard_bytes_max = 20000},
+              HuggingFaceSource(parameters))
+              .ok());
+}
+
+}  // namespace
+
+// Kernels as exact as these round only where the decoder stores.
+TEST_CASE("logits of every architecture are nearer to float64 than the operators' in bfloat16") {
+  for (const auto& [name, config] : DeviceFamilyConfigs()) {
+    INFO(name);
+    const Parameters parameters = DeviceParameters(config, 5);
+    const DeviceDecoderOptions options = SmallOptions({1, 4, 64});
+    const std::unique_ptr<DeviceDecoder> decoder = Decoder(config, options);
+    REQUIRE(decoder->SetParameters(parameters).ok());
+    const DecoderErrors errors = MeasureErrors(*decoder, options, parameters);
+    std::printf("%s: error %.2e, that of operators in bfloat16 %.2e\n", name.c_str(), errors.device.value(),
+                errors.operators.value());
+    CHECK(errors.device.value() <= errors.operators.value());
+    CHECK(errors.device.value() > 0);
+  }
+}
+
+TEST_CASE("weights of a Hugging Face directory give the logits of the same parameters") {
+  for (const auto& [name, config] : DeviceFamilyConfigs()) {
+    INFO(name);
+    const Parameters parameters = DeviceParameters(config, 9);
+    const DeviceDecoderOptions options = SmallOptions({64});
+    const std::vector<int32_t> tokens = DeviceTokens(config, 20, 3);
+    const std::unique_ptr<DeviceDecoder> decoder = Decoder(config, options);
+    REQUIRE(decoder->SetParameters(parameters).ok());
+    const auto expected = DeviceSequences(*decoder, options).Run({{0, tokens}});
+    REQUIRE(decoder->SetParameters(DeviceParameters(config, 10)).ok());
+    CHECK(DeviceSequences(*decoder, options).Run({{0, tokens}}) != expected);
+    const TemporaryDirectory folder;
+    Export(folder.path() / "model", parameters);
+    const absl::Status status = decoder->LoadHuggingFace(folder.path() / "model");
+    INFO(status.message());
+    REQUIRE(status.ok());
+    CHECK(DeviceSequences(*decoder, options).Run({{0, tokens}}) == expected);
+  }
+}
+
+TEST_CASE("pages that were given back hold nothing, and a step without them is refused") {
+  const ModelConfig config = DeviceFamilyConfigs()[0].config;
+  const DeviceDecoderOptions options = SmallOptions({64});
+  const std::unique_ptr<DeviceDecoder> decoder = Decoder(config, options);
+  REQUIRE(decoder->SetParameters(DeviceParameters(config, 9)).ok());
+  const std::vector<int32_t> tokens = DeviceTokens(config, 20, 3);
+  const __nv_bfloat16* const pages = decoder->pages();
+  const auto expected = DeviceSequences(*decoder, options).Run({{0, tokens}});
+  decoder->FreePages();
+  decoder->FreePages();
+  CHECK(decoder->Launch({.num_queries = 1, .num_rows = 1}, nullptr).code() == absl::StatusCode::kInternal);
+  REQUIRE(decoder->AllocatePages().ok());
+  REQUIRE(decoder->AllocatePages().ok());
+  CHECK(decoder->pages() == pages);
+  CHECK(DeviceSequences(*decoder, options).Run({{0, tokens}}) == expected);
+}
+
+TEST_CASE("sizes say what a step reads") {
+  ModelConfig config = DeviceFamilyConfigs()[0].config;
+  const DeviceDecoderOptions options = SmallOptions({64});
+  const std::unique_ptr<DeviceDecoder> decoder = Decoder(config, options);
+  CHECK(decoder->logits_stride() == 112);  // 97 rounded up
+  CHECK(decoder->num_planes() == 4);
+  CHECK(decoder->entry_size() == 2 * 128);
+  CHECK(decoder->plane_stride() == 40 * 16 * 2 * 128);
+  CHECK(decoder->entry_bytes() == 4 * 256 * 2);
+  const ParameterLayout layout(config);
+  CHECK(decoder->weight_bytes() == 2 * (2 * layout.buffers()[1].size + 112 * 40 + 40));
+}
+
+TEST_CASE("a GPU that is not there, and more memory than there is, are refused with a way out") {
+  const ModelConfig config = DeviceFamilyConfigs()[0].config;
+  DeviceDecoderOptions options = SmallOptions({64});
+  options.device = 3;
+  const absl::Status absent = DeviceDecoder::Create(config, options).status();
+  CHECK(absent.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(std::string(absent.message()) ==
+        "decoder on a GPU: there is no GPU 3, for there are 1: name one from 0 on");
+  options.device = 0;
+  const int64_t fit = PagesThatFit(config, options, 0.5).value();
+  CHECK(fit > 0);
+  CHECK(PagesThatFit(config, options, 0.9).value() > fit);
+  CHECK(PagesThatFit(config, options, 0.01).status().code() == absl::StatusCode::kResourceExhausted);
+  options.num_pages = 5 * fit;
+  CHECK(DeviceDecoder::Create(config, options).status().code() == absl::StatusCode::kResourceExhausted);
+}
+
+}  // namespace warpsmith
