@@ -69,6 +69,8 @@ class DeviceDecoder {
   // straight from the mapped files to the device, in parallel; errors as LoadHuggingFaceWeights.
   absl::Status LoadHuggingFace(const std::filesystem::path& directory);
   absl::Status SetParameters(const Parameters& parameters);
+  // Draws weights on the device, finite and such that activations stay so, for timing: what they compute means nothing.
+  absl::Status FillRandom(uint64_t seed);
 
   // Gives the pages' memory back to the GPU, and takes it again: RESOURCE_EXHAUSTED when others have taken it meanwhile.
   // Their contents are gone. Both may be repeated.
