@@ -8,15 +8,25 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "core/base/check.h"
 #include "core/base/status_macros.h"
 #include "rollout_workers/batch.h"
+#include "rollout_workers/cpu_batch.h"
 
 namespace warpsmith {
+namespace {
+
+std::unique_ptr<Batch> MakeCpuBatch(const ModelConfig& config, const EngineOptions& options) {
+  WS_CHECK(!options.cuda.has_value()) << "an engine on a GPU is made by Engine::Create";
+  return std::make_unique<CpuBatch>(config, options);
+}
+
+}  // namespace
 
 class Engine::Impl {
  public:
-  Impl(const ModelConfig& config, EngineOptions options, EngineEvents events)
-      : config_(config), options_(std::move(options)), events_(std::move(events)), batch_(config, options_) {
+  Impl(const ModelConfig& config, EngineOptions options, EngineEvents events, std::unique_ptr<Batch> batch)
+      : config_(config), options_(std::move(options)), events_(std::move(events)), batch_(std::move(batch)) {
     thread_ = std::thread([this] { Run(); });
   }
 
@@ -58,7 +68,7 @@ class Engine::Impl {
   const ModelConfig config_;
   const EngineOptions options_;
   const EngineEvents events_;
-  Batch batch_;  // the engine's thread alone
+  const std::unique_ptr<Batch> batch_;  // the engine's thread alone
 
   absl::Mutex swap_mutex_;  // one swap at a time; taken before mutex_
   mutable absl::Mutex mutex_;
@@ -159,7 +169,7 @@ EngineStatus Engine::Impl::status() const {
 void Engine::Impl::Run() {
   pthread_setname_np(pthread_self(), "ws-engine");
   while (TakeMail()) {
-    if (!batch_.empty()) StepOnce();
+    if (!batch_->empty()) StepOnce();
   }
 }
 
@@ -168,18 +178,18 @@ bool Engine::Impl::TakeMail() {
   Swap* swap = nullptr;
   {
     absl::MutexLock lock(&mutex_);
-    if (batch_.empty()) mutex_.Await(absl::Condition(this, &Impl::HasMail));
+    if (batch_->empty()) mutex_.Await(absl::Condition(this, &Impl::HasMail));
     if (stopping_) return false;
-    for (GenerationJob& job : submitted_) batch_.Add(std::move(job));
+    for (GenerationJob& job : submitted_) batch_->Add(std::move(job));
     submitted_.clear();
     num_submitted_samples_ = 0;
-    for (const int64_t job_id : cancelled_) batch_.Remove(job_id);
+    for (const int64_t job_id : cancelled_) batch_->Remove(job_id);
     cancelled_.clear();
-    for (const SamplePlace& sample : cancelled_samples_) batch_.RemoveSample(sample);
+    for (const SamplePlace& sample : cancelled_samples_) batch_->RemoveSample(sample);
     cancelled_samples_.clear();
-    status_.num_active_samples = batch_.num_active();
-    status_.num_waiting_samples = batch_.num_waiting();
-    if (swap_ != nullptr && batch_.empty()) {
+    status_.num_active_samples = batch_->num_active();
+    status_.num_waiting_samples = batch_->num_waiting();
+    if (swap_ != nullptr && batch_->empty()) {
       // From here on jobs for the old version are refused, and jobs for the new one wait in submitted_.
       swap = std::exchange(swap_, nullptr);
       swap->taken = true;
@@ -193,7 +203,7 @@ bool Engine::Impl::TakeMail() {
 }
 
 void Engine::Impl::SwapNow(Swap* swap) {
-  absl::Status result = batch_.SetWeights(swap->weights);
+  absl::Status result = batch_->SetWeights(swap->weights);
   absl::MutexLock lock(&mutex_);
   if (!result.ok()) status_.loaded = false;
   swap->result = std::move(result);
@@ -202,17 +212,17 @@ void Engine::Impl::SwapNow(Swap* swap) {
 
 void Engine::Impl::StepOnce() {
   const absl::Time began = absl::Now();
-  Batch::Outcome outcome = batch_.Step();
+  Batch::Outcome outcome = batch_->Step();
   {
     absl::MutexLock lock(&mutex_);
     status_.busy += absl::Now() - began;
-    status_.num_steps += 1;
+    status_.num_steps += outcome.num_steps;
     status_.num_tokens_decoded += outcome.num_drawn;
     status_.num_tokens_prefilled += outcome.num_prefilled;
     occupancy_sum_ += static_cast<double>(outcome.num_drawn) / options_.num_slots;
-    status_.occupancy = occupancy_sum_ / static_cast<double>(status_.num_steps);
-    status_.num_active_samples = batch_.num_active();
-    status_.num_waiting_samples = batch_.num_waiting();
+    if (status_.num_steps > 0) status_.occupancy = occupancy_sum_ / static_cast<double>(status_.num_steps);
+    status_.num_active_samples = batch_->num_active();
+    status_.num_waiting_samples = batch_->num_waiting();
   }
   Report(std::move(outcome));
 }
@@ -223,8 +233,17 @@ void Engine::Impl::Report(Batch::Outcome outcome) {
   for (FailedJob& job : outcome.failed) events_.on_failure(std::move(job));
 }
 
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(const ModelConfig& config,
+                                                       const EngineOptions& options, EngineEvents events) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, MakeBatch(config, options));
+  return std::make_unique<Engine>(config, options, std::move(events), std::move(batch));
+}
+
 Engine::Engine(const ModelConfig& config, EngineOptions options, EngineEvents events)
-    : impl_(std::make_unique<Impl>(config, std::move(options), std::move(events))) {}
+    : Engine(config, options, std::move(events), MakeCpuBatch(config, options)) {}
+Engine::Engine(const ModelConfig& config, EngineOptions options, EngineEvents events,
+               std::unique_ptr<Batch> batch)
+    : impl_(std::make_unique<Impl>(config, std::move(options), std::move(events), std::move(batch))) {}
 Engine::~Engine() = default;
 absl::Status Engine::Submit(GenerationJob job) { return impl_->Submit(std::move(job)); }
 void Engine::Cancel(int64_t job_id) { impl_->Cancel(job_id); }

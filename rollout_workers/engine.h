@@ -7,13 +7,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/model/model_config.h"
 #include "rollout_workers/generation.h"
+#include "rollout_workers/placement.h"
 #include "rollout_workers/scheduler.h"
 #include "rollout_workers/weights.h"
 
@@ -26,14 +29,17 @@ struct EngineOptions {
   int64_t context_tokens_max = 2048;
   // Samples of all jobs that may wait or decode; more are refused.
   int samples_max = 4096;
+  // Of the CPU: prompts beside decodes.
   SchedulerLimits scheduler;
   // Ids that the tokenizer has, at most the model's vocab_size; 0: all of it. Rows of the head
   // behind them pad it: they have no logit, so that they are never sampled and are in no softmax.
   int64_t num_token_ids = 0;
   // Any of these ends an answer.
   std::vector<int32_t> stop_token_ids;
-  // Threads of the kernels, the engine's own among them.
+  // Threads of the CPU's kernels, the engine's own among them.
   int num_threads = 1;
+  // The GPU that decodes; none: the CPU.
+  std::optional<CudaPlacement> cuda;
 };
 
 // Where samples go. All are called from the engine's thread, which decodes nothing until they return.
@@ -60,13 +66,20 @@ struct EngineStatus {
   double occupancy = 0;
 };
 
-// Owns the thread "ws-engine", and the model, cache and sampler that it alone touches. Other members may be
-// called from any thread. A sample is a function of weights, prompt, sampling parameters and seed: neither
-// the other samples of a step nor the order of jobs changes a bit of it.
+class Batch;
+
+// Owns the thread "ws-engine", and the batch that it alone touches. Other members may be called from any thread. A
+// sample is a function of weights, prompt, sampling parameters and seed: neither the other samples of a step nor the
+// order of jobs changes a bit of it, on a GPU as far as it is batch_invariant.
 class Engine {
  public:
-  // `config` and `options` valid. No weights are loaded yet.
+  // Where `options` place it. The errors of MakeBatch (rollout_workers/batch.h).
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(const ModelConfig& config,
+                                                        const EngineOptions& options, EngineEvents events);
+  // On the CPU; `config` and `options` valid. No weights are loaded yet.
   Engine(const ModelConfig& config, EngineOptions options, EngineEvents events);
+  // With an empty batch made of the same `config` and `options`.
+  Engine(const ModelConfig& config, EngineOptions options, EngineEvents events, std::unique_ptr<Batch> batch);
   // Gives up what is left without an event, and joins the thread.
   ~Engine();
   Engine(const Engine&) = delete;
@@ -80,7 +93,7 @@ class Engine {
   // Forgets a job. No event of it comes after the step that is running; unknown ids are ignored.
   void Cancel(int64_t job_id);
 
-  // Likewise one sample that decodes. One that waits for a slot, or has ended, is ignored.
+  // Likewise one sample that decodes. One that has no token yet, or has ended, is ignored.
   void CancelSample(int64_t job_id, int task_index, int sample_index);
 
   // Takes `weights` between two steps, when no sample waits or decodes. FAILED_PRECONDITION when that did not

@@ -131,6 +131,10 @@ absl::StatusOr<LoadedWeights> HuggingFaceWeights(const ModelConfig& config,
   return InitialWeights(std::move(parameters));
 }
 
+LoadedWeights HuggingFaceDirectory(const std::filesystem::path& directory) {
+  return {.policy_version = 0, .hugging_face_directory = directory};
+}
+
 LoadedWeights InitialWeights(Parameters parameters) {
   LoadedWeights weights{.policy_version = 0, .sha256 = DigestOf(parameters)};
   weights.parameters = std::make_shared<const Parameters>(std::move(parameters));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,18 @@ namespace warpsmith {
 class Parameters;
 class ParameterLayout;
 
-// Weights in memory, ready to be given to a decoder. Immutable.
+// Weights that are ready to be given to a decoder. Immutable.
 struct LoadedWeights {
   uint64_t policy_version = 0;
-  // Of the SHA-256 of each buffer, in order: equal exactly where the weights are.
+  // Of the SHA-256 of each buffer, in order: equal exactly where the weights are. Empty where nobody has read them in
+  // this process: see HuggingFaceDirectory.
   std::string sha256;
+  // In this process's memory; null: the first of the next two that is set says where they are.
   std::shared_ptr<const Parameters> parameters;
+  // Checkpoint that goes straight to a GPU.
+  std::filesystem::path hugging_face_directory;
+  // Drawn on a GPU: what they compute means nothing, and takes as long as if it did.
+  std::optional<uint64_t> random_seed;
 };
 
 // A WeightsManifest (proto/warpsmith/v1/weights.proto) in plain terms.
@@ -49,6 +56,10 @@ LoadedWeights RandomWeights(const ModelConfig& config, uint64_t seed);
 // LoadHuggingFaceWeights.
 absl::StatusOr<LoadedWeights> HuggingFaceWeights(const ModelConfig& config,
                                                  const std::filesystem::path& directory);
+
+// Version 0 from the same, for a GPU: nothing is read yet. There is no SHA-256: that of the buffers would need all of
+// the weights in float32 on the host, and one of names and sizes would say equal of weights that are not.
+LoadedWeights HuggingFaceDirectory(const std::filesystem::path& directory);
 
 // Version 0 from weights in memory, float32 on the CPU.
 LoadedWeights InitialWeights(Parameters parameters);

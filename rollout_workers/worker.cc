@@ -63,8 +63,8 @@ absl::Status CheckVersion(uint64_t policy_version, const EngineStatus& status) {
 
 }  // namespace
 
-Worker::Worker(const ModelConfig& config, EngineOptions engine_options, WorkerOptions options,
-               const Prompts* prompts, std::shared_ptr<grpc::Channel> reward_channel,
+Worker::Worker(const ModelConfig& config, EngineOptions engine_options, std::unique_ptr<Batch> batch,
+               WorkerOptions options, const Prompts* prompts, std::shared_ptr<grpc::Channel> reward_channel,
                const std::string& reward_address, GradeClientOptions grade_options)
     : options_(options),
       prompts_(prompts),
@@ -77,7 +77,8 @@ Worker::Worker(const ModelConfig& config, EngineOptions engine_options, WorkerOp
                      Enqueue({.sample = std::move(sample), .failure = std::nullopt});
                    },
                .on_failure =
-                   [this](FailedJob failure) { Enqueue({.sample = {}, .failure = std::move(failure)}); }}),
+                   [this](FailedJob failure) { Enqueue({.sample = {}, .failure = std::move(failure)}); }},
+              std::move(batch)),
       collector_([this] { Collect(); }) {}
 
 Worker::~Worker() {

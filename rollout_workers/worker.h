@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "core/base/bounded_queue.h"
 #include "prompting/prompts.h"
+#include "rollout_workers/batch.h"
 #include "rollout_workers/engine.h"
 #include "rollout_workers/grade_client.h"
 #include "rollout_workers/request_check.h"
@@ -49,9 +50,10 @@ class Worker {
     std::optional<absl::Status> end;
   };
 
-  // `prompts` must outlive this. The channel goes to the reward service at `reward_address`.
-  Worker(const ModelConfig& config, EngineOptions engine_options, WorkerOptions options,
-         const Prompts* prompts, std::shared_ptr<grpc::Channel> reward_channel,
+  // `batch` is one of MakeBatch with the same `config` and `engine_options`. `prompts` must outlive this. The channel
+  // goes to the reward service at `reward_address`.
+  Worker(const ModelConfig& config, EngineOptions engine_options, std::unique_ptr<Batch> batch,
+         WorkerOptions options, const Prompts* prompts, std::shared_ptr<grpc::Channel> reward_channel,
          const std::string& reward_address, GradeClientOptions grade_options);
   // No Reader may be left.
   ~Worker();

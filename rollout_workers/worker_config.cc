@@ -70,18 +70,31 @@ void ReadChannel(ConfigSection& section, ChannelFiles* channel) {
   section.RequireFile("token_file", channel->token_file);
 }
 
+void ReadDevice(ConfigSection& section, std::optional<CudaPlacement>* cuda) {
+  std::string device = "cpu";
+  section.Read(
+      "device", &device,
+      {"",
+       "What decodes: cpu, cuda (the first GPU) or cuda:N. On a GPU weights are in bfloat16, and weights and "
+       "pages of keys and values take up to 0.9 of its memory, what other processes hold included."});
+  const absl::StatusOr<std::optional<CudaPlacement>> placement = ParsePlacement(device);
+  if (placement.ok()) *cuda = *placement;
+  if (!placement.ok()) section.AddError("device", StdView(placement.status().message()));
+}
+
 void ReadRollout(ConfigSection& section, WorkerConfig* config) {
+  ReadDevice(section, &config->cuda);
   section.Read("waits_for_weights", &config->waits_for_weights,
                {"", "Whether the worker starts without weights and serves once the trainer has sent some."});
   section.Read("num_slots", &config->num_slots, IntegerRange{.min = 1, .max = 4096},
                {"samples", "Samples that are decoded together."});
-  section.Read(
-      "context_tokens_max", &config->context_tokens_max, IntegerRange{.min = 2, .max = kSizeMax},
-      {"tokens", "Longest sample, prompt and completion together. Memory is reserved for each slot."});
+  section.Read("context_tokens_max", &config->context_tokens_max, IntegerRange{.min = 2, .max = kSizeMax},
+               {"tokens",
+                "Longest sample, prompt and completion together. On the CPU memory is reserved for each "
+                "slot, on a GPU for what "
+                "fits."});
   section.Read("num_threads", &config->num_threads, IntegerRange{.min = 1, .max = 256},
-               {"threads", "Threads that decode."});
-  section.Read("num_requests_max", &config->num_requests_max, IntegerRange{.min = 1, .max = 1024},
-               {"requests", "Requests that are under way at once. One more is told to come back."});
+               {"threads", "Threads that decode on the CPU."});
   section.Read(
       "reward_address", &config->reward_address,
       {"", "Address of the reward service, host:port or unix:/path. --reward-address overrides it."});

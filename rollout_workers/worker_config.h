@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "absl/time/time.h"
 #include "core/model/model_config.h"
 #include "core/rpc/tls.h"
+#include "rollout_workers/placement.h"
 
 namespace warpsmith {
 
@@ -26,8 +28,8 @@ struct WorkerConfig {
   bool waits_for_weights = false;
   int num_slots = 64;
   int64_t context_tokens_max = 2048;
+  std::optional<CudaPlacement> cuda;  // none: the CPU
   int num_threads = 1;
-  int num_requests_max = 8;
   std::string reward_address = "127.0.0.1:50061";
   ChannelFiles reward_channel;
   absl::Duration grade_give_up = absl::Minutes(10);

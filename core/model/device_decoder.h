@@ -58,6 +58,8 @@ class DeviceDecoder {
   absl::Status SetParameters(const Parameters& parameters);
   // Where they lie, for whoever writes them in another way, while no step runs.
   DeviceWeights& weights();
+  // Draws weights on the device, finite and such that activations stay so, for timing: what they compute means nothing.
+  absl::Status FillRandom(uint64_t seed);
 
   // Gives the pages' memory back to the GPU, and takes it again: RESOURCE_EXHAUSTED when others have taken it
   // meanwhile. Their contents are gone, their address stays, and with it every captured graph. Both may be repeated.

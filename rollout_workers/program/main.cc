@@ -27,7 +27,9 @@
 #include "core/rpc/channel.h"
 #include "core/rpc/server.h"
 #include "prompting/prompts.h"
+#include "rollout_workers/batch.h"
 #include "rollout_workers/engine.h"
+#include "rollout_workers/placement.h"
 #include "rollout_workers/rollout_service.h"
 #include "rollout_workers/serving/serve_mode.h"
 #include "rollout_workers/weights.h"
@@ -66,7 +68,8 @@ EngineOptions EngineOptionsFrom(const WorkerConfig& config, const Prompts& promp
           .context_tokens_max = config.context_tokens_max,
           .num_token_ids = prompts.tokenizer().vocab_size(),
           .stop_token_ids = prompts.stop_token_ids(),
-          .num_threads = config.num_threads};
+          .num_threads = config.num_threads,
+          .cuda = config.cuda};
 }
 
 GradeClientOptions GradeOptionsFrom(const WorkerConfig& config) {
@@ -83,6 +86,8 @@ absl::Status LoadInitialWeights(const WorkerConfig& config, Engine* engine) {
   LoadedWeights weights;
   if (config.model_path.empty()) {
     weights = RandomWeights(config.model, kInitialSeed);
+  } else if (config.cuda.has_value()) {
+    weights = HuggingFaceDirectory(config.model_path);
   } else {
     ASSIGN_OR_RETURN(weights, HuggingFaceWeights(config.model, config.model_path));
   }
@@ -112,8 +117,9 @@ absl::Status Work(const Flags& flags, const sigset_t& stop_signals) {
   const std::string reward_address =
       flags.reward_address.empty() ? config.reward_address : flags.reward_address;
   ASSIGN_OR_RETURN(const ChannelOptions reward_channel, ReadChannelFiles(config.reward_channel));
-  Worker worker(config.model, EngineOptionsFrom(config, prompts),
-                {.num_requests_max = config.num_requests_max}, &prompts,
+  const EngineOptions engine_options = EngineOptionsFrom(config, prompts);
+  ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, MakeBatch(config.model, engine_options));
+  Worker worker(config.model, engine_options, std::move(batch), WorkerOptions(), &prompts,
                 CreateChannel(reward_address, reward_channel), reward_address, GradeOptionsFrom(config));
   RETURN_IF_ERROR(LoadInitialWeights(config, &worker.engine()));  // before anybody can publish newer ones
   WeightsSwitch weights(config.model, &worker.engine());
@@ -157,9 +163,29 @@ CLI::App* AddServe(CLI::App* app, ServeOptions* options) {
   serve->add_option("--queue", options->waiting_max, "answers that may wait; more are refused by 429")
       ->capture_default_str()
       ->check(CLI::Range(0, 100'000));
-  serve->add_option("--threads", options->num_threads, "that compute; else one for each core")
+  serve->add_option("--threads", options->num_threads, "that compute on the CPU; else one for each core")
       ->check(CLI::Range(1, 1024));
   return serve;
+}
+
+struct DeviceFlags {
+  std::string device = "cpu";
+  double memory_share = CudaPlacement().memory_share;
+};
+
+void AddDevice(CLI::App* serve, DeviceFlags* flags) {
+  serve->add_option("--device", flags->device, "what computes: cpu, cuda or cuda:N")->capture_default_str();
+  serve
+      ->add_option("--memory-share", flags->memory_share,
+                   "of a GPU's memory, for weights, keys and values; what other processes hold counts in")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 1.0));
+}
+
+absl::Status ServeOn(const DeviceFlags& flags, ServeOptions options, const sigset_t& stop_signals) {
+  ASSIGN_OR_RETURN(options.cuda, ParsePlacement(flags.device));
+  if (options.cuda.has_value()) options.cuda->memory_share = flags.memory_share;
+  return Serve(options, stop_signals);
 }
 
 // Logs why it ended, where that is an error; the exit status.
@@ -176,6 +202,7 @@ int main(int argc, char** argv) {
   CLI::App app("Warpsmith's rollout worker");
   warpsmith::Flags flags;
   warpsmith::ServeOptions serve_options;
+  warpsmith::DeviceFlags device_flags;
   app.add_option("--config", flags.config, "configuration of the run");
   app.add_option("--set", flags.assignments, "section.key=value, on top of the file");
   app.add_option("--address", flags.address, "host:port (port 0: any) or unix:/path");
@@ -185,6 +212,7 @@ int main(int argc, char** argv) {
   app.add_flag("--check", flags.check, "print the resolved section of the worker, or every fault; no more");
   app.add_flag("--reference", flags.reference, "print every key of that section with its meaning; no more");
   CLI::App* const serve = warpsmith::AddServe(&app, &serve_options);
+  warpsmith::AddDevice(serve, &device_flags);
   serve->add_option("--log-level", flags.log_level, "debug, info, warning or error");
   CLI11_PARSE(app, argc, argv);
   if (flags.reference) {
@@ -196,6 +224,6 @@ int main(int argc, char** argv) {
   const sigset_t stop_signals = warpsmith::BlockStopSignals();
   warpsmith::SetUpLogging(serve->parsed() ? "serve" : "rollout", flags.log_level);
   warpsmith::TouchConstants(warpsmith::kTorchLibrary);
-  return warpsmith::Report(serve->parsed() ? warpsmith::Serve(serve_options, stop_signals)
+  return warpsmith::Report(serve->parsed() ? warpsmith::ServeOn(device_flags, serve_options, stop_signals)
                                            : warpsmith::Work(flags, stop_signals));
 }

@@ -39,13 +39,15 @@ GenerationJob ToGenerationJob(const CompletionJob& job, int64_t id, uint64_t pol
 
 }  // namespace
 
-CompletionService::CompletionService(const ModelConfig& config, const EngineOptions& options)
+CompletionService::CompletionService(const ModelConfig& config, const EngineOptions& options,
+                                     std::unique_ptr<Batch> batch)
     : events_(kEventsMax),
       engine_(std::make_unique<Engine>(
           config, options,
           EngineEvents{.on_sample = [this](FinishedSample sample) { Enqueue(std::move(sample)); },
                        .on_failure = [this](FailedJob job) { Enqueue(std::move(job)); },
-                       .on_token = [this](DrawnToken token) { Enqueue(token); }})),
+                       .on_token = [this](DrawnToken token) { Enqueue(token); }},
+          std::move(batch))),
       answering_([this] { Answer(); }) {}
 
 CompletionService::~CompletionService() {

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "core/base/bounded_queue.h"
 #include "core/model/model_config.h"
+#include "rollout_workers/batch.h"
 #include "rollout_workers/engine.h"
 
 namespace warpsmith {
@@ -45,8 +46,8 @@ struct CompletionEvents {
 // Owns an engine. Members may be called from any thread.
 class CompletionService {
  public:
-  // As Engine: valid options, no weights yet.
-  CompletionService(const ModelConfig& config, const EngineOptions& options);
+  // As Engine: valid options, a batch of MakeBatch, no weights yet.
+  CompletionService(const ModelConfig& config, const EngineOptions& options, std::unique_ptr<Batch> batch);
   // Gives up what is left without an event.
   ~CompletionService();
   CompletionService(const CompletionService&) = delete;

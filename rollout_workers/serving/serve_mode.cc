@@ -37,17 +37,24 @@ EngineOptions EngineOptionsFrom(const ServeOptions& options, const ServedModel& 
           .samples_max = options.num_slots + options.waiting_max,
           .num_token_ids = model.tokenizer.vocab_size(),
           .stop_token_ids = model.stop_token_ids,
-          .num_threads = options.num_threads > 0 ? options.num_threads : num_cores};
+          .num_threads = options.num_threads > 0 ? options.num_threads : num_cores,
+          .cuda = options.cuda};
+}
+
+// What a CPU reserves; a GPU's pages are told when they are taken.
+std::string CacheOnTheHost(const ServeOptions& options, const ServedModel& model) {
+  if (options.cuda.has_value()) return "";
+  const int64_t bytes_a_token =
+      2 * model.config.num_hidden_layers * model.config.key_value_size() * int64_t{sizeof(float)};
+  return absl::StrCat(", ", (bytes_a_token * options.num_slots * model.context_tokens_max) >> 20,
+                      " MiB of keys and values");
 }
 
 void Announce(const ServeOptions& options, const ServedModel& model) {
   const ModelConfig& config = model.config;
-  const int64_t bytes_a_token =
-      2 * config.num_hidden_layers * config.key_value_size() * int64_t{sizeof(float)};
   LogInfo(absl::StrCat(CountParameters(config), " parameters; ", options.num_slots, " slots of ",
-                       model.context_tokens_max, " tokens, ",
-                       (bytes_a_token * options.num_slots * model.context_tokens_max) >> 20,
-                       " MiB of keys and values; conversations as ",
+                       model.context_tokens_max, " tokens", CacheOnTheHost(options, model),
+                       "; conversations as ",
                        model.chat_template.ok() ? model.chat_template->name()
                                                 : std::string(model.chat_template.status().message())));
   const bool is_local =
@@ -61,7 +68,9 @@ void Announce(const ServeOptions& options, const ServedModel& model) {
 absl::StatusOr<std::unique_ptr<CompletionService>> MakeService(const ServeOptions& options,
                                                                const ServedModel& model) {
   try {
-    return std::make_unique<CompletionService>(model.config, EngineOptionsFrom(options, model));
+    const EngineOptions engine_options = EngineOptionsFrom(options, model);
+    ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, MakeBatch(model.config, engine_options));
+    return std::make_unique<CompletionService>(model.config, engine_options, std::move(batch));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the memory does not hold the keys and values of ", options.num_slots, " slots of ",
@@ -70,7 +79,10 @@ absl::StatusOr<std::unique_ptr<CompletionService>> MakeService(const ServeOption
 }
 
 absl::Status LoadWeights(const ServeOptions& options, const ServedModel& model, Engine* engine) {
-  ASSIGN_OR_RETURN(LoadedWeights weights, HuggingFaceWeights(model.config, options.model));
+  LoadedWeights weights = HuggingFaceDirectory(options.model);
+  if (!options.cuda.has_value()) {
+    ASSIGN_OR_RETURN(weights, HuggingFaceWeights(model.config, options.model));
+  }
   return engine->SwapWeights(std::move(weights), absl::InfiniteFuture());  // nothing decodes yet
 }
 

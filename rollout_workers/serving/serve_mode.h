@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rollout_workers/placement.h"
 
 namespace warpsmith {
 
@@ -17,11 +19,12 @@ struct ServeOptions {
   std::filesystem::path model;  // folder of a Hugging Face checkpoint
   std::string name;             // that clients ask for; empty: the folder's
   std::string address = "127.0.0.1:8000";
-  std::filesystem::path token_file;  // empty: everybody who reaches the address may ask
-  int num_threads = 0;               // of the kernels; 0: one for each core
-  int num_slots = 8;                 // choices that decode together
-  int waiting_max = 256;             // choices that wait for a slot; more are told to come again
-  int64_t context_tokens_max = 0;    // of prompt and answer; 0: the model's, at most kContextTokensDefault
+  std::filesystem::path token_file;   // empty: everybody who reaches the address may ask
+  int num_threads = 0;                // of the kernels; 0: one for each core
+  int num_slots = 8;                  // choices that decode together
+  int waiting_max = 256;              // choices that wait for a slot; more are told to come again
+  int64_t context_tokens_max = 0;     // of prompt and answer; 0: the model's, at most kContextTokensDefault
+  std::optional<CudaPlacement> cuda;  // none: the CPU
 };
 
 // Serves. Prints "listening on ADDRESS" to standard output as soon as requests are answered (by 503 at

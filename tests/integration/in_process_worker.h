@@ -50,11 +50,13 @@ class InProcessWorker {
   const Prompts prompts_ = Prompts::Load("datasets/tokenizer/small", "datasets/prompts/small", "").value();
   const ModelConfig config_ = TinyModel(prompts_.tokenizer().vocab_size());
   std::atomic<RolloutService::State> state_{RolloutService::State::kWithoutWeights};
+  const EngineOptions engine_options_{.num_slots = 8,
+                                      .context_tokens_max = 256,
+                                      .stop_token_ids = prompts_.stop_token_ids(),
+                                      .num_threads = 2};
   Worker worker_{config_,
-                 {.num_slots = 8,
-                  .context_tokens_max = 256,
-                  .stop_token_ids = prompts_.stop_token_ids(),
-                  .num_threads = 2},
+                 engine_options_,
+                 MakeBatch(config_, engine_options_).value(),
                  options_,
                  &prompts_,
                  grader_server_.channel(),

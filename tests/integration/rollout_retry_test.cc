@@ -237,7 +237,9 @@ TEST_CASE("a retry that is told to come back later finds what was decoded before
   v1::GenerateGroupsResponse response;
   REQUIRE(other.reader->Read(&response));  // under way, and it stays so
   Call refused(worker, request);
-  CHECK(absl::IsResourceExhausted(refused.End()));
+  const absl::Status too_many = refused.End();
+  CHECK(absl::IsResourceExhausted(too_many));
+  CHECK(GetRetryDelay(too_many).has_value());
   grader.HoldBack({});
   REQUIRE(other.End().ok());
   const int64_t num_decoded = NumTokensDecoded(worker);

@@ -3,40 +3,26 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
-#include "core/base/counter_random.h"
 #include "rollout_workers/weights.h"
 #include "tests/support/catch.h"
-#include "tests/support/run_together.h"
+#include "tests/support/engine_fixture.h"
 
 namespace warpsmith {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
-ModelConfig Tiny() {
-  return {.vocab_size = 97,
-          .hidden_size = 32,
-          .intermediate_size = 48,
-          .num_hidden_layers = 2,
-          .num_attention_heads = 4,
-          .num_key_value_heads = 2,
-          .head_dim = 8,
-          .max_position_embeddings = 512,
-          .tie_word_embeddings = true};
-}
-
 using Place = std::pair<int, int>;  // task_index, sample_index
 
 // An engine and what it says.
 class Bench {
  public:
-  explicit Bench(EngineOptions options = {.num_slots = 64, .context_tokens_max = 256})
-      : engine_(Tiny(), std::move(options),
+  explicit Bench(Kind kind, EngineOptions options = {.num_slots = 64, .context_tokens_max = 256})
+      : engine_(Tiny(), options,
                 {.on_sample =
                      [this](FinishedSample sample) {
                        absl::MutexLock lock(&mutex_);
@@ -56,7 +42,8 @@ class Bench {
                        if (place == Place(0, 0) && tokens_[place].size() == cancels_first_at_) {
                          engine_.CancelSample(1, 0, 0);
                        }
-                     }}) {}
+                     }},
+                MakeBatchOf(kind, options)) {}
 
   void Load(uint64_t seed, uint64_t version = 0) {
     LoadedWeights weights = RandomWeights(Tiny(), seed);
@@ -95,27 +82,11 @@ class Bench {
   Engine engine_;
 };
 
-GenerationGroup Group(int task, int num_samples, int prompt_tokens) {
-  GenerationGroup group{.task_index = task};
-  for (int i = 0; i < prompt_tokens; ++i) {
-    group.prompt_token_ids.push_back(static_cast<int32_t>(UniformWord(task, i) % 97));
-  }
-  for (int s = 0; s < num_samples; ++s) {
-    group.samples.push_back({.sample_index = s, .seed = SampleSeed(3, std::to_string(task), s)});
-  }
-  return group;
-}
-
-GenerationJob Job(int64_t id, std::vector<GenerationGroup> groups, int answer_tokens_max = 30) {
-  return {.id = id,
-          .groups = std::move(groups),
-          .sampling = {.temperature = 0.9, .top_p = 0.95, .answer_tokens_max = answer_tokens_max}};
-}
-
 }  // namespace
 
 TEST_CASE("a sample decoded alone and among 63 others has the same tokens and log-probs to the bit") {
-  Bench crowd({.num_slots = 64, .context_tokens_max = 256, .num_threads = 2});
+  const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
+  Bench crowd(kind, {.num_slots = 64, .context_tokens_max = 256, .num_threads = 2});
   crowd.Load(1);
   std::vector<GenerationGroup> groups;
   for (int task = 0; task < 8; ++task) groups.push_back(Group(task, 8, 3 + 17 * task));
@@ -123,7 +94,7 @@ TEST_CASE("a sample decoded alone and among 63 others has the same tokens and lo
   const std::map<Place, FinishedSample> among = crowd.Await(64);
   REQUIRE(among.size() == 64);
 
-  Bench solitary({.num_slots = 1, .context_tokens_max = 256});
+  Bench solitary(kind, {.num_slots = 1, .context_tokens_max = 256});
   solitary.Load(1);
   for (const Place& place : {Place{0, 0}, Place{3, 5}, Place{7, 7}}) {
     GenerationGroup one = groups[place.first];
@@ -137,9 +108,11 @@ TEST_CASE("a sample decoded alone and among 63 others has the same tokens and lo
 }
 
 TEST_CASE("samples do not depend on when they were admitted, beside a sibling or after all of them") {
+  const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
   std::vector<std::map<Place, FinishedSample>> runs;
   for (const int num_slots : {1, 3, 16}) {
-    Bench bench({.num_slots = num_slots, .context_tokens_max = 256, .scheduler = {.prefill_tokens_max = 10}});
+    Bench bench(kind,
+                {.num_slots = num_slots, .context_tokens_max = 256, .scheduler = {.prefill_tokens_max = 10}});
     bench.Load(1);
     GenerationJob job = Job(1, {Group(0, 7, 70), Group(1, 5, 1), Group(2, 4, 64)});
     REQUIRE(bench.engine().Submit(job).ok());
@@ -155,9 +128,10 @@ TEST_CASE("samples do not depend on when they were admitted, beside a sibling or
 }
 
 TEST_CASE("an answer ends with a stop token, which it keeps, or at its limit") {
+  const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
   EngineOptions options{.num_slots = 64, .context_tokens_max = 256};
   for (int token = 0; token < 12; ++token) options.stop_token_ids.push_back(token);
-  Bench bench(options);
+  Bench bench(kind, options);
   bench.Load(1);
   REQUIRE(bench.engine().Submit(Job(1, {Group(0, 64, 5)}, 6)).ok());
   int num_stopped = 0;
@@ -176,7 +150,8 @@ TEST_CASE("an answer ends with a stop token, which it keeps, or at its limit") {
 }
 
 TEST_CASE("jobs that cannot run are refused with the values") {
-  Bench bench({.num_slots = 4, .context_tokens_max = 40, .samples_max = 8});
+  const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
+  Bench bench(kind, {.num_slots = 4, .context_tokens_max = 40, .samples_max = 8});
   CHECK(absl::IsFailedPrecondition(bench.engine().Submit(Job(1, {Group(0, 1, 4)}))));
   bench.Load(1);
   const auto code = [&](GenerationJob job) { return bench.engine().Submit(std::move(job)).code(); };
@@ -194,7 +169,8 @@ TEST_CASE("jobs that cannot run are refused with the values") {
 }
 
 TEST_CASE("tokens that are told as they are drawn are those of the samples") {
-  Bench bench({.num_slots = 3, .context_tokens_max = 256});
+  const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
+  Bench bench(kind, {.num_slots = 3, .context_tokens_max = 256});
   bench.Load(1);
   GenerationJob job = Job(1, {Group(0, 4, 5), Group(1, 1, 9)});
   job.reports_tokens = true;
@@ -219,8 +195,9 @@ TEST_CASE("tokens that are told as they are drawn are those of the samples") {
 }
 
 TEST_CASE("one sample of a job can be cancelled, and the others do not change") {
-  const auto run = [](bool cancels) {
-    Bench bench({.num_slots = 2, .context_tokens_max = 256});
+  const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
+  const auto run = [kind](bool cancels) {
+    Bench bench(kind, {.num_slots = 2, .context_tokens_max = 256});
     bench.Load(1);
     if (cancels) bench.CancelFirstAt(3);
     GenerationJob job = Job(1, {Group(0, 4, 5)}, 250);
@@ -239,7 +216,8 @@ TEST_CASE("one sample of a job can be cancelled, and the others do not change") 
 }
 
 TEST_CASE("to cancel a sample that does not decode changes nothing") {
-  Bench bench({.num_slots = 1, .context_tokens_max = 256});
+  const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
+  Bench bench(kind, {.num_slots = 1, .context_tokens_max = 256});
   bench.Load(1);
   REQUIRE(bench.engine().Submit(Job(1, {Group(0, 2, 5)})).ok());
   bench.engine().CancelSample(1, 7, 1);
@@ -251,7 +229,8 @@ TEST_CASE("to cancel a sample that does not decode changes nothing") {
 }
 
 TEST_CASE("a cancelled job is forgotten and its slots serve others") {
-  Bench bench({.num_slots = 2, .context_tokens_max = 256});
+  const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
+  Bench bench(kind, {.num_slots = 2, .context_tokens_max = 256});
   bench.Load(1);
   REQUIRE(bench.engine().Submit(Job(1, {Group(0, 50, 5)}, 250)).ok());
   bench.engine().Cancel(1);
@@ -265,7 +244,8 @@ TEST_CASE("a cancelled job is forgotten and its slots serve others") {
 }
 
 TEST_CASE("new weights wait for the samples of the old ones, and change answers") {
-  Bench bench;
+  const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
+  Bench bench(kind);
   bench.Load(1);
   REQUIRE(bench.engine().Submit(Job(1, {Group(0, 4, 5)})).ok());
   bench.Load(2, 1);
@@ -282,7 +262,8 @@ TEST_CASE("new weights wait for the samples of the old ones, and change answers"
 }
 
 TEST_CASE("a swap that finds no quiet moment in time leaves the old weights in use") {
-  Bench bench({.num_slots = 1, .context_tokens_max = 512});
+  const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
+  Bench bench(kind, {.num_slots = 1, .context_tokens_max = 512});
   bench.Load(1);
   REQUIRE(bench.engine().Submit(Job(1, {Group(0, 60, 5)}, 500)).ok());
   LoadedWeights weights = RandomWeights(Tiny(), 2);
@@ -294,7 +275,8 @@ TEST_CASE("a swap that finds no quiet moment in time leaves the old weights in u
 }
 
 TEST_CASE("counters tell steps, tokens and occupancy") {
-  Bench bench({.num_slots = 8, .context_tokens_max = 256});
+  const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
+  Bench bench(kind, {.num_slots = 8, .context_tokens_max = 256});
   bench.Load(1);
   REQUIRE(bench.engine().Submit(Job(1, {Group(0, 4, 50)}, 10)).ok());
   bench.Await(4);
@@ -304,91 +286,6 @@ TEST_CASE("counters tell steps, tokens and occupancy") {
   CHECK(status.num_steps == 10);
   CHECK(status.occupancy == Approx(0.5));
   CHECK(status.num_active_samples == 0);
-}
-
-namespace {
-
-// Jobs of six samples each for an engine, and the samples of each that came.
-class Crew {
- public:
-  // Submits a job for whatever version is loaded, and cancels it or waits for its samples. Counts what is
-  // wrong.
-  void Work(int64_t id, bool cancels) {
-    GenerationJob job =
-        Job(id, {Group(static_cast<int>(id), 3, 9), Group(static_cast<int>(id) + 1000, 3, 20)}, 6);
-    do {
-      job.policy_version = engine_.status().policy_version;
-    } while (absl::IsFailedPrecondition(engine_.Submit(job)));  // a swap came between
-    if (cancels) return engine_.Cancel(id);
-    absl::MutexLock lock(&mutex_);
-    const auto whole = [&] { return samples_[id].size() == 6; };
-    num_wrong_ += !mutex_.AwaitWithTimeout(absl::Condition(&whole), kPatience);
-    for (const FinishedSample& sample : samples_[id])
-      num_wrong_ += sample.policy_version != job.policy_version;
-  }
-
-  // Tries a few moments in vain, perhaps, then waits for a quiet one.
-  void Swap(uint64_t version) {
-    for (const absl::Duration patience : {absl::Milliseconds(1), absl::Milliseconds(5), kPatience}) {
-      LoadedWeights weights = RandomWeights(Tiny(), version);
-      weights.policy_version = version;
-      if (engine_.SwapWeights(std::move(weights), absl::Now() + patience).ok()) return;
-    }
-    CountWrong();
-  }
-
-  // Asks after the engine often, and cancels what nobody submitted.
-  void CancelNothing() {
-    for (int i = 0; i < 400; ++i) {
-      engine_.Cancel(-1);
-      std::this_thread::yield();
-      if (engine_.status().num_active_samples > 8) CountWrong();
-    }
-  }
-
-  int num_wrong() {
-    absl::MutexLock lock(&mutex_);
-    return num_wrong_;
-  }
-  Engine& engine() { return engine_; }
-
- private:
-  void CountWrong() {
-    absl::MutexLock lock(&mutex_);
-    ++num_wrong_;
-  }
-
-  absl::Mutex mutex_;
-  std::map<int64_t, std::vector<FinishedSample>> samples_ ABSL_GUARDED_BY(mutex_);
-  int num_wrong_ ABSL_GUARDED_BY(mutex_) = 0;
-  Engine engine_{Tiny(),
-                 {.num_slots = 8, .context_tokens_max = 64, .num_threads = 2},
-                 {.on_sample =
-                      [this](FinishedSample sample) {
-                        absl::MutexLock lock(&mutex_);
-                        samples_[sample.job_id].push_back(std::move(sample));
-                      },
-                  .on_failure = [this](const FailedJob&) { CountWrong(); }}};
-};
-
-}  // namespace
-
-TEST_CASE("jobs that come and go on many threads while weights are swapped end whole and of one version") {
-  Crew crew;
-  crew.Swap(0);
-  constexpr int kNumJobs = 8;
-  for (uint64_t version = 1; version <= 4; ++version) {
-    RunTogether(5, [&](int thread) {
-      if (thread == 0) return crew.Swap(version);
-      if (thread == 1) return crew.CancelNothing();
-      for (int i = 0; i < kNumJobs; ++i) {
-        const int64_t id = 1 + i + kNumJobs * (thread + 5 * static_cast<int64_t>(version));
-        crew.Work(id, /*cancels=*/i % 3 == 2);
-      }
-    });
-    CHECK(crew.engine().status().policy_version == version);
-  }
-  CHECK(crew.num_wrong() == 0);
 }
 
 }  // namespace warpsmith

@@ -37,12 +37,25 @@ TEST_CASE("keys and assignments are read with their units") {
   CHECK(config.num_slots == 3);
 }
 
+TEST_CASE("a worker decodes on the CPU unless its configuration names a GPU") {
+  const auto cuda = [](const std::string& device) {
+    return Read(std::string(kModel) + "rollout: {context_tokens_max: 512, device: \"" + device + "\"}\n")
+        .value()
+        .cuda;
+  };
+  CHECK_FALSE(Read(std::string(kModel) + "rollout: {context_tokens_max: 512}\n").value().cuda.has_value());
+  CHECK_FALSE(cuda("cpu").has_value());
+  CHECK(cuda("cuda").value().device == 0);
+  CHECK(cuda("cuda:3").value().device == 3);
+}
+
 TEST_CASE("misspelt keys, wrong ranges and contradictions are errors with their place") {
   const auto fault = [](const std::string& rollout) {
     return std::string(Read(std::string(kModel) + "rollout: " + rollout).status().message());
   };
   CHECK_THAT(fault("{num_slot: 3}"), Catch::Contains("num_slots") && Catch::Contains("run.yaml:4"));
   CHECK_THAT(fault("{num_slots: 0}"), Catch::Contains("num_slots"));
+  CHECK_THAT(fault("{device: gpu}"), Catch::Contains("rollout.device") && Catch::Contains("cuda:N"));
   CHECK_THAT(fault("{context_tokens_max: 4096}"), Catch::Contains("max_position_embeddings"));
 }
 

@@ -53,9 +53,9 @@ struct Told {
 };
 
 std::unique_ptr<CompletionService> MakeService(int num_slots = 8, int samples_max = 64) {
-  auto service = std::make_unique<CompletionService>(
-      ServedConfig(),
-      EngineOptions{.num_slots = num_slots, .context_tokens_max = 512, .samples_max = samples_max});
+  const EngineOptions options{.num_slots = num_slots, .context_tokens_max = 512, .samples_max = samples_max};
+  auto service = std::make_unique<CompletionService>(ServedConfig(), options,
+                                                     MakeBatch(ServedConfig(), options).value());
   REQUIRE(service->engine().SwapWeights(RandomWeights(ServedConfig(), 1), absl::InfiniteFuture()).ok());
   return service;
 }

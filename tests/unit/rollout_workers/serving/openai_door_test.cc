@@ -18,12 +18,7 @@ constexpr char kToken[] = "a-token-of-sixteen-bytes";
 // A door, open unless a test says otherwise.
 struct Scene {
   explicit Scene(const std::string& token = "", bool is_open = true)
-      : service(ServedConfig(), {.num_slots = 4,
-                                 .context_tokens_max = model.context_tokens_max,
-                                 .samples_max = 64,
-                                 .num_token_ids = model.tokenizer.vocab_size(),
-                                 .stop_token_ids = model.stop_token_ids}),
-        door(&model, token) {
+      : service(ServedConfig(), options, MakeBatch(ServedConfig(), options).value()), door(&model, token) {
     REQUIRE(service.engine().SwapWeights(RandomWeights(ServedConfig(), 1), absl::InfiniteFuture()).ok());
     if (is_open) door.Open(&service);
   }
@@ -42,6 +37,11 @@ struct Scene {
   }
 
   const ServedModel model = TinyServedModel();
+  const EngineOptions options{.num_slots = 4,
+                              .context_tokens_max = model.context_tokens_max,
+                              .samples_max = 64,
+                              .num_token_ids = model.tokenizer.vocab_size(),
+                              .stop_token_ids = model.stop_token_ids};
   CompletionService service;
   OpenAiDoor door;
 };

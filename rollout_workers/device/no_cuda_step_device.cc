@@ -1,0 +1,13 @@
+// Of builds without CUDA.
+#include "absl/strings/str_cat.h"
+#include "rollout_workers/device/open_cuda_step_device.h"
+
+namespace warpsmith {
+
+absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig&,
+                                                               const CudaStepOptions& options) {
+  return absl::UnimplementedError(absl::StrCat("This build has no CUDA for the device cuda:", options.device,
+                                               ": make one with ./dev build cuda, or give cpu"));
+}
+
+}  // namespace warpsmith

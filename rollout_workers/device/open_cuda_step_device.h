@@ -1,0 +1,42 @@
+// A StepDevice on a GPU, in a build with CUDA. Includes nothing of CUDA, so that every build can name it.
+#ifndef WARPSMITH_ROLLOUT_WORKERS_DEVICE_OPEN_CUDA_STEP_DEVICE_H_
+#define WARPSMITH_ROLLOUT_WORKERS_DEVICE_OPEN_CUDA_STEP_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/model/model_config.h"
+#include "rollout_workers/device/step_device.h"
+
+namespace warpsmith {
+
+struct CudaStepOptions {
+  int device = 0;  // as CUDA counts
+  // Of the GPU's memory, for weights, buffers and pages; see PagesWithin.
+  double memory_share = 0.9;
+  int num_pages = 0;  // over 0: so many, whatever the share
+  int page_tokens = 16;
+  // As PagedBatchOptions: they bound every plan.
+  int sequences_max = 64;
+  int prefill_tokens_max = 2048;
+  int64_t context_tokens_max = 2048;
+  std::vector<int> decode_buckets;
+  // Ids that the tokenizer has; 0: the model's vocab_size.
+  int64_t num_token_ids = 0;
+  bool batch_invariant = true;
+  // Longest wait for a step. One takes milliseconds, a long chunk of a prompt on a large model a second.
+  absl::Duration step_timeout = absl::Seconds(60);
+};
+
+// Takes the GPU's memory; no weights yet. UNIMPLEMENTED in a build without CUDA, saying how to make one;
+// FAILED_PRECONDITION: no such GPU, or its driver is too old; RESOURCE_EXHAUSTED: its memory does not hold the weights
+// and one context; INTERNAL with CUDA's message.
+absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig& config,
+                                                               const CudaStepOptions& options);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_OPEN_CUDA_STEP_DEVICE_H_

@@ -1,0 +1,44 @@
+// Waits for steps of a GPU, with a deadline, which CUDA's own waits lack.
+#ifndef WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_ARRIVAL_CUDA_H_
+#define WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_ARRIVAL_CUDA_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "rollout_workers/device/device_memory_cuda.h"
+
+namespace warpsmith {
+
+// A second stream follows the events of the first and calls the host from there, so that the steps themselves wait
+// for no host function. One thread at a time.
+class StepArrival {
+ public:
+  static absl::StatusOr<StepArrival> Create();
+  StepArrival(StepArrival&&) = default;
+  StepArrival& operator=(StepArrival&&) = default;
+
+  // Has `event`, which was recorded last, counted once the device has come to it.
+  absl::Status Follow(cudaEvent_t event);
+
+  // Waits until as many events as `count` have been counted since the beginning. `event` is the last of them: what it
+  // says of a lost device ends the wait. DEADLINE_EXCEEDED; INTERNAL with CUDA's message.
+  absl::Status Await(int64_t count, cudaEvent_t event, absl::Time deadline);
+
+ private:
+  struct Counter;
+
+  StepArrival() = default;
+
+  CudaStream stream_;
+  // Also of the calls that the device still has to make, so that one that comes late finds it.
+  std::shared_ptr<Counter> counter_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_ARRIVAL_CUDA_H_

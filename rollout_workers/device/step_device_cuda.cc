@@ -1,0 +1,244 @@
+#include "rollout_workers/device/step_device_cuda.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "rollout_workers/device/page_budget.h"
+#include "rollout_workers/device/step_buckets.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kStepsMax = 2;
+// Of what all slots can fill: the rest holds prompts that come again.
+constexpr int64_t kPagesForPrefixes = 2;
+// Enough for a decoder that is made to see what it leaves.
+constexpr int64_t kFewestPages = 2;
+
+int64_t PagesOfContext(const CudaStepOptions& options) {
+  return (options.context_tokens_max + options.page_tokens - 1) / options.page_tokens;
+}
+
+StepLimits LimitsOf(const CudaStepOptions& options) {
+  return {.queries_max = options.sequences_max,
+          .rows_max = options.sequences_max + options.prefill_tokens_max,
+          .pages_of_query_max = PagesOfContext(options)};
+}
+
+DeviceDecoderOptions DecoderOptionsFrom(const CudaStepOptions& options, int64_t num_pages,
+                                        std::vector<int64_t> row_buckets) {
+  const StepLimits limits = LimitsOf(options);
+  return {.device = options.device,
+          .num_pages = num_pages,
+          .page_tokens = options.page_tokens,
+          .rows_max = limits.rows_max,
+          .logits_rows_max = limits.queries_max,
+          .context_tokens_max = options.context_tokens_max,
+          .num_token_ids = options.num_token_ids,
+          .row_buckets = std::move(row_buckets)};
+}
+
+// Makes a decoder to see what memory it leaves, rather than to guess what its kernels need.
+absl::StatusOr<int> MeasurePages(const ModelConfig& config, const CudaStepOptions& options) {
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<DeviceDecoder> decoder,
+      DeviceDecoder::Create(config, DecoderOptionsFrom(options, kFewestPages, {LimitsOf(options).rows_max})));
+  size_t free_bytes = 0, total_bytes = 0;
+  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(options.device), "Choosing the GPU"));
+  RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free_bytes, &total_bytes), "Asking for free memory"));
+  const int64_t useful = kPagesForPrefixes * options.sequences_max * PagesOfContext(options);
+  const int64_t addressable = std::numeric_limits<int32_t>::max() / options.page_tokens - 1;
+  return PagesWithin({.total_bytes = static_cast<int64_t>(total_bytes),
+                      .free_bytes = static_cast<int64_t>(free_bytes),
+                      .memory_share = options.memory_share,
+                      .page_bytes = decoder->entry_bytes() * options.page_tokens,
+                      .pages_of_context = PagesOfContext(options),
+                      .pages_useful = std::min(useful, addressable)});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig& config,
+                                                               const CudaStepOptions& options) {
+  CudaStepOptions resolved = options;
+  resolved.num_token_ids = NumTokenIds(config, options.num_token_ids);
+  return CudaStepDevice::Create(config, resolved);
+}
+
+absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const ModelConfig& config,
+                                                                       const CudaStepOptions& options) {
+  int num_pages = options.num_pages;
+  if (num_pages == 0) {
+    ASSIGN_OR_RETURN(num_pages, MeasurePages(config, options));
+  }
+  const StepLimits limits = LimitsOf(options);
+  auto memory = std::make_unique<Memory>();
+  ASSIGN_OR_RETURN(
+      memory->decoder,
+      DeviceDecoder::Create(config, DecoderOptionsFrom(options, num_pages,
+                                                       RowBuckets(options.decode_buckets, limits.rows_max,
+                                                                  options.batch_invariant))));
+  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(options.device), "Choosing the GPU"));
+  const auto queries = static_cast<size_t>(limits.queries_max);
+  const size_t block_bytes = StepBlock(limits).bytes(),
+               results_bytes = queries * (sizeof(int32_t) + sizeof(float));
+  ASSIGN_OR_RETURN(memory->block, AllocateDevice(block_bytes));
+  ASSIGN_OR_RETURN(memory->last_tokens, AllocateDevice((queries + 1) * sizeof(int32_t)));
+  ASSIGN_OR_RETURN(memory->results, AllocateDevice(results_bytes));
+  for (HostStep& step : memory->host_steps) {
+    ASSIGN_OR_RETURN(step.block, AllocatePinned(block_bytes));
+    ASSIGN_OR_RETURN(step.results, AllocatePinned(results_bytes));
+    ASSIGN_OR_RETURN(step.done, CreateEvent());
+  }
+  ASSIGN_OR_RETURN(memory->drained, CreateEvent());
+  ASSIGN_OR_RETURN(memory->stream, CreateStream());
+  ASSIGN_OR_RETURN(StepArrival arrival, StepArrival::Create());
+  // The stream does not wait for what cleared the memory.
+  RETURN_IF_ERROR(CudaStatus(cudaDeviceSynchronize(), "Preparing memory"));
+  LogInfo(absl::StrCat("cuda:", options.device, " holds ", memory->decoder->weight_bytes() >> 20,
+                       " MiB of weights and ", num_pages, " pages of ", options.page_tokens, " tokens, ",
+                       (memory->decoder->entry_bytes() * options.page_tokens * num_pages) >> 20, " MiB"));
+  return std::unique_ptr<CudaStepDevice>(
+      new CudaStepDevice(options, num_pages, std::move(memory), std::move(arrival)));
+}
+
+CudaStepDevice::CudaStepDevice(const CudaStepOptions& options, int num_pages, std::unique_ptr<Memory> memory,
+                               StepArrival arrival)
+    : options_(options),
+      num_pages_(num_pages),
+      block_(LimitsOf(options)),
+      memory_(std::move(memory)),
+      arrival_(std::move(arrival)) {
+  std::byte* const results = memory_->results.get();
+  const size_t log_probs = static_cast<size_t>(options_.sequences_max) * sizeof(int32_t);
+  step_memory_ = {.arrays = block_.ArraysAt(memory_->block.get()),
+                  .last_tokens = reinterpret_cast<int32_t*>(memory_->last_tokens.get()),
+                  .result_token_ids = reinterpret_cast<int32_t*>(results),
+                  .result_log_probs = reinterpret_cast<float*>(results + log_probs)};
+}
+
+CudaStepDevice::~CudaStepDevice() {
+  DropSteps();
+  if (!lost_.ok()) (void)memory_.release();  // to free it would wait for a device that may never be done
+}
+
+// A device is chosen a thread, and the engine's is not the one that made this.
+absl::Status CudaStepDevice::Begin() {
+  RETURN_IF_ERROR(lost_);
+  return CudaStatus(cudaSetDevice(options_.device), "Choosing the GPU");
+}
+
+absl::Status CudaStepDevice::LoadHuggingFace(const std::filesystem::path& directory) {
+  RETURN_IF_ERROR(Begin());
+  return memory_->decoder->LoadHuggingFace(directory);
+}
+
+absl::Status CudaStepDevice::SetParameters(const Parameters& parameters) {
+  RETURN_IF_ERROR(Begin());
+  return memory_->decoder->SetParameters(parameters);
+}
+
+absl::Status CudaStepDevice::FillRandom(uint64_t seed) {
+  RETURN_IF_ERROR(Begin());
+  return memory_->decoder->FillRandom(seed);
+}
+
+size_t CudaStepDevice::results_bytes() const {
+  return static_cast<size_t>(options_.sequences_max) * (sizeof(int32_t) + sizeof(float));
+}
+
+absl::Status CudaStepDevice::Launch(const StepPlan& plan) {
+  RETURN_IF_ERROR(Begin());
+  WS_CHECK(num_launched_ - num_awaited_ < kStepsMax) << kStepsMax << " steps are in flight";
+  // Its block was copied: the step that used it was awaited.
+  HostStep& host = memory_->host_steps[static_cast<size_t>(num_launched_ % kStepsMax)];
+  cudaStream_t const stream = memory_->stream.get();
+  const size_t bytes = block_.Pack(plan, host.block.get());
+  RETURN_IF_ERROR(CudaStatus(
+      cudaMemcpyAsync(memory_->block.get(), host.block.get(), bytes, cudaMemcpyHostToDevice, stream),
+      "Copying a plan"));
+  RETURN_IF_ERROR(LaunchKernels(plan));
+  RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(host.results.get(), memory_->results.get(), results_bytes(),
+                                             cudaMemcpyDeviceToHost, stream),
+                             "Copying results"));
+  RETURN_IF_ERROR(CudaStatus(cudaEventRecord(host.done.get(), stream), "Recording a step"));
+  RETURN_IF_ERROR(arrival_.Follow(host.done.get()));
+  host.arrival = ++num_followed_;
+  host.step = plan.step;
+  host.num_samples = plan.num_samples;
+  ++num_launched_;
+  return absl::OkStatus();
+}
+
+absl::Status CudaStepDevice::LaunchKernels(const StepPlan& plan) {
+  DeviceDecoder& decoder = *memory_->decoder;
+  cudaStream_t const stream = memory_->stream.get();
+  RETURN_IF_ERROR(
+      LaunchCopies(std::ssize(plan.page_copies), options_.page_tokens, step_memory_, decoder, stream));
+  const StepShape shape = ShapeOf(plan);
+  const auto launch = [&] {
+    return LaunchLayersAndSamples(shape, options_.num_token_ids, step_memory_, decoder, stream);
+  };
+  return plan.decode_bucket > 0 ? memory_->graphs.Launch(plan.decode_bucket, stream, launch) : launch();
+}
+
+absl::StatusOr<std::vector<TokenResult>> CudaStepDevice::AwaitOldest() {
+  RETURN_IF_ERROR(Begin());
+  WS_CHECK(num_awaited_ < num_launched_) << "no step is in flight";
+  const HostStep& host = memory_->host_steps[static_cast<size_t>(num_awaited_ % kStepsMax)];
+  const absl::Status status =
+      arrival_.Await(host.arrival, host.done.get(), absl::Now() + options_.step_timeout);
+  if (!status.ok()) {
+    return Lose(absl::Status(
+        status.code(),
+        absl::StrCat("Step ", host.step, " of cuda:", options_.device, ", given ",
+                     absl::FormatDuration(options_.step_timeout), ": ", std::string(status.message()))));
+  }
+  ++num_awaited_;
+  const auto* const token_ids = reinterpret_cast<const int32_t*>(host.results.get());
+  const auto* const log_probs = reinterpret_cast<const float*>(token_ids + options_.sequences_max);
+  std::vector<TokenResult> results(static_cast<size_t>(host.num_samples));
+  for (size_t i = 0; i < results.size(); ++i)
+    results[i] = {.token_id = token_ids[i], .log_prob = log_probs[i]};
+  return results;
+}
+
+void CudaStepDevice::DropSteps() {
+  num_awaited_ = num_launched_;
+  absl::Status status = Begin();
+  if (status.ok()) {
+    status = CudaStatus(cudaEventRecord(memory_->drained.get(), memory_->stream.get()), "Draining the GPU");
+  }
+  if (status.ok()) status = arrival_.Follow(memory_->drained.get());
+  if (status.ok()) {
+    status = arrival_.Await(++num_followed_, memory_->drained.get(), absl::Now() + options_.step_timeout);
+  }
+  if (!status.ok() && lost_.ok()) (void)Lose(status);
+}
+
+// CUDA's errors of what runs stay, so nothing is tried again.
+absl::Status CudaStepDevice::Lose(const absl::Status& status) {
+  lost_ = absl::Status(status.code(), absl::StrCat("The GPU is lost to this process, start it again: ",
+                                                   std::string(status.message())));
+  return lost_;
+}
+
+void CudaStepDevice::FreePages() {
+  if (!Begin().ok()) return;
+  memory_->graphs.Clear();  // they name the pages
+  memory_->decoder->FreePages();
+}
+
+absl::Status CudaStepDevice::AllocatePages() {
+  RETURN_IF_ERROR(Begin());
+  return memory_->decoder->AllocatePages();
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,93 @@
+// A StepDevice on one GPU.
+#ifndef WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_DEVICE_CUDA_H_
+#define WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_DEVICE_CUDA_H_
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/model/device_decoder.h"
+#include "rollout_workers/device/device_memory_cuda.h"
+#include "rollout_workers/device/open_cuda_step_device.h"
+#include "rollout_workers/device/step_arrival_cuda.h"
+#include "rollout_workers/device/step_block.h"
+#include "rollout_workers/device/step_device.h"
+#include "rollout_workers/device/step_graphs_cuda.h"
+#include "rollout_workers/device/step_launch_cuda.h"
+
+namespace warpsmith {
+
+// Owns one stream for all steps. A step is: one copy of its block to the device, its page copies, its layers and
+// samples (a graph where it has a bucket), one copy of its results to the host, and an event. The stream keeps the
+// steps' order, so that one block on the device is enough; the host has two, for it writes the next while the last one
+// may not have been copied yet.
+class CudaStepDevice final : public StepDevice {
+ public:
+  // As OpenCudaStepDevice, with num_token_ids over 0.
+  static absl::StatusOr<std::unique_ptr<CudaStepDevice>> Create(const ModelConfig& config,
+                                                                const CudaStepOptions& options);
+  ~CudaStepDevice() override;
+  CudaStepDevice(const CudaStepDevice&) = delete;
+  CudaStepDevice& operator=(const CudaStepDevice&) = delete;
+
+  int num_pages() const override { return num_pages_; }
+  absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
+  absl::Status SetParameters(const Parameters& parameters) override;
+  absl::Status FillRandom(uint64_t seed) override;
+  absl::Status Launch(const StepPlan& plan) override;
+  absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override;
+  void DropSteps() override;
+  void FreePages() override;
+  absl::Status AllocatePages() override;
+
+  const DeviceDecoder& decoder() const { return *memory_->decoder; }
+
+ private:
+  // What the host keeps of one step.
+  struct HostStep {
+    PinnedMemory block;
+    PinnedMemory results;
+    CudaEvent done;
+    int64_t arrival = 0;  // what StepArrival counts to with `done`
+    uint64_t step = 0;
+    int num_samples = 0;
+  };
+  // What a lost device may still write to: never freed then.
+  struct Memory {
+    std::unique_ptr<DeviceDecoder> decoder;
+    DeviceMemory block;
+    DeviceMemory last_tokens;
+    DeviceMemory results;  // token ids [queries_max], then log-probs
+    std::array<HostStep, 2> host_steps;
+    CudaEvent drained;
+    CudaStream stream;
+    StepGraphs graphs;
+  };
+
+  CudaStepDevice(const CudaStepOptions& options, int num_pages, std::unique_ptr<Memory> memory,
+                 StepArrival arrival);
+
+  absl::Status Begin();
+  absl::Status LaunchKernels(const StepPlan& plan);
+  absl::Status Lose(const absl::Status& status);
+  size_t results_bytes() const;
+
+  const CudaStepOptions options_;
+  const int num_pages_;
+  const StepBlock block_;
+  std::unique_ptr<Memory> memory_;
+  StepArrival arrival_;
+  StepMemory step_memory_;
+  int64_t num_followed_ = 0;  // events that arrival_ counts
+  int64_t num_launched_ = 0;
+  int64_t num_awaited_ = 0;
+  absl::Status lost_;  // why nothing can be done any more
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_DEVICE_CUDA_H_

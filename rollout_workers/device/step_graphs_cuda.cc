@@ -1,0 +1,48 @@
+#include "rollout_workers/device/step_graphs_cuda.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+absl::StatusOr<CudaGraph> Capture(cudaStream_t stream, const std::function<absl::Status()>& launch) {
+  RETURN_IF_ERROR(
+      CudaStatus(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "Beginning a capture"));
+  const absl::Status launched = launch();
+  cudaGraph_t graph = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+  cudaGraphExec_t executable = nullptr;
+  absl::Status status = launched.ok() ? CudaStatus(ended, "Ending a capture") : launched;
+  if (status.ok()) status = CudaStatus(cudaGraphInstantiate(&executable, graph, 0), "Instantiating a graph");
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  if (status.ok()) return CudaGraph(executable);
+  cudaGetLastError();  // told here, and not by the next launch
+  return status;
+}
+
+}  // namespace
+
+absl::Status StepGraphs::Launch(int bucket, cudaStream_t stream,
+                                const std::function<absl::Status()>& launch) {
+  Entry& entry = entries_[bucket];
+  const bool is_first = !std::exchange(entry.is_warm, true);
+  if (entry.graph == nullptr && !is_first && !entry.is_refused) {
+    absl::StatusOr<CudaGraph> graph = Capture(stream, launch);
+    entry.is_refused = !graph.ok();
+    if (graph.ok()) entry.graph = *std::move(graph);
+    if (!graph.ok()) {
+      LogWarning(absl::StrCat("steps of ", bucket, " sequences run without a CUDA graph, slower: ",
+                              std::string(graph.status().message())));
+    }
+  }
+  if (entry.graph == nullptr) return launch();
+  return CudaStatus(cudaGraphLaunch(entry.graph.get(), stream),
+                    absl::StrCat("Launching the graph of ", bucket));
+}
+
+}  // namespace warpsmith

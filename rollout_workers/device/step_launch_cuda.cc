@@ -1,0 +1,67 @@
+#include "rollout_workers/device/step_launch_cuda.h"
+
+#include "core/base/status_macros.h"
+#include "core/kernels/page_copy_cuda.h"
+#include "core/kernels/token_sampling_cuda.h"
+#include "rollout_workers/device/device_memory_cuda.h"
+
+namespace warpsmith {
+namespace {
+
+// The arrays of a plan and of the kernel have one layout.
+static_assert(sizeof(PageToCopy) == 3 * sizeof(int32_t));
+
+DeviceStep ToDeviceStep(const StepShape& shape, const StepMemory& memory) {
+  const StepArrays& arrays = memory.arrays;
+  return {.num_queries = shape.num_queries,
+          .num_rows = shape.num_rows,
+          .num_logits_rows = shape.num_logits_rows,
+          .rows_of_query_max = shape.rows_of_query_max,
+          .row_indptr = arrays.row_indptr,
+          .page_indptr = arrays.page_indptr,
+          .page_indices = arrays.page_indices,
+          .token_ids = arrays.token_ids,
+          .token_slots = arrays.token_slots,
+          .last_tokens = memory.last_tokens,
+          .positions = arrays.positions,
+          .kv_entries = arrays.kv_entries,
+          .logits_rows = arrays.logits_rows};
+}
+
+}  // namespace
+
+absl::Status LaunchCopies(int64_t num_copies, int64_t page_tokens, const StepMemory& memory,
+                          DeviceDecoder& decoder, cudaStream_t stream) {
+  if (num_copies == 0) return absl::OkStatus();
+  const PageCopies<__nv_bfloat16> copies{
+      .num_copies = num_copies,
+      .copies = reinterpret_cast<const PageToCopy*>(memory.arrays.page_copies),
+      .num_planes = decoder.num_planes(),
+      .plane_stride = decoder.plane_stride(),
+      .page_tokens = page_tokens,
+      .entry_size = decoder.entry_size(),
+      .pages = decoder.pages()};
+  return CudaStatus(LaunchPageCopies(copies, stream), "Copying pages");
+}
+
+absl::Status LaunchLayersAndSamples(const StepShape& shape, int64_t num_token_ids, const StepMemory& memory,
+                                    DeviceDecoder& decoder, cudaStream_t stream) {
+  RETURN_IF_ERROR(decoder.Launch(ToDeviceStep(shape, memory), stream));
+  if (shape.num_samples == 0) return absl::OkStatus();  // chunks that end before their prompts do
+  const StepArrays& arrays = memory.arrays;
+  const TokenSamples samples{.num_samples = shape.num_samples,
+                             .num_token_ids = num_token_ids,
+                             .logits_stride = decoder.logits_stride(),
+                             .logits = decoder.logits(),
+                             .logits_rows = arrays.sample_rows,
+                             .seeds = arrays.seeds,
+                             .draws = arrays.draws,
+                             .temperatures = arrays.temperatures,
+                             .slots = arrays.sample_slots,
+                             .last_tokens = memory.last_tokens,
+                             .token_ids = memory.result_token_ids,
+                             .log_probs = memory.result_log_probs};
+  return CudaStatus(LaunchTokenSamples(samples, stream), "Sampling");
+}
+
+}  // namespace warpsmith

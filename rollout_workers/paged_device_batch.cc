@@ -1,0 +1,232 @@
+#include "rollout_workers/paged_device_batch.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/check.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+TokenSampling ToTokenSampling(const SamplingParameters& sampling) {
+  return {.top_p = sampling.top_p,
+          .min_p = sampling.min_p,
+          .temperature = static_cast<float>(sampling.temperature),
+          .top_k = sampling.top_k};
+}
+
+absl::Status GiveWeights(const LoadedWeights& weights, StepDevice& device) {
+  if (weights.parameters != nullptr) return device.SetParameters(*weights.parameters);
+  if (!weights.hugging_face_directory.empty()) return device.LoadHuggingFace(weights.hugging_face_directory);
+  if (weights.random_seed.has_value()) return device.FillRandom(*weights.random_seed);
+  return absl::InvalidArgumentError(absl::StrCat("Version ", weights.policy_version, " names no weights"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PagedDeviceBatch>> PagedDeviceBatch::Create(
+    PagedBatchOptions options, std::unique_ptr<StepDevice> device) {
+  options.num_pages = device->num_pages();
+  const int64_t context_pages = (options.context_tokens_max + options.page_tokens - 1) / options.page_tokens;
+  if (options.num_pages <= context_pages) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "The KV cache has ", options.num_pages, " pages and a context of ", options.context_tokens_max,
+        " tokens takes ", context_pages, " and one for padding: give more pages or a shorter context"));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<PagedBatch> paged, PagedBatch::Create(options, 0));
+  return std::unique_ptr<PagedDeviceBatch>(new PagedDeviceBatch(std::move(paged), std::move(device)));
+}
+
+PagedDeviceBatch::PagedDeviceBatch(std::unique_ptr<PagedBatch> paged, std::unique_ptr<StepDevice> device)
+    : device_(std::move(device)), paged_(std::move(paged)) {}
+
+PagedDeviceBatch::~PagedDeviceBatch() { device_->DropSteps(); }
+
+absl::Status PagedDeviceBatch::SetWeights(const LoadedWeights& weights) {
+  WS_CHECK(empty()) << num_active() << " samples decode while weights are swapped";
+  RETURN_IF_ERROR(paged_->ChangeWeights(++num_loads_, EntriesOnChange::kRequireNone));
+  try {
+    return GiveWeights(weights, *device_);
+  } catch (const std::exception& error) {  // LibTorch's
+    return absl::InternalError(absl::StrCat("Taking the weights of version ", weights.policy_version,
+                                            " failed: ", Escape(error.what(), 512)));
+  }
+}
+
+void PagedDeviceBatch::Add(GenerationJob job) {
+  for (GenerationGroup& group : job.groups) {
+    if (group.samples.empty()) continue;
+    const absl::Status status = AddGroup(job, std::move(group));
+    if (status.ok()) continue;
+    Remove(job.id);
+    refused_.push_back({.job_id = job.id, .status = status});
+    return;
+  }
+}
+
+absl::Status PagedDeviceBatch::AddGroup(const GenerationJob& job, GenerationGroup group) {
+  const int64_t id = ++last_request_id_;
+  Request request{.job_id = job.id,
+                  .task_index = group.task_index,
+                  .policy_version = job.policy_version,
+                  .reports_tokens = job.reports_tokens,
+                  .num_left = static_cast<int>(group.samples.size())};
+  PagedRequest paged{.id = id,
+                     .prompt_token_ids = std::move(group.prompt_token_ids),
+                     .sampling = ToTokenSampling(job.sampling),
+                     .answer_tokens_max = job.sampling.answer_tokens_max};
+  for (const WantedSample& sample : group.samples) {
+    request.sample_indexes.push_back(sample.sample_index);
+    paged.seeds.push_back(sample.seed);
+  }
+  request.has_token.resize(request.sample_indexes.size());
+  RETURN_IF_ERROR(paged_->Submit(std::move(paged)));
+  requests_.emplace(id, std::move(request));
+  requests_of_job_[job.id].push_back(id);
+  return absl::OkStatus();
+}
+
+void PagedDeviceBatch::Remove(int64_t job_id) {
+  std::erase_if(refused_, [&](const FailedJob& job) { return job.job_id == job_id; });
+  const auto found = requests_of_job_.find(job_id);
+  if (found == requests_of_job_.end()) return;
+  for (const int64_t id : found->second) {
+    paged_->Abort(id);
+    requests_.erase(id);
+  }
+  requests_of_job_.erase(found);
+}
+
+void PagedDeviceBatch::RemoveSample(const SamplePlace& place) {
+  const auto found = requests_of_job_.find(place.job_id);
+  if (found == requests_of_job_.end()) return;
+  for (const int64_t id : found->second) {
+    const auto request = requests_.find(id);
+    if (request == requests_.end() || request->second.task_index != place.task_index) continue;
+    const std::vector<int>& indexes = request->second.sample_indexes;
+    const auto sample = std::find(indexes.begin(), indexes.end(), place.sample_index);
+    if (sample == indexes.end()) continue;
+    const auto index = static_cast<int>(sample - indexes.begin());
+    if (request->second.has_token[index] && paged_->FinishEarly(id, index, 0).ok()) CountLess(request);
+    return;
+  }
+}
+
+int PagedDeviceBatch::num_waiting() const {
+  const PagedBatchStatus status = paged_->status();
+  return status.num_waiting + status.num_paused;
+}
+
+Batch::Outcome PagedDeviceBatch::Step() {
+  Outcome outcome;
+  outcome.failed = std::exchange(refused_, {});
+  const absl::StatusOr<bool> launched = LaunchNext();
+  if (!launched.ok()) {
+    FailAll(launched.status(), &outcome);
+    return outcome;
+  }
+  const int num_before = paged_->num_steps_in_flight() - *launched;
+  if (num_before > 0) {
+    if (const absl::Status status = CompleteOldest(&outcome); !status.ok()) FailAll(status, &outcome);
+  } else if (!*launched && !paged_->empty()) {
+    FailAll(absl::InternalError(absl::StrCat("No step can be planned for ", num_waiting(),
+                                             " samples that wait and ", num_active(), " that have a slot")),
+            &outcome);
+  }
+  const int64_t num_prefilled = paged_->status().num_tokens_prefilled;
+  outcome.num_prefilled = static_cast<int>(num_prefilled - std::exchange(num_prefilled_, num_prefilled));
+  return outcome;
+}
+
+absl::StatusOr<bool> PagedDeviceBatch::LaunchNext() {
+  plan_ = paged_->Plan(std::move(plan_));
+  if (plan_.empty()) return false;
+  const absl::Time now = absl::Now();
+  for (const QueryOwner& owner : plan_.owners) {
+    absl::Time& started = requests_.at(owner.request_id).started;
+    started = std::min(started, now);
+  }
+  RETURN_IF_ERROR(device_->Launch(plan_));
+  return true;
+}
+
+absl::Status PagedDeviceBatch::CompleteOldest(Outcome* outcome) {
+  ASSIGN_OR_RETURN(const std::vector<TokenResult> results, device_->AwaitOldest());
+  const absl::Time now = absl::Now();
+  StepOutcome step = paged_->Complete(results);
+  outcome->num_steps = 1;
+  outcome->num_drawn = static_cast<int>(step.tokens.size());
+  for (const AnswerToken& token : step.tokens) Report(token, outcome);
+  for (FinishedAnswer& answer : step.finished) Report(std::move(answer), now, outcome);
+  for (const int64_t request_id : step.broken_request_ids) FailBroken(request_id, outcome);
+  return absl::OkStatus();
+}
+
+void PagedDeviceBatch::Report(const AnswerToken& token, Outcome* outcome) {
+  Request& request = requests_.at(token.request_id);
+  request.has_token[token.sample_index] = true;
+  if (!request.reports_tokens) return;
+  outcome->drawn.push_back({.job_id = request.job_id,
+                            .task_index = request.task_index,
+                            .sample_index = request.sample_indexes[token.sample_index],
+                            .token_id = token.token_id,
+                            .log_prob = token.log_prob});
+}
+
+void PagedDeviceBatch::Report(FinishedAnswer answer, absl::Time now, Outcome* outcome) {
+  const auto found = requests_.find(answer.request_id);
+  WS_CHECK(found != requests_.end()) << "an answer came of request " << answer.request_id;
+  const Request& request = found->second;
+  outcome->finished.push_back(
+      {.job_id = request.job_id,
+       .task_index = request.task_index,
+       .sample_index = request.sample_indexes[answer.sample_index],
+       .seed = answer.seed,
+       .policy_version = request.policy_version,
+       .answer_token_ids = std::move(answer.token_ids),
+       .log_probs = std::move(answer.log_probs),
+       .finish_reason = answer.end == AnswerEnd::kStopToken ? FinishReason::kStop : FinishReason::kLength,
+       .started = request.started,
+       .finished = now});
+  CountLess(found);
+}
+
+void PagedDeviceBatch::FailBroken(int64_t request_id, Outcome* outcome) {
+  const auto found = requests_.find(request_id);
+  if (found == requests_.end()) return;  // went with another request of its job
+  const int64_t job_id = found->second.job_id;
+  outcome->failed.push_back(
+      {.job_id = job_id,
+       .status = absl::InternalError(absl::StrCat("The logits of version ", found->second.policy_version,
+                                                  " are not finite; publish sound weights"))});
+  Remove(job_id);
+}
+
+// What the device had computed is not known any more, so nobody's sample can go on.
+void PagedDeviceBatch::FailAll(const absl::Status& status, Outcome* outcome) {
+  LogError(
+      absl::StrCat(requests_of_job_.size(), " jobs fail with their device: ", std::string(status.message())));
+  device_->DropSteps();
+  paged_->DropSteps();
+  while (!requests_of_job_.empty()) {
+    const int64_t job_id = requests_of_job_.begin()->first;
+    outcome->failed.push_back({.job_id = job_id, .status = status});
+    Remove(job_id);
+  }
+}
+
+// One sample of a request is gone; the request with its last, and the job with its last request.
+void PagedDeviceBatch::CountLess(Requests::iterator request) {
+  if (--request->second.num_left > 0) return;
+  const auto job = requests_of_job_.find(request->second.job_id);
+  std::erase(job->second, request->first);
+  if (job->second.empty()) requests_of_job_.erase(job);
+  requests_.erase(request);
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,35 @@
+// Where an engine computes: on the CPU, or on one GPU.
+#ifndef WARPSMITH_ROLLOUT_WORKERS_PLACEMENT_H_
+#define WARPSMITH_ROLLOUT_WORKERS_PLACEMENT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace warpsmith {
+
+// One GPU, and how it is used.
+struct CudaPlacement {
+  int device = 0;  // as CUDA counts
+  // Share of the GPU's memory for weights, buffers and pages of the KV cache: as many pages as then fit, at most twice
+  // what all slots can fill. What other processes hold counts as taken from this share.
+  double memory_share = 0.9;
+  // Pages instead of those that memory_share gives; 0: by the share.
+  int num_pages = 0;
+  // Prompt tokens that one step computes beside the tokens that it decodes.
+  int prefill_tokens_max = 2048;
+  // Batch sizes of which each gets a CUDA graph, ascending, the last at most num_slots. Empty: DecodeBuckets.
+  std::vector<int> decode_buckets;
+  // Whether a sample's bits do not depend on what decodes beside it: all products then share one algorithm.
+  bool batch_invariant = true;
+};
+
+// Nothing of "cpu", a GPU of "cuda" (the first) or "cuda:N". INVALID_ARGUMENT for any other text.
+absl::StatusOr<std::optional<CudaPlacement>> ParsePlacement(std::string_view text);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_ROLLOUT_WORKERS_PLACEMENT_H_

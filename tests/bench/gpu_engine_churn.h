@@ -1,0 +1,34 @@
+// Jobs that come and go at random on a GPU while weights change.
+#ifndef WARPSMITH_TESTS_BENCH_GPU_ENGINE_CHURN_H_
+#define WARPSMITH_TESTS_BENCH_GPU_ENGINE_CHURN_H_
+
+#include <cstdint>
+
+#include "core/model/model_config.h"
+#include "rollout_workers/engine.h"
+
+namespace warpsmith {
+
+struct ChurnResult {
+  int num_jobs = 0;
+  int num_samples = 0;
+  int num_answered = 0;
+  int num_answered_twice = 0;
+  int num_lost = 0;  // neither answered nor cancelled
+  int num_failed = 0;
+  int num_weight_changes = 0;
+  int num_pages_missing = 0;  // neither free nor cached at the end
+
+  bool ok() const {
+    return num_answered_twice == 0 && num_lost == 0 && num_failed == 0 && num_pages_missing == 0 &&
+           num_answered > 0;
+  }
+};
+
+// `num_jobs` jobs on four threads, of which a third is cancelled in part or whole, over few pages, with new weights
+// between. Ends the program where there is no such GPU. `options.cuda` is set.
+ChurnResult RunChurn(const ModelConfig& config, EngineOptions options, int num_jobs);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TESTS_BENCH_GPU_ENGINE_CHURN_H_

@@ -1,0 +1,30 @@
+#include "rollout_workers/device/device_memory_cuda.h"
+
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+
+TEST_CASE("memory of device and host is zero when it is taken") {
+  constexpr size_t kBytes = 1000;
+  const DeviceMemory device = AllocateDevice(kBytes).value();
+  const PinnedMemory host = AllocatePinned(kBytes).value();
+  std::vector<std::byte> read(kBytes, std::byte{7});
+  REQUIRE(cudaMemcpy(read.data(), device.get(), kBytes, cudaMemcpyDeviceToHost) == cudaSuccess);
+  CHECK(read == std::vector<std::byte>(kBytes));
+  CHECK(std::vector<std::byte>(host.get(), host.get() + kBytes) == std::vector<std::byte>(kBytes));
+  CHECK(CreateStream().ok());
+  CHECK(CreateEvent().ok());
+}
+
+TEST_CASE("memory that no GPU has is refused with CUDA's words, and the next call works") {
+  const absl::Status status = AllocateDevice(size_t{1} << 50).status();
+  CHECK(absl::IsResourceExhausted(status));
+  CHECK_THAT(std::string(status.message()),
+             Catch::Contains("1125899906842624") && Catch::Contains("out of memory"));
+  CHECK(AllocateDevice(16).ok());
+}
+
+}  // namespace warpsmith

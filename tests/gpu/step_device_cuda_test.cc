@@ -1,0 +1,167 @@
+// The engine on a GPU, from jobs to samples.
+#include "rollout_workers/device/step_device_cuda.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "core/base/counter_random.h"
+#include "rollout_workers/batch.h"
+#include "rollout_workers/paged_device_batch.h"
+#include "tests/gpu/small_device_model.h"
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+using Place = std::pair<int, int>;  // task, sample
+using Samples = std::map<Place, FinishedSample>;
+
+EngineOptions Options() {
+  EngineOptions options{.num_slots = 16, .context_tokens_max = 512};
+  options.cuda = CudaPlacement{.num_pages = 16 * 32 + 1, .prefill_tokens_max = 128};
+  return options;
+}
+
+GenerationJob Job(const std::vector<int>& prompt_lengths, int num_samples, double temperature = 1) {
+  GenerationJob job{.id = 1, .sampling = {.temperature = temperature, .answer_tokens_max = 60}};
+  for (int task = 0; task < std::ssize(prompt_lengths); ++task) {
+    GenerationGroup group{.task_index = task};
+    for (int i = 0; i < prompt_lengths[task]; ++i) {
+      group.prompt_token_ids.push_back(static_cast<int32_t>(UniformWord(task, i) % 1024));
+    }
+    for (int s = 0; s < num_samples; ++s) {
+      group.samples.push_back({.sample_index = s, .seed = UniformWord(100 + task, s)});
+    }
+    job.groups.push_back(std::move(group));
+  }
+  return job;
+}
+
+// What a batch makes of `job` with weights of `seed`.
+Samples Run(const EngineOptions& options, const GenerationJob& job, uint64_t seed = 1) {
+  absl::StatusOr<std::unique_ptr<Batch>> batch = MakeBatch(SmallDeviceModel(), options);
+  INFO(batch.status().message());
+  REQUIRE(batch.ok());
+  REQUIRE((*batch)->SetWeights(RandomWeights(SmallDeviceModel(), seed)).ok());
+  (*batch)->Add(job);
+  Samples samples;
+  for (int i = 0; !(*batch)->empty(); ++i) {
+    REQUIRE(i < 10'000);
+    Batch::Outcome outcome = (*batch)->Step();
+    for (const FailedJob& failed : outcome.failed) FAIL(failed.status.ToString());
+    for (FinishedSample& sample : outcome.finished) {
+      samples[{sample.task_index, sample.sample_index}] = std::move(sample);
+    }
+  }
+  return samples;
+}
+
+int NumDifferent(const Samples& a, const Samples& b) {
+  REQUIRE(a.size() == b.size());
+  return static_cast<int>(std::count_if(a.begin(), a.end(), [&](const auto& entry) {
+    const FinishedSample& other = b.at(entry.first);
+    return entry.second.answer_token_ids != other.answer_token_ids ||
+           entry.second.log_probs != other.log_probs;
+  }));
+}
+
+}  // namespace
+
+TEST_CASE("graphs, direct launches and another run give the same tokens and log-probs to the bit") {
+  const GenerationJob job = Job({70, 3, 16, 200}, 4);
+  const Samples graphs = Run(Options(), job);
+  REQUIRE(graphs.size() == 16);
+  EngineOptions direct = Options();
+  direct.cuda->decode_buckets = {1};  // larger steps have none
+  CHECK(NumDifferent(graphs, Run(direct, job)) == 0);
+  CHECK(NumDifferent(graphs, Run(Options(), job)) == 0);
+  CHECK(NumDifferent(graphs, Run(Options(), job, 2)) == 16);
+}
+
+TEST_CASE(
+    "batch-invariant samples are the same to the bit alone, among others, in chunks and out of few pages") {
+  const GenerationJob job = Job({70, 3, 16, 200}, 4);
+  const Samples together = Run(Options(), job);
+  for (const int num_slots : {1, 5}) {
+    EngineOptions few = Options();
+    few.num_slots = num_slots;
+    CHECK(NumDifferent(together, Run(few, job)) == 0);
+  }
+  EngineOptions chunks = Options();
+  chunks.cuda->prefill_tokens_max = 17;
+  CHECK(NumDifferent(together, Run(chunks, job)) == 0);
+  EngineOptions scarce = Options();
+  scarce.cuda->num_pages = 40;  // preempts
+  CHECK(NumDifferent(together, Run(scarce, job)) == 0);
+}
+
+TEST_CASE("log-probs of greedy answers are those of the CPU but for bfloat16") {
+  const GenerationJob job = Job({70, 3}, 1, 0);
+  EngineOptions cpu = Options();
+  cpu.cuda.reset();
+  const Samples on_gpu = Run(Options(), job), on_cpu = Run(cpu, job);
+  for (const auto& [place, sample] : on_gpu) {
+    // Until rounding picks another of two near logits.
+    const FinishedSample& other = on_cpu.at(place);
+    for (size_t i = 0; i < sample.log_probs.size(); ++i) {
+      CHECK(sample.log_probs[i] == Approx(other.log_probs[i]).margin(0.1));
+      if (sample.answer_token_ids[i] != other.answer_token_ids[i]) break;
+    }
+  }
+}
+
+TEST_CASE("pages can be given back and taken again, and steps after that are as before") {
+  const CudaStepOptions options{.num_pages = 65,
+                                .sequences_max = 4,
+                                .prefill_tokens_max = 64,
+                                .context_tokens_max = 256,
+                                .decode_buckets = {1, 2, 4},
+                                .num_token_ids = 1024};
+  const PagedBatchOptions paged{.num_pages = 65,
+                                .sequences_max = 4,
+                                .context_tokens_max = 256,
+                                .prefill_tokens_max = 64,
+                                .decode_buckets = {1, 2, 4},
+                                .num_token_ids = 1024};
+  std::unique_ptr<CudaStepDevice> device = CudaStepDevice::Create(SmallDeviceModel(), options).value();
+  REQUIRE(device->FillRandom(3).ok());
+  const auto run = [&] {
+    const std::unique_ptr<PagedBatch> batch = PagedBatch::Create(paged, 0).value();
+    PagedRequest request{.id = 1, .seeds = {1, 2}, .answer_tokens_max = 20};
+    for (int i = 0; i < 50; ++i) request.prompt_token_ids.push_back(i);
+    REQUIRE(batch->Submit(request).ok());
+    std::map<int, std::vector<float>> log_probs;
+    while (!batch->empty()) {
+      const StepPlan plan = batch->Plan();
+      REQUIRE(device->Launch(plan).ok());
+      for (const FinishedAnswer& answer : batch->Complete(device->AwaitOldest().value()).finished) {
+        log_probs[answer.sample_index] = answer.log_probs;
+      }
+    }
+    return log_probs;
+  };
+  const auto before = run();
+  REQUIRE(before.size() == 2);
+  for (int i = 0; i < 2; ++i) {
+    device->FreePages();
+    device->FreePages();
+    REQUIRE(device->AllocatePages().ok());
+    REQUIRE(device->AllocatePages().ok());
+    CHECK(run() == before);
+  }
+}
+
+TEST_CASE("a GPU that is not there or too small is refused with the values") {
+  CHECK(absl::IsFailedPrecondition(OpenCudaStepDevice(SmallDeviceModel(), {.device = 63}).status()));
+  CudaStepOptions tiny{.memory_share = 0.01, .sequences_max = 1, .context_tokens_max = int64_t{1} << 20};
+  const absl::Status status = OpenCudaStepDevice(SmallDeviceModel(), tiny).status();
+  INFO(status.message());
+  CHECK(absl::IsResourceExhausted(status));
+}
+
+}  // namespace warpsmith

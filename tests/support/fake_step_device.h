@@ -1,0 +1,71 @@
+// A StepDevice of numbers: a token is a hash of the tokens that its row attends to, as the pages hold them.
+#ifndef WARPSMITH_TESTS_SUPPORT_FAKE_STEP_DEVICE_H_
+#define WARPSMITH_TESTS_SUPPORT_FAKE_STEP_DEVICE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "rollout_workers/device/step_device.h"
+#include "rollout_workers/paged/paged_batch.h"
+#include "rollout_workers/paged_device_batch.h"
+
+namespace warpsmith {
+
+// Shared by a test and its device. Numbers count from 0; -1: never.
+struct FakeStepDeviceState {
+  std::atomic<int64_t> failing_launch = -1;  // refused, once
+  std::atomic<int64_t> late_step = -1;       // not done in time, and the device is lost with it
+  std::atomic<int64_t> broken_step = -1;     // the logits of its first sample are no numbers
+  std::atomic<int64_t> num_launched = 0;     // refused ones included
+  std::atomic<int> num_in_flight = 0;
+  std::atomic<int> num_in_flight_max = 0;
+  std::atomic<uint64_t> weights = 0;  // what tokens depend on: differs where the weights do
+};
+
+// The log-prob that goes with a token.
+float HashedLogProb(absl::Span<const int32_t> tokens_before, uint64_t seed, uint64_t draw, uint64_t weights);
+
+class FakeStepDevice final : public StepDevice {
+ public:
+  FakeStepDevice(const PagedBatchOptions& options, std::shared_ptr<FakeStepDeviceState> state);
+
+  int num_pages() const override { return options_.num_pages; }
+  absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
+  absl::Status SetParameters(const Parameters& parameters) override;
+  absl::Status FillRandom(uint64_t seed) override;
+  absl::Status Launch(const StepPlan& plan) override;
+  absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override;
+  void DropSteps() override;
+  void FreePages() override { entries_.clear(); }
+  absl::Status AllocatePages() override;
+
+ private:
+  struct LaunchedStep {
+    int64_t number = 0;
+    uint64_t step = 0;
+    std::vector<TokenResult> results;
+  };
+
+  TokenResult Sample(const StepPlan& plan, const SampleRow& sample);
+
+  const PagedBatchOptions options_;
+  const std::shared_ptr<FakeStepDeviceState> state_;
+  std::vector<int32_t> entries_;      // [num_pages, page_tokens] token ids
+  std::vector<int32_t> last_tokens_;  // [sequences_max + 1]
+  std::deque<LaunchedStep> launched_;
+  absl::Status lost_;
+};
+
+// A batch for Engine(config, options, events, batch) whose answers are those of FakeStepDevice; without
+// `num_pages` it has pages for `num_slots` whole contexts.
+std::unique_ptr<PagedDeviceBatch> MakeFakeDeviceBatch(const ModelConfig& config, const EngineOptions& options,
+                                                      std::shared_ptr<FakeStepDeviceState> state,
+                                                      int num_pages = 0);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TESTS_SUPPORT_FAKE_STEP_DEVICE_H_

@@ -1,0 +1,29 @@
+#include "rollout_workers/batch.h"
+
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/support/engine_fixture.h"
+
+namespace warpsmith {
+
+TEST_CASE("a batch on the CPU wants its weights in memory") {
+  const std::unique_ptr<Batch> batch = MakeBatch(Tiny(), {.num_slots = 2, .context_tokens_max = 64}).value();
+  CHECK(batch->empty());
+  CHECK(absl::IsInvalidArgument(batch->SetWeights(HuggingFaceDirectory("a/checkpoint"))));
+  CHECK(batch->SetWeights(RandomWeights(Tiny(), 1)).ok());
+}
+
+TEST_CASE("a GPU that cannot be had is an error that says why, and no crash") {
+  EngineOptions options{.num_slots = 2, .context_tokens_max = 64};
+  options.cuda = CudaPlacement{.device = 63};
+  const absl::Status status = MakeBatch(Tiny(), options).status();
+  CHECK_FALSE(status.ok());
+  CHECK_FALSE(Engine::Create(Tiny(), options, {}).ok());
+  if (absl::IsUnimplemented(status)) {  // this build has no CUDA
+    CHECK_THAT(std::string(status.message()),
+               Catch::Contains("cuda:63") && Catch::Contains("./dev build cuda"));
+  }
+}
+
+}  // namespace warpsmith
