@@ -20,6 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/status_macros.h"
 #include "core/model/device_decoder.h"
+#include "core/model/model_config.h"
 #include "tests/gpu/device_array.h"
 
 namespace warpsmith {

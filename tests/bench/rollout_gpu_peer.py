@@ -1,9 +1,10 @@
 """A Qwen3 decoder in plain PyTorch with a static KV cache, compiled and captured in a CUDA graph: how gpt-fast decodes.
 
 Each layer is compiled once for all layers, with fused q, k, v and gate, up projections; the whole step, sampling
-included, is one graph. Attention has two forms, and whoever measures takes the faster: F.scaled_dot_product_attention
-with a mask, and two batched products with a softmax between. In both the query heads of a group are rows of one
-product, so that keys and values are read once.
+included, is one graph. Attention has three forms, and whoever measures takes the fastest: PyTorch's
+scaled_dot_product_attention with a mask, two batched products with a softmax between, and FlexAttention, whose kernel
+for decoding divides the entries among blocks. In all of them the query heads of a group are rows of one product, so
+that keys and values are read once.
 Source: https://github.com/pytorch-labs/gpt-fast; "Qwen3 Technical Report", arXiv 2505.09388, section 2.
 
 Letters of shapes: B sequences, T tokens of each, S entries of the cache, D head_dim.
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention.flex_attention import flex_attention
 
 from tests.bench.qwen3_shapes import Shape
 
@@ -34,7 +36,16 @@ def _product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     return scores.masked_fill(~mask, float("-inf")).softmax(-1).to(q.dtype) @ v
 
 
-ATTENTIONS: dict[str, Attention] = {"sdpa": _fused_attention, "products": _product_attention}
+def _flex_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    def visible(score: Tensor, _batch: Tensor, _head: Tensor, row: Tensor, entry: Tensor) -> Tensor:
+        return torch.where(mask[row, entry], score, float("-inf"))
+
+    out = flex_attention(q, k, v, score_mod=visible)
+    assert isinstance(out, Tensor)  # no log-sum-exp was asked for
+    return out
+
+
+ATTENTIONS: dict[str, Attention] = {"sdpa": _fused_attention, "products": _product_attention, "flex": _flex_attention}
 
 
 class LayerWeights(NamedTuple):
@@ -182,7 +193,7 @@ class StaticDecoder:
         return self._end(x, update)
 
     def step(self, tokens: Tensor, positions: Tensor) -> None:
-        """Samples at temperature 1, and puts the next tokens into `tokens` [B, 1] and their position into `positions`."""
+        """Samples at temperature 1: the next tokens go into `tokens` [B, 1], their position into `positions`."""
         tokens.copy_(self._sample(self.logits(tokens, positions)))
         positions.add_(1)
 

@@ -2,7 +2,7 @@
 
 transformers  generate() of AutoModelForCausalLM, sdpa, a cache that grows
 static        the same with a static cache, whose decoding transformers compiles (Inductor, CUDA graphs)
-pytorch       rollout_gpu_peer.py, compiled and captured; the faster of its forms of attention
+pytorch       rollout_gpu_peer.py, compiled and captured; the fastest of its forms of attention
 ceilings      the device's copies and products, no model
 
 Weights are random, in bfloat16 on a GPU, and are made there. Answers are shorter than the engine's, around the same
@@ -30,6 +30,7 @@ Row = dict[str, Any]
 _COPY_BYTES = 4 << 30
 _PRODUCT_SIZE = 8192
 _REPEATS = 10
+_FAILURE_CHARACTERS_MAX = 300
 
 
 class StepClock:
@@ -57,7 +58,7 @@ class StepClock:
 def transformers_rows(
     shape: Shape, batches: Sequence[int], context: int, num_tokens: int, device: str, static: bool
 ) -> Iterator[Row]:
-    """Of each batch, the faster of two timed calls after one that compiles and warms."""
+    """Of each batch, a timed call after one that warms; with `static` the faster of two after one that compiles."""
     from transformers import AutoModelForCausalLM, LogitsProcessorList
 
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
@@ -69,7 +70,7 @@ def transformers_rows(
     for batch in batches:
         prompt = torch.randint(shape.vocab_size, (batch, context - num_tokens // 2), device=device)
         seconds = []
-        for _ in range(3):
+        for _ in range(3 if static else 2):
             clock = StepClock(num_tokens + 1, device)
             out = model.generate(
                 prompt,
@@ -89,17 +90,25 @@ def transformers_rows(
 
 
 def pytorch_rows(shape: Shape, batches: Sequence[int], context: int, num_tokens: int, device: str) -> Iterator[Row]:
-    """Of each batch, the fastest of three rounds of the faster form of attention."""
+    """Of each batch, the fastest of three rounds of the fastest form of attention so far."""
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     weights = random_weights(shape, device, dtype)
     for batch in batches:
-        rates = {}
+        rates: dict[str, float] = {}
+        failures: dict[str, str] = {}
         for attention in ATTENTIONS:
-            torch._dynamo.reset()  # or it would count the recompilations of all batches together, and refuse
-            rates[attention] = (
-                batch * num_tokens / decode_seconds(shape, weights, attention, batch, context, num_tokens)
-            )
-        yield {"batch": batch, "tok_per_s": max(rates.values()), "by_attention": rates}
+            torch._dynamo.reset()  # or it would count the recompilations of all forms together, and refuse
+            try:
+                seconds = decode_seconds(shape, weights, attention, batch, context, num_tokens)
+            except Exception as error:  # of the compiler, whatever it is: the other forms are worth having
+                failures[attention] = f"{type(error).__name__}: {error}"[:_FAILURE_CHARACTERS_MAX]
+            else:
+                rates[attention] = batch * num_tokens / seconds
+            # Line by line, for a process that is ended early: the last one counts.
+            if rates:
+                yield {"batch": batch, "tok_per_s": max(rates.values()), "by_attention": rates, "failures": failures}
+        if not rates:
+            raise RuntimeError(f"no form of attention works: {failures}")
 
 
 def _device_seconds(work: Any) -> list[float]:
@@ -118,6 +127,8 @@ def _device_seconds(work: Any) -> list[float]:
 
 def ceiling_rows() -> Iterator[Row]:
     """Best copy of 4 GiB, bytes read and written; mean of ten 8192^3 products of normal numbers in bfloat16."""
+    import transformers
+
     source = torch.empty(_COPY_BYTES, dtype=torch.uint8, device="cuda").random_()
     target = torch.empty_like(source)
     copy = min(_device_seconds(lambda: target.copy_(source)))
@@ -127,7 +138,9 @@ def ceiling_rows() -> Iterator[Row]:
     yield {
         "copy_tb_per_s": 2 * _COPY_BYTES / copy / 1e12,
         "product_tflops": 2 * _PRODUCT_SIZE**3 * len(product) / sum(product) / 1e12,
-        "memory_bytes": torch.cuda.get_device_properties(0).total_memory,
+        "gpu": torch.cuda.get_device_name(0),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
     }
 
 
