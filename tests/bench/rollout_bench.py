@@ -1,6 +1,7 @@
 """Decoding rates of the rollout engine, sampler and scheduler included, beside plain PyTorch, in alternation.
 
 ./dev bench rollout [--threads N] [--rounds N]
+./dev bench rollout --gpu ...: the engine on a GPU; see rollout_gpu.py
 """
 
 import sys
@@ -48,4 +49,8 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
+    if "--gpu" in sys.argv:
+        from tests.bench.rollout_gpu import main
+
+        sys.exit(main())
     run_bench(__doc__, compare, print_table)

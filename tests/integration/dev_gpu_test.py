@@ -133,3 +133,11 @@ def test_a_benchmark_on_a_gpu_writes_to_a_file_of_its_own(tree: Tree) -> None:
         "tests/bench/some_bench.py --out runs/bench/some_gpu.jsonl --gpu --resume",
         "tests/bench/some_bench.py --out runs/bench/some.json --seconds 9",
     ]
+
+
+def test_the_engine_on_a_gpu_is_built_with_cuda_and_without_one_it_is_not(tree: Tree) -> None:
+    (tree.root / "tests/bench/rollout_bench.py").write_text("")
+    assert tree.dev("bench", "rollout", "--threads", "2").returncode == 0
+    assert not any("build/core" in call for call in tree.called("cmake"))
+    assert tree.dev("bench", "rollout", "--only", "churn", "--gpu").returncode == 0
+    assert any("--build build/core" in call for call in tree.called("cmake"))

@@ -1,0 +1,165 @@
+"""What `./dev bench rollout --gpu` measured beside its targets, as far as it is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tests.bench.qwen3_shapes import SHAPES
+from tests.bench.rollout_gpu_work import ANSWER, CONTEXT, PEER_TOKENS, PROMPT
+from tests.bench.slices import Row
+
+COPY_SHARES = {"8B": 0.75, "0.6B": 0.50}  # of the copies' bandwidth, at batch 1
+RATE_AT_64 = 1450.0  # tokens a second of 8B for each TB/s of the copies
+RATE_AT_400 = 17_000.0  # of 8B, on a card with the memory for it
+PEER_RATIO, PEER_BATCHES = 1.3, (1, 8, 64)
+GROUP_RATIO = 5.0
+LOAD_SECONDS = 10.0
+LOGITS_RATIO = 1.1
+
+Results = Mapping[str, Row]  # of pieces by name
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A target and what was measured, None where nothing was."""
+
+    name: str
+    value: float | None
+    target: float
+    unit: str = ""
+    at_least: bool = True
+
+    def line(self) -> str:
+        """Of the table."""
+        sign = ">=" if self.at_least else "<="
+        target = f"{sign} {self.target:,.2f}{self.unit}"
+        if self.value is None:
+            return f"{self.name:<52}{'-':>14}   {target:<18}not measured"
+        met = self.value >= self.target if self.at_least else self.value <= self.target
+        value = f"{self.value:,.2f}{self.unit}"
+        return f"{self.name:<52}{value:>14}   {target:<18}{'met' if met else 'NOT MET'}"
+
+
+def engine_row(results: Results, model: str, batch: int) -> Row | None:
+    """The engine's line of a model and a batch."""
+    rows = results.get(f"engine {model}, batch {batch}", {}).get("rows", [])
+    return next((row for row in rows if "tok_per_s" in row), None)
+
+
+def engine_rate(results: Results, model: str, batch: int) -> float | None:
+    """Tokens a second."""
+    row = engine_row(results, model, batch)
+    return row["tok_per_s"] if row else None
+
+
+def peer_rates(results: Results, model: str, batch: int) -> dict[str, float]:
+    """Tokens a second by peer."""
+    rates = {}
+    for peer in PEER_TOKENS:
+        for name in (f"{peer} {model}", f"{peer} {model}, batch {batch}"):
+            for row in results.get(name, {}).get("rows", []):
+                if row["batch"] == batch:
+                    rates[peer] = row["tok_per_s"]
+    return rates
+
+
+def copy_share(results: Results, model: str, batch: int) -> float | None:
+    """Bytes that steps must read, by the time that they take, over the bandwidth of copies in the same run."""
+    rate, ceiling = engine_rate(results, model, batch), copy_tb_per_s(results)
+    if rate is None or ceiling is None:
+        return None
+    return rate / batch * SHAPES[model].step_bytes(batch, CONTEXT) / (ceiling * 1e12)
+
+
+def copy_tb_per_s(results: Results) -> float | None:
+    """Of the piece `ceilings`, bytes read and written."""
+    rows = results.get("ceilings", {}).get("rows", [])
+    return rows[0]["copy_tb_per_s"] if rows else None
+
+
+def figures(results: Results) -> Iterator[Figure]:
+    """All targets."""
+    for model, target in COPY_SHARES.items():
+        share = copy_share(results, model, 1)
+        yield Figure(f"{model}, batch 1: share of copy bandwidth", share and 100 * share, 100 * target, " %")
+    rate, ceiling = engine_rate(results, "8B", 64), copy_tb_per_s(results)
+    yield Figure(
+        "8B, batch 64: tok/s for each TB/s of copies", rate / ceiling if rate and ceiling else None, RATE_AT_64
+    )
+    yield Figure("8B, batch 400: tok/s (on an H200)", engine_rate(results, "8B", 400), RATE_AT_400)
+    for model in COPY_SHARES:
+        for batch in PEER_BATCHES:
+            rate, peers = engine_rate(results, model, batch), peer_rates(results, model, batch)
+            ratio = rate / max(peers.values()) if rate and peers else None
+            known = f" ({len(peers)} of {len(PEER_TOKENS)})" if len(peers) < len(PEER_TOKENS) else ""
+            yield Figure(f"{model}, batch {batch}: times the fastest peer{known}", ratio, PEER_RATIO)
+    yield Figure("group: first tokens beside prompts that share nothing", group_ratio(results), GROUP_RATIO)
+    loads = [row["median_s"] for name, row in results.items() if name.startswith("load ")]
+    yield Figure("load: launch to first token", max(loads, default=None), LOAD_SECONDS, " s", at_least=False)
+    errors = [row["ratio"] for row in results.get("logits", {}).get("rows", [])]
+    name = "logits: error beside transformers' own, worst case"
+    yield Figure(name, max(errors, default=None), LOGITS_RATIO, at_least=False)
+
+
+def group_ratio(results: Results) -> float | None:
+    """Time until the last first token of prompts that share nothing, over that of one group."""
+    for name, result in results.items():
+        times = [row["ttft_ms_p99"] for row in result.get("rows", []) if "ttft_ms_p99" in row]
+        if name.startswith("group ") and len(times) > 1:
+            return times[-1] / times[0]
+    return None
+
+
+def print_tables(results: Results) -> None:
+    """Rates, other lines as they are, targets."""
+    header = "".join(f"{peer:>14}" for peer in PEER_TOKENS)
+    print(f"\n{'tokens a second':<20}{'engine':>12}{header}{'times':>8}{'of copies':>11}{'first token, ms':>22}")
+    for name in results:
+        if name.startswith("engine "):
+            model, _, batch = name.removeprefix("engine ").partition(", batch ")
+            print(rate_line(results, model, int(batch)))
+    print(
+        f"Engine: prompts of {PROMPT}, answers of {ANSWER:,}. Peers: "
+        + ", ".join(f"{peer} {steps} steps" for peer, steps in PEER_TOKENS.items())
+        + f" around a context of {CONTEXT}, prompts and compilation not timed."
+    )
+    print()
+    for name, result in results.items():
+        if result.get("failure"):
+            print(f"{name} ended early: {result['failure']}")
+        if not name.startswith(("engine ", *PEER_TOKENS)):
+            for row in result.get("rows", [result]):
+                print(f"{name}: " + ", ".join(f"{key} {_text(value)}" for key, value in row.items()))
+    print()
+    for figure in figures(results):
+        print(figure.line())
+    for fault in faults(results):
+        print(f"fault: {fault}")
+
+
+def rate_line(results: Results, model: str, batch: int) -> str:
+    """One model and batch: the engine, its peers, and its share of the copies' bandwidth."""
+    row = engine_row(results, model, batch) or {}
+    peers = peer_rates(results, model, batch)
+    columns = "".join(f"{peers[peer]:14,.0f}" if peer in peers else f"{'-':>14}" for peer in PEER_TOKENS)
+    times = f"{row['tok_per_s'] / max(peers.values()):8.2f}" if row and peers else f"{'-':>8}"
+    share = copy_share(results, model, batch)
+    first = " to ".join(f"{row[key]:.1f}" for key in ("ttft_ms_p50", "ttft_ms_p99") if key in row)
+    rate = f"{row['tok_per_s']:12,.0f}" if row else f"{'-':>12}"
+    return f"{f'{model}, batch {batch}':<20}{rate}{columns}{times}{f'{share:.0%}' if share else '-':>11}{first:>22}"
+
+
+def faults(results: Results) -> list[str]:
+    """What a program itself calls false."""
+    return [
+        f"{name}: {row['name']}: {key} is false"
+        for name, result in results.items()
+        for row in result.get("rows", [])
+        for key, value in row.items()
+        if value is False
+    ]
+
+
+def _text(value: object) -> str:
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)

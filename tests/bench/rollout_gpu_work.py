@@ -1,0 +1,151 @@
+"""The pieces of `./dev bench rollout --gpu`: what each runs and what is kept of it."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tests.bench.json_process import ROOT, run_json
+from tests.bench.qwen3_shapes import SHAPES
+from tests.bench.slices import Piece, Row, digest_of
+
+PROMPT, ANSWER = 128, 1024
+CONTEXT = PROMPT + ANSWER // 2  # mean tokens that a step attends to
+GROUP, GROUP_PROMPT, GROUP_ANSWER = 16, 4096, 16
+CHURN = 400
+LOADS = 3
+# Steps of the peers: as many as are steady, for transformers takes a tenth of a second for one.
+PEER_TOKENS = {"pytorch": 128, "static": 64, "transformers": 64}
+# A slice begins no piece after 270 s, and a command on a GPU may last ten minutes.
+SECONDS_MAX = 240.0
+_BUILD_FOLDERS = [ROOT / "build/core/tests", ROOT / "build/cuda/tests"]
+_PEER_FILES = [
+    ROOT / "tests/bench" / name for name in ("qwen3_shapes.py", "rollout_gpu_peer.py", "rollout_gpu_peers.py")
+]
+
+
+def locate_binary(name: str, folder: Path | None) -> Path:
+    """In `folder`, else where ./dev builds for a GPU; it may not be there."""
+    places = [place / name for place in ([folder] if folder else _BUILD_FOLDERS)]
+    return next((place for place in places if place.is_file()), places[0])
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is measured: models and batches, with programs of `binaries`, and peers on `device`."""
+
+    models: Sequence[str]
+    batches: Sequence[int]
+    batches_large: Sequence[int]  # of the engine alone
+    binaries: Path | None
+    device: str = "cuda"
+
+    def pieces(self) -> Iterator[Piece]:
+        """What is worth most comes first; the peers that compile longest come last."""
+        largest = self.models[-1]
+        yield self._peer("ceilings", self.models[0], [])
+        yield self._logits()
+        for model in self.models:
+            for batch in (*self.batches, *self.batches_large):
+                load = ("--batch", str(batch), "--prompt", str(PROMPT), "--answer", str(ANSWER))
+                yield self._engine(f"engine {model}, batch {batch}", [["--model", model, *load]])
+        yield self._group(largest)
+        yield self._engine("invariance", [["--model", self.models[0], "--invariance"]])
+        yield self._engine("churn", [["--model", self.models[0], "--churn", str(CHURN)]])
+        yield self._load(largest)
+        for peer in ("pytorch", "transformers", "static"):
+            for model in reversed(self.models):
+                # What compiles does so for each batch.
+                for batches in [self.batches] if peer == "transformers" else [[batch] for batch in self.batches]:
+                    yield self._peer(peer, model, batches)
+
+    def _engine(self, name: str, loads: Sequence[Sequence[str]]) -> Piece:
+        binary = locate_binary("engine_gpu_rates", self.binaries)
+        commands = [[str(binary), *load] for load in loads]
+        return Piece(name, [_digest([binary]), loads], partial(_all_rows, commands))
+
+    def _group(self, model: str) -> Piece:
+        """First tokens of one group, and of as many prompts that share nothing."""
+        load = ("--model", model, "--prompt", str(GROUP_PROMPT), "--answer", str(GROUP_ANSWER))
+        return self._engine(f"group {model}", [[*load, "--group", str(GROUP)], [*load, "--batch", str(GROUP)]])
+
+    def _load(self, model: str) -> Piece:
+        binary = locate_binary("engine_gpu_rates", self.binaries)
+        work = partial(_load_times, binary, model, self.device)
+        return Piece(f"load {model}", [_digest([binary]), model, PROMPT, LOADS], work)
+
+    def _logits(self) -> Piece:
+        binary = locate_binary("device_logits", self.binaries)
+        script = ROOT / "tests/gpu/logits_peer.py"
+        command = [sys.executable, str(script), "--program", str(binary), "--device", self.device]
+        return Piece("logits", [_digest([binary, script])], partial(_all_rows, [command]))
+
+    def _peer(self, peer: str, model: str, batches: Sequence[int]) -> Piece:
+        words = [peer]
+        if batches:
+            words += ["--model", model, "--batch", ",".join(map(str, batches))]
+            words += ["--context", str(CONTEXT), "--tokens", str(PEER_TOKENS[peer])]
+        command = [sys.executable, "-m", "tests.bench.rollout_gpu_peers", *words, "--device", self.device]
+        batch = f", batch {batches[0]}" if len(batches) == 1 else ""
+        name = f"{peer} {model}{batch}" if batches else peer
+        return Piece(name, [digest_of(_PEER_FILES), words], partial(_some_rows, command))
+
+
+def _digest(files: Sequence[Path]) -> str:
+    """Of files that may be missing: then the piece fails, and is left for another slice."""
+    return digest_of(file for file in files if file.is_file())
+
+
+def _all_rows(commands: Sequence[Sequence[str]]) -> Row:
+    """Rows of all commands. Raises RuntimeError where one fails."""
+    answers = [run_json(command, SECONDS_MAX / len(commands)) for command in commands]
+    return {"rows": [row for answer in answers for row in answer.checked()]}
+
+
+def _some_rows(command: Sequence[str]) -> Row:
+    """Rows of a peer, which may end early: what it has measured is kept, with the failure. Raises RuntimeError where
+    there is no row."""
+    answer = run_json(command, SECONDS_MAX)
+    if not answer.rows:
+        answer.checked()
+    return {"rows": answer.rows, "failure": answer.failure}
+
+
+def _load_times(binary: Path, model: str, device: str) -> Row:
+    """From the launch of the engine to the line about its first token, of a directory that lies in memory."""
+    with tempfile.TemporaryDirectory(dir=_roomy_folder(1.3 * SHAPES[model].weight_bytes)) as folder:
+        write = [sys.executable, "-m", "tests.bench.random_checkpoint", model, folder, "--device", device]
+        written = run_json(write, SECONDS_MAX / 2).checked()[0]
+        for file in Path(folder).iterdir():
+            _read(file)
+        load = ["--model", folder, "--batch", "1", "--prompt", str(PROMPT), "--answer", "1"]
+        seconds = []
+        for _ in range(LOADS):
+            answer = run_json([str(binary), *load], SECONDS_MAX / 2 / LOADS)
+            told = [i for i, row in enumerate(answer.checked()) if "ttft_ms_p50" in row]
+            if not told:
+                raise RuntimeError(f"the engine printed no ttft_ms_p50: {answer.rows}")
+            seconds.append(answer.row_seconds[told[0]])
+    return {"bytes": written["bytes"], "folder": folder, "seconds": seconds, "median_s": statistics.median(seconds)}
+
+
+def _roomy_folder(num_bytes: float) -> str:
+    """In memory where it has room, else on the disk of temporary files."""
+    folders = [folder for folder in ("/dev/shm", tempfile.gettempdir()) if Path(folder).is_dir()]
+    for folder in folders:
+        if shutil.disk_usage(folder).free > num_bytes:
+            return folder
+    raise RuntimeError(f"none of {', '.join(folders)} has {num_bytes / 1e9:.0f} GB free for a checkpoint")
+
+
+def _read(path: Path) -> None:
+    with path.open("rb", buffering=0) as file:
+        buffer = bytearray(64 << 20)
+        while file.readinto(buffer):
+            pass
