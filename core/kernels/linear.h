@@ -24,6 +24,7 @@ struct LinearShape {
   bool has_bias = false;
   bool has_residual = false;
   LinearOutput output = LinearOutput::kBfloat16;
+  // For a map: CUDA C++17 has no default for it.
   friend bool operator<(const LinearShape& a, const LinearShape& b) {
     return std::tie(a.columns, a.depth, a.has_bias, a.has_residual, a.output) <
            std::tie(b.columns, b.depth, b.has_bias, b.has_residual, b.output);

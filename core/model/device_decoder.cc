@@ -184,6 +184,12 @@ absl::Status DeviceDecoder::SetParameters(const Parameters& parameters) {
   return state_->weights.SetParameters(parameters);
 }
 
+absl::Status DeviceDecoder::FillRandom(uint64_t seed) {
+  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
+  RETURN_IF_ERROR(CudaStatus(cudaDeviceSynchronize(), "the steps before new weights"));
+  return state_->weights.FillRandom(seed);
+}
+
 DeviceWeights& DeviceDecoder::weights() { return state_->weights; }
 
 void DeviceDecoder::FreePages() {

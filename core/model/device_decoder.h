@@ -58,7 +58,8 @@ class DeviceDecoder {
   absl::Status SetParameters(const Parameters& parameters);
   // Where they lie, for whoever writes them in another way, while no step runs.
   DeviceWeights& weights();
-  // Draws weights on the device, finite and such that activations stay so, for timing: what they compute means nothing.
+  // Draws matrices and biases on the device, with deviation 0.02, and sets norms to 1: to time a model of this shape.
+  // Not what Parameters::InitRandom draws.
   absl::Status FillRandom(uint64_t seed);
 
   // Gives the pages' memory back to the GPU, and takes it again: RESOURCE_EXHAUSTED when others have taken it

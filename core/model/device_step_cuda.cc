@@ -13,6 +13,7 @@
 #include "core/kernels/embedding_gather_cuda.h"
 #include "core/kernels/paged_attention_cuda.h"
 #include "core/kernels/residual_norm_cuda.h"
+#include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
 #include "core/model/cuda_status.h"
 #include "core/model/device_memory.h"
@@ -64,10 +65,6 @@ int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOp
   return static_cast<int64_t>(most);
 }
 
-DepthSplit SplitFor(const std::vector<int64_t>& row_buckets) {
-  return row_buckets.size() == 1 ? DepthSplit::kNever : DepthSplit::kAllowed;
-}
-
 struct DeviceStepLauncher::State {
   State(const DeviceDecoderOptions& options, const DeviceWeights& weights, const DeviceScratch& places,
         std::byte* scratch, std::byte* pages);
@@ -84,8 +81,9 @@ struct DeviceStepLauncher::State {
   absl::Status CheckCounts(const DeviceStep& step) const;
   absl::Status Embed(const DeviceStep& step, cudaStream_t stream) const;
   absl::Status Norm(const __nv_bfloat16* weight, const DeviceStep& step, cudaStream_t stream) const;
-  absl::Status Product(const LinearShape& shape, const LinearOperands& operands, const DeviceStep& step,
-                       cudaStream_t stream) const;
+  bool batch_invariant() const { return options.row_buckets.size() == 1; }
+  absl::Status Product(LinearPlans* plans, const LinearShape& shape, const LinearOperands& operands,
+                       int64_t rows, cudaStream_t stream) const;
   absl::Status Attend(int64_t layer, const DeviceStep& step, cudaStream_t stream) const;
   absl::Status FeedForward(int64_t layer, const DeviceStep& step, cudaStream_t stream) const;
   absl::Status Logits(const DeviceStep& step, cudaStream_t stream) const;
@@ -161,12 +159,13 @@ LinearOperands DeviceStepLauncher::State::HeadOperands() const {
 
 // The head has buckets of its own: with those of the rows it would want logits for all of them.
 absl::Status DeviceStepLauncher::State::Prepare() {
+  if (batch_invariant()) return absl::OkStatus();
   RETURN_IF_ERROR(CublasStatus(cublasLtCreate(&handle), "cublasLtCreate"));
   const CublasWorkspace workspace = {scratch + places.products, static_cast<size_t>(kProductWorkspaceBytes)};
-  const DepthSplit split = SplitFor(options.row_buckets);
-  layer_plans = std::make_unique<LinearPlans>(handle, workspace, options.row_buckets, split, kStepSearch);
-  head_plans =
-      std::make_unique<LinearPlans>(handle, workspace, LogitsRowBuckets(options), split, kStepSearch);
+  layer_plans = std::make_unique<LinearPlans>(handle, workspace, options.row_buckets, DepthSplit::kAllowed,
+                                              kStepSearch);
+  head_plans = std::make_unique<LinearPlans>(handle, workspace, LogitsRowBuckets(options),
+                                             DepthSplit::kAllowed, kStepSearch);
 
   int64_t evicted_bytes = 0;
   ASSIGN_OR_RETURN(const DeviceMemory evicted, EvictingMemory(options.device, evicted_bytes));
@@ -189,6 +188,8 @@ absl::StatusOr<std::unique_ptr<DeviceStepLauncher>> DeviceStepLauncher::Create(
   const auto begin = std::chrono::steady_clock::now();
   auto state = std::make_unique<State>(options, weights, places, scratch, pages);
   RETURN_IF_ERROR(state->Prepare());
+  if (state->batch_invariant())
+    return std::unique_ptr<DeviceStepLauncher>(new DeviceStepLauncher(std::move(state)));
   LogInfo(absl::StrFormat("chose the products of 5 layers for %d row counts in %.2f s",
                           options.row_buckets.size(),
                           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
@@ -237,12 +238,19 @@ absl::Status DeviceStepLauncher::State::Norm(const __nv_bfloat16* weight, const 
                     "launch of a norm");
 }
 
-absl::Status DeviceStepLauncher::State::Product(const LinearShape& shape, const LinearOperands& operands,
-                                                const DeviceStep& step, cudaStream_t stream) const {
-  const cublasStatus_t status = layer_plans->Launch(shape, step.num_rows, operands, stream);
-  if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
-  return CublasStatus(status, absl::StrCat("product of ", step.num_rows, " rows, ", shape.columns,
-                                           " columns and depth ", shape.depth));
+// `plans` is null in the batch-invariant mode.
+absl::Status DeviceStepLauncher::State::Product(LinearPlans* plans, const LinearShape& shape,
+                                                const LinearOperands& operands, int64_t rows,
+                                                cudaStream_t stream) const {
+  const auto what = [&] {
+    return absl::StrCat("product of ", rows, " rows, ", shape.columns, " columns and depth ", shape.depth);
+  };
+  if (plans == nullptr) {
+    const cudaError_t error = LaunchStreamedLinear(shape, rows, operands, stream);
+    return error == cudaSuccess ? absl::OkStatus() : CudaStatus(error, what());
+  }
+  const cublasStatus_t status = plans->Launch(shape, rows, operands, stream);
+  return status == CUBLAS_STATUS_SUCCESS ? absl::OkStatus() : CublasStatus(status, what());
 }
 
 absl::Status DeviceStepLauncher::State::Attend(int64_t layer, const DeviceStep& step,
@@ -251,7 +259,7 @@ absl::Status DeviceStepLauncher::State::Attend(int64_t layer, const DeviceStep& 
   const int64_t plane = PlaneElements(config, options);
   __nv_bfloat16* const key_pages = pages + 2 * layer * plane;
   RETURN_IF_ERROR(Norm(weights.input_norm, step, stream));
-  RETURN_IF_ERROR(Product(qkv_shape, QkvOperands(layer), step, stream));
+  RETURN_IF_ERROR(Product(layer_plans.get(), qkv_shape, QkvOperands(layer), step.num_rows, stream));
   RETURN_IF_ERROR(CudaStatus(LaunchAttentionInputs({.rows = step.num_rows,
                                                     .num_kv_heads = config.num_key_value_heads,
                                                     .group_size = config.group_size(),
@@ -290,20 +298,20 @@ absl::Status DeviceStepLauncher::State::Attend(int64_t layer, const DeviceStep& 
                             .output = At(places.attended)},
                            bounds, scratch + places.attention, stream),
       "launch of attention"));
-  return Product(output_shape, OutputOperands(layer), step, stream);
+  return Product(layer_plans.get(), output_shape, OutputOperands(layer), step.num_rows, stream);
 }
 
 absl::Status DeviceStepLauncher::State::FeedForward(int64_t layer, const DeviceStep& step,
                                                     cudaStream_t stream) const {
   RETURN_IF_ERROR(Norm(layers[layer].post_norm, step, stream));
-  RETURN_IF_ERROR(Product(gate_up_shape, GateUpOperands(layer), step, stream));
+  RETURN_IF_ERROR(Product(layer_plans.get(), gate_up_shape, GateUpOperands(layer), step.num_rows, stream));
   RETURN_IF_ERROR(CudaStatus(LaunchSwiGlu({.rows = step.num_rows,
                                            .size = config.intermediate_size,
                                            .gate_up = At(places.gate_up),
                                            .y = At(places.activated)},
                                           stream),
                              "launch of SwiGLU"));
-  return Product(down_shape, DownOperands(layer), step, stream);
+  return Product(layer_plans.get(), down_shape, DownOperands(layer), step.num_rows, stream);
 }
 
 // Rows of x are gathered as rows of an embedding are, so that norm and head see no other.
@@ -325,8 +333,7 @@ absl::Status DeviceStepLauncher::State::Logits(const DeviceStep& step, cudaStrea
                                                  .y = At(places.last_normed)},
                                                 stream),
                              "launch of the last norm"));
-  return CublasStatus(head_plans->Launch(head_shape, step.num_logits_rows, HeadOperands(), stream),
-                      "product of the head");
+  return Product(head_plans.get(), head_shape, HeadOperands(), step.num_logits_rows, stream);
 }
 
 absl::Status DeviceStepLauncher::Launch(const DeviceStep& step, cudaStream_t stream) const {

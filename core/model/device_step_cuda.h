@@ -36,9 +36,6 @@ int64_t RowsOfQueryBound(int64_t rows_of_query_max, int64_t rows_max);
 // whoever starts a worker waits for.
 inline constexpr LinearSearch kStepSearch = {.proposals_max = 4, .warm_ups = 1, .runs = 3};
 
-// With one bucket a row's bits may depend on nothing else, so sums are not cut; otherwise they may be.
-DepthSplit SplitFor(const std::vector<int64_t>& row_buckets);
-
 // One thread, one stream at a time.
 class DeviceStepLauncher {
  public:

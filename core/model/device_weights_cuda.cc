@@ -6,12 +6,14 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/checkpoint/tensor_directory.h"
 #include "core/kernels/first_not_finite_cuda.h"
+#include "core/kernels/random_normals_cuda.h"
 #include "core/model/cuda_status.h"
 #include "core/model/device_memory_plan.h"
 #include "core/model/hugging_face_checks.h"
@@ -83,6 +85,22 @@ absl::Status DeviceWeights::SetParameters(const Parameters& parameters) {
   };
   return UploadStaged(CutIntoChunks(layout_, kStagingElements), device_, reinterpret_cast<uint16_t*>(base()),
                       fill);
+}
+
+absl::Status DeviceWeights::FillRandom(uint64_t seed) {
+  constexpr float kDeviation = 0.02f;
+  RETURN_IF_ERROR(
+      CudaStatus(LaunchRandomNormals(base(), size(), seed, kDeviation, nullptr), "launch of random weights"));
+  for (int buffer = 0; buffer < layout_.num_buffers(); ++buffer) {
+    for (const ParameterEntry& entry : layout_.buffers()[buffer].entries) {
+      if (!absl::EndsWith(entry.name, "norm")) continue;
+      const std::vector<__nv_bfloat16> ones(entry.size(), __float2bfloat16(1.0f));
+      RETURN_IF_ERROR(CudaStatus(cudaMemcpy(base() + offsets_[buffer] + entry.offset, ones.data(),
+                                            ones.size() * kBfloat16Bytes, cudaMemcpyHostToDevice),
+                                 "norms of random weights"));
+    }
+  }
+  return CudaStatus(cudaDeviceSynchronize(), "random weights");
 }
 
 // In one pass over what has arrived: at the rate of the device's memory it takes a thousandth of the loading.

@@ -47,6 +47,9 @@ class DeviceWeights {
   // Likewise from the CPU, float32 or bfloat16: INVALID_ARGUMENT for others, or another configuration.
   absl::Status SetParameters(const Parameters& parameters);
 
+  // See DeviceDecoder::FillRandom.
+  absl::Status FillRandom(uint64_t seed);
+
  private:
   DeviceWeights(const ModelConfig& config, int device, DeviceMemory memory);
 

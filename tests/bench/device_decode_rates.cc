@@ -19,12 +19,13 @@
 #include "core/kernels/attention_inputs_cuda.h"
 #include "core/kernels/paged_attention_cuda.h"
 #include "core/kernels/residual_norm_cuda.h"
+#include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
 #include "core/model/device_decoder.h"
 #include "core/model/device_memory_plan.h"
 #include "core/model/device_step_cuda.h"
 #include "core/model/device_weights_cuda.h"
-#include "tests/bench/random_normals.h"
+#include "core/kernels/random_normals_cuda.h"
 #include "tests/gpu/device_array.h"
 #include "tests/gpu/device_rate.h"
 
@@ -58,7 +59,7 @@ ModelConfig ShapeOf(const std::string& model) {
   return config;
 }
 
-// With a second bucket, which nothing runs in, sums may be cut.
+// With a second bucket, which nothing runs in, products are cuBLASLt's.
 DeviceDecoderOptions OptionsOf(int64_t sequences, int64_t context, bool whole) {
   DeviceDecoderOptions options{.page_tokens = kPageTokens};
   options.num_pages = sequences * ((context + kPageTokens - 1) / kPageTokens);
@@ -220,13 +221,13 @@ class Groups {
                  int64_t calls, int64_t x, int64_t y,
                  const std::function<const __nv_bfloat16*(int64_t)>& weight) {
     LinearPlans plans(handle_, {At(places_.products), static_cast<size_t>(kProductWorkspaceBytes)}, buckets,
-                      SplitFor(options_.row_buckets), kStepSearch);
+                      DepthSplit::kAllowed, kStepSearch);
     const auto operands = [&](int64_t call) {
       return LinearOperands{At(x), weight(call), nullptr, shape.has_residual ? At(y) : nullptr, At(y)};
     };
-    const cublasStatus_t status =
-        plans.Prepare(shape, operands(0), {evicted_.get(), static_cast<size_t>(kEvictedBytes)}, nullptr);
-    WS_CHECK(status == CUBLAS_STATUS_SUCCESS) << cublasLtGetStatusString(status);
+    const bool streamed = options_.row_buckets.size() == 1;
+    const CublasWorkspace evicted = {evicted_.get(), static_cast<size_t>(kEvictedBytes)};
+    WS_CHECK(streamed || plans.Prepare(shape, operands(0), evicted, nullptr) == CUBLAS_STATUS_SUCCESS) << name;
     const int64_t rows = step_.num_rows;
     const double weights = static_cast<double>(shape.columns * shape.depth * calls);
     const double output = shape.output == LinearOutput::kFloat32 ? 4 : (shape.has_residual ? 4 : 2);
@@ -235,7 +236,11 @@ class Groups {
                                                            output * static_cast<double>(shape.columns));
     return Line(name, calls, bytes, 2 * weights * static_cast<double>(rows), [&] {
       for (int64_t call = 0; call < calls; ++call) {
-        WS_CHECK(plans.Launch(shape, rows, operands(call), stream_) == CUBLAS_STATUS_SUCCESS) << name;
+        if (streamed) {
+          Check(LaunchStreamedLinear(shape, rows, operands(call), stream_), name);
+        } else {
+          WS_CHECK(plans.Launch(shape, rows, operands(call), stream_) == CUBLAS_STATUS_SUCCESS) << name;
+        }
       }
     });
   }

@@ -26,9 +26,4 @@ TEST_CASE("the workspace holds what attention wants for every step that the opti
   }
 }
 
-TEST_CASE("sums are cut only where there are several buckets") {
-  CHECK(SplitFor({64}) == DepthSplit::kNever);
-  CHECK(SplitFor({1, 64}) == DepthSplit::kAllowed);
-}
-
 }  // namespace warpsmith

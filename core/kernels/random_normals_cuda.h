@@ -1,6 +1,6 @@
-// Random values in device memory, for benches: zeros draw less power than weights do, and are read no slower.
-#ifndef WARPSMITH_TESTS_BENCH_RANDOM_NORMALS_H_
-#define WARPSMITH_TESTS_BENCH_RANDOM_NORMALS_H_
+// Random values in device memory, to time kernels on: zeros draw less power than weights do, and run faster.
+#ifndef WARPSMITH_CORE_KERNELS_RANDOM_NORMALS_CUDA_H_
+#define WARPSMITH_CORE_KERNELS_RANDOM_NORMALS_CUDA_H_
 
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
@@ -16,4 +16,4 @@ cudaError_t LaunchRandomNormals(__nv_bfloat16* values, int64_t size, uint64_t se
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_TESTS_BENCH_RANDOM_NORMALS_H_
+#endif  // WARPSMITH_CORE_KERNELS_RANDOM_NORMALS_CUDA_H_

@@ -1,4 +1,4 @@
-#include "tests/bench/random_normals.h"
+#include "core/kernels/random_normals_cuda.h"
 
 namespace warpsmith {
 namespace {
