@@ -43,17 +43,22 @@ class AttentionTileLoader {
     if (next_ <= last_) {
       if (next_ % kAttentionSplitTokens == 0) ReadPages();
       const uint32_t tile = tiles_ + stage_ * 2 * kTileBytes<kHeadDim>;
+      const int first_group = next_ % kAttentionSplitTokens / kPageGroupTokens;
 #pragma unroll
-      for (int first = 0; first < kTileTokens; first += kRowsAtOnce) {
-        const int group = next_ % kAttentionSplitTokens / kPageGroupTokens + first / kPageGroupTokens;
-        const int64_t entry = __shfl_sync(kWholeWarp, first_entry_, group) + first % kPageGroupTokens + row_;
-        const bool present = next_ + first + row_ <= last_;
-        const int64_t offset = present ? entry * stride_ : 0;
-        // ChunkOffset of row first + row_, whose lower bits are those of row_.
-        const uint32_t to =
-            tile + (first + row_) * kChunksOfRow * kChunkBytes + (place_ ^ first % 8) * kChunkBytes;
-        CopyAsync(to, keys_ + offset, present);
-        CopyAsync(to + kTileBytes<kHeadDim>, values_ + offset, present);
+      for (int group = 0; group < kTileTokens / kPageGroupTokens; ++group) {
+        const int64_t entry = __shfl_sync(kWholeWarp, first_entry_, first_group + group);
+        int64_t offset = (entry + row_) * stride_;
+#pragma unroll
+        for (int i = 0; i < kPageGroupTokens; i += kRowsAtOnce) {
+          const int first = group * kPageGroupTokens + i;
+          const bool present = next_ + first + row_ <= last_;
+          // ChunkOffset of row first + row_, whose lower bits are those of row_.
+          const uint32_t to =
+              tile + (first + row_) * kChunksOfRow * kChunkBytes + (place_ ^ first % 8) * kChunkBytes;
+          CopyAsync(to, keys_ + offset, present);
+          CopyAsync(to + kTileBytes<kHeadDim>, values_ + offset, present);
+          offset += kRowsAtOnce * stride_;
+        }
       }
       next_ += kTileTokens;
       stage_ = stage_ + 1 == kTileStages ? 0 : stage_ + 1;

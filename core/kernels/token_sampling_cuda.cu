@@ -37,8 +37,8 @@ __device__ LargestLogit WarpLargest(LargestLogit largest) {
   return largest;
 }
 
-// Of a row, in every thread; NaNs are passed over. `of_thread` is the largest of this thread, `of_warps` holds one a warp,
-// in shared memory.
+// Of a row, in every thread; NaNs are passed over. `of_thread` becomes the largest of this thread; `of_warps` holds one
+// a warp, in shared memory.
 __device__ LargestLogit BlockLargest(const float* logits, int64_t size, LargestLogit* of_warps,
                                      float* of_thread) {
   LargestLogit largest = {-INFINITY, 0};

@@ -240,6 +240,7 @@ TEST_CASE("a captured launch runs again with other contents") {
   const Shape shape = {2, 4, 128, 16};
   Batch first(shape, {{0, 1, 700}, {1, 1, 20}}), second(shape, {{2, 1, 30}, {3, 1, 690}});
   DeviceBatch device(first, {1, 2048});
+  REQUIRE(device.Run() == cudaSuccess);  // so that the kernels are loaded
   const DeviceBatch other(second, {1, 2048});
   cudaStream_t stream;
   REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);

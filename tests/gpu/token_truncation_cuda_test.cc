@@ -93,7 +93,7 @@ std::vector<Truncation> Rules() {
 }
 
 TEST_CASE("truncated rows give the reference's tokens") {
-  constexpr int kDraws = 20;
+  constexpr int kDraws = 10;
   for (const int64_t size : {1, 40, 513, 5000, 40000}) {
     for (const auto& logits : {Levels(size, 12), Spread(size, 30), Spread(size, 4)}) {
       const Arrays arrays(logits, 0.9f, Rules(), kDraws);
@@ -144,8 +144,8 @@ TEST_CASE("the rate of 64 truncated samples of 151,936 logits") {
   };
   for (const Rule& rule : {Rule{"64 samples, no truncation", {0, 1, 0}, 30},
                            {"64 samples, top-k 20 and top-p 0.95", {20, 0.95, 0}, 30},
-                           {"64 samples, top-p 0.95, peaked", {0, 0.95, 0}, 3000},
-                           {"64 samples, top-p 0.95, of thousands", {0, 0.95, 0}, 300},
+                           {"64 samples, top-p 0.95, peaked", {0, 0.95, 0}, 10000},
+                           {"64 samples, top-p 0.95, of thousands", {0, 0.95, 0}, 1000},
                            {"64 samples, top-p 0.95, flat", {0, 0.95, 0}, 3},
                            {"64 samples, min-p 0.05", {0, 1, 0.05}, 30}}) {
     Arrays a(Spread(kSize, rule.width), 1.0f, {rule.truncation}, 64);
