@@ -60,21 +60,19 @@ absl::Status UseDevice(int device) {
   return absl::OkStatus();
 }
 
-struct FreeMemory {
-  int64_t free = 0;
-  int64_t total = 0;
-};
-
-absl::StatusOr<FreeMemory> FreeMemoryNow() {
+absl::StatusOr<FreeMemory> FreeMemoryOf(int device) {
   size_t free = 0, total = 0;
   RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"));
-  return FreeMemory{static_cast<int64_t>(free), static_cast<int64_t>(total)};
+  return FreeMemory{device, static_cast<int64_t>(free), static_cast<int64_t>(total)};
+}
+
+DeviceScratch ScratchOf(const ModelConfig& config, const DeviceDecoderOptions& options) {
+  return PlaceScratch(config, options, AttentionWorkspaceBytes(config, options));
 }
 
 // Bytes of weights and of one step.
-int64_t FixedBytes(const ModelConfig& config, const DeviceDecoderOptions& options) {
-  return WeightElements(ParameterLayout(config)) * kBfloat16Bytes +
-         PlaceScratch(config, options, AttentionWorkspaceBytes(config, options)).bytes;
+int64_t FixedBytes(const ModelConfig& config, const DeviceScratch& places) {
+  return WeightElements(ParameterLayout(config)) * kBfloat16Bytes + places.bytes;
 }
 
 absl::Status CopyTable(const std::vector<float>& values, std::byte* to) {
@@ -139,13 +137,12 @@ absl::StatusOr<std::unique_ptr<DeviceDecoder>> DeviceDecoder::Create(const Model
   RETURN_IF_ERROR(CheckDeviceDecoderOptions(config, options));
   RETURN_IF_ERROR(UseDevice(options.device));
   const int64_t page_bytes = options.num_pages * PageBytes(config, options.page_tokens);
-  ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryNow());
-  RETURN_IF_ERROR(
-      CheckFits(FixedBytes(config, options) + page_bytes, memory.free, memory.total, options.device));
+  const DeviceScratch places = ScratchOf(config, options);
+  ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(options.device));
+  RETURN_IF_ERROR(CheckFits("weights, pages and one step", FixedBytes(config, places) + page_bytes, memory));
 
   ASSIGN_OR_RETURN(DeviceWeights weights, DeviceWeights::Allocate(config, options.device));
   auto state = std::make_unique<State>(config, options, std::move(weights));
-  const DeviceScratch places = PlaceScratch(config, options, AttentionWorkspaceBytes(config, options));
   ASSIGN_OR_RETURN(state->scratch, DeviceMemory::Zeros(places.bytes));
   std::byte* const scratch = state->scratch.get();
   RETURN_IF_ERROR(
@@ -200,10 +197,9 @@ void DeviceDecoder::FreePages() {
 absl::Status DeviceDecoder::AllocatePages() {
   RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
   if (state_->pages->resident()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryNow());
-  RETURN_IF_ERROR(
-      CheckFits(state_->options.num_pages * PageBytes(state_->config, state_->options.page_tokens),
-                memory.free, memory.total, state_->options.device));
+  ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(state_->options.device));
+  const int64_t bytes = state_->options.num_pages * PageBytes(state_->config, state_->options.page_tokens);
+  RETURN_IF_ERROR(CheckFits("pages", bytes, memory));
   return state_->pages->Allocate();
 }
 
@@ -242,16 +238,17 @@ absl::StatusOr<int64_t> PagesThatFit(const ModelConfig& config, const DeviceDeco
   sized.num_pages = 1;
   RETURN_IF_ERROR(CheckDeviceDecoderOptions(config, sized));
   RETURN_IF_ERROR(UseDevice(options.device));
-  ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryNow());
-  const int64_t page_bytes = PageBytes(config, options.page_tokens), fixed_bytes = FixedBytes(config, sized);
-  const int64_t pages = PagesWithin(memory.free, share, fixed_bytes, page_bytes, options.page_tokens);
+  ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(options.device));
+  const int64_t page_bytes = PageBytes(config, options.page_tokens);
+  const int64_t fixed_bytes = FixedBytes(config, ScratchOf(config, sized));
+  const int64_t pages = PagesWithin(memory.free_bytes, share, fixed_bytes, page_bytes, options.page_tokens);
   if (pages > 0) return pages;
   return absl::ResourceExhaustedError(
       absl::StrFormat("decoder on a GPU: weights and one step want %.2f GiB; %.0f %% of what GPU %d has free "
                       "are %.2f GiB, which leaves "
                       "no page: lower rows_max, or use a larger share or GPU",
                       static_cast<double>(fixed_bytes) * 0x1p-30, share * 100, options.device,
-                      share * static_cast<double>(memory.free) * 0x1p-30));
+                      share * static_cast<double>(memory.free_bytes) * 0x1p-30));
 }
 
 }  // namespace warpsmith

@@ -141,14 +141,14 @@ int64_t PagesWithin(int64_t free_bytes, double share, int64_t fixed_bytes, int64
   return std::clamp<int64_t>(left / page_bytes, 0, std::numeric_limits<int32_t>::max() / page_tokens);
 }
 
-absl::Status CheckFits(int64_t wanted_bytes, int64_t free_bytes, int64_t total_bytes, int device) {
-  if (wanted_bytes <= free_bytes) return absl::OkStatus();
+absl::Status CheckFits(const std::string& what, int64_t wanted_bytes, const FreeMemory& memory) {
+  if (wanted_bytes <= memory.free_bytes) return absl::OkStatus();
   const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) * 0x1p-30; };
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("decoder on a GPU: weights, pages and one step want %.2f GiB, and GPU %d has %.2f of "
-                      "its %.2f GiB free: ask for "
-                      "fewer pages or rows, or end what else is on it",
-                      gib(wanted_bytes), device, gib(free_bytes), gib(total_bytes)));
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "decoder on a GPU: %s want %.2f GiB, and GPU %d has %.2f of its %.2f GiB free: ask for fewer pages or "
+      "rows, or "
+      "end what else is on it",
+      what, gib(wanted_bytes), memory.device, gib(memory.free_bytes), gib(memory.total_bytes)));
 }
 
 }  // namespace warpsmith

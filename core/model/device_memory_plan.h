@@ -3,6 +3,7 @@
 #define WARPSMITH_CORE_MODEL_DEVICE_MEMORY_PLAN_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -61,8 +62,15 @@ DeviceScratch PlaceScratch(const ModelConfig& config, const DeviceDecoderOptions
 int64_t PagesWithin(int64_t free_bytes, double share, int64_t fixed_bytes, int64_t page_bytes,
                     int64_t page_tokens);
 
-// RESOURCE_EXHAUSTED, with both in GiB, where `wanted_bytes` are more than `free_bytes`.
-absl::Status CheckFits(int64_t wanted_bytes, int64_t free_bytes, int64_t total_bytes, int device);
+// What GPU `device` has.
+struct FreeMemory {
+  int device = 0;
+  int64_t free_bytes = 0;
+  int64_t total_bytes = 0;
+};
+
+// RESOURCE_EXHAUSTED, with both in GiB, where `what`, "pages" for instance, wants more than is free.
+absl::Status CheckFits(const std::string& what, int64_t wanted_bytes, const FreeMemory& memory);
 
 }  // namespace warpsmith
 

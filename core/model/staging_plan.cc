@@ -1,8 +1,5 @@
 #include "core/model/staging_plan.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -34,19 +31,6 @@ std::vector<PlacedRun> RunsInOrder(const ParameterLayout& layout) {
   return runs;
 }
 
-// Asks the kernel for all pages of the range in one call: a fault for each 16 of them would cost as much as the copy.
-// Only a hint, so that an error means nothing.
-void PopulatePages(const std::byte* begin, int64_t bytes) {
-#ifdef MADV_POPULATE_READ
-  constexpr int64_t kWorthACall = 64 << 10;
-  if (bytes < kWorthACall) return;
-  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const uintptr_t first = reinterpret_cast<uintptr_t>(begin) / page * page;
-  madvise(reinterpret_cast<void*>(first), reinterpret_cast<uintptr_t>(begin) + bytes - first,
-          MADV_POPULATE_READ);
-#endif
-}
-
 void RoundHalves(const std::byte* halves, int64_t count, uint16_t* bits) {
   for (int64_t i = 0; i < count; ++i) {
     uint16_t half = 0;
@@ -58,7 +42,6 @@ void RoundHalves(const std::byte* halves, int64_t count, uint16_t* bits) {
 void FillPiece(const StagingPiece& piece, const TensorView& view, uint16_t* to) {
   const int64_t element = TensorTypeBytes(view.info.type);
   const std::byte* const from = view.bytes.data() + piece.hf_offset * element;
-  PopulatePages(from, piece.length * element);
   switch (view.info.type) {
     case TensorType::kF32:
       return RoundFloats(from, piece.length, to);

@@ -86,11 +86,11 @@ TEST_CASE("pages fill a share of what is free beside what is fixed, and no more 
 }
 
 TEST_CASE("what does not fit says what is wanted and what is free") {
-  CHECK(CheckFits(100, 100, 200, 0).ok());
-  const absl::Status status = CheckFits(int64_t{3} << 30, int64_t{1} << 30, int64_t{80} << 30, 2);
+  CHECK(CheckFits("pages", 100, {0, 100, 200}).ok());
+  const absl::Status status = CheckFits("pages", int64_t{3} << 30, {2, int64_t{1} << 30, int64_t{80} << 30});
   CHECK(status.code() == absl::StatusCode::kResourceExhausted);
   CHECK(std::string(status.message()) ==
-        "decoder on a GPU: weights, pages and one step want 3.00 GiB, and GPU 2 has 1.00 of its 80.00 GiB "
+        "decoder on a GPU: pages want 3.00 GiB, and GPU 2 has 1.00 of its 80.00 GiB "
         "free: ask "
         "for fewer pages or rows, or end what else is on it");
 }
