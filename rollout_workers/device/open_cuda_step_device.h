@@ -15,7 +15,7 @@ namespace warpsmith {
 
 struct CudaStepOptions {
   int device = 0;  // as CUDA counts
-  // Of the GPU's memory, for weights, buffers and pages; see PagesWithin.
+  // Of the GPU's memory, for weights, buffers and pages; see PagesWithinShare.
   double memory_share = 0.9;
   int num_pages = 0;  // over 0: so many, whatever the share
   int page_tokens = 16;

@@ -11,7 +11,7 @@ double Gibibytes(double bytes) { return bytes / (1 << 30); }
 
 }  // namespace
 
-absl::StatusOr<int> PagesWithin(const PageBudget& budget) {
+absl::StatusOr<int> PagesWithinShare(const PageBudget& budget) {
   const auto total = static_cast<double>(budget.total_bytes);
   const double usable = static_cast<double>(budget.free_bytes) - (1 - budget.memory_share) * total;
   const auto num_fitting =

@@ -23,7 +23,7 @@ struct PageBudget {
 
 // The pages that the share leaves, the padding page among them; at most pages_useful and one. RESOURCE_EXHAUSTED with
 // the values and the ways out where they do not hold one context.
-absl::StatusOr<int> PagesWithin(const PageBudget& budget);
+absl::StatusOr<int> PagesWithinShare(const PageBudget& budget);
 
 }  // namespace warpsmith
 

@@ -29,14 +29,14 @@ absl::StatusOr<StepArrival> StepArrival::Create() {
 }
 
 absl::Status StepArrival::Follow(cudaEvent_t event) {
-  RETURN_IF_ERROR(CudaStatus(cudaStreamWaitEvent(stream_.get(), event, 0), "Following a step"));
+  RETURN_IF_ERROR(StepCudaStatus(cudaStreamWaitEvent(stream_.get(), event, 0), "Following a step"));
   auto held = std::make_unique<std::shared_ptr<Counter>>(counter_);
   const auto count = [](void* counter) {
     const std::unique_ptr<std::shared_ptr<Counter>> owned(static_cast<std::shared_ptr<Counter>*>(counter));
     absl::MutexLock lock(&(*owned)->mutex);
     ++(*owned)->num_arrived;
   };
-  RETURN_IF_ERROR(CudaStatus(cudaLaunchHostFunc(stream_.get(), count, held.get()), "Following a step"));
+  RETURN_IF_ERROR(StepCudaStatus(cudaLaunchHostFunc(stream_.get(), count, held.get()), "Following a step"));
   (void)held.release();  // the call frees it; one that is never made leaks it
   return absl::OkStatus();
 }
@@ -51,7 +51,7 @@ absl::Status StepArrival::Await(int64_t count, cudaEvent_t event, absl::Time dea
     if (counter_->mutex.AwaitWithDeadline(absl::Condition(&arrived), look)) break;
     const cudaError_t error = cudaEventQuery(event);
     if (error == cudaSuccess) break;  // its call is on the way
-    if (error != cudaErrorNotReady) return CudaStatus(error, "Waiting for the GPU");
+    if (error != cudaErrorNotReady) return StepCudaStatus(error, "Waiting for the GPU");
     if (absl::Now() >= deadline) return absl::DeadlineExceededError("The GPU is not done in time");
   }
   return absl::OkStatus();

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "rollout_workers/device/device_memory_cuda.h"
+#include "rollout_workers/device/step_memory_cuda.h"
 
 namespace warpsmith {
 

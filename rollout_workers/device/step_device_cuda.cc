@@ -51,16 +51,16 @@ absl::StatusOr<int> MeasurePages(const ModelConfig& config, const CudaStepOption
       const std::unique_ptr<DeviceDecoder> decoder,
       DeviceDecoder::Create(config, DecoderOptionsFrom(options, kFewestPages, {LimitsOf(options).rows_max})));
   size_t free_bytes = 0, total_bytes = 0;
-  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(options.device), "Choosing the GPU"));
-  RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free_bytes, &total_bytes), "Asking for free memory"));
+  RETURN_IF_ERROR(StepCudaStatus(cudaSetDevice(options.device), "Choosing the GPU"));
+  RETURN_IF_ERROR(StepCudaStatus(cudaMemGetInfo(&free_bytes, &total_bytes), "Asking for free memory"));
   const int64_t useful = kPagesForPrefixes * options.sequences_max * PagesOfContext(options);
   const int64_t addressable = std::numeric_limits<int32_t>::max() / options.page_tokens - 1;
-  return PagesWithin({.total_bytes = static_cast<int64_t>(total_bytes),
-                      .free_bytes = static_cast<int64_t>(free_bytes),
-                      .memory_share = options.memory_share,
-                      .page_bytes = decoder->entry_bytes() * options.page_tokens,
-                      .pages_of_context = PagesOfContext(options),
-                      .pages_useful = std::min(useful, addressable)});
+  return PagesWithinShare({.total_bytes = static_cast<int64_t>(total_bytes),
+                           .free_bytes = static_cast<int64_t>(free_bytes),
+                           .memory_share = options.memory_share,
+                           .page_bytes = decoder->entry_bytes() * options.page_tokens,
+                           .pages_of_context = PagesOfContext(options),
+                           .pages_useful = std::min(useful, addressable)});
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
       DeviceDecoder::Create(config, DecoderOptionsFrom(options, num_pages,
                                                        RowBuckets(options.decode_buckets, limits.rows_max,
                                                                   options.batch_invariant))));
-  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(options.device), "Choosing the GPU"));
+  RETURN_IF_ERROR(StepCudaStatus(cudaSetDevice(options.device), "Choosing the GPU"));
   const auto queries = static_cast<size_t>(limits.queries_max);
   const size_t block_bytes = StepBlock(limits).bytes(),
                results_bytes = queries * (sizeof(int32_t) + sizeof(float));
@@ -101,7 +101,7 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
   ASSIGN_OR_RETURN(memory->stream, CreateStream());
   ASSIGN_OR_RETURN(StepArrival arrival, StepArrival::Create());
   // The stream does not wait for what cleared the memory.
-  RETURN_IF_ERROR(CudaStatus(cudaDeviceSynchronize(), "Preparing memory"));
+  RETURN_IF_ERROR(StepCudaStatus(cudaDeviceSynchronize(), "Preparing memory"));
   LogInfo(absl::StrCat("cuda:", options.device, " holds ", memory->decoder->weight_bytes() >> 20,
                        " MiB of weights and ", num_pages, " pages of ", options.page_tokens, " tokens, ",
                        (memory->decoder->entry_bytes() * options.page_tokens * num_pages) >> 20, " MiB"));
@@ -132,7 +132,7 @@ CudaStepDevice::~CudaStepDevice() {
 // A device is chosen a thread, and the engine's is not the one that made this.
 absl::Status CudaStepDevice::Begin() {
   RETURN_IF_ERROR(lost_);
-  return CudaStatus(cudaSetDevice(options_.device), "Choosing the GPU");
+  return StepCudaStatus(cudaSetDevice(options_.device), "Choosing the GPU");
 }
 
 absl::Status CudaStepDevice::LoadHuggingFace(const std::filesystem::path& directory) {
@@ -161,14 +161,14 @@ absl::Status CudaStepDevice::Launch(const StepPlan& plan) {
   HostStep& host = memory_->host_steps[static_cast<size_t>(num_launched_ % kStepsMax)];
   cudaStream_t const stream = memory_->stream.get();
   const size_t bytes = block_.Pack(plan, host.block.get());
-  RETURN_IF_ERROR(CudaStatus(
+  RETURN_IF_ERROR(StepCudaStatus(
       cudaMemcpyAsync(memory_->block.get(), host.block.get(), bytes, cudaMemcpyHostToDevice, stream),
       "Copying a plan"));
   RETURN_IF_ERROR(LaunchKernels(plan));
-  RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(host.results.get(), memory_->results.get(), results_bytes(),
-                                             cudaMemcpyDeviceToHost, stream),
-                             "Copying results"));
-  RETURN_IF_ERROR(CudaStatus(cudaEventRecord(host.done.get(), stream), "Recording a step"));
+  RETURN_IF_ERROR(StepCudaStatus(cudaMemcpyAsync(host.results.get(), memory_->results.get(), results_bytes(),
+                                                 cudaMemcpyDeviceToHost, stream),
+                                 "Copying results"));
+  RETURN_IF_ERROR(StepCudaStatus(cudaEventRecord(host.done.get(), stream), "Recording a step"));
   RETURN_IF_ERROR(arrival_.Follow(host.done.get()));
   host.arrival = ++num_followed_;
   host.step = plan.step;
@@ -214,7 +214,8 @@ void CudaStepDevice::DropSteps() {
   num_awaited_ = num_launched_;
   absl::Status status = Begin();
   if (status.ok()) {
-    status = CudaStatus(cudaEventRecord(memory_->drained.get(), memory_->stream.get()), "Draining the GPU");
+    status =
+        StepCudaStatus(cudaEventRecord(memory_->drained.get(), memory_->stream.get()), "Draining the GPU");
   }
   if (status.ok()) status = arrival_.Follow(memory_->drained.get());
   if (status.ok()) {

@@ -11,13 +11,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/model/device_decoder.h"
-#include "rollout_workers/device/device_memory_cuda.h"
 #include "rollout_workers/device/open_cuda_step_device.h"
 #include "rollout_workers/device/step_arrival_cuda.h"
 #include "rollout_workers/device/step_block.h"
 #include "rollout_workers/device/step_device.h"
 #include "rollout_workers/device/step_graphs_cuda.h"
 #include "rollout_workers/device/step_launch_cuda.h"
+#include "rollout_workers/device/step_memory_cuda.h"
 
 namespace warpsmith {
 
@@ -44,13 +44,14 @@ class CudaStepDevice final : public StepDevice {
   void FreePages() override;
   absl::Status AllocatePages() override;
 
-  const DeviceDecoder& decoder() const { return *memory_->decoder; }
+  // Of all steps: what is put on it before a launch, the launch waits for.
+  cudaStream_t stream() const { return memory_->stream.get(); }
 
  private:
   // What the host keeps of one step.
   struct HostStep {
-    PinnedMemory block;
-    PinnedMemory results;
+    PinnedBlock block;
+    PinnedBlock results;
     CudaEvent done;
     int64_t arrival = 0;  // what StepArrival counts to with `done`
     uint64_t step = 0;
@@ -59,9 +60,9 @@ class CudaStepDevice final : public StepDevice {
   // What a lost device may still write to: never freed then.
   struct Memory {
     std::unique_ptr<DeviceDecoder> decoder;
-    DeviceMemory block;
-    DeviceMemory last_tokens;
-    DeviceMemory results;  // token ids [queries_max], then log-probs
+    DeviceBlock block;
+    DeviceBlock last_tokens;
+    DeviceBlock results;  // token ids [queries_max], then log-probs
     std::array<HostStep, 2> host_steps;
     CudaEvent drained;
     CudaStream stream;

@@ -11,17 +11,17 @@ namespace warpsmith {
 namespace {
 
 absl::StatusOr<CudaGraph> Capture(cudaStream_t stream, const std::function<absl::Status()>& launch) {
-  RETURN_IF_ERROR(
-      CudaStatus(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "Beginning a capture"));
+  RETURN_IF_ERROR(StepCudaStatus(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+                                 "Beginning a capture"));
   const absl::Status launched = launch();
   cudaGraph_t graph = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
   cudaGraphExec_t executable = nullptr;
-  absl::Status status = launched.ok() ? CudaStatus(ended, "Ending a capture") : launched;
-  if (status.ok()) status = CudaStatus(cudaGraphInstantiate(&executable, graph, 0), "Instantiating a graph");
+  absl::Status status = launched.ok() ? StepCudaStatus(ended, "Ending a capture") : launched;
+  if (status.ok())
+    status = StepCudaStatus(cudaGraphInstantiate(&executable, graph, 0), "Instantiating a graph");
   if (graph != nullptr) cudaGraphDestroy(graph);
   if (status.ok()) return CudaGraph(executable);
-  cudaGetLastError();  // told here, and not by the next launch
   return status;
 }
 
@@ -41,8 +41,8 @@ absl::Status StepGraphs::Launch(int bucket, cudaStream_t stream,
     }
   }
   if (entry.graph == nullptr) return launch();
-  return CudaStatus(cudaGraphLaunch(entry.graph.get(), stream),
-                    absl::StrCat("Launching the graph of ", bucket));
+  return StepCudaStatus(cudaGraphLaunch(entry.graph.get(), stream),
+                        absl::StrCat("Launching the graph of ", bucket));
 }
 
 }  // namespace warpsmith

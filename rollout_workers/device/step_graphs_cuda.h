@@ -8,7 +8,7 @@
 #include <map>
 
 #include "absl/status/status.h"
-#include "rollout_workers/device/device_memory_cuda.h"
+#include "rollout_workers/device/step_memory_cuda.h"
 
 namespace warpsmith {
 

@@ -3,7 +3,7 @@
 #include "core/base/status_macros.h"
 #include "core/kernels/page_copy_cuda.h"
 #include "core/kernels/token_sampling_cuda.h"
-#include "rollout_workers/device/device_memory_cuda.h"
+#include "rollout_workers/device/step_memory_cuda.h"
 
 namespace warpsmith {
 namespace {
@@ -41,7 +41,7 @@ absl::Status LaunchCopies(int64_t num_copies, int64_t page_tokens, const StepMem
       .page_tokens = page_tokens,
       .entry_size = decoder.entry_size(),
       .pages = decoder.pages()};
-  return CudaStatus(LaunchPageCopies(copies, stream), "Copying pages");
+  return StepCudaStatus(LaunchPageCopies(copies, stream), "Copying pages");
 }
 
 absl::Status LaunchLayersAndSamples(const StepShape& shape, int64_t num_token_ids, const StepMemory& memory,
@@ -61,7 +61,7 @@ absl::Status LaunchLayersAndSamples(const StepShape& shape, int64_t num_token_id
                              .last_tokens = memory.last_tokens,
                              .token_ids = memory.result_token_ids,
                              .log_probs = memory.result_log_probs};
-  return CudaStatus(LaunchTokenSamples(samples, stream), "Sampling");
+  return StepCudaStatus(LaunchTokenSamples(samples, stream), "Sampling");
 }
 
 }  // namespace warpsmith

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "core/base/counter_random.h"
 #include "rollout_workers/batch.h"
@@ -59,6 +59,11 @@ Samples Run(const EngineOptions& options, const GenerationJob& job, uint64_t see
     }
   }
   return samples;
+}
+
+// Holds a stream until the test lets go.
+void CUDART_CB WaitForTest(void* notification) {
+  static_cast<absl::Notification*>(notification)->WaitForNotificationWithTimeout(absl::Seconds(30));
 }
 
 int NumDifferent(const Samples& a, const Samples& b) {
@@ -115,6 +120,18 @@ TEST_CASE("log-probs of greedy answers are those of the CPU but for bfloat16") {
   }
 }
 
+TEST_CASE("what narrows sampling reaches the device: top-k 1, min-p 1 and a tiny top-p are greedy") {
+  const GenerationJob greedy = Job({70, 3}, 2, 0);
+  const Samples wanted = Run(Options(), greedy);
+  for (const SamplingParameters& narrow : {SamplingParameters{.top_k = 1}, SamplingParameters{.top_p = 1e-6},
+                                           SamplingParameters{.min_p = 1.0}}) {
+    GenerationJob job = greedy;
+    job.sampling = narrow;
+    job.sampling.answer_tokens_max = greedy.sampling.answer_tokens_max;
+    CHECK(NumDifferent(wanted, Run(Options(), job)) == 0);
+  }
+}
+
 TEST_CASE("pages can be given back and taken again, and steps after that are as before") {
   const CudaStepOptions options{.num_pages = 65,
                                 .sequences_max = 4,
@@ -154,6 +171,34 @@ TEST_CASE("pages can be given back and taken again, and steps after that are as 
     REQUIRE(device->AllocatePages().ok());
     CHECK(run() == before);
   }
+}
+
+TEST_CASE("a step that is not done in time is an error that names it, and its process loses the GPU") {
+  const CudaStepOptions options{.num_pages = 33,
+                                .sequences_max = 1,
+                                .prefill_tokens_max = 64,
+                                .context_tokens_max = 512,
+                                .decode_buckets = {1},
+                                .num_token_ids = 1024,
+                                .step_timeout = absl::Milliseconds(200)};
+  const PagedBatchOptions paged{.num_pages = 33, .sequences_max = 1, .num_token_ids = 1024};
+  absl::Notification go;
+  std::unique_ptr<CudaStepDevice> device = CudaStepDevice::Create(SmallDeviceModel(), options).value();
+  REQUIRE(device->FillRandom(3).ok());
+  REQUIRE(cudaLaunchHostFunc(device->stream(), WaitForTest, &go) == cudaSuccess);
+  const std::unique_ptr<PagedBatch> batch = PagedBatch::Create(paged, 0).value();
+  REQUIRE(batch->Submit({.id = 1, .prompt_token_ids = {1, 2}, .seeds = {1}, .answer_tokens_max = 20}).ok());
+  const StepPlan plan = batch->Plan();
+  REQUIRE(device->Launch(plan).ok());
+  const absl::Status late = device->AwaitOldest().status();
+  CHECK(absl::IsDeadlineExceeded(late));
+  CHECK_THAT(std::string(late.message()), Catch::Contains("Step 0 of cuda:0"));
+  device->DropSteps();
+  CHECK(absl::IsDeadlineExceeded(device->Launch(plan)));
+  CHECK(absl::IsDeadlineExceeded(device->FillRandom(4)));
+  device.reset();
+  go.Notify();
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
 TEST_CASE("a GPU that is not there or too small is refused with the values") {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/kernels/token_sampling.h"
-#include "rollout_workers/device/device_memory_cuda.h"
+#include "rollout_workers/device/step_memory_cuda.h"
 #include "tests/gpu/small_device_model.h"
 #include "tests/support/catch.h"
 

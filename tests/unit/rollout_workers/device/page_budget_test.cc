@@ -21,27 +21,27 @@ PageBudget Budget(double memory_share) {
 }  // namespace
 
 TEST_CASE("pages take what the share leaves beside everything else") {
-  CHECK(PagesWithin(Budget(1)).value() == 700);
-  CHECK(PagesWithin(Budget(0.875)).value() == 575);
-  CHECK(PagesWithin(Budget(0.5)).value() == 200);
+  CHECK(PagesWithinShare(Budget(1)).value() == 700);
+  CHECK(PagesWithinShare(Budget(0.875)).value() == 575);
+  CHECK(PagesWithinShare(Budget(0.5)).value() == 200);
 }
 
 TEST_CASE("no more pages are taken than sequences can use, and the padding page") {
   PageBudget budget = Budget(1);
   budget.pages_useful = 250;
-  CHECK(PagesWithin(budget).value() == 251);
+  CHECK(PagesWithinShare(budget).value() == 251);
   budget.pages_useful = 10;
-  CHECK(PagesWithin(budget).value() == 101);
+  CHECK(PagesWithinShare(budget).value() == 101);
 }
 
 TEST_CASE("memory that does not hold one context is refused with the values and the ways out") {
   for (const double share : {0.40, 0.25, 0.01}) {
-    const absl::Status status = PagesWithin(Budget(share)).status();
+    const absl::Status status = PagesWithinShare(Budget(share)).status();
     CHECK(absl::IsResourceExhausted(status));
     CHECK_THAT(std::string(status.message()), Catch::Contains("0.98 GiB") && Catch::Contains("0.68") &&
                                                   Catch::Contains("raise the memory share"));
   }
-  CHECK(PagesWithin(Budget(0.402)).ok());
+  CHECK(PagesWithinShare(Budget(0.402)).ok());
 }
 
 }  // namespace warpsmith

@@ -1,4 +1,4 @@
-#include "rollout_workers/device/device_memory_cuda.h"
+#include "rollout_workers/device/step_memory_cuda.h"
 
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@ namespace warpsmith {
 
 TEST_CASE("memory of device and host is zero when it is taken") {
   constexpr size_t kBytes = 1000;
-  const DeviceMemory device = AllocateDevice(kBytes).value();
-  const PinnedMemory host = AllocatePinned(kBytes).value();
+  const DeviceBlock device = AllocateDevice(kBytes).value();
+  const PinnedBlock host = AllocatePinned(kBytes).value();
   std::vector<std::byte> read(kBytes, std::byte{7});
   REQUIRE(cudaMemcpy(read.data(), device.get(), kBytes, cudaMemcpyDeviceToHost) == cudaSuccess);
   CHECK(read == std::vector<std::byte>(kBytes));

@@ -1,6 +1,6 @@
 // Memory, events and streams of CUDA that free themselves, and CUDA's errors as Status.
-#ifndef WARPSMITH_ROLLOUT_WORKERS_DEVICE_DEVICE_MEMORY_CUDA_H_
-#define WARPSMITH_ROLLOUT_WORKERS_DEVICE_DEVICE_MEMORY_CUDA_H_
+#ifndef WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_MEMORY_CUDA_H_
+#define WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_MEMORY_CUDA_H_
 
 #include <cuda_runtime_api.h>
 
@@ -13,8 +13,9 @@
 
 namespace warpsmith {
 
-// OK, or what CUDA says of `what`: RESOURCE_EXHAUSTED where memory is short, else INTERNAL.
-absl::Status CudaStatus(cudaError_t error, std::string_view what);
+// OK, or what CUDA says of `what`: RESOURCE_EXHAUSTED where memory is short, else INTERNAL. CUDA forgets the error,
+// which the next launch of this thread would tell as its own.
+absl::Status StepCudaStatus(cudaError_t error, std::string_view what);
 
 struct CudaFree {
   void operator()(std::byte* memory) const { cudaFree(memory); }
@@ -32,15 +33,15 @@ struct CudaDestroyGraph {
   void operator()(cudaGraphExec_t graph) const { cudaGraphExecDestroy(graph); }
 };
 
-using DeviceMemory = std::unique_ptr<std::byte, CudaFree>;
-using PinnedMemory = std::unique_ptr<std::byte, CudaFreeHost>;
+using DeviceBlock = std::unique_ptr<std::byte, CudaFree>;
+using PinnedBlock = std::unique_ptr<std::byte, CudaFreeHost>;
 using CudaStream = std::unique_ptr<CUstream_st, CudaDestroyStream>;
 using CudaEvent = std::unique_ptr<CUevent_st, CudaDestroyEvent>;
 using CudaGraph = std::unique_ptr<CUgraphExec_st, CudaDestroyGraph>;
 
 // Of the current device. Memory is zero.
-absl::StatusOr<DeviceMemory> AllocateDevice(size_t bytes);
-absl::StatusOr<PinnedMemory> AllocatePinned(size_t bytes);
+absl::StatusOr<DeviceBlock> AllocateDevice(size_t bytes);
+absl::StatusOr<PinnedBlock> AllocatePinned(size_t bytes);
 // Does not wait for the default stream.
 absl::StatusOr<CudaStream> CreateStream();
 // Without a time.
@@ -48,4 +49,4 @@ absl::StatusOr<CudaEvent> CreateEvent();
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_DEVICE_MEMORY_CUDA_H_
+#endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_MEMORY_CUDA_H_
