@@ -29,8 +29,10 @@ class Answer:
 
     def checked(self) -> list[dict[str, Any]]:
         """The rows. Raises RuntimeError where the program failed or printed none."""
-        if self.failure or not self.rows:
-            raise RuntimeError(self.failure or "it printed no line of JSON that has a name")
+        if self.failure:
+            raise RuntimeError(f"{self.failure}; it printed {self.rows[-1:]}")
+        if not self.rows:
+            raise RuntimeError("it printed no line of JSON that has a name")
         return self.rows
 
 

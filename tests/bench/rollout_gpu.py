@@ -41,6 +41,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", default="0.6B,8B", help=f"of {', '.join(SHAPES)}; the largest last")
     parser.add_argument("--batches", default="1,8,64", help="sequences at a time, of engine and peers")
     parser.add_argument("--binaries", type=Path, help="folder of engine_gpu_rates and device_logits")
+    parser.add_argument("--batch-invariant", type=int, choices=(0, 1), default=1, help="of the engine")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: a rehearsal, of tiny")
     arguments = parser.parse_args(words)
     models = arguments.models.split(",")
@@ -52,7 +53,8 @@ def main(words: Sequence[str] | None = None) -> int:
         parser.exit(1, "No GPU is here: nvidia-smi shows none.\n")
     batches = [int(batch) for batch in arguments.batches.split(",")]
     large = [400] if memory >= _LARGE_CARD_MIB else []
-    pieces = list(Work(models, batches, large, arguments.binaries, arguments.device).pieces())
+    work = Work(models, batches, large, arguments.binaries, arguments.device, arguments.batch_invariant)
+    pieces = list(work.pieces())
     slice_ = Slice(SliceOptions.of(arguments))
     slice_.do([piece for piece in pieces if arguments.only in piece.name])
     done = {piece.name: row["result"] for piece in pieces if (row := slice_.find(piece))}

@@ -17,6 +17,8 @@ GROUP_RATIO = 5.0
 LOAD_SECONDS = 10.0
 LOGITS_RATIO = 1.1
 
+_RATES = ("tokens_per_second", "whole_tokens_per_second")
+
 Results = Mapping[str, Row]  # of pieces by name
 
 
@@ -44,13 +46,19 @@ class Figure:
 def engine_row(results: Results, model: str, batch: int) -> Row | None:
     """The engine's line of a model and a batch."""
     rows = results.get(f"engine {model}, batch {batch}", {}).get("rows", [])
-    return next((row for row in rows if "tok_per_s" in row), None)
+    return next((row for row in rows if row["name"] == "decode"), None)
 
 
-def engine_rate(results: Results, model: str, batch: int) -> float | None:
-    """Tokens a second."""
+def decode_rate(results: Results, model: str, batch: int) -> float | None:
+    """Tokens a second while all sequences decode, as the peers' are counted."""
     row = engine_row(results, model, batch)
-    return row["tok_per_s"] if row else None
+    return row["tokens_per_second"] if row else None
+
+
+def whole_rate(results: Results, model: str, batch: int) -> float | None:
+    """Tokens a second from the first prompt to the last answer, as servers' are counted."""
+    row = engine_row(results, model, batch)
+    return row["whole_tokens_per_second"] if row else None
 
 
 def peer_rates(results: Results, model: str, batch: int) -> dict[str, float]:
@@ -66,7 +74,7 @@ def peer_rates(results: Results, model: str, batch: int) -> dict[str, float]:
 
 def copy_share(results: Results, model: str, batch: int) -> float | None:
     """Bytes that steps must read, by the time that they take, over the bandwidth of copies in the same run."""
-    rate, ceiling = engine_rate(results, model, batch), copy_tb_per_s(results)
+    rate, ceiling = decode_rate(results, model, batch), copy_tb_per_s(results)
     if rate is None or ceiling is None:
         return None
     return rate / batch * SHAPES[model].step_bytes(batch, CONTEXT) / (ceiling * 1e12)
@@ -83,14 +91,13 @@ def figures(results: Results) -> Iterator[Figure]:
     for model, target in COPY_SHARES.items():
         share = copy_share(results, model, 1)
         yield Figure(f"{model}, batch 1: share of copy bandwidth", share and 100 * share, 100 * target, " %")
-    rate, ceiling = engine_rate(results, "8B", 64), copy_tb_per_s(results)
-    yield Figure(
-        "8B, batch 64: tok/s for each TB/s of copies", rate / ceiling if rate and ceiling else None, RATE_AT_64
-    )
-    yield Figure("8B, batch 400: tok/s (on an H200)", engine_rate(results, "8B", 400), RATE_AT_400)
+    whole, ceiling = whole_rate(results, "8B", 64), copy_tb_per_s(results)
+    each = whole / ceiling if whole and ceiling else None
+    yield Figure("8B, batch 64: tok/s with prompts, a TB/s of copies", each, RATE_AT_64)
+    yield Figure("8B, batch 400: tok/s with prompts (on an H200)", whole_rate(results, "8B", 400), RATE_AT_400)
     for model in COPY_SHARES:
         for batch in PEER_BATCHES:
-            rate, peers = engine_rate(results, model, batch), peer_rates(results, model, batch)
+            rate, peers = decode_rate(results, model, batch), peer_rates(results, model, batch)
             ratio = rate / max(peers.values()) if rate and peers else None
             known = f" ({len(peers)} of {len(PEER_TOKENS)})" if len(peers) < len(PEER_TOKENS) else ""
             yield Figure(f"{model}, batch {batch}: times the fastest peer{known}", ratio, PEER_RATIO)
@@ -105,16 +112,17 @@ def figures(results: Results) -> Iterator[Figure]:
 def group_ratio(results: Results) -> float | None:
     """Time until the last first token of prompts that share nothing, over that of one group."""
     for name, result in results.items():
-        times = [row["ttft_ms_p99"] for row in result.get("rows", []) if "ttft_ms_p99" in row]
-        if name.startswith("group ") and len(times) > 1:
-            return times[-1] / times[0]
+        for row in result.get("rows", []):
+            if name.startswith("group ") and row["name"] == "group":
+                return row["separate_first_token_ms_p99"] / row["together_first_token_ms_p99"]
     return None
 
 
 def print_tables(results: Results) -> None:
     """Rates, other lines as they are, targets."""
     header = "".join(f"{peer:>14}" for peer in PEER_TOKENS)
-    print(f"\n{'tokens a second':<20}{'engine':>12}{header}{'times':>8}{'of copies':>11}{'first token, ms':>22}")
+    print(f"\n{'tokens a second':<20}{'decoding':>12}{'all':>12}{header}{'times':>8}{'of copies':>11}", end="")
+    print(f"{'first token, ms':>24}")
     for name in results:
         if name.startswith("engine "):
             model, _, batch = name.removeprefix("engine ").partition(", batch ")
@@ -143,22 +151,25 @@ def rate_line(results: Results, model: str, batch: int) -> str:
     row = engine_row(results, model, batch) or {}
     peers = peer_rates(results, model, batch)
     columns = "".join(f"{peers[peer]:14,.0f}" if peer in peers else f"{'-':>14}" for peer in PEER_TOKENS)
-    times = f"{row['tok_per_s'] / max(peers.values()):8.2f}" if row and peers else f"{'-':>8}"
+    times = f"{row['tokens_per_second'] / max(peers.values()):8.2f}" if row and peers else f"{'-':>8}"
     share = copy_share(results, model, batch)
-    first = " to ".join(f"{row[key]:.1f}" for key in ("ttft_ms_p50", "ttft_ms_p99") if key in row)
-    rate = f"{row['tok_per_s']:12,.0f}" if row else f"{'-':>12}"
-    return f"{f'{model}, batch {batch}':<20}{rate}{columns}{times}{f'{share:.0%}' if share else '-':>11}{first:>22}"
+    rates = "".join(f"{row[key]:12,.0f}" if row else f"{'-':>12}" for key in _RATES)
+    first = " to ".join(f"{row[key]:,.1f}" for key in ("first_token_ms_p50", "first_token_ms_p99") if key in row)
+    return f"{f'{model}, batch {batch}':<20}{rates}{columns}{times}{f'{share:.0%}' if share else '-':>11}{first:>24}"
 
 
 def faults(results: Results) -> list[str]:
-    """What a program itself calls false."""
-    return [
-        f"{name}: {row['name']}: {key} is false"
-        for name, result in results.items()
-        for row in result.get("rows", [])
-        for key, value in row.items()
-        if value is False
-    ]
+    """What must not be, whatever the rates are."""
+    found = []
+    for name, result in results.items():
+        for row in result.get("rows", []):
+            if row.get("batch_invariant") and row.get("equal_log_probs") is False:
+                found.append(f"{name}: a sample depends on its company from token {row['equal_tokens']} on")
+            if row.get("chunks_equal") is False:
+                found.append(f"{name}: {row['name']}: logits depend on how the prompt is divided")
+            if row.get("ok") is False:
+                found.append(f"{name}: {row}")
+    return found
 
 
 def _text(value: object) -> str:

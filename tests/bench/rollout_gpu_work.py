@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tests.bench.json_process import ROOT, run_json
+from tests.bench.json_process import ROOT, Answer, run_json
 from tests.bench.qwen3_shapes import SHAPES
 from tests.bench.slices import Piece, Row, digest_of
 
 PROMPT, ANSWER = 128, 1024
 CONTEXT = PROMPT + ANSWER // 2  # mean tokens that a step attends to
-GROUP, GROUP_PROMPT, GROUP_ANSWER = 16, 4096, 16
-CHURN = 400
-LOADS = 3
+GROUP, GROUP_PROMPT = 16, 4096
+CHURN = 500
+LOADS, LOAD_ANSWER = 3, 64
 # Steps of the peers: as many as are steady, for transformers takes a tenth of a second for one.
 PEER_TOKENS = {"pytorch": 128, "static": 64, "transformers": 64}
 # A slice begins no piece after 270 s, and a command on a GPU may last ten minutes.
@@ -45,6 +45,7 @@ class Work:
     batches_large: Sequence[int]  # of the engine alone
     binaries: Path | None
     device: str = "cuda"
+    batch_invariant: int = 1  # as of the engine
 
     def pieces(self) -> Iterator[Piece]:
         """What is worth most comes first; the peers that compile longest come last."""
@@ -54,10 +55,11 @@ class Work:
         for model in self.models:
             for batch in (*self.batches, *self.batches_large):
                 load = ("--batch", str(batch), "--prompt", str(PROMPT), "--answer", str(ANSWER))
-                yield self._engine(f"engine {model}, batch {batch}", [["--model", model, *load]])
-        yield self._group(largest)
-        yield self._engine("invariance", [["--model", self.models[0], "--invariance"]])
-        yield self._engine("churn", [["--model", self.models[0], "--churn", str(CHURN)]])
+                yield self._engine(f"engine {model}, batch {batch}", ["--shape", model, *load])
+        group = ("--group", str(GROUP), "--prompt", str(GROUP_PROMPT))
+        yield self._engine(f"group {largest}", ["--shape", largest, *group])
+        yield self._engine("invariance", ["--shape", self.models[0], "--invariance"])
+        yield self._engine("churn", ["--churn", str(CHURN)])
         yield self._load(largest)
         for peer in ("pytorch", "transformers", "static"):
             for model in reversed(self.models):
@@ -65,15 +67,10 @@ class Work:
                 for batches in [self.batches] if peer == "transformers" else [[batch] for batch in self.batches]:
                     yield self._peer(peer, model, batches)
 
-    def _engine(self, name: str, loads: Sequence[Sequence[str]]) -> Piece:
+    def _engine(self, name: str, load: Sequence[str]) -> Piece:
         binary = locate_binary("engine_gpu_rates", self.binaries)
-        commands = [[str(binary), *load] for load in loads]
-        return Piece(name, [_digest([binary]), loads], partial(_all_rows, commands))
-
-    def _group(self, model: str) -> Piece:
-        """First tokens of one group, and of as many prompts that share nothing."""
-        load = ("--model", model, "--prompt", str(GROUP_PROMPT), "--answer", str(GROUP_ANSWER))
-        return self._engine(f"group {model}", [[*load, "--group", str(GROUP)], [*load, "--batch", str(GROUP)]])
+        words = [*load, "--batch-invariant", str(self.batch_invariant)]
+        return Piece(name, [_digest([binary]), words], partial(_all_rows, [str(binary), *words]))
 
     def _load(self, model: str) -> Piece:
         binary = locate_binary("engine_gpu_rates", self.binaries)
@@ -84,7 +81,7 @@ class Work:
         binary = locate_binary("device_logits", self.binaries)
         script = ROOT / "tests/gpu/logits_peer.py"
         command = [sys.executable, str(script), "--program", str(binary), "--device", self.device]
-        return Piece("logits", [_digest([binary, script])], partial(_all_rows, [command]))
+        return Piece("logits", [_digest([binary, script])], partial(_all_rows, command))
 
     def _peer(self, peer: str, model: str, batches: Sequence[int]) -> Piece:
         words = [peer]
@@ -102,10 +99,9 @@ def _digest(files: Sequence[Path]) -> str:
     return digest_of(file for file in files if file.is_file())
 
 
-def _all_rows(commands: Sequence[Sequence[str]]) -> Row:
-    """Rows of all commands. Raises RuntimeError where one fails."""
-    answers = [run_json(command, SECONDS_MAX / len(commands)) for command in commands]
-    return {"rows": [row for answer in answers for row in answer.checked()]}
+def _all_rows(command: Sequence[str]) -> Row:
+    """Raises RuntimeError where the program fails."""
+    return {"rows": run_json(command, SECONDS_MAX).checked()}
 
 
 def _some_rows(command: Sequence[str]) -> Row:
@@ -118,21 +114,26 @@ def _some_rows(command: Sequence[str]) -> Row:
 
 
 def _load_times(binary: Path, model: str, device: str) -> Row:
-    """From the launch of the engine to the line about its first token, of a directory that lies in memory."""
+    """From the launch of the engine to its first tokens, of a directory that lies in memory."""
     with tempfile.TemporaryDirectory(dir=_roomy_folder(1.3 * SHAPES[model].weight_bytes)) as folder:
         write = [sys.executable, "-m", "tests.bench.random_checkpoint", model, folder, "--device", device]
         written = run_json(write, SECONDS_MAX / 2).checked()[0]
         for file in Path(folder).iterdir():
             _read(file)
-        load = ["--model", folder, "--batch", "1", "--prompt", str(PROMPT), "--answer", "1"]
-        seconds = []
-        for _ in range(LOADS):
-            answer = run_json([str(binary), *load], SECONDS_MAX / 2 / LOADS)
-            told = [i for i, row in enumerate(answer.checked()) if "ttft_ms_p50" in row]
-            if not told:
-                raise RuntimeError(f"the engine printed no ttft_ms_p50: {answer.rows}")
-            seconds.append(answer.row_seconds[told[0]])
+        load = ["--model", folder, "--batch", "1", "--prompt", str(PROMPT), "--answer", str(LOAD_ANSWER)]
+        seconds = [
+            _seconds_before_decoding(run_json([str(binary), *load], SECONDS_MAX / 2 / LOADS)) for _ in range(LOADS)
+        ]
     return {"bytes": written["bytes"], "folder": folder, "seconds": seconds, "median_s": statistics.median(seconds)}
+
+
+def _seconds_before_decoding(answer: Answer) -> float:
+    """From the launch to the end of the 40 tokens that the program decodes before those that it times: a few tenths of
+    a second after the first token."""
+    for row, seconds in zip(answer.checked(), answer.row_seconds, strict=True):
+        if row["name"] == "decode":
+            return seconds - row["answer_tokens"] / float(row["whole_tokens_per_second"])
+    raise RuntimeError(f"the engine printed no line about decoding: {answer.rows}")
 
 
 def _roomy_folder(num_bytes: float) -> str:

@@ -6,6 +6,9 @@ device_logits. The statistic is the root mean square of the difference to the re
 ours divided by that of transformers in bfloat16 must be at most 1.1. The program computes the prompt in one step, in
 chunks of 37 tokens, and token by token; all three are compared, and should be equal to the bit.
 
+What the statistic tells apart, measured on a CPU: transformers' eager attention, which rounds scores to bfloat16, has
+1.05 to 1.29 beside its sdpa, within 0.06 of itself with other weights; a rope_theta that is 6 % off has 6 to 8.
+
 Prints a line of JSON a case. Ends with status 1 where a program fails; a ratio is judged by who reads it.
 
 python tests/gpu/logits_peer.py --program FILE [--device cpu]
