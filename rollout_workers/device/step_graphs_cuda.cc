@@ -15,9 +15,10 @@ absl::StatusOr<CudaGraph> Capture(cudaStream_t stream, const std::function<absl:
                                  "Beginning a capture"));
   const absl::Status launched = launch();
   cudaGraph_t graph = nullptr;
-  const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+  // Also where the launch failed: CUDA forgets the capture's error, which the next launch would report as its own.
+  const absl::Status ended = StepCudaStatus(cudaStreamEndCapture(stream, &graph), "Ending a capture");
   cudaGraphExec_t executable = nullptr;
-  absl::Status status = launched.ok() ? StepCudaStatus(ended, "Ending a capture") : launched;
+  absl::Status status = launched.ok() ? ended : launched;
   if (status.ok())
     status = StepCudaStatus(cudaGraphInstantiate(&executable, graph, 0), "Instantiating a graph");
   if (graph != nullptr) cudaGraphDestroy(graph);

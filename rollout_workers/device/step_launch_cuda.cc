@@ -60,7 +60,10 @@ absl::Status LaunchLayersAndSamples(const StepShape& shape, int64_t num_token_id
                              .slots = arrays.sample_slots,
                              .last_tokens = memory.last_tokens,
                              .token_ids = memory.result_token_ids,
-                             .log_probs = memory.result_log_probs};
+                             .log_probs = memory.result_log_probs,
+                             .top_ks = arrays.top_ks,
+                             .top_ps = arrays.top_ps,
+                             .min_ps = arrays.min_ps};
   return StepCudaStatus(LaunchTokenSamples(samples, stream), "Sampling");
 }
 

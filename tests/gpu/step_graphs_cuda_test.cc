@@ -56,6 +56,7 @@ TEST_CASE("a bucket that cannot be captured is launched directly for good") {
     CHECK(status.ok());
   }
   CHECK(num_calls == 6);
+  CHECK(cudaGetLastError() == cudaSuccess);
   CHECK(cudaStreamSynchronize(stream.get()) == cudaSuccess);
 }
 

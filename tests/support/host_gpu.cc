@@ -17,6 +17,7 @@
 #include "core/kernels/linear_cuda.h"
 #include "core/kernels/paged_attention_cuda.h"
 #include "core/kernels/residual_norm_cuda.h"
+#include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
 
 namespace {
@@ -183,11 +184,9 @@ cublasStatus_t LinearPlans::Prepare(const LinearShape& shape, const LinearOperan
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t LinearPlans::Launch(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                   cudaStream_t) const {
-  if (!choices_.contains(shape)) return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (BucketOfRows(rows, row_buckets_) < 0) return CUBLAS_STATUS_INVALID_VALUE;
-  if (shape.has_residual != (operands.residual != nullptr)) return CUBLAS_STATUS_INVALID_VALUE;
+namespace {
+
+void Multiply(const LinearShape& shape, int64_t rows, const LinearOperands& operands) {
   Floats x(operands.x, rows * shape.depth), weight(operands.weight, shape.columns * shape.depth),
       residual(static_cast<const __nv_bfloat16*>(operands.residual), rows * shape.columns);
   std::vector<double> y(rows * shape.columns);
@@ -200,7 +199,24 @@ cublasStatus_t LinearPlans::Launch(const LinearShape& shape, int64_t rows, const
       Store(value, static_cast<__nv_bfloat16*>(operands.y)[i]);
     }
   }
+}
+
+}  // namespace
+
+cublasStatus_t LinearPlans::Launch(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+                                   cudaStream_t) const {
+  if (!choices_.contains(shape)) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (BucketOfRows(rows, row_buckets_) < 0) return CUBLAS_STATUS_INVALID_VALUE;
+  if (shape.has_residual != (operands.residual != nullptr)) return CUBLAS_STATUS_INVALID_VALUE;
+  Multiply(shape, rows, operands);
   return CUBLAS_STATUS_SUCCESS;
+}
+
+cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+                                 cudaStream_t) {
+  if (rows < 1 || shape.depth % 8 != 0 || shape.columns % 8 != 0) return cudaErrorInvalidValue;
+  Multiply(shape, rows, operands);
+  return cudaSuccess;
 }
 
 cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t) {
