@@ -17,7 +17,9 @@ void ResidualNormReference(const ResidualNorm<float>& norm) {
   for (int64_t row = 0; row < norm.rows; ++row) {
     float* const x = norm.x + row * norm.size;
     if (norm.delta != nullptr) {
-      kernels.add(norm.delta + row * norm.size, norm.size, x);
+      for (int64_t d = 0; d < norm.num_deltas; ++d) {
+        kernels.add(norm.delta + (d * norm.rows + row) * norm.size, norm.size, x);
+      }
       RoundRow(x, norm.size);
     }
     float* const y = norm.y + row * norm.size;

@@ -10,15 +10,19 @@ constexpr int64_t kBlocksMax = 1 << 20;  // rows beyond are taken in turn
 
 __device__ float RoundToStored(float value) { return __bfloat162float(__float2bfloat16_rn(value)); }
 
-// Of the row that a thread holds: x, with delta added and stored.
+// Of the row that a thread holds: x, with the deltas added and stored.
 __device__ void LoadSum(const ResidualNorm<__nv_bfloat16>& norm, int64_t at,
                         float (&values)[kBfloat16Vector]) {
   LoadVector(norm.x + at, values);
   if (norm.delta == nullptr) return;
-  float added[kBfloat16Vector];
-  LoadVector(norm.delta + at, added);
+  for (int64_t d = 0; d < norm.num_deltas; ++d) {
+    float added[kBfloat16Vector];
+    LoadVector(norm.delta + d * norm.rows * norm.size + at, added);
 #pragma unroll
-  for (int i = 0; i < kBfloat16Vector; ++i) values[i] = RoundToStored(values[i] + added[i]);
+    for (int i = 0; i < kBfloat16Vector; ++i) values[i] += added[i];
+  }
+#pragma unroll
+  for (int i = 0; i < kBfloat16Vector; ++i) values[i] = RoundToStored(values[i]);
   StoreVector(values, norm.x + at);
 }
 
@@ -66,7 +70,10 @@ __global__ void ElementKernel(const ResidualNorm<__nv_bfloat16> norm) {
     for (int64_t i = threadIdx.x; i < norm.size; i += kThreads) {
       float value = __bfloat162float(x[i]);
       if (norm.delta != nullptr) {
-        value = RoundToStored(value + __bfloat162float(norm.delta[row * norm.size + i]));
+        for (int64_t d = 0; d < norm.num_deltas; ++d) {
+          value += __bfloat162float(norm.delta[(d * norm.rows + row) * norm.size + i]);
+        }
+        value = RoundToStored(value);
         x[i] = __float2bfloat16_rn(value);
       }
       squares += value * value;
@@ -85,7 +92,7 @@ __global__ void ElementKernel(const ResidualNorm<__nv_bfloat16> norm) {
 // Which kernel runs depends on the size alone, so that a row's bits do not depend on how many there are.
 cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t stream) {
   constexpr int64_t kPass = int64_t{kThreads} * kBfloat16Vector;
-  if (norm.rows < 0 || norm.size < 1) return cudaErrorInvalidValue;
+  if (norm.rows < 0 || norm.size < 1 || norm.num_deltas < 1) return cudaErrorInvalidValue;
   if (norm.rows == 0) return cudaSuccess;
   const auto blocks = static_cast<unsigned>(norm.rows < kBlocksMax ? norm.rows : kBlocksMax);
   if (norm.size % kBfloat16Vector != 0 || norm.size > 4 * kPass) {

@@ -11,7 +11,7 @@ namespace warpsmith {
 
 // All pointers are device memory, aligned to 16 bytes where size is a multiple of 8. A row's result depends on
 // that row alone. Launches on `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue
-// for a size below 1.
+// for a size or a number of deltas below 1.
 cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t stream);
 
 }  // namespace warpsmith

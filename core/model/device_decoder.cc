@@ -70,7 +70,7 @@ DeviceScratch ScratchOf(const ModelConfig& config, const DeviceDecoderOptions& o
   return PlaceScratch(config, options, AttentionWorkspaceBytes(config, options));
 }
 
-// Bytes of weights and of one step.
+// Bytes of weights and of one step. `config` is the shard's, here and below.
 int64_t FixedBytes(const ModelConfig& config, const DeviceScratch& places) {
   return WeightElements(ParameterLayout(config)) * kBfloat16Bytes + places.bytes;
 }
@@ -90,7 +90,8 @@ absl::Status FillRotaryTable(const ModelConfig& config, int64_t positions, std::
 }
 
 // A query of `rows` rows, 1 or 2, all of token 0, in the first page: zero weights leave zeros there. So that no later
-// step is the first to load a kernel, which a capture of a graph may not do, and what cannot run fails here.
+// step is the first to load a kernel, which a capture of a graph may not do, and what cannot run fails here. A shard
+// runs it alone, without the others' sums, so that none waits for another that cannot be made.
 absl::Status RunOnce(const DeviceStepLauncher& launcher, int32_t rows) {
   const int32_t values[] = {0, rows, 0, 1};
   ASSIGN_OR_RETURN(const DeviceMemory memory, DeviceMemory::Zeros(sizeof(values)));
@@ -131,17 +132,18 @@ struct DeviceDecoder::State {
   std::unique_ptr<DeviceStepLauncher> launcher;
 };
 
-absl::StatusOr<std::unique_ptr<DeviceDecoder>> DeviceDecoder::Create(const ModelConfig& config,
+absl::StatusOr<std::unique_ptr<DeviceDecoder>> DeviceDecoder::Create(const ModelConfig& whole,
                                                                      const DeviceDecoderOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
-  RETURN_IF_ERROR(CheckDeviceDecoderOptions(config, options));
+  RETURN_IF_ERROR(CheckDeviceDecoderOptions(whole, options));
   RETURN_IF_ERROR(UseDevice(options.device));
+  const ModelConfig config = ShardConfig(whole, options.shard.count);
   const int64_t page_bytes = options.num_pages * PageBytes(config, options.page_tokens);
   const DeviceScratch places = ScratchOf(config, options);
   ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(options.device));
   RETURN_IF_ERROR(CheckFits("weights, pages and one step", FixedBytes(config, places) + page_bytes, memory));
 
-  ASSIGN_OR_RETURN(DeviceWeights weights, DeviceWeights::Allocate(config, options.device));
+  ASSIGN_OR_RETURN(DeviceWeights weights, DeviceWeights::Allocate(whole, options.device, options.shard));
   auto state = std::make_unique<State>(config, options, std::move(weights));
   ASSIGN_OR_RETURN(state->scratch, DeviceMemory::Zeros(places.bytes));
   std::byte* const scratch = state->scratch.get();
@@ -209,6 +211,10 @@ absl::Status DeviceDecoder::Launch(const DeviceStep& step, cudaStream_t stream) 
     return absl::InternalError(
         "decoder on a GPU: a step was launched without pages: call AllocatePages first");
   }
+  if (!state_->options.shard.is_whole() && step.exchange == nullptr) {
+    return absl::InternalError(
+        "decoder on a GPU: a step of a shard was launched without an exchange of sums");
+  }
   return state_->launcher->Launch(step, stream);
 }
 
@@ -232,12 +238,13 @@ int64_t DeviceDecoder::weight_bytes() const {
 
 int64_t DeviceDecoder::entry_bytes() const { return num_planes() * entry_size() * kBfloat16Bytes; }
 
-absl::StatusOr<int64_t> PagesThatFit(const ModelConfig& config, const DeviceDecoderOptions& options,
+absl::StatusOr<int64_t> PagesThatFit(const ModelConfig& whole, const DeviceDecoderOptions& options,
                                      double share) {
   DeviceDecoderOptions sized = options;
   sized.num_pages = 1;
-  RETURN_IF_ERROR(CheckDeviceDecoderOptions(config, sized));
+  RETURN_IF_ERROR(CheckDeviceDecoderOptions(whole, sized));
   RETURN_IF_ERROR(UseDevice(options.device));
+  const ModelConfig config = ShardConfig(whole, options.shard.count);
   ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(options.device));
   const int64_t page_bytes = PageBytes(config, options.page_tokens);
   const int64_t fixed_bytes = FixedBytes(config, ScratchOf(config, sized));

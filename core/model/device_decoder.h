@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -22,6 +23,12 @@ namespace warpsmith {
 
 class DeviceWeights;
 class Parameters;
+
+// Brings the partial sums of all shards together: `partials` is [shards, count] in bfloat16, the row of the caller's
+// shard is filled, and what fills the others is launched on `stream`, also inside a capture. Every shard calls it at
+// the same places of a step.
+using PartialsExchange =
+    std::function<absl::Status(__nv_bfloat16* partials, int64_t count, cudaStream_t stream)>;
 
 // One step's inputs, in device memory; the fields of StepPlan (rollout_workers/paged/step_plan.h) of the same names.
 struct DeviceStep {
@@ -38,12 +45,14 @@ struct DeviceStep {
   const int32_t* positions = nullptr;
   const int32_t* kv_entries = nullptr;
   const int32_t* logits_rows = nullptr;
+  // Of a shard, which cannot do without.
+  const PartialsExchange* exchange = nullptr;
 };
 
 // One thread at a time.
 class DeviceDecoder {
  public:
-  // Zero weights. Measures the products, for a second or two. FAILED_PRECONDITION: no such GPU, or its driver is too
+  // Zero weights, of options.shard alone. Measures the products, for a second or two. FAILED_PRECONDITION: no such GPU, or its driver is too
   // old, saying which; RESOURCE_EXHAUSTED: the GPU's free memory is less than what is asked for, saying both;
   // otherwise the errors of CheckDeviceDecoderOptions.
   static absl::StatusOr<std::unique_ptr<DeviceDecoder>> Create(const ModelConfig& config,
@@ -68,8 +77,9 @@ class DeviceDecoder {
   absl::Status AllocatePages();
 
   // Launches everything from the embedding to the logits of `step.logits_rows`, and does not wait. Works inside a
-  // capture of `stream`. Steps follow one another on one stream, or are ordered by events: they share their memory.
-  // INTERNAL with CUDA's or cuBLASLt's message, and for more rows than the options allow.
+  // capture of `stream`. A shard whose step asks for no logits has no use for them: the shards' logits are equal but
+  // for the order of sums in the head. Steps follow one another on one stream, or are ordered by events: they share their memory.
+  // INTERNAL with CUDA's or cuBLASLt's message, and for more rows than the options allow; the exchange's errors.
   absl::Status Launch(const DeviceStep& step, cudaStream_t stream);
 
   // [logits_rows_max, logits_stride] float32 on the device, of the last Launch; columns from num_token_ids on mean
@@ -77,13 +87,14 @@ class DeviceDecoder {
   const float* logits() const;
   int64_t logits_stride() const;
 
-  // [2 * layers][num_pages, page_tokens, kv heads, head_dim]: the keys of layer 0, its values, those of layer 1, ...
+  // [2 * layers][num_pages, page_tokens, kv heads of the shard, head_dim]: the keys of layer 0, its values, those of layer 1, ...
   __nv_bfloat16* pages();
   int64_t num_planes() const;
   int64_t plane_stride() const;  // elements
   int64_t entry_size() const;    // elements of one token in one plane
 
-  // Bytes of weights that one step with a row reads, and of one token's entries in all layers: for rooflines.
+  // Bytes of weights that one step with a row reads, and of one token's entries in all layers: for rooflines. Of the
+  // shard.
   int64_t weight_bytes() const;
   int64_t entry_bytes() const;
 

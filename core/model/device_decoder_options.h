@@ -5,10 +5,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/model/tensor_shard.h"
+
 namespace warpsmith {
 
 struct DeviceDecoderOptions {
   int device = 0;
+  // What of the model lies on this GPU.
+  TensorShard shard;
   // Entries of the KV cache are num_pages * page_tokens.
   int64_t num_pages = 0;
   int64_t page_tokens = 16;

@@ -63,6 +63,7 @@ absl::Status CheckBuckets(const DeviceDecoderOptions& options) {
 absl::Status CheckDeviceDecoderOptions(const ModelConfig& config, const DeviceDecoderOptions& options) {
   constexpr int64_t kInt32Max = std::numeric_limits<int32_t>::max();
   RETURN_IF_ERROR(CheckModel(config));
+  RETURN_IF_ERROR(CheckTensorShard(config, options.shard));
   RETURN_IF_ERROR(CheckPositive("page_tokens", options.page_tokens, 1024));
   if (options.page_tokens % kPageTokensUnit != 0) {
     return absl::InvalidArgumentError(absl::StrCat("decoder on a GPU: page_tokens is ", options.page_tokens,
@@ -124,6 +125,7 @@ DeviceScratch PlaceScratch(const ModelConfig& config, const DeviceDecoderOptions
   scratch.attended = place(rows * config.query_size());
   scratch.gate_up = place(rows * 2 * config.intermediate_size);
   scratch.activated = place(rows * config.intermediate_size);
+  scratch.partials = place(options.shard.is_whole() ? 0 : options.shard.count * rows * config.hidden_size);
   scratch.last = place(last_rows * config.hidden_size * kBfloat16Bytes);
   scratch.last_normed = place(last_rows * config.hidden_size * kBfloat16Bytes);
   scratch.logits = place(last_rows * LogitsStride(config, options.num_token_ids) * kFloatBytes);

@@ -14,7 +14,8 @@
 namespace warpsmith {
 
 // INVALID_ARGUMENT naming the option and what is allowed; UNIMPLEMENTED for a model that the kernels cannot compute:
-// head_dim 64 and 128, groups of at most 16 query heads, hidden_size a multiple of 8.
+// head_dim 64 and 128, groups of at most 16 query heads, hidden_size a multiple of 8. `config` is the whole model's, and
+// of a shard the errors of CheckTensorShard come too; everything below is given the shard's, ShardConfig.
 absl::Status CheckDeviceDecoderOptions(const ModelConfig& config, const DeviceDecoderOptions& options);
 
 // Columns of a row of logits: num_token_ids (or vocab_size where that is 0), rounded up to what a product can store.
@@ -33,7 +34,8 @@ int64_t PageBytes(const ModelConfig& config, int64_t page_tokens);
 // The buckets of the head's product: those of the options, cut off at logits_rows_max.
 std::vector<int64_t> LogitsRowBuckets(const DeviceDecoderOptions& options);
 
-// Byte offsets into one allocation, each on a boundary of 256. R rows_max, L logits_rows_max, P context_tokens_max.
+// Byte offsets into one allocation, each on a boundary of 256. R rows_max, L logits_rows_max, P context_tokens_max,
+// N shards.
 struct DeviceScratch {
   int64_t x = 0;            // [R, hidden] bfloat16: the residual
   int64_t normed = 0;       // [R, hidden]
@@ -42,6 +44,7 @@ struct DeviceScratch {
   int64_t attended = 0;     // [R, query_size]
   int64_t gate_up = 0;      // [R, 2 * intermediate]
   int64_t activated = 0;    // [R, intermediate]
+  int64_t partials = 0;     // [N, R, hidden] sums of all shards; nothing of a whole model
   int64_t last = 0;         // [L, hidden] rows whose logits are wanted
   int64_t last_normed = 0;  // [L, hidden]
   int64_t logits = 0;       // [L, LogitsStride] float32

@@ -80,19 +80,26 @@ struct DeviceStepLauncher::State {
   absl::Status Prepare();
   absl::Status CheckCounts(const DeviceStep& step) const;
   absl::Status Embed(const DeviceStep& step, cudaStream_t stream) const;
-  absl::Status Norm(const __nv_bfloat16* weight, const DeviceStep& step, cudaStream_t stream) const;
+  absl::Status Norm(const __nv_bfloat16* weight, bool follows_product, const DeviceStep& step,
+                    cudaStream_t stream) const;
+  absl::Status Exchange(const DeviceStep& step, cudaStream_t stream) const;
   bool batch_invariant() const { return options.row_buckets.size() == 1; }
+  bool is_whole() const { return options.shard.is_whole(); }
   absl::Status Product(LinearPlans* plans, const LinearShape& shape, const LinearOperands& operands,
                        int64_t rows, cudaStream_t stream) const;
   absl::Status Attend(int64_t layer, const DeviceStep& step, cudaStream_t stream) const;
   absl::Status FeedForward(int64_t layer, const DeviceStep& step, cudaStream_t stream) const;
+  absl::Status GatherLast(const __nv_bfloat16* from, __nv_bfloat16* to, const DeviceStep& step,
+                          cudaStream_t stream) const;
+  absl::Status LastNorm(const DeviceStep& step, cudaStream_t stream) const;
   absl::Status Logits(const DeviceStep& step, cudaStream_t stream) const;
 
   // What each product multiplies, of `layer`.
   LinearOperands QkvOperands(int64_t layer) const;
-  LinearOperands OutputOperands(int64_t layer) const;
+  LinearOperands OutputOperands(int64_t layer, int64_t rows) const;
   LinearOperands GateUpOperands(int64_t layer) const;
-  LinearOperands DownOperands(int64_t layer) const;
+  LinearOperands DownOperands(int64_t layer, int64_t rows) const;
+  LinearOperands SummedOperands(int64_t x, const __nv_bfloat16* weight, int64_t rows) const;
   LinearOperands HeadOperands() const;
 
   const ModelConfig config;
@@ -127,9 +134,9 @@ DeviceStepLauncher::State::State(const DeviceDecoderOptions& options, const Devi
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer)
     layers.push_back(FindLayer(weights, layer));
   qkv_shape = {.columns = config.qkv_size(), .depth = config.hidden_size};
-  output_shape = {.columns = config.hidden_size, .depth = config.query_size(), .has_residual = true};
+  output_shape = {.columns = config.hidden_size, .depth = config.query_size(), .has_residual = is_whole()};
   gate_up_shape = {.columns = 2 * config.intermediate_size, .depth = config.hidden_size};
-  down_shape = {.columns = config.hidden_size, .depth = config.intermediate_size, .has_residual = true};
+  down_shape = {.columns = config.hidden_size, .depth = config.intermediate_size, .has_residual = is_whole()};
   head_shape = {.columns = LogitsStride(config, options.num_token_ids),
                 .depth = config.hidden_size,
                 .output = LinearOutput::kFloat32};
@@ -139,18 +146,25 @@ LinearOperands DeviceStepLauncher::State::QkvOperands(int64_t layer) const {
   return {.x = At(places.normed), .weight = layers[layer].qkv, .y = At(places.qkv)};
 }
 
-LinearOperands DeviceStepLauncher::State::OutputOperands(int64_t layer) const {
-  return {
-      .x = At(places.attended), .weight = layers[layer].output, .residual = At(places.x), .y = At(places.x)};
+// Into the residual; of a shard into its row of partial sums.
+LinearOperands DeviceStepLauncher::State::SummedOperands(int64_t x, const __nv_bfloat16* weight,
+                                                         int64_t rows) const {
+  if (is_whole()) return {.x = At(x), .weight = weight, .residual = At(places.x), .y = At(places.x)};
+  return {.x = At(x),
+          .weight = weight,
+          .y = At(places.partials) + options.shard.index * rows * config.hidden_size};
+}
+
+LinearOperands DeviceStepLauncher::State::OutputOperands(int64_t layer, int64_t rows) const {
+  return SummedOperands(places.attended, layers[layer].output, rows);
 }
 
 LinearOperands DeviceStepLauncher::State::GateUpOperands(int64_t layer) const {
   return {.x = At(places.normed), .weight = layers[layer].gate_up, .y = At(places.gate_up)};
 }
 
-LinearOperands DeviceStepLauncher::State::DownOperands(int64_t layer) const {
-  return {
-      .x = At(places.activated), .weight = layers[layer].down, .residual = At(places.x), .y = At(places.x)};
+LinearOperands DeviceStepLauncher::State::DownOperands(int64_t layer, int64_t rows) const {
+  return SummedOperands(places.activated, layers[layer].down, rows);
 }
 
 LinearOperands DeviceStepLauncher::State::HeadOperands() const {
@@ -176,9 +190,9 @@ absl::Status DeviceStepLauncher::State::Prepare() {
         absl::StrCat("choosing a product of ", shape.columns, " columns and depth ", shape.depth));
   };
   RETURN_IF_ERROR(prepare(*layer_plans, qkv_shape, QkvOperands(0)));
-  RETURN_IF_ERROR(prepare(*layer_plans, output_shape, OutputOperands(0)));
+  RETURN_IF_ERROR(prepare(*layer_plans, output_shape, OutputOperands(0, options.rows_max)));
   RETURN_IF_ERROR(prepare(*layer_plans, gate_up_shape, GateUpOperands(0)));
-  RETURN_IF_ERROR(prepare(*layer_plans, down_shape, DownOperands(0)));
+  RETURN_IF_ERROR(prepare(*layer_plans, down_shape, DownOperands(0, options.rows_max)));
   return prepare(*head_plans, head_shape, HeadOperands());
 }
 
@@ -226,16 +240,26 @@ absl::Status DeviceStepLauncher::State::Embed(const DeviceStep& step, cudaStream
                     "launch of the embedding");
 }
 
-absl::Status DeviceStepLauncher::State::Norm(const __nv_bfloat16* weight, const DeviceStep& step,
-                                             cudaStream_t stream) const {
+// Of a shard it adds the sums of the product that it follows.
+absl::Status DeviceStepLauncher::State::Norm(const __nv_bfloat16* weight, bool follows_product,
+                                             const DeviceStep& step, cudaStream_t stream) const {
+  const bool adds = follows_product && !is_whole();
   return CudaStatus(LaunchResidualNorm({.rows = step.num_rows,
                                         .size = config.hidden_size,
                                         .eps = eps,
                                         .x = At(places.x),
+                                        .delta = adds ? At(places.partials) : nullptr,
                                         .weight = weight,
-                                        .y = At(places.normed)},
+                                        .y = At(places.normed),
+                                        .num_deltas = adds ? options.shard.count : 1},
                                        stream),
                     "launch of a norm");
+}
+
+// Nothing of a whole model, nor of a shard that runs alone, where it is made.
+absl::Status DeviceStepLauncher::State::Exchange(const DeviceStep& step, cudaStream_t stream) const {
+  if (is_whole() || step.exchange == nullptr) return absl::OkStatus();
+  return (*step.exchange)(At(places.partials), step.num_rows * config.hidden_size, stream);
 }
 
 // `plans` is null in the batch-invariant mode.
@@ -258,7 +282,7 @@ absl::Status DeviceStepLauncher::State::Attend(int64_t layer, const DeviceStep& 
   const LayerPointers& weights = layers[layer];
   const int64_t plane = PlaneElements(config, options);
   __nv_bfloat16* const key_pages = pages + 2 * layer * plane;
-  RETURN_IF_ERROR(Norm(weights.input_norm, step, stream));
+  RETURN_IF_ERROR(Norm(weights.input_norm, layer > 0, step, stream));
   RETURN_IF_ERROR(Product(layer_plans.get(), qkv_shape, QkvOperands(layer), step.num_rows, stream));
   RETURN_IF_ERROR(CudaStatus(LaunchAttentionInputs({.rows = step.num_rows,
                                                     .num_kv_heads = config.num_key_value_heads,
@@ -298,12 +322,14 @@ absl::Status DeviceStepLauncher::State::Attend(int64_t layer, const DeviceStep& 
                             .output = At(places.attended)},
                            bounds, scratch + places.attention, stream),
       "launch of attention"));
-  return Product(layer_plans.get(), output_shape, OutputOperands(layer), step.num_rows, stream);
+  RETURN_IF_ERROR(
+      Product(layer_plans.get(), output_shape, OutputOperands(layer, step.num_rows), step.num_rows, stream));
+  return Exchange(step, stream);
 }
 
 absl::Status DeviceStepLauncher::State::FeedForward(int64_t layer, const DeviceStep& step,
                                                     cudaStream_t stream) const {
-  RETURN_IF_ERROR(Norm(layers[layer].post_norm, step, stream));
+  RETURN_IF_ERROR(Norm(layers[layer].post_norm, true, step, stream));
   RETURN_IF_ERROR(Product(layer_plans.get(), gate_up_shape, GateUpOperands(layer), step.num_rows, stream));
   RETURN_IF_ERROR(CudaStatus(LaunchSwiGlu({.rows = step.num_rows,
                                            .size = config.intermediate_size,
@@ -311,28 +337,45 @@ absl::Status DeviceStepLauncher::State::FeedForward(int64_t layer, const DeviceS
                                            .y = At(places.activated)},
                                           stream),
                              "launch of SwiGLU"));
-  return Product(layer_plans.get(), down_shape, DownOperands(layer), step.num_rows, stream);
+  RETURN_IF_ERROR(
+      Product(layer_plans.get(), down_shape, DownOperands(layer, step.num_rows), step.num_rows, stream));
+  return Exchange(step, stream);
 }
 
-// Rows of x are gathered as rows of an embedding are, so that norm and head see no other.
+// Rows are gathered as rows of an embedding are, so that norm and head see no other.
+absl::Status DeviceStepLauncher::State::GatherLast(const __nv_bfloat16* from, __nv_bfloat16* to,
+                                                   const DeviceStep& step, cudaStream_t stream) const {
+  return CudaStatus(LaunchEmbeddingGather({.rows = step.num_logits_rows,
+                                           .size = config.hidden_size,
+                                           .num_tokens = step.num_rows,
+                                           .embedding = from,
+                                           .token_ids = step.logits_rows,
+                                           .x = to},
+                                          stream),
+                    "launch of the rows of logits");
+}
+
+// The rows of logits, normed. A whole model gathers them from the residual; that of a shard lacks the last sums, which
+// the norm of all rows adds.
+absl::Status DeviceStepLauncher::State::LastNorm(const DeviceStep& step, cudaStream_t stream) const {
+  if (!is_whole()) {
+    RETURN_IF_ERROR(Norm(final_norm, true, step, stream));
+    return GatherLast(At(places.normed), At(places.last_normed), step, stream);
+  }
+  RETURN_IF_ERROR(GatherLast(At(places.x), At(places.last), step, stream));
+  return CudaStatus(LaunchResidualNorm({.rows = step.num_logits_rows,
+                                        .size = config.hidden_size,
+                                        .eps = eps,
+                                        .x = At(places.last),
+                                        .weight = final_norm,
+                                        .y = At(places.last_normed)},
+                                       stream),
+                    "launch of the last norm");
+}
+
 absl::Status DeviceStepLauncher::State::Logits(const DeviceStep& step, cudaStream_t stream) const {
   if (step.num_logits_rows == 0) return absl::OkStatus();
-  RETURN_IF_ERROR(CudaStatus(LaunchEmbeddingGather({.rows = step.num_logits_rows,
-                                                    .size = config.hidden_size,
-                                                    .num_tokens = step.num_rows,
-                                                    .embedding = At(places.x),
-                                                    .token_ids = step.logits_rows,
-                                                    .x = At(places.last)},
-                                                   stream),
-                             "launch of the rows of logits"));
-  RETURN_IF_ERROR(CudaStatus(LaunchResidualNorm({.rows = step.num_logits_rows,
-                                                 .size = config.hidden_size,
-                                                 .eps = eps,
-                                                 .x = At(places.last),
-                                                 .weight = final_norm,
-                                                 .y = At(places.last_normed)},
-                                                stream),
-                             "launch of the last norm"));
+  RETURN_IF_ERROR(LastNorm(step, stream));
   return Product(head_plans.get(), head_shape, HeadOperands(), step.num_logits_rows, stream);
 }
 

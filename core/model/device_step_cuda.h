@@ -5,6 +5,12 @@
 //   x = W_output a + x,  g = W_gate_up norm(x),  x = W_down swiglu(g) + x
 // The residual is added inside the products, in float32 before their one rounding: a delta that were stored first, for
 // the norm to add, would be rounded twice.
+//
+// Of shard r of N the products give partial sums, which all shards exchange, and the next norm adds them in their order:
+//   p_r = W_output_r a_r,  x = x + p_0 + ... + p_(N-1)
+// so each part is rounded once, and the residual once as in a whole model. x has the same bits on every shard, and a
+// row's bits do not depend on what else is in its step. Gathering the parts moves N / 2 times what reducing them would,
+// as much where N is 2, and takes half the steps of a ring.
 #ifndef WARPSMITH_CORE_MODEL_DEVICE_STEP_CUDA_H_
 #define WARPSMITH_CORE_MODEL_DEVICE_STEP_CUDA_H_
 

@@ -1,8 +1,6 @@
 #include "core/model/device_weights_cuda.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -12,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/checkpoint/tensor_directory.h"
+#include "core/checkpoint/tensor_info.h"
 #include "core/kernels/first_not_finite_cuda.h"
 #include "core/kernels/random_normals_cuda.h"
 #include "core/model/cuda_status.h"
@@ -36,16 +35,30 @@ void LogRate(const std::filesystem::path& directory, int64_t elements, double se
                           Escape(directory.string()), seconds, gigabytes / seconds));
 }
 
-}  // namespace
-
-absl::StatusOr<DeviceWeights> DeviceWeights::Allocate(const ModelConfig& config, int device) {
-  ASSIGN_OR_RETURN(DeviceMemory memory,
-                   DeviceMemory::Zeros(WeightElements(ParameterLayout(config)) * kBfloat16Bytes));
-  return DeviceWeights(config, device, std::move(memory));
+// Of float32 or bfloat16.
+TensorView ViewOf(const at::Tensor& buffer) {
+  const TensorType type = buffer.scalar_type() == at::kFloat ? TensorType::kF32 : TensorType::kBF16;
+  return {.info = {.name = "buffer", .type = type, .shape = {buffer.numel()}},
+          .bytes = {static_cast<const std::byte*>(buffer.const_data_ptr()),
+                    static_cast<size_t>(buffer.nbytes())}};
 }
 
-DeviceWeights::DeviceWeights(const ModelConfig& config, int device, DeviceMemory memory)
-    : layout_(config), offsets_(BufferOffsets(layout_)), device_(device), memory_(std::move(memory)) {}
+}  // namespace
+
+absl::StatusOr<DeviceWeights> DeviceWeights::Allocate(const ModelConfig& config, int device,
+                                                      TensorShard shard) {
+  const ParameterLayout layout(ShardConfig(config, shard.count));
+  ASSIGN_OR_RETURN(DeviceMemory memory, DeviceMemory::Zeros(WeightElements(layout) * kBfloat16Bytes));
+  return DeviceWeights(config, shard, device, std::move(memory));
+}
+
+DeviceWeights::DeviceWeights(const ModelConfig& config, TensorShard shard, int device, DeviceMemory memory)
+    : whole_(config),
+      shard_(shard),
+      layout_(ShardLayout(config, shard)),
+      offsets_(BufferOffsets(layout_)),
+      device_(device),
+      memory_(std::move(memory)) {}
 
 const __nv_bfloat16* DeviceWeights::Find(int buffer, const std::string& entry) const {
   const ParameterEntry* const found = layout_.FindEntry(buffer, entry);
@@ -57,7 +70,8 @@ absl::Status DeviceWeights::LoadHuggingFace(const std::filesystem::path& directo
   ASSIGN_OR_RETURN(const TensorDirectory files, TensorDirectory::Open(directory));
   ASSIGN_OR_RETURN(const std::vector<const TensorView*> views, FindModelTensors(layout_, files));
   RETURN_IF_ERROR(UploadStaged(
-      PlanStaging(layout_, kStagingElements), device_, reinterpret_cast<uint16_t*>(base()),
+      PlanStaging(layout_, layout_.hf_tensors(), kStagingElements), device_,
+      reinterpret_cast<uint16_t*>(base()),
       [&views](const StagingChunk& chunk, uint16_t* staging) { FillChunk(chunk, views, staging); }));
   RETURN_IF_ERROR(CheckFinite());
   LogRate(directory, size(), SecondsSince(begin));
@@ -65,7 +79,7 @@ absl::Status DeviceWeights::LoadHuggingFace(const std::filesystem::path& directo
 }
 
 absl::Status DeviceWeights::SetParameters(const Parameters& parameters) {
-  if (parameters.config() != layout_.config()) {
+  if (parameters.config() != whole_) {
     return absl::InvalidArgumentError("decoder on a GPU: the new weights have another configuration");
   }
   const at::ScalarType dtype = parameters.dtype();
@@ -74,17 +88,14 @@ absl::Status DeviceWeights::SetParameters(const Parameters& parameters) {
                                                    c10::toString(dtype), " on ", parameters.device().str(),
                                                    "; Float and BFloat16 on cpu can be set"));
   }
-  const auto fill = [&](const StagingChunk& chunk, uint16_t* staging) {
-    const auto next = std::upper_bound(offsets_.begin(), offsets_.end(), chunk.offset);
-    const int buffer = static_cast<int>(next - offsets_.begin()) - 1;
-    const auto* const values = static_cast<const std::byte*>(parameters.buffer(buffer).const_data_ptr());
-    const int64_t first = chunk.offset - offsets_[buffer];
-    if (dtype == at::kFloat)
-      return RoundFloats(values + first * int64_t{sizeof(float)}, chunk.length, staging);
-    std::memcpy(staging, values + first * kBfloat16Bytes, chunk.length * kBfloat16Bytes);
-  };
-  return UploadStaged(CutIntoChunks(layout_, kStagingElements), device_, reinterpret_cast<uint16_t*>(base()),
-                      fill);
+  std::vector<TensorView> buffers;
+  for (int i = 0; i < parameters.num_buffers(); ++i) buffers.push_back(ViewOf(parameters.buffer(i)));
+  std::vector<const TensorView*> views;
+  for (const TensorView& buffer : buffers) views.push_back(&buffer);
+  return UploadStaged(
+      PlanStaging(layout_, ShardOfBuffers(parameters.layout(), layout_, shard_), kStagingElements), device_,
+      reinterpret_cast<uint16_t*>(base()),
+      [&views](const StagingChunk& chunk, uint16_t* staging) { FillChunk(chunk, views, staging); });
 }
 
 absl::Status DeviceWeights::FillRandom(uint64_t seed) {

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "core/model/device_memory.h"
 #include "core/model/parameter_layout.h"
+#include "core/model/tensor_shard.h"
 
 namespace warpsmith {
 
@@ -25,9 +26,11 @@ class Parameters;
 // Movable. One thread at a time.
 class DeviceWeights {
  public:
-  // Zeros on `device`, which is the current one. RESOURCE_EXHAUSTED.
-  static absl::StatusOr<DeviceWeights> Allocate(const ModelConfig& config, int device);
+  // Zeros on `device`, which is the current one: of a model of `config`, or of one shard of it. RESOURCE_EXHAUSTED.
+  static absl::StatusOr<DeviceWeights> Allocate(const ModelConfig& config, int device,
+                                                TensorShard shard = {});
 
+  // Of what is here: a shard's where it is one.
   const ParameterLayout& layout() const { return layout_; }
 
   // Element 0 of buffer 0. Behind the last buffer lie rows of zeros that the product of a head may read.
@@ -39,22 +42,26 @@ class DeviceWeights {
   // The entry's first element; null where the model has none of this name.
   const __nv_bfloat16* Find(int buffer, const std::string& entry) const;
 
-  // Replaces all weights by those of the safetensors of `directory`, rounded to bfloat16, and waits for the device.
+  // Replaces all weights by those of the safetensors of `directory`, rounded to bfloat16, and waits for the device. A
+  // shard reads its own part of a whole checkpoint.
   // Errors as LoadHuggingFaceWeights; also INVALID_ARGUMENT for a value that bfloat16 rounds to infinity. After an
   // error the values are unspecified.
   absl::Status LoadHuggingFace(const std::filesystem::path& directory);
 
-  // Likewise from the CPU, float32 or bfloat16: INVALID_ARGUMENT for others, or another configuration.
+  // Likewise from the CPU, float32 or bfloat16, of the whole model: INVALID_ARGUMENT for others, or another
+  // configuration.
   absl::Status SetParameters(const Parameters& parameters);
 
-  // See DeviceDecoder::FillRandom.
+  // See DeviceDecoder::FillRandom. Shards of one seed have one embedding, as they must, and one another's layers.
   absl::Status FillRandom(uint64_t seed);
 
  private:
-  DeviceWeights(const ModelConfig& config, int device, DeviceMemory memory);
+  DeviceWeights(const ModelConfig& config, TensorShard shard, int device, DeviceMemory memory);
 
   absl::Status CheckFinite() const;
 
+  ModelConfig whole_;
+  TensorShard shard_;
   ParameterLayout layout_;
   std::vector<int64_t> offsets_;
   int device_;

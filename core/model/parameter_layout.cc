@@ -1,5 +1,7 @@
 #include "core/model/parameter_layout.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/check.h"
@@ -129,6 +131,11 @@ ParameterLayout::ParameterLayout(const ModelConfig& config) : config_(config) {
     hf_tensors_.push_back(Whole("lm_head.weight", last, final.Add("head", {v, d}), {v, d}));
   }
   buffers_.push_back(std::move(final).Build());
+}
+
+ParameterLayout::ParameterLayout(const ModelConfig& config, std::vector<HfTensorLayout> hf_tensors)
+    : ParameterLayout(config) {
+  hf_tensors_ = std::move(hf_tensors);
 }
 
 const ParameterEntry* ParameterLayout::FindEntry(int buffer, const std::string& name) const {

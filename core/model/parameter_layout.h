@@ -47,7 +47,7 @@ struct HfTensorLayout {
   std::string name;  // e.g. "model.layers.0.self_attn.q_proj.weight"
   std::vector<int64_t> shape;
   int buffer = 0;             // index into buffers()
-  std::vector<CopyRun> runs;  // in order of hf_offset, covering the tensor
+  std::vector<CopyRun> runs;  // in order of hf_offset, covering the tensor, or what a shard has of it
 };
 
 // Immutable; a pure function of the configuration.
@@ -55,6 +55,8 @@ class ParameterLayout {
  public:
   // `config` must be valid.
   explicit ParameterLayout(const ModelConfig& config);
+  // The buffers of `config` alone, filled from other tensors: see ShardLayout (core/model/tensor_shard.h).
+  ParameterLayout(const ModelConfig& config, std::vector<HfTensorLayout> hf_tensors);
 
   const ModelConfig& config() const { return config_; }
   // "embedding", "layers.0" ... "layers.<n-1>", "final".

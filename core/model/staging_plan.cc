@@ -17,11 +17,12 @@ struct PlacedRun {
   int64_t length;
 };
 
-std::vector<PlacedRun> RunsInOrder(const ParameterLayout& layout) {
+std::vector<PlacedRun> RunsInOrder(const ParameterLayout& layout,
+                                   const std::vector<HfTensorLayout>& tensors) {
   const std::vector<int64_t> begins = BufferOffsets(layout);
   std::vector<PlacedRun> runs;
-  for (int tensor = 0; tensor < std::ssize(layout.hf_tensors()); ++tensor) {
-    const HfTensorLayout& placed = layout.hf_tensors()[tensor];
+  for (int tensor = 0; tensor < std::ssize(tensors); ++tensor) {
+    const HfTensorLayout& placed = tensors[tensor];
     for (const CopyRun& run : placed.runs) {
       runs.push_back({tensor, run.hf_offset, begins[placed.buffer] + run.buffer_offset, run.length});
     }
@@ -72,10 +73,11 @@ std::vector<StagingChunk> CutIntoChunks(const ParameterLayout& layout, int64_t e
   return chunks;
 }
 
-std::vector<StagingChunk> PlanStaging(const ParameterLayout& layout, int64_t elements_max) {
+std::vector<StagingChunk> PlanStaging(const ParameterLayout& layout,
+                                      const std::vector<HfTensorLayout>& tensors, int64_t elements_max) {
   std::vector<StagingChunk> chunks = CutIntoChunks(layout, elements_max);
   size_t first = 0;  // chunk that the run begins in
-  for (const PlacedRun& run : RunsInOrder(layout)) {
+  for (const PlacedRun& run : RunsInOrder(layout, tensors)) {
     while (run.offset >= chunks[first].offset + chunks[first].length) ++first;
     const int64_t end = run.offset + run.length;
     for (size_t i = first; i < chunks.size() && chunks[i].offset < end; ++i) {
@@ -107,7 +109,7 @@ void RoundFloats(const std::byte* floats, int64_t count, uint16_t* bits) {
 }
 
 int TensorAt(const ParameterLayout& layout, int64_t offset) {
-  for (const PlacedRun& run : RunsInOrder(layout)) {
+  for (const PlacedRun& run : RunsInOrder(layout, layout.hf_tensors())) {
     if (offset >= run.offset && offset < run.offset + run.length) return run.tensor;
   }
   return -1;

@@ -15,7 +15,7 @@ namespace warpsmith {
 // Where each buffer begins when all lie one behind the other, in elements; one more value is the sum.
 std::vector<int64_t> BufferOffsets(const ParameterLayout& layout);
 
-// `length` elements of a tensor of layout.hf_tensors() that a chunk holds.
+// `length` elements of a tensor that a chunk holds.
 struct StagingPiece {
   int tensor = 0;
   int64_t hf_offset = 0;     // elements from the start of the tensor
@@ -34,10 +34,11 @@ struct StagingChunk {
 // that have the order of the layout already.
 std::vector<StagingChunk> CutIntoChunks(const ParameterLayout& layout, int64_t elements_max);
 
-// The same chunks with the pieces of the tensors.
-std::vector<StagingChunk> PlanStaging(const ParameterLayout& layout, int64_t elements_max);
+// The same chunks with the pieces of `tensors`: those of the layout, or others that fill its buffers.
+std::vector<StagingChunk> PlanStaging(const ParameterLayout& layout,
+                                      const std::vector<HfTensorLayout>& tensors, int64_t elements_max);
 
-// Writes a chunk to `staging` as bfloat16, padding as 0. `views` are the tensors of PlanStaging's layout, of types F32,
+// Writes a chunk to `staging` as bfloat16, padding as 0. `views` are the tensors that PlanStaging was given, of types F32,
 // F16 (rounded to the nearest, ties to even) and BF16 (copied).
 void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, uint16_t* staging);
 

@@ -230,9 +230,10 @@ cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, 
 
 cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t) {
   const int64_t size = norm.rows * norm.size;
-  Floats x(norm.x, size), delta(norm.delta, size), weight(norm.weight, norm.size);
+  Floats x(norm.x, size), delta(norm.delta, norm.num_deltas * size), weight(norm.weight, norm.size);
   Floats y = x;
-  ResidualNormReference({norm.rows, norm.size, norm.eps, x.get(), delta.get(), weight.get(), y.get()});
+  ResidualNormReference(
+      {norm.rows, norm.size, norm.eps, x.get(), delta.get(), weight.get(), y.get(), norm.num_deltas});
   if (norm.delta != nullptr) x.WriteTo(norm.x);
   y.WriteTo(norm.y);
   return cudaSuccess;

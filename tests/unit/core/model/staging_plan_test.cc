@@ -50,7 +50,7 @@ std::vector<uint16_t> Upload(const ParameterLayout& layout, const std::vector<co
                              int64_t elements_max) {
   std::vector<uint16_t> device(BufferOffsets(layout).back(), 0xFFFF);
   std::vector<uint16_t> staging(elements_max, 0xABCD);
-  for (const StagingChunk& chunk : PlanStaging(layout, elements_max)) {
+  for (const StagingChunk& chunk : PlanStaging(layout, layout.hf_tensors(), elements_max)) {
     FillChunk(chunk, views, staging.data());
     std::copy(staging.begin(), staging.begin() + chunk.length, device.begin() + chunk.offset);
   }
@@ -138,7 +138,7 @@ TEST_CASE("the rate of filling chunks, one thread") {
   const Parameters parameters{ParameterLayout(config)};
   for (const TensorType type : {TensorType::kBF16, TensorType::kF32, TensorType::kF16}) {
     const Checkpoint checkpoint(parameters, type);
-    const std::vector<StagingChunk> chunks = PlanStaging(parameters.layout(), 2 << 20);
+    const std::vector<StagingChunk> chunks = PlanStaging(parameters.layout(), parameters.layout().hf_tensors(), 2 << 20);
     std::vector<uint16_t> staging(2 << 20);
     const auto begin = std::chrono::steady_clock::now();
     int64_t elements = 0;
