@@ -1,7 +1,11 @@
 #include "rollout_workers/placement.h"
 
+#include <algorithm>
+#include <string>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "core/base/log.h"
 
 namespace warpsmith {
@@ -10,20 +14,62 @@ namespace {
 constexpr std::string_view kCuda = "cuda", kCudaWithIndex = "cuda:";
 constexpr int kDevicesMax = 64;
 
+// A number below kDevicesMax, of digits alone.
+std::optional<int> ParseIndex(const std::string& digits) {
+  int index = 0;
+  const bool is_number = digits.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_number || !absl::SimpleAtoi(digits, &index) || index >= kDevicesMax) return std::nullopt;
+  return index;
+}
+
+// "N" or "N-M", upwards.
+std::vector<int> ParseRange(const std::string& text) {
+  const std::vector<std::string> ends = absl::StrSplit(text, '-');
+  const std::optional<int> first = ParseIndex(ends.front()), last = ParseIndex(ends.back());
+  if (ends.size() > 2 || !first.has_value() || !last.has_value()) return {};
+  std::vector<int> devices;
+  for (int device = *first; device <= *last; ++device) devices.push_back(device);
+  return devices;
+}
+
+// None where `text` is no list of ranges.
+std::vector<int> ParseDevices(const std::string& text) {
+  std::vector<int> devices;
+  const std::vector<std::string> ranges = absl::StrSplit(text, ',');
+  for (const std::string& range : ranges) {
+    const std::vector<int> of_range = ParseRange(range);
+    if (of_range.empty()) return {};
+    devices.insert(devices.end(), of_range.begin(), of_range.end());
+  }
+  return devices;
+}
+
+std::optional<int> NamedTwice(std::vector<int> devices) {
+  std::sort(devices.begin(), devices.end());
+  const auto twice = std::adjacent_find(devices.begin(), devices.end());
+  return twice == devices.end() ? std::nullopt : std::optional(*twice);
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<CudaPlacement>> ParsePlacement(std::string_view text) {
   if (text == "cpu") return std::nullopt;
   CudaPlacement placement;
   if (text == kCuda) return placement;
+  placement.devices.clear();
   if (text.starts_with(kCudaWithIndex)) {
-    const std::string digits(text.substr(kCudaWithIndex.size()));
-    const bool is_number = digits.find_first_not_of("0123456789") == std::string::npos;
-    if (is_number && absl::SimpleAtoi(digits, &placement.device) && placement.device < kDevicesMax)
-      return placement;
+    placement.devices = ParseDevices(std::string(text.substr(kCudaWithIndex.size())));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "\"", Escape(text, 64), "\" is no device: give cpu, cuda or cuda:N with N below ", kDevicesMax));
+  if (placement.devices.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", Escape(text, 64), "\" is no device: give cpu, cuda or cuda:N with N below ",
+                     kDevicesMax, ", or several that share a model as cuda:0,1"));
+  }
+  if (const std::optional<int> twice = NamedTwice(placement.devices); twice.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", Escape(text, 64), "\" names GPU ", *twice, " twice: name each once"));
+  }
+  return placement;
 }
 
 }  // namespace warpsmith

@@ -1,4 +1,4 @@
-// Where an engine computes: on the CPU, or on one GPU.
+// Where an engine computes: on the CPU, on one GPU, or on several together.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_PLACEMENT_H_
 #define WARPSMITH_ROLLOUT_WORKERS_PLACEMENT_H_
 
@@ -11,10 +11,11 @@
 
 namespace warpsmith {
 
-// One GPU, and how it is used.
+// GPUs, and how they are used.
 struct CudaPlacement {
-  int device = 0;  // as CUDA counts
-  // Share of the GPU's memory for weights, buffers and pages of the KV cache: as many pages as then fit, at most twice
+  // As CUDA counts. Several share one model: see CudaStepOptions.
+  std::vector<int> devices = {0};
+  // Share of each GPU's memory for weights, buffers and pages of the KV cache: as many pages as then fit, at most twice
   // what all slots can fill. What other processes hold counts as taken from this share.
   double memory_share = 0.9;
   // Pages instead of those that memory_share gives; 0: by the share.
@@ -27,7 +28,8 @@ struct CudaPlacement {
   bool batch_invariant = true;
 };
 
-// Nothing of "cpu", a GPU of "cuda" (the first) or "cuda:N". INVALID_ARGUMENT for any other text.
+// Nothing of "cpu"; GPUs of "cuda" (the first), "cuda:N", "cuda:N,M" or "cuda:N-M" (all from N to M).
+// INVALID_ARGUMENT for any other text, and for a GPU that is named twice.
 absl::StatusOr<std::optional<CudaPlacement>> ParsePlacement(std::string_view text);
 
 }  // namespace warpsmith

@@ -6,7 +6,8 @@ namespace warpsmith {
 
 absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig&,
                                                                const CudaStepOptions& options) {
-  return absl::UnimplementedError(absl::StrCat("This build has no CUDA for the device cuda:", options.device,
+  return absl::UnimplementedError(absl::StrCat("This build has no CUDA for the device ",
+                                               CudaName(options.devices),
                                                ": make one with ./dev build cuda, or give cpu"));
 }
 

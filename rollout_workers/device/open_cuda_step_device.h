@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "core/model/model_config.h"
 #include "rollout_workers/device/step_device.h"
@@ -14,8 +17,9 @@
 namespace warpsmith {
 
 struct CudaStepOptions {
-  int device = 0;  // as CUDA counts
-  // Of the GPU's memory, for weights, buffers and pages; see PagesWithinShare.
+  // As CUDA counts. Several: each holds a shard of the model and of every page, and they carry out each step together.
+  std::vector<int> devices = {0};
+  // Of each GPU's memory, for weights, buffers and pages; see PagesWithinShare.
   double memory_share = 0.9;
   int num_pages = 0;  // over 0: so many, whatever the share
   int page_tokens = 16;
@@ -31,8 +35,14 @@ struct CudaStepOptions {
   absl::Duration step_timeout = absl::Seconds(60);
 };
 
-// Takes the GPU's memory; no weights yet. UNIMPLEMENTED in a build without CUDA, saying how to make one;
-// FAILED_PRECONDITION: no such GPU, or its driver is too old; RESOURCE_EXHAUSTED: its memory does not hold the weights
+// "cuda:0,1".
+inline std::string CudaName(const std::vector<int>& devices) {
+  return absl::StrCat("cuda:", absl::StrJoin(devices, ","));
+}
+
+// Takes the GPUs' memory; no weights yet. UNIMPLEMENTED in a build without CUDA, saying how to make one;
+// FAILED_PRECONDITION: no such GPU, its driver is too old, or two that cannot reach each other; INVALID_ARGUMENT: a GPU
+// that is named twice, or a number of them that does not divide the model (CheckTensorShard); RESOURCE_EXHAUSTED: its memory does not hold the weights
 // and one context; INTERNAL with CUDA's message.
 absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig& config,
                                                                const CudaStepOptions& options);

@@ -12,6 +12,7 @@
 #include "core/base/status_macros.h"
 #include "rollout_workers/device/page_budget.h"
 #include "rollout_workers/device/step_buckets.h"
+#include "rollout_workers/device/step_device_group_cuda.h"
 
 namespace warpsmith {
 namespace {
@@ -32,10 +33,11 @@ StepLimits LimitsOf(const CudaStepOptions& options) {
           .pages_of_query_max = PagesOfContext(options)};
 }
 
-DeviceDecoderOptions DecoderOptionsFrom(const CudaStepOptions& options, int64_t num_pages,
+DeviceDecoderOptions DecoderOptionsFrom(const CudaStepOptions& options, TensorShard shard, int64_t num_pages,
                                         std::vector<int64_t> row_buckets) {
   const StepLimits limits = LimitsOf(options);
-  return {.device = options.device,
+  return {.device = options.devices.at(0),
+          .shard = shard,
           .num_pages = num_pages,
           .page_tokens = options.page_tokens,
           .rows_max = limits.rows_max,
@@ -45,13 +47,16 @@ DeviceDecoderOptions DecoderOptionsFrom(const CudaStepOptions& options, int64_t 
           .row_buckets = std::move(row_buckets)};
 }
 
+}  // namespace
+
 // Makes a decoder to see what memory it leaves, rather than to guess what its kernels need.
-absl::StatusOr<int> MeasurePages(const ModelConfig& config, const CudaStepOptions& options) {
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<DeviceDecoder> decoder,
-      DeviceDecoder::Create(config, DecoderOptionsFrom(options, kFewestPages, {LimitsOf(options).rows_max})));
+absl::StatusOr<int> MeasurePages(const ModelConfig& config, const CudaStepOptions& options,
+                                 TensorShard shard) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceDecoder> decoder,
+                   DeviceDecoder::Create(config, DecoderOptionsFrom(options, shard, kFewestPages,
+                                                                    {LimitsOf(options).rows_max})));
   size_t free_bytes = 0, total_bytes = 0;
-  RETURN_IF_ERROR(StepCudaStatus(cudaSetDevice(options.device), "Choosing the GPU"));
+  RETURN_IF_ERROR(StepCudaStatus(cudaSetDevice(options.devices.at(0)), "Choosing the GPU"));
   RETURN_IF_ERROR(StepCudaStatus(cudaMemGetInfo(&free_bytes, &total_bytes), "Asking for free memory"));
   const int64_t useful = kPagesForPrefixes * options.sequences_max * PagesOfContext(options);
   const int64_t addressable = std::numeric_limits<int32_t>::max() / options.page_tokens - 1;
@@ -63,29 +68,30 @@ absl::StatusOr<int> MeasurePages(const ModelConfig& config, const CudaStepOption
                            .pages_useful = std::min(useful, addressable)});
 }
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig& config,
                                                                const CudaStepOptions& options) {
   CudaStepOptions resolved = options;
   resolved.num_token_ids = NumTokenIds(config, options.num_token_ids);
+  if (options.devices.size() > 1) return OpenCudaStepGroup(config, resolved);
   return CudaStepDevice::Create(config, resolved);
 }
 
 absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const ModelConfig& config,
-                                                                       const CudaStepOptions& options) {
+                                                                       const CudaStepOptions& options,
+                                                                       std::optional<StepShard> shard) {
+  const TensorShard part = shard.has_value() ? shard->shard : TensorShard{};
   int num_pages = options.num_pages;
   if (num_pages == 0) {
-    ASSIGN_OR_RETURN(num_pages, MeasurePages(config, options));
+    ASSIGN_OR_RETURN(num_pages, MeasurePages(config, options, part));
   }
   const StepLimits limits = LimitsOf(options);
   auto memory = std::make_unique<Memory>();
   ASSIGN_OR_RETURN(
       memory->decoder,
-      DeviceDecoder::Create(config, DecoderOptionsFrom(options, num_pages,
+      DeviceDecoder::Create(config, DecoderOptionsFrom(options, part, num_pages,
                                                        RowBuckets(options.decode_buckets, limits.rows_max,
                                                                   options.batch_invariant))));
-  RETURN_IF_ERROR(StepCudaStatus(cudaSetDevice(options.device), "Choosing the GPU"));
+  RETURN_IF_ERROR(StepCudaStatus(cudaSetDevice(options.devices.at(0)), "Choosing the GPU"));
   const auto queries = static_cast<size_t>(limits.queries_max);
   const size_t block_bytes = StepBlock(limits).bytes(),
                results_bytes = queries * (sizeof(int32_t) + sizeof(float));
@@ -102,17 +108,20 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
   ASSIGN_OR_RETURN(StepArrival arrival, StepArrival::Create());
   // The stream does not wait for what cleared the memory.
   RETURN_IF_ERROR(StepCudaStatus(cudaDeviceSynchronize(), "Preparing memory"));
-  LogInfo(absl::StrCat("cuda:", options.device, " holds ", memory->decoder->weight_bytes() >> 20,
+  LogInfo(absl::StrCat(CudaName(options.devices), " holds ", memory->decoder->weight_bytes() >> 20,
                        " MiB of weights and ", num_pages, " pages of ", options.page_tokens, " tokens, ",
                        (memory->decoder->entry_bytes() * options.page_tokens * num_pages) >> 20, " MiB"));
-  return std::unique_ptr<CudaStepDevice>(
-      new CudaStepDevice(options, num_pages, std::move(memory), std::move(arrival)));
+  return std::unique_ptr<CudaStepDevice>(new CudaStepDevice(
+      options, num_pages, shard.has_value() ? std::optional(std::move(shard->peers)) : std::nullopt,
+      std::move(memory), std::move(arrival)));
 }
 
-CudaStepDevice::CudaStepDevice(const CudaStepOptions& options, int num_pages, std::unique_ptr<Memory> memory,
-                               StepArrival arrival)
+CudaStepDevice::CudaStepDevice(const CudaStepOptions& options, int num_pages, std::optional<StepPeers> peers,
+                               std::unique_ptr<Memory> memory, StepArrival arrival)
     : options_(options),
+      device_(options.devices.at(0)),
       num_pages_(num_pages),
+      peers_(std::move(peers)),
       block_(LimitsOf(options)),
       memory_(std::move(memory)),
       arrival_(std::move(arrival)) {
@@ -126,13 +135,15 @@ CudaStepDevice::CudaStepDevice(const CudaStepOptions& options, int num_pages, st
 
 CudaStepDevice::~CudaStepDevice() {
   DropSteps();
-  if (!lost_.ok()) (void)memory_.release();  // to free it would wait for a device that may never be done
+  if (lost_.ok()) return;
+  (void)memory_.release();               // to free it would wait for a device that may never be done
+  new std::optional<StepPeers>(peers_);  // what it waits in, likewise
 }
 
 // A device is chosen a thread, and the engine's is not the one that made this.
 absl::Status CudaStepDevice::Begin() {
   RETURN_IF_ERROR(lost_);
-  return StepCudaStatus(cudaSetDevice(options_.device), "Choosing the GPU");
+  return StepCudaStatus(cudaSetDevice(device_), "Choosing the GPU");
 }
 
 absl::Status CudaStepDevice::LoadHuggingFace(const std::filesystem::path& directory) {
@@ -184,9 +195,12 @@ absl::Status CudaStepDevice::LaunchKernels(const StepPlan& plan) {
       LaunchCopies(std::ssize(plan.page_copies), options_.page_tokens, step_memory_, decoder, stream));
   const StepShape shape = ShapeOf(plan);
   const auto launch = [&] {
-    return LaunchLayersAndSamples(shape, options_.num_token_ids, step_memory_, decoder, stream);
+    return LaunchLayersAndSamples(shape, options_.num_token_ids, step_memory_, decoder, stream,
+                                  peers_.has_value() ? &*peers_ : nullptr);
   };
-  return plan.decode_bucket > 0 ? memory_->graphs.Launch(plan.decode_bucket, stream, launch) : launch();
+  if (plan.decode_bucket == 0) return launch();
+  if (!peers_.has_value()) return memory_->graphs.Launch(plan.decode_bucket, stream, launch);
+  return memory_->graphs.Launch(plan.decode_bucket, stream, launch, peers_->meet);
 }
 
 absl::StatusOr<std::vector<TokenResult>> CudaStepDevice::AwaitOldest() {
@@ -196,10 +210,9 @@ absl::StatusOr<std::vector<TokenResult>> CudaStepDevice::AwaitOldest() {
   const absl::Status status =
       arrival_.Await(host.arrival, host.done.get(), absl::Now() + options_.step_timeout);
   if (!status.ok()) {
-    return Lose(absl::Status(
-        status.code(),
-        absl::StrCat("Step ", host.step, " of cuda:", options_.device, ", given ",
-                     absl::FormatDuration(options_.step_timeout), ": ", std::string(status.message()))));
+    return Lose(absl::Status(status.code(), absl::StrCat("Step ", host.step, " of cuda:", device_, ", given ",
+                                                         absl::FormatDuration(options_.step_timeout), ": ",
+                                                         std::string(status.message()))));
   }
   ++num_awaited_;
   const auto* const token_ids = reinterpret_cast<const int32_t*>(host.results.get());

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/model/device_decoder.h"
+#include "core/model/tensor_shard.h"
 #include "rollout_workers/device/open_cuda_step_device.h"
 #include "rollout_workers/device/step_arrival_cuda.h"
 #include "rollout_workers/device/step_block.h"
@@ -21,15 +23,27 @@
 
 namespace warpsmith {
 
+// Pages that a shard leaves room for on the one GPU of the options, as OpenCudaStepDevice counts them.
+absl::StatusOr<int> MeasurePages(const ModelConfig& config, const CudaStepOptions& options,
+                                 TensorShard shard);
+
+// Of a GPU of a group: its place, and how it works with the others.
+struct StepShard {
+  TensorShard shard;
+  StepPeers peers;
+};
+
 // Owns one stream for all steps. A step is: one copy of its block to the device, its page copies, its layers and
 // samples (a graph where it has a bucket), one copy of its results to the host, and an event. The stream keeps the
 // steps' order, so that one block on the device is enough; the host has two, for it writes the next while the last one
 // may not have been copied yet.
 class CudaStepDevice final : public StepDevice {
  public:
-  // As OpenCudaStepDevice, with num_token_ids over 0.
-  static absl::StatusOr<std::unique_ptr<CudaStepDevice>> Create(const ModelConfig& config,
-                                                                const CudaStepOptions& options);
+  // As OpenCudaStepDevice of one GPU, with num_token_ids over 0. Of a group, whose steps are launched by a thread a
+  // GPU, num_pages is over 0 and all have one: results are those of the GPU that samples, and mean nothing of others.
+  static absl::StatusOr<std::unique_ptr<CudaStepDevice>> Create(
+      const ModelConfig& config, const CudaStepOptions& options,
+      std::optional<StepShard> shard = std::nullopt);
   ~CudaStepDevice() override;
   CudaStepDevice(const CudaStepDevice&) = delete;
   CudaStepDevice& operator=(const CudaStepDevice&) = delete;
@@ -46,6 +60,9 @@ class CudaStepDevice final : public StepDevice {
 
   // Of all steps: what is put on it before a launch, the launch waits for.
   cudaStream_t stream() const { return memory_->stream.get(); }
+  // [sequences_max + 1] on the device.
+  const int32_t* last_tokens() const { return step_memory_.last_tokens; }
+  int num_graphs() const { return memory_->graphs.num_captured(); }
 
  private:
   // What the host keeps of one step.
@@ -69,8 +86,8 @@ class CudaStepDevice final : public StepDevice {
     StepGraphs graphs;
   };
 
-  CudaStepDevice(const CudaStepOptions& options, int num_pages, std::unique_ptr<Memory> memory,
-                 StepArrival arrival);
+  CudaStepDevice(const CudaStepOptions& options, int num_pages, std::optional<StepPeers> peers,
+                 std::unique_ptr<Memory> memory, StepArrival arrival);
 
   absl::Status Begin();
   absl::Status LaunchKernels(const StepPlan& plan);
@@ -78,7 +95,9 @@ class CudaStepDevice final : public StepDevice {
   size_t results_bytes() const;
 
   const CudaStepOptions options_;
+  const int device_;
   const int num_pages_;
+  const std::optional<StepPeers> peers_;
   const StepBlock block_;
   std::unique_ptr<Memory> memory_;
   StepArrival arrival_;

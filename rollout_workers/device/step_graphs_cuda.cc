@@ -1,5 +1,6 @@
 #include "rollout_workers/device/step_graphs_cuda.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -28,12 +29,18 @@ absl::StatusOr<CudaGraph> Capture(cudaStream_t stream, const std::function<absl:
 
 }  // namespace
 
-absl::Status StepGraphs::Launch(int bucket, cudaStream_t stream,
-                                const std::function<absl::Status()>& launch) {
+int StepGraphs::num_captured() const {
+  return static_cast<int>(std::count_if(entries_.begin(), entries_.end(),
+                                        [](const auto& entry) { return entry.second.graph != nullptr; }));
+}
+
+absl::Status StepGraphs::Launch(int bucket, cudaStream_t stream, const std::function<absl::Status()>& launch,
+                                const std::function<void()>& on_capture) {
   Entry& entry = entries_[bucket];
   const bool is_first = !std::exchange(entry.is_warm, true);
   if (entry.graph == nullptr && !is_first && !entry.is_refused) {
     absl::StatusOr<CudaGraph> graph = Capture(stream, launch);
+    on_capture();
     entry.is_refused = !graph.ok();
     if (graph.ok()) entry.graph = *std::move(graph);
     if (!graph.ok()) {

@@ -17,9 +17,14 @@ namespace warpsmith {
 class StepGraphs {
  public:
   // Launches what `launch` puts on `stream`, which must be the same whenever `bucket` is. A bucket that cannot be
-  // captured, for want of memory say, is told of once and launched directly from then on. The errors of `launch`, or
-  // INTERNAL with CUDA's message.
-  absl::Status Launch(int bucket, cudaStream_t stream, const std::function<absl::Status()>& launch);
+  // captured, for want of memory say, is told of once and launched directly from then on. `on_capture` is called once a
+  // capture, after it and before anything is launched. The errors of `launch`, or INTERNAL with CUDA's message.
+  absl::Status Launch(
+      int bucket, cudaStream_t stream, const std::function<absl::Status()>& launch,
+      const std::function<void()>& on_capture = [] {});
+
+  // Steps of how many buckets are graphs.
+  int num_captured() const;
 
   // Forgets all graphs: memory that they name is about to move. None may be running.
   void Clear() { entries_.clear(); }

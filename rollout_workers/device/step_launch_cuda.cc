@@ -28,26 +28,8 @@ DeviceStep ToDeviceStep(const StepShape& shape, const StepMemory& memory) {
           .logits_rows = arrays.logits_rows};
 }
 
-}  // namespace
-
-absl::Status LaunchCopies(int64_t num_copies, int64_t page_tokens, const StepMemory& memory,
-                          DeviceDecoder& decoder, cudaStream_t stream) {
-  if (num_copies == 0) return absl::OkStatus();
-  const PageCopies<__nv_bfloat16> copies{
-      .num_copies = num_copies,
-      .copies = reinterpret_cast<const PageToCopy*>(memory.arrays.page_copies),
-      .num_planes = decoder.num_planes(),
-      .plane_stride = decoder.plane_stride(),
-      .page_tokens = page_tokens,
-      .entry_size = decoder.entry_size(),
-      .pages = decoder.pages()};
-  return StepCudaStatus(LaunchPageCopies(copies, stream), "Copying pages");
-}
-
-absl::Status LaunchLayersAndSamples(const StepShape& shape, int64_t num_token_ids, const StepMemory& memory,
-                                    DeviceDecoder& decoder, cudaStream_t stream) {
-  RETURN_IF_ERROR(decoder.Launch(ToDeviceStep(shape, memory), stream));
-  if (shape.num_samples == 0) return absl::OkStatus();  // chunks that end before their prompts do
+absl::Status LaunchSamples(const StepShape& shape, int64_t num_token_ids, const StepMemory& memory,
+                           const DeviceDecoder& decoder, cudaStream_t stream) {
   const StepArrays& arrays = memory.arrays;
   const TokenSamples samples{.num_samples = shape.num_samples,
                              .num_token_ids = num_token_ids,
@@ -65,6 +47,34 @@ absl::Status LaunchLayersAndSamples(const StepShape& shape, int64_t num_token_id
                              .top_ps = arrays.top_ps,
                              .min_ps = arrays.min_ps};
   return StepCudaStatus(LaunchTokenSamples(samples, stream), "Sampling");
+}
+
+}  // namespace
+
+absl::Status LaunchCopies(int64_t num_copies, int64_t page_tokens, const StepMemory& memory,
+                          DeviceDecoder& decoder, cudaStream_t stream) {
+  if (num_copies == 0) return absl::OkStatus();
+  const PageCopies<__nv_bfloat16> copies{
+      .num_copies = num_copies,
+      .copies = reinterpret_cast<const PageToCopy*>(memory.arrays.page_copies),
+      .num_planes = decoder.num_planes(),
+      .plane_stride = decoder.plane_stride(),
+      .page_tokens = page_tokens,
+      .entry_size = decoder.entry_size(),
+      .pages = decoder.pages()};
+  return StepCudaStatus(LaunchPageCopies(copies, stream), "Copying pages");
+}
+
+absl::Status LaunchLayersAndSamples(const StepShape& shape, int64_t num_token_ids, const StepMemory& memory,
+                                    DeviceDecoder& decoder, cudaStream_t stream, const StepPeers* peers) {
+  const bool samples = peers == nullptr || peers->samples;
+  DeviceStep step = ToDeviceStep(shape, memory);
+  if (!samples) step.num_logits_rows = 0;
+  if (peers != nullptr) step.exchange = &peers->exchange;
+  RETURN_IF_ERROR(decoder.Launch(step, stream));
+  if (shape.num_samples == 0) return absl::OkStatus();  // chunks that end before their prompts do
+  if (samples) RETURN_IF_ERROR(LaunchSamples(shape, num_token_ids, memory, decoder, stream));
+  return peers == nullptr ? absl::OkStatus() : peers->share_tokens(memory.last_tokens, stream);
 }
 
 }  // namespace warpsmith

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/status.h"
 #include "core/model/device_decoder.h"
@@ -20,11 +21,25 @@ struct StepMemory {
   float* result_log_probs = nullptr;    // [S]
 };
 
-// Both launch on `stream` and do not wait; the second works inside a capture. INTERNAL with CUDA's message.
+// What a GPU of a group does with the others: each has a shard of the layers, and one of them samples for all, so that
+// nothing can make their tokens differ.
+struct StepPeers {
+  bool samples = false;
+  PartialsExchange exchange;
+  // Brings last_tokens of the one that samples to all. Every GPU calls it at the same place of a step.
+  std::function<absl::Status(int32_t* last_tokens, cudaStream_t stream)> share_tokens;
+  // Returns when all have called it: what may wait for every GPU, as taking memory does, is done before it, and what
+  // makes a GPU wait for another after it.
+  std::function<void()> meet;
+};
+
+// Both launch on `stream` and do not wait; the second works inside a capture. INTERNAL with CUDA's message, and the
+// errors of `peers`, null where the GPU has the whole model.
 absl::Status LaunchCopies(int64_t num_copies, int64_t page_tokens, const StepMemory& memory,
                           DeviceDecoder& decoder, cudaStream_t stream);
 absl::Status LaunchLayersAndSamples(const StepShape& shape, int64_t num_token_ids, const StepMemory& memory,
-                                    DeviceDecoder& decoder, cudaStream_t stream);
+                                    DeviceDecoder& decoder, cudaStream_t stream,
+                                    const StepPeers* peers = nullptr);
 
 }  // namespace warpsmith
 

@@ -202,7 +202,7 @@ TEST_CASE("a step that is not done in time is an error that names it, and its pr
 }
 
 TEST_CASE("a GPU that is not there or too small is refused with the values") {
-  CHECK(absl::IsFailedPrecondition(OpenCudaStepDevice(SmallDeviceModel(), {.device = 63}).status()));
+  CHECK(absl::IsFailedPrecondition(OpenCudaStepDevice(SmallDeviceModel(), {.devices = {63}}).status()));
   CudaStepOptions tiny{.memory_share = 0.01, .sequences_max = 1, .context_tokens_max = int64_t{1} << 20};
   const absl::Status status = OpenCudaStepDevice(SmallDeviceModel(), tiny).status();
   INFO(status.message());

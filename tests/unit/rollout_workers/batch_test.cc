@@ -16,7 +16,7 @@ TEST_CASE("a batch on the CPU wants its weights in memory") {
 
 TEST_CASE("a GPU that cannot be had is an error that says why, and no crash") {
   EngineOptions options{.num_slots = 2, .context_tokens_max = 64};
-  options.cuda = CudaPlacement{.device = 63};
+  options.cuda = CudaPlacement{.devices = {63}};
   ModelConfig config = Tiny();
   config.head_dim = 64;  // which there are kernels for
   const absl::Status status = MakeBatch(config, options).status();

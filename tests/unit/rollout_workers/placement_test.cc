@@ -1,25 +1,40 @@
 #include "rollout_workers/placement.h"
 
 #include <string>
+#include <vector>
 
 #include "tests/support/catch.h"
 
 namespace warpsmith {
 
-TEST_CASE("a device is the CPU, the first GPU or one by number") {
+TEST_CASE("a device is the CPU, the first GPU, one by number or several") {
   CHECK_FALSE(ParsePlacement("cpu").value().has_value());
-  CHECK(ParsePlacement("cuda").value()->device == 0);
-  CHECK(ParsePlacement("cuda:0").value()->device == 0);
-  CHECK(ParsePlacement("cuda:7").value()->device == 7);
+  CHECK(ParsePlacement("cuda").value()->devices == std::vector{0});
+  CHECK(ParsePlacement("cuda:0").value()->devices == std::vector{0});
+  CHECK(ParsePlacement("cuda:7").value()->devices == std::vector{7});
+  CHECK(ParsePlacement("cuda:0,1").value()->devices == std::vector{0, 1});
+  CHECK(ParsePlacement("cuda:3,1").value()->devices == std::vector{3, 1});
+  CHECK(ParsePlacement("cuda:0-3").value()->devices == std::vector{0, 1, 2, 3});
+  CHECK(ParsePlacement("cuda:0-1,4-5").value()->devices == std::vector{0, 1, 4, 5});
 }
 
 TEST_CASE("a text that names no device is refused with what may be given") {
   for (const char* const text :
-       {"", "gpu", "CUDA", "cuda:", "cuda:-1", "cuda:x", "cuda: 1", "cuda:64", "cpu:2"}) {
+       {"", "gpu", "CUDA", "cuda:", "cuda:-1", "cuda:x", "cuda: 1", "cuda:64", "cpu:2", "cuda:0,", "cuda:,1",
+        "cuda:1-0", "cuda:0-", "cuda:-", "cuda:0-1-2", "cuda:0-64", "cuda:0, 1"}) {
     const absl::Status status = ParsePlacement(text).status();
     CAPTURE(text);
     CHECK(absl::IsInvalidArgument(status));
     CHECK_THAT(std::string(status.message()), Catch::Contains("give cpu, cuda or cuda:N"));
+  }
+}
+
+TEST_CASE("a GPU that is named twice is refused") {
+  for (const char* const text : {"cuda:1,1", "cuda:0-2,1", "cuda:0,1,2,0"}) {
+    const absl::Status status = ParsePlacement(text).status();
+    CAPTURE(text);
+    CHECK(absl::IsInvalidArgument(status));
+    CHECK_THAT(std::string(status.message()), Catch::Contains("twice"));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "rollout_workers/worker_config.h"
 
+#include <vector>
+
 #include "core/base/file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
@@ -45,8 +47,9 @@ TEST_CASE("a worker decodes on the CPU unless its configuration names a GPU") {
   };
   CHECK_FALSE(Read(std::string(kModel) + "rollout: {context_tokens_max: 512}\n").value().cuda.has_value());
   CHECK_FALSE(cuda("cpu").has_value());
-  CHECK(cuda("cuda").value().device == 0);
-  CHECK(cuda("cuda:3").value().device == 3);
+  CHECK(cuda("cuda").value().devices == std::vector{0});
+  CHECK(cuda("cuda:3").value().devices == std::vector{3});
+  CHECK(cuda("cuda:0,1").value().devices == std::vector{0, 1});
 }
 
 TEST_CASE("misspelt keys, wrong ranges and contradictions are errors with their place") {

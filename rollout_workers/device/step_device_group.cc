@@ -1,0 +1,120 @@
+#include "rollout_workers/device/step_device_group.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/check.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+// Beyond a member's own deadline, which says more.
+constexpr absl::Duration kBeyondStep = absl::Seconds(30);
+// A checkpoint may come over a network.
+constexpr absl::Duration kWeightsTimeout = absl::Hours(2);
+
+}  // namespace
+
+StepDeviceGroup::StepDeviceGroup(std::vector<Member> members, std::function<void()> abort,
+                                 absl::Duration step_timeout)
+    : devices_(std::make_shared<std::vector<std::unique_ptr<StepDevice>>>()),
+      abort_(std::move(abort)),
+      step_timeout_(step_timeout),
+      num_pages_(members.at(0).device->num_pages()),
+      threads_(static_cast<int>(members.size())) {
+  for (Member& member : members) {
+    WS_CHECK(member.device->num_pages() == num_pages_)
+        << member.name << " has " << member.device->num_pages() << " pages, and others " << num_pages_;
+    names_.push_back(std::move(member.name));
+    devices_->push_back(std::move(member.device));
+  }
+}
+
+// To free what a thread still uses, or what waits for a device that may never be done, would wait with it.
+StepDeviceGroup::~StepDeviceGroup() {
+  DropSteps();
+  if (threads_.is_stuck()) new std::shared_ptr(devices_);
+}
+
+absl::Status StepDeviceGroup::Named(const RankOutcome& outcome) const {
+  if (outcome.status.ok()) return outcome.status;
+  return absl::Status(outcome.status.code(),
+                      absl::StrCat(names_.at(outcome.rank), ": ", std::string(outcome.status.message())));
+}
+
+absl::Status StepDeviceGroup::Together(Work work, absl::Duration timeout) {
+  RETURN_IF_ERROR(lost_);
+  const absl::Status status = Named(threads_.Run(
+      [devices = devices_, work = std::move(work)](int rank) { return work(*devices->at(rank)); }, timeout));
+  if (threads_.is_stuck()) lost_ = status;
+  return status;
+}
+
+// Of a step: what fails on one member is over for all.
+absl::Status StepDeviceGroup::Step(Work work) {
+  RETURN_IF_ERROR(lost_);
+  const RankOutcome outcome = threads_.Run(
+      [devices = devices_, work = std::move(work)](int rank) { return work(*devices->at(rank)); },
+      step_timeout_ + kBeyondStep, abort_);
+  if (outcome.status.ok()) return absl::OkStatus();
+  const absl::Status status = Named(outcome);
+  lost_ =
+      absl::Status(status.code(), absl::StrCat("The group of GPUs is lost to this process, start it again: ",
+                                               std::string(status.message())));
+  return lost_;
+}
+
+absl::Status StepDeviceGroup::LoadHuggingFace(const std::filesystem::path& directory) {
+  return Together([directory](StepDevice& device) { return device.LoadHuggingFace(directory); },
+                  kWeightsTimeout);
+}
+
+absl::Status StepDeviceGroup::SetParameters(const Parameters& parameters) {
+  return Together([&parameters](StepDevice& device) { return device.SetParameters(parameters); },
+                  kWeightsTimeout);
+}
+
+absl::Status StepDeviceGroup::FillRandom(uint64_t seed) {
+  return Together([seed](StepDevice& device) { return device.FillRandom(seed); }, kWeightsTimeout);
+}
+
+absl::Status StepDeviceGroup::Launch(const StepPlan& plan) {
+  return Step([&plan](StepDevice& device) { return device.Launch(plan); });
+}
+
+absl::StatusOr<std::vector<TokenResult>> StepDeviceGroup::AwaitOldest() {
+  const auto results = std::make_shared<std::vector<TokenResult>>();
+  StepDevice* const first = devices_->front().get();
+  RETURN_IF_ERROR(Step([results, first](StepDevice& device) -> absl::Status {
+    ASSIGN_OR_RETURN(std::vector<TokenResult> own, device.AwaitOldest());
+    if (&device == first) *results = std::move(own);
+    return absl::OkStatus();
+  }));
+  return std::move(*results);
+}
+
+// A group that is lost has nothing to wait for: its members are lost, or done with what was aborted.
+void StepDeviceGroup::DropSteps() {
+  if (!lost_.ok()) return;
+  const absl::Status status = Step([](StepDevice& device) {
+    device.DropSteps();
+    return absl::OkStatus();
+  });
+  (void)status;  // kept in lost_
+}
+
+void StepDeviceGroup::FreePages() {
+  (void)Together(
+      [](StepDevice& device) {
+        device.FreePages();
+        return absl::OkStatus();
+      },
+      kWeightsTimeout);
+}
+
+absl::Status StepDeviceGroup::AllocatePages() {
+  return Together([](StepDevice& device) { return device.AllocatePages(); }, kWeightsTimeout);
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,279 @@
+// Two GPUs that share a model: what they compute together against one, and against each other.
+#include "rollout_workers/device/step_device_group_cuda.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "core/base/counter_random.h"
+#include "core/distributed/nccl_device_group.h"
+#include "rollout_workers/batch.h"
+#include "rollout_workers/device/step_device_group.h"
+#include "rollout_workers/paged_device_batch.h"
+#include "tests/gpu/small_device_model.h"
+#include "tests/support/catch.h"
+#include "tests/support/device_shards_fixture.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kVocabulary = 1024;
+
+bool HasTwoGpus() {
+  int count = 0;
+  REQUIRE(cudaGetDeviceCount(&count) == cudaSuccess);
+  if (count < 2) WARN("needs two devices");
+  return count >= 2;
+}
+
+EngineOptions Options(std::vector<int> devices) {
+  EngineOptions options{.num_slots = 16, .context_tokens_max = 512};
+  options.cuda =
+      CudaPlacement{.devices = std::move(devices), .num_pages = 16 * 32 + 1, .prefill_tokens_max = 128};
+  return options;
+}
+
+GenerationJob Job(int num_prompts, int num_samples, double temperature) {
+  GenerationJob job{.id = 1, .sampling = {.temperature = temperature, .answer_tokens_max = 64}};
+  for (int task = 0; task < num_prompts; ++task) {
+    GenerationGroup group{.task_index = task};
+    for (int i = 0; i < 20 + 31 * task; ++i) {
+      group.prompt_token_ids.push_back(static_cast<int32_t>(UniformWord(task, i) % kVocabulary));
+    }
+    for (int s = 0; s < num_samples; ++s) {
+      group.samples.push_back({.sample_index = s, .seed = UniformWord(100 + task, s)});
+    }
+    job.groups.push_back(std::move(group));
+  }
+  return job;
+}
+
+using Samples = std::map<std::pair<int, int>, FinishedSample>;  // by task and sample
+
+Samples Run(const EngineOptions& options, const GenerationJob& job) {
+  absl::StatusOr<std::unique_ptr<Batch>> batch = MakeBatch(SmallDeviceModel(), options);
+  INFO(batch.status().message());
+  REQUIRE(batch.ok());
+  REQUIRE((*batch)->SetWeights(RandomWeights(SmallDeviceModel(), 1)).ok());
+  (*batch)->Add(job);
+  Samples samples;
+  for (int i = 0; !(*batch)->empty(); ++i) {
+    REQUIRE(i < 10'000);
+    Batch::Outcome outcome = (*batch)->Step();
+    for (const FailedJob& failed : outcome.failed) FAIL(failed.status.ToString());
+    for (FinishedSample& sample : outcome.finished) {
+      samples[{sample.task_index, sample.sample_index}] = std::move(sample);
+    }
+  }
+  return samples;
+}
+
+bool Equal(const Samples& a, const Samples& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.first == y.first && x.second.answer_token_ids == y.second.answer_token_ids &&
+           x.second.log_probs == y.second.log_probs;
+  });
+}
+
+CudaStepOptions StepOptions() {
+  return {.devices = {0, 1},
+          .num_pages = 4 * 32 + 1,
+          .sequences_max = 4,
+          .prefill_tokens_max = 64,
+          .context_tokens_max = 512,
+          .decode_buckets = {1, 2, 4},
+          .num_token_ids = kVocabulary};
+}
+
+PagedBatchOptions PagedOptions() {
+  return {.num_pages = 4 * 32 + 1,
+          .sequences_max = 4,
+          .context_tokens_max = 512,
+          .prefill_tokens_max = 64,
+          .decode_buckets = {1, 2, 4},
+          .num_token_ids = kVocabulary};
+}
+
+// The group, with its members still to be seen.
+struct Group {
+  std::vector<CudaStepDevice*> members;
+  std::unique_ptr<StepDeviceGroup> device;
+};
+
+Group MakeGroup(const CudaStepOptions& options) {
+  absl::StatusOr<CudaStepMembers> made = OpenCudaStepMembers(SmallDeviceModel(), options);
+  INFO(made.status().message());
+  REQUIRE(made.ok());
+  Group group;
+  std::vector<StepDeviceGroup::Member> members;
+  for (size_t i = 0; i < made->devices.size(); ++i) {
+    group.members.push_back(made->devices[i].get());
+    members.push_back({CudaName({options.devices[i]}), std::move(made->devices[i])});
+  }
+  group.device = std::make_unique<StepDeviceGroup>(std::move(members), made->abort, options.step_timeout);
+  return group;
+}
+
+std::vector<int32_t> LastTokens(const CudaStepDevice& member, int device) {
+  std::vector<int32_t> tokens(StepOptions().sequences_max);
+  REQUIRE(cudaSetDevice(device) == cudaSuccess);
+  REQUIRE(cudaMemcpy(tokens.data(), member.last_tokens(), tokens.size() * sizeof(int32_t),
+                     cudaMemcpyDeviceToHost) == cudaSuccess);
+  return tokens;
+}
+
+void CUDART_CB WaitForTest(void* notification) {
+  static_cast<absl::Notification*>(notification)->WaitForNotificationWithTimeout(absl::Seconds(30));
+}
+
+}  // namespace
+
+// As on one GPU: no further from float64 than its logits, but for the rounding of parts. 1.25 allows for chance.
+TEST_CASE(
+    "logits of two shards over NCCL are as near to float64 as one GPU's, and have the same bits on both") {
+  if (!HasTwoGpus()) return;
+  const std::shared_ptr<NcclDeviceGroup> group = NcclDeviceGroup::Create({0, 1}, absl::Seconds(60)).value();
+  const auto exchange_of = [group](int rank) -> PartialsExchange {
+    return [group, rank](__nv_bfloat16* partials, int64_t count, cudaStream_t stream) {
+      return group->AllGather(rank, partials, count * static_cast<int64_t>(sizeof(*partials)), stream);
+    };
+  };
+  for (const auto& [name, config, count] : ShardedDevices()) {
+    if (count != 2) continue;
+    const Parameters parameters = DeviceParameters(config, 5);
+    const std::vector<int32_t> tokens = DeviceTokens(config, 40, 3);
+    DeviceShards shards(config, SmallOptions({64}), {0, 1}, exchange_of),
+        whole(config, SmallOptions({64}), {0}, exchange_of);
+    shards.SetParameters(parameters);
+    whole.SetParameters(parameters);
+    const auto sharded = shards.Run(ShardSteps(tokens)), expected = whole.Run(ShardSteps(tokens));
+    CHECK(sharded[1] == sharded[0]);
+    CHECK(shards.Run(ShardSteps(tokens)) == sharded);
+    const ShardErrors errors = MeasureShardErrors(parameters, tokens, sharded[0], expected[0]);
+    std::printf("%s: error of shards %.2e, of the whole model %.2e, between them %.2e\n", name.c_str(),
+                errors.shards.value(), errors.whole.value(), errors.difference.value());
+    INFO(name);
+    CHECK(errors.shards.value() <= 1.25 * errors.whole.value());
+    CHECK(errors.difference.value() > 0);
+  }
+}
+
+// Both take the largest of logits that differ by rounding, so where tokens part, the two were nearly equally likely.
+TEST_CASE("greedy tokens of two GPUs are one GPU's until two logits are nearly equal") {
+  if (!HasTwoGpus()) return;
+  constexpr double kBound = 0.02;
+  const GenerationJob job = Job(8, 1, 0);
+  const Samples one = Run(Options({0}), job), two = Run(Options({0, 1}), job);
+  REQUIRE(two.size() == one.size());
+  int num_equal = 0, num_all = 0, num_parted = 0;
+  double largest = 0;
+  for (const auto& [place, expected] : one) {
+    const FinishedSample& sample = two.at(place);
+    num_all += static_cast<int>(expected.answer_token_ids.size());
+    for (size_t i = 0; i < expected.answer_token_ids.size(); ++i) {
+      largest = std::max<double>(largest, std::abs(sample.log_probs[i] - expected.log_probs[i]));
+      if (sample.answer_token_ids[i] != expected.answer_token_ids[i]) {
+        ++num_parted;
+        break;
+      }
+      ++num_equal;
+    }
+  }
+  std::printf(
+      "%d of %d greedy tokens before the answers part, %d of %zu answers part, log-probs within %.4f\n",
+      num_equal, num_all, num_parted, one.size(), largest);
+  CHECK(largest <= kBound);
+  CHECK(num_equal > 0);
+}
+
+TEST_CASE("a sample of two GPUs has its bits alone, among others, in chunks and from graphs or launches") {
+  if (!HasTwoGpus()) return;
+  const GenerationJob job = Job(4, 4, 1);
+  const Samples together = Run(Options({0, 1}), job);
+  REQUIRE(together.size() == 16);
+  CHECK(Equal(together, Run(Options({0, 1}), job)));
+  CHECK(Equal(together, Run(Options({1, 0}), job)));
+  EngineOptions few = Options({0, 1});
+  few.num_slots = 3;
+  CHECK(Equal(together, Run(few, job)));
+  EngineOptions chunks = Options({0, 1});
+  chunks.cuda->prefill_tokens_max = 17;
+  CHECK(Equal(together, Run(chunks, job)));
+  EngineOptions direct = Options({0, 1});
+  direct.cuda->decode_buckets = {1};  // larger steps have no graph
+  CHECK(Equal(together, Run(direct, job)));
+}
+
+TEST_CASE("after hundreds of steps from graphs both GPUs have the same tokens, also with pages taken anew") {
+  if (!HasTwoGpus()) return;
+  const Group group = MakeGroup(StepOptions());
+  REQUIRE(group.device->FillRandom(3).ok());
+  std::vector<std::vector<int32_t>> runs;
+  for (int run = 0; run < 2; ++run) {
+    const std::unique_ptr<PagedBatch> batch = PagedBatch::Create(PagedOptions(), 0).value();
+    PagedRequest request{.id = 1, .seeds = {1, 2, 3, 4}, .answer_tokens_max = 300};
+    for (int i = 0; i < 50; ++i) request.prompt_token_ids.push_back(i);
+    REQUIRE(batch->Submit(request).ok());
+    int num_steps = 0;
+    for (; !batch->empty(); ++num_steps) {
+      REQUIRE(group.device->Launch(batch->Plan()).ok());
+      absl::StatusOr<std::vector<TokenResult>> results = group.device->AwaitOldest();
+      INFO(results.status().message());
+      REQUIRE(results.ok());
+      batch->Complete(*std::move(results));
+      if (num_steps % 100 == 7) {
+        CHECK(LastTokens(*group.members[0], 0) == LastTokens(*group.members[1], 1));
+      }
+    }
+    CHECK(num_steps >= 200);
+    runs.push_back(LastTokens(*group.members[0], 0));
+    CHECK(LastTokens(*group.members[1], 1) == runs.back());
+    for (const CudaStepDevice* const member : group.members) CHECK(member->num_graphs() >= 1);
+    group.device->FreePages();
+    REQUIRE(group.device->AllocatePages().ok());
+  }
+  CHECK(runs[0] == runs[1]);
+}
+
+TEST_CASE("a step that one GPU does not end in time is an error of the group that names it") {
+  if (!HasTwoGpus()) return;
+  CudaStepOptions options = StepOptions();
+  options.step_timeout = absl::Milliseconds(300);
+  Group group = MakeGroup(options);
+  REQUIRE(group.device->FillRandom(3).ok());
+  absl::Notification go;
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  REQUIRE(cudaLaunchHostFunc(group.members[1]->stream(), WaitForTest, &go) == cudaSuccess);
+  const std::unique_ptr<PagedBatch> batch = PagedBatch::Create(PagedOptions(), 0).value();
+  REQUIRE(batch->Submit({.id = 1, .prompt_token_ids = {1, 2}, .seeds = {1}, .answer_tokens_max = 20}).ok());
+  const StepPlan plan = batch->Plan();
+  const absl::Time begin = absl::Now();
+  REQUIRE(group.device->Launch(plan).ok());
+  const absl::Status late = group.device->AwaitOldest().status();
+  INFO(late.message());
+  CHECK(absl::IsDeadlineExceeded(late));
+  CHECK_THAT(std::string(late.message()), Catch::Contains("Step 0 of cuda:"));
+  CHECK(absl::Now() - begin < absl::Seconds(20));
+  CHECK(absl::IsDeadlineExceeded(group.device->Launch(plan)));
+  group.device.reset();
+  go.Notify();
+}
+
+TEST_CASE("groups that cannot be are refused before they take memory") {
+  const auto status_of = [](std::vector<int> devices) {
+    CudaStepOptions options = StepOptions();
+    options.devices = std::move(devices);
+    return OpenCudaStepDevice(SmallDeviceModel(), options).status();
+  };
+  CHECK(absl::IsInvalidArgument(status_of({0, 1, 2})));  // 2 key-value heads
+  CHECK(absl::IsInvalidArgument(status_of({0, 0})));
+  CHECK(absl::IsFailedPrecondition(status_of({0, 63})));
+}
+
+}  // namespace warpsmith
