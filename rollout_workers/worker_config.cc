@@ -76,8 +76,8 @@ void ReadDevice(ConfigSection& section, std::optional<CudaPlacement>* cuda) {
       "device", &device,
       {"",
        "What decodes: cpu, cuda (the first GPU), cuda:N, or several GPUs that share one model, cuda:0,1 or "
-       "cuda:0-3. On a GPU weights are in bfloat16, and weights and "
-       "pages of keys and values take up to 0.9 of its memory, what other processes hold included."});
+       "cuda:0-3. On a GPU weights are in bfloat16, and weights and pages of keys and values take up to 0.9 "
+       "of its memory, what other processes hold included."});
   const absl::StatusOr<std::optional<CudaPlacement>> placement = ParsePlacement(device);
   if (placement.ok()) *cuda = *placement;
   if (!placement.ok()) section.AddError("device", StdView(placement.status().message()));

@@ -52,9 +52,9 @@ struct DeviceStep {
 // One thread at a time.
 class DeviceDecoder {
  public:
-  // Zero weights, of options.shard alone. Measures the products, for a second or two. FAILED_PRECONDITION: no such GPU, or its driver is too
-  // old, saying which; RESOURCE_EXHAUSTED: the GPU's free memory is less than what is asked for, saying both;
-  // otherwise the errors of CheckDeviceDecoderOptions.
+  // Zero weights, of options.shard alone. Measures the products, for a second or two. FAILED_PRECONDITION: no such GPU,
+  // or its driver is too old, saying which; RESOURCE_EXHAUSTED: the GPU's free memory is less than what is asked for,
+  // saying both; otherwise the errors of CheckDeviceDecoderOptions.
   static absl::StatusOr<std::unique_ptr<DeviceDecoder>> Create(const ModelConfig& config,
                                                                const DeviceDecoderOptions& options);
   ~DeviceDecoder();
@@ -77,8 +77,8 @@ class DeviceDecoder {
   absl::Status AllocatePages();
 
   // Launches everything from the embedding to the logits of `step.logits_rows`, and does not wait. Works inside a
-  // capture of `stream`. A shard whose step asks for no logits has no use for them: the shards' logits are equal but
-  // for the order of sums in the head. Steps follow one another on one stream, or are ordered by events: they share their memory.
+  // capture of `stream`. Steps follow one another on one stream, or are ordered by events: they share their memory.
+  // The logits of one shard are enough: on the others num_logits_rows may be 0, which leaves the head out.
   // INTERNAL with CUDA's or cuBLASLt's message, and for more rows than the options allow; the exchange's errors.
   absl::Status Launch(const DeviceStep& step, cudaStream_t stream);
 
@@ -87,7 +87,8 @@ class DeviceDecoder {
   const float* logits() const;
   int64_t logits_stride() const;
 
-  // [2 * layers][num_pages, page_tokens, kv heads of the shard, head_dim]: the keys of layer 0, its values, those of layer 1, ...
+  // [2 * layers][num_pages, page_tokens, kv heads of the shard, head_dim]: the keys of layer 0, its values, those of
+  // layer 1, ...
   __nv_bfloat16* pages();
   int64_t num_planes() const;
   int64_t plane_stride() const;  // elements

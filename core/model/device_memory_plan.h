@@ -14,8 +14,8 @@
 namespace warpsmith {
 
 // INVALID_ARGUMENT naming the option and what is allowed; UNIMPLEMENTED for a model that the kernels cannot compute:
-// head_dim 64 and 128, groups of at most 16 query heads, hidden_size a multiple of 8. `config` is the whole model's, and
-// of a shard the errors of CheckTensorShard come too; everything below is given the shard's, ShardConfig.
+// head_dim 64 and 128, groups of at most 16 query heads, hidden_size a multiple of 8. `config` is the whole model's,
+// and of a shard the errors of CheckTensorShard come too; everything below is given the shard's, ShardConfig.
 absl::Status CheckDeviceDecoderOptions(const ModelConfig& config, const DeviceDecoderOptions& options);
 
 // Columns of a row of logits: num_token_ids (or vocab_size where that is 0), rounded up to what a product can store.

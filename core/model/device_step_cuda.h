@@ -6,7 +6,8 @@
 // The residual is added inside the products, in float32 before their one rounding: a delta that were stored first, for
 // the norm to add, would be rounded twice.
 //
-// Of shard r of N the products give partial sums, which all shards exchange, and the next norm adds them in their order:
+// Of shard r of N the products give partial sums, which all shards exchange, and the next norm adds them in their
+// order:
 //   p_r = W_output_r a_r,  x = x + p_0 + ... + p_(N-1)
 // so each part is rounded once, and the residual once as in a whole model. x has the same bits on every shard, and a
 // row's bits do not depend on what else is in its step. Gathering the parts moves N / 2 times what reducing them would,

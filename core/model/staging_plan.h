@@ -38,8 +38,8 @@ std::vector<StagingChunk> CutIntoChunks(const ParameterLayout& layout, int64_t e
 std::vector<StagingChunk> PlanStaging(const ParameterLayout& layout,
                                       const std::vector<HfTensorLayout>& tensors, int64_t elements_max);
 
-// Writes a chunk to `staging` as bfloat16, padding as 0. `views` are the tensors that PlanStaging was given, of types F32,
-// F16 (rounded to the nearest, ties to even) and BF16 (copied).
+// Writes a chunk to `staging` as bfloat16, padding as 0. `views` are the tensors that PlanStaging was given, of types
+// F32, F16 (rounded to the nearest, ties to even) and BF16 (copied).
 void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, uint16_t* staging);
 
 // Rounds `count` float32 values, which need no alignment, to bfloat16.

@@ -42,8 +42,8 @@ inline std::string CudaName(const std::vector<int>& devices) {
 
 // Takes the GPUs' memory; no weights yet. UNIMPLEMENTED in a build without CUDA, saying how to make one;
 // FAILED_PRECONDITION: no such GPU, its driver is too old, or two that cannot reach each other; INVALID_ARGUMENT: a GPU
-// that is named twice, or a number of them that does not divide the model (CheckTensorShard); RESOURCE_EXHAUSTED: its memory does not hold the weights
-// and one context; INTERNAL with CUDA's message.
+// that is named twice, or a number of them that does not divide the model (CheckTensorShard); RESOURCE_EXHAUSTED: its
+// memory does not hold the weights and one context; INTERNAL with CUDA's message.
 absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig& config,
                                                                const CudaStepOptions& options);
 

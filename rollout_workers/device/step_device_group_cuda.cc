@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
-#include "core/distributed/nccl_device_group.h"
+#include "core/distributed/nccl_device_group_cuda.h"
 #include "core/model/tensor_shard.h"
 #include "rollout_workers/device/rank_threads.h"
 #include "rollout_workers/device/step_device_group.h"

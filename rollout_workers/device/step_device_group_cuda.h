@@ -15,8 +15,8 @@
 namespace warpsmith {
 
 // The members of a group, in the order of options.devices, and what ends their collectives. The first samples: the head
-// is read by it alone, which costs a step of Qwen3-32B on two GPUs a twentieth of its reading, and half of that could be
-// saved by cutting it.
+// is read by it alone, which costs a step of Qwen3-32B on two GPUs a twentieth of its reading, and half of that could
+// be saved by cutting it.
 struct CudaStepMembers {
   std::vector<std::unique_ptr<CudaStepDevice>> devices;
   std::function<void()> abort;

@@ -174,7 +174,8 @@ struct DeviceFlags {
 };
 
 void AddDevice(CLI::App* serve, DeviceFlags* flags) {
-  serve->add_option("--device", flags->device, "what computes: cpu, cuda or cuda:N")->capture_default_str();
+  serve->add_option("--device", flags->device, "what computes: cpu, cuda, cuda:N, or several GPUs, cuda:0,1")
+      ->capture_default_str();
   serve
       ->add_option("--memory-share", flags->memory_share,
                    "of a GPU's memory, for weights, keys and values; what other processes hold counts in")

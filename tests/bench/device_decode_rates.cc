@@ -1,10 +1,12 @@
 // Where the time of a decoding step on a GPU goes, with random weights:
 //
-//   device_decode_rates MODEL SEQUENCES CONTEXT [whole]
+//   device_decode_rates MODEL SEQUENCES CONTEXT [whole] [--devices 0,1]
 //
-// MODEL is the shape of a Qwen3: 0.6B, 8B. SEQUENCES decode one token each at CONTEXT tokens. `whole`: sums of products
-// are not cut, as in the batch-invariant mode. Prints the step launched and replayed as a graph, its share of what a
-// copy on the same device attains, and what each group of kernels takes when the calls of all layers run alone.
+// MODEL is the shape of a Qwen3: 0.6B, 8B, 32B. SEQUENCES decode one token each at CONTEXT tokens. `whole`: sums of
+// products are not cut, as in the batch-invariant mode. Prints the step launched and replayed as a graph, its share of
+// what a copy on the same device attains, and what each group of kernels takes when the calls of all layers run alone.
+// Of GPUs that share the model: the step, its share of what copies on all of them attain together, and its exchanges
+// alone.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -25,334 +27,238 @@
 #include "core/model/device_memory_plan.h"
 #include "core/model/device_step_cuda.h"
 #include "core/model/device_weights_cuda.h"
-#include "core/kernels/random_normals_cuda.h"
-#include "tests/gpu/device_array.h"
+#include "tests/bench/decode_step.h"
+#include "tests/bench/device_group_step.h"
 #include "tests/gpu/device_rate.h"
 
-namespace warpsmith {
-namespace {
+                                                namespace warpsmith {
+  namespace {
 
-constexpr int kReplays = 50;
-constexpr int64_t kPageTokens = 16;
-
-void Check(cudaError_t error, const char* what) {
-  WS_CHECK(error == cudaSuccess) << what << ": " << cudaGetErrorString(error);
-}
-void Check(const absl::Status& status) { WS_CHECK(status.ok()) << status.message(); }
-
-ModelConfig ShapeOf(const std::string& model) {
-  ModelConfig config{.vocab_size = 151936, .max_position_embeddings = 40960, .rope_theta = 1e6};
-  config.num_key_value_heads = 8;
-  if (model == "0.6B") {
-    config.hidden_size = 1024;
-    config.intermediate_size = 3072;
-    config.num_hidden_layers = 28;
-    config.num_attention_heads = 16;
-    config.tie_word_embeddings = true;
-  } else {
-    WS_CHECK(model == "8B") << model << " is neither 0.6B nor 8B";
-    config.hidden_size = 4096;
-    config.intermediate_size = 12288;
-    config.num_hidden_layers = 36;
-    config.num_attention_heads = 32;
-  }
-  return config;
-}
-
-// With a second bucket, which nothing runs in, products are cuBLASLt's.
-DeviceDecoderOptions OptionsOf(int64_t sequences, int64_t context, bool whole) {
-  DeviceDecoderOptions options{.page_tokens = kPageTokens};
-  options.num_pages = sequences * ((context + kPageTokens - 1) / kPageTokens);
-  options.row_buckets =
-      whole ? std::vector<int64_t>{sequences} : std::vector<int64_t>{sequences, sequences + 1};
-  options.rows_max = options.row_buckets.back();
-  options.logits_rows_max = sequences;
-  options.context_tokens_max = context;
-  return options;
-}
-
-// The arrays of a step in which every sequence has CONTEXT tokens, on scattered pages. It can be repeated.
-struct DecodeStep {
-  DecodeStep(const ModelConfig& config, const DeviceDecoderOptions& options, int64_t sequences,
-             int64_t context)
-      : rows(Counted(sequences + 1, [](int64_t i) { return i; })),
-        page_indptr(Counted(sequences + 1, [&](int64_t i) { return i * options.num_pages / sequences; })),
-        page_indices(Counted(options.num_pages, [&](int64_t i) { return Page(options, i); })),
-        token_ids(Counted(sequences, [&](int64_t i) { return i * 7919 % config.vocab_size; })),
-        positions(Counted(sequences, [&](int64_t) { return context - 1; })),
-        kv_entries(Counted(sequences, [&](int64_t i) {
-          const int64_t last = (i + 1) * (options.num_pages / sequences) - 1;
-          return Page(options, last) * kPageTokens + (context - 1) % kPageTokens;
-        })) {
-    step = {.num_queries = sequences,
-            .num_rows = sequences,
-            .num_logits_rows = sequences,
-            .rows_of_query_max = 1,
-            .row_indptr = rows.get(),
-            .page_indptr = page_indptr.get(),
-            .page_indices = page_indices.get(),
-            .token_ids = token_ids.get(),
-            .token_slots = rows.get(),
-            .last_tokens = token_ids.get(),
-            .positions = positions.get(),
-            .kv_entries = kv_entries.get(),
-            .logits_rows = rows.get()};
-  }
-
-  static std::vector<int32_t> Counted(int64_t count, const std::function<int64_t(int64_t)>& value) {
-    std::vector<int32_t> values(count);
-    for (int64_t i = 0; i < count; ++i) values[i] = static_cast<int32_t>(value(i));
-    return values;
-  }
-  // A prime stride scatters them; it divides no number of pages that fits a GPU's memory here.
-  static int64_t Page(const DeviceDecoderOptions& options, int64_t i) {
-    constexpr int64_t kStride = 15485863;
-    return options.num_pages % kStride == 0 ? i : i * kStride % options.num_pages;
-  }
-
-  DeviceVector<int32_t> rows, page_indptr, page_indices, token_ids, positions, kv_entries;
-  DeviceStep step;
-};
-
-double MedianMilliseconds(cudaStream_t stream, const std::function<void()>& launch) {
-  cudaEvent_t begin = nullptr, end = nullptr;
-  Check(cudaEventCreate(&begin), "event");
-  Check(cudaEventCreate(&end), "event");
-  std::vector<float> milliseconds;
-  for (int run = 0; run < kReplays + 3; ++run) {
-    float elapsed = 0;
-    Check(cudaEventRecord(begin, stream), "event");
-    launch();
-    Check(cudaEventRecord(end, stream), "event");
-    Check(cudaEventSynchronize(end), "kernels");
-    Check(cudaEventElapsedTime(&elapsed, begin, end), "event");
-    if (run >= 3) milliseconds.push_back(elapsed);
-  }
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  std::nth_element(milliseconds.begin(), milliseconds.begin() + kReplays / 2, milliseconds.end());
-  return milliseconds[kReplays / 2];
-}
-
-// Of what `launch` puts on the stream, as one graph. Once before, so that no kernel is loaded inside the capture.
-double GraphMilliseconds(cudaStream_t stream, const std::function<void()>& launch) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t ready = nullptr;
-  launch();
-  Check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  launch();
-  Check(cudaStreamEndCapture(stream, &graph), "capture");
-  Check(cudaGraphInstantiate(&ready, graph, 0), "graph");
-  const double median = MedianMilliseconds(stream, [&] { Check(cudaGraphLaunch(ready, stream), "graph"); });
-  cudaGraphExecDestroy(ready);
-  cudaGraphDestroy(graph);
-  return median;
-}
-
-// Each group of kernels of the step, alone, on memory of its own and the decoder's weights and pages.
-class Groups {
- public:
-  Groups(DeviceDecoder& decoder, const DeviceDecoderOptions& options, const DecodeStep& arrays,
-         double copy_rate, cudaStream_t stream)
-      : decoder_(decoder),
-        options_(options),
-        config_(decoder.weights().layout().config()),
-        step_(arrays.step),
-        copy_rate_(copy_rate),
-        stream_(stream),
-        places_(PlaceScratch(config_, options, AttentionWorkspaceBytes(config_, options))),
-        scratch_(DeviceMemory::Zeros(places_.bytes).value()),
-        evicted_(DeviceMemory::Zeros(kEvictedBytes).value()) {
-    WS_CHECK(cublasLtCreate(&handle_) == CUBLAS_STATUS_SUCCESS) << "cublasLtCreate";
-    Check(LaunchRandomNormals(At(0), places_.logits / 2, 3, 1.0f, stream), "random activations");
-    const std::vector<float> table(options.context_tokens_max * config_.head_dim / 2, 0.7f);
-    for (const int64_t place : {places_.cosines, places_.sines}) {
-      Check(cudaMemcpy(At(place), table.data(), table.size() * sizeof(float), cudaMemcpyHostToDevice),
-            "table");
+  // Each group of kernels of the step, alone, on memory of its own and the decoder's weights and pages.
+  class Groups {
+   public:
+    Groups(DeviceDecoder& decoder, const DeviceDecoderOptions& options, const DecodeStep& arrays,
+           double copy_rate, cudaStream_t stream)
+        : decoder_(decoder),
+          options_(options),
+          config_(decoder.weights().layout().config()),
+          step_(arrays.step),
+          copy_rate_(copy_rate),
+          stream_(stream),
+          places_(PlaceScratch(config_, options, AttentionWorkspaceBytes(config_, options))),
+          scratch_(DeviceMemory::Zeros(places_.bytes).value()),
+          evicted_(DeviceMemory::Zeros(kEvictedBytes).value()) {
+      WS_CHECK(cublasLtCreate(&handle_) == CUBLAS_STATUS_SUCCESS) << "cublasLtCreate";
+      Check(LaunchRandomNormals(At(0), places_.logits / 2, 3, 1.0f, stream), "random activations");
+      const std::vector<float> table(options.context_tokens_max * config_.head_dim / 2, 0.7f);
+      for (const int64_t place : {places_.cosines, places_.sines}) {
+        Check(cudaMemcpy(At(place), table.data(), table.size() * sizeof(float), cudaMemcpyHostToDevice),
+              "table");
+      }
     }
-  }
-  ~Groups() { cublasLtDestroy(handle_); }
+    ~Groups() { cublasLtDestroy(handle_); }
 
-  // Milliseconds of all of them.
-  double Print() {
-    const int64_t d = config_.hidden_size, f = config_.intermediate_size, layers = config_.num_hidden_layers;
-    const auto layer = [this](int64_t i, const char* entry) {
-      return decoder_.weights().Find(decoder_.weights().layout().layer_buffer(i), entry);
-    };
-    const auto weights = [&](const char* entry) { return [=](int64_t i) { return layer(i, entry); }; };
-    double sum = 0;
-    sum += Product("qkv", {config_.qkv_size(), d}, options_.row_buckets, layers, places_.normed, places_.qkv,
-                   weights("qkv"));
-    sum += Product("output", {d, config_.query_size(), false, true}, options_.row_buckets, layers,
-                   places_.attended, places_.x, weights("output"));
-    sum += Product("gate_up", {2 * f, d}, options_.row_buckets, layers, places_.normed, places_.gate_up,
-                   weights("gate_up"));
-    sum += Product("down", {d, f, false, true}, options_.row_buckets, layers, places_.activated, places_.x,
-                   weights("down"));
-    sum += Product("head", {LogitsStride(config_, 0), d, false, false, LinearOutput::kFloat32},
-                   LogitsRowBuckets(options_), 1, places_.last_normed, places_.logits, [&](int64_t) {
-                     const ParameterLayout& layout = decoder_.weights().layout();
-                     return config_.tie_word_embeddings
-                                ? decoder_.weights().Find(0, "embedding")
-                                : decoder_.weights().Find(layout.final_buffer(), "head");
-                   });
-    sum += PrintAttention();
-    sum += PrintElementwise(layer);
-    return sum;
-  }
+    // Milliseconds of all of them.
+    double Print() {
+      const int64_t d = config_.hidden_size, f = config_.intermediate_size,
+                    layers = config_.num_hidden_layers;
+      const auto layer = [this](int64_t i, const char* entry) {
+        return decoder_.weights().Find(decoder_.weights().layout().layer_buffer(i), entry);
+      };
+      const auto weights = [&](const char* entry) { return [=](int64_t i) { return layer(i, entry); }; };
+      double sum = 0;
+      sum += Product("qkv", {config_.qkv_size(), d}, options_.row_buckets, layers, places_.normed,
+                     places_.qkv, weights("qkv"));
+      sum += Product("output", {d, config_.query_size(), false, true}, options_.row_buckets, layers,
+                     places_.attended, places_.x, weights("output"));
+      sum += Product("gate_up", {2 * f, d}, options_.row_buckets, layers, places_.normed, places_.gate_up,
+                     weights("gate_up"));
+      sum += Product("down", {d, f, false, true}, options_.row_buckets, layers, places_.activated, places_.x,
+                     weights("down"));
+      sum += Product("head", {LogitsStride(config_, 0), d, false, false, LinearOutput::kFloat32},
+                     LogitsRowBuckets(options_), 1, places_.last_normed, places_.logits, [&](int64_t) {
+                       const ParameterLayout& layout = decoder_.weights().layout();
+                       return config_.tie_word_embeddings
+                                  ? decoder_.weights().Find(0, "embedding")
+                                  : decoder_.weights().Find(layout.final_buffer(), "head");
+                     });
+      sum += PrintAttention();
+      sum += PrintElementwise(layer);
+      return sum;
+    }
 
- private:
-  static constexpr int64_t kEvictedBytes = int64_t{128} << 20;
+   private:
+    static constexpr int64_t kEvictedBytes = int64_t{128} << 20;
 
-  __nv_bfloat16* At(int64_t place) const { return reinterpret_cast<__nv_bfloat16*>(scratch_.get() + place); }
-  float* FloatsAt(int64_t place) const { return reinterpret_cast<float*>(scratch_.get() + place); }
+    __nv_bfloat16* At(int64_t place) const {
+      return reinterpret_cast<__nv_bfloat16*>(scratch_.get() + place);
+    }
+    float* FloatsAt(int64_t place) const { return reinterpret_cast<float*>(scratch_.get() + place); }
 
-  double Line(const char* name, int64_t calls, double bytes, double flops,
-              const std::function<void()>& launch) {
-    const double milliseconds = GraphMilliseconds(stream_, launch), rate = bytes / milliseconds * 1e-6;
-    std::printf("  %-18s %3lld calls  %8.3f ms  %7.1f us a call  %6.0f GB/s, share %.2f  %6.1f TFLOP/s\n",
-                name, static_cast<long long>(calls), milliseconds,
-                milliseconds * 1e3 / static_cast<double>(calls), rate, rate / copy_rate_,
-                flops / milliseconds * 1e-9);
-    return milliseconds;
-  }
+    double Line(const char* name, int64_t calls, double bytes, double flops,
+                const std::function<void()>& launch) {
+      const double milliseconds = GraphMilliseconds(stream_, launch), rate = bytes / milliseconds * 1e-6;
+      std::printf("  %-18s %3lld calls  %8.3f ms  %7.1f us a call  %6.0f GB/s, share %.2f  %6.1f TFLOP/s\n",
+                  name, static_cast<long long>(calls), milliseconds,
+                  milliseconds * 1e3 / static_cast<double>(calls), rate, rate / copy_rate_,
+                  flops / milliseconds * 1e-9);
+      return milliseconds;
+    }
 
-  double Product(const char* name, const LinearShape& shape, const std::vector<int64_t>& buckets,
-                 int64_t calls, int64_t x, int64_t y,
-                 const std::function<const __nv_bfloat16*(int64_t)>& weight) {
-    LinearPlans plans(handle_, {At(places_.products), static_cast<size_t>(kProductWorkspaceBytes)}, buckets,
-                      DepthSplit::kAllowed, kStepSearch);
-    const auto operands = [&](int64_t call) {
-      return LinearOperands{At(x), weight(call), nullptr, shape.has_residual ? At(y) : nullptr, At(y)};
-    };
-    const bool streamed = options_.row_buckets.size() == 1;
-    const CublasWorkspace evicted = {evicted_.get(), static_cast<size_t>(kEvictedBytes)};
-    WS_CHECK(streamed || plans.Prepare(shape, operands(0), evicted, nullptr) == CUBLAS_STATUS_SUCCESS) << name;
-    const int64_t rows = step_.num_rows;
-    const double weights = static_cast<double>(shape.columns * shape.depth * calls);
-    const double output = shape.output == LinearOutput::kFloat32 ? 4 : (shape.has_residual ? 4 : 2);
-    const double bytes =
-        2 * weights + static_cast<double>(rows * calls) * (2 * static_cast<double>(shape.depth) +
-                                                           output * static_cast<double>(shape.columns));
-    return Line(name, calls, bytes, 2 * weights * static_cast<double>(rows), [&] {
-      for (int64_t call = 0; call < calls; ++call) {
-        if (streamed) {
-          Check(LaunchStreamedLinear(shape, rows, operands(call), stream_), name);
-        } else {
-          WS_CHECK(plans.Launch(shape, rows, operands(call), stream_) == CUBLAS_STATUS_SUCCESS) << name;
+    double Product(const char* name, const LinearShape& shape, const std::vector<int64_t>& buckets,
+                   int64_t calls, int64_t x, int64_t y,
+                   const std::function<const __nv_bfloat16*(int64_t)>& weight) {
+      LinearPlans plans(handle_, {At(places_.products), static_cast<size_t>(kProductWorkspaceBytes)}, buckets,
+                        DepthSplit::kAllowed, kStepSearch);
+      const auto operands = [&](int64_t call) {
+        return LinearOperands{At(x), weight(call), nullptr, shape.has_residual ? At(y) : nullptr, At(y)};
+      };
+      const bool streamed = options_.row_buckets.size() == 1;
+      const CublasWorkspace evicted = {evicted_.get(), static_cast<size_t>(kEvictedBytes)};
+      WS_CHECK(streamed || plans.Prepare(shape, operands(0), evicted, nullptr) == CUBLAS_STATUS_SUCCESS)
+          << name;
+      const int64_t rows = step_.num_rows;
+      const double weights = static_cast<double>(shape.columns * shape.depth * calls);
+      const double output = shape.output == LinearOutput::kFloat32 ? 4 : (shape.has_residual ? 4 : 2);
+      const double bytes =
+          2 * weights + static_cast<double>(rows * calls) * (2 * static_cast<double>(shape.depth) +
+                                                             output * static_cast<double>(shape.columns));
+      return Line(name, calls, bytes, 2 * weights * static_cast<double>(rows), [&] {
+        for (int64_t call = 0; call < calls; ++call) {
+          if (streamed) {
+            Check(LaunchStreamedLinear(shape, rows, operands(call), stream_), name);
+          } else {
+            WS_CHECK(plans.Launch(shape, rows, operands(call), stream_) == CUBLAS_STATUS_SUCCESS) << name;
+          }
         }
-      }
-    });
+      });
+    }
+
+    double PrintAttention() {
+      const int64_t layers = config_.num_hidden_layers, plane = decoder_.plane_stride();
+      const double entries = static_cast<double>(step_.num_rows * options_.context_tokens_max);
+      const double flops = 4 * entries * static_cast<double>(config_.query_size() * layers);
+      return Line("attention", layers, entries * static_cast<double>(decoder_.entry_bytes()), flops, [&] {
+        for (int64_t layer = 0; layer < layers; ++layer) {
+          const __nv_bfloat16* const keys = decoder_.pages() + 2 * layer * plane;
+          Check(LaunchPagedAttention(
+                    {step_.num_queries, step_.num_rows, config_.num_key_value_heads, config_.group_size(),
+                     config_.head_dim, kPageTokens, 1 / std::sqrt(static_cast<float>(config_.head_dim)),
+                     step_.row_indptr, step_.page_indptr, step_.page_indices, step_.positions,
+                     At(places_.queries), keys, keys + plane, At(places_.attended)},
+                    {1, options_.context_tokens_max}, At(places_.attention), stream_),
+                "attention");
+        }
+      });
+    }
+
+    double PrintElementwise(const std::function<const __nv_bfloat16*(int64_t, const char*)>& layer) {
+      const int64_t layers = config_.num_hidden_layers, rows = step_.num_rows,
+                    plane = decoder_.plane_stride();
+      const auto eps = static_cast<float>(config_.rms_norm_eps);
+      const double row_bytes = 2 * static_cast<double>(rows * layers);
+      double sum =
+          Line("norms", 2 * layers, row_bytes * 4 * static_cast<double>(config_.hidden_size), 0, [&] {
+            for (int64_t call = 0; call < 2 * layers; ++call) {
+              const __nv_bfloat16* const weight = layer(call / 2, call % 2 == 0 ? "input_norm" : "post_norm");
+              Check(LaunchResidualNorm(
+                        {rows, config_.hidden_size, eps, At(places_.x), nullptr, weight, At(places_.normed)},
+                        stream_),
+                    "norm");
+            }
+          });
+      sum +=
+          Line("attention inputs", layers, row_bytes * 2 * static_cast<double>(config_.qkv_size()), 0, [&] {
+            for (int64_t i = 0; i < layers; ++i) {
+              __nv_bfloat16* const keys = decoder_.pages() + 2 * i * plane;
+              Check(LaunchAttentionInputs(
+                        {rows, config_.num_key_value_heads, config_.group_size(), config_.head_dim, eps,
+                         At(places_.qkv), nullptr, layer(i, "query_norm"), layer(i, "key_norm"),
+                         FloatsAt(places_.cosines), FloatsAt(places_.sines), step_.positions,
+                         step_.kv_entries, At(places_.queries), keys, keys + plane},
+                        stream_),
+                    "attention inputs");
+            }
+          });
+      sum += Line("SwiGLU", layers, row_bytes * 3 * static_cast<double>(config_.intermediate_size), 0, [&] {
+        for (int64_t i = 0; i < layers; ++i) {
+          Check(LaunchSwiGlu({rows, config_.intermediate_size, At(places_.gate_up), At(places_.activated)},
+                             stream_),
+                "SwiGLU");
+        }
+      });
+      return sum;
+    }
+
+    DeviceDecoder& decoder_;
+    const DeviceDecoderOptions options_;
+    const ModelConfig config_;
+    const DeviceStep step_;
+    const double copy_rate_;  // GB/s
+    const cudaStream_t stream_;
+    const DeviceScratch places_;
+    const DeviceMemory scratch_, evicted_;
+    cublasLtHandle_t handle_ = nullptr;
+  };
+
+  void Report(const std::string& model, int64_t sequences, int64_t context, bool whole) {
+    const ModelConfig config = ShapeOf(model);
+    const DeviceDecoderOptions options = OptionsOf(sequences, context, whole);
+    absl::StatusOr<std::unique_ptr<DeviceDecoder>> made = DeviceDecoder::Create(config, options);
+    Check(made.status());
+    DeviceDecoder& decoder = **made;
+    FillForBench(decoder);
+    const DecodeStep arrays(config, options, sequences, context);
+    cudaStream_t stream = nullptr;
+    Check(cudaStreamCreate(&stream), "stream");
+
+    const double copy_rate = 0x1p30 / CopySeconds(1 << 30) * 1e-9;
+    const auto launch = [&] { Check(decoder.Launch(arrays.step, stream)); };
+    const double launched = MedianMilliseconds(stream, launch), replayed = GraphMilliseconds(stream, launch);
+    const double bytes = BytesOfStep(decoder, sequences, context);
+    cudaDeviceProp properties;
+    Check(cudaGetDeviceProperties(&properties, 0), "properties");
+    std::printf("%s: Qwen3-%s, %lld sequences of %lld tokens, %s sums; a copy of 1 GiB moves %.0f GB/s\n",
+                properties.name, model.c_str(), static_cast<long long>(sequences),
+                static_cast<long long>(context), whole ? "whole" : "cut", copy_rate);
+    for (const auto& [name, milliseconds] : {std::pair("launched", launched), std::pair("graph", replayed)}) {
+      std::printf("  %-18s %8.3f ms a step, %8.0f tok/s, %.2f GB at %5.0f GB/s, share %.2f\n", name,
+                  milliseconds, static_cast<double>(sequences) / milliseconds * 1e3, bytes * 1e-9,
+                  bytes / milliseconds * 1e-6, bytes / milliseconds * 1e-6 / copy_rate);
+    }
+    const double sum = Groups(decoder, options, arrays, copy_rate, stream).Print();
+    std::printf("  %-18s            %8.3f ms: embedding, last norm, and what lies between kernels\n",
+                "the rest", replayed - sum);
+    cudaStreamDestroy(stream);
   }
 
-  double PrintAttention() {
-    const int64_t layers = config_.num_hidden_layers, plane = decoder_.plane_stride();
-    const double entries = static_cast<double>(step_.num_rows * options_.context_tokens_max);
-    const double flops = 4 * entries * static_cast<double>(config_.query_size() * layers);
-    return Line("attention", layers, entries * static_cast<double>(decoder_.entry_bytes()), flops, [&] {
-      for (int64_t layer = 0; layer < layers; ++layer) {
-        const __nv_bfloat16* const keys = decoder_.pages() + 2 * layer * plane;
-        Check(LaunchPagedAttention(
-                  {step_.num_queries, step_.num_rows, config_.num_key_value_heads, config_.group_size(),
-                   config_.head_dim, kPageTokens, 1 / std::sqrt(static_cast<float>(config_.head_dim)),
-                   step_.row_indptr, step_.page_indptr, step_.page_indices, step_.positions,
-                   At(places_.queries), keys, keys + plane, At(places_.attended)},
-                  {1, options_.context_tokens_max}, At(places_.attention), stream_),
-              "attention");
-      }
-    });
-  }
-
-  double PrintElementwise(const std::function<const __nv_bfloat16*(int64_t, const char*)>& layer) {
-    const int64_t layers = config_.num_hidden_layers, rows = step_.num_rows, plane = decoder_.plane_stride();
-    const auto eps = static_cast<float>(config_.rms_norm_eps);
-    const double row_bytes = 2 * static_cast<double>(rows * layers);
-    double sum = Line("norms", 2 * layers, row_bytes * 4 * static_cast<double>(config_.hidden_size), 0, [&] {
-      for (int64_t call = 0; call < 2 * layers; ++call) {
-        const __nv_bfloat16* const weight = layer(call / 2, call % 2 == 0 ? "input_norm" : "post_norm");
-        Check(LaunchResidualNorm(
-                  {rows, config_.hidden_size, eps, At(places_.x), nullptr, weight, At(places_.normed)},
-                  stream_),
-              "norm");
-      }
-    });
-    sum += Line("attention inputs", layers, row_bytes * 2 * static_cast<double>(config_.qkv_size()), 0, [&] {
-      for (int64_t i = 0; i < layers; ++i) {
-        __nv_bfloat16* const keys = decoder_.pages() + 2 * i * plane;
-        Check(LaunchAttentionInputs(
-                  {rows, config_.num_key_value_heads, config_.group_size(), config_.head_dim, eps,
-                   At(places_.qkv), nullptr, layer(i, "query_norm"), layer(i, "key_norm"),
-                   FloatsAt(places_.cosines), FloatsAt(places_.sines), step_.positions, step_.kv_entries,
-                   At(places_.queries), keys, keys + plane},
-                  stream_),
-              "attention inputs");
-      }
-    });
-    sum += Line("SwiGLU", layers, row_bytes * 3 * static_cast<double>(config_.intermediate_size), 0, [&] {
-      for (int64_t i = 0; i < layers; ++i) {
-        Check(LaunchSwiGlu({rows, config_.intermediate_size, At(places_.gate_up), At(places_.activated)},
-                           stream_),
-              "SwiGLU");
-      }
-    });
-    return sum;
-  }
-
-  DeviceDecoder& decoder_;
-  const DeviceDecoderOptions options_;
-  const ModelConfig config_;
-  const DeviceStep step_;
-  const double copy_rate_;  // GB/s
-  const cudaStream_t stream_;
-  const DeviceScratch places_;
-  const DeviceMemory scratch_, evicted_;
-  cublasLtHandle_t handle_ = nullptr;
-};
-
-void Report(const std::string& model, int64_t sequences, int64_t context, bool whole) {
-  const ModelConfig config = ShapeOf(model);
-  const DeviceDecoderOptions options = OptionsOf(sequences, context, whole);
-  absl::StatusOr<std::unique_ptr<DeviceDecoder>> made = DeviceDecoder::Create(config, options);
-  Check(made.status());
-  DeviceDecoder& decoder = **made;
-  Check(LaunchRandomNormals(decoder.weights().base(), decoder.weights().size(), 1, 0.02f, nullptr),
-        "weights");
-  Check(LaunchRandomNormals(decoder.pages(), decoder.num_planes() * decoder.plane_stride(), 2, 1.0f, nullptr),
-        "pages");
-  const DecodeStep arrays(config, options, sequences, context);
-  cudaStream_t stream = nullptr;
-  Check(cudaStreamCreate(&stream), "stream");
-  Check(cudaDeviceSynchronize(), "random values");
-
-  const double copy_rate = 0x1p30 / CopySeconds(1 << 30) * 1e-9;
-  const auto launch = [&] { Check(decoder.Launch(arrays.step, stream)); };
-  const double launched = MedianMilliseconds(stream, launch), replayed = GraphMilliseconds(stream, launch);
-  const double bytes = static_cast<double>(decoder.weight_bytes()) +
-                       static_cast<double>(sequences * context) * static_cast<double>(decoder.entry_bytes());
-  cudaDeviceProp properties;
-  Check(cudaGetDeviceProperties(&properties, 0), "properties");
-  std::printf("%s: Qwen3-%s, %lld sequences of %lld tokens, %s sums; a copy of 1 GiB moves %.0f GB/s\n",
-              properties.name, model.c_str(), static_cast<long long>(sequences),
-              static_cast<long long>(context), whole ? "whole" : "cut", copy_rate);
-  for (const auto& [name, milliseconds] : {std::pair("launched", launched), std::pair("graph", replayed)}) {
-    std::printf("  %-18s %8.3f ms a step, %8.0f tok/s, %.2f GB at %5.0f GB/s, share %.2f\n", name,
-                milliseconds, static_cast<double>(sequences) / milliseconds * 1e3, bytes * 1e-9,
-                bytes / milliseconds * 1e-6, bytes / milliseconds * 1e-6 / copy_rate);
-  }
-  const double sum = Groups(decoder, options, arrays, copy_rate, stream).Print();
-  std::printf("  %-18s            %8.3f ms: embedding, last norm, and what lies between kernels\n",
-              "the rest", replayed - sum);
-  cudaStreamDestroy(stream);
-}
-
-}  // namespace
+  }  // namespace
 }  // namespace warpsmith
 
+// The flag's value, taken off `arguments`; nothing where it is not there.
+static std::string TakeDevices(std::vector<std::string>& arguments) {
+  const auto flag = std::find(arguments.begin(), arguments.end(), "--devices");
+  if (flag == arguments.end() || flag + 1 == arguments.end()) return "";
+  std::string devices = *(flag + 1);
+  arguments.erase(flag, flag + 2);
+  return devices;
+}
+
 int main(int argc, char** argv) {
-  if (argc < 4 || argc > 5 || std::atoll(argv[2]) < 1 || std::atoll(argv[3]) < 1) {
-    std::fprintf(stderr, "usage: device_decode_rates 0.6B|8B SEQUENCES CONTEXT [whole]\n");
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const std::string devices = TakeDevices(arguments);
+  if (arguments.size() < 3 || arguments.size() > 4 || std::atoll(arguments[1].c_str()) < 1 ||
+      std::atoll(arguments[2].c_str()) < 1) {
+    std::fprintf(stderr,
+                 "usage: device_decode_rates 0.6B|8B|32B SEQUENCES CONTEXT [whole] [--devices 0,1]\n");
     return 2;
   }
-  warpsmith::Report(argv[1], std::atoll(argv[2]), std::atoll(argv[3]), argc == 5);
+  const int64_t sequences = std::atoll(arguments[1].c_str()), context = std::atoll(arguments[2].c_str());
+  const bool whole = arguments.size() == 4;
+  if (devices.empty()) {
+    warpsmith::Report(arguments[0], sequences, context, whole);
+  } else {
+    warpsmith::ReportGroup(arguments[0], sequences, context, whole, devices);
+  }
   return 0;
 }

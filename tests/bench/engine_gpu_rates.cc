@@ -5,8 +5,8 @@
 //   engine_gpu_rates ... --invariance
 //   engine_gpu_rates --churn 500
 //
-// More flags: --device N, --memory-share S, --batch-invariant 0|1. Weights are random unless --model names a
-// checkpoint. Answers have their full length: no token ends one.
+// More flags: --device N, or --devices 0,1 that share the model; --memory-share S, --batch-invariant 0|1. Weights are
+// random unless --model names a checkpoint. Answers have their full length: no token ends one.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -55,9 +55,23 @@ std::vector<int> Numbers(const std::string& text) {
   return numbers;
 }
 
+std::vector<int> DevicesOf(const Flags& flags) {
+  return Numbers(flags.text("--devices", flags.text("--device", "0")));
+}
+
+// Of all devices together.
+double CopyRate(const std::vector<int>& devices) {
+  double rate = 0;
+  for (const int device : devices) {
+    cudaSetDevice(device);
+    rate += kCopiedBytes / CopySeconds(kCopiedBytes);
+  }
+  return rate;
+}
+
 EngineOptions OptionsFrom(const Flags& flags, int num_slots, int context_tokens) {
   EngineOptions options{.num_slots = num_slots, .context_tokens_max = context_tokens};
-  options.cuda = CudaPlacement{.device = flags.number("--device", 0),
+  options.cuda = CudaPlacement{.devices = DevicesOf(flags),
                                .memory_share = std::stod(flags.text("--memory-share", "0.9")),
                                .batch_invariant = flags.number("--batch-invariant", 1) != 0};
   return options;
@@ -198,12 +212,13 @@ int Main(const Flags& flags) {
     return 1;
   }
   model.config = *config;
-  cudaSetDevice(flags.number("--device", 0));
-  const double copy_rate = kCopiedBytes / CopySeconds(kCopiedBytes);
+  const std::vector<int> devices = DevicesOf(flags);
+  const double copy_rate = CopyRate(devices);
   cudaDeviceProp device = {};
-  cudaGetDeviceProperties(&device, flags.number("--device", 0));
+  cudaGetDeviceProperties(&device, devices.at(0));
   Print({{"name", "device"},
          {"device", device.name},
+         {"devices", devices},
          {"copy_bytes_per_second", copy_rate},
          {"weights", model.directory.empty() ? flags.text("--shape", "0.6B") : model.directory.string()},
          {"weight_bytes", model.weight_bytes()},

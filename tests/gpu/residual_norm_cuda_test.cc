@@ -14,19 +14,19 @@ struct Result {
 };
 
 Result OnDevice(int64_t rows, int64_t size, const std::vector<float>& x, const std::vector<float>& delta,
-                const std::vector<float>& weight) {
+                const std::vector<float>& weight, int64_t num_deltas = 1) {
   const Bfloat16Array residual(x), added(delta), weights(weight), y(std::vector<float>(rows * size));
   REQUIRE(LaunchResidualNorm({rows, size, kEps, residual.get(), delta.empty() ? nullptr : added.get(),
-                              weights.get(), y.get()},
+                              weights.get(), y.get(), num_deltas},
                              nullptr) == cudaSuccess);
   return {residual.Read(), y.Read()};
 }
 
 Result OnHost(int64_t rows, int64_t size, std::vector<float> x, const std::vector<float>& delta,
-              const std::vector<float>& weight) {
+              const std::vector<float>& weight, int64_t num_deltas = 1) {
   std::vector<float> y(rows * size);
-  ResidualNormReference(
-      {rows, size, kEps, x.data(), delta.empty() ? nullptr : delta.data(), weight.data(), y.data()});
+  ResidualNormReference({rows, size, kEps, x.data(), delta.empty() ? nullptr : delta.data(), weight.data(),
+                         y.data(), num_deltas});
   return {std::move(x), std::move(y)};
 }
 
@@ -40,6 +40,21 @@ TEST_CASE("residual and norm on the device equal the CPU's for odd and even size
       const Result expected = OnHost(rows, size, x, delta, weight);
       CHECK(found.x == expected.x);                     // one float32 addition and one rounding
       CHECK(LargestError(found.y, expected.y) <= 1.0);  // sums of squares in another order
+    }
+  }
+}
+
+TEST_CASE("the sum of several deltas on the device equals the CPU's") {
+  for (const int64_t num_deltas : {2, 3, 8}) {
+    for (const int64_t size : {8, 31, 256, 5120, 8200}) {
+      INFO(num_deltas << " deltas of " << size);
+      constexpr int64_t kRows = 5;
+      const std::vector<float> x = RandomBfloat16s(kRows * size, 1), weight = RandomBfloat16s(size, 3);
+      const std::vector<float> deltas = RandomBfloat16s(num_deltas * kRows * size, 2);
+      const Result found = OnDevice(kRows, size, x, deltas, weight, num_deltas);
+      const Result expected = OnHost(kRows, size, x, deltas, weight, num_deltas);
+      CHECK(found.x == expected.x);
+      CHECK(LargestError(found.y, expected.y) <= 1.0);
     }
   }
 }

@@ -12,7 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "core/base/counter_random.h"
-#include "core/distributed/nccl_device_group.h"
+#include "core/distributed/nccl_device_group_cuda.h"
 #include "rollout_workers/batch.h"
 #include "rollout_workers/device/step_device_group.h"
 #include "rollout_workers/paged_device_batch.h"

@@ -19,6 +19,18 @@ TEST_CASE("the residual is rounded before it is normed") {
   CHECK(y[1] == Approx(24 / rms).epsilon(0x1p-8));
 }
 
+TEST_CASE("several deltas are added one after another, and their sum is rounded once") {
+  // Each 2^-8 alone is a tie beside 1 and would be lost; both together are not.
+  float x[] = {1, 2, 1, 2}, y[4];
+  const float deltas[] = {0x1p-8f, 1, 0, 2, 0x1p-8f, 3, 0, 4}, weight[] = {1, 1};
+  ResidualNormReference({2, 2, 0, x, deltas, weight, y, 2});
+  CHECK(x[0] == 1 + 0x1p-7f);
+  CHECK(x[1] == 6);
+  CHECK(x[2] == 1);
+  CHECK(x[3] == 8);
+  CHECK(y[3] == Approx(8 / std::sqrt(32.5)).epsilon(0x1p-8));
+}
+
 TEST_CASE("without a residual x is only read, and each row has its own norm") {
   float x[] = {3, 4, 30, 40}, y[4];
   const float weight[] = {1, 1};

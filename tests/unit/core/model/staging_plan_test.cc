@@ -138,7 +138,8 @@ TEST_CASE("the rate of filling chunks, one thread") {
   const Parameters parameters{ParameterLayout(config)};
   for (const TensorType type : {TensorType::kBF16, TensorType::kF32, TensorType::kF16}) {
     const Checkpoint checkpoint(parameters, type);
-    const std::vector<StagingChunk> chunks = PlanStaging(parameters.layout(), parameters.layout().hf_tensors(), 2 << 20);
+    const ParameterLayout& layout = parameters.layout();
+    const std::vector<StagingChunk> chunks = PlanStaging(layout, layout.hf_tensors(), 2 << 20);
     std::vector<uint16_t> staging(2 << 20);
     const auto begin = std::chrono::steady_clock::now();
     int64_t elements = 0;

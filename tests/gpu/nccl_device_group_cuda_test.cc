@@ -1,5 +1,5 @@
 // A thread a GPU of one process.
-#include "core/distributed/nccl_device_group.h"
+#include "core/distributed/nccl_device_group_cuda.h"
 
 #include <barrier>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "core/distributed/nccl_device_group.h"
+#include "core/distributed/nccl_device_group_cuda.h"
 
 #include <nccl.h>
 

@@ -1,7 +1,7 @@
 // Collectives among GPUs of one host that one process drives, put on the caller's streams: for decoding, where a step
 // has a hundred of them and the host waits for the step. What ranks of a run sum is Communicator's.
-#ifndef WARPSMITH_CORE_DISTRIBUTED_NCCL_DEVICE_GROUP_H_
-#define WARPSMITH_CORE_DISTRIBUTED_NCCL_DEVICE_GROUP_H_
+#ifndef WARPSMITH_CORE_DISTRIBUTED_NCCL_DEVICE_GROUP_CUDA_H_
+#define WARPSMITH_CORE_DISTRIBUTED_NCCL_DEVICE_GROUP_CUDA_H_
 
 #include <cuda_runtime_api.h>
 
@@ -51,4 +51,4 @@ class NcclDeviceGroup {
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_CORE_DISTRIBUTED_NCCL_DEVICE_GROUP_H_
+#endif  // WARPSMITH_CORE_DISTRIBUTED_NCCL_DEVICE_GROUP_CUDA_H_
