@@ -1,23 +1,19 @@
 // Two GPUs that share a model: what they compute together against one, and against each other.
 #include "rollout_workers/device/step_device_group_cuda.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "core/base/counter_random.h"
 #include "core/distributed/nccl_device_group_cuda.h"
-#include "rollout_workers/batch.h"
 #include "rollout_workers/device/step_device_group.h"
-#include "rollout_workers/paged_device_batch.h"
+#include "rollout_workers/paged/paged_batch.h"
 #include "tests/gpu/small_device_model.h"
 #include "tests/support/catch.h"
+#include "tests/support/device_group_fixture.h"
 #include "tests/support/device_shards_fixture.h"
 
 namespace warpsmith {
@@ -32,53 +28,8 @@ bool HasTwoGpus() {
   return count >= 2;
 }
 
-EngineOptions Options(std::vector<int> devices) {
-  EngineOptions options{.num_slots = 16, .context_tokens_max = 512};
-  options.cuda =
-      CudaPlacement{.devices = std::move(devices), .num_pages = 16 * 32 + 1, .prefill_tokens_max = 128};
-  return options;
-}
-
-GenerationJob Job(int num_prompts, int num_samples, double temperature) {
-  GenerationJob job{.id = 1, .sampling = {.temperature = temperature, .answer_tokens_max = 64}};
-  for (int task = 0; task < num_prompts; ++task) {
-    GenerationGroup group{.task_index = task};
-    for (int i = 0; i < 20 + 31 * task; ++i) {
-      group.prompt_token_ids.push_back(static_cast<int32_t>(UniformWord(task, i) % kVocabulary));
-    }
-    for (int s = 0; s < num_samples; ++s) {
-      group.samples.push_back({.sample_index = s, .seed = UniformWord(100 + task, s)});
-    }
-    job.groups.push_back(std::move(group));
-  }
-  return job;
-}
-
-using Samples = std::map<std::pair<int, int>, FinishedSample>;  // by task and sample
-
-Samples Run(const EngineOptions& options, const GenerationJob& job) {
-  absl::StatusOr<std::unique_ptr<Batch>> batch = MakeBatch(SmallDeviceModel(), options);
-  INFO(batch.status().message());
-  REQUIRE(batch.ok());
-  REQUIRE((*batch)->SetWeights(RandomWeights(SmallDeviceModel(), 1)).ok());
-  (*batch)->Add(job);
-  Samples samples;
-  for (int i = 0; !(*batch)->empty(); ++i) {
-    REQUIRE(i < 10'000);
-    Batch::Outcome outcome = (*batch)->Step();
-    for (const FailedJob& failed : outcome.failed) FAIL(failed.status.ToString());
-    for (FinishedSample& sample : outcome.finished) {
-      samples[{sample.task_index, sample.sample_index}] = std::move(sample);
-    }
-  }
-  return samples;
-}
-
-bool Equal(const Samples& a, const Samples& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    return x.first == y.first && x.second.answer_token_ids == y.second.answer_token_ids &&
-           x.second.log_probs == y.second.log_probs;
-  });
+GroupSamples Run(const EngineOptions& options, const GenerationJob& job) {
+  return RunGroupJob(SmallDeviceModel(), options, job);
 }
 
 CudaStepOptions StepOptions() {
@@ -164,50 +115,33 @@ TEST_CASE(
   }
 }
 
-// Both take the largest of logits that differ by rounding, so where tokens part, the two were nearly equally likely.
 TEST_CASE("greedy tokens of two GPUs are one GPU's until two logits are nearly equal") {
   if (!HasTwoGpus()) return;
-  constexpr double kBound = 0.02;
-  const GenerationJob job = Job(8, 1, 0);
-  const Samples one = Run(Options({0}), job), two = Run(Options({0, 1}), job);
-  REQUIRE(two.size() == one.size());
-  int num_equal = 0, num_all = 0, num_parted = 0;
-  double largest = 0;
-  for (const auto& [place, expected] : one) {
-    const FinishedSample& sample = two.at(place);
-    num_all += static_cast<int>(expected.answer_token_ids.size());
-    for (size_t i = 0; i < expected.answer_token_ids.size(); ++i) {
-      largest = std::max<double>(largest, std::abs(sample.log_probs[i] - expected.log_probs[i]));
-      if (sample.answer_token_ids[i] != expected.answer_token_ids[i]) {
-        ++num_parted;
-        break;
-      }
-      ++num_equal;
-    }
-  }
-  std::printf(
-      "%d of %d greedy tokens before the answers part, %d of %zu answers part, log-probs within %.4f\n",
-      num_equal, num_all, num_parted, one.size(), largest);
-  CHECK(largest <= kBound);
-  CHECK(num_equal > 0);
+  const GenerationJob job = GroupJob(SmallDeviceModel(), 8, 1, 0, 64);
+  const GreedyComparison found = CompareGreedy(Run(GroupOptions({0}), job), Run(GroupOptions({0, 1}), job));
+  std::printf("%d of %d greedy tokens before the answers part, %d of 8 answers part, log-probs within %.4f\n",
+              found.num_equal, found.num_tokens, found.num_parted, found.log_prob_difference_max);
+  CHECK(found.num_tokens == 8 * 64);
+  CHECK(found.num_equal > found.num_tokens / 4);
+  CHECK(found.log_prob_difference_max <= 0.02);
 }
 
 TEST_CASE("a sample of two GPUs has its bits alone, among others, in chunks and from graphs or launches") {
   if (!HasTwoGpus()) return;
-  const GenerationJob job = Job(4, 4, 1);
-  const Samples together = Run(Options({0, 1}), job);
+  const GenerationJob job = GroupJob(SmallDeviceModel(), 4, 4, 1, 64);
+  const GroupSamples together = Run(GroupOptions({0, 1}), job);
   REQUIRE(together.size() == 16);
-  CHECK(Equal(together, Run(Options({0, 1}), job)));
-  CHECK(Equal(together, Run(Options({1, 0}), job)));
-  EngineOptions few = Options({0, 1});
+  CHECK(SameBits(together, Run(GroupOptions({0, 1}), job)));
+  CHECK(SameBits(together, Run(GroupOptions({1, 0}), job)));
+  EngineOptions few = GroupOptions({0, 1});
   few.num_slots = 3;
-  CHECK(Equal(together, Run(few, job)));
-  EngineOptions chunks = Options({0, 1});
+  CHECK(SameBits(together, Run(few, job)));
+  EngineOptions chunks = GroupOptions({0, 1});
   chunks.cuda->prefill_tokens_max = 17;
-  CHECK(Equal(together, Run(chunks, job)));
-  EngineOptions direct = Options({0, 1});
+  CHECK(SameBits(together, Run(chunks, job)));
+  EngineOptions direct = GroupOptions({0, 1});
   direct.cuda->decode_buckets = {1};  // larger steps have no graph
-  CHECK(Equal(together, Run(direct, job)));
+  CHECK(SameBits(together, Run(direct, job)));
 }
 
 TEST_CASE("after hundreds of steps from graphs both GPUs have the same tokens, also with pages taken anew") {

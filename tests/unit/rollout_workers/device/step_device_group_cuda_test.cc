@@ -1,0 +1,95 @@
+// Engines on GPUs made of the host that share a model: everything but kernels, streams and NCCL itself.
+#include "rollout_workers/device/step_device_group_cuda.h"
+
+#include <cstdio>
+#include <string>
+
+#include "tests/gpu/small_device_model.h"
+#include "tests/support/catch.h"
+#include "tests/support/device_group_fixture.h"
+#include "tests/support/host_gpu_group.h"
+
+namespace warpsmith {
+namespace {
+
+ModelConfig FourHeads() {
+  ModelConfig config = SmallDeviceModel();
+  config.num_attention_heads = 8;
+  config.num_key_value_heads = 4;
+  config.head_dim = 64;
+  config.num_hidden_layers = 2;
+  return config;
+}
+
+absl::Status StatusOf(std::vector<int> devices) {
+  const CudaStepOptions options{.devices = std::move(devices),
+                                .sequences_max = 2,
+                                .prefill_tokens_max = 64,
+                                .context_tokens_max = 256,
+                                .decode_buckets = {1, 2}};
+  return OpenCudaStepDevice(FourHeads(), options).status();
+}
+
+}  // namespace
+
+TEST_CASE("greedy tokens of two and four GPUs are one GPU's until two logits are nearly equal") {
+  const GenerationJob job = GroupJob(FourHeads(), 3, 1, 0, 24);
+  const GroupSamples one = RunGroupJob(FourHeads(), GroupOptions({0}), job);
+  for (const std::vector<int>& devices : std::vector<std::vector<int>>{{0, 1}, {3, 1}, {0, 1, 2, 3}}) {
+    const GreedyComparison found = CompareGreedy(one, RunGroupJob(FourHeads(), GroupOptions(devices), job));
+    std::printf(
+        "%zu GPUs: %d of %d greedy tokens before answers part, %d answers part, log-probs within %.4f\n",
+        devices.size(), found.num_equal, found.num_tokens, found.num_parted, found.log_prob_difference_max);
+    CHECK(found.num_tokens == 3 * 24);
+    CHECK(found.num_equal > found.num_tokens / 2);
+    CHECK(found.log_prob_difference_max <= 0.01);
+  }
+}
+
+TEST_CASE("a sample of a group has its bits alone, among others and in chunks") {
+  const GenerationJob job = GroupJob(FourHeads(), 3, 2, 1, 12);
+  const GroupSamples together = RunGroupJob(FourHeads(), GroupOptions({0, 1}), job);
+  REQUIRE(together.size() == 6);
+  EngineOptions alone = GroupOptions({0, 1});
+  alone.num_slots = 1;
+  CHECK(SameBits(together, RunGroupJob(FourHeads(), alone, job)));
+  EngineOptions chunks = GroupOptions({2, 3});
+  chunks.cuda->prefill_tokens_max = 17;
+  CHECK(SameBits(together, RunGroupJob(FourHeads(), chunks, job)));
+}
+
+TEST_CASE("a GPU that fails in the middle of a step fails the job with its name, and nobody waits for it") {
+  absl::StatusOr<std::unique_ptr<Batch>> batch = MakeBatch(FourHeads(), GroupOptions({0, 1}));
+  REQUIRE(batch.ok());
+  REQUIRE((*batch)->SetWeights(RandomWeights(FourHeads(), 1)).ok());
+  HostFaults().gather_that_fails = 5 * 2 * FourHeads().num_hidden_layers + 1;
+  (*batch)->Add(GroupJob(FourHeads(), 1, 1, 0, 24));
+  std::vector<FailedJob> failed;
+  for (int step = 0; failed.empty(); ++step) {
+    REQUIRE(step < 100);
+    failed = (*batch)->Step().failed;
+  }
+  HostFaults().gather_that_fails = -1;
+  INFO(failed[0].status.message());
+  CHECK(absl::IsInternal(failed[0].status));
+  CHECK_THAT(std::string(failed[0].status.message()),
+             Catch::Contains("cuda:1: ncclAllGather") && Catch::Contains("start it again"));
+}
+
+TEST_CASE("groups that cannot be are refused with the way out") {
+  CHECK(StatusOf({0, 1}).ok());
+  const absl::Status three = StatusOf({0, 1, 2}), twice = StatusOf({1, 1}), absent = StatusOf({0, 7});
+  CHECK(absl::IsInvalidArgument(three));
+  CHECK_THAT(std::string(three.message()), Catch::Contains("give 1, 2, 4 GPUs"));
+  CHECK(absl::IsInvalidArgument(twice));
+  CHECK_THAT(std::string(twice.message()), Catch::Contains("GPU 1 is named twice"));
+  CHECK(absl::IsFailedPrecondition(absent));
+  CHECK_THAT(std::string(absent.message()), Catch::Contains("there is no GPU 7, for there are 4"));
+  HostFaults().are_apart = true;
+  const absl::Status apart = StatusOf({0, 1});
+  HostFaults().are_apart = false;
+  CHECK(absl::IsFailedPrecondition(apart));
+  CHECK_THAT(std::string(apart.message()), Catch::Contains("GPU 0 cannot reach the memory of GPU 1"));
+}
+
+}  // namespace warpsmith
