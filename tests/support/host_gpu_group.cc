@@ -1,6 +1,5 @@
 // Four GPUs made of the host, beside host_gpu.cc: what steps take of CUDA's runtime beyond a decoder, and NCCL among
 // threads. A collective has happened when its call returns, so each rank needs a thread, as on GPUs its own launches.
-// Captures are refused.
 #include "tests/support/host_gpu_group.h"
 
 #include <cuda_bf16.h>
@@ -11,11 +10,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "core/kernels/page_copy_cuda.h"
 #include "core/kernels/token_sampling_cuda.h"
+#include "tests/support/host_graph.h"
 
 namespace warpsmith {
 
@@ -27,6 +28,7 @@ HostGpuFaults& HostFaults() {
 int HostGpuCount() { return 4; }
 
 cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t) {
+  if (IsRecorded([=] { return LaunchTokenSamples(samples, nullptr); })) return cudaSuccess;
   TokenSamplesReference(samples);
   return cudaSuccess;
 }
@@ -80,7 +82,7 @@ struct ncclComm {
   int64_t num_gathers = 0;
 };
 
-using warpsmith::Clique;
+using warpsmith::Clique, warpsmith::HostGraph, warpsmith::IsRecorded;
 
 extern "C" {
 
@@ -95,7 +97,31 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* argume
   function(argument);
   return cudaSuccess;
 }
-cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) { return cudaErrorNotSupported; }
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+  warpsmith::CapturedGraph() = new HostGraph;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
+  *graph = reinterpret_cast<cudaGraph_t>(std::exchange(warpsmith::CapturedGraph(), nullptr));
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  *executable = reinterpret_cast<cudaGraphExec_t>(new HostGraph(*reinterpret_cast<HostGraph*>(graph)));
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
+  for (const auto& launch : *reinterpret_cast<HostGraph*>(executable)) {
+    if (!launch()) return cudaErrorUnknown;
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete reinterpret_cast<HostGraph*>(graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  return cudaGraphDestroy(reinterpret_cast<cudaGraph_t>(executable));
+}
 
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int size, const int*) {
   const auto clique = std::make_shared<Clique>(size);
@@ -111,9 +137,10 @@ ncclResult_t ncclGroupEnd() {
   --warpsmith::g_group_depth;
   return ncclSuccess;
 }
-ncclResult_t ncclAllGather(const void*, void* all, size_t count, ncclDataType_t, ncclComm_t comm,
+ncclResult_t ncclAllGather(const void*, void* all, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t) {
   if (warpsmith::g_group_depth > 0) return ncclSuccess;
+  if (IsRecorded([=] { return ncclAllGather(nullptr, all, count, type, comm, nullptr); })) return ncclSuccess;
   if (comm->num_gathers++ == warpsmith::HostFaults().gather_that_fails && comm->rank == 1) {
     return ncclUnhandledCudaError;
   }
@@ -128,9 +155,11 @@ ncclResult_t ncclAllGather(const void*, void* all, size_t count, ncclDataType_t,
   clique.Meet(comm->rank, nullptr);
   return ncclSuccess;
 }
-ncclResult_t ncclBroadcast(const void*, void* data, size_t count, ncclDataType_t, int root, ncclComm_t comm,
-                           cudaStream_t) {
+ncclResult_t ncclBroadcast(const void*, void* data, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t) {
   if (warpsmith::g_group_depth > 0) return ncclSuccess;
+  if (IsRecorded([=] { return ncclBroadcast(nullptr, data, count, type, root, comm, nullptr); }))
+    return ncclSuccess;
   auto* const own = static_cast<std::byte*>(data);
   Clique& clique = *comm->clique;
   if (!clique.Meet(comm->rank, own)) return ncclSuccess;
@@ -142,12 +171,11 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
+// Frees nothing: what is called a kernel here may still be in it.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  {
-    absl::MutexLock lock(&comm->clique->mutex);
-    comm->clique->is_aborted = true;
-  }
-  return ncclCommDestroy(comm);
+  absl::MutexLock lock(&comm->clique->mutex);
+  comm->clique->is_aborted = true;
+  return ncclSuccess;
 }
 const char* ncclGetErrorString(ncclResult_t) { return "a fault of the test"; }
 const char* ncclGetLastError(ncclComm_t) { return "none"; }

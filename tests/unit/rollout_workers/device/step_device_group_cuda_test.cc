@@ -1,11 +1,16 @@
 // Engines on GPUs made of the host that share a model: everything but kernels, streams and NCCL itself.
 #include "rollout_workers/device/step_device_group_cuda.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 
+#include "rollout_workers/device/step_device_group.h"
+#include "rollout_workers/paged/paged_batch.h"
 #include "tests/gpu/small_device_model.h"
 #include "tests/support/catch.h"
+#include "tests/support/device_decoder_fixture.h"
 #include "tests/support/device_group_fixture.h"
 #include "tests/support/host_gpu_group.h"
 
@@ -58,22 +63,69 @@ TEST_CASE("a sample of a group has its bits alone, among others and in chunks") 
   CHECK(SameBits(together, RunGroupJob(FourHeads(), chunks, job)));
 }
 
-TEST_CASE("a GPU that fails in the middle of a step fails the job with its name, and nobody waits for it") {
-  absl::StatusOr<std::unique_ptr<Batch>> batch = MakeBatch(FourHeads(), GroupOptions({0, 1}));
-  REQUIRE(batch.ok());
-  REQUIRE((*batch)->SetWeights(RandomWeights(FourHeads(), 1)).ok());
-  HostFaults().gather_that_fails = 5 * 2 * FourHeads().num_hidden_layers + 1;
-  (*batch)->Add(GroupJob(FourHeads(), 1, 1, 0, 24));
-  std::vector<FailedJob> failed;
-  for (int step = 0; failed.empty(); ++step) {
-    REQUIRE(step < 100);
-    failed = (*batch)->Step().failed;
+TEST_CASE(
+    "graphs, direct launches and another run of a group give the same tokens and log-probs to the bit") {
+  const GenerationJob job = GroupJob(FourHeads(), 2, 2, 1, 12);
+  const GroupSamples graphs = RunGroupJob(FourHeads(), GroupOptions({0, 1}), job);
+  EngineOptions direct = GroupOptions({0, 1});
+  direct.cuda->decode_buckets = {1};  // larger steps have none
+  CHECK(SameBits(graphs, RunGroupJob(FourHeads(), direct, job)));
+  CHECK(SameBits(graphs, RunGroupJob(FourHeads(), GroupOptions({0, 1}), job)));
+}
+
+TEST_CASE("all members capture the same graphs and have the same tokens") {
+  const CudaStepOptions options{.devices = {2, 0},
+                                .num_pages = 40,
+                                .sequences_max = 2,
+                                .prefill_tokens_max = 64,
+                                .context_tokens_max = 256,
+                                .decode_buckets = {1, 2},
+                                .num_token_ids = 1024};
+  CudaStepMembers members = OpenCudaStepMembers(FourHeads(), options).value();
+  const std::vector<CudaStepDevice*> seen = {members.devices[0].get(), members.devices[1].get()};
+  std::vector<StepDeviceGroup::Member> named;
+  for (auto& device : members.devices) named.push_back({"cuda", std::move(device)});
+  StepDeviceGroup group(std::move(named), members.abort, options.step_timeout);
+  const Parameters parameters = DeviceParameters(FourHeads(), 3);
+  REQUIRE(group.SetParameters(parameters).ok());
+  const std::unique_ptr<PagedBatch> batch = PagedBatch::Create({.num_pages = 40,
+                                                                .sequences_max = 2,
+                                                                .context_tokens_max = 256,
+                                                                .prefill_tokens_max = 64,
+                                                                .decode_buckets = {1, 2},
+                                                                .num_token_ids = 1024},
+                                                               0)
+                                                .value();
+  REQUIRE(
+      batch->Submit({.id = 1, .prompt_token_ids = {5, 6, 7}, .seeds = {1, 2}, .answer_tokens_max = 12}).ok());
+  while (!batch->empty()) {
+    REQUIRE(group.Launch(batch->Plan()).ok());
+    batch->Complete(group.AwaitOldest().value());
+    CHECK(std::equal(seen[0]->last_tokens(), seen[0]->last_tokens() + 2, seen[1]->last_tokens()));
   }
-  HostFaults().gather_that_fails = -1;
-  INFO(failed[0].status.message());
-  CHECK(absl::IsInternal(failed[0].status));
-  CHECK_THAT(std::string(failed[0].status.message()),
-             Catch::Contains("cuda:1: ncclAllGather") && Catch::Contains("start it again"));
+  for (const CudaStepDevice* const member : seen) CHECK(member->num_graphs() == 1);
+}
+
+TEST_CASE("a GPU that fails in the middle of a step fails the job with its name, and nobody waits for it") {
+  // In a prompt, which is launched, and in a graph.
+  for (const auto& [gather, said] :
+       {std::pair{1, "cuda:1: ncclAllGather"}, {21, "cuda:1: Launching the graph"}}) {
+    absl::StatusOr<std::unique_ptr<Batch>> batch = MakeBatch(FourHeads(), GroupOptions({0, 1}));
+    REQUIRE(batch.ok());
+    REQUIRE((*batch)->SetWeights(RandomWeights(FourHeads(), 1)).ok());
+    HostFaults().gather_that_fails = gather;
+    (*batch)->Add(GroupJob(FourHeads(), 1, 1, 0, 24));
+    std::vector<FailedJob> failed;
+    for (int step = 0; failed.empty(); ++step) {
+      REQUIRE(step < 100);
+      failed = (*batch)->Step().failed;
+    }
+    HostFaults().gather_that_fails = -1;
+    INFO(failed[0].status.message());
+    CHECK(absl::IsInternal(failed[0].status));
+    CHECK_THAT(std::string(failed[0].status.message()),
+               Catch::Contains(said) && Catch::Contains("start it again"));
+  }
 }
 
 TEST_CASE("groups that cannot be are refused with the way out") {
