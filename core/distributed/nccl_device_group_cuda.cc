@@ -9,8 +9,10 @@
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "core/base/status_macros.h"
 #include "core/distributed/abortable_handle.h"
@@ -79,6 +81,8 @@ struct RankMemory {
 };
 
 constexpr int64_t kFirstBytes = 1024;  // of a rank
+// For aborts to free what they can, before the process ends.
+constexpr absl::Duration kAbortPatience = absl::Seconds(5);
 
 // So that no later collective is the first to connect, which a capture may not do.
 absl::Status RunOnce(const std::vector<int>& devices, const std::vector<ncclComm_t>& comms) {
@@ -143,6 +147,8 @@ struct NcclDeviceGroup::State {
   }
 
   std::atomic<bool> is_broken = false;
+  absl::Mutex mutex;
+  int num_aborting ABSL_GUARDED_BY(mutex) = 0;
   std::vector<std::unique_ptr<AbortableHandle<ncclComm_t>>> ranks;
 };
 
@@ -166,7 +172,12 @@ absl::StatusOr<std::shared_ptr<NcclDeviceGroup>> NcclDeviceGroup::Create(const s
 }
 
 NcclDeviceGroup::NcclDeviceGroup(std::shared_ptr<State> state) : state_(std::move(state)) {}
-NcclDeviceGroup::~NcclDeviceGroup() = default;
+NcclDeviceGroup::~NcclDeviceGroup() {
+  absl::MutexLock lock(&state_->mutex);
+  const auto are_done = [this]()
+                            ABSL_SHARED_LOCKS_REQUIRED(state_->mutex) { return state_->num_aborting == 0; };
+  state_->mutex.AwaitWithTimeout(absl::Condition(&are_done), kAbortPatience);
+}
 
 int NcclDeviceGroup::size() const { return static_cast<int>(state_->ranks.size()); }
 
@@ -189,8 +200,14 @@ absl::Status NcclDeviceGroup::BroadcastFirst(int rank, void* data, int64_t bytes
 // and NCCL waits for graphs.
 void NcclDeviceGroup::Abort() {
   if (state_->is_broken.exchange(true)) return;
+  absl::MutexLock lock(&state_->mutex);
+  state_->num_aborting = size();
   for (int rank = 0; rank < size(); ++rank) {
-    std::thread([state = state_, rank] { state->ranks[rank]->Abort(); }).detach();
+    std::thread([state = state_, rank] {
+      state->ranks[rank]->Abort();
+      absl::MutexLock lock(&state->mutex);
+      --state->num_aborting;
+    }).detach();
   }
 }
 

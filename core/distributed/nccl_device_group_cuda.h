@@ -26,6 +26,7 @@ class NcclDeviceGroup {
   // other's memory, saying which; DEADLINE_EXCEEDED after `timeout`; INTERNAL with NCCL's message.
   static absl::StatusOr<std::shared_ptr<NcclDeviceGroup>> Create(const std::vector<int>& devices,
                                                                  absl::Duration timeout);
+  // Waits for an abort that is under way, at most 5 s.
   ~NcclDeviceGroup();
   NcclDeviceGroup(const NcclDeviceGroup&) = delete;
   NcclDeviceGroup& operator=(const NcclDeviceGroup&) = delete;

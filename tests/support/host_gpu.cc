@@ -1,7 +1,7 @@
 // A GPU made of the host, for tests on machines without one: CUDA's runtime as far as core/model uses it, and the
 // kernels by their references. Linked as objects, so that these definitions take the place of CUDA's and of the
-// kernels' own. Everything has happened when a call returns, so nothing is said of streams and races; but for captures, which
-// record kernels alone.
+// kernels' own. Everything has happened when a call returns, so nothing is said of streams and races; a thread that
+// captures (host_graph.h) records its kernels instead.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 

@@ -68,6 +68,22 @@ TEST_CASE("regions of a step follow one another, aligned, and are as large as th
   }
 }
 
+TEST_CASE("a shard has a part of what is cut, and room for the sums of all") {
+  const ModelConfig config = Qwen3Of8B(), part = ShardConfig(config, 4);
+  DeviceDecoderOptions options = Options();
+  options.shard = {3, 4};
+  CHECK(CheckDeviceDecoderOptions(config, options).ok());
+  const DeviceScratch scratch = PlaceScratch(part, options, 1000),
+                      whole = PlaceScratch(config, Options(), 1000);
+  CHECK(scratch.last - scratch.partials == 4 * 64 * 4096 * 2);
+  CHECK(whole.last == whole.partials);
+  CHECK(4 * (scratch.activated - scratch.gate_up) == whole.activated - whole.gate_up);
+  CHECK(4 * PageBytes(part, 16) == PageBytes(config, 16));
+  CHECK(BufferOffsets(ParameterLayout(part)).back() < BufferOffsets(ParameterLayout(config)).back());
+  options.shard = {0, 3};
+  CHECK_THAT(ErrorOf(config, options), Catch::Contains("give 1, 2, 4, 8 GPUs"));
+}
+
 TEST_CASE("the head's buckets end at its rows") {
   DeviceDecoderOptions options = Options();
   CHECK(LogitsRowBuckets(options) == std::vector<int64_t>{1, 8, 20});
