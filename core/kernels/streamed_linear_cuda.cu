@@ -252,7 +252,8 @@ cudaError_t Launch(const LinearShape& shape, int64_t rows, const LinearOperands&
                    cudaStream_t stream) {
   using T = Tile<kRows>;
   const auto kernel = StreamedLinearKernel<kRows, Stored>;
-  static const cudaError_t prepared =
+  // For each launch: it holds for the current device alone.
+  const cudaError_t prepared =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::kBytes);
   if (prepared != cudaSuccess) return prepared;
   CUtensorMap weights, x;
@@ -319,8 +320,7 @@ cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const L
       shape.depth > kSizeMax || shape.depth % 8 != 0 || shape.columns % columns_step != 0) {
     return cudaErrorInvalidValue;
   }
-  static const bool hopper = IsHopper();
-  if (!hopper) return cudaErrorNotSupported;
+  if (!IsHopper()) return cudaErrorNotSupported;
   LinearOperands used = operands;
   if (!shape.has_bias) used.bias = nullptr;
   if (!shape.has_residual) used.residual = nullptr;

@@ -96,6 +96,8 @@ struct Load : ToOracle {
   static constexpr char op[] = "load";
   static constexpr Trusted<int64_t> construction_seed{"construction_seed"};
   static constexpr Trusted<int> other_inputs{"other_inputs"};  // where the task has further inputs
+  // On a GPU: others compute there, too, so that what fails may be their doing. No exception is an answer then.
+  static constexpr Trusted<bool> beside_others{"beside_others"};
 };
 
 struct Loaded : ToReferee {

@@ -103,6 +103,7 @@ class Load(Message):
     op = "load"
     construction_seed: int
     other_inputs: int | None = None
+    beside_others: bool = False
 
 
 @dataclass

@@ -16,7 +16,6 @@ namespace {
 constexpr int kNumBaselines = 3;
 constexpr size_t kFreeOutputsMax = 4;
 constexpr int kBaselineCpuSeconds = 3600;
-constexpr double kOracleWorkSeconds = 2;  // that an oracle may leave behind its answer
 constexpr int64_t kContextBytes = int64_t{640} << 20;
 // Of the reference's time, what copying its parameters may take: as much as an interval is wide where timing stops.
 constexpr double kCopyShareMax = 0.05;

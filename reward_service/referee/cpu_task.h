@@ -20,6 +20,9 @@ namespace warpsmith {
 // The draws of all rounds of batches take so small a part of a GPU's memory at most.
 inline constexpr int64_t kBatchShare = 8;
 
+// What an oracle may leave a device to do behind its answer.
+inline constexpr double kOracleWorkSeconds = 2;
+
 // Calls that one step of timing makes at most where `store` lies. A process's turn on a GPU costs more than a short
 // kernel, so there are several: as many as draws are kept for, and as the reference needs to last long beside an empty
 // call. On a core there is nothing of the kind. Between the calls of a Python program parameters are copied: one call
@@ -44,7 +47,7 @@ class CpuTask : public TaskOnDevice {
   absl::Status AwaitReference(const PreparedTask& task);
 
   TensorStore& store() const override { return store_; }
-  absl::Mutex* turn() const override { return store_.turn(); }
+  DeviceTurn* turn() const override { return store_.turn(); }
   absl::Status AwaitIdle() override;
   int NumBatchedCalls(const TaskLayout& layout) const override {
     return BatchedCallsMax(store_, layout, facts_);

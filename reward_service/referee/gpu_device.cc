@@ -74,6 +74,8 @@ absl::StatusOr<std::unique_ptr<TimingDevice>> GpuDevice::StartTiming(PreparedTas
   return host_->StartTiming(task, room, lane_since);
 }
 
+absl::Status GpuDevice::AwaitIdle() { return store_->AwaitDone(kOracleWorkSeconds).status(); }
+
 TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room room) const {
   TimerOptions options;
   options.num_warm_ups = kWarmUpDraws;

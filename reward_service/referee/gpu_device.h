@@ -20,7 +20,8 @@ class GpuDevice : public JudgingDevice {
   static absl::StatusOr<std::unique_ptr<JudgingDevice>> Open(const CpuTools& tools, GpuStore* store,
                                                              const Judgement& judgement);
 
-  absl::Mutex* turn() override { return store_->turn(); }
+  DeviceTurn* turn() override { return store_->turn(); }
+  absl::Status AwaitIdle() override;
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
   // A GPU has no other core, on which the reference could be made ready while others are timed.
   absl::Status PrepareTiming(PreparedTask& task) override;

@@ -26,7 +26,7 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   if (!judged.ok() && !task_at_fault) return judged.status();
   if (task_at_fault || judged->has_value() || device_in_doubt_) {
     // On a device that is broken anybody fails: nothing is said of candidate or task.
-    const auto turn = TakeTurn();
+    const DeviceTurn::Held turn(device_->turn(), DeviceTurn::Kind::kAlone, TurnFor::kHealth);
     if (const absl::Status health = device_->CheckHealth(); !health.ok()) {
       return absl::UnavailableError(absl::StrCat("the device is broken: ", health.message()));
     }
@@ -55,9 +55,10 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
   return RunIn(Room::kOpen);
 }
 
-std::unique_ptr<absl::MutexLockMaybe> Judge::TakeTurn() {
+absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> Judge::TakeTurn(TurnFor what) {
   const absl::Time since = absl::Now();
-  auto turn = std::make_unique<absl::MutexLockMaybe>(device_->turn());
+  auto turn = std::make_unique<DeviceTurn::Held>(device_->turn(), DeviceTurn::Kind::kAlone, what);
+  RETURN_IF_ERROR(ClearDevice());
   const absl::Duration waited = absl::Now() - since;
   v1::Cost& cost = *grade().mutable_cost();
   cost.set_lane_wait_seconds(cost.lane_wait_seconds() + absl::ToDoubleSeconds(waited));
@@ -65,8 +66,19 @@ std::unique_ptr<absl::MutexLockMaybe> Judge::TakeTurn() {
   return turn;
 }
 
+absl::Status Judge::ClearDevice() {
+  absl::Status idle = device_->AwaitIdle();
+  if (absl::IsDeadlineExceeded(idle)) {
+    LogWarning("a reference has left work on the GPU: all oracles end, and have it alone from now on");
+    tools_.pool->EndOracles();
+    idle = device_->AwaitIdle();
+  }
+  if (idle.ok()) return idle;
+  return absl::UnavailableError(absl::StrCat("the device cannot be used: ", idle.message()));
+}
+
 absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
-  std::unique_ptr<absl::MutexLockMaybe> turn = TakeTurn();
+  ASSIGN_OR_RETURN(std::unique_ptr<DeviceTurn::Held> turn, TakeTurn(TurnFor::kVerifying));
   const TimerOptions timed = device_->TimingOptions(task_->layout(), room);
   Verifier verifier(device_.get(),
                     {.room = room,
@@ -87,7 +99,7 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   v1::Cost& cost = *grade().mutable_cost();
   cost.set_lane_wait_seconds(cost.lane_wait_seconds() + Seconds(waiting));
   lane_since_ += absl::Now() - waiting;  // which was not the candidate's doing
-  turn = TakeTurn();
+  ASSIGN_OR_RETURN(turn, TakeTurn(TurnFor::kTiming));
   const absl::Time preparing = absl::Now();
   RETURN_IF_ERROR(device_->PrepareTiming(*task_));
   cost.set_lane_wait_seconds(cost.lane_wait_seconds() + Seconds(preparing));

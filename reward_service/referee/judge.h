@@ -40,8 +40,11 @@ class Judge {
   // Adds what a call launches. Nothing depends on it.
   void AddLaunches(Timer* timer, v1::Profile* profile);
   TimerOptions OptionsOf(Room room, bool takes_parameters) const;
-  // The device, where oracles have it too; what it is waited for is not the candidate's doing.
-  std::unique_ptr<absl::MutexLockMaybe> TakeTurn();
+  // The device alone, where oracles have it too, and with nothing to do; what it is waited for is not the candidate's
+  // doing. UNAVAILABLE: it does not come to rest.
+  absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> TakeTurn(TurnFor what);
+  // For whoever has the turn. What references have left behind beside others ends with their oracles.
+  absl::Status ClearDevice();
   void Convict(const Fault& fault);
   void Conclude(v1::Verdict verdict, std::string_view reason);
   v1::Grade& grade() { return *measurement_.mutable_grade(); }

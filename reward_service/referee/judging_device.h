@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/referee/process/fault.h"
@@ -76,7 +75,9 @@ class JudgingDevice {
   // Whether a candidate that fails by an error where libraries are withheld is judged once more where they are not.
   virtual bool JudgesErrorsAgain() const { return false; }
   // Held while a candidate runs, where the device is one for all: TensorStore::turn().
-  virtual absl::Mutex* turn() { return nullptr; }
+  virtual DeviceTurn* turn() { return nullptr; }
+  // Whether it has nothing to do, after a moment if need be. For whoever has its turn alone.
+  virtual absl::Status AwaitIdle() { return absl::OkStatus(); }
   // A fresh process of the candidate, to be verified on the task's input sets. The task outlives
   // it.
   virtual absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) = 0;

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -18,6 +17,7 @@ namespace {
 constexpr int kCpuSeconds = 10;
 constexpr absl::Duration kTimeout = absl::Seconds(15);
 constexpr double kIdleSeconds = 2;  // in which a GPU is idle again once the program is killed
+constexpr int kOnGpuMax = 4;        // at once: each may take much of the memory
 
 nlohmann::json Describe(const cuda::GpuFacts& gpu) {
   using jail::KnownGpu;
@@ -37,13 +37,30 @@ absl::StatusOr<UniqueFd> Recorder::Record(const TaskSource& task, int program_fd
     return absl::FailedPreconditionError(pooled.status().message());
   RETURN_IF_ERROR(pooled.status());
   const PreparedTask& prepared = *pooled.value()->task;
-  absl::StatusOr<Recording> recording = RecordOn(/*gpu=*/false, prepared, program_fd, deadline);
+  absl::StatusOr<Recording> recording = RecordOn(Place::kHost, prepared, program_fd, deadline);
   const bool is_its_own = recording.ok() || absl::IsInvalidArgument(recording.status());
   if (store_->on_gpu() && is_its_own && !(recording.ok() && recording->is_complete)) {
-    recording = RecordOn(/*gpu=*/true, prepared, program_fd, deadline);
+    recording = RecordOnGpu(prepared, program_fd, deadline);
   }
   RETURN_IF_ERROR(recording.status());
   return std::move(recording->list);
+}
+
+absl::StatusOr<Recorder::Recording> Recorder::RecordOnGpu(const PreparedTask& task, int program_fd,
+                                                          absl::Time deadline) const {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto has_room = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return num_on_gpu_ < kOnGpuMax; };
+    if (!mutex_.AwaitWithDeadline(absl::Condition(&has_room), deadline))
+      return absl::DeadlineExceededError("the GPU's turn came too late");
+    ++num_on_gpu_;
+  }
+  absl::StatusOr<Recording> recording = RecordOn(Place::kGpuBesideOthers, task, program_fd, deadline);
+  if (absl::IsInvalidArgument(recording.status()))
+    recording = RecordOn(Place::kGpuAlone, task, program_fd, deadline);
+  absl::MutexLock lock(&mutex_);
+  --num_on_gpu_;
+  return recording;
 }
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> Recorder::Start(bool gpu, absl::Time deadline) const {
@@ -56,11 +73,14 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Recorder::Start(bool gpu, absl::Ti
   return process;
 }
 
-absl::StatusOr<Recorder::Recording> Recorder::RecordOn(bool gpu, const PreparedTask& task, int program_fd,
+absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const PreparedTask& task, int program_fd,
                                                        absl::Time deadline) const {
+  const bool gpu = place != Place::kHost;
+  const bool is_alone = place == Place::kGpuAlone;
   absl::StatusOr<std::unique_ptr<ChildProcess>> started = Start(gpu, deadline);
   // Where programs run on a GPU their first call does, too, and nobody is timed beside it.
-  const absl::MutexLockMaybe turn(gpu ? store_->turn() : nullptr);
+  const auto kind = is_alone ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
+  const DeviceTurn::Held turn(gpu ? store_->turn() : nullptr, kind, TurnFor::kRecording);
   if (absl::Now() > deadline) return absl::DeadlineExceededError("the GPU's turn came too late");
   // Who had the turn may have had all memory of the GPU.
   if (gpu && !started.ok()) started = Start(gpu, deadline);
@@ -74,8 +94,8 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOn(bool gpu, const PreparedT
   const absl::StatusOr<Packet> answer =
       process->Ask(request, {program_fd, buffer->fd()}, std::min(deadline, timeout));
   const Ending ending = absl::IsUnavailable(answer.status()) ? process->AwaitEnd() : Ending{};
-  process.reset();                                 // nobody writes to the buffer any more
-  if (gpu) (void)store_->AwaitDone(kIdleSeconds);  // or whoever has the next turn finds out
+  process.reset();                                      // nobody writes to the buffer any more
+  if (is_alone) (void)store_->AwaitDone(kIdleSeconds);  // or whoever has the next turn finds out
   if (absl::IsDeadlineExceeded(answer.status())) {
     if (deadline < timeout) return answer.status();
     return absl::InvalidArgumentError("the program does not end");

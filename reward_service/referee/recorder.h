@@ -6,7 +6,9 @@
 #include <memory>
 #include <optional>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
 #include "reward_service/cuda/driver.h"
@@ -35,7 +37,9 @@ class Recorder {
 
   // The list of load_inline calls of the program in `program_fd`, sealed. On a GPU it runs without one first: many
   // programs need no more than to know of it, and a context takes longer than they do. One that fails there, asks for
-  // nothing, or asks Torch more about the GPU than can be told, has one in its turn. INVALID_ARGUMENT: the program is
+  // nothing, or asks Torch more about the GPU than can be told, has one in its turn: beside oracles and other programs,
+  // of which some may have the memory or the time that it wants, so one that fails there is alone once more.
+  // INVALID_ARGUMENT: the program is
   // at fault. FAILED_PRECONDITION: the task is. DEADLINE_EXCEEDED: neither, there was too little time.
   absl::StatusOr<UniqueFd> Record(const TaskSource& task, int program_fd, absl::Time deadline) const;
 
@@ -46,14 +50,19 @@ class Recorder {
     bool is_complete = false;
   };
 
+  enum class Place { kHost, kGpuBesideOthers, kGpuAlone };
+
   absl::StatusOr<std::unique_ptr<ChildProcess>> Start(bool gpu, absl::Time deadline) const;
-  absl::StatusOr<Recording> RecordOn(bool gpu, const PreparedTask& task, int program_fd,
+  absl::StatusOr<Recording> RecordOn(Place place, const PreparedTask& task, int program_fd,
                                      absl::Time deadline) const;
+  absl::StatusOr<Recording> RecordOnGpu(const PreparedTask& task, int program_fd, absl::Time deadline) const;
 
   const Options options_;
   TaskPool* const pool_;
   Zygote* const zygote_;
   TensorStore* const store_;
+  mutable absl::Mutex mutex_;
+  mutable int num_on_gpu_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace warpsmith

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "core/base/bounded_queue.h"
 #include "core/base/descriptor_limit.h"
 #include "core/base/file.h"
@@ -41,6 +42,8 @@ namespace {
 using service::Start;
 
 constexpr size_t kRequestsMax = 4;
+// Tasks that are made at once where oracles share a GPU: beyond that the driver makes no more contexts.
+constexpr int kTaskMakersOnGpuMax = 6;
 // A service has no more compile workers than a machine has cores.
 constexpr size_t kRecordingsMax = 1024;
 constexpr absl::Duration kReleaseTimeout = absl::Seconds(10);
@@ -103,7 +106,7 @@ class RefereeProcess {
     pool_ = std::make_unique<TaskPool>(
         limits_, python_zygote_.get(), &lane_,
         CpuTask::Place(python_zygote_.get(), limits_, lane_.num_threads(), store(), cpu_.facts),
-        num_tasks_max_, tasks_bytes_max_);
+        num_tasks_max_, tasks_bytes_max_, NumTaskMakers());
     return absl::OkStatus();
   }
 
@@ -123,6 +126,10 @@ class RefereeProcess {
   }
 
  private:
+  int NumTaskMakers() const {
+    if (gpu_ == nullptr) return kTaskMakersMin;
+    return std::clamp(lane_.num_cores_around() - lane_.num_threads(), kTaskMakersMin, kTaskMakersOnGpuMax);
+  }
   TensorStore& store() { return gpu_ == nullptr ? HostStore() : *gpu_; }
 
   // The GPU of this lane, where it has one, as the only one that this process and its jails know.
@@ -259,7 +266,18 @@ class RefereeProcess {
     const double seconds = Read(packet.fields, Message::timeout_seconds);
     Judge judge(tools_, request, absl::Now() + absl::Seconds(seconds));
     ASSIGN_OR_RETURN(const v1::Measurement measurement, judge.Run());
+    if (gpu_ != nullptr) LogTurns(measurement.grade());
     return SharedBuffer::SealedText(measurement.SerializeAsString());
+  }
+
+  // Where the time of this judgement went, and whose turns on the GPU there were since the last one's end: how many of
+  // each kind, and seconds waited and held.
+  void LogTurns(const v1::Grade& grade) const {
+    const v1::Cost& cost = grade.cost();
+    LogInfo(absl::StrFormat(
+        "judged %s: oracle %.2f, waits %.2f, verified %.2f, timed %.2f, profiled %.2f s; turns: %s",
+        v1::Verdict_Name(grade.verdict()), cost.oracle_seconds(), cost.lane_wait_seconds(),
+        cost.verify_seconds(), cost.time_seconds(), cost.profile_seconds(), gpu_->turn()->TakeReport()));
   }
 
   void HandleCalibrate(int64_t id) {

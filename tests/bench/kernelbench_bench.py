@@ -30,6 +30,8 @@ from tests.bench.kernelbench_peers import PeerOptions, peer_piece, peer_verdict
 from tests.bench.slices import Piece, Row, Slice, SliceOptions, add_slice_arguments, busy_seconds, gpus
 
 _TIERS = ("facade", "light", "torch")
+# Of a grade's cost, in the order in which they come: columns of the table, which name them without "Seconds".
+_PHASES = ("queue", "compile", "oracle", "laneWait", "verify", "time", "profile", "total")
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,16 @@ def percentiles(seconds: Sequence[float]) -> str:
     return f"{len(seconds):6}{statistics.median(seconds):10.2f}{p90:10.2f}"
 
 
+def print_phases(title: str, grades: Sequence[Row]) -> None:
+    """Mean seconds of each phase, by verdict. Who waits for a lane waits beside others: only compile, verify, time and
+    profile are work of one."""
+    print(f"{title:<26}{'n':>6}" + "".join(f"{name:>10}" for name in _PHASES))
+    for verdict, count in Counter(grade["verdict"] for grade in grades).most_common():
+        costs = [grade["cost"] for grade in grades if grade["verdict"] == verdict]
+        means = [statistics.fmean(float(cost.get(f"{name}Seconds", 0.0)) for cost in costs) for name in _PHASES]
+        print(f"{'  ' + str(verdict):<26}{count:6}" + "".join(f"{mean:10.2f}" for mean in means))
+
+
 def differences(ours: Sequence[Row], peers: Sequence[Row]) -> list[tuple[str, str, str]]:
     """Name and both verdicts of answers of which one side alone says that they are right."""
     theirs = {row["name"]: row for row in peers}
@@ -155,6 +167,8 @@ def print_ours(rows: Sequence[Row]) -> list[Row]:
             print(f"{'  ' + (tier or 'no headers of Torch'):<26}{percentiles(seconds)}")
     again = [a["again"] for a in good if a["again"].get("cached")]
     print(f"{'  again, from the cache':<26}{percentiles([a['compile_seconds'] for a in again])}")
+    print_phases("mean seconds", good)
+    print_phases("  compiled before", [answer["again"] for answer in good if "error" not in answer["again"]])
     for answer in answers:
         if "error" in answer:
             print(f"  no grade of {answer['name']}: {answer['error']}")

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/support/catch.h"
 
@@ -159,6 +160,54 @@ TEST_CASE("a driver that answers late costs time, and one that does not answer i
   }
   TestDriver().Say("");
   CHECK(GradeOf(kRight).verdict() == v1::VERDICT_CORRECT);
+}
+
+// Of a task whose reference has these statements in front. Number `addend` makes it another task.
+TaskSource TaskOf(int addend, const std::string& statements = "pass") {
+  return MakeTask("import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        " +
+                  statements + "\n        return torch.relu(2 * x + 1) ** 2 + 0 * " + std::to_string(addend) +
+                  "\n\ndef get_inputs():\n    return [torch.randn(64, 64)]\n\ndef get_init_inputs():\n    "
+                  "return []\n");
+}
+
+TEST_CASE("tasks are made and programs recorded beside each other, and each is judged by itself") {
+  constexpr int kNumTasks = 6;
+  const std::string program =
+      "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x\n";
+  std::vector<absl::StatusCode> recorded(kNumTasks);
+  std::vector<std::thread> recordings;
+  for (int i = 0; i < kNumTasks; ++i) {
+    recordings.emplace_back([&, i] {
+      const std::string fault = i == 3 ? "raise ValueError('not defined')" : "pass";
+      recorded[static_cast<size_t>(i)] =
+          GpuReferee().RecordExtensions(TaskOf(i, fault), program, absl::Now() + kPatience).status().code();
+    });
+  }
+  const auto verdict_of = [](int task, const std::string& statements) {
+    JudgeRequest request = Request();
+    request.task = TaskOf(task);
+    request.timing.num_instances_max = 2;
+    const absl::StatusOr<v1::Measurement> measurement = Judge(statements, request);
+    return measurement.ok() ? measurement->grade().verdict() : v1::VERDICT_UNSPECIFIED;
+  };
+  CHECK(verdict_of(0, kRight) == v1::VERDICT_CORRECT);
+  CHECK(verdict_of(1, "") == v1::VERDICT_INCORRECT);
+  CHECK(verdict_of(5, kRight) == v1::VERDICT_CORRECT);
+  for (std::thread& recording : recordings) recording.join();
+  for (int i = 0; i < kNumTasks; ++i) {
+    INFO(i);
+    CHECK(recorded[static_cast<size_t>(i)] ==
+          (i == 3 ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kOk));
+  }
+}
+
+TEST_CASE("a reference that refuses some inputs is judged on those that it takes, also beside others") {
+  JudgeRequest request = Request();
+  request.task = TaskOf(7, "assert x.abs().max() < 8 and x.dtype == torch.float32");
+  request.verify_only = true;
+  const absl::StatusOr<v1::Measurement> measurement = Judge(kRight, request);
+  REQUIRE(measurement.ok());
+  CHECK(measurement->grade().verdict() == v1::VERDICT_CORRECT);
 }
 
 }  // namespace

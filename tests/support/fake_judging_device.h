@@ -60,7 +60,9 @@ struct FakeMachine {
   std::function<CallResult(int call)> reference_calls = Takes(210);
   std::optional<Fault> reference_fault;  // when it is made ready
   TimerOptions timing;
-  absl::Mutex* turn = nullptr;  // of a device that is one for all
+  DeviceTurn* turn = nullptr;  // of a device that is one for all
+  // Whether it has nothing to do: for a judgement, and for an oracle that is alone.
+  std::function<absl::Status()> idle = [] { return absl::OkStatus(); };
   int num_batched_calls = 1;
   bool judges_errors_again = false;
   // A fault breaks the device for good: it is not healthy from then on.
@@ -137,7 +139,8 @@ class FakeJudgingDevice : public JudgingDevice {
       : machine_(machine), measurement_(measurement) {}
 
   bool JudgesErrorsAgain() const override { return machine_->judges_errors_again; }
-  absl::Mutex* turn() override { return machine_->turn; }
+  DeviceTurn* turn() override { return machine_->turn; }
+  absl::Status AwaitIdle() override { return machine_->idle(); }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask&, Room room) override {
     if (!machine_->lost.ok()) return machine_->lost;
     const CandidateScript& script = machine_->in(room);
@@ -181,7 +184,8 @@ class FakeJudgingDevice : public JudgingDevice {
 class FakeTaskOnDevice : public TaskOnDevice {
  public:
   explicit FakeTaskOnDevice(FakeMachine* machine) : machine_(machine) {}
-  absl::Mutex* turn() const override { return machine_->turn; }
+  DeviceTurn* turn() const override { return machine_->turn; }
+  absl::Status AwaitIdle() override { return machine_->idle(); }
   int NumBatchedCalls(const TaskLayout&) const override { return machine_->num_batched_calls; }
   absl::Status StartReference(const PreparedTask&) override { return absl::OkStatus(); }
   absl::Status WarmReference(const PreparedTask&, absl::Time) override {

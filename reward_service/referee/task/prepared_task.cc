@@ -1,5 +1,6 @@
 #include "reward_service/referee/task/prepared_task.h"
 
+#include <signal.h>
 #include <time.h>
 
 #include <algorithm>
@@ -34,18 +35,39 @@ PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, 
       num_threads_(num_threads),
       place_(std::move(place)),
       other_inputs_(other_inputs),
-      on_device_(place_()) {}
+      on_device_(place_()),
+      // On other inputs it is part of another task's step, which has one oracle that others can end.
+      is_alone_(on_device_->turn() == nullptr || other_inputs.has_value()) {}
 
-std::unique_ptr<absl::MutexLockMaybe> PreparedTask::TakeTurn() {
-  const absl::Time since = absl::Now();
-  auto turn = std::make_unique<absl::MutexLockMaybe>(on_device_->turn());
-  step_deadline_ += absl::Now() - since;
+std::unique_ptr<DeviceTurn::Held> PreparedTask::TakeTurn(TurnFor what) {
+  const auto kind = is_alone_ ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
+  auto turn = std::make_unique<DeviceTurn::Held>(on_device_->turn(), kind, what);
+  has_shared_ |= turn->is_shared();
+  step_deadline_ += turn->waited();
   return turn;
+}
+
+// Others may have had the memory that was wanting, or the time. And an exception that a reference's oracle would have
+// taken for an answer may have come of that: beside others it is a failure.
+absl::Status PreparedTask::SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work) {
+  absl::Status status = work();
+  const bool may_be_others = absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
+  if (!may_be_others || !has_shared_) return status;
+  is_alone_ = true;
+  CloseOracle();
+  BeginStep();
+  return work();
 }
 
 absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nlohmann::json>& requests,
                                                             const std::vector<int>& descriptors,
                                                             Ending* ending) {
+  const bool is_alone = on_device_->turn() != nullptr && !has_shared_;
+  // What others have left there is not this one's fault.
+  if (is_alone && absl::IsDeadlineExceeded(on_device_->AwaitIdle())) {
+    oracle_.reset();
+    return absl::ResourceExhaustedError("another process keeps the GPU busy");
+  }
   std::vector<Packet> answers;
   absl::Status status;
   for (const nlohmann::json& request : requests) {
@@ -55,7 +77,8 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
     answers.push_back(*std::move(answer));
   }
   if (!status.ok() && ending != nullptr) *ending = oracle_->AwaitEnd();
-  if (on_device_->turn() != nullptr && !(status.ok() && on_device_->AwaitIdle().ok())) {
+  if (has_shared_ && !status.ok()) oracle_.reset();
+  if (is_alone && !(status.ok() && on_device_->AwaitIdle().ok())) {
     oracle_.reset();
     const absl::Status idle = on_device_->AwaitIdle();  // or whoever has the next turn finds out
     // What goes on without the oracle is another's.
@@ -67,13 +90,14 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
   return answers;
 }
 
-absl::Status PreparedTask::StartOracle() {
-  ASSIGN_OR_RETURN(oracle_, parent_->Fork({.role = zygote::Fork::kOracle,
-                                           .memory_bytes_max = limits_.oracle_memory_bytes_max,
-                                           .cpu_seconds_max = kOracleCpuSeconds,
-                                           .num_threads = num_threads_,
-                                           .gpu = on_device_->turn() != nullptr}));
-  return oracle_->AwaitHello(absl::Now() + limits_.answer_time_max);
+absl::StatusOr<std::unique_ptr<ChildProcess>> PreparedTask::StartOracle() {
+  ASSIGN_OR_RETURN(auto oracle, parent_->Fork({.role = zygote::Fork::kOracle,
+                                               .memory_bytes_max = limits_.oracle_memory_bytes_max,
+                                               .cpu_seconds_max = kOracleCpuSeconds,
+                                               .num_threads = num_threads_,
+                                               .gpu = on_device_->turn() != nullptr}));
+  RETURN_IF_ERROR(oracle->AwaitHello(absl::Now() + limits_.answer_time_max));
+  return oracle;
 }
 
 absl::StatusOr<Packet> PreparedTask::LoadOracle() {
@@ -83,11 +107,14 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
   }
   // Beside whoever has the turn, as spare jails start: a context takes long, and nobody's code runs yet. Who has the
   // turn may also have all memory of the device.
-  const absl::Status started = StartOracle();
-  const auto turn = TakeTurn();
-  if (!started.ok()) RETURN_IF_ERROR(on_device_->turn() == nullptr ? started : StartOracle());
+  absl::StatusOr<std::unique_ptr<ChildProcess>> started = StartOracle();
+  has_shared_ = false;
+  const auto turn = TakeTurn(TurnFor::kLoading);
+  if (!started.ok() && on_device_->turn() != nullptr) started = StartOracle();
+  ASSIGN_OR_RETURN(oracle_, std::move(started));
   if (construction_seed_ == 0) construction_seed_ = NextSeed() | 1;
-  auto request = Make<oracle::Load>({{oracle::Load::construction_seed, construction_seed_}});
+  auto request = Make<oracle::Load>(
+      {{oracle::Load::construction_seed, construction_seed_}, {oracle::Load::beside_others, has_shared_}});
   if (other_inputs_) request[oracle::Load::other_inputs.name] = *other_inputs_;
   Ending ending;
   absl::StatusOr<std::vector<Packet>> answers = AskOracle({request}, {source_fd_.get()}, &ending);
@@ -106,10 +133,14 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
 
 absl::Status PreparedTask::Examine() {
   BeginStep();
-  return ExamineInStep();
+  return SeeAloneIfItFails([this] { return ExamineInStep(); });
 }
 
 absl::Status PreparedTask::ExamineInStep() {
+  verification_draws_.clear();  // of what has failed beside others
+  construction_draws_.clear();
+  verification_pool_.clear();
+  on_other_inputs_.clear();
   ASSIGN_OR_RETURN(const Packet answer, LoadOracle());
   ASSIGN_OR_RETURN(layout_, MakeLayout(answer.fields, limits_.buffer_bytes_max));
   const nlohmann::json* const init_inputs = Find(answer.fields, oracle::Loaded::init_inputs);
@@ -153,10 +184,15 @@ absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
 }
 
 void PreparedTask::CloseOracle() {
-  const auto turn = TakeTurn();  // the end of a context is work for a GPU, too
+  const auto turn = TakeTurn(TurnFor::kEnding);  // the end of a context is work for a GPU, too
   oracle_.reset();
   input_window_.reset();
   expected_window_.reset();
+}
+
+void PreparedTask::EndOracle() {
+  is_alone_ = true;
+  if (oracle_ != nullptr) kill(oracle_->pid(), SIGKILL);
 }
 
 absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeUsableDraw(DrawRequest wanted) {
@@ -225,21 +261,23 @@ absl::Status PreparedTask::RenewOracle() {
 }
 
 absl::Status PreparedTask::FillUp(size_t num_draws, std::vector<std::unique_ptr<Draw>>* draws) {
-  while (draws->size() < num_draws) {
-    RETURN_IF_ERROR(RenewOracle());
-    const size_t num_wanted = std::min(num_draws - draws->size(), static_cast<size_t>(num_batched_calls()));
-    // Other parameters at every call, too: what is worked out from them is work of that call.
-    std::vector<DrawRequest> wanted(num_wanted);
-    for (DrawRequest& request : wanted) request = {.parameter_seed = NextParameterSeed(), .exact = false};
-    ASSIGN_OR_RETURN(auto made, MakeDraws(wanted));
-    for (size_t i = 0; i < num_wanted; ++i) {
-      if (made[i] == nullptr) {
-        ASSIGN_OR_RETURN(made[i], MakeUsableDraw(wanted[i]));
+  return SeeAloneIfItFails([&]() -> absl::Status {
+    while (draws->size() < num_draws) {
+      RETURN_IF_ERROR(RenewOracle());
+      const size_t num_wanted = std::min(num_draws - draws->size(), static_cast<size_t>(num_batched_calls()));
+      // Other parameters at every call, too: what is worked out from them is work of that call.
+      std::vector<DrawRequest> wanted(num_wanted);
+      for (DrawRequest& request : wanted) request = {.parameter_seed = NextParameterSeed(), .exact = false};
+      ASSIGN_OR_RETURN(auto made, MakeDraws(wanted));
+      for (size_t i = 0; i < num_wanted; ++i) {
+        if (made[i] == nullptr) {
+          ASSIGN_OR_RETURN(made[i], MakeUsableDraw(wanted[i]));
+        }
+        draws->push_back(std::move(made[i]));
       }
-      draws->push_back(std::move(made[i]));
     }
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  });
 }
 
 void PreparedTask::Renew(FreshDraws fresh) {
@@ -272,7 +310,7 @@ bool PreparedTask::OracleIsWorn() const {
 }
 
 absl::Status PreparedTask::OpenWindow() {
-  const auto turn = TakeTurn();
+  const auto turn = TakeTurn(TurnFor::kWindow);
   TensorStore& store = on_device_->store();
   const int num_slots = num_batched_calls();
   ASSIGN_OR_RETURN(input_window_, store.Make(num_slots * layout_.input_buffer_bytes));
@@ -301,7 +339,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Draw>>> PreparedTask::MakeDraws(
                                       {Message::parameter_seed, request.parameter_seed},
                                       {Message::slot, static_cast<int64_t>(requests.size())}}));
   }
-  const auto turn = TakeTurn();
+  const auto turn = TakeTurn(TurnFor::kDrawing);
   const absl::StatusOr<std::vector<Packet>> answers = AskOracle(requests, {});
   if (absl::IsResourceExhausted(answers.status())) return answers.status();
   if (!answers.ok()) return TaskAtFault("the reference crashed or does not end on a later draw of inputs");

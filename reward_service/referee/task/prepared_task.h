@@ -3,6 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_TASK_PREPARED_TASK_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -77,6 +79,9 @@ class PreparedTask {
   absl::StatusOr<FreshDraws> MakeFresh(FreshDraws unshown);
   // Ends the oracle, whose memory is as large as all draws together; MakeFresh() starts another.
   void CloseOracle();
+  // For any thread that has the device's turn alone: something was left to do there. The oracle is killed, and this
+  // task has the device alone from now on, so that what it does shows.
+  void EndOracle();
   // Of one judgement, after Complete(): the lists below have these draws, verification the first of them, until
   // Forget(), which gives back those that no jail had. Nothing is timed without.
   void Renew(FreshDraws fresh);
@@ -114,16 +119,20 @@ class PreparedTask {
   absl::Time AnswerDeadline() const {
     return std::min(absl::Now() + limits_.answer_time_max, step_deadline_);
   }
-  // The device, where it is one for all. What the step waits for it is no part of its time.
-  std::unique_ptr<absl::MutexLockMaybe> TakeTurn();
-  // Answers of the oracle, of which the last has left nothing to do on the device, whose turn is taken: a task harms
-  // its own grades alone. Without them the oracle is gone, if it could compute there, and `ending` says how it ended.
-  // RESOURCE_EXHAUSTED: others keep the device busy.
+  // The device, where it is one for all, with others unless this task has to be alone there. What the step waits for it
+  // is no part of its time.
+  std::unique_ptr<DeviceTurn::Held> TakeTurn(TurnFor what);
+  // What comes of `work`. Where it fails and others had the device, too, it may be their doing: then this task is alone
+  // there from now on, its oracle ends, and what comes of `work` done again is told.
+  absl::Status SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work);
+  // Answers of the oracle. For whoever has the turn. Alone the last has left nothing to do on the device: a task harms
+  // its own grades alone. Beside others nobody can tell, and whoever is alone next looks. Without answers the oracle is
+  // gone, if it could compute there, and `ending` says how it ended. RESOURCE_EXHAUSTED: others keep the device busy.
   absl::StatusOr<std::vector<Packet>> AskOracle(const std::vector<nlohmann::json>& requests,
                                                 const std::vector<int>& descriptors,
                                                 Ending* ending = nullptr);
   absl::Status ExamineInStep();
-  absl::Status StartOracle();
+  absl::StatusOr<std::unique_ptr<ChildProcess>> StartOracle();
   absl::StatusOr<Packet> LoadOracle();
   absl::Status OpenWindow();
   absl::Status ExamineOnOtherInputs(int num_other_inputs);
@@ -155,7 +164,7 @@ class PreparedTask {
   absl::Time step_deadline_;
   uint64_t num_seeds_used_ = 0;
   int64_t construction_seed_ = 0;
-  std::unique_ptr<ChildProcess> oracle_;
+  std::unique_ptr<ChildProcess> oracle_;  // where the device is one for all, changed by whoever has its turn
   // Where the oracle lays draws out, each in a slot, to be copied before the next one there.
   std::unique_ptr<TensorMemory> input_window_;
   std::unique_ptr<TensorMemory> expected_window_;
@@ -170,6 +179,8 @@ class PreparedTask {
   std::vector<const Draw*> construction_draws_;
   std::vector<std::unique_ptr<PreparedTask>> on_other_inputs_;
   std::unique_ptr<TaskOnDevice> on_device_;
+  std::atomic<bool> is_alone_;  // on the device: nobody computes beside this task
+  bool has_shared_ = false;     // the device with others, what the present oracle did
 };
 
 }  // namespace warpsmith

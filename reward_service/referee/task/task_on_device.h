@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "reward_service/referee/tensors/tensor_store.h"
 
@@ -36,7 +35,7 @@ class TaskOnDevice {
   virtual TensorStore& store() const { return HostStore(); }
   // Not null: the reference computes expected outputs on the device, too, and holds this meanwhile; see
   // TensorStore::turn().
-  virtual absl::Mutex* turn() const { return nullptr; }
+  virtual DeviceTurn* turn() const { return nullptr; }
   // Whether the device has nothing to do, after a moment if need be. For whoever has its turn.
   virtual absl::Status AwaitIdle() { return absl::OkStatus(); }
   // Of an examined task: begins to start the processes of the reference that candidates are timed

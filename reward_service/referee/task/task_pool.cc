@@ -20,8 +20,6 @@ constexpr int kUsesMax = 256;
 // Kept alive for the tasks that were used last: a start costs ten draws. On a GPU each task has its own, for a start
 // costs a hundred draws there, and its memory is counted with the task's.
 constexpr int kOraclesMax = 4;
-// A task that does not end holds up one of them, not all.
-constexpr int kThreads = 2;
 
 uint64_t RandomWord() {
   uint64_t word = 0;
@@ -37,7 +35,7 @@ bool MachineFailed(const PooledTask& pooled) {
 }  // namespace
 
 TaskPool::TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, PlaceTask place, int num_tasks_max,
-                   int64_t device_bytes_max)
+                   int64_t device_bytes_max, int num_threads)
     : limits_(limits),
       parent_(parent),
       lane_(lane),
@@ -45,7 +43,7 @@ TaskPool::TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, PlaceTas
       num_tasks_max_(static_cast<size_t>(std::max(1, num_tasks_max))),
       device_bytes_max_(device_bytes_max),
       secret_(RandomWord()) {
-  for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { Work(); });
+  for (int i = 0; i < num_threads; ++i) threads_.emplace_back([this] { Work(); });
 }
 
 TaskPool::~TaskPool() {
@@ -127,7 +125,8 @@ void TaskPool::FreeEvicted() {
     evicted.swap(evicted_);
   }
   for (const auto& pooled : evicted) {
-    const absl::MutexLockMaybe turn(pooled->task->on_device().turn());
+    const DeviceTurn::Held turn(pooled->task->on_device().turn(), DeviceTurn::Kind::kShared,
+                                TurnFor::kEnding);
     pooled->fresh.reset();
     pooled->unshown.clear();
     pooled->task.reset();
@@ -175,6 +174,13 @@ void TaskPool::End(const std::shared_ptr<PooledTask>& pooled) {
   for (auto& draw : unshown) {
     if (pooled->unshown.size() == pooled->task->num_fresh_draws()) break;
     pooled->unshown.push_back(std::move(draw));
+  }
+}
+
+void TaskPool::EndOracles() {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [key, pooled] : tasks_) {
+    if (pooled->task != nullptr) pooled->task->EndOracle();
   }
 }
 

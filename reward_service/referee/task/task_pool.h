@@ -41,12 +41,15 @@ struct PooledTask {
   bool busy = false;  // a step of it is queued or done
 };
 
+// Threads that make tasks: one that does not end holds up one of them, not all.
+inline constexpr int kTaskMakersMin = 2;
+
 // Keeps `num_tasks_max` tasks, or fewer where they would hold more than `device_bytes_max` of a device's memory
 // together; and those in somebody's hands. Thread-safe.
 class TaskPool {
  public:
   TaskPool(TaskLimits limits, Zygote* parent, const Lane* lane, PlaceTask place, int num_tasks_max,
-           int64_t device_bytes_max = std::numeric_limits<int64_t>::max());
+           int64_t device_bytes_max = std::numeric_limits<int64_t>::max(), int num_threads = kTaskMakersMin);
   ~TaskPool();
 
   // Starts making a task, or its next fresh draws; returns at once. With `seed`, its draws are a function of it
@@ -66,6 +69,10 @@ class TaskPool {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The judgement's own draws leave the task's lists: what no jail had is kept for the next, the rest is gone.
   void End(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For whoever has the device's turn alone and finds work there: the oracles of all tasks end, and each task has the
+  // device alone from now on.
+  void EndOracles() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The task for what does not depend on its draws: no judgement begins. Fails as Begin() does.
   absl::StatusOr<std::shared_ptr<PooledTask>> GetExamined(const TaskSource& source, absl::Time deadline)

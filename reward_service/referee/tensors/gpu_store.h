@@ -30,7 +30,7 @@ class GpuStore : public TensorStore {
   absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) override;
   int64_t device_bytes() const override { return device_bytes_; }
   bool on_gpu() const override { return true; }
-  absl::Mutex* turn() override { return &turn_; }
+  DeviceTurn* turn() override { return &turn_; }
   absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) override;
   absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
                                             int64_t offset) override;
@@ -74,7 +74,7 @@ class GpuStore : public TensorStore {
 
   const int64_t device_bytes_;
   std::vector<char> kept_copy_;  // of what was last read of tensors that are kept: by the judge's thread
-  absl::Mutex turn_;             // never taken by this
+  DeviceTurn turn_;              // never taken by this
   absl::Mutex mutex_;
   const std::unique_ptr<cuda::GpuContext> context_;
   const std::unique_ptr<cuda::GpuMemory> cache_filler_ ABSL_GUARDED_BY(mutex_);

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "reward_service/referee/tensors/comparison.h"
+#include "reward_service/referee/tensors/device_turn.h"
 #include "reward_service/referee/tensors/own_tensors.h"
 
 namespace warpsmith {
@@ -57,9 +57,9 @@ class TensorStore {
   virtual int64_t device_bytes() const { return 0; }
   // Whether a program must open a GPU to reach it.
   virtual bool on_gpu() const = 0;
-  // Held by whoever computes on a device that is one for all, a judgement or an oracle, so that nobody is timed beside
-  // another. Null where each has cores of its own.
-  virtual absl::Mutex* turn() { return nullptr; }
+  // Held by whoever computes on a device that is one for all: alone by a judgement, so that nobody is timed or
+  // verified beside another, shared by oracles and by programs that are recorded. Null where each has cores of its own.
+  virtual DeviceTurn* turn() { return nullptr; }
   // Copies from `offset` of an allocation that a program has made itself, by the handle that its jail gave for it, in
   // hexadecimal. Believes neither: an error says that there is no such memory. The program is stopped. Where programs
   // need no GPU they have no such memory.

@@ -22,7 +22,7 @@ _SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
 sys.path[:0] = [str(_SERVICE / "oracle"), str(_SERVICE / "jail")]
 import gpu_tensors  # noqa: E402
 import tensors  # noqa: E402
-from messages import Draw, Drawn, Tensor, Window  # noqa: E402
+from messages import Draw, Drawn, Tensor, Unusable, Window  # noqa: E402
 from oracle import Oracle  # noqa: E402
 from reference import InvalidTask  # noqa: E402
 
@@ -236,3 +236,30 @@ def test_a_rounding_of_a_narrow_type_is_no_randomness(gpu: _TwoDevices) -> None:
     for seed in range(4):
         torch.manual_seed(seed)
         Oracle(reference_source(forward, "[torch.randn(64, 64)]"), 5, None, on_gpu=True).examine()
+
+
+def test_beside_others_no_exception_of_a_reference_is_an_answer(gpu: _TwoDevices) -> None:
+    # Large inputs are six times as large; float64 is refused, too.
+    scale = "assert x.abs().max() < 8, 'out of memory'"
+    width = "assert x.dtype == torch.float32, 'out of memory'"
+    for refusal, styles in ((scale, ("own", "large")), (width, ())):
+        source = reference_source(f"{refusal}; return x * 2", "[torch.randn(8, 8)]", "pass")
+        alone = Oracle(source, 5, None, on_gpu=True)
+        _draws(alone, ("own",))
+        for style in styles[1:]:
+            assert isinstance(alone.draw(Draw(style, exact=True, seed=3, parameter_seed=0, slot=0)), Unusable)
+        with pytest.raises(AssertionError, match="out of memory"):
+            _draws(Oracle(source, 5, None, on_gpu=True, beside_others=True), styles)
+
+
+def test_beside_others_the_reference_is_called_some_times_more(
+    gpu: _TwoDevices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = reference_source("Model.calls += 1; return x * 2", "[torch.randn(8, 8)]", "Model.calls = 0")
+    numbers = []
+    for beside_others in (False, True):
+        task = Oracle(source, 5, None, on_gpu=True, beside_others=beside_others)
+        monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+        task.examine()
+        numbers.append(task.reference._module.Model.calls)
+    assert numbers[1] == numbers[0] + 8

@@ -67,22 +67,46 @@ TEST_CASE(
     "on a device that is one for all nobody runs beside an oracle, and waiting for it is not the "
     "candidate's") {
   FakeBench bench;
-  absl::Mutex turn;
+  DeviceTurn turn;
   bench.machine.turn = &turn;
   bench.request.limits.lane_seconds_max = 0.2;
   // The oracle makes draws between the judgement's own turns: a lock that is not given up would end in its deadline.
   REQUIRE(bench.Run().verdict() == v1::VERDICT_CORRECT);
   bench.machine.num_started = 0;
-  turn.Lock();
+  auto oracle = std::make_unique<DeviceTurn::Held>(&turn, DeviceTurn::Kind::kShared, TurnFor::kDrawing);
   absl::StatusOr<v1::Measurement> measurement = absl::UnknownError("not run");
   std::thread judge([&] { measurement = bench.TryRun(); });
   absl::SleepFor(absl::Seconds(0.5));
   CHECK(bench.machine.num_started == 0);
-  turn.Unlock();
+  oracle.reset();
   judge.join();
   REQUIRE(measurement.ok());
   CHECK(measurement->grade().verdict() == v1::VERDICT_CORRECT);
   CHECK(measurement->grade().cost().lane_wait_seconds() > 0.2);
+}
+
+TEST_CASE("nobody runs beside what a reference has left on the device: its oracle ends first") {
+  FakeBench bench;
+  DeviceTurn turn;
+  bench.machine.turn = &turn;
+  REQUIRE(bench.Run().verdict() == v1::VERDICT_CORRECT);
+  int num_looks = 0;
+  bench.machine.idle = [&]() -> absl::Status {
+    return num_looks++ == 0 ? absl::DeadlineExceededError("busy") : absl::OkStatus();
+  };
+  bench.machine.num_started = 0;
+  CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
+  CHECK(bench.machine.num_started == 1);
+  CHECK(num_looks > 2);
+}
+
+TEST_CASE("nobody runs where a device does not come to rest, whose oracles have ended") {
+  FakeBench bench;
+  DeviceTurn turn;
+  bench.machine.turn = &turn;
+  bench.machine.idle = [] { return absl::DeadlineExceededError("busy"); };
+  CHECK(bench.TryRun().status() == absl::UnavailableError("the device cannot be used: busy"));
+  CHECK(bench.machine.num_started == 0);
 }
 
 TEST_CASE("what is made ready once a task takes no candidate's time, in either attempt") {

@@ -6,12 +6,12 @@
 #include <thread>
 #include <utility>
 
-#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "reward_service/jail/shared_buffer.h"
 #include "reward_service/referee/tensors/gpu_store.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_gpu.h"
+#include "tests/support/fake_judging_device.h"
 #include "tests/support/puppet_task.h"
 
 namespace warpsmith {
@@ -21,12 +21,17 @@ absl::Time Soon() { return absl::Now() + absl::Seconds(60); }
 
 const nlohmann::json kRaises = {{"op", "failed"}, {"error", "no GPU"}};
 
+// Who is timed on the GPU.
+std::unique_ptr<DeviceTurn::Held> Alone(TensorStore& store) {
+  return std::make_unique<DeviceTurn::Held>(store.turn(), DeviceTurn::Kind::kAlone, TurnFor::kTiming);
+}
+
 // Programs are puppets, recorded where tensors lie in `store`.
 struct Bench {
   explicit Bench(TensorStore& store, const nlohmann::json& script = nlohmann::json::object(),
                  std::optional<cuda::GpuFacts> gpu = std::nullopt)
       : zygote(StartPuppets(script)),
-        pool(PuppetTaskLimits(), zygote.get(), &PuppetLane(), PuppetPlace(zygote.get()), 2),
+        pool(PuppetTaskLimits(), zygote.get(), &PuppetLane(), PlacesOf(&machine), 2),
         recorder({.jail_memory_bytes_max = int64_t{1} << 30, .gpu = std::move(gpu)}, &pool, zygote.get(),
                  &store) {}
 
@@ -36,6 +41,7 @@ struct Bench {
   }
 
   const std::unique_ptr<Zygote> zygote;
+  FakeMachine machine;  // on which no process of a reference starts
   TaskPool pool;
   Recorder recorder;
 };
@@ -52,7 +58,7 @@ TEST_CASE("on a GPU a program that asks without one never has it, and is not cal
               {{"records", {{{"name", "a"}}}},
                {"complete", true},
                {"answers", {{"record on host, called", kRaises}, {"record on gpu, called", kRaises}}}});
-  const absl::MutexLock others(store->turn());
+  const auto others = Alone(*store);
   CHECK(*bench.Record() == R"([{"name":"a"}])");
 }
 
@@ -64,7 +70,7 @@ TEST_CASE("a program that records without the GPU is told of it, and one that ha
   Bench untold(*store, script);
   CHECK(*untold.Record() == R"([{"name":"b"}])");
   Bench told(*store, script, cuda::ListGpus()->front());
-  const absl::MutexLock others(store->turn());
+  const auto others = Alone(*store);
   CHECK(*told.Record() == R"([{"name":"a"}])");
 }
 
@@ -80,11 +86,11 @@ TEST_CASE("who comes too late to the GPU's turn does not run there") {
   const FakeGpu gpu;
   const auto store = *GpuStore::Open(0);
   Bench bench(*store, {{"answers", {{"record on gpu, called", kRaises}}}});
-  store->turn()->Lock();
+  auto others = Alone(*store);
   absl::Status status;
   std::thread recording([&] { status = bench.Record(absl::Now() + absl::Seconds(2)).status(); });
   absl::SleepFor(absl::Seconds(3));
-  store->turn()->Unlock();
+  others.reset();
   recording.join();
   CHECK(absl::IsDeadlineExceeded(status));
 }
@@ -94,7 +100,7 @@ TEST_CASE("on a GPU a program that asks for nothing without one, or fails, has i
   const auto store = *GpuStore::Open(0);
   for (const nlohmann::json& without : {nlohmann::json(), kRaises, nlohmann::json("end")}) {
     Bench bench(*store, {{"records on gpu", {{{"name", "b"}}}}, {"answers", {{"record on host", without}}}});
-    store->turn()->Lock();
+    auto others = Alone(*store);
     absl::Notification done;
     absl::StatusOr<std::string> list;
     std::thread recording([&] {
@@ -102,10 +108,36 @@ TEST_CASE("on a GPU a program that asks for nothing without one, or fails, has i
       done.Notify();
     });
     CHECK_FALSE(done.WaitForNotificationWithTimeout(absl::Milliseconds(300)));
-    store->turn()->Unlock();
+    others.reset();
     recording.join();
     CHECK(*list == R"([{"name":"b"}])");
   }
+}
+
+TEST_CASE("on a GPU a program runs beside others, and one that fails there is alone once more") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const nlohmann::json list = {{"records on gpu", {{{"name", "b"}}}}};
+  Bench bench(*store, list);
+  auto other =
+      std::make_unique<DeviceTurn::Held>(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kDrawing);
+  CHECK(*bench.Record() == R"([{"name":"b"}])");
+  // The oracle is the first child; programs without the GPU, beside others and alone are the next.
+  nlohmann::json script = list;
+  script["children"]["2"] = {{"record on gpu, called", kRaises}};
+  Bench unlucky(*store, script);
+  absl::Notification done;
+  absl::StatusOr<std::string> recorded;
+  std::thread recording([&] {
+    recorded = unlucky.Record();
+    done.Notify();
+  });
+  CHECK_FALSE(done.WaitForNotificationWithTimeout(absl::Milliseconds(300)));
+  other.reset();
+  recording.join();
+  CHECK(*recorded == R"([{"name":"b"}])");
+  Bench wrong(*store, {{"answers", {{"record", kRaises}}}});
+  CHECK(absl::IsInvalidArgument(wrong.Record().status()));
 }
 
 TEST_CASE("a program at fault, a task at fault and too little time are told apart") {

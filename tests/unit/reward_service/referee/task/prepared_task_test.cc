@@ -135,14 +135,14 @@ TEST_CASE("fresh draws have one limit together, from when they are asked for") {
 }
 
 TEST_CASE("an oracle on a device that is one for all waits for its turn, which is no part of its time") {
-  absl::Mutex turn;
+  DeviceTurn turn;
   FakeMachine machine;
   machine.turn = &turn;
   TaskLimits limits = PuppetTaskLimits();
   limits.step_time_max = absl::Seconds(2);
   const auto zygote = StartPuppets();
   PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, PlacesOf(&machine));
-  turn.Lock();
+  auto judgement = std::make_unique<DeviceTurn::Held>(&turn, DeviceTurn::Kind::kAlone, TurnFor::kTiming);
   absl::Notification done;
   absl::Status status;
   std::thread maker([&] {
@@ -150,10 +150,89 @@ TEST_CASE("an oracle on a device that is one for all waits for its turn, which i
     done.Notify();
   });
   CHECK_FALSE(done.WaitForNotificationWithTimeout(2 * limits.step_time_max));
-  turn.Unlock();
+  judgement.reset();
   maker.join();
   INFO(status.ToString());
   CHECK(status.ok());
+}
+
+// A task of puppets on a device that is one for all, where another oracle computes all the time.
+struct SharedBench {
+  explicit SharedBench(const nlohmann::json& script = nlohmann::json::object())
+      : zygote(StartPuppets(script)) {
+    machine.turn = &turn;
+    task = std::make_unique<PreparedTask>(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1,
+                                          PlacesOf(&machine));
+  }
+
+  DeviceTurn turn;
+  FakeMachine machine;
+  const std::unique_ptr<Zygote> zygote;
+  std::unique_ptr<PreparedTask> task;
+  std::unique_ptr<DeviceTurn::Held> other =
+      std::make_unique<DeviceTurn::Held>(&turn, DeviceTurn::Kind::kShared, TurnFor::kDrawing);
+};
+
+TEST_CASE("oracles compute beside each other on a device that is one for all") {
+  SharedBench bench;
+  REQUIRE(bench.task->Examine().ok());
+  REQUIRE(bench.task->Complete().ok());
+  CHECK(bench.task->MakeFresh({}).ok());
+}
+
+TEST_CASE("what fails beside others is no task's fault before it has failed alone") {
+  const nlohmann::json failed = {{"op", "failed"}, {"error", "out of memory"}};
+  for (const char* op : {"load", "window", "draw large"}) {
+    for (const bool fails_alone : {false, true}) {
+      nlohmann::json script;
+      script["children"]["0"] = {{op, failed}};
+      if (fails_alone) script["answers"] = {{op, failed}};
+      SharedBench bench(script);
+      absl::Status status = absl::UnknownError("not done");
+      absl::Notification done;
+      std::thread maker([&] {
+        status = bench.task->Examine();
+        done.Notify();
+      });
+      CHECK_FALSE(done.WaitForNotificationWithTimeout(absl::Milliseconds(200)));
+      bench.other.reset();
+      maker.join();
+      CHECK(status == (fails_alone ? absl::InvalidArgumentError("out of memory") : absl::OkStatus()));
+      if (!fails_alone)
+        CHECK(bench.task->verification_draws().size() == bench.task->construction_draws().size());
+    }
+  }
+}
+
+TEST_CASE(
+    "a task whose oracle was ended makes its draws alone, and is at fault where it leaves work behind") {
+  for (const bool leaves_work : {false, true}) {
+    SharedBench bench;
+    REQUIRE(bench.task->Examine().ok());
+    bench.other.reset();
+    {
+      const DeviceTurn::Held judgement(&bench.turn, DeviceTurn::Kind::kAlone, TurnFor::kTiming);
+      bench.task->EndOracle();
+    }
+    // Idle before each answer, busy after it, and idle once the oracle has gone.
+    int num_looks = 0;
+    bench.machine.idle = [&]() -> absl::Status {
+      return leaves_work && num_looks++ % 3 == 1 ? absl::DeadlineExceededError("busy") : absl::OkStatus();
+    };
+    const absl::Status status = bench.task->MakeFresh({}).status();
+    if (!leaves_work) CHECK(status.ok());
+    if (leaves_work)
+      CHECK(status == absl::InvalidArgumentError("the reference leaves work on the GPU behind"));
+  }
+}
+
+TEST_CASE("what others leave to do on a device is not the fault of who asks alone") {
+  SharedBench bench;
+  REQUIRE(bench.task->Examine().ok());
+  bench.other.reset();
+  bench.task->EndOracle();
+  bench.machine.idle = [] { return absl::DeadlineExceededError("busy"); };
+  CHECK(absl::IsResourceExhausted(bench.task->MakeFresh({}).status()));
 }
 
 TEST_CASE("a task whose reference survives its own inputs alone has enough draws, and no more") {

@@ -165,7 +165,7 @@ class Counted : public TaskOnDevice {
     ++*number_;
   }
   ~Counted() override { --*number_; }
-  absl::Mutex* turn() const override { return &turn_; }
+  DeviceTurn* turn() const override { return &turn_; }
   absl::Status StartReference(const PreparedTask& task) override { return other_->StartReference(task); }
   absl::Status WarmReference(const PreparedTask& task, absl::Time deadline) override {
     return other_->WarmReference(task, deadline);
@@ -174,7 +174,7 @@ class Counted : public TaskOnDevice {
  private:
   const std::unique_ptr<TaskOnDevice> other_;
   std::atomic<int>* const number_;
-  mutable absl::Mutex turn_;
+  mutable DeviceTurn turn_;
 };
 
 TEST_CASE("where a device is one for all, draws for timing are made when a judgement begins") {
