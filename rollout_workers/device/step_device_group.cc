@@ -9,7 +9,8 @@
 namespace warpsmith {
 namespace {
 
-// Beyond a member's own deadline, which says more.
+// Beyond a member's own deadline, which says more. Also how long a launch may take that loads kernels, for that waits
+// for its GPU, and so for the others.
 constexpr absl::Duration kBeyondStep = absl::Seconds(30);
 // A checkpoint may come over a network.
 constexpr absl::Duration kWeightsTimeout = absl::Hours(2);
