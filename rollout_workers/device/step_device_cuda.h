@@ -10,14 +10,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/model/cuda_handles.h"
 #include "core/model/device_decoder.h"
+#include "core/model/device_memory.h"
+#include "core/model/event_arrival_cuda.h"
 #include "rollout_workers/device/open_cuda_step_device.h"
-#include "rollout_workers/device/step_arrival_cuda.h"
 #include "rollout_workers/device/step_block.h"
 #include "rollout_workers/device/step_device.h"
 #include "rollout_workers/device/step_graphs_cuda.h"
 #include "rollout_workers/device/step_launch_cuda.h"
-#include "rollout_workers/device/step_memory_cuda.h"
 
 namespace warpsmith {
 
@@ -53,16 +54,16 @@ class CudaStepDevice final : public StepDevice {
     PinnedBlock block;
     PinnedBlock results;
     CudaEvent done;
-    int64_t arrival = 0;  // what StepArrival counts to with `done`
+    int64_t arrival = 0;  // what EventArrival counts to with `done`
     uint64_t step = 0;
     int num_samples = 0;
   };
   // What a lost device may still write to: never freed then.
   struct Memory {
     std::unique_ptr<DeviceDecoder> decoder;
-    DeviceBlock block;
-    DeviceBlock last_tokens;
-    DeviceBlock results;  // token ids [queries_max], then log-probs
+    DeviceMemory block;
+    DeviceMemory last_tokens;
+    DeviceMemory results;  // token ids [queries_max], then log-probs
     std::array<HostStep, 2> host_steps;
     CudaEvent drained;
     CudaStream stream;
@@ -70,7 +71,7 @@ class CudaStepDevice final : public StepDevice {
   };
 
   CudaStepDevice(const CudaStepOptions& options, int num_pages, std::unique_ptr<Memory> memory,
-                 StepArrival arrival);
+                 EventArrival arrival);
 
   absl::Status Begin();
   absl::Status LaunchKernels(const StepPlan& plan);
@@ -81,7 +82,7 @@ class CudaStepDevice final : public StepDevice {
   const int num_pages_;
   const StepBlock block_;
   std::unique_ptr<Memory> memory_;
-  StepArrival arrival_;
+  EventArrival arrival_;
   StepMemory step_memory_;
   int64_t num_followed_ = 0;  // events that arrival_ counts
   int64_t num_launched_ = 0;
