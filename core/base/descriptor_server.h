@@ -48,8 +48,8 @@ struct FetchedDescriptor {
   std::string text;
 };
 
-// What the DescriptorServer at `path` gives. UNAVAILABLE: nobody listens there, or not for this user; DEADLINE_EXCEEDED;
-// INVALID_ARGUMENT: the path is too long, or what came is no text with one descriptor.
+// What the DescriptorServer at `path` gives. UNAVAILABLE: nobody listens there, or not for this user;
+// DEADLINE_EXCEEDED; INVALID_ARGUMENT: the path is too long, or what came is no text with one descriptor.
 absl::StatusOr<FetchedDescriptor> FetchDescriptor(const std::filesystem::path& path, absl::Time deadline);
 
 }  // namespace warpsmith

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "core/model/cuda_handles.h"
+#include "core/model/handles_cuda.h"
 
 namespace warpsmith {
 

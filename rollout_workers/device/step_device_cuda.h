@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/model/cuda_handles.h"
+#include "core/model/handles_cuda.h"
 #include "core/model/device_decoder.h"
 #include "core/model/device_memory.h"
 #include "core/model/event_arrival_cuda.h"

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "absl/status/status.h"
-#include "core/model/cuda_handles.h"
+#include "core/model/handles_cuda.h"
 
 namespace warpsmith {
 

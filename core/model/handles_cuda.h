@@ -1,6 +1,6 @@
 // Pinned memory, events, streams and graphs of CUDA that free themselves. Memory of the device: DeviceMemory.
-#ifndef WARPSMITH_CORE_MODEL_CUDA_HANDLES_H_
-#define WARPSMITH_CORE_MODEL_CUDA_HANDLES_H_
+#ifndef WARPSMITH_CORE_MODEL_HANDLES_CUDA_H_
+#define WARPSMITH_CORE_MODEL_HANDLES_CUDA_H_
 
 #include <cuda_runtime_api.h>
 
@@ -38,4 +38,4 @@ absl::StatusOr<CudaEvent> CreateEvent();
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_CORE_MODEL_CUDA_HANDLES_H_
+#endif  // WARPSMITH_CORE_MODEL_HANDLES_CUDA_H_

@@ -1,4 +1,4 @@
-#include "core/model/cuda_handles.h"
+#include "core/model/handles_cuda.h"
 
 #include <string>
 #include <vector>
