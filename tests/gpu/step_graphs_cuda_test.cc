@@ -1,5 +1,7 @@
 #include "rollout_workers/device/step_graphs_cuda.h"
 
+#include "core/model/cuda_status.h"
+#include "core/model/device_memory.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {
