@@ -18,15 +18,19 @@ namespace warpsmith {
 
 class Parameters;
 class ParameterLayout;
+class WeightSource;
 
 // Weights that are ready to be given to a decoder. Immutable.
 struct LoadedWeights {
   uint64_t policy_version = 0;
-  // Of the SHA-256 of each buffer, in order: equal exactly where the weights are. Empty where nobody has read them in
+  // SHA-256 of the checksums of all buffers, in order: equal exactly where the weights are. Empty where nobody has read them in
   // this process: see HuggingFaceDirectory.
   std::string sha256;
-  // In this process's memory; null: the first of the next two that is set says where they are.
+  // In this process's memory, float32 or, for a GPU, also bfloat16; null: the first of the next three that is set says
+  // where they are.
   std::shared_ptr<const Parameters> parameters;
+  // What a GPU copies them from.
+  std::shared_ptr<WeightSource> source;
   // Checkpoint that goes straight to a GPU.
   std::filesystem::path hugging_face_directory;
   // Drawn on a GPU: what they compute means nothing, and takes as long as if it did.

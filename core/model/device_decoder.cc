@@ -194,6 +194,19 @@ void DeviceDecoder::FreePages() {
   state_->pages->Free();
 }
 
+void DeviceDecoder::FreeWeights() {
+  cudaSetDevice(state_->options.device);
+  state_->weights.Free();
+}
+
+absl::Status DeviceDecoder::AllocateWeights() {
+  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
+  if (state_->weights.resident()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(state_->options.device));
+  RETURN_IF_ERROR(CheckFits("weights", state_->weights.size() * kBfloat16Bytes, memory));
+  return state_->weights.AllocateAgain();
+}
+
 absl::Status DeviceDecoder::AllocatePages() {
   RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
   if (state_->pages->resident()) return absl::OkStatus();
@@ -205,9 +218,9 @@ absl::Status DeviceDecoder::AllocatePages() {
 
 absl::Status DeviceDecoder::Launch(const DeviceStep& step, cudaStream_t stream) {
   RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
-  if (!state_->pages->resident()) {
+  if (!state_->pages->resident() || !state_->weights.resident()) {
     return absl::InternalError(
-        "decoder on a GPU: a step was launched without pages: call AllocatePages first");
+        "decoder on a GPU: a step was launched without pages or weights: allocate them first");
   }
   return state_->launcher->Launch(step, stream);
 }

@@ -66,6 +66,9 @@ class DeviceDecoder {
   // meanwhile. Their contents are gone, their address stays, and with it every captured graph. Both may be repeated.
   void FreePages();
   absl::Status AllocatePages();
+  // Likewise the weights' memory. They are zeros then, to be replaced.
+  void FreeWeights();
+  absl::Status AllocateWeights();
 
   // Launches everything from the embedding to the logits of `step.logits_rows`, and does not wait. Works inside a
   // capture of `stream`. Steps follow one another on one stream, or are ordered by events: they share their memory.

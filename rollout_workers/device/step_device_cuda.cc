@@ -10,6 +10,9 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/model/buffer_checksums_cuda.h"
+#include "core/model/device_weights_cuda.h"
+#include "core/model/weight_source.h"
 #include "rollout_workers/device/page_budget.h"
 #include "rollout_workers/device/step_buckets.h"
 
@@ -145,6 +148,18 @@ absl::Status CudaStepDevice::FillRandom(uint64_t seed) {
   return memory_->decoder->FillRandom(seed);
 }
 
+absl::Status CudaStepDevice::TakeWeights(WeightSource& source) {
+  RETURN_IF_ERROR(Begin());
+  const DeviceWeights& weights = memory_->decoder->weights();
+  if (source.num_elements() != weights.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("New weights have ", source.num_elements(),
+                                                   " elements and those of this model ", weights.size()));
+  }
+  const absl::Status copied = source.CopyTo(reinterpret_cast<uint16_t*>(weights.base()), options_.device,
+                                            absl::Now() + options_.step_timeout);
+  return MayStillRun(copied) ? Lose(copied) : copied;
+}
+
 size_t CudaStepDevice::results_bytes() const {
   return static_cast<size_t>(options_.sequences_max) * (sizeof(int32_t) + sizeof(float));
 }
@@ -234,6 +249,17 @@ void CudaStepDevice::FreePages() {
 absl::Status CudaStepDevice::AllocatePages() {
   RETURN_IF_ERROR(Begin());
   return memory_->decoder->AllocatePages();
+}
+
+void CudaStepDevice::FreeWeights() {
+  if (!Begin().ok()) return;
+  memory_->graphs.Clear();  // they name the weights
+  memory_->decoder->FreeWeights();
+}
+
+absl::Status CudaStepDevice::AllocateWeights() {
+  RETURN_IF_ERROR(Begin());
+  return memory_->decoder->AllocateWeights();
 }
 
 }  // namespace warpsmith

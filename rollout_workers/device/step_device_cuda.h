@@ -10,10 +10,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/model/handles_cuda.h"
 #include "core/model/device_decoder.h"
 #include "core/model/device_memory.h"
 #include "core/model/event_arrival_cuda.h"
+#include "core/model/handles_cuda.h"
 #include "rollout_workers/device/open_cuda_step_device.h"
 #include "rollout_workers/device/step_block.h"
 #include "rollout_workers/device/step_device.h"
@@ -39,11 +39,14 @@ class CudaStepDevice final : public StepDevice {
   absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
   absl::Status SetParameters(const Parameters& parameters) override;
   absl::Status FillRandom(uint64_t seed) override;
+  absl::Status TakeWeights(WeightSource& source) override;
   absl::Status Launch(const StepPlan& plan) override;
   absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override;
   void DropSteps() override;
   void FreePages() override;
   absl::Status AllocatePages() override;
+  void FreeWeights() override;
+  absl::Status AllocateWeights() override;
 
   // Of all steps: what is put on it before a launch, the launch waits for.
   cudaStream_t stream() const { return memory_->stream.get(); }
