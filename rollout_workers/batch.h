@@ -50,8 +50,9 @@ class Batch {
   // Waits for what is under way on a device, and hands out what it brought.
   virtual Outcome Settle() = 0;
 
-  // Gives memory of the device back, after Settle, and takes it again; samples are held meanwhile. Both may be repeated.
-  // Wake: RESOURCE_EXHAUSTED where others have taken the memory; it sleeps on then. UNIMPLEMENTED without a device.
+  // Gives memory of the device back, after Settle, and takes it again; samples are held meanwhile. Both may be
+  // repeated. Wake: RESOURCE_EXHAUSTED where others have taken the memory; it sleeps on then. UNIMPLEMENTED without a
+  // device.
   virtual absl::Status Sleep(SleepDepth depth) = 0;
   virtual absl::Status Wake() = 0;
   // Not where it sleeps or lacks weights.

@@ -103,9 +103,9 @@ class Engine {
 
   // Takes `weights` between two steps. With kRequireNone when no sample waits or decodes; otherwise at once, and those
   // that do go on with the new weights: FinishedSample::token_policy_versions says which drew what. FAILED_PRECONDITION
-  // when that did not come to pass by `deadline`, and while the engine is asleep; UNIMPLEMENTED for other `entries` than
-  // kRequireNone on the CPU: the old weights are still in use then. After any other error none are, and samples that
-  // wait or decode are held until new ones come.
+  // when that did not come to pass by `deadline`, and while the engine is asleep; UNIMPLEMENTED for other `entries`
+  // than kRequireNone on the CPU: the old weights are still in use then. After any other error none are, and samples
+  // that wait or decode are held until new ones come.
   absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline,
                            EntriesOnChange entries = EntriesOnChange::kRequireNone);
 

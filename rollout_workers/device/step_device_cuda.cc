@@ -12,6 +12,7 @@
 #include "core/base/status_macros.h"
 #include "core/model/buffer_checksums_cuda.h"
 #include "core/model/device_weights_cuda.h"
+#include "core/model/mapped_weights_cuda.h"
 #include "core/model/weight_source.h"
 #include "rollout_workers/device/page_budget.h"
 #include "rollout_workers/device/step_buckets.h"
@@ -68,6 +69,12 @@ absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig
   CudaStepOptions resolved = options;
   resolved.num_token_ids = NumTokenIds(config, options.num_token_ids);
   return CudaStepDevice::Create(config, resolved);
+}
+
+absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig& config,
+                                                              const OfferedMemory& offered, int device,
+                                                              absl::Time deadline) {
+  return MappedWeights::Open(config, offered, device, deadline);
 }
 
 absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const ModelConfig& config,

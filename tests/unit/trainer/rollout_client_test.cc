@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "core/rpc/server.h"
 #include "core/rpc/status.h"
@@ -51,6 +52,7 @@ class FakeWorker : public v1::RolloutService::Service {
   }
   grpc::Status PrepareWeights(grpc::ServerContext*, const v1::PrepareWeightsRequest* request,
                               v1::PrepareWeightsResponse*) override {
+    if (on_prepare) on_prepare();
     absl::MutexLock lock(&mutex);
     prepared = request->manifest().policy_version();
     return prepare_status;
@@ -76,6 +78,7 @@ class FakeWorker : public v1::RolloutService::Service {
   int num_good = 0;
   int num_groups = 0;
   bool unscorable_once = false;
+  std::function<void()> on_prepare;                 // may be absent
   std::function<void(v1::TransitionGroup&)> spoil;  // what goes out; may be absent
   uint64_t version = 0, prepared = 0;
   std::set<std::string> ids;
@@ -180,6 +183,19 @@ TEST_CASE("weights are committed nowhere when one worker refuses them") {
   CHECK(absl::IsInvalidArgument(client.Publish({.policy_version = 3})));
   CHECK(good.prepared == 3);
   CHECK(good.version == 0);
+}
+
+TEST_CASE("all workers prepare at once") {
+  FakeWorker first, second;
+  absl::BlockingCounter both(2);
+  first.on_prepare = second.on_prepare = [&both] {
+    both.DecrementCount();
+    both.Wait();
+  };
+  RolloutClient client({.addresses = {first.server->address(), second.server->address()}, .limits = kLimits});
+  REQUIRE(client.Publish({.policy_version = 3}).ok());
+  CHECK(first.version == 3);
+  CHECK(second.version == 3);
 }
 
 TEST_CASE("a group with an UNSCORABLE answer is asked for once more") {
