@@ -18,12 +18,11 @@
 #include "proto/language_names.h"
 #include "trainer/group_statistics.h"
 #include "trainer/wire.h"
+#include "trainer/worker_calls.h"
 #include "warpsmith/v1/rollout_service.grpc.pb.h"
 
 namespace warpsmith {
 namespace {
-
-constexpr absl::Duration kCallTimeout = absl::Minutes(2);  // of a call that transfers no groups
 
 // Whether another attempt, perhaps with another worker, may succeed. FAILED_PRECONDITION is what a restarted
 // worker says that lacks the present weights.
@@ -61,23 +60,6 @@ struct RolloutClient::Worker {
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::RolloutService::Stub> stub;
   bool lost = false;  // failed in the last round and not yet restored
-
-  absl::Status Prepare(const PublishedWeights& weights) {
-    grpc::ClientContext context;
-    SetTimeout(&context, kCallTimeout);
-    v1::PrepareWeightsRequest request;
-    *request.mutable_manifest() = ManifestToWire(weights);
-    v1::PrepareWeightsResponse response;
-    return FromGrpcStatus(stub->PrepareWeights(&context, request, &response));
-  }
-  absl::Status Commit(const PublishedWeights& weights) {
-    grpc::ClientContext context;
-    SetTimeout(&context, kCallTimeout);
-    v1::CommitWeightsRequest request;
-    request.set_policy_version(weights.policy_version);
-    v1::CommitWeightsResponse response;
-    return FromGrpcStatus(stub->CommitWeights(&context, request, &response));
-  }
 };
 
 // The groups of one Generate call as they arrive, from several threads.
@@ -295,8 +277,8 @@ absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
 absl::Status RolloutClient::Publish(const PublishedWeights& weights) {
   weights_ = weights;
   for (const auto& worker : workers_) worker->lost = false;
-  RETURN_IF_ERROR(CallAll([&weights](Worker& worker) { return worker.Prepare(weights); }));
-  return CallAll([&weights](Worker& worker) { return worker.Commit(weights); });
+  RETURN_IF_ERROR(CallAll([&weights](Worker& worker) { return PrepareWeights(*worker.stub, weights); }));
+  return CallAll([&weights](Worker& worker) { return CommitWeights(*worker.stub, weights); });
 }
 
 // Calls all workers that are not lost at once, each on a thread of its own. One whose failure may pass is lost: it is
@@ -319,8 +301,8 @@ absl::Status RolloutClient::CallAll(const std::function<absl::Status(Worker& wor
 
 absl::Status RolloutClient::GiveWeights(Worker& worker) {
   if (!weights_.has_value()) return absl::OkStatus();
-  RETURN_IF_ERROR(worker.Prepare(*weights_));
-  return worker.Commit(*weights_);
+  RETURN_IF_ERROR(PrepareWeights(*worker.stub, *weights_));
+  return CommitWeights(*worker.stub, *weights_);
 }
 
 // Workers that are not lost; when all are, the first that comes back.
