@@ -64,7 +64,6 @@ class Engine::Impl {
   void Run();
   bool TakeMail() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Carry(Order order, absl::Time deadline) ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
-  // Null: it was refused.
   Order* Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CarryOut(Order* order) ABSL_LOCKS_EXCLUDED(mutex_);
   void StepOnce();
@@ -195,6 +194,11 @@ absl::Status Engine::Impl::Wake() {
 absl::Status Engine::Impl::Carry(Order order, absl::Time deadline) {
   absl::MutexLock one_at_a_time(&order_mutex_);
   absl::MutexLock lock(&mutex_);
+  if (order.weights != nullptr && status_.asleep) {  // and stays so: to wake it is an order too
+    return absl::FailedPreconditionError(
+        absl::StrCat("Version ", order.weights->policy_version,
+                     " was not taken: the engine is asleep, and its memory given back; wake it first"));
+  }
   order_ = &order;
   mutex_.AwaitWithDeadline(absl::Condition(&order.taken), deadline);
   order_ = nullptr;
@@ -248,13 +252,6 @@ Engine::Impl::Order* Engine::Impl::Take() {
   Order* const order = std::exchange(order_, nullptr);
   order->taken = true;
   if (order->weights == nullptr) return order;
-  if (status_.asleep) {
-    order->result = absl::FailedPreconditionError(
-        absl::StrCat("Version ", order->weights->policy_version,
-                     " was not taken: the engine is asleep, and its memory given back; wake it first"));
-    order->done = true;
-    return nullptr;
-  }
   // From here on jobs for the old version are refused, and jobs for the new one wait in submitted_.
   status_.loaded = true;
   status_.policy_version = order->weights->policy_version;

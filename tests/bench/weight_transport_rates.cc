@@ -1,20 +1,25 @@
 // How long new weights take from one process's GPU memory to another's, on one host:
 //
-//   weight_transport_rates small|8B SENDER_GPU RECEIVER_GPU
+//   weight_transport_rates small|8B SENDER_GPU RECEIVER_GPU [engine]
 //
 // A weights_sender that lies beside this program offers versions in turn. Prints for each what preparing takes (fetch,
-// map, checksums at the sender), what committing takes (copy, checksums after it), and GB/s.
+// map, checksums at the sender), what committing takes (copy, checksums after it), and GB/s. `engine`: the receiver is a
+// whole engine with samples under way, which go on.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/check.h"
 #include "core/model/device_weights_cuda.h"
 #include "core/model/mapped_weights_cuda.h"
+#include "rollout_workers/engine.h"
+#include "rollout_workers/weights_switch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/weights_pattern.h"
 #include "tests/support/weights_sender.h"
@@ -24,10 +29,16 @@ namespace {
 
 constexpr int kVersions = 4;
 
-void Run(const std::string& model, int sender_device, int device) {
-  const TemporaryDirectory directory;
-  const ModelConfig config = PatternModel(model);
-  WeightsSender sender("weights_sender", model, sender_device, directory.path() / "weights");
+void Print(const std::string& what, uint64_t version, double gigabytes, absl::Duration prepare,
+           absl::Duration commit) {
+  const double seconds = absl::ToDoubleSeconds(commit);
+  std::printf("%s, version %d: %.2f GB prepared in %.4f s, loaded in %.4f s (%.0f GB/s)\n", what.c_str(),
+              static_cast<int>(version), gigabytes, absl::ToDoubleSeconds(prepare), seconds,
+              gigabytes / seconds);
+  std::fflush(stdout);
+}
+
+void RunAlone(const ModelConfig& config, const std::string& what, int device, WeightsSender& sender) {
   WS_CHECK(cudaSetDevice(device) == cudaSuccess) << "GPU " << device;
   const DeviceWeights weights = DeviceWeights::Allocate(config, device).value();
   auto* const elements = reinterpret_cast<uint16_t*>(weights.base());
@@ -35,32 +46,92 @@ void Run(const std::string& model, int sender_device, int device) {
   for (uint64_t version = 1; version <= kVersions; ++version) {
     const OfferedMemory offer = sender.Offer(version);
     const absl::Time began = absl::Now();
-    auto source = MappedWeights::Open(config, offer, device, began + absl::Seconds(60));
+    const auto source = MappedWeights::Open(config, offer, device, began + absl::Seconds(60));
     WS_CHECK(source.ok()) << source.status().message();
     const absl::Time prepared = absl::Now();
     const absl::Status copied = (*source)->CopyTo(elements, device, prepared + absl::Seconds(60));
     WS_CHECK(copied.ok()) << copied.message();
-    const absl::Time loaded = absl::Now();
-    source->reset();
-    const double prepare = absl::ToDoubleSeconds(prepared - began);
-    const double commit = absl::ToDoubleSeconds(loaded - prepared);
-    std::printf(
-        "%s, GPU %d to GPU %d, version %d: %.2f GB prepared in %.4f s, loaded in %.4f s (%.0f GB/s), "
-        "unmapped "
-        "in %.4f s\n",
-        model.c_str(), sender_device, device, static_cast<int>(version), gigabytes, prepare, commit,
-        gigabytes / commit, absl::ToDoubleSeconds(absl::Now() - loaded));
-    std::fflush(stdout);
+    Print(what, version, gigabytes, prepared - began, absl::Now() - prepared);
   }
+}
+
+OfferedWeights ToOffered(const OfferedMemory& memory) {
+  OfferedWeights offered{.policy_version = memory.version,
+                         .transport = "cuda_memory",
+                         .path = memory.socket_path,
+                         .dtype = "bfloat16",
+                         .layout_sha256 = memory.layout_sha256};
+  for (const MemoryBuffer& buffer : memory.buffers) {
+    offered.buffers.push_back({.name = buffer.name,
+                               .offset_bytes = buffer.offset_bytes,
+                               .length_bytes = buffer.length_bytes,
+                               .checksum = buffer.checksum});
+  }
+  return offered;
+}
+
+// 16 samples of version 0 that outlast the bench.
+GenerationJob LongJob() {
+  GenerationGroup group{.prompt_token_ids = std::vector<int32_t>(64, 5)};
+  for (int i = 0; i < 16; ++i) {
+    group.samples.push_back({.sample_index = i, .seed = static_cast<uint64_t>(i)});
+  }
+  return {.id = 1, .groups = {group}, .sampling = {.answer_tokens_max = 1900}};
+}
+
+void RunEngine(const ModelConfig& config, const std::string& what, int device, WeightsSender& sender) {
+  EngineOptions options{.num_slots = 16, .context_tokens_max = 2048};
+  options.cuda = CudaPlacement{.device = device, .num_pages = 16 * 128 + 1};
+  const EngineEvents events = {.on_sample = [](const FinishedSample&) {},
+                               .on_failure =
+                                   [](const FailedJob& job) {
+                                     std::printf("a job failed: %s\n",
+                                                 std::string(job.status.message()).c_str());
+                                   }};
+  auto engine = Engine::Create(config, options, events);
+  WS_CHECK(engine.ok()) << engine.status().message();
+  LoadedWeights first;
+  first.random_seed = 1;
+  WS_CHECK((*engine)->SwapWeights(first, absl::Now() + absl::Seconds(60)).ok());
+  WS_CHECK((*engine)->Submit(LongJob()).ok());
+  WeightsSwitch weights(config, engine->get());
+  for (uint64_t version = 1; version <= kVersions; ++version) {
+    const OfferedMemory offer = sender.Offer(version);
+    double gigabytes = 0;
+    for (const MemoryBuffer& buffer : offer.buffers)
+      gigabytes += static_cast<double>(buffer.length_bytes) * 1e-9;
+    const absl::Time began = absl::Now();
+    const absl::Status ready = weights.Prepare(ToOffered(offer), began + absl::Seconds(60));
+    WS_CHECK(ready.ok()) << ready.message();
+    const absl::Time prepared = absl::Now();
+    const absl::Status loaded = weights.Commit(version, prepared + absl::Seconds(60), EntriesOnChange::kKeep);
+    WS_CHECK(loaded.ok()) << loaded.message();
+    Print(what, version, gigabytes, prepared - began, absl::Now() - prepared);
+    std::printf("%d samples are under way\n", (*engine)->status().num_active_samples);
+  }
+  const absl::Time began = absl::Now();
+  WS_CHECK((*engine)->Sleep(SleepDepth::kPagesAndWeights).ok());
+  const absl::Time asleep = absl::Now();
+  WS_CHECK((*engine)->Wake().ok());
+  std::printf("%s: asleep, pages and weights given back, in %.4f s, awake in %.4f s\n", what.c_str(),
+              absl::ToDoubleSeconds(asleep - began), absl::ToDoubleSeconds(absl::Now() - asleep));
+}
+
+void Run(const std::string& model, int sender_device, int device, bool has_engine) {
+  const TemporaryDirectory directory;
+  const std::string what =
+      absl::StrCat(model, ", GPU ", sender_device, " to ", has_engine ? "an engine on " : "", "GPU ", device);
+  WeightsSender sender("weights_sender", model, sender_device, directory.path() / "weights");
+  (has_engine ? RunEngine : RunAlone)(PatternModel(model), what, device, sender);
 }
 
 }  // namespace
 }  // namespace warpsmith
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: weight_transport_rates small|8B SENDER_GPU RECEIVER_GPU\n");
+  if (argc != 4 && argc != 5) {
+    std::fprintf(stderr, "usage: weight_transport_rates small|8B SENDER_GPU RECEIVER_GPU [engine]\n");
     return 2;
   }
-  warpsmith::Run(argv[1], std::atoi(argv[2]), std::atoi(argv[3]));
+  warpsmith::Run(argv[1], std::atoi(argv[2]), std::atoi(argv[3]), argc == 5);
 }

@@ -84,7 +84,7 @@ absl::Status FakeStepDevice::AllocateWeights() {
 }
 
 absl::Status FakeStepDevice::AllocatePages() {
-  if (state_->has_pages) return absl::OkStatus();
+  if (!entries_.empty()) return absl::OkStatus();
   if (state_->memory_is_taken) return absl::ResourceExhaustedError("others have the memory of the pages");
   state_->has_pages = true;
   entries_.assign(static_cast<size_t>(options_.num_pages) * options_.page_tokens, kUnwritten);
