@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "core/rpc/server.h"
 #include "core/rpc/status.h"
@@ -187,10 +186,13 @@ TEST_CASE("weights are committed nowhere when one worker refuses them") {
 
 TEST_CASE("all workers prepare at once") {
   FakeWorker first, second;
-  absl::BlockingCounter both(2);
-  first.on_prepare = second.on_prepare = [&both] {
-    both.DecrementCount();
-    both.Wait();
+  absl::Mutex mutex;
+  int num_preparing = 0;
+  first.on_prepare = second.on_prepare = [&] {
+    absl::MutexLock lock(&mutex);
+    ++num_preparing;
+    const auto both = [&] { return num_preparing == 2; };
+    CHECK(mutex.AwaitWithTimeout(absl::Condition(&both), absl::Seconds(60)));
   };
   RolloutClient client({.addresses = {first.server->address(), second.server->address()}, .limits = kLimits});
   REQUIRE(client.Publish({.policy_version = 3}).ok());
