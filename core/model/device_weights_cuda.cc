@@ -15,6 +15,7 @@
 #include "core/kernels/first_not_finite_cuda.h"
 #include "core/kernels/random_normals_cuda.h"
 #include "core/model/cuda_status.h"
+#include "core/model/device_memory.h"
 #include "core/model/device_memory_plan.h"
 #include "core/model/hugging_face_checks.h"
 #include "core/model/parameters.h"
@@ -39,12 +40,13 @@ void LogRate(const std::filesystem::path& directory, int64_t elements, double se
 }  // namespace
 
 absl::StatusOr<DeviceWeights> DeviceWeights::Allocate(const ModelConfig& config, int device) {
-  ASSIGN_OR_RETURN(DeviceMemory memory,
-                   DeviceMemory::Zeros(WeightElements(ParameterLayout(config)) * kBfloat16Bytes));
+  ASSIGN_OR_RETURN(std::unique_ptr<ResidentMemory> memory,
+                   ResidentMemory::Reserve(device, WeightElements(ParameterLayout(config)) * kBfloat16Bytes));
+  RETURN_IF_ERROR(memory->Allocate());
   return DeviceWeights(config, device, std::move(memory));
 }
 
-DeviceWeights::DeviceWeights(const ModelConfig& config, int device, DeviceMemory memory)
+DeviceWeights::DeviceWeights(const ModelConfig& config, int device, std::unique_ptr<ResidentMemory> memory)
     : layout_(config), offsets_(BufferOffsets(layout_)), device_(device), memory_(std::move(memory)) {}
 
 const __nv_bfloat16* DeviceWeights::Find(int buffer, const std::string& entry) const {

@@ -9,6 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/model/model_config.h"
+#include "core/model/offered_memory.h"
+#include "core/model/weight_source.h"
 #include "rollout_workers/device/step_device.h"
 
 namespace warpsmith {
@@ -36,6 +38,12 @@ struct CudaStepOptions {
 // and one context; INTERNAL with CUDA's message.
 absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig& config,
                                                                const CudaStepOptions& options);
+
+// Weights in the memory of a GPU of this host, mapped for GPU `device` and checked. UNIMPLEMENTED likewise; otherwise
+// the errors of MappedWeights::Open (core/model/mapped_weights_cuda.h). Any thread.
+absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig& config,
+                                                              const OfferedMemory& offered, int device,
+                                                              absl::Time deadline);
 
 }  // namespace warpsmith
 

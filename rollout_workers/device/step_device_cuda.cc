@@ -10,6 +10,10 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/model/buffer_checksums_cuda.h"
+#include "core/model/device_weights_cuda.h"
+#include "core/model/mapped_weights_cuda.h"
+#include "core/model/weight_source.h"
 #include "rollout_workers/device/page_budget.h"
 #include "rollout_workers/device/step_buckets.h"
 
@@ -19,8 +23,6 @@ namespace {
 constexpr int kStepsMax = 2;
 // Of what all slots can fill: the rest holds prompts that come again.
 constexpr int64_t kPagesForPrefixes = 2;
-// Enough for a decoder that is made to see what it leaves.
-constexpr int64_t kFewestPages = 2;
 
 int64_t PagesOfContext(const CudaStepOptions& options) {
   return (options.context_tokens_max + options.page_tokens - 1) / options.page_tokens;
@@ -45,20 +47,17 @@ DeviceDecoderOptions DecoderOptionsFrom(const CudaStepOptions& options, int64_t 
           .row_buckets = std::move(row_buckets)};
 }
 
-// Makes a decoder to see what memory it leaves, rather than to guess what its kernels need.
-absl::StatusOr<int> MeasurePages(const ModelConfig& config, const CudaStepOptions& options) {
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<DeviceDecoder> decoder,
-      DeviceDecoder::Create(config, DecoderOptionsFrom(options, kFewestPages, {LimitsOf(options).rows_max})));
-  size_t free_bytes = 0, total_bytes = 0;
-  RETURN_IF_ERROR(StepCudaStatus(cudaSetDevice(options.device), "Choosing the GPU"));
-  RETURN_IF_ERROR(StepCudaStatus(cudaMemGetInfo(&free_bytes, &total_bytes), "Asking for free memory"));
+absl::StatusOr<int> FindPages(const ModelConfig& config, const CudaStepOptions& options) {
+  const int64_t rows_max = LimitsOf(options).rows_max;
+  ASSIGN_OR_RETURN(const DecoderMemory memory,
+                   MeasureDecoderMemory(config, DecoderOptionsFrom(options, 1, {rows_max})));
   const int64_t useful = kPagesForPrefixes * options.sequences_max * PagesOfContext(options);
   const int64_t addressable = std::numeric_limits<int32_t>::max() / options.page_tokens - 1;
-  return PagesWithinShare({.total_bytes = static_cast<int64_t>(total_bytes),
-                           .free_bytes = static_cast<int64_t>(free_bytes),
+  return PagesWithinShare({.total_bytes = memory.total_bytes,
+                           .free_bytes = memory.free_bytes,
+                           .fixed_bytes = memory.fixed_bytes,
                            .memory_share = options.memory_share,
-                           .page_bytes = decoder->entry_bytes() * options.page_tokens,
+                           .page_bytes = memory.page_bytes,
                            .pages_of_context = PagesOfContext(options),
                            .pages_useful = std::min(useful, addressable)});
 }
@@ -72,11 +71,17 @@ absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig
   return CudaStepDevice::Create(config, resolved);
 }
 
+absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig& config,
+                                                              const OfferedMemory& offered, int device,
+                                                              absl::Time deadline) {
+  return MappedWeights::Open(config, offered, device, deadline);
+}
+
 absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const ModelConfig& config,
                                                                        const CudaStepOptions& options) {
   int num_pages = options.num_pages;
   if (num_pages == 0) {
-    ASSIGN_OR_RETURN(num_pages, MeasurePages(config, options));
+    ASSIGN_OR_RETURN(num_pages, FindPages(config, options));
   }
   const StepLimits limits = LimitsOf(options);
   auto memory = std::make_unique<Memory>();
@@ -85,13 +90,13 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
       DeviceDecoder::Create(config, DecoderOptionsFrom(options, num_pages,
                                                        RowBuckets(options.decode_buckets, limits.rows_max,
                                                                   options.batch_invariant))));
-  RETURN_IF_ERROR(StepCudaStatus(cudaSetDevice(options.device), "Choosing the GPU"));
+  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(options.device), "Choosing the GPU"));
   const auto queries = static_cast<size_t>(limits.queries_max);
   const size_t block_bytes = StepBlock(limits).bytes(),
                results_bytes = queries * (sizeof(int32_t) + sizeof(float));
-  ASSIGN_OR_RETURN(memory->block, AllocateDevice(block_bytes));
-  ASSIGN_OR_RETURN(memory->last_tokens, AllocateDevice((queries + 1) * sizeof(int32_t)));
-  ASSIGN_OR_RETURN(memory->results, AllocateDevice(results_bytes));
+  ASSIGN_OR_RETURN(memory->block, DeviceMemory::Zeros(block_bytes));
+  ASSIGN_OR_RETURN(memory->last_tokens, DeviceMemory::Zeros((queries + 1) * sizeof(int32_t)));
+  ASSIGN_OR_RETURN(memory->results, DeviceMemory::Zeros(results_bytes));
   for (HostStep& step : memory->host_steps) {
     ASSIGN_OR_RETURN(step.block, AllocatePinned(block_bytes));
     ASSIGN_OR_RETURN(step.results, AllocatePinned(results_bytes));
@@ -99,9 +104,9 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
   }
   ASSIGN_OR_RETURN(memory->drained, CreateEvent());
   ASSIGN_OR_RETURN(memory->stream, CreateStream());
-  ASSIGN_OR_RETURN(StepArrival arrival, StepArrival::Create());
+  ASSIGN_OR_RETURN(EventArrival arrival, EventArrival::Create());
   // The stream does not wait for what cleared the memory.
-  RETURN_IF_ERROR(StepCudaStatus(cudaDeviceSynchronize(), "Preparing memory"));
+  RETURN_IF_ERROR(CudaStatus(cudaDeviceSynchronize(), "Preparing memory"));
   LogInfo(absl::StrCat("cuda:", options.device, " holds ", memory->decoder->weight_bytes() >> 20,
                        " MiB of weights and ", num_pages, " pages of ", options.page_tokens, " tokens, ",
                        (memory->decoder->entry_bytes() * options.page_tokens * num_pages) >> 20, " MiB"));
@@ -110,7 +115,7 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
 }
 
 CudaStepDevice::CudaStepDevice(const CudaStepOptions& options, int num_pages, std::unique_ptr<Memory> memory,
-                               StepArrival arrival)
+                               EventArrival arrival)
     : options_(options),
       num_pages_(num_pages),
       block_(LimitsOf(options)),
@@ -132,7 +137,7 @@ CudaStepDevice::~CudaStepDevice() {
 // A device is chosen a thread, and the engine's is not the one that made this.
 absl::Status CudaStepDevice::Begin() {
   RETURN_IF_ERROR(lost_);
-  return StepCudaStatus(cudaSetDevice(options_.device), "Choosing the GPU");
+  return CudaStatus(cudaSetDevice(options_.device), "Choosing the GPU");
 }
 
 absl::Status CudaStepDevice::LoadHuggingFace(const std::filesystem::path& directory) {
@@ -150,6 +155,18 @@ absl::Status CudaStepDevice::FillRandom(uint64_t seed) {
   return memory_->decoder->FillRandom(seed);
 }
 
+absl::Status CudaStepDevice::TakeWeights(WeightSource& source) {
+  RETURN_IF_ERROR(Begin());
+  const DeviceWeights& weights = memory_->decoder->weights();
+  if (source.num_elements() != weights.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("New weights have ", source.num_elements(),
+                                                   " elements and those of this model ", weights.size()));
+  }
+  const absl::Status copied = source.CopyTo(reinterpret_cast<uint16_t*>(weights.base()), options_.device,
+                                            absl::Now() + options_.step_timeout);
+  return MayStillRun(copied) ? Lose(copied) : copied;
+}
+
 size_t CudaStepDevice::results_bytes() const {
   return static_cast<size_t>(options_.sequences_max) * (sizeof(int32_t) + sizeof(float));
 }
@@ -161,14 +178,14 @@ absl::Status CudaStepDevice::Launch(const StepPlan& plan) {
   HostStep& host = memory_->host_steps[static_cast<size_t>(num_launched_ % kStepsMax)];
   cudaStream_t const stream = memory_->stream.get();
   const size_t bytes = block_.Pack(plan, host.block.get());
-  RETURN_IF_ERROR(StepCudaStatus(
+  RETURN_IF_ERROR(CudaStatus(
       cudaMemcpyAsync(memory_->block.get(), host.block.get(), bytes, cudaMemcpyHostToDevice, stream),
       "Copying a plan"));
   RETURN_IF_ERROR(LaunchKernels(plan));
-  RETURN_IF_ERROR(StepCudaStatus(cudaMemcpyAsync(host.results.get(), memory_->results.get(), results_bytes(),
-                                                 cudaMemcpyDeviceToHost, stream),
-                                 "Copying results"));
-  RETURN_IF_ERROR(StepCudaStatus(cudaEventRecord(host.done.get(), stream), "Recording a step"));
+  RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(host.results.get(), memory_->results.get(), results_bytes(),
+                                             cudaMemcpyDeviceToHost, stream),
+                             "Copying results"));
+  RETURN_IF_ERROR(CudaStatus(cudaEventRecord(host.done.get(), stream), "Recording a step"));
   RETURN_IF_ERROR(arrival_.Follow(host.done.get()));
   host.arrival = ++num_followed_;
   host.step = plan.step;
@@ -214,8 +231,7 @@ void CudaStepDevice::DropSteps() {
   num_awaited_ = num_launched_;
   absl::Status status = Begin();
   if (status.ok()) {
-    status =
-        StepCudaStatus(cudaEventRecord(memory_->drained.get(), memory_->stream.get()), "Draining the GPU");
+    status = CudaStatus(cudaEventRecord(memory_->drained.get(), memory_->stream.get()), "Draining the GPU");
   }
   if (status.ok()) status = arrival_.Follow(memory_->drained.get());
   if (status.ok()) {
@@ -240,6 +256,17 @@ void CudaStepDevice::FreePages() {
 absl::Status CudaStepDevice::AllocatePages() {
   RETURN_IF_ERROR(Begin());
   return memory_->decoder->AllocatePages();
+}
+
+void CudaStepDevice::FreeWeights() {
+  if (!Begin().ok()) return;
+  memory_->graphs.Clear();  // they name the weights
+  memory_->decoder->FreeWeights();
+}
+
+absl::Status CudaStepDevice::AllocateWeights() {
+  RETURN_IF_ERROR(Begin());
+  return memory_->decoder->AllocateWeights();
 }
 
 }  // namespace warpsmith

@@ -11,13 +11,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/model/device_decoder.h"
+#include "core/model/device_memory.h"
+#include "core/model/event_arrival_cuda.h"
+#include "core/model/handles_cuda.h"
 #include "rollout_workers/device/open_cuda_step_device.h"
-#include "rollout_workers/device/step_arrival_cuda.h"
 #include "rollout_workers/device/step_block.h"
 #include "rollout_workers/device/step_device.h"
 #include "rollout_workers/device/step_graphs_cuda.h"
 #include "rollout_workers/device/step_launch_cuda.h"
-#include "rollout_workers/device/step_memory_cuda.h"
 
 namespace warpsmith {
 
@@ -38,11 +39,14 @@ class CudaStepDevice final : public StepDevice {
   absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
   absl::Status SetParameters(const Parameters& parameters) override;
   absl::Status FillRandom(uint64_t seed) override;
+  absl::Status TakeWeights(WeightSource& source) override;
   absl::Status Launch(const StepPlan& plan) override;
   absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override;
   void DropSteps() override;
   void FreePages() override;
   absl::Status AllocatePages() override;
+  void FreeWeights() override;
+  absl::Status AllocateWeights() override;
 
   // Of all steps: what is put on it before a launch, the launch waits for.
   cudaStream_t stream() const { return memory_->stream.get(); }
@@ -53,16 +57,16 @@ class CudaStepDevice final : public StepDevice {
     PinnedBlock block;
     PinnedBlock results;
     CudaEvent done;
-    int64_t arrival = 0;  // what StepArrival counts to with `done`
+    int64_t arrival = 0;  // what EventArrival counts to with `done`
     uint64_t step = 0;
     int num_samples = 0;
   };
   // What a lost device may still write to: never freed then.
   struct Memory {
     std::unique_ptr<DeviceDecoder> decoder;
-    DeviceBlock block;
-    DeviceBlock last_tokens;
-    DeviceBlock results;  // token ids [queries_max], then log-probs
+    DeviceMemory block;
+    DeviceMemory last_tokens;
+    DeviceMemory results;  // token ids [queries_max], then log-probs
     std::array<HostStep, 2> host_steps;
     CudaEvent drained;
     CudaStream stream;
@@ -70,7 +74,7 @@ class CudaStepDevice final : public StepDevice {
   };
 
   CudaStepDevice(const CudaStepOptions& options, int num_pages, std::unique_ptr<Memory> memory,
-                 StepArrival arrival);
+                 EventArrival arrival);
 
   absl::Status Begin();
   absl::Status LaunchKernels(const StepPlan& plan);
@@ -81,7 +85,7 @@ class CudaStepDevice final : public StepDevice {
   const int num_pages_;
   const StepBlock block_;
   std::unique_ptr<Memory> memory_;
-  StepArrival arrival_;
+  EventArrival arrival_;
   StepMemory step_memory_;
   int64_t num_followed_ = 0;  // events that arrival_ counts
   int64_t num_launched_ = 0;
