@@ -32,7 +32,7 @@ class Batch {
     std::vector<FailedJob> failed;
     // Tokens of jobs that report them, each sample's in order.
     std::vector<DrawnToken> drawn;
-    // Steps that ended, 0 or 1, and what they drew. Prompt tokens count when they are given to a step.
+    // Steps that ended, and what they drew. Prompt tokens count when they are given to a step.
     int num_steps = 0;
     int num_drawn = 0;
     int num_prefilled = 0;
@@ -40,8 +40,23 @@ class Batch {
 
   virtual ~Batch() = default;
 
-  // Takes the weights; the batch must be empty. After an error no usable weights are left.
-  virtual absl::Status SetWeights(const LoadedWeights& weights) = 0;
+  // Whether samples can go on with other weights than they began with. Any thread.
+  virtual bool can_continue() const = 0;
+
+  // Takes the weights, after Settle; the batch must be empty with kRequireNone, the only one where !can_continue().
+  // After an error no usable weights are left: what waits or decodes is held until others are set.
+  virtual absl::Status SetWeights(const LoadedWeights& weights, EntriesOnChange entries) = 0;
+
+  // Waits for what is under way on a device, and hands out what it brought.
+  virtual Outcome Settle() = 0;
+
+  // Gives memory of the device back, after Settle, and takes it again; samples are held meanwhile. Both may be
+  // repeated. Wake: RESOURCE_EXHAUSTED where others have taken the memory; it sleeps on then. UNIMPLEMENTED without a
+  // device.
+  virtual absl::Status Sleep(SleepDepth depth) = 0;
+  virtual absl::Status Wake() = 0;
+  // Not where it sleeps or lacks weights.
+  virtual bool can_step() const = 0;
 
   // Queues a valid job.
   virtual void Add(GenerationJob job) = 0;
@@ -55,7 +70,8 @@ class Batch {
   // Nothing waits, decodes or is under way on a device.
   virtual bool empty() const = 0;
 
-  // Gets on by about one token of every sample, and hands out those that ended. Not when empty.
+  // Gets on by about one token of every sample, and hands out those that ended. Not when empty, and only if
+  // can_step().
   virtual Outcome Step() = 0;
 };
 

@@ -63,12 +63,21 @@ CpuBatch::CpuBatch(const ModelConfig& config, const EngineOptions& options)
 
 CpuBatch::~CpuBatch() = default;
 
-absl::Status CpuBatch::SetWeights(const LoadedWeights& weights) {
+absl::Status CpuBatch::Sleep(SleepDepth) {
+  return absl::UnimplementedError("An engine on the CPU has no memory of a device to give back");
+}
+
+absl::Status CpuBatch::Wake() {
+  return absl::UnimplementedError("An engine on the CPU does not sleep, so that nothing is to be woken");
+}
+
+absl::Status CpuBatch::SetWeights(const LoadedWeights& weights, EntriesOnChange entries) {
+  WS_CHECK(entries == EntriesOnChange::kRequireNone) << "samples on the CPU do not go on with other weights";
   WS_CHECK(empty()) << num_active() << " samples decode while weights are swapped";
   if (weights.parameters == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("The weights of version ", weights.policy_version,
-                     " are not in this process's memory, where a CPU needs them"));
+                     " are not in this process's memory, where a CPU needs them: publish a file"));
   }
   try {
     return decoder_->SetParameters(*weights.parameters);

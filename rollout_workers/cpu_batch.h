@@ -34,7 +34,12 @@ class CpuBatch final : public Batch {
   CpuBatch& operator=(const CpuBatch&) = delete;
 
   // A copy of weights that came as parameters: INVALID_ARGUMENT for others. INTERNAL when LibTorch fails.
-  absl::Status SetWeights(const LoadedWeights& weights) override;
+  bool can_continue() const override { return false; }
+  absl::Status SetWeights(const LoadedWeights& weights, EntriesOnChange entries) override;
+  Outcome Settle() override { return {}; }
+  absl::Status Sleep(SleepDepth depth) override;
+  absl::Status Wake() override;
+  bool can_step() const override { return true; }
   // A step or several later the samples of `job` are in slots.
   void Add(GenerationJob job) override;
   void Remove(int64_t job_id) override;

@@ -41,14 +41,20 @@ class Engine::Impl {
   absl::Status Submit(GenerationJob job) ABSL_LOCKS_EXCLUDED(mutex_);
   void Cancel(int64_t job_id) ABSL_LOCKS_EXCLUDED(mutex_);
   void CancelSample(const SamplePlace& sample) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline)
-      ABSL_LOCKS_EXCLUDED(swap_mutex_, mutex_);
+  absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline, EntriesOnChange entries)
+      ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
+  absl::Status Sleep(SleepDepth depth) ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
+  absl::Status Wake() ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
   EngineStatus status() const ABSL_LOCKS_EXCLUDED(mutex_);
   const EngineOptions& options() const { return options_; }
 
  private:
-  struct Swap {
-    LoadedWeights weights;
+  // What another thread wants done between two steps.
+  struct Order {
+    std::function<absl::Status()> work;  // on the engine's thread
+    // Set: new weights, which the status tells from the moment on that the order is taken.
+    const LoadedWeights* weights = nullptr;
+    bool needs_empty = false;
     bool taken = false;
     bool done = false;
     absl::Status result;
@@ -57,11 +63,19 @@ class Engine::Impl {
   absl::Status CheckGroup(const GenerationGroup& group, const SamplingParameters& sampling) const;
   void Run();
   bool TakeMail() ABSL_LOCKS_EXCLUDED(mutex_);
-  void SwapNow(Swap* swap) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Carry(Order order, absl::Time deadline) ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
+  Order* Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CarryOut(Order* order) ABSL_LOCKS_EXCLUDED(mutex_);
   void StepOnce();
+  void Count(const Batch::Outcome& outcome, absl::Duration busy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Report(Batch::Outcome outcome);
+  bool CanStep() const { return !batch_->empty() && batch_->can_step(); }
+  // An order that waits for samples to end is no mail: it is taken when they have.
+  bool IsTakeable(const Order* order) const {
+    return order != nullptr && (!order->needs_empty || batch_->empty());
+  }
   bool HasMail() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || swap_ != nullptr || !submitted_.empty() || !cancelled_.empty() ||
+    return stopping_ || IsTakeable(order_) || !submitted_.empty() || !cancelled_.empty() ||
            !cancelled_samples_.empty();
   }
 
@@ -70,13 +84,13 @@ class Engine::Impl {
   const EngineEvents events_;
   const std::unique_ptr<Batch> batch_;  // the engine's thread alone
 
-  absl::Mutex swap_mutex_;  // one swap at a time; taken before mutex_
+  absl::Mutex order_mutex_;  // one order at a time; taken before mutex_
   mutable absl::Mutex mutex_;
   std::vector<GenerationJob> submitted_ ABSL_GUARDED_BY(mutex_);
   std::vector<int64_t> cancelled_ ABSL_GUARDED_BY(mutex_);
   std::vector<SamplePlace> cancelled_samples_ ABSL_GUARDED_BY(mutex_);
   int num_submitted_samples_ ABSL_GUARDED_BY(mutex_) = 0;
-  Swap* swap_ ABSL_GUARDED_BY(mutex_) = nullptr;  // lives in SwapWeights
+  Order* order_ ABSL_GUARDED_BY(mutex_) = nullptr;  // lives in Carry
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   EngineStatus status_ ABSL_GUARDED_BY(mutex_);
   double occupancy_sum_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -142,21 +156,60 @@ void Engine::Impl::CancelSample(const SamplePlace& sample) {
   cancelled_samples_.push_back(sample);
 }
 
-absl::Status Engine::Impl::SwapWeights(LoadedWeights weights, absl::Time deadline) {
-  absl::MutexLock one_at_a_time(&swap_mutex_);
-  Swap swap{.weights = std::move(weights)};
-  absl::MutexLock lock(&mutex_);
-  swap_ = &swap;
-  mutex_.AwaitWithDeadline(absl::Condition(&swap.taken), deadline);
-  swap_ = nullptr;
-  if (!swap.taken) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("Version ", swap.weights.policy_version, " was not taken: ", status_.num_active_samples,
-                     " samples decode and ", status_.num_waiting_samples, " wait for version ",
-                     status_.policy_version, "; commit again when they have ended"));
+absl::Status Engine::Impl::SwapWeights(LoadedWeights weights, absl::Time deadline, EntriesOnChange entries) {
+  const bool waits = entries == EntriesOnChange::kRequireNone;
+  if (!waits && !batch_->can_continue()) {
+    return absl::UnimplementedError(
+        absl::StrCat("On the CPU samples do not go on with the weights of version ", weights.policy_version,
+                     "; swap them in once the samples have ended"));
   }
-  mutex_.Await(absl::Condition(&swap.done));  // a copy of the weights: bounded by its size
-  return swap.result;
+  return Carry({.work = [&] { return batch_->SetWeights(weights, entries); },
+                .weights = &weights,
+                .needs_empty = waits},
+               deadline);
+}
+
+absl::Status Engine::Impl::Sleep(SleepDepth depth) {
+  const auto sleep = [&] {
+    RETURN_IF_ERROR(batch_->Sleep(depth));
+    absl::MutexLock lock(&mutex_);
+    status_.asleep = true;
+    if (depth == SleepDepth::kPagesAndWeights) status_.loaded = false;
+    return absl::OkStatus();
+  };
+  return Carry({.work = sleep}, absl::InfiniteFuture());
+}
+
+absl::Status Engine::Impl::Wake() {
+  const auto wake = [&] {
+    RETURN_IF_ERROR(batch_->Wake());
+    absl::MutexLock lock(&mutex_);
+    status_.asleep = false;
+    return absl::OkStatus();
+  };
+  return Carry({.work = wake}, absl::InfiniteFuture());
+}
+
+// Has the engine's thread do it, at the latest begun by `deadline`.
+absl::Status Engine::Impl::Carry(Order order, absl::Time deadline) {
+  absl::MutexLock one_at_a_time(&order_mutex_);
+  absl::MutexLock lock(&mutex_);
+  if (order.weights != nullptr && status_.asleep) {  // and stays so: to wake it is an order too
+    return absl::FailedPreconditionError(
+        absl::StrCat("Version ", order.weights->policy_version,
+                     " was not taken: the engine is asleep, and its memory given back; wake it first"));
+  }
+  order_ = &order;
+  mutex_.AwaitWithDeadline(absl::Condition(&order.taken), deadline);
+  order_ = nullptr;
+  if (!order.taken) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "Version ", order.weights->policy_version, " was not taken: ", status_.num_active_samples,
+        " samples decode and ", status_.num_waiting_samples, " wait for version ", status_.policy_version,
+        "; commit again when they have ended"));
+  }
+  mutex_.Await(absl::Condition(&order.done));  // bounded by the device's own deadlines
+  return order.result;
 }
 
 EngineStatus Engine::Impl::status() const {
@@ -169,16 +222,16 @@ EngineStatus Engine::Impl::status() const {
 void Engine::Impl::Run() {
   pthread_setname_np(pthread_self(), "ws-engine");
   while (TakeMail()) {
-    if (!batch_->empty()) StepOnce();
+    if (CanStep()) StepOnce();
   }
 }
 
 // Waits for mail when there is nothing to decode. False when the engine stops.
 bool Engine::Impl::TakeMail() {
-  Swap* swap = nullptr;
+  Order* order = nullptr;
   {
     absl::MutexLock lock(&mutex_);
-    if (batch_->empty()) mutex_.Await(absl::Condition(this, &Impl::HasMail));
+    if (!CanStep()) mutex_.Await(absl::Condition(this, &Impl::HasMail));
     if (stopping_) return false;
     for (GenerationJob& job : submitted_) batch_->Add(std::move(job));
     submitted_.clear();
@@ -189,25 +242,35 @@ bool Engine::Impl::TakeMail() {
     cancelled_samples_.clear();
     status_.num_active_samples = batch_->num_active();
     status_.num_waiting_samples = batch_->num_waiting();
-    if (swap_ != nullptr && batch_->empty()) {
-      // From here on jobs for the old version are refused, and jobs for the new one wait in submitted_.
-      swap = std::exchange(swap_, nullptr);
-      swap->taken = true;
-      status_.loaded = true;
-      status_.policy_version = swap->weights.policy_version;
-      status_.weights_sha256 = swap->weights.sha256;
-    }
+    if (IsTakeable(order_)) order = Take();
   }
-  if (swap != nullptr) SwapNow(swap);
+  if (order != nullptr) CarryOut(order);
   return true;
 }
 
-void Engine::Impl::SwapNow(Swap* swap) {
-  absl::Status result = batch_->SetWeights(swap->weights);
+Engine::Impl::Order* Engine::Impl::Take() {
+  Order* const order = std::exchange(order_, nullptr);
+  order->taken = true;
+  if (order->weights == nullptr) return order;
+  // From here on jobs for the old version are refused, and jobs for the new one wait in submitted_.
+  status_.loaded = true;
+  status_.policy_version = order->weights->policy_version;
+  status_.weights_sha256 = order->weights->sha256;
+  return order;
+}
+
+void Engine::Impl::CarryOut(Order* order) {
+  Batch::Outcome settled = batch_->Settle();
+  {
+    absl::MutexLock lock(&mutex_);
+    Count(settled, absl::ZeroDuration());
+  }
+  Report(std::move(settled));
+  absl::Status result = order->work();
   absl::MutexLock lock(&mutex_);
-  if (!result.ok()) status_.loaded = false;
-  swap->result = std::move(result);
-  swap->done = true;
+  if (order->weights != nullptr && !result.ok()) status_.loaded = false;
+  order->result = std::move(result);
+  order->done = true;
 }
 
 void Engine::Impl::StepOnce() {
@@ -215,16 +278,20 @@ void Engine::Impl::StepOnce() {
   Batch::Outcome outcome = batch_->Step();
   {
     absl::MutexLock lock(&mutex_);
-    status_.busy += absl::Now() - began;
-    status_.num_steps += outcome.num_steps;
-    status_.num_tokens_decoded += outcome.num_drawn;
-    status_.num_tokens_prefilled += outcome.num_prefilled;
-    occupancy_sum_ += static_cast<double>(outcome.num_drawn) / options_.num_slots;
-    if (status_.num_steps > 0) status_.occupancy = occupancy_sum_ / static_cast<double>(status_.num_steps);
-    status_.num_active_samples = batch_->num_active();
-    status_.num_waiting_samples = batch_->num_waiting();
+    Count(outcome, absl::Now() - began);
   }
   Report(std::move(outcome));
+}
+
+void Engine::Impl::Count(const Batch::Outcome& outcome, absl::Duration busy) {
+  status_.busy += busy;
+  status_.num_steps += outcome.num_steps;
+  status_.num_tokens_decoded += outcome.num_drawn;
+  status_.num_tokens_prefilled += outcome.num_prefilled;
+  occupancy_sum_ += static_cast<double>(outcome.num_drawn) / options_.num_slots;
+  if (status_.num_steps > 0) status_.occupancy = occupancy_sum_ / static_cast<double>(status_.num_steps);
+  status_.num_active_samples = batch_->num_active();
+  status_.num_waiting_samples = batch_->num_waiting();
 }
 
 void Engine::Impl::Report(Batch::Outcome outcome) {
@@ -250,10 +317,13 @@ void Engine::Cancel(int64_t job_id) { impl_->Cancel(job_id); }
 void Engine::CancelSample(int64_t job_id, int task_index, int sample_index) {
   impl_->CancelSample({job_id, task_index, sample_index});
 }
-absl::Status Engine::SwapWeights(LoadedWeights weights, absl::Time deadline) {
-  return impl_->SwapWeights(std::move(weights), deadline);
+absl::Status Engine::SwapWeights(LoadedWeights weights, absl::Time deadline, EntriesOnChange entries) {
+  return impl_->SwapWeights(std::move(weights), deadline, entries);
 }
+absl::Status Engine::Sleep(SleepDepth depth) { return impl_->Sleep(depth); }
+absl::Status Engine::Wake() { return impl_->Wake(); }
 EngineStatus Engine::status() const { return impl_->status(); }
+const std::optional<CudaPlacement>& Engine::cuda() const { return impl_->options().cuda; }
 int64_t Engine::context_tokens_max() const { return impl_->options().context_tokens_max; }
 
 }  // namespace warpsmith

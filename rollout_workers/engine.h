@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "core/model/model_config.h"
 #include "rollout_workers/generation.h"
+#include "rollout_workers/paged/entries_on_change.h"
 #include "rollout_workers/placement.h"
 #include "rollout_workers/scheduler.h"
 #include "rollout_workers/weights.h"
@@ -50,9 +51,13 @@ struct EngineEvents {
   std::function<void(DrawnToken)> on_token;
 };
 
+// What a sleeping engine gives back of its GPU's memory.
+enum class SleepDepth { kPages, kPagesAndWeights };
+
 // Counters since the start.
 struct EngineStatus {
   bool loaded = false;
+  bool asleep = false;
   uint64_t policy_version = 0;
   std::string weights_sha256;
   int num_active_samples = 0;
@@ -96,12 +101,25 @@ class Engine {
   // Likewise one sample that decodes. One that has no token yet, or has ended, is ignored.
   void CancelSample(int64_t job_id, int task_index, int sample_index);
 
-  // Takes `weights` between two steps, when no sample waits or decodes. FAILED_PRECONDITION when that did not
-  // come to pass by `deadline`: the old weights are still in use then.
-  absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline);
+  // Takes `weights` between two steps. With kRequireNone when no sample waits or decodes; otherwise at once, and those
+  // that do go on with the new weights: FinishedSample::token_policy_versions says which drew what. FAILED_PRECONDITION
+  // when that did not come to pass by `deadline`, and while the engine is asleep; UNIMPLEMENTED for other `entries`
+  // than kRequireNone on the CPU: the old weights are still in use then. After any other error none are, and samples
+  // that wait or decode are held until new ones come.
+  absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline,
+                           EntriesOnChange entries = EntriesOnChange::kRequireNone);
+
+  // Gives memory of the GPU back, between two steps, and takes it again. Meanwhile samples are held, none is lost, and
+  // with kPages more may be submitted. After kPagesAndWeights they are held until new weights are swapped in, after
+  // Wake. Both may be repeated. UNIMPLEMENTED on the CPU; Wake: RESOURCE_EXHAUSTED where others have taken the memory
+  // meanwhile, and the engine sleeps on.
+  absl::Status Sleep(SleepDepth depth);
+  absl::Status Wake();
 
   EngineStatus status() const;
   int64_t context_tokens_max() const;
+  // The GPU that decodes; none: the CPU.
+  const std::optional<CudaPlacement>& cuda() const;
 
  private:
   class Impl;

@@ -53,10 +53,14 @@ struct FinishedSample {
   int task_index = 0;
   int sample_index = 0;
   uint64_t seed = 0;
+  // That was asked for.
   uint64_t policy_version = 0;
   // A stop token, where one ended the answer, is the last. One log-prob for each.
   std::vector<int32_t> answer_token_ids;
   std::vector<float> log_probs;
+  // Of the weights that drew each token. Empty where all are policy_version: others come only where new weights were
+  // taken while the sample waited or decoded.
+  std::vector<uint64_t> token_policy_versions;
   FinishReason finish_reason = FinishReason::kStop;
   // When the step that prefilled the prompt began, and when the last token was drawn.
   absl::Time started;

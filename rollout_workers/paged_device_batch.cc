@@ -21,6 +21,7 @@ TokenSampling ToTokenSampling(const SamplingParameters& sampling) {
 }
 
 absl::Status GiveWeights(const LoadedWeights& weights, StepDevice& device) {
+  if (weights.source != nullptr) return device.TakeWeights(*weights.source);
   if (weights.parameters != nullptr) return device.SetParameters(*weights.parameters);
   if (!weights.hugging_face_directory.empty()) return device.LoadHuggingFace(weights.hugging_face_directory);
   if (weights.random_seed.has_value()) return device.FillRandom(*weights.random_seed);
@@ -47,15 +48,47 @@ PagedDeviceBatch::PagedDeviceBatch(std::unique_ptr<PagedBatch> paged, std::uniqu
 
 PagedDeviceBatch::~PagedDeviceBatch() { device_->DropSteps(); }
 
-absl::Status PagedDeviceBatch::SetWeights(const LoadedWeights& weights) {
-  WS_CHECK(empty()) << num_active() << " samples decode while weights are swapped";
-  RETURN_IF_ERROR(paged_->ChangeWeights(++num_loads_, EntriesOnChange::kRequireNone));
+absl::Status PagedDeviceBatch::SetWeights(const LoadedWeights& weights, EntriesOnChange entries) {
+  WS_CHECK(paged_->num_steps_in_flight() == 0 && !paged_->asleep())
+      << "steps are in flight, or the device sleeps, while weights are swapped";
+  WS_CHECK(empty() || entries != EntriesOnChange::kRequireNone)
+      << num_active() << " samples decode while weights are swapped";
+  if (requests_.empty()) version_of_load_.clear();
+  RETURN_IF_ERROR(paged_->ChangeWeights(++num_loads_, entries));
+  version_of_load_[num_loads_] = weights.policy_version;
+  has_weights_ = false;
   try {
-    return GiveWeights(weights, *device_);
+    RETURN_IF_ERROR(GiveWeights(weights, *device_));
   } catch (const std::exception& error) {  // LibTorch's
     return absl::InternalError(absl::StrCat("Taking the weights of version ", weights.policy_version,
                                             " failed: ", Escape(error.what(), 512)));
   }
+  has_weights_ = true;
+  return absl::OkStatus();
+}
+
+Batch::Outcome PagedDeviceBatch::Settle() {
+  Outcome outcome;
+  while (paged_->num_steps_in_flight() > 0) {
+    if (const absl::Status status = CompleteOldest(&outcome); !status.ok()) FailAll(status, &outcome);
+  }
+  return outcome;
+}
+
+absl::Status PagedDeviceBatch::Sleep(SleepDepth depth) {
+  RETURN_IF_ERROR(paged_->Sleep());
+  device_->FreePages();
+  if (depth == SleepDepth::kPages) return absl::OkStatus();
+  has_weights_ = false;
+  device_->FreeWeights();
+  return absl::OkStatus();
+}
+
+absl::Status PagedDeviceBatch::Wake() {
+  RETURN_IF_ERROR(device_->AllocateWeights());
+  RETURN_IF_ERROR(device_->AllocatePages());
+  paged_->Wake();
+  return absl::OkStatus();
 }
 
 void PagedDeviceBatch::Add(GenerationJob job) {
@@ -125,7 +158,7 @@ int PagedDeviceBatch::num_waiting() const {
 Batch::Outcome PagedDeviceBatch::Step() {
   Outcome outcome;
   outcome.failed = std::exchange(refused_, {});
-  const absl::StatusOr<bool> launched = LaunchNext();
+  const absl::StatusOr<bool> launched = is_ready() ? LaunchNext() : false;
   if (!launched.ok()) {
     FailAll(launched.status(), &outcome);
     return outcome;
@@ -133,7 +166,7 @@ Batch::Outcome PagedDeviceBatch::Step() {
   const int num_before = paged_->num_steps_in_flight() - *launched;
   if (num_before > 0) {
     if (const absl::Status status = CompleteOldest(&outcome); !status.ok()) FailAll(status, &outcome);
-  } else if (!*launched && !paged_->empty()) {
+  } else if (!*launched && is_ready() && !paged_->empty()) {
     FailAll(absl::InternalError(absl::StrCat("No step can be planned for ", num_waiting(),
                                              " samples that wait and ", num_active(), " that have a slot")),
             &outcome);
@@ -159,8 +192,8 @@ absl::Status PagedDeviceBatch::CompleteOldest(Outcome* outcome) {
   ASSIGN_OR_RETURN(const std::vector<TokenResult> results, device_->AwaitOldest());
   const absl::Time now = absl::Now();
   StepOutcome step = paged_->Complete(results);
-  outcome->num_steps = 1;
-  outcome->num_drawn = static_cast<int>(step.tokens.size());
+  outcome->num_steps += 1;
+  outcome->num_drawn += static_cast<int>(step.tokens.size());
   for (const AnswerToken& token : step.tokens) Report(token, outcome);
   for (FinishedAnswer& answer : step.finished) Report(std::move(answer), now, outcome);
   for (const int64_t request_id : step.broken_request_ids) FailBroken(request_id, outcome);
@@ -182,6 +215,7 @@ void PagedDeviceBatch::Report(FinishedAnswer answer, absl::Time now, Outcome* ou
   const auto found = requests_.find(answer.request_id);
   WS_CHECK(found != requests_.end()) << "an answer came of request " << answer.request_id;
   const Request& request = found->second;
+  std::vector<uint64_t> token_versions = TokenVersions(answer, request.policy_version);
   outcome->finished.push_back(
       {.job_id = request.job_id,
        .task_index = request.task_index,
@@ -190,20 +224,30 @@ void PagedDeviceBatch::Report(FinishedAnswer answer, absl::Time now, Outcome* ou
        .policy_version = request.policy_version,
        .answer_token_ids = std::move(answer.token_ids),
        .log_probs = std::move(answer.log_probs),
+       .token_policy_versions = std::move(token_versions),
        .finish_reason = answer.end == AnswerEnd::kStopToken ? FinishReason::kStop : FinishReason::kLength,
        .started = request.started,
        .finished = now});
   CountLess(found);
 }
 
+// Empty where all are `expected`.
+std::vector<uint64_t> PagedDeviceBatch::TokenVersions(const FinishedAnswer& answer, uint64_t expected) const {
+  std::vector<uint64_t> versions;
+  for (const uint64_t load : answer.policy_versions) versions.push_back(version_of_load_.at(load));
+  const auto is_other = [expected](uint64_t version) { return version != expected; };
+  if (std::none_of(versions.begin(), versions.end(), is_other)) versions.clear();
+  return versions;
+}
+
 void PagedDeviceBatch::FailBroken(int64_t request_id, Outcome* outcome) {
   const auto found = requests_.find(request_id);
   if (found == requests_.end()) return;  // went with another request of its job
   const int64_t job_id = found->second.job_id;
-  outcome->failed.push_back(
-      {.job_id = job_id,
-       .status = absl::InternalError(absl::StrCat("The logits of version ", found->second.policy_version,
-                                                  " are not finite; publish sound weights"))});
+  outcome->failed.push_back({.job_id = job_id,
+                             .status = absl::InternalError(absl::StrCat(
+                                 "The logits of version ", version_of_load_.at(paged_->policy_version()),
+                                 " are not finite; publish sound weights"))});
   Remove(job_id);
 }
 

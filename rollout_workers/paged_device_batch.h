@@ -28,7 +28,12 @@ class PagedDeviceBatch final : public Batch {
                                                                   std::unique_ptr<StepDevice> device);
   ~PagedDeviceBatch() override;
 
-  absl::Status SetWeights(const LoadedWeights& weights) override;
+  bool can_continue() const override { return true; }
+  absl::Status SetWeights(const LoadedWeights& weights, EntriesOnChange entries) override;
+  Outcome Settle() override;
+  absl::Status Sleep(SleepDepth depth) override;
+  absl::Status Wake() override;
+  bool can_step() const override { return !refused_.empty() || is_ready(); }
   void Add(GenerationJob job) override;
   void Remove(int64_t job_id) override;
   void RemoveSample(const SamplePlace& place) override;
@@ -60,18 +65,22 @@ class PagedDeviceBatch final : public Batch {
 
   PagedDeviceBatch(std::unique_ptr<PagedBatch> paged, std::unique_ptr<StepDevice> device);
 
+  bool is_ready() const { return has_weights_ && !paged_->asleep(); }
   absl::Status AddGroup(const GenerationJob& job, GenerationGroup group);
   absl::StatusOr<bool> LaunchNext();
   absl::Status CompleteOldest(Outcome* outcome);
   void Report(const AnswerToken& token, Outcome* outcome);
   void Report(FinishedAnswer answer, absl::Time now, Outcome* outcome);
+  std::vector<uint64_t> TokenVersions(const FinishedAnswer& answer, uint64_t expected) const;
   void FailBroken(int64_t request_id, Outcome* outcome);
   void FailAll(const absl::Status& status, Outcome* outcome);
   void CountLess(Requests::iterator request);
 
   const std::unique_ptr<StepDevice> device_;
   const std::unique_ptr<PagedBatch> paged_;
+  bool has_weights_ = false;
   uint64_t num_loads_ = 0;  // the version by PagedBatch's count: the same policy may be loaded again
+  std::map<uint64_t, uint64_t> version_of_load_;  // the policy's; of all loads since nothing was under way
   int64_t last_request_id_ = 0;
   Requests requests_;
   std::map<int64_t, std::vector<int64_t>> requests_of_job_;  // that are under way

@@ -12,7 +12,9 @@
 namespace warpsmith {
 namespace {
 
-// Bounds for callers that set none: how long a commit waits for samples to end, and a drain for requests.
+// Bounds for callers that set none: how long weights may take to come, a commit waits for samples to end, and a drain
+// for requests.
+constexpr absl::Duration kPrepareTimeout = absl::Minutes(5);
 constexpr absl::Duration kCommitTimeout = absl::Minutes(2);
 constexpr absl::Duration kDrainTimeoutMax = absl::Hours(1);
 constexpr absl::Duration kServiceTimeout = absl::Minutes(1);
@@ -47,7 +49,9 @@ grpc::ServerWriteReactor<v1::GenerateGroupsResponse>* RolloutService::GenerateGr
 grpc::Status RolloutService::PrepareWeights(grpc::ServerContext* context,
                                             const v1::PrepareWeightsRequest* request,
                                             v1::PrepareWeightsResponse* response) {
-  return ToGrpcStatus(weights_->Prepare(OfferedWeightsFromProto(request->manifest())));
+  const absl::Time deadline =
+      std::min(absl::Now() + kPrepareTimeout, absl::FromChrono(context->deadline()) - kAnswerMargin);
+  return ToGrpcStatus(weights_->Prepare(OfferedWeightsFromProto(request->manifest()), deadline));
 }
 
 grpc::Status RolloutService::CommitWeights(grpc::ServerContext* context,
@@ -55,7 +59,8 @@ grpc::Status RolloutService::CommitWeights(grpc::ServerContext* context,
                                            v1::CommitWeightsResponse* response) {
   const absl::Time deadline =
       std::min(absl::Now() + kCommitTimeout, absl::FromChrono(context->deadline()) - kAnswerMargin);
-  const absl::Status status = weights_->Commit(request->policy_version(), deadline);
+  const absl::Status status =
+      weights_->Commit(request->policy_version(), deadline, EntriesOnChangeFromProto(request->samples()));
   TellState();
   return ToGrpcStatus(status);
 }
@@ -96,6 +101,7 @@ grpc::Status RolloutService::GetStatus(grpc::ServerContext* context, const v1::G
   response->set_policy_version(status.policy_version);
   response->set_layout_sha256(identity_.layout_sha256);
   response->set_prompts_sha256(identity_.prompts_sha256);
+  response->set_weights_dtype(worker_->engine().cuda().has_value() ? "bfloat16" : "float32");
   response->set_num_active_samples(status.num_active_samples);
   response->set_draining(worker_->draining());
   response->set_num_tokens_decoded(status.num_tokens_decoded);

@@ -18,15 +18,19 @@ namespace warpsmith {
 
 class Parameters;
 class ParameterLayout;
+class WeightSource;
 
 // Weights that are ready to be given to a decoder. Immutable.
 struct LoadedWeights {
   uint64_t policy_version = 0;
-  // Of the SHA-256 of each buffer, in order: equal exactly where the weights are. Empty where nobody has read them in
-  // this process: see HuggingFaceDirectory.
+  // SHA-256 of the checksums of all buffers, in order: equal exactly where the weights are. Empty where nobody has read
+  // them in this process: see HuggingFaceDirectory.
   std::string sha256;
-  // In this process's memory; null: the first of the next two that is set says where they are.
+  // In this process's memory, float32 or, for a GPU, also bfloat16; null: the first of the next three that is set says
+  // where they are.
   std::shared_ptr<const Parameters> parameters;
+  // What a GPU copies them from.
+  std::shared_ptr<WeightSource> source;
   // Checkpoint that goes straight to a GPU.
   std::filesystem::path hugging_face_directory;
   // Drawn on a GPU: what they compute means nothing, and takes as long as if it did.
@@ -39,10 +43,12 @@ struct OfferedBuffer {
   int64_t offset_bytes = 0;
   int64_t length_bytes = 0;
   std::string sha256;
+  std::string checksum;
 };
 
 struct OfferedWeights {
   uint64_t policy_version = 0;
+  std::string transport;
   std::filesystem::path path;
   std::string dtype;
   std::vector<OfferedBuffer> buffers;
@@ -63,11 +69,6 @@ LoadedWeights HuggingFaceDirectory(const std::filesystem::path& directory);
 
 // Version 0 from weights in memory, float32 on the CPU.
 LoadedWeights InitialWeights(Parameters parameters);
-
-// Reads the file and checks all of it before any is taken: layout (FAILED_PRECONDITION if it is another
-// model's), dtype, names, sizes and place in the file (INVALID_ARGUMENT), and the SHA-256 of every buffer
-// (DATA_LOSS). NOT_FOUND without the file. Takes as long as reading and hashing it does.
-absl::StatusOr<LoadedWeights> LoadOfferedWeights(const ModelConfig& config, const OfferedWeights& published);
 
 // LoadedWeights::sha256 of what `published` names, if its checksums are right.
 std::string CombinedSha256(const OfferedWeights& published);

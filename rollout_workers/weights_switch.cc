@@ -1,5 +1,6 @@
 #include "rollout_workers/weights_switch.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -7,10 +8,11 @@
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "rollout_workers/weight_transport.h"
 
 namespace warpsmith {
 
-absl::Status WeightsSwitch::Prepare(const OfferedWeights& published) {
+absl::Status WeightsSwitch::Prepare(const OfferedWeights& published, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   const std::string sha256 = CombinedSha256(published);
   const EngineStatus status = engine_->status();
@@ -21,19 +23,24 @@ absl::Status WeightsSwitch::Prepare(const OfferedWeights& published) {
     return absl::OkStatus();
   }
   const absl::Time began = absl::Now();
-  ASSIGN_OR_RETURN(prepared_, LoadOfferedWeights(config_, published));
+  ASSIGN_OR_RETURN(const std::unique_ptr<WeightTransport> transport,
+                   MakeTransport(published.transport, config_, engine_->cuda()));
+  ASSIGN_OR_RETURN(prepared_, transport->Prepare(published, deadline));
   LogInfo(absl::StrCat("prepared weights of version ", published.policy_version, " in ",
                        absl::FormatDuration(absl::Trunc(absl::Now() - began, absl::Microseconds(100)))));
   return absl::OkStatus();
 }
 
-absl::Status WeightsSwitch::Commit(uint64_t policy_version, absl::Time deadline) {
+absl::Status WeightsSwitch::Commit(uint64_t policy_version, absl::Time deadline, EntriesOnChange entries) {
   absl::MutexLock lock(&mutex_);
   if (prepared_ && prepared_->policy_version == policy_version) {
-    RETURN_IF_ERROR(
-        engine_->SwapWeights(*prepared_, deadline));  // kept until it worked: a commit may be repeated
+    const absl::Time began = absl::Now();
+    // Kept until it worked: a commit may be repeated.
+    RETURN_IF_ERROR(engine_->SwapWeights(*prepared_, deadline, entries));
     prepared_.reset();
-    LogInfo(absl::StrCat("weights of version ", policy_version, " are in use"));
+    LogInfo(absl::StrCat("weights of version ", policy_version, " are in use, ",
+                         absl::FormatDuration(absl::Trunc(absl::Now() - began, absl::Microseconds(100))),
+                         " after they were committed"));
     return absl::OkStatus();
   }
   const EngineStatus status = engine_->status();

@@ -20,14 +20,14 @@ class WeightsSwitch {
   // `engine` must outlive this.
   WeightsSwitch(const ModelConfig& config, Engine* engine) : config_(config), engine_(engine) {}
 
-  // The errors of LoadOfferedWeights; then what was prepared before is still there. Weights that are in use
-  // or prepared already are not read again.
-  absl::Status Prepare(const OfferedWeights& published) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The errors of MakeTransport and of its Prepare; then what was prepared before is still there. Weights that are in
+  // use or prepared already are not read again.
+  absl::Status Prepare(const OfferedWeights& published, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Puts the prepared `policy_version` to use once no sample waits or decodes; nothing to do if it is in use
-  // already. FAILED_PRECONDITION: it was not prepared (with the versions that are there), or samples decode
-  // until `deadline`.
-  absl::Status Commit(uint64_t policy_version, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Puts the prepared `policy_version` to use as Engine::SwapWeights says; nothing to do if it is in use already.
+  // FAILED_PRECONDITION: it was not prepared (with the versions that are there); otherwise the errors of SwapWeights.
+  absl::Status Commit(uint64_t policy_version, absl::Time deadline,
+                      EntriesOnChange entries = EntriesOnChange::kRequireNone) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   const ModelConfig config_;

@@ -11,6 +11,7 @@ SamplingParameters SamplingFromProto(const v1::SamplingParameters& proto) {
 
 OfferedWeights OfferedWeightsFromProto(const v1::WeightsManifest& proto) {
   OfferedWeights weights{.policy_version = proto.policy_version(),
+                         .transport = proto.transport(),
                          .path = proto.path(),
                          .dtype = proto.dtype(),
                          .layout_sha256 = proto.layout_sha256()};
@@ -18,9 +19,16 @@ OfferedWeights OfferedWeightsFromProto(const v1::WeightsManifest& proto) {
     weights.buffers.push_back({.name = buffer.name(),
                                .offset_bytes = buffer.offset_bytes(),
                                .length_bytes = buffer.length_bytes(),
-                               .sha256 = buffer.sha256()});
+                               .sha256 = buffer.sha256(),
+                               .checksum = buffer.checksum()});
   }
   return weights;
+}
+
+EntriesOnChange EntriesOnChangeFromProto(v1::SamplesUnderWay proto) {
+  if (proto == v1::SAMPLES_UNDER_WAY_KEEP) return EntriesOnChange::kKeep;
+  if (proto == v1::SAMPLES_UNDER_WAY_RECOMPUTE) return EntriesOnChange::kRecompute;
+  return EntriesOnChange::kRequireNone;
 }
 
 void FillTransition(const FinishedSample& sample, const std::vector<int32_t>& prompt_token_ids,
@@ -31,6 +39,8 @@ void FillTransition(const FinishedSample& sample, const std::vector<int32_t>& pr
   transition->mutable_log_probs()->Assign(sample.log_probs.begin(), sample.log_probs.end());
   transition->set_seed(sample.seed);
   transition->set_policy_version(sample.policy_version);
+  transition->mutable_token_policy_versions()->Assign(sample.token_policy_versions.begin(),
+                                                      sample.token_policy_versions.end());
   transition->set_finish_reason(sample.finish_reason == FinishReason::kStop ? v1::FINISH_REASON_STOP
                                                                             : v1::FINISH_REASON_LENGTH);
   transition->set_answer(answer);

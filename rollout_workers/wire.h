@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rollout_workers/generation.h"
+#include "rollout_workers/paged/entries_on_change.h"
 #include "rollout_workers/sampling_parameters.h"
 #include "rollout_workers/weights.h"
 #include "warpsmith/v1/rollout_service.pb.h"
@@ -17,6 +18,8 @@ namespace warpsmith {
 SamplingParameters SamplingFromProto(const v1::SamplingParameters& proto);
 
 OfferedWeights OfferedWeightsFromProto(const v1::WeightsManifest& proto);
+
+EntriesOnChange EntriesOnChangeFromProto(v1::SamplesUnderWay proto);
 
 // Everything of a Transition but its grade and sample_index. `answer`, valid UTF-8, becomes its text.
 void FillTransition(const FinishedSample& sample, const std::vector<int32_t>& prompt_token_ids,

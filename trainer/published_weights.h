@@ -12,11 +12,13 @@ struct PublishedBuffer {
   std::string name;
   int64_t offset_bytes = 0;
   int64_t length_bytes = 0;
-  std::string sha256;  // in hex
+  std::string sha256;    // in hex; empty: there is a checksum
+  std::string checksum;  // ToHex of core/kernels/memory_checksum.h; empty: there is a SHA-256
 };
 
 struct PublishedWeights {
   uint64_t policy_version = 0;
+  std::string transport = "file";
   std::string path;
   std::string dtype;
   std::vector<PublishedBuffer> buffers;

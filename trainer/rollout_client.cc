@@ -18,12 +18,11 @@
 #include "proto/language_names.h"
 #include "trainer/group_statistics.h"
 #include "trainer/wire.h"
+#include "trainer/worker_calls.h"
 #include "warpsmith/v1/rollout_service.grpc.pb.h"
 
 namespace warpsmith {
 namespace {
-
-constexpr absl::Duration kCallTimeout = absl::Minutes(2);  // of a call that transfers no groups
 
 // Whether another attempt, perhaps with another worker, may succeed. FAILED_PRECONDITION is what a restarted
 // worker says that lacks the present weights.
@@ -269,52 +268,41 @@ absl::StatusOr<std::vector<WorkerIdentity>> RolloutClient::Connect() {
     if (!status.ok()) return At(worker->address, status);
     identities.push_back({.layout_sha256 = response.layout_sha256(),
                           .prompts_sha256 = response.prompts_sha256(),
-                          .formula = response.formula()});
+                          .formula = response.formula(),
+                          .weights_dtype = response.weights_dtype()});
   }
   return identities;
 }
 
 absl::Status RolloutClient::Publish(const PublishedWeights& weights) {
   weights_ = weights;
-  v1::PrepareWeightsRequest prepare;
-  *prepare.mutable_manifest() = ManifestToWire(weights);
-  for (const auto& worker : workers_) {
-    grpc::ClientContext context;
-    SetTimeout(&context, kCallTimeout);
-    v1::PrepareWeightsResponse response;
-    const absl::Status status = FromGrpcStatus(worker->stub->PrepareWeights(&context, prepare, &response));
-    worker->lost = !status.ok() && MayPass(status);  // given the weights when it is needed
-    if (!status.ok() && !worker->lost) return At(worker->address, status);
+  for (const auto& worker : workers_) worker->lost = false;
+  RETURN_IF_ERROR(CallAll([&weights](Worker& worker) { return PrepareWeights(*worker.stub, weights); }));
+  return CallAll([&weights](Worker& worker) { return CommitWeights(*worker.stub, weights); });
+}
+
+// Calls all workers that are not lost at once, each on a thread of its own. One whose failure may pass is lost: it is
+// given the weights when it is needed. Otherwise the failure of the first, once all have answered.
+absl::Status RolloutClient::CallAll(const std::function<absl::Status(Worker& worker)>& call) {
+  std::vector<absl::Status> answers(workers_.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i]->lost) continue;
+    threads.emplace_back([&, i] { answers[i] = call(*workers_[i]); });
   }
-  v1::CommitWeightsRequest commit;
-  commit.set_policy_version(weights.policy_version);
-  for (const auto& worker : workers_) {
-    if (worker->lost) continue;
-    grpc::ClientContext context;
-    SetTimeout(&context, kCallTimeout);
-    v1::CommitWeightsResponse response;
-    const absl::Status status = FromGrpcStatus(worker->stub->CommitWeights(&context, commit, &response));
-    worker->lost = !status.ok() && MayPass(status);
-    if (!status.ok() && !worker->lost) return At(worker->address, status);
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    if (answers[i].ok()) continue;
+    workers_[i]->lost = MayPass(answers[i]);
+    if (!workers_[i]->lost) return At(workers_[i]->address, answers[i]);
   }
   return absl::OkStatus();
 }
 
 absl::Status RolloutClient::GiveWeights(Worker& worker) {
   if (!weights_.has_value()) return absl::OkStatus();
-  v1::PrepareWeightsRequest prepare;
-  *prepare.mutable_manifest() = ManifestToWire(*weights_);
-  grpc::ClientContext prepare_context;
-  SetTimeout(&prepare_context, kCallTimeout);
-  v1::PrepareWeightsResponse prepared;
-  RETURN_IF_ERROR(FromGrpcStatus(worker.stub->PrepareWeights(&prepare_context, prepare, &prepared)));
-
-  v1::CommitWeightsRequest commit;
-  commit.set_policy_version(weights_->policy_version);
-  grpc::ClientContext commit_context;
-  SetTimeout(&commit_context, kCallTimeout);
-  v1::CommitWeightsResponse committed;
-  return FromGrpcStatus(worker.stub->CommitWeights(&commit_context, commit, &committed));
+  RETURN_IF_ERROR(PrepareWeights(*worker.stub, *weights_));
+  return CommitWeights(*worker.stub, *weights_);
 }
 
 // Workers that are not lost; when all are, the first that comes back.

@@ -3,6 +3,7 @@
 #define WARPSMITH_TRAINER_ROLLOUT_CLIENT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,7 +41,8 @@ struct RolloutClientOptions {
 struct WorkerIdentity {
   std::string layout_sha256;
   std::string prompts_sha256;
-  std::string formula;  // of rewards: that of the options, or its reward service's default
+  std::string formula;        // of rewards: that of the options, or its reward service's default
+  std::string weights_dtype;  // that it computes with
 };
 
 // A worker that dies costs time only: its groups are asked for again, from the others or from its successor,
@@ -56,7 +58,7 @@ class RolloutClient : public GroupGenerator {
   // Returns who they are, in the order of their addresses.
   absl::StatusOr<std::vector<WorkerIdentity>> Connect();
 
-  // Gives all workers new weights: prepares on each, then commits on each, so that none runs ahead while
+  // Gives all workers new weights: prepares on all at once, then commits on all at once, so that none runs ahead while
   // another refuses.
   absl::Status Publish(const PublishedWeights& weights);
 
@@ -71,6 +73,7 @@ class RolloutClient : public GroupGenerator {
   struct Worker;
   class Collection;
 
+  absl::Status CallAll(const std::function<absl::Status(Worker& worker)>& call);
   absl::Status GiveWeights(Worker& worker);
   absl::StatusOr<std::vector<Worker*>> UsableWorkers();
   absl::StatusOr<Worker*> RestoreOne();

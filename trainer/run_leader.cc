@@ -1,5 +1,6 @@
 #include "trainer/run_leader.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <set>
 #include <system_error>
@@ -121,6 +122,13 @@ absl::Status RunLeader::Connect() {
     return absl::FailedPreconditionError(absl::StrCat(NeedsText(), ": ", workers.status().message()));
   }
   RETURN_IF_ERROR(workers.status());
+  const auto computes_with_bfloat16 = [](const WorkerIdentity& worker) {
+    return worker.weights_dtype == "bfloat16";
+  };
+  // They would round the weights themselves.
+  published_dtype_ = std::all_of(workers->begin(), workers->end(), computes_with_bfloat16)
+                         ? PublishedDtype::kBfloat16
+                         : PublishedDtype::kAsTrained;
   const std::string layout = context_.policy.parameters.layout().Sha256();
   for (const WorkerIdentity& worker : *workers) {
     formulas_.insert(worker.formula);
@@ -140,8 +148,9 @@ std::string RunLeader::NeedsText() const {
 }
 
 absl::Status RunLeader::Publish() {
-  ASSIGN_OR_RETURN(const PublishedWeights weights,
-                   publisher_.Write(context_.policy.parameters, context_.progress.policy_version));
+  ASSIGN_OR_RETURN(
+      const PublishedWeights weights,
+      publisher_.Write(context_.policy.parameters, context_.progress.policy_version, published_dtype_));
   return client_.Publish(weights);
 }
 

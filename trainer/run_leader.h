@@ -52,6 +52,7 @@ class RunLeader {
   const std::vector<std::string> devices_;  // that tasks ask for
   RolloutClient client_;
   WeightPublisher publisher_;
+  PublishedDtype published_dtype_ = PublishedDtype::kAsTrained;
   std::set<std::string> formulas_;
   std::vector<Task> held_out_;
   std::vector<Task> unseen_operator_;

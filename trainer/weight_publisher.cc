@@ -14,6 +14,7 @@
 #include "core/base/log.h"
 #include "core/base/sha256.h"
 #include "core/base/status_macros.h"
+#include "core/kernels/memory_checksum.h"
 #include "trainer/seeds.h"
 
 namespace warpsmith {
@@ -54,25 +55,27 @@ WeightPublisher::~WeightPublisher() {
   while (!files_.empty()) RemoveOldest();
 }
 
-absl::StatusOr<PublishedWeights> WeightPublisher::Write(const Parameters& parameters,
-                                                        uint64_t policy_version) {
+absl::StatusOr<PublishedWeights> WeightPublisher::Write(const Parameters& parameters, uint64_t policy_version,
+                                                        PublishedDtype published_dtype) {
+  const bool rounds = published_dtype == PublishedDtype::kBfloat16;
   const std::filesystem::path path =
       directory_ / absl::StrCat(run_prefix_, getpid(), "_weights.", policy_version, ".bin");
   PublishedWeights weights{.policy_version = policy_version,
                            .path = path.string(),
-                           .dtype = DtypeName(parameters.dtype()),
+                           .dtype = DtypeName(rounds ? at::kBFloat16 : parameters.dtype()),
                            .layout_sha256 = parameters.layout().Sha256()};
   ASSIGN_OR_RETURN(const int file, CreateLocked(path));
   int64_t offset = 0;
   for (int index = 0; index < parameters.num_buffers(); ++index) {
-    const std::string_view bytes = parameters.BufferBytes(index);
+    const at::Tensor& trained = parameters.buffer(index);
+    const at::Tensor values = rounds ? trained.detach().to(at::kBFloat16) : trained;
+    const std::string_view bytes(static_cast<const char*>(values.const_data_ptr()), values.nbytes());
     RETURN_IF_ERROR(WriteAll(file, bytes, weights.path));
-    Sha256 digest;
-    digest.Update(bytes);
     weights.buffers.push_back({.name = parameters.layout().buffers()[index].name,
                                .offset_bytes = offset,
                                .length_bytes = static_cast<int64_t>(bytes.size()),
-                               .sha256 = digest.HexDigest()});
+                               .sha256 = rounds ? "" : Sha256Hex(bytes),
+                               .checksum = rounds ? ToHex(ChecksumOf(bytes)) : ""});
     offset += static_cast<int64_t>(bytes.size());
   }
   while (files_.size() > kFilesMax) RemoveOldest();

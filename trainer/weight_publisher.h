@@ -14,6 +14,14 @@
 
 namespace warpsmith {
 
+// Types of the values in a file.
+enum class PublishedDtype {
+  // As the trainer has them; buffers have a SHA-256.
+  kAsTrained,
+  // Rounded, for workers that compute with it: half the bytes. Buffers have a checksum, which takes less time.
+  kBfloat16,
+};
+
 // One file a version: the flat buffers of the layout one after the other, as they lie in memory. The file of
 // the version before stays, for a worker that still reads it; older ones are removed, as are all when this is
 // destroyed. A process that is killed leaves its files behind: the next one of the same run removes them. A
@@ -28,7 +36,8 @@ class WeightPublisher {
   ~WeightPublisher();
 
   // Writes version `policy_version` and says where it lies. RESOURCE_EXHAUSTED when there is no room.
-  absl::StatusOr<PublishedWeights> Write(const Parameters& parameters, uint64_t policy_version);
+  absl::StatusOr<PublishedWeights> Write(const Parameters& parameters, uint64_t policy_version,
+                                         PublishedDtype dtype = PublishedDtype::kAsTrained);
 
  private:
   // The lock says that its owner lives: the system drops it with the process, however that ends.

@@ -118,6 +118,10 @@ absl::Status CheckGroup(const v1::TransitionGroup& wire, const Task& task, const
       return absl::InternalError(absl::StrCat("sample ", index, " was decoded by policy version ",
                                               transition.policy_version(), ", not ", request.policy_version));
     }
+    if (transition.token_policy_versions_size() > 0) {  // only where somebody committed weights to go on with
+      return absl::InternalError(absl::StrCat("sample ", index, " has tokens of other policy versions than ",
+                                              request.policy_version));
+    }
   }
   return absl::OkStatus();
 }
@@ -203,6 +207,7 @@ absl::StatusOr<TransitionGroup> GroupFromWire(const v1::TransitionGroup& wire, c
 v1::WeightsManifest ManifestToWire(const PublishedWeights& weights) {
   v1::WeightsManifest wire;
   wire.set_policy_version(weights.policy_version);
+  wire.set_transport(weights.transport);
   wire.set_path(weights.path);
   wire.set_dtype(weights.dtype);
   wire.set_layout_sha256(weights.layout_sha256);
@@ -212,6 +217,7 @@ v1::WeightsManifest ManifestToWire(const PublishedWeights& weights) {
     entry.set_offset_bytes(buffer.offset_bytes);
     entry.set_length_bytes(buffer.length_bytes);
     entry.set_sha256(buffer.sha256);
+    entry.set_checksum(buffer.checksum);
   }
   return wire;
 }

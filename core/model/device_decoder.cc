@@ -196,6 +196,19 @@ void DeviceDecoder::FreePages() {
   state_->pages->Free();
 }
 
+void DeviceDecoder::FreeWeights() {
+  cudaSetDevice(state_->options.device);
+  state_->weights.Free();
+}
+
+absl::Status DeviceDecoder::AllocateWeights() {
+  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
+  if (state_->weights.resident()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(state_->options.device));
+  RETURN_IF_ERROR(CheckFits("weights", state_->weights.size() * kBfloat16Bytes, memory));
+  return state_->weights.AllocateAgain();
+}
+
 absl::Status DeviceDecoder::AllocatePages() {
   RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
   if (state_->pages->resident()) return absl::OkStatus();
@@ -207,9 +220,9 @@ absl::Status DeviceDecoder::AllocatePages() {
 
 absl::Status DeviceDecoder::Launch(const DeviceStep& step, cudaStream_t stream) {
   RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
-  if (!state_->pages->resident()) {
+  if (!state_->pages->resident() || !state_->weights.resident()) {
     return absl::InternalError(
-        "decoder on a GPU: a step was launched without pages: call AllocatePages first");
+        "decoder on a GPU: a step was launched without pages or weights: allocate them first");
   }
   if (!state_->options.shard.is_whole() && step.exchange == nullptr) {
     return absl::InternalError(
@@ -238,24 +251,18 @@ int64_t DeviceDecoder::weight_bytes() const {
 
 int64_t DeviceDecoder::entry_bytes() const { return num_planes() * entry_size() * kBfloat16Bytes; }
 
-absl::StatusOr<int64_t> PagesThatFit(const ModelConfig& whole, const DeviceDecoderOptions& options,
-                                     double share) {
+absl::StatusOr<DecoderMemory> MeasureDecoderMemory(const ModelConfig& whole,
+                                                   const DeviceDecoderOptions& options) {
   DeviceDecoderOptions sized = options;
   sized.num_pages = 1;
   RETURN_IF_ERROR(CheckDeviceDecoderOptions(whole, sized));
   RETURN_IF_ERROR(UseDevice(options.device));
   const ModelConfig config = ShardConfig(whole, options.shard.count);
   ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(options.device));
-  const int64_t page_bytes = PageBytes(config, options.page_tokens);
-  const int64_t fixed_bytes = FixedBytes(config, ScratchOf(config, sized));
-  const int64_t pages = PagesWithin(memory.free_bytes, share, fixed_bytes, page_bytes, options.page_tokens);
-  if (pages > 0) return pages;
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("decoder on a GPU: weights and one step want %.2f GiB; %.0f %% of what GPU %d has free "
-                      "are %.2f GiB, which leaves "
-                      "no page: lower rows_max, or use a larger share or GPU",
-                      static_cast<double>(fixed_bytes) * 0x1p-30, share * 100, options.device,
-                      share * static_cast<double>(memory.free_bytes) * 0x1p-30));
+  return DecoderMemory{.total_bytes = memory.total_bytes,
+                       .free_bytes = memory.free_bytes,
+                       .fixed_bytes = FixedBytes(config, ScratchOf(config, sized)) + kLoadedCodeBytes,
+                       .page_bytes = PageBytes(config, options.page_tokens)};
 }
 
 }  // namespace warpsmith

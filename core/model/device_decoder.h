@@ -75,6 +75,9 @@ class DeviceDecoder {
   // meanwhile. Their contents are gone, their address stays, and with it every captured graph. Both may be repeated.
   void FreePages();
   absl::Status AllocatePages();
+  // Likewise the weights' memory. They are zeros then, to be replaced.
+  void FreeWeights();
+  absl::Status AllocateWeights();
 
   // Launches everything from the embedding to the logits of `step.logits_rows`, and does not wait. Works inside a
   // capture of `stream`. Steps follow one another on one stream, or are ordered by events: they share their memory.
@@ -106,10 +109,18 @@ class DeviceDecoder {
   std::unique_ptr<State> state_;
 };
 
-// Pages that fit, with the weights and one step, into `share` (0 to 1) of what GPU options.device has free now;
-// options.num_pages is not read. RESOURCE_EXHAUSTED where none does; otherwise the errors of Create.
-absl::StatusOr<int64_t> PagesThatFit(const ModelConfig& config, const DeviceDecoderOptions& options,
-                                     double share);
+// What GPU options.device has, what is free of it now, whoever holds the rest, and what a decoder takes of that.
+struct DecoderMemory {
+  int64_t total_bytes = 0;
+  int64_t free_bytes = 0;
+  // Weights, one step, and what CUDA loads for them.
+  int64_t fixed_bytes = 0;
+  int64_t page_bytes = 0;
+};
+
+// Before a decoder is there; options.num_pages is not read. The errors of Create.
+absl::StatusOr<DecoderMemory> MeasureDecoderMemory(const ModelConfig& config,
+                                                   const DeviceDecoderOptions& options);
 
 }  // namespace warpsmith
 

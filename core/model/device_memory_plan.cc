@@ -16,8 +16,7 @@ namespace {
 constexpr int64_t kRegionAlignment = 256;  // bytes, as cudaMalloc's
 constexpr int64_t kLogitsAlignment = 16;   // columns: 64 bytes
 constexpr int64_t kBfloat16Bytes = 2, kFloatBytes = 4;
-constexpr int64_t kPageTokensUnit = 16;                // of the attention's kernels
-constexpr int64_t kReserveBytes = int64_t{768} << 20;  // code of kernels is loaded as it is first used
+constexpr int64_t kPageTokensUnit = 16;  // of the attention's kernels
 
 int64_t RoundUpTo(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -134,13 +133,6 @@ DeviceScratch PlaceScratch(const ModelConfig& config, const DeviceDecoderOptions
   scratch.products = place(kProductWorkspaceBytes);
   scratch.attention = place(attention_workspace_bytes);
   return scratch;
-}
-
-int64_t PagesWithin(int64_t free_bytes, double share, int64_t fixed_bytes, int64_t page_bytes,
-                    int64_t page_tokens) {
-  const auto allowed = static_cast<int64_t>(share * static_cast<double>(free_bytes));
-  const int64_t left = allowed - fixed_bytes - kReserveBytes;
-  return std::clamp<int64_t>(left / page_bytes, 0, std::numeric_limits<int32_t>::max() / page_tokens);
 }
 
 absl::Status CheckFits(const std::string& what, int64_t wanted_bytes, const FreeMemory& memory) {

@@ -60,10 +60,8 @@ inline constexpr int64_t kProductWorkspaceBytes = int64_t{32} << 20;
 DeviceScratch PlaceScratch(const ModelConfig& config, const DeviceDecoderOptions& options,
                            int64_t attention_workspace_bytes);
 
-// Pages that fit beside `fixed_bytes` into `share` of `free_bytes`, with room left for what CUDA loads later (code of
-// kernels, graphs); at most what an int32 can count in entries. 0: none does.
-int64_t PagesWithin(int64_t free_bytes, double share, int64_t fixed_bytes, int64_t page_bytes,
-                    int64_t page_tokens);
+// Room for what CUDA loads as it is first used: code of kernels, graphs.
+inline constexpr int64_t kLoadedCodeBytes = int64_t{768} << 20;
 
 // What GPU `device` has.
 struct FreeMemory {

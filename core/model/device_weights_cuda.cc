@@ -14,6 +14,7 @@
 #include "core/kernels/first_not_finite_cuda.h"
 #include "core/kernels/random_normals_cuda.h"
 #include "core/model/cuda_status.h"
+#include "core/model/device_memory.h"
 #include "core/model/device_memory_plan.h"
 #include "core/model/hugging_face_checks.h"
 #include "core/model/parameters.h"
@@ -48,11 +49,14 @@ TensorView ViewOf(const at::Tensor& buffer) {
 absl::StatusOr<DeviceWeights> DeviceWeights::Allocate(const ModelConfig& config, int device,
                                                       TensorShard shard) {
   const ParameterLayout layout(ShardConfig(config, shard.count));
-  ASSIGN_OR_RETURN(DeviceMemory memory, DeviceMemory::Zeros(WeightElements(layout) * kBfloat16Bytes));
+  ASSIGN_OR_RETURN(std::unique_ptr<ResidentMemory> memory,
+                   ResidentMemory::Reserve(device, WeightElements(layout) * kBfloat16Bytes));
+  RETURN_IF_ERROR(memory->Allocate());
   return DeviceWeights(config, shard, device, std::move(memory));
 }
 
-DeviceWeights::DeviceWeights(const ModelConfig& config, TensorShard shard, int device, DeviceMemory memory)
+DeviceWeights::DeviceWeights(const ModelConfig& config, TensorShard shard, int device,
+                             std::unique_ptr<ResidentMemory> memory)
     : whole_(config),
       shard_(shard),
       layout_(ShardLayout(config, shard)),

@@ -10,13 +10,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/model/device_memory.h"
 #include "core/model/parameter_layout.h"
+#include "core/model/resident_memory_cuda.h"
 #include "core/model/tensor_shard.h"
 
 namespace warpsmith {
@@ -26,15 +27,22 @@ class Parameters;
 // Movable. One thread at a time.
 class DeviceWeights {
  public:
-  // Zeros on `device`, which is the current one: of a model of `config`, or of one shard of it. RESOURCE_EXHAUSTED.
+  // Zeros on `device`, which is the current one: of a model of `config`, or of one shard of it. RESOURCE_EXHAUSTED; the
+  // errors of ResidentMemory::Reserve.
   static absl::StatusOr<DeviceWeights> Allocate(const ModelConfig& config, int device,
                                                 TensorShard shard = {});
+
+  // Gives the memory back, after all work on the device, and takes it again, zeros at the same address:
+  // RESOURCE_EXHAUSTED when others have taken it meanwhile. Both may be repeated.
+  void Free() { memory_->Free(); }
+  absl::Status AllocateAgain() { return memory_->Allocate(); }
+  bool resident() const { return memory_->resident(); }
 
   // Of what is here: a shard's where it is one.
   const ParameterLayout& layout() const { return layout_; }
 
   // Element 0 of buffer 0. Behind the last buffer lie rows of zeros that the product of a head may read.
-  __nv_bfloat16* base() const { return reinterpret_cast<__nv_bfloat16*>(memory_.get()); }
+  __nv_bfloat16* base() const { return reinterpret_cast<__nv_bfloat16*>(memory_->get()); }
   // Elements of all buffers, and where buffer `index` begins among them.
   int64_t size() const { return offsets_.back(); }
   int64_t buffer_offset(int index) const { return offsets_.at(index); }
@@ -56,7 +64,8 @@ class DeviceWeights {
   absl::Status FillRandom(uint64_t seed);
 
  private:
-  DeviceWeights(const ModelConfig& config, TensorShard shard, int device, DeviceMemory memory);
+  DeviceWeights(const ModelConfig& config, TensorShard shard, int device,
+                std::unique_ptr<ResidentMemory> memory);
 
   absl::Status CheckFinite() const;
 
@@ -65,7 +74,7 @@ class DeviceWeights {
   ParameterLayout layout_;
   std::vector<int64_t> offsets_;
   int device_;
-  DeviceMemory memory_;
+  std::unique_ptr<ResidentMemory> memory_;
 };
 
 }  // namespace warpsmith

@@ -11,4 +11,11 @@ absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig
                                                ": make one with ./dev build cuda, or give cpu"));
 }
 
+absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig&, const OfferedMemory&,
+                                                              int device, absl::Time) {
+  return absl::UnimplementedError(
+      absl::StrCat("This build has no CUDA for weights on the device cuda:", device,
+                   ": make one with ./dev build cuda, or publish a file"));
+}
+
 }  // namespace warpsmith

@@ -12,6 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "core/model/model_config.h"
+#include "core/model/offered_memory.h"
+#include "core/model/weight_source.h"
 #include "rollout_workers/device/step_device.h"
 
 namespace warpsmith {
@@ -46,6 +48,12 @@ inline std::string CudaName(const std::vector<int>& devices) {
 // memory does not hold the weights and one context; INTERNAL with CUDA's message.
 absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig& config,
                                                                const CudaStepOptions& options);
+
+// Weights in the memory of a GPU of this host, mapped for GPU `device` and checked. UNIMPLEMENTED likewise; otherwise
+// the errors of MappedWeights::Open (core/model/mapped_weights_cuda.h). Any thread.
+absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig& config,
+                                                              const OfferedMemory& offered, int device,
+                                                              absl::Time deadline);
 
 }  // namespace warpsmith
 

@@ -9,9 +9,11 @@
 namespace warpsmith {
 
 struct PageBudget {
-  // Of the GPU; free: with the weights and all buffers but the pages in place.
+  // Of the GPU, and what nobody holds of it.
   int64_t total_bytes = 0;
   int64_t free_bytes = 0;
+  // What weights and buffers will take of that.
+  int64_t fixed_bytes = 0;
   // Of total_bytes, for everything.
   double memory_share = 0;
   // One page in all layers, keys and values.

@@ -13,6 +13,7 @@
 namespace warpsmith {
 
 class Parameters;
+class WeightSource;
 
 // A GPU, or a fake of one in tests. One thread at a time. Errors carry the device's own message.
 class StepDevice {
@@ -27,6 +28,8 @@ class StepDevice {
   virtual absl::Status LoadHuggingFace(const std::filesystem::path& directory) = 0;
   virtual absl::Status SetParameters(const Parameters& parameters) = 0;
   virtual absl::Status FillRandom(uint64_t seed) = 0;
+  // INVALID_ARGUMENT where it has another number of elements; the errors of WeightSource::CopyTo.
+  virtual absl::Status TakeWeights(WeightSource& source) = 0;
 
   // Launches a plan behind those before it and does not wait; `plan` may change as soon as this returns. At most two
   // plans may be launched and not awaited.
@@ -40,10 +43,13 @@ class StepDevice {
   // the device is lost, every later call fails with the reason.
   virtual void DropSteps() = 0;
 
-  // Gives the pages' memory back, and takes it again; nothing may be launched between. Both may be repeated.
-  // RESOURCE_EXHAUSTED where others have taken the memory meanwhile.
+  // Gives the memory of the pages, or of the weights, back, and takes it again; nothing may be launched between, and
+  // weights are to be replaced after it. All may be repeated. RESOURCE_EXHAUSTED where others have taken the memory
+  // meanwhile.
   virtual void FreePages() = 0;
   virtual absl::Status AllocatePages() = 0;
+  virtual void FreeWeights() = 0;
+  virtual absl::Status AllocateWeights() = 0;
 };
 
 }  // namespace warpsmith

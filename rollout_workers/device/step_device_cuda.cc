@@ -10,6 +10,10 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/model/buffer_checksums_cuda.h"
+#include "core/model/device_weights_cuda.h"
+#include "core/model/mapped_weights_cuda.h"
+#include "core/model/weight_source.h"
 #include "rollout_workers/device/page_budget.h"
 #include "rollout_workers/device/step_buckets.h"
 #include "rollout_workers/device/step_device_group_cuda.h"
@@ -20,8 +24,6 @@ namespace {
 constexpr int kStepsMax = 2;
 // Of what all slots can fill: the rest holds prompts that come again.
 constexpr int64_t kPagesForPrefixes = 2;
-// Enough for a decoder that is made to see what it leaves.
-constexpr int64_t kFewestPages = 2;
 
 int64_t PagesOfContext(const CudaStepOptions& options) {
   return (options.context_tokens_max + options.page_tokens - 1) / options.page_tokens;
@@ -49,21 +51,17 @@ DeviceDecoderOptions DecoderOptionsFrom(const CudaStepOptions& options, TensorSh
 
 }  // namespace
 
-// Makes a decoder to see what memory it leaves, rather than to guess what its kernels need.
-absl::StatusOr<int> MeasurePages(const ModelConfig& config, const CudaStepOptions& options,
-                                 TensorShard shard) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<DeviceDecoder> decoder,
-                   DeviceDecoder::Create(config, DecoderOptionsFrom(options, shard, kFewestPages,
-                                                                    {LimitsOf(options).rows_max})));
-  size_t free_bytes = 0, total_bytes = 0;
-  RETURN_IF_ERROR(StepCudaStatus(cudaSetDevice(options.devices.at(0)), "Choosing the GPU"));
-  RETURN_IF_ERROR(StepCudaStatus(cudaMemGetInfo(&free_bytes, &total_bytes), "Asking for free memory"));
+absl::StatusOr<int> FindPages(const ModelConfig& config, const CudaStepOptions& options, TensorShard shard) {
+  const int64_t rows_max = LimitsOf(options).rows_max;
+  ASSIGN_OR_RETURN(const DecoderMemory memory,
+                   MeasureDecoderMemory(config, DecoderOptionsFrom(options, shard, 1, {rows_max})));
   const int64_t useful = kPagesForPrefixes * options.sequences_max * PagesOfContext(options);
   const int64_t addressable = std::numeric_limits<int32_t>::max() / options.page_tokens - 1;
-  return PagesWithinShare({.total_bytes = static_cast<int64_t>(total_bytes),
-                           .free_bytes = static_cast<int64_t>(free_bytes),
+  return PagesWithinShare({.total_bytes = memory.total_bytes,
+                           .free_bytes = memory.free_bytes,
+                           .fixed_bytes = memory.fixed_bytes,
                            .memory_share = options.memory_share,
-                           .page_bytes = decoder->entry_bytes() * options.page_tokens,
+                           .page_bytes = memory.page_bytes,
                            .pages_of_context = PagesOfContext(options),
                            .pages_useful = std::min(useful, addressable)});
 }
@@ -76,13 +74,19 @@ absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig
   return CudaStepDevice::Create(config, resolved);
 }
 
+absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig& config,
+                                                              const OfferedMemory& offered, int device,
+                                                              absl::Time deadline) {
+  return MappedWeights::Open(config, offered, device, deadline);
+}
+
 absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const ModelConfig& config,
                                                                        const CudaStepOptions& options,
                                                                        std::optional<StepShard> shard) {
   const TensorShard part = shard.has_value() ? shard->shard : TensorShard{};
   int num_pages = options.num_pages;
   if (num_pages == 0) {
-    ASSIGN_OR_RETURN(num_pages, MeasurePages(config, options, part));
+    ASSIGN_OR_RETURN(num_pages, FindPages(config, options, part));
   }
   const StepLimits limits = LimitsOf(options);
   auto memory = std::make_unique<Memory>();
@@ -91,13 +95,13 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
       DeviceDecoder::Create(config, DecoderOptionsFrom(options, part, num_pages,
                                                        RowBuckets(options.decode_buckets, limits.rows_max,
                                                                   options.batch_invariant))));
-  RETURN_IF_ERROR(StepCudaStatus(cudaSetDevice(options.devices.at(0)), "Choosing the GPU"));
+  RETURN_IF_ERROR(CudaStatus(cudaSetDevice(options.devices.at(0)), "Choosing the GPU"));
   const auto queries = static_cast<size_t>(limits.queries_max);
   const size_t block_bytes = StepBlock(limits).bytes(),
                results_bytes = queries * (sizeof(int32_t) + sizeof(float));
-  ASSIGN_OR_RETURN(memory->block, AllocateDevice(block_bytes));
-  ASSIGN_OR_RETURN(memory->last_tokens, AllocateDevice((queries + 1) * sizeof(int32_t)));
-  ASSIGN_OR_RETURN(memory->results, AllocateDevice(results_bytes));
+  ASSIGN_OR_RETURN(memory->block, DeviceMemory::Zeros(block_bytes));
+  ASSIGN_OR_RETURN(memory->last_tokens, DeviceMemory::Zeros((queries + 1) * sizeof(int32_t)));
+  ASSIGN_OR_RETURN(memory->results, DeviceMemory::Zeros(results_bytes));
   for (HostStep& step : memory->host_steps) {
     ASSIGN_OR_RETURN(step.block, AllocatePinned(block_bytes));
     ASSIGN_OR_RETURN(step.results, AllocatePinned(results_bytes));
@@ -105,9 +109,9 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
   }
   ASSIGN_OR_RETURN(memory->drained, CreateEvent());
   ASSIGN_OR_RETURN(memory->stream, CreateStream());
-  ASSIGN_OR_RETURN(StepArrival arrival, StepArrival::Create());
+  ASSIGN_OR_RETURN(EventArrival arrival, EventArrival::Create());
   // The stream does not wait for what cleared the memory.
-  RETURN_IF_ERROR(StepCudaStatus(cudaDeviceSynchronize(), "Preparing memory"));
+  RETURN_IF_ERROR(CudaStatus(cudaDeviceSynchronize(), "Preparing memory"));
   LogInfo(absl::StrCat(CudaName(options.devices), " holds ", memory->decoder->weight_bytes() >> 20,
                        " MiB of weights and ", num_pages, " pages of ", options.page_tokens, " tokens, ",
                        (memory->decoder->entry_bytes() * options.page_tokens * num_pages) >> 20, " MiB"));
@@ -117,7 +121,7 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
 }
 
 CudaStepDevice::CudaStepDevice(const CudaStepOptions& options, int num_pages, std::optional<StepPeers> peers,
-                               std::unique_ptr<Memory> memory, StepArrival arrival)
+                               std::unique_ptr<Memory> memory, EventArrival arrival)
     : options_(options),
       device_(options.devices.at(0)),
       num_pages_(num_pages),
@@ -143,7 +147,7 @@ CudaStepDevice::~CudaStepDevice() {
 // A device is chosen a thread, and the engine's is not the one that made this.
 absl::Status CudaStepDevice::Begin() {
   RETURN_IF_ERROR(lost_);
-  return StepCudaStatus(cudaSetDevice(device_), "Choosing the GPU");
+  return CudaStatus(cudaSetDevice(device_), "Choosing the GPU");
 }
 
 absl::Status CudaStepDevice::LoadHuggingFace(const std::filesystem::path& directory) {
@@ -161,6 +165,18 @@ absl::Status CudaStepDevice::FillRandom(uint64_t seed) {
   return memory_->decoder->FillRandom(seed);
 }
 
+absl::Status CudaStepDevice::TakeWeights(WeightSource& source) {
+  RETURN_IF_ERROR(Begin());
+  const DeviceWeights& weights = memory_->decoder->weights();
+  if (source.num_elements() != weights.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("New weights have ", source.num_elements(),
+                                                   " elements and those of this model ", weights.size()));
+  }
+  const absl::Status copied = source.CopyTo(reinterpret_cast<uint16_t*>(weights.base()), device_,
+                                            absl::Now() + options_.step_timeout);
+  return MayStillRun(copied) ? Lose(copied) : copied;
+}
+
 size_t CudaStepDevice::results_bytes() const {
   return static_cast<size_t>(options_.sequences_max) * (sizeof(int32_t) + sizeof(float));
 }
@@ -172,14 +188,14 @@ absl::Status CudaStepDevice::Launch(const StepPlan& plan) {
   HostStep& host = memory_->host_steps[static_cast<size_t>(num_launched_ % kStepsMax)];
   cudaStream_t const stream = memory_->stream.get();
   const size_t bytes = block_.Pack(plan, host.block.get());
-  RETURN_IF_ERROR(StepCudaStatus(
+  RETURN_IF_ERROR(CudaStatus(
       cudaMemcpyAsync(memory_->block.get(), host.block.get(), bytes, cudaMemcpyHostToDevice, stream),
       "Copying a plan"));
   RETURN_IF_ERROR(LaunchKernels(plan));
-  RETURN_IF_ERROR(StepCudaStatus(cudaMemcpyAsync(host.results.get(), memory_->results.get(), results_bytes(),
-                                                 cudaMemcpyDeviceToHost, stream),
-                                 "Copying results"));
-  RETURN_IF_ERROR(StepCudaStatus(cudaEventRecord(host.done.get(), stream), "Recording a step"));
+  RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(host.results.get(), memory_->results.get(), results_bytes(),
+                                             cudaMemcpyDeviceToHost, stream),
+                             "Copying results"));
+  RETURN_IF_ERROR(CudaStatus(cudaEventRecord(host.done.get(), stream), "Recording a step"));
   RETURN_IF_ERROR(arrival_.Follow(host.done.get()));
   host.arrival = ++num_followed_;
   host.step = plan.step;
@@ -227,8 +243,7 @@ void CudaStepDevice::DropSteps() {
   num_awaited_ = num_launched_;
   absl::Status status = Begin();
   if (status.ok()) {
-    status =
-        StepCudaStatus(cudaEventRecord(memory_->drained.get(), memory_->stream.get()), "Draining the GPU");
+    status = CudaStatus(cudaEventRecord(memory_->drained.get(), memory_->stream.get()), "Draining the GPU");
   }
   if (status.ok()) status = arrival_.Follow(memory_->drained.get());
   if (status.ok()) {
@@ -253,6 +268,17 @@ void CudaStepDevice::FreePages() {
 absl::Status CudaStepDevice::AllocatePages() {
   RETURN_IF_ERROR(Begin());
   return memory_->decoder->AllocatePages();
+}
+
+void CudaStepDevice::FreeWeights() {
+  if (!Begin().ok()) return;
+  memory_->graphs.Clear();  // they name the weights
+  memory_->decoder->FreeWeights();
+}
+
+absl::Status CudaStepDevice::AllocateWeights() {
+  RETURN_IF_ERROR(Begin());
+  return memory_->decoder->AllocateWeights();
 }
 
 }  // namespace warpsmith

@@ -12,20 +12,20 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/model/device_decoder.h"
+#include "core/model/device_memory.h"
+#include "core/model/event_arrival_cuda.h"
+#include "core/model/handles_cuda.h"
 #include "core/model/tensor_shard.h"
 #include "rollout_workers/device/open_cuda_step_device.h"
-#include "rollout_workers/device/step_arrival_cuda.h"
 #include "rollout_workers/device/step_block.h"
 #include "rollout_workers/device/step_device.h"
 #include "rollout_workers/device/step_graphs_cuda.h"
 #include "rollout_workers/device/step_launch_cuda.h"
-#include "rollout_workers/device/step_memory_cuda.h"
 
 namespace warpsmith {
 
 // Pages that a shard leaves room for on the one GPU of the options, as OpenCudaStepDevice counts them.
-absl::StatusOr<int> MeasurePages(const ModelConfig& config, const CudaStepOptions& options,
-                                 TensorShard shard);
+absl::StatusOr<int> FindPages(const ModelConfig& config, const CudaStepOptions& options, TensorShard shard);
 
 // Of a GPU of a group: its place, and how it works with the others.
 struct StepShard {
@@ -52,11 +52,14 @@ class CudaStepDevice final : public StepDevice {
   absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
   absl::Status SetParameters(const Parameters& parameters) override;
   absl::Status FillRandom(uint64_t seed) override;
+  absl::Status TakeWeights(WeightSource& source) override;
   absl::Status Launch(const StepPlan& plan) override;
   absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override;
   void DropSteps() override;
   void FreePages() override;
   absl::Status AllocatePages() override;
+  void FreeWeights() override;
+  absl::Status AllocateWeights() override;
 
   // Of all steps: what is put on it before a launch, the launch waits for.
   cudaStream_t stream() const { return memory_->stream.get(); }
@@ -70,16 +73,16 @@ class CudaStepDevice final : public StepDevice {
     PinnedBlock block;
     PinnedBlock results;
     CudaEvent done;
-    int64_t arrival = 0;  // what StepArrival counts to with `done`
+    int64_t arrival = 0;  // what EventArrival counts to with `done`
     uint64_t step = 0;
     int num_samples = 0;
   };
   // What a lost device may still write to: never freed then.
   struct Memory {
     std::unique_ptr<DeviceDecoder> decoder;
-    DeviceBlock block;
-    DeviceBlock last_tokens;
-    DeviceBlock results;  // token ids [queries_max], then log-probs
+    DeviceMemory block;
+    DeviceMemory last_tokens;
+    DeviceMemory results;  // token ids [queries_max], then log-probs
     std::array<HostStep, 2> host_steps;
     CudaEvent drained;
     CudaStream stream;
@@ -87,7 +90,7 @@ class CudaStepDevice final : public StepDevice {
   };
 
   CudaStepDevice(const CudaStepOptions& options, int num_pages, std::optional<StepPeers> peers,
-                 std::unique_ptr<Memory> memory, StepArrival arrival);
+                 std::unique_ptr<Memory> memory, EventArrival arrival);
 
   absl::Status Begin();
   absl::Status LaunchKernels(const StepPlan& plan);
@@ -100,7 +103,7 @@ class CudaStepDevice final : public StepDevice {
   const std::optional<StepPeers> peers_;
   const StepBlock block_;
   std::unique_ptr<Memory> memory_;
-  StepArrival arrival_;
+  EventArrival arrival_;
   StepMemory step_memory_;
   int64_t num_followed_ = 0;  // events that arrival_ counts
   int64_t num_launched_ = 0;

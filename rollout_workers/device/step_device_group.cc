@@ -80,6 +80,11 @@ absl::Status StepDeviceGroup::FillRandom(uint64_t seed) {
   return Together([seed](StepDevice& device) { return device.FillRandom(seed); }, kWeightsTimeout);
 }
 
+absl::Status StepDeviceGroup::TakeWeights(WeightSource&) {
+  return absl::UnimplementedError(
+      "Weights in a GPU's memory are those of a whole model, and these GPUs have shards: publish a file");
+}
+
 absl::Status StepDeviceGroup::Launch(const StepPlan& plan) {
   return Step([&plan](StepDevice& device) { return device.Launch(plan); });
 }
@@ -112,6 +117,19 @@ void StepDeviceGroup::FreePages() {
         return absl::OkStatus();
       },
       kWeightsTimeout);
+}
+
+void StepDeviceGroup::FreeWeights() {
+  (void)Together(
+      [](StepDevice& device) {
+        device.FreeWeights();
+        return absl::OkStatus();
+      },
+      kWeightsTimeout);
+}
+
+absl::Status StepDeviceGroup::AllocateWeights() {
+  return Together([](StepDevice& device) { return device.AllocateWeights(); }, kWeightsTimeout);
 }
 
 absl::Status StepDeviceGroup::AllocatePages() {

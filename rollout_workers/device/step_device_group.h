@@ -38,11 +38,15 @@ class StepDeviceGroup final : public StepDevice {
   absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
   absl::Status SetParameters(const Parameters& parameters) override;
   absl::Status FillRandom(uint64_t seed) override;
+  // UNIMPLEMENTED: a source has the weights of a whole model.
+  absl::Status TakeWeights(WeightSource& source) override;
   absl::Status Launch(const StepPlan& plan) override;
   absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override;
   void DropSteps() override;
   void FreePages() override;
   absl::Status AllocatePages() override;
+  void FreeWeights() override;
+  absl::Status AllocateWeights() override;
 
  private:
   using Work = std::function<absl::Status(StepDevice& device)>;

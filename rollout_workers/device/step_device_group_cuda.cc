@@ -75,7 +75,7 @@ absl::StatusOr<CudaStepMembers> OpenCudaStepMembers(const ModelConfig& config,
   if (options.num_pages == 0) {
     ASSIGN_OR_RETURN(const std::vector<int> pages,
                      OnEach<int>(options.devices, [config, options, count](int rank) {
-                       return MeasurePages(config, OfMember(options, rank), {rank, count});
+                       return FindPages(config, OfMember(options, rank), {rank, count});
                      }));
     sized.num_pages = *std::min_element(pages.begin(), pages.end());
   }

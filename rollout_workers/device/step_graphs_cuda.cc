@@ -7,21 +7,21 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/model/cuda_status.h"
 
 namespace warpsmith {
 namespace {
 
 absl::StatusOr<CudaGraph> Capture(cudaStream_t stream, const std::function<absl::Status()>& launch) {
-  RETURN_IF_ERROR(StepCudaStatus(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
-                                 "Beginning a capture"));
+  RETURN_IF_ERROR(
+      CudaStatus(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "Beginning a capture"));
   const absl::Status launched = launch();
   cudaGraph_t graph = nullptr;
   // Also where the launch failed: CUDA forgets the capture's error, which the next launch would report as its own.
-  const absl::Status ended = StepCudaStatus(cudaStreamEndCapture(stream, &graph), "Ending a capture");
+  const absl::Status ended = CudaStatus(cudaStreamEndCapture(stream, &graph), "Ending a capture");
   cudaGraphExec_t executable = nullptr;
   absl::Status status = launched.ok() ? ended : launched;
-  if (status.ok())
-    status = StepCudaStatus(cudaGraphInstantiate(&executable, graph, 0), "Instantiating a graph");
+  if (status.ok()) status = CudaStatus(cudaGraphInstantiate(&executable, graph, 0), "Instantiating a graph");
   if (graph != nullptr) cudaGraphDestroy(graph);
   if (status.ok()) return CudaGraph(executable);
   return status;
@@ -49,8 +49,8 @@ absl::Status StepGraphs::Launch(int bucket, cudaStream_t stream, const std::func
     }
   }
   if (entry.graph == nullptr) return launch();
-  return StepCudaStatus(cudaGraphLaunch(entry.graph.get(), stream),
-                        absl::StrCat("Launching the graph of ", bucket));
+  return CudaStatus(cudaGraphLaunch(entry.graph.get(), stream),
+                    absl::StrCat("Launching the graph of ", bucket));
 }
 
 }  // namespace warpsmith

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "absl/status/status.h"
-#include "rollout_workers/device/step_memory_cuda.h"
+#include "core/model/handles_cuda.h"
 
 namespace warpsmith {
 

@@ -3,7 +3,7 @@
 #include "core/base/status_macros.h"
 #include "core/kernels/page_copy_cuda.h"
 #include "core/kernels/token_sampling_cuda.h"
-#include "rollout_workers/device/step_memory_cuda.h"
+#include "core/model/cuda_status.h"
 
 namespace warpsmith {
 namespace {
@@ -46,7 +46,7 @@ absl::Status LaunchSamples(const StepShape& shape, int64_t num_token_ids, const 
                              .top_ks = arrays.top_ks,
                              .top_ps = arrays.top_ps,
                              .min_ps = arrays.min_ps};
-  return StepCudaStatus(LaunchTokenSamples(samples, stream), "Sampling");
+  return CudaStatus(LaunchTokenSamples(samples, stream), "Sampling");
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ absl::Status LaunchCopies(int64_t num_copies, int64_t page_tokens, const StepMem
       .page_tokens = page_tokens,
       .entry_size = decoder.entry_size(),
       .pages = decoder.pages()};
-  return StepCudaStatus(LaunchPageCopies(copies, stream), "Copying pages");
+  return CudaStatus(LaunchPageCopies(copies, stream), "Copying pages");
 }
 
 absl::Status LaunchLayersAndSamples(const StepShape& shape, int64_t num_token_ids, const StepMemory& memory,

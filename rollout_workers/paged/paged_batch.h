@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "rollout_workers/paged/entries_on_change.h"
 #include "rollout_workers/paged/page_pool.h"
 #include "rollout_workers/paged/paged_request.h"
 #include "rollout_workers/paged/sequence_table.h"
@@ -49,18 +50,6 @@ struct PagedBatchOptions {
   int32_t num_token_ids = 0;
   // Another one tests what happens when hashes collide.
   BlockHash block_hash = HashBlock;
-};
-
-// What a change of weights does to entries of the KV cache that sequences under way have.
-enum class EntriesOnChange {
-  // Nothing is under way: see HoldNew.
-  kRequireNone,
-  // Sequences with a token keep theirs and go on: the new weights attend to entries of the old ones. None of
-  // these pages becomes a prefix for others. A sequence without a token starts over, so that it is wholly of
-  // the new version.
-  kKeep,
-  // All are given back and computed again with the new weights, tokens of the old ones included.
-  kRecompute,
 };
 
 // What became of one step.

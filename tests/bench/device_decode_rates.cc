@@ -24,6 +24,7 @@
 #include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
 #include "core/model/device_decoder.h"
+#include "core/model/device_memory.h"
 #include "core/model/device_memory_plan.h"
 #include "core/model/device_step_cuda.h"
 #include "core/model/device_weights_cuda.h"

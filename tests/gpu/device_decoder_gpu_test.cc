@@ -139,17 +139,14 @@ TEST_CASE("more memory than the GPU has free is refused, in GiB") {
   CHECK(std::string(status.message()).find("GiB free") != std::string::npos);
 }
 
-TEST_CASE("as many pages as fit a share are created") {
+TEST_CASE("as many pages as are said to be free are created") {
   DeviceDecoderOptions options = SmallOptions({64});
   const ModelConfig config = DeviceFamilyConfigs()[0].config;
-  const absl::StatusOr<int64_t> few = PagesThatFit(config, options, 0.1),
-                                many = PagesThatFit(config, options, 0.9);
-  REQUIRE(few.ok());
-  REQUIRE(many.ok());
-  CHECK(*few < *many);
-  options.num_pages = *many;
+  const absl::StatusOr<DecoderMemory> memory = MeasureDecoderMemory(config, options);
+  REQUIRE(memory.ok());
+  CHECK(memory->free_bytes <= memory->total_bytes);
+  options.num_pages = (memory->free_bytes - memory->fixed_bytes) / memory->page_bytes;
   CHECK(DeviceDecoder::Create(config, options).ok());
-  CHECK(PagesThatFit(config, options, 0.001).status().code() == absl::StatusCode::kResourceExhausted);
 }
 
 }  // namespace warpsmith

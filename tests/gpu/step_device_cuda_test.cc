@@ -47,7 +47,7 @@ Samples Run(const EngineOptions& options, const GenerationJob& job, uint64_t see
   absl::StatusOr<std::unique_ptr<Batch>> batch = MakeBatch(SmallDeviceModel(), options);
   INFO(batch.status().message());
   REQUIRE(batch.ok());
-  REQUIRE((*batch)->SetWeights(RandomWeights(SmallDeviceModel(), seed)).ok());
+  REQUIRE((*batch)->SetWeights(RandomWeights(SmallDeviceModel(), seed), EntriesOnChange::kRequireNone).ok());
   (*batch)->Add(job);
   Samples samples;
   for (int i = 0; !(*batch)->empty(); ++i) {

@@ -1,5 +1,7 @@
 #include "rollout_workers/device/step_graphs_cuda.h"
 
+#include "core/model/cuda_status.h"
+#include "core/model/device_memory.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {
@@ -10,13 +12,13 @@ constexpr size_t kBytes = 64;
 // Copies one piece of device memory to another.
 struct Copy {
   const CudaStream stream = CreateStream().value();
-  const DeviceBlock from = AllocateDevice(kBytes).value();
-  const DeviceBlock to = AllocateDevice(kBytes).value();
+  const DeviceMemory from = DeviceMemory::Zeros(kBytes).value();
+  const DeviceMemory to = DeviceMemory::Zeros(kBytes).value();
   int num_launches = 0;
 
   absl::Status Launch() {
     ++num_launches;
-    return StepCudaStatus(
+    return CudaStatus(
         cudaMemcpyAsync(to.get(), from.get(), kBytes, cudaMemcpyDeviceToDevice, stream.get()), "A copy");
   }
   // What a run makes of `value`.
@@ -51,7 +53,7 @@ TEST_CASE("a bucket that cannot be captured is launched directly for good") {
   for (int i = 0; i < 5; ++i) {
     const absl::Status status = graphs.Launch(8, stream.get(), [&] {
       ++num_calls;
-      return StepCudaStatus(cudaStreamSynchronize(stream.get()), "Waiting in a capture");
+      return CudaStatus(cudaStreamSynchronize(stream.get()), "Waiting in a capture");
     });
     CHECK(status.ok());
   }

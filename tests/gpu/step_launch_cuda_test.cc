@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/kernels/token_sampling.h"
-#include "rollout_workers/device/step_memory_cuda.h"
+#include "core/model/handles_cuda.h"
 #include "tests/gpu/small_device_model.h"
 #include "tests/support/catch.h"
 

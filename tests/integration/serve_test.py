@@ -1,4 +1,7 @@
-"""`warpsmith serve` before the clients that it is made for: the openai package, and the reward service's judge."""
+"""`warpsmith serve` before the clients that it is made for: the openai package, and the reward service's judge.
+
+On the CPU, or on the device that WARPSMITH_SERVE_DEVICE names.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ import transformers
 from warpsmith_reward import Request, RewardClient, Verdict
 
 from tests.support.running_reward_service import running_reward_service
-from tests.support.running_serve import DEADLINE_SECONDS, ServeProcess, running_serve, write_checkpoint
+from tests.support.running_serve import DEADLINE_SECONDS, DEVICE, ServeProcess, running_serve, write_checkpoint
+
+if DEVICE != "cpu" and not Path("/dev/nvidia0").exists():
+    pytest.skip("this machine has no GPU", allow_module_level=True)
 
 _CONTEXT_TOKENS = 8192
 _REFERENCE = Path(__file__).resolve().parents[1] / "data/tasks/scaled_relu_square.py"
@@ -69,6 +75,7 @@ def test_the_model_is_listed(served: _Served) -> None:
         served.client.models.retrieve("another")
 
 
+@pytest.mark.skipif(DEVICE != "cpu", reason="a GPU computes in bfloat16: tests/gpu/logits_peer.py compares it")
 def test_greedy_text_and_log_probs_are_those_of_transformers(served: _Served) -> None:
     tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(served.folder)
     ids = tokenizer.encode("relu", add_special_tokens=False)

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/base/check.h"
 #include "core/model/parameters.h"
+#include "core/model/weight_source.h"
 #include "tests/support/fake_paged_device.h"
 
 namespace warpsmith {
@@ -48,13 +50,50 @@ absl::Status FakeStepDevice::FillRandom(uint64_t seed) {
   return lost_;
 }
 
+absl::Status FakeStepDevice::TakeWeights(WeightSource& source) {
+  WS_CHECK(state_->has_weight_memory) << "weights without memory";
+  if (state_->refuses_weights) return absl::DataLossError("other weights have arrived");
+  std::vector<uint16_t> elements(static_cast<size_t>(source.num_elements()));
+  if (const absl::Status copied = source.CopyTo(elements.data(), 0, absl::Now() + absl::Seconds(60));
+      !copied.ok()) {
+    return copied;
+  }
+  state_->weights =
+      HashOf({reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(uint16_t)});
+  return lost_;
+}
+
+void FakeStepDevice::FreePages() {
+  WS_CHECK(launched_.empty()) << launched_.size() << " steps are in flight";
+  entries_.clear();
+  state_->has_pages = false;
+}
+
+// What lay there is gone.
+void FakeStepDevice::FreeWeights() {
+  WS_CHECK(launched_.empty()) << launched_.size() << " steps are in flight";
+  state_->weights = 0;
+  state_->has_weight_memory = false;
+}
+
+absl::Status FakeStepDevice::AllocateWeights() {
+  if (state_->has_weight_memory) return absl::OkStatus();
+  if (state_->memory_is_taken) return absl::ResourceExhaustedError("others have the memory of the weights");
+  state_->has_weight_memory = true;
+  return absl::OkStatus();
+}
+
 absl::Status FakeStepDevice::AllocatePages() {
+  if (!entries_.empty()) return absl::OkStatus();
+  if (state_->memory_is_taken) return absl::ResourceExhaustedError("others have the memory of the pages");
+  state_->has_pages = true;
   entries_.assign(static_cast<size_t>(options_.num_pages) * options_.page_tokens, kUnwritten);
   return absl::OkStatus();
 }
 
 absl::Status FakeStepDevice::Launch(const StepPlan& plan) {
   if (!lost_.ok()) return lost_;
+  WS_CHECK(state_->has_pages && state_->has_weight_memory) << "a step without memory";
   const int64_t number = state_->num_launched++;
   if (number == state_->failing_launch) return absl::InternalError("the launch was refused");
   for (const PageCopy& copy : plan.page_copies) {

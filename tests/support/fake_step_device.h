@@ -24,6 +24,10 @@ struct FakeStepDeviceState {
   std::atomic<int> num_in_flight = 0;
   std::atomic<int> num_in_flight_max = 0;
   std::atomic<uint64_t> weights = 0;  // what tokens depend on: differs where the weights do
+  std::atomic<bool> has_pages = false;
+  std::atomic<bool> has_weight_memory = true;
+  std::atomic<bool> memory_is_taken = false;  // by others: none can be allocated
+  std::atomic<bool> refuses_weights = false;  // of a WeightSource
 };
 
 // The log-prob that goes with a token.
@@ -37,11 +41,14 @@ class FakeStepDevice final : public StepDevice {
   absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
   absl::Status SetParameters(const Parameters& parameters) override;
   absl::Status FillRandom(uint64_t seed) override;
+  absl::Status TakeWeights(WeightSource& source) override;
   absl::Status Launch(const StepPlan& plan) override;
   absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override;
   void DropSteps() override;
-  void FreePages() override { entries_.clear(); }
+  void FreePages() override;
   absl::Status AllocatePages() override;
+  void FreeWeights() override;
+  absl::Status AllocateWeights() override;
 
  private:
   struct LaunchedStep {

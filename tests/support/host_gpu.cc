@@ -4,6 +4,9 @@
 // captures (host_graph.h) records its kernels instead.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +19,7 @@
 #include "core/kernels/embedding_gather_cuda.h"
 #include "core/kernels/first_not_finite_cuda.h"
 #include "core/kernels/linear_cuda.h"
+#include "core/kernels/memory_checksum_cuda.h"
 #include "core/kernels/paged_attention_cuda.h"
 #include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/streamed_linear_cuda.h"
@@ -44,26 +48,56 @@ CUresult Granularity(size_t* unit, const CUmemAllocationProp*, CUmemAllocationGr
   *unit = size_t{2} << 20;
   return CUDA_SUCCESS;
 }
+// Addresses without memory: whoever touches them is stopped.
 CUresult ReserveAddresses(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
-  void* memory = nullptr;
-  if (Allocate(&memory, bytes) != cudaSuccess) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* const memory = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = reinterpret_cast<CUdeviceptr>(memory);
   return CUDA_SUCCESS;
 }
-CUresult FreeAddresses(CUdeviceptr address, size_t) {
-  std::free(reinterpret_cast<void*>(address));
+CUresult FreeAddresses(CUdeviceptr address, size_t bytes) {
+  munmap(reinterpret_cast<void*>(address), bytes);
   return CUDA_SUCCESS;
 }
-CUresult CreateMemory(CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*, unsigned long long) {
+// Memory is a file in memory, and its handle the file's descriptor: so other processes can map it.
+CUresult CreateMemory(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp*,
+                      unsigned long long) {
+  if (bytes > kMemory) return CUDA_ERROR_OUT_OF_MEMORY;
+  const int file = memfd_create("host_gpu", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  *handle = static_cast<CUmemGenericAllocationHandle>(file);
   return CUDA_SUCCESS;
 }
-CUresult ReleaseMemory(CUmemGenericAllocationHandle) { return CUDA_SUCCESS; }
-CUresult MapMemory(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) {
+CUresult ReleaseMemory(CUmemGenericAllocationHandle handle) {
+  close(static_cast<int>(handle));
   return CUDA_SUCCESS;
 }
-// What lay there is gone: NaN to whoever reads it without having written.
+CUresult MapMemory(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle handle,
+                   unsigned long long) {
+  struct stat status = {};
+  const int file = static_cast<int>(handle);
+  if (fstat(file, &status) != 0 || static_cast<size_t>(status.st_size) < bytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  void* const memory = reinterpret_cast<void*>(address);
+  const bool mapped =
+      mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
+  return mapped ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
 CUresult UnmapMemory(CUdeviceptr address, size_t bytes) {
-  std::memset(reinterpret_cast<void*>(address), 0xFF, bytes);
+  void* const memory = reinterpret_cast<void*>(address);
+  mmap(memory, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  return CUDA_SUCCESS;
+}
+CUresult ExportHandle(void* descriptor, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType,
+                      unsigned long long) {
+  *static_cast<int*>(descriptor) = dup(static_cast<int>(handle));
+  return CUDA_SUCCESS;
+}
+CUresult ImportHandle(CUmemGenericAllocationHandle* handle, void* descriptor, CUmemAllocationHandleType) {
+  const int file = dup(static_cast<int>(reinterpret_cast<intptr_t>(descriptor)));
+  struct stat status = {};
+  if (file < 0 || fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return CUDA_ERROR_INVALID_VALUE;
+  *handle = static_cast<CUmemGenericAllocationHandle>(file);
   return CUDA_SUCCESS;
 }
 CUresult SetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return CUDA_SUCCESS; }
@@ -124,6 +158,7 @@ cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaMalloc(void** memory, size_t bytes) { return Allocate(memory, bytes); }
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) { return Allocate(memory, bytes); }
+cudaError_t cudaMallocHost(void** memory, size_t bytes) { return Allocate(memory, bytes); }
 cudaError_t cudaFree(void* memory) {
   std::free(memory);
   return cudaSuccess;
@@ -152,6 +187,12 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* argument) {
+  function(argument);
+  return cudaSuccess;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
@@ -163,7 +204,9 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
                                {"cuMemRelease", reinterpret_cast<void*>(&ReleaseMemory)},
                                {"cuMemMap", reinterpret_cast<void*>(&MapMemory)},
                                {"cuMemUnmap", reinterpret_cast<void*>(&UnmapMemory)},
-                               {"cuMemSetAccess", reinterpret_cast<void*>(&SetAccess)}};
+                               {"cuMemSetAccess", reinterpret_cast<void*>(&SetAccess)},
+                               {"cuMemExportToShareableHandle", reinterpret_cast<void*>(&ExportHandle)},
+                               {"cuMemImportFromShareableHandle", reinterpret_cast<void*>(&ImportHandle)}};
   for (const EntryPoint& point : points) {
     if (std::strcmp(point.name, name) != 0) continue;
     *function = point.function;
@@ -338,6 +381,11 @@ cudaError_t LaunchFirstNotFinite(const __nv_bfloat16* values, int64_t size, unsi
   for (int64_t i = 0; i < size && static_cast<unsigned long long>(i) < *first; ++i) {
     if (!std::isfinite(Load(values[i]))) *first = i;
   }
+  return cudaSuccess;
+}
+
+cudaError_t LaunchMemoryChecksum(const void* memory, int64_t bytes, MemoryChecksum* checksum, cudaStream_t) {
+  *checksum = SumOf(*checksum, ChecksumOf({static_cast<const char*>(memory), static_cast<size_t>(bytes)}));
   return cudaSuccess;
 }
 

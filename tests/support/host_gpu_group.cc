@@ -90,13 +90,6 @@ cudaError_t cudaDeviceCanAccessPeer(int* can_reach, int, int) {
   *can_reach = warpsmith::HostFaults().are_apart ? 0 : 1;
   return cudaSuccess;
 }
-cudaError_t cudaMallocHost(void** memory, size_t bytes) { return cudaHostAlloc(memory, bytes, 0); }
-cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* argument) {
-  function(argument);
-  return cudaSuccess;
-}
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
   warpsmith::CapturedGraph() = new HostGraph;
   return cudaSuccess;

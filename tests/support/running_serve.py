@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 BIN = Path(os.environ["WARPSMITH_BIN_DIR"])
+DEVICE = os.environ.get("WARPSMITH_SERVE_DEVICE", "cpu")
 TOKENIZER = Path(__file__).resolve().parents[2] / "datasets/tokenizer/small"
 NUM_TOKEN_IDS = 1536
 DEADLINE_SECONDS = 60
@@ -34,7 +35,7 @@ def write_checkpoint(folder: Path, context_tokens: int) -> Any:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        head_dim=16,
+        head_dim=64,  # which there are kernels of a GPU for
         max_position_embeddings=context_tokens,
         initializer_range=0.3,  # far from uniform, so that no two logits are nearly equal
         tie_word_embeddings=True,
@@ -53,7 +54,8 @@ class ServeProcess:
 
     def __init__(self, model: Path, *flags: str, program: tuple[str, ...] = ("warpsmith-rollout",)) -> None:
         command = [str(BIN / program[0]), *program[1:], "serve", "--model", str(model), "--address", "127.0.0.1:0"]
-        self.process = subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True)
+        command += ["--device", DEVICE, *flags]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout
         lines = [self.process.stdout.readline(), self.process.stdout.readline()]
         found = re.fullmatch(r"serving \S+ at (http://\S+)/v1\n", lines[1])

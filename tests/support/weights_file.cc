@@ -5,17 +5,20 @@
 #include "core/base/check.h"
 #include "core/base/file.h"
 #include "core/base/sha256.h"
+#include "core/kernels/memory_checksum.h"
 #include "core/model/parameters.h"
 
 namespace warpsmith {
 
 OfferedWeights WriteWeightsFile(const ModelConfig& config, uint64_t seed, uint64_t policy_version,
-                                const std::filesystem::path& path) {
+                                const std::filesystem::path& path, FileForm form) {
+  const bool halves = form == FileForm::kBfloat16;
   Parameters parameters{ParameterLayout(config)};
   parameters.InitRandom(seed);
+  if (halves) parameters = parameters.Clone(at::kBFloat16);
   OfferedWeights published{.policy_version = policy_version,
                            .path = path,
-                           .dtype = "float32",
+                           .dtype = halves ? "bfloat16" : "float32",
                            .layout_sha256 = parameters.layout().Sha256()};
   std::string content;
   for (int i = 0; i < parameters.num_buffers(); ++i) {
@@ -23,7 +26,8 @@ OfferedWeights WriteWeightsFile(const ModelConfig& config, uint64_t seed, uint64
     published.buffers.push_back({.name = parameters.layout().buffers()[i].name,
                                  .offset_bytes = static_cast<int64_t>(content.size()),
                                  .length_bytes = static_cast<int64_t>(bytes.size()),
-                                 .sha256 = Sha256Hex(bytes)});
+                                 .sha256 = halves ? "" : Sha256Hex(bytes),
+                                 .checksum = halves ? ToHex(ChecksumOf(bytes)) : ""});
     content += bytes;
   }
   const absl::Status written = WriteFileAtomically(path, content);

@@ -10,8 +10,9 @@ namespace warpsmith {
 TEST_CASE("a batch on the CPU wants its weights in memory") {
   const std::unique_ptr<Batch> batch = MakeBatch(Tiny(), {.num_slots = 2, .context_tokens_max = 64}).value();
   CHECK(batch->empty());
-  CHECK(absl::IsInvalidArgument(batch->SetWeights(HuggingFaceDirectory("a/checkpoint"))));
-  CHECK(batch->SetWeights(RandomWeights(Tiny(), 1)).ok());
+  CHECK(absl::IsInvalidArgument(
+      batch->SetWeights(HuggingFaceDirectory("a/checkpoint"), EntriesOnChange::kRequireNone)));
+  CHECK(batch->SetWeights(RandomWeights(Tiny(), 1), EntriesOnChange::kRequireNone).ok());
 }
 
 TEST_CASE("a GPU that cannot be had is an error that says why, and no crash") {

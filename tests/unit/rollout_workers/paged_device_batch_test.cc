@@ -65,7 +65,7 @@ struct Rig {
   void Load(uint64_t seed) {
     LoadedWeights weights{.policy_version = seed};
     weights.random_seed = seed;
-    REQUIRE(batch->SetWeights(weights).ok());
+    REQUIRE(batch->SetWeights(weights, EntriesOnChange::kRequireNone).ok());
   }
   void Step() {
     Batch::Outcome outcome = batch->Step();
@@ -192,7 +192,7 @@ TEST_CASE("a device that is not done in time is lost: its jobs fail, and so do l
   rig.batch->Add(Job(2, {9}, 4, 30));
   rig.RunToEnd();
   CHECK(absl::IsDeadlineExceeded(rig.failed.at(2)));
-  CHECK_FALSE(rig.batch->SetWeights({.random_seed = 2}).ok());
+  CHECK_FALSE(rig.batch->SetWeights({.random_seed = 2}, EntriesOnChange::kRequireNone).ok());
 }
 
 TEST_CASE("logits that are no numbers fail their job alone") {
@@ -270,10 +270,10 @@ TEST_CASE("the same version can be loaded again, and nothing of the old weights 
 
 TEST_CASE("weights that are named by nothing are refused") {
   Rig rig;
-  const absl::Status status = rig.batch->SetWeights({.policy_version = 7});
+  const absl::Status status = rig.batch->SetWeights({.policy_version = 7}, EntriesOnChange::kRequireNone);
   CHECK(absl::IsInvalidArgument(status));
   CHECK_THAT(std::string(status.message()), Catch::Contains("Version 7"));
-  CHECK(rig.batch->SetWeights(HuggingFaceDirectory("a/checkpoint")).ok());
+  CHECK(rig.batch->SetWeights(HuggingFaceDirectory("a/checkpoint"), EntriesOnChange::kRequireNone).ok());
 }
 
 TEST_CASE("fewer pages than one context takes are refused") {

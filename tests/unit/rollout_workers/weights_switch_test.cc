@@ -31,6 +31,9 @@ class Bench {
   OfferedWeights Write(uint64_t version) {
     return WriteWeightsFile(Tiny(), version, version, directory_.path() / std::to_string(version));
   }
+  absl::Status Prepare(const OfferedWeights& offered) {
+    return weights.Prepare(offered, absl::Now() + kPatience);
+  }
   absl::Status Commit(uint64_t version, absl::Duration patience = kPatience) {
     return weights.Commit(version, absl::Now() + patience);
   }
@@ -55,11 +58,11 @@ class Bench {
 
 TEST_CASE("prepared weights are used when they are committed, not before") {
   Bench bench;
-  REQUIRE(bench.weights.Prepare(bench.Write(3)).ok());
+  REQUIRE(bench.Prepare(bench.Write(3)).ok());
   CHECK(bench.InUse() == "nothing");
   REQUIRE(bench.Commit(3).ok());
   CHECK(bench.InUse() == "3");
-  REQUIRE(bench.weights.Prepare(bench.Write(4)).ok());
+  REQUIRE(bench.Prepare(bench.Write(4)).ok());
   CHECK(bench.InUse() == "3");
   REQUIRE(bench.Commit(4).ok());
   CHECK(bench.InUse() == "4");
@@ -71,9 +74,9 @@ TEST_CASE("a version that was not prepared cannot be committed, and the error sa
   CHECK(absl::IsFailedPrecondition(nothing));
   CHECK(nothing.message() ==
         "Version 3 is not prepared; nothing is, and no weights are in use: prepare it first");
-  REQUIRE(bench.weights.Prepare(bench.Write(3)).ok());
+  REQUIRE(bench.Prepare(bench.Write(3)).ok());
   REQUIRE(bench.Commit(3).ok());
-  REQUIRE(bench.weights.Prepare(bench.Write(4)).ok());
+  REQUIRE(bench.Prepare(bench.Write(4)).ok());
   CHECK(bench.Commit(5).message() ==
         "Version 5 is not prepared; version 4 is, and version 3 is in use: prepare it first");
   CHECK(bench.InUse() == "3");
@@ -82,32 +85,32 @@ TEST_CASE("a version that was not prepared cannot be committed, and the error sa
 TEST_CASE("both steps may be repeated, without reading the file again") {
   Bench bench;
   const OfferedWeights offered = bench.Write(3);
-  REQUIRE(bench.weights.Prepare(offered).ok());
+  REQUIRE(bench.Prepare(offered).ok());
   std::filesystem::remove(offered.path);
-  CHECK(bench.weights.Prepare(offered).ok());
+  CHECK(bench.Prepare(offered).ok());
   REQUIRE(bench.Commit(3).ok());
   CHECK(bench.Commit(3).ok());
-  CHECK(bench.weights.Prepare(offered).ok());
+  CHECK(bench.Prepare(offered).ok());
   CHECK(bench.Commit(3).ok());
   CHECK(bench.InUse() == "3");
 }
 
 TEST_CASE("other weights under a version in use are read, not taken for those") {
   Bench bench;
-  REQUIRE(bench.weights.Prepare(bench.Write(3)).ok());
+  REQUIRE(bench.Prepare(bench.Write(3)).ok());
   REQUIRE(bench.Commit(3).ok());
   OfferedWeights other = bench.Write(4);
   other.policy_version = 3;
   std::filesystem::remove(other.path);
-  CHECK(absl::IsNotFound(bench.weights.Prepare(other)));
+  CHECK(absl::IsNotFound(bench.Prepare(other)));
 }
 
 TEST_CASE("weights that cannot be read leave what was prepared before") {
   Bench bench;
-  REQUIRE(bench.weights.Prepare(bench.Write(3)).ok());
+  REQUIRE(bench.Prepare(bench.Write(3)).ok());
   OfferedWeights damaged = bench.Write(4);
   damaged.buffers[0].sha256 = std::string(64, '0');
-  CHECK(absl::IsDataLoss(bench.weights.Prepare(damaged)));
+  CHECK(absl::IsDataLoss(bench.Prepare(damaged)));
   CHECK(absl::IsFailedPrecondition(bench.Commit(4)));
   REQUIRE(bench.Commit(3).ok());
   CHECK(bench.InUse() == "3");
@@ -115,9 +118,9 @@ TEST_CASE("weights that cannot be read leave what was prepared before") {
 
 TEST_CASE("a commit that samples keep waiting fails, and may be repeated when they are done") {
   Bench bench;
-  REQUIRE(bench.weights.Prepare(bench.Write(3)).ok());
+  REQUIRE(bench.Prepare(bench.Write(3)).ok());
   REQUIRE(bench.Commit(3).ok());
-  REQUIRE(bench.weights.Prepare(bench.Write(4)).ok());
+  REQUIRE(bench.Prepare(bench.Write(4)).ok());
   GenerationGroup group{.task_index = 0, .prompt_token_ids = {1, 2, 3}, .samples = {}};
   for (int sample = 0; sample < 100; ++sample) group.samples.push_back({.sample_index = sample});
   REQUIRE(bench.engine
@@ -129,6 +132,22 @@ TEST_CASE("a commit that samples keep waiting fails, and may be repeated when th
   CHECK(absl::IsFailedPrecondition(bench.Commit(4, absl::ZeroDuration())));
   CHECK(bench.InUse() == "3");
   CHECK(bench.Commit(4).ok());  // waits for them
+  CHECK(bench.InUse() == "4");
+}
+
+TEST_CASE("an offer that cannot be taken leaves what is in use and what was prepared") {
+  Bench bench;
+  REQUIRE(bench.Prepare(bench.Write(3)).ok());
+  REQUIRE(bench.Commit(3).ok());
+  REQUIRE(bench.Prepare(bench.Write(4)).ok());
+  OfferedWeights other = bench.Write(5);
+  other.transport = "nccl";
+  const absl::Status status = bench.Prepare(other);
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("\"nccl\""));
+  CHECK(absl::IsUnimplemented(bench.weights.Commit(4, absl::Now() + kPatience, EntriesOnChange::kKeep)));
+  CHECK(bench.InUse() == "3");
+  REQUIRE(bench.Commit(4).ok());
   CHECK(bench.InUse() == "4");
 }
 

@@ -9,12 +9,14 @@ TEST_CASE("a manifest keeps every field of every buffer") {
   proto.set_policy_version(3);
   proto.set_path("/tmp/w");
   proto.set_dtype("float32");
+  proto.set_transport("cuda_memory");
   proto.set_layout_sha256("l");
   v1::WeightsBuffer& buffer = *proto.add_buffers();
   buffer.set_name("layers.0");
   buffer.set_offset_bytes(64);
   buffer.set_length_bytes(128);
   buffer.set_sha256("s");
+  buffer.set_checksum("c");
   const OfferedWeights weights = OfferedWeightsFromProto(proto);
   CHECK(weights.policy_version == 3);
   CHECK(weights.path == "/tmp/w");
@@ -25,6 +27,15 @@ TEST_CASE("a manifest keeps every field of every buffer") {
   CHECK(weights.buffers[0].offset_bytes == 64);
   CHECK(weights.buffers[0].length_bytes == 128);
   CHECK(weights.buffers[0].sha256 == "s");
+  CHECK(weights.buffers[0].checksum == "c");
+  CHECK(weights.transport == "cuda_memory");
+}
+
+TEST_CASE("samples under way end first unless a commit says otherwise") {
+  CHECK(EntriesOnChangeFromProto(v1::SAMPLES_UNDER_WAY_UNSPECIFIED) == EntriesOnChange::kRequireNone);
+  CHECK(EntriesOnChangeFromProto(v1::SAMPLES_UNDER_WAY_END) == EntriesOnChange::kRequireNone);
+  CHECK(EntriesOnChangeFromProto(v1::SAMPLES_UNDER_WAY_KEEP) == EntriesOnChange::kKeep);
+  CHECK(EntriesOnChangeFromProto(v1::SAMPLES_UNDER_WAY_RECOMPUTE) == EntriesOnChange::kRecompute);
 }
 
 TEST_CASE("sampling parameters keep every field, and those that are absent are off") {
@@ -49,6 +60,7 @@ TEST_CASE("a transition says what was decoded, how it ended and by which weights
                                  .policy_version = 4,
                                  .answer_token_ids = {5, 6},
                                  .log_probs = {-0.5F, -0.25F},
+                                 .token_policy_versions = {4, 5},
                                  .finish_reason = FinishReason::kLength};
   v1::Transition transition;
   FillTransition(sample, {1, 2, 3}, "text", &transition);
@@ -57,6 +69,8 @@ TEST_CASE("a transition says what was decoded, how it ended and by which weights
   CHECK(transition.log_probs(1) == -0.25F);
   CHECK(transition.seed() == 9);
   CHECK(transition.policy_version() == 4);
+  REQUIRE(transition.token_policy_versions_size() == 2);
+  CHECK(transition.token_policy_versions(1) == 5);
   CHECK(transition.finish_reason() == v1::FINISH_REASON_LENGTH);
   CHECK(transition.answer() == "text");
 }

@@ -51,6 +51,7 @@ class FakeWorker : public v1::RolloutService::Service {
   }
   grpc::Status PrepareWeights(grpc::ServerContext*, const v1::PrepareWeightsRequest* request,
                               v1::PrepareWeightsResponse*) override {
+    if (on_prepare) on_prepare();
     absl::MutexLock lock(&mutex);
     prepared = request->manifest().policy_version();
     return prepare_status;
@@ -76,6 +77,7 @@ class FakeWorker : public v1::RolloutService::Service {
   int num_good = 0;
   int num_groups = 0;
   bool unscorable_once = false;
+  std::function<void()> on_prepare;                 // may be absent
   std::function<void(v1::TransitionGroup&)> spoil;  // what goes out; may be absent
   uint64_t version = 0, prepared = 0;
   std::set<std::string> ids;
@@ -180,6 +182,22 @@ TEST_CASE("weights are committed nowhere when one worker refuses them") {
   CHECK(absl::IsInvalidArgument(client.Publish({.policy_version = 3})));
   CHECK(good.prepared == 3);
   CHECK(good.version == 0);
+}
+
+TEST_CASE("all workers prepare at once") {
+  FakeWorker first, second;
+  absl::Mutex mutex;
+  int num_preparing = 0;
+  first.on_prepare = second.on_prepare = [&] {
+    absl::MutexLock lock(&mutex);
+    ++num_preparing;
+    const auto both = [&] { return num_preparing == 2; };
+    CHECK(mutex.AwaitWithTimeout(absl::Condition(&both), absl::Seconds(60)));
+  };
+  RolloutClient client({.addresses = {first.server->address(), second.server->address()}, .limits = kLimits});
+  REQUIRE(client.Publish({.policy_version = 3}).ok());
+  CHECK(first.version == 3);
+  CHECK(second.version == 3);
 }
 
 TEST_CASE("a group with an UNSCORABLE answer is asked for once more") {

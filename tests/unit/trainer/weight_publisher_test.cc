@@ -12,6 +12,7 @@
 #include "core/base/file.h"
 #include "core/base/sha256.h"
 #include "core/base/unique_fd.h"
+#include "core/kernels/memory_checksum.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/trainer/policy_batch.h"
@@ -49,6 +50,24 @@ TEST_CASE("published weights are the buffers one after the other, each with its 
     REQUIRE(publisher.Write(policy.parameters, version).ok());
   }
   CHECK(NumFiles(directory.path()) == 2);
+}
+
+TEST_CASE("weights in bfloat16 are those of the trainer, rounded, each buffer with its checksum") {
+  const TemporaryDirectory directory;
+  const Policy policy = MakePolicy(at::kFloat);
+  WeightPublisher publisher(directory.path(), "runs/a");
+  const auto published = publisher.Write(policy.parameters, 3, PublishedDtype::kBfloat16);
+  REQUIRE(published.ok());
+  CHECK(published->dtype == "bfloat16");
+  const std::string bytes = ReadFile(published->path).value();
+  const Parameters rounded = policy.parameters.Clone(at::kBFloat16);
+  for (int i = 0; i < rounded.num_buffers(); ++i) {
+    const PublishedBuffer& buffer = published->buffers.at(i);
+    const std::string part = bytes.substr(buffer.offset_bytes, buffer.length_bytes);
+    CHECK(part == rounded.BufferBytes(i));
+    CHECK(ToHex(ChecksumOf(part)) == buffer.checksum);
+    CHECK(buffer.sha256.empty());
+  }
 }
 
 TEST_CASE("what a killed trainer left is removed by the next one of the same run, and nothing else") {

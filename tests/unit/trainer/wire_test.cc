@@ -208,6 +208,9 @@ TEST_CASE("a group that cannot be believed as a whole is refused") {
   v1::TransitionGroup stale = WireGroup();
   stale.mutable_transitions(0)->set_policy_version(3);
   CHECK(Refused(stale, "policy version 3, not 4"));
+  v1::TransitionGroup mixed = WireGroup();
+  mixed.mutable_transitions(1)->add_token_policy_versions(5);
+  CHECK(Refused(mixed, "tokens of other policy versions than 4"));
   v1::TransitionGroup exchanged = WireGroup();
   exchanged.mutable_task()->set_id("b");
   CHECK(Refused(exchanged, "task \"b\""));

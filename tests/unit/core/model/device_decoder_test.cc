@@ -104,11 +104,9 @@ TEST_CASE("a GPU that is not there, and more memory than there is, are refused w
   CHECK(std::string(absent.message()) ==
         "decoder on a GPU: there is no GPU 3, for there are 1: name one from 0 on");
   options.device = 0;
-  const int64_t fit = PagesThatFit(config, options, 0.5).value();
-  CHECK(fit > 0);
-  CHECK(PagesThatFit(config, options, 0.9).value() > fit);
-  CHECK(PagesThatFit(config, options, 0.01).status().code() == absl::StatusCode::kResourceExhausted);
-  options.num_pages = 5 * fit;
+  const DecoderMemory memory = MeasureDecoderMemory(config, options).value();
+  CHECK(memory.fixed_bytes > int64_t{768} << 20);
+  options.num_pages = memory.free_bytes / memory.page_bytes;
   CHECK(DeviceDecoder::Create(config, options).status().code() == absl::StatusCode::kResourceExhausted);
 }
 

@@ -93,14 +93,6 @@ TEST_CASE("the head's buckets end at its rows") {
   CHECK(LogitsRowBuckets(options) == std::vector<int64_t>{8});
 }
 
-TEST_CASE("pages fill a share of what is free beside what is fixed, and no more than an int32 counts") {
-  constexpr int64_t kReserve = int64_t{768} << 20;
-  CHECK(PagesWithin(2 * (kReserve + 1000 + 10 * 7), 0.5, 1000, 7, 16) == 10);
-  CHECK(PagesWithin(kReserve + 1006, 1.0, 1000, 7, 16) == 0);
-  CHECK(PagesWithin(0, 1.0, 1000, 7, 16) == 0);
-  CHECK(PagesWithin(int64_t{1} << 50, 1.0, 0, 1, 16) == std::numeric_limits<int32_t>::max() / 16);
-}
-
 TEST_CASE("what does not fit says what is wanted and what is free") {
   CHECK(CheckFits("pages", 100, {0, 100, 200}).ok());
   const absl::Status status = CheckFits("pages", int64_t{3} << 30, {2, int64_t{1} << 30, int64_t{80} << 30});

@@ -7,11 +7,12 @@
 namespace warpsmith {
 namespace {
 
-// A GPU of 1,000 pages' size, of which 700 are free beside weights and buffers.
+// A GPU of 1,000 pages' size: others hold 100, weights and buffers will take 200.
 PageBudget Budget(double memory_share) {
   constexpr int64_t kPageBytes = int64_t{1} << 20;
   return {.total_bytes = 1000 * kPageBytes,
-          .free_bytes = 700 * kPageBytes,
+          .free_bytes = 900 * kPageBytes,
+          .fixed_bytes = 200 * kPageBytes,
           .memory_share = memory_share,
           .page_bytes = kPageBytes,
           .pages_of_context = 100,

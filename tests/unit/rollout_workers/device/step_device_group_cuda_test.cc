@@ -112,7 +112,7 @@ TEST_CASE("a GPU that fails in the middle of a step fails the job with its name,
        {std::pair{1, "cuda:1: ncclAllGather"}, {21, "cuda:1: Launching the graph"}}) {
     absl::StatusOr<std::unique_ptr<Batch>> batch = MakeBatch(FourHeads(), GroupOptions({0, 1}));
     REQUIRE(batch.ok());
-    REQUIRE((*batch)->SetWeights(RandomWeights(FourHeads(), 1)).ok());
+    REQUIRE((*batch)->SetWeights(RandomWeights(FourHeads(), 1), EntriesOnChange::kRequireNone).ok());
     HostFaults().gather_that_fails = gather;
     (*batch)->Add(GroupJob(FourHeads(), 1, 1, 0, 24));
     std::vector<FailedJob> failed;

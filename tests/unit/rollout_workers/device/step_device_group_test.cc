@@ -64,6 +64,9 @@ class WaitingMember final : public StepDevice {
   }
   absl::Status SetParameters(const Parameters&) override { return absl::OkStatus(); }
   absl::Status FillRandom(uint64_t) override { return absl::OkStatus(); }
+  absl::Status TakeWeights(WeightSource&) override { return absl::OkStatus(); }
+  void FreeWeights() override {}
+  absl::Status AllocateWeights() override { return absl::OkStatus(); }
   absl::Status Launch(const StepPlan&) override { return launch_; }
   absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override {
     if (!awaited_.ok()) return awaited_;

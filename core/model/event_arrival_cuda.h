@@ -1,6 +1,6 @@
-// Waits for steps of a GPU, with a deadline, which CUDA's own waits lack.
-#ifndef WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_ARRIVAL_CUDA_H_
-#define WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_ARRIVAL_CUDA_H_
+// Waits for events of a GPU, with a deadline, which CUDA's own waits lack.
+#ifndef WARPSMITH_CORE_MODEL_EVENT_ARRIVAL_CUDA_H_
+#define WARPSMITH_CORE_MODEL_EVENT_ARRIVAL_CUDA_H_
 
 #include <cuda_runtime_api.h>
 
@@ -10,17 +10,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "rollout_workers/device/step_memory_cuda.h"
+#include "core/model/handles_cuda.h"
 
 namespace warpsmith {
 
 // A second stream follows the events of the first and calls the host from there, so that the steps themselves wait
 // for no host function. One thread at a time.
-class StepArrival {
+class EventArrival {
  public:
-  static absl::StatusOr<StepArrival> Create();
-  StepArrival(StepArrival&&) = default;
-  StepArrival& operator=(StepArrival&&) = default;
+  static absl::StatusOr<EventArrival> Create();
+  EventArrival(EventArrival&&) = default;
+  EventArrival& operator=(EventArrival&&) = default;
 
   // Has `event`, which was recorded last, counted once the device has come to it.
   absl::Status Follow(cudaEvent_t event);
@@ -32,7 +32,7 @@ class StepArrival {
  private:
   struct Counter;
 
-  StepArrival() = default;
+  EventArrival() = default;
 
   CudaStream stream_;
   // Also of the calls that the device still has to make, so that one that comes late finds it.
@@ -41,4 +41,4 @@ class StepArrival {
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_ARRIVAL_CUDA_H_
+#endif  // WARPSMITH_CORE_MODEL_EVENT_ARRIVAL_CUDA_H_

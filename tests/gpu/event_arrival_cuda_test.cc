@@ -1,4 +1,4 @@
-#include "rollout_workers/device/step_arrival_cuda.h"
+#include "core/model/event_arrival_cuda.h"
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -15,7 +15,7 @@ void CUDART_CB WaitForTest(void* notification) {
 }  // namespace
 
 TEST_CASE("a step that the device has done is waited for, each after the one before it") {
-  StepArrival arrival = StepArrival::Create().value();
+  EventArrival arrival = EventArrival::Create().value();
   const CudaStream stream = CreateStream().value();
   const CudaEvent event = CreateEvent().value();
   for (int64_t count = 1; count <= 100; ++count) {
@@ -26,7 +26,7 @@ TEST_CASE("a step that the device has done is waited for, each after the one bef
 }
 
 TEST_CASE("a step that does not end is given up at the deadline, and arrives later all the same") {
-  StepArrival arrival = StepArrival::Create().value();
+  EventArrival arrival = EventArrival::Create().value();
   const CudaStream stream = CreateStream().value();
   const CudaEvent event = CreateEvent().value();
   absl::Notification go;

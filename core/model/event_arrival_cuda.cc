@@ -1,4 +1,4 @@
-#include "rollout_workers/device/step_arrival_cuda.h"
+#include "core/model/event_arrival_cuda.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,6 +7,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "core/base/status_macros.h"
+#include "core/model/cuda_status.h"
 
 namespace warpsmith {
 namespace {
@@ -16,32 +17,32 @@ constexpr absl::Duration kLookPeriod = absl::Milliseconds(100);
 
 }  // namespace
 
-struct StepArrival::Counter {
+struct EventArrival::Counter {
   absl::Mutex mutex;
   int64_t num_arrived ABSL_GUARDED_BY(mutex) = 0;
 };
 
-absl::StatusOr<StepArrival> StepArrival::Create() {
-  StepArrival arrival;
+absl::StatusOr<EventArrival> EventArrival::Create() {
+  EventArrival arrival;
   ASSIGN_OR_RETURN(arrival.stream_, CreateStream());
   arrival.counter_ = std::make_shared<Counter>();
   return arrival;
 }
 
-absl::Status StepArrival::Follow(cudaEvent_t event) {
-  RETURN_IF_ERROR(StepCudaStatus(cudaStreamWaitEvent(stream_.get(), event, 0), "Following a step"));
+absl::Status EventArrival::Follow(cudaEvent_t event) {
+  RETURN_IF_ERROR(CudaStatus(cudaStreamWaitEvent(stream_.get(), event, 0), "Following an event"));
   auto held = std::make_unique<std::shared_ptr<Counter>>(counter_);
   const auto count = [](void* counter) {
     const std::unique_ptr<std::shared_ptr<Counter>> owned(static_cast<std::shared_ptr<Counter>*>(counter));
     absl::MutexLock lock(&(*owned)->mutex);
     ++(*owned)->num_arrived;
   };
-  RETURN_IF_ERROR(StepCudaStatus(cudaLaunchHostFunc(stream_.get(), count, held.get()), "Following a step"));
+  RETURN_IF_ERROR(CudaStatus(cudaLaunchHostFunc(stream_.get(), count, held.get()), "Following an event"));
   (void)held.release();  // the call frees it; one that is never made leaks it
   return absl::OkStatus();
 }
 
-absl::Status StepArrival::Await(int64_t count, cudaEvent_t event, absl::Time deadline) {
+absl::Status EventArrival::Await(int64_t count, cudaEvent_t event, absl::Time deadline) {
   absl::MutexLock lock(&counter_->mutex);
   const auto arrived = [&]() ABSL_SHARED_LOCKS_REQUIRED(counter_->mutex) {
     return counter_->num_arrived >= count;
@@ -51,7 +52,7 @@ absl::Status StepArrival::Await(int64_t count, cudaEvent_t event, absl::Time dea
     if (counter_->mutex.AwaitWithDeadline(absl::Condition(&arrived), look)) break;
     const cudaError_t error = cudaEventQuery(event);
     if (error == cudaSuccess) break;  // its call is on the way
-    if (error != cudaErrorNotReady) return StepCudaStatus(error, "Waiting for the GPU");
+    if (error != cudaErrorNotReady) return CudaStatus(error, "Waiting for the GPU");
     if (absl::Now() >= deadline) return absl::DeadlineExceededError("The GPU is not done in time");
   }
   return absl::OkStatus();

@@ -1,0 +1,28 @@
+// Weights of one version that lie ready for a GPU. Includes nothing of CUDA or LibTorch, so that everybody can name it.
+#ifndef WARPSMITH_CORE_MODEL_WEIGHT_SOURCE_H_
+#define WARPSMITH_CORE_MODEL_WEIGHT_SOURCE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace warpsmith {
+
+// One thread at a time, not always the same.
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+
+  // Elements of bfloat16 of all buffers of the layout, one behind the other.
+  virtual int64_t num_elements() const = 0;
+
+  // Copies all of them to `elements`, memory of GPU `device` that nothing uses, and checks what has arrived. DATA_LOSS:
+  // it is not what was offered; DEADLINE_EXCEEDED: the device may still write to `elements`; INTERNAL with CUDA's
+  // message. May be repeated.
+  virtual absl::Status CopyTo(uint16_t* elements, int device, absl::Time deadline) = 0;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_MODEL_WEIGHT_SOURCE_H_

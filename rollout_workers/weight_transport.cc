@@ -1,0 +1,89 @@
+#include "rollout_workers/weight_transport.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "core/model/offered_memory.h"
+#include "core/model/weight_source.h"
+#include "rollout_workers/device/open_cuda_step_device.h"
+#include "rollout_workers/weights_file.h"
+
+namespace warpsmith {
+namespace {
+
+class FileTransport final : public WeightTransport {
+ public:
+  FileTransport(const ModelConfig& config, DtypeInMemory dtype) : config_(config), dtype_(dtype) {}
+
+  absl::StatusOr<LoadedWeights> Prepare(const OfferedWeights& offered, absl::Time deadline) override {
+    return LoadWeightsFile(config_, offered, dtype_, deadline);
+  }
+
+ private:
+  const ModelConfig config_;
+  const DtypeInMemory dtype_;
+};
+
+OfferedMemory ToOfferedMemory(const OfferedWeights& offered) {
+  OfferedMemory memory{.socket_path = offered.path,
+                       .version = offered.policy_version,
+                       .layout_sha256 = offered.layout_sha256,
+                       .buffers = {}};
+  for (const OfferedBuffer& buffer : offered.buffers) {
+    memory.buffers.push_back({.name = buffer.name,
+                              .offset_bytes = buffer.offset_bytes,
+                              .length_bytes = buffer.length_bytes,
+                              .checksum = buffer.checksum});
+  }
+  return memory;
+}
+
+class CudaMemoryTransport final : public WeightTransport {
+ public:
+  CudaMemoryTransport(const ModelConfig& config, int device) : config_(config), device_(device) {}
+
+  absl::StatusOr<LoadedWeights> Prepare(const OfferedWeights& offered, absl::Time deadline) override {
+    if (offered.dtype != "bfloat16") {
+      return absl::InvalidArgumentError(absl::StrCat("The manifest's dtype is \"", Escape(offered.dtype, 64),
+                                                     "\"; by cuda_memory give bfloat16"));
+    }
+    ASSIGN_OR_RETURN(std::shared_ptr<WeightSource> source,
+                     OpenCudaWeights(config_, ToOfferedMemory(offered), device_, deadline));
+    return LoadedWeights{.policy_version = offered.policy_version,
+                         .sha256 = CombinedSha256(offered),
+                         .source = std::move(source)};
+  }
+
+ private:
+  const ModelConfig config_;
+  const int device_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WeightTransport>> MakeTransport(const std::string& name,
+                                                               const ModelConfig& config,
+                                                               const std::optional<CudaPlacement>& cuda) {
+  if (name.empty() || name == "file") {
+    const DtypeInMemory dtype = cuda.has_value() ? DtypeInMemory::kAsInFile : DtypeInMemory::kFloat32;
+    return std::make_unique<FileTransport>(config, dtype);
+  }
+  if (name != "cuda_memory") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("The manifest's transport is \"", Escape(name, 64), "\"; give file or cuda_memory"));
+  }
+  if (!cuda.has_value()) {
+    return absl::FailedPreconditionError(
+        "This worker decodes on the CPU, which has no part in the memory of a GPU: publish a file");
+  }
+  if (cuda->devices.size() > 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("This worker's ", cuda->devices.size(),
+                     " GPUs have shards of the model, and the memory of a GPU the whole: publish a file"));
+  }
+  return std::make_unique<CudaMemoryTransport>(config, cuda->devices.at(0));
+}
+
+}  // namespace warpsmith

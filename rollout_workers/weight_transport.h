@@ -1,0 +1,42 @@
+// How new weights come to a worker: the transports that a manifest may name, behind one interface.
+//
+// Includes nothing of LibTorch.
+#ifndef WARPSMITH_ROLLOUT_WORKERS_WEIGHT_TRANSPORT_H_
+#define WARPSMITH_ROLLOUT_WORKERS_WEIGHT_TRANSPORT_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/model/model_config.h"
+#include "rollout_workers/placement.h"
+#include "rollout_workers/weights.h"
+
+namespace warpsmith {
+
+class WeightTransport {
+ public:
+  virtual ~WeightTransport() = default;
+
+  // Makes what is offered ready beside the weights in use, which it does not touch, and checks all of it: layout
+  // (FAILED_PRECONDITION), dtype, names and sizes (INVALID_ARGUMENT), and every checksum (DATA_LOSS). NOT_FOUND or
+  // UNAVAILABLE: nothing is offered there; DEADLINE_EXCEEDED; RESOURCE_EXHAUSTED. Logs bytes, seconds and GB/s.
+  virtual absl::StatusOr<LoadedWeights> Prepare(const OfferedWeights& offered, absl::Time deadline) = 0;
+};
+
+// For an engine on `cuda`, or on the CPU. By name:
+//
+//   file          a file that both see, read into the host's memory; a GPU's engine keeps its dtype. Also for no name
+//   cuda_memory   memory of a GPU of this host, by descriptor, which a DescriptorServer at the path hands out: mapped
+//                 here and checked by the device, copied on the device when it is committed. bfloat16
+//
+// INVALID_ARGUMENT, with these names, for any other; FAILED_PRECONDITION: cuda_memory on the CPU.
+absl::StatusOr<std::unique_ptr<WeightTransport>> MakeTransport(const std::string& name,
+                                                               const ModelConfig& config,
+                                                               const std::optional<CudaPlacement>& cuda);
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_ROLLOUT_WORKERS_WEIGHT_TRANSPORT_H_

@@ -1,0 +1,115 @@
+#include "core/base/descriptor_server.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+UniqueFd FileWith(const std::string& text) {
+  UniqueFd file(memfd_create("test", MFD_CLOEXEC));
+  REQUIRE(write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  return file;
+}
+
+std::string TextOf(const UniqueFd& file) {
+  char text[64];
+  const ssize_t size = pread(file.get(), text, sizeof(text), 0);
+  return std::string(text, size < 0 ? 0 : static_cast<size_t>(size));
+}
+
+absl::Time Soon() { return absl::Now() + absl::Seconds(10); }
+
+// Listens at `path` and says nothing, or what a test wants.
+UniqueFd ListenAlone(const std::filesystem::path& path) {
+  UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string text = path.string();
+  std::copy(text.begin(), text.end(), address.sun_path);
+  REQUIRE(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  REQUIRE(listen(listener.get(), 8) == 0);
+  return listener;
+}
+
+}  // namespace
+
+TEST_CASE("a descriptor comes with its text to everybody who asks") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "socket";
+  const auto server = DescriptorServer::Start(path, FileWith("memory"), "version 7").value();
+  for (int i = 0; i < 100; ++i) {
+    const absl::StatusOr<FetchedDescriptor> fetched = FetchDescriptor(path, Soon());
+    REQUIRE(fetched.ok());
+    CHECK(fetched->text == "version 7");
+    CHECK(TextOf(fetched->descriptor) == "memory");
+    CHECK((fcntl(fetched->descriptor.get(), F_GETFD) & FD_CLOEXEC) != 0);
+  }
+}
+
+TEST_CASE("what was handed out stays when the server ends, and nobody gives it any more") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "socket";
+  auto server = DescriptorServer::Start(path, FileWith("memory"), "text").value();
+  const FetchedDescriptor fetched = FetchDescriptor(path, Soon()).value();
+  server.reset();
+  CHECK(TextOf(fetched.descriptor) == "memory");
+  CHECK_FALSE(std::filesystem::exists(path));
+  const absl::Status status = FetchDescriptor(path, Soon()).status();
+  CHECK(absl::IsUnavailable(status));
+  CHECK_THAT(std::string(status.message()),
+             Catch::Contains(path.string()) && Catch::Contains("publish again"));
+}
+
+TEST_CASE("a socket that a dead process left is replaced, a living one's is not") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "socket";
+  { const UniqueFd dead = ListenAlone(path); }
+  REQUIRE(std::filesystem::exists(path));
+  const auto server = DescriptorServer::Start(path, FileWith("one"), "text").value();
+  CHECK(absl::IsAlreadyExists(DescriptorServer::Start(path, FileWith("two"), "text").status()));
+  CHECK(TextOf(FetchDescriptor(path, Soon())->descriptor) == "one");
+}
+
+TEST_CASE("who says nothing is waited for until the deadline, who ends is not") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "socket";
+  const UniqueFd listener = ListenAlone(path);
+  const absl::Time began = absl::Now();
+  CHECK(absl::IsDeadlineExceeded(FetchDescriptor(path, began + absl::Milliseconds(50)).status()));
+  CHECK(absl::Now() - began < absl::Seconds(10));
+  const UniqueFd waiting(accept(listener.get(), nullptr, nullptr));
+  const pid_t child = fork();
+  if (child == 0) {  // gives bytes without a descriptor, then nothing
+    const UniqueFd peer(accept(listener.get(), nullptr, nullptr));
+    (void)!send(peer.get(), "text", 4, 0);
+    const UniqueFd other(accept(listener.get(), nullptr, nullptr));
+    _exit(0);
+  }
+  CHECK(absl::IsInvalidArgument(FetchDescriptor(path, Soon()).status()));
+  CHECK(absl::IsUnavailable(FetchDescriptor(path, Soon()).status()));
+  REQUIRE(waitpid(child, nullptr, 0) == child);
+}
+
+TEST_CASE("paths and texts that do not fit are refused with their lengths") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "socket";
+  const std::string long_path = directory.path() / std::string(120, 'x');
+  CHECK(absl::IsInvalidArgument(DescriptorServer::Start(long_path, FileWith("x"), "text").status()));
+  CHECK(absl::IsInvalidArgument(FetchDescriptor(long_path, Soon()).status()));
+  CHECK(absl::IsInvalidArgument(DescriptorServer::Start(path, FileWith("x"), "").status()));
+  CHECK(
+      absl::IsInvalidArgument(DescriptorServer::Start(path, FileWith("x"), std::string(4097, 'x')).status()));
+}
+
+}  // namespace warpsmith
