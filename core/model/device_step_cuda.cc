@@ -234,7 +234,7 @@ absl::Status DeviceStepLauncher::State::Norm(const __nv_bfloat16* weight, const 
                                         .x = At(places.x),
                                         .weight = weight,
                                         .y = At(places.normed)},
-                                       stream),
+                                       stream, KernelStart::kBesideFormer),
                     "launch of a norm");
 }
 
@@ -276,7 +276,7 @@ absl::Status DeviceStepLauncher::State::Attend(int64_t layer, const DeviceStep& 
                                                     .queries = At(places.queries),
                                                     .key_pages = key_pages,
                                                     .value_pages = key_pages + plane},
-                                                   stream),
+                                                   stream, KernelStart::kBesideFormer),
                              "launch of attention's inputs"));
   const PagedAttentionBounds bounds = {RowsOfQueryBound(step.rows_of_query_max, options.rows_max),
                                        options.context_tokens_max};
@@ -296,7 +296,7 @@ absl::Status DeviceStepLauncher::State::Attend(int64_t layer, const DeviceStep& 
                             .key_pages = key_pages,
                             .value_pages = key_pages + plane,
                             .output = At(places.attended)},
-                           bounds, scratch + places.attention, stream),
+                           bounds, scratch + places.attention, stream, KernelStart::kBesideFormer),
       "launch of attention"));
   return Product(layer_plans.get(), output_shape, OutputOperands(layer), step.num_rows, stream);
 }
@@ -309,7 +309,7 @@ absl::Status DeviceStepLauncher::State::FeedForward(int64_t layer, const DeviceS
                                            .size = config.intermediate_size,
                                            .gate_up = At(places.gate_up),
                                            .y = At(places.activated)},
-                                          stream),
+                                          stream, KernelStart::kBesideFormer),
                              "launch of SwiGLU"));
   return Product(layer_plans.get(), down_shape, DownOperands(layer), step.num_rows, stream);
 }
@@ -323,7 +323,7 @@ absl::Status DeviceStepLauncher::State::Logits(const DeviceStep& step, cudaStrea
                                                     .embedding = At(places.x),
                                                     .token_ids = step.logits_rows,
                                                     .x = At(places.last)},
-                                                   stream),
+                                                   stream, KernelStart::kBesideFormer),
                              "launch of the rows of logits"));
   RETURN_IF_ERROR(CudaStatus(LaunchResidualNorm({.rows = step.num_logits_rows,
                                                  .size = config.hidden_size,
@@ -331,7 +331,7 @@ absl::Status DeviceStepLauncher::State::Logits(const DeviceStep& step, cudaStrea
                                                  .x = At(places.last),
                                                  .weight = final_norm,
                                                  .y = At(places.last_normed)},
-                                                stream),
+                                                stream, KernelStart::kBesideFormer),
                              "launch of the last norm"));
   return Product(head_plans.get(), head_shape, HeadOperands(), step.num_logits_rows, stream);
 }
