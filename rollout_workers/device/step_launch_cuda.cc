@@ -64,7 +64,7 @@ absl::Status LaunchLayersAndSamples(const StepShape& shape, int64_t num_token_id
                              .top_ks = arrays.top_ks,
                              .top_ps = arrays.top_ps,
                              .min_ps = arrays.min_ps};
-  return StepCudaStatus(LaunchTokenSamples(samples, stream), "Sampling");
+  return StepCudaStatus(LaunchTokenSamples(samples, stream, KernelStart::kBesideFormer), "Sampling");
 }
 
 }  // namespace warpsmith
