@@ -18,6 +18,7 @@
 #include "core/base/check.h"
 #include "core/kernels/attention_inputs_cuda.h"
 #include "core/kernels/paged_attention_cuda.h"
+#include "core/kernels/random_normals_cuda.h"
 #include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
@@ -25,7 +26,6 @@
 #include "core/model/device_memory_plan.h"
 #include "core/model/device_step_cuda.h"
 #include "core/model/device_weights_cuda.h"
-#include "core/kernels/random_normals_cuda.h"
 #include "tests/gpu/device_array.h"
 #include "tests/gpu/device_rate.h"
 
@@ -59,7 +59,7 @@ ModelConfig ShapeOf(const std::string& model) {
   return config;
 }
 
-// With a second bucket, which nothing runs in, products are cuBLASLt's.
+// With a second bucket, which nothing runs in, products of many rows are cuBLASLt's.
 DeviceDecoderOptions OptionsOf(int64_t sequences, int64_t context, bool whole) {
   DeviceDecoderOptions options{.page_tokens = kPageTokens};
   options.num_pages = sequences * ((context + kPageTokens - 1) / kPageTokens);
@@ -225,9 +225,10 @@ class Groups {
     const auto operands = [&](int64_t call) {
       return LinearOperands{At(x), weight(call), nullptr, shape.has_residual ? At(y) : nullptr, At(y)};
     };
-    const bool streamed = options_.row_buckets.size() == 1;
+    const bool streamed = options_.row_buckets.size() == 1 || step_.num_rows <= kStreamedRowsMax;
     const CublasWorkspace evicted = {evicted_.get(), static_cast<size_t>(kEvictedBytes)};
-    WS_CHECK(streamed || plans.Prepare(shape, operands(0), evicted, nullptr) == CUBLAS_STATUS_SUCCESS) << name;
+    WS_CHECK(streamed || plans.Prepare(shape, operands(0), evicted, nullptr) == CUBLAS_STATUS_SUCCESS)
+        << name;
     const int64_t rows = step_.num_rows;
     const double weights = static_cast<double>(shape.columns * shape.depth * calls);
     const double output = shape.output == LinearOutput::kFloat32 ? 4 : (shape.has_residual ? 4 : 2);
@@ -237,7 +238,7 @@ class Groups {
     return Line(name, calls, bytes, 2 * weights * static_cast<double>(rows), [&] {
       for (int64_t call = 0; call < calls; ++call) {
         if (streamed) {
-          Check(LaunchStreamedLinear(shape, rows, operands(call), stream_), name);
+          Check(LaunchStreamedLinear(shape, rows, operands(call), stream_, KernelStart::kBesideFormer), name);
         } else {
           WS_CHECK(plans.Launch(shape, rows, operands(call), stream_) == CUBLAS_STATUS_SUCCESS) << name;
         }
