@@ -213,13 +213,13 @@ cublasStatus_t LinearPlans::Launch(const LinearShape& shape, int64_t rows, const
 }
 
 cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                 cudaStream_t) {
+                                 cudaStream_t, KernelStart) {
   if (rows < 1 || shape.depth % 8 != 0 || shape.columns % 8 != 0) return cudaErrorInvalidValue;
   Multiply(shape, rows, operands);
   return cudaSuccess;
 }
 
-cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t) {
+cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t, KernelStart) {
   for (int64_t row = 0; row < gather.rows; ++row) {
     const int64_t token = TokenOfRow(gather, row);
     if (token < 0 || token >= gather.num_tokens) return cudaErrorIllegalAddress;
@@ -228,7 +228,7 @@ cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, 
   return cudaSuccess;
 }
 
-cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t) {
+cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t, KernelStart) {
   const int64_t size = norm.rows * norm.size;
   Floats x(norm.x, size), delta(norm.delta, size), weight(norm.weight, norm.size);
   Floats y = x;
@@ -238,7 +238,7 @@ cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStre
   return cudaSuccess;
 }
 
-cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, cudaStream_t) {
+cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, cudaStream_t, KernelStart) {
   const int64_t heads = HeadsOfRow(inputs) * inputs.head_dim, entry = inputs.num_kv_heads * inputs.head_dim;
   const int64_t queries_size = inputs.rows * inputs.num_kv_heads * inputs.group_size * inputs.head_dim;
   const int64_t entries = 1 + *std::max_element(inputs.kv_entries, inputs.kv_entries + inputs.rows);
@@ -256,11 +256,21 @@ cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, 
   return cudaSuccess;
 }
 
-cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t) {
+cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t, KernelStart) {
   Floats gate_up(swiglu.gate_up, swiglu.rows * 2 * swiglu.size), y(swiglu.y, swiglu.rows * swiglu.size);
   SwiGluReference({swiglu.rows, swiglu.size, gate_up.get(), y.get()});
   y.WriteTo(swiglu.y);
   return cudaSuccess;
+}
+
+cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+                                 cudaStream_t stream, KernelStart start) {
+  std::vector<__nv_bfloat16> gate_up(rows * shape.columns);
+  const LinearOperands product = {operands.x, operands.weight, nullptr, nullptr, gate_up.data()};
+  const cudaError_t error = LaunchStreamedLinear(shape, rows, product, stream, start);
+  if (error != cudaSuccess) return error;
+  return LaunchSwiGlu({rows, shape.columns / 2, gate_up.data(), static_cast<__nv_bfloat16*>(operands.y)},
+                      stream, start);
 }
 
 size_t PagedAttentionWorkspaceBytes(int64_t rows, int64_t num_kv_heads, int64_t group_size, int64_t head_dim,
@@ -299,7 +309,7 @@ void AttendHead(const PagedAttention<__nv_bfloat16>& attention, int64_t query, i
 }  // namespace
 
 cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention,
-                                 const PagedAttentionBounds& bounds, void*, cudaStream_t) {
+                                 const PagedAttentionBounds& bounds, void*, cudaStream_t, KernelStart) {
   for (int64_t query = 0; query < attention.num_queries; ++query) {
     const int64_t begin = attention.row_indptr[query], end = attention.row_indptr[query + 1];
     if (end - begin > bounds.rows_of_query_max) return cudaErrorInvalidValue;
