@@ -1,4 +1,5 @@
 #include "core/kernels/attention_inputs_cuda.h"
+#include "core/kernels/kernel_start.cuh"
 #include "core/kernels/reductions.cuh"
 
 namespace warpsmith {
@@ -39,61 +40,88 @@ __device__ void ForColumns(int64_t half, Body body) {
 }
 
 template <int kSteps>
-__device__ void LoadHead(const __nv_bfloat16* head, const __nv_bfloat16* bias, int64_t half,
-                         HeadPart<kSteps>& part) {
+__device__ void LoadHead(const __nv_bfloat16* head, int64_t half, HeadPart<kSteps>& part) {
   ForColumns<kSteps>(half, [&](int step, int64_t column) {
     part.low[step] = LoadPair(head + column);
     part.high[step] = LoadPair(head + half + column);
-    if (bias == nullptr) return;
-    part.low[step] = Sum(part.low[step], LoadPair(bias + column));
-    part.high[step] = Sum(part.high[step], LoadPair(bias + half + column));
   });
 }
 
 template <int kSteps>
-__device__ void NormHead(const __nv_bfloat16* weight, int64_t half, float eps, HeadPart<kSteps>& part) {
+__device__ void AddBias(const HeadPart<kSteps>& bias, int64_t half, HeadPart<kSteps>& part) {
+  ForColumns<kSteps>(half, [&](int step, int64_t) {
+    part.low[step] = Sum(part.low[step], bias.low[step]);
+    part.high[step] = Sum(part.high[step], bias.high[step]);
+  });
+}
+
+template <int kSteps>
+__device__ void NormHead(const HeadPart<kSteps>& weight, int64_t half, float eps, HeadPart<kSteps>& part) {
   float squares = 0.0f;
   ForColumns<kSteps>(half, [&](int step, int64_t) {
     const float2 low = part.low[step], high = part.high[step];
     squares += low.x * low.x + low.y * low.y + high.x * high.x + high.y * high.y;
   });
   const float scale = rsqrtf(WarpSum(squares) / static_cast<float>(2 * half) + eps);
+  ForColumns<kSteps>(half, [&](int step, int64_t) {
+    part.low[step] = Scaled(part.low[step], scale, weight.low[step]);
+    part.high[step] = Scaled(part.high[step], scale, weight.high[step]);
+  });
+}
+
+// Cosines and sines of a lane's columns.
+template <int kSteps>
+struct RotaryPart {
+  float2 cosines[kSteps];
+  float2 sines[kSteps];
+};
+
+template <int kSteps>
+__device__ void LoadRotary(const float* cosines, const float* sines, int64_t half, RotaryPart<kSteps>& part) {
   ForColumns<kSteps>(half, [&](int step, int64_t column) {
-    part.low[step] = Scaled(part.low[step], scale, LoadPair(weight + column));
-    part.high[step] = Scaled(part.high[step], scale, LoadPair(weight + half + column));
+    part.cosines[step] = *reinterpret_cast<const float2*>(cosines + column);
+    part.sines[step] = *reinterpret_cast<const float2*>(sines + column);
   });
 }
 
 template <int kSteps>
-__device__ void RotateHead(const float* cosines, const float* sines, int64_t half, HeadPart<kSteps>& part) {
-  ForColumns<kSteps>(half, [&](int step, int64_t column) {
+__device__ void RotateHead(const RotaryPart<kSteps>& rotary, int64_t half, HeadPart<kSteps>& part) {
+  ForColumns<kSteps>(half, [&](int step, int64_t) {
     const float2 low = part.low[step], high = part.high[step];
-    const float2 c = *reinterpret_cast<const float2*>(cosines + column);
-    const float2 s = *reinterpret_cast<const float2*>(sines + column);
+    const float2 c = rotary.cosines[step], s = rotary.sines[step];
     part.low[step] = {low.x * c.x - high.x * s.x, low.y * c.y - high.y * s.y};
     part.high[step] = {high.x * c.x + low.x * s.x, high.y * c.y + low.y * s.y};
   });
 }
 
-// A warp a head.
+// A warp a head. What no kernel of a step writes is loaded before the wait for the former.
 template <int kSteps>
 __global__ void AttentionInputsKernel(const AttentionInputs<__nv_bfloat16> inputs) {
+  LetNextStart();
   const int64_t heads = HeadsOfRow(inputs), half = inputs.head_dim / 2;
   const int64_t step_of_grid = int64_t{gridDim.x} * kWarpsOfBlock;
   for (int64_t i = int64_t{blockIdx.x} * kWarpsOfBlock + threadIdx.x / kWarp; i < inputs.rows * heads;
        i += step_of_grid) {
     const int64_t row = i / heads, head = i % heads;
     const HeadPlace place = PlaceOfHead(head, inputs.group_size);
-    const __nv_bfloat16* const bias = inputs.bias == nullptr ? nullptr : inputs.bias + head * inputs.head_dim;
-    HeadPart<kSteps> part;
-    LoadHead(inputs.qkv + i * inputs.head_dim, bias, half, part);
-    if (place.kind != HeadKind::kValue) {
-      const __nv_bfloat16* const norm = place.kind == HeadKind::kQuery ? inputs.query_norm : inputs.key_norm;
-      if (norm != nullptr) NormHead(norm, half, inputs.eps, part);
+    const bool rotates = place.kind != HeadKind::kValue;
+    const __nv_bfloat16* const norm = place.kind == HeadKind::kQuery ? inputs.query_norm : inputs.key_norm;
+    HeadPart<kSteps> part, bias, norm_weight;
+    RotaryPart<kSteps> rotary;
+    if (inputs.bias != nullptr) LoadHead(inputs.bias + head * inputs.head_dim, half, bias);
+    if (rotates) {
+      if (norm != nullptr) LoadHead(norm, half, norm_weight);
       const int64_t at = inputs.positions[row] * half;
-      RotateHead(inputs.cosines + at, inputs.sines + at, half, part);
+      LoadRotary(inputs.cosines + at, inputs.sines + at, half, rotary);
     }
     __nv_bfloat16* const to = DestinationOf(inputs, place, row);
+    WaitForFormer();
+    LoadHead(inputs.qkv + i * inputs.head_dim, half, part);
+    if (inputs.bias != nullptr) AddBias(bias, half, part);
+    if (rotates) {
+      if (norm != nullptr) NormHead(norm_weight, half, inputs.eps, part);
+      RotateHead(rotary, half, part);
+    }
     ForColumns<kSteps>(half, [&](int step, int64_t column) {
       StorePair(part.low[step], to + column);
       StorePair(part.high[step], to + half + column);
@@ -104,7 +132,8 @@ __global__ void AttentionInputsKernel(const AttentionInputs<__nv_bfloat16> input
 }  // namespace
 
 // Which kernel runs depends on head_dim alone.
-cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, cudaStream_t stream) {
+cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, cudaStream_t stream,
+                                  KernelStart start) {
   const bool head_fits = inputs.head_dim > 0 && inputs.head_dim % 4 == 0 && inputs.head_dim <= kHeadDimMax;
   if (!head_fits || inputs.rows < 0 || inputs.num_kv_heads < 1 || inputs.group_size < 1) {
     return cudaErrorInvalidValue;
@@ -113,11 +142,9 @@ cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, 
   const int64_t wanted = (inputs.rows * HeadsOfRow(inputs) + kWarpsOfBlock - 1) / kWarpsOfBlock;
   const auto blocks = static_cast<unsigned>(wanted < kBlocksMax ? wanted : kBlocksMax);
   if (inputs.head_dim <= 4 * kWarp) {
-    AttentionInputsKernel<1><<<blocks, kThreads, 0, stream>>>(inputs);
-  } else {
-    AttentionInputsKernel<2><<<blocks, kThreads, 0, stream>>>(inputs);
+    return StartKernel(start, AttentionInputsKernel<1>, blocks, kThreads, 0, stream, inputs);
   }
-  return cudaGetLastError();
+  return StartKernel(start, AttentionInputsKernel<2>, blocks, kThreads, 0, stream, inputs);
 }
 
 }  // namespace warpsmith

@@ -50,6 +50,12 @@ __device__ inline void LoadQueries(const __nv_bfloat16* const (&rows)[2], QueryR
   }
 }
 
+// A row's sum, of the four lanes that share the row.
+__device__ inline float SumOfShares(float share) {
+  share = __fadd_rn(share, __shfl_xor_sync(kWholeWarp, share, 1));
+  return __fadd_rn(share, __shfl_xor_sync(kWholeWarp, share, 2));
+}
+
 // Softmax over some of the positions, before it is divided by its sum. Lane l has rows l / 4 and l / 4 + 8; of `values`
 // columns 8 j + 2 (l % 4) and the next of each, as MultiplyTiles has its sums. `sum` is this lane's share until
 // SumOverColumns.
@@ -73,10 +79,7 @@ struct PartialSoftmax {
   }
   __device__ void SumOverColumns() {
 #pragma unroll
-    for (float& part : sum) {
-      part = __fadd_rn(part, __shfl_xor_sync(kWholeWarp, part, 1));
-      part = __fadd_rn(part, __shfl_xor_sync(kWholeWarp, part, 2));
-    }
+    for (float& part : sum) part = SumOfShares(part);
   }
 };
 
@@ -115,40 +118,65 @@ __device__ inline void HideLaterTokens(int first_token, const int (&positions)[2
   }
 }
 
-// Scores become weights 2^(scale_log2 (score - largest)); what was summed before is scaled to the new largest. A row
-// without a score yet keeps -infinity as its largest, and weighs nothing.
+// Of one of the lane's two rows: the largest score of the tile.
+__device__ inline float LargestScore(int row, const TileScores& scores) {
+  float largest = -INFINITY;
+#pragma unroll
+  for (const auto& column : scores) largest = fmaxf(largest, fmaxf(column[2 * row], column[2 * row + 1]));
+  largest = fmaxf(largest, __shfl_xor_sync(kWholeWarp, largest, 1));
+  return fmaxf(largest, __shfl_xor_sync(kWholeWarp, largest, 2));
+}
+
+// Scores of a row become weights 2^(scale_log2 (score - largest)), `largest` of this tile and those before. Returns
+// what the sums so far are multiplied with, whose largest was `before`. A row without a score yet keeps -infinity as
+// its largest, and weighs nothing.
+__device__ inline float WeighRow(int row, float scale_log2, float before, float largest, TileScores& scores) {
+  const float shift = largest == -INFINITY ? 0.0f : largest;
+  const float scaled_shift = __fmul_rn(shift, scale_log2);
+#pragma unroll
+  for (auto& column : scores) {
+#pragma unroll
+    for (int i = 2 * row; i < 2 * row + 2; ++i) {
+      column[i] = ExponentialOf2(__fmaf_rn(column[i], scale_log2, -scaled_shift));
+    }
+  }
+  return ExponentialOf2(__fmul_rn(__fsub_rn(before, shift), scale_log2));
+}
+
+// The sum so far of a row, rescaled, and the lane's weights of this tile.
+__device__ inline float AddWeights(int row, float sum, float rescale, const TileScores& weights) {
+  sum = __fmul_rn(sum, rescale);
+#pragma unroll
+  for (const auto& column : weights) {
+    sum = __fadd_rn(sum, column[2 * row]);
+    sum = __fadd_rn(sum, column[2 * row + 1]);
+  }
+  return sum;
+}
+
+// Multiplying by 1 changes no bit: the largest score seldom changes after the first tiles.
+template <int kColumns>
+__device__ inline void Rescale(const float (&rescale)[2], float (&values)[kColumns][4]) {
+  if (!__any_sync(kWholeWarp, rescale[0] != 1.0f || rescale[1] != 1.0f)) return;
+#pragma unroll
+  for (auto& column : values) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) column[i] = __fmul_rn(column[i], rescale[i / 2]);
+  }
+}
+
+// Scores become weights; what was summed before is scaled to the new largest.
 template <int kHeadDim>
 __device__ inline void WeighTile(float scale_log2, TileScores& scores, PartialSoftmax<kHeadDim>& softmax) {
   float rescale[2];
 #pragma unroll
   for (int row = 0; row < 2; ++row) {
-    float largest = softmax.largest[row];
-#pragma unroll
-    for (const auto& column : scores) largest = fmaxf(largest, fmaxf(column[2 * row], column[2 * row + 1]));
-    largest = fmaxf(largest, __shfl_xor_sync(kWholeWarp, largest, 1));
-    largest = fmaxf(largest, __shfl_xor_sync(kWholeWarp, largest, 2));
-    const float shift = largest == -INFINITY ? 0.0f : largest;
-    rescale[row] = ExponentialOf2(__fmul_rn(__fsub_rn(softmax.largest[row], shift), scale_log2));
+    const float largest = fmaxf(softmax.largest[row], LargestScore(row, scores));
+    rescale[row] = WeighRow(row, scale_log2, softmax.largest[row], largest, scores);
     softmax.largest[row] = largest;
-    float sum = __fmul_rn(softmax.sum[row], rescale[row]);
-    const float scaled_shift = __fmul_rn(shift, scale_log2);
-#pragma unroll
-    for (auto& column : scores) {
-#pragma unroll
-      for (int i = 2 * row; i < 2 * row + 2; ++i) {
-        column[i] = ExponentialOf2(__fmaf_rn(column[i], scale_log2, -scaled_shift));
-        sum = __fadd_rn(sum, column[i]);
-      }
-    }
-    softmax.sum[row] = sum;
+    softmax.sum[row] = AddWeights(row, softmax.sum[row], rescale[row], scores);
   }
-  // Multiplying by 1 changes no bit: the largest score seldom changes after the first tiles.
-  if (!__any_sync(kWholeWarp, rescale[0] != 1.0f || rescale[1] != 1.0f)) return;
-#pragma unroll
-  for (auto& column : softmax.values) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) column[i] = __fmul_rn(column[i], rescale[i / 2]);
-  }
+  Rescale(rescale, softmax.values);
 }
 
 __device__ inline uint32_t PairOf(float low, float high) {
@@ -156,24 +184,37 @@ __device__ inline uint32_t PairOf(float low, float high) {
   return *reinterpret_cast<const uint32_t*>(&pair);
 }
 
+// Weights of 16 tokens, rounded to bfloat16, as the left side of products.
+__device__ inline uint4 PackWeights(int tokens, const TileScores& weights) {
+  const float(&low)[4] = weights[2 * tokens];
+  const float(&high)[4] = weights[2 * tokens + 1];
+  return {PairOf(low[0], low[1]), PairOf(low[2], low[3]), PairOf(high[0], high[1]), PairOf(high[2], high[3])};
+}
+
+// Adds the products of the weights of 16 tokens with 16 columns of their values, 8 to each of `low` and `high`.
+template <int kHeadDim>
+__device__ inline void AddColumns(const uint4& weights, int tokens, int columns, uint32_t values,
+                                  float (&low)[4], float (&high)[4]) {
+  const int lane = threadIdx.x % kWarp;
+  const uint32_t left[4] = {weights.x, weights.y, weights.z, weights.w};
+  const int row = tokens * 16 + lane / 8 % 2 * 8 + lane % 8;
+  uint32_t parts[4];
+  LoadMatricesTransposed(values + ChunkOffset<kHeadDim>(row, 2 * columns + lane / 16), parts);
+  MultiplyTiles(left, parts[0], parts[1], low);
+  MultiplyTiles(left, parts[2], parts[3], high);
+}
+
 // softmax.values += weights values, the weights rounded to bfloat16.
 template <int kHeadDim>
 __device__ inline void AddValues(const TileScores& weights, uint32_t values,
                                  PartialSoftmax<kHeadDim>& softmax) {
-  const int lane = threadIdx.x % kWarp;
 #pragma unroll
   for (int tokens = 0; tokens < kTileTokens / 16; ++tokens) {
-    const float(&low)[4] = weights[2 * tokens];
-    const float(&high)[4] = weights[2 * tokens + 1];
-    const uint32_t left[4] = {PairOf(low[0], low[1]), PairOf(low[2], low[3]), PairOf(high[0], high[1]),
-                              PairOf(high[2], high[3])};
-    const int row = tokens * 16 + lane / 8 % 2 * 8 + lane % 8;
+    const uint4 left = PackWeights(tokens, weights);
 #pragma unroll
     for (int columns = 0; columns < kHeadDim / 16; ++columns) {
-      uint32_t parts[4];
-      LoadMatricesTransposed(values + ChunkOffset<kHeadDim>(row, 2 * columns + lane / 16), parts);
-      MultiplyTiles(left, parts[0], parts[1], softmax.values[2 * columns]);
-      MultiplyTiles(left, parts[2], parts[3], softmax.values[2 * columns + 1]);
+      AddColumns<kHeadDim>(left, tokens, columns, values, softmax.values[2 * columns],
+                           softmax.values[2 * columns + 1]);
     }
   }
 }

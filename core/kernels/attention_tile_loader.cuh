@@ -6,15 +6,13 @@
 
 #include <cstdint>
 
+#include "core/kernels/attention_items.cuh"
 #include "core/kernels/attention_tile.cuh"
 #include "core/kernels/paged_attention_cuda.h"
 
 namespace warpsmith {
 
 inline constexpr int kTileStages = 3;
-inline constexpr int kPageGroupTokens = 16;  // tokens that surely lie in one page
-inline constexpr int kGroupsOfSplit = kAttentionSplitTokens / kPageGroupTokens;
-static_assert(kAttentionSplitTokens % kTileTokens == 0 && kGroupsOfSplit <= kWarp);
 
 // Brings the tiles of one head from `first_token`, which begins a split, to `last_token` into shared memory at `tiles`,
 // in order and kTileStages - 1 ahead of their reader: keys and then values of each, in one of kTileStages places after

@@ -1,5 +1,6 @@
 #include "core/kernels/bfloat16_vectors.cuh"
 #include "core/kernels/embedding_gather_cuda.h"
+#include "core/kernels/kernel_start.cuh"
 
 namespace warpsmith {
 namespace {
@@ -15,6 +16,8 @@ __device__ Bfloat16Vector NanVector() {
 
 // A block a row, 16 bytes a thread.
 __global__ void EmbeddingGatherKernel(const EmbeddingGather<__nv_bfloat16> gather) {
+  LetNextStart();
+  WaitForFormer();
   const int64_t vectors = gather.size / kBfloat16Vector;
   const auto* const embedding = reinterpret_cast<const Bfloat16Vector*>(gather.embedding);
   auto* const x = reinterpret_cast<Bfloat16Vector*>(gather.x);
@@ -29,12 +32,12 @@ __global__ void EmbeddingGatherKernel(const EmbeddingGather<__nv_bfloat16> gathe
 
 }  // namespace
 
-cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t stream) {
+cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t stream,
+                                  KernelStart start) {
   if (gather.rows < 0 || gather.size < 1 || gather.size % kBfloat16Vector != 0) return cudaErrorInvalidValue;
   if (gather.rows == 0) return cudaSuccess;
   const auto blocks = static_cast<unsigned>(gather.rows < kBlocksMax ? gather.rows : kBlocksMax);
-  EmbeddingGatherKernel<<<blocks, kThreads, 0, stream>>>(gather);
-  return cudaGetLastError();
+  return StartKernel(start, EmbeddingGatherKernel, blocks, kThreads, 0, stream, gather);
 }
 
 }  // namespace warpsmith

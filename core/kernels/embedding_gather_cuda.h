@@ -6,12 +6,14 @@
 #include <cuda_runtime_api.h>
 
 #include "core/kernels/embedding_gather.h"
+#include "core/kernels/kernel_start.h"
 
 namespace warpsmith {
 
 // All pointers are device memory, those of bfloat16 aligned to 16 bytes; size is a multiple of 8. Launches on
 // `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for another size.
-cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t stream);
+cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t stream,
+                                  KernelStart start = KernelStart::kAfterFormer);
 
 }  // namespace warpsmith
 

@@ -45,6 +45,11 @@ __device__ inline void Wait(uint64_t* barrier, uint32_t parity) {
       : "memory");
 }
 
+// Brings `map` to the copy engine's cache.
+__device__ inline void PrefetchMap(const CUtensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
 enum class CachePolicy : uint64_t { kEvictFirst = 0x12F0000000000000, kEvictNormal = 0x1000000000000000 };
 
 // Starts the copy of the tile at {x, y} of `map`, whose bytes count towards `barrier`.
@@ -153,18 +158,37 @@ __device__ inline uint32_t ClusterRank() {
   return rank;
 }
 
+// The two halves of SyncCluster.
+__device__ inline void ArriveAtCluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+__device__ inline void WaitForCluster() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 __device__ inline void SyncCluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  ArriveAtCluster();
+  WaitForCluster();
 }
 
-// Four floats of another block's shared memory: where `pointer` lies in ours.
-__device__ inline float4 LoadOfBlock(const float* pointer, uint32_t rank) {
+// The address of another block's shared memory, where `pointer` lies in ours.
+__device__ inline uint32_t AddressInBlock(const void* pointer, uint32_t rank) {
   uint32_t address;
-  float4 value;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(SharedAddress(pointer)), "r"(rank));
+  return address;
+}
+
+// To another block's shared memory, which has begun and does not end before SyncCluster.
+__device__ inline void StoreInBlock(uint64_t* pointer, uint64_t value, uint32_t rank) {
+  asm volatile("st.shared::cluster.u64 [%0], %1;" ::"r"(AddressInBlock(pointer, rank)), "l"(value)
+               : "memory");
+}
+
+// Four floats of another block's shared memory.
+__device__ inline float4 LoadOfBlock(const float* pointer, uint32_t rank) {
+  float4 value;
   asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-               : "r"(address)
+               : "r"(AddressInBlock(pointer, rank))
                : "memory");
   return value;
 }

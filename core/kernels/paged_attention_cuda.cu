@@ -1,87 +1,21 @@
 #include <algorithm>
 #include <climits>
 
+#include "core/kernels/attention_items.cuh"
+#include "core/kernels/attention_split.cuh"
 #include "core/kernels/attention_tile.cuh"
 #include "core/kernels/attention_tile_loader.cuh"
 #include "core/kernels/item_walk.cuh"
+#include "core/kernels/kernel_start.cuh"
 #include "core/kernels/paged_attention_cuda.h"
 
 namespace warpsmith {
 namespace {
 
-constexpr int kDecodeWarps = 1;
-constexpr int kChunkWarps = 4;
 constexpr int64_t kGroupSizeMax = 16;
 constexpr int kMergeThreads = 128;
-
-// What splits leave behind for MergeKernel, of each row, query head and split.
-struct SplitSums {
-  float* values;   // [rows, query heads, num_splits_max, head_dim]
-  float2* scales;  // [rows, query heads, num_splits_max] largest score and sum of weights
-  int64_t num_splits_max;
-};
-
-struct Launch {
-  PagedAttention<__nv_bfloat16> attention;
-  SplitSums sums;
-  float scale_log2;
-};
-
-// A warp that decodes takes one split; warps that compute a chunk take 64 rows, and all positions before them.
-template <int kWarps>
-constexpr bool kDecodes = kWarps == kDecodeWarps;
-
-// The work of a block. Rows are counted within the query and through the heads of a group: packed row i is query head
-// i % group_size of row i / group_size.
-struct Item {
-  int query, head;
-  int first_row;                 // of the query
-  int first_packed, num_packed;  // of the block; of the query
-  int first_token, last_token;
-};
-
-template <int kWarps>
-__device__ int ItemsOf(const PagedAttention<__nv_bfloat16>& attention, int query) {
-  if constexpr (kDecodes<kWarps>) return attention.positions[query] / kAttentionSplitTokens + 1;
-  const int rows = attention.row_indptr[query + 1] - attention.row_indptr[query];
-  return (rows * static_cast<int>(attention.group_size) + kWarps * kWarpRows - 1) / (kWarps * kWarpRows);
-}
-
-template <int kWarps>
-__device__ Item ItemAt(const PagedAttention<__nv_bfloat16>& attention, int query, int index, int head) {
-  const int group_size = static_cast<int>(attention.group_size);
-  if constexpr (kDecodes<kWarps>) {
-    const int first = index * kAttentionSplitTokens;
-    const int last = min(first + kAttentionSplitTokens - 1, attention.positions[query]);
-    return {query, head, query, 0, group_size, first, last};
-  }
-  const int first_row = attention.row_indptr[query];
-  const int first_packed = index * kWarps * kWarpRows;
-  const int num_packed = (attention.row_indptr[query + 1] - first_row) * group_size;
-  const int last_row = first_row + (min(first_packed + kWarps * kWarpRows, num_packed) - 1) / group_size;
-  return {query, head, first_row, first_packed, num_packed, 0, attention.positions[last_row]};
-}
-
-// The two rows of a lane. Those behind the end of the query have offset -1 and see what the block sees.
-struct LaneRows {
-  int64_t offsets[2];  // of the query head, in queries and output
-  int positions[2];
-};
-
-__device__ LaneRows LaneRowsOf(const PagedAttention<__nv_bfloat16>& attention, const Item& item) {
-  const int group_size = static_cast<int>(attention.group_size);
-  LaneRows lane_rows;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int packed = item.first_packed + static_cast<int>(threadIdx.x) / kWarp * kWarpRows +
-                       static_cast<int>(threadIdx.x) % kWarp / 4 + 8 * i;
-    const bool present = packed < item.num_packed;
-    const int row = item.first_row + (present ? packed / group_size : 0);
-    lane_rows.offsets[i] = present ? QueryHeadOffset(attention, row, item.head, packed % group_size) : -1;
-    lane_rows.positions[i] = present ? attention.positions[row] : item.last_token;
-  }
-  return lane_rows;
-}
+// Rows times KV heads up to which a split has a block: with more, warps alone keep the device busy.
+constexpr int64_t kSplitBlockHeadsMax = 32;
 
 template <int kWarps>
 __device__ void SyncBlock() {
@@ -110,13 +44,12 @@ __device__ void WriteOutput(const PagedAttention<__nv_bfloat16>& attention, cons
 }
 
 template <int kHeadDim>
-__device__ void WriteSums(const Launch& launch, const LaneRows& lane_rows, const Item& item,
+__device__ void WriteSums(const AttentionLaunch& launch, const LaneRows& lane_rows, const AttentionItem& item,
                           const PartialSoftmax<kHeadDim>& softmax) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     if (lane_rows.offsets[i] < 0) continue;
-    const int64_t at = lane_rows.offsets[i] / kHeadDim * launch.sums.num_splits_max +
-                       item.first_token / kAttentionSplitTokens;
+    const int64_t at = PlaceOfSums<kHeadDim>(launch, lane_rows.offsets[i], item);
     float* const to = launch.sums.values + at * kHeadDim + 2 * (threadIdx.x % 4);
 #pragma unroll
     for (int j = 0; j < kHeadDim / 8; ++j) {
@@ -170,13 +103,13 @@ constexpr int kSharedBytes = kTileStages * 2 * kTileBytes<kHeadDim> +
                                   : kWarps * kWarpRows * kHeadDim * static_cast<int>(sizeof(float)));
 
 template <int kHeadDim, int kWarps>
-__device__ void AttendItem(const Launch& launch, const Item& item, unsigned char* shared) {
+__device__ void AttendItem(const AttentionLaunch& launch, const AttentionItem& item, unsigned char* shared) {
   const PagedAttention<__nv_bfloat16>& attention = launch.attention;
   const uint32_t tiles = SharedAddress(shared);
   AttentionTileLoader<kHeadDim, kWarps> loader(attention, item.query, item.head, item.first_token,
                                                item.last_token, tiles);
   for (int i = 0; i < kTileStages - 1; ++i) loader.Start();
-  const LaneRows lane_rows = LaneRowsOf(attention, item);
+  const LaneRows lane_rows = LaneRowsOf(attention, item, static_cast<int>(threadIdx.x) / kWarp);
   const int(&positions)[2] = lane_rows.positions;
   const int warp_first = __reduce_min_sync(kWholeWarp, min(positions[0], positions[1]));
   // A warp without rows has nothing to look at.
@@ -218,7 +151,7 @@ __device__ void AttendItem(const Launch& launch, const Item& item, unsigned char
   SyncBlock<kWarps>();  // before the next item's copies
   if constexpr (kDecodes<kWarps>) {
     softmax.SumOverColumns();
-    if (item.first_token > 0 || attention.positions[item.query] >= kAttentionSplitTokens) {
+    if (!IsWhole(launch, item)) {
       WriteSums(launch, lane_rows, item, softmax);
       return;
     }
@@ -229,12 +162,14 @@ __device__ void AttendItem(const Launch& launch, const Item& item, unsigned char
 }
 
 template <int kHeadDim, int kWarps>
-__global__ void __launch_bounds__(kWarps* kWarp) AttentionKernel(const Launch launch) {
+__global__ void __launch_bounds__(kWarps* kWarp) AttentionKernel(const AttentionLaunch launch) {
   extern __shared__ __align__(128) unsigned char shared[];
+  LetNextStart();
   const PagedAttention<__nv_bfloat16>& attention = launch.attention;
   const auto items_of = [&](int query) { return ItemsOf<kWarps>(attention, query); };
   ItemWalk<decltype(items_of)> walk(attention.num_queries, items_of);
   const int heads = static_cast<int>(attention.num_kv_heads);
+  WaitForFormer();
   // Blocks beside each other read the heads of the same tokens, which lie beside each other.
   // The last rows of a chunk see most, so their blocks come first.
   for (int64_t i = kDecodes<kWarps> ? blockIdx.x : gridDim.x - 1 - blockIdx.x;; i += gridDim.x) {
@@ -242,6 +177,32 @@ __global__ void __launch_bounds__(kWarps* kWarp) AttentionKernel(const Launch la
     if (found.query < 0) return;
     AttendItem<kHeadDim, kWarps>(
         launch, ItemAt<kWarps>(attention, found.query, found.index, static_cast<int>(i % heads)), shared);
+  }
+}
+
+// A block a split, and the next one's copies under way.
+template <int kHeadDim>
+__global__ void __launch_bounds__(kSplitThreads) SplitKernel(const AttentionLaunch launch) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  LetNextStart();
+  auto& memory = *reinterpret_cast<SplitMemory<kHeadDim>*>(shared);
+  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  const auto items_of = [&](int query) { return ItemsOf<kDecodeWarps>(attention, query); };
+  ItemWalk<decltype(items_of)> walk(attention.num_queries, items_of);
+  const int heads = static_cast<int>(attention.num_kv_heads);
+  const auto find = [&](int64_t i, AttentionItem& item) {
+    const WalkedItem found = walk.Find(i / heads);
+    if (found.query < 0) return false;
+    item = ItemAt<kDecodeWarps>(attention, found.query, found.index, static_cast<int>(i % heads));
+    return true;
+  };
+  AttentionItem item, next;
+  bool more = find(blockIdx.x, item);
+  if (more) StartFirstItem<kHeadDim>(attention, item, memory);
+  for (int64_t i = blockIdx.x + gridDim.x; more; i += gridDim.x) {
+    more = find(i, next);
+    AttendSplit<kHeadDim>(launch, item, more ? &next : nullptr, memory);
+    item = next;
   }
 }
 
@@ -253,13 +214,15 @@ struct alignas(kHeadDim / kWarp * sizeof(float)) LaneColumns {
 
 // A warp a query head of a row that has more than one split.
 template <int kHeadDim>
-__global__ void __launch_bounds__(kMergeThreads) MergeKernel(const Launch launch) {
+__global__ void __launch_bounds__(kMergeThreads) MergeKernel(const AttentionLaunch launch) {
   constexpr int kPerLane = kHeadDim / kWarp;
   const PagedAttention<__nv_bfloat16>& attention = launch.attention;
   const int64_t query_heads = attention.num_kv_heads * attention.group_size;
   const int64_t head = int64_t{blockIdx.x} * (kMergeThreads / kWarp) + threadIdx.x / kWarp;
+  LetNextStart();
   if (head >= attention.rows * query_heads) return;
   const int num_splits = attention.positions[head / query_heads] / kAttentionSplitTokens + 1;
+  WaitForFormer();  // where there is nothing to merge, too: the next kernel waits for this one alone
   if (num_splits == 1) return;
   const float2* const scales = launch.sums.scales + head * launch.sums.num_splits_max;
   const auto* const parts = reinterpret_cast<const LaneColumns<kHeadDim>*>(launch.sums.values) +
@@ -290,57 +253,64 @@ int64_t SplitsMax(const PagedAttentionBounds& bounds) {
 
 bool Decodes(const PagedAttentionBounds& bounds) { return bounds.rows_of_query_max == 1; }
 
-// The items of a chunk's launch cannot be more, and each has a block: the device gives them out as others end. A
-// decoding launch has as many blocks as run at once, which share the items that there are.
-template <int kHeadDim, int kWarps>
-cudaError_t BlocksOf(const PagedAttention<__nv_bfloat16>& attention, int64_t num_splits_max,
-                     int64_t& blocks) {
-  if constexpr (!kDecodes<kWarps>) {
-    blocks = attention.num_kv_heads *
-             (attention.num_queries + attention.rows * attention.group_size / (kWarps * kWarpRows));
-    return cudaSuccess;
-  }
+// As many blocks as run at once, which share the items that there are.
+template <typename Kernel>
+cudaError_t BlocksAtOnce(Kernel kernel, int threads, size_t shared_bytes, int64_t items_max,
+                         int64_t& blocks) {
   int device = 0, multiprocessors = 0, of_multiprocessor = 0;
   cudaError_t error = cudaGetDevice(&device);
   if (error == cudaSuccess) {
     error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
   }
   if (error == cudaSuccess) {
-    error =
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_multiprocessor, AttentionKernel<kHeadDim, kWarps>,
-                                                      kWarps * kWarp, kSharedBytes<kHeadDim, kWarps>);
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_multiprocessor, kernel, threads, shared_bytes);
   }
-  blocks = std::min(int64_t{multiprocessors} * of_multiprocessor,
-                    attention.num_queries * num_splits_max * attention.num_kv_heads);
+  blocks = std::min(int64_t{multiprocessors} * of_multiprocessor, items_max);
   return error;
 }
 
-template <int kHeadDim, int kWarps>
-cudaError_t LaunchAttention(const Launch& launch, cudaStream_t stream) {
-  cudaError_t error =
-      cudaFuncSetAttribute(AttentionKernel<kHeadDim, kWarps>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           kSharedBytes<kHeadDim, kWarps>);
-  int64_t blocks = 0;
-  if (error == cudaSuccess) {
-    error = BlocksOf<kHeadDim, kWarps>(launch.attention, launch.sums.num_splits_max, blocks);
+// `blocks` 0: as many as run at once.
+template <typename Kernel>
+cudaError_t LaunchAttention(Kernel kernel, int threads, size_t shared_bytes, int64_t blocks,
+                            const AttentionLaunch& launch, cudaStream_t stream, KernelStart start) {
+  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           static_cast<int>(shared_bytes));
+  if (error == cudaSuccess && blocks == 0) {
+    error = BlocksAtOnce(kernel, threads, shared_bytes,
+                         attention.num_queries * launch.sums.num_splits_max * attention.num_kv_heads, blocks);
   }
   if (error != cudaSuccess) return error;
-  AttentionKernel<kHeadDim, kWarps>
-      <<<static_cast<unsigned>(blocks), kWarps * kWarp, kSharedBytes<kHeadDim, kWarps>, stream>>>(launch);
-  return cudaGetLastError();
+  return StartKernel(start, kernel, static_cast<unsigned>(blocks), threads, shared_bytes, stream, launch);
 }
 
 template <int kHeadDim>
-cudaError_t LaunchHeads(const Launch& launch, const PagedAttentionBounds& bounds, cudaStream_t stream) {
-  if (!Decodes(bounds)) return LaunchAttention<kHeadDim, kChunkWarps>(launch, stream);
-  const cudaError_t error = LaunchAttention<kHeadDim, kDecodeWarps>(launch, stream);
+cudaError_t LaunchChunks(const AttentionLaunch& launch, cudaStream_t stream, KernelStart start) {
+  // The items cannot be more, and each has a block: the device gives them out as others end.
+  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  const int64_t blocks =
+      attention.num_kv_heads *
+      (attention.num_queries + attention.rows * attention.group_size / (kChunkWarps * kWarpRows));
+  return LaunchAttention(AttentionKernel<kHeadDim, kChunkWarps>, kChunkWarps * kWarp,
+                         kSharedBytes<kHeadDim, kChunkWarps>, blocks, launch, stream, start);
+}
+
+template <int kHeadDim>
+cudaError_t LaunchHeads(const AttentionLaunch& launch, const PagedAttentionBounds& bounds,
+                        cudaStream_t stream, KernelStart start) {
+  if (!Decodes(bounds)) return LaunchChunks<kHeadDim>(launch, stream, start);
+  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  const cudaError_t error =
+      attention.rows * attention.num_kv_heads <= kSplitBlockHeadsMax
+          ? LaunchAttention(SplitKernel<kHeadDim>, kSplitThreads, sizeof(SplitMemory<kHeadDim>), 0, launch,
+                            stream, start)
+          : LaunchAttention(AttentionKernel<kHeadDim, kDecodeWarps>, kWarp,
+                            kSharedBytes<kHeadDim, kDecodeWarps>, 0, launch, stream, start);
   if (error != cudaSuccess || launch.sums.num_splits_max == 1) return error;
   constexpr int64_t kHeadsOfBlock = kMergeThreads / kWarp;
-  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
   const int64_t heads = attention.rows * attention.num_kv_heads * attention.group_size;
   const auto blocks = static_cast<unsigned>((heads + kHeadsOfBlock - 1) / kHeadsOfBlock);
-  MergeKernel<kHeadDim><<<blocks, kMergeThreads, 0, stream>>>(launch);
-  return cudaGetLastError();
+  return StartKernel(start, MergeKernel<kHeadDim>, blocks, kMergeThreads, 0, stream, launch);
 }
 
 bool IsBuilt(const PagedAttention<__nv_bfloat16>& attention, const PagedAttentionBounds& bounds) {
@@ -368,7 +338,8 @@ size_t PagedAttentionWorkspaceBytes(int64_t rows, int64_t num_kv_heads, int64_t 
 }
 
 cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention,
-                                 const PagedAttentionBounds& bounds, void* workspace, cudaStream_t stream) {
+                                 const PagedAttentionBounds& bounds, void* workspace, cudaStream_t stream,
+                                 KernelStart start) {
   if (!IsBuilt(attention, bounds)) return cudaErrorInvalidValue;
   if (attention.num_queries == 0) return cudaSuccess;
   constexpr float kLog2OfE = 1.44269504088896341f;
@@ -376,9 +347,9 @@ cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention,
   const int64_t num_sums = attention.rows * attention.num_kv_heads * attention.group_size * num_splits_max;
   auto* const values = static_cast<float*>(workspace);
   auto* const scales = reinterpret_cast<float2*>(values + num_sums * attention.head_dim);
-  const Launch launch = {attention, {values, scales, num_splits_max}, attention.scale * kLog2OfE};
-  return attention.head_dim == 64 ? LaunchHeads<64>(launch, bounds, stream)
-                                  : LaunchHeads<128>(launch, bounds, stream);
+  const AttentionLaunch launch = {attention, {values, scales, num_splits_max}, attention.scale * kLog2OfE};
+  return attention.head_dim == 64 ? LaunchHeads<64>(launch, bounds, stream, start)
+                                  : LaunchHeads<128>(launch, bounds, stream, start);
 }
 
 }  // namespace warpsmith

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 
+#include "core/kernels/kernel_start.h"
 #include "core/kernels/paged_attention.h"
 
 namespace warpsmith {
@@ -31,9 +32,11 @@ size_t PagedAttentionWorkspaceBytes(int64_t rows, int64_t num_kv_heads, int64_t 
 // into chunks, nor on the bounds. The values of a query's positions are finite; entries behind its last position may
 // hold anything. Launches on `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for what
 // is not built: head_dim 64 and 128, group_size 1 to 16, page_tokens 16 and its multiples; where every query decodes,
-// as many rows as queries.
+// as many rows as queries. Constant beside the former kernel: index arrays and positions, and, where every query
+// decodes, the entries before its position.
 cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention,
-                                 const PagedAttentionBounds& bounds, void* workspace, cudaStream_t stream);
+                                 const PagedAttentionBounds& bounds, void* workspace, cudaStream_t stream,
+                                 KernelStart start = KernelStart::kAfterFormer);
 
 }  // namespace warpsmith
 

@@ -1,4 +1,5 @@
 #include "core/kernels/bfloat16_vectors.cuh"
+#include "core/kernels/kernel_start.cuh"
 #include "core/kernels/reductions.cuh"
 #include "core/kernels/residual_norm_cuda.h"
 
@@ -27,11 +28,13 @@ __device__ void LoadSum(const ResidualNorm<__nv_bfloat16>& norm, int64_t at,
 }
 
 __device__ void StoreNormed(const ResidualNorm<__nv_bfloat16>& norm, int64_t row, int64_t column,
-                            float (&values)[kBfloat16Vector], float scale) {
-  float weights[kBfloat16Vector];
-  LoadVector(norm.weight + column, weights);
+                            const Bfloat16Vector& weights, float (&values)[kBfloat16Vector], float scale) {
 #pragma unroll
-  for (int i = 0; i < kBfloat16Vector; ++i) values[i] = values[i] * scale * weights[i];
+  for (int i = 0; i < kBfloat16Vector / 2; ++i) {
+    const float2 weight = __bfloat1622float2(weights.pairs[i]);
+    values[2 * i] = values[2 * i] * scale * weight.x;
+    values[2 * i + 1] = values[2 * i + 1] * scale * weight.y;
+  }
   StoreVector(values, norm.y + row * norm.size + column);
 }
 
@@ -40,6 +43,14 @@ __device__ void StoreNormed(const ResidualNorm<__nv_bfloat16>& norm, int64_t row
 template <int kVectors>
 __global__ void VectorKernel(const ResidualNorm<__nv_bfloat16> norm) {
   __shared__ float partials[kThreads / kWarp];
+  LetNextStart();
+  Bfloat16Vector weights[kVectors];
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t column = (int64_t{v} * kThreads + threadIdx.x) * kBfloat16Vector;
+    if (column < norm.size) weights[v] = *reinterpret_cast<const Bfloat16Vector*>(norm.weight + column);
+  }
+  WaitForFormer();
   for (int64_t row = blockIdx.x; row < norm.rows; row += gridDim.x) {
     float values[kVectors][kBfloat16Vector];
     float squares = 0.0f;
@@ -56,7 +67,7 @@ __global__ void VectorKernel(const ResidualNorm<__nv_bfloat16> norm) {
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
       const int64_t column = (int64_t{v} * kThreads + threadIdx.x) * kBfloat16Vector;
-      if (column < norm.size) StoreNormed(norm, row, column, values[v], scale);
+      if (column < norm.size) StoreNormed(norm, row, column, weights[v], values[v], scale);
     }
   }
 }
@@ -64,6 +75,8 @@ __global__ void VectorKernel(const ResidualNorm<__nv_bfloat16> norm) {
 // Any other size, an element at a time; the second pass reads back what the same thread has stored.
 __global__ void ElementKernel(const ResidualNorm<__nv_bfloat16> norm) {
   __shared__ float partials[kThreads / kWarp];
+  LetNextStart();
+  WaitForFormer();
   for (int64_t row = blockIdx.x; row < norm.rows; row += gridDim.x) {
     __nv_bfloat16* const x = norm.x + row * norm.size;
     float squares = 0.0f;
@@ -90,21 +103,18 @@ __global__ void ElementKernel(const ResidualNorm<__nv_bfloat16> norm) {
 }  // namespace
 
 // Which kernel runs depends on the size alone, so that a row's bits do not depend on how many there are.
-cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t stream) {
+cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t stream,
+                               KernelStart start) {
   constexpr int64_t kPass = int64_t{kThreads} * kBfloat16Vector;
   if (norm.rows < 0 || norm.size < 1 || norm.num_deltas < 1) return cudaErrorInvalidValue;
   if (norm.rows == 0) return cudaSuccess;
   const auto blocks = static_cast<unsigned>(norm.rows < kBlocksMax ? norm.rows : kBlocksMax);
   if (norm.size % kBfloat16Vector != 0 || norm.size > 4 * kPass) {
-    ElementKernel<<<blocks, kThreads, 0, stream>>>(norm);
-  } else if (norm.size <= kPass) {
-    VectorKernel<1><<<blocks, kThreads, 0, stream>>>(norm);
-  } else if (norm.size <= 2 * kPass) {
-    VectorKernel<2><<<blocks, kThreads, 0, stream>>>(norm);
-  } else {
-    VectorKernel<4><<<blocks, kThreads, 0, stream>>>(norm);
+    return StartKernel(start, ElementKernel, blocks, kThreads, 0, stream, norm);
   }
-  return cudaGetLastError();
+  if (norm.size <= kPass) return StartKernel(start, VectorKernel<1>, blocks, kThreads, 0, stream, norm);
+  if (norm.size <= 2 * kPass) return StartKernel(start, VectorKernel<2>, blocks, kThreads, 0, stream, norm);
+  return StartKernel(start, VectorKernel<4>, blocks, kThreads, 0, stream, norm);
 }
 
 }  // namespace warpsmith

@@ -5,14 +5,16 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
+#include "core/kernels/kernel_start.h"
 #include "core/kernels/residual_norm.h"
 
 namespace warpsmith {
 
 // All pointers are device memory, aligned to 16 bytes where size is a multiple of 8. A row's result depends on
 // that row alone. Launches on `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue
-// for a size or a number of deltas below 1.
-cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t stream);
+// for a size or a number of deltas below 1. Constant beside the former kernel: the weight.
+cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t stream,
+                               KernelStart start = KernelStart::kAfterFormer);
 
 }  // namespace warpsmith
 

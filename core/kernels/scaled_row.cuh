@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "core/kernels/reductions.cuh"
+
 namespace warpsmith {
 
 inline constexpr int kSamplingThreads = 512;
@@ -21,22 +23,53 @@ struct ScaledRow {
     const float shifted = Shifted(logit);
     return shifted < kExponentMin ? 0.0f : expf(shifted);
   }
-  // 0 behind the end.
-  __device__ float Weight(int64_t i) const { return i < size ? WeightOf(logits[i]) : 0.0f; }
+  __device__ float Weight(int64_t, float logit) const { return WeightOf(logit); }
 };
+
+inline constexpr int kLogitsOfLane = 8;
+
+// A lane's logits of the kSamplingBlock ids from `first`, in the order in which it adds their weights: IdOfLane says
+// which they are. -infinity behind the end.
+__device__ inline void LoadLogits(const float* logits, int64_t first, int64_t size,
+                                  float (&values)[kLogitsOfLane]) {
+  const int64_t id = first + threadIdx.x % kWarp * 4;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float* const from = logits + id + half * kWarp * 4;
+    if (id + half * kWarp * 4 + 4 <= size && reinterpret_cast<uintptr_t>(from) % sizeof(float4) == 0) {
+      const float4 four = *reinterpret_cast<const float4*>(from);
+      values[4 * half] = four.x, values[4 * half + 1] = four.y;
+      values[4 * half + 2] = four.z, values[4 * half + 3] = four.w;
+      continue;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      values[4 * half + j] = id + half * kWarp * 4 + j < size ? from[j] : -INFINITY;
+    }
+  }
+}
+
+// The id of the lane's logit `i` of those from `first`.
+__device__ inline int64_t IdOfLane(int64_t first, int i) {
+  return first + i / 4 * kWarp * 4 + threadIdx.x % kWarp * 4 + i % 4;
+}
+
+// Ascending bits are ascending floats; -0 equals 0.
+__device__ inline unsigned AscendingBits(float value) {
+  const unsigned bits = __float_as_uint(value + 0.0f);
+  return (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
+}
+__device__ inline float OfAscendingBits(unsigned ascending) {
+  return __uint_as_float((ascending >> 31) != 0 ? ascending & 0x7fffffffu : ~ascending);
+}
 
 // Descending keys are descending logits, and of equal logits ascending ids. No two ids have the same.
 using OrderKey = unsigned long long;
 
 __device__ inline OrderKey OrderKeyOf(float logit, int64_t id) {
-  const unsigned bits = __float_as_uint(logit + 0.0f);  // -0 equals 0
-  const unsigned ascending = (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
-  return OrderKey{ascending} << 32 | (0xffffffffu - static_cast<unsigned>(id));
+  return OrderKey{AscendingBits(logit)} << 32 | (0xffffffffu - static_cast<unsigned>(id));
 }
-__device__ inline float LogitOf(OrderKey key) {
-  const auto ascending = static_cast<unsigned>(key >> 32);
-  return __uint_as_float((ascending >> 31) != 0 ? ascending & 0x7fffffffu : ~ascending);
-}
+__device__ inline float LogitOf(OrderKey key) { return OfAscendingBits(static_cast<unsigned>(key >> 32)); }
 __device__ inline int32_t IdOf(OrderKey key) {
   return static_cast<int32_t>(0xffffffffu - static_cast<unsigned>(key));
 }

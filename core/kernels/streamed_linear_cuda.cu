@@ -3,48 +3,14 @@
 #include <algorithm>
 
 #include "core/kernels/hopper.cuh"
+#include "core/kernels/kernel_start.cuh"
 #include "core/kernels/streamed_linear_cuda.h"
+#include "core/kernels/streamed_output.cuh"
 
 namespace warpsmith {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr int kWarpgroup = 128;
-constexpr int kGroups = 2;
-constexpr int kGroupColumns = 64;  // of a warpgroup: the rows of a product
-constexpr int kDepth = 64;         // of a tile: 128 bytes, what the copy engine swizzles
 constexpr int kProductDepth = 16;
-constexpr int kPartsMax = 8;
-constexpr int kTileAlignment = 1024;
-constexpr int kStagesMax = 16;
-
-struct Output {
-  int rows;
-  int columns;
-  const __nv_bfloat16* bias;
-  const void* residual;
-  void* y;
-};
-
-// A block has kRows rows of x and 128 columns of y, 64 for each of its warpgroups.
-template <int kRows>
-struct Tile {
-  static constexpr int kBlockRows = kRows;
-  static constexpr int kColumns = kGroups * kGroupColumns;
-  static constexpr int kThreads = kGroups * kWarpgroup + kWarp;  // the last warp copies
-  static constexpr int kSums = kRows / 2;                        // of a thread
-  static constexpr int kWeightBytes = kColumns * kDepth * 2;
-  static constexpr int kStageBytes = kWeightBytes + kRows * kDepth * 2;
-  static constexpr int kStride = kColumns + 4;  // floats from row to row of sums, against conflicts of banks
-  static constexpr int kSumBytes = kRows * kStride * 4;
-  // Blocks of few rows share a multiprocessor, two at a time.
-  static constexpr int kStages = (kRows <= 64 ? 110 << 10 : 200 << 10) / kStageBytes;
-  static constexpr int kBytes = kStages * kStageBytes + kTileAlignment;
-  static_assert(kSumBytes <= kStages * kStageBytes);
-  static_assert(kStages <= kStagesMax);
-  // Parts of the sum over depth: of few rows each has a block, of many rows one block has all, for there are enough.
-  static constexpr bool kBlockOfPart = kRows <= 64;
-};
 
 // The tiles of a part of the depth.
 struct Part {
@@ -61,18 +27,31 @@ struct Barriers {
   uint64_t empty[kStagesMax];
 };
 
-// Tiles `part` of the depth, by one thread.
+// Tiles `part` of the depth, by one thread. The first weights come while the former kernel still works on x.
 template <typename T>
 __device__ void CopyTiles(const CUtensorMap* weights, const CUtensorMap* x, int column, int row, Part part,
                           CachePolicy policy, unsigned char* stages, Barriers& barriers) {
-  for (int tile = part.first; tile < part.end; ++tile) {
+  const int ahead = min(part.end - part.first, T::kStages);
+  for (int i = 0; i < ahead; ++i) {
+    ArriveExpecting(&barriers.full[i], T::kStageBytes);
+    CopyTile(stages + i * T::kStageBytes, weights, (part.first + i) * kDepth, column, &barriers.full[i],
+             policy);
+  }
+  WaitForFormer();
+  for (int i = 0; i < ahead; ++i) {
+    CopyTile(stages + i * T::kStageBytes + T::kWeightBytes, x, (part.first + i) * kDepth, row,
+             &barriers.full[i], CachePolicy::kEvictNormal);
+  }
+  for (int tile = part.first + ahead; tile < part.end; ++tile) {
     const int index = tile - part.first, stage = index % T::kStages, round = index / T::kStages;
-    if (round > 0) Wait(&barriers.empty[stage], (round + 1) % 2);
+    Wait(&barriers.empty[stage], (round + 1) % 2);
     unsigned char* const to = stages + stage * T::kStageBytes;
     ArriveExpecting(&barriers.full[stage], T::kStageBytes);
     CopyTile(to, weights, tile * kDepth, column, &barriers.full[stage], policy);
     CopyTile(to + T::kWeightBytes, x, tile * kDepth, row, &barriers.full[stage], CachePolicy::kEvictNormal);
   }
+  // The next kernel's weights may come once all of this one's are under way.
+  LetNextStart();
 }
 
 // The sums of a warpgroup over `num_tiles` tiles, the first of which is the block's tile `first`.
@@ -113,70 +92,14 @@ __device__ void SumParts(int group, int num_parts, int num_tiles, unsigned char*
   }
 }
 
-// Fragments of a warpgroup to sums[row, column] in shared memory.
-template <typename T>
-__device__ void StoreSums(int group, const float (&sums)[T::kSums], float* to) {
-  const int thread = threadIdx.x % kWarpgroup, lane = thread % kWarp;
-  const int column = group * kGroupColumns + thread / kWarp * 16 + lane / 4;
-#pragma unroll
-  for (int j = 0; j < T::kBlockRows / 8; ++j) {
-    float* const row = to + (j * 8 + lane % 4 * 2) * T::kStride + column;
-    row[0] = sums[4 * j];
-    row[T::kStride] = sums[4 * j + 1];
-    row[8] = sums[4 * j + 2];
-    row[T::kStride + 8] = sums[4 * j + 3];
-  }
-}
-
-__device__ float4 Added(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
-
-__device__ float4 Widened(uint2 bits) {
-  const float2 low = __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(bits.x));
-  const float2 high = __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(bits.y));
-  return {low.x, low.y, high.x, high.y};
-}
-
-__device__ float4 LoadFour(const __nv_bfloat16* from) {
-  return Widened(*reinterpret_cast<const uint2*>(from));
-}
-__device__ float4 LoadFour(const float* from) { return *reinterpret_cast<const float4*>(from); }
-
-__device__ void StoreFour(float4 value, float* to) { *reinterpret_cast<float4*>(to) = value; }
-__device__ void StoreFour(float4 value, __nv_bfloat16* to) {
-  const __nv_bfloat162 low = __floats2bfloat162_rn(value.x, value.y),
-                       high = __floats2bfloat162_rn(value.z, value.w);
-  *reinterpret_cast<uint2*>(to) = {reinterpret_cast<const uint32_t&>(low),
-                                   reinterpret_cast<const uint32_t&>(high)};
-}
-
-// Adds the parts of the cluster's blocks in their order, then bias and residual. Each block has its share of the rows.
-template <typename T, typename Stored>
-__device__ void WriteOutput(const Output& output, int num_blocks, int first_row, int first_column,
-                            const float* sums) {
-  constexpr int kFours = T::kColumns / 4;
-  const int rank = num_blocks == 1 ? 0 : static_cast<int>(ClusterRank());
-  const int num_rows = min(T::kBlockRows, output.rows - first_row);
-  for (int i = threadIdx.x; i < num_rows * kFours; i += T::kThreads) {
-    const int row = i / kFours, column = first_column + i % kFours * 4;
-    if (row % num_blocks != rank || column >= output.columns) continue;
-    const float* const mine = sums + row * T::kStride + i % kFours * 4;
-    float4 value = num_blocks == 1 ? *reinterpret_cast<const float4*>(mine) : LoadOfBlock(mine, 0);
-    for (int other = 1; other < num_blocks; ++other) value = Added(value, LoadOfBlock(mine, other));
-    if (output.bias != nullptr) value = Added(value, LoadFour(output.bias + column));
-    const int64_t place = static_cast<int64_t>(first_row + row) * output.columns + column;
-    if (output.residual != nullptr)
-      value = Added(value, LoadFour(static_cast<const Stored*>(output.residual) + place));
-    StoreFour(value, static_cast<Stored*>(output.y) + place);
-  }
-}
-
 // Block {i, j, k}: rows from i kRows, columns from j T::kColumns. Either each part of the depth has a block k, and the
 // blocks of an output are a cluster, or one block has all parts.
-template <int kRows, typename Stored>
-__global__ void __launch_bounds__(Tile<kRows>::kThreads)
+template <int kRows, int kGroups, typename Stored>
+__global__ void __launch_bounds__(Tile<kRows, kGroups>::kThreads)
     StreamedLinearKernel(const __grid_constant__ CUtensorMap weights, const __grid_constant__ CUtensorMap x,
-                         const Output output, int num_tiles, int num_parts, CachePolicy policy) {
-  using T = Tile<kRows>;
+                         const __grid_constant__ StreamedOutput output, int num_tiles, int num_parts,
+                         CachePolicy policy) {
+  using T = Tile<kRows, kGroups>;
   extern __shared__ unsigned char memory[];
   __shared__ Barriers barriers;
   unsigned char* const stages =
@@ -184,38 +107,45 @@ __global__ void __launch_bounds__(Tile<kRows>::kThreads)
   const int row = blockIdx.x * kRows, column = blockIdx.y * T::kColumns, num_blocks = gridDim.z;
   const Part part = TilesOf(blockIdx.z, num_blocks, num_tiles);
   if (threadIdx.x == 0) {
+    PrefetchMap(&weights);
+    PrefetchMap(&x);
     for (int stage = 0; stage < T::kStages; ++stage) {
       InitBarrier(&barriers.full[stage], 1);
-      InitBarrier(&barriers.empty[stage], kGroups * kWarpgroup);
+      InitBarrier(&barriers.empty[stage], T::kGroups * kWarpgroup);
     }
     FenceBarriers();
   }
   __syncthreads();
 
   const int group = threadIdx.x / kWarpgroup;
+  const ClusterPlace cluster = {num_blocks, num_blocks == 1 ? 0 : static_cast<int>(ClusterRank())};
+  OutputWriter<T, Stored> writer(output, cluster, row, column);
   float* const block_sums = reinterpret_cast<float*>(stages);
-  if (group == kGroups) {
-    if (threadIdx.x % kWarp == 0) CopyTiles<T>(&weights, &x, column, row, part, policy, stages, barriers);
+  float sums[T::kSums];
+  if (group == T::kGroups) {
+    if (threadIdx.x % kLanes == 0) {
+      CopyTiles<T>(&weights, &x, column, row, part, policy, stages, barriers);
+    }
     __syncwarp();
-    __syncthreads();
-  } else {
-    float sums[T::kSums];
+  }
+  WaitForFormer();
+  writer.LoadResidual();
+  if (group < T::kGroups) {
     if constexpr (T::kBlockOfPart) {
       SumTiles<T>(group, 0, part.end - part.first, stages, barriers, sums);
     } else {
       SumParts<T>(group, num_parts, num_tiles, stages, barriers, sums);
     }
-    // Nobody reads tiles any more.
-    __syncthreads();
-    StoreSums<T>(group, sums, block_sums);
   }
+  __syncthreads();  // tiles have been read
+  if (group < T::kGroups) StoreSums<T>(group, sums, block_sums);
   if (num_blocks == 1) {
     __syncthreads();
   } else {
     SyncCluster();
   }
-  WriteOutput<T, Stored>(output, num_blocks, row, column, block_sums);
-  // Others may still read this block's sums.
+  writer.Write(block_sums);
+  // Others may still fetch this block's sums.
   if (num_blocks > 1) SyncCluster();
 }
 
@@ -247,12 +177,56 @@ bool EncodeMap(const __nv_bfloat16* matrix, int64_t rows, int64_t depth, int til
 
 int64_t Quotient(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-template <int kRows, typename Stored>
+// How a product of few rows is cut into blocks: columns into tiles of `groups` * 64, the sum over depth into parts. A
+// function of the shape alone.
+struct Cut {
+  int groups;
+  int parts;
+  int64_t blocks;
+};
+
+// The multiprocessors of a Hopper.
+constexpr int64_t kMultiprocessors = 132;
+
+// The most blocks in clusters of `parts` that surely run at once, one on a multiprocessor. A cluster lies within a
+// group of at most 18 multiprocessors, so that clusters of more than two blocks leave some of each group idle.
+constexpr int64_t BlocksMax(int parts) {
+  if (parts <= 2) return kMultiprocessors;
+  return parts == 4 ? 96 : 64;
+}
+
+Cut CutInto(const LinearShape& shape, int groups) {
+  constexpr int64_t kTilesMin = 4;  // of a part
+  const int64_t column_tiles = Quotient(shape.columns, groups * kGroupColumns);
+  const int64_t tiles = Quotient(shape.depth, kDepth);
+  int parts = 1;
+  while (parts < kPartsMax && column_tiles * parts * 2 <= BlocksMax(parts * 2) &&
+         tiles >= parts * 2 * kTilesMin)
+    parts *= 2;
+  return {groups, parts, column_tiles * parts};
+}
+
+// As many blocks as run at once, or where there are more, few for the last multiprocessors to wait for.
+Cut CutOf(const LinearShape& shape) {
+  const auto share = [](const Cut& cut) {
+    return static_cast<double>(cut.blocks) /
+           static_cast<double>(Quotient(cut.blocks, kMultiprocessors) * kMultiprocessors);
+  };
+  Cut best = CutInto(shape, 2);
+  if (shape.output == LinearOutput::kFloat32) return best;
+  for (const int groups : {3, 1}) {
+    const Cut cut = CutInto(shape, groups);
+    if (share(cut) > share(best) || (share(cut) == share(best) && cut.parts < best.parts)) best = cut;
+  }
+  return best;
+}
+
+template <int kRows, int kGroups, typename Stored>
 cudaError_t Launch(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                   cudaStream_t stream) {
-  using T = Tile<kRows>;
-  const auto kernel = StreamedLinearKernel<kRows, Stored>;
-  // For each launch: it holds for the current device alone.
+                   cudaStream_t stream, KernelStart start, bool gated) {
+  using T = Tile<kRows, kGroups>;
+  const auto kernel = StreamedLinearKernel<kRows, kGroups, Stored>;
+  // Of each device, so at each launch.
   const cudaError_t prepared =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::kBytes);
   if (prepared != cudaSuccess) return prepared;
@@ -261,35 +235,54 @@ cudaError_t Launch(const LinearShape& shape, int64_t rows, const LinearOperands&
       !EncodeMap(operands.x, rows, shape.depth, kRows, &x)) {
     return cudaErrorInvalidValue;
   }
-  const int num_parts = DepthParts(shape);
+  const int num_parts = CutOf(shape).parts;
   const unsigned num_blocks = T::kBlockOfPart ? num_parts : 1;
-  cudaLaunchAttribute cluster;
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {1, 1, num_blocks};
+  cudaLaunchAttribute attributes[2];
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {1, 1, num_blocks};
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(Quotient(rows, kRows)),
                         static_cast<unsigned>(Quotient(shape.columns, T::kColumns)), num_blocks);
   config.blockDim = T::kThreads;
   config.dynamicSmemBytes = T::kBytes;
   config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  const Output output = {static_cast<int>(rows), static_cast<int>(shape.columns), operands.bias,
-                         operands.residual, operands.y};
+  config.attrs = attributes;
+  config.numAttrs = start == KernelStart::kBesideFormer ? 2 : 1;
+  const StreamedOutput output = {static_cast<int>(rows),
+                                 static_cast<int>(shape.columns),
+                                 operands.bias,
+                                 operands.residual,
+                                 operands.y,
+                                 gated};
   // Where one row of blocks reads the weights they are read once.
   const CachePolicy policy = rows <= kRows ? CachePolicy::kEvictFirst : CachePolicy::kEvictNormal;
   return cudaLaunchKernelEx(&config, kernel, weights, x, output,
                             static_cast<int>(Quotient(shape.depth, kDepth)), num_parts, policy);
 }
 
-template <typename Stored>
+template <int kGroups, typename Stored>
+cudaError_t LaunchFew(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+                      cudaStream_t stream, KernelStart start, bool gated) {
+  if (rows <= 8) return Launch<8, kGroups, Stored>(shape, rows, operands, stream, start, gated);
+  if (rows <= 16) return Launch<16, kGroups, Stored>(shape, rows, operands, stream, start, gated);
+  if (rows <= 32) return Launch<32, kGroups, Stored>(shape, rows, operands, stream, start, gated);
+  return Launch<64, kGroups, Stored>(shape, rows, operands, stream, start, gated);
+}
+
 cudaError_t LaunchFor(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                      cudaStream_t stream) {
-  if (rows <= 8) return Launch<8, Stored>(shape, rows, operands, stream);
-  if (rows <= 16) return Launch<16, Stored>(shape, rows, operands, stream);
-  if (rows <= 32) return Launch<32, Stored>(shape, rows, operands, stream);
-  if (rows <= 64) return Launch<64, Stored>(shape, rows, operands, stream);
-  return Launch<128, Stored>(shape, rows, operands, stream);
+                      cudaStream_t stream, KernelStart start, bool gated) {
+  const bool floats = shape.output == LinearOutput::kFloat32;
+  if (rows > 64) {
+    return floats ? Launch<128, 2, float>(shape, rows, operands, stream, start, gated)
+                  : Launch<128, 2, __nv_bfloat16>(shape, rows, operands, stream, start, gated);
+  }
+  if (floats) return LaunchFew<2, float>(shape, rows, operands, stream, start, gated);
+  const int groups = CutOf(shape).groups;
+  if (groups == 1) return LaunchFew<1, __nv_bfloat16>(shape, rows, operands, stream, start, gated);
+  if (groups == 2) return LaunchFew<2, __nv_bfloat16>(shape, rows, operands, stream, start, gated);
+  return LaunchFew<3, __nv_bfloat16>(shape, rows, operands, stream, start, gated);
 }
 
 bool IsHopper() {
@@ -299,33 +292,35 @@ bool IsHopper() {
          major == 9;
 }
 
-}  // namespace
-
-int DepthParts(const LinearShape& shape) {
-  // As many blocks as the 132 multiprocessors of a Hopper take at once, where each has work for a while.
-  constexpr int64_t kBlocksMax = 132, kTilesMin = 4;
-  const int64_t column_tiles = Quotient(shape.columns, kGroups * kGroupColumns);
-  const int64_t tiles = Quotient(shape.depth, kDepth);
-  int parts = 1;
-  while (parts < kPartsMax && column_tiles * parts * 2 <= kBlocksMax && tiles >= parts * 2 * kTilesMin)
-    parts *= 2;
-  return parts;
-}
-
-cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                 cudaStream_t stream) {
+bool IsBuilt(const LinearShape& shape, int64_t rows) {
   constexpr int64_t kSizeMax = 1 << 24;
   const int64_t columns_step = shape.output == LinearOutput::kFloat32 ? 4 : 8;
-  if (rows < 1 || rows > kSizeMax || shape.columns < 1 || shape.columns > kSizeMax / 4 || shape.depth < 8 ||
-      shape.depth > kSizeMax || shape.depth % 8 != 0 || shape.columns % columns_step != 0) {
-    return cudaErrorInvalidValue;
-  }
+  return rows >= 1 && rows <= kSizeMax && shape.columns >= 1 && shape.columns <= kSizeMax / 4 &&
+         shape.depth >= 8 && shape.depth <= kSizeMax && shape.depth % 8 == 0 &&
+         shape.columns % columns_step == 0;
+}
+
+}  // namespace
+
+cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+                                 cudaStream_t stream, KernelStart start) {
+  if (!IsBuilt(shape, rows)) return cudaErrorInvalidValue;
   if (!IsHopper()) return cudaErrorNotSupported;
   LinearOperands used = operands;
   if (!shape.has_bias) used.bias = nullptr;
   if (!shape.has_residual) used.residual = nullptr;
-  return shape.output == LinearOutput::kFloat32 ? LaunchFor<float>(shape, rows, used, stream)
-                                                : LaunchFor<__nv_bfloat16>(shape, rows, used, stream);
+  return LaunchFor(shape, rows, used, stream, start, false);
+}
+
+cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+                                 cudaStream_t stream, KernelStart start) {
+  if (!IsBuilt(shape, rows) || shape.has_bias || shape.has_residual ||
+      shape.output == LinearOutput::kFloat32 || shape.columns % (2 * kSwiGluBlock) != 0) {
+    return cudaErrorInvalidValue;
+  }
+  if (!IsHopper()) return cudaErrorNotSupported;
+  return LaunchFor(shape, rows, {operands.x, operands.weight, nullptr, nullptr, operands.y}, stream, start,
+                   true);
 }
 
 }  // namespace warpsmith

@@ -5,13 +5,15 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
+#include "core/kernels/kernel_start.h"
 #include "core/kernels/swiglu.h"
 
 namespace warpsmith {
 
 // All pointers are device memory, aligned to 16 bytes. Launches on `stream`, does not synchronise; returns the
 // launch's error, cudaErrorInvalidValue for a size that is not a positive multiple of kSwiGluBlock.
-cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t stream);
+cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t stream,
+                         KernelStart start = KernelStart::kAfterFormer);
 
 }  // namespace warpsmith
 

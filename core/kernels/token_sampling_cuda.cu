@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "core/base/philox.h"
+#include "core/kernels/hopper.cuh"
+#include "core/kernels/kernel_start.cuh"
 #include "core/kernels/reductions.cuh"
 #include "core/kernels/scaled_row.cuh"
 #include "core/kernels/token_sampling_cuda.h"
@@ -17,14 +19,13 @@ constexpr int64_t kTokenIdsMax =
 constexpr int64_t kSamplesMax = 1 << 20;
 
 // Of a row, what truncation keeps.
-struct KeptRow {
-  ScaledRow row;
+struct KeptRow : ScaledRow {
   Kept kept;
 
-  __device__ float Weight(int64_t i) const {
-    const float weight = row.Weight(i);
+  __device__ float Weight(int64_t i, float logit) const {
+    const float weight = WeightOf(logit);
     if (weight == 0 || weight < kept.weight_min) return 0.0f;
-    return OrderKeyOf(row.logits[i], i) < kept.key_min ? 0.0f : weight;
+    return OrderKeyOf(logit, i) < kept.key_min ? 0.0f : weight;
   }
 };
 
@@ -37,6 +38,15 @@ __device__ LargestLogit WarpLargest(LargestLogit largest) {
   return largest;
 }
 
+// Of the block's warps, in every thread. `of_warps` is shared memory.
+__device__ LargestLogit LargestOfWarps(LargestLogit largest, LargestLogit* of_warps) {
+  largest = WarpLargest(largest);
+  if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = largest;
+  __syncthreads();
+  for (int warp = 0; warp < kWarpsOfBlock; ++warp) largest = LargerOf(largest, of_warps[warp]);
+  return largest;
+}
+
 // Of a row, in every thread; NaNs are passed over. `of_thread` becomes the largest of this thread; `of_warps` holds one
 // a warp, in shared memory.
 __device__ LargestLogit BlockLargest(const float* logits, int64_t size, LargestLogit* of_warps,
@@ -46,11 +56,16 @@ __device__ LargestLogit BlockLargest(const float* logits, int64_t size, LargestL
     largest = LargerOf(largest, {logits[i], static_cast<int32_t>(i)});
   }
   *of_thread = largest.value;
-  largest = WarpLargest(largest);
-  if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = largest;
-  __syncthreads();
-  for (int warp = 0; warp < kWarpsOfBlock; ++warp) largest = LargerOf(largest, of_warps[warp]);
-  return largest;
+  return LargestOfWarps(largest, of_warps);
+}
+
+// The weights of a block of ids, in every lane; `logits` are this lane's.
+template <typename Row>
+__device__ double SumOfBlock(const Row& row, int64_t first, const float (&logits)[kLogitsOfLane]) {
+  float sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < kLogitsOfLane; ++i) sum += row.Weight(IdOfLane(first, i), logits[i]);
+  return WarpSum(static_cast<double>(sum));
 }
 
 // block_sums[b] = the weights of block b, a warp a block.
@@ -58,11 +73,11 @@ template <typename Row>
 __device__ void SumBlocks(const Row& row, int num_blocks, double* block_sums) {
   const int lane = threadIdx.x % kWarp;
   for (int block = threadIdx.x / kWarp; block < num_blocks; block += kWarpsOfBlock) {
-    float sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < kPerLane; ++i) sum += row.Weight(int64_t{block} * kSamplingBlock + i * kWarp + lane);
-    const double total = WarpSum(static_cast<double>(sum));
-    if (lane == 0) block_sums[block] = total;
+    float logits[kLogitsOfLane];
+    const int64_t first = int64_t{block} * kSamplingBlock;
+    LoadLogits(row.logits, first, row.size, logits);
+    const double sum = SumOfBlock(row, first, logits);
+    if (lane == 0) block_sums[block] = sum;
   }
 }
 
@@ -110,7 +125,9 @@ __device__ int32_t ChooseToken(const Row& row, int num_blocks, const double* blo
   float weights[kPerLane];
   const int64_t begin = block.index * kSamplingBlock + lane * kPerLane;
 #pragma unroll
-  for (int i = 0; i < kPerLane; ++i) weights[i] = row.Weight(begin + i);
+  for (int i = 0; i < kPerLane; ++i) {
+    weights[i] = begin + i < row.size ? row.Weight(begin + i, row.logits[begin + i]) : 0.0f;
+  }
   const SampledInterval token = WarpInterval(weights, kPerLane, kPerLane, block.start, target);
   return static_cast<int32_t>(block.index * kSamplingBlock + token.index);
 }
@@ -156,18 +173,108 @@ __device__ int32_t ChooseTruncated(const ScaledRow& row, const Truncation& trunc
   return ChooseToken(kept_row, num_blocks, block_sums, uniform * TotalOf(num_blocks, block_sums));
 }
 
+// A sample's row, of which `largest` is known.
+__device__ ScaledRow RowOf(const TokenSamples& samples, int64_t sample, float largest) {
+  const float temperature = samples.temperatures[sample];
+  return {samples.logits + samples.logits_rows[sample] * samples.logits_stride, samples.num_token_ids,
+          temperature == 0.0f ? 1.0f : 1.0f / temperature, largest};
+}
+
+// Where nothing truncates, a sample has a cluster of kClusterBlocks blocks, which hold its logits in registers between
+// the two passes: each warp of the cluster has blocks of ids by turns, at most kTurns.
+constexpr int kClusterBlocks = 8;
+constexpr int kTurns = 5;
+constexpr int64_t kClusterIdsMax = int64_t{kTurns} * kClusterBlocks * kWarpsOfBlock * kSamplingBlock;
+
+struct ClusterMemory {
+  LargestLogit of_warps[kWarpsOfBlock];
+  uint64_t of_blocks[kClusterBlocks];                      // LargestLogit of each block
+  uint64_t sums[kTurns * kClusterBlocks * kWarpsOfBlock];  // doubles; of the first block of the cluster
+};
+
+__device__ uint64_t BitsOf(LargestLogit largest) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(largest.token_id)) << 32 |
+         __float_as_uint(largest.value);
+}
+__device__ LargestLogit LargestOf(uint64_t bits) {
+  return {__uint_as_float(static_cast<uint32_t>(bits)), static_cast<int32_t>(bits >> 32)};
+}
+
+// In every thread of the cluster, whose blocks have all begun.
+__device__ LargestLogit ClusterLargest(LargestLogit largest, uint32_t rank, ClusterMemory& memory) {
+  largest = LargestOfWarps(largest, memory.of_warps);
+  if (threadIdx.x < kClusterBlocks) StoreInBlock(&memory.of_blocks[rank], BitsOf(largest), threadIdx.x);
+  SyncCluster();
+  for (const uint64_t bits : memory.of_blocks) largest = LargerOf(largest, LargestOf(bits));
+  return largest;
+}
+
+__global__ void __launch_bounds__(kThreads, 2) ClusterSamplesKernel(const TokenSamples samples) {
+  __shared__ ClusterMemory memory;
+  LetNextStart();
+  ArriveAtCluster();
+  WaitForFormer();
+  const int64_t sample = blockIdx.x / kClusterBlocks;
+  const uint32_t rank = ClusterRank();
+  const int num_blocks = static_cast<int>((samples.num_token_ids + kSamplingBlock - 1) / kSamplingBlock);
+  const int first_block = static_cast<int>(rank) * kWarpsOfBlock + static_cast<int>(threadIdx.x) / kWarp;
+  const auto block_of_turn = [&](int turn) { return first_block + turn * kClusterBlocks * kWarpsOfBlock; };
+  ScaledRow row = RowOf(samples, sample, 0.0f);
+  float logits[kTurns][kLogitsOfLane];
+  LargestLogit largest = {-INFINITY, 0};
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+    LoadLogits(row.logits, int64_t{block_of_turn(turn)} * kSamplingBlock, row.size, logits[turn]);
+  }
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+#pragma unroll
+    for (int i = 0; i < kLogitsOfLane; ++i) {
+      const int64_t id = IdOfLane(int64_t{block_of_turn(turn)} * kSamplingBlock, i);
+      largest = LargerOf(largest, {logits[turn][i], static_cast<int32_t>(id)});
+    }
+  }
+  WaitForCluster();
+  largest = ClusterLargest(largest, rank, memory);
+  row.largest = largest.value;
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int block = block_of_turn(turn);
+    if (block >= num_blocks) continue;
+    const double sum = SumOfBlock(row, int64_t{block} * kSamplingBlock, logits[turn]);
+    if (threadIdx.x % kWarp == 0) {
+      StoreInBlock(&memory.sums[block], static_cast<uint64_t>(__double_as_longlong(sum)), 0);
+    }
+  }
+  SyncCluster();
+  if (rank > 0 || threadIdx.x >= kWarp) return;
+
+  const auto* const block_sums = reinterpret_cast<const double*>(memory.sums);
+  const double total = TotalOf(num_blocks, block_sums);
+  const bool drawn = isfinite(largest.value) && isfinite(total);
+  int32_t token = drawn ? largest.token_id : kNoToken;
+  if (drawn && samples.temperatures[sample] != 0.0f) {
+    const double uniform = PhiloxUniform(samples.seeds[sample], samples.draws[sample]);
+    token = ChooseToken(row, num_blocks, block_sums, uniform * total);
+  }
+  if (threadIdx.x != 0) return;
+  Write(samples, sample, token,
+        drawn ? row.Shifted(row.logits[token]) - static_cast<float>(log(total)) : NAN);
+}
+
 // A block a sample.
 template <bool kTruncates>
 __global__ void __launch_bounds__(kThreads, 2) TokenSamplesKernel(const TokenSamples samples) {
   extern __shared__ double block_sums[];
   __shared__ LargestLogit of_warps[kWarpsOfBlock];
+  LetNextStart();
+  WaitForFormer();
   const int64_t sample = blockIdx.x;
   const float* const logits = samples.logits + samples.logits_rows[sample] * samples.logits_stride;
   float largest_of_thread;
   const LargestLogit largest = BlockLargest(logits, samples.num_token_ids, of_warps, &largest_of_thread);
   const bool greedy = samples.temperatures[sample] == 0.0f;
-  const float inverse = greedy ? 1.0f : 1.0f / samples.temperatures[sample];
-  const ScaledRow row = {logits, samples.num_token_ids, inverse, largest.value};
+  const ScaledRow row = RowOf(samples, sample, largest.value);
   const int num_blocks = static_cast<int>((samples.num_token_ids + kSamplingBlock - 1) / kSamplingBlock);
   SumBlocks(row, num_blocks, block_sums);
   __syncthreads();
@@ -188,22 +295,36 @@ __global__ void __launch_bounds__(kThreads, 2) TokenSamplesKernel(const TokenSam
   Write(samples, sample, token, drawn ? row.Shifted(logits[token]) - static_cast<float>(log(total)) : NAN);
 }
 
+cudaError_t LaunchClusters(const TokenSamples& samples, cudaStream_t stream, KernelStart start) {
+  cudaLaunchAttribute attributes[2];
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {kClusterBlocks, 1, 1};
+  attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[1].val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(samples.num_samples * kClusterBlocks));
+  config.blockDim = dim3(kThreads);
+  config.stream = stream;
+  config.attrs = attributes;
+  config.numAttrs = start == KernelStart::kBesideFormer ? 2 : 1;
+  return cudaLaunchKernelEx(&config, ClusterSamplesKernel, samples);
+}
+
 }  // namespace
 
-cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t stream) {
+cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t stream, KernelStart start) {
   if (samples.num_token_ids < 1 || samples.num_token_ids > kTokenIdsMax) return cudaErrorInvalidValue;
   if (samples.num_samples < 0 || samples.num_samples > kSamplesMax) return cudaErrorInvalidValue;
   if (samples.num_samples == 0) return cudaSuccess;
   const int64_t num_blocks = (samples.num_token_ids + kSamplingBlock - 1) / kSamplingBlock;
   const auto blocks = static_cast<unsigned>(samples.num_samples);
   const size_t shared_bytes = static_cast<size_t>(num_blocks) * sizeof(double);
-  if (samples.top_ks == nullptr && samples.top_ps == nullptr && samples.min_ps == nullptr) {
-    TokenSamplesKernel<false><<<blocks, kThreads, shared_bytes, stream>>>(samples);
-  } else {
-    TokenSamplesKernel<true>
-        <<<blocks, kThreads, std::max(shared_bytes, kCollectedMax * sizeof(OrderKey)), stream>>>(samples);
+  if (samples.top_ks != nullptr || samples.top_ps != nullptr || samples.min_ps != nullptr) {
+    return StartKernel(start, TokenSamplesKernel<true>, blocks, kThreads,
+                       std::max(shared_bytes, kCollectedMax * sizeof(OrderKey)), stream, samples);
   }
-  return cudaGetLastError();
+  if (samples.num_token_ids <= kClusterIdsMax) return LaunchClusters(samples, stream, start);
+  return StartKernel(start, TokenSamplesKernel<false>, blocks, kThreads, shared_bytes, stream, samples);
 }
 
 }  // namespace warpsmith

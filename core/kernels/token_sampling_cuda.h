@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "core/kernels/kernel_start.h"
 #include "core/kernels/token_sampling.h"
 
 namespace warpsmith {
@@ -11,10 +12,11 @@ namespace warpsmith {
 // All pointers are device memory; 1 to 1,500,000 token ids. Agrees with the reference but for rounding: the token may
 // be a neighbour's where the uniform number is within rounding of the edge between them, and an id within rounding of
 // the edge of top-p or min-p may be kept or cut. A sample depends on its row, seed, draw, temperature and truncation
-// alone. Costs two passes over a row; where it is truncated, one more, or some dozens where more than 4,096 ids might
-// be kept. Launches on `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for other
-// sizes.
-cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t stream);
+// alone. Costs one reading of a row of at most 163,840 ids, two of a longer one; where it is truncated, three, or some
+// dozens where more than 4,096 ids might be kept. Launches on `stream`, does not synchronise; returns the launch's
+// error, cudaErrorInvalidValue for other sizes.
+cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t stream,
+                               KernelStart start = KernelStart::kAfterFormer);
 
 }  // namespace warpsmith
 

@@ -22,8 +22,9 @@ struct DeviceDecoderOptions {
   int64_t context_tokens_max = 0;
   // As DecoderOptions::num_token_ids.
   int64_t num_token_ids = 0;
-  // Row counts whose products share an algorithm of cuBLASLt (LinearPlans), ascending to rows_max. One bucket: products
-  // are LaunchStreamedLinear's, and a row's bits do not depend on what else is in its step.
+  // Row counts whose products share an algorithm, ascending to rows_max: buckets of few rows LaunchStreamedLinear,
+  // others one of cuBLASLt each (LinearPlans). One bucket: all products are LaunchStreamedLinear's, and a row's bits do
+  // not depend on what else is in its step.
   std::vector<int64_t> row_buckets;
 };
 

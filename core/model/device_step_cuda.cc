@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,22 @@ LayerPointers FindLayer(const DeviceWeights& weights, int64_t layer) {
   const auto find = [&](const char* name) { return weights.Find(buffer, name); };
   return {find("input_norm"), find("qkv"),       find("qkv_bias"), find("query_norm"), find("key_norm"),
           find("output"),     find("post_norm"), find("gate_up"),  find("down")};
+}
+
+// How a kind of product runs: by LaunchStreamedLinear up to streamed_rows_max rows, by plans beyond. The
+// batch-invariant mode has no plans.
+struct Products {
+  std::unique_ptr<LinearPlans> plans;
+  int64_t streamed_rows_max = INT64_MAX;
+
+  bool Streams(int64_t rows) const { return rows <= streamed_rows_max; }
+};
+
+// So that all row counts of a bucket run alike.
+int64_t StreamedRowsMax(const std::vector<int64_t>& buckets) {
+  int64_t most = 0;
+  for (const int64_t bucket : buckets) most = bucket <= kStreamedRowsMax ? std::max(most, bucket) : most;
+  return most;
 }
 
 // Twice what the device caches.
@@ -85,9 +102,10 @@ struct DeviceStepLauncher::State {
   absl::Status Exchange(const DeviceStep& step, cudaStream_t stream) const;
   bool batch_invariant() const { return options.row_buckets.size() == 1; }
   bool is_whole() const { return options.shard.is_whole(); }
-  absl::Status Product(LinearPlans* plans, const LinearShape& shape, const LinearOperands& operands,
+  absl::Status Product(const Products& products, const LinearShape& shape, const LinearOperands& operands,
                        int64_t rows, cudaStream_t stream) const;
   absl::Status Attend(int64_t layer, const DeviceStep& step, cudaStream_t stream) const;
+  absl::Status Gate(int64_t layer, const DeviceStep& step, cudaStream_t stream) const;
   absl::Status FeedForward(int64_t layer, const DeviceStep& step, cudaStream_t stream) const;
   absl::Status GatherLast(const __nv_bfloat16* from, __nv_bfloat16* to, const DeviceStep& step,
                           cudaStream_t stream) const;
@@ -116,7 +134,7 @@ struct DeviceStepLauncher::State {
 
   LinearShape qkv_shape, output_shape, gate_up_shape, down_shape, head_shape;
   cublasLtHandle_t handle = nullptr;
-  std::unique_ptr<LinearPlans> layer_plans, head_plans;
+  Products layer_products, head_products;
 };
 
 DeviceStepLauncher::State::State(const DeviceDecoderOptions& options, const DeviceWeights& weights,
@@ -176,10 +194,13 @@ absl::Status DeviceStepLauncher::State::Prepare() {
   if (batch_invariant()) return absl::OkStatus();
   RETURN_IF_ERROR(CublasStatus(cublasLtCreate(&handle), "cublasLtCreate"));
   const CublasWorkspace workspace = {scratch + places.products, static_cast<size_t>(kProductWorkspaceBytes)};
-  layer_plans = std::make_unique<LinearPlans>(handle, workspace, options.row_buckets, DepthSplit::kAllowed,
-                                              kStepSearch);
-  head_plans = std::make_unique<LinearPlans>(handle, workspace, LogitsRowBuckets(options),
-                                             DepthSplit::kAllowed, kStepSearch);
+  const auto products_of = [&](const std::vector<int64_t>& buckets) {
+    return Products{
+        std::make_unique<LinearPlans>(handle, workspace, buckets, DepthSplit::kAllowed, kStepSearch),
+        StreamedRowsMax(buckets)};
+  };
+  layer_products = products_of(options.row_buckets);
+  head_products = products_of(LogitsRowBuckets(options));
 
   int64_t evicted_bytes = 0;
   ASSIGN_OR_RETURN(const DeviceMemory evicted, EvictingMemory(options.device, evicted_bytes));
@@ -189,11 +210,11 @@ absl::Status DeviceStepLauncher::State::Prepare() {
         plans.Prepare(shape, operands, cache, nullptr),
         absl::StrCat("choosing a product of ", shape.columns, " columns and depth ", shape.depth));
   };
-  RETURN_IF_ERROR(prepare(*layer_plans, qkv_shape, QkvOperands(0)));
-  RETURN_IF_ERROR(prepare(*layer_plans, output_shape, OutputOperands(0, options.rows_max)));
-  RETURN_IF_ERROR(prepare(*layer_plans, gate_up_shape, GateUpOperands(0)));
-  RETURN_IF_ERROR(prepare(*layer_plans, down_shape, DownOperands(0, options.rows_max)));
-  return prepare(*head_plans, head_shape, HeadOperands());
+  RETURN_IF_ERROR(prepare(*layer_products.plans, qkv_shape, QkvOperands(0)));
+  RETURN_IF_ERROR(prepare(*layer_products.plans, output_shape, OutputOperands(0, options.rows_max)));
+  RETURN_IF_ERROR(prepare(*layer_products.plans, gate_up_shape, GateUpOperands(0)));
+  RETURN_IF_ERROR(prepare(*layer_products.plans, down_shape, DownOperands(0, options.rows_max)));
+  return prepare(*head_products.plans, head_shape, HeadOperands());
 }
 
 absl::StatusOr<std::unique_ptr<DeviceStepLauncher>> DeviceStepLauncher::Create(
@@ -252,7 +273,7 @@ absl::Status DeviceStepLauncher::State::Norm(const __nv_bfloat16* weight, bool f
                                         .weight = weight,
                                         .y = At(places.normed),
                                         .num_deltas = adds ? options.shard.count : 1},
-                                       stream),
+                                       stream, adds ? KernelStart::kAfterFormer : KernelStart::kBesideFormer),
                     "launch of a norm");
 }
 
@@ -262,18 +283,17 @@ absl::Status DeviceStepLauncher::State::Exchange(const DeviceStep& step, cudaStr
   return (*step.exchange)(At(places.partials), step.num_rows * config.hidden_size, stream);
 }
 
-// `plans` is null in the batch-invariant mode.
-absl::Status DeviceStepLauncher::State::Product(LinearPlans* plans, const LinearShape& shape,
+absl::Status DeviceStepLauncher::State::Product(const Products& products, const LinearShape& shape,
                                                 const LinearOperands& operands, int64_t rows,
                                                 cudaStream_t stream) const {
   const auto what = [&] {
     return absl::StrCat("product of ", rows, " rows, ", shape.columns, " columns and depth ", shape.depth);
   };
-  if (plans == nullptr) {
-    const cudaError_t error = LaunchStreamedLinear(shape, rows, operands, stream);
+  if (products.Streams(rows)) {
+    const cudaError_t error = LaunchStreamedLinear(shape, rows, operands, stream, KernelStart::kBesideFormer);
     return error == cudaSuccess ? absl::OkStatus() : CudaStatus(error, what());
   }
-  const cublasStatus_t status = plans->Launch(shape, rows, operands, stream);
+  const cublasStatus_t status = products.plans->Launch(shape, rows, operands, stream);
   return status == CUBLAS_STATUS_SUCCESS ? absl::OkStatus() : CublasStatus(status, what());
 }
 
@@ -283,7 +303,7 @@ absl::Status DeviceStepLauncher::State::Attend(int64_t layer, const DeviceStep& 
   const int64_t plane = PlaneElements(config, options);
   __nv_bfloat16* const key_pages = pages + 2 * layer * plane;
   RETURN_IF_ERROR(Norm(weights.input_norm, layer > 0, step, stream));
-  RETURN_IF_ERROR(Product(layer_plans.get(), qkv_shape, QkvOperands(layer), step.num_rows, stream));
+  RETURN_IF_ERROR(Product(layer_products, qkv_shape, QkvOperands(layer), step.num_rows, stream));
   RETURN_IF_ERROR(CudaStatus(LaunchAttentionInputs({.rows = step.num_rows,
                                                     .num_kv_heads = config.num_key_value_heads,
                                                     .group_size = config.group_size(),
@@ -300,7 +320,7 @@ absl::Status DeviceStepLauncher::State::Attend(int64_t layer, const DeviceStep& 
                                                     .queries = At(places.queries),
                                                     .key_pages = key_pages,
                                                     .value_pages = key_pages + plane},
-                                                   stream),
+                                                   stream, KernelStart::kBesideFormer),
                              "launch of attention's inputs"));
   const PagedAttentionBounds bounds = {RowsOfQueryBound(step.rows_of_query_max, options.rows_max),
                                        options.context_tokens_max};
@@ -320,26 +340,38 @@ absl::Status DeviceStepLauncher::State::Attend(int64_t layer, const DeviceStep& 
                             .key_pages = key_pages,
                             .value_pages = key_pages + plane,
                             .output = At(places.attended)},
-                           bounds, scratch + places.attention, stream),
+                           bounds, scratch + places.attention, stream, KernelStart::kBesideFormer),
       "launch of attention"));
   RETURN_IF_ERROR(
-      Product(layer_plans.get(), output_shape, OutputOperands(layer, step.num_rows), step.num_rows, stream));
+      Product(layer_products, output_shape, OutputOperands(layer, step.num_rows), step.num_rows, stream));
   return Exchange(step, stream);
 }
 
 absl::Status DeviceStepLauncher::State::FeedForward(int64_t layer, const DeviceStep& step,
                                                     cudaStream_t stream) const {
   RETURN_IF_ERROR(Norm(layers[layer].post_norm, true, step, stream));
-  RETURN_IF_ERROR(Product(layer_plans.get(), gate_up_shape, GateUpOperands(layer), step.num_rows, stream));
-  RETURN_IF_ERROR(CudaStatus(LaunchSwiGlu({.rows = step.num_rows,
-                                           .size = config.intermediate_size,
-                                           .gate_up = At(places.gate_up),
-                                           .y = At(places.activated)},
-                                          stream),
-                             "launch of SwiGLU"));
+  RETURN_IF_ERROR(Gate(layer, step, stream));
   RETURN_IF_ERROR(
-      Product(layer_plans.get(), down_shape, DownOperands(layer, step.num_rows), step.num_rows, stream));
+      Product(layer_products, down_shape, DownOperands(layer, step.num_rows), step.num_rows, stream));
   return Exchange(step, stream);
+}
+
+absl::Status DeviceStepLauncher::State::Gate(int64_t layer, const DeviceStep& step,
+                                             cudaStream_t stream) const {
+  LinearOperands operands = GateUpOperands(layer);
+  if (layer_products.Streams(step.num_rows)) {
+    operands.y = At(places.activated);
+    return CudaStatus(
+        LaunchStreamedSwiGlu(gate_up_shape, step.num_rows, operands, stream, KernelStart::kBesideFormer),
+        "launch of gate, up and SwiGLU");
+  }
+  RETURN_IF_ERROR(Product(layer_products, gate_up_shape, operands, step.num_rows, stream));
+  return CudaStatus(LaunchSwiGlu({.rows = step.num_rows,
+                                  .size = config.intermediate_size,
+                                  .gate_up = At(places.gate_up),
+                                  .y = At(places.activated)},
+                                 stream, KernelStart::kBesideFormer),
+                    "launch of SwiGLU");
 }
 
 // Rows are gathered as rows of an embedding are, so that norm and head see no other.
@@ -351,7 +383,7 @@ absl::Status DeviceStepLauncher::State::GatherLast(const __nv_bfloat16* from, __
                                            .embedding = from,
                                            .token_ids = step.logits_rows,
                                            .x = to},
-                                          stream),
+                                          stream, KernelStart::kBesideFormer),
                     "launch of the rows of logits");
 }
 
@@ -369,14 +401,14 @@ absl::Status DeviceStepLauncher::State::LastNorm(const DeviceStep& step, cudaStr
                                         .x = At(places.last),
                                         .weight = final_norm,
                                         .y = At(places.last_normed)},
-                                       stream),
+                                       stream, KernelStart::kBesideFormer),
                     "launch of the last norm");
 }
 
 absl::Status DeviceStepLauncher::State::Logits(const DeviceStep& step, cudaStream_t stream) const {
   if (step.num_logits_rows == 0) return absl::OkStatus();
   RETURN_IF_ERROR(LastNorm(step, stream));
-  return Product(head_plans.get(), head_shape, HeadOperands(), step.num_logits_rows, stream);
+  return Product(head_products, head_shape, HeadOperands(), step.num_logits_rows, stream);
 }
 
 absl::Status DeviceStepLauncher::Launch(const DeviceStep& step, cudaStream_t stream) const {

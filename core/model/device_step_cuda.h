@@ -33,6 +33,10 @@
 
 namespace warpsmith {
 
+// Buckets of at most so many rows run by LaunchStreamedLinear, whose weights come while the kernels before run. Of more
+// rows cuBLASLt's products are faster.
+inline constexpr int64_t kStreamedRowsMax = 64;
+
 // The most that the attention's kernels want in any step that the options allow.
 int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOptions& options);
 

@@ -46,7 +46,7 @@ absl::Status LaunchSamples(const StepShape& shape, int64_t num_token_ids, const 
                              .top_ks = arrays.top_ks,
                              .top_ps = arrays.top_ps,
                              .min_ps = arrays.min_ps};
-  return CudaStatus(LaunchTokenSamples(samples, stream), "Sampling");
+  return CudaStatus(LaunchTokenSamples(samples, stream, KernelStart::kBesideFormer), "Sampling");
 }
 
 }  // namespace

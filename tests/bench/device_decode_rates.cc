@@ -20,6 +20,7 @@
 #include "core/base/check.h"
 #include "core/kernels/attention_inputs_cuda.h"
 #include "core/kernels/paged_attention_cuda.h"
+#include "core/kernels/random_normals_cuda.h"
 #include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
@@ -111,7 +112,7 @@ class Groups {
     const auto operands = [&](int64_t call) {
       return LinearOperands{At(x), weight(call), nullptr, shape.has_residual ? At(y) : nullptr, At(y)};
     };
-    const bool streamed = options_.row_buckets.size() == 1;
+    const bool streamed = options_.row_buckets.size() == 1 || step_.num_rows <= kStreamedRowsMax;
     const CublasWorkspace evicted = {evicted_.get(), static_cast<size_t>(kEvictedBytes)};
     WS_CHECK(streamed || plans.Prepare(shape, operands(0), evicted, nullptr) == CUBLAS_STATUS_SUCCESS)
         << name;
@@ -124,7 +125,7 @@ class Groups {
     return Line(name, calls, bytes, 2 * weights * static_cast<double>(rows), [&] {
       for (int64_t call = 0; call < calls; ++call) {
         if (streamed) {
-          Check(LaunchStreamedLinear(shape, rows, operands(call), stream_), name);
+          Check(LaunchStreamedLinear(shape, rows, operands(call), stream_, KernelStart::kBesideFormer), name);
         } else {
           WS_CHECK(plans.Launch(shape, rows, operands(call), stream_) == CUBLAS_STATUS_SUCCESS) << name;
         }

@@ -133,7 +133,7 @@ GenerationJob LongJob() {
 
 void RunEngine(const ModelConfig& config, const std::string& what, int device, WeightsSender& sender) {
   EngineOptions options{.num_slots = 16, .context_tokens_max = 2048};
-  options.cuda = CudaPlacement{.device = device, .num_pages = 16 * 128 + 1};
+  options.cuda = CudaPlacement{.devices = {device}, .num_pages = 16 * 128 + 1};
   const EngineEvents events = {.on_sample = [](const FinishedSample&) {},
                                .on_failure =
                                    [](const FailedJob& job) {

@@ -3,6 +3,8 @@
 #include <functional>
 #include <memory>
 
+#include "core/kernels/residual_norm_cuda.h"
+#include "core/kernels/swiglu_cuda.h"
 #include "tests/gpu/device_rate.h"
 #include "tests/gpu/linear_layer.h"
 #include "tests/support/catch.h"
@@ -44,6 +46,52 @@ TEST_CASE("a streamed row has the same bits at every number of rows") {
     for (const int64_t rows : {1, 2, 3, 8, 9, 16, 31, 63, 64, 65, 128, 255, 256, 257, 512}) {
       INFO(rows << " x " << shape.columns << " x " << shape.depth);
       CHECK(FirstRows(run(rows), rows * shape.columns) == FirstRows(all, rows * shape.columns));
+    }
+  }
+}
+
+TEST_CASE("a streamed product with SwiGLU has the bits of both one after the other") {
+  for (const LinearShape& shape :
+       {LinearShape{6144, 1024}, LinearShape{64, 72}, LinearShape{1056, 4096}, LinearShape{24576, 512}}) {
+    const Layer layer(shape, 300);
+    const Bfloat16Array expected(std::vector<float>(300 * shape.columns / 2));
+    const Bfloat16Array found(std::vector<float>(300 * shape.columns / 2));
+    for (const int64_t rows : {1, 2, 7, 8, 9, 16, 17, 33, 64, 65, 300}) {
+      INFO(rows << " x " << shape.columns << " x " << shape.depth);
+      LinearOperands operands = layer.operands(shape);
+      REQUIRE(LaunchStreamedLinear(shape, rows, operands, nullptr) == cudaSuccess);
+      REQUIRE(LaunchSwiGlu({rows, shape.columns / 2, layer.y.get(), expected.get()}, nullptr) == cudaSuccess);
+      operands.y = found.get();
+      REQUIRE(LaunchStreamedSwiGlu(shape, rows, operands, nullptr) == cudaSuccess);
+      const int64_t size = rows * shape.columns / 2;
+      CHECK(FirstRows(found.Read(), size) == FirstRows(expected.Read(), size));
+    }
+  }
+}
+
+// The bits of x after norms and products by turns, each of which needs what the one before wrote.
+std::vector<float> AfterLayers(const Layer& layer, const LinearShape& shape, int64_t rows,
+                               KernelStart start) {
+  const Bfloat16Array x(layer.x), weight(std::vector<float>(shape.depth, 0.03f)),
+      normed(std::vector<float>(rows * shape.depth));
+  for (int i = 0; i < 40; ++i) {
+    const KernelStart used = i == 0 ? KernelStart::kAfterFormer : start;
+    REQUIRE(LaunchResidualNorm({rows, shape.depth, 1e-6f, x.get(), nullptr, weight.get(), normed.get()},
+                               nullptr, used) == cudaSuccess);
+    REQUIRE(LaunchStreamedLinear(shape, rows,
+                                 {normed.get(), layer.weight_device.get(), nullptr, x.get(), x.get()},
+                                 nullptr, start) == cudaSuccess);
+  }
+  return x.Read();
+}
+
+TEST_CASE("kernels that start beside the former wait for what it writes") {
+  for (const LinearShape& shape : {LinearShape{1024, 1024, false, true}, {4096, 4096, false, true}}) {
+    for (const int64_t rows : {1, 8, 40}) {
+      INFO(rows << " x " << shape.columns);
+      const Layer layer(shape, rows);
+      CHECK(AfterLayers(layer, shape, rows, KernelStart::kBesideFormer) ==
+            AfterLayers(layer, shape, rows, KernelStart::kAfterFormer));
     }
   }
 }

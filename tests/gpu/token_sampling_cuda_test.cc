@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <string>
 
 #include "core/base/counter_random.h"
 #include "tests/gpu/device_array.h"
@@ -136,7 +137,7 @@ TEST_CASE("sampling refuses rows of nothing and of too much, and takes no sample
   CHECK(LaunchTokenSamples({0, 8}, nullptr) == cudaSuccess);
 }
 
-TEST_CASE("the rate of 64 samples of 151,936 logits") {
+TEST_CASE("the rates of 1, 8 and 64 samples of 151,936 logits") {
   const Arrays a(64, 151936, 151936);
   const DeviceArray logits(a.logits), temperatures(std::vector<float>(64, 1.0f)),
       log_probs(std::vector<float>(64));
@@ -144,11 +145,14 @@ TEST_CASE("the rate of 64 samples of 151,936 logits") {
   for (int32_t i = 0; i < 64; ++i) numbers[i] = i;
   const DeviceVector<int32_t> rows(numbers), last(numbers), tokens(numbers);
   const DeviceVector<uint64_t> seeds(a.seeds), draws(a.draws);
-  PrintRate("64 samples", a.logits.size() * sizeof(float), [&] {
-    return LaunchTokenSamples({64, a.size, a.stride, logits.get(), rows.get(), seeds.get(), draws.get(),
-                               temperatures.get(), rows.get(), last.get(), tokens.get(), log_probs.get()},
-                              nullptr);
-  });
+  for (const int64_t samples : {1, 8, 64}) {
+    PrintRate((std::to_string(samples) + " samples").c_str(), samples * a.size * sizeof(float), [&] {
+      return LaunchTokenSamples(
+          {samples, a.size, a.stride, logits.get(), rows.get(), seeds.get(), draws.get(), temperatures.get(),
+           rows.get(), last.get(), tokens.get(), log_probs.get()},
+          nullptr);
+    });
+  }
 }
 
 }  // namespace

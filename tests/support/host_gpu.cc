@@ -268,14 +268,14 @@ cublasStatus_t LinearPlans::Launch(const LinearShape& shape, int64_t rows, const
 }
 
 cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                 cudaStream_t) {
+                                 cudaStream_t, KernelStart) {
   if (IsRecorded([=] { return LaunchStreamedLinear(shape, rows, operands, nullptr); })) return cudaSuccess;
   if (rows < 1 || shape.depth % 8 != 0 || shape.columns % 8 != 0) return cudaErrorInvalidValue;
   Multiply(shape, rows, operands);
   return cudaSuccess;
 }
 
-cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t) {
+cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t, KernelStart) {
   if (IsRecorded([=] { return LaunchEmbeddingGather(gather, nullptr); })) return cudaSuccess;
   for (int64_t row = 0; row < gather.rows; ++row) {
     const int64_t token = TokenOfRow(gather, row);
@@ -285,7 +285,7 @@ cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, 
   return cudaSuccess;
 }
 
-cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t) {
+cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t, KernelStart) {
   if (IsRecorded([=] { return LaunchResidualNorm(norm, nullptr); })) return cudaSuccess;
   const int64_t size = norm.rows * norm.size;
   Floats x(norm.x, size), delta(norm.delta, norm.num_deltas * size), weight(norm.weight, norm.size);
@@ -297,7 +297,7 @@ cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStre
   return cudaSuccess;
 }
 
-cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, cudaStream_t) {
+cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, cudaStream_t, KernelStart) {
   if (IsRecorded([=] { return LaunchAttentionInputs(inputs, nullptr); })) return cudaSuccess;
   const int64_t heads = HeadsOfRow(inputs) * inputs.head_dim, entry = inputs.num_kv_heads * inputs.head_dim;
   const int64_t queries_size = inputs.rows * inputs.num_kv_heads * inputs.group_size * inputs.head_dim;
@@ -316,12 +316,24 @@ cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, 
   return cudaSuccess;
 }
 
-cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t) {
+cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t, KernelStart) {
   if (IsRecorded([=] { return LaunchSwiGlu(swiglu, nullptr); })) return cudaSuccess;
   Floats gate_up(swiglu.gate_up, swiglu.rows * 2 * swiglu.size), y(swiglu.y, swiglu.rows * swiglu.size);
   SwiGluReference({swiglu.rows, swiglu.size, gate_up.get(), y.get()});
   y.WriteTo(swiglu.y);
   return cudaSuccess;
+}
+
+cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+                                 cudaStream_t stream, KernelStart start) {
+  if (IsRecorded([=] { return LaunchStreamedSwiGlu(shape, rows, operands, stream, start); }))
+    return cudaSuccess;
+  std::vector<__nv_bfloat16> gate_up(rows * shape.columns);
+  const LinearOperands product = {operands.x, operands.weight, nullptr, nullptr, gate_up.data()};
+  const cudaError_t error = LaunchStreamedLinear(shape, rows, product, stream, start);
+  if (error != cudaSuccess) return error;
+  return LaunchSwiGlu({rows, shape.columns / 2, gate_up.data(), static_cast<__nv_bfloat16*>(operands.y)},
+                      stream, start);
 }
 
 size_t PagedAttentionWorkspaceBytes(int64_t rows, int64_t num_kv_heads, int64_t group_size, int64_t head_dim,
@@ -360,7 +372,7 @@ void AttendHead(const PagedAttention<__nv_bfloat16>& attention, int64_t query, i
 }  // namespace
 
 cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention,
-                                 const PagedAttentionBounds& bounds, void*, cudaStream_t) {
+                                 const PagedAttentionBounds& bounds, void*, cudaStream_t, KernelStart) {
   if (IsRecorded([=] { return LaunchPagedAttention(attention, bounds, nullptr, nullptr); }))
     return cudaSuccess;
   for (int64_t query = 0; query < attention.num_queries; ++query) {

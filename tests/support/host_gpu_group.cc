@@ -27,7 +27,7 @@ HostGpuFaults& HostFaults() {
 
 int HostGpuCount() { return 4; }
 
-cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t) {
+cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t, KernelStart) {
   if (IsRecorded([=] { return LaunchTokenSamples(samples, nullptr); })) return cudaSuccess;
   TokenSamplesReference(samples);
   return cudaSuccess;

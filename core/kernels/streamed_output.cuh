@@ -1,0 +1,182 @@
+// How the blocks of a streamed product bring their sums together and write them.
+#ifndef WARPSMITH_CORE_KERNELS_STREAMED_OUTPUT_CUH_
+#define WARPSMITH_CORE_KERNELS_STREAMED_OUTPUT_CUH_
+
+#include <cuda_bf16.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/kernels/hopper.cuh"
+#include "core/kernels/swiglu.cuh"
+#include "core/kernels/swiglu.h"
+
+namespace warpsmith {
+
+inline constexpr int kLanes = 32;
+inline constexpr int kWarpgroup = 128;
+inline constexpr int kGroupColumns = 64;  // of a warpgroup: the rows of a product
+inline constexpr int kDepth = 64;         // of a tile: 128 bytes, what the copy engine swizzles
+inline constexpr int kPartsMax = 8;
+inline constexpr int kTileAlignment = 1024;
+inline constexpr int kStagesMax = 24;
+
+// Where sums go: y [rows, columns], or with `gated` [rows, columns / 2], SwiGLU of what would have been y.
+struct StreamedOutput {
+  int rows;
+  int columns;
+  const __nv_bfloat16* bias;
+  const void* residual;
+  void* y;
+  bool gated;
+};
+
+// A block has kRows rows of x and kGroups * 64 columns of y, 64 for each of its warpgroups. It has a multiprocessor for
+// itself, so that blocks of the next kernel, which may start early, spread as evenly as these end.
+template <int kRows, int kWarpgroups>
+struct Tile {
+  static constexpr int kBlockRows = kRows;
+  static constexpr int kGroups = kWarpgroups;
+  static constexpr int kColumns = kGroups * kGroupColumns;
+  static constexpr int kThreads = kGroups * kWarpgroup + kLanes;  // the last warp copies
+  static constexpr int kSums = kRows / 2;                         // of a thread
+  static constexpr int kWeightBytes = kColumns * kDepth * 2;
+  static constexpr int kStageBytes = kWeightBytes + kRows * kDepth * 2;
+  static constexpr int kStride = kColumns + 4;  // floats from row to row of sums, against conflicts of banks
+  static constexpr int kSumBytes = kRows * kStride * 4;
+  static constexpr int kStages = std::min(kStagesMax, (212 << 10) / kStageBytes);
+  static constexpr int kBytes = kStages * kStageBytes + kTileAlignment;
+  static_assert(kSumBytes <= kStages * kStageBytes);
+  // Parts of the sum over depth: of few rows each has a block, of many rows one block has all, for there are enough.
+  static constexpr bool kBlockOfPart = kRows <= 64;
+};
+
+// The blocks of a cluster share the rows: row r is written by block r % num_blocks as its row r / num_blocks.
+struct ClusterPlace {
+  int num_blocks;
+  int rank;
+};
+
+// Fragments of a warpgroup to sums[row, column] in shared memory.
+template <typename T>
+__device__ void StoreSums(int group, const float (&sums)[T::kSums], float* to) {
+  const int thread = threadIdx.x % kWarpgroup, lane = thread % kLanes;
+  const int column = group * kGroupColumns + thread / kLanes * 16 + lane / 4;
+#pragma unroll
+  for (int j = 0; j < T::kBlockRows / 8; ++j) {
+    float* const row = to + (j * 8 + lane % 4 * 2) * T::kStride + column;
+    row[0] = sums[4 * j];
+    row[T::kStride] = sums[4 * j + 1];
+    row[8] = sums[4 * j + 2];
+    row[T::kStride + 8] = sums[4 * j + 3];
+  }
+}
+
+__device__ inline float4 Added(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
+
+__device__ inline float4 Widened(uint2 bits) {
+  const float2 low = __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(bits.x));
+  const float2 high = __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(bits.y));
+  return {low.x, low.y, high.x, high.y};
+}
+__device__ inline uint2 Narrowed(float4 value) {
+  const __nv_bfloat162 low = __floats2bfloat162_rn(value.x, value.y),
+                       high = __floats2bfloat162_rn(value.z, value.w);
+  return {reinterpret_cast<const uint32_t&>(low), reinterpret_cast<const uint32_t&>(high)};
+}
+
+__device__ inline float4 LoadFour(const __nv_bfloat16* from) {
+  return Widened(*reinterpret_cast<const uint2*>(from));
+}
+__device__ inline float4 LoadFour(const float* from) { return *reinterpret_cast<const float4*>(from); }
+
+__device__ inline void StoreFour(float4 value, float* to) { *reinterpret_cast<float4*>(to) = value; }
+__device__ inline void StoreFour(float4 value, __nv_bfloat16* to) {
+  *reinterpret_cast<uint2*>(to) = Narrowed(value);
+}
+
+// Four columns of a block's row, those from `column`: the sums of all blocks of the cluster, added in their order.
+template <typename T>
+__device__ float4 SumOfParts(const float* sums, const ClusterPlace& cluster, int own_row, int column) {
+  const float* const from = sums + (own_row * cluster.num_blocks + cluster.rank) * T::kStride + column;
+  if (cluster.num_blocks == 1) return LoadFour(from);
+  float4 parts[kPartsMax];
+#pragma unroll
+  for (int i = 0; i < kPartsMax; ++i) {
+    if (i < cluster.num_blocks) parts[i] = LoadOfBlock(from, i);
+  }
+#pragma unroll
+  for (int i = 1; i < kPartsMax; ++i) {
+    if (i < cluster.num_blocks) parts[0] = Added(parts[0], parts[i]);
+  }
+  return parts[0];
+}
+
+// Both as a product without SwiGLU would have stored them.
+__device__ inline float4 Gated(float4 gate, float4 up) {
+  gate = Widened(Narrowed(gate)), up = Widened(Narrowed(up));
+  return {SwiGluOf(gate.x, up.x), SwiGluOf(gate.y, up.y), SwiGluOf(gate.z, up.z), SwiGluOf(gate.w, up.w)};
+}
+
+// What a block writes of y, four columns at a time.
+template <typename T, typename Stored>
+class OutputWriter {
+ public:
+  __device__ OutputWriter(const StreamedOutput& output, const ClusterPlace& cluster, int first_row,
+                          int first_column)
+      : output_(output),
+        cluster_(cluster),
+        first_row_(first_row),
+        first_column_(first_column),
+        fours_(T::kColumns / (output.gated ? 8 : 4)),
+        columns_(output.gated ? output.columns / 2 : output.columns) {
+    const int num_rows = min(T::kBlockRows, output.rows - first_row);
+    count_ = (num_rows - cluster.rank + cluster.num_blocks - 1) / cluster.num_blocks * fours_;
+  }
+
+  // Before the sums are there: what the first four columns of this thread are added to.
+  __device__ void LoadResidual() {
+    if (static_cast<int>(threadIdx.x) < count_) residual_ = ResidualOf(threadIdx.x);
+  }
+
+  __device__ void Write(const float* sums) const {
+    for (int i = threadIdx.x; i < count_; i += T::kThreads) {
+      const int own_row = i / fours_, column = i % fours_ * 4;
+      if (ColumnOf(i) >= columns_) continue;
+      float4 value;
+      if (output_.gated) {
+        const int gate = static_cast<int>(GateColumn(column));
+        value = Gated(SumOfParts<T>(sums, cluster_, own_row, gate),
+                      SumOfParts<T>(sums, cluster_, own_row, gate + static_cast<int>(kSwiGluBlock)));
+      } else {
+        value = SumOfParts<T>(sums, cluster_, own_row, column);
+      }
+      if (output_.bias != nullptr) value = Added(value, LoadFour(output_.bias + ColumnOf(i)));
+      if (output_.residual != nullptr) value = Added(value, i < T::kThreads ? residual_ : ResidualOf(i));
+      StoreFour(value, static_cast<Stored*>(output_.y) + PlaceOf(i));
+    }
+  }
+
+ private:
+  __device__ int ColumnOf(int i) const { return first_column_ / (output_.gated ? 2 : 1) + i % fours_ * 4; }
+  __device__ int64_t PlaceOf(int i) const {
+    const int row = first_row_ + i / fours_ * cluster_.num_blocks + cluster_.rank;
+    return static_cast<int64_t>(row) * columns_ + ColumnOf(i);
+  }
+  __device__ float4 ResidualOf(int i) const {
+    if (output_.residual == nullptr || ColumnOf(i) >= columns_) return {};
+    return LoadFour(static_cast<const Stored*>(output_.residual) + PlaceOf(i));
+  }
+
+  const StreamedOutput& output_;
+  const ClusterPlace cluster_;
+  const int first_row_, first_column_;
+  const int fours_;    // of a row
+  const int columns_;  // of y
+  int count_;
+  float4 residual_ = {};
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_CORE_KERNELS_STREAMED_OUTPUT_CUH_
