@@ -99,6 +99,18 @@ int64_t PageBytes(const ModelConfig& config, int64_t page_tokens) {
   return 2 * config.num_hidden_layers * page_tokens * EntryElements(config) * kBfloat16Bytes;
 }
 
+int64_t RowsOfQueryBound(int64_t rows_of_query_max, int64_t rows_max) {
+  int64_t bound = 1;
+  while (bound < rows_of_query_max) bound *= 2;
+  return std::min(bound, rows_max);
+}
+
+int64_t StreamedRowsMax(const std::vector<int64_t>& buckets) {
+  int64_t most = 0;
+  for (const int64_t bucket : buckets) most = bucket <= kStreamedRowsMax ? std::max(most, bucket) : most;
+  return most;
+}
+
 std::vector<int64_t> LogitsRowBuckets(const DeviceDecoderOptions& options) {
   std::vector<int64_t> buckets;
   for (const int64_t bucket : options.row_buckets) {

@@ -34,6 +34,16 @@ int64_t PageBytes(const ModelConfig& config, int64_t page_tokens);
 // The buckets of the head's product: those of the options, cut off at logits_rows_max.
 std::vector<int64_t> LogitsRowBuckets(const DeviceDecoderOptions& options);
 
+// Rounded up to a power of two, at most `rows_max`: few different bounds, whose workspaces are all known.
+int64_t RowsOfQueryBound(int64_t rows_of_query_max, int64_t rows_max);
+
+// Buckets of at most so many rows run by LaunchStreamedLinear, whose weights come while the kernels before run. Of more
+// rows cuBLASLt's products are faster.
+inline constexpr int64_t kStreamedRowsMax = 64;
+
+// The largest of `buckets` up to it, so that all row counts of a bucket run alike; 0: there is none.
+int64_t StreamedRowsMax(const std::vector<int64_t>& buckets);
+
 // Byte offsets into one allocation, each on a boundary of 256. R rows_max, L logits_rows_max, P context_tokens_max,
 // N shards.
 struct DeviceScratch {

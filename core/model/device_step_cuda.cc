@@ -22,19 +22,6 @@
 namespace warpsmith {
 namespace {
 
-// The weights of one layer; null what the model has not.
-struct LayerPointers {
-  const __nv_bfloat16 *input_norm, *qkv, *qkv_bias, *query_norm, *key_norm, *output, *post_norm, *gate_up,
-      *down;
-};
-
-LayerPointers FindLayer(const DeviceWeights& weights, int64_t layer) {
-  const int buffer = weights.layout().layer_buffer(layer);
-  const auto find = [&](const char* name) { return weights.Find(buffer, name); };
-  return {find("input_norm"), find("qkv"),       find("qkv_bias"), find("query_norm"), find("key_norm"),
-          find("output"),     find("post_norm"), find("gate_up"),  find("down")};
-}
-
 // How a kind of product runs: by LaunchStreamedLinear up to streamed_rows_max rows, by plans beyond. The
 // batch-invariant mode has no plans.
 struct Products {
@@ -43,13 +30,6 @@ struct Products {
 
   bool Streams(int64_t rows) const { return rows <= streamed_rows_max; }
 };
-
-// So that all row counts of a bucket run alike.
-int64_t StreamedRowsMax(const std::vector<int64_t>& buckets) {
-  int64_t most = 0;
-  for (const int64_t bucket : buckets) most = bucket <= kStreamedRowsMax ? std::max(most, bucket) : most;
-  return most;
-}
 
 // Twice what the device caches.
 absl::StatusOr<DeviceMemory> EvictingMemory(int device, int64_t& bytes) {
@@ -61,12 +41,6 @@ absl::StatusOr<DeviceMemory> EvictingMemory(int device, int64_t& bytes) {
 }
 
 }  // namespace
-
-int64_t RowsOfQueryBound(int64_t rows_of_query_max, int64_t rows_max) {
-  int64_t bound = 1;
-  while (bound < rows_of_query_max) bound *= 2;
-  return std::min(bound, rows_max);
-}
 
 int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOptions& options) {
   size_t most = 0;
@@ -130,7 +104,7 @@ struct DeviceStepLauncher::State {
   const __nv_bfloat16* embedding = nullptr;
   const __nv_bfloat16* final_norm = nullptr;
   const __nv_bfloat16* head = nullptr;
-  std::vector<LayerPointers> layers;
+  std::vector<LayerAddresses> layers;
 
   LinearShape qkv_shape, output_shape, gate_up_shape, down_shape, head_shape;
   cublasLtHandle_t handle = nullptr;
@@ -150,7 +124,7 @@ DeviceStepLauncher::State::State(const DeviceDecoderOptions& options, const Devi
   final_norm = weights.Find(layout.final_buffer(), "norm");
   head = config.tie_word_embeddings ? embedding : weights.Find(layout.final_buffer(), "head");
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer)
-    layers.push_back(FindLayer(weights, layer));
+    layers.push_back(weights.FindLayer(layer));
   qkv_shape = {.columns = config.qkv_size(), .depth = config.hidden_size};
   output_shape = {.columns = config.hidden_size, .depth = config.query_size(), .has_residual = is_whole()};
   gate_up_shape = {.columns = 2 * config.intermediate_size, .depth = config.hidden_size};
@@ -299,7 +273,7 @@ absl::Status DeviceStepLauncher::State::Product(const Products& products, const 
 
 absl::Status DeviceStepLauncher::State::Attend(int64_t layer, const DeviceStep& step,
                                                cudaStream_t stream) const {
-  const LayerPointers& weights = layers[layer];
+  const LayerAddresses& weights = layers[layer];
   const int64_t plane = PlaneElements(config, options);
   __nv_bfloat16* const key_pages = pages + 2 * layer * plane;
   RETURN_IF_ERROR(Norm(weights.input_norm, layer > 0, step, stream));

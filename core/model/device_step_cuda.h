@@ -33,15 +33,8 @@
 
 namespace warpsmith {
 
-// Buckets of at most so many rows run by LaunchStreamedLinear, whose weights come while the kernels before run. Of more
-// rows cuBLASLt's products are faster.
-inline constexpr int64_t kStreamedRowsMax = 64;
-
 // The most that the attention's kernels want in any step that the options allow.
 int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOptions& options);
-
-// Rounded up to a power of two, at most `rows_max`: few different bounds, whose workspaces are all known.
-int64_t RowsOfQueryBound(int64_t rows_of_query_max, int64_t rows_max);
 
 // How the products of a step are chosen. Few proposals and runs: all shapes and buckets take a second or two, which
 // whoever starts a worker waits for.

@@ -69,6 +69,12 @@ const __nv_bfloat16* DeviceWeights::Find(int buffer, const std::string& entry) c
   return found == nullptr ? nullptr : base() + offsets_[buffer] + found->offset;
 }
 
+LayerAddresses DeviceWeights::FindLayer(int64_t layer) const {
+  const auto find = [&](const char* name) { return Find(layout_.layer_buffer(layer), name); };
+  return {find("input_norm"), find("qkv"),       find("qkv_bias"), find("query_norm"), find("key_norm"),
+          find("output"),     find("post_norm"), find("gate_up"),  find("down")};
+}
+
 absl::Status DeviceWeights::LoadHuggingFace(const std::filesystem::path& directory) {
   const auto begin = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const TensorDirectory files, TensorDirectory::Open(directory));

@@ -24,6 +24,12 @@ namespace warpsmith {
 
 class Parameters;
 
+// Where the weights of one layer lie; null what the model has not.
+struct LayerAddresses {
+  const __nv_bfloat16 *input_norm, *qkv, *qkv_bias, *query_norm, *key_norm, *output, *post_norm, *gate_up,
+      *down;
+};
+
 // Movable. One thread at a time.
 class DeviceWeights {
  public:
@@ -49,6 +55,7 @@ class DeviceWeights {
 
   // The entry's first element; null where the model has none of this name.
   const __nv_bfloat16* Find(int buffer, const std::string& entry) const;
+  LayerAddresses FindLayer(int64_t layer) const;
 
   // Replaces all weights by those of the safetensors of `directory`, rounded to bfloat16, and waits for the device. A
   // shard reads its own part of a whole checkpoint.

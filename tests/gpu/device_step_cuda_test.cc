@@ -6,13 +6,6 @@
 
 namespace warpsmith {
 
-TEST_CASE("bounds on the rows of a query are powers of two, or all rows") {
-  CHECK(RowsOfQueryBound(1, 100) == 1);
-  CHECK(RowsOfQueryBound(2, 100) == 2);
-  CHECK(RowsOfQueryBound(33, 100) == 64);
-  CHECK(RowsOfQueryBound(65, 100) == 100);
-}
-
 TEST_CASE("the workspace holds what attention wants for every step that the options allow") {
   const ModelConfig config = DeviceFamilyConfigs()[1].config;
   const DeviceDecoderOptions options = SmallOptions({48});

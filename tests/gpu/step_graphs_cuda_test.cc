@@ -18,8 +18,8 @@ struct Copy {
 
   absl::Status Launch() {
     ++num_launches;
-    return CudaStatus(
-        cudaMemcpyAsync(to.get(), from.get(), kBytes, cudaMemcpyDeviceToDevice, stream.get()), "A copy");
+    return CudaStatus(cudaMemcpyAsync(to.get(), from.get(), kBytes, cudaMemcpyDeviceToDevice, stream.get()),
+                      "A copy");
   }
   // What a run makes of `value`.
   int Run(StepGraphs& graphs, int bucket, int value) {

@@ -1,7 +1,6 @@
-// A GPU made of the host, for tests on machines without one: CUDA's runtime as far as core/model uses it, and the
-// kernels by their references. Linked as objects, so that these definitions take the place of CUDA's and of the
-// kernels' own. Everything has happened when a call returns, so nothing is said of streams and races; a thread that
-// captures (host_graph.h) records its kernels instead.
+// A GPU made of the host, for tests without one: CUDA's runtime as far as core/model uses it, and the kernels by their
+// references. Linked as objects, so that these definitions take the place of the others. Everything has happened when a
+// call returns, so streams and races are not tested; a thread that captures (host_graph.h) records its kernels instead.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
@@ -56,8 +55,7 @@ CUresult ReserveAddresses(CUdeviceptr* address, size_t bytes, size_t, CUdevicept
   return CUDA_SUCCESS;
 }
 CUresult FreeAddresses(CUdeviceptr address, size_t bytes) {
-  munmap(reinterpret_cast<void*>(address), bytes);
-  return CUDA_SUCCESS;
+  return munmap(reinterpret_cast<void*>(address), bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 // Memory is a file in memory, and its handle the file's descriptor: so other processes can map it.
 CUresult CreateMemory(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp*,
@@ -69,8 +67,7 @@ CUresult CreateMemory(CUmemGenericAllocationHandle* handle, size_t bytes, const 
   return CUDA_SUCCESS;
 }
 CUresult ReleaseMemory(CUmemGenericAllocationHandle handle) {
-  close(static_cast<int>(handle));
-  return CUDA_SUCCESS;
+  return close(static_cast<int>(handle)) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult MapMemory(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle handle,
                    unsigned long long) {
@@ -326,12 +323,11 @@ cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t, Kern
 
 cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
                                  cudaStream_t stream, KernelStart start) {
-  if (IsRecorded([=] { return LaunchStreamedSwiGlu(shape, rows, operands, stream, start); }))
-    return cudaSuccess;
+  if (IsRecorded([=] { return LaunchStreamedSwiGlu(shape, rows, operands, nullptr); })) return cudaSuccess;
   std::vector<__nv_bfloat16> gate_up(rows * shape.columns);
   const LinearOperands product = {operands.x, operands.weight, nullptr, nullptr, gate_up.data()};
-  const cudaError_t error = LaunchStreamedLinear(shape, rows, product, stream, start);
-  if (error != cudaSuccess) return error;
+  if (const auto error = LaunchStreamedLinear(shape, rows, product, stream, start); error != cudaSuccess)
+    return error;
   return LaunchSwiGlu({rows, shape.columns / 2, gate_up.data(), static_cast<__nv_bfloat16*>(operands.y)},
                       stream, start);
 }

@@ -139,4 +139,17 @@ TEST_CASE("a model that no kernel computes is unimplemented") {
   CHECK(code([](auto& c) { c.hidden_size = 0; }) == absl::StatusCode::kInvalidArgument);
 }
 
+TEST_CASE("bounds on the rows of a query are powers of two, or all rows") {
+  CHECK(RowsOfQueryBound(1, 100) == 1);
+  CHECK(RowsOfQueryBound(2, 100) == 2);
+  CHECK(RowsOfQueryBound(33, 100) == 64);
+  CHECK(RowsOfQueryBound(65, 100) == 100);
+}
+
+TEST_CASE("whole buckets of few rows are streamed") {
+  CHECK(StreamedRowsMax({1, 8, 64, 128}) == 64);
+  CHECK(StreamedRowsMax({1, 48, 100}) == 48);
+  CHECK(StreamedRowsMax({128}) == 0);
+}
+
 }  // namespace warpsmith
