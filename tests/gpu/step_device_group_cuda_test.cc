@@ -175,8 +175,8 @@ TEST_CASE("after hundreds of steps from graphs both GPUs have the same tokens, a
   CHECK(runs[0] == runs[1]);
 }
 
-// In a process of its own, by its tag: GPUs that were lost stay so for the rest of it, and a call that frees memory of one
-// waits.
+// In a process of its own, by its tag: GPUs that were lost stay so for the rest of it, and a call that frees memory of
+// one waits.
 TEST_CASE("a step that one GPU does not end in time is an error of the group that names it", "[.][lost]") {
   if (!HasTwoGpus()) return;
   CudaStepOptions options = StepOptions();
