@@ -35,9 +35,11 @@ absl::Status WeightsSwitch::Commit(uint64_t policy_version, absl::Time deadline,
   absl::MutexLock lock(&mutex_);
   if (prepared_ && prepared_->policy_version == policy_version) {
     const absl::Time began = absl::Now();
-    // Kept until it worked: a commit may be repeated.
-    RETURN_IF_ERROR(engine_->SwapWeights(*prepared_, deadline, entries));
+    const absl::Status swapped = engine_->SwapWeights(*prepared_, deadline, entries);
+    // Kept where the old weights are still in use: the commit may be repeated. Otherwise the next Prepare reads anew.
+    if (absl::IsFailedPrecondition(swapped) || absl::IsUnimplemented(swapped)) return swapped;
     prepared_.reset();
+    RETURN_IF_ERROR(swapped);
     LogInfo(absl::StrCat("weights of version ", policy_version, " are in use, ",
                          absl::FormatDuration(absl::Trunc(absl::Now() - began, absl::Microseconds(100))),
                          " after they were committed"));

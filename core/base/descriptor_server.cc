@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -51,6 +52,10 @@ absl::StatusOr<UniqueFd> Listen(const std::filesystem::path& path) {
   if (!listener.valid()) return ErrnoStatus("cannot make a socket for", path.string());
   bool bound = Bind(listener.get(), address);
   if (!bound && errno == EADDRINUSE) {
+    struct stat found = {};
+    if (lstat(path.c_str(), &found) == 0 && !S_ISSOCK(found.st_mode)) {
+      return absl::AlreadyExistsError(absl::StrCat(path.string(), " is no socket: name another path"));
+    }
     const UniqueFd probe = MakeSocket();
     if (Connect(probe.get(), address) || errno != ECONNREFUSED) {
       return absl::AlreadyExistsError(
@@ -120,13 +125,18 @@ absl::StatusOr<FetchedDescriptor> Receive(int socket, const std::filesystem::pat
   const ssize_t size = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (size < 0 && errno != ECONNRESET) return ErrnoStatus("cannot read from", path.string());
   FetchedDescriptor fetched;
+  // Room for one is room for two by its alignment: all that came are taken, and more than one is refused.
   const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int))) {
+  const bool has_rights = header != nullptr && header->cmsg_type == SCM_RIGHTS;
+  const size_t num_descriptors = has_rights ? (header->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+  std::vector<UniqueFd> descriptors;
+  for (size_t i = 0; i < num_descriptors; ++i) {
     int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(header), sizeof(descriptor));
-    fetched.descriptor.Reset(descriptor);
+    std::memcpy(&descriptor, CMSG_DATA(header) + i * sizeof(int), sizeof(descriptor));
+    descriptors.emplace_back(descriptor);
   }
-  if (size <= 0 && !fetched.descriptor.valid()) {
+  if (num_descriptors == 1) fetched.descriptor = std::move(descriptors[0]);
+  if (size <= 0 && num_descriptors == 0) {
     return absl::UnavailableError(
         absl::StrCat(path.string(), " gave nothing: it ends, or serves another user"));
   }

@@ -7,7 +7,11 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -79,6 +83,49 @@ TEST_CASE("a socket that a dead process left is replaced, a living one's is not"
   const auto server = DescriptorServer::Start(path, FileWith("one"), "text").value();
   CHECK(absl::IsAlreadyExists(DescriptorServer::Start(path, FileWith("two"), "text").status()));
   CHECK(TextOf(FetchDescriptor(path, Soon())->descriptor) == "one");
+}
+
+TEST_CASE("a file that is no socket stays where it is") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "weights";
+  std::ofstream(path) << "of a model";
+  const absl::Status refused = DescriptorServer::Start(path, FileWith("memory"), "text").status();
+  CHECK(absl::IsAlreadyExists(refused));
+  CHECK_THAT(std::string(refused.message()), Catch::Contains("is no socket"));
+  CHECK(std::filesystem::file_size(path) == 10);
+}
+
+TEST_CASE("a peer that sends two descriptors is refused, and neither stays open") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "socket";
+  const UniqueFd listener = ListenAlone(path), file = FileWith("memory");
+  const auto num_open = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
+  };
+  const auto before = num_open();
+  std::thread sender([&] {
+    const UniqueFd peer(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const int descriptors[] = {file.get(), file.get()};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(descriptors))] = {};
+    char text[] = "two";
+    iovec bytes = {.iov_base = text, .iov_len = 3};
+    msghdr message = {};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(descriptors));
+    std::copy_n(descriptors, 2, reinterpret_cast<int*>(CMSG_DATA(header)));
+    sendmsg(peer.get(), &message, MSG_NOSIGNAL);
+  });
+  const absl::Status refused = FetchDescriptor(path, Soon()).status();
+  sender.join();
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK(num_open() == before);
 }
 
 TEST_CASE("who says nothing is waited for until the deadline, who ends is not") {
