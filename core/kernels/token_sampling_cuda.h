@@ -9,7 +9,7 @@
 
 namespace warpsmith {
 
-// All pointers are device memory; 1 to 1,500,000 token ids. Agrees with the reference but for rounding: the token may
+// All pointers are device memory; 1 to 1,400,000 token ids. Agrees with the reference but for rounding: the token may
 // be a neighbour's where the uniform number is within rounding of the edge between them, and an id within rounding of
 // the edge of top-p or min-p may be kept or cut. A sample depends on its row, seed, draw, temperature and truncation
 // alone. Costs one reading of a row of at most 163,840 ids, two of a longer one; where it is truncated, three, or some

@@ -46,11 +46,11 @@ int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOp
   size_t most = 0;
   for (int64_t rows = 1; rows <= options.rows_max; ++rows) {
     const int64_t largest = RowsOfQueryBound(rows, options.rows_max);
-    for (int64_t of_query = 1;; of_query = std::min(2 * of_query, largest)) {
-      const PagedAttentionBounds bounds = {of_query, options.context_tokens_max};
-      most = std::max(most, PagedAttentionWorkspaceBytes(rows, config.num_key_value_heads,
-                                                         config.group_size(), config.head_dim, bounds));
-      if (of_query >= largest) break;
+    for (int64_t each = rows <= options.logits_rows_max ? 1 : 2;; each = std::min(2 * each, largest)) {
+      most =
+          std::max(most, PagedAttentionWorkspaceBytes(rows, config.num_key_value_heads, config.group_size(),
+                                                      config.head_dim, {each, options.context_tokens_max}));
+      if (each >= largest) break;
     }
   }
   return static_cast<int64_t>(most);
@@ -213,7 +213,8 @@ const float* DeviceStepLauncher::logits() const { return state_->FloatsAt(state_
 absl::Status DeviceStepLauncher::State::CheckCounts(const DeviceStep& step) const {
   if (step.num_rows >= 0 && step.num_rows <= options.rows_max && step.num_logits_rows >= 0 &&
       step.num_logits_rows <= options.logits_rows_max && step.num_queries >= 0 &&
-      step.num_queries <= step.num_rows) {
+      step.num_queries <= step.num_rows &&
+      (step.rows_of_query_max > 1 || step.num_rows <= options.logits_rows_max)) {
     return absl::OkStatus();
   }
   return absl::InternalError(absl::StrCat("decoder on a GPU: a step of ", step.num_rows, " rows, ",

@@ -34,6 +34,7 @@
 namespace warpsmith {
 
 // The most that the attention's kernels want in any step that the options allow.
+// A step of queries of one row each has at most as many rows as may want logits.
 int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOptions& options);
 
 // How the products of a step are chosen. Few proposals and runs: all shapes and buckets take a second or two, which

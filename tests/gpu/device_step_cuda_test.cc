@@ -11,7 +11,7 @@ TEST_CASE("the workspace holds what attention wants for every step that the opti
   const DeviceDecoderOptions options = SmallOptions({48});
   const int64_t bytes = AttentionWorkspaceBytes(config, options);
   for (int64_t rows = 1; rows <= 48; ++rows) {
-    for (int64_t of_query = 1; of_query <= rows; ++of_query) {
+    for (int64_t of_query = rows <= options.logits_rows_max ? 1 : 2; of_query <= rows; ++of_query) {
       const PagedAttentionBounds bounds = {RowsOfQueryBound(of_query, 48), options.context_tokens_max};
       CHECK(bytes >= static_cast<int64_t>(PagedAttentionWorkspaceBytes(
                          rows, config.num_key_value_heads, config.group_size(), config.head_dim, bounds)));
