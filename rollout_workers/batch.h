@@ -47,6 +47,9 @@ class Batch {
   // After an error no usable weights are left: what waits or decodes is held until others are set.
   virtual absl::Status SetWeights(const LoadedWeights& weights, EntriesOnChange entries) = 0;
 
+  // UNAVAILABLE: why the device can do nothing any more; nothing can be stepped then, and Settle fails all there is.
+  virtual absl::Status lost() const = 0;
+
   // Waits for what is under way on a device, and hands out what it brought.
   virtual Outcome Settle() = 0;
 
@@ -55,7 +58,7 @@ class Batch {
   // device.
   virtual absl::Status Sleep(SleepDepth depth) = 0;
   virtual absl::Status Wake() = 0;
-  // Not where it sleeps or lacks weights.
+  // Not where it sleeps, lacks weights or is lost.
   virtual bool can_step() const = 0;
 
   // Queues a valid job.

@@ -36,6 +36,7 @@ class CpuBatch final : public Batch {
   // A copy of weights that came as parameters: INVALID_ARGUMENT for others. INTERNAL when LibTorch fails.
   bool can_continue() const override { return false; }
   absl::Status SetWeights(const LoadedWeights& weights, EntriesOnChange entries) override;
+  absl::Status lost() const override { return absl::OkStatus(); }
   Outcome Settle() override { return {}; }
   absl::Status Sleep(SleepDepth depth) override;
   absl::Status Wake() override;

@@ -67,6 +67,7 @@ class Engine::Impl {
   Order* Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CarryOut(Order* order) ABSL_LOCKS_EXCLUDED(mutex_);
   void StepOnce();
+  void EndIfLost() ABSL_LOCKS_EXCLUDED(mutex_);
   void Count(const Batch::Outcome& outcome, absl::Duration busy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Report(Batch::Outcome outcome);
   bool CanStep() const { return !batch_->empty() && batch_->can_step(); }
@@ -130,6 +131,7 @@ absl::Status Engine::Impl::Submit(GenerationJob job) {
                                                    options_.samples_max, " fit: split it"));
   }
   absl::MutexLock lock(&mutex_);
+  if (!status_.lost.ok()) return status_.lost;
   if (!status_.loaded || job.policy_version != status_.policy_version) {
     return absl::FailedPreconditionError(
         absl::StrCat("Version ", job.policy_version, " is asked for, ",
@@ -223,6 +225,7 @@ void Engine::Impl::Run() {
   pthread_setname_np(pthread_self(), "ws-engine");
   while (TakeMail()) {
     if (CanStep()) StepOnce();
+    EndIfLost();
   }
 }
 
@@ -281,6 +284,23 @@ void Engine::Impl::StepOnce() {
     Count(outcome, absl::Now() - began);
   }
   Report(std::move(outcome));
+}
+
+// A lost device stays lost. Jobs that were submitted before anybody knew fail here too.
+void Engine::Impl::EndIfLost() {
+  const absl::Status lost = batch_->lost();
+  if (lost.ok()) return;
+  Report(batch_->Settle());
+  bool is_new = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_new = status_.lost.ok();
+    status_.lost = lost;
+    status_.loaded = false;
+    status_.num_active_samples = batch_->num_active();
+    status_.num_waiting_samples = batch_->num_waiting();
+  }
+  if (is_new && events_.on_lost) events_.on_lost();
 }
 
 void Engine::Impl::Count(const Batch::Outcome& outcome, absl::Duration busy) {

@@ -49,6 +49,8 @@ struct EngineEvents {
   std::function<void(FailedJob)> on_failure;
   // Of jobs that report tokens, before the sample that they make; may be empty where no job does.
   std::function<void(DrawnToken)> on_token;
+  // Once, after all jobs have failed: the device is lost, and only a new process has it again. May be empty.
+  std::function<void()> on_lost;
 };
 
 // What a sleeping engine gives back of its GPU's memory.
@@ -58,6 +60,8 @@ enum class SleepDepth { kPages, kPagesAndWeights };
 struct EngineStatus {
   bool loaded = false;
   bool asleep = false;
+  // UNAVAILABLE: why the device can do nothing any more. No weights are loaded then.
+  absl::Status lost;
   uint64_t policy_version = 0;
   std::string weights_sha256;
   int num_active_samples = 0;
@@ -92,7 +96,8 @@ class Engine {
 
   // Queues the samples of `job`; they come as events, in the order in which they end. INVALID_ARGUMENT: an
   // empty prompt, a token out of the vocabulary, prompt and answer over context_tokens_max, more samples than
-  // samples_max. FAILED_PRECONDITION: another version is loaded. RESOURCE_EXHAUSTED: over samples_max.
+  // samples_max. FAILED_PRECONDITION: another version is loaded. RESOURCE_EXHAUSTED: over samples_max. UNAVAILABLE: the
+  // device is lost.
   absl::Status Submit(GenerationJob job);
 
   // Forgets a job. No event of it comes after the step that is running; unknown ids are ignored.

@@ -67,11 +67,17 @@ absl::Status PagedDeviceBatch::SetWeights(const LoadedWeights& weights, EntriesO
   return absl::OkStatus();
 }
 
+absl::Status PagedDeviceBatch::lost() const {
+  const absl::Status status = device_->lost();
+  return status.ok() ? status : absl::UnavailableError(status.message());
+}
+
 Batch::Outcome PagedDeviceBatch::Settle() {
   Outcome outcome;
   while (paged_->num_steps_in_flight() > 0) {
     if (const absl::Status status = CompleteOldest(&outcome); !status.ok()) FailAll(status, &outcome);
   }
+  if (!lost().ok()) FailAll(lost(), &outcome);
   return outcome;
 }
 
@@ -252,11 +258,13 @@ void PagedDeviceBatch::FailBroken(int64_t request_id, Outcome* outcome) {
 }
 
 // What the device had computed is not known any more, so nobody's sample can go on.
-void PagedDeviceBatch::FailAll(const absl::Status& status, Outcome* outcome) {
-  LogError(
-      absl::StrCat(requests_of_job_.size(), " jobs fail with their device: ", std::string(status.message())));
+void PagedDeviceBatch::FailAll(const absl::Status& failure, Outcome* outcome) {
   device_->DropSteps();
   paged_->DropSteps();
+  const absl::Status status = lost().ok() ? failure : lost();
+  if (requests_of_job_.empty()) return;
+  LogError(
+      absl::StrCat(requests_of_job_.size(), " jobs fail with their device: ", std::string(status.message())));
   while (!requests_of_job_.empty()) {
     const int64_t job_id = requests_of_job_.begin()->first;
     outcome->failed.push_back({.job_id = job_id, .status = status});

@@ -19,7 +19,7 @@ namespace warpsmith {
 
 // A step is planned and launched before the tokens of the one before it are read, so that the host's work is hidden
 // behind the device's. A device that fails fails every job there is, the waiting ones included, with its message; later
-// jobs try it again.
+// jobs try it again, unless it is lost: those of a lost one are UNAVAILABLE, for another worker may do them.
 class PagedDeviceBatch final : public Batch {
  public:
   // `options` with num_pages of `device`. The errors of PagedBatch::Create; FAILED_PRECONDITION where the pages do not
@@ -30,6 +30,7 @@ class PagedDeviceBatch final : public Batch {
 
   bool can_continue() const override { return true; }
   absl::Status SetWeights(const LoadedWeights& weights, EntriesOnChange entries) override;
+  absl::Status lost() const override;
   Outcome Settle() override;
   absl::Status Sleep(SleepDepth depth) override;
   absl::Status Wake() override;
@@ -65,7 +66,7 @@ class PagedDeviceBatch final : public Batch {
 
   PagedDeviceBatch(std::unique_ptr<PagedBatch> paged, std::unique_ptr<StepDevice> device);
 
-  bool is_ready() const { return has_weights_ && !paged_->asleep(); }
+  bool is_ready() const { return has_weights_ && !paged_->asleep() && lost().ok(); }
   absl::Status AddGroup(const GenerationJob& job, GenerationGroup group);
   absl::StatusOr<bool> LaunchNext();
   absl::Status CompleteOldest(Outcome* outcome);
@@ -73,7 +74,7 @@ class PagedDeviceBatch final : public Batch {
   void Report(FinishedAnswer answer, absl::Time now, Outcome* outcome);
   std::vector<uint64_t> TokenVersions(const FinishedAnswer& answer, uint64_t expected) const;
   void FailBroken(int64_t request_id, Outcome* outcome);
-  void FailAll(const absl::Status& status, Outcome* outcome);
+  void FailAll(const absl::Status& failure, Outcome* outcome);
   void CountLess(Requests::iterator request);
 
   const std::unique_ptr<StepDevice> device_;

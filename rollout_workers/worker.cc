@@ -77,7 +77,8 @@ Worker::Worker(const ModelConfig& config, EngineOptions engine_options, std::uni
                      Enqueue({.sample = std::move(sample), .failure = std::nullopt});
                    },
                .on_failure =
-                   [this](FailedJob failure) { Enqueue({.sample = {}, .failure = std::move(failure)}); }},
+                   [this](FailedJob failure) { Enqueue({.sample = {}, .failure = std::move(failure)}); },
+               .on_lost = options.on_lost},
               std::move(batch)),
       collector_([this] { Collect(); }) {}
 

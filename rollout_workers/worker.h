@@ -31,6 +31,8 @@ struct WorkerOptions {
   TableLimits table;
   // Requests under way; more are told to come back.
   int num_requests_max = 8;
+  // Called once, from the engine's thread, when the GPU is lost and its jobs have failed. May be empty.
+  std::function<void()> on_lost = nullptr;
 };
 
 // Owns the thread "ws-collect", which turns samples into text and sends them to be graded while the engine

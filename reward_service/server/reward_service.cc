@@ -1,8 +1,5 @@
 #include "reward_service/server/reward_service.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -16,6 +13,7 @@
 #include "core/base/descriptor_limit.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/base/stop_signals.h"
 #include "core/config/config_file.h"
 #include "core/rpc/server.h"
 #include "reward_service/compiler/compile_cache.h"
@@ -280,16 +278,6 @@ ReceptionOptions MakeReceptionOptions(const ServiceOptions& options, const Machi
   return reception;
 }
 
-// Blocks the stop signals in this thread and all that it starts from now on.
-sigset_t BlockStopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
 // Null where no address is given.
 absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const ServiceOptions& options, const TlsIdentity& tls,
                                                       const HttpDoor* door) {
@@ -351,8 +339,7 @@ absl::Status RunRewardService(const RewardServiceFlags& flags) {
   std::cout << "listening on " << server->address() << std::endl;
   LogInfo(absl::StrCat("grading on lane cores ", CoresText(cores.lane), ", compiling on ",
                        CoresText(compile_anywhere ? AllowedCores() : cores.others)));
-  int signal = 0;
-  sigwait(&stop_signals, &signal);
+  const int signal = AwaitStopSignal(stop_signals);
   LogInfo(
       absl::StrCat("signal ", signal, ": draining ", machinery->grader->backlog().num_requests, " requests"));
   server->SetServing(name, Serving::kNo);

@@ -91,19 +91,19 @@ RankOutcome RankThreads::Run(std::function<absl::Status(int rank)> work, absl::D
     state.num_away = count_;
     state.is_away.assign(count_, true);
     ++state.calls;
-    const auto is_settled = [&state]() ABSL_SHARED_LOCKS_REQUIRED(state.mutex) {
-      return state.num_away == 0 || !state.outcome.status.ok();
+    const auto is_settled = [&state, &on_failure]() ABSL_SHARED_LOCKS_REQUIRED(state.mutex) {
+      return state.num_away == 0 || (on_failure != nullptr && !state.outcome.status.ok());
     };
     state.mutex.AwaitWithDeadline(absl::Condition(&is_settled), deadline);
-    if (state.num_away == 0 && state.outcome.status.ok()) {
+    if (state.num_away == 0 && (on_failure == nullptr || state.outcome.status.ok())) {
       state.work = nullptr;
-      return {};
+      return state.outcome;
     }
   }
-  on_failure();
+  if (on_failure != nullptr) on_failure();
   absl::MutexLock lock(&state.mutex);
   const auto all_back = [&state]() ABSL_SHARED_LOCKS_REQUIRED(state.mutex) { return state.num_away == 0; };
-  state.mutex.AwaitWithTimeout(absl::Condition(&all_back), kGrace);
+  if (on_failure != nullptr) state.mutex.AwaitWithTimeout(absl::Condition(&all_back), kGrace);
   state.work = nullptr;
   if (!state.outcome.status.ok()) return state.outcome;
   const auto late = std::find(state.is_away.begin(), state.is_away.end(), true) - state.is_away.begin();

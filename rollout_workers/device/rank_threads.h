@@ -26,12 +26,11 @@ class RankThreads {
   RankThreads(const RankThreads&) = delete;
   RankThreads& operator=(const RankThreads&) = delete;
 
-  // Calls work(rank) on every thread at once and waits for all, at most `timeout`, and once one has failed at most
-  // `grace` more. `on_failure` is called by this thread, once, as soon as one has failed or time is up, to end what the
-  // others wait in. DEADLINE_EXCEEDED where a thread is not back in time.
-  RankOutcome Run(
-      std::function<absl::Status(int rank)> work, absl::Duration timeout,
-      const std::function<void()>& on_failure = [] {});
+  // Calls work(rank) on every thread at once and waits for all, at most `timeout`. DEADLINE_EXCEEDED where a thread is
+  // not back in time. With `on_failure` it is called by this thread, once, as soon as one has failed or time is up, to
+  // end what the others wait in, and those that are not back within kGrace are given up.
+  RankOutcome Run(std::function<absl::Status(int rank)> work, absl::Duration timeout,
+                  const std::function<void()>& on_failure = nullptr);
 
   // Whether a thread is not back: it keeps what its work refers to for good, and nothing may be run any more.
   bool is_stuck() const;

@@ -23,6 +23,10 @@ class StepDevice {
   // Pages of the KV cache, the padding page among them.
   virtual int num_pages() const = 0;
 
+  // Not OK: the device can do nothing any more, nor can another one in this process, for CUDA's errors of what ran stay.
+  // Every other call fails with this reason.
+  virtual absl::Status lost() const = 0;
+
   // Replaces the weights, none before the first call. No step may be launched and not awaited. After an error there
   // are no usable weights.
   virtual absl::Status LoadHuggingFace(const std::filesystem::path& directory) = 0;
@@ -39,13 +43,13 @@ class StepDevice {
   // DEADLINE_EXCEEDED with the number of the step where the device does not end it in time.
   virtual absl::StatusOr<std::vector<TokenResult>> AwaitOldest() = 0;
 
-  // Forgets what was launched and not awaited, once the device is done with it. Where that does not end in time, or
-  // the device is lost, every later call fails with the reason.
+  // Forgets what was launched and not awaited, once the device is done with it. Where that does not end in time the
+  // device is lost.
   virtual void DropSteps() = 0;
 
   // Gives the memory of the pages, or of the weights, back, and takes it again; nothing may be launched between, and
   // weights are to be replaced after it. All may be repeated. RESOURCE_EXHAUSTED where others have taken the memory
-  // meanwhile.
+  // meanwhile. To free does nothing on a lost device.
   virtual void FreePages() = 0;
   virtual absl::Status AllocatePages() = 0;
   virtual void FreeWeights() = 0;

@@ -49,6 +49,7 @@ class CudaStepDevice final : public StepDevice {
   CudaStepDevice& operator=(const CudaStepDevice&) = delete;
 
   int num_pages() const override { return num_pages_; }
+  absl::Status lost() const override { return lost_; }
   absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
   absl::Status SetParameters(const Parameters& parameters) override;
   absl::Status FillRandom(uint64_t seed) override;

@@ -1,5 +1,7 @@
 #include "rollout_workers/device/step_device_group.h"
 
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,8 +14,8 @@ namespace {
 // Beyond a member's own deadline, which says more. Also how long a launch may take that loads kernels, for that waits
 // for its GPU, and so for the others.
 constexpr absl::Duration kBeyondStep = absl::Seconds(30);
-// A checkpoint may come over a network.
-constexpr absl::Duration kWeightsTimeout = absl::Hours(2);
+// Of what reads weights, or takes and gives memory: a checkpoint may come over a network.
+constexpr absl::Duration kMemoryTimeout = absl::Hours(2);
 
 }  // namespace
 
@@ -44,12 +46,23 @@ absl::Status StepDeviceGroup::Named(const RankOutcome& outcome) const {
                       absl::StrCat(names_.at(outcome.rank), ": ", std::string(outcome.status.message())));
 }
 
-absl::Status StepDeviceGroup::Together(Work work, absl::Duration timeout) {
+absl::Status StepDeviceGroup::Together(Work work) {
   RETURN_IF_ERROR(lost_);
   const absl::Status status = Named(threads_.Run(
-      [devices = devices_, work = std::move(work)](int rank) { return work(*devices->at(rank)); }, timeout));
-  if (threads_.is_stuck()) lost_ = status;
-  return status;
+      [devices = devices_, work = std::move(work)](int rank) { return work(*devices->at(rank)); },
+      kMemoryTimeout));
+  if (status.ok()) return status;
+  const bool member_is_lost =
+      !threads_.is_stuck() && std::any_of(devices_->begin(), devices_->end(),
+                                          [](const auto& device) { return !device->lost().ok(); });
+  return threads_.is_stuck() || member_is_lost ? Lose(status) : status;
+}
+
+absl::Status StepDeviceGroup::Lose(const absl::Status& status) {
+  lost_ =
+      absl::Status(status.code(), absl::StrCat("The group of GPUs is lost to this process, start it again: ",
+                                               std::string(status.message())));
+  return lost_;
 }
 
 // Of a step: what fails on one member is over for all.
@@ -58,26 +71,20 @@ absl::Status StepDeviceGroup::Step(Work work) {
   const RankOutcome outcome = threads_.Run(
       [devices = devices_, work = std::move(work)](int rank) { return work(*devices->at(rank)); },
       step_timeout_ + kBeyondStep, abort_);
-  if (outcome.status.ok()) return absl::OkStatus();
-  const absl::Status status = Named(outcome);
-  lost_ =
-      absl::Status(status.code(), absl::StrCat("The group of GPUs is lost to this process, start it again: ",
-                                               std::string(status.message())));
-  return lost_;
+  return outcome.status.ok() ? outcome.status : Lose(Named(outcome));
 }
 
 absl::Status StepDeviceGroup::LoadHuggingFace(const std::filesystem::path& directory) {
-  return Together([directory](StepDevice& device) { return device.LoadHuggingFace(directory); },
-                  kWeightsTimeout);
+  return Together([directory](StepDevice& device) { return device.LoadHuggingFace(directory); });
 }
 
 absl::Status StepDeviceGroup::SetParameters(const Parameters& parameters) {
-  return Together([&parameters](StepDevice& device) { return device.SetParameters(parameters); },
-                  kWeightsTimeout);
+  // A thread that is not back after hours has lost the group, and with it the process.
+  return Together([&parameters](StepDevice& device) { return device.SetParameters(parameters); });
 }
 
 absl::Status StepDeviceGroup::FillRandom(uint64_t seed) {
-  return Together([seed](StepDevice& device) { return device.FillRandom(seed); }, kWeightsTimeout);
+  return Together([seed](StepDevice& device) { return device.FillRandom(seed); });
 }
 
 absl::Status StepDeviceGroup::TakeWeights(WeightSource&) {
@@ -86,7 +93,9 @@ absl::Status StepDeviceGroup::TakeWeights(WeightSource&) {
 }
 
 absl::Status StepDeviceGroup::Launch(const StepPlan& plan) {
-  return Step([&plan](StepDevice& device) { return device.Launch(plan); });
+  // A copy, for a thread that is not back in time.
+  return Step(
+      [plan = std::make_shared<const StepPlan>(plan)](StepDevice& device) { return device.Launch(*plan); });
 }
 
 absl::StatusOr<std::vector<TokenResult>> StepDeviceGroup::AwaitOldest() {
@@ -111,29 +120,25 @@ void StepDeviceGroup::DropSteps() {
 }
 
 void StepDeviceGroup::FreePages() {
-  (void)Together(
-      [](StepDevice& device) {
-        device.FreePages();
-        return absl::OkStatus();
-      },
-      kWeightsTimeout);
+  (void)Together([](StepDevice& device) {
+    device.FreePages();
+    return absl::OkStatus();
+  });
 }
 
 void StepDeviceGroup::FreeWeights() {
-  (void)Together(
-      [](StepDevice& device) {
-        device.FreeWeights();
-        return absl::OkStatus();
-      },
-      kWeightsTimeout);
+  (void)Together([](StepDevice& device) {
+    device.FreeWeights();
+    return absl::OkStatus();
+  });
 }
 
 absl::Status StepDeviceGroup::AllocateWeights() {
-  return Together([](StepDevice& device) { return device.AllocateWeights(); }, kWeightsTimeout);
+  return Together([](StepDevice& device) { return device.AllocateWeights(); });
 }
 
 absl::Status StepDeviceGroup::AllocatePages() {
-  return Together([](StepDevice& device) { return device.AllocatePages(); }, kWeightsTimeout);
+  return Together([](StepDevice& device) { return device.AllocatePages(); });
 }
 
 }  // namespace warpsmith

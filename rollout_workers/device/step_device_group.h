@@ -20,7 +20,8 @@ namespace warpsmith {
 
 // Member `rank` holds shard `rank`, and its calls are made by thread `rank`, so that members may wait for each other's
 // kernels. Results are the first member's. A step that one member cannot launch or end is lost to all, and with it the
-// group: the others wait for sums that do not come, until `abort` ends what they wait in.
+// group: the others wait for sums that do not come, until `abort` ends what they wait in. In other calls no member waits
+// for another: one that fails is heard when all are back, and the group is lost where that member is.
 class StepDeviceGroup final : public StepDevice {
  public:
   struct Member {
@@ -35,6 +36,7 @@ class StepDeviceGroup final : public StepDevice {
   StepDeviceGroup& operator=(const StepDeviceGroup&) = delete;
 
   int num_pages() const override { return num_pages_; }
+  absl::Status lost() const override { return lost_; }
   absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
   absl::Status SetParameters(const Parameters& parameters) override;
   absl::Status FillRandom(uint64_t seed) override;
@@ -51,8 +53,9 @@ class StepDeviceGroup final : public StepDevice {
  private:
   using Work = std::function<absl::Status(StepDevice& device)>;
 
-  absl::Status Together(Work work, absl::Duration timeout);
+  absl::Status Together(Work work);
   absl::Status Step(Work work);
+  absl::Status Lose(const absl::Status& status);
   absl::Status Named(const RankOutcome& outcome) const;
 
   std::vector<std::string> names_;

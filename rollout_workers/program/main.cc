@@ -6,11 +6,8 @@
 //   warpsmith-rollout serve --model DIR [--address A]...
 //
 // Prints "listening on ADDRESS" to standard output once it listens; its health is SERVING once weights are
-// loaded. Ends at SIGTERM or SIGINT, after what is under way or after eight seconds. With `serve` it answers
+// loaded. Ends at SIGTERM or SIGINT, after what is under way or after eight seconds; with status 1 where its GPU is lost. With `serve` it answers
 // OpenAI's HTTP API instead: docs/serving.md.
-#include <pthread.h>
-#include <signal.h>
-
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
@@ -22,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/base/stop_signals.h"
 #include "core/base/touch_constants.h"
 #include "core/model/initial_seed.h"
 #include "core/rpc/channel.h"
@@ -29,6 +27,7 @@
 #include "prompting/prompts.h"
 #include "rollout_workers/batch.h"
 #include "rollout_workers/engine.h"
+#include "rollout_workers/lost_gpu.h"
 #include "rollout_workers/placement.h"
 #include "rollout_workers/rollout_service.h"
 #include "rollout_workers/serving/serve_mode.h"
@@ -52,16 +51,6 @@ struct Flags {
   bool check = false;
   bool reference = false;
 };
-
-// Blocks SIGTERM and SIGINT in this thread and all that it starts, and returns the set to wait for.
-sigset_t BlockStopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
 
 EngineOptions EngineOptionsFrom(const WorkerConfig& config, const Prompts& prompts) {
   return {.num_slots = config.num_slots,
@@ -119,7 +108,7 @@ absl::Status Work(const Flags& flags, const sigset_t& stop_signals) {
   ASSIGN_OR_RETURN(const ChannelOptions reward_channel, ReadChannelFiles(config.reward_channel));
   const EngineOptions engine_options = EngineOptionsFrom(config, prompts);
   ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, MakeBatch(config.model, engine_options));
-  Worker worker(config.model, engine_options, std::move(batch), WorkerOptions(), &prompts,
+  Worker worker(config.model, engine_options, std::move(batch), {.on_lost = StopThisProcess}, &prompts,
                 CreateChannel(reward_address, reward_channel), reward_address, GradeOptionsFrom(config));
   RETURN_IF_ERROR(LoadInitialWeights(config, &worker.engine()));  // before anybody can publish newer ones
   WeightsSwitch weights(config.model, &worker.engine());
@@ -136,11 +125,11 @@ absl::Status Work(const Flags& flags, const sigset_t& stop_signals) {
   });
   std::cout << "listening on " << server->address() << std::endl;
 
-  int signal = 0;
-  sigwait(&stop_signals, &signal);
+  const int signal = AwaitStopSignal(stop_signals);
   const int num_cancelled = service.DrainNow(kDrainTimeout);
   LogInfo(absl::StrCat("drained at signal ", signal, ", ", num_cancelled, " groups were cancelled"));
   server->Shutdown(absl::Seconds(1));
+  ExitIfLost(worker.engine().status().lost);
   return absl::OkStatus();
 }
 

@@ -40,13 +40,14 @@ GenerationJob ToGenerationJob(const CompletionJob& job, int64_t id, uint64_t pol
 }  // namespace
 
 CompletionService::CompletionService(const ModelConfig& config, const EngineOptions& options,
-                                     std::unique_ptr<Batch> batch)
+                                     std::unique_ptr<Batch> batch, std::function<void()> on_lost)
     : events_(kEventsMax),
       engine_(std::make_unique<Engine>(
           config, options,
           EngineEvents{.on_sample = [this](FinishedSample sample) { Enqueue(std::move(sample)); },
                        .on_failure = [this](FailedJob job) { Enqueue(std::move(job)); },
-                       .on_token = [this](DrawnToken token) { Enqueue(token); }},
+                       .on_token = [this](DrawnToken token) { Enqueue(token); },
+                       .on_lost = std::move(on_lost)},
           std::move(batch))),
       answering_([this] { Answer(); }) {}
 

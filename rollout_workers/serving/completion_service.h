@@ -46,8 +46,9 @@ struct CompletionEvents {
 // Owns an engine. Members may be called from any thread.
 class CompletionService {
  public:
-  // As Engine: valid options, a batch of MakeBatch, no weights yet.
-  CompletionService(const ModelConfig& config, const EngineOptions& options, std::unique_ptr<Batch> batch);
+  // As Engine: valid options, a batch of MakeBatch, no weights yet. `on_lost` as EngineEvents has it.
+  CompletionService(const ModelConfig& config, const EngineOptions& options, std::unique_ptr<Batch> batch,
+                    std::function<void()> on_lost = nullptr);
   // Gives up what is left without an event.
   ~CompletionService();
   CompletionService(const CompletionService&) = delete;

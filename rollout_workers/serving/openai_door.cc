@@ -71,8 +71,9 @@ void OpenAiDoor::Handle(const std::shared_ptr<HttpExchange>& exchange) const {
   const HttpRequest& request = exchange->request();
   const bool is_ready = service_ != nullptr;
   if (request.method == "GET" && request.path == "/health") {
-    return exchange->Respond(is_ready ? HttpResponse{.content_type = "text/plain", .body = "serving\n"}
-                                      : ApiErrorResponse(Loading()));
+    const absl::Status health = is_ready ? service_.load()->engine().status().lost : Loading();
+    return exchange->Respond(health.ok() ? HttpResponse{.content_type = "text/plain", .body = "serving\n"}
+                                         : ApiErrorResponse(health));
   }
   if (const absl::Status known = CheckToken(request); !known.ok()) {
     return exchange->Respond(ApiErrorResponse(known));

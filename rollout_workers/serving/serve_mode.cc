@@ -15,7 +15,9 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/base/stop_signals.h"
 #include "core/rpc/http_server.h"
+#include "rollout_workers/lost_gpu.h"
 #include "rollout_workers/serving/completion_service.h"
 #include "rollout_workers/serving/openai_door.h"
 #include "rollout_workers/serving/served_model.h"
@@ -70,7 +72,8 @@ absl::StatusOr<std::unique_ptr<CompletionService>> MakeService(const ServeOption
   try {
     const EngineOptions engine_options = EngineOptionsFrom(options, model);
     ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, MakeBatch(model.config, engine_options));
-    return std::make_unique<CompletionService>(model.config, engine_options, std::move(batch));
+    return std::make_unique<CompletionService>(model.config, engine_options, std::move(batch),
+                                               StopThisProcess);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the memory does not hold the keys and values of ", options.num_slots, " slots of ",
@@ -125,11 +128,11 @@ absl::Status Serve(const ServeOptions& options, const sigset_t& stop_signals) {
   door.Open(service.get());
   std::cout << "serving " << model.name << " at http://" << server->address() << "/v1" << std::endl;
 
-  int signal = 0;
-  sigwait(&stop_signals, &signal);
+  const int signal = AwaitStopSignal(stop_signals);
   const int num_late = service->Drain(kDrainTimeout);
   server->AwaitAnswered(kSendTimeout);
   LogInfo(absl::StrCat("drained at signal ", signal, ", ", num_late, " requests were ended"));
+  ExitIfLost(service->engine().status().lost);
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/check.h"
+#include "core/base/status_macros.h"
 #include "core/model/parameters.h"
 #include "core/model/weight_source.h"
 #include "tests/support/fake_paged_device.h"
@@ -45,13 +46,19 @@ absl::Status FakeStepDevice::SetParameters(const Parameters& parameters) {
   return lost_;
 }
 
+absl::Status FakeStepDevice::LoseIfTold() {
+  if (state_->loses_weights) lost_ = absl::DeadlineExceededError("the copy did not end");
+  return lost_;
+}
+
 absl::Status FakeStepDevice::FillRandom(uint64_t seed) {
   state_->weights = seed;
-  return lost_;
+  return LoseIfTold();
 }
 
 absl::Status FakeStepDevice::TakeWeights(WeightSource& source) {
   WS_CHECK(state_->has_weight_memory) << "weights without memory";
+  RETURN_IF_ERROR(LoseIfTold());
   if (state_->refuses_weights) return absl::DataLossError("other weights have arrived");
   std::vector<uint16_t> elements(static_cast<size_t>(source.num_elements()));
   if (const absl::Status copied = source.CopyTo(elements.data(), 0, absl::Now() + absl::Seconds(60));

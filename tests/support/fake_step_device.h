@@ -28,6 +28,7 @@ struct FakeStepDeviceState {
   std::atomic<bool> has_weight_memory = true;
   std::atomic<bool> memory_is_taken = false;  // by others: none can be allocated
   std::atomic<bool> refuses_weights = false;  // of a WeightSource
+  std::atomic<bool> loses_weights = false;    // the device is lost while it takes them
 };
 
 // The log-prob that goes with a token.
@@ -38,6 +39,7 @@ class FakeStepDevice final : public StepDevice {
   FakeStepDevice(const PagedBatchOptions& options, std::shared_ptr<FakeStepDeviceState> state);
 
   int num_pages() const override { return options_.num_pages; }
+  absl::Status lost() const override { return lost_; }
   absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
   absl::Status SetParameters(const Parameters& parameters) override;
   absl::Status FillRandom(uint64_t seed) override;
@@ -57,6 +59,7 @@ class FakeStepDevice final : public StepDevice {
     std::vector<TokenResult> results;
   };
 
+  absl::Status LoseIfTold();
   TokenResult Sample(const StepPlan& plan, const SampleRow& sample);
 
   const PagedBatchOptions options_;

@@ -6,7 +6,6 @@
 // Prints "listening on ADDRESS" to standard output once it serves, and stops at SIGTERM or SIGINT.
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -15,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "core/base/stop_signals.h"
 #include "tests/support/hash_grade.h"
 #include "warpsmith/v1/reward_service.grpc.pb.h"
 
@@ -62,16 +62,6 @@ class HashGrader final : public v1::RewardService::Service {
   const std::chrono::milliseconds delay_;
 };
 
-// Blocks SIGTERM and SIGINT in this thread and all it starts, and returns the set to wait for.
-sigset_t BlockStopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
 int Serve(const std::string& address, std::chrono::milliseconds delay) {
   const sigset_t signals = BlockStopSignals();
   HashGrader service(delay);
@@ -91,8 +81,7 @@ int Serve(const std::string& address, std::chrono::milliseconds delay) {
   const std::string bound =
       is_socket ? address : address.substr(0, address.rfind(':') + 1) + std::to_string(port);
   std::cout << "listening on " << bound << std::endl;
-  int signal = 0;
-  sigwait(&signals, &signal);
+  AwaitStopSignal(signals);
   server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
   return 0;
 }

@@ -63,6 +63,17 @@ class Bench {
     CHECK(failures_.empty());
     return std::exchange(samples_, {});
   }
+  // Of an engine whose device is lost, once it has told so.
+  std::vector<FailedJob> AwaitLoss() {
+    absl::MutexLock lock(&mutex_);
+    const auto lost = [&] { return num_losses_ > 0; };
+    CHECK(mutex_.AwaitWithTimeout(absl::Condition(&lost), kPatience));
+    return failures_;
+  }
+  int num_losses() {
+    absl::MutexLock lock(&mutex_);
+    return num_losses_;
+  }
   size_t num_tokens() {
     absl::MutexLock lock(&mutex_);
     return num_tokens_;
@@ -99,7 +110,12 @@ class Bench {
                   absl::MutexLock lock(&mutex_);
                   failures_.push_back(std::move(job));
                 },
-            .on_token = [this](const DrawnToken& token) { TakeToken(token); }};
+            .on_token = [this](const DrawnToken& token) { TakeToken(token); },
+            .on_lost =
+                [this] {
+                  absl::MutexLock lock(&mutex_);
+                  ++num_losses_;
+                }};
   }
   void TakeToken(const DrawnToken& token) {
     {
@@ -115,6 +131,7 @@ class Bench {
   absl::Mutex mutex_;
   std::map<Place, FinishedSample> samples_;
   std::vector<FailedJob> failures_;
+  int num_losses_ = 0;
   size_t num_tokens_ = 0, num_tokens_of_first_ = 0;
   absl::Notification begun_, hurried_;
   std::map<int64_t, GenerationJob> jobs_;
@@ -253,6 +270,37 @@ TEST_CASE("weights that arrive wrong leave none in use, and samples go on with t
   const uint64_t before = bench.state->weights;
   REQUIRE(bench.Swap(arriving).ok());
   CHECK(bench.state->weights != before);
+}
+
+TEST_CASE("an engine whose GPU is lost fails all its jobs, tells once, and takes no more") {
+  Bench bench;
+  bench.StartSlowly(1);
+  REQUIRE(bench.engine().Submit(Job(2, {Group(0, 1, 5)}, kAnswerTokens)).ok());
+  bench.state->late_step = bench.state->num_launched + 2;
+  bench.Hurry();
+  const std::vector<FailedJob> failures = bench.AwaitLoss();
+  CHECK(failures.size() == 2);
+  for (const FailedJob& failure : failures) CHECK(absl::IsUnavailable(failure.status));
+  const EngineStatus status = bench.engine().status();
+  CHECK(absl::IsUnavailable(status.lost));
+  CHECK_FALSE(status.loaded);
+  CHECK(status.num_active_samples + status.num_waiting_samples == 0);
+  CHECK(bench.engine().Submit(Job(3, {Group(0, 1, 5)}, kAnswerTokens)) == status.lost);
+  CHECK_FALSE(bench.Swap(Weights(1)).ok());
+  CHECK(bench.num_losses() == 1);
+}
+
+TEST_CASE("samples that are held when the GPU is lost fail too") {
+  Bench bench;
+  bench.StartSlowly(1);
+  bench.state->refuses_weights = true;
+  LoadedWeights arriving{.policy_version = 1};
+  arriving.source = std::make_shared<FakeSource>();
+  REQUIRE_FALSE(bench.Swap(arriving, EntriesOnChange::kKeep).ok());
+  bench.state->loses_weights = true;
+  CHECK_FALSE(bench.Swap(arriving, EntriesOnChange::kKeep).ok());
+  CHECK(bench.AwaitLoss().size() == 1);
+  bench.Hurry();
 }
 
 }  // namespace warpsmith

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {
@@ -52,6 +53,22 @@ TEST_CASE("the first that fails by time is told, and what the others wait in is 
   CHECK(absl::IsInternal(outcome.status));
   CHECK(num_failures == 1);
   CHECK(threads.Run([](int) { return absl::OkStatus(); }, kLong).status.ok());
+}
+
+TEST_CASE("where nobody waits for others, the one that fails is told when all are back") {
+  RankThreads threads(2);
+  std::atomic<bool> is_back = false;
+  const RankOutcome outcome = threads.Run(
+      [&](int rank) -> absl::Status {
+        if (rank == 1) return absl::NotFoundError("no such file");
+        absl::SleepFor(absl::Milliseconds(50));
+        is_back = true;
+        return absl::OkStatus();
+      },
+      kLong);
+  CHECK(is_back);
+  CHECK(outcome.rank == 1);
+  CHECK(absl::IsNotFound(outcome.status));
 }
 
 TEST_CASE("an exception is an error of its rank") {

@@ -59,6 +59,7 @@ class WaitingMember final : public StepDevice {
       : collectives_(std::move(collectives)), launch_(std::move(launch)), awaited_(std::move(awaited)) {}
 
   int num_pages() const override { return 5; }
+  absl::Status lost() const override { return absl::OkStatus(); }
   absl::Status LoadHuggingFace(const std::filesystem::path& directory) override {
     return absl::NotFoundError(directory.string());
   }
@@ -150,10 +151,29 @@ TEST_CASE("a member whose step does not end in time ends the others', and is nam
   CHECK(collectives->num_aborts == 1);
 }
 
+TEST_CASE("a group whose member is lost while it takes weights is lost") {
+  std::vector<StepDeviceGroup::Member> members;
+  std::vector<std::shared_ptr<FakeStepDeviceState>> states;
+  for (int rank = 0; rank < 2; ++rank) {
+    states.push_back(std::make_shared<FakeStepDeviceState>());
+    members.push_back(
+        {absl::StrCat("cuda:", rank), std::make_unique<FakeStepDevice>(Paged(), states.back())});
+  }
+  StepDeviceGroup group(
+      std::move(members), [] {}, absl::Seconds(60));
+  REQUIRE(group.FillRandom(5).ok());
+  CHECK(group.lost().ok());
+  states[1]->loses_weights = true;
+  const absl::Status status = group.FillRandom(6);
+  CHECK_THAT(std::string(status.message()), Catch::Contains("cuda:1: "));
+  CHECK(group.lost() == status);
+}
+
 TEST_CASE("weights that cannot be loaded leave the group as it was") {
   const auto collectives = std::make_shared<Collectives>(2);
   const auto group = GroupThatWaits(collectives, absl::OkStatus(), absl::OkStatus());
   CHECK(absl::IsNotFound(group->LoadHuggingFace("/nowhere")));
+  CHECK(group->lost().ok());
   CHECK(group->FillRandom(1).ok());
   CHECK(group->Launch({}).ok());
   CHECK(collectives->num_aborts == 0);
