@@ -23,8 +23,8 @@ class StepDevice {
   // Pages of the KV cache, the padding page among them.
   virtual int num_pages() const = 0;
 
-  // Not OK: the device can do nothing any more, nor can another one in this process, for CUDA's errors of what ran stay.
-  // Every other call fails with this reason.
+  // Not OK: the device can do nothing any more, nor can another one in this process, for CUDA's errors of what ran
+  // stay. Every other call fails with this reason.
   virtual absl::Status lost() const = 0;
 
   // Replaces the weights, none before the first call. No step may be launched and not awaited. After an error there

@@ -20,8 +20,8 @@ namespace warpsmith {
 
 // Member `rank` holds shard `rank`, and its calls are made by thread `rank`, so that members may wait for each other's
 // kernels. Results are the first member's. A step that one member cannot launch or end is lost to all, and with it the
-// group: the others wait for sums that do not come, until `abort` ends what they wait in. In other calls no member waits
-// for another: one that fails is heard when all are back, and the group is lost where that member is.
+// group: the others wait for sums that do not come, until `abort` ends what they wait in. In other calls no member
+// waits for another: one that fails is heard when all are back, and the group is lost where that member is.
 class StepDeviceGroup final : public StepDevice {
  public:
   struct Member {

@@ -6,8 +6,8 @@
 //   warpsmith-rollout serve --model DIR [--address A]...
 //
 // Prints "listening on ADDRESS" to standard output once it listens; its health is SERVING once weights are
-// loaded. Ends at SIGTERM or SIGINT, after what is under way or after eight seconds; with status 1 where its GPU is lost. With `serve` it answers
-// OpenAI's HTTP API instead: docs/serving.md.
+// loaded. Ends at SIGTERM or SIGINT, after what is under way or after eight seconds, and with status 1 when its GPU is
+// lost. With `serve` it answers OpenAI's HTTP API instead: docs/serving.md.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
