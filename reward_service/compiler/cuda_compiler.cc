@@ -110,6 +110,7 @@ std::vector<std::string> CudaCompiler::Command(std::string_view source,
   std::vector<std::string> command = {toolchain_.compiler};
   for (const std::vector<std::string>& flags : {HeaderFlags(source), ArchitectureFlags(architectures)})
     command.insert(command.end(), flags.begin(), flags.end());
+  command.insert(command.end(), toolchain_.include_flags.begin(), toolchain_.include_flags.end());
   std::vector<std::string> host_flags = {"-fPIC", "-O3", "-march=native", "-fdiagnostics-color=never",
                                          "-fno-diagnostics-show-caret"};
   host_flags.insert(host_flags.end(), toolchain_.link_flags.begin(), toolchain_.link_flags.end());

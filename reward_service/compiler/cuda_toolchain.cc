@@ -23,6 +23,10 @@ constexpr const char* kFiles[] = {"bin/nvcc.profile", "nvvm/libdevice"};
 // A toolkit has the second, the Python packages the first, and some have the first as a link.
 constexpr const char* kHeaders[] = {"include", "targets/x86_64-linux/include"};
 
+// CUTLASS's headers, in the Python packages that carry them.
+constexpr const char* kCutlassHeaders[] = {"cutlass_library/source/include",
+                                           "flashinfer/data/cutlass/include"};
+
 // The text between the first two quotes of the line of `text` that begins with `key`.
 std::string QuotedValue(const std::string& text, std::string_view key) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -70,7 +74,24 @@ absl::Status AddPaths(const std::filesystem::path& home, CudaToolchain* toolchai
   return absl::OkStatus();
 }
 
+// Returns what tells their version.
+std::string AddCutlass(const std::filesystem::path& packages, CudaToolchain* toolchain) {
+  for (const char* name : kCutlassHeaders) {
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::canonical(packages / name, error);
+    if (error) continue;
+    const absl::StatusOr<std::string> version =
+        ReadFile(folder / "cutlass" / "version.h", kVersionFileBytesMax);
+    if (!version.ok()) continue;
+    toolchain->read_only_paths.push_back(folder);
+    toolchain->include_flags = {"-isystem", folder.string()};
+    return absl::StrCat(folder.string(), "\n", *version);
+  }
+  return "";
+}
+
 absl::StatusOr<CudaToolchain> ProbeAt(const std::filesystem::path& home, const Toolchain& host,
+                                      const std::filesystem::path& site_packages,
                                       const std::string& cuda_version) {
   const std::filesystem::path compiler = home / "bin" / "nvcc";
   ASSIGN_OR_RETURN(const std::string output, OutputOf({compiler.string(), "--version"}));
@@ -85,8 +106,9 @@ absl::StatusOr<CudaToolchain> ProbeAt(const std::filesystem::path& home, const T
                           .version = absl::StrCat("nvcc ", version),
                           .link_flags = host.link_flags,
                           .system_paths = host.system_paths};
-  toolchain.fingerprint = Sha256Hex(absl::StrCat(toolchain.version, "\n", host.fingerprint));
   RETURN_IF_ERROR(AddPaths(home, &toolchain));
+  const std::string cutlass = AddCutlass(site_packages, &toolchain);
+  toolchain.fingerprint = Sha256Hex(absl::StrCat(toolchain.version, "\n", cutlass, "\n", host.fingerprint));
   return toolchain;
 }
 
@@ -101,15 +123,15 @@ absl::StatusOr<CudaToolchain> ProbeCudaToolchain(const Toolchain& host,
     return absl::FailedPreconditionError(
         absl::StrCat(torch_dir.string(), " is built without CUDA; install torch of a CUDA version"));
   }
-  const std::filesystem::path packages =
-      torch_dir.parent_path() / "nvidia" / absl::StrCat("cu", Major(cuda_version));
+  const std::filesystem::path site_packages = torch_dir.parent_path();
+  const std::filesystem::path packages = site_packages / "nvidia" / absl::StrCat("cu", Major(cuda_version));
   absl::Status status = absl::NotFoundError(absl::StrCat("no nvcc in ", (cuda_home / "bin").string(), " or ",
                                                          (packages / "bin").string(), "; ", kWayOut));
   for (const std::filesystem::path& place : {cuda_home, packages}) {
     std::error_code error;
     const std::filesystem::path home = std::filesystem::canonical(place, error);
     if (error || !std::filesystem::exists(home / "bin" / "nvcc", error)) continue;
-    absl::StatusOr<CudaToolchain> toolchain = ProbeAt(home, host, cuda_version);
+    absl::StatusOr<CudaToolchain> toolchain = ProbeAt(home, host, site_packages, cuda_version);
     if (toolchain.ok()) return toolchain;
     status = toolchain.status();
   }

@@ -15,18 +15,21 @@ struct CudaToolchain {
   std::string compiler;                 // absolute path of nvcc, without links
   std::string host_compiler;            // that nvcc calls
   std::string version;                  // "nvcc 13.0.88", for people
-  std::string fingerprint;              // SHA-256, in hex, of version and the host compiler's fingerprint
+  std::string fingerprint;              // SHA-256, in hex, of version, CUTLASS's and the host compiler's fingerprint
   std::vector<std::string> link_flags;  // the host compiler's, which choose the linker
   // All that compiling a candidate reads of the system, as Toolchain::system_paths: the programs of nvcc with
   // their libraries, CUDA's headers, libdevice, and what the host compiler needs. None of CUDA's libraries.
   std::vector<std::filesystem::path> system_paths;
-  // Those of nvcc's that lie outside of /usr.
+  // Those of nvcc's that lie outside of /usr, and CUTLASS's headers.
   std::vector<std::filesystem::path> read_only_paths;
+  // What has programs find CUTLASS's headers; empty where they are not there.
+  std::vector<std::string> include_flags;
 };
 
 // Looks for nvcc in `cuda_home`, then among the Python packages beside `torch_dir`, and takes the first whose
 // major version is that of Torch's CUDA. NOT_FOUND when there is none; FAILED_PRECONDITION when Torch has no CUDA,
-// or none of the compilers is of its version or whole. Both with the way out.
+// or none of the compilers is of its version or whole. Both with the way out. CUTLASS's headers are those of the
+// package nvidia-cutlass, else of flashinfer-python, beside `torch_dir`.
 absl::StatusOr<CudaToolchain> ProbeCudaToolchain(const Toolchain& host,
                                                  const std::filesystem::path& torch_dir,
                                                  const std::filesystem::path& cuda_home = "/usr/local/cuda");

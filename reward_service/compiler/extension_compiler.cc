@@ -247,6 +247,7 @@ Compilation ExtensionCompiler::CudaCompilation(const HeaderTier& tier, const Che
   Append(tier.cuda_flags, &compilation.command);
   if (NamesOnly(call.sources.cuda, kLeanNames)) Append(tier.lean_cuda_flags, &compilation.command);
   Append(call.cuda_cflags, &compilation.command);
+  Append(toolchain.include_flags, &compilation.command);
   if (!ChoosesStandard(call.cuda_cflags)) Append({"-std=c++17"}, &compilation.command);
   Append({"-DTORCH_EXTENSION_NAME=" + call.name, "-c", "-o", kCudaObject, std::string(kCudaHalf)},
          &compilation.command);

@@ -184,6 +184,53 @@ extern "C" int run(const DLTensor* const* inputs) {
   CHECK(program.succeeded());
 }
 
+TEST_CASE("a program may reduce with CUB") {
+  const CudaCompiler compiler = MakeCompiler();
+  const CompiledProgram program = CompileOrFail(compiler, R"(#include <cub/block/block_reduce.cuh>
+#include <dlpack/dlpack.h>
+__global__ void Sum(const float* x, float* y, long n) {
+  using Reduce = cub::BlockReduce<float, 256>;
+  __shared__ typename Reduce::TempStorage storage;
+  float sum = 0;
+  for (long i = threadIdx.x; i < n; i += 256) sum += x[i];
+  sum = Reduce(storage).Sum(sum);
+  if (threadIdx.x == 0) *y = sum;
+}
+extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, DLTensor* const* outputs,
+                   cudaStream_t stream) {
+  Sum<<<1, 256, 0, stream>>>((const float*)inputs[0]->data, (float*)outputs[0]->data, inputs[0]->shape[0]);
+  return cudaGetLastError();
+}
+)");
+  INFO(program.diagnostics);
+  CHECK(program.succeeded());
+}
+
+TEST_CASE("a program may multiply with CUTLASS where its headers are") {
+  const CudaCompiler compiler = MakeCompiler();
+  if (compiler.toolchain().include_flags.empty()) {
+    WARN("skipped: neither nvidia-cutlass nor flashinfer-python is beside torch");
+    return;
+  }
+  const CompiledProgram program = CompileOrFail(compiler, R"(#include <cutlass/gemm/device/gemm.h>
+#include <dlpack/dlpack.h>
+using Row = cutlass::layout::RowMajor;
+using Gemm = cutlass::gemm::device::Gemm<cutlass::half_t, Row, cutlass::half_t, cutlass::layout::ColumnMajor,
+                                         cutlass::half_t, Row, float, cutlass::arch::OpClassTensorOp,
+                                         cutlass::arch::Sm80>;
+extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* parameters, DLTensor* const* outputs,
+                   cudaStream_t stream) {
+  const auto data = [](const DLTensor* tensor) { return static_cast<cutlass::half_t*>(tensor->data); };
+  const int m = inputs[0]->shape[0], k = inputs[0]->shape[1], n = inputs[1]->shape[0];
+  cutlass::half_t* const y = data(outputs[0]);
+  return static_cast<int>(Gemm()({{m, n, k}, {data(inputs[0]), k}, {data(inputs[1]), k}, {y, n}, {y, n}, {1, 0}},
+                                 nullptr, stream));
+}
+)");
+  INFO(program.diagnostics);
+  CHECK(program.succeeded());
+}
+
 TEST_CASE("architectures are one to six plain names") {
   const CudaCompiler compiler = MakeCompiler();
   const std::atomic<bool> cancelled{false};

@@ -78,6 +78,36 @@ bool HasUnder(const std::vector<std::filesystem::path>& paths, const std::string
   });
 }
 
+TEST_CASE("CUTLASS's headers are found in either package, and their version is in the fingerprint") {
+  const absl::StatusOr<Toolchain> host = ProbeToolchain();
+  REQUIRE(host.ok());
+  const absl::StatusOr<CudaToolchain> own = ProbeCudaToolchain(*host, GetBuildInfo().torch_dir);
+  if (!own.ok()) {
+    WARN("skipped: " << own.status().message());
+    return;
+  }
+  const std::filesystem::path cuda_home = std::filesystem::path(own->compiler).parent_path().parent_path();
+  for (const char* const package : {"cutlass_library/source/include", "flashinfer/data/cutlass/include"}) {
+    const Machine machine;
+    const auto probe = [&] { return ProbeCudaToolchain(*host, machine.torch_dir, cuda_home); };
+    const absl::StatusOr<CudaToolchain> without = probe();
+    REQUIRE(without.ok());
+    CHECK(without->include_flags.empty());
+    const std::filesystem::path headers = machine.torch_dir.parent_path() / package;
+    std::filesystem::create_directories(headers / "cutlass");
+    CHECK(probe()->include_flags.empty());  // an empty folder
+    std::ofstream(headers / "cutlass/version.h") << "#define CUTLASS_MAJOR 4";
+    const absl::StatusOr<CudaToolchain> with = probe();
+    REQUIRE(with.ok());
+    const std::string folder = std::filesystem::canonical(headers).string();
+    CHECK(with->include_flags == std::vector<std::string>{"-isystem", folder});
+    CHECK(HasUnder(with->read_only_paths, folder));
+    CHECK(with->fingerprint != without->fingerprint);
+    std::ofstream(headers / "cutlass/version.h") << "#define CUTLASS_MAJOR 5";
+    CHECK(probe()->fingerprint != with->fingerprint);
+  }
+}
+
 TEST_CASE("this machine's nvcc names itself, and no library of CUDA is among what it reads") {
   const absl::StatusOr<Toolchain> host = ProbeToolchain();
   REQUIRE(host.ok());
