@@ -49,6 +49,14 @@ std::string Major(const std::string& version) { return version.substr(0, version
 
 bool IsSystem(const std::filesystem::path& path) { return path.string().rfind("/usr/", 0) == 0; }
 
+// Of CUDA's headers in `folder`; none where they are not there, or are where the host compiler looks by itself.
+std::vector<std::string> HostIncludeFlags(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (folder == "/usr/include" || !std::filesystem::exists(folder / "cuda_runtime.h", error)) return {};
+  // The second has what cuda_fp16.h includes.
+  return {"-isystem", folder.string(), "-isystem", (folder / "cccl").string()};
+}
+
 // A compiler is whole when all that it runs is there.
 absl::Status AddPaths(const std::filesystem::path& home, CudaToolchain* toolchain) {
   std::vector<std::string> programs;
@@ -64,7 +72,9 @@ absl::Status AddPaths(const std::filesystem::path& home, CudaToolchain* toolchai
   for (const char* name : kHeaders) {
     std::error_code error;
     const std::filesystem::path folder = std::filesystem::canonical(home / name, error);
-    if (!error) paths.insert(folder);
+    if (error) continue;
+    paths.insert(folder);
+    if (toolchain->host_include_flags.empty()) toolchain->host_include_flags = HostIncludeFlags(folder);
   }
   ASSIGN_OR_RETURN(const std::vector<std::filesystem::path> libraries, LibrariesOf(programs));
   paths.insert(libraries.begin(), libraries.end());

@@ -12,10 +12,10 @@
 namespace warpsmith {
 
 struct CudaToolchain {
-  std::string compiler;                 // absolute path of nvcc, without links
-  std::string host_compiler;            // that nvcc calls
-  std::string version;                  // "nvcc 13.0.88", for people
-  std::string fingerprint;              // SHA-256, in hex, of version, CUTLASS's and the host compiler's fingerprint
+  std::string compiler;       // absolute path of nvcc, without links
+  std::string host_compiler;  // that nvcc calls
+  std::string version;        // "nvcc 13.0.88", for people
+  std::string fingerprint;    // SHA-256, in hex, of version, CUTLASS's and the host compiler's fingerprint
   std::vector<std::string> link_flags;  // the host compiler's, which choose the linker
   // All that compiling a candidate reads of the system, as Toolchain::system_paths: the programs of nvcc with
   // their libraries, CUDA's headers, libdevice, and what the host compiler needs. None of CUDA's libraries.
@@ -24,6 +24,8 @@ struct CudaToolchain {
   std::vector<std::filesystem::path> read_only_paths;
   // What has programs find CUTLASS's headers; empty where they are not there.
   std::vector<std::string> include_flags;
+  // What has the host compiler find CUDA's headers, in a half of a program that nvcc does not compile.
+  std::vector<std::string> host_include_flags;
 };
 
 // Looks for nvcc in `cuda_home`, then among the Python packages beside `torch_dir`, and takes the first whose

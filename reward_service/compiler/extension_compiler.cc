@@ -224,6 +224,12 @@ Compilation ExtensionCompiler::CppCompilation(const HeaderTier& tier, const Chec
   Append(flags, &compilation.command);
   Append(call.cflags, &compilation.command);
   Append({"-DTORCH_EXTENSION_NAME=" + call.name}, &compilation.command);
+  if (!call.sources.cuda.empty()) {
+    const CudaToolchain& cuda = options_.cuda->toolchain;
+    Append(cuda.host_include_flags, &compilation.command);
+    compilation.system_paths = cuda.system_paths;
+    Append(cuda.read_only_paths, &compilation.read_only_paths);
+  }
   if (const auto header_options = HeaderOptions(call.cflags)) {
     Append(*header_options, &flags);
     Append(headers_.Include(tier.precompiled, flags, tier.policy), &compilation.command);

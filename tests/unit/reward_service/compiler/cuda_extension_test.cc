@@ -88,6 +88,25 @@ TEST_CASE("both halves of an inline program are compiled on the facade, and mach
   CHECK(program.cubins[0].bytes.find("AddRows") != std::string::npos);
 }
 
+TEST_CASE("the C++ half of an inline program with CUDA may use CUDA's headers and runtime") {
+  const CompiledProgram program = Bench().Compile(
+      {.name = "e",
+       .cpp_sources = {"#include <torch/extension.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n"
+                       "#include <cuda_fp16.h>\n#include <c10/cuda/CUDAGuard.h>\n"
+                       "#include <ATen/cuda/CUDAContext.h>\n"
+                       "void launch(float* y, cudaStream_t stream);\n"
+                       "torch::Tensor f(torch::Tensor x) {\n"
+                       "  const at::cuda::CUDAGuard guard(x.device());\n"
+                       "  launch(x.data_ptr<float>(), at::cuda::getCurrentCUDAStream());\n"
+                       "  TORCH_CHECK(cudaGetLastError() == cudaSuccess);\n  return x;\n}\n"},
+       .cuda_sources = {"__global__ void k(float* y) { *y = 1; }\n"
+                        "void launch(float* y, cudaStream_t stream) { k<<<1, 1, 0, stream>>>(y); }\n"},
+       .functions = {"f"}});
+  INFO(program.diagnostics);
+  CHECK(program.succeeded());
+  CHECK(program.headers == "facade");
+}
+
 TEST_CASE("an inline program may be of CUDA alone, with a module of its own") {
   const CompiledProgram program = Bench().Compile(
       {.name = "e",
