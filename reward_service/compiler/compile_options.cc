@@ -49,7 +49,9 @@ constexpr std::string_view kAllowed[] = {
     "-fno-semantic-interposition", "-fstack-protector", "-fno-stack-protector", "-falign-functions=32",
     "-falign-loops=32", "-falign-functions=64", "-falign-loops=64", "-fno-asynchronous-unwind-tables",
     // Libraries that every jail has.
-    "-lm", "-lgomp", "-lpthread", "-ldl", "-lrt", "-latomic", "-lstdc++", "-lc", "-lgcc", "-lgcc_s"};
+    "-lm", "-lgomp", "-lpthread", "-ldl", "-lrt", "-latomic", "-lstdc++", "-lc", "-lgcc", "-lgcc_s",
+    // CUDA's, by name alone. Whether a jail lets them work is not the compiler's to say.
+    "-lcuda", "-lcudart", "-lcublas", "-lcublasLt", "-lcudnn", "-lc10_cuda", "-ltorch_cuda"};
 
 // After "-m" or "-mno-".
 constexpr std::string_view kUnits[] = {"64",         "sse",          "sse2",        "sse3",

@@ -92,7 +92,11 @@ constexpr Option kOptions[] = {{"O0", Meaning::kPassedOn, nullptr},
                                {"Xcudafe", Meaning::kLeftOut, IsAnything},
                                // What is linked anyway.
                                {"lcudart", Meaning::kLeftOut, nullptr},
-                               {"lcuda", Meaning::kLeftOut, nullptr}};
+                               {"lcuda", Meaning::kLeftOut, nullptr},
+                               // Of the link, which is not nvcc's.
+                               {"lcublas", Meaning::kLeftOut, nullptr},
+                               {"lcublasLt", Meaning::kLeftOut, nullptr},
+                               {"lcudnn", Meaning::kLeftOut, nullptr}};
 
 constexpr std::string_view kPtxasOptions[] = {"-O0",
                                               "-O1",

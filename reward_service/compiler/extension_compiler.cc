@@ -120,6 +120,7 @@ absl::StatusOr<ExtensionCompiler::Checked> ExtensionCompiler::Check(
   ASSIGN_OR_RETURN(call.sources, SourcesOf(arguments));
   ASSIGN_OR_RETURN(call.cflags, AllowedOptions(arguments.extra_cflags));
   ASSIGN_OR_RETURN(call.ldflags, AllowedOptions(arguments.extra_ldflags));
+  call.with_cuda = options_.cuda.has_value() && (arguments.with_cuda || !call.sources.cuda.empty());
   if (call.sources.cuda.empty()) return call;
   if (!options_.cuda) return absl::InvalidArgumentError("CUDA sources need a service with a GPU");
   ASSIGN_OR_RETURN(call.cuda_cflags, AllowedCudaOptions(arguments.extra_cuda_cflags));
@@ -150,7 +151,7 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileOn(const HeaderTier& t
                                                              const std::atomic<bool>& cancelled) {
   if (!call.sources.cuda.empty()) return CompileHalves(tier, call, cancelled);
   Compilation compilation = CppCompilation(tier, call);
-  Append(LinkFlags(tier, call.ldflags), &compilation.command);
+  Append(LinkFlags(tier, call), &compilation.command);
   ASSIGN_OR_RETURN(CompilationResult result, RunCompilation(compilation, call.sources.cpp, cancelled));
   return ProgramOf(std::move(result));
 }
@@ -178,9 +179,7 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileHalves(const HeaderTie
   }
   Compilation link = EmptyCompilation(call);
   link.command = {toolchain_.compiler, "-shared", kCppObject, kCudaObject};
-  Append(LinkFlags(tier, call.ldflags), &link.command);
-  Append({"-L" + options_.places.LinkDirectory().string(), "-Wl,--no-as-needed", "-lcudart"}, &link.command);
-  if (tier.links_torch) Append({"-lc10_cuda", "-ltorch_cuda"}, &link.command);
+  Append(LinkFlags(tier, call), &link.command);
   link.input_files = {{kCppObject, cpp->outputs[0].get()}, {kCudaObject, cuda->outputs[0].get()}};
   ASSIGN_OR_RETURN(CompilationResult result, RunCompilation(link, "", cancelled));
   CompiledProgram program = ProgramOf(std::move(result));
@@ -191,11 +190,14 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::CompileHalves(const HeaderTie
   return program;
 }
 
-std::vector<std::string> ExtensionCompiler::LinkFlags(const HeaderTier& tier,
-                                                      const std::vector<std::string>& ldflags) const {
+std::vector<std::string> ExtensionCompiler::LinkFlags(const HeaderTier& tier, const Checked& call) const {
   std::vector<std::string> flags = toolchain_.link_flags;
   Append(tier.link_flags, &flags);
-  Append(ldflags, &flags);
+  if (call.with_cuda) {
+    Append({"-L" + options_.places.LinkDirectory().string(), "-Wl,--no-as-needed", "-lcudart"}, &flags);
+    if (tier.links_torch) Append({"-lc10_cuda", "-ltorch_cuda"}, &flags);
+  }
+  Append(call.ldflags, &flags);
   Append({"-o", kLibraryFile}, &flags);
   return flags;
 }
@@ -224,7 +226,7 @@ Compilation ExtensionCompiler::CppCompilation(const HeaderTier& tier, const Chec
   Append(flags, &compilation.command);
   Append(call.cflags, &compilation.command);
   Append({"-DTORCH_EXTENSION_NAME=" + call.name}, &compilation.command);
-  if (!call.sources.cuda.empty()) {
+  if (call.with_cuda) {
     const CudaToolchain& cuda = options_.cuda->toolchain;
     Append(cuda.host_include_flags, &compilation.command);
     compilation.system_paths = cuda.system_paths;
@@ -274,8 +276,8 @@ std::string ExtensionCompiler::Key(const ExtensionArguments& arguments) const {
   add(arguments.functions);
   add(arguments.extra_cflags);
   add(arguments.extra_ldflags);
-  if (options_.cuda && !arguments.cuda_sources.empty()) {
-    add({options_.cuda->toolchain.fingerprint});
+  if (options_.cuda && (arguments.with_cuda || !arguments.cuda_sources.empty())) {
+    add({options_.cuda->toolchain.fingerprint, "cuda"});
     add(BaseCudaFlags());
     add(options_.cuda->architectures);
     add(arguments.extra_cuda_cflags);

@@ -60,6 +60,7 @@ class ExtensionCompiler {
     std::vector<std::string> cflags;
     std::vector<std::string> ldflags;
     std::vector<std::string> cuda_cflags;
+    bool with_cuda = false;
     absl::Time deadline;
   };
 
@@ -73,7 +74,7 @@ class ExtensionCompiler {
   Compilation CppCompilation(const HeaderTier& tier, const Checked& call);
   Compilation CudaCompilation(const HeaderTier& tier, const Checked& call) const;
   Compilation EmptyCompilation(const Checked& call) const;
-  std::vector<std::string> LinkFlags(const HeaderTier& tier, const std::vector<std::string>& ldflags) const;
+  std::vector<std::string> LinkFlags(const HeaderTier& tier, const Checked& call) const;
 
   const Toolchain toolchain_;
   const ExtensionCompilerOptions options_;

@@ -18,6 +18,7 @@ struct ExtensionArguments {
   std::vector<std::string> extra_cflags;
   std::vector<std::string> extra_ldflags;
   std::vector<std::string> extra_cuda_cflags;
+  bool with_cuda = false;  // as if there were CUDA sources: for C++ that calls CUDA or its libraries
 };
 
 // The two halves of an extension, compiled apart and linked.

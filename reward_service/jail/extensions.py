@@ -114,6 +114,7 @@ def record_of(
     extra_cflags: Any = None,
     extra_cuda_cflags: Any = None,
     extra_ldflags: Any = None,
+    with_cuda: Any = None,
     **_: Any,
 ) -> Extension:
     """The call as the compiler pool takes it. Raises ValueError for a name that is no identifier."""
@@ -127,6 +128,7 @@ def record_of(
         extra_cflags=_texts(extra_cflags),
         extra_cuda_cflags=_texts(extra_cuda_cflags),
         extra_ldflags=_texts(extra_ldflags),
+        with_cuda=bool(with_cuda or cuda_sources),
     )
 
 

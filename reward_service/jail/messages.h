@@ -183,6 +183,7 @@ struct Extension {
   static constexpr ListField extra_cflags{"extra_cflags", 64};
   static constexpr ListField extra_cuda_cflags{"extra_cuda_cflags", 64};
   static constexpr ListField extra_ldflags{"extra_ldflags", 64};
+  static constexpr BooleanField with_cuda{"with_cuda"};
 };
 
 // Of which a program is told that records without it.

@@ -323,6 +323,7 @@ class Extension:
     extra_cflags: list[str]
     extra_cuda_cflags: list[str]
     extra_ldflags: list[str]
+    with_cuda: bool
 
 
 def fields_of(part: object) -> dict[str, Any]:

@@ -25,6 +25,7 @@ struct ExtensionRecord {
   std::vector<std::string> extra_cflags;
   std::vector<std::string> extra_cuda_cflags;
   std::vector<std::string> extra_ldflags;
+  bool with_cuda = false;  // CUDA's headers and runtime are for it
 };
 
 // A task, given whole with every request; the referee keeps oracles of recent ones by `key`.

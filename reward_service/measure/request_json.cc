@@ -52,6 +52,7 @@ absl::StatusOr<ExtensionRecord> ReadExtension(const nlohmann::json& fields) {
   ASSIGN_OR_RETURN(record.extra_cflags, Texts(fields, Extension::extra_cflags));
   ASSIGN_OR_RETURN(record.extra_cuda_cflags, Texts(fields, Extension::extra_cuda_cflags));
   ASSIGN_OR_RETURN(record.extra_ldflags, Texts(fields, Extension::extra_ldflags));
+  record.with_cuda = Read(fields, Extension::with_cuda);
   return record;
 }
 

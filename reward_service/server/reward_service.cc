@@ -99,8 +99,8 @@ std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, const C
   };
   const auto extension = [=](const ExtensionRecord& record, const std::atomic<bool>& cancelled) {
     const ExtensionArguments arguments{
-        record.name,         record.cpp_sources,   record.cuda_sources,     record.functions,
-        record.extra_cflags, record.extra_ldflags, record.extra_cuda_cflags};
+        record.name,         record.cpp_sources,   record.cuda_sources,      record.functions,
+        record.extra_cflags, record.extra_ldflags, record.extra_cuda_cflags, record.with_cuda};
     return cache->GetOrCompile(extensions->Key(arguments), cancelled,
                                [&] { return extensions->Compile(arguments, cancelled); });
   };

@@ -1,4 +1,6 @@
 // Inline programs with CUDA sources, on the tiers of headers.
+#include <unistd.h>
+
 #include <atomic>
 #include <string>
 #include <string_view>
@@ -105,6 +107,33 @@ TEST_CASE("the C++ half of an inline program with CUDA may use CUDA's headers an
   INFO(program.diagnostics);
   CHECK(program.succeeded());
   CHECK(program.headers == "facade");
+}
+
+TEST_CASE("C++ alone may call CUDA and its libraries, which are linked by their names") {
+  const CompiledProgram program = Bench().Compile(
+      {.name = "e",
+       .cpp_sources =
+           {"#include <ATen/cuda/CUDAContext.h>\n#include <cublas_v2.h>\n"
+            "torch::Tensor product(torch::Tensor a, torch::Tensor b) {\n"
+            "  auto c = torch::empty({a.size(0), b.size(1)}, a.options());\n"
+            "  cublasHandle_t handle;\n  cublasCreate(&handle);\n"
+            "  cublasSetStream(handle, at::cuda::getCurrentCUDAStream());\n"
+            "  const float one = 1, zero = 0;\n"
+            "  const int m = a.size(0), k = a.size(1), n = b.size(1);\n"
+            "  cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, m, k, &one, b.data_ptr<float>(), n,\n"
+            "              a.data_ptr<float>(), k, &zero, c.data_ptr<float>(), n);\n"
+            "  cublasDestroy(handle);\n  return c;\n}\n"},
+       .functions = {"product"},
+       .extra_ldflags = {"-lcublas"},
+       .with_cuda = true});
+  INFO(program.diagnostics);
+  REQUIRE(program.succeeded());
+  CHECK(program.headers == "facade");
+  const absl::StatusOr<std::string> needed =
+      OutputOf({"/usr/bin/readelf", "-d", absl::StrCat("/proc/", getpid(), "/fd/", program.library->get())});
+  REQUIRE(needed.ok());
+  CHECK(needed->find("libcublas.so.13") != std::string::npos);
+  CHECK(needed->find("libcudart.so.13") != std::string::npos);
 }
 
 TEST_CASE("an inline program may be of CUDA alone, with a module of its own") {

@@ -38,7 +38,7 @@ TEST_CASE("what the service chooses, and what changes messages alone, is left ou
   CHECK(AllowedCudaOptions({"", "-arch=sm_80", "-gencode", "arch=compute_80,code=sm_80",
                             "--generate-code=arch=compute_90,code=sm_90", "--threads", "4", "-t=2", "-w",
                             "-diag-suppress", "177,550", "-Xcudafe", "--diag_suppress=x", "-lcudart",
-                            "--resource-usage"})
+                            "-lcublas", "--resource-usage"})
             .value()
             .empty());
 }
@@ -52,7 +52,7 @@ TEST_CASE("options of nvcc that name a file, a program or a place are refused, a
                              "-I",
                              "-isystem",
                              "-L/tmp",
-                             "-lcublas",
+                             "-lcusolver",
                              "-optf=x",
                              "--options-file",
                              "-Xlinker=-rpath",
