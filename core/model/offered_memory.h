@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/distributed/broadcast_place.h"
 #include "core/kernels/memory_checksum.h"
 #include "core/model/parameter_layout.h"
 
@@ -27,6 +28,12 @@ struct OfferedMemory {
   uint64_t version = 0;
   std::string layout_sha256;
   std::vector<MemoryBuffer> buffers;
+};
+
+// Weights that their sender sends to all receivers at once: the memory has no socket_path.
+struct OfferedBroadcast {
+  OfferedMemory memory;
+  BroadcastPlace place;  // the receiver's
 };
 
 // Buffers as the layout has them one behind the other, with `checksums` of each.
