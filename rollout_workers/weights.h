@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/distributed/broadcast_place.h"
 #include "core/model/model_config.h"
 
 namespace warpsmith {
@@ -53,6 +54,7 @@ struct OfferedWeights {
   std::string dtype;
   std::vector<OfferedBuffer> buffers;
   std::string layout_sha256;
+  BroadcastPlace place;  // of "nccl"
 };
 
 // Version 0, drawn as the trainer draws it from the same seed.

@@ -14,7 +14,10 @@ OfferedWeights OfferedWeightsFromProto(const v1::WeightsManifest& proto) {
                          .transport = proto.transport(),
                          .path = proto.path(),
                          .dtype = proto.dtype(),
-                         .layout_sha256 = proto.layout_sha256()};
+                         .layout_sha256 = proto.layout_sha256(),
+                         .place = {.id = proto.broadcast_group().unique_id(),
+                                   .num_ranks = proto.broadcast_group().num_ranks(),
+                                   .rank = proto.broadcast_group().rank()}};
   for (const v1::WeightsBuffer& buffer : proto.buffers()) {
     weights.buffers.push_back({.name = buffer.name(),
                                .offset_bytes = buffer.offset_bytes(),

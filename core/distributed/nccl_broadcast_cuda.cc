@@ -44,7 +44,7 @@ absl::Status NcclStatus(const char* what, ncclResult_t result, ncclComm_t comm) 
 
 struct NcclBroadcast::State {
   State(const BroadcastPlace& its_place, int its_device, absl::Time its_deadline,
-        const std::atomic<bool>* its_stop)
+        const absl::Notification* its_stop)
       : place(its_place), device(its_device), began(absl::Now()), deadline(its_deadline), stop(its_stop) {}
   ~State();
 
@@ -64,7 +64,8 @@ struct NcclBroadcast::State {
   const int device;
   const absl::Time began;
   const absl::Time deadline;
-  const std::atomic<bool>* const stop;
+  const absl::Notification* const stop;
+  const absl::Notification never;
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
   std::array<cudaEvent_t, kWindow> events = {};  // of the last collectives; one that was not recorded is done
@@ -120,9 +121,10 @@ absl::Status NcclBroadcast::State::Poll(const char* what, absl::FunctionRef<absl
       ASSIGN_OR_RETURN(const bool done, is_done());
       if (done) return absl::OkStatus();
     }
-    if (stop != nullptr && *stop) return absl::AbortedError(absl::StrCat(what, " was given up"));
+    if (stop != nullptr && stop->HasBeenNotified())
+      return absl::AbortedError(absl::StrCat(what, " was given up"));
     if (absl::Now() >= deadline) return Late(what);
-    absl::SleepFor(kStateInterval);
+    never.WaitForNotificationWithTimeout(kStateInterval);
   }
 }
 
@@ -176,7 +178,7 @@ void NcclBroadcast::State::AwaitKernels() {
   const absl::Time patience = absl::Now() + kEndPatience;
   cudaError_t error = cudaStreamQuery(stream);
   while (error == cudaErrorNotReady && absl::Now() < patience) {
-    absl::SleepFor(kStateInterval);
+    never.WaitForNotificationWithTimeout(kStateInterval);
     error = cudaStreamQuery(stream);
   }
   may_still_write = error != cudaSuccess;
@@ -192,7 +194,7 @@ absl::StatusOr<std::string> DrawBroadcastId() {
 
 absl::StatusOr<std::unique_ptr<NcclBroadcast>> NcclBroadcast::Join(const BroadcastPlace& place, int device,
                                                                    absl::Time deadline,
-                                                                   const std::atomic<bool>* stop) {
+                                                                   const absl::Notification* stop) {
   setenv("NCCL_NVLS_ENABLE", "0", 0);
   auto state = std::make_unique<State>(place, device, deadline, stop);
   RETURN_IF_ERROR(state->Open());

@@ -5,13 +5,13 @@
 
 #include <cuda_runtime_api.h>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "core/distributed/broadcast_place.h"
 
@@ -25,13 +25,13 @@ absl::StatusOr<std::string> DrawBroadcastId();
 // has died. After an error nothing more may be called but the destructor. One thread at a time.
 class NcclBroadcast {
  public:
-  // Meets the other members, with GPU `device`, which becomes the current one. NVLink's multicast is left off, for hosts
-  // that are shared, unless NCCL_NVLS_ENABLE says otherwise. `stop`, which outlives this, ends all waiting once it is
-  // true; it may be null. DEADLINE_EXCEEDED: not all have come; UNAVAILABLE: one has gone; ABORTED: `stop`; INTERNAL
-  // with NCCL's or CUDA's message.
+  // Meets the other members, with GPU `device`, which becomes the current one. NVLink's multicast is left off, for
+  // hosts that are shared, unless NCCL_NVLS_ENABLE says otherwise. `stop`, which outlives this, ends all waiting once
+  // it is notified; it may be null. DEADLINE_EXCEEDED: not all have come; UNAVAILABLE: one has gone; ABORTED: `stop`;
+  // INTERNAL with NCCL's or CUDA's message.
   static absl::StatusOr<std::unique_ptr<NcclBroadcast>> Join(const BroadcastPlace& place, int device,
                                                              absl::Time deadline,
-                                                             const std::atomic<bool>* stop = nullptr);
+                                                             const absl::Notification* stop = nullptr);
   // Waits for NCCL to give its memory back, at most 5 s.
   ~NcclBroadcast();
   NcclBroadcast(const NcclBroadcast&) = delete;

@@ -14,14 +14,15 @@
 
 namespace warpsmith {
 
-// Of one GPU, or of several that share a model: then the first alone is a member of the broadcast. Each buffer arrives in
-// its memory, is checked there, and is cut into the shards, which it writes to the memories of all.
+// Of one GPU, or of several that share a model: then the first alone is a member of the broadcast. Each buffer arrives
+// in its memory, is checked there, and is cut into the shards, which it writes to the memories of all.
 class ReceivedWeights final : public WeightSource {
  public:
   struct Shard;  // what one GPU keeps
 
-  // Takes the memory, joins the broadcast on devices[0] and receives all of it; shard i is for devices[i]. Costs as much
-  // memory as the weights in use on every GPU, and where there are several, that of the largest buffer on the first.
+  // Takes the memory, joins the broadcast on devices[0] and receives all of it; shard i is for devices[i]. Costs as
+  // much memory as the weights in use on every GPU, and where there are several, that of the largest buffer on the
+  // first; NCCL takes some besides.
   // The errors of CheckOfferedMemory, CheckReceiverPlace and CheckArrived, and those of NcclBroadcast: all within the
   // deadline and ten seconds; RESOURCE_EXHAUSTED: no room, before anybody is met. Logs bytes, seconds and GB/s.
   static absl::StatusOr<std::unique_ptr<ReceivedWeights>> Receive(const ModelConfig& config,

@@ -13,6 +13,7 @@
 #include "core/model/buffer_checksums_cuda.h"
 #include "core/model/device_weights_cuda.h"
 #include "core/model/mapped_weights_cuda.h"
+#include "core/model/received_weights_cuda.h"
 #include "core/model/weight_source.h"
 #include "rollout_workers/device/page_budget.h"
 #include "rollout_workers/device/step_buckets.h"
@@ -78,6 +79,13 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig&
                                                               const OfferedMemory& offered, int device,
                                                               absl::Time deadline) {
   return MappedWeights::Open(config, offered, device, deadline);
+}
+
+absl::StatusOr<std::unique_ptr<WeightSource>> ReceiveCudaWeights(const ModelConfig& config,
+                                                                 OfferedBroadcast offered,
+                                                                 const std::vector<int>& devices,
+                                                                 absl::Time deadline) {
+  return ReceivedWeights::Receive(config, std::move(offered), devices, deadline);
 }
 
 absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const ModelConfig& config,

@@ -91,7 +91,8 @@ TEST_CASE(
 
 TEST_CASE("a member that is told to stop does so at once") {
   const std::string id = DrawBroadcastId().value();
-  const std::atomic<bool> stop = true;
+  absl::Notification stop;
+  stop.Notify();
   const absl::Time began = absl::Now();
   const absl::Status status = NcclBroadcast::Join({id, 2, 0}, 0, began + absl::Seconds(60), &stop).status();
   INFO(status);
