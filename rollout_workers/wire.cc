@@ -34,6 +34,10 @@ EntriesOnChange EntriesOnChangeFromProto(v1::SamplesUnderWay proto) {
   return EntriesOnChange::kRequireNone;
 }
 
+SleepDepth SleepDepthFromProto(v1::SleepDepth proto) {
+  return proto == v1::SLEEP_DEPTH_PAGES_AND_WEIGHTS ? SleepDepth::kPagesAndWeights : SleepDepth::kPages;
+}
+
 void FillTransition(const FinishedSample& sample, const std::vector<int32_t>& prompt_token_ids,
                     const std::string& answer, v1::Transition* transition) {
   transition->mutable_prompt_token_ids()->Assign(prompt_token_ids.begin(), prompt_token_ids.end());
