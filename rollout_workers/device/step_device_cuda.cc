@@ -158,14 +158,19 @@ absl::Status CudaStepDevice::Begin() {
   return CudaStatus(cudaSetDevice(device_), "Choosing the GPU");
 }
 
+// Of an upload: the device may still write to the weights.
+absl::Status CudaStepDevice::LoseIfLate(const absl::Status& status) {
+  return absl::IsDeadlineExceeded(status) ? Lose(status) : status;
+}
+
 absl::Status CudaStepDevice::LoadHuggingFace(const std::filesystem::path& directory) {
   RETURN_IF_ERROR(Begin());
-  return memory_->decoder->LoadHuggingFace(directory);
+  return LoseIfLate(memory_->decoder->LoadHuggingFace(directory));
 }
 
 absl::Status CudaStepDevice::SetParameters(const Parameters& parameters) {
   RETURN_IF_ERROR(Begin());
-  return memory_->decoder->SetParameters(parameters);
+  return LoseIfLate(memory_->decoder->SetParameters(parameters));
 }
 
 absl::Status CudaStepDevice::FillRandom(uint64_t seed) {
