@@ -49,8 +49,9 @@ struct FetchedDescriptor {
   std::string text;
 };
 
-// What the DescriptorServer at `path` gives. UNAVAILABLE: nobody listens there, or not for this user; PERMISSION_DENIED:
-// it is neither this user's nor root's; DEADLINE_EXCEEDED; INVALID_ARGUMENT: the path is too long, or what came is no text with one descriptor.
+// What the DescriptorServer at `path` gives. UNAVAILABLE: nobody listens there, or not for this user;
+// PERMISSION_DENIED: it is neither this user's nor root's; DEADLINE_EXCEEDED; INVALID_ARGUMENT: the path is too long,
+// or what came is no text with one descriptor.
 absl::StatusOr<FetchedDescriptor> FetchDescriptor(const std::filesystem::path& path, absl::Time deadline);
 
 }  // namespace warpsmith
