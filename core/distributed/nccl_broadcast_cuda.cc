@@ -55,6 +55,7 @@ struct NcclBroadcast::State {
   absl::Status AwaitIssued(const char* what);
   absl::Status AwaitEvent(cudaEvent_t event);
   absl::Status BringChunk(std::byte* data, int64_t bytes);
+  absl::Status Meet();
   absl::Status Late(const char* what) const;
   absl::Status Break(absl::Status status);
   void End();
@@ -68,10 +69,10 @@ struct NcclBroadcast::State {
   const absl::Notification never;
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
+  void* meeting = nullptr;                       // a number that all members add up
   std::array<cudaEvent_t, kWindow> events = {};  // of the last collectives; one that was not recorded is done
   int64_t num_chunks = 0;
   int64_t bytes_issued = 0;
-  bool is_broken = false;
   bool may_still_write = false;
 };
 
@@ -79,6 +80,7 @@ NcclBroadcast::State::~State() {
   End();
   if (may_still_write) return;  // the stream and its events are in use
   cudaSetDevice(device);
+  if (meeting != nullptr) cudaFree(meeting);
   for (const cudaEvent_t event : events) {
     if (event != nullptr) cudaEventDestroy(event);
   }
@@ -88,6 +90,7 @@ NcclBroadcast::State::~State() {
 absl::Status NcclBroadcast::State::Open() {
   RETURN_IF_ERROR(CudaStatus("cudaSetDevice", cudaSetDevice(device)));
   RETURN_IF_ERROR(CudaStatus("cudaStreamCreate", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)));
+  RETURN_IF_ERROR(CudaStatus("cudaMalloc", cudaMalloc(&meeting, sizeof(int32_t))));
   for (cudaEvent_t& event : events) {
     RETURN_IF_ERROR(CudaStatus("cudaEventCreate", cudaEventCreateWithFlags(&event, cudaEventDisableTiming)));
   }
@@ -152,22 +155,32 @@ absl::Status NcclBroadcast::State::BringChunk(std::byte* data, int64_t bytes) {
   return CudaStatus("cudaEventRecord", cudaEventRecord(event, stream));
 }
 
+// A collective that no member ends before all have come to it, and with it to the end of what was brought.
+absl::Status NcclBroadcast::State::Meet() {
+  cudaEvent_t const last = events[num_chunks % kWindow];  // its former collective comes before this one
+  RETURN_IF_ERROR(NcclStatus("ncclAllReduce",
+                             ncclAllReduce(meeting, meeting, 1, ncclInt32, ncclMax, comm, stream), comm));
+  RETURN_IF_ERROR(AwaitIssued("a collective to begin"));
+  RETURN_IF_ERROR(CudaStatus("cudaEventRecord", cudaEventRecord(last, stream)));
+  return AwaitEvent(last);
+}
+
 // The first error ends all that is under way.
 absl::Status NcclBroadcast::State::Break(absl::Status status) {
   if (status.ok()) return status;
-  is_broken = true;
   End();
   if (num_chunks > 0 || bytes_issued > 0) AwaitKernels();
   return status;
 }
 
-// On a thread of its own, for neither an abort nor a destruction has a deadline.
+// By an abort in any case, for ncclCommDestroy waits for the other processes; on a thread of its own, for it has no
+// deadline.
 void NcclBroadcast::State::End() {
   if (comm == nullptr) return;
   const auto ended = std::make_shared<absl::Notification>();
-  std::thread([ended, ending = std::exchange(comm, nullptr), broken = is_broken, on = device] {
+  std::thread([ended, ending = std::exchange(comm, nullptr), on = device] {
     cudaSetDevice(on);
-    (void)(broken ? ncclCommAbort(ending) : ncclCommDestroy(ending));
+    (void)ncclCommAbort(ending);
     ended->Notify();
   }).detach();
   ended->WaitForNotificationWithTimeout(kEndPatience);
@@ -216,12 +229,6 @@ absl::Status NcclBroadcast::Bring(void* data, int64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::Status NcclBroadcast::Await() {
-  State& state = *state_;
-  cudaEvent_t const last = state.events[state.num_chunks % kWindow];
-  // The event's former collective comes before all that it stands for now.
-  RETURN_IF_ERROR(state.Break(CudaStatus("cudaEventRecord", cudaEventRecord(last, state.stream))));
-  return state.Break(state.AwaitEvent(last));
-}
+absl::Status NcclBroadcast::Await() { return state_->Break(state_->Meet()); }
 
 }  // namespace warpsmith

@@ -44,7 +44,8 @@ class NcclBroadcast {
   // Waits where too much lies there already. The errors of Join.
   absl::Status Bring(void* data, int64_t bytes);
 
-  // Waits until all that was put on the stream is done. The errors of Join.
+  // Waits until all that was put on the stream is done, by every member: then NCCL's memory here is nobody else's any
+  // more. The errors of Join.
   absl::Status Await();
 
   // Whether the device may still write to what Bring was given, although an error was returned: give nothing back then.

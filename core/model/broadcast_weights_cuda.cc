@@ -49,7 +49,6 @@ class Sending {
     }
     outcome_.sent = Send(offer->place);
     for (std::thread& thread : threads) thread.join();
-    broadcast_.reset();  // not before: what NCCL has here may still be read by receivers
     return outcome_;
   }
 

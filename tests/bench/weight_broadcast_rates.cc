@@ -30,7 +30,7 @@ namespace {
 
 constexpr int kVersions = 4;
 constexpr absl::Duration kPatience = absl::Seconds(60);
-constexpr absl::Duration kPatienceWithTheDead = absl::Seconds(4);
+constexpr absl::Duration kPatienceWithTheDead = absl::Seconds(3);
 
 OfferedWeights ToOffered(const OfferedBroadcast& broadcast) {
   OfferedWeights offered{.policy_version = broadcast.memory.version,

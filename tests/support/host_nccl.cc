@@ -22,6 +22,7 @@ namespace {
 
 // One broadcast of a group, from when its first rank comes until its last has gone.
 struct Transfer {
+  bool is_meeting = false;  // of all ranks; num_brought are those that have come
   const void* source = nullptr;
   size_t count = 0;
   std::vector<std::pair<int, void*>> waiting;  // receivers by rank
@@ -40,6 +41,7 @@ struct Group {
   }
   bool IsDone(int64_t index, int rank) {
     const Transfer& transfer = transfers[index];
+    if (transfer.is_meeting) return transfer.num_brought == size;
     if (rank == 0) return transfer.num_brought == size - 1;
     return transfer.source != nullptr;
   }
@@ -119,14 +121,17 @@ ncclResult_t ncclBroadcast(const void*, void* data, size_t count, ncclDataType_t
   comm->group->Advance(transfer);
   return ncclInProgress;
 }
+ncclResult_t ncclAllReduce(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t comm,
+                           cudaStream_t) {
+  absl::MutexLock lock(&g_mutex);
+  Transfer& transfer = comm->group->transfers[comm->num_issued++];
+  transfer.is_meeting = true;
+  ++transfer.num_brought;
+  return ncclInProgress;
+}
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   absl::MutexLock lock(&g_mutex);
   comm->group->Leave(comm->rank);
-  delete comm;
-  return ncclSuccess;
-}
-ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  absl::MutexLock lock(&g_mutex);
   delete comm;
   return ncclSuccess;
 }
