@@ -61,7 +61,8 @@ grpc::ServerWriteReactor<v1::GenerateGroupsResponse>* RolloutService::GenerateGr
 grpc::Status RolloutService::PrepareWeights(grpc::ServerContext* context,
                                             const v1::PrepareWeightsRequest* request,
                                             v1::PrepareWeightsResponse* response) {
-  const OfferedWeights offered = OfferedWeightsFromProto(request->manifest());
+  OfferedWeights offered = OfferedWeightsFromProto(request->manifest());
+  offered.is_given_up = [context] { return context->IsCancelled(); };  // a publisher that dies, for one
   return ToGrpcStatus(weights_->Prepare(offered, DeadlineOf(*context, TransferTimeout(BytesOf(offered)))));
 }
 

@@ -72,7 +72,8 @@ class NcclTransport final : public WeightTransport {
 
   absl::StatusOr<LoadedWeights> Prepare(const OfferedWeights& offered, absl::Time deadline) override {
     RETURN_IF_ERROR(CheckIsBfloat16(offered));
-    OfferedBroadcast broadcast{.memory = ToOfferedMemory(offered), .place = offered.place};
+    OfferedBroadcast broadcast{
+        .memory = ToOfferedMemory(offered), .place = offered.place, .is_given_up = offered.is_given_up};
     ASSIGN_OR_RETURN(std::shared_ptr<WeightSource> source,
                      ReceiveCudaWeights(config_, std::move(broadcast), devices_, deadline));
     return LoadedWeights{.policy_version = offered.policy_version,

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,7 +55,9 @@ struct OfferedWeights {
   std::string dtype;
   std::vector<OfferedBuffer> buffers;
   std::string layout_sha256;
-  BroadcastPlace place;  // of "nccl"
+  // Of "nccl", and whether nobody waits for it any more; empty: somebody does.
+  BroadcastPlace place;
+  std::function<bool()> is_given_up;
 };
 
 // Version 0, drawn as the trainer draws it from the same seed.

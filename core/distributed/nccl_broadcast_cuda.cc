@@ -44,8 +44,12 @@ absl::Status NcclStatus(const char* what, ncclResult_t result, ncclComm_t comm) 
 
 struct NcclBroadcast::State {
   State(const BroadcastPlace& its_place, int its_device, absl::Time its_deadline,
-        const absl::Notification* its_stop)
-      : place(its_place), device(its_device), began(absl::Now()), deadline(its_deadline), stop(its_stop) {}
+        std::function<bool()> its_is_given_up)
+      : place(its_place),
+        device(its_device),
+        began(absl::Now()),
+        deadline(its_deadline),
+        is_given_up(std::move(its_is_given_up)) {}
   ~State();
 
   absl::Status Open();
@@ -65,7 +69,7 @@ struct NcclBroadcast::State {
   const int device;
   const absl::Time began;
   const absl::Time deadline;
-  const absl::Notification* const stop;
+  const std::function<bool()> is_given_up;
   const absl::Notification never;
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
@@ -124,8 +128,7 @@ absl::Status NcclBroadcast::State::Poll(const char* what, absl::FunctionRef<absl
       ASSIGN_OR_RETURN(const bool done, is_done());
       if (done) return absl::OkStatus();
     }
-    if (stop != nullptr && stop->HasBeenNotified())
-      return absl::AbortedError(absl::StrCat(what, " was given up"));
+    if (is_given_up && is_given_up()) return absl::AbortedError(absl::StrCat(what, " was given up"));
     if (absl::Now() >= deadline) return Late(what);
     never.WaitForNotificationWithTimeout(kStateInterval);
   }
@@ -207,9 +210,9 @@ absl::StatusOr<std::string> DrawBroadcastId() {
 
 absl::StatusOr<std::unique_ptr<NcclBroadcast>> NcclBroadcast::Join(const BroadcastPlace& place, int device,
                                                                    absl::Time deadline,
-                                                                   const absl::Notification* stop) {
+                                                                   std::function<bool()> is_given_up) {
   setenv("NCCL_NVLS_ENABLE", "0", 0);
-  auto state = std::make_unique<State>(place, device, deadline, stop);
+  auto state = std::make_unique<State>(place, device, deadline, std::move(is_given_up));
   RETURN_IF_ERROR(state->Open());
   RETURN_IF_ERROR(state->Break(state->Connect()));
   return std::unique_ptr<NcclBroadcast>(new NcclBroadcast(std::move(state)));

@@ -6,12 +6,12 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "core/distributed/broadcast_place.h"
 
@@ -26,12 +26,12 @@ absl::StatusOr<std::string> DrawBroadcastId();
 class NcclBroadcast {
  public:
   // Meets the other members, with GPU `device`, which becomes the current one. NVLink's multicast is left off, for
-  // hosts that are shared, unless NCCL_NVLS_ENABLE says otherwise. `stop`, which outlives this, ends all waiting once
-  // it is notified; it may be null. DEADLINE_EXCEEDED: not all have come; UNAVAILABLE: one has gone; ABORTED: `stop`;
-  // INTERNAL with NCCL's or CUDA's message.
+  // hosts that are shared, unless NCCL_NVLS_ENABLE says otherwise. `is_given_up`, which may be empty, is asked while
+  // this waits, and true ends it. DEADLINE_EXCEEDED: not all have come; UNAVAILABLE: one has gone; ABORTED: it was
+  // given up; INTERNAL with NCCL's or CUDA's message.
   static absl::StatusOr<std::unique_ptr<NcclBroadcast>> Join(const BroadcastPlace& place, int device,
                                                              absl::Time deadline,
-                                                             const absl::Notification* stop = nullptr);
+                                                             std::function<bool()> is_given_up = {});
   // Waits for NCCL to give its memory back, at most 5 s.
   ~NcclBroadcast();
   NcclBroadcast(const NcclBroadcast&) = delete;

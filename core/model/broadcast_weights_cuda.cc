@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -73,12 +72,13 @@ class Sending {
     offer.place.rank = index + 1;
     absl::Status& answer = outcome_.receivers[index];
     answer = receiver(offer, deadline_);
-    if (!answer.ok() && !is_refused_.exchange(true)) refused_.Notify();
+    if (!answer.ok()) is_refused_ = true;
   }
 
   absl::Status Send(const BroadcastPlace& place) {
     const absl::Time began = absl::Now();
-    ASSIGN_OR_RETURN(broadcast_, NcclBroadcast::Join(place, device_, deadline_, &refused_));
+    ASSIGN_OR_RETURN(broadcast_,
+                     NcclBroadcast::Join(place, device_, deadline_, [this] { return is_refused_.load(); }));
     const absl::Time joined = absl::Now();
     const absl::Status status = SendBuffers();
     outcome_.may_still_read = !status.ok() && broadcast_->may_still_write();
@@ -109,7 +109,6 @@ class Sending {
   const uint64_t version_;
   const absl::Time deadline_;
   std::atomic<bool> is_refused_ = false;
-  absl::Notification refused_;
   std::unique_ptr<NcclBroadcast> broadcast_;
   BroadcastOutcome outcome_;  // receivers: each its own
 };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct OfferedMemory {
 struct OfferedBroadcast {
   OfferedMemory memory;
   BroadcastPlace place;  // the receiver's
+  // Whether nobody wants it received any more; empty: somebody does.
+  std::function<bool()> is_given_up;
 };
 
 // Buffers as the layout has them one behind the other, with `checksums` of each.

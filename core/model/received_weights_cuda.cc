@@ -115,7 +115,8 @@ class Reception {
 
   absl::Status Run(absl::Time deadline) {
     const absl::Time began = absl::Now();
-    ASSIGN_OR_RETURN(broadcast_, NcclBroadcast::Join(offered_.place, device(), deadline));
+    ASSIGN_OR_RETURN(broadcast_,
+                     NcclBroadcast::Join(offered_.place, device(), deadline, offered_.is_given_up));
     const absl::Time joined = absl::Now();
     absl::Status status = Receive();
     if (status.ok()) status = broadcast_->Await();

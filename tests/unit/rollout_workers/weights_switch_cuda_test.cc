@@ -155,4 +155,22 @@ TEST_CASE("a worker that sleeps refuses a broadcast, and has dropped what was pr
   CHECK(one.engine.status().policy_version == 2);
 }
 
+TEST_CASE("a worker whose publisher is gone waits for it no longer, and takes the next publication") {
+  SwitchOnGpu one;
+  OfferedWeights offered;
+  const PrepareReceiver keep = [&](const OfferedBroadcast& offer, absl::Time) {
+    offered = SwitchOnGpu::ToOffered(offer);
+    return absl::UnavailableError("gone");
+  };
+  REQUIRE_FALSE(AllOk(Send(1, {keep})));
+  const absl::Time gone = absl::Now() + absl::Milliseconds(50);
+  offered.is_given_up = [gone] { return absl::Now() > gone; };
+  const absl::Status status = one.weights.Prepare(offered, absl::Now() + kPatience);
+  INFO(status);
+  CHECK(absl::IsAborted(status));
+  CHECK(absl::Now() < gone + absl::Seconds(10));
+  REQUIRE(AllOk(Send(2, {one.Receiver()})));
+  CHECK(one.Commit(2).ok());
+}
+
 }  // namespace warpsmith
