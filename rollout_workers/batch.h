@@ -61,6 +61,9 @@ class Batch {
   // Not where it sleeps, lacks weights or is lost.
   virtual bool can_step() const = 0;
 
+  // Ends every job there is with `status`, while the batch sleeps or lacks weights. Of batches that hold none: nothing.
+  virtual Outcome GiveUp(const absl::Status& status) = 0;
+
   // Queues a valid job.
   virtual void Add(GenerationJob job) = 0;
   // Drops what there is of a job.

@@ -41,6 +41,7 @@ class CpuBatch final : public Batch {
   absl::Status Sleep(SleepDepth depth) override;
   absl::Status Wake() override;
   bool can_step() const override { return true; }
+  Outcome GiveUp(const absl::Status&) override { return {}; }
   // A step or several later the samples of `job` are in slots.
   void Add(GenerationJob job) override;
   void Remove(int64_t job_id) override;

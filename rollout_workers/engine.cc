@@ -12,6 +12,7 @@
 #include "core/base/status_macros.h"
 #include "rollout_workers/batch.h"
 #include "rollout_workers/cpu_batch.h"
+#include "rollout_workers/weights_in_use.h"
 
 namespace warpsmith {
 namespace {
@@ -43,8 +44,8 @@ class Engine::Impl {
   void CancelSample(const SamplePlace& sample) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline, EntriesOnChange entries)
       ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
-  absl::Status Sleep(SleepDepth depth) ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
-  absl::Status Wake() ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
+  absl::Status Sleep(SleepDepth depth, absl::Time deadline) ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
+  absl::Status Wake(absl::Time deadline) ABSL_LOCKS_EXCLUDED(order_mutex_, mutex_);
   EngineStatus status() const ABSL_LOCKS_EXCLUDED(mutex_);
   const EngineOptions& options() const { return options_; }
 
@@ -71,9 +72,13 @@ class Engine::Impl {
   void Count(const Batch::Outcome& outcome, absl::Duration busy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Report(Batch::Outcome outcome);
   bool CanStep() const { return !batch_->empty() && batch_->can_step(); }
-  // An order that waits for samples to end is no mail: it is taken when they have.
+  // Samples that nothing can go on with: the engine sleeps, or has no weights.
+  bool IsHolding() const { return !batch_->empty() && !batch_->can_step(); }
+  void AwaitMail() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveUpHeld(const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // An order that waits for samples to end is no mail: it is taken when they have, or never will.
   bool IsTakeable(const Order* order) const {
-    return order != nullptr && (!order->needs_empty || batch_->empty());
+    return order != nullptr && (!order->needs_empty || batch_->empty() || IsHolding());
   }
   bool HasMail() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return stopping_ || IsTakeable(order_) || !submitted_.empty() || !cancelled_.empty() ||
@@ -83,7 +88,8 @@ class Engine::Impl {
   const ModelConfig config_;
   const EngineOptions options_;
   const EngineEvents events_;
-  const std::unique_ptr<Batch> batch_;  // the engine's thread alone
+  const std::unique_ptr<Batch> batch_;              // the engine's thread alone
+  absl::Time hold_until_ = absl::InfiniteFuture();  // likewise
 
   absl::Mutex order_mutex_;  // one order at a time; taken before mutex_
   mutable absl::Mutex mutex_;
@@ -171,7 +177,7 @@ absl::Status Engine::Impl::SwapWeights(LoadedWeights weights, absl::Time deadlin
                deadline);
 }
 
-absl::Status Engine::Impl::Sleep(SleepDepth depth) {
+absl::Status Engine::Impl::Sleep(SleepDepth depth, absl::Time deadline) {
   const auto sleep = [&] {
     RETURN_IF_ERROR(batch_->Sleep(depth));
     absl::MutexLock lock(&mutex_);
@@ -179,31 +185,34 @@ absl::Status Engine::Impl::Sleep(SleepDepth depth) {
     if (depth == SleepDepth::kPagesAndWeights) status_.loaded = false;
     return absl::OkStatus();
   };
-  return Carry({.work = sleep}, absl::InfiniteFuture());
+  return Carry({.work = sleep}, deadline);
 }
 
-absl::Status Engine::Impl::Wake() {
+absl::Status Engine::Impl::Wake(absl::Time deadline) {
   const auto wake = [&] {
     RETURN_IF_ERROR(batch_->Wake());
     absl::MutexLock lock(&mutex_);
     status_.asleep = false;
     return absl::OkStatus();
   };
-  return Carry({.work = wake}, absl::InfiniteFuture());
+  return Carry({.work = wake}, deadline);
 }
 
 // Has the engine's thread do it, at the latest begun by `deadline`.
 absl::Status Engine::Impl::Carry(Order order, absl::Time deadline) {
   absl::MutexLock one_at_a_time(&order_mutex_);
   absl::MutexLock lock(&mutex_);
-  if (order.weights != nullptr && status_.asleep) {  // and stays so: to wake it is an order too
-    return absl::FailedPreconditionError(
-        absl::StrCat("Version ", order.weights->policy_version,
-                     " was not taken: the engine is asleep, and its memory given back; wake it first"));
+  if (order.weights != nullptr) {
+    if (AreInUse(*order.weights, status_)) return absl::OkStatus();
+    // It stays asleep until the order is over: to wake it is an order too.
+    RETURN_IF_ERROR(CheckCanTake(*order.weights, status_, !order.needs_empty));
   }
   order_ = &order;
   mutex_.AwaitWithDeadline(absl::Condition(&order.taken), deadline);
   order_ = nullptr;
+  if (!order.taken && order.weights == nullptr) {
+    return absl::DeadlineExceededError("The engine has not ended its step in time; ask again");
+  }
   if (!order.taken) {
     return absl::FailedPreconditionError(absl::StrCat(
         "Version ", order.weights->policy_version, " was not taken: ", status_.num_active_samples,
@@ -234,7 +243,11 @@ bool Engine::Impl::TakeMail() {
   Order* order = nullptr;
   {
     absl::MutexLock lock(&mutex_);
-    if (!CanStep()) mutex_.Await(absl::Condition(this, &Impl::HasMail));
+    if (CanStep()) {
+      hold_until_ = absl::InfiniteFuture();
+    } else {
+      AwaitMail();
+    }
     if (stopping_) return false;
     for (GenerationJob& job : submitted_) batch_->Add(std::move(job));
     submitted_.clear();
@@ -248,7 +261,30 @@ bool Engine::Impl::TakeMail() {
     if (IsTakeable(order_)) order = Take();
   }
   if (order != nullptr) CarryOut(order);
+  if (IsHolding() && absl::Now() >= hold_until_) {
+    GiveUpHeld(
+        absl::StrCat("for ", absl::FormatDuration(options_.hold_max),
+                     " the engine was asleep or had no weights: wake it, commit weights, and ask again"));
+  }
   return true;
+}
+
+// Samples that are held keep it waiting no longer than they may be.
+void Engine::Impl::AwaitMail() {
+  if (!IsHolding()) hold_until_ = absl::InfiniteFuture();
+  if (IsHolding() && hold_until_ == absl::InfiniteFuture()) hold_until_ = absl::Now() + options_.hold_max;
+  mutex_.AwaitWithDeadline(absl::Condition(this, &Impl::HasMail), hold_until_);
+}
+
+void Engine::Impl::GiveUpHeld(const std::string& why) {
+  Batch::Outcome outcome =
+      batch_->GiveUp(absl::AbortedError(absl::StrCat("Held samples were given up: ", why)));
+  hold_until_ = absl::InfiniteFuture();
+  {
+    absl::MutexLock lock(&mutex_);
+    Count(outcome, absl::ZeroDuration());
+  }
+  Report(std::move(outcome));
 }
 
 Engine::Impl::Order* Engine::Impl::Take() {
@@ -269,6 +305,10 @@ void Engine::Impl::CarryOut(Order* order) {
     Count(settled, absl::ZeroDuration());
   }
   Report(std::move(settled));
+  if (order->needs_empty && IsHolding()) {
+    GiveUpHeld(absl::StrCat("the weights that they began with are gone, and version ",
+                            order->weights->policy_version, " was committed for new ones: ask again"));
+  }
   absl::Status result = order->work();
   absl::MutexLock lock(&mutex_);
   if (order->weights != nullptr && !result.ok()) status_.loaded = false;
@@ -340,8 +380,8 @@ void Engine::CancelSample(int64_t job_id, int task_index, int sample_index) {
 absl::Status Engine::SwapWeights(LoadedWeights weights, absl::Time deadline, EntriesOnChange entries) {
   return impl_->SwapWeights(std::move(weights), deadline, entries);
 }
-absl::Status Engine::Sleep(SleepDepth depth) { return impl_->Sleep(depth); }
-absl::Status Engine::Wake() { return impl_->Wake(); }
+absl::Status Engine::Sleep(SleepDepth depth, absl::Time deadline) { return impl_->Sleep(depth, deadline); }
+absl::Status Engine::Wake(absl::Time deadline) { return impl_->Wake(deadline); }
 EngineStatus Engine::status() const { return impl_->status(); }
 const std::optional<CudaPlacement>& Engine::cuda() const { return impl_->options().cuda; }
 int64_t Engine::context_tokens_max() const { return impl_->options().context_tokens_max; }

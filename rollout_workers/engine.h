@@ -41,6 +41,8 @@ struct EngineOptions {
   int num_threads = 1;
   // The GPU that decodes; none: the CPU.
   std::optional<CudaPlacement> cuda;
+  // Longest time that samples are held, by an engine that sleeps or has no weights: then they fail.
+  absl::Duration hold_max = absl::Minutes(30);
 };
 
 // Where samples go. All are called from the engine's thread, which decodes nothing until they return.
@@ -107,19 +109,23 @@ class Engine {
   void CancelSample(int64_t job_id, int task_index, int sample_index);
 
   // Takes `weights` between two steps. With kRequireNone when no sample waits or decodes; otherwise at once, and those
-  // that do go on with the new weights: FinishedSample::token_policy_versions says which drew what. FAILED_PRECONDITION
-  // when that did not come to pass by `deadline`, and while the engine is asleep; UNIMPLEMENTED for other `entries`
-  // than kRequireNone on the CPU: the old weights are still in use then. After any other error none are, and samples
-  // that wait or decode are held until new ones come.
+  // that do go on with the new weights: FinishedSample::token_policy_versions says which drew what. Nothing to do where
+  // the same weights, by sha256, are in use under the same version. FAILED_PRECONDITION when it did not come to pass by
+  // `deadline`, while the engine is asleep, and for other weights under the version in use, which tokens would not tell
+  // from those, unless with kRequireNone; UNIMPLEMENTED for other `entries` than kRequireNone on the CPU: the old
+  // weights are still in use then. After any other error none are, and samples that wait or decode are held until new
+  // ones come, at most EngineOptions::hold_max. With kRequireNone they then fail with ABORTED before the new ones are
+  // taken: what they would have to end with is gone.
   absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline,
                            EntriesOnChange entries = EntriesOnChange::kRequireNone);
 
   // Gives memory of the GPU back, between two steps, and takes it again. Meanwhile samples are held, none is lost, and
   // with kPages more may be submitted. After kPagesAndWeights they are held until new weights are swapped in, after
-  // Wake. Both may be repeated. UNIMPLEMENTED on the CPU; Wake: RESOURCE_EXHAUSTED where others have taken the memory
-  // meanwhile, and the engine sleeps on.
-  absl::Status Sleep(SleepDepth depth);
-  absl::Status Wake();
+  // Wake. None is held longer than EngineOptions::hold_max: then they fail with ABORTED. Both may be repeated.
+  // UNIMPLEMENTED on the CPU; DEADLINE_EXCEEDED: the engine did not come to it, and nothing has changed; Wake:
+  // RESOURCE_EXHAUSTED where others have taken the memory meanwhile, and the engine sleeps on.
+  absl::Status Sleep(SleepDepth depth, absl::Time deadline = absl::InfiniteFuture());
+  absl::Status Wake(absl::Time deadline = absl::InfiniteFuture());
 
   EngineStatus status() const;
   int64_t context_tokens_max() const;

@@ -97,6 +97,13 @@ absl::Status PagedDeviceBatch::Wake() {
   return absl::OkStatus();
 }
 
+Batch::Outcome PagedDeviceBatch::GiveUp(const absl::Status& status) {
+  Outcome outcome;
+  LogWarning(absl::StrCat(requests_of_job_.size(), " jobs fail: ", std::string(status.message())));
+  EndAll(status, &outcome);
+  return outcome;
+}
+
 void PagedDeviceBatch::Add(GenerationJob job) {
   for (GenerationGroup& group : job.groups) {
     if (group.samples.empty()) continue;
@@ -173,9 +180,12 @@ Batch::Outcome PagedDeviceBatch::Step() {
   if (num_before > 0) {
     if (const absl::Status status = CompleteOldest(&outcome); !status.ok()) FailAll(status, &outcome);
   } else if (!*launched && is_ready() && !paged_->empty()) {
-    FailAll(absl::InternalError(absl::StrCat("No step can be planned for ", num_waiting(),
-                                             " samples that wait and ", num_active(), " that have a slot")),
-            &outcome);
+    FailAll(
+        absl::InternalError(absl::StrCat(
+            "No step can be planned for ", num_waiting(), " samples that wait and ", num_active(),
+            " that have a slot: ask again; if it comes again, give the engine more pages (--memory-share) or "
+            "fewer slots, and report it with these numbers")),
+        &outcome);
   }
   const int64_t num_prefilled = paged_->status().num_tokens_prefilled;
   outcome.num_prefilled = static_cast<int>(num_prefilled - std::exchange(num_prefilled_, num_prefilled));
@@ -265,6 +275,10 @@ void PagedDeviceBatch::FailAll(const absl::Status& failure, Outcome* outcome) {
   if (requests_of_job_.empty()) return;
   LogError(
       absl::StrCat(requests_of_job_.size(), " jobs fail with their device: ", std::string(status.message())));
+  EndAll(status, outcome);
+}
+
+void PagedDeviceBatch::EndAll(const absl::Status& status, Outcome* outcome) {
   while (!requests_of_job_.empty()) {
     const int64_t job_id = requests_of_job_.begin()->first;
     outcome->failed.push_back({.job_id = job_id, .status = status});

@@ -35,6 +35,7 @@ class PagedDeviceBatch final : public Batch {
   absl::Status Sleep(SleepDepth depth) override;
   absl::Status Wake() override;
   bool can_step() const override { return !refused_.empty() || is_ready(); }
+  Outcome GiveUp(const absl::Status& status) override;
   void Add(GenerationJob job) override;
   void Remove(int64_t job_id) override;
   void RemoveSample(const SamplePlace& place) override;
@@ -75,6 +76,7 @@ class PagedDeviceBatch final : public Batch {
   std::vector<uint64_t> TokenVersions(const FinishedAnswer& answer, uint64_t expected) const;
   void FailBroken(int64_t request_id, Outcome* outcome);
   void FailAll(const absl::Status& failure, Outcome* outcome);
+  void EndAll(const absl::Status& status, Outcome* outcome);
   void CountLess(Requests::iterator request);
 
   const std::unique_ptr<StepDevice> device_;

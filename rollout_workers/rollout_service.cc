@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/transfer_timeout.h"
 #include "core/rpc/status.h"
 #include "rollout_workers/group_stream.h"
 #include "rollout_workers/wire.h"
@@ -12,14 +13,25 @@
 namespace warpsmith {
 namespace {
 
-// Bounds for callers that set none: how long weights may take to come, a commit waits for samples to end, and a drain
+// Bounds for callers that set none: how long a commit waits for samples to end, sleep and wake for a step, and a drain
 // for requests.
-constexpr absl::Duration kPrepareTimeout = absl::Minutes(5);
 constexpr absl::Duration kCommitTimeout = absl::Minutes(2);
+constexpr absl::Duration kSleepTimeout = absl::Minutes(2);
 constexpr absl::Duration kDrainTimeoutMax = absl::Hours(1);
 constexpr absl::Duration kServiceTimeout = absl::Minutes(1);
 // Left of a caller's deadline for the answer to travel.
 constexpr absl::Duration kAnswerMargin = absl::Milliseconds(100);
+
+absl::Time DeadlineOf(const grpc::ServerContext& context, absl::Duration timeout) {
+  return std::min(absl::Now() + timeout, absl::FromChrono(context.deadline()) - kAnswerMargin);
+}
+
+int64_t BytesOf(const OfferedWeights& offered) {
+  int64_t bytes = 0;
+  for (const OfferedBuffer& buffer : offered.buffers)
+    bytes += std::clamp(buffer.length_bytes, int64_t{0}, kTransferBytesMax);
+  return bytes;
+}
 
 }  // namespace
 
@@ -49,18 +61,32 @@ grpc::ServerWriteReactor<v1::GenerateGroupsResponse>* RolloutService::GenerateGr
 grpc::Status RolloutService::PrepareWeights(grpc::ServerContext* context,
                                             const v1::PrepareWeightsRequest* request,
                                             v1::PrepareWeightsResponse* response) {
-  const absl::Time deadline =
-      std::min(absl::Now() + kPrepareTimeout, absl::FromChrono(context->deadline()) - kAnswerMargin);
-  return ToGrpcStatus(weights_->Prepare(OfferedWeightsFromProto(request->manifest()), deadline));
+  OfferedWeights offered = OfferedWeightsFromProto(request->manifest());
+  offered.is_given_up = [context] { return context->IsCancelled(); };  // a publisher that dies, for one
+  return ToGrpcStatus(weights_->Prepare(offered, DeadlineOf(*context, TransferTimeout(BytesOf(offered)))));
 }
 
 grpc::Status RolloutService::CommitWeights(grpc::ServerContext* context,
                                            const v1::CommitWeightsRequest* request,
                                            v1::CommitWeightsResponse* response) {
-  const absl::Time deadline =
-      std::min(absl::Now() + kCommitTimeout, absl::FromChrono(context->deadline()) - kAnswerMargin);
   const absl::Status status =
-      weights_->Commit(request->policy_version(), deadline, EntriesOnChangeFromProto(request->samples()));
+      weights_->Commit(request->policy_version(), DeadlineOf(*context, kCommitTimeout),
+                       EntriesOnChangeFromProto(request->samples()));
+  TellState();
+  return ToGrpcStatus(status);
+}
+
+grpc::Status RolloutService::Sleep(grpc::ServerContext* context, const v1::SleepRequest* request,
+                                   v1::SleepResponse* response) {
+  const absl::Status status =
+      weights_->Sleep(SleepDepthFromProto(request->depth()), DeadlineOf(*context, kSleepTimeout));
+  TellState();
+  return ToGrpcStatus(status);
+}
+
+grpc::Status RolloutService::Wake(grpc::ServerContext* context, const v1::WakeRequest* request,
+                                  v1::WakeResponse* response) {
+  const absl::Status status = weights_->Wake(DeadlineOf(*context, kSleepTimeout));
   TellState();
   return ToGrpcStatus(status);
 }
@@ -103,6 +129,9 @@ grpc::Status RolloutService::GetStatus(grpc::ServerContext* context, const v1::G
   response->set_prompts_sha256(identity_.prompts_sha256);
   response->set_weights_dtype(worker_->engine().cuda().has_value() ? "bfloat16" : "float32");
   response->set_num_active_samples(status.num_active_samples);
+  response->set_num_waiting_samples(status.num_waiting_samples);
+  response->set_asleep(status.asleep);
+  response->set_has_weights(status.loaded);
   response->set_draining(worker_->draining());
   response->set_num_tokens_decoded(status.num_tokens_decoded);
   response->set_decode_seconds(absl::ToDoubleSeconds(status.busy));

@@ -36,6 +36,10 @@ class RolloutService final
                               v1::PrepareWeightsResponse* response) override;
   grpc::Status CommitWeights(grpc::ServerContext* context, const v1::CommitWeightsRequest* request,
                              v1::CommitWeightsResponse* response) override;
+  grpc::Status Sleep(grpc::ServerContext* context, const v1::SleepRequest* request,
+                     v1::SleepResponse* response) override;
+  grpc::Status Wake(grpc::ServerContext* context, const v1::WakeRequest* request,
+                    v1::WakeResponse* response) override;
   grpc::Status Drain(grpc::ServerContext* context, const v1::DrainRequest* request,
                      v1::DrainResponse* response) override;
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,

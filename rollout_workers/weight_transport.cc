@@ -1,6 +1,7 @@
 #include "rollout_workers/weight_transport.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
@@ -26,6 +27,12 @@ class FileTransport final : public WeightTransport {
   const DtypeInMemory dtype_;
 };
 
+absl::Status CheckIsBfloat16(const OfferedWeights& offered) {
+  if (offered.dtype == "bfloat16") return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("The manifest's dtype is \"", Escape(offered.dtype, 64),
+                                                 "\"; by ", offered.transport, " give bfloat16"));
+}
+
 OfferedMemory ToOfferedMemory(const OfferedWeights& offered) {
   OfferedMemory memory{.socket_path = offered.path,
                        .version = offered.policy_version,
@@ -45,10 +52,7 @@ class CudaMemoryTransport final : public WeightTransport {
   CudaMemoryTransport(const ModelConfig& config, int device) : config_(config), device_(device) {}
 
   absl::StatusOr<LoadedWeights> Prepare(const OfferedWeights& offered, absl::Time deadline) override {
-    if (offered.dtype != "bfloat16") {
-      return absl::InvalidArgumentError(absl::StrCat("The manifest's dtype is \"", Escape(offered.dtype, 64),
-                                                     "\"; by cuda_memory give bfloat16"));
-    }
+    RETURN_IF_ERROR(CheckIsBfloat16(offered));
     ASSIGN_OR_RETURN(std::shared_ptr<WeightSource> source,
                      OpenCudaWeights(config_, ToOfferedMemory(offered), device_, deadline));
     return LoadedWeights{.policy_version = offered.policy_version,
@@ -61,6 +65,27 @@ class CudaMemoryTransport final : public WeightTransport {
   const int device_;
 };
 
+class NcclTransport final : public WeightTransport {
+ public:
+  NcclTransport(const ModelConfig& config, std::vector<int> devices)
+      : config_(config), devices_(std::move(devices)) {}
+
+  absl::StatusOr<LoadedWeights> Prepare(const OfferedWeights& offered, absl::Time deadline) override {
+    RETURN_IF_ERROR(CheckIsBfloat16(offered));
+    OfferedBroadcast broadcast{
+        .memory = ToOfferedMemory(offered), .place = offered.place, .is_given_up = offered.is_given_up};
+    ASSIGN_OR_RETURN(std::shared_ptr<WeightSource> source,
+                     ReceiveCudaWeights(config_, std::move(broadcast), devices_, deadline));
+    return LoadedWeights{.policy_version = offered.policy_version,
+                         .sha256 = CombinedSha256(offered),
+                         .source = std::move(source)};
+  }
+
+ private:
+  const ModelConfig config_;
+  const std::vector<int> devices_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WeightTransport>> MakeTransport(const std::string& name,
@@ -70,18 +95,19 @@ absl::StatusOr<std::unique_ptr<WeightTransport>> MakeTransport(const std::string
     const DtypeInMemory dtype = cuda.has_value() ? DtypeInMemory::kAsInFile : DtypeInMemory::kFloat32;
     return std::make_unique<FileTransport>(config, dtype);
   }
-  if (name != "cuda_memory") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("The manifest's transport is \"", Escape(name, 64), "\"; give file or cuda_memory"));
+  if (name != "cuda_memory" && name != kNcclTransport) {
+    return absl::InvalidArgumentError(absl::StrCat("The manifest's transport is \"", Escape(name, 64),
+                                                   "\"; give file, cuda_memory or nccl"));
   }
   if (!cuda.has_value()) {
     return absl::FailedPreconditionError(
         "This worker decodes on the CPU, which has no part in the memory of a GPU: publish a file");
   }
+  if (name == kNcclTransport) return std::make_unique<NcclTransport>(config, cuda->devices);
   if (cuda->devices.size() > 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("This worker's ", cuda->devices.size(),
-                     " GPUs have shards of the model, and the memory of a GPU the whole: publish a file"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "This worker's ", cuda->devices.size(),
+        " GPUs have shards of the model, and the memory of a GPU the whole: publish a file, or by nccl"));
   }
   return std::make_unique<CudaMemoryTransport>(config, cuda->devices.at(0));
 }

@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/distributed/broadcast_place.h"
 #include "core/model/model_config.h"
 
 namespace warpsmith {
@@ -53,6 +55,9 @@ struct OfferedWeights {
   std::string dtype;
   std::vector<OfferedBuffer> buffers;
   std::string layout_sha256;
+  // Of "nccl", and whether nobody waits for it any more; empty: somebody does.
+  BroadcastPlace place;
+  std::function<bool()> is_given_up;
 };
 
 // Version 0, drawn as the trainer draws it from the same seed.

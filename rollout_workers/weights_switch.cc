@@ -12,27 +12,76 @@
 
 namespace warpsmith {
 
-absl::Status WeightsSwitch::Prepare(const OfferedWeights& published, absl::Time deadline) {
+absl::Status WeightsSwitch::InTurn(absl::Time deadline, absl::FunctionRef<absl::Status()> work) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto is_free = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !is_taken_; };
+    if (!mutex_.AwaitWithDeadline(absl::Condition(&is_free), deadline)) {
+      return absl::DeadlineExceededError(
+          "Another call prepares or commits weights, or has the worker sleep or wake, and has not ended: ask "
+          "again");
+    }
+    is_taken_ = true;
+  }
+  absl::Status status = work();
   absl::MutexLock lock(&mutex_);
+  is_taken_ = false;
+  return status;
+}
+
+absl::Status WeightsSwitch::Prepare(const OfferedWeights& published, absl::Time deadline) {
+  return InTurn(deadline, [&] { return PrepareInTurn(published, deadline); });
+}
+
+absl::Status WeightsSwitch::Commit(uint64_t policy_version, absl::Time deadline, EntriesOnChange entries) {
+  return InTurn(deadline, [&] { return CommitInTurn(policy_version, deadline, entries); });
+}
+
+absl::Status WeightsSwitch::Sleep(SleepDepth depth, absl::Time deadline) {
+  return InTurn(deadline, [&] {
+    absl::Status status = engine_->Sleep(depth, deadline);
+    if (status.ok()) DropPreparedOnGpu();
+    return status;
+  });
+}
+
+absl::Status WeightsSwitch::Wake(absl::Time deadline) {
+  return InTurn(deadline, [&] { return engine_->Wake(deadline); });
+}
+
+void WeightsSwitch::DropPreparedOnGpu() {
+  if (prepared_ && prepared_->source != nullptr) prepared_.reset();
+}
+
+absl::Status WeightsSwitch::PrepareInTurn(const OfferedWeights& published, absl::Time deadline) {
   const std::string sha256 = CombinedSha256(published);
   const EngineStatus status = engine_->status();
-  if (status.loaded && status.policy_version == published.policy_version && status.weights_sha256 == sha256) {
+  const bool is_broadcast = published.transport == kNcclTransport;
+  if (is_broadcast && status.asleep) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("Version ", published.policy_version,
+                     " was not received: the engine is asleep, and its memory given back; wake it first"));
+  }
+  if (!is_broadcast && status.loaded && status.policy_version == published.policy_version &&
+      status.weights_sha256 == sha256) {
     return absl::OkStatus();
   }
-  if (prepared_ && prepared_->policy_version == published.policy_version && prepared_->sha256 == sha256) {
+  if (!is_broadcast && prepared_ && prepared_->policy_version == published.policy_version &&
+      prepared_->sha256 == sha256) {
     return absl::OkStatus();
   }
   const absl::Time began = absl::Now();
   ASSIGN_OR_RETURN(const std::unique_ptr<WeightTransport> transport,
                    MakeTransport(published.transport, config_, engine_->cuda()));
+  if (is_broadcast) DropPreparedOnGpu();
   ASSIGN_OR_RETURN(prepared_, transport->Prepare(published, deadline));
   LogInfo(absl::StrCat("prepared weights of version ", published.policy_version, " in ",
                        absl::FormatDuration(absl::Trunc(absl::Now() - began, absl::Microseconds(100)))));
   return absl::OkStatus();
 }
 
-absl::Status WeightsSwitch::Commit(uint64_t policy_version, absl::Time deadline, EntriesOnChange entries) {
-  absl::MutexLock lock(&mutex_);
+absl::Status WeightsSwitch::CommitInTurn(uint64_t policy_version, absl::Time deadline,
+                                         EntriesOnChange entries) {
   if (prepared_ && prepared_->policy_version == policy_version) {
     const absl::Time began = absl::Now();
     const absl::Status swapped = engine_->SwapWeights(*prepared_, deadline, entries);

@@ -14,7 +14,10 @@ OfferedWeights OfferedWeightsFromProto(const v1::WeightsManifest& proto) {
                          .transport = proto.transport(),
                          .path = proto.path(),
                          .dtype = proto.dtype(),
-                         .layout_sha256 = proto.layout_sha256()};
+                         .layout_sha256 = proto.layout_sha256(),
+                         .place = {.id = proto.broadcast_group().unique_id(),
+                                   .num_ranks = proto.broadcast_group().num_ranks(),
+                                   .rank = proto.broadcast_group().rank()}};
   for (const v1::WeightsBuffer& buffer : proto.buffers()) {
     weights.buffers.push_back({.name = buffer.name(),
                                .offset_bytes = buffer.offset_bytes(),
@@ -29,6 +32,10 @@ EntriesOnChange EntriesOnChangeFromProto(v1::SamplesUnderWay proto) {
   if (proto == v1::SAMPLES_UNDER_WAY_KEEP) return EntriesOnChange::kKeep;
   if (proto == v1::SAMPLES_UNDER_WAY_RECOMPUTE) return EntriesOnChange::kRecompute;
   return EntriesOnChange::kRequireNone;
+}
+
+SleepDepth SleepDepthFromProto(v1::SleepDepth proto) {
+  return proto == v1::SLEEP_DEPTH_PAGES_AND_WEIGHTS ? SleepDepth::kPagesAndWeights : SleepDepth::kPages;
 }
 
 void FillTransition(const FinishedSample& sample, const std::vector<int32_t>& prompt_token_ids,

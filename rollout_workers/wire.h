@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rollout_workers/engine.h"
 #include "rollout_workers/generation.h"
 #include "rollout_workers/paged/entries_on_change.h"
 #include "rollout_workers/sampling_parameters.h"
@@ -20,6 +21,8 @@ SamplingParameters SamplingFromProto(const v1::SamplingParameters& proto);
 OfferedWeights OfferedWeightsFromProto(const v1::WeightsManifest& proto);
 
 EntriesOnChange EntriesOnChangeFromProto(v1::SamplesUnderWay proto);
+
+SleepDepth SleepDepthFromProto(v1::SleepDepth proto);
 
 // Everything of a Transition but its grade and sample_index. `answer`, valid UTF-8, becomes its text.
 void FillTransition(const FinishedSample& sample, const std::vector<int32_t>& prompt_token_ids,

@@ -115,12 +115,18 @@ absl::Status CheckGroup(const v1::TransitionGroup& wire, const Task& task, const
     if (is_there[index]) return absl::InternalError(absl::StrCat("sample ", index, " is there twice"));
     is_there[index] = true;
     if (transition.policy_version() != request.policy_version) {
-      return absl::InternalError(absl::StrCat("sample ", index, " was decoded by policy version ",
-                                              transition.policy_version(), ", not ", request.policy_version));
+      return absl::InternalError(
+          absl::StrCat("sample ", index, " was decoded by policy version ", transition.policy_version(),
+                       ", not ", request.policy_version,
+                       ", which was asked for: give the worker to this trainer alone, and "
+                       "start one of this build"));
     }
     if (transition.token_policy_versions_size() > 0) {  // only where somebody committed weights to go on with
       return absl::InternalError(absl::StrCat("sample ", index, " has tokens of other policy versions than ",
-                                              request.policy_version));
+                                              request.policy_version,
+                                              ": somebody else has committed weights with "
+                                              "SAMPLES_UNDER_WAY_KEEP or _RECOMPUTE; give the worker to this "
+                                              "trainer alone, or have it commit with SAMPLES_UNDER_WAY_END"));
     }
   }
   return absl::OkStatus();

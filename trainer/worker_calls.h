@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "core/base/transfer_timeout.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
 #include "trainer/published_weights.h"
@@ -14,10 +15,16 @@ namespace warpsmith {
 
 inline constexpr absl::Duration kCallTimeout = absl::Minutes(2);
 
+inline absl::Duration PrepareTimeout(const PublishedWeights& weights) {
+  int64_t bytes = 0;
+  for (const PublishedBuffer& buffer : weights.buffers) bytes += buffer.length_bytes;
+  return TransferTimeout(bytes);
+}
+
 inline absl::Status PrepareWeights(v1::RolloutService::StubInterface& worker,
                                    const PublishedWeights& weights) {
   grpc::ClientContext context;
-  SetTimeout(&context, kCallTimeout);
+  SetTimeout(&context, PrepareTimeout(weights));
   v1::PrepareWeightsRequest request;
   *request.mutable_manifest() = ManifestToWire(weights);
   v1::PrepareWeightsResponse response;

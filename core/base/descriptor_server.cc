@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,8 @@ namespace warpsmith {
 namespace {
 
 constexpr int kBacklog = 64;
+// Between two tries to accept a peer for whom there was no room.
+constexpr absl::Duration kPauseMin = absl::Milliseconds(10), kPauseMax = absl::Seconds(1);
 
 absl::StatusOr<sockaddr_un> AddressOf(const std::filesystem::path& path) {
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
@@ -71,10 +74,26 @@ absl::StatusOr<UniqueFd> Listen(const std::filesystem::path& path) {
   return listener;
 }
 
-bool IsOfThisUser(int socket) {
+// Nobody, where the system does not say.
+std::optional<uid_t> PeerUser(int socket) {
   ucred peer = {};
   socklen_t size = sizeof(peer);
-  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
+  return peer.uid;
+}
+
+// A user that could take this process's memory anyway.
+absl::Status CheckServer(int socket, const std::filesystem::path& path) {
+  const std::optional<uid_t> user = PeerUser(socket);
+  if (user.has_value() && (*user == geteuid() || *user == 0)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      path.string(), " is served by ", user.has_value() ? absl::StrCat("user ", *user) : "nobody known",
+      " and not by user ", geteuid(), " or root: run both as one user"));
+}
+
+// Whether accept may do better once others have given something back.
+bool IsWantOfRoom(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
 // What a message carries besides its bytes.
@@ -181,8 +200,14 @@ DescriptorServer::~DescriptorServer() {
   unlink(path_.c_str());
 }
 
+bool DescriptorServer::IsStoppedWithin(absl::Duration pause) const {
+  pollfd wanted = {.fd = stop_.get(), .events = POLLIN, .revents = 0};
+  return poll(&wanted, 1, static_cast<int>(absl::ToInt64Milliseconds(pause))) > 0;
+}
+
 void DescriptorServer::Serve() {
   pthread_setname_np(pthread_self(), "ws-descriptor");
+  absl::Duration pause = kPauseMin;
   for (;;) {
     std::array<pollfd, 2> wanted = {pollfd{.fd = listener_.get(), .events = POLLIN, .revents = 0},
                                     pollfd{.fd = stop_.get(), .events = POLLIN, .revents = 0}};
@@ -192,8 +217,17 @@ void DescriptorServer::Serve() {
     }
     if (wanted[1].revents != 0) return;
     const UniqueFd peer(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!peer.valid() && IsWantOfRoom(errno)) {
+      // The peer waits on, and the listener is readable all the time.
+      if (pause == kPauseMin)
+        LogWarning(ErrnoStatus("trying again to accept a process at", path_.string()).ToString());
+      if (IsStoppedWithin(pause)) return;
+      pause = std::min(2 * pause, kPauseMax);
+      continue;
+    }
     if (!peer.valid()) continue;  // it has gone again
-    if (!IsOfThisUser(peer.get()) || !Send(peer.get(), text_, descriptor_.get())) {
+    pause = kPauseMin;
+    if (PeerUser(peer.get()) != geteuid() || !Send(peer.get(), text_, descriptor_.get())) {
       LogWarning(absl::StrCat("a process that connected to ", path_.string(), " was given nothing"));
     }
   }
@@ -207,6 +241,7 @@ absl::StatusOr<FetchedDescriptor> FetchDescriptor(const std::filesystem::path& p
     return absl::UnavailableError(absl::StrCat("nobody gives a descriptor at ", path.string(), ": ",
                                                std::strerror(errno), "; publish again"));
   }
+  RETURN_IF_ERROR(CheckServer(socket.get(), path));
   RETURN_IF_ERROR(AwaitReadable(socket.get(), deadline, path));
   return Receive(socket.get(), path);
 }

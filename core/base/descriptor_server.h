@@ -18,7 +18,7 @@ namespace warpsmith {
 inline constexpr size_t kDescriptorTextBytesMax = 4096;
 
 // Owns the thread "ws-descriptor", which gives a copy of the descriptor and a text to whoever connects, and never waits
-// for a peer.
+// for a peer. Where this process has no descriptor left for one, it tries again, at most a second later.
 class DescriptorServer {
  public:
   // Makes a Unix socket at `path`, in place of one that a process has left there which is gone. INVALID_ARGUMENT: the
@@ -34,6 +34,7 @@ class DescriptorServer {
   DescriptorServer(std::filesystem::path path, UniqueFd descriptor, std::string text, UniqueFd listener,
                    UniqueFd stop);
   void Serve();
+  bool IsStoppedWithin(absl::Duration pause) const;
 
   const std::filesystem::path path_;
   const UniqueFd descriptor_;
@@ -49,7 +50,8 @@ struct FetchedDescriptor {
 };
 
 // What the DescriptorServer at `path` gives. UNAVAILABLE: nobody listens there, or not for this user;
-// DEADLINE_EXCEEDED; INVALID_ARGUMENT: the path is too long, or what came is no text with one descriptor.
+// PERMISSION_DENIED: it is neither this user's nor root's; DEADLINE_EXCEEDED; INVALID_ARGUMENT: the path is too long,
+// or what came is no text with one descriptor.
 absl::StatusOr<FetchedDescriptor> FetchDescriptor(const std::filesystem::path& path, absl::Time deadline);
 
 }  // namespace warpsmith

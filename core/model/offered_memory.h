@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/distributed/broadcast_place.h"
 #include "core/kernels/memory_checksum.h"
 #include "core/model/parameter_layout.h"
 
@@ -27,6 +29,14 @@ struct OfferedMemory {
   uint64_t version = 0;
   std::string layout_sha256;
   std::vector<MemoryBuffer> buffers;
+};
+
+// Weights that their sender sends to all receivers at once: the memory has no socket_path.
+struct OfferedBroadcast {
+  OfferedMemory memory;
+  BroadcastPlace place;  // the receiver's
+  // Whether nobody wants it received any more; empty: somebody does.
+  std::function<bool()> is_given_up;
 };
 
 // Buffers as the layout has them one behind the other, with `checksums` of each.

@@ -6,13 +6,18 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/base/check.h"
 #include "core/base/status_macros.h"
 #include "core/model/cuda_status.h"
+#include "core/model/event_arrival_cuda.h"
 
 namespace warpsmith {
 namespace {
@@ -21,15 +26,17 @@ constexpr int kThreadsMax = 8;  // of 5 GB/s each: more than PCIe carries
 constexpr int kSlots = 2;       // pinned buffers a thread
 constexpr int64_t kSlotBytes = kStagingElements * static_cast<int64_t>(sizeof(uint16_t));
 
-// What one thread copies with; freed with it.
+// Longest wait for the device to copy what a slot holds, which takes a millisecond.
+constexpr absl::Duration kCopyTimeout = absl::Seconds(60);
+
+// What one thread copies with; freed with it, once the device is done with it.
 class Lane {
  public:
   Lane() = default;
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
   ~Lane() {
-    if (stream_ != nullptr)
-      cudaStreamSynchronize(stream_);  // the device still reads the buffers after an error
+    if (!Finish().ok()) return;  // the device may still read the buffers
     for (const cudaEvent_t event : copied_) {
       if (event != nullptr) cudaEventDestroy(event);
     }
@@ -46,6 +53,7 @@ class Lane {
           CudaStatus(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
                      "cudaEventCreate"));
     }
+    ASSIGN_OR_RETURN(arrival_, EventArrival::Create());
     return CudaStatus(
         cudaHostAlloc(reinterpret_cast<void**>(&pinned_), kSlots * kSlotBytes, cudaHostAllocDefault),
         "cudaHostAlloc of staging buffers");
@@ -54,7 +62,7 @@ class Lane {
   // The next buffer, when the device has read what it held before.
   absl::StatusOr<uint16_t*> NextSlot() {
     slot_ = (slot_ + 1) % kSlots;
-    RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(copied_[slot_]), "a copy of weights"));
+    RETURN_IF_ERROR(Await(slot_));
     return pinned_ + slot_ * kStagingElements;
   }
 
@@ -62,14 +70,34 @@ class Lane {
     RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(to, pinned_ + slot_ * kStagingElements,
                                                elements * sizeof(uint16_t), cudaMemcpyHostToDevice, stream_),
                                "cudaMemcpyAsync of weights"));
-    return CudaStatus(cudaEventRecord(copied_[slot_], stream_), "cudaEventRecord");
+    RETURN_IF_ERROR(CudaStatus(cudaEventRecord(copied_[slot_], stream_), "cudaEventRecord"));
+    RETURN_IF_ERROR(arrival_->Follow(copied_[slot_]));
+    arrivals_[slot_] = ++num_followed_;
+    return absl::OkStatus();
   }
 
-  absl::Status Finish() { return CudaStatus(cudaStreamSynchronize(stream_), "copies of weights"); }
+  absl::Status Finish() {
+    for (int slot = 0; slot < kSlots; ++slot) RETURN_IF_ERROR(Await(slot));
+    return absl::OkStatus();
+  }
 
  private:
+  absl::Status Await(int slot) {
+    if (!lost_.ok() || arrivals_[slot] == 0) return lost_;
+    lost_ = arrival_->Await(arrivals_[slot], copied_[slot], absl::Now() + kCopyTimeout);
+    if (absl::IsDeadlineExceeded(lost_)) {
+      lost_ = absl::DeadlineExceededError(absl::StrCat("The GPU has not copied a chunk of weights within ",
+                                                       absl::FormatDuration(kCopyTimeout)));
+    }
+    return lost_;
+  }
+
   cudaStream_t stream_ = nullptr;
-  std::array<cudaEvent_t, kSlots> copied_ = {};  // one that was never recorded is passed at once
+  std::array<cudaEvent_t, kSlots> copied_ = {};
+  std::optional<EventArrival> arrival_;
+  std::array<int64_t, kSlots> arrivals_ = {};  // what arrival_ counts to with the event; 0: not recorded
+  int64_t num_followed_ = 0;
+  absl::Status lost_;  // why the device may not be done
   uint16_t* pinned_ = nullptr;
   int slot_ = 0;
 };

@@ -18,4 +18,12 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig&
                    ": make one with ./dev build cuda, or publish a file"));
 }
 
+absl::StatusOr<std::unique_ptr<WeightSource>> ReceiveCudaWeights(const ModelConfig&, OfferedBroadcast,
+                                                                 const std::vector<int>& devices,
+                                                                 absl::Time) {
+  return absl::UnimplementedError(absl::StrCat("This build has no CUDA for weights on the device ",
+                                               CudaName(devices),
+                                               ": make one with ./dev build cuda, or publish a file"));
+}
+
 }  // namespace warpsmith

@@ -55,6 +55,13 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig&
                                                               const OfferedMemory& offered, int device,
                                                               absl::Time deadline);
 
+// Weights that a process broadcasts, received for `devices`, which share a model where there are several. UNIMPLEMENTED
+// likewise; otherwise the errors of ReceivedWeights::Receive (core/model/received_weights_cuda.h). Any thread.
+absl::StatusOr<std::unique_ptr<WeightSource>> ReceiveCudaWeights(const ModelConfig& config,
+                                                                 OfferedBroadcast offered,
+                                                                 const std::vector<int>& devices,
+                                                                 absl::Time deadline);
+
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_ROLLOUT_WORKERS_DEVICE_OPEN_CUDA_STEP_DEVICE_H_

@@ -13,6 +13,7 @@
 #include "core/model/buffer_checksums_cuda.h"
 #include "core/model/device_weights_cuda.h"
 #include "core/model/mapped_weights_cuda.h"
+#include "core/model/received_weights_cuda.h"
 #include "core/model/weight_source.h"
 #include "rollout_workers/device/page_budget.h"
 #include "rollout_workers/device/step_buckets.h"
@@ -78,6 +79,13 @@ absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig&
                                                               const OfferedMemory& offered, int device,
                                                               absl::Time deadline) {
   return MappedWeights::Open(config, offered, device, deadline);
+}
+
+absl::StatusOr<std::unique_ptr<WeightSource>> ReceiveCudaWeights(const ModelConfig& config,
+                                                                 OfferedBroadcast offered,
+                                                                 const std::vector<int>& devices,
+                                                                 absl::Time deadline) {
+  return ReceivedWeights::Receive(config, std::move(offered), devices, deadline);
 }
 
 absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const ModelConfig& config,
@@ -150,14 +158,19 @@ absl::Status CudaStepDevice::Begin() {
   return CudaStatus(cudaSetDevice(device_), "Choosing the GPU");
 }
 
+// Of an upload: the device may still write to the weights.
+absl::Status CudaStepDevice::LoseIfLate(const absl::Status& status) {
+  return absl::IsDeadlineExceeded(status) ? Lose(status) : status;
+}
+
 absl::Status CudaStepDevice::LoadHuggingFace(const std::filesystem::path& directory) {
   RETURN_IF_ERROR(Begin());
-  return memory_->decoder->LoadHuggingFace(directory);
+  return LoseIfLate(memory_->decoder->LoadHuggingFace(directory));
 }
 
 absl::Status CudaStepDevice::SetParameters(const Parameters& parameters) {
   RETURN_IF_ERROR(Begin());
-  return memory_->decoder->SetParameters(parameters);
+  return LoseIfLate(memory_->decoder->SetParameters(parameters));
 }
 
 absl::Status CudaStepDevice::FillRandom(uint64_t seed) {

@@ -87,9 +87,9 @@ absl::Status StepDeviceGroup::FillRandom(uint64_t seed) {
   return Together([seed](StepDevice& device) { return device.FillRandom(seed); });
 }
 
-absl::Status StepDeviceGroup::TakeWeights(WeightSource&) {
-  return absl::UnimplementedError(
-      "Weights in a GPU's memory are those of a whole model, and these GPUs have shards: publish a file");
+// Bounded by the members' own deadlines.
+absl::Status StepDeviceGroup::TakeWeights(WeightSource& source) {
+  return Together([&source](StepDevice& device) { return device.TakeWeights(source); });
 }
 
 absl::Status StepDeviceGroup::Launch(const StepPlan& plan) {

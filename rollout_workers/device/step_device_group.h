@@ -40,7 +40,7 @@ class StepDeviceGroup final : public StepDevice {
   absl::Status LoadHuggingFace(const std::filesystem::path& directory) override;
   absl::Status SetParameters(const Parameters& parameters) override;
   absl::Status FillRandom(uint64_t seed) override;
-  // UNIMPLEMENTED: a source has the weights of a whole model.
+  // Each member takes its own: a source that has a shard for every GPU.
   absl::Status TakeWeights(WeightSource& source) override;
   absl::Status Launch(const StepPlan& plan) override;
   absl::StatusOr<std::vector<TokenResult>> AwaitOldest() override;

@@ -11,6 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "core/base/counter_random.h"
+#include "core/model/broadcast_weights_cuda.h"
 #include "core/model/parameters.h"
 #include "core/model/shared_weights_cuda.h"
 #include "rollout_workers/batch.h"
@@ -24,9 +25,9 @@ namespace {
 
 using Samples = std::map<int, FinishedSample>;  // by sample
 
-EngineOptions Options() {
+EngineOptions Options(const std::vector<int>& devices = {0}) {
   EngineOptions options{.num_slots = 8, .context_tokens_max = 256};
-  options.cuda = CudaPlacement{.num_pages = 8 * 16 + 1, .prefill_tokens_max = 64};
+  options.cuda = CudaPlacement{.devices = devices, .num_pages = 8 * 16 + 1, .prefill_tokens_max = 64};
   return options;
 }
 
@@ -40,7 +41,10 @@ GenerationJob Job() {
 }
 
 struct Rig {
-  std::unique_ptr<Batch> batch = MakeBatch(SmallDeviceModel(), Options()).value();
+  explicit Rig(const std::vector<int>& devices = {0})
+      : batch(MakeBatch(SmallDeviceModel(), Options(devices)).value()) {}
+
+  std::unique_ptr<Batch> batch;
   Samples samples;
 
   void Set(const LoadedWeights& weights, EntriesOnChange entries = EntriesOnChange::kRequireNone) {
@@ -86,8 +90,7 @@ size_t FreeBytes() {
   return free;
 }
 
-// What a trainer on this GPU would offer: the weights of `seed`.
-OfferedWeights OfferFrom(SharedWeights& shared, uint64_t seed, const std::filesystem::path& socket) {
+void Write(uint64_t seed, SharedWeights& shared) {
   Parameters parameters{ParameterLayout(SmallDeviceModel())};
   parameters.InitRandom(seed);
   parameters = parameters.Clone(at::kBFloat16);
@@ -96,10 +99,13 @@ OfferedWeights OfferFrom(SharedWeights& shared, uint64_t seed, const std::filesy
     REQUIRE(cudaMemcpy(shared.base() + shared.buffer_offset(i), bytes.data(), bytes.size(),
                        cudaMemcpyHostToDevice) == cudaSuccess);
   }
-  const OfferedMemory memory = shared.Offer(7, socket, absl::Now() + absl::Seconds(30)).value();
-  OfferedWeights offered{.policy_version = 7,
-                         .transport = "cuda_memory",
-                         .path = socket,
+}
+
+// As a manifest says it.
+OfferedWeights ToOffered(const OfferedMemory& memory, const std::string& transport) {
+  OfferedWeights offered{.policy_version = memory.version,
+                         .transport = transport,
+                         .path = memory.socket_path,
                          .dtype = "bfloat16",
                          .layout_sha256 = memory.layout_sha256};
   for (const MemoryBuffer& buffer : memory.buffers) {
@@ -109,6 +115,13 @@ OfferedWeights OfferFrom(SharedWeights& shared, uint64_t seed, const std::filesy
                                .checksum = buffer.checksum});
   }
   return offered;
+}
+
+// What a trainer on this GPU would offer: the weights of `seed`.
+OfferedWeights OfferFrom(SharedWeights& shared, uint64_t seed, const std::filesystem::path& socket) {
+  Write(seed, shared);
+  const OfferedMemory memory = shared.Offer(7, socket, absl::Now() + absl::Seconds(30)).value();
+  return ToOffered(memory, "cuda_memory");
 }
 
 }  // namespace
@@ -126,6 +139,38 @@ TEST_CASE("weights that come as memory of a GPU decode as those that come from t
   const auto loaded = transport->Prepare(offered, absl::Now() + absl::Seconds(30));
   INFO(loaded.status().message());
   REQUIRE(loaded.ok());
+  rig.Set(*loaded);
+  CHECK(AreSame(wanted, rig.Run()));
+}
+
+TEST_CASE("weights that are broadcast decode as those that come from the host, on one GPU and on two") {
+  int num_devices = 0;
+  REQUIRE(cudaGetDeviceCount(&num_devices) == cudaSuccess);
+  if (num_devices < 2) {
+    WARN("needs two devices");
+    return;
+  }
+  const std::vector<int> devices = GENERATE(std::vector<int>{0}, std::vector<int>{0, 1});
+  Rig rig(devices);
+  rig.Set(Weights(1));
+  const Samples wanted = rig.Run();
+  rig.Set(Weights(2));
+  const auto shared = SharedWeights::Create(SmallDeviceModel(), 1).value();
+  Write(1, *shared);
+  const auto transport = MakeTransport("nccl", SmallDeviceModel(), Options(devices).cuda).value();
+  absl::StatusOr<LoadedWeights> loaded;
+  const PrepareReceiver receiver = [&](const OfferedBroadcast& offer, absl::Time deadline) {
+    OfferedWeights offered = ToOffered(offer.memory, "nccl");
+    offered.place = offer.place;
+    loaded = transport->Prepare(offered, deadline);
+    return loaded.status();
+  };
+  const BroadcastOutcome outcome =
+      BroadcastWeights(SmallDeviceModel(), reinterpret_cast<std::byte*>(shared->base()), 1, 7, {receiver},
+                       absl::Now() + absl::Seconds(60));
+  INFO(outcome.sent << "\n" << outcome.receivers[0]);
+  REQUIRE(outcome.sent.ok());
+  REQUIRE(outcome.receivers[0].ok());
   rig.Set(*loaded);
   CHECK(AreSame(wanted, rig.Run()));
 }

@@ -3,6 +3,7 @@
 #define WARPSMITH_TESTS_INTEGRATION_IN_PROCESS_WORKER_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -27,12 +28,19 @@ inline ModelConfig TinyModel(int64_t vocab_size) {
           .tie_word_embeddings = true};
 }
 
+using BatchMaker = std::function<std::unique_ptr<Batch>(const ModelConfig&, const EngineOptions&)>;
+
 // Serves version 0 from the start. `grader` must outlive this.
 class InProcessWorker {
  public:
-  explicit InProcessWorker(v1::RewardService::Service* grader,
-                           WorkerOptions options = {.table = {.num_idle_max = 4}, .num_requests_max = 6})
-      : grader_server_(grader), options_(std::move(options)) {
+  explicit InProcessWorker(
+      v1::RewardService::Service* grader,
+      WorkerOptions options = {.table = {.num_idle_max = 4}, .num_requests_max = 6},
+      const BatchMaker& make_batch =
+          [](const ModelConfig& config, const EngineOptions& options) {
+            return MakeBatch(config, options).value();
+          })
+      : grader_server_(grader), options_(std::move(options)), make_batch_(make_batch) {
     LoadedWeights weights = RandomWeights(config_, 1);
     REQUIRE(worker_.engine().SwapWeights(std::move(weights), absl::Now() + absl::Seconds(60)).ok());
     service_.OnStateChange([this](RolloutService::State state) { state_ = state; });
@@ -47,6 +55,7 @@ class InProcessWorker {
  private:
   const InProcessServer grader_server_;
   const WorkerOptions options_;
+  const BatchMaker make_batch_;
   const Prompts prompts_ = Prompts::Load("datasets/tokenizer/small", "datasets/prompts/small", "").value();
   const ModelConfig config_ = TinyModel(prompts_.tokenizer().vocab_size());
   std::atomic<RolloutService::State> state_{RolloutService::State::kWithoutWeights};
@@ -56,7 +65,7 @@ class InProcessWorker {
                                       .num_threads = 2};
   Worker worker_{config_,
                  engine_options_,
-                 MakeBatch(config_, engine_options_).value(),
+                 make_batch_(config_, engine_options_),
                  options_,
                  &prompts_,
                  grader_server_.channel(),

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/escaping.h"
+#include "absl/time/time.h"
 #include "core/base/check.h"
 #include "core/model/offered_memory.h"
 
@@ -45,16 +47,20 @@ class WeightsSender {
 
   OfferedMemory Offer(uint64_t version) {
     Say("offer " + std::to_string(version));
-    OfferedMemory offer{.socket_path = socket_, .version = version, .layout_sha256 = Line(), .buffers = {}};
-    const int num_buffers = std::stoi(Line());
-    for (int i = 0; i < num_buffers; ++i) {
-      char name[64], checksum[64];
-      long long offset = 0, length = 0;
-      WS_CHECK(std::sscanf(Line().c_str(), "%63s %lld %lld %63s", name, &offset, &length, checksum) == 4);
-      offer.buffers.push_back(
-          {.name = name, .offset_bytes = offset, .length_bytes = length, .checksum = checksum});
-    }
+    return ReadOffer(version);
+  }
+  // `how`: "broadcast", or "die". The only receiver's offer.
+  OfferedBroadcast Broadcast(const std::string& how, uint64_t version, absl::Duration patience) {
+    Say(how + " " + std::to_string(version) + " " + std::to_string(absl::ToInt64Seconds(patience)));
+    OfferedBroadcast offer{.memory = ReadOffer(version), .place = {.num_ranks = 2, .rank = 1}};
+    offer.memory.socket_path.clear();
+    offer.place.id = absl::HexStringToBytes(Line());
     return offer;
+  }
+  // To a broadcast, by its receiver: "received", or "failed". Returns what the sender says of it.
+  std::string Answer(const std::string& answer) {
+    Say(answer);
+    return Line();
   }
   void Spoil() {
     Say("spoil");
@@ -78,8 +84,20 @@ class WeightsSender {
     std::fputs((line + "\n").c_str(), to_);
     std::fflush(to_);
   }
+  OfferedMemory ReadOffer(uint64_t version) {
+    OfferedMemory offer{.socket_path = socket_, .version = version, .layout_sha256 = Line(), .buffers = {}};
+    const int num_buffers = std::stoi(Line());
+    for (int i = 0; i < num_buffers; ++i) {
+      char name[64], checksum[64];
+      long long offset = 0, length = 0;
+      WS_CHECK(std::sscanf(Line().c_str(), "%63s %lld %lld %63s", name, &offset, &length, checksum) == 4);
+      offer.buffers.push_back(
+          {.name = name, .offset_bytes = offset, .length_bytes = length, .checksum = checksum});
+    }
+    return offer;
+  }
   std::string Line() {
-    char text[512];
+    char text[1024];
     WS_CHECK(std::fgets(text, sizeof(text), from_) != nullptr) << "the sender of weights has ended";
     std::string line(text);
     line.pop_back();

@@ -4,11 +4,16 @@
 //
 //   offer VERSION   writes PatternBits of that version and offers it; prints the offer, one line each: layout, number
 //                   of buffers, then name, offset, length and checksum of each
+//   broadcast VERSION SECONDS   writes the same and broadcasts it to one receiver, with that deadline; prints the offer
+//                   as above, and the id of the group in hex; reads "received" or "failed" from the receiver; prints
+//                   what came of it
+//   die VERSION SECONDS   likewise, and kills itself after the first buffer
 //   spoil           changes one element of what is offered; prints "spoiled"
 //   withdraw        prints "withdrawn"
 //
 // Ends with its input.
 #include <cuda_runtime_api.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -17,8 +22,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/time/clock.h"
 #include "core/base/check.h"
+#include "core/distributed/nccl_broadcast_cuda.h"
+#include "core/model/broadcast_weights_cuda.h"
 #include "core/model/shared_weights_cuda.h"
 #include "tests/support/weights_pattern.h"
 
@@ -38,17 +46,51 @@ void WritePattern(uint64_t version, SharedWeights& weights) {
   }
 }
 
+void Print(const OfferedMemory& offer) {
+  std::cout << offer.layout_sha256 << "\n" << offer.buffers.size() << "\n";
+  for (const MemoryBuffer& buffer : offer.buffers) {
+    std::cout << buffer.name << " " << buffer.offset_bytes << " " << buffer.length_bytes << " "
+              << buffer.checksum << "\n";
+  }
+  std::cout << std::flush;
+}
+
 void Offer(uint64_t version, const std::string& socket, SharedWeights& weights) {
   weights.Withdraw();
   WritePattern(version, weights);
   const absl::StatusOr<OfferedMemory> offer = weights.Offer(version, socket, absl::Now() + absl::Seconds(30));
   WS_CHECK(offer.ok()) << offer.status().message();
-  std::cout << offer->layout_sha256 << "\n" << offer->buffers.size() << "\n";
-  for (const MemoryBuffer& buffer : offer->buffers) {
-    std::cout << buffer.name << " " << buffer.offset_bytes << " " << buffer.length_bytes << " "
-              << buffer.checksum << "\n";
-  }
-  std::cout << std::flush;
+  Print(*offer);
+}
+
+void Broadcast(const ModelConfig& config, int device, uint64_t version, absl::Time deadline,
+               SharedWeights& weights) {
+  weights.Withdraw();
+  WritePattern(version, weights);
+  const PrepareReceiver receiver = [](const OfferedBroadcast& offer, absl::Time) -> absl::Status {
+    Print(offer.memory);
+    std::cout << absl::BytesToHexString(offer.place.id) << std::endl;
+    std::string answer;
+    std::cin >> answer;
+    return answer == "received" ? absl::OkStatus() : absl::UnavailableError(answer);
+  };
+  const BroadcastOutcome outcome = BroadcastWeights(config, reinterpret_cast<std::byte*>(weights.base()),
+                                                    device, version, {receiver}, deadline);
+  std::cout << (outcome.sent.ok() ? "sent" : outcome.sent.ToString()) << std::endl;
+}
+
+void Die(const ModelConfig& config, int device, uint64_t version, absl::Time deadline,
+         SharedWeights& weights) {
+  const ParameterLayout layout(config);
+  const std::string id = DrawBroadcastId().value();
+  Print({.socket_path = {},
+         .version = version,
+         .layout_sha256 = layout.Sha256(),
+         .buffers = DescribeBuffers(layout, std::vector<MemoryChecksum>(layout.num_buffers()))});
+  std::cout << absl::BytesToHexString(id) << std::endl;
+  const auto broadcast = NcclBroadcast::Join({id, 2, 0}, device, deadline).value();
+  WS_CHECK(broadcast->Bring(weights.base(), layout.buffers()[0].size * int64_t{sizeof(uint16_t)}).ok());
+  raise(SIGKILL);
 }
 
 void Spoil(SharedWeights& weights) {
@@ -66,6 +108,12 @@ void Run(const std::string& model, int device, const std::string& socket) {
       uint64_t version = 0;
       std::cin >> version;
       Offer(version, socket, **weights);
+    } else if (command == "broadcast" || command == "die") {
+      uint64_t version = 0;
+      int64_t seconds = 0;
+      std::cin >> version >> seconds;
+      const absl::Time deadline = absl::Now() + absl::Seconds(seconds);
+      (command == "die" ? Die : Broadcast)(PatternModel(model), device, version, deadline, **weights);
     } else if (command == "spoil") {
       Spoil(**weights);
     } else {

@@ -35,7 +35,10 @@ LoadedWeights Weights(uint64_t version) {
 
 class Bench {
  public:
-  Bench() : engine_(Tiny(), Options(), Events(), MakeFakeDeviceBatch(Tiny(), Options(), state)) { Load(0); }
+  explicit Bench(absl::Duration hold_max = absl::Minutes(30))
+      : engine_(Tiny(), Options(hold_max), Events(), MakeFakeDeviceBatch(Tiny(), Options(hold_max), state)) {
+    Load(0);
+  }
   ~Bench() {
     if (!hurried_.HasBeenNotified()) hurried_.Notify();
   }
@@ -74,6 +77,12 @@ class Bench {
     absl::MutexLock lock(&mutex_);
     return num_losses_;
   }
+  std::vector<FailedJob> AwaitFailures(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto arrived = [&] { return failures_.size() >= count; };
+    CHECK(mutex_.AwaitWithTimeout(absl::Condition(&arrived), kPatience));
+    return std::exchange(failures_, {});
+  }
   size_t num_tokens() {
     absl::MutexLock lock(&mutex_);
     return num_tokens_;
@@ -97,7 +106,9 @@ class Bench {
   const std::shared_ptr<FakeStepDeviceState> state = std::make_shared<FakeStepDeviceState>();
 
  private:
-  static EngineOptions Options() { return {.num_slots = 4, .context_tokens_max = 512}; }
+  static EngineOptions Options(absl::Duration hold_max) {
+    return {.num_slots = 4, .context_tokens_max = 512, .hold_max = hold_max};
+  }
   EngineEvents Events() {
     return {.on_sample =
                 [this](FinishedSample sample) {
@@ -241,8 +252,6 @@ TEST_CASE("an engine that gave its weights back holds its samples until new ones
   bench.Hurry();
   REQUIRE(bench.engine().Wake().ok());
   CHECK(bench.state->has_pages);
-  CHECK(absl::IsFailedPrecondition(
-      bench.Swap(Weights(1), EntriesOnChange::kRequireNone, absl::Milliseconds(20))));
   CHECK(bench.num_tokens() == num_tokens);
   REQUIRE(bench.Swap(Weights(1), EntriesOnChange::kRecompute).ok());
   for (const auto& [place, sample] : bench.Await(3)) {
@@ -301,6 +310,86 @@ TEST_CASE("samples that are held when the GPU is lost fail too") {
   CHECK_FALSE(bench.Swap(arriving, EntriesOnChange::kKeep).ok());
   CHECK(bench.AwaitLoss().size() == 1);
   bench.Hurry();
+}
+
+TEST_CASE(
+    "after weights that arrived wrong, samples that should end first are given up, and new weights are "
+    "taken") {
+  Bench bench;
+  bench.StartSlowly(1);
+  LoadedWeights arriving{.policy_version = 1};
+  arriving.source = std::make_shared<FakeSource>();
+  bench.state->refuses_weights = true;
+  REQUIRE(absl::IsDataLoss(bench.Swap(arriving, EntriesOnChange::kKeep)));
+  REQUIRE(bench.Swap(Weights(2)).ok());
+  const std::vector<FailedJob> failures = bench.AwaitFailures(1);
+  CHECK(failures[0].job_id == 1);
+  CHECK(absl::IsAborted(failures[0].status));
+  CHECK_THAT(std::string(failures[0].status.message()),
+             Catch::Contains("version 2") && Catch::Contains("ask again"));
+  CHECK(bench.engine().status().policy_version == 2);
+  CHECK(bench.engine().status().num_active_samples == 0);
+  CHECK(bench.Await(0).empty());
+}
+
+TEST_CASE("samples that are held too long fail, asleep or without weights, and the next ones do not") {
+  const bool sleeps = GENERATE(true, false);
+  Bench bench(absl::Milliseconds(50));
+  bench.StartSlowly(1);
+  if (sleeps) {
+    REQUIRE(bench.engine().Sleep(SleepDepth::kPages).ok());
+  } else {
+    bench.state->refuses_weights = true;
+    LoadedWeights arriving{.policy_version = 1};
+    arriving.source = std::make_shared<FakeSource>();
+    REQUIRE(absl::IsDataLoss(bench.Swap(arriving, EntriesOnChange::kKeep)));
+  }
+  const std::vector<FailedJob> failures = bench.AwaitFailures(1);
+  CHECK(absl::IsAborted(failures[0].status));
+  CHECK_THAT(std::string(failures[0].status.message()),
+             Catch::Contains("50ms") && Catch::Contains("ask again"));
+  bench.Hurry();
+  if (sleeps) {
+    REQUIRE(bench.engine().Wake().ok());
+  } else {
+    bench.Load(0);
+  }
+  bench.StartSlowly(2);
+  for (const auto& [place, sample] : bench.Await(3)) CHECK(bench.IsOfItsVersions(sample));
+}
+
+TEST_CASE(
+    "weights in use are not taken twice, and others under their version not where tokens would not tell") {
+  Bench bench;
+  LoadedWeights one = Weights(1);
+  one.sha256 = "one";
+  REQUIRE(bench.Swap(one).ok());
+  one.random_seed = 55;  // would be seen
+  const EntriesOnChange entries =
+      GENERATE(EntriesOnChange::kRequireNone, EntriesOnChange::kKeep, EntriesOnChange::kRecompute);
+  CHECK(bench.Swap(one, entries).ok());
+  CHECK(bench.state->weights == SeedOf(1));
+  LoadedWeights other = Weights(1);
+  other.sha256 = "other";
+  for (const EntriesOnChange goes_on : {EntriesOnChange::kKeep, EntriesOnChange::kRecompute}) {
+    const absl::Status status = bench.Swap(other, goes_on);
+    CHECK(absl::IsFailedPrecondition(status));
+    CHECK_THAT(std::string(status.message()),
+               Catch::Contains("Version 1") && Catch::Contains("under another version"));
+  }
+  CHECK(bench.engine().status().weights_sha256 == "one");
+  REQUIRE(bench.Swap(other).ok());
+  CHECK(bench.engine().status().weights_sha256 == "other");
+}
+
+TEST_CASE("an engine that does not come to it in time does not fall asleep") {
+  Bench bench;
+  bench.StartSlowly(1);
+  CHECK(absl::IsDeadlineExceeded(bench.engine().Sleep(SleepDepth::kPages, absl::InfinitePast())));
+  CHECK_FALSE(bench.engine().status().asleep);
+  CHECK(absl::IsDeadlineExceeded(bench.engine().Wake(absl::InfinitePast())));
+  bench.Hurry();
+  CHECK(bench.Await(3).size() == 3);
 }
 
 }  // namespace warpsmith

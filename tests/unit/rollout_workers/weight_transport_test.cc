@@ -21,7 +21,8 @@ std::string MessageOf(const absl::Status& status) { return std::string(status.me
 TEST_CASE("a transport that there is not is refused by its name, with those that there are") {
   const absl::Status status = MakeTransport("carrier pigeon", Tiny(), {}).status();
   CHECK(absl::IsInvalidArgument(status));
-  CHECK(MessageOf(status) == "The manifest's transport is \"carrier pigeon\"; give file or cuda_memory");
+  CHECK(MessageOf(status) ==
+        "The manifest's transport is \"carrier pigeon\"; give file, cuda_memory or nccl");
 }
 
 TEST_CASE("a file comes by its name and by none, in the dtype that the engine computes from") {
@@ -39,15 +40,24 @@ TEST_CASE("a file comes by its name and by none, in the dtype that the engine co
 
 TEST_CASE(
     "memory of a GPU is no transport for an engine on the CPU, and in bfloat16 alone for one on a GPU") {
-  const absl::Status status = MakeTransport("cuda_memory", Tiny(), {}).status();
+  const std::string name = GENERATE("cuda_memory", "nccl");
+  const absl::Status status = MakeTransport(name, Tiny(), {}).status();
   CHECK(absl::IsFailedPrecondition(status));
   CHECK_THAT(MessageOf(status), Catch::Contains("CPU") && Catch::Contains("publish a file"));
-  const absl::Status dtype = MakeTransport("cuda_memory", Tiny(), CudaPlacement{})
+  const absl::Status dtype = MakeTransport(name, Tiny(), CudaPlacement{})
                                  .value()
-                                 ->Prepare({.transport = "cuda_memory", .dtype = "float32"}, Soon())
+                                 ->Prepare({.transport = name, .dtype = "float32"}, Soon())
                                  .status();
   CHECK(absl::IsInvalidArgument(dtype));
   CHECK_THAT(MessageOf(dtype), Catch::Contains("float32") && Catch::Contains("give bfloat16"));
+}
+
+TEST_CASE("the memory of one GPU is no transport for several, a broadcast is") {
+  const CudaPlacement two{.devices = {0, 1}};
+  const absl::Status status = MakeTransport("cuda_memory", Tiny(), two).status();
+  CHECK(absl::IsFailedPrecondition(status));
+  CHECK_THAT(MessageOf(status), Catch::Contains("2 GPUs") && Catch::Contains("nccl"));
+  CHECK(MakeTransport("nccl", Tiny(), two).ok());
 }
 
 }  // namespace warpsmith

@@ -141,14 +141,24 @@ TEST_CASE("an offer that cannot be taken leaves what is in use and what was prep
   REQUIRE(bench.Commit(3).ok());
   REQUIRE(bench.Prepare(bench.Write(4)).ok());
   OfferedWeights other = bench.Write(5);
-  other.transport = "nccl";
+  other.transport = "carrier pigeon";
   const absl::Status status = bench.Prepare(other);
   CHECK(absl::IsInvalidArgument(status));
-  CHECK_THAT(std::string(status.message()), Catch::Contains("\"nccl\""));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("\"carrier pigeon\""));
   CHECK(absl::IsUnimplemented(bench.weights.Commit(4, absl::Now() + kPatience, EntriesOnChange::kKeep)));
   CHECK(bench.InUse() == "3");
   REQUIRE(bench.Commit(4).ok());
   CHECK(bench.InUse() == "4");
+}
+
+TEST_CASE("an engine on the CPU does not sleep, and has no part in a broadcast") {
+  Bench bench;
+  CHECK(absl::IsUnimplemented(bench.weights.Sleep(SleepDepth::kPages, absl::Now() + kPatience)));
+  CHECK(absl::IsUnimplemented(bench.weights.Wake(absl::Now() + kPatience)));
+  OfferedWeights broadcast = bench.Write(3);
+  broadcast.transport = "nccl";
+  CHECK(absl::IsFailedPrecondition(bench.Prepare(broadcast)));
+  CHECK(bench.InUse() == "nothing");
 }
 
 }  // namespace warpsmith

@@ -11,6 +11,9 @@ TEST_CASE("a manifest keeps every field of every buffer") {
   proto.set_dtype("float32");
   proto.set_transport("cuda_memory");
   proto.set_layout_sha256("l");
+  proto.mutable_broadcast_group()->set_unique_id("unique");
+  proto.mutable_broadcast_group()->set_num_ranks(3);
+  proto.mutable_broadcast_group()->set_rank(2);
   v1::WeightsBuffer& buffer = *proto.add_buffers();
   buffer.set_name("layers.0");
   buffer.set_offset_bytes(64);
@@ -29,6 +32,11 @@ TEST_CASE("a manifest keeps every field of every buffer") {
   CHECK(weights.buffers[0].sha256 == "s");
   CHECK(weights.buffers[0].checksum == "c");
   CHECK(weights.transport == "cuda_memory");
+  CHECK(weights.place.id == "unique");
+  CHECK(weights.place.num_ranks == 3);
+  CHECK(weights.place.rank == 2);
+  CHECK(SleepDepthFromProto(v1::SLEEP_DEPTH_PAGES_AND_WEIGHTS) == SleepDepth::kPagesAndWeights);
+  CHECK(SleepDepthFromProto(v1::SLEEP_DEPTH_UNSPECIFIED) == SleepDepth::kPages);
 }
 
 TEST_CASE("samples under way end first unless a commit says otherwise") {

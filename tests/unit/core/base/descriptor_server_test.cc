@@ -1,12 +1,17 @@
 #include "core/base/descriptor_server.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -146,6 +151,59 @@ TEST_CASE("who says nothing is waited for until the deadline, who ends is not") 
   CHECK(absl::IsInvalidArgument(FetchDescriptor(path, Soon()).status()));
   CHECK(absl::IsUnavailable(FetchDescriptor(path, Soon()).status()));
   REQUIRE(waitpid(child, nullptr, 0) == child);
+}
+
+TEST_CASE(
+    "a server without room for a descriptor rests between its tries, and serves when there is room again") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "socket";
+  const auto server = DescriptorServer::Start(path, FileWith("memory"), "version 7").value();
+  const UniqueFd client(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  const std::string text = path.string();
+  std::copy(text.begin(), text.end(), address.sun_path);
+  rlimit limit{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const rlimit none = {.rlim_cur = 3, .rlim_max = limit.rlim_max};  // those that are open stay
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const std::clock_t began = std::clock();
+  const bool connected = connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+  pollfd served = {.fd = client.get(), .events = POLLIN, .revents = 0};
+  const int early = poll(&served, 1, 500);
+  const double busy_seconds = static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  REQUIRE(connected);
+  CHECK(early == 0);
+  CHECK(busy_seconds < 0.25);
+  CHECK(poll(&served, 1, 10'000) == 1);
+}
+
+TEST_CASE("a socket of another user is not believed") {
+  if (geteuid() != 0) {
+    WARN("needs root, to be another user");
+    return;
+  }
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "socket";
+  std::filesystem::permissions(directory.path(), std::filesystem::perms::all);
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setuid(65534) != 0) _exit(1);
+    const UniqueFd listener = ListenAlone(path);
+    if (write(ends[1], "r", 1) != 1) _exit(1);
+    pause();
+  }
+  close(ends[1]);
+  char ready = 0;
+  CHECK(read(ends[0], &ready, 1) == 1);
+  const absl::Status status = FetchDescriptor(path, Soon()).status();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ends[0]);
+  CHECK(absl::IsPermissionDenied(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("user 65534") && Catch::Contains("as one user"));
 }
 
 TEST_CASE("paths and texts that do not fit are refused with their lengths") {
