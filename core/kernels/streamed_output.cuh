@@ -7,18 +7,14 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/kernels/depth_parts.h"
 #include "core/kernels/hopper.cuh"
 #include "core/kernels/swiglu.cuh"
 #include "core/kernels/swiglu.h"
+#include "core/kernels/warpgroup_products.cuh"
 
 namespace warpsmith {
 
-inline constexpr int kLanes = 32;
-inline constexpr int kWarpgroup = 128;
-inline constexpr int kGroupColumns = 64;  // of a warpgroup: the rows of a product
-inline constexpr int kDepth = 64;         // of a tile: 128 bytes, what the copy engine swizzles
-inline constexpr int kPartsMax = 8;
-inline constexpr int kTileAlignment = 1024;
 inline constexpr int kStagesMax = 24;
 
 // Where sums go: y [rows, columns], or with `gated` [rows, columns / 2], SwiGLU of what would have been y.
@@ -47,8 +43,6 @@ struct Tile {
   static constexpr int kStages = std::min(kStagesMax, (212 << 10) / kStageBytes);
   static constexpr int kBytes = kStages * kStageBytes + kTileAlignment;
   static_assert(kSumBytes <= kStages * kStageBytes);
-  // Parts of the sum over depth: of few rows each has a block, of many rows one block has all, for there are enough.
-  static constexpr bool kBlockOfPart = kRows <= 64;
 };
 
 // The blocks of a cluster share the rows: row r is written by block r % num_blocks as its row r / num_blocks.
