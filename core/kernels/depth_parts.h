@@ -25,9 +25,9 @@ constexpr DepthPart TilesOfPart(int part, int num_parts, int num_tiles) {
 
 constexpr int64_t Quotient(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// How a product of few rows is cut into blocks: columns into tiles of `groups` * 64, the sum over depth into parts.
+// How a product of few rows is cut into blocks: columns into tiles, the sum over depth into parts.
 struct LinearCut {
-  int groups;
+  int tile_columns;
   int parts;
   int64_t blocks;
 };
@@ -42,27 +42,29 @@ constexpr int64_t ClusterBlocksMax(int parts) {
   return parts == 4 ? 96 : 64;
 }
 
-constexpr LinearCut CutInto(const LinearShape& shape, int groups) {
+constexpr LinearCut CutInto(const LinearShape& shape, int tile_columns) {
   constexpr int64_t kTilesMin = 4;  // of a part
-  const int64_t column_tiles = Quotient(shape.columns, groups * kGroupColumns);
+  const int64_t column_tiles = Quotient(shape.columns, tile_columns);
   const int64_t tiles = Quotient(shape.depth, kDepth);
   int parts = 1;
   while (parts < kPartsMax && column_tiles * parts * 2 <= ClusterBlocksMax(parts * 2) &&
          tiles >= parts * 2 * kTilesMin)
     parts *= 2;
-  return {groups, parts, column_tiles * parts};
+  return {tile_columns, parts, column_tiles * parts};
 }
 
-// As many blocks as run at once, or where there are more, few for the last multiprocessors to wait for.
+// As many blocks as run at once, or where there are more, few for the last multiprocessors to wait for; of equal cuts
+// that with the fewest parts, for several cost kernels of many rows registers. A tile of 32 columns leaves half of a
+// product unused, which costs nothing where memory binds.
 constexpr LinearCut CutOf(const LinearShape& shape) {
   const auto share = [](const LinearCut& cut) {
     return static_cast<double>(cut.blocks) /
            static_cast<double>(Quotient(cut.blocks, kMultiprocessors) * kMultiprocessors);
   };
-  LinearCut best = CutInto(shape, 2);
+  LinearCut best = CutInto(shape, 128);
   if (shape.output == LinearOutput::kFloat32) return best;
-  for (const int groups : {3, 1}) {
-    const LinearCut cut = CutInto(shape, groups);
+  for (const int tile_columns : {192, 64, 32}) {
+    const LinearCut cut = CutInto(shape, tile_columns);
     if (share(cut) > share(best) || (share(cut) == share(best) && cut.parts < best.parts)) best = cut;
   }
   return best;

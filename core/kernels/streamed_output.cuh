@@ -15,7 +15,7 @@
 
 namespace warpsmith {
 
-inline constexpr int kStagesMax = 24;
+inline constexpr int kStagesMax = 40;
 
 // Where sums go: y [rows, columns], or with `gated` [rows, columns / 2], SwiGLU of what would have been y.
 struct StreamedOutput {
@@ -27,13 +27,14 @@ struct StreamedOutput {
   bool gated;
 };
 
-// A block has kRows rows of x and kGroups * 64 columns of y, 64 for each of its warpgroups. It has a multiprocessor for
-// itself, so that blocks of the next kernel, which may start early, spread as evenly as these end.
-template <int kRows, int kWarpgroups>
+// A block has kRows rows of x and kTileColumns columns of y, 64 for each of its warpgroups. It has a multiprocessor for
+// itself, so that blocks of the next kernel, which may start early, spread as evenly as these end. With 32 columns the
+// products also read what lies behind the weights, and the sums of it are dropped.
+template <int kRows, int kTileColumns>
 struct Tile {
   static constexpr int kBlockRows = kRows;
-  static constexpr int kGroups = kWarpgroups;
-  static constexpr int kColumns = kGroups * kGroupColumns;
+  static constexpr int kColumns = kTileColumns;
+  static constexpr int kGroups = (kColumns + kGroupColumns - 1) / kGroupColumns;
   static constexpr int kThreads = kGroups * kWarpgroup + kLanes;  // the last warp copies
   static constexpr int kSums = kRows / 2;                         // of a thread
   static constexpr int kWeightBytes = kColumns * kDepth * 2;
@@ -41,7 +42,8 @@ struct Tile {
   static constexpr int kStride = kColumns + 4;  // floats from row to row of sums, against conflicts of banks
   static constexpr int kSumBytes = kRows * kStride * 4;
   static constexpr int kStages = std::min(kStagesMax, (212 << 10) / kStageBytes);
-  static constexpr int kBytes = kStages * kStageBytes + kTileAlignment;
+  static constexpr int kReadBehind = (kGroups * kGroupColumns - kColumns) * kDepth * 2;
+  static constexpr int kBytes = kStages * kStageBytes + kReadBehind + kTileAlignment;
   static_assert(kSumBytes <= kStages * kStageBytes);
 };
 
@@ -56,6 +58,7 @@ template <typename T>
 __device__ void StoreSums(int group, const float (&sums)[T::kSums], float* to) {
   const int thread = threadIdx.x % kWarpgroup, lane = thread % kLanes;
   const int column = group * kGroupColumns + thread / kLanes * 16 + lane / 4;
+  if (column >= T::kColumns) return;
 #pragma unroll
   for (int j = 0; j < T::kBlockRows / 8; ++j) {
     float* const row = to + (j * 8 + lane % 4 * 2) * T::kStride + column;

@@ -9,8 +9,6 @@
 
 namespace warpsmith {
 
-inline constexpr int kTileColumns = 2 * kGroupColumns;  // of a block: two warpgroups side by side
-
 // Blocks of a cluster work at tiles side by side: `columns` tiles share each tile of x, `rows` tiles share each tile of
 // the weights, which the copy engine then reads once for all of them.
 struct TileCluster {
@@ -22,6 +20,7 @@ struct TileCluster {
 // What a launch chooses by the number of rows. No choice changes bits.
 struct TilePlan {
   int tile_rows = 256;
+  int tile_columns = 128;
   TileCluster cluster;
 };
 
@@ -54,27 +53,26 @@ constexpr TileOrder OrderOf(const TilePlan& plan, int64_t rows, int64_t columns)
   const int64_t place_rows = Quotient(rows, plan.tile_rows * plan.cluster.rows);
   const int64_t bands = Quotient(rows, kBandRows);
   return {static_cast<int>(place_rows),
-          static_cast<int>(Quotient(columns, kTileColumns * plan.cluster.columns)),
+          static_cast<int>(Quotient(columns, plan.tile_columns * plan.cluster.columns)),
           static_cast<int>(Quotient(place_rows, bands))};
 }
 
-// Rows of a tile that kernels are built for. Of several parts a warpgroup keeps two sets of sums, and only few of these
-// fit its registers.
+// Rows of a tile that kernels are built for, with 64 columns and with 128.
+inline constexpr int kTileRowsOf64[] = {64, 96, 128};
 inline constexpr int kTileRows[] = {64, 96, 112, 128, 160, 176, 208, 256};
+// Of several parts a warpgroup keeps two sets of sums, and only few of these fit its registers.
 inline constexpr int kTileRowsMaxOfParts = 176;
-// With a residual a warpgroup's results have one buffer, for which larger tiles leave no memory.
-inline constexpr int kTileRowsMaxOfResidual = 208;
 
 // Cycles of a multiprocessor for a step of 64 in depth of a tile while all work: of the tensor cores, of shared memory,
 // which copies fill and products read, at 128 bytes a cycle, and of its share of the cache's bandwidth.
 constexpr double CyclesOfTile(const TilePlan& plan) {
   constexpr double kCacheBytes = 36;  // a cycle
   constexpr double kRowBytes = kDepth * 2;
-  const double rows = plan.tile_rows;
-  const double products = 4 * rows;
-  const double memory = 256 + 3 * rows;
+  const double rows = plan.tile_rows, groups = plan.tile_columns / 64;
+  const double products = 2 * groups * rows;
+  const double memory = groups * (64 + rows) + groups * 64 + rows;
   const double cache =
-      (kTileColumns / plan.cluster.rows + rows / plan.cluster.columns) * kRowBytes / kCacheBytes;
+      (groups * 64 / plan.cluster.rows + rows / plan.cluster.columns) * kRowBytes / kCacheBytes;
   return std::max({products, memory, cache});
 }
 
@@ -85,8 +83,7 @@ constexpr TilePlan PlanOf(const LinearShape& shape, int64_t rows, int multiproce
   for (const TileCluster cluster : {TileCluster{2, 1}, TileCluster{1, 2}}) {
     for (const int tile_rows : kTileRows) {
       if (CutOf(shape).parts > 1 && tile_rows > kTileRowsMaxOfParts) continue;
-      if (shape.has_residual && tile_rows > kTileRowsMaxOfResidual) continue;
-      const TilePlan plan = {tile_rows, cluster};
+      const TilePlan plan = {tile_rows, 128, cluster};
       const int64_t turns =
           Quotient(OrderOf(plan, rows, shape.columns).size(), multiprocessors / cluster.size());
       const double cycles = static_cast<double>(turns) * CyclesOfTile(plan);

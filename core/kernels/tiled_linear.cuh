@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(T::kThreads, 1)
 
   const int group = threadIdx.x / kWarpgroup;
   if (group == T::kGroups) {
-    LowerRegisters<T::kCopierRegisters>();
+    if constexpr (T::kMovesRegisters) LowerRegisters<T::kCopierRegisters>();
     const int warp = threadIdx.x % kWarpgroup / kLanes;
     if (threadIdx.x % kLanes == 0) {
       if (warp == 0) {
@@ -269,13 +269,14 @@ __global__ void __launch_bounds__(T::kThreads, 1)
         LetNextStart();
       } else if constexpr (T::kBuffers > 0) {
         if (warp <= T::kGroups) {
-          WriteTiles<T>(warp - 1, &residual, &y, TileWalk(problem, block), problem.output, buffers, barriers);
+          TileWriter<T, TileWalk, TiledBarriers<T>>(warp - 1, &residual, &y, TileWalk(problem, block),
+                                                    problem.output.residual != nullptr, buffers, barriers)
+              .WriteAll();
         }
       }
     }
-    __syncwarp();
   } else {
-    RaiseRegisters<T::kSumRegisters>();
+    if constexpr (T::kMovesRegisters) RaiseRegisters<T::kSumRegisters>();
     WaitForFormer();
     TileSums<T> tile_sums(problem, block, group, stages, barriers);
     TileStager<T, TiledBarriers<T>> stager(group, problem.output, buffers, barriers);
@@ -285,6 +286,7 @@ __global__ void __launch_bounds__(T::kThreads, 1)
       stager.Stage(walk.Tile(), sums);
     }
   }
+  __syncwarp();
   SyncCluster();  // others may still copy to this block or tell its barriers
 }
 

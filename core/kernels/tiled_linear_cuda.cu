@@ -46,7 +46,6 @@ bool EncodeMaps(const TiledLaunch& launch, TiledMaps& maps) {
 
 template <typename T>
 cudaError_t Launch(const TiledLaunch& launch) {
-  if (T::kHasChunks && launch.operands.residual != nullptr) return cudaErrorInvalidValue;
   int device = 0, multiprocessors = 0;
   cudaError_t error = cudaGetDevice(&device);
   if (error != cudaSuccess) return error;
@@ -84,25 +83,31 @@ cudaError_t Launch(const TiledLaunch& launch) {
 }
 
 template <bool kParts, OutputKind kKind>
-cudaError_t LaunchOfRows(const TiledLaunch& launch) {
-  switch (launch.plan.tile_rows) {
-    case 64:
-      return Launch<TiledShape<64, kParts, kKind>>(launch);
-    case 96:
-      return Launch<TiledShape<96, kParts, kKind>>(launch);
-    case 112:
-      return Launch<TiledShape<112, kParts, kKind>>(launch);
-    case 128:
-      return Launch<TiledShape<128, kParts, kKind>>(launch);
-    case 160:
-      return Launch<TiledShape<160, kParts, kKind>>(launch);
-    case 176:
-      return Launch<TiledShape<176, kParts, kKind>>(launch);
-    case 208:
-      if constexpr (!kParts) return Launch<TiledShape<208, kParts, kKind>>(launch);
+cudaError_t LaunchOfPlan(const TiledLaunch& launch) {
+  switch (launch.plan.tile_columns * 1000 + launch.plan.tile_rows) {
+    case 64064:
+      return Launch<TiledShape<64, 64, kParts, kKind>>(launch);
+    case 64096:
+      return Launch<TiledShape<96, 64, kParts, kKind>>(launch);
+    case 64128:
+      return Launch<TiledShape<128, 64, kParts, kKind>>(launch);
+    case 128064:
+      return Launch<TiledShape<64, 128, kParts, kKind>>(launch);
+    case 128096:
+      return Launch<TiledShape<96, 128, kParts, kKind>>(launch);
+    case 128112:
+      return Launch<TiledShape<112, 128, kParts, kKind>>(launch);
+    case 128128:
+      return Launch<TiledShape<128, 128, kParts, kKind>>(launch);
+    case 128160:
+      return Launch<TiledShape<160, 128, kParts, kKind>>(launch);
+    case 128176:
+      return Launch<TiledShape<176, 128, kParts, kKind>>(launch);
+    case 128208:
+      if constexpr (!kParts) return Launch<TiledShape<208, 128, kParts, kKind>>(launch);
       break;
-    case 256:
-      if constexpr (!kParts) return Launch<TiledShape<256, kParts, kKind>>(launch);
+    case 128256:
+      if constexpr (!kParts) return Launch<TiledShape<256, 128, kParts, kKind>>(launch);
       break;
     default:
       break;
@@ -112,8 +117,8 @@ cudaError_t LaunchOfRows(const TiledLaunch& launch) {
 
 template <OutputKind kKind>
 cudaError_t LaunchOfKind(const TiledLaunch& launch) {
-  return CutOf(launch.shape).parts > 1 ? LaunchOfRows<true, kKind>(launch)
-                                       : LaunchOfRows<false, kKind>(launch);
+  return CutOf(launch.shape).parts > 1 ? LaunchOfPlan<true, kKind>(launch)
+                                       : LaunchOfPlan<false, kKind>(launch);
 }
 
 }  // namespace

@@ -20,19 +20,20 @@ namespace warpsmith {
 
 enum class OutputKind { kBfloat16, kSwiGlu, kFloat32 };
 
-// A block has kRows rows of x and 128 columns of y, 64 for each of two warpgroups. Its memory holds stages of tiles, then
-// each warpgroup's buffers.
-template <int kTileRows, bool kParts, OutputKind kKind>
+// A block has kRows rows of x and kColumns columns of y, 64 for each warpgroup that sums. Its memory holds stages of
+// tiles, then each warpgroup's buffers.
+template <int kTileRows, int kTileColumns, bool kParts, OutputKind kKind>
 struct TiledShape {
   static constexpr int kRows = kTileRows;
   static constexpr bool kSeveralParts = kParts;
   static constexpr OutputKind kOutput = kKind;
 
-  static constexpr int kGroups = 2;
   static constexpr int kColumns = kTileColumns;
+  static constexpr int kGroups = kColumns / kGroupColumns;
   static constexpr int kThreads = (kGroups + 1) * kWarpgroup;  // the last warpgroup copies
   static constexpr int kSums = kRows / 2;                      // of a thread
-  // A multiprocessor's 65,536 registers, 168 for each thread at the start.
+  // Of each thread, of a multiprocessor's 65,536. Of three warpgroups each starts with 168.
+  static constexpr bool kMovesRegisters = kGroups == 2;
   static constexpr int kSumRegisters = 232, kCopierRegisters = 40;
 
   static constexpr int kWeightBytes = kColumns * kDepth * 2;
@@ -78,40 +79,68 @@ struct PipelinePlace {
 
 // One thread's stores of a warpgroup's results. A buffer is offered when it is free, with the residual if there is one.
 template <typename T, typename Walk, typename Barriers>
-__device__ void WriteTiles(int group, const CUtensorMap* residual, const CUtensorMap* y, Walk walk,
-                           const TiledOutput& output, unsigned char* buffers, Barriers& barriers) {
-  unsigned char* const own = buffers + group * T::kGroupBytes;
-  const auto column_of = [&](TilePlace tile) {
-    return (tile.column * T::kGroups + group) * T::kResultColumns;
-  };
-  WaitForFormer();
-  const auto offer = [&](const Walk& at, int buffer) {
-    uint64_t* const ready = &barriers.ready[group][buffer];
-    if (output.residual == nullptr || !at.HasTile()) {
-      Arrive(ready);
-    } else {
-      ArriveExpecting(ready, T::kBufferBytes);
-      CopyTile(own + buffer * T::kBufferBytes, residual, column_of(at.Tile()), at.Tile().row * T::kRows,
-               ready, CachePolicy::kEvictFirst);
+class TileWriter {
+ public:
+  __device__ TileWriter(int group, const CUtensorMap* residual, const CUtensorMap* y, const Walk& walk,
+                        bool has_residual, unsigned char* buffers, Barriers& barriers)
+      : group_(group),
+        residual_(residual),
+        y_(y),
+        has_residual_(has_residual),
+        buffers_(buffers + group * T::kGroupBytes),
+        barriers_(barriers),
+        walk_(walk),
+        offered_(walk) {}
+
+  __device__ void WriteAll() {
+    WaitForFormer();
+    for (int i = 0; i < T::kBuffers; ++i) Offer(i);
+    PipelinePlace<T::kBuffers> place;
+    for (; walk_.HasTile(); walk_.Next()) {
+      for (int chunk = 0; chunk < T::kChunks; ++chunk) {
+        Wait(&barriers_.staged[group_][place.stage], place.parity);
+        StoreTile(y_, ColumnOf(walk_), RowOf(walk_, chunk), buffers_ + place.stage * T::kBufferBytes);
+        CommitStores();
+        WaitForStoresToRead();
+        Offer(place.stage);
+        place.Advance();
+      }
     }
-  };
-  for (int i = 0; i < T::kBuffers; ++i) offer(walk, i);
-  PipelinePlace<T::kBuffers> place;
-  while (walk.HasTile()) {
-    const TilePlace tile = walk.Tile();
-    walk.Next();
-    for (int chunk = 0; chunk < T::kChunks; ++chunk) {
-      Wait(&barriers.staged[group][place.stage], place.parity);
-      StoreTile(y, column_of(tile), tile.row * T::kRows + chunk * T::kChunkRows,
-                own + place.stage * T::kBufferBytes);
-      CommitStores();
-      WaitForStoresToRead();
-      offer(walk, place.stage);
-      place.Advance();
-    }
+    WaitForStores();
   }
-  WaitForStores();
-}
+
+ private:
+  __device__ int ColumnOf(const Walk& walk) const {
+    return (walk.Tile().column * T::kGroups + group_) * T::kResultColumns;
+  }
+  __device__ static int RowOf(const Walk& walk, int chunk) {
+    return walk.Tile().row * T::kRows + chunk * T::kChunkRows;
+  }
+
+  __device__ void Offer(int buffer) {
+    uint64_t* const ready = &barriers_.ready[group_][buffer];
+    if (!has_residual_ || !offered_.HasTile()) {
+      Arrive(ready);
+      return;
+    }
+    ArriveExpecting(ready, T::kBufferBytes);
+    CopyTile(buffers_ + buffer * T::kBufferBytes, residual_, ColumnOf(offered_),
+             RowOf(offered_, offered_chunk_), ready, CachePolicy::kEvictFirst);
+    if (++offered_chunk_ < T::kChunks) return;
+    offered_chunk_ = 0;
+    offered_.Next();
+  }
+
+  const int group_;
+  const CUtensorMap* const residual_;
+  const CUtensorMap* const y_;
+  const bool has_residual_;
+  unsigned char* const buffers_;
+  Barriers& barriers_;
+  Walk walk_;
+  Walk offered_;  // the tile whose residual comes next
+  int offered_chunk_ = 0;
+};
 
 // Results of a warpgroup's sums, tile after tile.
 template <typename T, typename Barriers>

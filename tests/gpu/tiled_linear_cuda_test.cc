@@ -31,22 +31,19 @@ cudaError_t LaunchFewAtATime(const LinearShape& shape, int64_t rows, const Linea
   return cudaSuccess;
 }
 
-bool IsBuilt(const LinearShape& shape, int tile_rows) {
-  if (CutOf(shape).parts > 1 && tile_rows > kTileRowsMaxOfParts) return false;
-  return !shape.has_residual || tile_rows <= kTileRowsMaxOfResidual;
-}
-
 // Calls `check` for every plan that is built for the shape.
 template <typename Check>
 void ForEachPlan(const LinearShape& shape, const Check& check) {
-  for (const TileCluster cluster : {TileCluster{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}}) {
-    for (const int tile_rows : kTileRows) {
-      if (!IsBuilt(shape, tile_rows)) continue;
-      if (tile_rows / cluster.columns % 8 != 0) continue;
-      INFO(shape.columns << " x " << shape.depth << " in tiles of " << tile_rows << " rows, clusters of "
-                         << cluster.columns << " x " << cluster.rows);
-      check(TilePlan{tile_rows, cluster});
-    }
+  for (const TileCluster cluster : {TileCluster{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}}) {
+    const auto check_if_built = [&](int tile_rows, int tile_columns) {
+      if (CutOf(shape).parts > 1 && tile_rows > kTileRowsMaxOfParts) return;
+      if (tile_rows / cluster.columns % 8 != 0) return;
+      INFO(shape.columns << " x " << shape.depth << " in tiles of " << tile_rows << " x " << tile_columns
+                         << ", clusters of " << cluster.rows << " x " << cluster.columns);
+      check(TilePlan{tile_rows, tile_columns, cluster});
+    };
+    for (const int tile_rows : kTileRowsOf64) check_if_built(tile_rows, 64);
+    for (const int tile_rows : kTileRows) check_if_built(tile_rows, 128);
   }
 }
 
@@ -106,7 +103,7 @@ TEST_CASE("every plan of logits of many rows has the bits of few rows at a time"
 TEST_CASE("a plan that no kernel is built for is refused") {
   const LinearShape shape{8, 8};
   const Layer layer(shape, 8);
-  CHECK(LaunchTiledLinear(shape, 8, layer.operands(shape), LinearGate::kNone, {72, {1, 1}}, nullptr,
+  CHECK(LaunchTiledLinear(shape, 8, layer.operands(shape), LinearGate::kNone, {72, 128, {1, 1}}, nullptr,
                           KernelStart::kAfterFormer) == cudaErrorInvalidValue);
 }
 
