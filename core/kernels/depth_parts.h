@@ -1,5 +1,6 @@
-// How the sum over the depth of a linear layer is cut into parts, in the batch-invariant mode. The cut decides the order
-// of additions and so the bits of a result: it is a function of the layer's shape alone, and all kernels keep to it.
+// How the sum over the depth of a linear layer is cut into parts, in the batch-invariant mode. The cut decides the
+// order of additions and so the bits of a result: it is a function of the layer's shape alone, and all kernels keep to
+// it.
 #ifndef WARPSMITH_CORE_KERNELS_DEPTH_PARTS_H_
 #define WARPSMITH_CORE_KERNELS_DEPTH_PARTS_H_
 

@@ -7,7 +7,7 @@
 #include "core/kernels/kernel_start.cuh"
 #include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/streamed_output.cuh"
-#include "core/kernels/tensor_map.h"
+#include "core/kernels/tensor_map_cuda.h"
 #include "core/kernels/tiled_linear_cuda.h"
 #include "core/kernels/warpgroup_products.cuh"
 

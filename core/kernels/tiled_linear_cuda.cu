@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/kernels/tensor_map.h"
+#include "core/kernels/tensor_map_cuda.h"
 #include "core/kernels/tiled_linear.cuh"
 #include "core/kernels/tiled_linear_cuda.h"
 

@@ -1,5 +1,5 @@
-// The products of streamed_linear_cuda.h for many rows, with the same bits: tiles of weights and of x are shared by blocks
-// side by side, and each tile's sums are made by one block.
+// The products of streamed_linear_cuda.h for many rows, with the same bits: blocks side by side share tiles of weights
+// and of x, and each tile's sums are made by one block.
 #ifndef WARPSMITH_CORE_KERNELS_TILED_LINEAR_CUDA_H_
 #define WARPSMITH_CORE_KERNELS_TILED_LINEAR_CUDA_H_
 

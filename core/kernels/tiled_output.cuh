@@ -1,5 +1,5 @@
-// Where the sums of a linear layer of many rows go: to a buffer in shared memory, in the layout of y, from which the copy
-// engine writes them; float32 goes to y directly.
+// Where the sums of a linear layer of many rows go: to a buffer in shared memory, in the layout of y, from which the
+// copy engine writes them; float32 goes to y directly.
 #ifndef WARPSMITH_CORE_KERNELS_TILED_OUTPUT_CUH_
 #define WARPSMITH_CORE_KERNELS_TILED_OUTPUT_CUH_
 

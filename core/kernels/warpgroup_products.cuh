@@ -1,5 +1,5 @@
-// Products of a warpgroup, Hopper's wgmma, one specialisation for each number of columns that a kernel uses. Source: PTX
-// ISA 9.0, which wants every register named.
+// Products of a warpgroup, Hopper's wgmma, one specialisation for each number of columns that a kernel uses. Source:
+// PTX ISA 9.0, which wants every register named.
 #ifndef WARPSMITH_CORE_KERNELS_WARPGROUP_PRODUCTS_CUH_
 #define WARPSMITH_CORE_KERNELS_WARPGROUP_PRODUCTS_CUH_
 

@@ -1,6 +1,6 @@
 // Maps of matrices in device memory for Hopper's tensor memory accelerator.
-#ifndef WARPSMITH_CORE_KERNELS_TENSOR_MAP_H_
-#define WARPSMITH_CORE_KERNELS_TENSOR_MAP_H_
+#ifndef WARPSMITH_CORE_KERNELS_TENSOR_MAP_CUDA_H_
+#define WARPSMITH_CORE_KERNELS_TENSOR_MAP_CUDA_H_
 
 #include <cuda.h>
 #include <cuda_bf16.h>
@@ -23,4 +23,4 @@ bool EncodeGatedMap(const __nv_bfloat16* matrix, int64_t rows, int64_t depth, in
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_CORE_KERNELS_TENSOR_MAP_H_
+#endif  // WARPSMITH_CORE_KERNELS_TENSOR_MAP_CUDA_H_

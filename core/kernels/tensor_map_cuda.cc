@@ -1,4 +1,4 @@
-#include "core/kernels/tensor_map.h"
+#include "core/kernels/tensor_map_cuda.h"
 
 #include <cuda_runtime_api.h>
 
