@@ -135,7 +135,7 @@ __device__ inline uint32_t ClusterRank() {
   return rank;
 }
 
-// The two halves of SyncCluster.
+// The halves of SyncCluster: what threads of the cluster wrote before they arrived is visible after the wait.
 __device__ inline void ArriveAtCluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
@@ -147,6 +147,15 @@ __device__ inline void SyncCluster() {
   WaitForCluster();
 }
 
+// Without that promise, for which ArriveAtCluster waits until all writes of the thread are visible to the device: where
+// blocks only tell each other that they run, have set up barriers (FenceBarriers) or need no more.
+__device__ inline void MeetCluster() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+__device__ inline void ArriveToMeetCluster() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
 // The address of another block's shared memory, where `pointer` lies in ours.
 __device__ inline uint32_t AddressInBlock(const void* pointer, uint32_t rank) {
   uint32_t address;
@@ -154,9 +163,10 @@ __device__ inline uint32_t AddressInBlock(const void* pointer, uint32_t rank) {
   return address;
 }
 
-// At the barrier at `address` of a block of the cluster, from AddressInBlock.
+// At the barrier at `address` of a block of the cluster, from AddressInBlock. Orders no writes to other blocks' memory:
+// that would make each arrival wait for all that this thread has written.
 __device__ inline void ArriveInBlock(uint32_t address) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(address) : "memory");
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address) : "memory");
 }
 
 // To another block's shared memory, which has begun and does not end before SyncCluster.

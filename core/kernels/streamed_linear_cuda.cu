@@ -135,12 +135,12 @@ __global__ void __launch_bounds__(Tile<kRows, kColumns>::kThreads)
   }
   __syncthreads();
 
-  const int group = threadIdx.x / kWarpgroup;
+  const int group = WarpgroupIndex();
   const ClusterPlace cluster = {num_blocks, num_blocks == 1 ? 0 : static_cast<int>(ClusterRank())};
   OutputWriter<T, Stored> writer(output, cluster, row, column);
   float* const block_sums = reinterpret_cast<float*>(stages);
   float sums[T::kSums];
-  if (sharers > 1) ArriveAtCluster();
+  if (sharers > 1) ArriveToMeetCluster();
   if (group == T::kGroups) {
     const TileCopier<T> copier(&weights, &x, column, row, part, sharers, stages, barriers);
     const bool copies = threadIdx.x % kLanes == 0;
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(Tile<kRows, kColumns>::kThreads)
   }
   writer.Write(block_sums);
   // Others may still fetch this block's sums or tell its barriers.
-  if (num_blocks > 1 || sharers > 1) SyncCluster();
+  if (num_blocks > 1 || sharers > 1) MeetCluster();
 }
 
 // Blocks side by side that share x: their slices of it are whole atoms of eight rows.

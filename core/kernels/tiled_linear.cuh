@@ -257,9 +257,9 @@ __global__ void __launch_bounds__(T::kThreads, 1)
     PrefetchMap(&x);
     InitBarriers(problem.cluster, barriers);
   }
-  SyncCluster();  // others may tell this block's barriers
+  MeetCluster();  // others may tell this block's barriers
 
-  const int group = threadIdx.x / kWarpgroup;
+  const int group = WarpgroupIndex();
   if (group == T::kGroups) {
     if constexpr (T::kMovesRegisters) LowerRegisters<T::kCopierRegisters>();
     const int warp = threadIdx.x % kWarpgroup / kLanes;
@@ -287,7 +287,7 @@ __global__ void __launch_bounds__(T::kThreads, 1)
     }
   }
   __syncwarp();
-  SyncCluster();  // others may still copy to this block or tell its barriers
+  MeetCluster();  // others may still copy to this block or tell its barriers
 }
 
 }  // namespace warpsmith

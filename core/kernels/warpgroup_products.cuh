@@ -14,6 +14,11 @@ inline constexpr int kWarpgroup = 128;
 inline constexpr int kProductDepth = 16;
 inline constexpr int kTileAlignment = 1024;  // of a tile that the copy engine swizzles
 
+// The same for all lanes, which the compiler would not know of threadIdx.x.
+__device__ inline int WarpgroupIndex() {
+  return __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
+}
+
 // What a product reads: rows of 128 bytes, swizzled by the copy engine in atoms of eight rows. Add 2 for the next 32
 // bytes of each row.
 __device__ inline uint64_t TileDescriptor(const void* tile) {
