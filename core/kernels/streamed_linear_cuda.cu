@@ -181,15 +181,14 @@ cudaError_t Launch(const LinearShape& shape, int64_t rows, const LinearOperands&
   using T = Tile<kRows, kColumns>;
   const auto kernel = StreamedLinearKernel<kRows, kColumns, Stored>;
   // Of each device, so at each launch.
-  const cudaError_t prepared =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::kBytes);
-  if (prepared != cudaSuccess) return prepared;
+  cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::kBytes);
+  if (error != cudaSuccess) return error;
   const int num_parts = CutOf(shape).parts, sharers = SharersOf(kRows, num_parts);
   CUtensorMap weights, x;
-  if (!EncodeMap(operands.weight, shape.columns, shape.depth, T::kColumns, kDepth, &weights) ||
-      !EncodeMap(operands.x, rows, shape.depth, kRows / sharers, kDepth, &x)) {
-    return cudaErrorInvalidValue;
-  }
+  error = EncodeMap(operands.weight, shape.columns, shape.depth, T::kColumns, kDepth, &weights);
+  if (error != cudaSuccess) return error;
+  error = EncodeMap(operands.x, rows, shape.depth, kRows / sharers, kDepth, &x);
+  if (error != cudaSuccess) return error;
   cudaLaunchAttribute attributes[2];
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim = {1, static_cast<unsigned>(sharers), static_cast<unsigned>(num_parts)};

@@ -23,25 +23,30 @@ struct TiledMaps {
 };
 
 template <typename T>
-bool EncodeMaps(const TiledLaunch& launch, TiledMaps& maps) {
+cudaError_t EncodeOperands(const TiledLaunch& launch, TiledMaps& maps) {
   const LinearShape& shape = launch.shape;
-  const LinearOperands& operands = launch.operands;
-  constexpr bool kGated = T::kOutput == OutputKind::kSwiGlu;
   const int weight_rows = T::kColumns / launch.plan.cluster.rows;
-  const bool has_weights =
-      kGated ? EncodeGatedMap(operands.weight, shape.columns, shape.depth, weight_rows, &maps.weights)
-             : EncodeMap(operands.weight, shape.columns, shape.depth, weight_rows, kDepth, &maps.weights);
-  if (!has_weights || !EncodeMap(operands.x, launch.rows, shape.depth, T::kRows / launch.plan.cluster.columns,
-                                 kDepth, &maps.x)) {
-    return false;
-  }
-  if (T::kOutput == OutputKind::kFloat32) return true;
-  const auto encode_result = [&](const void* matrix, CUtensorMap& map) {
-    return EncodeMap(static_cast<const __nv_bfloat16*>(matrix), launch.rows,
-                     kGated ? shape.columns / 2 : shape.columns, T::kChunkRows, T::kResultColumns, &map);
+  const __nv_bfloat16* const weight = launch.operands.weight;
+  const cudaError_t error =
+      T::kOutput == OutputKind::kSwiGlu
+          ? EncodeGatedMap(weight, shape.columns, shape.depth, weight_rows, &maps.weights)
+          : EncodeMap(weight, shape.columns, shape.depth, weight_rows, kDepth, &maps.weights);
+  if (error != cudaSuccess) return error;
+  return EncodeMap(launch.operands.x, launch.rows, shape.depth, T::kRows / launch.plan.cluster.columns,
+                   kDepth, &maps.x);
+}
+
+template <typename T>
+cudaError_t EncodeResults(const TiledLaunch& launch, TiledMaps& maps) {
+  if (T::kOutput == OutputKind::kFloat32) return cudaSuccess;  // written without a map
+  const int64_t columns = launch.shape.columns / (T::kOutput == OutputKind::kSwiGlu ? 2 : 1);
+  const auto encode = [&](const void* matrix, CUtensorMap& map) {
+    return EncodeMap(static_cast<const __nv_bfloat16*>(matrix), launch.rows, columns, T::kChunkRows,
+                     T::kResultColumns, &map);
   };
-  return encode_result(operands.y, maps.y) &&
-         (operands.residual == nullptr || encode_result(operands.residual, maps.residual));
+  const cudaError_t error = encode(launch.operands.y, maps.y);
+  if (error != cudaSuccess || launch.operands.residual == nullptr) return error;
+  return encode(launch.operands.residual, maps.residual);
 }
 
 template <typename T>
@@ -56,7 +61,9 @@ cudaError_t Launch(const TiledLaunch& launch) {
   error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::kBytes);
   if (error != cudaSuccess) return error;
   TiledMaps maps = {};
-  if (!EncodeMaps<T>(launch, maps)) return cudaErrorInvalidValue;
+  error = EncodeOperands<T>(launch, maps);
+  if (error == cudaSuccess) error = EncodeResults<T>(launch, maps);
+  if (error != cudaSuccess) return error;
 
   const LinearShape& shape = launch.shape;
   const TiledProblem problem = {OrderOf(launch.plan, launch.rows, shape.columns),
