@@ -88,6 +88,12 @@ __device__ inline void CopyBlocksToBlocks(void* to, const CUtensorMap* map, int3
       : "memory");
 }
 
+// Brings the tile at {x, y} of `map` to the device's cache.
+__device__ inline void PrefetchTile(const CUtensorMap* map, int32_t x, int32_t y) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(map), "r"(x), "r"(y)
+               : "memory");
+}
+
 // Makes this thread's writes to shared memory visible to copies that start once it has told so.
 __device__ inline void FenceForCopies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 

@@ -21,75 +21,38 @@ struct Barriers {
   uint64_t empty[kStagesMax];
 };
 
-// Copies of a block's tiles by one thread. Blocks of a cluster that share x load a slice of it for all of them each.
+// Tiles `part` of the depth, by one thread. The first weights come while the former kernel still works on x. All
+// weights are read once, so they need not stay in the cache.
 template <typename T>
-class TileCopier {
- public:
-  __device__ TileCopier(const CUtensorMap* weights, const CUtensorMap* x, int column, int row, DepthPart part,
-                        int sharers, unsigned char* stages, Barriers& barriers)
-      : weights_(weights),
-        x_(x),
-        column_(column),
-        row_(row),
-        part_(part),
-        sharers_(sharers),
-        slice_rows_(T::kBlockRows / sharers),
-        first_row_(sharers == 1 ? 0 : static_cast<int>(ClusterRank()) * slice_rows_),
-        stages_(stages),
-        barriers_(barriers) {}
-
-  // Weights for all stages: they come while the former kernel still works on x, and others of the cluster begin.
-  __device__ void CopyFirstWeights() const {
-    for (int i = 0; i < Ahead(); ++i) CopyWeights(i, i);
+__device__ void CopyTiles(const CUtensorMap* weights, const CUtensorMap* x, int column, int row,
+                          DepthPart part, unsigned char* stages, Barriers& barriers) {
+  const auto copy_weights = [&](int tile, int stage) {
+    ArriveExpecting(&barriers.full[stage], T::kStageBytes);
+    CopyTile(stages + stage * T::kStageBytes, weights, (part.first + tile) * kDepth, column,
+             &barriers.full[stage], CachePolicy::kEvictFirst);
+  };
+  const auto copy_x = [&](int tile, int stage) {
+    CopyTile(stages + stage * T::kStageBytes + T::kWeightBytes, x, (part.first + tile) * kDepth, row,
+             &barriers.full[stage], CachePolicy::kEvictNormal);
+  };
+  const int num_tiles = part.end - part.first, ahead = min(num_tiles, T::kStages);
+  for (int i = 0; i < ahead; ++i) copy_weights(i, i);
+  WaitForFormer();
+  for (int i = 0; i < ahead; ++i) copy_x(i, i);
+  for (int i = ahead; i < num_tiles; ++i) {
+    const int stage = i % T::kStages, round = i / T::kStages;
+    Wait(&barriers.empty[stage], (round + 1) % 2);
+    copy_weights(i, stage);
+    copy_x(i, stage);
   }
-
-  __device__ void CopyRest() const {
-    for (int i = 0; i < Ahead(); ++i) CopyX(i, i);
-    for (int i = Ahead(); i < part_.end - part_.first; ++i) {
-      const int stage = i % T::kStages, round = i / T::kStages;
-      Wait(&barriers_.empty[stage], (round + 1) % 2);
-      CopyWeights(i, stage);
-      CopyX(i, stage);
-    }
-  }
-
- private:
-  __device__ int Ahead() const { return min(part_.end - part_.first, T::kStages); }
-
-  // Read once by all, so they need not stay in the cache.
-  __device__ void CopyWeights(int tile, int stage) const {
-    ArriveExpecting(&barriers_.full[stage], T::kStageBytes);
-    CopyTile(stages_ + stage * T::kStageBytes, weights_, (part_.first + tile) * kDepth, column_,
-             &barriers_.full[stage], CachePolicy::kEvictFirst);
-  }
-
-  __device__ void CopyX(int tile, int stage) const {
-    unsigned char* const to = stages_ + stage * T::kStageBytes + T::kWeightBytes + first_row_ * (kDepth * 2);
-    const int depth = (part_.first + tile) * kDepth, row = row_ + first_row_;
-    if (sharers_ == 1) {
-      CopyTile(to, x_, depth, row, &barriers_.full[stage], CachePolicy::kEvictNormal);
-    } else {
-      CopyTileToBlocks(to, x_, depth, row, &barriers_.full[stage], (1u << sharers_) - 1);
-    }
-  }
-
-  const CUtensorMap* const weights_;
-  const CUtensorMap* const x_;
-  const int column_, row_;
-  const DepthPart part_;
-  const int sharers_, slice_rows_, first_row_;
-  unsigned char* const stages_;
-  Barriers& barriers_;
-};
+  // The next kernel's weights may come once all of this one's are under way.
+  LetNextStart();
+}
 
 // The sums of a warpgroup over the block's tiles.
 template <typename T>
-__device__ void SumTiles(int group, int num_tiles, int sharers, unsigned char* stages, Barriers& barriers,
+__device__ void SumTiles(int group, int num_tiles, unsigned char* stages, Barriers& barriers,
                          float (&sums)[T::kSums]) {
-  // Each lane of a warp tells one of the blocks that fill this block's stages.
-  const int lane = threadIdx.x % kLanes;
-  const uint32_t empty =
-      AddressInBlock(barriers.empty, sharers == 1 ? ClusterRank() : min(lane, sharers - 1));
   for (int tile = 0; tile < num_tiles; ++tile) {
     const int stage = tile % T::kStages;
     Wait(&barriers.full[stage], tile / T::kStages % 2);
@@ -104,19 +67,17 @@ __device__ void SumTiles(int group, int num_tiles, int sharers, unsigned char* s
     CommitProducts();
     // The tile before has been read.
     WaitForProducts<1>();
-    if (tile > 0 && lane < sharers) {
-      ArriveInBlock(empty + (tile - 1) % T::kStages * static_cast<int>(sizeof(uint64_t)));
-    }
+    if (tile > 0) Arrive(&barriers.empty[(tile - 1) % T::kStages]);
   }
   FinishProducts(sums);
 }
 
-// Block {i, j, k}: rows from i kRows, columns from j T::kColumns, part k of the depth. A cluster is the parts of an
-// output, or where there is one part `sharers` blocks side by side, which share x.
+// Block {i, j, k}: rows from i kRows, columns from j T::kColumns, part k of the depth. The blocks of an output are a
+// cluster.
 template <int kRows, int kColumns, typename Stored>
 __global__ void __launch_bounds__(Tile<kRows, kColumns>::kThreads)
     StreamedLinearKernel(const __grid_constant__ CUtensorMap weights, const __grid_constant__ CUtensorMap x,
-                         const __grid_constant__ StreamedOutput output, int num_tiles, int sharers) {
+                         const __grid_constant__ StreamedOutput output, int num_tiles) {
   using T = Tile<kRows, kColumns>;
   extern __shared__ unsigned char memory[];
   __shared__ Barriers barriers;
@@ -129,7 +90,7 @@ __global__ void __launch_bounds__(Tile<kRows, kColumns>::kThreads)
     PrefetchMap(&x);
     for (int stage = 0; stage < T::kStages; ++stage) {
       InitBarrier(&barriers.full[stage], 1);
-      InitBarrier(&barriers.empty[stage], T::kGroups * (kWarpgroup / kLanes) * sharers);
+      InitBarrier(&barriers.empty[stage], T::kGroups * kWarpgroup);
     }
     FenceBarriers();
   }
@@ -140,26 +101,13 @@ __global__ void __launch_bounds__(Tile<kRows, kColumns>::kThreads)
   OutputWriter<T, Stored> writer(output, cluster, row, column);
   float* const block_sums = reinterpret_cast<float*>(stages);
   float sums[T::kSums];
-  if (sharers > 1) ArriveToMeetCluster();
   if (group == T::kGroups) {
-    const TileCopier<T> copier(&weights, &x, column, row, part, sharers, stages, barriers);
-    const bool copies = threadIdx.x % kLanes == 0;
-    if (copies) copier.CopyFirstWeights();
+    if (threadIdx.x % kLanes == 0) CopyTiles<T>(&weights, &x, column, row, part, stages, barriers);
     __syncwarp();
-    if (sharers > 1) WaitForCluster();
-    WaitForFormer();
-    if (copies) {
-      copier.CopyRest();
-      // The next kernel's weights may come once all of this one's are under way.
-      LetNextStart();
-    }
-    __syncwarp();
-  } else if (sharers > 1) {
-    WaitForCluster();
   }
   WaitForFormer();
   writer.LoadResidual();
-  if (group < T::kGroups) SumTiles<T>(group, part.end - part.first, sharers, stages, barriers, sums);
+  if (group < T::kGroups) SumTiles<T>(group, part.end - part.first, stages, barriers, sums);
   __syncthreads();  // tiles have been read
   if (group < T::kGroups) StoreSums<T>(group, sums, block_sums);
   if (num_blocks == 1) {
@@ -168,12 +116,9 @@ __global__ void __launch_bounds__(Tile<kRows, kColumns>::kThreads)
     SyncCluster();
   }
   writer.Write(block_sums);
-  // Others may still fetch this block's sums or tell its barriers.
-  if (num_blocks > 1 || sharers > 1) MeetCluster();
+  // Others may still fetch this block's sums.
+  if (num_blocks > 1) MeetCluster();
 }
-
-// Blocks side by side that share x: their slices of it are whole atoms of eight rows.
-constexpr int SharersOf(int rows, int parts) { return parts > 1 || rows < 16 ? 1 : 2; }
 
 template <int kRows, int kColumns, typename Stored>
 cudaError_t Launch(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
@@ -183,22 +128,20 @@ cudaError_t Launch(const LinearShape& shape, int64_t rows, const LinearOperands&
   // Of each device, so at each launch.
   cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::kBytes);
   if (error != cudaSuccess) return error;
-  const int num_parts = CutOf(shape).parts, sharers = SharersOf(kRows, num_parts);
   CUtensorMap weights, x;
   error = EncodeMap(operands.weight, shape.columns, shape.depth, T::kColumns, kDepth, &weights);
   if (error != cudaSuccess) return error;
-  error = EncodeMap(operands.x, rows, shape.depth, kRows / sharers, kDepth, &x);
+  error = EncodeMap(operands.x, rows, shape.depth, kRows, kDepth, &x);
   if (error != cudaSuccess) return error;
+  const unsigned num_parts = CutOf(shape).parts;
   cudaLaunchAttribute attributes[2];
   attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {1, static_cast<unsigned>(sharers), static_cast<unsigned>(num_parts)};
+  attributes[0].val.clusterDim = {1, 1, num_parts};
   attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[1].val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config = {};
-  // Whole clusters.
-  const int64_t column_tiles = Quotient(Quotient(shape.columns, T::kColumns), sharers) * sharers;
-  config.gridDim = dim3(static_cast<unsigned>(Quotient(rows, kRows)), static_cast<unsigned>(column_tiles),
-                        static_cast<unsigned>(num_parts));
+  config.gridDim = dim3(static_cast<unsigned>(Quotient(rows, kRows)),
+                        static_cast<unsigned>(Quotient(shape.columns, T::kColumns)), num_parts);
   config.blockDim = T::kThreads;
   config.dynamicSmemBytes = T::kBytes;
   config.stream = stream;
@@ -211,7 +154,7 @@ cudaError_t Launch(const LinearShape& shape, int64_t rows, const LinearOperands&
                                  operands.y,
                                  gated};
   return cudaLaunchKernelEx(&config, kernel, weights, x, output,
-                            static_cast<int>(Quotient(shape.depth, kDepth)), sharers);
+                            static_cast<int>(Quotient(shape.depth, kDepth)));
 }
 
 template <int kColumns, typename Stored>

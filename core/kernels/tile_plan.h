@@ -57,11 +57,16 @@ constexpr TileOrder OrderOf(const TilePlan& plan, int64_t rows, int64_t columns)
           static_cast<int>(Quotient(place_rows, bands))};
 }
 
-// Rows of a tile that kernels are built for, with 64 columns and with 128.
-inline constexpr int kTileRowsOf64[] = {64, 96, 128};
 inline constexpr int kTileRows[] = {64, 96, 112, 128, 160, 176, 208, 256};
-// Of several parts a warpgroup keeps two sets of sums, and only few of these fit its registers.
-inline constexpr int kTileRowsMaxOfParts = 176;
+inline constexpr int kTileColumns[] = {64, 128, 192};
+
+// The tiles that kernels are built for. Of several parts of the depth a warpgroup keeps two sets of sums, and only few of
+// these fit its registers; large tiles leave too little memory for results.
+constexpr bool IsBuilt(int tile_rows, int tile_columns, bool several_parts) {
+  if (several_parts) return tile_columns == 128 && (tile_rows == 64 || tile_rows == 128 || tile_rows == 176);
+  if (tile_columns == 64) return tile_rows <= 128 || tile_rows == 208;
+  return tile_columns == 128 || tile_rows <= 128;
+}
 
 // Cycles of a multiprocessor for a step of 64 in depth of a tile while all work: of the tensor cores, of shared memory,
 // which copies fill and products read, at 128 bytes a cycle, and of its share of the cache's bandwidth.
@@ -80,14 +85,16 @@ constexpr double CyclesOfTile(const TilePlan& plan) {
 constexpr TilePlan PlanOf(const LinearShape& shape, int64_t rows, int multiprocessors) {
   TilePlan best;
   double best_cycles = 0;
-  for (const TileCluster cluster : {TileCluster{2, 1}, TileCluster{1, 2}}) {
-    for (const int tile_rows : kTileRows) {
-      if (CutOf(shape).parts > 1 && tile_rows > kTileRowsMaxOfParts) continue;
-      const TilePlan plan = {tile_rows, 128, cluster};
-      const int64_t turns =
-          Quotient(OrderOf(plan, rows, shape.columns).size(), multiprocessors / cluster.size());
-      const double cycles = static_cast<double>(turns) * CyclesOfTile(plan);
-      if (best_cycles == 0 || cycles < best_cycles) best = plan, best_cycles = cycles;
+  for (const TileCluster cluster : {TileCluster{1, 2}, TileCluster{2, 1}}) {
+    for (const int tile_columns : kTileColumns) {
+      for (const int tile_rows : kTileRows) {
+        if (!IsBuilt(tile_rows, tile_columns, CutOf(shape).parts > 1)) continue;
+        const TilePlan plan = {tile_rows, tile_columns, cluster};
+        const int64_t turns =
+            Quotient(OrderOf(plan, rows, shape.columns).size(), multiprocessors / cluster.size());
+        const double cycles = static_cast<double>(turns) * CyclesOfTile(plan);
+        if (best_cycles == 0 || cycles < best_cycles) best = plan, best_cycles = cycles;
+      }
     }
   }
   return best;

@@ -1,6 +1,7 @@
 #include <cuda_bf16.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "core/kernels/tensor_map_cuda.h"
 #include "core/kernels/tiled_linear.cuh"
@@ -89,37 +90,50 @@ cudaError_t Launch(const TiledLaunch& launch) {
   return cudaLaunchKernelEx(&config, kernel, maps.weights, maps.x, maps.residual, maps.y, problem);
 }
 
+template <int kColumns, bool kParts, OutputKind kKind>
+cudaError_t LaunchOfColumns(const TiledLaunch& launch) {
+  const auto run = [&](auto rows) -> cudaError_t {
+    constexpr int kRows = decltype(rows)::value;
+    if constexpr (IsBuilt(kRows, kColumns, kParts)) {
+      return Launch<TiledShape<kRows, kColumns, kParts, kKind>>(launch);
+    } else {
+      return cudaErrorInvalidValue;
+    }
+  };
+  switch (launch.plan.tile_rows) {
+    case 64:
+      return run(std::integral_constant<int, 64>());
+    case 96:
+      return run(std::integral_constant<int, 96>());
+    case 112:
+      return run(std::integral_constant<int, 112>());
+    case 128:
+      return run(std::integral_constant<int, 128>());
+    case 160:
+      return run(std::integral_constant<int, 160>());
+    case 176:
+      return run(std::integral_constant<int, 176>());
+    case 208:
+      return run(std::integral_constant<int, 208>());
+    case 256:
+      return run(std::integral_constant<int, 256>());
+    default:
+      return cudaErrorInvalidValue;
+  }
+}
+
 template <bool kParts, OutputKind kKind>
 cudaError_t LaunchOfPlan(const TiledLaunch& launch) {
-  switch (launch.plan.tile_columns * 1000 + launch.plan.tile_rows) {
-    case 64064:
-      return Launch<TiledShape<64, 64, kParts, kKind>>(launch);
-    case 64096:
-      return Launch<TiledShape<96, 64, kParts, kKind>>(launch);
-    case 64128:
-      return Launch<TiledShape<128, 64, kParts, kKind>>(launch);
-    case 128064:
-      return Launch<TiledShape<64, 128, kParts, kKind>>(launch);
-    case 128096:
-      return Launch<TiledShape<96, 128, kParts, kKind>>(launch);
-    case 128112:
-      return Launch<TiledShape<112, 128, kParts, kKind>>(launch);
-    case 128128:
-      return Launch<TiledShape<128, 128, kParts, kKind>>(launch);
-    case 128160:
-      return Launch<TiledShape<160, 128, kParts, kKind>>(launch);
-    case 128176:
-      return Launch<TiledShape<176, 128, kParts, kKind>>(launch);
-    case 128208:
-      if constexpr (!kParts) return Launch<TiledShape<208, 128, kParts, kKind>>(launch);
-      break;
-    case 128256:
-      if constexpr (!kParts) return Launch<TiledShape<256, 128, kParts, kKind>>(launch);
-      break;
+  switch (launch.plan.tile_columns) {
+    case 64:
+      return LaunchOfColumns<64, kParts, kKind>(launch);
+    case 128:
+      return LaunchOfColumns<128, kParts, kKind>(launch);
+    case 192:
+      return LaunchOfColumns<192, kParts, kKind>(launch);
     default:
-      break;
+      return cudaErrorInvalidValue;
   }
-  return cudaErrorInvalidValue;
 }
 
 template <OutputKind kKind>

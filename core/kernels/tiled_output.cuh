@@ -32,9 +32,9 @@ struct TiledShape {
   static constexpr int kGroups = kColumns / kGroupColumns;
   static constexpr int kThreads = (kGroups + 1) * kWarpgroup;  // the last warpgroup copies
   static constexpr int kSums = kRows / 2;                      // of a thread
-  // Of each thread, of a multiprocessor's 65,536. Of three warpgroups each starts with 168.
-  static constexpr bool kMovesRegisters = kGroups == 2;
-  static constexpr int kSumRegisters = 232, kCopierRegisters = 40;
+  // Of each thread, of a multiprocessor's 65,536. With one warpgroup that sums all can have what it needs.
+  static constexpr bool kMovesRegisters = kGroups > 1;
+  static constexpr int kSumRegisters = kGroups == 2 ? 232 : 152, kCopierRegisters = 40;
 
   static constexpr int kWeightBytes = kColumns * kDepth * 2;
   static constexpr int kStageBytes = kWeightBytes + kRows * kDepth * 2;

@@ -35,15 +35,15 @@ cudaError_t LaunchFewAtATime(const LinearShape& shape, int64_t rows, const Linea
 template <typename Check>
 void ForEachPlan(const LinearShape& shape, const Check& check) {
   for (const TileCluster cluster : {TileCluster{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {4, 2}}) {
-    const auto check_if_built = [&](int tile_rows, int tile_columns) {
-      if (CutOf(shape).parts > 1 && tile_rows > kTileRowsMaxOfParts) return;
-      if (tile_rows / cluster.columns % 8 != 0) return;
-      INFO(shape.columns << " x " << shape.depth << " in tiles of " << tile_rows << " x " << tile_columns
-                         << ", clusters of " << cluster.rows << " x " << cluster.columns);
-      check(TilePlan{tile_rows, tile_columns, cluster});
-    };
-    for (const int tile_rows : kTileRowsOf64) check_if_built(tile_rows, 64);
-    for (const int tile_rows : kTileRows) check_if_built(tile_rows, 128);
+    for (const int tile_columns : kTileColumns) {
+      for (const int tile_rows : kTileRows) {
+        if (!IsBuilt(tile_rows, tile_columns, CutOf(shape).parts > 1)) continue;
+        if (tile_rows / cluster.columns % 8 != 0) continue;
+        INFO(shape.columns << " x " << shape.depth << " in tiles of " << tile_rows << " x " << tile_columns
+                           << ", clusters of " << cluster.rows << " x " << cluster.columns);
+        check(TilePlan{tile_rows, tile_columns, cluster});
+      }
+    }
   }
 }
 

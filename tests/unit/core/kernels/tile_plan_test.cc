@@ -68,11 +68,16 @@ TEST_CASE("a layer is cut so that its blocks fill the device, and into few parts
   CHECK(cut_of(1024, 4096).parts > 1);
 }
 
-TEST_CASE("a plan wastes little of the last turn of the device") {
-  // 400 rows are two tiles of 208, not two of 256.
-  CHECK(PlanOf({24576, 4096}, 400, 132).tile_rows == 208);
-  CHECK(PlanOf({24576, 4096}, 2048, 132).tile_rows == 256);
-  CHECK(PlanOf({1024, 4096}, 2048, 132).tile_rows <= kTileRowsMaxOfParts);
+TEST_CASE("a plan wastes little of the last turn of the device, and a kernel is built for it") {
+  for (const int64_t columns : {8, 1024, 4096, 6144, 24576, 151936}) {
+    for (const int64_t rows : {65, 128, 400, 1000, 2048, 4096}) {
+      const LinearShape shape = {columns, 4096};
+      const TilePlan plan = PlanOf(shape, rows, 132);
+      CHECK(IsBuilt(plan.tile_rows, plan.tile_columns, CutOf(shape).parts > 1));
+    }
+  }
+  const TilePlan plan = PlanOf({4096, 4096}, 2048, 132);
+  CHECK((plan.tile_rows == 256 && plan.tile_columns == 128));  // two turns, nearly whole
 }
 
 }  // namespace
