@@ -88,12 +88,6 @@ __device__ inline void CopyBlocksToBlocks(void* to, const CUtensorMap* map, int3
       : "memory");
 }
 
-// Brings the tile at {x, y} of `map` to the device's cache.
-__device__ inline void PrefetchTile(const CUtensorMap* map, int32_t x, int32_t y) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(map), "r"(x), "r"(y)
-               : "memory");
-}
-
 // Makes this thread's writes to shared memory visible to copies that start once it has told so.
 __device__ inline void FenceForCopies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
@@ -133,6 +127,15 @@ __device__ inline void LowerRegisters() {
 template <int kCount>
 __device__ inline void RaiseRegisters() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+
+// True for one lane of a warp, all of whose lanes call this. The compiler knows that a single lane goes on and can use
+// uniform registers, which copies of tiles need, without a loop over lanes.
+__device__ inline bool IsElected() {
+  uint32_t elected;
+  asm volatile("{\n.reg .pred elected;\nelect.sync _|elected, 0xFFFFFFFF;\nselp.u32 %0, 1, 0, elected;\n}"
+               : "=r"(elected));
+  return elected != 0;
 }
 
 __device__ inline uint32_t ClusterRank() {

@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(Tile<kRows, kColumns>::kThreads)
   float* const block_sums = reinterpret_cast<float*>(stages);
   float sums[T::kSums];
   if (group == T::kGroups) {
-    if (threadIdx.x % kLanes == 0) CopyTiles<T>(&weights, &x, column, row, part, stages, barriers);
+    if (IsElected()) CopyTiles<T>(&weights, &x, column, row, part, stages, barriers);
     __syncwarp();
   }
   WaitForFormer();

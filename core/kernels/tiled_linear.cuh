@@ -262,17 +262,17 @@ __global__ void __launch_bounds__(T::kThreads, 1)
   const int group = WarpgroupIndex();
   if (group == T::kGroups) {
     if constexpr (T::kMovesRegisters) LowerRegisters<T::kCopierRegisters>();
-    const int warp = threadIdx.x % kWarpgroup / kLanes;
-    if (threadIdx.x % kLanes == 0) {
-      if (warp == 0) {
+    const int warp = WarpIndex() % (kWarpgroup / kLanes);
+    if (warp == 0) {
+      if (IsElected()) {
         TileLoader<T>(&weights, &x, problem, block, stages, barriers).LoadAll();
         LetNextStart();
-      } else if constexpr (T::kBuffers > 0) {
-        if (warp <= T::kGroups) {
-          TileWriter<T, TileWalk, TiledBarriers<T>>(warp - 1, &residual, &y, TileWalk(problem, block),
-                                                    problem.output.residual != nullptr, buffers, barriers)
-              .WriteAll();
-        }
+      }
+    } else if constexpr (T::kBuffers > 0) {
+      if (warp <= T::kGroups && IsElected()) {
+        TileWriter<T, TileWalk, TiledBarriers<T>>(warp - 1, &residual, &y, TileWalk(problem, block),
+                                                  problem.output.residual != nullptr, buffers, barriers)
+            .WriteAll();
       }
     }
   } else {

@@ -49,8 +49,9 @@ struct TiledShape {
   static constexpr int kBufferBytes = kChunkRows * kResultBytes;
   static constexpr int kGroupBytes = kBuffers * kBufferBytes;
 
+  static constexpr int kStagesMax = 12;
   static constexpr int kBytesMax = (227 << 10) - kTileAlignment - 512;  // without barriers
-  static constexpr int kStages = std::min(8, (kBytesMax - kGroups * kGroupBytes) / kStageBytes);
+  static constexpr int kStages = std::min(kStagesMax, (kBytesMax - kGroups * kGroupBytes) / kStageBytes);
   static constexpr int kBytes = kStages * kStageBytes + kGroups * kGroupBytes + kTileAlignment;
   static_assert(kStages >= 4 && kChunkRows % 16 == 0 && kBufferBytes % kTileAlignment == 0);
 };

@@ -15,9 +15,10 @@ inline constexpr int kProductDepth = 16;
 inline constexpr int kTileAlignment = 1024;  // of a tile that the copy engine swizzles
 
 // The same for all lanes, which the compiler would not know of threadIdx.x.
-__device__ inline int WarpgroupIndex() {
-  return __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
+__device__ inline int WarpIndex() {
+  return __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / kLanes, 0);
 }
+__device__ inline int WarpgroupIndex() { return WarpIndex() / (kWarpgroup / kLanes); }
 
 // What a product reads: rows of 128 bytes, swizzled by the copy engine in atoms of eight rows. Add 2 for the next 32
 // bytes of each row.
