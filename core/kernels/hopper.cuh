@@ -161,10 +161,6 @@ __device__ inline void SyncCluster() {
 __device__ inline void MeetCluster() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
-__device__ inline void ArriveToMeetCluster() {
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-}
-
 // The address of another block's shared memory, where `pointer` lies in ours.
 __device__ inline uint32_t AddressInBlock(const void* pointer, uint32_t rank) {
   uint32_t address;

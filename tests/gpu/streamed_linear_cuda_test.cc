@@ -83,7 +83,7 @@ std::vector<float> AfterLayers(const Layer& layer, const LinearShape& shape, int
 
 TEST_CASE("kernels that start beside the former wait for what it writes") {
   for (const LinearShape& shape : {LinearShape{1024, 1024, false, true}, {4096, 4096, false, true}}) {
-    for (const int64_t rows : {1, 8, 40}) {
+    for (const int64_t rows : {1, 8, 40, 200}) {
       INFO(rows << " x " << shape.columns);
       const Layer layer(shape, rows);
       CHECK(AfterLayers(layer, shape, rows, KernelStart::kBesideFormer) ==
