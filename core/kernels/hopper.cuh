@@ -1,5 +1,5 @@
 // Hopper's own instructions, one function each: barriers in shared memory, copies of tiles by the tensor memory
-// accelerator, products of warpgroups, and clusters. Source: PTX ISA 9.0.
+// accelerator, clusters, and registers of warpgroups. Source: PTX ISA 9.0.
 #ifndef WARPSMITH_CORE_KERNELS_HOPPER_CUH_
 #define WARPSMITH_CORE_KERNELS_HOPPER_CUH_
 
@@ -7,11 +7,9 @@
 
 #include <cstdint>
 
-namespace warpsmith {
+#include "core/kernels/tensor_core.cuh"
 
-__device__ inline uint32_t SharedAddress(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
+namespace warpsmith {
 
 // A barrier in shared memory, for `arrivals` arrivals a phase.
 __device__ inline void InitBarrier(uint64_t* barrier, uint32_t arrivals) {
@@ -62,94 +60,82 @@ __device__ inline void CopyTile(void* to, const CUtensorMap* map, int32_t x, int
       : "memory");
 }
 
-// What a product reads: rows of 128 bytes, swizzled by the copy engine in atoms of eight rows. Add 2 for the next 32
-// bytes of each row.
-__device__ inline uint64_t TileDescriptor(const void* tile) {
-  constexpr uint64_t kSwizzle128Bytes = 1ull << 62, kAtomBytes = 1024;
-  return kSwizzle128Bytes | kAtomBytes >> 4 << 32 | 1ull << 16 | (SharedAddress(tile) & 0x3FFFF) >> 4;
-}
-
-__device__ inline void BeginProducts() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ inline void CommitProducts() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-
-// Waits until at most kPending committed groups of this warpgroup run.
-template <int kPending>
-__device__ inline void WaitForProducts() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
-}
-
-// sums[64, kColumns] = a[64, 16] b[kColumns, 16]^T in bfloat16 by a warpgroup, both from shared memory; `adds`: added
-// to what sums holds. Of 8 columns lane l of warp w has, in this order, row 16 w + l / 4 of columns 2 (l % 4) and
-// 2 (l % 4) + 1, then row 16 w + l / 4 + 8 of both.
-template <int kColumns>
-__device__ inline void Product(float (&sums)[kColumns / 2], uint64_t a, uint64_t b, bool adds);
-
-template <>
-__device__ inline void Product<8>(float (&d)[4], uint64_t a, uint64_t b, bool adds) {
+// Likewise, but the tile comes to the same place of each block of the cluster whose bit is set in `blocks`, and counts
+// towards the barrier at the same place of that block.
+__device__ inline void CopyTileToBlocks(void* to, const CUtensorMap* map, int32_t x, int32_t y,
+                                        uint64_t* barrier, uint32_t blocks) {
   asm volatile(
-      "{\n.reg .pred adds;\nsetp.ne.b32 adds, %6, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0, %1, %2, %3}, %4, %5, adds, 1, 1, 0, 0;\n}"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%2, %3}], [%4], %5;" ::"r"(SharedAddress(to)),
+      "l"(map), "r"(x), "r"(y), "r"(SharedAddress(barrier)), "h"(static_cast<uint16_t>(blocks))
+      : "memory");
 }
 
-template <>
-__device__ inline void Product<16>(float (&d)[8], uint64_t a, uint64_t b, bool adds) {
+// Both for a map of five dimensions; the tile is at {x, 0, 0, 0, y}.
+__device__ inline void CopyBlocks(void* to, const CUtensorMap* map, int32_t x, int32_t y, uint64_t* barrier) {
   asm volatile(
-      "{\n.reg .pred adds;\nsetp.ne.b32 adds, %10, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, adds, "
-      "1, 1, 0, 0;\n}"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %3, %3, %4}], [%5];" ::"r"(SharedAddress(to)),
+      "l"(map), "r"(x), "r"(0), "r"(y), "r"(SharedAddress(barrier))
+      : "memory");
+}
+__device__ inline void CopyBlocksToBlocks(void* to, const CUtensorMap* map, int32_t x, int32_t y,
+                                          uint64_t* barrier, uint32_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+      "[%0], [%1, {%2, %3, %3, %3, %4}], [%5], %6;" ::"r"(SharedAddress(to)),
+      "l"(map), "r"(x), "r"(0), "r"(y), "r"(SharedAddress(barrier)), "h"(static_cast<uint16_t>(blocks))
+      : "memory");
 }
 
-template <>
-__device__ inline void Product<32>(float (&d)[16], uint64_t a, uint64_t b, bool adds) {
-  asm volatile(
-      "{\n.reg .pred adds;\nsetp.ne.b32 adds, %18, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, adds, 1, 1, 0, 0;\n}"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+// Makes this thread's writes to shared memory visible to copies that start once it has told so.
+__device__ inline void FenceForCopies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// Starts the copy of a tile in shared memory to {x, y} of `map`; what lies outside is not written. CommitStores makes
+// those that this thread started one group.
+__device__ inline void StoreTile(const CUtensorMap* map, int32_t x, int32_t y, const void* from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
+               "r"(x), "r"(y), "r"(SharedAddress(from))
+               : "memory");
+}
+__device__ inline void CommitStores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// Until the stores of this thread have read shared memory, or have been written.
+__device__ inline void WaitForStoresToRead() {
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+__device__ inline void WaitForStores() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
+// Stores what LoadMatricesTransposed would load from the same addresses.
+__device__ inline void StoreMatricesTransposed(uint32_t address, const uint32_t (&m)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(address),
+               "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3])
+               : "memory");
+}
+// Two matrices; lanes from 16 on give no address.
+__device__ inline void StoreMatricesTransposed(uint32_t address, const uint32_t (&m)[2]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};\n" ::"r"(address), "r"(m[0]),
+               "r"(m[1])
+               : "memory");
 }
 
-template <>
-__device__ inline void Product<64>(float (&d)[32], uint64_t a, uint64_t b, bool adds) {
-  asm volatile(
-      "{\n.reg .pred adds;\nsetp.ne.b32 adds, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, adds, 1, "
-      "1, 0, 0;\n}"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
-        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]),
-        "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
-        "+f"(d[30]), "+f"(d[31])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+// A warpgroup gives registers back or waits for more, up to kCount for each thread, a multiple of 8.
+template <int kCount>
+__device__ inline void LowerRegisters() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+template <int kCount>
+__device__ inline void RaiseRegisters() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
 }
 
-template <>
-__device__ inline void Product<128>(float (&d)[64], uint64_t a, uint64_t b, bool adds) {
-  asm volatile(
-      "{\n.reg .pred adds;\nsetp.ne.b32 adds, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, adds, 1, "
-      "1, 0, 0;\n}"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
-        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]),
-        "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
-        "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]),
-        "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]),
-        "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]),
-        "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]),
-        "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+// True for one lane of a warp, all of whose lanes call this. The compiler knows that a single lane goes on and can use
+// uniform registers, which copies of tiles need, without a loop over lanes.
+__device__ inline bool IsElected() {
+  uint32_t elected;
+  asm volatile("{\n.reg .pred elected;\nelect.sync _|elected, 0xFFFFFFFF;\nselp.u32 %0, 1, 0, elected;\n}"
+               : "=r"(elected));
+  return elected != 0;
 }
 
 __device__ inline uint32_t ClusterRank() {
@@ -158,7 +144,7 @@ __device__ inline uint32_t ClusterRank() {
   return rank;
 }
 
-// The two halves of SyncCluster.
+// The halves of SyncCluster: what threads of the cluster wrote before they arrived is visible after the wait.
 __device__ inline void ArriveAtCluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
@@ -170,11 +156,22 @@ __device__ inline void SyncCluster() {
   WaitForCluster();
 }
 
+// Without that promise, for which ArriveAtCluster waits until all writes of the thread are visible to the device: where
+// blocks only tell each other that they run, have set up barriers (FenceBarriers) or need no more.
+__device__ inline void MeetCluster() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
 // The address of another block's shared memory, where `pointer` lies in ours.
 __device__ inline uint32_t AddressInBlock(const void* pointer, uint32_t rank) {
   uint32_t address;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(SharedAddress(pointer)), "r"(rank));
   return address;
+}
+
+// At the barrier at `address` of a block of the cluster, from AddressInBlock. Orders no writes to other blocks' memory:
+// that would make each arrival wait for all that this thread has written.
+__device__ inline void ArriveInBlock(uint32_t address) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address) : "memory");
 }
 
 // To another block's shared memory, which has begun and does not end before SyncCluster.

@@ -7,19 +7,15 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/kernels/depth_parts.h"
 #include "core/kernels/hopper.cuh"
 #include "core/kernels/swiglu.cuh"
 #include "core/kernels/swiglu.h"
+#include "core/kernels/warpgroup_products.cuh"
 
 namespace warpsmith {
 
-inline constexpr int kLanes = 32;
-inline constexpr int kWarpgroup = 128;
-inline constexpr int kGroupColumns = 64;  // of a warpgroup: the rows of a product
-inline constexpr int kDepth = 64;         // of a tile: 128 bytes, what the copy engine swizzles
-inline constexpr int kPartsMax = 8;
-inline constexpr int kTileAlignment = 1024;
-inline constexpr int kStagesMax = 24;
+inline constexpr int kStagesMax = 40;
 
 // Where sums go: y [rows, columns], or with `gated` [rows, columns / 2], SwiGLU of what would have been y.
 struct StreamedOutput {
@@ -31,13 +27,14 @@ struct StreamedOutput {
   bool gated;
 };
 
-// A block has kRows rows of x and kGroups * 64 columns of y, 64 for each of its warpgroups. It has a multiprocessor for
-// itself, so that blocks of the next kernel, which may start early, spread as evenly as these end.
-template <int kRows, int kWarpgroups>
+// A block has kRows rows of x and kTileColumns columns of y, 64 for each of its warpgroups. It has a multiprocessor for
+// itself, so that blocks of the next kernel, which may start early, spread as evenly as these end. With 32 columns the
+// products also read what lies behind the weights, and the sums of it are dropped.
+template <int kRows, int kTileColumns>
 struct Tile {
   static constexpr int kBlockRows = kRows;
-  static constexpr int kGroups = kWarpgroups;
-  static constexpr int kColumns = kGroups * kGroupColumns;
+  static constexpr int kColumns = kTileColumns;
+  static constexpr int kGroups = (kColumns + kGroupColumns - 1) / kGroupColumns;
   static constexpr int kThreads = kGroups * kWarpgroup + kLanes;  // the last warp copies
   static constexpr int kSums = kRows / 2;                         // of a thread
   static constexpr int kWeightBytes = kColumns * kDepth * 2;
@@ -45,10 +42,9 @@ struct Tile {
   static constexpr int kStride = kColumns + 4;  // floats from row to row of sums, against conflicts of banks
   static constexpr int kSumBytes = kRows * kStride * 4;
   static constexpr int kStages = std::min(kStagesMax, (212 << 10) / kStageBytes);
-  static constexpr int kBytes = kStages * kStageBytes + kTileAlignment;
+  static constexpr int kReadBehind = (kGroups * kGroupColumns - kColumns) * kDepth * 2;
+  static constexpr int kBytes = kStages * kStageBytes + kReadBehind + kTileAlignment;
   static_assert(kSumBytes <= kStages * kStageBytes);
-  // Parts of the sum over depth: of few rows each has a block, of many rows one block has all, for there are enough.
-  static constexpr bool kBlockOfPart = kRows <= 64;
 };
 
 // The blocks of a cluster share the rows: row r is written by block r % num_blocks as its row r / num_blocks.
@@ -62,6 +58,7 @@ template <typename T>
 __device__ void StoreSums(int group, const float (&sums)[T::kSums], float* to) {
   const int thread = threadIdx.x % kWarpgroup, lane = thread % kLanes;
   const int column = group * kGroupColumns + thread / kLanes * 16 + lane / 4;
+  if (column >= T::kColumns) return;
 #pragma unroll
   for (int j = 0; j < T::kBlockRows / 8; ++j) {
     float* const row = to + (j * 8 + lane % 4 * 2) * T::kStride + column;

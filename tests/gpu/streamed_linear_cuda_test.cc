@@ -1,11 +1,7 @@
 #include "core/kernels/streamed_linear_cuda.h"
 
-#include <functional>
-#include <memory>
-
 #include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
-#include "tests/gpu/device_rate.h"
 #include "tests/gpu/linear_layer.h"
 #include "tests/support/catch.h"
 
@@ -87,7 +83,7 @@ std::vector<float> AfterLayers(const Layer& layer, const LinearShape& shape, int
 
 TEST_CASE("kernels that start beside the former wait for what it writes") {
   for (const LinearShape& shape : {LinearShape{1024, 1024, false, true}, {4096, 4096, false, true}}) {
-    for (const int64_t rows : {1, 8, 40}) {
+    for (const int64_t rows : {1, 8, 40, 200}) {
       INFO(rows << " x " << shape.columns);
       const Layer layer(shape, rows);
       CHECK(AfterLayers(layer, shape, rows, KernelStart::kBesideFormer) ==
@@ -118,104 +114,6 @@ TEST_CASE("a streamed layer refuses sizes that it cannot copy") {
   CHECK(run({8, 12}, 1) == cudaErrorInvalidValue);
   CHECK(run({12, 8}, 1) == cudaErrorInvalidValue);
   CHECK(run({0, 8}, 1) == cudaErrorInvalidValue);
-}
-
-// Random weights of `count` layers, more than the device's cache holds.
-class Weights {
- public:
-  Weights(const LinearShape& shape, int count) : bytes_(shape.columns * shape.depth * 2) {
-    const Bfloat16Array block(RandomBfloat16s(1 << 20, 5));
-    for (int i = 0; i < count; ++i) {
-      void* memory = nullptr;
-      WS_CHECK(cudaMalloc(&memory, bytes_) == cudaSuccess) << bytes_ << " bytes";
-      for (int64_t at = 0; at < bytes_; at += 2 << 20) {
-        WS_CHECK(cudaMemcpy(static_cast<char*>(memory) + at, block.get(),
-                            std::min<int64_t>(2 << 20, bytes_ - at),
-                            cudaMemcpyDeviceToDevice) == cudaSuccess);
-      }
-      layers_.push_back(static_cast<__nv_bfloat16*>(memory));
-    }
-  }
-  ~Weights() {
-    for (__nv_bfloat16* layer : layers_) cudaFree(layer);
-  }
-  Weights(const Weights&) = delete;
-  Weights& operator=(const Weights&) = delete;
-
-  const __nv_bfloat16* layer(int i) const { return layers_[i % layers_.size()]; }
-
- private:
-  int64_t bytes_;
-  std::vector<__nv_bfloat16*> layers_;
-};
-
-// Of one launch among `kLaunches` in a graph, over weights by turns.
-double SecondsInGraph(const std::function<void(int, cudaStream_t)>& launch) {
-  constexpr int kLaunches = 32;
-  cudaStream_t stream;
-  cudaGraph_t graph;
-  cudaGraphExec_t runnable;
-  WS_CHECK(cudaStreamCreate(&stream) == cudaSuccess);
-  WS_CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-  for (int i = 0; i < kLaunches; ++i) launch(i, stream);
-  WS_CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
-  WS_CHECK(cudaGraphInstantiate(&runnable, graph, 0) == cudaSuccess);
-  const double seconds = MedianSeconds([&] { return cudaGraphLaunch(runnable, nullptr); }) / kLaunches;
-  cudaGraphExecDestroy(runnable);
-  cudaGraphDestroy(graph);
-  cudaStreamDestroy(stream);
-  return seconds;
-}
-
-const std::vector<LinearShape>& LayersOf8B() {
-  static const std::vector<LinearShape> shapes = {
-      {6144, 4096}, {4096, 4096, false, true}, {24576, 4096}, {4096, 12288, false, true}};
-  return shapes;
-}
-
-TEST_CASE("the rates of a decoder layer's four products one after the other, beside cuBLASLt's") {
-  const Library library;
-  const double copy = 0x1p30 / CopySeconds(1 << 30);
-  const DeviceVector<char> evicted(std::vector<char>(128 << 20));
-  const std::vector<int64_t> counts = {1, 8, 16, 32, 64, 128, 256, 400, 2048};
-  const Bfloat16Array x(RandomBfloat16s(2048 * 12288, 7)), y(RandomBfloat16s(2048 * 24576, 8));
-  std::vector<std::unique_ptr<Weights>> weights;
-  LinearPlans plans(library.handle, library.workspace(), counts, DepthSplit::kAllowed);
-  double weight_bytes = 0;
-  const auto operands = [&](size_t layer, int i) {
-    const __nv_bfloat16* const residual = LayersOf8B()[layer].has_residual ? y.get() : nullptr;
-    return LinearOperands{x.get(), weights[layer]->layer(i), nullptr, residual, y.get()};
-  };
-  for (size_t layer = 0; layer < LayersOf8B().size(); ++layer) {
-    const LinearShape& shape = LayersOf8B()[layer];
-    weights.push_back(std::make_unique<Weights>(shape, 4));
-    weight_bytes += static_cast<double>(2 * shape.columns * shape.depth);
-    REQUIRE(plans.Prepare(shape, operands(layer, 0), {evicted.get(), evicted.size()}, nullptr) ==
-            CUBLAS_STATUS_SUCCESS);
-  }
-  for (const int64_t rows : counts) {
-    const auto seconds =
-        [&](const std::function<bool(const LinearShape&, const LinearOperands&, cudaStream_t)>& launch) {
-          return SecondsInGraph([&](int i, cudaStream_t stream) {
-            for (size_t layer = 0; layer < LayersOf8B().size(); ++layer) {
-              WS_CHECK(launch(LayersOf8B()[layer], operands(layer, i), stream));
-            }
-          });
-        };
-    const double ours = seconds([&](const LinearShape& shape, const LinearOperands& of, cudaStream_t stream) {
-      return LaunchStreamedLinear(shape, rows, of, stream) == cudaSuccess;
-    });
-    const double theirs =
-        seconds([&](const LinearShape& shape, const LinearOperands& of, cudaStream_t stream) {
-          return plans.Launch(shape, rows, of, stream) == CUBLAS_STATUS_SUCCESS;
-        });
-    std::printf(
-        "a layer of %4lld rows: streamed %.1f us, %.0f %% of a copy, %.0f TFLOP/s; cuBLASLt %.1f us, %.0f "
-        "%%\n",
-        static_cast<long long>(rows), ours * 1e6, 100 * weight_bytes / ours / copy,
-        static_cast<double>(rows) * weight_bytes / ours * 1e-12, theirs * 1e6,
-        100 * weight_bytes / theirs / copy);
-  }
 }
 
 }  // namespace

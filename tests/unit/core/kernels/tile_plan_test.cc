@@ -1,0 +1,84 @@
+#include "core/kernels/tile_plan.h"
+
+#include <set>
+#include <utility>
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+TEST_CASE("an order of tiles has every place once, and a band before the next") {
+  for (const int rows : {1, 2, 7, 8, 9, 33}) {
+    for (const int columns : {1, 3, 48}) {
+      for (const int band : {1, 2, 8, 40}) {
+        const TileOrder order = {rows, columns, band};
+        std::set<std::pair<int, int>> places;
+        int band_before = 0;
+        for (int i = 0; i < order.size(); ++i) {
+          const TilePlace place = order.PlaceOf(i);
+          INFO(rows << " x " << columns << " in bands of " << band << ", index " << i);
+          REQUIRE((place.row >= 0 && place.row < rows && place.column >= 0 && place.column < columns));
+          CHECK(place.row / band >= band_before);
+          band_before = place.row / band;
+          CHECK(places.emplace(place.row, place.column).second);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the tiles of an order cover a product") {
+  for (const int64_t rows : {65, 256, 400, 4096, 100000}) {
+    for (const int64_t columns : {8, 128, 136, 6144, 151936}) {
+      for (const TileCluster cluster : {TileCluster{1, 1}, {2, 1}, {1, 2}, {4, 2}}) {
+        const TilePlan plan = {112, 128, cluster};
+        const TileOrder order = OrderOf(plan, rows, columns);
+        CHECK(int64_t{order.rows} * cluster.rows * plan.tile_rows >= rows);
+        CHECK(int64_t{order.rows - 1} * cluster.rows * plan.tile_rows < rows);
+        CHECK(int64_t{order.columns} * cluster.columns * plan.tile_columns >= columns);
+        CHECK((order.band >= 1 && order.band <= order.rows));
+      }
+    }
+  }
+}
+
+TEST_CASE("parts of the depth follow each other and have all tiles") {
+  for (const int num_tiles : {1, 4, 17, 64, 192}) {
+    for (const int num_parts : {1, 2, 4, 8}) {
+      int end = 0;
+      for (int i = 0; i < num_parts; ++i) {
+        const DepthPart part = TilesOfPart(i, num_parts, num_tiles);
+        CHECK(part.first == end);
+        end = part.end;
+      }
+      CHECK(end == num_tiles);
+    }
+  }
+}
+
+TEST_CASE("a layer is cut so that its blocks fill the device, and into few parts") {
+  const auto cut_of = [](int64_t columns, int64_t depth) { return CutOf({columns, depth}); };
+  CHECK(cut_of(4096, 4096).parts == 1);
+  CHECK(cut_of(4096, 12288).parts == 1);
+  CHECK(cut_of(6144, 4096).parts == 1);
+  CHECK(cut_of(24576, 4096).parts == 1);
+  CHECK(cut_of(4096, 4096).blocks == 128);
+  CHECK(cut_of(64, 72).parts == 1);  // too little depth
+  CHECK(cut_of(1024, 4096).parts > 1);
+}
+
+TEST_CASE("a plan wastes little of the last turn of the device, and a kernel is built for it") {
+  for (const int64_t columns : {8, 1024, 4096, 6144, 24576, 151936}) {
+    for (const int64_t rows : {65, 128, 400, 1000, 2048, 4096}) {
+      const LinearShape shape = {columns, 4096};
+      const TilePlan plan = PlanOf(shape, rows, 132);
+      CHECK(IsBuilt(plan.tile_rows, plan.tile_columns, CutOf(shape).parts > 1));
+    }
+  }
+  const TilePlan plan = PlanOf({4096, 4096}, 2048, 132);
+  CHECK((plan.tile_rows == 256 && plan.tile_columns == 128));  // two turns, nearly whole
+}
+
+}  // namespace
+}  // namespace warpsmith
