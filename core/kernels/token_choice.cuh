@@ -63,8 +63,8 @@ __device__ double SumOf(const Length* lengths, int count) {
   return sum;
 }
 
-// The last interval of all lanes, in every lane. A lane's `lengths`, whose sum is `sum`, follow those of the lane before,
-// `per_lane` each; the first lane's start at `start`. Index -1 where none has a length.
+// The last interval of all lanes, in every lane. A lane's `lengths`, whose sum is `sum`, follow those of the lane
+// before, `per_lane` each; the first lane's start at `start`. Index -1 where none has a length.
 template <typename Length>
 __device__ SampledInterval WarpInterval(const Length* lengths, int count, int per_lane, double sum,
                                         double start, double target) {
