@@ -1,6 +1,6 @@
 // The one reading of a row that every sample wants: of each chunk of kSamplingChunk ids its largest logit, and the sum
-// of its weights beside that one. The row's largest logit need not be known for it, so a chunk is forgotten once summed,
-// and what is drawn or kept is looked for in few chunks, which are read again.
+// of its weights beside that one. The row's largest logit need not be known for it, so a chunk is forgotten once
+// summed, and what is drawn or kept is looked for in few chunks, which are read again.
 #ifndef WARPSMITH_CORE_KERNELS_CHUNK_SUMS_CUH_
 #define WARPSMITH_CORE_KERNELS_CHUNK_SUMS_CUH_
 
