@@ -39,6 +39,12 @@ __device__ inline float ApproximateExp2(float x) {
   return power;
 }
 
+__device__ inline uint32_t ClusterBlocks() {
+  uint32_t blocks;
+  asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
+  return blocks;
+}
+
 // By a warp, in every lane. `exponent_scale`: inverse temperature over ln 2, finite.
 __device__ inline ChunkSum SumOfChunk(const float (&logits)[kLogitsOfLane], float exponent_scale) {
   float largest = -INFINITY;
@@ -54,24 +60,39 @@ __device__ inline ChunkSum SumOfChunk(const float (&logits)[kLogitsOfLane], floa
   return {largest, WarpSum((sums[0] + sums[1]) + (sums[2] + sums[3]))};
 }
 
-// By every thread of a cluster of `cluster_blocks` blocks, whose warps take chunks in turn, the first block's last: to
-// `chunks` [ChunksOf(size)] of the first block. What a chunk gives does not depend on who takes it. The caller has
-// called ArriveAtCluster; all is there after the next SyncCluster.
-__device__ inline void SumChunks(const ScaledRow& row, int cluster_blocks, uint64_t* chunks) {
+// Raises a word of the cluster's first block, which has begun and does not end before SyncCluster.
+__device__ inline void RaiseInFirstBlock(unsigned* pointer, unsigned value) {
+  asm volatile("red.relaxed.cluster.shared::cluster.max.u32 [%0], %1;" ::"r"(AddressInBlock(pointer, 0)),
+               "r"(value)
+               : "memory");
+}
+
+// What a cluster's reading leaves in its first block.
+struct SummedChunks {
+  uint64_t* chunks;   // [ChunksOf(size)] ChunkSum of each
+  unsigned* largest;  // AscendingBits of the largest logit; those of -infinity at first
+};
+
+// By every thread of a cluster, whose warps take chunks in turn, the first block's last. What is left does not depend on
+// who takes a chunk. The caller has called ArriveAtCluster; all is there after the next SyncCluster.
+__device__ inline void SumChunks(const ScaledRow& row, const SummedChunks& to) {
   constexpr float kInverseLn2 = 1.44269504f;
   const float exponent_scale = fminf(row.inverse_temperature * kInverseLn2, FLT_MAX);
+  const int cluster_blocks = static_cast<int>(ClusterBlocks());
   const int num_chunks = ChunksOf(row.size), step = cluster_blocks * kSamplingWarps;
   const int turn = cluster_blocks - 1 - static_cast<int>(ClusterRank());
   int chunk = turn * kSamplingWarps + static_cast<int>(threadIdx.x) / kWarp;
-  float logits[kLogitsOfLane];
+  float logits[kLogitsOfLane], largest = -INFINITY;
   if (chunk < num_chunks) LoadLogits(row.logits, int64_t{chunk} * kSamplingChunk, row.size, logits);
   WaitForCluster();  // the first block has begun, so it can be written to
   while (chunk < num_chunks) {
     const ChunkSum sum = SumOfChunk(logits, exponent_scale);
-    if (threadIdx.x % kWarp == 0) StoreInBlock(&chunks[chunk], BitsOf(sum), 0);
+    largest = fmaxf(largest, sum.largest);
+    if (threadIdx.x % kWarp == 0) StoreInBlock(&to.chunks[chunk], BitsOf(sum), 0);
     chunk += step;
     if (chunk < num_chunks) LoadLogits(row.logits, int64_t{chunk} * kSamplingChunk, row.size, logits);
   }
+  if (threadIdx.x % kWarp == 0) RaiseInFirstBlock(to.largest, AscendingBits(largest));
 }
 
 }  // namespace warpsmith

@@ -36,16 +36,6 @@ __device__ inline float InverseOf(float temperature) {
 
 inline constexpr int kLogitsOfLane = kSamplingChunk / kWarp;
 
-// The logits from `id` on; -infinity behind the end.
-__device__ inline float4 LoadFour(const float* logits, int64_t id, int64_t size) {
-  const float* const from = logits + id;
-  if (id + 4 <= size && reinterpret_cast<uintptr_t>(from) % sizeof(float4) == 0) {
-    return *reinterpret_cast<const float4*>(from);
-  }
-  return {id < size ? from[0] : -INFINITY, id + 1 < size ? from[1] : -INFINITY,
-          id + 2 < size ? from[2] : -INFINITY, id + 3 < size ? from[3] : -INFINITY};
-}
-
 // A lane's logits of the chunk from `first`, in the order in which it adds their weights: IdOfLane says which they
 // are. -infinity behind the end.
 __device__ inline void LoadLogits(const float* logits, int64_t first, int64_t size,
@@ -60,9 +50,9 @@ __device__ inline void LoadLogits(const float* logits, int64_t first, int64_t si
     return;
   }
 #pragma unroll
-  for (int i = 0; i < kLogitsOfLane; i += 4) {
-    const float4 four = LoadFour(logits, id + i * kWarp, size);
-    values[i] = four.x, values[i + 1] = four.y, values[i + 2] = four.z, values[i + 3] = four.w;
+  for (int i = 0; i < kLogitsOfLane; ++i) {
+    const int64_t own = id + i / 4 * kWarp * 4 + i % 4;
+    values[i] = own < size ? logits[own] : -INFINITY;
   }
 }
 

@@ -1,4 +1,5 @@
-// Draws a token by one warp, from what each chunk of a row weighs: first the chunk, then the id in it.
+// Draws a token by a block, from what each chunk of a row weighs: first the chunk, then the id in it. A thread has a chunk
+// and then an id, so that little code runs: it is fetched for a few microseconds' work.
 #ifndef WARPSMITH_CORE_KERNELS_TOKEN_CHOICE_CUH_
 #define WARPSMITH_CORE_KERNELS_TOKEN_CHOICE_CUH_
 
@@ -11,117 +12,92 @@
 
 namespace warpsmith {
 
-// The chunks of a lane, which lie side by side.
-struct LaneChunks {
-  int first, count, per_lane;
+static_assert(kSamplingChunk == kSamplingThreads, "a thread has an id of a chunk");
+
+// The chunks of a thread, which lie side by side: one in rows of at most 262,144 ids.
+struct ThreadChunks {
+  int first, count;
 };
 
-__device__ inline LaneChunks ChunksOfLane(int num_chunks) {
-  const int per_lane = (num_chunks + kWarp - 1) / kWarp;
-  const int first = min(static_cast<int>(threadIdx.x) % kWarp * per_lane, num_chunks);
-  return {first, min(per_lane, num_chunks - first), per_lane};
+__device__ inline ThreadChunks ChunksOfThread(int num_chunks) {
+  const int per_thread = (num_chunks + kSamplingThreads - 1) / kSamplingThreads;
+  const int first = min(static_cast<int>(threadIdx.x) * per_thread, num_chunks);
+  return {first, min(per_thread, num_chunks - first)};
 }
 
-// The largest logit of the row, in every lane of every warp that calls it.
-__device__ inline float LargestOf(const uint64_t* chunks, int num_chunks) {
-  unsigned largest = AscendingBits(-INFINITY);
-  for (int i = static_cast<int>(threadIdx.x) % kWarp; i < num_chunks; i += kWarp) {
-    largest = max(largest, AscendingBits(ChunkSumOf(chunks[i]).largest));
-  }
-  return OfAscendingBits(__reduce_max_sync(kWholeWarp, largest));
-}
+// What warps of a block tell each other, in shared memory.
+struct ChoiceScratch {
+  double sums[kSamplingWarps];
+  SampledInterval found[kSamplingWarps];
+};
 
-// weights[c] = what chunk c weighs beside the row's largest logit; NaN where the row has no distribution. Returns the
-// sum of this lane's.
-__device__ inline double WeighChunks(const ScaledRow& row, const uint64_t* chunks, const LaneChunks& mine,
-                                     double* weights) {
-  double sum = 0.0;
-  for (int i = mine.first; i < mine.first + mine.count; ++i) {
-    const ChunkSum chunk = ChunkSumOf(chunks[i]);
-    weights[i] = static_cast<double>(chunk.sum) * row.WeightOf(chunk.largest);
-    sum += weights[i];
-  }
-  return sum;
-}
+// The intervals of a block's threads lie one after another.
+struct BlockScan {
+  double before;  // the threads before this one
+  double total;
+};
 
-// The sum of the lanes before this one.
-__device__ inline double SumBefore(double value) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  double sum = value;
+// By the whole block. Sums are made in one order. Twice in a row it wants all threads to meet in between.
+__device__ inline BlockScan ScanBlock(double length, ChoiceScratch* scratch) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  double sum = length;
+#pragma unroll
   for (int offset = 1; offset < kWarp; offset *= 2) {
     const double before = __shfl_up_sync(kWholeWarp, sum, offset);
     if (lane >= offset) sum += before;
   }
-  const double before = __shfl_up_sync(kWholeWarp, sum, 1);
-  return lane == 0 ? 0.0 : before;
-}
-
-template <typename Length>
-__device__ double SumOf(const Length* lengths, int count) {
-  double sum = 0.0;
-  for (int i = 0; i < count; ++i) sum += static_cast<double>(lengths[i]);
-  return sum;
-}
-
-// The last interval of all lanes, in every lane. A lane's `lengths`, whose sum is `sum`, follow those of the lane
-// before, `per_lane` each; the first lane's start at `start`. Index -1 where none has a length.
-template <typename Length>
-__device__ SampledInterval WarpInterval(const Length* lengths, int count, int per_lane, double sum,
-                                        double start, double target) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const double before = start + SumBefore(sum);
-  const SampledInterval mine = IntervalOf(lengths, count, before, target);
-  const unsigned found = __ballot_sync(kWholeWarp, mine.index >= 0);
-  const int last = found == 0 ? 0 : kWarp - 1 - __clz(static_cast<int>(found));
-  const long long index = mine.index < 0 ? -1 : lane * static_cast<long long>(per_lane) + mine.index;
-  return {__shfl_sync(kWholeWarp, index, last), __shfl_sync(kWholeWarp, mine.start, last)};
-}
-
-// A lane's logits of a chunk, which lie side by side here: the first is `first`.
-struct LaneRun {
-  int64_t first;
-  float logits[kLogitsOfLane];
-
-  __device__ LaneRun(const ScaledRow& row, int64_t chunk)
-      : first(chunk * kSamplingChunk + threadIdx.x % kWarp * kLogitsOfLane) {
+  if (lane == kWarp - 1) scratch->sums[warp] = sum;
+  const double of_lanes = __shfl_up_sync(kWholeWarp, sum, 1);
+  __syncthreads();
+  double of_warps = 0.0, total = 0.0;
 #pragma unroll
-    for (int i = 0; i < kLogitsOfLane; i += 4) {
-      const float4 four = LoadFour(row.logits, first + i, row.size);
-      logits[i] = four.x, logits[i + 1] = four.y, logits[i + 2] = four.z, logits[i + 3] = four.w;
-    }
+  for (int i = 0; i < kSamplingWarps; ++i) {
+    if (i == warp) of_warps = total;
+    total += scratch->sums[i];
   }
-};
-
-// The id whose interval holds `uniform` of the whole, in every lane. `Row` says what an id weighs; `sum` is that of the
-// lane's weights of chunks, and `total` of all.
-template <typename Row>
-__device__ int32_t ChooseToken(const Row& row, const LaneChunks& mine, const double* weights, double sum,
-                               double total, double uniform) {
-  const double target = uniform * total;
-  const SampledInterval chunk =
-      WarpInterval(weights + mine.first, mine.count, mine.per_lane, sum, 0.0, target);
-  const LaneRun run(row, chunk.index);
-  float of_run[kLogitsOfLane];
-#pragma unroll
-  for (int i = 0; i < kLogitsOfLane; ++i) of_run[i] = row.Weight(run.first + i, run.logits[i]);
-  const SampledInterval token =
-      WarpInterval(of_run, kLogitsOfLane, kLogitsOfLane, SumOf(of_run, kLogitsOfLane), chunk.start, target);
-  return static_cast<int32_t>(chunk.index * kSamplingChunk + token.index);
+  return {of_warps + (lane == 0 ? 0.0 : of_lanes), total};
 }
 
-// The first id of the row's largest logit, in every lane.
-__device__ inline int32_t FirstOfLargest(const ScaledRow& row, const LaneChunks& mine,
-                                         const uint64_t* chunks) {
-  int chunk = mine.first;
-  while (chunk < mine.first + mine.count && ChunkSumOf(chunks[chunk]).largest != row.largest) ++chunk;
-  unsigned found = __ballot_sync(kWholeWarp, chunk < mine.first + mine.count);
-  chunk = __shfl_sync(kWholeWarp, chunk, __ffs(static_cast<int>(found)) - 1);
-  const LaneRun run(row, chunk);
-  int token = kLogitsOfLane;
+// By the whole block, in every thread: what `refine()` gives in the last thread that has a length and starts at or
+// before `target`. Index -1: there is none.
+template <typename Refine>
+__device__ SampledInterval LastInterval(double length, double start, double target, ChoiceScratch* scratch,
+                                        Refine refine) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  const unsigned found = __ballot_sync(kWholeWarp, length > 0 && start <= target);
+  if (found == 0 && lane == 0) scratch->found[warp].index = -1;
+  if (found != 0 && lane == kWarp - 1 - __clz(static_cast<int>(found))) scratch->found[warp] = refine();
+  __syncthreads();
+  int last = 0;
 #pragma unroll
-  for (int i = kLogitsOfLane - 1; i >= 0; --i) token = run.logits[i] == row.largest ? i : token;
-  found = __ballot_sync(kWholeWarp, token < kLogitsOfLane);
-  return __shfl_sync(kWholeWarp, static_cast<int32_t>(run.first) + token, __ffs(static_cast<int>(found)) - 1);
+  for (int i = 1; i < kSamplingWarps; ++i) last = scratch->found[i].index >= 0 ? i : last;
+  return scratch->found[last];
+}
+
+// The chunk whose interval holds `target`. `scan` is that of the threads' weights.
+__device__ inline SampledInterval ChooseChunk(const ThreadChunks& mine, const double* weights, double length,
+                                              const BlockScan& scan, double target, ChoiceScratch* scratch) {
+  return LastInterval(length, scan.before, target, scratch, [&] {
+    SampledInterval chunk = IntervalOf(weights + mine.first, mine.count, scan.before, target);
+    chunk.index += mine.first;
+    return chunk;
+  });
+}
+
+// This thread's logit of a chunk.
+__device__ inline float LogitOfChunk(const ScaledRow& row, int64_t chunk) {
+  const int64_t id = chunk * kSamplingChunk + threadIdx.x;
+  return id < row.size ? row.logits[id] : -INFINITY;
+}
+
+// The id whose interval holds `target`, in every thread; this thread's weighs `weight`.
+__device__ inline int32_t ChooseId(const SampledInterval& chunk, float weight, double target,
+                                   ChoiceScratch* scratch) {
+  const double start = chunk.start + ScanBlock(weight, scratch).before;
+  const int64_t id = chunk.index * kSamplingChunk + threadIdx.x;
+  return static_cast<int32_t>(LastInterval(weight, start, target, scratch, [&] {
+                                return SampledInterval{id, start};
+                              }).index);
 }
 
 }  // namespace warpsmith

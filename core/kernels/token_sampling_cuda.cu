@@ -1,9 +1,8 @@
-#include <algorithm>
-
 #include "core/base/philox.h"
 #include "core/kernels/chunk_sums.cuh"
 #include "core/kernels/hopper.cuh"
 #include "core/kernels/kernel_start.cuh"
+#include "core/kernels/multiprocessors.h"
 #include "core/kernels/reductions.cuh"
 #include "core/kernels/scaled_row.cuh"
 #include "core/kernels/token_choice.cuh"
@@ -14,8 +13,7 @@ namespace warpsmith {
 namespace {
 
 constexpr int kThreads = kSamplingThreads;
-// Of a sample. 64 samples of 151,936 ids then have 256 blocks, which all run at once on 128 of 132 multiprocessors.
-constexpr int kClusterBlocks = 4;
+constexpr unsigned kClusterBlocksMin = 2, kClusterBlocksMax = 8;  // every device takes clusters of 8
 constexpr int64_t kTokenIdsMax = 1000000;  // their chunks fit the shared memory that every device gives
 constexpr int64_t kSamplesMax = 1 << 20;
 
@@ -73,73 +71,109 @@ __device__ void WeighKept(const KeptRow& row, int num_chunks, double* weights) {
   }
 }
 
-// By the whole block, in the first warp. `weights` holds what is collected meanwhile.
-__device__ __noinline__ int32_t ChooseTruncated(const SummedRow& row, const DrawRule& rule, double* weights) {
+// By the whole block, in every thread. `weights` holds what is collected meanwhile.
+__device__ __noinline__ int32_t ChooseTruncated(const SummedRow& row, const DrawRule& rule, double* weights,
+                                                ChoiceScratch* choice) {
   __shared__ Mass sums[kPivots * kSamplingWarps];
   __shared__ int number;
-  __shared__ float floor;
-  const Kept kept = Truncate(row, rule.truncation, rule.uniform,
-                             {reinterpret_cast<OrderKey*>(weights), sums, &number, &floor});
+  const Kept kept =
+      Truncate(row, rule.truncation, rule.uniform, {reinterpret_cast<OrderKey*>(weights), sums, &number});
   if (kept.token_id >= 0) return kept.token_id;
   __syncthreads();  // all have read what was collected
   const KeptRow kept_row = {row, kept};
   const int num_chunks = ChunksOf(row.size);
   WeighKept(kept_row, num_chunks, weights);
   __syncthreads();
-  if (threadIdx.x >= kWarp) return kNoToken;
-  const LaneChunks mine = ChunksOfLane(num_chunks);
-  const double sum = SumOf(weights + mine.first, mine.count);
-  return ChooseToken(kept_row, mine, weights, sum, WarpSum(sum), rule.uniform);
+  const ThreadChunks mine = ChunksOfThread(num_chunks);
+  double length = 0.0;
+  for (int i = mine.first; i < mine.first + mine.count; ++i) length += weights[i];
+  const BlockScan scan = ScanBlock(length, choice);
+  const double target = rule.uniform * scan.total;
+  const SampledInterval chunk = ChooseChunk(mine, weights, length, scan, target, choice);
+  const int64_t id = chunk.index * kSamplingChunk + threadIdx.x;
+  return ChooseId(chunk, kept_row.Weight(id, LogitOfChunk(row, chunk.index)), target, choice);
 }
 
-// By the cluster's first block. Where nothing truncates, by its first warp, and the others end.
-__device__ void DrawSample(const TokenSamples& samples, int64_t sample, const DrawRule& rule, ScaledRow row,
-                           const uint64_t* chunks, double* weights) {
-  __shared__ double total_of_row;
-  const bool truncates = rule.Truncates();
-  if (!truncates && threadIdx.x >= kWarp) return;
-  const LaneChunks mine = ChunksOfLane(ChunksOf(row.size));
-  row.largest = LargestOf(chunks, ChunksOf(row.size));
-  double sum = 0.0, total = 0.0;
-  if (threadIdx.x < kWarp) {
-    sum = WeighChunks(row, chunks, mine, weights);
-    total = WarpSum(sum);
+// Of a cluster's first block.
+struct DrawMemory {
+  DrawRule rule;
+  ChoiceScratch choice;
+  unsigned largest;
+  float log_total;
+};
+
+// By the cluster's first block, after the sums.
+__device__ void DrawSample(const TokenSamples& samples, int64_t sample, ScaledRow row, const uint64_t* chunks,
+                           double* weights, DrawMemory* memory) {
+  const DrawRule& rule = memory->rule;
+  row.largest = OfAscendingBits(memory->largest);
+  const ThreadChunks mine = ChunksOfThread(ChunksOf(row.size));
+  double length = 0.0;
+#pragma unroll 1
+  for (int i = mine.first; i < mine.first + mine.count; ++i) {
+    const ChunkSum chunk = ChunkSumOf(chunks[i]);
+    weights[i] = static_cast<double>(chunk.sum) * row.WeightOf(chunk.largest);
+    length += weights[i];
   }
-  if (truncates) {
-    if (threadIdx.x == 0) total_of_row = total;
-    __syncthreads();  // nor are the weights wanted any more
-    total = total_of_row;
-  }
-  const bool drawn = isfinite(row.largest) && isfinite(total);
+  BlockScan scan = ScanBlock(length, &memory->choice);
+  const double total = scan.total;
   int32_t token = kNoToken;
-  if (drawn && truncates) {
-    token = ChooseTruncated({row, chunks, total}, rule, weights);
-  } else if (drawn) {
-    token = rule.is_greedy ? FirstOfLargest(row, mine, chunks)
-                           : ChooseToken(row, mine, weights, sum, total, rule.uniform);
+  float log_prob = NAN;
+  if (isfinite(row.largest) && isfinite(total)) {
+    if (threadIdx.x == 0 && rule.Truncates()) memory->log_total = static_cast<float>(log(total));
+    if (rule.Truncates()) {
+      __syncthreads();  // the weights are not wanted any more
+      token = ChooseTruncated({row, chunks, total}, rule, weights, &memory->choice);
+    } else {
+      double target = rule.uniform * total;
+      if (rule.is_greedy) {  // the first interval of those that are the largest alone
+        length = 0.0, target = 0.0;
+#pragma unroll 1
+        for (int i = mine.first; i < mine.first + mine.count; ++i) {
+          weights[i] = ChunkSumOf(chunks[i]).largest == row.largest;
+          length += weights[i];
+        }
+        __syncthreads();
+        scan = ScanBlock(length, &memory->choice);
+      }
+      const SampledInterval chunk = ChooseChunk(mine, weights, length, scan, target, &memory->choice);
+      const float logit = LogitOfChunk(row, chunk.index);
+      if (threadIdx.x == 0) memory->log_total = static_cast<float>(log(total));  // while it comes
+      const float weight = rule.is_greedy ? static_cast<float>(logit == row.largest) : row.WeightOf(logit);
+      token = ChooseId(chunk, weight, target, &memory->choice);
+    }
+    if (threadIdx.x == 0) log_prob = row.Shifted(row.logits[token]) - memory->log_total;
   }
   if (threadIdx.x != 0) return;
   samples.token_ids[sample] = samples.last_tokens[rule.slot] = token;
-  samples.log_probs[sample] = drawn ? row.Shifted(row.logits[token]) - static_cast<float>(log(total)) : NAN;
+  samples.log_probs[sample] = log_prob;
 }
 
-// A cluster a sample.
-__global__ void __launch_bounds__(kThreads, 3) TokenSamplesKernel(const TokenSamples samples) {
+// A cluster of any number of blocks a sample, which do not change its bits.
+__global__ void __launch_bounds__(kThreads, 2) TokenSamplesKernel(const TokenSamples samples) {
   extern __shared__ uint64_t chunks[];
-  __shared__ DrawRule rule;
+  __shared__ DrawMemory memory;
   LetNextStart();
+  if (threadIdx.x == 0) memory.largest = AscendingBits(-INFINITY);
   ArriveAtCluster();
   WaitForFormer();
-  const int64_t sample = blockIdx.x / kClusterBlocks;
+  const int64_t sample = blockIdx.x / ClusterBlocks();
   // By one warp, while the others read: what comes after the sums waits for no more than a chunk.
-  if (ClusterRank() == 0 && threadIdx.x == kThreads - kWarp) rule = RuleOf(samples, sample);
+  if (ClusterRank() == 0 && threadIdx.x == kThreads - kWarp) memory.rule = RuleOf(samples, sample);
   const ScaledRow row = {samples.logits + samples.logits_rows[sample] * samples.logits_stride,
                          samples.num_token_ids, InverseOf(samples.temperatures[sample]), 0.0f};
-  SumChunks(row, kClusterBlocks, chunks);
+  SumChunks(row, {chunks, &memory.largest});
   ArriveAtCluster();
   if (ClusterRank() > 0) return;
   WaitForCluster();
-  DrawSample(samples, sample, rule, row, chunks, reinterpret_cast<double*>(chunks + ChunksOf(row.size)));
+  DrawSample(samples, sample, row, chunks, reinterpret_cast<double*>(chunks + ChunksOf(row.size)), &memory);
+}
+
+// Few samples share the multiprocessors; of many, no block waits for another's end.
+unsigned ClusterBlocksOf(int64_t num_samples, int multiprocessors) {
+  unsigned blocks = kClusterBlocksMax;
+  while (blocks > kClusterBlocksMin && blocks * num_samples > multiprocessors) blocks /= 2;
+  return blocks;
 }
 
 }  // namespace
@@ -148,13 +182,16 @@ cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t stream,
   if (samples.num_token_ids < 1 || samples.num_token_ids > kTokenIdsMax) return cudaErrorInvalidValue;
   if (samples.num_samples < 0 || samples.num_samples > kSamplesMax) return cudaErrorInvalidValue;
   if (samples.num_samples == 0) return cudaSuccess;
+  int multiprocessors = 0;
+  if (const cudaError_t error = CountMultiprocessors(&multiprocessors); error != cudaSuccess) return error;
+  const unsigned cluster_blocks = ClusterBlocksOf(samples.num_samples, multiprocessors);
   cudaLaunchAttribute attributes[2];
   attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {kClusterBlocks, 1, 1};
+  attributes[0].val.clusterDim = {cluster_blocks, 1, 1};
   attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[1].val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(samples.num_samples * kClusterBlocks));
+  config.gridDim = dim3(static_cast<unsigned>(samples.num_samples * cluster_blocks));
   config.blockDim = dim3(kThreads);
   config.dynamicSmemBytes = SharedBytes(ChunksOf(samples.num_token_ids));
   config.stream = stream;

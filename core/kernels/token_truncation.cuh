@@ -36,7 +36,6 @@ struct TruncationScratch {
   OrderKey* collected;  // [kCollectedMax]
   Mass* sums;           // [kPivots][warps]
   int* number;
-  float* floor;
 };
 
 __device__ inline Mass MassOf(float weight) { return static_cast<Mass>(weight * kMassOfOne); }
@@ -52,39 +51,33 @@ struct SummedRow : ScaledRow {
   double total;            // the weights of all ids
 };
 
-// The k-th largest of `count` values, of which there are as many; by the whole block.
-template <typename ValueOf>
-__device__ float KthLargest(int count, int64_t k, ValueOf value_of, float* found) {
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += kSamplingThreads) {
-    const float mine = value_of(i);
-    int larger = 0, equal = 0;
-#pragma unroll 8
-    for (int j = 0; j < count; ++j) {
-      larger += value_of(j) > mine;
-      equal += value_of(j) == mine;
-    }
-    if (larger < k && k <= larger + equal) *found = mine;  // all that write it are equal
+// By the whole block: the k-th largest of the threads' values, or a smaller one that more than k have.
+__device__ inline float FloorOfThreads(float value, int64_t k) {
+  const unsigned bits = AscendingBits(value);
+  unsigned floor = 0;  // all have it
+  for (unsigned bit = 1u << 31; bit != 0; bit >>= 1) {
+    const int having = __syncthreads_count(bits >= (floor | bit));
+    if (having >= k) floor |= bit;
+    if (having == k) break;
   }
-  __syncthreads();
-  return *found;
+  return OfAscendingBits(max(floor, AscendingBits(-INFINITY)));  // bits below are of NaNs
 }
 
-// A logit that k ids have at least: the k-th of the chunks' largest ones, of the threads' where there are more of
-// these, or -infinity.
-__device__ inline float FloorOfTopK(const SummedRow& row, int64_t top_k, const TruncationScratch& scratch) {
+// A logit that k ids have at least: the k-th of the largest ones of the threads' chunks, or, where k is more, of the
+// threads' ids; else -infinity.
+__device__ inline float FloorOfTopK(const SummedRow& row, int64_t top_k) {
   const int num_chunks = ChunksOf(row.size);
-  if (top_k <= num_chunks) {
-    return KthLargest(
-        num_chunks, top_k, [&](int i) { return ChunkSumOf(row.chunks[i]).largest; }, scratch.floor);
-  }
   if (top_k > kSamplingThreads) return -INFINITY;
-  auto* const of_threads = reinterpret_cast<float*>(scratch.collected);
   float largest = -INFINITY;
-  for (int64_t i = threadIdx.x; i < row.size; i += kSamplingThreads) largest = fmaxf(largest, row.logits[i]);
-  of_threads[threadIdx.x] = largest;
-  __syncthreads();
-  return KthLargest(
-      kSamplingThreads, top_k, [&](int i) { return of_threads[i]; }, scratch.floor);
+  if (top_k <= num_chunks) {
+    for (int i = static_cast<int>(threadIdx.x); i < num_chunks; i += kSamplingThreads) {
+      largest = fmaxf(largest, ChunkSumOf(row.chunks[i]).largest);
+    }
+  } else {
+    for (int64_t i = threadIdx.x; i < row.size; i += kSamplingThreads)
+      largest = fmaxf(largest, row.logits[i]);
+  }
+  return FloorOfThreads(largest, top_k);
 }
 
 // Collects the keys of ids with at least this logit and weight, in any order. Returns how many there are; only
@@ -95,6 +88,7 @@ __device__ inline int Collect(const SummedRow& row, float logit_min, float weigh
   if (threadIdx.x == 0) *scratch.number = 0;
   __syncthreads();
   const int num_chunks = ChunksOf(row.size);
+#pragma unroll 1
   for (int chunk = static_cast<int>(threadIdx.x) / kWarp; chunk < num_chunks; chunk += kSamplingWarps) {
     if (!is_wanted(ChunkSumOf(row.chunks[chunk]).largest)) continue;
     const int64_t first = int64_t{chunk} * kSamplingChunk;
@@ -253,7 +247,7 @@ __device__ inline Kept Truncate(const SummedRow& row, const Truncation& truncati
                                 const TruncationScratch& scratch) {
   float logit_min = -INFINITY, weight_min = 0.0f;
   if (truncation.top_k > 0) {
-    logit_min = FloorOfTopK(row, truncation.top_k, scratch);
+    logit_min = FloorOfTopK(row, truncation.top_k);
   } else {
     // All that weigh less than an equal share of 1 - top_p weigh less than that together, so they come after the edge.
     const double share = (1 - truncation.top_p) * row.total / static_cast<double>(row.size);
