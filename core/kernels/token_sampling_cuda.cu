@@ -156,12 +156,12 @@ __global__ void __launch_bounds__(kThreads, 2) TokenSamplesKernel(const TokenSam
   LetNextStart();
   if (threadIdx.x == 0) memory.largest = AscendingBits(-INFINITY);
   ArriveAtCluster();
-  WaitForFormer();
   const int64_t sample = blockIdx.x / ClusterBlocks();
-  // By one warp, while the others read: what comes after the sums waits for no more than a chunk.
-  if (ClusterRank() == 0 && threadIdx.x == kThreads - kWarp) memory.rule = RuleOf(samples, sample);
   const ScaledRow row = {samples.logits + samples.logits_rows[sample] * samples.logits_stride,
                          samples.num_token_ids, InverseOf(samples.temperatures[sample]), 0.0f};
+  // By one warp, while the others read: what comes after the sums waits for no more than a chunk.
+  if (ClusterRank() == 0 && threadIdx.x == kThreads - kWarp) memory.rule = RuleOf(samples, sample);
+  WaitForFormer();
   SumChunks(row, {chunks, &memory.largest});
   ArriveAtCluster();
   if (ClusterRank() > 0) return;
