@@ -1,5 +1,5 @@
-// Draws a token by a block, from what each chunk of a row weighs: first the chunk, then the id in it. A thread has a chunk
-// and then an id, so that little code runs: it is fetched for a few microseconds' work.
+// Draws a token by a block, from what each chunk of a row weighs: first the chunk, then the id in it. A thread has a
+// chunk and then an id, so that little code runs: it is fetched for a few microseconds' work.
 #ifndef WARPSMITH_CORE_KERNELS_TOKEN_CHOICE_CUH_
 #define WARPSMITH_CORE_KERNELS_TOKEN_CHOICE_CUH_
 

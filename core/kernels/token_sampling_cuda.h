@@ -14,8 +14,8 @@ namespace warpsmith {
 // the edge of top-p or min-p may be kept or cut. A sample depends on its row, seed, draw, temperature and truncation
 // alone. Costs one reading of a row and of 512 of its ids again; where it is truncated, again of each chunk of 512 ids
 // whose largest logit might be kept, or some dozens of readings where more than 4,096 ids might be. Launches on
-// `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for other sizes. Constant beside the
-// former kernel: all arrays but the logits and what is written.
+// `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for other sizes. Constant beside
+// the former kernel: all arrays but the logits and what is written.
 cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t stream,
                                KernelStart start = KernelStart::kAfterFormer);
 
