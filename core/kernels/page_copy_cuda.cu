@@ -4,8 +4,8 @@
 namespace warpsmith {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kAtOnce = 8;  // loads of a thread that are under way together: 32 KiB a block
+constexpr int kThreads = 512;
+constexpr int kAtOnce = 4;  // loads of a thread that are under way together: 32 KiB a block
 constexpr int64_t kCopiesMax = 1 << 20;
 constexpr int64_t kPlanesMax = 65535;  // of a grid's second extent
 
