@@ -160,7 +160,7 @@ TEST_CASE("a GPU that fails in the middle of a step fails the job with its name,
     }
     HostFaults().gather_that_fails = -1;
     INFO(failed[0].status.message());
-    CHECK(absl::IsInternal(failed[0].status));
+    CHECK(absl::IsUnavailable(failed[0].status));
     CHECK_THAT(std::string(failed[0].status.message()),
                Catch::Contains(said) && Catch::Contains("start it again"));
   }
