@@ -10,7 +10,8 @@
 namespace warpsmith {
 namespace {
 
-constexpr double kTemperatureMax = 100.0;
+// A smaller one would make logits infinite in float32.
+constexpr double kTemperatureMin = 1e-30, kTemperatureMax = 100.0;
 
 // The first 64 bits of the SHA-256 of `text`.
 uint64_t Fingerprint(std::string_view text) {
@@ -21,9 +22,10 @@ uint64_t Fingerprint(std::string_view text) {
 
 absl::Status Validate(const SamplingParameters& parameters) {
   const double temperature = parameters.temperature;
-  if (!(temperature >= 0 && temperature <= kTemperatureMax)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sampling.temperature is ", temperature, "; give 0 (greedy) to ", kTemperatureMax));
+  if (temperature != 0 && !(temperature >= kTemperatureMin && temperature <= kTemperatureMax)) {
+    return absl::InvalidArgumentError(absl::StrCat("sampling.temperature is ", temperature,
+                                                   "; give 0 (greedy), or ", kTemperatureMin, " to ",
+                                                   kTemperatureMax));
   }
   if (!(parameters.top_p > 0 && parameters.top_p <= 1)) {
     return absl::InvalidArgumentError(

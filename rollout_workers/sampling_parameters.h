@@ -11,7 +11,7 @@ namespace warpsmith {
 
 // Applied in the order of Hugging Face's generate(): temperature, top-k, top-p, min-p.
 struct SamplingParameters {
-  // Logits are divided by this; 0 is greedy: the largest logit, of equal ones the lowest token id.
+  // Logits are divided by this, 1e-30 or more; 0 is greedy: the largest logit, of equal ones the lowest token id.
   double temperature = 1.0;
   // Nucleus: in descending order of probability, a token stays while those before it weigh less than this. 1:
   // off.

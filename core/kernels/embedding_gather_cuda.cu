@@ -8,11 +8,7 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int64_t kBlocksMax = 1 << 20;  // rows beyond are taken in turn
 
-__device__ Bfloat16Vector NanVector() {
-  Bfloat16Vector nan;
-  for (__nv_bfloat162& pair : nan.pairs) pair = __float2bfloat162_rn(__int_as_float(0x7fffffff));
-  return nan;
-}
+constexpr unsigned kNanPair = 0x7fff7fff;
 
 // A block a row, 16 bytes a thread.
 __global__ void EmbeddingGatherKernel(const EmbeddingGather<__nv_bfloat16> gather) {
@@ -25,7 +21,8 @@ __global__ void EmbeddingGatherKernel(const EmbeddingGather<__nv_bfloat16> gathe
     const int64_t token = TokenOfRow(gather, row);
     const bool valid = token >= 0 && token < gather.num_tokens;
     for (int64_t i = threadIdx.x; i < vectors; i += kThreads) {
-      x[row * vectors + i] = valid ? embedding[token * vectors + i] : NanVector();
+      const Bfloat16Vector nan = {{kNanPair, kNanPair, kNanPair, kNanPair}};
+      x[row * vectors + i] = valid ? embedding[token * vectors + i] : nan;
     }
   }
 }

@@ -1,10 +1,11 @@
 #include "core/kernels/first_not_finite_cuda.h"
+#include "core/kernels/multiprocessors.h"
 
 namespace warpsmith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kBlocksMax = 132 * 8;  // all that a GPU runs at once; each takes vectors in turn
+constexpr int64_t kBlocksOfMultiprocessor = 8;  // all that it runs at once; each takes vectors in turn
 constexpr int kVector = 8;
 constexpr unsigned kExponent = 0x7F80;  // all ones: infinite or NaN
 
@@ -32,7 +33,10 @@ cudaError_t LaunchFirstNotFinite(const __nv_bfloat16* values, int64_t size, unsi
   if (size < 0 || size % kVector != 0) return cudaErrorInvalidValue;
   if (size == 0) return cudaSuccess;
   const int64_t vectors = size / kVector, wanted = (vectors + kThreads - 1) / kThreads;
-  const auto blocks = static_cast<unsigned>(wanted < kBlocksMax ? wanted : kBlocksMax);
+  int multiprocessors = 0;
+  if (const cudaError_t error = CountMultiprocessors(&multiprocessors); error != cudaSuccess) return error;
+  const int64_t at_once = multiprocessors * kBlocksOfMultiprocessor;
+  const auto blocks = static_cast<unsigned>(wanted < at_once ? wanted : at_once);
   FirstNotFiniteKernel<<<blocks, kThreads, 0, stream>>>(reinterpret_cast<const uint4*>(values), vectors,
                                                         first);
   return cudaGetLastError();

@@ -43,7 +43,8 @@ struct LinearSearch {
 // Not thread-safe; of one device and one stream at a time, for the workspace is shared.
 class LinearPlans {
  public:
-  // `row_buckets` ascends, at least one. The handle and the workspace outlive this.
+  // `row_buckets` ascends; with none there is nothing to prepare and nothing can be launched. The handle and the
+  // workspace outlive this.
   LinearPlans(cublasLtHandle_t handle, CublasWorkspace workspace, std::vector<int64_t> row_buckets,
               DepthSplit split, LinearSearch search = {})
       : handle_(handle),

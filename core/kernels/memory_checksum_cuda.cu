@@ -1,11 +1,12 @@
 #include "core/kernels/memory_checksum_cuda.h"
+#include "core/kernels/multiprocessors.h"
 
 namespace warpsmith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kBlocksMax = 132 * 8;  // all that a GPU runs at once; each takes vectors in turn
-constexpr int kLoadsAtOnce = 4;          // a thread's, so that enough bytes are under way
+constexpr int64_t kBlocksOfMultiprocessor = 8;  // all that it runs at once; each takes vectors in turn
+constexpr int kLoadsAtOnce = 4;                 // a thread's, so that enough bytes are under way
 constexpr int64_t kVectorBytes = sizeof(ulonglong2);
 
 __device__ void AddVector(ulonglong2 words, int64_t vector, MemoryChecksum* sum) {
@@ -48,7 +49,10 @@ cudaError_t LaunchMemoryChecksum(const void* memory, int64_t bytes, MemoryChecks
   if (bytes < 0 || bytes % kVectorBytes != 0) return cudaErrorInvalidValue;
   if (bytes == 0) return cudaSuccess;
   const int64_t vectors = bytes / kVectorBytes, wanted = (vectors + kThreads - 1) / kThreads;
-  const auto blocks = static_cast<unsigned>(wanted < kBlocksMax ? wanted : kBlocksMax);
+  int multiprocessors = 0;
+  if (const cudaError_t error = CountMultiprocessors(&multiprocessors); error != cudaSuccess) return error;
+  const int64_t at_once = multiprocessors * kBlocksOfMultiprocessor;
+  const auto blocks = static_cast<unsigned>(wanted < at_once ? wanted : at_once);
   MemoryChecksumKernel<<<blocks, kThreads, 0, stream>>>(static_cast<const ulonglong2*>(memory), vectors,
                                                         checksum);
   return cudaGetLastError();

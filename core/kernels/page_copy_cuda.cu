@@ -4,19 +4,29 @@
 namespace warpsmith {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 512;
+constexpr int kAtOnce = 4;  // loads of a thread that are under way together: 32 KiB a block
 constexpr int64_t kCopiesMax = 1 << 20;
 constexpr int64_t kPlanesMax = 65535;  // of a grid's second extent
 
-// A block a copy and plane.
-__global__ void PageCopyKernel(const PageCopies<__nv_bfloat16> copies) {
+// A block a copy and plane. A pass loads before it stores: a compiler cannot know that the two pages are not one.
+__global__ void __launch_bounds__(kThreads) PageCopyKernel(const PageCopies<__nv_bfloat16> copies) {
   const PageToCopy copy = copies.copies[blockIdx.x];
-  const int64_t vectors = copy.num_tokens * copies.entry_size / kBfloat16Vector;
+  const int vectors = static_cast<int>(copy.num_tokens * copies.entry_size / kBfloat16Vector);
   const auto* const from =
-      reinterpret_cast<const Bfloat16Vector*>(copies.pages + PageOffset(copies, blockIdx.y, copy.source));
-  auto* const to =
-      reinterpret_cast<Bfloat16Vector*>(copies.pages + PageOffset(copies, blockIdx.y, copy.destination));
-  for (int64_t i = threadIdx.x; i < vectors; i += kThreads) to[i] = from[i];
+      reinterpret_cast<const uint4*>(copies.pages + PageOffset(copies, blockIdx.y, copy.source));
+  auto* const to = reinterpret_cast<uint4*>(copies.pages + PageOffset(copies, blockIdx.y, copy.destination));
+  for (int first = static_cast<int>(threadIdx.x); first < vectors; first += kAtOnce * kThreads) {
+    uint4 held[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i * kThreads < vectors) held[i] = from[first + i * kThreads];
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i * kThreads < vectors) to[first + i * kThreads] = held[i];
+    }
+  }
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
+#include "core/kernels/multiprocessors.h"
 #include "core/kernels/random_normals_cuda.h"
 
 namespace warpsmith {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kBlocks = 132 * 16;
+constexpr int kBlocksOfMultiprocessor = 16;
 
 // The finalizer of SplitMix64 (Steele, Lea and Flood 2014).
 __device__ uint64_t Mixed(uint64_t word) {
@@ -15,7 +16,8 @@ __device__ uint64_t Mixed(uint64_t word) {
 
 // By Box and Muller, from 24 bits each.
 __global__ void RandomNormalsKernel(__nv_bfloat16* values, int64_t size, uint64_t seed, float deviation) {
-  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < size; i += kBlocks * kThreads) {
+  const int64_t step = int64_t{gridDim.x} * kThreads;
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < size; i += step) {
     const uint64_t word = Mixed(seed * 0x9E3779B97F4A7C15ull + static_cast<uint64_t>(i));
     const float radius = sqrtf(-2.0f * __logf((static_cast<float>(word >> 40) + 0.5f) * 0x1p-24f));
     const float normal = radius * __cosf(static_cast<float>(word & 0xFFFFFF) * (6.2831853f * 0x1p-24f));
@@ -28,7 +30,10 @@ __global__ void RandomNormalsKernel(__nv_bfloat16* values, int64_t size, uint64_
 
 cudaError_t LaunchRandomNormals(__nv_bfloat16* values, int64_t size, uint64_t seed, float deviation,
                                 cudaStream_t stream) {
-  RandomNormalsKernel<<<kBlocks, kThreads, 0, stream>>>(values, size, seed, deviation);
+  int multiprocessors = 0;
+  if (const cudaError_t error = CountMultiprocessors(&multiprocessors); error != cudaSuccess) return error;
+  const auto blocks = static_cast<unsigned>(multiprocessors * kBlocksOfMultiprocessor);
+  RandomNormalsKernel<<<blocks, kThreads, 0, stream>>>(values, size, seed, deviation);
   return cudaGetLastError();
 }
 

@@ -31,7 +31,7 @@ __device__ void StoreNormed(const ResidualNorm<__nv_bfloat16>& norm, int64_t row
                             const Bfloat16Vector& weights, float (&values)[kBfloat16Vector], float scale) {
 #pragma unroll
   for (int i = 0; i < kBfloat16Vector / 2; ++i) {
-    const float2 weight = __bfloat1622float2(weights.pairs[i]);
+    const float2 weight = weights.Pair(i);
     values[2 * i] = values[2 * i] * scale * weight.x;
     values[2 * i + 1] = values[2 * i + 1] * scale * weight.y;
   }

@@ -1,51 +1,58 @@
-// A row of logits as its sample sees it, and the order in which truncation keeps its ids.
+// A row of logits as its sample sees it, how it is read, and the order in which truncation keeps its ids.
 #ifndef WARPSMITH_CORE_KERNELS_SCALED_ROW_CUH_
 #define WARPSMITH_CORE_KERNELS_SCALED_ROW_CUH_
 
+#include <cfloat>
 #include <cstdint>
 
 #include "core/kernels/reductions.cuh"
+#include "core/kernels/token_sampling.h"
 
 namespace warpsmith {
 
 inline constexpr int kSamplingThreads = 512;
+inline constexpr int kSamplingWarps = kSamplingThreads / kWarp;
 inline constexpr float kExponentMin = -87.0f;
 
 struct ScaledRow {
   const float* logits;
   int64_t size;
-  float inverse_temperature;
-  float largest;  // logit
+  float inverse_temperature;  // finite
+  float largest;              // logit
 
   __device__ float Shifted(float logit) const { return (logit - largest) * inverse_temperature; }
   // 1 for the largest logit.
   __device__ float WeightOf(float logit) const {
-    const float shifted = Shifted(logit);
-    return shifted < kExponentMin ? 0.0f : expf(shifted);
+    const float shifted = Shifted(logit), weight = expf(shifted);  // a branch around it would take turns
+    return shifted < kExponentMin ? 0.0f : weight;
   }
   __device__ float Weight(int64_t, float logit) const { return WeightOf(logit); }
 };
 
-inline constexpr int kLogitsOfLane = 8;
+// Finite, for infinity times the difference of two equal logits would be NaN.
+__device__ inline float InverseOf(float temperature) {
+  return temperature == 0.0f ? 1.0f : fminf(1.0f / temperature, FLT_MAX);
+}
 
-// A lane's logits of the kSamplingBlock ids from `first`, in the order in which it adds their weights: IdOfLane says
-// which they are. -infinity behind the end.
+inline constexpr int kLogitsOfLane = kSamplingChunk / kWarp;
+
+// A lane's logits of the chunk from `first`, in the order in which it adds their weights: IdOfLane says which they
+// are. -infinity behind the end.
 __device__ inline void LoadLogits(const float* logits, int64_t first, int64_t size,
                                   float (&values)[kLogitsOfLane]) {
   const int64_t id = first + threadIdx.x % kWarp * 4;
+  if (first + kSamplingChunk <= size && reinterpret_cast<uintptr_t>(logits) % sizeof(float4) == 0) {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const float* const from = logits + id + half * kWarp * 4;
-    if (id + half * kWarp * 4 + 4 <= size && reinterpret_cast<uintptr_t>(from) % sizeof(float4) == 0) {
-      const float4 four = *reinterpret_cast<const float4*>(from);
-      values[4 * half] = four.x, values[4 * half + 1] = four.y;
-      values[4 * half + 2] = four.z, values[4 * half + 3] = four.w;
-      continue;
+    for (int i = 0; i < kLogitsOfLane; i += 4) {
+      const float4 four = *reinterpret_cast<const float4*>(logits + id + i * kWarp);
+      values[i] = four.x, values[i + 1] = four.y, values[i + 2] = four.z, values[i + 3] = four.w;
     }
+    return;
+  }
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      values[4 * half + j] = id + half * kWarp * 4 + j < size ? from[j] : -INFINITY;
-    }
+  for (int i = 0; i < kLogitsOfLane; ++i) {
+    const int64_t own = id + i / 4 * kWarp * 4 + i % 4;
+    values[i] = own < size ? logits[own] : -INFINITY;
   }
 }
 

@@ -65,23 +65,26 @@ Sample Draw(const float* logits, int64_t size, double temperature, const Truncat
             double uniform) {
   const bool greedy = temperature == 0;
   if (greedy) temperature = 1;
-  LargestLogit largest{-std::numeric_limits<float>::infinity(), 0};
-  for (int64_t i = 0; i < size; ++i) largest = LargerOf(largest, {logits[i], static_cast<int32_t>(i)});
+  // The first of equal ones; NaNs are passed over.
+  float largest = -std::numeric_limits<float>::infinity();
+  int32_t token = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    if (logits[i] > largest) largest = logits[i], token = static_cast<int32_t>(i);
+  }
   std::vector<double> weights(size);
   double total = 0;
   for (int64_t i = 0; i < size; ++i) {
-    const double exponent = (double{logits[i]} - largest.value) / temperature;
+    const double exponent = (double{logits[i]} - largest) / temperature;
     weights[i] = exponent < kExponentMin ? 0 : std::exp(exponent);
     total += weights[i];
   }
-  if (!std::isfinite(largest.value) || !std::isfinite(total)) return {};
+  if (!std::isfinite(largest) || !std::isfinite(total)) return {};
   const bool truncated = truncation.top_k > 0 || truncation.top_p < 1 || truncation.min_p > 0;
-  int32_t token = largest.token_id;
   if (!greedy && truncated) token = DrawTruncated(logits, weights, truncation, uniform);
   if (!greedy && !truncated) {
     token = static_cast<int32_t>(IntervalOf(weights.data(), size, 0, uniform * total).index);
   }
-  return {token, static_cast<float>((double{logits[token]} - largest.value) / temperature - std::log(total))};
+  return {token, static_cast<float>((double{logits[token]} - largest) / temperature - std::log(total))};
 }
 
 Truncation TruncationOf(const TokenSamples& samples, int64_t i) {

@@ -11,7 +11,7 @@
 //   top-p  of these, those before which less than top_p of their sum w comes
 //   min-p  of these, those with w >= min_p
 // Where top-p is on, the ids that are kept lie on [0, sum w) in that order.
-// Sums are made in blocks of kSamplingBlock ids, so that a row's token depends on that row alone.
+// Sums are made in chunks of kSamplingChunk ids, so that a row's token depends on that row alone.
 #ifndef WARPSMITH_CORE_KERNELS_TOKEN_SAMPLING_H_
 #define WARPSMITH_CORE_KERNELS_TOKEN_SAMPLING_H_
 
@@ -21,7 +21,7 @@ namespace warpsmith {
 
 // A row with a NaN, +infinity, or -infinity alone has no token: kNoToken, with NaN as its log-prob.
 inline constexpr int32_t kNoToken = -1;
-inline constexpr int kSamplingBlock = 256;
+inline constexpr int kSamplingChunk = 512;
 
 // All arrays are dense.
 struct TokenSamples {
@@ -41,17 +41,6 @@ struct TokenSamples {
   const double* top_ps = nullptr;        // [num_samples] over 0 to 1, which is off; null: all off
   const double* min_ps = nullptr;        // [num_samples] 0, which is off, to 1; null: all off
 };
-
-// A logit and where it stands.
-struct LargestLogit {
-  float value;
-  int32_t token_id;
-};
-
-// The larger of two, and of equals the first; `a` where b is NaN.
-constexpr LargestLogit LargerOf(LargestLogit a, LargestLogit b) {
-  return b.value > a.value || (b.value == a.value && b.token_id < a.token_id) ? b : a;
-}
 
 // Where `target` falls among intervals that lie one after another.
 struct SampledInterval {

@@ -9,12 +9,13 @@
 
 namespace warpsmith {
 
-// All pointers are device memory; 1 to 1,400,000 token ids. Agrees with the reference but for rounding: the token may
+// All pointers are device memory; 1 to 1,000,000 token ids. Agrees with the reference but for rounding: the token may
 // be a neighbour's where the uniform number is within rounding of the edge between them, and an id within rounding of
 // the edge of top-p or min-p may be kept or cut. A sample depends on its row, seed, draw, temperature and truncation
-// alone. Costs one reading of a row of at most 163,840 ids, two of a longer one; where it is truncated, three, or some
-// dozens where more than 4,096 ids might be kept. Launches on `stream`, does not synchronise; returns the launch's
-// error, cudaErrorInvalidValue for other sizes.
+// alone. Costs one reading of a row and of 512 of its ids again; where it is truncated, again of each chunk of 512 ids
+// whose largest logit might be kept, or some dozens of readings where more than 4,096 ids might be. Launches on
+// `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for other sizes. Constant beside
+// the former kernel: all arrays but the logits and what is written.
 cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t stream,
                                KernelStart start = KernelStart::kAfterFormer);
 

@@ -4,13 +4,14 @@
 // so all three do; whether an id is kept or drawn follows from what comes before it. Weights are summed
 // as whole numbers of 2^-42, so that no order of adding changes a sum.
 //
-// First the ids that can be kept at all are collected. Usually they are so few that each thread takes one and adds up
-// what comes before it; otherwise the edges are searched for.
+// First the ids that can be kept at all are collected, from the chunks whose largest logit may be. Usually they are so
+// few that each thread takes one and adds up what comes before it; otherwise the edges are searched for.
 #ifndef WARPSMITH_CORE_KERNELS_TOKEN_TRUNCATION_CUH_
 #define WARPSMITH_CORE_KERNELS_TOKEN_TRUNCATION_CUH_
 
 #include <cstdint>
 
+#include "core/kernels/chunk_sums.cuh"
 #include "core/kernels/reductions.cuh"
 #include "core/kernels/scaled_row.cuh"
 
@@ -35,7 +36,6 @@ struct TruncationScratch {
   OrderKey* collected;  // [kCollectedMax]
   Mass* sums;           // [kPivots][warps]
   int* number;
-  float* floor;
 };
 
 __device__ inline Mass MassOf(float weight) { return static_cast<Mass>(weight * kMassOfOne); }
@@ -45,53 +45,70 @@ __device__ inline Mass TargetIn(Mass total, double uniform) {
   return min(static_cast<Mass>(uniform * static_cast<double>(total)), total - 1);
 }
 
-// The k-th largest of the threads' largest logits: k ids are at least that. -infinity where there are fewer threads.
-__device__ inline float FloorOfTopK(float largest_of_thread, int64_t top_k,
-                                    const TruncationScratch& scratch) {
-  if (top_k > kSamplingThreads) return -INFINITY;
-  auto* const of_threads = reinterpret_cast<float*>(scratch.collected);
-  of_threads[threadIdx.x] = largest_of_thread;
-  __syncthreads();
-  int larger = 0, equal = 0;
-#pragma unroll 16
-  for (int i = 0; i < kSamplingThreads; ++i) {
-    larger += of_threads[i] > largest_of_thread;
-    equal += of_threads[i] == largest_of_thread;
+// The row as its one reading has left it.
+struct SummedRow : ScaledRow {
+  const uint64_t* chunks;  // ChunkSum of each
+  double total;            // the weights of all ids
+};
+
+// By the whole block: the k-th largest of the threads' values, or a smaller one that more than k have.
+__device__ inline float FloorOfThreads(float value, int64_t k) {
+  const unsigned bits = AscendingBits(value);
+  unsigned floor = 0;  // all have it
+  for (unsigned bit = 1u << 31; bit != 0; bit >>= 1) {
+    const int having = __syncthreads_count(bits >= (floor | bit));
+    if (having >= k) floor |= bit;
+    if (having == k) break;
   }
-  if (larger < top_k && top_k <= larger + equal)
-    *scratch.floor = largest_of_thread;  // all of these are equal
-  __syncthreads();
-  return *scratch.floor;
+  return OfAscendingBits(max(floor, AscendingBits(-INFINITY)));  // bits below are of NaNs
+}
+
+// A logit that k ids have at least: the k-th of the largest ones of the threads' chunks, or, where k is more, of the
+// threads' ids; else -infinity.
+__device__ inline float FloorOfTopK(const SummedRow& row, int64_t top_k) {
+  const int num_chunks = ChunksOf(row.size);
+  if (top_k > kSamplingThreads) return -INFINITY;
+  float largest = -INFINITY;
+  if (top_k <= num_chunks) {
+    for (int i = static_cast<int>(threadIdx.x); i < num_chunks; i += kSamplingThreads) {
+      largest = fmaxf(largest, ChunkSumOf(row.chunks[i]).largest);
+    }
+  } else {
+    for (int64_t i = threadIdx.x; i < row.size; i += kSamplingThreads)
+      largest = fmaxf(largest, row.logits[i]);
+  }
+  return FloorOfThreads(largest, top_k);
 }
 
 // Collects the keys of ids with at least this logit and weight, in any order. Returns how many there are; only
 // kCollectedMax of them are in the list.
-__device__ inline int Collect(const ScaledRow& row, float logit_min, float weight_min,
+__device__ inline int Collect(const SummedRow& row, float logit_min, float weight_min,
                               const TruncationScratch& scratch) {
+  const auto is_wanted = [&](float logit) { return logit >= logit_min && row.WeightOf(logit) >= weight_min; };
   if (threadIdx.x == 0) *scratch.number = 0;
   __syncthreads();
-  constexpr int kAtOnce = 8;  // loads under way
-  for (int64_t first = threadIdx.x; first < row.size; first += kAtOnce * kSamplingThreads) {
-    float logits[kAtOnce];
+  const int num_chunks = ChunksOf(row.size);
+#pragma unroll 1
+  for (int chunk = static_cast<int>(threadIdx.x) / kWarp; chunk < num_chunks; chunk += kSamplingWarps) {
+    if (!is_wanted(ChunkSumOf(row.chunks[chunk]).largest)) continue;
+    const int64_t first = int64_t{chunk} * kSamplingChunk;
+    float logits[kLogitsOfLane];
+    LoadLogits(row.logits, first, row.size, logits);
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int64_t id = first + i * kSamplingThreads;
-      logits[i] = id < row.size ? row.logits[id] : NAN;
-    }
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (!(logits[i] >= logit_min) || row.WeightOf(logits[i]) < weight_min) continue;
+    for (int i = 0; i < kLogitsOfLane; ++i) {
+      const int64_t id = IdOfLane(first, i);
+      if (id >= row.size || !is_wanted(logits[i])) continue;
       const int at = atomicAdd(scratch.number, 1);
-      if (at < kCollectedMax) scratch.collected[at] = OrderKeyOf(logits[i], first + i * kSamplingThreads);
+      if (at < kCollectedMax) scratch.collected[at] = OrderKeyOf(logits[i], id);
     }
   }
   __syncthreads();
   return *scratch.number;
 }
 
-// Draws from at most a thread's number of collected ids. `total`: the weights of all ids.
-__device__ inline int32_t DrawFromFew(const ScaledRow& row, const Truncation& truncation, double total,
-                                      double uniform, int number, const TruncationScratch& scratch) {
+// Draws from at most a thread's number of collected ids.
+__device__ inline int32_t DrawFromFew(const SummedRow& row, const Truncation& truncation, double uniform,
+                                      int number, const TruncationScratch& scratch) {
   Mass* const masses = scratch.collected + kSamplingThreads;
   const int me = static_cast<int>(threadIdx.x);
   const OrderKey key = me < number ? scratch.collected[me] : 0;
@@ -109,7 +126,7 @@ __device__ inline int32_t DrawFromFew(const ScaledRow& row, const Truncation& tr
   bool kept = me < number && (truncation.top_k == 0 || larger_logits < truncation.top_k);
   if (truncation.top_p < 1) {
     const Mass of_top_k = BlockSum<kSamplingThreads>(kept ? mass : 0, scratch.sums);
-    const double whole = truncation.top_k > 0 ? static_cast<double>(of_top_k) : total * kMassOfOne;
+    const double whole = truncation.top_k > 0 ? static_cast<double>(of_top_k) : row.total * kMassOfOne;
     kept = kept && (before == 0 || static_cast<double>(before) < truncation.top_p * whole);
   }
   kept = kept && weight >= truncation.min_p;
@@ -225,25 +242,24 @@ __device__ inline Kept DrawFromMany(const OrderedIds& ids, const Truncation& tru
   return kept;
 }
 
-// By the whole block. `total`: the weights of all ids; `largest_of_thread`: of the logits threadIdx.x,
-// threadIdx.x + kSamplingThreads and so on.
-__device__ inline Kept Truncate(const ScaledRow& row, const Truncation& truncation, double total,
-                                double uniform, float largest_of_thread, const TruncationScratch& scratch) {
+// By the whole block.
+__device__ inline Kept Truncate(const SummedRow& row, const Truncation& truncation, double uniform,
+                                const TruncationScratch& scratch) {
   float logit_min = -INFINITY, weight_min = 0.0f;
   if (truncation.top_k > 0) {
-    logit_min = FloorOfTopK(largest_of_thread, truncation.top_k, scratch);
+    logit_min = FloorOfTopK(row, truncation.top_k);
   } else {
     // All that weigh less than an equal share of 1 - top_p weigh less than that together, so they come after the edge.
-    const double share = (1 - truncation.top_p) * total / static_cast<double>(row.size);
+    const double share = (1 - truncation.top_p) * row.total / static_cast<double>(row.size);
     weight_min =
         static_cast<float>(0.999 * fmax(truncation.min_p, share));  // the edges themselves come later
   }
   const int number = Collect(row, logit_min, weight_min, scratch);
   if (number <= kSamplingThreads) {
-    return {0, 0, DrawFromFew(row, truncation, total, uniform, number, scratch)};
+    return {0, 0, DrawFromFew(row, truncation, uniform, number, scratch)};
   }
   const OrderedIds ids = {row, number <= kCollectedMax ? scratch.collected : nullptr, number};
-  return DrawFromMany(ids, truncation, total, uniform, scratch.sums);
+  return DrawFromMany(ids, truncation, row.total, uniform, scratch.sums);
 }
 
 }  // namespace warpsmith

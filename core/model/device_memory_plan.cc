@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -109,6 +110,13 @@ int64_t StreamedRowsMax(const std::vector<int64_t>& buckets) {
   int64_t most = 0;
   for (const int64_t bucket : buckets) most = bucket <= kStreamedRowsMax ? std::max(most, bucket) : most;
   return most;
+}
+
+std::vector<int64_t> BucketsBeyond(const std::vector<int64_t>& buckets, int64_t rows) {
+  std::vector<int64_t> beyond;
+  std::copy_if(buckets.begin(), buckets.end(), std::back_inserter(beyond),
+               [rows](int64_t bucket) { return bucket > rows; });
+  return beyond;
 }
 
 std::vector<int64_t> LogitsRowBuckets(const DeviceDecoderOptions& options) {

@@ -43,6 +43,8 @@ inline constexpr int64_t kStreamedRowsMax = 64;
 
 // The largest of `buckets` up to it, so that all row counts of a bucket run alike; 0: there is none.
 int64_t StreamedRowsMax(const std::vector<int64_t>& buckets);
+// Those of more than `rows`.
+std::vector<int64_t> BucketsBeyond(const std::vector<int64_t>& buckets, int64_t rows);
 
 // Byte offsets into one allocation, each on a boundary of 256. R rows_max, L logits_rows_max, P context_tokens_max,
 // N shards.

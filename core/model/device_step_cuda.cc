@@ -169,9 +169,10 @@ absl::Status DeviceStepLauncher::State::Prepare() {
   RETURN_IF_ERROR(CublasStatus(cublasLtCreate(&handle), "cublasLtCreate"));
   const CublasWorkspace workspace = {scratch + places.products, static_cast<size_t>(kProductWorkspaceBytes)};
   const auto products_of = [&](const std::vector<int64_t>& buckets) {
-    return Products{
-        std::make_unique<LinearPlans>(handle, workspace, buckets, DepthSplit::kAllowed, kStepSearch),
-        StreamedRowsMax(buckets)};
+    const int64_t streamed = StreamedRowsMax(buckets);
+    return Products{std::make_unique<LinearPlans>(handle, workspace, BucketsBeyond(buckets, streamed),
+                                                  DepthSplit::kAllowed, kStepSearch),
+                    streamed};
   };
   layer_products = products_of(options.row_buckets);
   head_products = products_of(LogitsRowBuckets(options));
@@ -199,8 +200,7 @@ absl::StatusOr<std::unique_ptr<DeviceStepLauncher>> DeviceStepLauncher::Create(
   RETURN_IF_ERROR(state->Prepare());
   if (state->batch_invariant())
     return std::unique_ptr<DeviceStepLauncher>(new DeviceStepLauncher(std::move(state)));
-  LogInfo(absl::StrFormat("chose the products of 5 layers for %d row counts in %.2f s",
-                          options.row_buckets.size(),
+  LogInfo(absl::StrFormat("chose the products of 5 layers of up to %d rows in %.2f s", options.rows_max,
                           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
   return std::unique_ptr<DeviceStepLauncher>(new DeviceStepLauncher(std::move(state)));
 }

@@ -102,10 +102,11 @@ absl::Status DeviceWeights::SetParameters(const Parameters& parameters) {
   for (int i = 0; i < parameters.num_buffers(); ++i) buffers.push_back(ViewOf(parameters.buffer(i)));
   std::vector<const TensorView*> views;
   for (const TensorView& buffer : buffers) views.push_back(&buffer);
-  return UploadStaged(
+  RETURN_IF_ERROR(UploadStaged(
       PlanStaging(layout_, ShardOfBuffers(parameters.layout(), layout_, shard_), kStagingElements), device_,
       reinterpret_cast<uint16_t*>(base()),
-      [&views](const StagingChunk& chunk, uint16_t* staging) { FillChunk(chunk, views, staging); });
+      [&views](const StagingChunk& chunk, uint16_t* staging) { FillChunk(chunk, views, staging); }));
+  return CheckFinite();
 }
 
 absl::Status DeviceWeights::FillRandom(uint64_t seed) {

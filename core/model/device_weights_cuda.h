@@ -63,9 +63,13 @@ class DeviceWeights {
   // error the values are unspecified.
   absl::Status LoadHuggingFace(const std::filesystem::path& directory);
 
-  // Likewise from the CPU, float32 or bfloat16, of the whole model: INVALID_ARGUMENT for others, or another
-  // configuration.
+  // Likewise from the CPU, float32 or bfloat16, of the whole model: INVALID_ARGUMENT for others, another configuration,
+  // or a value that is not finite.
   absl::Status SetParameters(const Parameters& parameters);
+
+  // INVALID_ARGUMENT with the name of the first tensor that has a value that is not finite. For whoever has written the
+  // weights; waits for the device.
+  absl::Status CheckFinite() const;
 
   // See DeviceDecoder::FillRandom. Shards of one seed have one embedding, as they must, and one another's layers.
   absl::Status FillRandom(uint64_t seed);
@@ -73,8 +77,6 @@ class DeviceWeights {
  private:
   DeviceWeights(const ModelConfig& config, TensorShard shard, int device,
                 std::unique_ptr<ResidentMemory> memory);
-
-  absl::Status CheckFinite() const;
 
   ModelConfig whole_;
   TensorShard shard_;

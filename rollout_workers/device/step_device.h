@@ -32,7 +32,8 @@ class StepDevice {
   virtual absl::Status LoadHuggingFace(const std::filesystem::path& directory) = 0;
   virtual absl::Status SetParameters(const Parameters& parameters) = 0;
   virtual absl::Status FillRandom(uint64_t seed) = 0;
-  // INVALID_ARGUMENT where it has another number of elements; the errors of WeightSource::CopyTo.
+  // INVALID_ARGUMENT where it has another number of elements, or values that are not finite; the errors of
+  // WeightSource::CopyTo.
   virtual absl::Status TakeWeights(WeightSource& source) = 0;
 
   // Launches a plan behind those before it and does not wait; `plan` may change as soon as this returns. At most two

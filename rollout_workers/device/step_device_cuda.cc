@@ -187,7 +187,9 @@ absl::Status CudaStepDevice::TakeWeights(WeightSource& source) {
   }
   const absl::Status copied = source.CopyTo(reinterpret_cast<uint16_t*>(weights.base()), device_,
                                             absl::Now() + options_.step_timeout);
-  return MayStillRun(copied) ? Lose(copied) : copied;
+  if (MayStillRun(copied)) return Lose(copied);
+  RETURN_IF_ERROR(copied);
+  return weights.CheckFinite();
 }
 
 size_t CudaStepDevice::results_bytes() const {

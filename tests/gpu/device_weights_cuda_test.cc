@@ -92,6 +92,8 @@ TEST_CASE("a checkpoint with a value that is not finite is refused by the tensor
       DeviceWeights weights = Zeros(config);
       CHECK(std::string(weights.LoadHuggingFace(folder.path() / "model").message()) ==
             "tensor model.layers.1.mlp.up_proj.weight has values that are not finite");
+      CHECK(std::string(weights.SetParameters(parameters).message()) ==
+            "tensor model.layers.1.mlp.up_proj.weight has values that are not finite");
     }
   }
 }

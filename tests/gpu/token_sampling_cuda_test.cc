@@ -1,7 +1,9 @@
 #include "core/kernels/token_sampling_cuda.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "core/base/counter_random.h"
@@ -129,6 +131,33 @@ TEST_CASE("of equal logits greedy takes the first, and a row that is no distribu
     CHECK(std::isnan(found.log_probs[i]));
   }
   CHECK(found.token_ids[8] != kNoToken);
+}
+
+TEST_CASE("the smallest temperatures give the largest logit, with all of the probability") {
+  Arrays arrays(4, 3000, 3001);
+  const float smallest[] = {1e-30f, 3e-39f, 1e-40f, std::numeric_limits<float>::denorm_min()};
+  for (int64_t i = 0; i < arrays.num_samples(); ++i) arrays.temperatures[i] = smallest[i / 2];
+  const Result found = OnDevice(arrays);
+  for (int64_t i = 0; i < arrays.num_samples(); ++i) {
+    INFO("temperature " << arrays.temperatures[i]);
+    const auto row = arrays.logits.begin() + arrays.rows[i] * arrays.stride;
+    CHECK(found.token_ids[i] == std::max_element(row, row + arrays.size) - row);
+    CHECK(found.log_probs[i] == 0);
+  }
+}
+
+TEST_CASE("chunks of -infinity alone have no share, and the end of a row none of what lies behind") {
+  Arrays arrays(3, 1500, 1600);
+  for (int64_t row = 0; row < 3; ++row) {  // row r has its logits in chunk r alone
+    const auto begin = arrays.logits.begin() + row * arrays.stride;
+    std::fill(begin, begin + row * kSamplingChunk, -kInfinity);
+    std::fill(begin + std::min<int64_t>((row + 1) * kSamplingChunk, 1500), begin + 1500, -kInfinity);
+  }
+  const Result found = OnDevice(arrays), expected = OnHost(arrays);
+  for (int64_t i = 0; i < arrays.num_samples(); ++i) {
+    CHECK(found.token_ids[i] / kSamplingChunk == arrays.rows[i]);
+    CHECK(std::abs(found.log_probs[i] - expected.log_probs[i]) <= 2e-5f);
+  }
 }
 
 TEST_CASE("sampling refuses rows of nothing and of too much, and takes no samples") {

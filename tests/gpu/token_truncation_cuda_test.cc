@@ -49,7 +49,8 @@ struct Result {
   std::vector<float> log_probs;
 };
 
-Result OnDevice(const Arrays& a) {
+// `says_rules`: with the arrays of top-k, top-p and min-p.
+Result OnDevice(const Arrays& a, bool says_rules = true) {
   const DeviceArray logits(a.logits), temperatures(a.temperatures),
       log_probs(std::vector<float>(a.num_samples()));
   const DeviceVector<int32_t> rows(a.rows), slots(a.slots), last(a.slots), tokens(a.slots), top_ks(a.top_ks);
@@ -57,7 +58,8 @@ Result OnDevice(const Arrays& a) {
   const DeviceVector<double> top_ps(a.top_ps), min_ps(a.min_ps);
   REQUIRE(LaunchTokenSamples({a.num_samples(), a.size(), a.size(), logits.get(), rows.get(), seeds.get(),
                               draws.get(), temperatures.get(), slots.get(), last.get(), tokens.get(),
-                              log_probs.get(), top_ks.get(), top_ps.get(), min_ps.get()},
+                              log_probs.get(), says_rules ? top_ks.get() : nullptr,
+                              says_rules ? top_ps.get() : nullptr, says_rules ? min_ps.get() : nullptr},
                              nullptr) == cudaSuccess);
   return {tokens.Read(), last.Read(), log_probs.Read()};
 }
@@ -128,6 +130,17 @@ TEST_CASE("a truncated sample alone has the bits that it has among others") {
   }
 }
 
+TEST_CASE(
+    "a row that nothing narrows has the same bits among narrowed ones and where nothing can be narrowed") {
+  Arrays mixed(Spread(40000, 12), 0.9f, {{0, 1, 0}, {20, 0.95, 0}, {0, 1, 0}, {0, 0.9, 0}}, 4);
+  for (const size_t i : {0, 5, 9}) mixed.temperatures[i] = 0;
+  const Result found = OnDevice(mixed), plain = OnDevice(mixed, false);
+  for (const size_t i : {0, 1, 2, 3, 5, 8, 9, 10, 11}) {
+    CHECK(found.token_ids[i] == plain.token_ids[i]);
+    CHECK(std::memcmp(&found.log_probs[i], &plain.log_probs[i], sizeof(float)) == 0);
+  }
+}
+
 TEST_CASE("a row that is no distribution has no token where it is truncated either") {
   std::vector<float> logits = Spread(1000, 4);
   logits[500] = NAN;
@@ -142,7 +155,7 @@ TEST_CASE("the rate of 64 truncated samples of 151,936 logits") {
     Truncation truncation;
     double width;  // logits are as far apart: how flat the distribution is
   };
-  for (const Rule& rule : {Rule{"64 samples, no truncation", {0, 1, 0}, 30},
+  for (const Rule& rule : {Rule{"64 samples that may be narrowed and are not", {0, 1, 0}, 30},
                            {"64 samples, top-k 20 and top-p 0.95", {20, 0.95, 0}, 30},
                            {"64 samples, top-p 0.95, peaked", {0, 0.95, 0}, 10000},
                            {"64 samples, top-p 0.95, of thousands", {0, 0.95, 0}, 1000},

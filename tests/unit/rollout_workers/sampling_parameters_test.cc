@@ -22,6 +22,9 @@ TEST_CASE("seeds differ between requests, tasks and samples, and repeat") {
 TEST_CASE("parameters out of range are refused by name") {
   CHECK(Validate({.temperature = 0, .top_p = 1, .top_k = 0, .answer_tokens_max = 1}).ok());
   CHECK_THAT(std::string(Validate({.temperature = -1}).message()), Catch::Contains("temperature is -1"));
+  CHECK(Validate({.temperature = 1e-30}).ok());
+  CHECK_THAT(std::string(Validate({.temperature = 1e-40}).message()),
+             Catch::Contains("temperature is 1e-40"));
   CHECK_THAT(std::string(Validate({.temperature = std::nan("")}).message()), Catch::Contains("temperature"));
   CHECK_THAT(std::string(Validate({.top_p = 0}).message()), Catch::Contains("top_p is 0"));
   CHECK_THAT(std::string(Validate({.top_k = -2}).message()), Catch::Contains("top_k is -2"));

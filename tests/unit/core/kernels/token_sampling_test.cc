@@ -73,13 +73,6 @@ TEST_CASE("lanes with a share each find what one walk finds, for any number of i
   }
 }
 
-TEST_CASE("of equal logits the first is the larger, whatever the order of comparing") {
-  CHECK(LargerOf({1, 5}, {1, 3}).token_id == 3);
-  CHECK(LargerOf({1, 3}, {1, 5}).token_id == 3);
-  CHECK(LargerOf({2, 5}, {1, 3}).token_id == 5);
-  CHECK(LargerOf({1, 3}, {NAN, 1}).token_id == 3);
-}
-
 // One sample a row, each with a slot of its own behind the first.
 struct Samples {
   Samples(std::vector<float> all, int64_t size, float temperature, int64_t num_draws)

@@ -152,4 +152,10 @@ TEST_CASE("whole buckets of few rows are streamed") {
   CHECK(StreamedRowsMax({128}) == 0);
 }
 
+TEST_CASE("buckets that are streamed need no plans") {
+  CHECK(BucketsBeyond({1, 8, 64, 128, 200}, 64) == std::vector<int64_t>{128, 200});
+  CHECK(BucketsBeyond({1, 8}, 8).empty());
+  CHECK(BucketsBeyond({128}, 0) == std::vector<int64_t>{128});
+}
+
 }  // namespace warpsmith

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "core/model/staging_plan.h"
+#include "core/model/weight_source.h"
 #include "rollout_workers/device/step_device_group.h"
 #include "rollout_workers/paged/paged_batch.h"
 #include "tests/gpu/small_device_model.h"
@@ -35,7 +39,41 @@ absl::Status StatusOf(std::vector<int> devices) {
   return OpenCudaStepDevice(FourHeads(), options).status();
 }
 
+// Ones, with one value that is none where `bad` is not -1.
+class Ones final : public WeightSource {
+ public:
+  Ones(int64_t size, int64_t bad) : elements_(size, 0x3F80) {
+    if (bad >= 0) elements_[bad] = 0x7FC0;
+  }
+
+  int64_t num_elements() const override { return std::ssize(elements_); }
+  absl::Status CopyTo(uint16_t* elements, int, absl::Time) override {
+    std::copy(elements_.begin(), elements_.end(), elements);
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<uint16_t> elements_;
+};
+
 }  // namespace
+
+TEST_CASE("weights that are taken from another process are refused where one is not finite") {
+  const CudaStepOptions options{.devices = {0},
+                                .num_pages = 40,
+                                .sequences_max = 2,
+                                .prefill_tokens_max = 64,
+                                .context_tokens_max = 256,
+                                .decode_buckets = {1, 2},
+                                .num_token_ids = 1024};
+  const std::unique_ptr<StepDevice> device = OpenCudaStepDevice(FourHeads(), options).value();
+  const int64_t size = BufferOffsets(ParameterLayout(FourHeads())).back();
+  Ones good(size, -1), bad(size, 5);
+  CHECK(device->TakeWeights(good).ok());
+  const absl::Status status = device->TakeWeights(bad);
+  CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+  CHECK(std::string(status.message()) == "tensor model.embed_tokens.weight has values that are not finite");
+}
 
 TEST_CASE("greedy tokens of two and four GPUs are one GPU's until two logits are nearly equal") {
   const GenerationJob job = GroupJob(FourHeads(), 3, 1, 0, 24);
