@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -25,6 +26,7 @@ const char* Expected(const Draw& draw, const TensorSpec& spec) {
 }  // namespace
 
 CheckedJail::~CheckedJail() {
+  const InPhase phase(Phase::kEnd);
   lane_->Dismiss(jail_->process().pid()).IgnoreError();  // it may have ended
   return_buffers_(jail_->TakeBuffers());
 }
@@ -32,6 +34,7 @@ CheckedJail::~CheckedJail() {
 std::optional<Fault> CheckedJail::CallAll(Batch draws, Comparing comparing) {
   jail_->Load(draws);
   if (auto fault = jail_->Run()) return fault;
+  const InPhase phase(Phase::kCompare);
   if (auto fault = TakeInputsBack(draws)) return fault;
   if (auto fault = CheckFormerOutputs()) return fault;
   former_draws_.assign(draws.begin(), draws.end());

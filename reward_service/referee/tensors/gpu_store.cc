@@ -95,8 +95,9 @@ class GpuStore::Memory : public TensorMemory {
     return same;
   }
   const char* Read(int64_t offset, int64_t num_bytes) override {
-    // Draws are many, and few of them are read: they share a copy.
-    std::vector<char>& copy = fd_.valid() ? copy_ : store_->kept_copy_;
+    // Draws are many, and few of them are read: those of a thread share a copy.
+    thread_local std::vector<char> kept_copy;
+    std::vector<char>& copy = fd_.valid() ? copy_ : kept_copy;
     copy.resize(static_cast<size_t>(num_bytes));
     store_->Do([&] { return memory_->Read(copy.data(), offset, num_bytes); });
     return copy.data();
@@ -261,6 +262,7 @@ absl::StatusOr<Comparison> GpuStore::CompareAt(const ExpectedOutput& expected, c
 }
 
 absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
+  if (turn_.is_shared()) return 0.0;  // what others ask for meanwhile would be waited for, too
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
   const absl::Time begin = absl::Now();
@@ -269,6 +271,15 @@ absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
   failure_.Update(status);
   RETURN_IF_ERROR(status);
   return std::max(0.0, absl::ToDoubleMicroseconds(absl::Now() - begin) - probe_->idle_us());
+}
+
+absl::StatusOr<int64_t> GpuStore::FreeBytes() {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(context_->Enter());
+  size_t free_bytes = 0, all_bytes = 0;
+  const cuda::Driver& driver = context_->driver();
+  RETURN_IF_ERROR(driver.Check(driver.api().cuMemGetInfo_v2(&free_bytes, &all_bytes), "cuMemGetInfo"));
+  return static_cast<int64_t>(free_bytes);
 }
 
 void GpuStore::MakeCold() {

@@ -29,6 +29,8 @@ class GpuStore : public TensorStore {
   absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) override;
   absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) override;
   int64_t device_bytes() const override { return device_bytes_; }
+  // Of these, what nobody has now.
+  absl::StatusOr<int64_t> FreeBytes();
   bool on_gpu() const override { return true; }
   DeviceTurn* turn() override { return &turn_; }
   absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) override;
@@ -73,8 +75,7 @@ class GpuStore : public TensorStore {
   void Do(Use use);
 
   const int64_t device_bytes_;
-  std::vector<char> kept_copy_;  // of what was last read of tensors that are kept: by the judge's thread
-  DeviceTurn turn_;              // never taken by this
+  DeviceTurn turn_;  // never taken by this
   absl::Mutex mutex_;
   const std::unique_ptr<cuda::GpuContext> context_;
   const std::unique_ptr<cuda::GpuMemory> cache_filler_ ABSL_GUARDED_BY(mutex_);
