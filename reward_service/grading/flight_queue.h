@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "reward_service/grading/flight.h"
-#include "reward_service/grading/lane_policy.h"
+#include "reward_service/grading/waiting/lane_policy.h"
 
 namespace warpsmith {
 

@@ -29,7 +29,8 @@ class LaneSlots {
   void AwaitAllFree() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The lane's device, which judgements that overlap share: it is given up when the last of them ends. Where another
-  // process wants it nobody joins them: their end is waited for, and then that process. Fails as JudgeStage::TakeDevice.
+  // process wants it nobody joins them: their end is waited for, and then that process. Fails as
+  // JudgeStage::TakeDevice.
   absl::StatusOr<std::shared_ptr<HeldDevice>> TakeDevice();
   // In a free slot: AwaitFree() was called. `work` is on the task of this key, and gives the device up.
   void Run(std::string task_key, std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -66,7 +66,7 @@ struct RefereeFacts {
 // driver or no GPU; FAILED_PRECONDITION for a driver that is too old.
 absl::StatusOr<std::vector<cuda::GpuFacts>> FindGpus(const std::filesystem::path& bin_directory = {});
 
-// Spawns and owns `warpsmith-referee`. Thread-safe; of calls of Judge a lane of cores takes one at a time, and that of a
+// Spawns and owns `warpsmith-referee`. Thread-safe; of calls of Judge a lane of cores takes one at a time, one of a
 // GPU kJudgedAtOnceOnGpu. The process is killed, with all its jails, when this object is destroyed.
 class Referee {
  public:

@@ -38,6 +38,7 @@ absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail
   auto jail = std::make_unique<Jail>(std::move(process), std::move(buffers), task.layout(), request_.limits);
   Program program = MakeProgram(task, num_threads);
   if (beside_others) program.deadline = absl::Now() + absl::Seconds(kBesideOthersSecondsMax);
+  phase.emplace(Phase::kProgram);
   // The lane is of whoever is timed.
   std::optional<Fault> fault = jail->Begin(program, beside_others ? nullptr : options_.lane);
   const auto return_buffers = [&kept = CpuTask::Of(task)](Buffers used) {

@@ -32,8 +32,7 @@ CheckedJail::~CheckedJail() {
 }
 
 std::optional<Fault> CheckedJail::CallAll(Batch draws, Comparing comparing) {
-  jail_->Load(draws);
-  if (auto fault = jail_->Run()) return fault;
+  if (auto fault = LoadAndRun(draws)) return fault;
   const InPhase phase(Phase::kCompare);
   if (auto fault = TakeInputsBack(draws)) return fault;
   if (auto fault = CheckFormerOutputs()) return fault;
@@ -55,8 +54,14 @@ std::optional<Fault> CheckedJail::CheckCall(const Draw& draw, size_t call, Compa
   return is_native_ ? jail_->CheckBuffers(draw, call) : std::nullopt;
 }
 
-std::optional<Fault> CheckedJail::Repeat() {
-  jail_->Load(former_draws_);
+std::optional<Fault> CheckedJail::Repeat() { return LoadAndRun(former_draws_); }
+
+std::optional<Fault> CheckedJail::LoadAndRun(Batch draws) {
+  {
+    const InPhase phase(Phase::kFill);
+    jail_->Load(draws);
+  }
+  const InPhase phase(Phase::kCall);
   return jail_->Run();
 }
 

@@ -24,8 +24,8 @@ class GpuDevice : public JudgingDevice {
   absl::Status AwaitIdle() override;
   absl::Status HoldLane() override { return tools_.lane->Hold(); }
   void LeaveLane() override;
-  // Want of memory, and time: what others take of both is no program's fault. What a program says of it is believed, for
-  // to be judged alone is no gain.
+  // Want of memory, and time: what others take of both is no program's fault. What a program says of it is believed:
+  // it gains nothing by being judged alone.
   bool MayBeOthersDoing(const Fault& fault) override;
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
   // A GPU has no other core, on which the reference could be made ready while others are timed.

@@ -52,8 +52,8 @@ class Judge {
   // Has ready what the candidate is timed beside, and then the device alone.
   absl::StatusOr<std::unique_ptr<Turn>> PrepareTiming();
   absl::Status PrepareReference();
-  // The device, where others have it too: with them, or alone, and then with nothing to do. What it is waited for is not
-  // the candidate's doing. UNAVAILABLE: it does not come to rest.
+  // The device, where others have it too: with them, or alone, and then with nothing to do. Waiting for it is not the
+  // candidate's doing. UNAVAILABLE: it does not come to rest.
   absl::StatusOr<std::unique_ptr<Turn>> TakeTurn(DeviceTurn::Kind kind, TurnFor what);
   // For whoever has the turn alone. What references have left behind beside others ends with their oracles.
   absl::Status ClearDevice();

@@ -74,8 +74,8 @@ class JudgingDevice {
 
   // Whether a candidate that fails by an error where libraries are withheld is judged once more where they are not.
   virtual bool JudgesErrorsAgain() const { return false; }
-  // Held while a candidate runs, where the device is one for all: TensorStore::turn(). Candidates are verified in shared
-  // turns then, beside others.
+  // Held while a candidate runs, where the device is one for all: TensorStore::turn(). Candidates are then verified
+  // beside others.
   virtual DeviceTurn* turn() { return nullptr; }
   // Between these the calling thread is the one whose calls are timed. For whoever has the device alone.
   virtual absl::Status HoldLane() { return absl::OkStatus(); }

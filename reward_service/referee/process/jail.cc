@@ -12,7 +12,6 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
-#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -68,7 +67,6 @@ absl::StatusOr<Buffers> MakeBuffers(TensorStore& store, const TaskLayout& layout
 }
 
 std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
-  const InPhase phase(Phase::kProgram);
   const absl::Time deadline =
       std::min(program.deadline, absl::Now() + absl::Seconds(limits_.cpu_seconds_max + 5));
   if (absl::Status status = process_->AwaitHello(deadline); !status.ok()) return FaultOf(status);
@@ -144,7 +142,6 @@ void Jail::WithdrawInputs() {
 }
 
 void Jail::Load(Batch draws) {
-  const InPhase phase(Phase::kFill);
   WS_CHECK(draws.size() <= static_cast<size_t>(buffers_.calls_max())) << draws.size();
   num_calls_ = draws.size();
   std::shuffle(rooms_.begin() + (KeepsFirstRoom() ? 1 : 0), rooms_.end(), random_);
@@ -159,7 +156,6 @@ void Jail::Load(Batch draws) {
     for (const TensorSpec& spec : layout_.outputs)
       buffers_.outputs[slot_]->Fill(kPoisonByte, OutputRoom(room) + spec.offset, spec.num_bytes);
   }
-  const InPhase cold(Phase::kCold);
   buffers_.store->MakeCold();
 }
 
@@ -172,14 +168,12 @@ std::optional<Fault> Jail::Refresh() {
 }
 
 std::optional<Fault> Jail::Run() {
-  const InPhase phase(Phase::kCall);
   buffers_.store->CloseForeign();
   const std::vector<size_t> rooms(rooms_.begin(), rooms_.begin() + static_cast<ptrdiff_t>(num_calls_));
   const auto request = Make<jail::Run>({{jail::Run::slot, slot_}, {jail::Run::rooms, rooms}});
   absl::StatusOr<TimedAnswer> timed =
       process_->AskOnTheClock(request, absl::Seconds(limits_.call_seconds_max));
   if (!timed.ok()) return FaultOf(timed.status());
-  const InPhase idle(Phase::kIdle);
   const absl::StatusOr<double> longer_us = buffers_.store->AwaitDone(limits_.call_seconds_max);
   if (!longer_us.ok()) return FaultOf(longer_us.status());
   seconds_ = timed->seconds;

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/status_macros.h"
+#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -262,6 +263,7 @@ absl::StatusOr<Comparison> GpuStore::CompareAt(const ExpectedOutput& expected, c
 }
 
 absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
+  const InPhase phase(Phase::kIdle);
   if (turn_.is_shared()) return 0.0;  // what others ask for meanwhile would be waited for, too
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
@@ -283,6 +285,7 @@ absl::StatusOr<int64_t> GpuStore::FreeBytes() {
 }
 
 void GpuStore::MakeCold() {
+  const InPhase phase(Phase::kCold);
   Do([this] {
     context_->ResetPersistingCache();
     return cache_filler_->Fill(0, 0, cache_filler_->num_bytes());

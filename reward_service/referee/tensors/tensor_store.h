@@ -74,8 +74,8 @@ class TensorStore {
   // Gives back what it has opened to compare: before the program runs again, which may free it, or ends.
   virtual void CloseForeign() {}
   // Waits until everything is done that the program, which is stopped, has asked for: how long that took beyond what
-  // it takes where there is nothing to do [us]. At once, and nothing, while the device's turn is shared: nobody can tell
-  // whose work is still there. DEADLINE_EXCEEDED.
+  // it takes where there is nothing to do [us]. At once, and nothing, while the device's turn is shared: nobody can
+  // tell whose work is still there. DEADLINE_EXCEEDED.
   virtual absl::StatusOr<double> AwaitDone(double seconds_max) = 0;
   // Has no tensor lie in a cache of the device, where there is one that a program could find it in.
   virtual void MakeCold() = 0;

@@ -1,4 +1,4 @@
-#include "reward_service/grading/lane_policy.h"
+#include "reward_service/grading/waiting/lane_policy.h"
 
 #include <algorithm>
 #include <limits>
