@@ -119,6 +119,10 @@ std::optional<Fault> CheckedJail::CheckOutput(const Draw& draw, size_t call, siz
     if (comparing == Comparing::kNumbers) Count(tolerance, *in_place);
     return std::nullopt;
   }
+  if (in_place.ok() && !in_place->first_difference.empty()) {
+    if (comparing == Comparing::kNumbers) Count(tolerance, *in_place);
+    return Wrong(draw, call, index, *in_place, comparing);
+  }
   Fault fault;
   const absl::StatusOr<const void*> actual = jail_->Output(index, fault, call);
   if (!actual.ok()) return fault;
@@ -162,6 +166,8 @@ std::optional<Fault> CheckedJail::FindView(const Draw& draw, size_t call, size_t
   if (is_native_) return std::nullopt;
   jail_->RestoreInputs(draw, call);
   const TensorSpec& spec = layout_.outputs[index];
+  const absl::StatusOr<Comparison> in_place = jail_->CompareInPlace(index, draw, call);
+  if (in_place.ok() && !in_place->right()) return std::nullopt;
   Fault fault;
   const absl::StatusOr<const void*> actual = jail_->Output(index, fault, call);
   if (!actual.ok() || !AllRight(spec, draw.tolerances[index], Expected(draw, spec), *actual))

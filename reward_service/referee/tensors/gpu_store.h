@@ -36,8 +36,8 @@ class GpuStore : public TensorStore {
   absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) override;
   absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
                                             int64_t offset) override;
-  absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected, std::string_view handle,
-                                            int64_t offset) override;
+  absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected,
+                                            const ForeignPlace& place) override;
   void CloseForeign() override;
   absl::StatusOr<double> AwaitDone(double seconds_max) override;
   void MakeCold() override;
@@ -70,6 +70,11 @@ class GpuStore : public TensorStore {
   bool Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Comparison> CompareAt(const ExpectedOutput& expected, cuda::Address actual)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of elements that lie apart: as above, of a copy without gaps.
+  absl::StatusOr<Comparison> CompareApart(const ExpectedOutput& expected, const cuda::Places& places,
+                                          cuda::Address actual) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::string> DescribeFirst(const ExpectedOutput& expected, int64_t index,
+                                            cuda::Address actual) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs `use` with the context as the calling thread's, and keeps its first failure.
   template <typename Use>
   void Do(Use use);

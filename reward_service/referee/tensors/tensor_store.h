@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -44,6 +45,14 @@ struct ExpectedOutput {
   const OwnTensors& tensors;
 };
 
+// Where a tensor lies that a program has made itself: in an allocation, by the handle that its jail gave for it, in
+// hexadecimal, from this byte on, its elements so far apart; without strides one behind the other.
+struct ForeignPlace {
+  std::string_view handle;
+  int64_t offset = 0;
+  std::vector<int64_t> strides;
+};
+
 // Where the tensors of programs lie. For one thread, but for Make().
 class TensorStore {
  public:
@@ -66,11 +75,12 @@ class TensorStore {
   // need no GPU they have no such memory.
   virtual absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) = 0;
   // Compares an output where it lies: in memory that it made, or in such an allocation as above. `expected`
-  // has it at the offset of the specification. UNIMPLEMENTED where outputs are compared on the host.
+  // has it at the offset of the specification. UNIMPLEMENTED where outputs are compared on the host. Numbers that are
+  // wrong are told as Compare() tells them; of others only that some are.
   virtual absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
                                                     int64_t offset) = 0;
-  virtual absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected, std::string_view handle,
-                                                    int64_t offset) = 0;
+  virtual absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected,
+                                                    const ForeignPlace& place) = 0;
   // Gives back what it has opened to compare: before the program runs again, which may free it, or ends.
   virtual void CloseForeign() {}
   // Waits until everything is done that the program, which is stopped, has asked for: how long that took beyond what

@@ -76,7 +76,7 @@ TEST_CASE("memory that a program names is opened once to be compared and read, u
   spec.shape = {16};
   spec.num_elements = spec.num_bytes = 16;
   const auto compares = [&](const std::string& handle) {
-    return store->CompareForeign({spec, Tolerance{}, *kept}, handle, 0).ok();
+    return store->CompareForeign({spec, Tolerance{}, *kept}, {handle}).ok();
   };
   const std::string handle = HandleOf((*made)->fd());
   REQUIRE(compares(handle));
