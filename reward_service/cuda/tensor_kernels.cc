@@ -24,8 +24,8 @@ constexpr char kHead[] = R"(
 )";
 
 // $0: a name; $1: bytes of an element; $2, $3: instructions that load from [%place] into %e or %c; $4: those that make
-// the predicate %right, and %error, of them; $5: those that make the predicate %some of whether all bits at [%place], of
-// the actual element, are set.
+// the predicate %right, and %error, of them; $5: those that make the predicate %some of whether all bits at [%place],
+// of the actual element, are set.
 constexpr char kKernel[] = R"(
 .visible .entry $0(.param .u64 expected, .param .u64 actual, .param .u64 count, .param .f64 absolute,
                    .param .f64 relative, .param .f64 rounding, .param .f64 centre, .param .u64 result) {
@@ -141,11 +141,12 @@ std::string TestAllBits(RealType type) {
   return "ld.global.u64 %x, [%place]; setp.eq.u64 %some, %x, 0xFFFFFFFFFFFFFFFF;";
 }
 
-// $0: bytes of an element; $1: their type. Element i of the target comes from the place of the i-th in row-major order.
+// $0: bytes of an element; $1: their type; $2: a register of it. Element i of the target comes from the place of the i-th
+// in row-major order.
 constexpr char kGather[] = R"(
-.visible .entry gather_$0(.param .u64 from, .param .u64 to, .param .u64 count, .param .u64 extent1, .param .u64 extent2,
-                  .param .u64 extent3, .param .u64 stride0, .param .u64 stride1, .param .u64 stride2,
-                  .param .u64 stride3) {
+.visible .entry gather_$0(.param .u64 from, .param .u64 to, .param .u64 count, .param .u64 extent1,
+                  .param .u64 extent2, .param .u64 extent3, .param .u64 stride0, .param .u64 stride1,
+                  .param .u64 stride2, .param .u64 stride3) {
   .reg .pred %end;
   .reg .b16 %small;
   .reg .b32 %a, %b, %middle;
