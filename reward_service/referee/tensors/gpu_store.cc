@@ -241,10 +241,8 @@ absl::StatusOr<Comparison> GpuStore::CompareForeign(const ExpectedOutput& expect
 absl::StatusOr<Comparison> GpuStore::CompareApart(const ExpectedOutput& expected, const cuda::Places& places,
                                                   cuda::Address actual) {
   ASSIGN_OR_RETURN(std::unique_ptr<cuda::GpuMemory> copy, Take(expected.spec.num_bytes));
-  const absl::Status gathered =
-      kernels_->Gather(std::max(1, expected.spec.bits / 8), places, actual, copy->address());
-  absl::StatusOr<Comparison> result = gathered;
-  if (gathered.ok()) result = CompareAt(expected, copy->address());
+  RETURN_IF_ERROR(kernels_->Gather(std::max(1, expected.spec.bits / 8), places, actual, copy->address()));
+  absl::StatusOr<Comparison> result = CompareAt(expected, copy->address());
   LayAside(std::move(copy));
   return result;
 }
