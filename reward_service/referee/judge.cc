@@ -27,7 +27,9 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   if (!judged.ok() && !task_at_fault) return judged.status();
   if (task_at_fault || judged->has_value() || device_in_doubt_) {
     // On a device that is broken anybody fails: nothing is said of candidate or task.
-    const DeviceTurn::Held turn(device_->turn(), DeviceTurn::Kind::kAlone, TurnFor::kHealth);
+    // Whoever had it alone may have left it at work. Its process has ended since, and beside others nobody can tell.
+    const auto kind = had_alone_ ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
+    const DeviceTurn::Held turn(device_->turn(), kind, TurnFor::kHealth);
     if (const absl::Status health = device_->CheckHealth(); !health.ok()) {
       return absl::UnavailableError(absl::StrCat("the device is broken: ", health.message()));
     }
@@ -84,6 +86,7 @@ void Judge::CountWaiting(absl::Time since) {
 absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::TakeTurn(DeviceTurn::Kind kind, TurnFor what) {
   const absl::Time since = absl::Now();
   auto turn = std::make_unique<Turn>(device_.get(), kind, what);
+  had_alone_ |= kind == DeviceTurn::Kind::kAlone;
   if (kind == DeviceTurn::Kind::kAlone) RETURN_IF_ERROR(ClearDevice());
   RETURN_IF_ERROR(turn->HoldLane());
   CountWaiting(since);

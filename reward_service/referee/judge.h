@@ -73,6 +73,7 @@ class Judge {
   PreparedTask* task_ = nullptr;
   absl::Time lane_since_;
   bool is_alone_ = false;         // on the device from now on, also while it is verified
+  bool had_alone_ = false;        // the device, for a time
   bool device_in_doubt_ = false;  // a process ended as it should not
 };
 

@@ -149,6 +149,21 @@ TEST_CASE("a call goes on until the GPU is idle, and not longer than its limit")
   CHECK(store->Health().ok());
 }
 
+TEST_CASE("while a GPU is shared nobody waits until it is idle, and it is healthy if it computes") {
+  FakeGpu gpu;
+  const auto store = Open();
+  gpu.Say("busy 1000000\n");
+  {
+    const DeviceTurn::Held turn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kVerifying);
+    CHECK(*store->AwaitDone(1) == 0);
+    CHECK(store->Health().ok());
+  }
+  CHECK(absl::IsDeadlineExceeded(store->AwaitDone(0.01).status()));
+  gpu.Say("fail cuLaunchKernel 719\n");
+  const DeviceTurn::Held turn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kVerifying);
+  CHECK(absl::IsInternal(store->Health()));
+}
+
 TEST_CASE("what fails at the GPU is kept: nothing counts that was measured since") {
   FakeGpu gpu;
   const auto store = Open();
