@@ -81,6 +81,12 @@ absl::Status DeviceLease::Lock(int fd, absl::Time deadline) const {
   }
 }
 
+bool DeviceLease::IsWanted() const {
+  if (flock(next_.get(), LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  (void)flock(next_.get(), LOCK_UN);
+  return false;
+}
+
 absl::StatusOr<DeviceLease::Held> DeviceLease::Take(absl::Time deadline) {
   RETURN_IF_ERROR(Lock(next_.get(), deadline));
   const Held next(next_.get());

@@ -44,6 +44,8 @@ class DeviceLease {
   // Waits until no other process has the device. Not while this lease holds it, which would end with the second of two
   // holds. DEADLINE_EXCEEDED names the process that has it; INTERNAL where the kernel has no locks left.
   absl::StatusOr<Held> Take(absl::Time deadline);
+  // While this lease holds it: whether another process waits for it.
+  bool IsWanted() const;
 
  private:
   DeviceLease(std::string device, UniqueFd held, UniqueFd next)

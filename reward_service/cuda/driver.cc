@@ -48,6 +48,7 @@ std::vector<NamedFunction> FunctionsOf(DriverApi* api) {
       {"cuEventCreate", pointer(&api->cuEventCreate)},
       {"cuMemAlloc_v2", pointer(&api->cuMemAlloc_v2)},
       {"cuMemFree_v2", pointer(&api->cuMemFree_v2)},
+      {"cuMemGetInfo_v2", pointer(&api->cuMemGetInfo_v2)},
       {"cuMemCreate", pointer(&api->cuMemCreate)},
       {"cuMemRelease", pointer(&api->cuMemRelease)},
       {"cuMemExportToShareableHandle", pointer(&api->cuMemExportToShareableHandle)},

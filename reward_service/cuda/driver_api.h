@@ -78,6 +78,7 @@ struct DriverApi {
   Result (*cuEventCreate)(Event* event, unsigned flags) = nullptr;
   Result (*cuMemAlloc_v2)(Address* address, size_t num_bytes) = nullptr;
   Result (*cuMemFree_v2)(Address address) = nullptr;
+  Result (*cuMemGetInfo_v2)(size_t* free_bytes, size_t* num_bytes) = nullptr;
   Result (*cuMemCreate)(Allocation* allocation, size_t num_bytes, const AllocationProperties* properties,
                         unsigned long long flags) = nullptr;
   Result (*cuMemRelease)(Allocation allocation) = nullptr;

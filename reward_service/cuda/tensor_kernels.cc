@@ -16,7 +16,7 @@ constexpr int64_t kBlocksMax = 4096;
 constexpr int64_t kWordBytes = 8;
 
 // PTX, which the driver translates for its GPU. Each thread looks at every so many-th element; what all find is
-// added up in two words of memory. A double that is not negative is ordered as its bits are.
+// added up in a Differences in memory. A double that is not negative is ordered as its bits are.
 constexpr char kHead[] = R"(
 .version 7.0
 .target sm_60
@@ -24,7 +24,8 @@ constexpr char kHead[] = R"(
 )";
 
 // $0: a name; $1: bytes of an element; $2, $3: instructions that load from [%place] into %e or %c; $4: those that make
-// the predicate %right, and %error, of them.
+// the predicate %right, and %error, of them; $5: those that make the predicate %some of whether all bits at [%place],
+// of the actual element, are set.
 constexpr char kKernel[] = R"(
 .visible .entry $0(.param .u64 expected, .param .u64 actual, .param .u64 count, .param .f64 absolute,
                    .param .f64 relative, .param .f64 rounding, .param .f64 centre, .param .u64 result) {
@@ -33,6 +34,7 @@ constexpr char kKernel[] = R"(
   .reg .b32 %a, %b, %word;
   .reg .f32 %single;
   .reg .b64 %expected, %actual, %count, %result, %i, %step, %place, %wrong, %bits, %x, %y;
+  .reg .b64 %endless, %unwritten, %before_end;
   .reg .f64 %absolute, %relative, %rounding, %centre, %e, %c, %error, %allowed, %size, %largest, %infinity;
   ld.param.u64 %expected, [expected];
   ld.param.u64 %actual, [actual];
@@ -51,6 +53,10 @@ constexpr char kKernel[] = R"(
   mov.u32 %a, %nctaid.x;
   mul.wide.u32 %step, %a, %b;
   mov.u64 %wrong, 0;
+  mov.u64 %endless, 0;
+  mov.u64 %unwritten, 0;
+  mov.u64 %before_end, 0;
+  mov.f64 %c, 0d0000000000000000;
   mov.f64 %error, 0d0000000000000000;
   mov.f64 %largest, 0d0000000000000000;
   mov.f64 %infinity, 0d7FF0000000000000;
@@ -62,14 +68,28 @@ next:
   mad.lo.u64 %place, %i, $1, %actual;
   $3
   $4
-  @!%right add.u64 %wrong, %wrong, 1;
+  @%right bra good;
+  add.u64 %wrong, %wrong, 1;
+  sub.u64 %x, %count, %i;
+  max.u64 %before_end, %before_end, %x;
+  $5
+  @%some add.u64 %unwritten, %unwritten, 1;
+  @%some bra good;
+  testp.finite.f64 %some, %c;
+  @!%some add.u64 %endless, %endless, 1;
+good:
   setp.lt.f64 %some, %error, %infinity;
   @%some max.f64 %largest, %largest, %error;
   add.u64 %i, %i, %step;
   bra next;
 done:
   setp.ne.u64 %some, %wrong, 0;
-  @%some red.global.add.u64 [%result], %wrong;
+  @!%some bra error;
+  red.global.add.u64 [%result], %wrong;
+  red.global.add.u64 [%result+16], %endless;
+  red.global.add.u64 [%result+24], %unwritten;
+  red.global.max.u64 [%result+32], %before_end;
+error:
   // Most threads find that another one has seen a larger error.
   mov.b64 %bits, %largest;
   ld.volatile.global.u64 %x, [%result+8];
@@ -107,6 +127,85 @@ std::string LoadReal(RealType type, const char* to) {
   return absl::StrCat("ld.global.f64 %", to, ", [%place];");
 }
 
+// Of the element's own bits, which conversion loses.
+std::string TestAllBits(RealType type) {
+  switch (type) {
+    case RealType::kHalf:
+    case RealType::kBrainHalf:
+      return "ld.global.u16 %half, [%place]; cvt.u32.u16 %word, %half; setp.eq.u32 %some, %word, 0xFFFF;";
+    case RealType::kSingle:
+      return "ld.global.u32 %word, [%place]; setp.eq.u32 %some, %word, 0xFFFFFFFF;";
+    case RealType::kDouble:
+      break;
+  }
+  return "ld.global.u64 %x, [%place]; setp.eq.u64 %some, %x, 0xFFFFFFFFFFFFFFFF;";
+}
+
+// $0: bytes of an element; $1: their type; $2: a register of it. Element i of the target comes from the place of the i-th
+// in row-major order.
+constexpr char kGather[] = R"(
+.visible .entry gather_$0(.param .u64 from, .param .u64 to, .param .u64 count, .param .u64 extent1,
+                  .param .u64 extent2, .param .u64 extent3, .param .u64 stride0, .param .u64 stride1,
+                  .param .u64 stride2, .param .u64 stride3) {
+  .reg .pred %end;
+  .reg .b16 %small;
+  .reg .b32 %a, %b, %middle;
+  .reg .b64 %from, %to, %count, %i, %step, %rest, %index, %offset, %extent, %stride, %place, %large;
+  ld.param.u64 %from, [from];
+  ld.param.u64 %to, [to];
+  ld.param.u64 %count, [count];
+  mov.u32 %a, %ctaid.x;
+  mov.u32 %b, %ntid.x;
+  mul.wide.u32 %i, %a, %b;
+  mov.u32 %a, %tid.x;
+  cvt.u64.u32 %step, %a;
+  add.u64 %i, %i, %step;
+  mov.u32 %a, %nctaid.x;
+  mul.wide.u32 %step, %a, %b;
+next:
+  setp.ge.u64 %end, %i, %count;
+  @%end bra done;
+  ld.param.u64 %extent, [extent3];
+  ld.param.u64 %stride, [stride3];
+  div.u64 %rest, %i, %extent;
+  mul.lo.u64 %index, %rest, %extent;
+  sub.u64 %index, %i, %index;
+  mul.lo.u64 %offset, %index, %stride;
+  ld.param.u64 %extent, [extent2];
+  ld.param.u64 %stride, [stride2];
+  div.u64 %large, %rest, %extent;
+  mul.lo.u64 %index, %large, %extent;
+  sub.u64 %index, %rest, %index;
+  mad.lo.u64 %offset, %index, %stride, %offset;
+  ld.param.u64 %extent, [extent1];
+  ld.param.u64 %stride, [stride1];
+  div.u64 %rest, %large, %extent;
+  mul.lo.u64 %index, %rest, %extent;
+  sub.u64 %index, %large, %index;
+  mad.lo.u64 %offset, %index, %stride, %offset;
+  ld.param.u64 %stride, [stride0];
+  mad.lo.u64 %offset, %rest, %stride, %offset;
+  mad.lo.u64 %place, %offset, $0, %from;
+  ld.global.$1 %$2, [%place];
+  mad.lo.u64 %place, %i, $0, %to;
+  st.global.$1 [%place], %$2;
+  add.u64 %i, %i, %step;
+  bra next;
+done:
+  ret;
+}
+)";
+
+constexpr struct {
+  int64_t num_bytes;
+  const char* name;
+  const char* type;
+  const char* held;
+} kGathers[] = {{1, "gather_1", "u8", "small"},
+                {2, "gather_2", "u16", "small"},
+                {4, "gather_4", "u32", "middle"},
+                {8, "gather_8", "u64", "large"}};
+
 int64_t BytesOf(RealType type) { return type == RealType::kDouble ? 8 : type == RealType::kSingle ? 4 : 2; }
 
 const std::map<RealType, const char*>& RealKernels() {
@@ -123,13 +222,15 @@ std::string Text() {
   std::string text = kHead;
   for (const auto& [type, name] : RealKernels()) {
     absl::SubstituteAndAppend(&text, kKernel, name, BytesOf(type), LoadReal(type, "e"), LoadReal(type, "c"),
-                              kCompareReals);
+                              kCompareReals, TestAllBits(type));
   }
-  constexpr char kSame[] = "setp.eq.u64 %right, %x, %y;";
+  constexpr char kSame[] = "setp.eq.u64 %right, %x, %y;", kNever[] = "setp.ne.u64 %some, %x, %x;";
   absl::SubstituteAndAppend(&text, kKernel, "compare_words", kWordBytes, "ld.global.u64 %x, [%place];",
-                            "ld.global.u64 %y, [%place];", kSame);
+                            "ld.global.u64 %y, [%place];", kSame, kNever);
   absl::SubstituteAndAppend(&text, kKernel, "compare_bytes", 1, "ld.global.u8 %x, [%place];",
-                            "ld.global.u8 %y, [%place];", kSame);
+                            "ld.global.u8 %y, [%place];", kSame, kNever);
+  for (const auto& gather : kGathers)
+    absl::SubstituteAndAppend(&text, kGather, gather.num_bytes, gather.type, gather.held);
   return text;
 }
 
@@ -147,6 +248,8 @@ absl::StatusOr<std::unique_ptr<TensorKernels>> TensorKernels::Create(const GpuCo
   for (const auto& [type, name] : RealKernels()) RETURN_IF_ERROR(find(name, &kernels->reals_[type]));
   RETURN_IF_ERROR(find("compare_words", &kernels->words_));
   RETURN_IF_ERROR(find("compare_bytes", &kernels->bytes_));
+  for (const auto& gather : kGathers)
+    RETURN_IF_ERROR(find(gather.name, &kernels->gathers_[gather.num_bytes]));
   ASSIGN_OR_RETURN(kernels->result_, GpuMemory::Allocate(context, sizeof(Differences)));
   return kernels;
 }
@@ -167,6 +270,43 @@ absl::StatusOr<bool> TensorKernels::AreSame(int64_t num_bytes, Address expected,
   return words.num_wrong + bytes.num_wrong == 0;
 }
 
+std::optional<Places> JoinedPlaces(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
+  if (shape.size() != strides.size()) return std::nullopt;
+  Places places;
+  size_t first = places.extents.size();  // of those that are taken, from the innermost on
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] == 1) continue;
+    const bool joins =
+        first < places.extents.size() && strides[d] == places.strides[first] * places.extents[first];
+    if (joins) {
+      places.extents[first] *= shape[d];
+      continue;
+    }
+    if (first == 0) return std::nullopt;
+    --first;
+    places.extents[first] = shape[d];
+    places.strides[first] = strides[d];
+  }
+  return places;
+}
+
+absl::Status TensorKernels::Gather(int64_t element_bytes, Places places, Address from, Address to) {
+  const auto kernel = gathers_.find(element_bytes);
+  if (kernel == gathers_.end())
+    return absl::UnimplementedError(absl::StrCat("elements of ", element_bytes, " bytes"));
+  int64_t count = 1;
+  for (const int64_t extent : places.extents) count *= extent;
+  if (count == 0) return absl::OkStatus();
+  auto& [extents, strides] = places;
+  void* arguments[] = {&from,       &to,         &count,      &extents[1], &extents[2],
+                       &extents[3], &strides[0], &strides[1], &strides[2], &strides[3]};
+  const auto num_blocks = static_cast<unsigned>(std::min(kBlocksMax, (count + kThreads - 1) / kThreads));
+  const Driver& driver = context_->driver();
+  return driver.Check(driver.api().cuLaunchKernel(kernel->second, num_blocks, 1, 1, kThreads, 1, 1, 0,
+                                                  nullptr, arguments, nullptr),
+                      "cuLaunchKernel");
+}
+
 absl::StatusOr<Differences> TensorKernels::Launch(Function kernel, int64_t num_elements, const Bounds& bounds,
                                                   Address expected, Address actual) {
   Differences found;
@@ -182,7 +322,7 @@ absl::StatusOr<Differences> TensorKernels::Launch(Function kernel, int64_t num_e
   RETURN_IF_ERROR(driver.Check(
       driver.api().cuLaunchKernel(kernel, num_blocks, 1, 1, kThreads, 1, 1, 0, nullptr, arguments, nullptr),
       "cuLaunchKernel"));
-  static_assert(sizeof(Differences) == 16, "as the kernels lay it out");
+  static_assert(sizeof(Differences) == 40, "as the kernels lay it out");
   RETURN_IF_ERROR(result_->Read(&found, 0, sizeof(found)));
   return found;
 }

@@ -2,10 +2,13 @@
 #ifndef WARPSMITH_REWARD_SERVICE_CUDA_TENSOR_KERNELS_H_
 #define WARPSMITH_REWARD_SERVICE_CUDA_TENSOR_KERNELS_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "reward_service/cuda/gpu_memory.h"
@@ -21,10 +24,25 @@ struct Bounds {
   double centre = 0;
 };
 
+// As the kernels lay it out.
 struct Differences {
   int64_t num_wrong = 0;
   double max_absolute_error = 0;  // over finite ones
+  // Of those that are wrong, of numbers alone: no number or infinite, but for those whose bits are all set; and these.
+  int64_t num_non_finite = 0;
+  int64_t num_all_bits = 0;
+  // How many elements there are from the first that is wrong to the end; 0 where none is.
+  int64_t num_from_first_wrong = 0;
 };
+
+// Where the elements of a tensor lie: extents, the outermost first, and how far apart their elements are, in elements.
+struct Places {
+  std::array<int64_t, 4> extents = {1, 1, 1, 1};
+  std::array<int64_t, 4> strides = {};
+};
+
+// Those of a tensor, as many strides as extents, with what lies regularly joined. Nothing where that is not enough.
+std::optional<Places> JoinedPlaces(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides);
 
 enum class RealType { kHalf, kBrainHalf, kSingle, kDouble };
 
@@ -36,6 +54,9 @@ class TensorKernels {
   // Compares so many elements, one behind the other.
   absl::StatusOr<Differences> CompareReals(RealType type, int64_t num_elements, const Bounds& bounds,
                                            Address expected, Address actual);
+  // Copies elements of 1, 2, 4 or 8 bytes from their places to `to`, one behind the other in row-major order. Does not
+  // wait: what is compared afterwards is what was copied. UNIMPLEMENTED for others.
+  absl::Status Gather(int64_t element_bytes, Places places, Address from, Address to);
   // Whether so many bytes are the same.
   absl::StatusOr<bool> AreSame(int64_t num_bytes, Address expected, Address actual);
 
@@ -48,6 +69,7 @@ class TensorKernels {
   std::map<RealType, Function> reals_;
   Function words_ = nullptr;
   Function bytes_ = nullptr;
+  std::map<int64_t, Function> gathers_;  // by bytes of an element
   std::unique_ptr<GpuMemory> result_;
 };
 

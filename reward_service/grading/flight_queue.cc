@@ -60,11 +60,16 @@ bool FlightQueue::AwaitWork() const {
   return !closed_;
 }
 
-std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent) {
+std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent,
+                                             const std::vector<std::string>& judged_tasks) {
   absl::MutexLock lock(&mutex_);
   DropCancelled();
   if (closed_ || flights_.empty()) return nullptr;
-  const std::vector<WaitingWork> waiting = Waiting(absl::Now());
+  std::vector<WaitingWork> waiting = Waiting(absl::Now());
+  for (WaitingWork& work : waiting) {
+    work.task_is_judged =
+        std::find(judged_tasks.begin(), judged_tasks.end(), work.task_key) != judged_tasks.end();
+  }
   const size_t index = PickNext(waiting, *recent, clock_, options_);
   *recent = AfterWork(*recent, waiting[index]);
   std::shared_ptr<Flight> flight = std::move(flights_[index]);

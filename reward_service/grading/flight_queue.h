@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "reward_service/grading/flight.h"
-#include "reward_service/grading/lane_policy.h"
+#include "reward_service/grading/waiting/lane_policy.h"
 
 namespace warpsmith {
 
@@ -34,7 +34,9 @@ class FlightQueue {
   // The two halves of Take(), for who needs something else before it takes a flight: false once the queue is closed;
   // null where others have taken what was there.
   bool AwaitWork() const ABSL_LOCKS_EXCLUDED(mutex_);
-  std::shared_ptr<Flight> TakeNow(RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `judged_tasks`: those that the taker has in its hands, which it leaves for later where there are others.
+  std::shared_ptr<Flight> TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks = {})
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Of the waiting flights for `device` whose task is not `task_key`, the reference that comes next.
   std::optional<TaskSource> NextTask(const std::string& task_key, v1::Device device) const

@@ -37,6 +37,12 @@ std::shared_ptr<const v1::Measurement> NoCode() {
   return measurement;
 }
 
+int NumJudgedAtOnce(const std::vector<std::unique_ptr<JudgeStage>>& lanes) {
+  int num = 0;
+  for (const auto& lane : lanes) num += lane->num_at_once();
+  return num;
+}
+
 void NameThread(const char* name) { pthread_setname_np(pthread_self(), name); }
 
 // The service's default formula may be another than when it first answered this request.
@@ -60,7 +66,7 @@ Grader::Grader(const GraderOptions& options, const CompileStage* compile_stage,
       serving_(options.revival_pause),
       to_compile_(options.policy),
       to_ask_(options.policy),
-      backlog_time_(options.num_compile_workers, static_cast<int>(lanes_.size())),
+      backlog_time_(options.num_compile_workers, NumJudgedAtOnce(lanes_)),
       identities_(options.cache_bytes_max / 2),
       measurements_(options.cache_bytes_max / 2),
       opinions_(kOpinionsBytesMax) {
@@ -244,46 +250,6 @@ Route Grader::Compile(const std::shared_ptr<Flight>& flight) {
   to_compile_.Charge(*flight, end - begin);
   absl::MutexLock lock(&mutex_);
   backlog_time_.CountCompiling(end - begin, end);
-  return next;
-}
-
-void Grader::JudgeLoop(JudgeStage* lane) {
-  NameThread("lane");
-  RecentWork recent;
-  while (JudgeQueueOf(lane->device()).AwaitWork()) {
-    JudgeNext(lane, &recent);
-    if (lane->is_lost() && !serving_.Rest(lane->device(), [&] { return lane->Revive(); })) return;
-  }
-}
-
-void Grader::JudgeNext(JudgeStage* lane, RecentWork* recent) {
-  // What waits for the lane's device may meanwhile be taken by another lane, and so may the end of the service come.
-  absl::StatusOr<HeldDevice> held = lane->TakeDevice();
-  if (!held.ok()) return;
-  const v1::Device device = lane->device();
-  FlightQueue& queue = JudgeQueueOf(device);
-  const std::shared_ptr<Flight> flight = queue.TakeNow(recent);
-  if (flight == nullptr) return;
-  std::optional<TaskSource> next = queue.NextTask(recent->task_key, device);
-  if (!next.has_value()) next = to_compile_.NextTask(recent->task_key, device);
-  if (next.has_value()) lane->Prefetch(*next);
-  const Route route = Judge(lane, flight);
-  held->reset();
-  Send(flight, route);
-}
-
-Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {
-  const absl::Time begin = options_.now();
-  const v1::Device device = lane->device();
-  const std::string& task_key = flight->prepared->task_key;
-  FlightQueue& queue = JudgeQueueOf(device);
-  const bool another_follows = queue.HasTask(task_key, device) || to_compile_.HasTask(task_key, device);
-  const Route next = lane->Run(
-      flight.get(), {.another_follows = another_follows, .others_serve = serving_.OthersServe(device)});
-  const absl::Time end = options_.now();
-  queue.Charge(*flight, end - begin);
-  absl::MutexLock lock(&mutex_);
-  backlog_time_.CountJudging(end - begin, end);
   return next;
 }
 

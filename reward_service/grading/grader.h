@@ -18,13 +18,14 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "reward_service/compiler/lru_cache.h"
-#include "reward_service/grading/backlog_time.h"
 #include "reward_service/grading/flight_queue.h"
 #include "reward_service/grading/grade_journal.h"
+#include "reward_service/grading/lane_slots.h"
 #include "reward_service/grading/merge.h"
 #include "reward_service/grading/recording_lanes.h"
 #include "reward_service/grading/serving_lanes.h"
 #include "reward_service/grading/stages.h"
+#include "reward_service/grading/waiting/backlog_time.h"
 #include "reward_service/measure/referee.h"
 
 namespace warpsmith {
@@ -71,7 +72,8 @@ struct Backlog {
 };
 
 // Thread-safe. Each request passes compile and judge stages on threads of this object: compile workers on the
-// cores that no lane holds, one thread a lane; correct candidates then an LLM judge's, where there is one.
+// cores that no lane holds, a thread for each judgement that a lane makes at once; correct candidates then
+// an LLM judge's, where there is one.
 // Requests that ask for the same measurement share it, in flight and afterwards, and so for opinions.
 class Grader {
  public:
@@ -127,7 +129,7 @@ class Grader {
   void CompileLoop();
   void JudgeLoop(JudgeStage* lane);
   // One of those that wait, once the lane has its device.
-  void JudgeNext(JudgeStage* lane, RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
+  void JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
   void LlmLoop();
   Route Compile(const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   Route Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);

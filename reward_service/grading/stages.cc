@@ -223,12 +223,21 @@ Route JudgeStage::Record(Flight* flight, LaneSurroundings surroundings) const {
   return flight->extensions.empty() ? Route::kJudge : Route::kCompile;
 }
 
+absl::StatusOr<v1::Measurement> JudgeStage::Attempt(const JudgeRequest& request, bool alone) {
+  if (alone) {
+    absl::WriterMutexLock lock(&others_);
+    return referee_->Judge(request, absl::Now() + options_.deadline);
+  }
+  absl::ReaderMutexLock lock(&others_);
+  return referee_->Judge(request, absl::Now() + options_.deadline);
+}
+
 Route JudgeStage::RunJudge(Flight* flight, LaneSurroundings surroundings) {
   JudgeRequest request = RequestFor(*flight);
   request.another_follows = surroundings.another_follows;
   for (int attempt = 1; !flight->cancelled; ++attempt) {
-    const absl::StatusOr<v1::Measurement> measured =
-        referee_->Judge(request, absl::Now() + options_.deadline);
+    // Whoever ends a referee, and with it all that is judged there, is alone when it does so again.
+    const absl::StatusOr<v1::Measurement> measured = Attempt(request, /*alone=*/attempt > 1);
     if (measured.ok()) {
       is_lost_ = false;
       AddMeasured(*measured, flight);

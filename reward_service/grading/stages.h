@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/device_lease.h"
@@ -74,6 +75,7 @@ struct JudgeStageOptions {
   // A referee that dies is replaced, and the candidate judged again, this often in all.
   int num_attempts_max = 3;
   absl::Duration deadline = absl::Seconds(60);
+  int num_at_once = 1;  // that its referee judges
 };
 
 // What else there is to do, and who else there is to do it.
@@ -85,7 +87,7 @@ struct LaneSurroundings {
 // Empty where nobody else uses the device.
 using HeldDevice = std::optional<DeviceLease::Held>;
 
-// One lane. For one thread, but for Record().
+// One lane. For one thread, but for Record(), and as many calls of Run() at a time as num_at_once().
 class JudgeStage {
  public:
   // `lease` of its device, where other processes use that between the lane's judgements.
@@ -96,6 +98,8 @@ class JudgeStage {
   // The device for a judgement, once no other process has it. DEADLINE_EXCEEDED after a second, so that whoever waits
   // can see whether he is still wanted.
   absl::StatusOr<HeldDevice> TakeDevice();
+  // While it is held: whether another process waits for it.
+  bool OthersWantDevice() const { return lease_.has_value() && lease_->IsWanted(); }
 
   // For a compile worker, beside whatever the lane judges: finds out which extensions a Python
   // program wants. kCompile: all is known, or it still wants a recording, for this referee failed
@@ -109,6 +113,7 @@ class JudgeStage {
   bool Revive();
   void Prefetch(const TaskSource& task) { referee_->Prefetch(task); }
   v1::Device device() const { return options_.device; }
+  int num_at_once() const { return options_.num_at_once; }
 
  private:
   Route RunJudge(Flight* flight, LaneSurroundings surroundings);
@@ -118,6 +123,8 @@ class JudgeStage {
   // it may as well when it is asked to judge.
   bool TriesAgain(int num_attempts, LaneSurroundings surroundings);
   JudgeRequest RequestFor(const Flight& flight) const;
+  // One attempt; `alone`: nothing else is judged on the lane meanwhile.
+  absl::StatusOr<v1::Measurement> Attempt(const JudgeRequest& request, bool alone);
 
   const JudgeStageOptions options_;
   const std::unique_ptr<Referee> referee_;
@@ -125,6 +132,7 @@ class JudgeStage {
   absl::Time waits_since_ = absl::InfiniteFuture();  // for its device; or when it last said so
   absl::Time last_wait_ = absl::InfinitePast();
   std::atomic<bool> is_lost_ = false;
+  absl::Mutex others_;  // shared by judgements that others may be made beside
 };
 
 }  // namespace warpsmith

@@ -137,7 +137,8 @@ class Extensions:
 
     def __init__(self, num_libraries: int | None) -> None:
         """`num_libraries` of them were built and written; None records."""
-        self.records: list[Extension] = []
+        self.records: list[Extension] = []  # of calls that differ: a model with many layers repeats one for each
+        self._modules: dict[int, ModuleType] = {}
         self._num_libraries = num_libraries
 
     def load_inline(
@@ -147,10 +148,14 @@ class Extensions:
         if positional:
             others.setdefault("functions", positional[0])
         record = record_of(name, cpp_sources, cuda_sources, **others)
-        self.records.append(record)
+        if record not in self.records:
+            self.records.append(record)
         if self._num_libraries is None:
             return Placeholder(record.name)
-        return self._load(record.name, len(self.records) - 1)
+        index = self.records.index(record)
+        if index not in self._modules:
+            self._modules[index] = self._load(record.name, index)
+        return self._modules[index]
 
     def _load(self, name: str, index: int) -> ModuleType:
         assert self._num_libraries is not None

@@ -77,12 +77,21 @@ Lane::Lane(std::vector<int> cores, bool realtime) : cores_(std::move(cores)), re
   }
 }
 
-absl::Status Lane::Hold() {
+absl::Status Lane::Hold() const {
   const cpu_set_t set = SetOf(cores_);
   if (sched_setaffinity(0, sizeof(set), &set) != 0)
     return ErrnoStatus("pin the judge to lane cores", cores());
   if (realtime_ && !TakePriority(0, kJudgePriority))
     return ErrnoStatus("real-time priority for", "the judge");
+  return absl::OkStatus();
+}
+
+absl::Status Lane::Leave() const {
+  cpu_set_t set = SetOf(all_cores_);
+  for (const int core : cores_) CPU_CLR(static_cast<size_t>(core), &set);
+  if (CPU_COUNT(&set) == 0) set = SetOf(all_cores_);
+  if (!TakeUsualPriority(0) || sched_setaffinity(0, sizeof(set), &set) != 0)
+    return ErrnoStatus("leave lane cores", cores());
   return absl::OkStatus();
 }
 

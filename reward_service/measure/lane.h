@@ -21,7 +21,9 @@ class Lane {
   Lane(std::vector<int> cores, bool realtime);
 
   // The calling thread becomes the lane's judge: pinned to its cores, above the jails.
-  absl::Status Hold();
+  absl::Status Hold() const;
+  // Undoes Hold(): the usual priority, on other cores than the lane's where there are some.
+  absl::Status Leave() const;
   // The calling thread, and what it will start, leaves the lane's cores, where there are others and where it
   // would be in the way: a lane with real-time priority preempts it, and is idle between timed calls.
   absl::Status StayOut() const;

@@ -109,7 +109,10 @@ class RefereeClient : public Referee {
     if (request.seed) fields[Message::seed.name] = *request.seed;
     ASSIGN_OR_RETURN(const Answer answer, Ask(std::move(fields), descriptors, deadline, Late::kBreaks));
     if (!Is<service::Judged>(answer.packet.fields)) return AsInfrastructure(TakeFailure(answer));
-    num_late_answers_ = 0;
+    {
+      absl::MutexLock lock(&mutex_);
+      num_late_answers_ = 0;
+    }
     return ReadMeasurement(answer.packet);
   }
 
@@ -185,8 +188,9 @@ class RefereeClient : public Referee {
   // Of a judgement. After some failures the referee ends, and may not have ended yet: whoever asks
   // next needs another. So does who is told again and again that time is up: something in there may
   // hang, in the driver of a GPU say. Recordings tell nothing of that, for they wait for tasks.
-  absl::Status TakeFailure(const Answer& answer) {
+  absl::Status TakeFailure(const Answer& answer) ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::Status failure = StatusOfFailure(answer.packet);
+    absl::MutexLock lock(&mutex_);
     num_late_answers_ = absl::IsDeadlineExceeded(failure) ? num_late_answers_ + 1 : 0;
     const bool hangs = num_late_answers_ == kLateAnswersMax;
     if (hangs) num_late_answers_ = 0;
@@ -234,8 +238,8 @@ class RefereeClient : public Referee {
   }
 
   const RefereeOptions options_;
-  int num_late_answers_ = 0;  // to Judge(), in a row
   mutable absl::Mutex mutex_;
+  int num_late_answers_ ABSL_GUARDED_BY(mutex_) = 0;  // to Judge(), in a row
   RefereeFacts facts_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<RefereeLink> link_ ABSL_GUARDED_BY(mutex_);
   int num_restarts_ ABSL_GUARDED_BY(mutex_) = 0;

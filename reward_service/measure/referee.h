@@ -43,6 +43,10 @@ struct RefereeOptions {
   int num_restarts_max = 100;  // without an answer between them
 };
 
+// Candidates that a lane of a GPU judges at once: they are verified beside each other, and timed one by one. On cores a
+// lane judges one.
+inline constexpr int kJudgedAtOnceOnGpu = 4;
+
 // What a referee can do here, for capabilities, the environment stamp and cache keys.
 struct RefereeFacts {
   std::string lane_cores;  // "1" or "2,3"
@@ -62,9 +66,8 @@ struct RefereeFacts {
 // driver or no GPU; FAILED_PRECONDITION for a driver that is too old.
 absl::StatusOr<std::vector<cuda::GpuFacts>> FindGpus(const std::filesystem::path& bin_directory = {});
 
-// Spawns and owns `warpsmith-referee`. Judge, Revive and Calibrate are for one thread at a time (a lane judges
-// one candidate at once); the others are thread-safe, also beside these. The process is killed, with all its jails,
-// when this object is destroyed.
+// Spawns and owns `warpsmith-referee`. Thread-safe; of calls of Judge a lane of cores takes one at a time, one of a
+// GPU kJudgedAtOnceOnGpu. The process is killed, with all its jails, when this object is destroyed.
 class Referee {
  public:
   // Blocks until the referee has warmed its zygotes (2 to 4 s).

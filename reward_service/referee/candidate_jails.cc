@@ -8,18 +8,24 @@
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 
 absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail* baseline, int num_threads) {
+  DeviceTurn* const turn = CpuTask::Of(task).store().turn();
+  const bool beside_others = turn != nullptr && turn->is_shared();
   const ChildRights rights{.role = zygote::Fork::kPython,
                            .memory_bytes_max = options_.memory_bytes_max,
                            .cpu_seconds_max = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max)),
                            .num_threads = options_.lane->num_threads(),
                            .sealed = options_.room == Room::kSealed,
                            .gpu = CpuTask::Of(task).store().on_gpu()};
+  std::optional<InPhase> phase(std::in_place, Phase::kStart);
   ASSIGN_OR_RETURN(auto process, options_.zygote->ForkWithSpare(rights));
+  phase.emplace(Phase::kBuffers);
   ASSIGN_OR_RETURN(Buffers buffers, CpuTask::Of(task).BorrowBuffers(task.layout(), request_.kind, baseline));
+  phase.emplace(Phase::kStart);
   absl::Status hello = process->AwaitHello(options_.deadline);
   if (absl::IsInternal(hello)) {
     // A spare has entered its jail beside the candidate before, who may have had all memory of the GPU. It is gone now.
@@ -28,8 +34,13 @@ absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail
     hello = process->AwaitHello(options_.deadline);
   }
   RETURN_IF_ERROR(hello);
+  phase.reset();
   auto jail = std::make_unique<Jail>(std::move(process), std::move(buffers), task.layout(), request_.limits);
-  std::optional<Fault> fault = jail->Begin(MakeProgram(task, num_threads), options_.lane);
+  Program program = MakeProgram(task, num_threads);
+  if (beside_others) program.deadline = absl::Now() + absl::Seconds(kBesideOthersSecondsMax);
+  phase.emplace(Phase::kProgram);
+  // The lane is of whoever is timed.
+  std::optional<Fault> fault = jail->Begin(program, beside_others ? nullptr : options_.lane);
   const auto return_buffers = [&kept = CpuTask::Of(task)](Buffers used) {
     kept.ReturnBuffers(std::move(used));
   };

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
+#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -25,13 +26,14 @@ const char* Expected(const Draw& draw, const TensorSpec& spec) {
 }  // namespace
 
 CheckedJail::~CheckedJail() {
+  const InPhase phase(Phase::kEnd);
   lane_->Dismiss(jail_->process().pid()).IgnoreError();  // it may have ended
   return_buffers_(jail_->TakeBuffers());
 }
 
 std::optional<Fault> CheckedJail::CallAll(Batch draws, Comparing comparing) {
-  jail_->Load(draws);
-  if (auto fault = jail_->Run()) return fault;
+  if (auto fault = LoadAndRun(draws)) return fault;
+  const InPhase phase(Phase::kCompare);
   if (auto fault = TakeInputsBack(draws)) return fault;
   if (auto fault = CheckFormerOutputs()) return fault;
   former_draws_.assign(draws.begin(), draws.end());
@@ -52,8 +54,14 @@ std::optional<Fault> CheckedJail::CheckCall(const Draw& draw, size_t call, Compa
   return is_native_ ? jail_->CheckBuffers(draw, call) : std::nullopt;
 }
 
-std::optional<Fault> CheckedJail::Repeat() {
-  jail_->Load(former_draws_);
+std::optional<Fault> CheckedJail::Repeat() { return LoadAndRun(former_draws_); }
+
+std::optional<Fault> CheckedJail::LoadAndRun(Batch draws) {
+  {
+    const InPhase phase(Phase::kFill);
+    jail_->Load(draws);
+  }
+  const InPhase phase(Phase::kCall);
   return jail_->Run();
 }
 
@@ -111,6 +119,10 @@ std::optional<Fault> CheckedJail::CheckOutput(const Draw& draw, size_t call, siz
     if (comparing == Comparing::kNumbers) Count(tolerance, *in_place);
     return std::nullopt;
   }
+  if (in_place.ok() && !in_place->first_difference.empty()) {
+    if (comparing == Comparing::kNumbers) Count(tolerance, *in_place);
+    return Wrong(draw, call, index, *in_place, comparing);
+  }
   Fault fault;
   const absl::StatusOr<const void*> actual = jail_->Output(index, fault, call);
   if (!actual.ok()) return fault;
@@ -154,6 +166,8 @@ std::optional<Fault> CheckedJail::FindView(const Draw& draw, size_t call, size_t
   if (is_native_) return std::nullopt;
   jail_->RestoreInputs(draw, call);
   const TensorSpec& spec = layout_.outputs[index];
+  const absl::StatusOr<Comparison> in_place = jail_->CompareInPlace(index, draw, call);
+  if (in_place.ok() && !in_place->right()) return std::nullopt;
   Fault fault;
   const absl::StatusOr<const void*> actual = jail_->Output(index, fault, call);
   if (!actual.ok() || !AllRight(spec, draw.tolerances[index], Expected(draw, spec), *actual))

@@ -48,6 +48,7 @@ class CheckedJail : public CheckedProgram {
   Jail& jail() { return *jail_; }
 
  private:
+  std::optional<Fault> LoadAndRun(Batch draws);
   std::optional<Fault> TakeInputsBack(Batch draws);
   std::optional<Fault> CheckFormerOutputs();
   std::optional<Fault> CheckFormerCall(size_t call);

@@ -4,9 +4,13 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/tensors/phase_clock.h"
 #include "reward_service/referee/timing_plan.h"
 
 namespace warpsmith {
@@ -17,6 +21,8 @@ namespace {
 constexpr double kCacheFactor = 4;
 // So that no luck of one process is taken for the program's.
 constexpr int kInstancesMin = 2;
+// Memory is scarce where less than such a part of it is left: a program that asks for more than that is rare.
+constexpr int64_t kScarceShare = 8;
 constexpr char kNoTime[] = "this request had no time left to measure it";
 constexpr char kNotThisTime[] = "not measured this time, but the next: ";
 
@@ -32,8 +38,24 @@ absl::StatusOr<StartedProgram> GpuDevice::StartCandidate(PreparedTask& task, Roo
   return host_->StartCandidate(task, room);
 }
 
+void GpuDevice::LeaveLane() {
+  if (const absl::Status status = tools_.lane->Leave(); !status.ok()) LogWarning(status.ToString());
+}
+
+bool GpuDevice::MayBeOthersDoing(const Fault& fault) {
+  if (fault.withheld) return false;
+  if (fault.verdict == v1::VERDICT_TIMEOUT) return true;
+  if (absl::StrContains(absl::AsciiStrToLower(fault.reason), "out of memory")) return true;
+  const absl::StatusOr<int64_t> free_bytes = store_->FreeBytes();
+  return !free_bytes.ok() || *free_bytes < store_->device_bytes() / kScarceShare;
+}
+
+absl::Status GpuDevice::PrepareReference(PreparedTask& task) {
+  const InPhase phase(Phase::kPrepare);
+  return CpuTask::Of(task).AwaitReference(task);
+}
+
 absl::Status GpuDevice::PrepareTiming(PreparedTask& task) {
-  RETURN_IF_ERROR(CpuTask::Of(task).AwaitReference(task));
   forms_.clear();
   for (const std::string& key : judgement_.request.timing.baselines) {
     const ReferenceForm* const form = FindReferenceForm(key);

@@ -22,8 +22,14 @@ class GpuDevice : public JudgingDevice {
 
   DeviceTurn* turn() override { return store_->turn(); }
   absl::Status AwaitIdle() override;
+  absl::Status HoldLane() override { return tools_.lane->Hold(); }
+  void LeaveLane() override;
+  // Want of memory, and time: what others take of both is no program's fault. What a program says of it is believed:
+  // it gains nothing by being judged alone.
+  bool MayBeOthersDoing(const Fault& fault) override;
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
   // A GPU has no other core, on which the reference could be made ready while others are timed.
+  absl::Status PrepareReference(PreparedTask& task) override;
   absl::Status PrepareTiming(PreparedTask& task) override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;

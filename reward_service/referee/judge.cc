@@ -1,12 +1,13 @@
 #include "reward_service/referee/judge.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "reward_service/referee/verifier.h"
+#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -26,7 +27,9 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   if (!judged.ok() && !task_at_fault) return judged.status();
   if (task_at_fault || judged->has_value() || device_in_doubt_) {
     // On a device that is broken anybody fails: nothing is said of candidate or task.
-    const DeviceTurn::Held turn(device_->turn(), DeviceTurn::Kind::kAlone, TurnFor::kHealth);
+    // Whoever had it alone may have left it at work. Its process has ended since, and beside others nobody can tell.
+    const auto kind = had_alone_ ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
+    const DeviceTurn::Held turn(device_->turn(), kind, TurnFor::kHealth);
     if (const absl::Status health = device_->CheckHealth(); !health.ok()) {
       return absl::UnavailableError(absl::StrCat("the device is broken: ", health.message()));
     }
@@ -55,18 +58,43 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
   return RunIn(Room::kOpen);
 }
 
-absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> Judge::TakeTurn(TurnFor what) {
-  const absl::Time since = absl::Now();
-  auto turn = std::make_unique<DeviceTurn::Held>(device_->turn(), DeviceTurn::Kind::kAlone, what);
-  RETURN_IF_ERROR(ClearDevice());
+class Judge::Turn {
+ public:
+  Turn(JudgingDevice* device, DeviceTurn::Kind kind, TurnFor what) : held_(device->turn(), kind, what) {
+    if (kind == DeviceTurn::Kind::kAlone) device_ = device;
+  }
+  ~Turn() {
+    if (device_ != nullptr) device_->LeaveLane();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  absl::Status HoldLane() { return device_ == nullptr ? absl::OkStatus() : device_->HoldLane(); }
+
+ private:
+  const DeviceTurn::Held held_;
+  JudgingDevice* device_ = nullptr;
+};
+
+void Judge::CountWaiting(absl::Time since) {
   const absl::Duration waited = absl::Now() - since;
   v1::Cost& cost = *grade().mutable_cost();
   cost.set_lane_wait_seconds(cost.lane_wait_seconds() + absl::ToDoubleSeconds(waited));
   lane_since_ += waited;
+}
+
+absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::TakeTurn(DeviceTurn::Kind kind, TurnFor what) {
+  const absl::Time since = absl::Now();
+  auto turn = std::make_unique<Turn>(device_.get(), kind, what);
+  had_alone_ |= kind == DeviceTurn::Kind::kAlone;
+  if (kind == DeviceTurn::Kind::kAlone) RETURN_IF_ERROR(ClearDevice());
+  RETURN_IF_ERROR(turn->HoldLane());
+  CountWaiting(since);
   return turn;
 }
 
 absl::Status Judge::ClearDevice() {
+  const InPhase phase(Phase::kRest);
   absl::Status idle = device_->AwaitIdle();
   if (absl::IsDeadlineExceeded(idle)) {
     LogWarning("a reference has left work on the GPU: all oracles end, and have it alone from now on");
@@ -78,33 +106,70 @@ absl::Status Judge::ClearDevice() {
 }
 
 absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
-  ASSIGN_OR_RETURN(std::unique_ptr<DeviceTurn::Held> turn, TakeTurn(TurnFor::kVerifying));
-  const TimerOptions timed = device_->TimingOptions(task_->layout(), room);
-  Verifier verifier(device_.get(),
-                    {.room = room,
-                     .lane_since = lane_since_,
-                     .lane_seconds_max = request_.limits.lane_seconds_max,
-                     .repeats = timed.repeats,
-                     .long_call_us = timed.long_call_us},
-                    &measurement_);
-  ASSIGN_OR_RETURN(Verified verified, verifier.Run(*task_));
-  grade().mutable_cost()->set_verify_seconds(LaneSeconds());
+  ASSIGN_OR_RETURN(Verified verified, Verify(room));
   measurement_.set_output_tail(std::move(verified.output_tail));
   if (verified.fault) return std::move(verified.fault);
   Conclude(v1::VERDICT_CORRECT, absl::StrCat("right on all ", grade().correctness().num_draws(), " draws"));
   if (request_.verify_only) return std::nullopt;
-  turn.reset();
+  ASSIGN_OR_RETURN(const std::unique_ptr<Turn> turn, PrepareTiming());
+  return Time(room, verified.takes_parameters);
+}
+
+absl::StatusOr<Verified> Judge::Verify(Room room) {
+  const double seconds_max = request_.limits.lane_seconds_max;
+  if (device_->turn() != nullptr && !is_alone_) {
+    const v1::Measurement before = measurement_;
+    absl::StatusOr<Verified> verified;
+    {
+      ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kShared, TurnFor::kVerifying));
+      verified = VerifyNow(room, std::min(seconds_max, kBesideOthersSecondsMax));
+      const bool is_certain = verified.ok() ? !verified->fault || !device_->MayBeOthersDoing(*verified->fault)
+                                            : !absl::IsResourceExhausted(verified.status());
+      if (is_certain) return verified;
+    }
+    is_alone_ = true;
+    measurement_ = before;
+    lane_since_ = absl::Now();
+  }
+  ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kVerifying));
+  return VerifyNow(room, seconds_max);
+}
+
+absl::StatusOr<Verified> Judge::VerifyNow(Room room, double seconds_max) {
+  const TimerOptions timed = device_->TimingOptions(task_->layout(), room);
+  Verifier verifier(device_.get(),
+                    {.room = room,
+                     .lane_since = lane_since_,
+                     .lane_seconds_max = seconds_max,
+                     .repeats = timed.repeats,
+                     .long_call_us = timed.long_call_us},
+                    &measurement_);
+  absl::StatusOr<Verified> verified = verifier.Run(*task_);
+  grade().mutable_cost()->set_verify_seconds(LaneSeconds());
+  return verified;
+}
+
+absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::PrepareTiming() {
   const absl::Time waiting = absl::Now();
   RETURN_IF_ERROR(tools_.pool->AwaitCompleted(pooled_, deadline_));
-  v1::Cost& cost = *grade().mutable_cost();
-  cost.set_lane_wait_seconds(cost.lane_wait_seconds() + Seconds(waiting));
-  lane_since_ += absl::Now() - waiting;  // which was not the candidate's doing
-  ASSIGN_OR_RETURN(turn, TakeTurn(TurnFor::kTiming));
+  RETURN_IF_ERROR(PrepareReference());
+  CountWaiting(waiting);
+  ASSIGN_OR_RETURN(auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kTiming));
   const absl::Time preparing = absl::Now();
   RETURN_IF_ERROR(device_->PrepareTiming(*task_));
-  cost.set_lane_wait_seconds(cost.lane_wait_seconds() + Seconds(preparing));
-  lane_since_ += absl::Now() - preparing;
-  return Time(room, verified.takes_parameters);
+  CountWaiting(preparing);
+  return turn;
+}
+
+absl::Status Judge::PrepareReference() {
+  const auto prepare = [this](DeviceTurn::Kind kind) -> absl::Status {
+    const DeviceTurn::Held turn(device_->turn(), kind, TurnFor::kTiming);
+    if (kind == DeviceTurn::Kind::kAlone) RETURN_IF_ERROR(ClearDevice());
+    return device_->PrepareReference(*task_);
+  };
+  const absl::Status status = prepare(DeviceTurn::Kind::kShared);
+  const bool may_be_others = absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
+  return device_->turn() != nullptr && may_be_others ? prepare(DeviceTurn::Kind::kAlone) : status;
 }
 
 absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameters) {

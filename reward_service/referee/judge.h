@@ -11,6 +11,7 @@
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/referee/judging_device.h"
 #include "reward_service/referee/task/task_pool.h"
+#include "reward_service/referee/verifier.h"
 #include "warpsmith/v1/measurement.pb.h"
 
 namespace warpsmith {
@@ -21,7 +22,8 @@ struct JudgeTools {
   OpenDevice open_device;
 };
 
-// One judgement. Lives on the thread that holds the lane.
+// One judgement, on one thread. Where the device is one for all others may be judged meanwhile, on threads of their
+// own; whoever is timed has it alone.
 class Judge {
  public:
   Judge(const JudgeTools& tools, const JudgeRequest& request, absl::Time deadline)
@@ -33,6 +35,9 @@ class Judge {
   absl::StatusOr<v1::Measurement> Run();
 
  private:
+  // A turn of the device; while it is alone there, the lane too.
+  class Turn;
+
   // What the candidate did wrong; nothing when it is correct.
   absl::StatusOr<std::optional<Fault>> RunAll();
   absl::StatusOr<std::optional<Fault>> RunIn(Room room);
@@ -40,15 +45,24 @@ class Judge {
   // Adds what a call launches. Nothing depends on it.
   void AddLaunches(Timer* timer, v1::Profile* profile);
   TimerOptions OptionsOf(Room room, bool takes_parameters) const;
-  // The device alone, where oracles have it too, and with nothing to do; what it is waited for is not the candidate's
-  // doing. UNAVAILABLE: it does not come to rest.
-  absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> TakeTurn(TurnFor what);
-  // For whoever has the turn. What references have left behind beside others ends with their oracles.
+  // On all input sets. On a device that is one for all beside others, and where what comes of that may be their doing
+  // once more alone; from then on the candidate has the device alone.
+  absl::StatusOr<Verified> Verify(Room room);
+  absl::StatusOr<Verified> VerifyNow(Room room, double seconds_max);
+  // Has ready what the candidate is timed beside, and then the device alone.
+  absl::StatusOr<std::unique_ptr<Turn>> PrepareTiming();
+  absl::Status PrepareReference();
+  // The device, where others have it too: with them, or alone, and then with nothing to do. Waiting for it is not the
+  // candidate's doing. UNAVAILABLE: it does not come to rest.
+  absl::StatusOr<std::unique_ptr<Turn>> TakeTurn(DeviceTurn::Kind kind, TurnFor what);
+  // For whoever has the turn alone. What references have left behind beside others ends with their oracles.
   absl::Status ClearDevice();
   void Convict(const Fault& fault);
   void Conclude(v1::Verdict verdict, std::string_view reason);
   v1::Grade& grade() { return *measurement_.mutable_grade(); }
   double LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
+  // The time since then, for which the candidate has waited.
+  void CountWaiting(absl::Time since);
 
   const JudgeTools& tools_;
   const JudgeRequest& request_;
@@ -58,6 +72,8 @@ class Judge {
   std::shared_ptr<PooledTask> pooled_;
   PreparedTask* task_ = nullptr;
   absl::Time lane_since_;
+  bool is_alone_ = false;         // on the device from now on, also while it is verified
+  bool had_alone_ = false;        // the device, for a time
   bool device_in_doubt_ = false;  // a process ended as it should not
 };
 

@@ -74,15 +74,24 @@ class JudgingDevice {
 
   // Whether a candidate that fails by an error where libraries are withheld is judged once more where they are not.
   virtual bool JudgesErrorsAgain() const { return false; }
-  // Held while a candidate runs, where the device is one for all: TensorStore::turn().
+  // Held while a candidate runs, where the device is one for all: TensorStore::turn(). Candidates are then verified
+  // beside others.
   virtual DeviceTurn* turn() { return nullptr; }
+  // Between these the calling thread is the one whose calls are timed. For whoever has the device alone.
+  virtual absl::Status HoldLane() { return absl::OkStatus(); }
+  virtual void LeaveLane() {}
   // Whether it has nothing to do, after a moment if need be. For whoever has its turn alone.
   virtual absl::Status AwaitIdle() { return absl::OkStatus(); }
   // A fresh process of the candidate, to be verified on the task's input sets. The task outlives
   // it.
   virtual absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) = 0;
-  // Makes ready, once a task, what its candidates are timed beside. The time is none of a candidate's. The task is
-  // completed.
+  // What is left of the device's memory and of the seconds of a program, where others run beside it: whether a fault
+  // may have come of that, and not of the program.
+  virtual bool MayBeOthersDoing(const Fault& /*fault*/) { return true; }
+  // Has the reference ready, once a task, beside which its candidates are timed. In a turn that may be shared, where a
+  // failure may be others' doing. The time is none of a candidate's. The task is completed.
+  virtual absl::Status PrepareReference(PreparedTask& /*task*/) { return absl::OkStatus(); }
+  // The same for what is itself timed: for whoever has the device alone.
   virtual absl::Status PrepareTiming(PreparedTask& /*task*/) { return absl::OkStatus(); }
   // The two sides that are timed, of a completed task, which outlives it as this device does. The
   // judgement has the lane since `lane_since`.
@@ -109,6 +118,9 @@ struct Judgement {
   absl::Time deadline;
   v1::Measurement* measurement;
 };
+
+// Of a candidate that is verified beside others, who wait until it has done: most take a tenth of that.
+inline constexpr double kBesideOthersSecondsMax = 4;
 
 // Makes the device of a judgement, once, before anything runs. It writes into the measurement what
 // it is.

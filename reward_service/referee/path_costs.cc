@@ -5,6 +5,7 @@
 
 #include "core/base/status_macros.h"
 #include "reward_service/measure/statistics.h"
+#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -32,6 +33,7 @@ EmptyCall MedianOf(const std::vector<Overhead>& measured, EmptyCall Overhead::*s
 
 absl::Status PathCosts::MeasureCall() {
   if (options_.cold && least_) return absl::OkStatus();
+  const InPhase phase(Phase::kPath);
   ASSIGN_OR_RETURN(const Overhead now, device_->MeasureOverhead());
   if (!least_) least_ = now;
   KeepLeast(now.reference, &least_->reference);
@@ -41,6 +43,7 @@ absl::Status PathCosts::MeasureCall() {
 
 absl::Status PathCosts::MeasureBatch(size_t num_calls) {
   if (!options_.cold) return absl::OkStatus();
+  const InPhase phase(Phase::kPath);
   ASSIGN_OR_RETURN(cold_[num_calls].emplace_back(), device_->MeasureColdOverhead(num_calls));
   return absl::OkStatus();
 }

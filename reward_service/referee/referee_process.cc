@@ -34,6 +34,7 @@
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/referee/recorder.h"
+#include "reward_service/referee/tensors/phase_clock.h"
 #include "reward_service/sandbox/sandbox.h"
 
 namespace warpsmith {
@@ -41,7 +42,7 @@ namespace {
 
 using service::Start;
 
-constexpr size_t kRequestsMax = 4;
+constexpr size_t kRequestsMax = 2 * kJudgedAtOnceOnGpu;
 // Tasks that are made at once where oracles share a GPU: beyond that the driver makes no more contexts.
 constexpr int kTaskMakersOnGpuMax = 6;
 // A service has no more compile workers than a machine has cores.
@@ -113,14 +114,14 @@ class RefereeProcess {
   // Receives on this thread, judges on another.
   absl::Status Serve() {
     StartRecording();
-    std::thread judge([this] { JudgeThread(); });
+    std::thread judge([this] { FirstJudge(); });
     absl::Status status;
     while (status.ok()) {
       absl::StatusOr<Packet> packet = ReceivePacket(socket_);
       status = packet.ok() ? Dispatch(*std::move(packet)) : packet.status();
     }
     requests_.Close();
-    // Judge and recorders may be in the midst of a call; all their processes end with this one.
+    // Judges and recorders may be in the midst of a call; all their processes end with this one.
     judge.detach();
     return absl::IsUnavailable(status) ? absl::OkStatus() : status;
   }
@@ -174,11 +175,21 @@ class RefereeProcess {
     return absl::OkStatus();
   }
 
-  void JudgeThread() {
-    pthread_setname_np(pthread_self(), "judge");
+  // Where the device is one for all several are judged at once: what is not timed needs no lane.
+  void FirstJudge() {
     const absl::Status status = Calibrate();
     Answer(status.ok() ? Make<service::Started>({{service::Started::facts, ToJson(cpu_.facts)}})
                        : Failed(status));
+    const int num_others = gpu_ == nullptr ? 0 : kJudgedAtOnceOnGpu - 1;
+    for (int i = 0; i < num_others; ++i) std::thread([this] { JudgeRequests(); }).detach();
+    JudgeRequests();
+  }
+
+  void JudgeRequests() {
+    pthread_setname_np(pthread_self(), "judge");
+    if (gpu_ != nullptr) {
+      if (const absl::Status status = lane_.Leave(); !status.ok()) LogWarning(status.ToString());
+    }
     while (!requests_.Finished()) {
       std::optional<Packet> packet = requests_.Pop(absl::InfiniteDuration());
       if (packet) Handle(*packet);
@@ -264,6 +275,7 @@ class RefereeProcess {
     request.another_follows = Read(packet.fields, Message::another_follows);
     if (packet.fields.contains(Message::seed.name)) request.seed = Read(packet.fields, Message::seed);
     const double seconds = Read(packet.fields, Message::timeout_seconds);
+    (void)TakePhaseReport();  // of what came before
     Judge judge(tools_, request, absl::Now() + absl::Seconds(seconds));
     ASSIGN_OR_RETURN(const v1::Measurement measurement, judge.Run());
     if (gpu_ != nullptr) LogTurns(measurement.grade());
@@ -274,19 +286,30 @@ class RefereeProcess {
   // each kind, and seconds waited and held.
   void LogTurns(const v1::Grade& grade) const {
     const v1::Cost& cost = grade.cost();
-    LogInfo(absl::StrFormat(
-        "judged %s: oracle %.2f, waits %.2f, verified %.2f, timed %.2f, profiled %.2f s; turns: %s",
-        v1::Verdict_Name(grade.verdict()), cost.oracle_seconds(), cost.lane_wait_seconds(),
-        cost.verify_seconds(), cost.time_seconds(), cost.profile_seconds(), gpu_->turn()->TakeReport()));
+    LogInfo(
+        absl::StrFormat("judged %s: oracle %.2f, waits %.2f, verified %.2f, timed %.2f, profiled %.2f s; "
+                        "phases: %s; turns: %s",
+                        v1::Verdict_Name(grade.verdict()), cost.oracle_seconds(), cost.lane_wait_seconds(),
+                        cost.verify_seconds(), cost.time_seconds(), cost.profile_seconds(), TakePhaseReport(),
+                        gpu_->turn()->TakeReport()));
   }
 
   void HandleCalibrate(int64_t id) {
-    const absl::Status status = MeasureMachine();
+    const absl::Status status = CalibrateAgain();
     nlohmann::json answer =
         status.ok() ? Make<service::Calibrated>({{service::Calibrated::facts, ToJson(cpu_.facts)}})
                     : Failed(status);
     answer[service::Calibrated::id.name] = id;
     Answer(answer);
+  }
+
+  // Alone on the GPU, where there is one, and on the lane.
+  absl::Status CalibrateAgain() {
+    const DeviceTurn::Held turn(store().turn(), DeviceTurn::Kind::kAlone, TurnFor::kHealth);
+    RETURN_IF_ERROR(lane_.Hold());
+    absl::Status status = MeasureMachine();
+    if (gpu_ != nullptr) status.Update(lane_.Leave());
+    return status;
   }
 
   struct Recording {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/status_macros.h"
+#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -232,6 +233,7 @@ bool Timer::MayRepeatRound(const Sides& sides) const {
 }
 
 std::optional<cuda::ClockReading> Timer::ReadClocks() {
+  const InPhase phase(Phase::kClocks);
   absl::StatusOr<std::optional<cuda::ClockReading>> reading = device_->ReadClocks();
   if (reading.ok()) return *reading;
   clocks_failure_ = reading.status();
@@ -277,6 +279,7 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
 
 absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* repeated, Batch sets,
                                                ProfileSampler* sampler) {
+  const InPhase phase(Phase::kReference);
   double repeat_us = 0;
   if (repeated != nullptr) {
     CallResult result = sides.reference->Repeat(*repeated);

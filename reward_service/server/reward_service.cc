@@ -204,7 +204,13 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
   for (RunningLane& lane : running) {
     JudgeStageOptions stage{.limits = options.judge, .timing = options.timing};
     stage.device = lane.on_gpu ? v1::DEVICE_CUDA : v1::DEVICE_CPU;
-    if (lane.on_gpu) stage.deadline += FormsTimeMax(options.timing.baselines);
+    if (lane.on_gpu) {
+      stage.num_at_once = kJudgedAtOnceOnGpu;
+      // Each of the others may have the GPU alone before: for forms of its reference, to be verified and to be timed.
+      const double others_seconds = 2 * (kJudgedAtOnceOnGpu - 1) * options.judge.lane_seconds_max;
+      stage.deadline +=
+          kJudgedAtOnceOnGpu * FormsTimeMax(options.timing.baselines) + absl::Seconds(others_seconds);
+    }
     if (lane.on_gpu) machinery->gpus.push_back(lane.referee->facts().gpu.value_or(cuda::GpuFacts()));
     // All of its cores for all of its time.
     stage.limits.cpu_seconds_max = options.judge.lane_seconds_max * static_cast<double>(lane.cores.size());

@@ -4,6 +4,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/check.h"
@@ -85,6 +86,9 @@ TEST_CASE("kernels find what the host finds") {
         INFO(code << " " << bits << " " << num_elements << " " << rounding);
         CHECK(gpu.num_wrong == host.num_wrong);
         CHECK(gpu.max_absolute_error == host.max_absolute_error);
+        CHECK(gpu.num_non_finite == host.num_non_finite);
+        CHECK(gpu.num_unwritten == host.num_unwritten);
+        CHECK(gpu.first_difference == host.first_difference);
       }
     }
   }
@@ -100,6 +104,45 @@ TEST_CASE("a number that is none is wrong on the GPU, too") {
   const Comparison found = OnGpu(spec, {.absolute = 1e30}, expected, actual);
   CHECK(found.num_wrong == 2);
   CHECK(found.max_absolute_error == 0);
+  CHECK(found.num_non_finite == 2);
+  CHECK(found.first_difference == "[100]: nan, expected 0");
+}
+
+TEST_CASE("elements that lie apart on the GPU are gathered as on the host") {
+  const auto context = *cuda::GpuContext::Open(0);
+  const auto kernels = *cuda::TensorKernels::Create(context.get());
+  std::mt19937 random(9);
+  for (const int64_t element_bytes : {1, 2, 4, 8}) {
+    // Channels last of images, and every other one of rows.
+    for (const auto& [shape, strides] :
+         {std::pair{std::vector<int64_t>{3, 5, 7, 11}, std::vector<int64_t>{385, 1, 55, 5}},
+          {{1001, 33}, {66, 2}},
+          {{2, 3, 4, 5}, {1, 2, 6, 24}}}) {
+      int64_t count = 1, span = 1;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        count *= shape[d];
+        span += (shape[d] - 1) * strides[d];
+      }
+      std::vector<char> source(static_cast<size_t>(span * element_bytes));
+      for (char& byte : source) byte = static_cast<char>(random());
+      std::vector<char> wanted, got(static_cast<size_t>(count * element_bytes));
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t rest = i, offset = 0;
+        for (size_t d = shape.size(); d-- > 0; rest /= shape[d]) offset += rest % shape[d] * strides[d];
+        const auto from = source.begin() + offset * element_bytes;
+        wanted.insert(wanted.end(), from, from + element_bytes);
+      }
+      const auto left = *cuda::GpuMemory::Allocate(context.get(), span * element_bytes);
+      const auto right = *cuda::GpuMemory::Allocate(context.get(), count * element_bytes);
+      REQUIRE(left->Write(source.data(), 0, span * element_bytes).ok());
+      REQUIRE(
+          kernels
+              ->Gather(element_bytes, *cuda::JoinedPlaces(shape, strides), left->address(), right->address())
+              .ok());
+      REQUIRE(right->Read(got.data(), 0, count * element_bytes).ok());
+      CHECK((got == wanted));
+    }
+  }
 }
 
 TEST_CASE("integers are right when all bytes are") {

@@ -125,6 +125,35 @@ def test_both_gpus_are_used(service: _Service) -> None:
     assert set(used) == {"Fake GPU 0", "Fake GPU 1"}
 
 
+def test_programs_of_several_tasks_are_judged_beside_each_other(service: _Service) -> None:
+    """Python programs, whose outputs may lie apart: right, permuted, wrong, and faulty ones of eight tasks."""
+    kinds = {
+        "return v * v": "CORRECT",
+        "return (v * v).t().contiguous().t()": "CORRECT",
+        "v = v * v; v[3, 5] += 1; return v": "INCORRECT",
+        "return (v * v).t().contiguous().t() * 1.5": "INCORRECT",
+        "raise ValueError(v)": "RUNTIME_ERROR",
+    }
+
+    def judge(number: int) -> tuple[str, str]:
+        task = _TASK.replace("256, 1024", f"{256 + number % 8}, 64")
+        statement, expected = list(kinds.items())[number % len(kinds)]
+        source = f"""
+import torch
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        v_{number} = torch.relu(2 * x + 1)
+        v = v_{number}
+        {statement}
+"""
+        grade = service.client.grade(Request(task, source=source, device="cuda"))
+        return f"{grade.verdict.value} {grade.reason}", expected
+
+    with ThreadPoolExecutor(16) as pool:
+        for told, expected in pool.map(judge, range(24)):
+            assert told.startswith(expected), told
+
+
 def test_a_gpu_that_a_trainer_holds_is_left_alone_until_it_is_given_up(service: _Service) -> None:
     names = [_grade(service, _program(f"name_{i}")).message["environment"]["gpu"] for i in range(2)]
     assert all(name["uuid"].startswith("GPU-") for name in names)

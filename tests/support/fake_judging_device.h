@@ -65,12 +65,16 @@ struct FakeMachine {
   std::function<absl::Status()> idle = [] { return absl::OkStatus(); };
   int num_batched_calls = 1;
   bool judges_errors_again = false;
+  bool may_be_others_doing = true;  // any fault beside others
+  absl::Status lost_beside_others;  // not OK: no program starts in a turn that is shared
+  std::function<absl::Status()> prepare_reference = [] { return absl::OkStatus(); };
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
   absl::Duration preparing;  // that takes PrepareTiming()
   // Not OK: the device is gone. No program starts, threads are not spread.
   absl::Status lost;
 
+  bool holds_lane = false;
   int num_started = 0;
   int num_alive = 0;
   int num_repeated = 0;
@@ -141,12 +145,21 @@ class FakeJudgingDevice : public JudgingDevice {
   bool JudgesErrorsAgain() const override { return machine_->judges_errors_again; }
   DeviceTurn* turn() override { return machine_->turn; }
   absl::Status AwaitIdle() override { return machine_->idle(); }
+  absl::Status HoldLane() override {
+    machine_->holds_lane = true;
+    return absl::OkStatus();
+  }
+  void LeaveLane() override { machine_->holds_lane = false; }
+  bool MayBeOthersDoing(const Fault&) override { return machine_->may_be_others_doing; }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask&, Room room) override {
     if (!machine_->lost.ok()) return machine_->lost;
+    if (machine_->turn != nullptr && machine_->turn->is_shared() && !machine_->lost_beside_others.ok())
+      return machine_->lost_beside_others;
     const CandidateScript& script = machine_->in(room);
     return StartedProgram{std::make_unique<FakeProgram>(machine_, script, measurement_),
                           machine_->Note(script.start_fault)};
   }
+  absl::Status PrepareReference(PreparedTask&) override { return machine_->prepare_reference(); }
   absl::Status PrepareTiming(PreparedTask&) override {
     absl::SleepFor(machine_->preparing);
     return absl::OkStatus();

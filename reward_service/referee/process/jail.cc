@@ -222,11 +222,14 @@ absl::StatusOr<Comparison> Jail::ComparePlace(const nlohmann::json& places, size
   const nlohmann::json& place = places[call * layout_.outputs.size() + index];
   const StridedTensor tensor{spec.shape, Integers(place, jail::Place::strides), spec.bits / 8};
   const std::string handle = Read(place, jail::Place::handle);
-  if (CheckPlace(index, place) || !IsDense(tensor) || handle.empty())
-    return absl::UnimplementedError("an output with gaps, or among the inputs");
+  const bool is_dense = IsDense(tensor);
+  if (CheckPlace(index, place) || handle.empty() ||
+      !(is_dense || (IsWithin(tensor, kSpanBytesMax) && !SharesElements(tensor))))
+    return absl::UnimplementedError("an output among the inputs, or whose elements share memory");
   const ExpectedOutput expected{spec, draw.tolerances[index], draw.expected};
   const int64_t offset = Read(place, jail::Place::offset);
-  return buffers_.store->CompareForeign(expected, handle, offset);
+  return buffers_.store->CompareForeign(expected,
+                                        {handle, offset, is_dense ? std::vector<int64_t>() : tensor.strides});
 }
 
 absl::StatusOr<const void*> Jail::FormerOutput(size_t index, Fault& fault, size_t call) {
@@ -264,13 +267,7 @@ absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places,
   const uint64_t address = static_cast<uint64_t>(Read(place, jail::Place::pointer));
   const std::vector<int64_t> strides = Integers(place, jail::Place::strides);
   const int64_t element_bytes = spec.bits / 8;
-  int64_t span = element_bytes;
-  bool valid = strides.size() == spec.shape.size();
-  for (size_t d = 0; valid && d < strides.size(); ++d) {
-    valid = strides[d] >= 0 && strides[d] <= kSpanBytesMax;
-    span += valid ? (spec.shape[d] - 1) * strides[d] * element_bytes : 0;
-    valid = valid && span <= kSpanBytesMax;
-  }
+  const bool valid = IsWithin({spec.shape, strides, element_bytes}, kSpanBytesMax);
   if (valid && !spec.borrowed && SharesElements({spec.shape, strides, element_bytes})) {
     fault = {v1::VERDICT_HACK, absl::StrCat("elements of output ", index, " share memory, strides ",
                                             ShapeName(strides), "; the reference's do not")};

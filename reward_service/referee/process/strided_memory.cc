@@ -108,6 +108,17 @@ bool IsDense(const StridedTensor& tensor) {
   return true;
 }
 
+bool IsWithin(const StridedTensor& tensor, int64_t num_bytes_max) {
+  if (tensor.strides.size() != tensor.shape.size()) return false;
+  int64_t span = tensor.element_bytes;
+  for (size_t d = 0; d < tensor.strides.size(); ++d) {
+    if (tensor.strides[d] < 0 || tensor.strides[d] > num_bytes_max) return false;
+    span += (tensor.shape[d] - 1) * tensor.strides[d] * tensor.element_bytes;
+    if (span > num_bytes_max) return false;
+  }
+  return true;
+}
+
 bool SharesElements(const StridedTensor& tensor) {
   if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) return false;
   int64_t covered = 1;

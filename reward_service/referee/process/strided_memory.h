@@ -23,6 +23,9 @@ struct StridedTensor {
 // cover.
 bool SharesElements(const StridedTensor& tensor);
 
+// Whether no stride is negative and the elements span no more than so many bytes.
+bool IsWithin(const StridedTensor& tensor, int64_t num_bytes_max);
+
 // Whether elements lie one behind the other in row-major order. Strides of other number than extents are not dense.
 bool IsDense(const StridedTensor& tensor);
 

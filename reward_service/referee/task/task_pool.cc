@@ -142,14 +142,21 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Begin(const TaskSource& so
   pooled->wants_fresh = true;
   WantTiming(pooled.get());
   // To the first judgement all draws are new.
-  const bool is_first = pooled->num_uses == 0;
-  const auto ready = [&] { return pooled->examined && (is_first || pooled->fresh.has_value()); };
-  if (const absl::Status status = Await(pooled, ready, deadline); !status.ok()) {
+  const auto is_first = [&] { return pooled->num_uses == 0; };
+  const auto ready = [&] {
+    return pooled->examined && !pooled->is_judged && (is_first() || pooled->fresh.has_value());
+  };
+  ++pooled->num_waiting;
+  const absl::Status status = Await(pooled, ready, deadline);
+  --pooled->num_waiting;
+  if (!status.ok()) {
     LetGo(std::move(pooled));
     return status;
   }
+  pooled->is_judged = true;
+  const bool renews = !is_first();
   ++pooled->num_uses;
-  if (!is_first) Renew(pooled.get());
+  if (renews) Renew(pooled.get());
   if (!pooled->busy) Settle(pooled);
   return pooled;
 }
@@ -165,12 +172,13 @@ absl::Status TaskPool::AwaitCompleted(const std::shared_ptr<PooledTask>& pooled,
 
 void TaskPool::Renew(PooledTask* pooled) {
   pooled->task->Renew(*std::exchange(pooled->fresh, std::nullopt));
-  pooled->wants_fresh = pooled->another_follows;
+  pooled->wants_fresh = pooled->another_follows || pooled->num_waiting > 0;
 }
 
 void TaskPool::End(const std::shared_ptr<PooledTask>& pooled) {
   FreshDraws unshown = pooled->task->Forget();
   absl::MutexLock lock(&mutex_);
+  pooled->is_judged = false;
   for (auto& draw : unshown) {
     if (pooled->unshown.size() == pooled->task->num_fresh_draws()) break;
     pooled->unshown.push_back(std::move(draw));

@@ -34,6 +34,8 @@ struct PooledTask {
   // Where tasks are completed by need: somebody judges it, or will soon.
   bool wants_timing = false;
   bool another_follows = false;     // another judgement of it waits for the present one
+  bool is_judged = false;           // and nobody else begins to judge it
+  int num_waiting = 0;              // judgements that have begun to wait for it
   bool wants_fresh = true;          // somebody waits for fresh draws, or will
   std::optional<FreshDraws> fresh;  // for the next judgement
   FreshDraws unshown;               // what judgements have left, at most its num_fresh_draws()
@@ -57,7 +59,8 @@ class TaskPool {
   void Prefetch(const TaskSource& source, std::optional<uint64_t> seed = std::nullopt)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A judgement begins, of which some draws are its own: the task, once it can be used for verification. With
+  // A judgement begins, of which some draws are its own: the task, once it can be used for verification and the
+  // judgement of it before has ended. With
   // `another_follows` draws for another one are made meanwhile. INVALID_ARGUMENT: the task is at fault, and why.
   // DEADLINE_EXCEEDED; INTERNAL or RESOURCE_EXHAUSTED for failures of the machine. The holder keeps the task alive, and
   // must End() it before it begins another judgement of it.

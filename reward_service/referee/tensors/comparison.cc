@@ -63,6 +63,22 @@ int64_t CountWrong(int64_t n, const Tolerance& t, const Stored* expected, const 
 }
 
 template <typename Stored, typename Real>
+std::string DescribeReal(const TensorSpec& spec, int64_t index, const Stored& expected,
+                         const Stored& actual) {
+  const auto text = [](const Stored& value) {
+    return absl::StrCat(static_cast<double>(static_cast<Real>(value)));
+  };
+  return absl::StrCat(IndexName(spec.shape, index), ": ", IsPoison(actual) ? "never written" : text(actual),
+                      ", expected ", text(expected));
+}
+
+template <typename Stored>
+std::string DescribeInteger(const TensorSpec& spec, int64_t index, const Stored& expected,
+                            const Stored& actual) {
+  return absl::StrCat(IndexName(spec.shape, index), ": ", int64_t{actual}, ", expected ", int64_t{expected});
+}
+
+template <typename Stored, typename Real>
 Comparison CompareReals(const TensorSpec& spec, const Tolerance& t, const Stored* expected,
                         const Stored* actual) {
   Comparison result;
@@ -79,8 +95,7 @@ Comparison CompareReals(const TensorSpec& spec, const Tolerance& t, const Stored
     result.num_unwritten += unwritten ? 1 : 0;
     result.num_non_finite += !unwritten && !std::isfinite(c) ? 1 : 0;
     if (result.num_wrong == 1) {
-      const std::string got = unwritten ? "never written" : absl::StrCat(c);
-      result.first_difference = absl::StrCat(IndexName(spec.shape, i), ": ", got, ", expected ", e);
+      result.first_difference = DescribeReal<Stored, Real>(spec, i, expected[i], actual[i]);
     }
   }
   return result;
@@ -96,8 +111,7 @@ Comparison CompareIntegers(const TensorSpec& spec, const Stored* expected, const
     const double error = std::fabs(static_cast<double>(actual[i]) - static_cast<double>(expected[i]));
     result.max_absolute_error = std::max(result.max_absolute_error, error);
     if (result.num_wrong == 1) {
-      result.first_difference = absl::StrCat(IndexName(spec.shape, i), ": ", int64_t{actual[i]},
-                                             ", expected ", int64_t{expected[i]});
+      result.first_difference = DescribeInteger(spec, i, expected[i], actual[i]);
     }
   }
   return result;
@@ -128,6 +142,27 @@ Comparison Compare(const TensorSpec& spec, const Tolerance& t, const void* expec
       return CompareIntegers(spec, As<int16_t>(expected), As<int16_t>(actual));
     default:
       return CompareIntegers(spec, As<uint8_t>(expected), As<uint8_t>(actual));
+  }
+}
+
+std::string DescribeDifference(const TensorSpec& spec, int64_t index, const void* expected,
+                               const void* actual) {
+  if (spec.code == 2 && spec.bits == 32)
+    return DescribeReal<float, float>(spec, index, *As<float>(expected), *As<float>(actual));
+  if (spec.code == 2 && spec.bits == 64)
+    return DescribeReal<double, double>(spec, index, *As<double>(expected), *As<double>(actual));
+  if (spec.code == 2) return DescribeReal<Half, float>(spec, index, *As<Half>(expected), *As<Half>(actual));
+  if (spec.code == 4)
+    return DescribeReal<BrainHalf, float>(spec, index, *As<BrainHalf>(expected), *As<BrainHalf>(actual));
+  switch (spec.bits) {
+    case 64:
+      return DescribeInteger(spec, index, *As<int64_t>(expected), *As<int64_t>(actual));
+    case 32:
+      return DescribeInteger(spec, index, *As<int32_t>(expected), *As<int32_t>(actual));
+    case 16:
+      return DescribeInteger(spec, index, *As<int16_t>(expected), *As<int16_t>(actual));
+    default:
+      return DescribeInteger(spec, index, *As<uint8_t>(expected), *As<uint8_t>(actual));
   }
 }
 

@@ -38,6 +38,10 @@ constexpr unsigned char kPoisonByte = 0xFF;
 Comparison Compare(const TensorSpec& spec, const Tolerance& tolerance, const void* expected,
                    const void* actual);
 
+// "[3, 17]: 0.25, expected 0.5": of the element of this number, to which both pointers are.
+std::string DescribeDifference(const TensorSpec& spec, int64_t index, const void* expected,
+                               const void* actual);
+
 // True when every element is right: the fast way, for timed calls.
 bool AllRight(const TensorSpec& spec, const Tolerance& tolerance, const void* expected, const void* actual);
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -15,7 +16,10 @@ constexpr std::array<const char*, kNumTurnsFor> kNames = {"verify", "time", "hea
 }  // namespace
 
 DeviceTurn::Held::Held(DeviceTurn* turn, Kind kind, TurnFor what) : turn_(turn), kind_(kind), what_(what) {
-  if (turn_ != nullptr) turn_->Lock(kind);
+  {
+    const InPhase phase(Phase::kTurn);
+    if (turn_ != nullptr) turn_->Lock(kind);
+  }
   since_ = absl::Now();
 }
 

@@ -44,6 +44,12 @@ class DeviceTurn {
     absl::Time since_;
   };
 
+  // Whether somebody has it who shares it: nobody can tell then whose work the device does.
+  bool is_shared() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return num_sharing_ > 0;
+  }
+
   // Seconds waited for and held since the last report, by what for; empty where nobody had a turn. One line.
   std::string TakeReport() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -57,7 +63,7 @@ class DeviceTurn {
   void Lock(Kind kind) ABSL_LOCKS_EXCLUDED(mutex_);
   void Unlock(Kind kind, TurnFor what, const Use& use) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   // Turns alone: those asked for, of which the others have ended.
   uint64_t num_asked_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t num_ended_ ABSL_GUARDED_BY(mutex_) = 0;

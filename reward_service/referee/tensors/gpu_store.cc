@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/base/status_macros.h"
+#include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
 namespace {
@@ -95,8 +96,9 @@ class GpuStore::Memory : public TensorMemory {
     return same;
   }
   const char* Read(int64_t offset, int64_t num_bytes) override {
-    // Draws are many, and few of them are read: they share a copy.
-    std::vector<char>& copy = fd_.valid() ? copy_ : store_->kept_copy_;
+    // Draws are many, and few of them are read: those of a thread share a copy.
+    thread_local std::vector<char> kept_copy;
+    std::vector<char>& copy = fd_.valid() ? copy_ : kept_copy;
     copy.resize(static_cast<size_t>(num_bytes));
     store_->Do([&] { return memory_->Read(copy.data(), offset, num_bytes); });
     return copy.data();
@@ -216,16 +218,33 @@ absl::Status GpuStore::ReadForeign(std::string_view handle, int64_t offset, int6
   return memory->Read(to, offset, num_bytes);
 }
 
-absl::StatusOr<Comparison> GpuStore::CompareForeign(const ExpectedOutput& expected, std::string_view handle,
-                                                    int64_t offset) {
+absl::StatusOr<Comparison> GpuStore::CompareForeign(const ExpectedOutput& expected,
+                                                    const ForeignPlace& place) {
   if (expected.tensors.on_gpu() == nullptr) return LiesOnHost();
+  const TensorSpec& spec = expected.spec;
+  const int64_t element_bytes = std::max(1, spec.bits / 8);
+  const std::optional<cuda::Places> places =
+      place.strides.empty() ? cuda::Places() : cuda::JoinedPlaces(spec.shape, place.strides);
+  if (!places) return absl::UnimplementedError("an output whose elements lie in too many ways");
+  int64_t num_bytes = place.strides.empty() ? spec.num_bytes : element_bytes;
+  for (size_t d = 0; d < places->extents.size(); ++d)
+    num_bytes += (places->extents.at(d) - 1) * places->strides.at(d) * element_bytes;
   absl::MutexLock lock(&mutex_);
-  ASSIGN_OR_RETURN(const cuda::ForeignMemory* const memory, FindForeign(handle));
-  ASSIGN_OR_RETURN(const cuda::Address actual, memory->At(offset, expected.spec.num_bytes));
+  ASSIGN_OR_RETURN(const cuda::ForeignMemory* const memory, FindForeign(place.handle));
+  ASSIGN_OR_RETURN(const cuda::Address actual, memory->At(place.offset, num_bytes));
   // Numbers are aligned, as what Torch allocates is.
-  if (actual % static_cast<cuda::Address>(std::max(1, expected.spec.bits / 8)) != 0)
+  if (actual % static_cast<cuda::Address>(element_bytes) != 0)
     return absl::InvalidArgumentError("an output that is not aligned");
-  return CompareAt(expected, actual);
+  return place.strides.empty() ? CompareAt(expected, actual) : CompareApart(expected, *places, actual);
+}
+
+absl::StatusOr<Comparison> GpuStore::CompareApart(const ExpectedOutput& expected, const cuda::Places& places,
+                                                  cuda::Address actual) {
+  ASSIGN_OR_RETURN(std::unique_ptr<cuda::GpuMemory> copy, Take(expected.spec.num_bytes));
+  RETURN_IF_ERROR(kernels_->Gather(std::max(1, expected.spec.bits / 8), places, actual, copy->address()));
+  absl::StatusOr<Comparison> result = CompareAt(expected, copy->address());
+  LayAside(std::move(copy));
+  return result;
 }
 
 absl::StatusOr<Comparison> GpuStore::CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
@@ -257,10 +276,30 @@ absl::StatusOr<Comparison> GpuStore::CompareAt(const ExpectedOutput& expected, c
                    kernels_->CompareReals(*type, spec.num_elements, bounds, address, actual));
   result.num_wrong = found.num_wrong;
   result.max_absolute_error = found.max_absolute_error;
+  result.num_non_finite = found.num_non_finite;
+  result.num_unwritten = found.num_all_bits;
+  if (result.right()) return result;
+  const int64_t first = spec.num_elements - found.num_from_first_wrong;
+  ASSIGN_OR_RETURN(result.first_difference, DescribeFirst(expected, first, actual));
   return result;
 }
 
+absl::StatusOr<std::string> GpuStore::DescribeFirst(const ExpectedOutput& expected, int64_t index,
+                                                    cuda::Address actual) {
+  const TensorSpec& spec = expected.spec;
+  const int64_t num_bytes = spec.bits / 8, offset = index * num_bytes;
+  uint64_t wanted = 0, got = 0;  // room for one of any type
+  RETURN_IF_ERROR(Memory::Of(*expected.tensors.on_gpu()).Read(&wanted, spec.offset + offset, num_bytes));
+  const cuda::Driver& driver = context_->driver();
+  RETURN_IF_ERROR(driver.Check(driver.api().cuMemcpyDtoH_v2(&got, actual + static_cast<cuda::Address>(offset),
+                                                            static_cast<size_t>(num_bytes)),
+                               "cuMemcpyDtoH"));
+  return DescribeDifference(spec, index, &wanted, &got);
+}
+
 absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
+  const InPhase phase(Phase::kIdle);
+  if (turn_.is_shared()) return 0.0;  // what others ask for meanwhile would be waited for, too
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
   const absl::Time begin = absl::Now();
@@ -271,7 +310,17 @@ absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
   return std::max(0.0, absl::ToDoubleMicroseconds(absl::Now() - begin) - probe_->idle_us());
 }
 
+absl::StatusOr<int64_t> GpuStore::FreeBytes() {
+  absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(context_->Enter());
+  size_t free_bytes = 0, all_bytes = 0;
+  const cuda::Driver& driver = context_->driver();
+  RETURN_IF_ERROR(driver.Check(driver.api().cuMemGetInfo_v2(&free_bytes, &all_bytes), "cuMemGetInfo"));
+  return static_cast<int64_t>(free_bytes);
+}
+
 void GpuStore::MakeCold() {
+  const InPhase phase(Phase::kCold);
   Do([this] {
     context_->ResetPersistingCache();
     return cache_filler_->Fill(0, 0, cache_filler_->num_bytes());
@@ -282,7 +331,8 @@ absl::Status GpuStore::Health() {
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(failure_);
   RETURN_IF_ERROR(context_->Enter());
-  failure_ = probe_->AwaitIdle(kRecoverySeconds);
+  // Beside others that it computes is all that can be seen.
+  failure_ = turn_.is_shared() ? probe_->Run().status() : probe_->AwaitIdle(kRecoverySeconds);
   return failure_;
 }
 

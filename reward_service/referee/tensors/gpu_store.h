@@ -29,13 +29,15 @@ class GpuStore : public TensorStore {
   absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) override;
   absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) override;
   int64_t device_bytes() const override { return device_bytes_; }
+  // Of these, what nobody has now.
+  absl::StatusOr<int64_t> FreeBytes();
   bool on_gpu() const override { return true; }
   DeviceTurn* turn() override { return &turn_; }
   absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) override;
   absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
                                             int64_t offset) override;
-  absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected, std::string_view handle,
-                                            int64_t offset) override;
+  absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected,
+                                            const ForeignPlace& place) override;
   void CloseForeign() override;
   absl::StatusOr<double> AwaitDone(double seconds_max) override;
   void MakeCold() override;
@@ -68,13 +70,17 @@ class GpuStore : public TensorStore {
   bool Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Comparison> CompareAt(const ExpectedOutput& expected, cuda::Address actual)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of elements that lie apart: as above, of a copy without gaps.
+  absl::StatusOr<Comparison> CompareApart(const ExpectedOutput& expected, const cuda::Places& places,
+                                          cuda::Address actual) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::string> DescribeFirst(const ExpectedOutput& expected, int64_t index,
+                                            cuda::Address actual) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs `use` with the context as the calling thread's, and keeps its first failure.
   template <typename Use>
   void Do(Use use);
 
   const int64_t device_bytes_;
-  std::vector<char> kept_copy_;  // of what was last read of tensors that are kept: by the judge's thread
-  DeviceTurn turn_;              // never taken by this
+  DeviceTurn turn_;  // never taken by this
   absl::Mutex mutex_;
   const std::unique_ptr<cuda::GpuContext> context_;
   const std::unique_ptr<cuda::GpuMemory> cache_filler_ ABSL_GUARDED_BY(mutex_);

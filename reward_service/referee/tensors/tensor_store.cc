@@ -55,7 +55,7 @@ class MemoryFiles : public TensorStore {
   absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput&, TensorMemory&, int64_t) override {
     return absl::UnimplementedError("outputs are compared on the host");
   }
-  absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput&, std::string_view, int64_t) override {
+  absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput&, const ForeignPlace&) override {
     return absl::UnimplementedError("memory of the host has no handle");
   }
   // What is stopped does nothing.

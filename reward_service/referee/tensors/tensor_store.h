@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -44,6 +45,14 @@ struct ExpectedOutput {
   const OwnTensors& tensors;
 };
 
+// Where a tensor lies that a program has made itself: in an allocation, by the handle that its jail gave for it, in
+// hexadecimal, from this byte on, its elements so far apart; without strides one behind the other.
+struct ForeignPlace {
+  std::string_view handle;
+  int64_t offset = 0;
+  std::vector<int64_t> strides;
+};
+
 // Where the tensors of programs lie. For one thread, but for Make().
 class TensorStore {
  public:
@@ -57,23 +66,26 @@ class TensorStore {
   virtual int64_t device_bytes() const { return 0; }
   // Whether a program must open a GPU to reach it.
   virtual bool on_gpu() const = 0;
-  // Held by whoever computes on a device that is one for all: alone by a judgement, so that nobody is timed or
-  // verified beside another, shared by oracles and by programs that are recorded. Null where each has cores of its own.
+  // Held by whoever computes on a device that is one for all: alone by a judgement that times, so that nobody is timed
+  // beside another, shared by oracles, by programs that are recorded, and by candidates that are verified. Null where
+  // each has cores of its own.
   virtual DeviceTurn* turn() { return nullptr; }
   // Copies from `offset` of an allocation that a program has made itself, by the handle that its jail gave for it, in
   // hexadecimal. Believes neither: an error says that there is no such memory. The program is stopped. Where programs
   // need no GPU they have no such memory.
   virtual absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) = 0;
   // Compares an output where it lies: in memory that it made, or in such an allocation as above. `expected`
-  // has it at the offset of the specification. UNIMPLEMENTED where outputs are compared on the host.
+  // has it at the offset of the specification. UNIMPLEMENTED where outputs are compared on the host. Numbers that are
+  // wrong are told as Compare() tells them; of others only that some are.
   virtual absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
                                                     int64_t offset) = 0;
-  virtual absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected, std::string_view handle,
-                                                    int64_t offset) = 0;
+  virtual absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected,
+                                                    const ForeignPlace& place) = 0;
   // Gives back what it has opened to compare: before the program runs again, which may free it, or ends.
   virtual void CloseForeign() {}
   // Waits until everything is done that the program, which is stopped, has asked for: how long that took beyond what
-  // it takes where there is nothing to do [us]. DEADLINE_EXCEEDED.
+  // it takes where there is nothing to do [us]. At once, and nothing, while the device's turn is shared: nobody can
+  // tell whose work is still there. DEADLINE_EXCEEDED.
   virtual absl::StatusOr<double> AwaitDone(double seconds_max) = 0;
   // Has no tensor lie in a cache of the device, where there is one that a program could find it in.
   virtual void MakeCold() = 0;

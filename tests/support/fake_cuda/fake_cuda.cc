@@ -191,6 +191,13 @@ Result cuDeviceTotalMem_v2(size_t* num_bytes, Device) {
   return 0;
 }
 
+Result cuMemGetInfo_v2(size_t* free_bytes, size_t* num_bytes) {
+  RETURN_IF_FAILING();
+  *free_bytes = size_t{7} << 30;
+  *num_bytes = size_t{8} << 30;
+  return 0;
+}
+
 Result cuDeviceGetAttribute(int* value, int attribute, Device) {
   *value = attribute == kCapabilityMajor ? 9 : attribute == kCapabilityMinor ? 0 : 1'000'000;
   return 0;

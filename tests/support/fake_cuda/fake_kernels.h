@@ -34,7 +34,16 @@ void CompareElements(void** arguments) {
     const auto e = static_cast<double>(expected[i]), c = static_cast<double>(actual[i]);
     const double error = std::fabs(c - e);
     const bool right = error <= absolute + relative * std::fabs(e - centre) + rounding * std::fabs(e);
-    found->num_wrong += right ? 0 : 1;
+    if (!right) {
+      const int64_t from_here = Argument<int64_t>(arguments, 2) - i;
+      const auto* const bytes = reinterpret_cast<const unsigned char*>(&actual[i]);
+      const bool all =
+          std::all_of(bytes, bytes + sizeof(Element), [](unsigned char byte) { return byte == 0xFF; });
+      ++found->num_wrong;
+      found->num_all_bits += all ? 1 : 0;
+      found->num_non_finite += !all && !std::isfinite(c) ? 1 : 0;
+      found->num_from_first_wrong = std::max(found->num_from_first_wrong, from_here);
+    }
     if (std::isfinite(error)) found->max_absolute_error = std::max(found->max_absolute_error, error);
   }
 }
@@ -48,12 +57,26 @@ void CountOthers(void** arguments) {
     found->num_wrong += expected[i] == actual[i] ? 0 : 1;
 }
 
+inline void GatherElements(void** arguments, int64_t num_bytes) {
+  const auto* const from = static_cast<const char*>(Pointer(Argument<Address>(arguments, 0)));
+  auto* const to = static_cast<char*>(Pointer(Argument<Address>(arguments, 1)));
+  const auto extent = [&](int d) { return Argument<int64_t>(arguments, 2 + d); };
+  const auto stride = [&](int d) { return Argument<int64_t>(arguments, 6 + d); };
+  for (int64_t i = 0; i < Argument<int64_t>(arguments, 2); ++i) {
+    int64_t rest = i, offset = 0;
+    for (int d = 3; d > 0; rest /= extent(d), --d) offset += rest % extent(d) * stride(d);
+    offset += rest * stride(0);
+    std::copy_n(from + offset * num_bytes, num_bytes, to + i * num_bytes);
+  }
+}
+
 // The kernels of reward_service/cuda/tensor_kernels.cc; nothing for others.
 inline cuda::Result Compare(const std::string& kernel, void** arguments) {
   if (kernel == "compare_single") CompareElements<float>(arguments);
   if (kernel == "compare_double") CompareElements<double>(arguments);
   if (kernel == "compare_words") CountOthers<int64_t>(arguments);
   if (kernel == "compare_bytes") CountOthers<uint8_t>(arguments);
+  if (kernel.starts_with("gather_")) GatherElements(arguments, std::stoll(kernel.substr(7)));
   return kernel.find("half") == std::string::npos ? 0 : kInvalid;
 }
 

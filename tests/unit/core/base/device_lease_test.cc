@@ -41,6 +41,24 @@ TEST_CASE("a device that is held is refused with the process that has it, and fr
   CHECK(one.Take(absl::Now()).ok());
 }
 
+TEST_CASE("whoever holds a device sees that another waits for it") {
+  const TemporaryDirectory directory;
+  DeviceLease one = OpenIn(directory), other = OpenIn(directory);
+  std::thread waiting;
+  {
+    const absl::StatusOr<DeviceLease::Held> held = one.Take(Soon());
+    REQUIRE(held.ok());
+    CHECK_FALSE(one.IsWanted());
+    waiting = std::thread([&] { CHECK(other.Take(Soon()).ok()); });
+    for (const absl::Time end = Soon(); !one.IsWanted() && absl::Now() < end;)
+      absl::SleepFor(absl::Milliseconds(1));
+    CHECK(one.IsWanted());
+  }
+  waiting.join();
+  const auto held = one.Take(Soon());
+  CHECK_FALSE(one.IsWanted());
+}
+
 TEST_CASE("devices of different names are held apart") {
   const TemporaryDirectory directory;
   DeviceLease one = OpenIn(directory);

@@ -1,5 +1,7 @@
 #include "reward_service/cuda/tensor_kernels.h"
 
+#include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +62,41 @@ TEST_CASE("numbers are wrong beyond their bounds, and the largest error is told"
   const auto found =
       bench.kernels->CompareReals(RealType::kSingle, 4, {}, bench.left->address(), bench.right->address());
   CHECK(found->max_absolute_error == 0.5);
+  CHECK(found->num_from_first_wrong == 3);
+  CHECK(found->num_non_finite == 0);
+}
+
+TEST_CASE("elements that lie apart are gathered in row-major order") {
+  const std::string text = "0123456789abcdef";
+  const Bench bench(text, std::string(12, '-'));
+  const auto gather = [&](const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
+                          int64_t element_bytes) {
+    const std::optional<Places> places = JoinedPlaces(shape, strides);
+    REQUIRE(places);
+    REQUIRE(
+        bench.kernels->Gather(element_bytes, *places, bench.left->address(), bench.right->address()).ok());
+    std::string got(12, ' ');
+    REQUIRE(bench.right->Read(got.data(), 0, 12).ok());
+    return got;
+  };
+  CHECK(gather({3, 4}, {1, 3}, 1) == "0369147a258b");
+  CHECK(gather({2, 1, 3, 2}, {1, 7, 4, 2}, 1) == "02468a13579b");
+  CHECK(gather({3, 2}, {1, 3}, 2) ==
+        "016723"
+        "89"
+        "45ab");
+  CHECK(absl::IsUnimplemented(bench.kernels->Gather(16, {}, bench.left->address(), bench.right->address())));
+}
+
+TEST_CASE("places that lie regularly are joined, and more than four are too many") {
+  const auto joined = JoinedPlaces({16, 64, 256, 256}, {64 * 65536, 1, 64 * 256, 64});
+  REQUIRE(joined);
+  CHECK(joined->extents == std::array<int64_t, 4>{1, 16, 64, 65536});
+  CHECK(joined->strides == std::array<int64_t, 4>{0, 64 * 65536, 1, 64});
+  CHECK(JoinedPlaces({2, 2, 2, 2}, {1, 2, 4, 8}));
+  CHECK_FALSE(JoinedPlaces({2, 2, 2, 2, 2}, {1, 2, 4, 8, 16}));
+  CHECK(JoinedPlaces({}, {}));
+  CHECK_FALSE(JoinedPlaces({2}, {}));
 }
 
 TEST_CASE("a launch that fails is no comparison") {

@@ -95,6 +95,24 @@ TEST_CASE("what bounds a program on a GPU is told by its memory") {
   CHECK(bound(6e-4) == "memory");
 }
 
+TEST_CASE(
+    "want of memory or time may be others' doing on a GPU; wrong outputs are a program's own while memory is "
+    "left") {
+  Bench bench;
+  const auto may_be = [&](v1::Verdict verdict, const char* reason, bool withheld = false) {
+    Fault fault{verdict, reason};
+    fault.withheld = withheld;
+    return bench.device->MayBeOthersDoing(fault);
+  };
+  CHECK(may_be(v1::VERDICT_TIMEOUT, "no result after 2 s"));
+  CHECK(may_be(v1::VERDICT_RUNTIME_ERROR, "OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"));
+  CHECK_FALSE(may_be(v1::VERDICT_RUNTIME_ERROR, "an illegal memory access was encountered"));
+  CHECK_FALSE(may_be(v1::VERDICT_INCORRECT, "4 of 4 elements wrong"));
+  bench.gpu.Say("fail cuMemGetInfo_v2 1\n");  // what is left is not known
+  CHECK(may_be(v1::VERDICT_INCORRECT, "4 of 4 elements wrong"));
+  CHECK_FALSE(may_be(v1::VERDICT_RUNTIME_ERROR, "used a withheld library", /*withheld=*/true));
+}
+
 TEST_CASE("a GPU that fails is told, so that its lane ends") {
   Bench bench;
   CHECK(bench.device->CheckHealth().ok());

@@ -1,6 +1,8 @@
 // Judgements on a fake device: whose fault is what, and what the device adds.
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -64,8 +66,9 @@ TEST_CASE("a process that breaks when it tells what it launches keeps its verdic
 }
 
 TEST_CASE(
-    "on a device that is one for all nobody runs beside an oracle, and waiting for it is not the "
-    "candidate's") {
+    "on a device that is one for all a candidate is verified beside an oracle, not timed, and waiting for it "
+    "is not "
+    "its own doing") {
   FakeBench bench;
   DeviceTurn turn;
   bench.machine.turn = &turn;
@@ -73,11 +76,17 @@ TEST_CASE(
   // The oracle makes draws between the judgement's own turns: a lock that is not given up would end in its deadline.
   REQUIRE(bench.Run().verdict() == v1::VERDICT_CORRECT);
   bench.machine.num_started = 0;
+  std::atomic<int> num_timed = 0;
+  bench.machine.sealed.timed_calls = [&](int) {
+    ++num_timed;
+    return CallResult{60};
+  };
   auto oracle = std::make_unique<DeviceTurn::Held>(&turn, DeviceTurn::Kind::kShared, TurnFor::kDrawing);
   absl::StatusOr<v1::Measurement> measurement = absl::UnknownError("not run");
   std::thread judge([&] { measurement = bench.TryRun(); });
   absl::SleepFor(absl::Seconds(0.5));
-  CHECK(bench.machine.num_started == 0);
+  CHECK(bench.machine.num_started == 1);
+  CHECK(num_timed == 0);
   oracle.reset();
   judge.join();
   REQUIRE(measurement.ok());
@@ -85,7 +94,85 @@ TEST_CASE(
   CHECK(measurement->grade().cost().lane_wait_seconds() > 0.2);
 }
 
-TEST_CASE("nobody runs beside what a reference has left on the device: its oracle ends first") {
+TEST_CASE("what fails beside others, and may be their doing, is seen again alone; what is certain is not") {
+  DeviceTurn turn;
+  const auto judge = [&](FakeBench* bench) {
+    bench->machine.turn = &turn;
+    return bench->Run();
+  };
+  // In its first process, which others may have left no memory.
+  FakeBench scarce;
+  scarce.machine.sealed.calls = [&](const Draw&, int) {
+    return turn.is_shared() ? std::optional(Crash()) : std::nullopt;
+  };
+  CHECK(judge(&scarce).verdict() == v1::VERDICT_CORRECT);
+  CHECK(scarce.machine.num_started == 2);
+  FakeBench certain;
+  certain.machine.may_be_others_doing = false;
+  certain.machine.sealed.calls = FaultAt(0, Crash());
+  CHECK(judge(&certain).verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(certain.machine.num_started == 1);
+  // Once alone it stays so, in the open room too.
+  FakeBench open;
+  open.machine.judges_errors_again = true;
+  open.machine.sealed.calls = FaultAt(0, Crash());
+  open.machine.open.calls = [&](const Draw&, int) {
+    return turn.is_shared() ? std::optional(Wrong()) : std::nullopt;
+  };
+  CHECK(judge(&open).verdict() == v1::VERDICT_CORRECT);
+  CHECK(open.machine.num_started == 3);
+  FakeBench memory;
+  memory.machine.lost_beside_others = absl::ResourceExhaustedError("no memory");
+  CHECK(judge(&memory).verdict() == v1::VERDICT_CORRECT);
+}
+
+TEST_CASE("a candidate that hangs beside others keeps them for some seconds alone") {
+  FakeBench bench;
+  DeviceTurn turn;
+  bench.machine.turn = &turn;
+  bench.request.limits.lane_seconds_max = 60;
+  bench.machine.sealed.calls = [&](const Draw&, int) -> std::optional<Fault> {
+    if (turn.is_shared()) absl::SleepFor(absl::Seconds(0.7 * kBesideOthersSecondsMax));
+    return std::nullopt;
+  };
+  const absl::Time start = absl::Now();
+  CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
+  CHECK(absl::Now() - start < absl::Seconds(2 * kBesideOthersSecondsMax));
+  CHECK(bench.machine.num_started == 2);
+}
+
+TEST_CASE("a reference that fails when it is made ready beside others is seen again alone") {
+  FakeBench bench;
+  DeviceTurn turn;
+  bench.machine.turn = &turn;
+  int num_alone = 0;
+  bench.machine.prepare_reference = [&]() -> absl::Status {
+    num_alone += turn.is_shared() ? 0 : 1;
+    return turn.is_shared() ? absl::InvalidArgumentError("no memory") : absl::OkStatus();
+  };
+  CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
+  CHECK(num_alone == 1);
+  bench.machine.prepare_reference = [] { return absl::InvalidArgumentError("it fails"); };
+  CHECK(bench.Run().verdict() == v1::VERDICT_INVALID_TASK);
+}
+
+TEST_CASE("the lane is held by whoever has the device alone, and left with it") {
+  FakeBench bench;
+  DeviceTurn turn;
+  bench.machine.turn = &turn;
+  bench.machine.sealed.calls = [&](const Draw&, int) {
+    CHECK_FALSE(bench.machine.holds_lane);
+    return std::nullopt;
+  };
+  bench.machine.sealed.timed_calls = [&](int) {
+    CHECK(bench.machine.holds_lane);
+    return CallResult{60};
+  };
+  CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
+  CHECK_FALSE(bench.machine.holds_lane);
+}
+
+TEST_CASE("nobody is timed beside what a reference has left on the device: its oracle ends first") {
   FakeBench bench;
   DeviceTurn turn;
   bench.machine.turn = &turn;
@@ -97,16 +184,16 @@ TEST_CASE("nobody runs beside what a reference has left on the device: its oracl
   bench.machine.num_started = 0;
   CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
   CHECK(bench.machine.num_started == 1);
-  CHECK(num_looks > 2);
+  CHECK(num_looks == 2);
 }
 
-TEST_CASE("nobody runs where a device does not come to rest, whose oracles have ended") {
+TEST_CASE("nobody is timed where a device does not come to rest, whose oracles have ended") {
   FakeBench bench;
   DeviceTurn turn;
   bench.machine.turn = &turn;
   bench.machine.idle = [] { return absl::DeadlineExceededError("busy"); };
+  bench.machine.sealed.timed_calls = [](int) { return CallResult{60, Crash()}; };
   CHECK(bench.TryRun().status() == absl::UnavailableError("the device cannot be used: busy"));
-  CHECK(bench.machine.num_started == 0);
 }
 
 TEST_CASE("what is made ready once a task takes no candidate's time, in either attempt") {

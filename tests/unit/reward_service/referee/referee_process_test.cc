@@ -238,7 +238,7 @@ TEST_CASE("a service that sends more than may wait loses its referee") {
   Bench bench(nlohmann::json{{"answers", {{"load", "silent"}}}});
   bench.AwaitStart();
   bench.SendProgram(JudgeQuestion(1));
-  for (int id = 2; id < 8; ++id) bench.Send({{"op", "calibrate"}, {"id", id}});
+  for (int id = 2; id < 12; ++id) bench.Send({{"op", "calibrate"}, {"id", id}});
   CHECK(bench.AwaitExit() == 3);
 }
 

@@ -56,6 +56,24 @@ TEST_CASE("each judgement of a task sees draws that no former one has seen") {
   }
 }
 
+TEST_CASE("judgements of one task come one after the other, each with draws of its own") {
+  TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), TestPlace(), 8);
+  std::atomic<int> num_at_once = 0, num_wrong = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      // Each believes to be the last.
+      const auto pooled = pool.Begin(Chain(2), std::nullopt, /*another_follows=*/false, Soon());
+      if (!pooled.ok() || ++num_at_once > 1 || !pool.AwaitCompleted(*pooled, Soon()).ok()) ++num_wrong;
+      absl::SleepFor(absl::Milliseconds(20));
+      --num_at_once;
+      if (pooled.ok()) pool.End(*pooled);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(num_wrong == 0);
+}
+
 TEST_CASE("draws that no jail of a judgement had are the next one's") {
   TaskPool pool(TestLimits(), &TestZygote(), &TestLane(), TestPlace(), 8);
   std::set<const Draw*> former;

@@ -40,6 +40,19 @@ TEST_CASE("several share a device, and who is alone has nobody beside") {
   const auto first = Take(turn, Kind::kShared);
   const auto second = Take(turn, Kind::kShared);  // would wait for ever for a lock of one
   CHECK(second->is_shared());
+  CHECK(turn.is_shared());
+}
+
+TEST_CASE("a turn is shared as long as one of those who share it has it") {
+  DeviceTurn turn;
+  CHECK_FALSE(turn.is_shared());
+  auto first = Take(turn, Kind::kShared), second = Take(turn, Kind::kShared);
+  first.reset();
+  CHECK(turn.is_shared());
+  second.reset();
+  CHECK_FALSE(turn.is_shared());
+  const auto alone = Take(turn, Kind::kAlone);
+  CHECK_FALSE(turn.is_shared());
 }
 
 TEST_CASE("who wants to share comes after one who waits to be alone, and then before the next of those") {

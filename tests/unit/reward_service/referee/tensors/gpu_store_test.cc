@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/catch.h"
 #include "tests/support/fake_gpu.h"
@@ -76,7 +78,7 @@ TEST_CASE("memory that a program names is opened once to be compared and read, u
   spec.shape = {16};
   spec.num_elements = spec.num_bytes = 16;
   const auto compares = [&](const std::string& handle) {
-    return store->CompareForeign({spec, Tolerance{}, *kept}, handle, 0).ok();
+    return store->CompareForeign({spec, Tolerance{}, *kept}, {handle}).ok();
   };
   const std::string handle = HandleOf((*made)->fd());
   REQUIRE(compares(handle));
@@ -91,6 +93,49 @@ TEST_CASE("memory that a program names is opened once to be compared and read, u
   CHECK(store->Health().ok());
 }
 
+TEST_CASE("an output whose elements lie apart is compared as if they did not, and what is wrong is told") {
+  FakeGpu gpu;
+  const auto store = Open();
+  TensorSpec spec;
+  spec.code = 2;
+  spec.bits = 32;
+  spec.shape = {2, 3};
+  spec.num_elements = 6;
+  spec.num_bytes = 24;
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6}, transposed = {0, 1, 4, 2, 5, 3, 6};
+  const auto made = store->Make(64);
+  REQUIRE(made.ok());
+  (*made)->Write(reinterpret_cast<const char*>(values.data()), 0, 24);
+  auto kept = store->Keep(**made, 0, 24);
+  REQUIRE(kept.ok());
+  (*made)->Write(reinterpret_cast<const char*>(transposed.data()), 0, 28);
+  const std::string handle = HandleOf((*made)->fd());
+  const auto compare = [&](int64_t offset, std::vector<int64_t> strides) {
+    return store->CompareForeign({spec, Tolerance{}, *kept}, {handle, offset, std::move(strides)});
+  };
+  const auto right = compare(4, {1, 2});
+  REQUIRE(right.ok());
+  CHECK(right->right());
+  CHECK(right->first_difference.empty());
+  const auto wrong = compare(4, {});
+  REQUIRE(wrong.ok());
+  CHECK(wrong->num_wrong == 4);
+  CHECK(wrong->max_absolute_error == 2);
+  CHECK(wrong->first_difference == "[0, 1]: 4, expected 2");
+  (*made)->FillAll(kPoisonByte);
+  const auto unwritten = compare(0, {3, 1});
+  REQUIRE(unwritten.ok());
+  CHECK(unwritten->num_unwritten == 6);
+  CHECK(unwritten->num_non_finite == 0);
+  CHECK(unwritten->first_difference == "[0, 0]: never written, expected 1");
+  // To the end of the last element, and no byte further.
+  CHECK(compare(2 << 20, {1, 2}).status().code() == absl::StatusCode::kOutOfRange);
+  CHECK_FALSE(compare(2, {1, 2}).ok());
+  CHECK(absl::IsUnimplemented(compare(4, {1}).status()));
+  gpu.Say("fail cuLaunchKernel 700\n");
+  CHECK_FALSE(compare(4, {1, 2}).ok());
+}
+
 TEST_CASE("a call goes on until the GPU is idle, and not longer than its limit") {
   FakeGpu gpu;
   const auto store = Open();
@@ -102,6 +147,21 @@ TEST_CASE("a call goes on until the GPU is idle, and not longer than its limit")
   CHECK(absl::IsDeadlineExceeded(store->AwaitDone(0.01).status()));
   gpu.Say("");
   CHECK(store->Health().ok());
+}
+
+TEST_CASE("while a GPU is shared nobody waits until it is idle, and it is healthy if it computes") {
+  FakeGpu gpu;
+  const auto store = Open();
+  gpu.Say("busy 1000000\n");
+  {
+    const DeviceTurn::Held turn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kVerifying);
+    CHECK(*store->AwaitDone(1) == 0);
+    CHECK(store->Health().ok());
+  }
+  CHECK(absl::IsDeadlineExceeded(store->AwaitDone(0.01).status()));
+  gpu.Say("fail cuLaunchKernel 719\n");
+  const DeviceTurn::Held turn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kVerifying);
+  CHECK(absl::IsInternal(store->Health()));
 }
 
 TEST_CASE("what fails at the GPU is kept: nothing counts that was measured since") {

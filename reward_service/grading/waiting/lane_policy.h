@@ -1,7 +1,7 @@
 // Which of the waiting candidates goes next: tenants by their shares, those of one task near each other, none
 // left behind.
-#ifndef WARPSMITH_REWARD_SERVICE_GRADING_LANE_POLICY_H_
-#define WARPSMITH_REWARD_SERVICE_GRADING_LANE_POLICY_H_
+#ifndef WARPSMITH_REWARD_SERVICE_GRADING_WAITING_LANE_POLICY_H_
+#define WARPSMITH_REWARD_SERVICE_GRADING_WAITING_LANE_POLICY_H_
 
 #include <cstddef>
 #include <map>
@@ -17,7 +17,8 @@ struct WaitingWork {
   std::string_view task_key;
   absl::Duration waited;
   std::string_view tenant = {};
-  int priority = 0;  // the greater goes first, among one tenant's
+  int priority = 0;             // the greater goes first, among one tenant's
+  bool task_is_judged = false;  // by another slot of the lane, which would be waited for
 };
 
 // What a lane, or a compile worker, did last.
@@ -55,8 +56,8 @@ struct LanePolicyOptions {
 
 // Index of the work to do next; `waiting` is in order of arrival and not empty. First whose turn it is: the
 // recent tenant's until it is `tenant_turn` ahead, else the one served least. Of that tenant's, the highest
-// priority. Of those, the first that waited for wait_max; then the first of the recent task while its run is
-// short; then the first of another task.
+// priority. Of those, the ones whose task is not being judged, if there are any. Of those, the first that waited
+// for wait_max; then the first of the recent task while its run is short; then the first of another task.
 size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent, const TenantClock& clock,
                 const LanePolicyOptions& options);
 
@@ -65,4 +66,4 @@ RecentWork AfterWork(const RecentWork& recent, const WaitingWork& work);
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_REWARD_SERVICE_GRADING_LANE_POLICY_H_
+#endif  // WARPSMITH_REWARD_SERVICE_GRADING_WAITING_LANE_POLICY_H_

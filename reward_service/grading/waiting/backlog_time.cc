@@ -1,4 +1,4 @@
-#include "reward_service/grading/backlog_time.h"
+#include "reward_service/grading/waiting/backlog_time.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // How long what waits will take, judged by what was done of late.
-#ifndef WARPSMITH_REWARD_SERVICE_GRADING_BACKLOG_TIME_H_
-#define WARPSMITH_REWARD_SERVICE_GRADING_BACKLOG_TIME_H_
+#ifndef WARPSMITH_REWARD_SERVICE_GRADING_WAITING_BACKLOG_TIME_H_
+#define WARPSMITH_REWARD_SERVICE_GRADING_WAITING_BACKLOG_TIME_H_
 
 #include "absl/time/time.h"
 
@@ -49,4 +49,4 @@ class BacklogTime {
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_REWARD_SERVICE_GRADING_BACKLOG_TIME_H_
+#endif  // WARPSMITH_REWARD_SERVICE_GRADING_WAITING_BACKLOG_TIME_H_

@@ -1,4 +1,4 @@
-#include "reward_service/grading/lane_policy.h"
+#include "reward_service/grading/waiting/lane_policy.h"
 
 #include <map>
 #include <string>
@@ -28,6 +28,14 @@ TEST_CASE("a lane that has done nothing takes the first") {
 
 TEST_CASE("candidates of the recent task go first") {
   CHECK(PickNext({Work("a"), Work("b"), Work("b")}, {"b", 1}, kOptions) == 1);
+}
+
+TEST_CASE("a task that is being judged is left for later, however long it waits, where there is another") {
+  WaitingWork judged = Work("a", 20), other = Work("b");
+  judged.task_is_judged = true;
+  CHECK(PickNext({judged, other}, {"a", 1}, kOptions) == 1);
+  other.task_is_judged = true;
+  CHECK(PickNext({judged, other}, {"b", 1}, kOptions) == 0);
 }
 
 TEST_CASE("without a candidate of the recent task the first goes") {

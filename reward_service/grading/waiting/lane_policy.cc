@@ -1,4 +1,4 @@
-#include "reward_service/grading/lane_policy.h"
+#include "reward_service/grading/waiting/lane_policy.h"
 
 #include <algorithm>
 #include <limits>
@@ -59,8 +59,10 @@ double TenantClock::SecondsOf(std::string_view tenant) const {
 size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent, const TenantClock& clock,
                 const LanePolicyOptions& options) {
   WS_CHECK(!waiting.empty());
-  const std::vector<size_t> eligible =
-      Eligible(waiting, TenantInTurn(waiting, recent, clock, options), options);
+  std::vector<size_t> eligible = Eligible(waiting, TenantInTurn(waiting, recent, clock, options), options);
+  const auto judged = std::stable_partition(eligible.begin(), eligible.end(),
+                                            [&](size_t index) { return !waiting[index].task_is_judged; });
+  if (judged != eligible.begin()) eligible.erase(judged, eligible.end());
   if (waiting[eligible.front()].waited >= options.wait_max) return eligible.front();
   const bool want_same = recent.run_length > 0 && recent.run_length < options.run_length_max;
   for (const size_t index : eligible) {

@@ -1,0 +1,63 @@
+// The grader's loops of its lanes: who is judged next, and by whom.
+#include <pthread.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "reward_service/grading/grader.h"
+#include "reward_service/grading/lane_slots.h"
+
+namespace warpsmith {
+
+void Grader::JudgeLoop(JudgeStage* lane) {
+  pthread_setname_np(pthread_self(), "lane");
+  RecentWork recent;
+  LaneSlots slots(lane);
+  const auto is_there = [&] {
+    if (!lane->is_lost()) return true;
+    slots.AwaitAllFree();
+    return serving_.Rest(lane->device(), [&] { return lane->Revive(); });
+  };
+  while (JudgeQueueOf(lane->device()).AwaitWork()) {
+    slots.AwaitFree();
+    if (!is_there()) return;
+    JudgeNext(lane, &slots, &recent);
+    if (!is_there()) return;
+  }
+}
+
+void Grader::JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent) {
+  // What waits for the lane's device may meanwhile be taken by another lane, and so may the end of the service come.
+  absl::StatusOr<std::shared_ptr<HeldDevice>> held = slots->TakeDevice();
+  if (!held.ok()) return;
+  const v1::Device device = lane->device();
+  FlightQueue& queue = JudgeQueueOf(device);
+  const std::shared_ptr<Flight> flight = queue.TakeNow(recent, slots->busy_tasks());
+  if (flight == nullptr) return;
+  std::optional<TaskSource> next = queue.NextTask(recent->task_key, device);
+  if (!next.has_value()) next = to_compile_.NextTask(recent->task_key, device);
+  if (next.has_value()) lane->Prefetch(*next);
+  slots->Run(flight->prepared->task_key, [this, lane, flight, held = *std::move(held)]() mutable {
+    const Route route = Judge(lane, flight);
+    held.reset();
+    Send(flight, route);
+  });
+}
+
+Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {
+  const absl::Time begin = options_.now();
+  const v1::Device device = lane->device();
+  const std::string& task_key = flight->prepared->task_key;
+  FlightQueue& queue = JudgeQueueOf(device);
+  const bool another_follows = queue.HasTask(task_key, device) || to_compile_.HasTask(task_key, device);
+  const Route next = lane->Run(
+      flight.get(), {.another_follows = another_follows, .others_serve = serving_.OthersServe(device)});
+  const absl::Time end = options_.now();
+  queue.Charge(*flight, end - begin);
+  absl::MutexLock lock(&mutex_);
+  backlog_time_.CountJudging(end - begin, end);
+  return next;
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,143 @@
+// The grader with a lane that judges several candidates at once.
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "tests/support/catch.h"
+#include "tests/support/grader_fixture.h"
+#include "tests/support/temporary_directory.h"
+
+namespace warpsmith {
+namespace {
+
+const ServiceAbilities kGpu{.devices = {{v1::DEVICE_CUDA, "gpu"}}};
+
+absl::StatusOr<CompiledProgram> CompileNothing(v1::CandidateLanguage, std::string_view,
+                                               const std::atomic<bool>&) {
+  CompiledProgram program;
+  program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
+  return program;
+}
+
+// One lane that judges several at once. With `lease_directory` its device has a lease there.
+struct WideLane {
+  explicit WideLane(const std::filesystem::path& lease_directory = {}) {
+    std::optional<DeviceLease> lease;
+    if (!lease_directory.empty()) lease = *DeviceLease::Open("0", lease_directory);
+    std::vector<std::unique_ptr<JudgeStage>> lanes;
+    lanes.push_back(
+        std::make_unique<JudgeStage>(JudgeStageOptions{.device = v1::DEVICE_CUDA, .num_at_once = 3},
+                                     std::make_unique<FakeReferee>(&script), std::move(lease)));
+    grader = std::make_unique<Grader>(GraderOptions{}, &compile, std::move(lanes));
+  }
+  // Of a task by this name.
+  static std::shared_ptr<const PreparedRequest> For(const std::string& task, const std::string& id) {
+    v1::GradeRequest request;
+    request.set_request_id(id);
+    request.mutable_task()->set_reference_source("class Model: pass  # " + task);
+    request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CUDA);
+    request.mutable_candidate()->set_source("int " + id + ";");
+    return std::make_shared<const PreparedRequest>(*PrepareRequest(request, kGpu));
+  }
+  bool AwaitAtOnce(int number) const {
+    for (const absl::Time end = absl::Now() + kPatience; num_at_once != number;
+         absl::SleepFor(absl::Milliseconds(1)))
+      if (absl::Now() > end) return false;
+    return true;
+  }
+
+  FakeRefereeScript script;
+  std::atomic<int> num_at_once{0};
+  CompileStage compile{"test compiler", 1 << 16, CompileNothing, nullptr};
+  std::unique_ptr<Grader> grader;
+};
+
+TEST_CASE("a lane judges as many at once as it can, and those of other tasks first") {
+  WideLane bench;
+  absl::Notification go;
+  bench.script.judge = [&](const JudgeRequest&) {
+    ++bench.num_at_once;
+    go.WaitForNotification();
+    --bench.num_at_once;
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
+  };
+  std::vector<AwaitedGrade> grades(5);
+  const std::vector<std::pair<const char*, const char*>> requests = {
+      {"one", "a"}, {"two", "b"}, {"two", "c"}, {"one", "d"}, {"three", "e"}};
+  for (size_t i = 0; i < requests.size(); ++i) {
+    bench.grader->Submit(WideLane::For(requests[i].first, requests[i].second), grades[i].Done());
+    if (i == 0) REQUIRE(bench.AwaitAtOnce(1));
+    if (i == 1) REQUIRE(bench.AwaitAtOnce(2));
+  }
+  REQUIRE(bench.AwaitAtOnce(3));
+  absl::SleepFor(absl::Milliseconds(50));
+  CHECK(bench.num_at_once == 3);
+  go.Notify();
+  for (AwaitedGrade& grade : grades) CHECK(grade.Wait().ok());
+  CHECK(bench.script.num_judged == 5);
+}
+
+TEST_CASE("whoever ends a referee in which others are judged is alone when it is judged again") {
+  WideLane bench;
+  std::atomic<int> num_beside{0};
+  bench.script.judge = [&](const JudgeRequest& request) -> absl::StatusOr<v1::Measurement> {
+    const bool kills = request.task.reference_source.find("kills") != std::string::npos;
+    const int number = ++bench.num_at_once;
+    if (kills && bench.script.num_judged > 3 && number > 1) ++num_beside;
+    absl::SleepFor(absl::Milliseconds(20));
+    if (kills && bench.num_at_once > 1 && bench.script.num_judged > 3) ++num_beside;
+    --bench.num_at_once;
+    if (kills || bench.script.num_judged <= 3) return absl::UnavailableError("the referee has ended");
+    return TwiceAsFast();
+  };
+  std::vector<AwaitedGrade> grades(3);
+  const std::vector<std::string> tasks = {"one", "kills", "two"};
+  for (size_t i = 0; i < tasks.size(); ++i)
+    bench.grader->Submit(WideLane::For(tasks[i], tasks[i]), grades[i].Done());
+  CHECK(grades[0].Wait()->verdict() == v1::VERDICT_CORRECT);
+  CHECK(grades[1].Wait()->verdict() == v1::VERDICT_UNSCORABLE);
+  CHECK(grades[2].Wait()->verdict() == v1::VERDICT_CORRECT);
+  CHECK(num_beside == 0);
+}
+
+TEST_CASE("judgements that overlap hold a device together, and give it up for a process that waits") {
+  const TemporaryDirectory directory;
+  WideLane bench(directory.path());
+  absl::Notification first_go;
+  bench.script.judge = [&](const JudgeRequest& request) {
+    ++bench.num_at_once;
+    if (request.task.reference_source.find("one") != std::string::npos) first_go.WaitForNotification();
+    --bench.num_at_once;
+    return absl::StatusOr<v1::Measurement>(TwiceAsFast());
+  };
+  AwaitedGrade first, third;
+  bench.grader->Submit(WideLane::For("one", "a"), first.Done());
+  REQUIRE(bench.AwaitAtOnce(1));
+  CHECK(GradeOf(bench.grader.get(), WideLane::For("two", "b")).verdict() == v1::VERDICT_CORRECT);
+  DeviceLease other = *DeviceLease::Open("0", directory.path());
+  CHECK(absl::IsDeadlineExceeded(other.Take(absl::Now()).status()));  // the first has it
+  std::atomic<bool> other_holds{false};
+  std::thread waiting([&] {
+    const auto held = other.Take(absl::Now() + kPatience);
+    other_holds = held.ok();
+    absl::SleepFor(absl::Milliseconds(100));
+  });
+  absl::SleepFor(absl::Milliseconds(50));
+  bench.grader->Submit(WideLane::For("three", "c"), third.Done());
+  absl::SleepFor(absl::Milliseconds(50));
+  CHECK(bench.script.num_judged == 2);  // it does not join
+  first_go.Notify();
+  waiting.join();
+  CHECK(other_holds);
+  CHECK(first.Wait().ok());
+  CHECK(third.Wait().ok());
+}
+
+}  // namespace
+}  // namespace warpsmith
