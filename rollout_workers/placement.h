@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/kernels/device_dtype.h"
 
 namespace warpsmith {
 
@@ -15,6 +16,8 @@ namespace warpsmith {
 struct CudaPlacement {
   // As CUDA counts. Several share one model: see CudaStepOptions.
   std::vector<int> devices = {0};
+  // Of weights, activations, keys and values; see DeviceDecoderOptions.
+  DeviceDtype dtype = DeviceDtype::kBfloat16;
   // Share of each GPU's memory for weights, buffers and pages of the KV cache: as many pages as then fit, at most twice
   // what all slots can fill. What other processes hold counts as taken from this share.
   double memory_share = 0.9;

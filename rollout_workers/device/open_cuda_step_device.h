@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "core/kernels/device_dtype.h"
 #include "core/model/model_config.h"
 #include "core/model/offered_memory.h"
 #include "core/model/weight_source.h"
@@ -21,6 +22,8 @@ namespace warpsmith {
 struct CudaStepOptions {
   // As CUDA counts. Several: each holds a shard of the model and of every page, and they carry out each step together.
   std::vector<int> devices = {0};
+  // Of weights, activations and pages; see DeviceDecoderOptions.
+  DeviceDtype dtype = DeviceDtype::kBfloat16;
   // Of each GPU's memory, for weights, buffers and pages; see PagesWithinShare.
   double memory_share = 0.9;
   int num_pages = 0;  // over 0: so many, whatever the share

@@ -91,8 +91,8 @@ TEST_CASE(
   if (!HasTwoGpus()) return;
   const std::shared_ptr<NcclDeviceGroup> group = NcclDeviceGroup::Create({0, 1}, absl::Seconds(60)).value();
   const auto exchange_of = [group](int rank) -> PartialsExchange {
-    return [group, rank](__nv_bfloat16* partials, int64_t count, cudaStream_t stream) {
-      return group->AllGather(rank, partials, count * static_cast<int64_t>(sizeof(*partials)), stream);
+    return [group, rank](std::byte* partials, int64_t bytes, cudaStream_t stream) {
+      return group->AllGather(rank, partials, bytes, stream);
     };
   };
   for (const auto& [name, config, count] : ShardedDevices()) {

@@ -51,6 +51,23 @@ TEST_CASE("greedy tokens of two and four GPUs are one GPU's until two logits are
   }
 }
 
+TEST_CASE(
+    "greedy tokens in float32 are the CPU's, of one, two and four GPUs, also where prompts share pages") {
+  const GenerationJob job = GroupJob(FourHeads(), 3, 2, 0, 24);
+  EngineOptions cpu = GroupOptions({0});
+  cpu.cuda.reset();
+  const GroupSamples expected = RunGroupJob(FourHeads(), cpu, job);
+  for (const std::vector<int>& devices : std::vector<std::vector<int>>{{0}, {0, 1}, {0, 1, 2, 3}}) {
+    INFO(devices.size() << " GPUs");
+    EngineOptions options = GroupOptions(devices);
+    options.cuda->dtype = DeviceDtype::kFloat32;
+    const GreedyComparison found = CompareGreedy(expected, RunGroupJob(FourHeads(), options, job));
+    CHECK(found.num_tokens == 6 * 24);
+    CHECK(found.num_equal == found.num_tokens);
+    CHECK(found.log_prob_difference_max <= 1e-4);
+  }
+}
+
 TEST_CASE("a sample of a group has its bits alone, among others and in chunks") {
   const GenerationJob job = GroupJob(FourHeads(), 3, 2, 1, 12);
   const GroupSamples together = RunGroupJob(FourHeads(), GroupOptions({0, 1}), job);
