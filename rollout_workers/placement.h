@@ -31,9 +31,11 @@ struct CudaPlacement {
   bool batch_invariant = true;
 };
 
-// Nothing of "cpu"; GPUs of "cuda" (the first), "cuda:N", "cuda:N,M" or "cuda:N-M" (all from N to M).
-// INVALID_ARGUMENT for any other text, and for a GPU that is named twice.
-absl::StatusOr<std::optional<CudaPlacement>> ParsePlacement(std::string_view text);
+// Nothing of "cpu"; GPUs of "cuda" (the first), "cuda:N", "cuda:N,M" or "cuda:N-M" (all from N to M). `dtype` is
+// "bfloat16", "float32" or "auto": bfloat16 on GPUs, float32 on the CPU, which has no other. INVALID_ARGUMENT for any
+// other text, for a GPU that is named twice, and for bfloat16 on the CPU.
+absl::StatusOr<std::optional<CudaPlacement>> ParsePlacement(std::string_view device,
+                                                            std::string_view dtype = "auto");
 
 }  // namespace warpsmith
 

@@ -126,6 +126,19 @@ TEST_CASE("greedy tokens of two GPUs are one GPU's until two logits are nearly e
   CHECK(found.log_prob_difference_max <= 0.02);
 }
 
+TEST_CASE("200 greedy tokens of two GPUs in float32 are one GPU's") {
+  if (!HasTwoGpus()) return;
+  const GenerationJob job = GroupJob(SmallDeviceModel(), 8, 1, 0, 200);
+  EngineOptions one = GroupOptions({0}), two = GroupOptions({0, 1});
+  one.cuda->dtype = two.cuda->dtype = DeviceDtype::kFloat32;
+  const GreedyComparison found = CompareGreedy(Run(one, job), Run(two, job));
+  std::printf("%d of %d greedy tokens in float32 are equal, log-probs within %.1e\n", found.num_equal,
+              found.num_tokens, found.log_prob_difference_max);
+  CHECK(found.num_tokens == 8 * 200);
+  CHECK(found.num_equal == found.num_tokens);
+  CHECK(found.log_prob_difference_max <= 1e-4);
+}
+
 TEST_CASE("a sample of two GPUs has its bits alone, among others, in chunks and from graphs or launches") {
   if (!HasTwoGpus()) return;
   const GenerationJob job = GroupJob(SmallDeviceModel(), 4, 4, 1, 64);
