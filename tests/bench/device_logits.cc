@@ -3,8 +3,8 @@
 //   device_logits --model DIRECTORY --ids 1,2,3 --chunks N,M --out FILE [--dtype float32]
 //
 // Computes the prompt in steps of N tokens, 1 being how answers are decoded, then anew in steps of M, and writes the
-// logits of all rows: float32, [2, tokens, vocab_size]. `dtype` is what the decoder stores, bfloat16 otherwise. Prints a
-// line of JSON. Pages lie in reverse order, so that a kernel which ignores the page table is found out.
+// logits of all rows: float32, [2, tokens, vocab_size]. `dtype` is what the decoder stores, bfloat16 otherwise. Prints
+// a line of JSON. Pages lie in reverse order, so that a kernel which ignores the page table is found out.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
