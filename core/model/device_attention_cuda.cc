@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "core/base/status_macros.h"
+#include "core/kernels/attention_inputs_cuda.h"
 #include "core/kernels/float32_attention_cuda.h"
+#include "core/model/cuda_status.h"
 #include "core/model/device_memory_plan.h"
 
 namespace warpsmith {
@@ -22,13 +25,21 @@ int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOp
   return static_cast<int64_t>(most);
 }
 
-cudaError_t LaunchAttention(const PagedAttention<__nv_bfloat16>& attention,
-                            const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream) {
-  return LaunchPagedAttention(attention, bounds, workspace, stream, KernelStart::kBesideFormer);
+absl::Status LaunchAttention(const AttentionInputs<__nv_bfloat16>& inputs,
+                             const PagedAttention<__nv_bfloat16>& attention,
+                             const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream) {
+  RETURN_IF_ERROR(CudaStatus(LaunchAttentionInputs(inputs, stream, KernelStart::kBesideFormer),
+                             "launch of attention's inputs"));
+  return CudaStatus(LaunchPagedAttention(attention, bounds, workspace, stream, KernelStart::kBesideFormer),
+                    "launch of attention");
 }
-cudaError_t LaunchAttention(const PagedAttention<float>& attention, const PagedAttentionBounds& bounds,
-                            std::byte*, cudaStream_t stream) {
-  return LaunchFloat32Attention(attention, bounds, stream, KernelStart::kBesideFormer);
+
+absl::Status LaunchAttention(const AttentionInputs<float>& inputs, const PagedAttention<float>& attention,
+                             const PagedAttentionBounds& bounds, std::byte*, cudaStream_t stream) {
+  RETURN_IF_ERROR(CudaStatus(LaunchAttentionInputs(inputs, stream, KernelStart::kBesideFormer),
+                             "launch of attention's inputs"));
+  return CudaStatus(LaunchFloat32Attention(attention, bounds, stream, KernelStart::kBesideFormer),
+                    "launch of attention");
 }
 
 }  // namespace warpsmith

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/status/status.h"
+#include "core/kernels/attention_inputs.h"
 #include "core/kernels/paged_attention_cuda.h"
 #include "core/model/device_decoder_options.h"
 #include "core/model/model_config.h"
@@ -18,11 +20,13 @@ namespace warpsmith {
 // A step of queries of one row each has at most as many rows as may want logits.
 int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOptions& options);
 
-// Launches it beside the former kernel; `workspace` holds AttentionWorkspaceBytes. Returns the launch's error.
-cudaError_t LaunchAttention(const PagedAttention<__nv_bfloat16>& attention,
-                            const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream);
-cudaError_t LaunchAttention(const PagedAttention<float>& attention, const PagedAttentionBounds& bounds,
-                            std::byte* workspace, cudaStream_t stream);
+// Launches `inputs` and then `attention`, which reads what they write, beside the kernel before. `workspace` holds
+// AttentionWorkspaceBytes. INTERNAL with CUDA's message.
+absl::Status LaunchAttention(const AttentionInputs<__nv_bfloat16>& inputs,
+                             const PagedAttention<__nv_bfloat16>& attention,
+                             const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream);
+absl::Status LaunchAttention(const AttentionInputs<float>& inputs, const PagedAttention<float>& attention,
+                             const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream);
 
 }  // namespace warpsmith
 

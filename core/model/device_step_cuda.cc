@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "core/kernels/attention_inputs_cuda.h"
 #include "core/kernels/embedding_gather_cuda.h"
 #include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/streamed_linear_cuda.h"
@@ -236,45 +235,41 @@ absl::Status LauncherOf<T>::Attend(int64_t layer, const DeviceStep& step, cudaSt
   T* const key_pages = pages + 2 * layer * plane;
   RETURN_IF_ERROR(Norm(weights.input_norm, layer > 0, step, stream));
   RETURN_IF_ERROR(Product(layer_products, qkv_shape, QkvOperands(layer), step.num_rows, stream));
-  RETURN_IF_ERROR(CudaStatus(LaunchAttentionInputs<T>({.rows = step.num_rows,
-                                                       .num_kv_heads = config.num_key_value_heads,
-                                                       .group_size = config.group_size(),
-                                                       .head_dim = config.head_dim,
-                                                       .eps = eps,
-                                                       .qkv = At(places.qkv),
-                                                       .bias = weights.qkv_bias,
-                                                       .query_norm = weights.query_norm,
-                                                       .key_norm = weights.key_norm,
-                                                       .cosines = FloatsAt(places.cosines),
-                                                       .sines = FloatsAt(places.sines),
-                                                       .positions = step.positions,
-                                                       .kv_entries = step.kv_entries,
-                                                       .queries = At(places.queries),
-                                                       .key_pages = key_pages,
-                                                       .value_pages = key_pages + plane},
-                                                      stream, KernelStart::kBesideFormer),
-                             "launch of attention's inputs"));
+  const AttentionInputs<T> inputs = {.rows = step.num_rows,
+                                     .num_kv_heads = config.num_key_value_heads,
+                                     .group_size = config.group_size(),
+                                     .head_dim = config.head_dim,
+                                     .eps = eps,
+                                     .qkv = At(places.qkv),
+                                     .bias = weights.qkv_bias,
+                                     .query_norm = weights.query_norm,
+                                     .key_norm = weights.key_norm,
+                                     .cosines = FloatsAt(places.cosines),
+                                     .sines = FloatsAt(places.sines),
+                                     .positions = step.positions,
+                                     .kv_entries = step.kv_entries,
+                                     .queries = At(places.queries),
+                                     .key_pages = key_pages,
+                                     .value_pages = key_pages + plane};
+  const PagedAttention<T> attention = {
+      .num_queries = step.num_queries,
+      .rows = step.num_rows,
+      .num_kv_heads = config.num_key_value_heads,
+      .group_size = config.group_size(),
+      .head_dim = config.head_dim,
+      .page_tokens = options.page_tokens,
+      .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(config.head_dim))),
+      .row_indptr = step.row_indptr,
+      .page_indptr = step.page_indptr,
+      .page_indices = step.page_indices,
+      .positions = step.positions,
+      .queries = At(places.queries),
+      .key_pages = key_pages,
+      .value_pages = key_pages + plane,
+      .output = At(places.attended)};
   const PagedAttentionBounds bounds = {RowsOfQueryBound(step.rows_of_query_max, options.rows_max),
                                        options.context_tokens_max};
-  RETURN_IF_ERROR(CudaStatus(
-      LaunchAttention(
-          PagedAttention<T>{.num_queries = step.num_queries,
-                            .rows = step.num_rows,
-                            .num_kv_heads = config.num_key_value_heads,
-                            .group_size = config.group_size(),
-                            .head_dim = config.head_dim,
-                            .page_tokens = options.page_tokens,
-                            .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(config.head_dim))),
-                            .row_indptr = step.row_indptr,
-                            .page_indptr = step.page_indptr,
-                            .page_indices = step.page_indices,
-                            .positions = step.positions,
-                            .queries = At(places.queries),
-                            .key_pages = key_pages,
-                            .value_pages = key_pages + plane,
-                            .output = At(places.attended)},
-          bounds, scratch + places.attention, stream),
-      "launch of attention"));
+  RETURN_IF_ERROR(LaunchAttention(inputs, attention, bounds, scratch + places.attention, stream));
   RETURN_IF_ERROR(
       Product(layer_products, output_shape, OutputOperands(layer, step.num_rows), step.num_rows, stream));
   return Exchange(step, stream);
