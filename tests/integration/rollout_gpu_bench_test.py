@@ -261,7 +261,7 @@ def test_float32_is_judged_by_logits_and_by_every_greedy_token(tmp_path: Path) -
 
     parted = [*answer.token_ids[:150], -1, *answer.token_ids[151:]]
     right = compare_float32(case, program(0), engine(answer.token_ids), "cpu", ["cpu", "cuda:0"])
-    shifted = compare_float32(case, program(1e-3), engine(answer.token_ids), "cpu", ["cpu"])
+    shifted = compare_float32(case, program(3e-3), engine(answer.token_ids), "cpu", ["cpu"])
     wrong = compare_float32(case, program(0), engine(parted), "cpu", ["cpu"])
     assert right["ok"] and right["equal_tokens"] == {"cpu": 200, "cuda:0": 200} and right["log_prob_difference"] < 1e-5
     assert not shifted["ok"] and shifted["relative_difference"] > 1e-4
