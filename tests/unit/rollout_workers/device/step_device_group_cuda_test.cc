@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/model/weight_source.h"
 #include "rollout_workers/device/step_device_group.h"
 #include "rollout_workers/paged/paged_batch.h"
 #include "tests/gpu/small_device_model.h"
@@ -88,6 +89,23 @@ TEST_CASE(
   direct.cuda->decode_buckets = {1};  // larger steps have none
   CHECK(SameBits(graphs, RunGroupJob(FourHeads(), direct, job)));
   CHECK(SameBits(graphs, RunGroupJob(FourHeads(), GroupOptions({0, 1}), job)));
+}
+
+TEST_CASE("a GPU in float32 refuses weights in a GPU's memory, which are bfloat16") {
+  struct Halves final : WeightSource {
+    int64_t num_elements() const override { return 0; }
+    absl::Status CopyTo(uint16_t*, int, absl::Time) override { return absl::OkStatus(); }
+  } source;
+  const CudaStepOptions options{.dtype = DeviceDtype::kFloat32,
+                                .num_pages = 40,
+                                .sequences_max = 2,
+                                .prefill_tokens_max = 64,
+                                .context_tokens_max = 256,
+                                .decode_buckets = {1, 2}};
+  const std::unique_ptr<StepDevice> device = OpenCudaStepDevice(FourHeads(), options).value();
+  const absl::Status status = device->TakeWeights(source);
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("float32: publish a file"));
 }
 
 TEST_CASE("all members capture the same graphs and have the same tokens") {
