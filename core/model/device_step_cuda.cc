@@ -24,8 +24,7 @@ namespace {
 
 // T is what is stored.
 template <typename T>
-class LauncherOf final : public DeviceStepLauncher {
- public:
+struct LauncherOf final : DeviceStepLauncher {
   LauncherOf(const DeviceDecoderOptions& options, const DeviceWeights& weights, const DeviceScratch& places,
              std::byte* scratch, std::byte* pages);
   ~LauncherOf() override {
@@ -39,7 +38,6 @@ class LauncherOf final : public DeviceStepLauncher {
   absl::Status Launch(const DeviceStep& step, cudaStream_t stream) const override;
   const float* logits() const override { return FloatsAt(places.logits); }
 
- private:
   T* At(int64_t place) const { return reinterpret_cast<T*>(scratch + place); }
   float* FloatsAt(int64_t place) const { return reinterpret_cast<float*>(scratch + place); }
 
