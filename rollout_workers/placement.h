@@ -27,7 +27,8 @@ struct CudaPlacement {
   int prefill_tokens_max = 2048;
   // Batch sizes of which each gets a CUDA graph, ascending, the last at most num_slots. Empty: DecodeBuckets.
   std::vector<int> decode_buckets;
-  // Whether a sample's bits do not depend on what decodes beside it: all products then share one algorithm.
+  // Whether a sample's bits do not depend on what decodes beside it: all products then share one algorithm. Not kept in
+  // float32.
   bool batch_invariant = true;
 };
 

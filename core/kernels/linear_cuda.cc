@@ -144,6 +144,10 @@ cublasStatus_t LinearPlansOf<T>::Choose(const LinearShape& shape, int bucket,
   for (const cublasLtMatmulHeuristicResult_t& proposal : proposals) {
     if (!fewest.Accepts(handle_, proposal.algo, workspace_.bytes)) continue;
     Choice measured{proposal.algo};
+    if (search_.runs == 0) {
+      choice = measured;
+      return CUBLAS_STATUS_SUCCESS;
+    }
     status = Measure(shape, row_buckets_[bucket], operands, evicted, stream, measured);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     if (!chosen || measured.seconds < choice.seconds) choice = measured;

@@ -31,7 +31,8 @@ using LinearOperands = LinearOperandsOf<__nv_bfloat16>;
 enum class DepthSplit { kNever, kAllowed };
 
 // How long Prepare looks: algorithms that cuBLASLt proposes for a bucket, and runs of each of which the median counts,
-// after warm_ups that do not.
+// after warm_ups that do not. 0 runs: nothing is measured, and the first proposal that all rows of the bucket allow is
+// taken, the same in every process.
 struct LinearSearch {
   int proposals_max = 8;
   int warm_ups = 2;

@@ -27,8 +27,8 @@ struct DeviceDecoderOptions {
   int64_t num_token_ids = 0;
   // Row counts whose products share an algorithm, ascending to rows_max: buckets of few rows LaunchStreamedLinear,
   // others one of cuBLASLt each (LinearPlans). One bucket: all products are LaunchStreamedLinear's, and a row's bits do
-  // not depend on what else is in its step. In float32 all buckets are cuBLASLt's; of one it chooses no algorithm that
-  // cuts sums, and a row's bits are its own as far as cuBLASLt keeps to that.
+  // not depend on what else is in its step. In float32 all buckets are cuBLASLt's, by its first proposal;
+  // of one bucket no proposal cuts sums, and a row's bits are its own as far as cuBLASLt keeps to that.
   std::vector<int64_t> row_buckets;
 };
 

@@ -20,6 +20,11 @@ namespace warpsmith {
 // whoever starts a worker waits for.
 inline constexpr LinearSearch kStepSearch = {.proposals_max = 4, .warm_ups = 1, .runs = 3};
 
+// In float32 nothing is measured, so that runs repeat to the bit.
+inline constexpr LinearSearch kFirstProposal = {.proposals_max = 4, .warm_ups = 0, .runs = 0};
+template <typename T>
+inline constexpr LinearSearch kStepSearchOf = std::is_same_v<T, float> ? kFirstProposal : kStepSearch;
+
 // Whether products of few rows of T run by LaunchStreamedLinear, which multiplies bfloat16 alone.
 template <typename T>
 inline constexpr bool kStreamsProducts = std::is_same_v<T, __nv_bfloat16>;

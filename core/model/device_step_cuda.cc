@@ -150,7 +150,7 @@ absl::Status LauncherOf<T>::Prepare() {
   const auto products_of = [&](const std::vector<int64_t>& buckets) {
     const DepthSplit split = batch_invariant() ? DepthSplit::kNever : DepthSplit::kAllowed;
     return DeviceProducts<T>{
-        std::make_unique<LinearPlansOf<T>>(handle, workspace, buckets, split, kStepSearch),
+        std::make_unique<LinearPlansOf<T>>(handle, workspace, buckets, split, kStepSearchOf<T>),
         kStreamsProducts<T> ? StreamedRowsMax(buckets) : 0};
   };
   layer_products = products_of(options.row_buckets);

@@ -35,7 +35,7 @@ struct CudaStepOptions {
   std::vector<int> decode_buckets;
   // Ids that the tokenizer has; 0: the model's vocab_size.
   int64_t num_token_ids = 0;
-  bool batch_invariant = true;
+  bool batch_invariant = true;  // not kept in float32
   // Longest wait for a step. One takes milliseconds, a long chunk of a prompt on a large model a second.
   absl::Duration step_timeout = absl::Seconds(60);
 };

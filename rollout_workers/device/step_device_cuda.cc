@@ -51,6 +51,12 @@ DeviceDecoderOptions DecoderOptionsFrom(const CudaStepOptions& options, TensorSh
           .row_buckets = std::move(row_buckets)};
 }
 
+// With one algorithm for all row counts a step of few rows in float32 takes several times as long, and nothing asks for
+// the bits of its samples.
+bool IsBatchInvariant(const CudaStepOptions& options) {
+  return options.batch_invariant && options.dtype == DeviceDtype::kBfloat16;
+}
+
 }  // namespace
 
 absl::StatusOr<int> FindPages(const ModelConfig& config, const CudaStepOptions& options, TensorShard shard) {
@@ -103,7 +109,7 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
       memory->decoder,
       DeviceDecoder::Create(config, DecoderOptionsFrom(options, part, num_pages,
                                                        RowBuckets(options.decode_buckets, limits.rows_max,
-                                                                  options.batch_invariant))));
+                                                                  IsBatchInvariant(options)))));
   RETURN_IF_ERROR(CudaStatus(cudaSetDevice(options.devices.at(0)), "Choosing the GPU"));
   const auto queries = static_cast<size_t>(limits.queries_max);
   const size_t block_bytes = StepBlock(limits).bytes(),

@@ -34,7 +34,7 @@ TEST_CASE("a product of float32 runs by plans alone, and one that is not prepare
   const Library library;
   DeviceProducts<float> products{
       std::make_unique<LinearPlansOf<float>>(library.handle, library.workspace(), std::vector<int64_t>{kRows},
-                                             DepthSplit::kNever, kStepSearch),
+                                             DepthSplit::kNever, kFirstProposal),
       0};
   CHECK(!products.Streams(1));
   const LinearShape shape{.columns = 136, .depth = 256, .output = kStoredOutput<float>};

@@ -179,6 +179,27 @@ TEST_CASE(
         CUBLAS_STATUS_NOT_SUPPORTED);
 }
 
+TEST_CASE("products in float32 that are chosen without measuring have the same bits whoever chose them") {
+  const Library library;
+  const LinearShape shape{.columns = 1024, .depth = 3072, .output = LinearOutput::kFloat32};
+  constexpr int64_t kRows = 40;
+  const DeviceArray x(RandomFloats(kRows * shape.depth, 1)),
+      weight(RandomFloats(shape.columns * shape.depth, 2));
+  std::vector<std::vector<float>> found;
+  for (int run = 0; run < 2; ++run) {
+    LinearPlansOf<float> plans(library.handle, library.workspace(), {1, 8, kRows}, DepthSplit::kAllowed,
+                               {.proposals_max = 4, .warm_ups = 0, .runs = 0});
+    for (const int64_t rows : {1, 5, 40}) {
+      const DeviceArray y(std::vector<float>(static_cast<size_t>(kRows * shape.columns)));
+      const LinearOperandsOf<float> operands{.x = x.get(), .weight = weight.get(), .y = y.get()};
+      REQUIRE(plans.Prepare(shape, operands, {}, nullptr) == CUBLAS_STATUS_SUCCESS);
+      REQUIRE(plans.Launch(shape, rows, operands, nullptr) == CUBLAS_STATUS_SUCCESS);
+      found.push_back(y.Read());
+    }
+  }
+  for (int i = 0; i < 3; ++i) CHECK(found[i] == found[i + 3]);
+}
+
 TEST_CASE("the first float32 that is not finite is found") {
   constexpr unsigned long long kNone = std::numeric_limits<unsigned long long>::max();
   for (const int64_t size : {4, 64, 20000}) {

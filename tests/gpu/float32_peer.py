@@ -152,8 +152,8 @@ def main() -> int:
         try:
             row = compare(
                 case,
-                device_program(arguments.logits, "float32"),
-                engine_program(arguments.tokens),
+                device_program(arguments.logits.resolve(), "float32"),
+                engine_program(arguments.tokens.resolve()),
                 arguments.device,
                 devices_for(case, num_gpus),
             )

@@ -193,7 +193,7 @@ def main() -> int:
     failed = False
     for case in CASES:
         try:
-            row = compare(case, device_program(arguments.program), arguments.device)
+            row = compare(case, device_program(arguments.program.resolve()), arguments.device)
         except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
             print(f"{case.name}: {error}", file=sys.stderr, flush=True)
             failed = True

@@ -129,24 +129,21 @@ TEST_CASE("200 greedy tokens in float32 are the CPU's, alone and where samples s
   cpu.cuda.reset();
   float32.cuda->dtype = DeviceDtype::kFloat32;
   const Samples on_cpu = Run(cpu, job);
-  for (const bool batch_invariant : {true, false}) {
-    float32.cuda->batch_invariant = batch_invariant;
-    double largest = 0;
-    for (const auto& [place, sample] : Run(float32, job)) {
-      INFO("task " << place.first << ", sample " << place.second);
-      const FinishedSample& other = on_cpu.at(place);
-      CHECK(sample.answer_token_ids == other.answer_token_ids);
-      for (size_t i = 0; i < sample.log_probs.size(); ++i) {
-        largest = std::max<double>(largest, std::abs(sample.log_probs[i] - other.log_probs.at(i)));
-      }
+  double largest = 0;
+  for (const auto& [place, sample] : Run(float32, job)) {
+    INFO("task " << place.first << ", sample " << place.second);
+    const FinishedSample& other = on_cpu.at(place);
+    CHECK(sample.answer_token_ids == other.answer_token_ids);
+    for (size_t i = 0; i < sample.log_probs.size(); ++i) {
+      largest = std::max<double>(largest, std::abs(sample.log_probs[i] - other.log_probs.at(i)));
     }
-    std::printf("6 x 200 greedy tokens in float32: log-probs within %.1e of the CPU's\n", largest);
-    CHECK(largest <= 1e-4);
   }
+  std::printf("6 x 200 greedy tokens in float32: log-probs within %.1e of the CPU's\n", largest);
+  CHECK(largest <= 1e-4);
 }
 
-// Not promised, for products in float32 are cuBLASLt's; what was seen is printed.
-TEST_CASE("samples in float32 repeat, with graphs as with direct launches") {
+// That they do not depend on what decodes beside them is not promised; what was seen is printed.
+TEST_CASE("samples in float32 repeat to the bit") {
   const GenerationJob job = Job({70, 3, 16, 200}, 4);
   EngineOptions graphs = Options();
   graphs.cuda->dtype = DeviceDtype::kFloat32;
