@@ -25,6 +25,7 @@ PagedBatchOptions PagedOptionsFrom(const ModelConfig& config, const EngineOption
 
 CudaStepOptions StepOptionsFrom(const CudaPlacement& cuda, const PagedBatchOptions& paged) {
   return {.devices = cuda.devices,
+          .dtype = cuda.dtype,
           .memory_share = cuda.memory_share,
           .num_pages = cuda.num_pages,
           .page_tokens = paged.page_tokens,

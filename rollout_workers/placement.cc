@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/log.h"
+#include "core/base/status_macros.h"
 
 namespace warpsmith {
 namespace {
@@ -50,26 +52,46 @@ std::optional<int> NamedTwice(std::vector<int> devices) {
   return twice == devices.end() ? std::nullopt : std::optional(*twice);
 }
 
-}  // namespace
-
-absl::StatusOr<std::optional<CudaPlacement>> ParsePlacement(std::string_view text) {
-  if (text == "cpu") return std::nullopt;
-  CudaPlacement placement;
-  if (text == kCuda) return placement;
-  placement.devices.clear();
-  if (text.starts_with(kCudaWithIndex)) {
-    placement.devices = ParseDevices(std::string(text.substr(kCudaWithIndex.size())));
+absl::StatusOr<DeviceDtype> ParseDtype(std::string_view text, DeviceDtype of_auto) {
+  if (text == "auto") return of_auto;
+  for (const DeviceDtype dtype : {DeviceDtype::kBfloat16, DeviceDtype::kFloat32}) {
+    if (text == DtypeName(dtype)) return dtype;
   }
-  if (placement.devices.empty()) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", Escape(text, 64), "\" is no dtype: give auto, bfloat16 or float32"));
+}
+
+absl::StatusOr<std::vector<int>> ParseGpus(std::string_view text) {
+  if (text == kCuda) return std::vector<int>{0};
+  std::vector<int> devices;
+  if (text.starts_with(kCudaWithIndex)) {
+    devices = ParseDevices(std::string(text.substr(kCudaWithIndex.size())));
+  }
+  if (devices.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", Escape(text, 64), "\" is no device: give cpu, cuda or cuda:N with N below ",
                      kDevicesMax, ", or several that share a model as cuda:0,1"));
   }
-  if (const std::optional<int> twice = NamedTwice(placement.devices); twice.has_value()) {
+  if (const std::optional<int> twice = NamedTwice(devices); twice.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", Escape(text, 64), "\" names GPU ", *twice, " twice: name each once"));
   }
-  return placement;
+  return devices;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<CudaPlacement>> ParsePlacement(std::string_view device, std::string_view dtype) {
+  const bool on_cpu = device == "cpu";
+  ASSIGN_OR_RETURN(const DeviceDtype stored,
+                   ParseDtype(dtype, on_cpu ? DeviceDtype::kFloat32 : DeviceDtype::kBfloat16));
+  if (on_cpu && stored != DeviceDtype::kFloat32) {
+    return absl::InvalidArgumentError(
+        "the CPU computes in float32: give the dtype auto or float32, or a GPU");
+  }
+  if (on_cpu) return std::nullopt;
+  ASSIGN_OR_RETURN(std::vector<int> devices, ParseGpus(device));
+  return CudaPlacement{.devices = std::move(devices), .dtype = stored};
 }
 
 }  // namespace warpsmith

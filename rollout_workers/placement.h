@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/kernels/device_dtype.h"
 
 namespace warpsmith {
 
@@ -15,6 +16,8 @@ namespace warpsmith {
 struct CudaPlacement {
   // As CUDA counts. Several share one model: see CudaStepOptions.
   std::vector<int> devices = {0};
+  // Of weights, activations, keys and values; see DeviceDecoderOptions.
+  DeviceDtype dtype = DeviceDtype::kBfloat16;
   // Share of each GPU's memory for weights, buffers and pages of the KV cache: as many pages as then fit, at most twice
   // what all slots can fill. What other processes hold counts as taken from this share.
   double memory_share = 0.9;
@@ -24,13 +27,16 @@ struct CudaPlacement {
   int prefill_tokens_max = 2048;
   // Batch sizes of which each gets a CUDA graph, ascending, the last at most num_slots. Empty: DecodeBuckets.
   std::vector<int> decode_buckets;
-  // Whether a sample's bits do not depend on what decodes beside it: all products then share one algorithm.
+  // Whether a sample's bits do not depend on what decodes beside it: all products then share one algorithm. Not kept in
+  // float32.
   bool batch_invariant = true;
 };
 
-// Nothing of "cpu"; GPUs of "cuda" (the first), "cuda:N", "cuda:N,M" or "cuda:N-M" (all from N to M).
-// INVALID_ARGUMENT for any other text, and for a GPU that is named twice.
-absl::StatusOr<std::optional<CudaPlacement>> ParsePlacement(std::string_view text);
+// Nothing of "cpu"; GPUs of "cuda" (the first), "cuda:N", "cuda:N,M" or "cuda:N-M" (all from N to M). `dtype` is
+// "bfloat16", "float32" or "auto": bfloat16 on GPUs, float32 on the CPU, which has no other. INVALID_ARGUMENT for any
+// other text, for a GPU that is named twice, and for bfloat16 on the CPU.
+absl::StatusOr<std::optional<CudaPlacement>> ParsePlacement(std::string_view device,
+                                                            std::string_view dtype = "auto");
 
 }  // namespace warpsmith
 

@@ -1,13 +1,16 @@
 #include "rollout_workers/rollout_service.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/transfer_timeout.h"
+#include "core/kernels/device_dtype.h"
 #include "core/rpc/status.h"
 #include "rollout_workers/group_stream.h"
+#include "rollout_workers/placement.h"
 #include "rollout_workers/wire.h"
 
 namespace warpsmith {
@@ -127,7 +130,8 @@ grpc::Status RolloutService::GetStatus(grpc::ServerContext* context, const v1::G
   response->set_policy_version(status.policy_version);
   response->set_layout_sha256(identity_.layout_sha256);
   response->set_prompts_sha256(identity_.prompts_sha256);
-  response->set_weights_dtype(worker_->engine().cuda().has_value() ? "bfloat16" : "float32");
+  const std::optional<CudaPlacement>& cuda = worker_->engine().cuda();
+  response->set_weights_dtype(DtypeName(cuda.has_value() ? cuda->dtype : DeviceDtype::kFloat32));
   response->set_num_active_samples(status.num_active_samples);
   response->set_num_waiting_samples(status.num_waiting_samples);
   response->set_asleep(status.asleep);

@@ -103,6 +103,11 @@ absl::StatusOr<std::unique_ptr<WeightTransport>> MakeTransport(const std::string
     return absl::FailedPreconditionError(
         "This worker decodes on the CPU, which has no part in the memory of a GPU: publish a file");
   }
+  if (cuda->dtype != DeviceDtype::kBfloat16) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("This worker's GPU computes in ", DtypeName(cuda->dtype),
+                     ", and weights in the memory of a GPU are bfloat16: publish a file"));
+  }
   if (name == kNcclTransport) return std::make_unique<NcclTransport>(config, cuda->devices);
   if (cuda->devices.size() > 1) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -38,8 +38,8 @@ class WeightTransport {
 //                 device, copied on it when it is committed. The call is this worker's part: it waits for the others.
 //                 Until then every GPU holds the weights twice. bfloat16
 //
-// INVALID_ARGUMENT, with these names, for any other; FAILED_PRECONDITION: cuda_memory or nccl on the CPU, cuda_memory
-// on several GPUs.
+// INVALID_ARGUMENT, with these names, for any other; FAILED_PRECONDITION: cuda_memory or nccl on the CPU or on GPUs in
+// float32, cuda_memory on several GPUs.
 absl::StatusOr<std::unique_ptr<WeightTransport>> MakeTransport(const std::string& name,
                                                                const ModelConfig& config,
                                                                const std::optional<CudaPlacement>& cuda);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/kernels/bfloat16.h"
 #include "core/kernels/kernel_set.h"
 
 namespace warpsmith {
@@ -18,7 +17,7 @@ void RotateHead(const AttentionInputs<float>& inputs, const float* head, const f
 
 }  // namespace
 
-void AttentionInputsReference(const AttentionInputs<float>& inputs) {
+void AttentionInputsReference(const AttentionInputs<float>& inputs, DeviceDtype stored) {
   const int64_t heads = HeadsOfRow(inputs), size = inputs.head_dim;
   std::vector<float> biased(size);
   for (int64_t i = 0; i < inputs.rows * heads; ++i) {
@@ -34,7 +33,7 @@ void AttentionInputsReference(const AttentionInputs<float>& inputs) {
       const float* const norm = place.kind == HeadKind::kQuery ? inputs.query_norm : inputs.key_norm;
       RotateHead(inputs, biased.data(), norm, row, to);
     }
-    for (int64_t d = 0; d < size; ++d) to[d] = RoundToBfloat16(to[d]);
+    for (int64_t d = 0; d < size; ++d) to[d] = RoundToDtype(to[d], stored);
   }
 }
 

@@ -5,17 +5,19 @@
 // n = the head plus its bias, normed where there is a norm (KernelSet::norm_rotate):
 //   y[i] = n[i] cos[i] - n[i + h] sin[i],  y[i + h] = n[i + h] cos[i] + n[i] sin[i]   queries and keys
 //   y = head + bias                                                                     values
-// in float32, each y rounded to bfloat16 once. Su et al., arXiv 2104.09864.
+// in float32, each y rounded to what is stored once. Su et al., arXiv 2104.09864.
 #ifndef WARPSMITH_CORE_KERNELS_ATTENTION_INPUTS_H_
 #define WARPSMITH_CORE_KERNELS_ATTENTION_INPUTS_H_
 
 #include <cstdint>
 
+#include "core/kernels/device_dtype.h"
+
 namespace warpsmith {
 
-// T is what is stored: bfloat16 on a device; float in the reference, with values that bfloat16 has. All arrays are
-// dense. Entry e of the pages is token e % page_tokens of page e / page_tokens: [pages, page_tokens, kv head,
-// head_dim], which FlashInfer calls NHD.
+// T is what is stored: bfloat16 or float on a device; float in the reference, with values that `stored` has. All
+// arrays are dense. Entry e of the pages is token e % page_tokens of page e / page_tokens: [pages, page_tokens, kv
+// head, head_dim], which FlashInfer calls NHD.
 template <typename T>
 struct AttentionInputs {
   int64_t rows = 0;
@@ -67,7 +69,8 @@ constexpr T* DestinationOf(const AttentionInputs<T>& inputs, HeadPlace place, in
 }
 
 // By KernelSet::norm_rotate; head_dim even and at most 512.
-void AttentionInputsReference(const AttentionInputs<float>& inputs);
+void AttentionInputsReference(const AttentionInputs<float>& inputs,
+                              DeviceDtype stored = DeviceDtype::kBfloat16);
 
 }  // namespace warpsmith
 

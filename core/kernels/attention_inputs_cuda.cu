@@ -24,6 +24,8 @@ __device__ float2 LoadPair(const __nv_bfloat16* from) {
 __device__ void StorePair(float2 pair, __nv_bfloat16* to) {
   *reinterpret_cast<__nv_bfloat162*>(to) = __float22bfloat162_rn(pair);
 }
+__device__ float2 LoadPair(const float* from) { return *reinterpret_cast<const float2*>(from); }
+__device__ void StorePair(float2 pair, float* to) { *reinterpret_cast<float2*>(to) = pair; }
 __device__ float2 Sum(float2 a, float2 b) { return {a.x + b.x, a.y + b.y}; }
 __device__ float2 Scaled(float2 a, float scale, float2 weight) {
   return {a.x * scale * weight.x, a.y * scale * weight.y};
@@ -39,8 +41,8 @@ __device__ void ForColumns(int64_t half, Body body) {
   }
 }
 
-template <int kSteps>
-__device__ void LoadHead(const __nv_bfloat16* head, int64_t half, HeadPart<kSteps>& part) {
+template <int kSteps, typename T>
+__device__ void LoadHead(const T* head, int64_t half, HeadPart<kSteps>& part) {
   ForColumns<kSteps>(half, [&](int step, int64_t column) {
     part.low[step] = LoadPair(head + column);
     part.high[step] = LoadPair(head + half + column);
@@ -95,8 +97,8 @@ __device__ void RotateHead(const RotaryPart<kSteps>& rotary, int64_t half, HeadP
 }
 
 // A warp a head. What no kernel of a step writes is loaded before the wait for the former.
-template <int kSteps>
-__global__ void AttentionInputsKernel(const AttentionInputs<__nv_bfloat16> inputs) {
+template <int kSteps, typename T>
+__global__ void AttentionInputsKernel(const AttentionInputs<T> inputs) {
   LetNextStart();
   const int64_t heads = HeadsOfRow(inputs), half = inputs.head_dim / 2;
   const int64_t step_of_grid = int64_t{gridDim.x} * kWarpsOfBlock;
@@ -105,7 +107,7 @@ __global__ void AttentionInputsKernel(const AttentionInputs<__nv_bfloat16> input
     const int64_t row = i / heads, head = i % heads;
     const HeadPlace place = PlaceOfHead(head, inputs.group_size);
     const bool rotates = place.kind != HeadKind::kValue;
-    const __nv_bfloat16* const norm = place.kind == HeadKind::kQuery ? inputs.query_norm : inputs.key_norm;
+    const T* const norm = place.kind == HeadKind::kQuery ? inputs.query_norm : inputs.key_norm;
     HeadPart<kSteps> part, bias, norm_weight;
     RotaryPart<kSteps> rotary;
     if (inputs.bias != nullptr) LoadHead(inputs.bias + head * inputs.head_dim, half, bias);
@@ -114,7 +116,7 @@ __global__ void AttentionInputsKernel(const AttentionInputs<__nv_bfloat16> input
       const int64_t at = inputs.positions[row] * half;
       LoadRotary(inputs.cosines + at, inputs.sines + at, half, rotary);
     }
-    __nv_bfloat16* const to = DestinationOf(inputs, place, row);
+    T* const to = DestinationOf(inputs, place, row);
     WaitForFormer();
     LoadHead(inputs.qkv + i * inputs.head_dim, half, part);
     if (inputs.bias != nullptr) AddBias(bias, half, part);
@@ -132,8 +134,8 @@ __global__ void AttentionInputsKernel(const AttentionInputs<__nv_bfloat16> input
 }  // namespace
 
 // Which kernel runs depends on head_dim alone.
-cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, cudaStream_t stream,
-                                  KernelStart start) {
+template <typename T>
+cudaError_t LaunchAttentionInputs(const AttentionInputs<T>& inputs, cudaStream_t stream, KernelStart start) {
   const bool head_fits = inputs.head_dim > 0 && inputs.head_dim % 4 == 0 && inputs.head_dim <= kHeadDimMax;
   if (!head_fits || inputs.rows < 0 || inputs.num_kv_heads < 1 || inputs.group_size < 1) {
     return cudaErrorInvalidValue;
@@ -142,9 +144,12 @@ cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, 
   const int64_t wanted = (inputs.rows * HeadsOfRow(inputs) + kWarpsOfBlock - 1) / kWarpsOfBlock;
   const auto blocks = static_cast<unsigned>(wanted < kBlocksMax ? wanted : kBlocksMax);
   if (inputs.head_dim <= 4 * kWarp) {
-    return StartKernel(start, AttentionInputsKernel<1>, blocks, kThreads, 0, stream, inputs);
+    return StartKernel(start, AttentionInputsKernel<1, T>, blocks, kThreads, 0, stream, inputs);
   }
-  return StartKernel(start, AttentionInputsKernel<2>, blocks, kThreads, 0, stream, inputs);
+  return StartKernel(start, AttentionInputsKernel<2, T>, blocks, kThreads, 0, stream, inputs);
 }
+
+template cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>&, cudaStream_t, KernelStart);
+template cudaError_t LaunchAttentionInputs(const AttentionInputs<float>&, cudaStream_t, KernelStart);
 
 }  // namespace warpsmith

@@ -10,10 +10,11 @@
 
 namespace warpsmith {
 
-// All pointers are device memory, those of arrays aligned to 8 bytes; head_dim is a multiple of 4 and at most 256.
-// A row's result depends on that row alone. Launches on `stream`, does not synchronise; returns the launch's
-// error, cudaErrorInvalidValue for other sizes. Constant beside the former kernel: all but qkv.
-cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, cudaStream_t stream,
+// T is __nv_bfloat16 or float. All pointers are device memory, those of arrays aligned to 8 bytes; head_dim is a
+// multiple of 4 and at most 256. A row's result depends on that row alone. Launches on `stream`, does not synchronise;
+// returns the launch's error, cudaErrorInvalidValue for other sizes. Constant beside the former kernel: all but qkv.
+template <typename T = __nv_bfloat16>
+cudaError_t LaunchAttentionInputs(const AttentionInputs<T>& inputs, cudaStream_t stream,
                                   KernelStart start = KernelStart::kAfterFormer);
 
 }  // namespace warpsmith

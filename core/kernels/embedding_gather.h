@@ -12,7 +12,7 @@ namespace warpsmith {
 
 inline constexpr int32_t kTokenInSlot = -1;
 
-// T is what is stored: bfloat16 on a device, float in the reference. All arrays are dense.
+// T is what is stored: bfloat16 or float on a device, float in the reference. All arrays are dense.
 template <typename T>
 struct EmbeddingGather {
   int64_t rows = 0;

@@ -10,9 +10,10 @@
 
 namespace warpsmith {
 
-// All pointers are device memory, those of bfloat16 aligned to 16 bytes; size is a multiple of 8. Launches on
-// `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for another size.
-cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t stream,
+// T is __nv_bfloat16 or float. All pointers are device memory, those of T aligned to 16 bytes; size is a multiple of
+// 8. Launches on `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for another size.
+template <typename T = __nv_bfloat16>
+cudaError_t LaunchEmbeddingGather(const EmbeddingGather<T>& gather, cudaStream_t stream,
                                   KernelStart start = KernelStart::kAfterFormer);
 
 }  // namespace warpsmith

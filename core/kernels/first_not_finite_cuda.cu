@@ -6,21 +6,32 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kBlocksOfMultiprocessor = 8;  // all that it runs at once; each takes vectors in turn
-constexpr int kVector = 8;
-constexpr unsigned kExponent = 0x7F80;  // all ones: infinite or NaN
+constexpr int kWords = 4;                       // of a vector
 
-__device__ bool IsNotFinite(unsigned bits) { return (bits & kExponent) == kExponent; }
+constexpr unsigned kExponent = 0x7F80;  // all ones: infinite or NaN; bfloat16 is the upper half of float32
+
+__device__ bool IsNotFinite(unsigned half) { return (half & kExponent) == kExponent; }
+
+// Place of the first of a word's values that is not finite; -1: none.
+template <typename T>
+__device__ int FirstOfWord(unsigned word) {
+  if (sizeof(T) == sizeof(word)) return IsNotFinite(word >> 16) ? 0 : -1;
+  if (IsNotFinite(word)) return 0;
+  return IsNotFinite(word >> 16) ? 1 : -1;
+}
 
 // 16 bytes a thread, in turn.
+template <typename T>
 __global__ void FirstNotFiniteKernel(const uint4* vectors, int64_t count, unsigned long long* first) {
   const int64_t step = int64_t{gridDim.x} * kThreads;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
     const uint4 vector = vectors[i];
     const unsigned words[] = {vector.x, vector.y, vector.z, vector.w};
-    for (int word = 0; word < 4; ++word) {
-      const bool low = IsNotFinite(words[word]), high = IsNotFinite(words[word] >> 16);
-      if (!low && !high) continue;
-      atomicMin(first, static_cast<unsigned long long>(i * kVector + word * 2 + (low ? 0 : 1)));
+    for (int word = 0; word < kWords; ++word) {
+      constexpr int kOfWord = sizeof(unsigned) / sizeof(T);
+      const int found = FirstOfWord<T>(words[word]);
+      if (found < 0) continue;
+      atomicMin(first, static_cast<unsigned long long>((i * kWords + word) * kOfWord + found));
       return;  // later ones of this thread are larger
     }
   }
@@ -28,8 +39,10 @@ __global__ void FirstNotFiniteKernel(const uint4* vectors, int64_t count, unsign
 
 }  // namespace
 
-cudaError_t LaunchFirstNotFinite(const __nv_bfloat16* values, int64_t size, unsigned long long* first,
+template <typename T>
+cudaError_t LaunchFirstNotFinite(const T* values, int64_t size, unsigned long long* first,
                                  cudaStream_t stream) {
+  constexpr int kVector = sizeof(uint4) / sizeof(T);
   if (size < 0 || size % kVector != 0) return cudaErrorInvalidValue;
   if (size == 0) return cudaSuccess;
   const int64_t vectors = size / kVector, wanted = (vectors + kThreads - 1) / kThreads;
@@ -37,9 +50,12 @@ cudaError_t LaunchFirstNotFinite(const __nv_bfloat16* values, int64_t size, unsi
   if (const cudaError_t error = CountMultiprocessors(&multiprocessors); error != cudaSuccess) return error;
   const int64_t at_once = multiprocessors * kBlocksOfMultiprocessor;
   const auto blocks = static_cast<unsigned>(wanted < at_once ? wanted : at_once);
-  FirstNotFiniteKernel<<<blocks, kThreads, 0, stream>>>(reinterpret_cast<const uint4*>(values), vectors,
-                                                        first);
+  FirstNotFiniteKernel<T>
+      <<<blocks, kThreads, 0, stream>>>(reinterpret_cast<const uint4*>(values), vectors, first);
   return cudaGetLastError();
 }
+
+template cudaError_t LaunchFirstNotFinite(const __nv_bfloat16*, int64_t, unsigned long long*, cudaStream_t);
+template cudaError_t LaunchFirstNotFinite(const float*, int64_t, unsigned long long*, cudaStream_t);
 
 }  // namespace warpsmith

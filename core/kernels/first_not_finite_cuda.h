@@ -9,10 +9,12 @@
 
 namespace warpsmith {
 
-// Lowers *first, in device memory, to the smallest index of `values` [size] that is not finite, where that is smaller;
-// a caller begins with UINT64_MAX. `values` is aligned to 16 bytes. Launches on `stream`, does not synchronise; returns
-// the launch's error, cudaErrorInvalidValue for a size that is below 0 or no multiple of 8.
-cudaError_t LaunchFirstNotFinite(const __nv_bfloat16* values, int64_t size, unsigned long long* first,
+// T is __nv_bfloat16 or float. Lowers *first, in device memory, to the smallest index of `values` [size] that is not
+// finite, where that is smaller; a caller begins with UINT64_MAX. `values` is aligned to 16 bytes. Launches on
+// `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for a size that is below 0 or no
+// multiple of 16 bytes.
+template <typename T = __nv_bfloat16>
+cudaError_t LaunchFirstNotFinite(const T* values, int64_t size, unsigned long long* first,
                                  cudaStream_t stream);
 
 }  // namespace warpsmith

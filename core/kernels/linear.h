@@ -1,5 +1,5 @@
-// A linear layer over bfloat16 with optional bias and residual: contract, formula, buckets of rows, and the reference
-// on a CPU.
+// A linear layer over bfloat16 or float32 with optional bias and residual: contract, formula, buckets of rows, and the
+// reference on a CPU.
 //
 //   y[r, n] = round(sum_k x[r, k] w[n, k] + b[n] + residual[r, n])
 //
@@ -38,7 +38,7 @@ int BucketOfRows(int64_t rows, absl::Span<const int64_t> buckets);
 // Fewest rows that belong to bucket `index`.
 int64_t FirstRowsOfBucket(int index, absl::Span<const int64_t> buckets);
 
-// In float64 from values that bfloat16 has, not rounded. bias and residual are not read where the shape has none.
+// In float64, not rounded. bias and residual are not read where the shape has none.
 void LinearReference(const LinearShape& shape, int64_t rows, const float* x, const float* weight,
                      const float* bias, const float* residual, double* y);
 

@@ -9,19 +9,26 @@ namespace {
 
 constexpr uint32_t kAlignment = 16;  // bytes, of every operand
 
+template <typename T>
+constexpr cudaDataType_t kInputType = CUDA_R_16BF;
+template <>
+constexpr cudaDataType_t kInputType<float> = CUDA_R_32F;
+
 cudaDataType_t OutputType(const LinearShape& shape) {
   return shape.output == LinearOutput::kFloat32 ? CUDA_R_32F : CUDA_R_16BF;
 }
 
 // cuBLASLt counts columns first, so it sees y^T [columns, rows] = w x^T, with w [depth, columns] transposed.
+// CUBLAS_COMPUTE_32F: operands of float32 keep all their bits.
+template <typename T>
 class Multiplication {
  public:
-  Multiplication(const LinearShape& shape, int64_t rows, const LinearOperands& operands)
+  Multiplication(const LinearShape& shape, int64_t rows, const LinearOperandsOf<T>& operands)
       : operands_(operands),
         residual_factor_(shape.has_residual ? 1.0f : 0.0f),
         operation_(CUBLAS_COMPUTE_32F, CUDA_R_32F),
-        weight_(CUDA_R_16BF, shape.depth, shape.columns),
-        x_(CUDA_R_16BF, shape.depth, rows),
+        weight_(kInputType<T>, shape.depth, shape.columns),
+        x_(kInputType<T>, shape.depth, rows),
         y_(OutputType(shape), shape.columns, rows) {
     const cublasOperation_t transposed = CUBLAS_OP_T;
     status_ = operation_.Set(CUBLASLT_MATMUL_DESC_TRANSA, transposed);
@@ -61,7 +68,7 @@ class Multiplication {
   }
 
  private:
-  LinearOperands operands_;
+  LinearOperandsOf<T> operands_;
   float residual_factor_;
   MatmulDescriptor operation_;
   MatrixLayout weight_, x_, y_;
@@ -109,10 +116,13 @@ class Stopwatch {
 
 }  // namespace
 
-cublasStatus_t LinearPlans::Prepare(const LinearShape& shape, const LinearOperands& operands,
-                                    CublasWorkspace evicted, cudaStream_t stream) {
+template <typename T>
+cublasStatus_t LinearPlansOf<T>::Prepare(const LinearShape& shape, const LinearOperandsOf<T>& operands,
+                                         CublasWorkspace evicted, cudaStream_t stream) {
   if (choices_.contains(shape)) return CUBLAS_STATUS_SUCCESS;
   if (shape.has_bias && shape.output == LinearOutput::kFloat32) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (kInputType<T> == CUDA_R_32F && shape.output != LinearOutput::kFloat32)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   std::vector<Choice> choices(row_buckets_.size());
   for (int bucket = 0; bucket < std::ssize(choices); ++bucket) {
     const cublasStatus_t status = Choose(shape, bucket, operands, evicted, stream, choices[bucket]);
@@ -122,16 +132,22 @@ cublasStatus_t LinearPlans::Prepare(const LinearShape& shape, const LinearOperan
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t LinearPlans::Choose(const LinearShape& shape, int bucket, const LinearOperands& operands,
-                                   CublasWorkspace evicted, cudaStream_t stream, Choice& choice) const {
+template <typename T>
+cublasStatus_t LinearPlansOf<T>::Choose(const LinearShape& shape, int bucket,
+                                        const LinearOperandsOf<T>& operands, CublasWorkspace evicted,
+                                        cudaStream_t stream, Choice& choice) const {
   std::vector<cublasLtMatmulHeuristicResult_t> proposals;
   cublasStatus_t status = Propose(shape, bucket, operands, proposals);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
-  const Multiplication fewest(shape, FirstRowsOfBucket(bucket, row_buckets_), operands);
+  const Multiplication<T> fewest(shape, FirstRowsOfBucket(bucket, row_buckets_), operands);
   bool chosen = false;
   for (const cublasLtMatmulHeuristicResult_t& proposal : proposals) {
     if (!fewest.Accepts(handle_, proposal.algo, workspace_.bytes)) continue;
     Choice measured{proposal.algo};
+    if (search_.runs == 0) {
+      choice = measured;
+      return CUBLAS_STATUS_SUCCESS;
+    }
     status = Measure(shape, row_buckets_[bucket], operands, evicted, stream, measured);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     if (!chosen || measured.seconds < choice.seconds) choice = measured;
@@ -140,9 +156,11 @@ cublasStatus_t LinearPlans::Choose(const LinearShape& shape, int bucket, const L
   return chosen ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-cublasStatus_t LinearPlans::Propose(const LinearShape& shape, int bucket, const LinearOperands& operands,
-                                    std::vector<cublasLtMatmulHeuristicResult_t>& proposals) const {
-  const Multiplication most(shape, row_buckets_[bucket], operands);
+template <typename T>
+cublasStatus_t LinearPlansOf<T>::Propose(const LinearShape& shape, int bucket,
+                                         const LinearOperandsOf<T>& operands,
+                                         std::vector<cublasLtMatmulHeuristicResult_t>& proposals) const {
+  const Multiplication<T> most(shape, row_buckets_[bucket], operands);
   MatmulPreference preference;
   cublasStatus_t status = most.status();
   if (status == CUBLAS_STATUS_SUCCESS) status = SetPreference(workspace_, split_, preference);
@@ -155,9 +173,11 @@ cublasStatus_t LinearPlans::Propose(const LinearShape& shape, int bucket, const 
   return status;
 }
 
-cublasStatus_t LinearPlans::Measure(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                    CublasWorkspace evicted, cudaStream_t stream, Choice& choice) const {
-  const Multiplication multiplication(shape, rows, operands);
+template <typename T>
+cublasStatus_t LinearPlansOf<T>::Measure(const LinearShape& shape, int64_t rows,
+                                         const LinearOperandsOf<T>& operands, CublasWorkspace evicted,
+                                         cudaStream_t stream, Choice& choice) const {
+  const Multiplication<T> multiplication(shape, rows, operands);
   Stopwatch stopwatch;
   std::vector<float> milliseconds;
   for (int run = 0; run < search_.warm_ups + search_.runs; ++run) {
@@ -177,19 +197,24 @@ cublasStatus_t LinearPlans::Measure(const LinearShape& shape, int64_t rows, cons
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t LinearPlans::Launch(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                   cudaStream_t stream) const {
+template <typename T>
+cublasStatus_t LinearPlansOf<T>::Launch(const LinearShape& shape, int64_t rows,
+                                        const LinearOperandsOf<T>& operands, cudaStream_t stream) const {
   const auto found = choices_.find(shape);
   if (found == choices_.end()) return CUBLAS_STATUS_NOT_INITIALIZED;
   const int bucket = BucketOfRows(rows, row_buckets_);
   if (bucket < 0) return CUBLAS_STATUS_INVALID_VALUE;
-  return Multiplication(shape, rows, operands)
+  return Multiplication<T>(shape, rows, operands)
       .Run(handle_, found->second[bucket].algorithm, workspace_, stream);
 }
 
-double LinearPlans::MeasuredSeconds(const LinearShape& shape, int bucket) const {
+template <typename T>
+double LinearPlansOf<T>::MeasuredSeconds(const LinearShape& shape, int bucket) const {
   const auto found = choices_.find(shape);
   return found == choices_.end() ? 0 : found->second.at(bucket).seconds;
 }
+
+template class LinearPlansOf<__nv_bfloat16>;
+template class LinearPlansOf<float>;
 
 }  // namespace warpsmith

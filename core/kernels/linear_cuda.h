@@ -16,20 +16,23 @@
 namespace warpsmith {
 
 // Device memory, aligned to 16 bytes. y holds what the shape's output says; residual is of the same type and may be y.
-struct LinearOperands {
-  const __nv_bfloat16* x = nullptr;
-  const __nv_bfloat16* weight = nullptr;
-  const __nv_bfloat16* bias = nullptr;  // null without has_bias
-  const void* residual = nullptr;       // null without has_residual
+template <typename T>
+struct LinearOperandsOf {
+  const T* x = nullptr;
+  const T* weight = nullptr;
+  const T* bias = nullptr;         // null without has_bias
+  const void* residual = nullptr;  // null without has_residual
   void* y = nullptr;
 };
+using LinearOperands = LinearOperandsOf<__nv_bfloat16>;
 
 // Whether an algorithm may cut the sum over depth into parts, which several blocks work out and which are added in
 // float32: faster for few rows.
 enum class DepthSplit { kNever, kAllowed };
 
 // How long Prepare looks: algorithms that cuBLASLt proposes for a bucket, and runs of each of which the median counts,
-// after warm_ups that do not.
+// after warm_ups that do not. 0 runs: nothing is measured, and the first proposal that all rows of the bucket allow is
+// taken, the same in every process.
 struct LinearSearch {
   int proposals_max = 8;
   int warm_ups = 2;
@@ -40,13 +43,16 @@ struct LinearSearch {
 // order, whatever stands beside it, as far as cuBLASLt's algorithm keeps to its tile and its parts: tests/gpu compares
 // bits. With one bucket and DepthSplit::kNever all row counts share one order: the batch-invariant mode.
 //
+// T is __nv_bfloat16 or float. float32 is multiplied as float32, never as TF32, and y is float32 then.
+//
 // Not thread-safe; of one device and one stream at a time, for the workspace is shared.
-class LinearPlans {
+template <typename T>
+class LinearPlansOf {
  public:
   // `row_buckets` ascends; with none there is nothing to prepare and nothing can be launched. The handle and the
   // workspace outlive this.
-  LinearPlans(cublasLtHandle_t handle, CublasWorkspace workspace, std::vector<int64_t> row_buckets,
-              DepthSplit split, LinearSearch search = {})
+  LinearPlansOf(cublasLtHandle_t handle, CublasWorkspace workspace, std::vector<int64_t> row_buckets,
+                DepthSplit split, LinearSearch search = {})
       : handle_(handle),
         workspace_(workspace),
         row_buckets_(std::move(row_buckets)),
@@ -57,13 +63,13 @@ class LinearPlans {
   // already. The operands hold as many rows as the largest bucket, and y is overwritten. `evicted` is overwritten
   // before each run, so that weights come from memory as in a step: give it more bytes than the device's cache has, or
   // none. Waits for the device; not during a capture. CUBLAS_STATUS_NOT_SUPPORTED where cuBLASLt has no algorithm for
-  // the shape, among them a bias with float32 output.
-  cublasStatus_t Prepare(const LinearShape& shape, const LinearOperands& operands, CublasWorkspace evicted,
-                         cudaStream_t stream);
+  // the shape, among them a bias with float32 output, and bfloat16 output of float32.
+  cublasStatus_t Prepare(const LinearShape& shape, const LinearOperandsOf<T>& operands,
+                         CublasWorkspace evicted, cudaStream_t stream);
 
   // Launches on `stream`, does not synchronise. CUBLAS_STATUS_NOT_INITIALIZED for a shape that is not prepared,
   // CUBLAS_STATUS_INVALID_VALUE for more rows than the largest bucket or none.
-  cublasStatus_t Launch(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+  cublasStatus_t Launch(const LinearShape& shape, int64_t rows, const LinearOperandsOf<T>& operands,
                         cudaStream_t stream) const;
 
   // What the chosen algorithm took for a whole bucket when it was measured; 0 for a shape that is not prepared.
@@ -75,11 +81,11 @@ class LinearPlans {
     double seconds = 0;
   };
 
-  cublasStatus_t Choose(const LinearShape& shape, int bucket, const LinearOperands& operands,
+  cublasStatus_t Choose(const LinearShape& shape, int bucket, const LinearOperandsOf<T>& operands,
                         CublasWorkspace evicted, cudaStream_t stream, Choice& choice) const;
-  cublasStatus_t Propose(const LinearShape& shape, int bucket, const LinearOperands& operands,
+  cublasStatus_t Propose(const LinearShape& shape, int bucket, const LinearOperandsOf<T>& operands,
                          std::vector<cublasLtMatmulHeuristicResult_t>& proposals) const;
-  cublasStatus_t Measure(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+  cublasStatus_t Measure(const LinearShape& shape, int64_t rows, const LinearOperandsOf<T>& operands,
                          CublasWorkspace evicted, cudaStream_t stream, Choice& choice) const;
 
   cublasLtHandle_t handle_;
@@ -89,6 +95,7 @@ class LinearPlans {
   LinearSearch search_;
   std::map<LinearShape, std::vector<Choice>> choices_;  // a choice a bucket
 };
+using LinearPlans = LinearPlansOf<__nv_bfloat16>;
 
 }  // namespace warpsmith
 

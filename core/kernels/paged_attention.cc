@@ -5,8 +5,6 @@
 #include <limits>
 #include <vector>
 
-#include "core/kernels/bfloat16.h"
-
 namespace warpsmith {
 namespace {
 
@@ -29,7 +27,7 @@ double Dot(const float* a, const float* b, int64_t size) {
 }
 
 void Attend(const PagedAttention<float>& attention, const float* query, const std::vector<const float*>& keys,
-            const std::vector<const float*>& values, float* output) {
+            const std::vector<const float*>& values, DeviceDtype stored, float* output) {
   std::vector<double> weights;
   for (const float* const key : keys)
     weights.push_back(attention.scale * Dot(query, key, attention.head_dim));
@@ -42,27 +40,27 @@ void Attend(const PagedAttention<float>& attention, const float* query, const st
     for (int64_t d = 0; d < attention.head_dim; ++d) sums[d] += weight * values[p][d];
   }
   for (int64_t d = 0; d < attention.head_dim; ++d)
-    output[d] = RoundToBfloat16(static_cast<float>(sums[d] / total));
+    output[d] = RoundToDtype(static_cast<float>(sums[d] / total), stored);
 }
 
-void AttendRow(const PagedAttention<float>& attention, int64_t query, int64_t row) {
+void AttendRow(const PagedAttention<float>& attention, int64_t query, int64_t row, DeviceDtype stored) {
   for (int64_t head = 0; head < attention.num_kv_heads; ++head) {
     const int64_t count = int64_t{attention.positions[row]} + 1;
     const std::vector<const float*> keys = HeadsOf(attention, attention.key_pages, query, head, count);
     const std::vector<const float*> values = HeadsOf(attention, attention.value_pages, query, head, count);
     for (int64_t g = 0; g < attention.group_size; ++g) {
       const int64_t at = QueryHeadOffset(attention, row, head, g);
-      Attend(attention, attention.queries + at, keys, values, attention.output + at);
+      Attend(attention, attention.queries + at, keys, values, stored, attention.output + at);
     }
   }
 }
 
 }  // namespace
 
-void PagedAttentionReference(const PagedAttention<float>& attention) {
+void PagedAttentionReference(const PagedAttention<float>& attention, DeviceDtype stored) {
   for (int64_t query = 0; query < attention.num_queries; ++query) {
     for (int64_t row = attention.row_indptr[query]; row < attention.row_indptr[query + 1]; ++row) {
-      AttendRow(attention, query, row);
+      AttendRow(attention, query, row, stored);
     }
   }
 }

@@ -3,17 +3,19 @@
 //
 //   o[r, h] = sum_p a[p] v[p, h / group_size],  a = softmax_p(scale q[r, h] . k[p, h / group_size])
 //
-// over the positions p = 0 .. positions[r] of the row's sequence; each o rounded to bfloat16 once.
+// over the positions p = 0 .. positions[r] of the row's sequence; each o rounded to what is stored once.
 #ifndef WARPSMITH_CORE_KERNELS_PAGED_ATTENTION_H_
 #define WARPSMITH_CORE_KERNELS_PAGED_ATTENTION_H_
 
 #include <cstdint>
 
+#include "core/kernels/device_dtype.h"
+
 namespace warpsmith {
 
-// T is what is stored: bfloat16 on a device; float in the reference, with values that bfloat16 has. All arrays are
-// dense. A query is the rows of one sequence, at least one, its last positions in order: one row when it decodes,
-// several when a chunk of its prompt is computed. Position p of query q is entry p % page_tokens of page
+// T is what is stored: bfloat16 or float on a device; float in the reference, with values that `stored` has. All
+// arrays are dense. A query is the rows of one sequence, at least one, its last positions in order: one row when it
+// decodes, several when a chunk of its prompt is computed. Position p of query q is entry p % page_tokens of page
 // page_indices[page_indptr[q] + p / page_tokens]; pages are laid out as AttentionInputs writes them.
 template <typename T>
 struct PagedAttention {
@@ -42,7 +44,8 @@ constexpr int64_t QueryHeadOffset(const PagedAttention<T>& attention, int64_t ro
 }
 
 // Softmax and sums in float64.
-void PagedAttentionReference(const PagedAttention<float>& attention);
+void PagedAttentionReference(const PagedAttention<float>& attention,
+                             DeviceDtype stored = DeviceDtype::kBfloat16);
 
 }  // namespace warpsmith
 

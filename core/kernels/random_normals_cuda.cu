@@ -1,5 +1,6 @@
 #include "core/kernels/multiprocessors.h"
 #include "core/kernels/random_normals_cuda.h"
+#include "core/kernels/stored_vectors.cuh"
 
 namespace warpsmith {
 namespace {
@@ -15,20 +16,22 @@ __device__ uint64_t Mixed(uint64_t word) {
 }
 
 // By Box and Muller, from 24 bits each.
-__global__ void RandomNormalsKernel(__nv_bfloat16* values, int64_t size, uint64_t seed, float deviation) {
+template <typename T>
+__global__ void RandomNormalsKernel(T* values, int64_t size, uint64_t seed, float deviation) {
   const int64_t step = int64_t{gridDim.x} * kThreads;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < size; i += step) {
     const uint64_t word = Mixed(seed * 0x9E3779B97F4A7C15ull + static_cast<uint64_t>(i));
     const float radius = sqrtf(-2.0f * __logf((static_cast<float>(word >> 40) + 0.5f) * 0x1p-24f));
     const float normal = radius * __cosf(static_cast<float>(word & 0xFFFFFF) * (6.2831853f * 0x1p-24f));
-    const __nv_bfloat16 value = __float2bfloat16_rn(normal * deviation);
-    values[i] = __bfloat162float(value) == 0.0f ? __float2bfloat16_rn(deviation) : value;
+    const float value = RoundToStored<T>(normal * deviation);
+    StoreStored(value == 0.0f ? deviation : value, values + i);
   }
 }
 
 }  // namespace
 
-cudaError_t LaunchRandomNormals(__nv_bfloat16* values, int64_t size, uint64_t seed, float deviation,
+template <typename T>
+cudaError_t LaunchRandomNormals(T* values, int64_t size, uint64_t seed, float deviation,
                                 cudaStream_t stream) {
   int multiprocessors = 0;
   if (const cudaError_t error = CountMultiprocessors(&multiprocessors); error != cudaSuccess) return error;
@@ -36,5 +39,8 @@ cudaError_t LaunchRandomNormals(__nv_bfloat16* values, int64_t size, uint64_t se
   RandomNormalsKernel<<<blocks, kThreads, 0, stream>>>(values, size, seed, deviation);
   return cudaGetLastError();
 }
+
+template cudaError_t LaunchRandomNormals(__nv_bfloat16*, int64_t, uint64_t, float, cudaStream_t);
+template cudaError_t LaunchRandomNormals(float*, int64_t, uint64_t, float, cudaStream_t);
 
 }  // namespace warpsmith

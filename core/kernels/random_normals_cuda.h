@@ -9,10 +9,10 @@
 
 namespace warpsmith {
 
-// values[i], i < size: normal with `deviation` around 0, never 0 itself, a function of seed and i. Launches on
-// `stream`, does not synchronise; returns the launch's error.
-cudaError_t LaunchRandomNormals(__nv_bfloat16* values, int64_t size, uint64_t seed, float deviation,
-                                cudaStream_t stream);
+// T is __nv_bfloat16 or float. values[i], i < size: normal with `deviation` around 0, never 0 itself, a function of
+// seed and i. Launches on `stream`, does not synchronise; returns the launch's error.
+template <typename T>
+cudaError_t LaunchRandomNormals(T* values, int64_t size, uint64_t seed, float deviation, cudaStream_t stream);
 
 }  // namespace warpsmith
 

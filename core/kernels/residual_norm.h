@@ -3,18 +3,20 @@
 //   x[r, i] = round(x[r, i] + sum_d delta[d, r, i])
 //   y[r, i] = round(x[r, i] w[i] / sqrt(mean_i x[r, i]^2 + eps))
 //
-// with round() to bfloat16 and everything else in float32. The deltas are added one after another, so that the sum of
-// parts has one order whoever made them. The norm is of the sum that is stored. Zhang and
-// Sennrich, arXiv 1910.07467.
+// with round() to what is stored and everything else in float32. The deltas are added one after another, so that the
+// sum of parts has one order whoever made them. The norm is of the sum that is stored. Zhang and Sennrich, arXiv
+// 1910.07467.
 #ifndef WARPSMITH_CORE_KERNELS_RESIDUAL_NORM_H_
 #define WARPSMITH_CORE_KERNELS_RESIDUAL_NORM_H_
 
 #include <cstdint>
 
+#include "core/kernels/device_dtype.h"
+
 namespace warpsmith {
 
-// T is what is stored: bfloat16 on a device; float in the reference, with values that bfloat16 has. All arrays
-// are dense; y may be one delta.
+// T is what is stored: bfloat16 or float on a device; float in the reference, with values that `stored` has. All
+// arrays are dense; y may be one delta.
 template <typename T>
 struct ResidualNorm {
   int64_t rows = 0;
@@ -28,7 +30,7 @@ struct ResidualNorm {
 };
 
 // By the CPU's kernels for one row.
-void ResidualNormReference(const ResidualNorm<float>& norm);
+void ResidualNormReference(const ResidualNorm<float>& norm, DeviceDtype stored = DeviceDtype::kBfloat16);
 
 }  // namespace warpsmith
 

@@ -10,10 +10,11 @@
 
 namespace warpsmith {
 
-// All pointers are device memory, aligned to 16 bytes where size is a multiple of 8. A row's result depends on
-// that row alone. Launches on `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue
-// for a size or a number of deltas below 1. Constant beside the former kernel: the weight.
-cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t stream,
+// T is __nv_bfloat16 or float. All pointers are device memory, aligned to 16 bytes where size is a multiple of 8. A
+// row's result depends on that row alone. Launches on `stream`, does not synchronise; returns the launch's error,
+// cudaErrorInvalidValue for a size or a number of deltas below 1. Constant beside the former kernel: the weight.
+template <typename T = __nv_bfloat16>
+cudaError_t LaunchResidualNorm(const ResidualNorm<T>& norm, cudaStream_t stream,
                                KernelStart start = KernelStart::kAfterFormer);
 
 }  // namespace warpsmith

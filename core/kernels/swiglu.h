@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "core/kernels/device_dtype.h"
+
 namespace warpsmith {
 
 // Columns of gate that lie together, before as many of up.
@@ -15,7 +17,7 @@ inline constexpr int64_t kSwiGluBlock = 16;
 
 constexpr int64_t GateColumn(int64_t i) { return i / kSwiGluBlock * (2 * kSwiGluBlock) + i % kSwiGluBlock; }
 
-// T is what is stored: bfloat16 on a device; float in the reference, which rounds y to bfloat16. Dense.
+// T is what is stored: bfloat16 or float on a device; float in the reference, which rounds y to `stored`. Dense.
 template <typename T>
 struct SwiGlu {
   int64_t rows = 0;
@@ -25,7 +27,7 @@ struct SwiGlu {
 };
 
 // By KernelSet::swiglu.
-void SwiGluReference(const SwiGlu<float>& swiglu);
+void SwiGluReference(const SwiGlu<float>& swiglu, DeviceDtype stored = DeviceDtype::kBfloat16);
 
 }  // namespace warpsmith
 

@@ -10,9 +10,11 @@
 
 namespace warpsmith {
 
-// All pointers are device memory, aligned to 16 bytes. Launches on `stream`, does not synchronise; returns the
-// launch's error, cudaErrorInvalidValue for a size that is not a positive multiple of kSwiGluBlock.
-cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t stream,
+// T is __nv_bfloat16 or float. All pointers are device memory, aligned to 16 bytes. Launches on `stream`, does not
+// synchronise; returns the launch's error, cudaErrorInvalidValue for a size that is not a positive multiple of
+// kSwiGluBlock.
+template <typename T = __nv_bfloat16>
+cudaError_t LaunchSwiGlu(const SwiGlu<T>& swiglu, cudaStream_t stream,
                          KernelStart start = KernelStart::kAfterFormer);
 
 }  // namespace warpsmith

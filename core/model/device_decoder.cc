@@ -8,10 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
-#include "core/kernels/linear_cuda.h"
 #include "core/model/cuda_status.h"
+#include "core/model/device_attention_cuda.h"
 #include "core/model/device_memory.h"
 #include "core/model/device_memory_plan.h"
 #include "core/model/device_step_cuda.h"
@@ -22,7 +23,6 @@
 namespace warpsmith {
 namespace {
 
-constexpr int64_t kBfloat16Bytes = sizeof(__nv_bfloat16);
 constexpr int kMajorWanted = 9, kMinorWanted = 0;  // H100, H200: the kernels are built for sm_90a
 
 absl::Status NoDriver(cudaError_t error) {
@@ -71,8 +71,8 @@ DeviceScratch ScratchOf(const ModelConfig& config, const DeviceDecoderOptions& o
 }
 
 // Bytes of weights and of one step. `config` is the shard's, here and below.
-int64_t FixedBytes(const ModelConfig& config, const DeviceScratch& places) {
-  return WeightElements(ParameterLayout(config)) * kBfloat16Bytes + places.bytes;
+int64_t FixedBytes(const ModelConfig& config, const DeviceScratch& places, DeviceDtype dtype) {
+  return WeightElements(ParameterLayout(config)) * ElementBytes(dtype) + places.bytes;
 }
 
 absl::Status CopyTable(const std::vector<float>& values, std::byte* to) {
@@ -138,12 +138,14 @@ absl::StatusOr<std::unique_ptr<DeviceDecoder>> DeviceDecoder::Create(const Model
   RETURN_IF_ERROR(CheckDeviceDecoderOptions(whole, options));
   RETURN_IF_ERROR(UseDevice(options.device));
   const ModelConfig config = ShardConfig(whole, options.shard.count);
-  const int64_t page_bytes = options.num_pages * PageBytes(config, options.page_tokens);
+  const int64_t page_bytes = options.num_pages * PageBytes(config, options.page_tokens, options.dtype);
   const DeviceScratch places = ScratchOf(config, options);
   ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(options.device));
-  RETURN_IF_ERROR(CheckFits("weights, pages and one step", FixedBytes(config, places) + page_bytes, memory));
+  RETURN_IF_ERROR(CheckFits("weights, pages and one step",
+                            FixedBytes(config, places, options.dtype) + page_bytes, memory));
 
-  ASSIGN_OR_RETURN(DeviceWeights weights, DeviceWeights::Allocate(whole, options.device, options.shard));
+  ASSIGN_OR_RETURN(DeviceWeights weights,
+                   DeviceWeights::Allocate(whole, options.device, options.shard, options.dtype));
   auto state = std::make_unique<State>(config, options, std::move(weights));
   ASSIGN_OR_RETURN(state->scratch, DeviceMemory::Zeros(places.bytes));
   std::byte* const scratch = state->scratch.get();
@@ -157,8 +159,9 @@ absl::StatusOr<std::unique_ptr<DeviceDecoder>> DeviceDecoder::Create(const Model
   RETURN_IF_ERROR(RunOnce(*state->launcher, 1));
   if (options.rows_max > 1 && options.context_tokens_max > 1) RETURN_IF_ERROR(RunOnce(*state->launcher, 2));
   LogInfo(absl::StrFormat(
-      "decoder on GPU %d: %.2f GB of weights, %.2f GB of pages, %.2f GB for a step, in %.2f s",
-      options.device, static_cast<double>(state->weights.size() * kBfloat16Bytes) * 1e-9,
+      "decoder on GPU %d in %s: %.2f GB of weights, %.2f GB of pages, %.2f GB for a step, in %.2f s",
+      options.device, DtypeName(options.dtype),
+      static_cast<double>(state->weights.size() * ElementBytes(options.dtype)) * 1e-9,
       static_cast<double>(page_bytes) * 1e-9, static_cast<double>(places.bytes) * 1e-9,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()));
   return std::unique_ptr<DeviceDecoder>(new DeviceDecoder(std::move(state)));
@@ -205,7 +208,7 @@ absl::Status DeviceDecoder::AllocateWeights() {
   RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
   if (state_->weights.resident()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(state_->options.device));
-  RETURN_IF_ERROR(CheckFits("weights", state_->weights.size() * kBfloat16Bytes, memory));
+  RETURN_IF_ERROR(CheckFits("weights", state_->weights.size() * ElementBytes(state_->options.dtype), memory));
   return state_->weights.AllocateAgain();
 }
 
@@ -213,7 +216,8 @@ absl::Status DeviceDecoder::AllocatePages() {
   RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
   if (state_->pages->resident()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(state_->options.device));
-  const int64_t bytes = state_->options.num_pages * PageBytes(state_->config, state_->options.page_tokens);
+  const int64_t bytes = state_->options.num_pages *
+                        PageBytes(state_->config, state_->options.page_tokens, state_->options.dtype);
   RETURN_IF_ERROR(CheckFits("pages", bytes, memory));
   return state_->pages->Allocate();
 }
@@ -236,7 +240,12 @@ int64_t DeviceDecoder::logits_stride() const {
   return LogitsStride(state_->config, state_->options.num_token_ids);
 }
 
-__nv_bfloat16* DeviceDecoder::pages() { return reinterpret_cast<__nv_bfloat16*>(state_->pages->get()); }
+DeviceDtype DeviceDecoder::dtype() const { return state_->options.dtype; }
+std::byte* DeviceDecoder::page_memory() { return state_->pages->get(); }
+__nv_bfloat16* DeviceDecoder::pages() {
+  WS_CHECK(dtype() == DeviceDtype::kBfloat16) << "the pages are " << DtypeName(dtype());
+  return reinterpret_cast<__nv_bfloat16*>(page_memory());
+}
 int64_t DeviceDecoder::num_planes() const { return 2 * state_->config.num_hidden_layers; }
 int64_t DeviceDecoder::plane_stride() const { return PlaneElements(state_->config, state_->options); }
 int64_t DeviceDecoder::entry_size() const { return EntryElements(state_->config); }
@@ -246,10 +255,10 @@ int64_t DeviceDecoder::weight_bytes() const {
   const int64_t head = logits_stride() * state_->config.hidden_size;
   const int64_t layers = state_->weights.buffer_offset(layout.final_buffer()) -
                          state_->weights.buffer_offset(layout.layer_buffer(0));
-  return (layers + head + state_->config.hidden_size) * kBfloat16Bytes;
+  return (layers + head + state_->config.hidden_size) * ElementBytes(dtype());
 }
 
-int64_t DeviceDecoder::entry_bytes() const { return num_planes() * entry_size() * kBfloat16Bytes; }
+int64_t DeviceDecoder::entry_bytes() const { return num_planes() * entry_size() * ElementBytes(dtype()); }
 
 absl::StatusOr<DecoderMemory> MeasureDecoderMemory(const ModelConfig& whole,
                                                    const DeviceDecoderOptions& options) {
@@ -259,10 +268,11 @@ absl::StatusOr<DecoderMemory> MeasureDecoderMemory(const ModelConfig& whole,
   RETURN_IF_ERROR(UseDevice(options.device));
   const ModelConfig config = ShardConfig(whole, options.shard.count);
   ASSIGN_OR_RETURN(const FreeMemory memory, FreeMemoryOf(options.device));
-  return DecoderMemory{.total_bytes = memory.total_bytes,
-                       .free_bytes = memory.free_bytes,
-                       .fixed_bytes = FixedBytes(config, ScratchOf(config, sized)) + kLoadedCodeBytes,
-                       .page_bytes = PageBytes(config, options.page_tokens)};
+  return DecoderMemory{
+      .total_bytes = memory.total_bytes,
+      .free_bytes = memory.free_bytes,
+      .fixed_bytes = FixedBytes(config, ScratchOf(config, sized), sized.dtype) + kLoadedCodeBytes,
+      .page_bytes = PageBytes(config, options.page_tokens, options.dtype)};
 }
 
 }  // namespace warpsmith

@@ -1,5 +1,5 @@
-// A dense decoder on one GPU: weights in bfloat16, the pages of a KV cache, and steps over any mix of decoding
-// sequences and chunks of prompts.
+// A dense decoder on one GPU: weights in bfloat16 or float32, the pages of a KV cache, and steps over any mix of
+// decoding sequences and chunks of prompts.
 //
 // Owns device memory, no stream and no thread. What a step computes is decided by its caller: see
 // rollout_workers/paged.
@@ -9,6 +9,7 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -24,11 +25,10 @@ namespace warpsmith {
 class DeviceWeights;
 class Parameters;
 
-// Brings the partial sums of all shards together: `partials` is [shards, count] in bfloat16, the row of the caller's
+// Brings the partial sums of all shards together: `partials` is a row of `bytes` a shard, the row of the caller's
 // shard is filled, and what fills the others is launched on `stream`, also inside a capture. Every shard calls it at
 // the same places of a step.
-using PartialsExchange =
-    std::function<absl::Status(__nv_bfloat16* partials, int64_t count, cudaStream_t stream)>;
+using PartialsExchange = std::function<absl::Status(std::byte* partials, int64_t bytes, cudaStream_t stream)>;
 
 // One step's inputs, in device memory; the fields of StepPlan (rollout_workers/paged/step_plan.h) of the same names.
 struct DeviceStep {
@@ -61,7 +61,7 @@ class DeviceDecoder {
   DeviceDecoder(const DeviceDecoder&) = delete;
   DeviceDecoder& operator=(const DeviceDecoder&) = delete;
 
-  // Replaces the weights, rounded to bfloat16; waits for the device. The tensors of a Hugging Face directory go
+  // Replaces the weights, rounded to dtype(); waits for the device. The tensors of a Hugging Face directory go
   // straight from the mapped files to the device, in parallel; errors as LoadHuggingFaceWeights.
   absl::Status LoadHuggingFace(const std::filesystem::path& directory);
   absl::Status SetParameters(const Parameters& parameters);
@@ -91,8 +91,10 @@ class DeviceDecoder {
   int64_t logits_stride() const;
 
   // [2 * layers][num_pages, page_tokens, kv heads of the shard, head_dim]: the keys of layer 0, its values, those of
-  // layer 1, ...
+  // layer 1, ... in dtype(). pages() is for bfloat16, and crashes for float32.
+  std::byte* page_memory();
   __nv_bfloat16* pages();
+  DeviceDtype dtype() const;
   int64_t num_planes() const;
   int64_t plane_stride() const;  // elements
   int64_t entry_size() const;    // elements of one token in one plane

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kRegionAlignment = 256;  // bytes, as cudaMalloc's
 constexpr int64_t kLogitsAlignment = 16;   // columns: 64 bytes
-constexpr int64_t kBfloat16Bytes = 2, kFloatBytes = 4;
+constexpr int64_t kFloatBytes = 4;
 constexpr int64_t kPageTokensUnit = 16;  // of the attention's kernels
 
 int64_t RoundUpTo(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -96,8 +96,8 @@ int64_t PlaneElements(const ModelConfig& config, const DeviceDecoderOptions& opt
   return options.num_pages * options.page_tokens * EntryElements(config);
 }
 
-int64_t PageBytes(const ModelConfig& config, int64_t page_tokens) {
-  return 2 * config.num_hidden_layers * page_tokens * EntryElements(config) * kBfloat16Bytes;
+int64_t PageBytes(const ModelConfig& config, int64_t page_tokens, DeviceDtype dtype) {
+  return 2 * config.num_hidden_layers * page_tokens * EntryElements(config) * ElementBytes(dtype);
 }
 
 int64_t RowsOfQueryBound(int64_t rows_of_query_max, int64_t rows_max) {
@@ -136,7 +136,8 @@ DeviceScratch PlaceScratch(const ModelConfig& config, const DeviceDecoderOptions
     scratch.bytes = RoundUpTo(offset + bytes, kRegionAlignment);
     return offset;
   };
-  const int64_t rows = options.rows_max * kBfloat16Bytes, last_rows = options.logits_rows_max;
+  const int64_t element = ElementBytes(options.dtype);
+  const int64_t rows = options.rows_max * element, last_rows = options.logits_rows_max;
   scratch.x = place(rows * config.hidden_size);
   scratch.normed = place(rows * config.hidden_size);
   scratch.qkv = place(rows * config.qkv_size());
@@ -145,8 +146,8 @@ DeviceScratch PlaceScratch(const ModelConfig& config, const DeviceDecoderOptions
   scratch.gate_up = place(rows * 2 * config.intermediate_size);
   scratch.activated = place(rows * config.intermediate_size);
   scratch.partials = place(options.shard.is_whole() ? 0 : options.shard.count * rows * config.hidden_size);
-  scratch.last = place(last_rows * config.hidden_size * kBfloat16Bytes);
-  scratch.last_normed = place(last_rows * config.hidden_size * kBfloat16Bytes);
+  scratch.last = place(last_rows * config.hidden_size * element);
+  scratch.last_normed = place(last_rows * config.hidden_size * element);
   scratch.logits = place(last_rows * LogitsStride(config, options.num_token_ids) * kFloatBytes);
   scratch.cosines = place(options.context_tokens_max * config.head_dim / 2 * kFloatBytes);
   scratch.sines = place(options.context_tokens_max * config.head_dim / 2 * kFloatBytes);

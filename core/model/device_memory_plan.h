@@ -29,7 +29,7 @@ int64_t EntryElements(const ModelConfig& config);
 int64_t PlaneElements(const ModelConfig& config, const DeviceDecoderOptions& options);
 
 // Bytes of one page in all layers.
-int64_t PageBytes(const ModelConfig& config, int64_t page_tokens);
+int64_t PageBytes(const ModelConfig& config, int64_t page_tokens, DeviceDtype dtype);
 
 // The buckets of the head's product: those of the options, cut off at logits_rows_max.
 std::vector<int64_t> LogitsRowBuckets(const DeviceDecoderOptions& options);
@@ -49,7 +49,7 @@ std::vector<int64_t> BucketsBeyond(const std::vector<int64_t>& buckets, int64_t 
 // Byte offsets into one allocation, each on a boundary of 256. R rows_max, L logits_rows_max, P context_tokens_max,
 // N shards.
 struct DeviceScratch {
-  int64_t x = 0;            // [R, hidden] bfloat16: the residual
+  int64_t x = 0;            // [R, hidden] of options.dtype, as all but logits and tables: the residual
   int64_t normed = 0;       // [R, hidden]
   int64_t qkv = 0;          // [R, qkv_size]
   int64_t queries = 0;      // [R, query_size]

@@ -1,6 +1,6 @@
 // The launches of one step of a decoder on a GPU, in their order.
 //
-// With round() to bfloat16 at each "=", a layer is
+// With round() to what is stored at each "=", a layer is
 //   qkv = W_qkv norm(x),  q, k, v = attention_inputs(qkv),  a = attention(q, pages)
 //   x = W_output a + x,  g = W_gate_up norm(x),  x = W_down swiglu(g) + x
 // The residual is added inside the products, in float32 before their one rounding: a delta that were stored first, for
@@ -15,17 +15,14 @@
 #ifndef WARPSMITH_CORE_MODEL_DEVICE_STEP_CUDA_H_
 #define WARPSMITH_CORE_MODEL_DEVICE_STEP_CUDA_H_
 
-#include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/kernels/linear_cuda.h"
 #include "core/model/device_decoder.h"
 #include "core/model/device_decoder_options.h"
 #include "core/model/device_memory_plan.h"
@@ -33,38 +30,25 @@
 
 namespace warpsmith {
 
-// The most that the attention's kernels want in any step that the options allow.
-// A step of queries of one row each has at most as many rows as may want logits.
-int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOptions& options);
-
-// How the products of a step are chosen. Few proposals and runs: all shapes and buckets take a second or two, which
-// whoever starts a worker waits for.
-inline constexpr LinearSearch kStepSearch = {.proposals_max = 4, .warm_ups = 1, .runs = 3};
-
 // One thread, one stream at a time.
 class DeviceStepLauncher {
  public:
-  // Chooses the products' algorithms by measuring them, with weights that come from memory, and logs how long that
-  // took. `weights`, `scratch` (places.bytes, rotary tables filled) and `pages`, which may have no memory yet, outlive
-  // this.
+  // Of options.dtype, which is that of the weights. Chooses the products' algorithms by measuring them, with weights
+  // that come from memory, and logs how long that took. `weights`, `scratch` (places.bytes, rotary tables filled) and
+  // `pages`, which may have no memory yet, outlive this.
   static absl::StatusOr<std::unique_ptr<DeviceStepLauncher>> Create(const DeviceDecoderOptions& options,
                                                                     const DeviceWeights& weights,
                                                                     const DeviceScratch& places,
                                                                     std::byte* scratch, std::byte* pages);
-  ~DeviceStepLauncher();
+  DeviceStepLauncher() = default;
+  virtual ~DeviceStepLauncher() = default;
   DeviceStepLauncher(const DeviceStepLauncher&) = delete;
   DeviceStepLauncher& operator=(const DeviceStepLauncher&) = delete;
 
   // See DeviceDecoder::Launch.
-  absl::Status Launch(const DeviceStep& step, cudaStream_t stream) const;
+  virtual absl::Status Launch(const DeviceStep& step, cudaStream_t stream) const = 0;
 
-  const float* logits() const;
-
- private:
-  struct State;
-  explicit DeviceStepLauncher(std::unique_ptr<State> state);
-
-  std::unique_ptr<State> state_;
+  virtual const float* logits() const = 0;
 };
 
 }  // namespace warpsmith

@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/checkpoint/tensor_directory.h"
@@ -24,16 +26,17 @@
 namespace warpsmith {
 namespace {
 
-constexpr int64_t kBfloat16Bytes = sizeof(__nv_bfloat16);
+template <typename T>
+constexpr DeviceDtype kDtypeOf = std::is_same_v<T, float> ? DeviceDtype::kFloat32 : DeviceDtype::kBfloat16;
 
 double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void LogRate(const std::filesystem::path& directory, int64_t elements, double seconds) {
-  const double gigabytes = static_cast<double>(elements * kBfloat16Bytes) * 1e-9;
-  LogInfo(absl::StrFormat("loaded %.2f GB of bfloat16 weights from %s in %.2f s, %.1f GB/s", gigabytes,
-                          Escape(directory.string()), seconds, gigabytes / seconds));
+void LogRate(const std::filesystem::path& directory, int64_t elements, DeviceDtype dtype, double seconds) {
+  const double gigabytes = static_cast<double>(elements * ElementBytes(dtype)) * 1e-9;
+  LogInfo(absl::StrFormat("loaded %.2f GB of %s weights from %s in %.2f s, %.1f GB/s", gigabytes,
+                          DtypeName(dtype), Escape(directory.string()), seconds, gigabytes / seconds));
 }
 
 // Of float32 or bfloat16.
@@ -47,44 +50,70 @@ TensorView ViewOf(const at::Tensor& buffer) {
 }  // namespace
 
 absl::StatusOr<DeviceWeights> DeviceWeights::Allocate(const ModelConfig& config, int device,
-                                                      TensorShard shard) {
+                                                      TensorShard shard, DeviceDtype dtype) {
   const ParameterLayout layout(ShardConfig(config, shard.count));
   ASSIGN_OR_RETURN(std::unique_ptr<ResidentMemory> memory,
-                   ResidentMemory::Reserve(device, WeightElements(layout) * kBfloat16Bytes));
+                   ResidentMemory::Reserve(device, WeightElements(layout) * ElementBytes(dtype)));
   RETURN_IF_ERROR(memory->Allocate());
-  return DeviceWeights(config, shard, device, std::move(memory));
+  return DeviceWeights(config, shard, device, dtype, std::move(memory));
 }
 
-DeviceWeights::DeviceWeights(const ModelConfig& config, TensorShard shard, int device,
+DeviceWeights::DeviceWeights(const ModelConfig& config, TensorShard shard, int device, DeviceDtype dtype,
                              std::unique_ptr<ResidentMemory> memory)
     : whole_(config),
       shard_(shard),
       layout_(ShardLayout(config, shard)),
       offsets_(BufferOffsets(layout_)),
       device_(device),
+      dtype_(dtype),
       memory_(std::move(memory)) {}
 
-const __nv_bfloat16* DeviceWeights::Find(int buffer, const std::string& entry) const {
-  const ParameterEntry* const found = layout_.FindEntry(buffer, entry);
-  return found == nullptr ? nullptr : base() + offsets_[buffer] + found->offset;
+template <typename T>
+T* DeviceWeights::BaseAs() const {
+  WS_CHECK(dtype_ == kDtypeOf<T>) << "the weights are " << DtypeName(dtype_) << ", not "
+                                  << DtypeName(kDtypeOf<T>);
+  return reinterpret_cast<T*>(memory_->get());
 }
+template __nv_bfloat16* DeviceWeights::BaseAs() const;
+template float* DeviceWeights::BaseAs() const;
 
-LayerAddresses DeviceWeights::FindLayer(int64_t layer) const {
-  const auto find = [&](const char* name) { return Find(layout_.layer_buffer(layer), name); };
+template <typename T>
+const T* DeviceWeights::Find(int buffer, const std::string& entry) const {
+  const ParameterEntry* const found = layout_.FindEntry(buffer, entry);
+  return found == nullptr ? nullptr : BaseAs<T>() + offsets_[buffer] + found->offset;
+}
+template const __nv_bfloat16* DeviceWeights::Find(int, const std::string&) const;
+template const float* DeviceWeights::Find(int, const std::string&) const;
+
+template <typename T>
+LayerAddresses<T> DeviceWeights::FindLayer(int64_t layer) const {
+  const auto find = [&](const char* name) { return Find<T>(layout_.layer_buffer(layer), name); };
   return {find("input_norm"), find("qkv"),       find("qkv_bias"), find("query_norm"), find("key_norm"),
           find("output"),     find("post_norm"), find("gate_up"),  find("down")};
+}
+template LayerAddresses<__nv_bfloat16> DeviceWeights::FindLayer(int64_t) const;
+template LayerAddresses<float> DeviceWeights::FindLayer(int64_t) const;
+
+absl::Status DeviceWeights::Upload(const std::vector<HfTensorLayout>& tensors,
+                                   const std::vector<const TensorView*>& views) {
+  const std::vector<StagingChunk> chunks = PlanStaging(layout_, tensors, kStagingElements);
+  if (dtype_ == DeviceDtype::kFloat32) {
+    return UploadStaged(
+        chunks, device_, BaseAs<float>(),
+        [&views](const StagingChunk& chunk, float* staging) { FillChunk(chunk, views, staging); });
+  }
+  return UploadStaged(
+      chunks, device_, reinterpret_cast<uint16_t*>(base()),
+      [&views](const StagingChunk& chunk, uint16_t* staging) { FillChunk(chunk, views, staging); });
 }
 
 absl::Status DeviceWeights::LoadHuggingFace(const std::filesystem::path& directory) {
   const auto begin = std::chrono::steady_clock::now();
   ASSIGN_OR_RETURN(const TensorDirectory files, TensorDirectory::Open(directory));
   ASSIGN_OR_RETURN(const std::vector<const TensorView*> views, FindModelTensors(layout_, files));
-  RETURN_IF_ERROR(UploadStaged(
-      PlanStaging(layout_, layout_.hf_tensors(), kStagingElements), device_,
-      reinterpret_cast<uint16_t*>(base()),
-      [&views](const StagingChunk& chunk, uint16_t* staging) { FillChunk(chunk, views, staging); }));
+  RETURN_IF_ERROR(Upload(layout_.hf_tensors(), views));
   RETURN_IF_ERROR(CheckFinite());
-  LogRate(directory, size(), SecondsSince(begin));
+  LogRate(directory, size(), dtype_, SecondsSince(begin));
   return absl::OkStatus();
 }
 
@@ -102,23 +131,26 @@ absl::Status DeviceWeights::SetParameters(const Parameters& parameters) {
   for (int i = 0; i < parameters.num_buffers(); ++i) buffers.push_back(ViewOf(parameters.buffer(i)));
   std::vector<const TensorView*> views;
   for (const TensorView& buffer : buffers) views.push_back(&buffer);
-  RETURN_IF_ERROR(UploadStaged(
-      PlanStaging(layout_, ShardOfBuffers(parameters.layout(), layout_, shard_), kStagingElements), device_,
-      reinterpret_cast<uint16_t*>(base()),
-      [&views](const StagingChunk& chunk, uint16_t* staging) { FillChunk(chunk, views, staging); }));
+  RETURN_IF_ERROR(Upload(ShardOfBuffers(parameters.layout(), layout_, shard_), views));
   return CheckFinite();
 }
 
 absl::Status DeviceWeights::FillRandom(uint64_t seed) {
+  return dtype_ == DeviceDtype::kFloat32 ? FillRandomAs<float>(seed) : FillRandomAs<__nv_bfloat16>(seed);
+}
+
+template <typename T>
+absl::Status DeviceWeights::FillRandomAs(uint64_t seed) {
   constexpr float kDeviation = 0.02f;
+  T* const base = BaseAs<T>();
   RETURN_IF_ERROR(
-      CudaStatus(LaunchRandomNormals(base(), size(), seed, kDeviation, nullptr), "launch of random weights"));
+      CudaStatus(LaunchRandomNormals(base, size(), seed, kDeviation, nullptr), "launch of random weights"));
   for (int buffer = 0; buffer < layout_.num_buffers(); ++buffer) {
     for (const ParameterEntry& entry : layout_.buffers()[buffer].entries) {
       if (!absl::EndsWith(entry.name, "norm")) continue;
-      const std::vector<__nv_bfloat16> ones(entry.size(), __float2bfloat16(1.0f));
-      RETURN_IF_ERROR(CudaStatus(cudaMemcpy(base() + offsets_[buffer] + entry.offset, ones.data(),
-                                            ones.size() * kBfloat16Bytes, cudaMemcpyHostToDevice),
+      const std::vector<T> ones(entry.size(), static_cast<T>(1.0f));
+      RETURN_IF_ERROR(CudaStatus(cudaMemcpy(base + offsets_[buffer] + entry.offset, ones.data(),
+                                            ones.size() * sizeof(T), cudaMemcpyHostToDevice),
                                  "norms of random weights"));
     }
   }
@@ -133,8 +165,10 @@ absl::Status DeviceWeights::CheckFinite() const {
   auto* const device_first = reinterpret_cast<unsigned long long*>(found.get());
   RETURN_IF_ERROR(
       CudaStatus(cudaMemcpy(device_first, &first, sizeof(first), cudaMemcpyHostToDevice), "cudaMemcpy"));
-  RETURN_IF_ERROR(
-      CudaStatus(LaunchFirstNotFinite(base(), size(), device_first, nullptr), "check of weights"));
+  const cudaError_t launched = dtype_ == DeviceDtype::kFloat32
+                                   ? LaunchFirstNotFinite(BaseAs<float>(), size(), device_first, nullptr)
+                                   : LaunchFirstNotFinite(base(), size(), device_first, nullptr);
+  RETURN_IF_ERROR(CudaStatus(launched, "check of weights"));
   RETURN_IF_ERROR(CudaStatus(cudaMemcpy(&first, device_first, sizeof(first), cudaMemcpyDeviceToHost),
                              "check of weights"));
   if (first == none) return absl::OkStatus();

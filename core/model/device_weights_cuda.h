@@ -1,4 +1,5 @@
-// The weights of a decoder on a GPU: one allocation in bfloat16, the buffers of the layout one behind the other.
+// The weights of a decoder on a GPU: one allocation in bfloat16 or float32, the buffers of the layout one behind the
+// other.
 //
 // Whoever has a stream of the same device may write them, a buffer or a part of one at a time: files, a trainer's
 // memory, a collective.
@@ -16,6 +17,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/checkpoint/tensor_info.h"
+#include "core/kernels/device_dtype.h"
 #include "core/model/parameter_layout.h"
 #include "core/model/resident_memory_cuda.h"
 #include "core/model/tensor_shard.h"
@@ -25,9 +28,9 @@ namespace warpsmith {
 class Parameters;
 
 // Where the weights of one layer lie; null what the model has not.
+template <typename T>
 struct LayerAddresses {
-  const __nv_bfloat16 *input_norm, *qkv, *qkv_bias, *query_norm, *key_norm, *output, *post_norm, *gate_up,
-      *down;
+  const T *input_norm, *qkv, *qkv_bias, *query_norm, *key_norm, *output, *post_norm, *gate_up, *down;
 };
 
 // Movable. One thread at a time.
@@ -35,8 +38,8 @@ class DeviceWeights {
  public:
   // Zeros on `device`, which is the current one: of a model of `config`, or of one shard of it. RESOURCE_EXHAUSTED; the
   // errors of ResidentMemory::Reserve.
-  static absl::StatusOr<DeviceWeights> Allocate(const ModelConfig& config, int device,
-                                                TensorShard shard = {});
+  static absl::StatusOr<DeviceWeights> Allocate(const ModelConfig& config, int device, TensorShard shard = {},
+                                                DeviceDtype dtype = DeviceDtype::kBfloat16);
 
   // Gives the memory back, after all work on the device, and takes it again, zeros at the same address:
   // RESOURCE_EXHAUSTED when others have taken it meanwhile. Both may be repeated.
@@ -47,17 +50,24 @@ class DeviceWeights {
   // Of what is here: a shard's where it is one.
   const ParameterLayout& layout() const { return layout_; }
 
-  // Element 0 of buffer 0. Behind the last buffer lie rows of zeros that the product of a head may read.
-  __nv_bfloat16* base() const { return reinterpret_cast<__nv_bfloat16*>(memory_->get()); }
+  DeviceDtype dtype() const { return dtype_; }
+  // Element 0 of buffer 0, in bfloat16: crashes for weights in float32. Behind the last buffer lie rows of zeros that
+  // the product of a head may read.
+  __nv_bfloat16* base() const { return BaseAs<__nv_bfloat16>(); }
   // Elements of all buffers, and where buffer `index` begins among them.
   int64_t size() const { return offsets_.back(); }
   int64_t buffer_offset(int index) const { return offsets_.at(index); }
 
-  // The entry's first element; null where the model has none of this name.
-  const __nv_bfloat16* Find(int buffer, const std::string& entry) const;
-  LayerAddresses FindLayer(int64_t layer) const;
+  // Element 0 of buffer 0, in T, and the entry's first element, null where the model has none of this name. T is
+  // __nv_bfloat16 or float, as dtype() says: another crashes.
+  template <typename T>
+  T* BaseAs() const;
+  template <typename T = __nv_bfloat16>
+  const T* Find(int buffer, const std::string& entry) const;
+  template <typename T = __nv_bfloat16>
+  LayerAddresses<T> FindLayer(int64_t layer) const;
 
-  // Replaces all weights by those of the safetensors of `directory`, rounded to bfloat16, and waits for the device. A
+  // Replaces all weights by those of the safetensors of `directory`, rounded to dtype(), and waits for the device. A
   // shard reads its own part of a whole checkpoint.
   // Errors as LoadHuggingFaceWeights; also INVALID_ARGUMENT for a value that bfloat16 rounds to infinity. After an
   // error the values are unspecified.
@@ -75,14 +85,21 @@ class DeviceWeights {
   absl::Status FillRandom(uint64_t seed);
 
  private:
-  DeviceWeights(const ModelConfig& config, TensorShard shard, int device,
+  DeviceWeights(const ModelConfig& config, TensorShard shard, int device, DeviceDtype dtype,
                 std::unique_ptr<ResidentMemory> memory);
+
+  // Fills every buffer with `tensors` of `views`: see PlanStaging.
+  absl::Status Upload(const std::vector<HfTensorLayout>& tensors,
+                      const std::vector<const TensorView*>& views);
+  template <typename T>
+  absl::Status FillRandomAs(uint64_t seed);
 
   ModelConfig whole_;
   TensorShard shard_;
   ParameterLayout layout_;
   std::vector<int64_t> offsets_;
   int device_;
+  DeviceDtype dtype_;
   std::unique_ptr<ResidentMemory> memory_;
 };
 

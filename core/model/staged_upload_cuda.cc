@@ -24,12 +24,12 @@ namespace {
 
 constexpr int kThreadsMax = 8;  // of 5 GB/s each: more than PCIe carries
 constexpr int kSlots = 2;       // pinned buffers a thread
-constexpr int64_t kSlotBytes = kStagingElements * static_cast<int64_t>(sizeof(uint16_t));
 
 // Longest wait for the device to copy what a slot holds, which takes a millisecond.
 constexpr absl::Duration kCopyTimeout = absl::Seconds(60);
 
 // What one thread copies with; freed with it, once the device is done with it.
+template <typename Element>
 class Lane {
  public:
   Lane() = default;
@@ -54,21 +54,21 @@ class Lane {
                      "cudaEventCreate"));
     }
     ASSIGN_OR_RETURN(arrival_, EventArrival::Create());
-    return CudaStatus(
-        cudaHostAlloc(reinterpret_cast<void**>(&pinned_), kSlots * kSlotBytes, cudaHostAllocDefault),
-        "cudaHostAlloc of staging buffers");
+    return CudaStatus(cudaHostAlloc(reinterpret_cast<void**>(&pinned_),
+                                    kSlots * kStagingElements * sizeof(Element), cudaHostAllocDefault),
+                      "cudaHostAlloc of staging buffers");
   }
 
   // The next buffer, when the device has read what it held before.
-  absl::StatusOr<uint16_t*> NextSlot() {
+  absl::StatusOr<Element*> NextSlot() {
     slot_ = (slot_ + 1) % kSlots;
     RETURN_IF_ERROR(Await(slot_));
     return pinned_ + slot_ * kStagingElements;
   }
 
-  absl::Status Copy(uint16_t* to, int64_t elements) {
+  absl::Status Copy(Element* to, int64_t elements) {
     RETURN_IF_ERROR(CudaStatus(cudaMemcpyAsync(to, pinned_ + slot_ * kStagingElements,
-                                               elements * sizeof(uint16_t), cudaMemcpyHostToDevice, stream_),
+                                               elements * sizeof(Element), cudaMemcpyHostToDevice, stream_),
                                "cudaMemcpyAsync of weights"));
     RETURN_IF_ERROR(CudaStatus(cudaEventRecord(copied_[slot_], stream_), "cudaEventRecord"));
     RETURN_IF_ERROR(arrival_->Follow(copied_[slot_]));
@@ -98,14 +98,15 @@ class Lane {
   std::array<int64_t, kSlots> arrivals_ = {};  // what arrival_ counts to with the event; 0: not recorded
   int64_t num_followed_ = 0;
   absl::Status lost_;  // why the device may not be done
-  uint16_t* pinned_ = nullptr;
+  Element* pinned_ = nullptr;
   int slot_ = 0;
 };
 
+template <typename Element>
 class Upload {
  public:
-  Upload(const std::vector<StagingChunk>& chunks, int device, uint16_t* to,
-         absl::FunctionRef<void(const StagingChunk&, uint16_t*)> fill)
+  Upload(const std::vector<StagingChunk>& chunks, int device, Element* to,
+         absl::FunctionRef<void(const StagingChunk&, Element*)> fill)
       : chunks_(chunks), device_(device), to_(to), fill_(fill) {}
 
   absl::Status Run() {
@@ -129,12 +130,12 @@ class Upload {
   }
 
   absl::Status CopyChunks() {
-    Lane lane;
+    Lane<Element> lane;
     RETURN_IF_ERROR(lane.Open(device_));
     for (size_t i = next_++; i < chunks_.size() && !failed_; i = next_++) {
       const StagingChunk& chunk = chunks_[i];
       WS_CHECK(chunk.length <= kStagingElements) << chunk.length << " elements in a chunk";
-      ASSIGN_OR_RETURN(uint16_t* const staging, lane.NextSlot());
+      ASSIGN_OR_RETURN(Element* const staging, lane.NextSlot());
       fill_(chunk, staging);
       RETURN_IF_ERROR(lane.Copy(to_ + chunk.offset, chunk.length));
     }
@@ -143,8 +144,8 @@ class Upload {
 
   const std::vector<StagingChunk>& chunks_;
   const int device_;
-  uint16_t* const to_;
-  const absl::FunctionRef<void(const StagingChunk&, uint16_t*)> fill_;
+  Element* const to_;
+  const absl::FunctionRef<void(const StagingChunk&, Element*)> fill_;
   std::atomic<size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
   absl::Mutex mutex_;
@@ -155,7 +156,12 @@ class Upload {
 
 absl::Status UploadStaged(const std::vector<StagingChunk>& chunks, int device, uint16_t* device_elements,
                           absl::FunctionRef<void(const StagingChunk& chunk, uint16_t* staging)> fill) {
-  return Upload(chunks, device, device_elements, fill).Run();
+  return Upload<uint16_t>(chunks, device, device_elements, fill).Run();
+}
+
+absl::Status UploadStaged(const std::vector<StagingChunk>& chunks, int device, float* device_elements,
+                          absl::FunctionRef<void(const StagingChunk& chunk, float* staging)> fill) {
+  return Upload<float>(chunks, device, device_elements, fill).Run();
 }
 
 }  // namespace warpsmith

@@ -40,6 +40,26 @@ void RoundHalves(const std::byte* halves, int64_t count, uint16_t* bits) {
   }
 }
 
+// The values of one of the types that models have.
+void Widen(const std::byte* from, TensorType type, int64_t count, float* to) {
+  if (type == TensorType::kF32) {
+    std::memcpy(to, from, count * sizeof(float));
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, from + i * 2, 2);
+    to[i] = type == TensorType::kF16 ? FloatOfFloat16(bits) : FloatOfBfloat16(bits);
+  }
+}
+
+void FillPiece(const StagingPiece& piece, const TensorView& view, float* to) {
+  const TensorType type = view.info.type;
+  WS_CHECK(type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16)
+      << view.info.name;
+  Widen(view.bytes.data() + piece.hf_offset * TensorTypeBytes(type), type, piece.length, to);
+}
+
 void FillPiece(const StagingPiece& piece, const TensorView& view, uint16_t* to) {
   const int64_t element = TensorTypeBytes(view.info.type);
   const std::byte* const from = view.bytes.data() + piece.hf_offset * element;
@@ -52,6 +72,17 @@ void FillPiece(const StagingPiece& piece, const TensorView& view, uint16_t* to) 
       WS_CHECK(view.info.type == TensorType::kBF16) << view.info.name;
       std::memcpy(to, from, piece.length * sizeof(uint16_t));
   }
+}
+
+template <typename Element>
+void FillElements(const StagingChunk& chunk, const std::vector<const TensorView*>& views, Element* staging) {
+  int64_t filled = 0;
+  for (const StagingPiece& piece : chunk.pieces) {
+    std::fill(staging + filled, staging + piece.chunk_offset, Element{0});
+    FillPiece(piece, *views[piece.tensor], staging + piece.chunk_offset);
+    filled = piece.chunk_offset + piece.length;
+  }
+  std::fill(staging + filled, staging + chunk.length, Element{0});
 }
 
 }  // namespace
@@ -91,13 +122,11 @@ std::vector<StagingChunk> PlanStaging(const ParameterLayout& layout,
 }
 
 void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, uint16_t* staging) {
-  int64_t filled = 0;
-  for (const StagingPiece& piece : chunk.pieces) {
-    std::fill(staging + filled, staging + piece.chunk_offset, 0);
-    FillPiece(piece, *views[piece.tensor], staging + piece.chunk_offset);
-    filled = piece.chunk_offset + piece.length;
-  }
-  std::fill(staging + filled, staging + chunk.length, 0);
+  FillElements(chunk, views, staging);
+}
+
+void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, float* staging) {
+  FillElements(chunk, views, staging);
 }
 
 void RoundFloats(const std::byte* floats, int64_t count, uint16_t* bits) {

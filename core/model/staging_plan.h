@@ -41,6 +41,8 @@ std::vector<StagingChunk> PlanStaging(const ParameterLayout& layout,
 // Writes a chunk to `staging` as bfloat16, padding as 0. `views` are the tensors that PlanStaging was given, of types
 // F32, F16 (rounded to the nearest, ties to even) and BF16 (copied).
 void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, uint16_t* staging);
+// Likewise as float32, which has all their values.
+void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, float* staging);
 
 // Rounds `count` float32 values, which need no alignment, to bfloat16.
 void RoundFloats(const std::byte* floats, int64_t count, uint16_t* bits);

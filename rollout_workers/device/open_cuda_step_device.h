@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "core/kernels/device_dtype.h"
 #include "core/model/model_config.h"
 #include "core/model/offered_memory.h"
 #include "core/model/weight_source.h"
@@ -21,6 +22,8 @@ namespace warpsmith {
 struct CudaStepOptions {
   // As CUDA counts. Several: each holds a shard of the model and of every page, and they carry out each step together.
   std::vector<int> devices = {0};
+  // Of weights, activations and pages; see DeviceDecoderOptions.
+  DeviceDtype dtype = DeviceDtype::kBfloat16;
   // Of each GPU's memory, for weights, buffers and pages; see PagesWithinShare.
   double memory_share = 0.9;
   int num_pages = 0;  // over 0: so many, whatever the share
@@ -32,7 +35,7 @@ struct CudaStepOptions {
   std::vector<int> decode_buckets;
   // Ids that the tokenizer has; 0: the model's vocab_size.
   int64_t num_token_ids = 0;
-  bool batch_invariant = true;
+  bool batch_invariant = true;  // not kept in float32
   // Longest wait for a step. One takes milliseconds, a long chunk of a prompt on a large model a second.
   absl::Duration step_timeout = absl::Seconds(60);
 };

@@ -40,6 +40,7 @@ DeviceDecoderOptions DecoderOptionsFrom(const CudaStepOptions& options, TensorSh
                                         std::vector<int64_t> row_buckets) {
   const StepLimits limits = LimitsOf(options);
   return {.device = options.devices.at(0),
+          .dtype = options.dtype,
           .shard = shard,
           .num_pages = num_pages,
           .page_tokens = options.page_tokens,
@@ -48,6 +49,12 @@ DeviceDecoderOptions DecoderOptionsFrom(const CudaStepOptions& options, TensorSh
           .context_tokens_max = options.context_tokens_max,
           .num_token_ids = options.num_token_ids,
           .row_buckets = std::move(row_buckets)};
+}
+
+// With one algorithm for all row counts a step of few rows in float32 takes several times as long, and nothing asks for
+// the bits of its samples.
+bool IsBatchInvariant(const CudaStepOptions& options) {
+  return options.batch_invariant && options.dtype == DeviceDtype::kBfloat16;
 }
 
 }  // namespace
@@ -102,7 +109,7 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
       memory->decoder,
       DeviceDecoder::Create(config, DecoderOptionsFrom(options, part, num_pages,
                                                        RowBuckets(options.decode_buckets, limits.rows_max,
-                                                                  options.batch_invariant))));
+                                                                  IsBatchInvariant(options)))));
   RETURN_IF_ERROR(CudaStatus(cudaSetDevice(options.devices.at(0)), "Choosing the GPU"));
   const auto queries = static_cast<size_t>(limits.queries_max);
   const size_t block_bytes = StepBlock(limits).bytes(),
@@ -121,7 +128,8 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
   // The stream does not wait for what cleared the memory.
   RETURN_IF_ERROR(CudaStatus(cudaDeviceSynchronize(), "Preparing memory"));
   LogInfo(absl::StrCat(CudaName(options.devices), " holds ", memory->decoder->weight_bytes() >> 20,
-                       " MiB of weights and ", num_pages, " pages of ", options.page_tokens, " tokens, ",
+                       " MiB of ", DtypeName(options.dtype), " weights and ", num_pages, " pages of ",
+                       options.page_tokens, " tokens, ",
                        (memory->decoder->entry_bytes() * options.page_tokens * num_pages) >> 20, " MiB"));
   return std::unique_ptr<CudaStepDevice>(new CudaStepDevice(
       options, num_pages, shard.has_value() ? std::optional(std::move(shard->peers)) : std::nullopt,
@@ -181,6 +189,11 @@ absl::Status CudaStepDevice::FillRandom(uint64_t seed) {
 absl::Status CudaStepDevice::TakeWeights(WeightSource& source) {
   RETURN_IF_ERROR(Begin());
   const DeviceWeights& weights = memory_->decoder->weights();
+  if (weights.dtype() != DeviceDtype::kBfloat16) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("New weights in a GPU's memory are bfloat16, and this GPU has ",
+                     DtypeName(weights.dtype()), ": publish a file"));
+  }
   if (source.num_elements() != weights.size()) {
     return absl::InvalidArgumentError(absl::StrCat("New weights have ", source.num_elements(),
                                                    " elements and those of this model ", weights.size()));

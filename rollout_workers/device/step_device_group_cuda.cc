@@ -50,11 +50,9 @@ StepPeers PeersOf(const std::shared_ptr<NcclDeviceGroup>& group, const std::shar
                   int rank, int sequences_max) {
   constexpr auto kTokenBytes = static_cast<int64_t>(sizeof(int32_t));
   return {.samples = rank == 0,
-          .exchange =
-              [group, rank](__nv_bfloat16* partials, int64_t count, cudaStream_t stream) {
-                return group->AllGather(rank, partials, count * static_cast<int64_t>(sizeof(*partials)),
-                                        stream);
-              },
+          .exchange = [group, rank](
+                          std::byte* partials, int64_t bytes,
+                          cudaStream_t stream) { return group->AllGather(rank, partials, bytes, stream); },
           .share_tokens =
               [group, rank, bytes = (sequences_max + 1) * kTokenBytes](int32_t* last_tokens,
                                                                        cudaStream_t stream) {

@@ -54,14 +54,17 @@ absl::Status LaunchSamples(const StepShape& shape, int64_t num_token_ids, const 
 absl::Status LaunchCopies(int64_t num_copies, int64_t page_tokens, const StepMemory& memory,
                           DeviceDecoder& decoder, cudaStream_t stream) {
   if (num_copies == 0) return absl::OkStatus();
+  // What is copied has no arithmetic: a float32 goes as two elements of half its size.
+  constexpr auto kCopiedBytes = static_cast<int64_t>(sizeof(__nv_bfloat16));
+  const int64_t copied_of_element = ElementBytes(decoder.dtype()) / kCopiedBytes;
   const PageCopies<__nv_bfloat16> copies{
       .num_copies = num_copies,
       .copies = reinterpret_cast<const PageToCopy*>(memory.arrays.page_copies),
       .num_planes = decoder.num_planes(),
-      .plane_stride = decoder.plane_stride(),
+      .plane_stride = decoder.plane_stride() * copied_of_element,
       .page_tokens = page_tokens,
-      .entry_size = decoder.entry_size(),
-      .pages = decoder.pages()};
+      .entry_size = decoder.entry_size() * copied_of_element,
+      .pages = reinterpret_cast<__nv_bfloat16*>(decoder.page_memory())};
   return CudaStatus(LaunchPageCopies(copies, stream), "Copying pages");
 }
 

@@ -159,11 +159,16 @@ CLI::App* AddServe(CLI::App* app, ServeOptions* options) {
 
 struct DeviceFlags {
   std::string device = "cpu";
+  std::string dtype = "auto";
   double memory_share = CudaPlacement().memory_share;
 };
 
 void AddDevice(CLI::App* serve, DeviceFlags* flags) {
   serve->add_option("--device", flags->device, "what computes: cpu, cuda, cuda:N, or several GPUs, cuda:0,1")
+      ->capture_default_str();
+  serve
+      ->add_option("--dtype", flags->dtype,
+                   "what a GPU computes in: bfloat16, or float32 to judge it by; auto is bfloat16")
       ->capture_default_str();
   serve
       ->add_option("--memory-share", flags->memory_share,
@@ -173,7 +178,7 @@ void AddDevice(CLI::App* serve, DeviceFlags* flags) {
 }
 
 absl::Status ServeOn(const DeviceFlags& flags, ServeOptions options, const sigset_t& stop_signals) {
-  ASSIGN_OR_RETURN(options.cuda, ParsePlacement(flags.device));
+  ASSIGN_OR_RETURN(options.cuda, ParsePlacement(flags.device, flags.dtype));
   if (options.cuda.has_value()) options.cuda->memory_share = flags.memory_share;
   return Serve(options, stop_signals);
 }

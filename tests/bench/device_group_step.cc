@@ -39,13 +39,12 @@ class GroupRank {
     FillForBench(**decoder);
     DecodeStep arrays(config, options, sequences, context);
     if (rank_ > 0) arrays.step.num_logits_rows = 0;
-    const PartialsExchange exchange = [this](__nv_bfloat16* partials, int64_t count, cudaStream_t stream) {
-      return group_.AllGather(rank_, partials, 2 * count, stream);
+    const PartialsExchange exchange = [this](std::byte* partials, int64_t bytes, cudaStream_t stream) {
+      return group_.AllGather(rank_, partials, bytes, stream);
     };
     arrays.step.exchange = &exchange;
-    const int64_t count = sequences * config.hidden_size;
-    const DeviceVector<uint16_t> partials(std::vector<uint16_t>(group_.size() * count));
-    auto* const rows = reinterpret_cast<__nv_bfloat16*>(partials.get());
+    const int64_t bytes = sequences * config.hidden_size * ElementBytes(options.dtype);
+    const DeviceVector<std::byte> partials(std::vector<std::byte>(group_.size() * bytes));
 
     RankTimes times{.bytes = BytesOfStep(**decoder, sequences, context),
                     .copy_rate = 0x1p30 / CopySeconds(1 << 30) * 1e-9};
@@ -54,7 +53,7 @@ class GroupRank {
     times.step_ms = Milliseconds([&] { Check((*decoder)->Launch(arrays.step, stream_)); });
     times.exchange_ms = Milliseconds([&] {
       for (int64_t call = 0; call < 2 * config.num_hidden_layers; ++call)
-        Check(exchange(rows, count, stream_));
+        Check(exchange(partials.get(), bytes, stream_));
     });
     cudaStreamDestroy(stream_);
     meeting_.arrive_and_wait();

@@ -1,10 +1,10 @@
 // Logits of a prompt by DeviceDecoder, for comparison with another implementation.
 //
-//   device_logits --model DIRECTORY --ids 1,2,3 --chunk N --out FILE
+//   device_logits --model DIRECTORY --ids 1,2,3 --chunks N,M --out FILE [--dtype float32]
 //
-// Computes the prompt in steps of N tokens, N = 1 being how answers are decoded, and writes the logits of all
-// rows: float32, [tokens, vocab_size]. Prints a line of JSON. Pages lie in reverse order, so that a kernel which
-// ignores the page table is found out.
+// Computes the prompt in steps of N tokens, 1 being how answers are decoded, then anew in steps of M, and writes the
+// logits of all rows: float32, [2, tokens, vocab_size]. `dtype` is what the decoder stores, bfloat16 otherwise. Prints
+// a line of JSON. Pages lie in reverse order, so that a kernel which ignores the page table is found out.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -104,19 +104,36 @@ absl::StatusOr<std::vector<int32_t>> ParseIds(const std::string& text, int64_t v
   return ids;
 }
 
+absl::StatusOr<std::vector<int64_t>> ParseChunks(const std::string& text) {
+  std::vector<int64_t> chunks;
+  const std::vector<std::string> words = absl::StrSplit(text, ',');
+  for (const std::string& word : words) {
+    int64_t chunk = 0;
+    if (!absl::SimpleAtoi(word, &chunk) || chunk < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("--chunks wants numbers from 1 on, not '", word, "'"));
+    }
+    chunks.push_back(chunk);
+  }
+  return chunks;
+}
+
+absl::StatusOr<DeviceDtype> ParseDtype(const std::string& text) {
+  if (text.empty() || text == DtypeName(DeviceDtype::kBfloat16)) return DeviceDtype::kBfloat16;
+  if (text == DtypeName(DeviceDtype::kFloat32)) return DeviceDtype::kFloat32;
+  return absl::InvalidArgumentError(absl::StrCat("--dtype wants bfloat16 or float32, not '", text, "'"));
+}
+
 absl::Status Run(std::map<std::string, std::string> flags) {
   ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(flags["--model"]));
   ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ParseIds(flags["--ids"], config.vocab_size));
   const int64_t num_tokens = static_cast<int64_t>(ids.size());
-  int64_t chunk = 0;
-  if (!absl::SimpleAtoi(flags["--chunk"], &chunk) || chunk < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--chunk wants a number from 1 on, not '", flags["--chunk"], "'"));
-  }
+  ASSIGN_OR_RETURN(const std::vector<int64_t> chunks, ParseChunks(flags["--chunks"]));
+  ASSIGN_OR_RETURN(const DeviceDtype dtype, ParseDtype(flags["--dtype"]));
   const int64_t num_pages = (num_tokens + kPageTokens - 1) / kPageTokens;
   // The same options whatever the chunk: with one bucket a row's bits must not depend on it.
   ASSIGN_OR_RETURN(const std::unique_ptr<DeviceDecoder> decoder,
-                   DeviceDecoder::Create(config, {.num_pages = num_pages,
+                   DeviceDecoder::Create(config, {.dtype = dtype,
+                                                  .num_pages = num_pages,
                                                   .page_tokens = kPageTokens,
                                                   .rows_max = num_tokens,
                                                   .logits_rows_max = num_tokens,
@@ -129,10 +146,12 @@ absl::Status Run(std::map<std::string, std::string> flags) {
   cudaStream_t stream = nullptr;
   RETURN_IF_ERROR(CudaStatus(cudaStreamCreate(&stream)));
   std::vector<float> logits;
-  for (int64_t first = 0; first < num_tokens; first += chunk) {
-    const int64_t rows = std::min(chunk, num_tokens - first);
-    RETURN_IF_ERROR(RunChunk(*decoder, ids, first, rows, pages, stream));
-    RETURN_IF_ERROR(ReadLogits(*decoder, rows, config.vocab_size, logits));
+  for (const int64_t chunk : chunks) {
+    for (int64_t first = 0; first < num_tokens; first += chunk) {
+      const int64_t rows = std::min(chunk, num_tokens - first);
+      RETURN_IF_ERROR(RunChunk(*decoder, ids, first, rows, pages, stream));
+      RETURN_IF_ERROR(ReadLogits(*decoder, rows, config.vocab_size, logits));
+    }
   }
   RETURN_IF_ERROR(CudaStatus(cudaStreamDestroy(stream)));
 
@@ -140,7 +159,10 @@ absl::Status Run(std::map<std::string, std::string> flags) {
   out.write(reinterpret_cast<const char*>(logits.data()),
             static_cast<std::streamsize>(logits.size() * sizeof(float)));
   if (!out.flush()) return absl::InternalError(absl::StrCat("could not write '", flags["--out"], "'"));
-  std::cout << nlohmann::json{{"name", "logits"}, {"tokens", num_tokens}, {"vocab_size", config.vocab_size}}
+  std::cout << nlohmann::json{{"name", "logits"},
+                              {"dtype", DtypeName(dtype)},
+                              {"tokens", num_tokens},
+                              {"vocab_size", config.vocab_size}}
             << std::endl;
   return absl::OkStatus();
 }

@@ -5,8 +5,9 @@
 //   engine_gpu_rates ... --invariance
 //   engine_gpu_rates --churn 500
 //
-// More flags: --device N, or --devices 0,1 that share the model; --memory-share S, --batch-invariant 0|1. Weights are
-// random unless --model names a checkpoint. Answers have their full length: no token ends one.
+// More flags: --device N, or --devices 0,1 that share the model; --memory-share S, --batch-invariant 0|1, --dtype
+// bfloat16|float32. Weights are random unless --model names a checkpoint. Answers have their full length: no token ends
+// one.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -69,9 +70,15 @@ double CopyRate(const std::vector<int>& devices) {
   return rate;
 }
 
+DeviceDtype DtypeOf(const Flags& flags) {
+  return flags.text("--dtype", "") == DtypeName(DeviceDtype::kFloat32) ? DeviceDtype::kFloat32
+                                                                       : DeviceDtype::kBfloat16;
+}
+
 EngineOptions OptionsFrom(const Flags& flags, int num_slots, int context_tokens) {
   EngineOptions options{.num_slots = num_slots, .context_tokens_max = context_tokens};
   options.cuda = CudaPlacement{.devices = DevicesOf(flags),
+                               .dtype = DtypeOf(flags),
                                .memory_share = std::stod(flags.text("--memory-share", "0.9")),
                                .batch_invariant = flags.number("--batch-invariant", 1) != 0};
   return options;
@@ -204,7 +211,7 @@ int Churn(const Flags& flags) {
 
 int Main(const Flags& flags) {
   if (flags.has("--churn")) return Churn(flags);
-  BenchModel model{.directory = flags.text("--model", "")};
+  BenchModel model{.directory = flags.text("--model", ""), .dtype = DtypeOf(flags)};
   const absl::StatusOr<ModelConfig> config =
       model.directory.empty() ? Qwen3Shape(flags.text("--shape", "0.6B")) : LoadModelConfig(model.directory);
   if (!config.ok()) {
@@ -221,6 +228,7 @@ int Main(const Flags& flags) {
          {"devices", devices},
          {"copy_bytes_per_second", copy_rate},
          {"weights", model.directory.empty() ? flags.text("--shape", "0.6B") : model.directory.string()},
+         {"dtype", DtypeName(model.dtype)},
          {"weight_bytes", model.weight_bytes()},
          {"batch_invariant", flags.number("--batch-invariant", 1) != 0}});
   if (flags.has("--group")) return Groups(flags, model);

@@ -15,7 +15,6 @@ namespace warpsmith {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Minutes(10);
-constexpr int64_t kBytesOfWeight = 2;  // bfloat16
 
 ModelConfig Qwen3(int64_t hidden, int64_t intermediate, int64_t layers, int64_t heads, bool tied) {
   return {.vocab_size = 151936,
@@ -49,11 +48,11 @@ absl::StatusOr<ModelConfig> Qwen3Shape(const std::string& size) {
 int64_t BenchModel::weight_bytes() const {
   const int64_t table = config.vocab_size * config.hidden_size;
   // An embedding that is not the head is read a row a token.
-  return kBytesOfWeight * (CountParameters(config) - (config.tie_word_embeddings ? 0 : table));
+  return ElementBytes(dtype) * (CountParameters(config) - (config.tie_word_embeddings ? 0 : table));
 }
 
 int64_t BenchModel::entry_bytes() const {
-  return kBytesOfWeight * 2 * config.num_hidden_layers * config.key_value_size();
+  return ElementBytes(dtype) * 2 * config.num_hidden_layers * config.key_value_size();
 }
 
 LoadedWeights BenchModel::Weights(uint64_t policy_version) const {

@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/kernels/device_dtype.h"
 #include "core/model/model_config.h"
 #include "rollout_workers/batch.h"
 #include "rollout_workers/engine.h"
@@ -27,6 +28,7 @@ absl::StatusOr<ModelConfig> Qwen3Shape(const std::string& size);
 struct BenchModel {
   ModelConfig config;
   std::filesystem::path directory;
+  DeviceDtype dtype = DeviceDtype::kBfloat16;
 
   // Bytes that a step reads of the weights, and of a token that it attends to.
   int64_t weight_bytes() const;

@@ -40,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="part of a piece's name")
     parser.add_argument("--models", default="0.6B,8B", help=f"of {', '.join(SHAPES)}; the largest last")
     parser.add_argument("--batches", default="1,8,64", help="sequences at a time, of engine and peers")
-    parser.add_argument("--binaries", type=Path, help="folder of engine_gpu_rates and device_logits")
+    parser.add_argument("--binaries", type=Path, help="folder of engine_gpu_rates, device_logits and engine_tokens")
     parser.add_argument("--batch-invariant", type=int, choices=(0, 1), default=1, help="of the engine")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: a rehearsal, of tiny")
     arguments = parser.parse_args(words)

@@ -16,6 +16,7 @@ PEER_RATIO, PEER_BATCHES = 1.3, (1, 8, 64)
 GROUP_RATIO = 5.0
 LOAD_SECONDS = 10.0
 LOGITS_RATIO = 1.1
+FLOAT32_DIFFERENCE = 1.0  # ten-thousandths of the size of the logits
 
 _RATES = ("tokens_per_second", "whole_tokens_per_second")
 
@@ -107,6 +108,9 @@ def figures(results: Results) -> Iterator[Figure]:
     errors = [row["ratio"] for row in results.get("logits", {}).get("rows", [])]
     name = "logits: error beside transformers' own, worst case"
     yield Figure(name, max(errors, default=None), LOGITS_RATIO, at_least=False)
+    differences = [1e4 * row["relative_difference"] for row in results.get("float32", {}).get("rows", [])]
+    name = "float32: largest difference to transformers, 1e-4"
+    yield Figure(name, max(differences, default=None), FLOAT32_DIFFERENCE, at_least=False)
 
 
 def group_ratio(results: Results) -> float | None:

@@ -52,6 +52,7 @@ class Work:
         largest = self.models[-1]
         yield self._peer("ceilings", self.models[0], [])
         yield self._logits()
+        yield self._float32()
         for model in self.models:
             for batch in (*self.batches, *self.batches_large):
                 load = ("--batch", str(batch), "--prompt", str(PROMPT), "--answer", str(ANSWER))
@@ -82,6 +83,13 @@ class Work:
         script = ROOT / "tests/gpu/logits_peer.py"
         command = [sys.executable, str(script), "--program", str(binary), "--device", self.device]
         return Piece("logits", [_digest([binary, script])], partial(_all_rows, command))
+
+    def _float32(self) -> Piece:
+        logits, tokens = (locate_binary(name, self.binaries) for name in ("device_logits", "engine_tokens"))
+        scripts = [ROOT / "tests/gpu" / name for name in ("logits_peer.py", "float32_peer.py")]
+        command = [sys.executable, "-m", "tests.gpu.float32_peer", "--logits", str(logits), "--tokens", str(tokens)]
+        work = partial(_all_rows, [*command, "--device", self.device])
+        return Piece("float32", [_digest([logits, tokens, *scripts])], work)
 
     def _peer(self, peer: str, model: str, batches: Sequence[int]) -> Piece:
         words = [peer]

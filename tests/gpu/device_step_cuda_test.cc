@@ -1,20 +1,27 @@
+// Steps in float32, the form in which the order of a step's kernels is judged.
 #include "core/model/device_step_cuda.h"
 
-#include "core/kernels/paged_attention_cuda.h"
+#include <cstdio>
+
 #include "tests/support/catch.h"
 #include "tests/support/device_decoder_fixture.h"
 
 namespace warpsmith {
 
-TEST_CASE("the workspace holds what attention wants for every step that the options allow") {
-  const ModelConfig config = DeviceFamilyConfigs()[1].config;
-  const DeviceDecoderOptions options = SmallOptions({48});
-  const int64_t bytes = AttentionWorkspaceBytes(config, options);
-  for (int64_t rows = 1; rows <= 48; ++rows) {
-    for (int64_t of_query = rows <= options.logits_rows_max ? 1 : 2; of_query <= rows; ++of_query) {
-      const PagedAttentionBounds bounds = {RowsOfQueryBound(of_query, 48), options.context_tokens_max};
-      CHECK(bytes >= static_cast<int64_t>(PagedAttentionWorkspaceBytes(
-                         rows, config.num_key_value_heads, config.group_size(), config.head_dim, bounds)));
+TEST_CASE("logits in float32 are those of float64 within a ten-thousandth, of every architecture") {
+  for (const auto& [name, config] : DeviceFamilyConfigs()) {
+    for (const std::vector<int64_t>& buckets : std::vector<std::vector<int64_t>>{{64}, {1, 4, 32, 64}}) {
+      INFO(name << ", " << buckets.size() << " buckets");
+      const Parameters parameters = DeviceParameters(config, 5);
+      const DeviceDecoderOptions options = SmallOptions(buckets, DeviceDtype::kFloat32);
+      absl::StatusOr<std::unique_ptr<DeviceDecoder>> decoder = DeviceDecoder::Create(config, options);
+      INFO(decoder.status().message());
+      REQUIRE(decoder.ok());
+      REQUIRE((*decoder)->SetParameters(parameters).ok());
+      const DecoderErrors errors = MeasureErrors(**decoder, options, parameters);
+      std::printf("%s, %zu buckets, float32: largest error %.1e of logits of %.1e\n", name.c_str(),
+                  buckets.size(), errors.device_max, errors.exact.value());
+      CHECK(errors.device_max <= 1e-4 * errors.exact.value());
     }
   }
 }

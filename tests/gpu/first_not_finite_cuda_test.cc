@@ -38,9 +38,9 @@ TEST_CASE("the first of the values that are not finite is found, at every place"
 }
 
 TEST_CASE("sizes that are not of whole vectors are refused") {
-  CHECK(LaunchFirstNotFinite(nullptr, 4, nullptr, nullptr) == cudaErrorInvalidValue);
-  CHECK(LaunchFirstNotFinite(nullptr, -8, nullptr, nullptr) == cudaErrorInvalidValue);
-  CHECK(LaunchFirstNotFinite(nullptr, 0, nullptr, nullptr) == cudaSuccess);
+  CHECK(LaunchFirstNotFinite<__nv_bfloat16>(nullptr, 4, nullptr, nullptr) == cudaErrorInvalidValue);
+  CHECK(LaunchFirstNotFinite<__nv_bfloat16>(nullptr, -8, nullptr, nullptr) == cudaErrorInvalidValue);
+  CHECK(LaunchFirstNotFinite<__nv_bfloat16>(nullptr, 0, nullptr, nullptr) == cudaSuccess);
 }
 
 TEST_CASE("the rate of looking for values that are not finite") {

@@ -37,8 +37,8 @@ NUM_TOKENS = 203  # no multiple of a page, a chunk or a tile
 CHUNKS = (NUM_TOKENS, 37, 1)
 _SECONDS_MAX = 60.0
 
-# Logits [tokens, vocabulary] of a directory's model over ids, computed in chunks of so many tokens.
-Program = Callable[[Path, Sequence[int], int], Tensor]
+# Logits [tokens, vocabulary] of a directory's model over ids, of each number of tokens that the prompt is divided into.
+Program = Callable[[Path, Sequence[int], Sequence[int]], list[Tensor]]
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,12 @@ CASES = [
 ]
 
 
-def write_directory(case: Case, directory: Path) -> None:
-    """Random weights in bfloat16: matrices with entries of 2.5 / sqrt(columns), norms in [0.5, 1.5), biases in
+def write_directory(case: Case, directory: Path, dtype: torch.dtype = torch.bfloat16) -> None:
+    """Random weights: matrices with entries of 2.5 / sqrt(columns), norms in [0.5, 1.5), biases in
     [-0.5, 0.5)."""
     from transformers import AutoModelForCausalLM
 
-    model = AutoModelForCausalLM.from_config(case.config(), dtype=torch.bfloat16)
+    model = AutoModelForCausalLM.from_config(case.config(), dtype=dtype)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() == 2:
@@ -133,22 +133,22 @@ def transformers_logits(directory: Path, ids: Sequence[int], dtype: torch.dtype,
     return model.to(device).eval()(torch.tensor([list(ids)], device=device)).logits[0].float().cpu()
 
 
-def device_program(path: Path) -> Program:
+def device_program(path: Path, dtype: str = "bfloat16") -> Program:
     """tests/bench/device_logits.cc. Raises RuntimeError with what it says where it fails."""
 
-    def run(directory: Path, ids: Sequence[int], chunk: int) -> Tensor:
+    def run(directory: Path, ids: Sequence[int], chunks: Sequence[int]) -> list[Tensor]:
         out = directory / "logits.bin"
-        command = [str(path), "--model", str(directory), "--ids", ",".join(map(str, ids))]
+        command = [str(path), "--model", str(directory), "--ids", ",".join(map(str, ids)), "--dtype", dtype]
         ended = subprocess.run(
-            [*command, "--chunk", str(chunk), "--out", str(out)],
+            [*command, "--chunks", ",".join(map(str, chunks)), "--out", str(out)],
             capture_output=True,
             text=True,
             timeout=_SECONDS_MAX,
             check=False,
         )
         if ended.returncode != 0:
-            raise RuntimeError(f"{directory}, chunks of {chunk}: {ended.stderr.strip() or ended.returncode}")
-        return torch.from_numpy(numpy.fromfile(out, dtype=numpy.float32)).view(len(ids), -1)
+            raise RuntimeError(f"{directory}, chunks of {chunks}: {ended.stderr.strip() or ended.returncode}")
+        return list(torch.from_numpy(numpy.fromfile(out, dtype=numpy.float32)).view(len(chunks), len(ids), -1))
 
     return run
 
@@ -167,7 +167,7 @@ def compare(case: Case, program: Program, device: str, seed: int = 1) -> dict[st
         write_directory(case, directory)
         reference = transformers_logits(directory, ids, torch.float32, device)
         theirs = transformers_logits(directory, ids, torch.bfloat16, device)
-        ours = [program(directory, ids, chunk) for chunk in CHUNKS]
+        ours = program(directory, ids, CHUNKS)
     their_error = root_mean_square(theirs - reference)
     errors = [root_mean_square(logits - reference) for logits in ours]
     greedy = reference.argmax(-1)
@@ -193,7 +193,7 @@ def main() -> int:
     failed = False
     for case in CASES:
         try:
-            row = compare(case, device_program(arguments.program), arguments.device)
+            row = compare(case, device_program(arguments.program.resolve()), arguments.device)
         except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
             print(f"{case.name}: {error}", file=sys.stderr, flush=True)
             failed = True

@@ -91,8 +91,8 @@ TEST_CASE(
   if (!HasTwoGpus()) return;
   const std::shared_ptr<NcclDeviceGroup> group = NcclDeviceGroup::Create({0, 1}, absl::Seconds(60)).value();
   const auto exchange_of = [group](int rank) -> PartialsExchange {
-    return [group, rank](__nv_bfloat16* partials, int64_t count, cudaStream_t stream) {
-      return group->AllGather(rank, partials, count * static_cast<int64_t>(sizeof(*partials)), stream);
+    return [group, rank](std::byte* partials, int64_t bytes, cudaStream_t stream) {
+      return group->AllGather(rank, partials, bytes, stream);
     };
   };
   for (const auto& [name, config, count] : ShardedDevices()) {
@@ -124,6 +124,19 @@ TEST_CASE("greedy tokens of two GPUs are one GPU's until two logits are nearly e
   CHECK(found.num_tokens == 8 * 64);
   CHECK(found.num_equal > found.num_tokens / 4);
   CHECK(found.log_prob_difference_max <= 0.02);
+}
+
+TEST_CASE("200 greedy tokens of two GPUs in float32 are one GPU's") {
+  if (!HasTwoGpus()) return;
+  const GenerationJob job = GroupJob(SmallDeviceModel(), 8, 1, 0, 200);
+  EngineOptions one = GroupOptions({0}), two = GroupOptions({0, 1});
+  one.cuda->dtype = two.cuda->dtype = DeviceDtype::kFloat32;
+  const GreedyComparison found = CompareGreedy(Run(one, job), Run(two, job));
+  std::printf("%d of %d greedy tokens in float32 are equal, log-probs within %.1e\n", found.num_equal,
+              found.num_tokens, found.log_prob_difference_max);
+  CHECK(found.num_tokens == 8 * 200);
+  CHECK(found.num_equal == found.num_tokens);
+  CHECK(found.log_prob_difference_max <= 1e-4);
 }
 
 TEST_CASE("a sample of two GPUs has its bits alone, among others, in chunks and from graphs or launches") {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,21 @@ from tests.bench.json_process import run_json
 from tests.bench.qwen3_shapes import SHAPES
 from tests.bench.rollout_gpu import main
 from tests.bench.rollout_gpu_peer import ATTENTIONS, StaticDecoder, sample, weights_of
-from tests.bench.rollout_gpu_table import Figure, copy_share, figures, peer_rates
+from tests.bench.rollout_gpu_table import Figure, copy_share, faults, figures, peer_rates
 from tests.bench.rollout_gpu_work import CONTEXT, Work
 from tests.bench.slices import Row, read_lines
-from tests.gpu.logits_peer import CASES, RATIO_MAX, compare, device_program, transformers_logits
+from tests.gpu.float32_peer import Engine, devices_for, transformers_answer
+from tests.gpu.float32_peer import compare as compare_float32
+from tests.gpu.logits_peer import (
+    CASES,
+    NUM_TOKENS,
+    RATIO_MAX,
+    Program,
+    compare,
+    device_program,
+    transformers_logits,
+    write_directory,
+)
 
 # Says what engine_gpu_rates says. Rates grow with the batch.
 _ENGINE = """#!{python}
@@ -179,6 +191,7 @@ def _results() -> dict[str, Row]:
         "pytorch 8B": {"rows": [{"batch": 1, "tok_per_s": 100.0}, {"batch": 64, "tok_per_s": 3000.0}]},
         "static 8B, batch 1": {"rows": [{"batch": 1, "tok_per_s": 125.0}]},
         "logits": {"rows": [{"name": "a", "ratio": 0.9}, {"name": "b", "ratio": 1.2}]},
+        "float32": {"rows": [{"name": "a", "relative_difference": 3e-6}]},
     }
 
 
@@ -195,6 +208,7 @@ def test_the_fastest_peer_of_a_batch_is_the_one_to_beat() -> None:
     assert table["8B, batch 64: times the fastest peer (1 of 3)"].value == pytest.approx(1.5)
     assert table["8B, batch 64: tok/s with prompts, a TB/s of copies"].value == pytest.approx(1450)
     assert table["logits: error beside transformers' own, worst case"].line().endswith("NOT MET")
+    assert table["float32: largest difference to transformers, 1e-4"].value == pytest.approx(0.03)
     assert table["load: launch to first token"].line().endswith("not measured")
 
 
@@ -211,18 +225,55 @@ def test_400_sequences_are_for_the_engine_alone(tmp_path: Path) -> None:
 
 
 def test_an_error_is_told_by_what_transformers_itself_errs() -> None:
-    def equal(directory: Path, ids: Sequence[int], chunk: int) -> Tensor:
-        return transformers_logits(directory, ids, torch.bfloat16, "cpu")
+    def equal(directory: Path, ids: Sequence[int], chunks: Sequence[int]) -> list[Tensor]:
+        return [transformers_logits(directory, ids, torch.bfloat16, "cpu") for _ in chunks]
 
-    def turned(directory: Path, ids: Sequence[int], chunk: int) -> Tensor:
-        config = json.loads((directory / "config.json").read_text())
-        config["rope_parameters"]["rope_theta"] *= 1.02
-        (directory / "config.json").write_text(json.dumps(config))
-        return equal(directory, ids, chunk)
+    def turned(directory: Path, ids: Sequence[int], chunks: Sequence[int]) -> list[Tensor]:
+        logits = []
+        for chunk in chunks:
+            config = json.loads((directory / "config.json").read_text())
+            config["rope_parameters"]["rope_theta"] *= 1.02
+            (directory / "config.json").write_text(json.dumps(config))
+            logits += equal(directory, ids, [chunk])
+        return logits
 
     right, wrong = compare(CASES[0], equal, "cpu"), compare(CASES[0], turned, "cpu")
     assert right["ratio"] == pytest.approx(1.0) and right["chunks_equal"]
     assert wrong["ratio"] > 2 * RATIO_MAX and not wrong["chunks_equal"]
+
+
+def test_float32_is_judged_by_logits_and_by_every_greedy_token(tmp_path: Path) -> None:
+    case = replace(CASES[0], more={"intermediate_size": 448})
+    torch.manual_seed(1)  # as compare_float32 draws them
+    ids = torch.randint(case.vocab_size, (NUM_TOKENS,)).tolist()
+    write_directory(case, tmp_path, torch.float32)
+    logits = transformers_logits(tmp_path, ids, torch.float32, "cpu")
+    answer = transformers_answer(tmp_path, ids, "cpu")
+
+    def engine(tokens: list[int]) -> Engine:
+        row = {"token_ids": tokens, "log_probs": answer.log_probs.tolist(), "token_ms": 1.0}
+        return lambda directory, given, devices: (
+            [{"device": device, **row} for device in devices] if given == ids else []
+        )
+
+    def program(added: float) -> Program:
+        return lambda directory, given, chunks: [logits + added for _ in chunks]
+
+    parted = [*answer.token_ids[:150], -1, *answer.token_ids[151:]]
+    right = compare_float32(case, program(0), engine(answer.token_ids), "cpu", ["cpu", "cuda:0"])
+    shifted = compare_float32(case, program(3e-3), engine(answer.token_ids), "cpu", ["cpu"])
+    wrong = compare_float32(case, program(0), engine(parted), "cpu", ["cpu"])
+    assert right["ok"] and right["equal_tokens"] == {"cpu": 200, "cuda:0": 200} and right["log_prob_difference"] < 1e-5
+    assert not shifted["ok"] and shifted["relative_difference"] > 1e-4
+    assert not wrong["ok"] and wrong["equal_tokens"] == {"cpu": 150}
+    assert faults({"float32": {"rows": [right]}}) == [] and len(faults({"float32": {"rows": [shifted, wrong]}})) == 2
+
+
+def test_gpus_share_what_their_number_divides() -> None:
+    assert devices_for(CASES[0], 0) == ["cpu"]
+    assert devices_for(CASES[0], 1) == ["cpu", "cuda:0"]
+    assert devices_for(CASES[0], 2) == ["cpu", "cuda:0", "cuda:0,1"]
+    assert devices_for(CASES[6], 2) == ["cpu", "cuda:0"]  # three KV heads
 
 
 def test_cases_have_each_family_group_size_and_head_dim() -> None:
@@ -237,4 +288,4 @@ def test_a_program_for_logits_that_fails_says_why(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\necho no such GPU >&2\nexit 1\n")
     program.chmod(0o755)
     with pytest.raises(RuntimeError, match="no such GPU"):
-        device_program(program)(tmp_path, [1, 2], 2)
+        device_program(program)(tmp_path, [1, 2], [2])

@@ -64,8 +64,10 @@ inline Parameters DeviceParameters(const ModelConfig& config, uint64_t seed) {
   return parameters;
 }
 
-inline DeviceDecoderOptions SmallOptions(std::vector<int64_t> row_buckets) {
-  return {.num_pages = 40,
+inline DeviceDecoderOptions SmallOptions(std::vector<int64_t> row_buckets,
+                                         DeviceDtype dtype = DeviceDtype::kBfloat16) {
+  return {.dtype = dtype,
+          .num_pages = 40,
           .page_tokens = 16,
           .rows_max = row_buckets.back(),
           .logits_rows_max = 8,
@@ -218,9 +220,10 @@ class RootMeanSquare {
   int64_t count_ = 0;
 };
 
-// Errors against float64, over prompts and decoded tokens of three sequences.
+// Errors against float64, and its logits, over prompts and decoded tokens of three sequences.
 struct DecoderErrors {
-  RootMeanSquare device, operators;
+  RootMeanSquare device, operators, exact;
+  double device_max = 0;
 };
 
 // Prefills sequences of 21, 1 and 50 tokens, the last in two chunks beside what decodes, then decodes 5 tokens of each.
@@ -243,6 +246,8 @@ inline DecoderErrors MeasureErrors(DeviceDecoder& decoder, const DeviceDecoderOp
     const double* const near = rounded[s].const_data_ptr<double>() + position * config.vocab_size;
     for (size_t i = 0; i < logits.size(); ++i) {
       errors.device.Add(logits[i] - right[i]);
+      errors.device_max = std::max(errors.device_max, std::abs(logits[i] - right[i]));
+      errors.exact.Add(right[i]);
       errors.operators.Add(near[i] - right[i]);
     }
   };

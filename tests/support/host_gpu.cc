@@ -1,5 +1,6 @@
 // A GPU made of the host, for tests without one: CUDA's runtime as far as core/model uses it, and the kernels by their
-// references. Linked as objects, so that these definitions take the place of the others. Everything has happened when a
+// references (others: host_gpu_kernels.cc).
+// Linked as objects, so that these definitions take the place of the others. Everything has happened when a
 // call returns, so streams and races are not tested; a thread that captures (host_graph.h) records its kernels instead.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -15,10 +16,7 @@
 
 #include "core/kernels/attention_inputs_cuda.h"
 #include "core/kernels/bfloat16.h"
-#include "core/kernels/embedding_gather_cuda.h"
-#include "core/kernels/first_not_finite_cuda.h"
 #include "core/kernels/linear_cuda.h"
-#include "core/kernels/memory_checksum_cuda.h"
 #include "core/kernels/paged_attention_cuda.h"
 #include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/streamed_linear_cuda.h"
@@ -224,6 +222,7 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS;
 namespace warpsmith {
 
 // Refuses what cuBLASLt would: a y that overlaps x, and operands that are not aligned.
+template <>
 cublasStatus_t LinearPlans::Prepare(const LinearShape& shape, const LinearOperands& operands, CublasWorkspace,
                                     cudaStream_t) {
   for (const void* operand : {static_cast<const void*>(operands.x), static_cast<const void*>(operands.weight),
@@ -254,6 +253,7 @@ void Multiply(const LinearShape& shape, int64_t rows, const LinearOperands& oper
 
 }  // namespace
 
+template <>
 cublasStatus_t LinearPlans::Launch(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
                                    cudaStream_t) const {
   if (IsRecorded([=, this] { return Launch(shape, rows, operands, nullptr); })) return CUBLAS_STATUS_SUCCESS;
@@ -272,16 +272,7 @@ cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const L
   return cudaSuccess;
 }
 
-cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t, KernelStart) {
-  if (IsRecorded([=] { return LaunchEmbeddingGather(gather, nullptr); })) return cudaSuccess;
-  for (int64_t row = 0; row < gather.rows; ++row) {
-    const int64_t token = TokenOfRow(gather, row);
-    if (token < 0 || token >= gather.num_tokens) return cudaErrorIllegalAddress;
-    std::copy_n(gather.embedding + token * gather.size, gather.size, gather.x + row * gather.size);
-  }
-  return cudaSuccess;
-}
-
+template <>
 cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t, KernelStart) {
   if (IsRecorded([=] { return LaunchResidualNorm(norm, nullptr); })) return cudaSuccess;
   const int64_t size = norm.rows * norm.size;
@@ -294,6 +285,7 @@ cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStre
   return cudaSuccess;
 }
 
+template <>
 cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, cudaStream_t, KernelStart) {
   if (IsRecorded([=] { return LaunchAttentionInputs(inputs, nullptr); })) return cudaSuccess;
   const int64_t heads = HeadsOfRow(inputs) * inputs.head_dim, entry = inputs.num_kv_heads * inputs.head_dim;
@@ -313,6 +305,7 @@ cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, 
   return cudaSuccess;
 }
 
+template <>
 cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t, KernelStart) {
   if (IsRecorded([=] { return LaunchSwiGlu(swiglu, nullptr); })) return cudaSuccess;
   Floats gate_up(swiglu.gate_up, swiglu.rows * 2 * swiglu.size), y(swiglu.y, swiglu.rows * swiglu.size);
@@ -381,19 +374,6 @@ cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention,
       }
     }
   }
-  return cudaSuccess;
-}
-
-cudaError_t LaunchFirstNotFinite(const __nv_bfloat16* values, int64_t size, unsigned long long* first,
-                                 cudaStream_t) {
-  for (int64_t i = 0; i < size && static_cast<unsigned long long>(i) < *first; ++i) {
-    if (!std::isfinite(Load(values[i]))) *first = i;
-  }
-  return cudaSuccess;
-}
-
-cudaError_t LaunchMemoryChecksum(const void* memory, int64_t bytes, MemoryChecksum* checksum, cudaStream_t) {
-  *checksum = SumOf(*checksum, ChecksumOf({static_cast<const char*>(memory), static_cast<size_t>(bytes)}));
   return cudaSuccess;
 }
 

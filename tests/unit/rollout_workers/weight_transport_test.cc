@@ -50,6 +50,10 @@ TEST_CASE(
                                  .status();
   CHECK(absl::IsInvalidArgument(dtype));
   CHECK_THAT(MessageOf(dtype), Catch::Contains("float32") && Catch::Contains("give bfloat16"));
+  const absl::Status wide =
+      MakeTransport("cuda_memory", Tiny(), CudaPlacement{.dtype = DeviceDtype::kFloat32}).status();
+  CHECK(absl::IsFailedPrecondition(wide));
+  CHECK_THAT(MessageOf(wide), Catch::Contains("computes in float32") && Catch::Contains("publish a file"));
 }
 
 TEST_CASE("the memory of one GPU is no transport for several, a broadcast is") {

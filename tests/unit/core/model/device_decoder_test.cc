@@ -45,6 +45,44 @@ TEST_CASE("logits of every architecture are nearer to float64 than the operators
   }
 }
 
+TEST_CASE("logits in float32 are those of float64 within a ten-thousandth, of every architecture") {
+  for (const auto& [name, config] : DeviceFamilyConfigs()) {
+    for (const std::vector<int64_t>& buckets : std::vector<std::vector<int64_t>>{{64}, {1, 4, 64}}) {
+      INFO(name);
+      const Parameters parameters = DeviceParameters(config, 5);
+      const DeviceDecoderOptions options = SmallOptions(buckets, DeviceDtype::kFloat32);
+      const std::unique_ptr<DeviceDecoder> decoder = Decoder(config, options);
+      REQUIRE(decoder->SetParameters(parameters).ok());
+      const DecoderErrors errors = MeasureErrors(*decoder, options, parameters);
+      std::printf("%s in float32: largest error %.1e of logits of %.1e\n", name.c_str(), errors.device_max,
+                  errors.exact.value());
+      CHECK(errors.device_max <= 1e-4 * errors.exact.value());
+    }
+  }
+}
+
+TEST_CASE("weights in float32 have all their bits, from parameters and from a Hugging Face directory") {
+  const ModelConfig config = DeviceFamilyConfigs()[2].config;
+  Parameters parameters{ParameterLayout(config)};
+  parameters.InitRandom(5);  // values that bfloat16 has not
+  const std::unique_ptr<DeviceDecoder> decoder = Decoder(config, SmallOptions({64}, DeviceDtype::kFloat32));
+  const TemporaryDirectory folder;
+  Export(folder.path() / "model", parameters);
+  for (const bool from_files : {false, true}) {
+    REQUIRE(
+        (from_files ? decoder->LoadHuggingFace(folder.path() / "model") : decoder->SetParameters(parameters))
+            .ok());
+    const DeviceWeights& weights = decoder->weights();
+    for (int i = 0; i < parameters.num_buffers(); ++i) {
+      const at::Tensor buffer = parameters.buffer(i);
+      const float* const expected = buffer.const_data_ptr<float>();
+      CHECK(std::equal(expected, expected + buffer.numel(),
+                       weights.BaseAs<float>() + weights.buffer_offset(i)));
+    }
+    REQUIRE(decoder->SetParameters(DeviceParameters(config, 9).Clone(at::kBFloat16)).ok());
+  }
+}
+
 TEST_CASE("weights of a Hugging Face directory give the logits of the same parameters") {
   for (const auto& [name, config] : DeviceFamilyConfigs()) {
     INFO(name);
@@ -93,6 +131,17 @@ TEST_CASE("sizes say what a step reads") {
   CHECK(decoder->entry_bytes() == 4 * 256 * 2);
   const ParameterLayout layout(config);
   CHECK(decoder->weight_bytes() == 2 * (2 * layout.buffers()[1].size + 112 * 40 + 40));
+}
+
+TEST_CASE("in float32 weights and pages take twice the bytes") {
+  const ModelConfig config = DeviceFamilyConfigs()[0].config;
+  const std::unique_ptr<DeviceDecoder> halves = Decoder(config, SmallOptions({64})),
+                                       floats = Decoder(config, SmallOptions({64}, DeviceDtype::kFloat32));
+  CHECK(floats->dtype() == DeviceDtype::kFloat32);
+  CHECK(floats->weight_bytes() == 2 * halves->weight_bytes());
+  CHECK(floats->entry_bytes() == 2 * halves->entry_bytes());
+  CHECK(floats->plane_stride() == halves->plane_stride());
+  CHECK(floats->logits_stride() == halves->logits_stride());
 }
 
 TEST_CASE("a GPU that is not there, and more memory than there is, are refused with a way out") {

@@ -43,7 +43,7 @@ TEST_CASE("a model of 8B takes the bytes that its paper arithmetic says") {
   CHECK(LogitsStride(config, 151669) == 151680);
   CHECK(LogitsStride(config, 0) == 151936);
   CHECK(EntryElements(config) == 8 * 128);
-  CHECK(PageBytes(config, 16) == int64_t{2} * 36 * 16 * 1024 * 2);
+  CHECK(PageBytes(config, 16, DeviceDtype::kBfloat16) == int64_t{2} * 36 * 16 * 1024 * 2);
   CHECK(PlaneElements(config, Options()) == 100 * 16 * 1024);
   const ParameterLayout layout(config);
   CHECK(WeightElements(layout) >= BufferOffsets(layout).back() + 16 * 4096);
@@ -68,6 +68,20 @@ TEST_CASE("regions of a step follow one another, aligned, and are as large as th
   }
 }
 
+TEST_CASE("float32 takes twice the bytes of bfloat16, but for logits and tables") {
+  const ModelConfig config = Qwen3Of8B();
+  DeviceDecoderOptions options = Options();
+  options.dtype = DeviceDtype::kFloat32;
+  CHECK(CheckDeviceDecoderOptions(config, options).ok());
+  CHECK(PageBytes(config, 16, DeviceDtype::kFloat32) == 2 * PageBytes(config, 16, DeviceDtype::kBfloat16));
+  const DeviceScratch wide = PlaceScratch(config, options, 0), narrow = PlaceScratch(config, Options(), 0);
+  CHECK(wide.logits == 2 * narrow.logits);  // all that lies before
+  CHECK(wide.bytes - wide.logits == narrow.bytes - narrow.logits);
+  options.shard = {1, 2};
+  const DeviceScratch shard = PlaceScratch(ShardConfig(config, 2), options, 0);
+  CHECK(shard.last - shard.partials == 2 * 64 * 4096 * 4);
+}
+
 TEST_CASE("a shard has a part of what is cut, and room for the sums of all") {
   const ModelConfig config = Qwen3Of8B(), part = ShardConfig(config, 4);
   DeviceDecoderOptions options = Options();
@@ -78,7 +92,7 @@ TEST_CASE("a shard has a part of what is cut, and room for the sums of all") {
   CHECK(scratch.last - scratch.partials == 4 * 64 * 4096 * 2);
   CHECK(whole.last == whole.partials);
   CHECK(4 * (scratch.activated - scratch.gate_up) == whole.activated - whole.gate_up);
-  CHECK(4 * PageBytes(part, 16) == PageBytes(config, 16));
+  CHECK(4 * PageBytes(part, 16, DeviceDtype::kBfloat16) == PageBytes(config, 16, DeviceDtype::kBfloat16));
   CHECK(BufferOffsets(ParameterLayout(part)).back() < BufferOffsets(ParameterLayout(config)).back());
   options.shard = {0, 3};
   CHECK_THAT(ErrorOf(config, options), Catch::Contains("give 1, 2, 4, 8 GPUs"));

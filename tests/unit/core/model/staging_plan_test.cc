@@ -46,10 +46,11 @@ Parameters Distinct(const ModelConfig& config) {
   return parameters;
 }
 
-std::vector<uint16_t> Upload(const ParameterLayout& layout, const std::vector<const TensorView*>& views,
-                             int64_t elements_max) {
-  std::vector<uint16_t> device(BufferOffsets(layout).back(), 0xFFFF);
-  std::vector<uint16_t> staging(elements_max, 0xABCD);
+template <typename Element>
+std::vector<Element> Upload(const ParameterLayout& layout, const std::vector<const TensorView*>& views,
+                            int64_t elements_max) {
+  std::vector<Element> device(BufferOffsets(layout).back(), 0xFFFF);
+  std::vector<Element> staging(elements_max, 0xABCD);
   for (const StagingChunk& chunk : PlanStaging(layout, layout.hf_tensors(), elements_max)) {
     FillChunk(chunk, views, staging.data());
     std::copy(staging.begin(), staging.begin() + chunk.length, device.begin() + chunk.offset);
@@ -80,7 +81,29 @@ TEST_CASE(
       const std::vector<uint16_t> expected = RoundedByTorch(parameters, through);
       for (const int64_t elements_max : {97, 1024, 1 << 20}) {
         INFO(name << " " << TensorTypeName(type) << " in chunks of " << elements_max);
-        CHECK((Upload(parameters.layout(), checkpoint.views, elements_max) == expected));
+        CHECK((Upload<uint16_t>(parameters.layout(), checkpoint.views, elements_max) == expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("in float32 every tensor arrives with all its bits, whatever type the checkpoint has") {
+  for (const auto& [name, config] : FamilyConfigs()) {
+    const Parameters parameters = Distinct(config);
+    for (const TensorType type : {TensorType::kF32, TensorType::kBF16, TensorType::kF16}) {
+      const at::ScalarType through = type == TensorType::kF16    ? at::kHalf
+                                     : type == TensorType::kBF16 ? at::kBFloat16
+                                                                 : at::kFloat;
+      std::vector<float> expected;
+      for (int i = 0; i < parameters.num_buffers(); ++i) {
+        const at::Tensor buffer = parameters.buffer(i).to(through).to(at::kFloat);
+        expected.insert(expected.end(), buffer.const_data_ptr<float>(),
+                        buffer.const_data_ptr<float>() + buffer.numel());
+      }
+      const Checkpoint checkpoint(parameters, type);
+      for (const int64_t elements_max : {97, 1 << 20}) {
+        INFO(name << " " << TensorTypeName(type) << " in chunks of " << elements_max);
+        CHECK((Upload<float>(parameters.layout(), checkpoint.views, elements_max) == expected));
       }
     }
   }

@@ -89,6 +89,23 @@ TEST_CASE("greedy tokens of two and four GPUs are one GPU's until two logits are
   }
 }
 
+TEST_CASE(
+    "greedy tokens in float32 are the CPU's, of one, two and four GPUs, also where prompts share pages") {
+  const GenerationJob job = GroupJob(FourHeads(), 3, 2, 0, 24);
+  EngineOptions cpu = GroupOptions({0});
+  cpu.cuda.reset();
+  const GroupSamples expected = RunGroupJob(FourHeads(), cpu, job);
+  for (const std::vector<int>& devices : std::vector<std::vector<int>>{{0}, {0, 1}, {0, 1, 2, 3}}) {
+    INFO(devices.size() << " GPUs");
+    EngineOptions options = GroupOptions(devices);
+    options.cuda->dtype = DeviceDtype::kFloat32;
+    const GreedyComparison found = CompareGreedy(expected, RunGroupJob(FourHeads(), options, job));
+    CHECK(found.num_tokens == 6 * 24);
+    CHECK(found.num_equal == found.num_tokens);
+    CHECK(found.log_prob_difference_max <= 1e-4);
+  }
+}
+
 TEST_CASE("a sample of a group has its bits alone, among others and in chunks") {
   const GenerationJob job = GroupJob(FourHeads(), 3, 2, 1, 12);
   const GroupSamples together = RunGroupJob(FourHeads(), GroupOptions({0, 1}), job);
@@ -109,6 +126,23 @@ TEST_CASE(
   direct.cuda->decode_buckets = {1};  // larger steps have none
   CHECK(SameBits(graphs, RunGroupJob(FourHeads(), direct, job)));
   CHECK(SameBits(graphs, RunGroupJob(FourHeads(), GroupOptions({0, 1}), job)));
+}
+
+TEST_CASE("a GPU in float32 refuses weights in a GPU's memory, which are bfloat16") {
+  struct Halves final : WeightSource {
+    int64_t num_elements() const override { return 0; }
+    absl::Status CopyTo(uint16_t*, int, absl::Time) override { return absl::OkStatus(); }
+  } source;
+  const CudaStepOptions options{.dtype = DeviceDtype::kFloat32,
+                                .num_pages = 40,
+                                .sequences_max = 2,
+                                .prefill_tokens_max = 64,
+                                .context_tokens_max = 256,
+                                .decode_buckets = {1, 2}};
+  const std::unique_ptr<StepDevice> device = OpenCudaStepDevice(FourHeads(), options).value();
+  const absl::Status status = device->TakeWeights(source);
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("float32: publish a file"));
 }
 
 TEST_CASE("all members capture the same graphs and have the same tokens") {
