@@ -141,8 +141,8 @@ std::string TestAllBits(RealType type) {
   return "ld.global.u64 %x, [%place]; setp.eq.u64 %some, %x, 0xFFFFFFFFFFFFFFFF;";
 }
 
-// $0: bytes of an element; $1: their type; $2: a register of it. Element i of the target comes from the place of the i-th
-// in row-major order.
+// $0: bytes of an element; $1: their type; $2: a register of it. Element i of the target is the i-th in row-major
+// order, from its place.
 constexpr char kGather[] = R"(
 .visible .entry gather_$0(.param .u64 from, .param .u64 to, .param .u64 count, .param .u64 extent1,
                   .param .u64 extent2, .param .u64 extent3, .param .u64 stride0, .param .u64 stride1,
