@@ -260,8 +260,9 @@ __device__ void PublishSums(const LaneRows& lane_rows, const SplitPlace& place, 
   }
 }
 
-// Computes an item whose copies are under way, keys and values as a group each; `whole`: its row has no other. `queries()` gives the queries, after the
-// block's first barrier; `start_keys()` and `start_values()` start those of the next item, if there is one.
+// Computes an item whose copies are under way, keys and values as a group each; `whole`: its row has no other.
+// `queries()` gives the queries, after the block's first barrier; `start_keys()` and `start_values()` start those of
+// the next item, if there is one.
 template <int kHeadDim, int kLaneRows, bool kOneItem, typename Queries, typename StartKeys,
           typename StartValues>
 __device__ void AttendSplit(const AttentionLaunch& launch, const AttentionItem& item,

@@ -119,8 +119,8 @@ __device__ void RotateHead(const RotaryPart<kSteps>& rotary, int64_t half, HeadP
   });
 }
 
-// A head of a row, and what becomes of it. Its two parts are apart because all but qkv is there before the former kernel
-// has ended.
+// A head of a row, and what becomes of it. Its two parts are apart because all but qkv is there before the former
+// kernel has ended.
 template <int kSteps, typename T>
 class RotatedHead {
  public:
