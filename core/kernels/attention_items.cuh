@@ -6,12 +6,12 @@
 
 #include <cstdint>
 
+#include "core/kernels/attention_bounds.h"
 #include "core/kernels/attention_tile.cuh"
 #include "core/kernels/paged_attention_cuda.h"
 
 namespace warpsmith {
 
-inline constexpr int kPageGroupTokens = 16;  // tokens that surely lie in one page
 inline constexpr int kGroupsOfSplit = kAttentionSplitTokens / kPageGroupTokens;
 static_assert(kAttentionSplitTokens % kTileTokens == 0 && kGroupsOfSplit <= kWarp);
 
@@ -30,6 +30,17 @@ struct AttentionLaunch {
   SplitSums sums;
   float scale_log2;
 };
+
+// Sums lie in the workspace, values before scales.
+inline AttentionLaunch LaunchOf(const PagedAttention<__nv_bfloat16>& attention,
+                                const PagedAttentionBounds& bounds, void* workspace) {
+  constexpr float kLog2OfE = 1.44269504088896341f;
+  const int64_t num_splits_max = SplitsMax(bounds);
+  const int64_t num_sums = attention.rows * attention.num_kv_heads * attention.group_size * num_splits_max;
+  auto* const values = static_cast<float*>(workspace);
+  auto* const scales = reinterpret_cast<float2*>(values + num_sums * attention.head_dim);
+  return {attention, {values, scales, num_splits_max}, attention.scale * kLog2OfE};
+}
 
 // A warp that decodes takes one split; warps that compute a chunk take 64 rows, and all positions before them.
 template <int kWarps>

@@ -7,9 +7,11 @@
 #include <cuda_bf16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "core/kernels/attention_items.cuh"
 #include "core/kernels/attention_tile.cuh"
+#include "core/kernels/hopper.cuh"
 #include "core/kernels/kernel_start.cuh"
 
 namespace warpsmith {
@@ -18,46 +20,96 @@ inline constexpr int kTilesOfSplit = kAttentionSplitTokens / kTileTokens;
 inline constexpr int kSplitWarps = kTilesOfSplit;
 inline constexpr int kSplitThreads = kSplitWarps * kWarp;
 
-// Shared memory of a block.
-template <int kHeadDim>
-struct SplitMemory {
+// Shared memory of a block. kLaneRows: rows of a lane that a query head may be in, 1 of groups of up to 8 heads, or 2.
+// kOneItem: the block has one split, so that weights may lie where keys have been read.
+template <int kHeadDim, int kLaneRows, bool kOneItem>
+struct alignas(128) SplitMemory {
+  using Packed = std::conditional_t<kLaneRows == 1, uint2, uint4>;
+  using Weights = std::conditional_t<kLaneRows == 1, float2, float4>;
+
   unsigned char keys[kTilesOfSplit * kTileBytes<kHeadDim>];
   unsigned char values[kTilesOfSplit * kTileBytes<kHeadDim>];
-  uint4 packed[kTilesOfSplit][kTileTokens / 16][kWarp];   // PackWeights of each lane
-  float4 weights[kTilesOfSplit][kTileTokens / 8][kWarp];  // before they are rounded
-  float largest[kTilesOfSplit][kWarpRows];                // score of each tile
-  float rescale[kTilesOfSplit][kWarpRows];
-  float inverse[kWarpRows];  // of the sum of weights
+  struct TileWeights {
+    Packed packed[kTilesOfSplit][kTileTokens / 16][kWarp];  // PackWeights of each lane
+    Weights exact[kTilesOfSplit][kTileTokens / 8][kWarp];   // before they are rounded
+  };
+  std::conditional_t<kOneItem, int, TileWeights> own;
+  float largest[kTilesOfSplit][8 * kLaneRows];  // score of each tile
+  float rescale[kTilesOfSplit][8 * kLaneRows];
+  float inverse[8 * kLaneRows];  // of the sum of weights
+
+  __device__ TileWeights& weights() {
+    if constexpr (kOneItem) {
+      static_assert(sizeof(TileWeights) <= sizeof(keys));
+      return *reinterpret_cast<TileWeights*>(keys);
+    } else {
+      return own;
+    }
+  }
 };
+
+// What another warp stores of a lane: of both of its rows, or of the first.
+__device__ inline void PutPacked(const uint4& packed, uint4& to) { to = packed; }
+__device__ inline void PutPacked(const uint4& packed, uint2& to) { to = {packed.x, packed.z}; }
+__device__ inline uint4 TakePacked(const uint4& from) { return from; }
+__device__ inline uint4 TakePacked(const uint2& from) { return {from.x, 0, from.y, 0}; }
+__device__ inline void PutWeights(const float (&weights)[4], float4& to) {
+  to = {weights[0], weights[1], weights[2], weights[3]};
+}
+__device__ inline void PutWeights(const float (&weights)[4], float2& to) { to = {weights[0], weights[1]}; }
+__device__ inline void TakeWeights(const float4& from, float (&weights)[4]) {
+  *reinterpret_cast<float4*>(weights) = from;
+}
+__device__ inline void TakeWeights(const float2& from, float (&weights)[4]) {
+  *reinterpret_cast<float4*>(weights) = {from.x, from.y, 0.0f, 0.0f};
+}
+
+// Where the sums of an item go: those of query head `i` of its group are `stride` i further.
+struct SplitPlace {
+  float* values;   // [kHeadDim]
+  float2* scales;  // largest score and sum of weights
+  int64_t stride;
+};
+
+template <int kHeadDim>
+__device__ SplitPlace SplitPlaceOf(const AttentionLaunch& launch, const AttentionItem& item) {
+  const int64_t offset = QueryHeadOffset(launch.attention, item.first_row, item.head, 0);
+  const int64_t at = PlaceOfSums<kHeadDim>(launch, offset, item);
+  return {launch.sums.values + at * kHeadDim, launch.sums.scales + at, launch.sums.num_splits_max};
+}
 
 // Copies tiles of an item's keys or values. All threads of the block take part.
 template <int kHeadDim>
 class SplitLoader {
  public:
-  __device__ SplitLoader(const PagedAttention<__nv_bfloat16>& attention, const AttentionItem& item)
+  // `pages`: those of the query. `fresh`: a position whose entry is not read, or -1.
+  __device__ SplitLoader(const PagedAttention<__nv_bfloat16>& attention, const int32_t* pages,
+                         const AttentionItem& item, int fresh)
       : stride_(attention.num_kv_heads * kHeadDim),
         offset_(item.head * int64_t{kHeadDim} + threadIdx.x % kChunksOfRow * kElementsOfChunk),
         row_(static_cast<int>(threadIdx.x) / kChunksOfRow),
-        tokens_(item.last_token + 1 - item.first_token) {
+        tokens_(item.last_token + 1 - item.first_token),
+        fresh_(fresh - item.first_token) {
     // A lane a group of the split: the entry of its first token.
     const int position = item.first_token + static_cast<int>(threadIdx.x) % kWarp * kPageGroupTokens;
     const int page_tokens = static_cast<int>(attention.page_tokens);
-    const int32_t* const pages = attention.page_indices + attention.page_indptr[item.query];
     const bool present = threadIdx.x % kWarp < kGroupsOfSplit && position <= item.last_token;
-    first_entry_ = present ? pages[position / page_tokens] * page_tokens + position % page_tokens : 0;
+    first_entry_ =
+        present ? LoadKept(pages + position / page_tokens) * page_tokens + position % page_tokens : 0;
   }
 
   __device__ int num_tiles() const { return (tokens_ + kTileTokens - 1) / kTileTokens; }
 
-  // Tokens behind the last are zeros.
-  __device__ void Start(const __nv_bfloat16* pages, int first_tile, int end_tile, uint32_t to) const {
+  // Tokens behind the last are zeros. The fresh one is left to the caller.
+  __device__ void Start(const __nv_bfloat16* pages, int first_tile, int end_tile, unsigned char* to) const {
     for (int tile = first_tile; tile < end_tile; ++tile) {
 #pragma unroll
       for (int i = 0; i < kTileTokens; i += kRowsAtOnce) {
-        const int token = tile * kTileTokens + i + row_;
+        const int token = tile * kTileTokens + i + row_, chunk = static_cast<int>(threadIdx.x) % kChunksOfRow;
         // One for the whole warp, whose rows are of one group.
         const int64_t entry = __shfl_sync(kWholeWarp, first_entry_, token / kPageGroupTokens);
-        CopyAsync(to + ChunkOffset<kHeadDim>(token, threadIdx.x % kChunksOfRow),
+        if (token == fresh_) continue;
+        CopyAsync(SharedAddress(to + ChunkOffset<kHeadDim>(token, chunk)),
                   pages + (entry + token % kPageGroupTokens) * stride_ + offset_, token < tokens_);
       }
     }
@@ -73,33 +125,29 @@ class SplitLoader {
   int64_t offset_;  // of the thread's chunk
   int row_;         // of those that the block copies at once
   int tokens_;
+  int fresh_;  // token of the split
   int first_entry_;
 };
 
 // Scores of the warp's tile, and their largest.
-template <int kHeadDim>
-__device__ void ScoreOwnTile(const AttentionLaunch& launch, const AttentionItem& item,
-                             const LaneRows& lane_rows, int tile, SplitMemory<kHeadDim>& memory,
-                             TileScores& scores) {
-  QueryRows<kHeadDim> queries;
-  const __nv_bfloat16* const rows[2] = {
-      lane_rows.offsets[0] < 0 ? nullptr : launch.attention.queries + lane_rows.offsets[0],
-      lane_rows.offsets[1] < 0 ? nullptr : launch.attention.queries + lane_rows.offsets[1]};
-  LoadQueries(rows, queries);
+template <int kHeadDim, int kLaneRows, bool kOneItem>
+__device__ void ScoreOwnTile(const AttentionItem& item, const QueryRows<kHeadDim>& queries,
+                             const int (&positions)[2], int tile,
+                             SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, TileScores& scores) {
   ScoreTile(queries, SharedAddress(memory.keys) + tile * kTileBytes<kHeadDim>, scores);
   const int first = item.first_token + tile * kTileTokens;
-  if (first + kTileTokens - 1 > item.last_token) HideLaterTokens(first, lane_rows.positions, scores);
+  if (first + kTileTokens - 1 > item.last_token) HideLaterTokens(first, positions, scores);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
 #pragma unroll
-  for (int row = 0; row < 2; ++row) {
+  for (int row = 0; row < kLaneRows; ++row) {
     const float largest = LargestScore(row, scores);
     if (lane % 4 == 0) memory.largest[tile][lane / 4 + 8 * row] = largest;
   }
 }
 
 // Of the scores of `num_tiles` tiles.
-template <int kHeadDim>
-__device__ float LargestBefore(const SplitMemory<kHeadDim>& memory, int num_tiles, int row) {
+template <int kHeadDim, int kLaneRows, bool kOneItem>
+__device__ float LargestBefore(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, int num_tiles, int row) {
   float largest = -INFINITY;
   for (int tile = 0; tile < num_tiles; ++tile) {
     largest = fmaxf(largest, memory.largest[tile][static_cast<int>(threadIdx.x) % kWarp / 4 + 8 * row]);
@@ -108,11 +156,12 @@ __device__ float LargestBefore(const SplitMemory<kHeadDim>& memory, int num_tile
 }
 
 // Weights of the warp's tile.
-template <int kHeadDim>
-__device__ void WeighOwnTile(float scale_log2, int tile, SplitMemory<kHeadDim>& memory, TileScores& scores) {
+template <int kHeadDim, int kLaneRows, bool kOneItem>
+__device__ void WeighOwnTile(float scale_log2, int tile, SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory,
+                             TileScores& scores) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
 #pragma unroll
-  for (int row = 0; row < 2; ++row) {
+  for (int row = 0; row < kLaneRows; ++row) {
     const int place = lane / 4 + 8 * row;
     const float before = LargestBefore(memory, tile, row);
     const float rescale =
@@ -121,27 +170,25 @@ __device__ void WeighOwnTile(float scale_log2, int tile, SplitMemory<kHeadDim>& 
   }
 #pragma unroll
   for (int tokens = 0; tokens < kTileTokens / 16; ++tokens) {
-    memory.packed[tile][tokens][lane] = PackWeights(tokens, scores);
+    PutPacked(PackWeights(tokens, scores), memory.weights().packed[tile][tokens][lane]);
   }
 #pragma unroll
-  for (int i = 0; i < kTileTokens / 8; ++i) {
-    memory.weights[tile][i][lane] = make_float4(scores[i][0], scores[i][1], scores[i][2], scores[i][3]);
-  }
+  for (int i = 0; i < kTileTokens / 8; ++i) PutWeights(scores[i], memory.weights().exact[tile][i][lane]);
 }
 
-// The sums of the weights of the lane's two rows. By one warp.
-template <int kHeadDim>
-__device__ void SumWeights(const SplitMemory<kHeadDim>& memory, int num_tiles, float (&sums)[2]) {
+// The sums of the weights of the lane's rows. By one warp.
+template <int kHeadDim, int kLaneRows, bool kOneItem>
+__device__ void SumWeights(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, int num_tiles,
+                           float (&sums)[kLaneRows]) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  sums[0] = sums[1] = 0.0f;
+#pragma unroll
+  for (float& sum : sums) sum = 0.0f;
   for (int tile = 0; tile < num_tiles; ++tile) {
     TileScores weights;
 #pragma unroll
-    for (int i = 0; i < kTileTokens / 8; ++i) {
-      *reinterpret_cast<float4*>(weights[i]) = memory.weights[tile][i][lane];
-    }
+    for (int i = 0; i < kTileTokens / 8; ++i) TakeWeights(memory.weights().exact[tile][i][lane], weights[i]);
 #pragma unroll
-    for (int row = 0; row < 2; ++row) {
+    for (int row = 0; row < kLaneRows; ++row) {
       sums[row] = AddWeights(row, sums[row], memory.rescale[tile][lane / 4 + 8 * row], weights);
     }
   }
@@ -152,34 +199,34 @@ __device__ void SumWeights(const SplitMemory<kHeadDim>& memory, int num_tiles, f
 // 16 columns of a split, as PartialSoftmax has them.
 using SplitColumns = float[2][4];
 
-template <int kHeadDim>
-__device__ void SumColumns(const SplitMemory<kHeadDim>& memory, int num_tiles, int columns,
+template <int kHeadDim, int kLaneRows, bool kOneItem>
+__device__ void SumColumns(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, int num_tiles, int columns,
                            SplitColumns& sums) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
 #pragma unroll
   for (auto& column : sums) column[0] = column[1] = column[2] = column[3] = 0.0f;
   for (int tile = 0; tile < num_tiles; ++tile) {
-    const float rescale[2] = {memory.rescale[tile][lane / 4], memory.rescale[tile][lane / 4 + 8]};
+    const float rescale[2] = {memory.rescale[tile][lane / 4],
+                              kLaneRows == 1 ? 1.0f : memory.rescale[tile][lane / 4 + 8 * (kLaneRows - 1)]};
     Rescale(rescale, sums);
 #pragma unroll
     for (int tokens = 0; tokens < kTileTokens / 16; ++tokens) {
-      AddColumns<kHeadDim>(memory.packed[tile][tokens][lane], tokens, columns,
+      AddColumns<kHeadDim>(TakePacked(memory.weights().packed[tile][tokens][lane]), tokens, columns,
                            SharedAddress(memory.values) + tile * kTileBytes<kHeadDim>, sums[0], sums[1]);
     }
   }
 }
 
-template <int kHeadDim>
-__device__ void WriteColumns(const AttentionLaunch& launch, const AttentionItem& item,
-                             const LaneRows& lane_rows, bool whole, int columns,
-                             const SplitMemory<kHeadDim>& memory, const SplitColumns& sums) {
+template <int kHeadDim, int kLaneRows, bool kOneItem>
+__device__ void WriteColumns(const AttentionLaunch& launch, const LaneRows& lane_rows,
+                             const SplitPlace& place, bool whole, int columns,
+                             SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, const SplitColumns& sums) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < kLaneRows; ++i) {
     if (lane_rows.offsets[i] < 0) continue;
-    const int column = 16 * columns + 2 * (lane % 4);
-    const int64_t at = PlaceOfSums<kHeadDim>(launch, lane_rows.offsets[i], item);
-    const float inverse = whole ? memory.inverse[lane / 4 + 8 * i] : 0.0f;
+    const int row = lane / 4 + 8 * i, column = 16 * columns + 2 * (lane % 4);
+    const float inverse = whole ? memory.inverse[row] : 0.0f;
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       const float low = sums[j][2 * i], high = sums[j][2 * i + 1];
@@ -187,7 +234,7 @@ __device__ void WriteColumns(const AttentionLaunch& launch, const AttentionItem&
         *reinterpret_cast<__nv_bfloat162*>(launch.attention.output + lane_rows.offsets[i] + column + 8 * j) =
             __floats2bfloat162_rn(__fmul_rn(low, inverse), __fmul_rn(high, inverse));
       } else {
-        *reinterpret_cast<float2*>(launch.sums.values + at * kHeadDim + column + 8 * j) =
+        *reinterpret_cast<float2*>(place.values + row * place.stride * kHeadDim + column + 8 * j) =
             make_float2(low, high);
       }
     }
@@ -195,61 +242,41 @@ __device__ void WriteColumns(const AttentionLaunch& launch, const AttentionItem&
 }
 
 // The sums of weights go where they are wanted: to the other warps, or to the merge. By one warp.
-template <int kHeadDim>
-__device__ void PublishSums(const AttentionLaunch& launch, const AttentionItem& item,
-                            const LaneRows& lane_rows, bool whole, int num_tiles,
-                            SplitMemory<kHeadDim>& memory) {
+template <int kHeadDim, int kLaneRows, bool kOneItem>
+__device__ void PublishSums(const LaneRows& lane_rows, const SplitPlace& place, bool whole, int num_tiles,
+                            SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  float sums[2];
+  float sums[kLaneRows];
   SumWeights(memory, num_tiles, sums);
 #pragma unroll
-  for (int row = 0; row < 2; ++row) {
-    if (lane % 4 != 0 || lane_rows.offsets[row] < 0) continue;
+  for (int i = 0; i < kLaneRows; ++i) {
+    if (lane % 4 != 0 || lane_rows.offsets[i] < 0) continue;
+    const int row = lane / 4 + 8 * i;
     if (whole) {
-      memory.inverse[lane / 4 + 8 * row] = InverseOfSum(sums[row]);
+      memory.inverse[row] = InverseOfSum(sums[i]);
     } else {
-      launch.sums.scales[PlaceOfSums<kHeadDim>(launch, lane_rows.offsets[row], item)] =
-          make_float2(LargestBefore(memory, num_tiles, row), sums[row]);
+      place.scales[row * place.stride] = make_float2(LargestBefore(memory, num_tiles, i), sums[i]);
     }
   }
 }
 
-// The first item of a block. Entries of its position may be written by the former kernel, all before them are not.
-template <int kHeadDim>
-__device__ void StartFirstItem(const PagedAttention<__nv_bfloat16>& attention, const AttentionItem& item,
-                               const SplitMemory<kHeadDim>& memory) {
-  const SplitLoader<kHeadDim> loader(attention, item);
-  const uint32_t keys = SharedAddress(memory.keys), values = SharedAddress(memory.values);
-  const int num_tiles = loader.num_tiles();
-  const int constant = item.last_token == attention.positions[item.query] ? num_tiles - 1 : num_tiles;
-  loader.Start(attention.key_pages, 0, constant, keys);
-  loader.Start(attention.value_pages, 0, constant, values);
-  WaitForFormer();
-  loader.Start(attention.key_pages, constant, num_tiles, keys);
-  loader.Start(attention.value_pages, constant, num_tiles, values);
-  CommitCopies();
-  CommitCopies();  // none, in place of the values alone
-}
-
-// Computes an item whose copies are under way, keys and values as a group each, and starts those of `next`, which may
-// be null.
-template <int kHeadDim>
+// Computes an item whose copies are under way, keys and values as a group each; `whole`: its row has no other.
+// `queries()` gives the queries, after the block's first barrier; `start_keys()` and `start_values()` start those of
+// the next item, if there is one.
+template <int kHeadDim, int kLaneRows, bool kOneItem, typename Queries, typename StartKeys,
+          typename StartValues>
 __device__ void AttendSplit(const AttentionLaunch& launch, const AttentionItem& item,
-                            const AttentionItem* next, SplitMemory<kHeadDim>& memory) {
-  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+                            const LaneRows& lane_rows, bool whole, const SplitPlace& place, Queries queries,
+                            StartKeys start_keys, StartValues start_values,
+                            SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int num_tiles = (item.last_token - item.first_token) / kTileTokens + 1;
-  const bool whole = IsWhole(launch, item);
-  const LaneRows lane_rows = LaneRowsOf(attention, item, 0);
   TileScores scores;
   WaitForCopies<1>();
   __syncthreads();
-  if (warp < num_tiles) ScoreOwnTile(launch, item, lane_rows, warp, memory, scores);
+  if (warp < num_tiles) ScoreOwnTile(item, queries(), lane_rows.positions, warp, memory, scores);
   __syncthreads();  // keys have been read, and the largest of all tiles are there
-  if (next != nullptr) {
-    const SplitLoader<kHeadDim> loader(attention, *next);
-    loader.Start(attention.key_pages, 0, loader.num_tiles(), SharedAddress(memory.keys));
-  }
+  start_keys();
   CommitCopies();
   if (warp < num_tiles) WeighOwnTile(launch.scale_log2, warp, memory, scores);
   WaitForCopies<1>();
@@ -257,14 +284,11 @@ __device__ void AttendSplit(const AttentionLaunch& launch, const AttentionItem& 
   SplitColumns sums;
   const bool has_columns = warp < kHeadDim / 16;
   if (has_columns) SumColumns(memory, num_tiles, warp, sums);
-  if (warp == kSplitWarps - 1) PublishSums(launch, item, lane_rows, whole, num_tiles, memory);
+  if (warp == kSplitWarps - 1) PublishSums(lane_rows, place, whole, num_tiles, memory);
   __syncthreads();  // values have been read, and inverse sums are there
-  if (next != nullptr) {
-    const SplitLoader<kHeadDim> loader(attention, *next);
-    loader.Start(attention.value_pages, 0, loader.num_tiles(), SharedAddress(memory.values));
-  }
+  start_values();
   CommitCopies();
-  if (has_columns) WriteColumns(launch, item, lane_rows, whole, warp, memory, sums);
+  if (has_columns) WriteColumns(launch, lane_rows, place, whole, warp, memory, sums);
 }
 
 }  // namespace warpsmith

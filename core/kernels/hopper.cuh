@@ -161,6 +161,23 @@ __device__ inline void SyncCluster() {
 __device__ inline void MeetCluster() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
+
+// Where `pointer` lies in our shared memory, the same place of another block's, for ordinary loads.
+template <typename T>
+__device__ inline T* PlaceInBlock(T* pointer, uint32_t rank) {
+  uint64_t place;
+  asm("mapa.u64 %0, %1, %2;" : "=l"(place) : "l"(reinterpret_cast<uint64_t>(pointer)), "r"(rank));
+  return reinterpret_cast<T*>(place);
+}
+
+// Reads what every layer of a step reads: weights that stream through the cache do not push it out.
+__device__ inline int32_t LoadKept(const int32_t* from) {
+  constexpr uint64_t kEvictLast = 0x14F0000000000000;
+  int32_t value;
+  asm("ld.global.L2::cache_hint.b32 %0, [%1], %2;" : "=r"(value) : "l"(from), "l"(kEvictLast));
+  return value;
+}
+
 // The address of another block's shared memory, where `pointer` lies in ours.
 __device__ inline uint32_t AddressInBlock(const void* pointer, uint32_t rank) {
   uint32_t address;

@@ -18,21 +18,37 @@ __device__ inline void LetNextStart() { asm volatile("griddepcontrol.launch_depe
 // kernel may have written, and before it writes. Again it costs nothing.
 __device__ inline void WaitForFormer() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// A launch of `kernel`, which waits for the former. Returns its error.
+// A launch of `kernel`, which waits for the former, in clusters of `cluster_blocks` blocks along x. Returns its error.
 template <typename... Parameters, typename... Arguments>
-cudaError_t StartKernel(KernelStart start, void (*kernel)(Parameters...), dim3 blocks, unsigned threads,
-                        size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {
-  cudaLaunchAttribute early;
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+cudaError_t StartClusters(KernelStart start, void (*kernel)(Parameters...), dim3 blocks,
+                          unsigned cluster_blocks, unsigned threads, size_t shared_bytes, cudaStream_t stream,
+                          Arguments&&... arguments) {
+  cudaLaunchAttribute attributes[2];
   cudaLaunchConfig_t config = {};
   config.gridDim = blocks;
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  config.attrs = &early;
-  config.numAttrs = start == KernelStart::kBesideFormer ? 1 : 0;
+  config.attrs = attributes;
+  if (start == KernelStart::kBesideFormer) {
+    cudaLaunchAttribute& early = attributes[config.numAttrs++];
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (cluster_blocks > 1) {
+    cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {cluster_blocks, 1, 1};
+  }
   return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+}
+
+// Likewise, of blocks alone.
+template <typename... Parameters, typename... Arguments>
+cudaError_t StartKernel(KernelStart start, void (*kernel)(Parameters...), dim3 blocks, unsigned threads,
+                        size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {
+  return StartClusters(start, kernel, blocks, 1, threads, shared_bytes, stream,
+                       std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace warpsmith

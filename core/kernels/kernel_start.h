@@ -15,6 +15,16 @@ enum class KernelStart {
   kBesideFormer,  // when all blocks of the kernel before it allow it or have ended
 };
 
+// When a product lets the next kernel begin that is launched kBesideFormer.
+//
+// A block that begins early has weights or pages under way while the kernels before it work, but takes their memory's
+// bandwidth and room of multiprocessors: blocks that find several of one kernel on a multiprocessor begin late. So
+// kAtOnce pays only where all kernels of a step have few and small blocks.
+enum class NextStart {
+  kAfterLoads,  // when all loads are under way; a block has a multiprocessor for itself, so that blocks spread evenly
+  kAtOnce,      // when all weights are, if they have places at once, for which a block takes no more than they need
+};
+
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_CORE_KERNELS_KERNEL_START_H_

@@ -1,7 +1,8 @@
 #include <algorithm>
-#include <climits>
 
+#include "core/kernels/attention_bounds.h"
 #include "core/kernels/attention_items.cuh"
+#include "core/kernels/attention_merge.cuh"
 #include "core/kernels/attention_split.cuh"
 #include "core/kernels/attention_tile.cuh"
 #include "core/kernels/attention_tile_loader.cuh"
@@ -12,7 +13,6 @@
 namespace warpsmith {
 namespace {
 
-constexpr int64_t kGroupSizeMax = 16;
 constexpr int kMergeThreads = 128;
 // Rows times KV heads up to which a split has a block: with more, warps alone keep the device busy.
 constexpr int64_t kSplitBlockHeadsMax = 32;
@@ -180,12 +180,32 @@ __global__ void __launch_bounds__(kWarps* kWarp) AttentionKernel(const Attention
   }
 }
 
+__device__ const int32_t* PagesOf(const PagedAttention<__nv_bfloat16>& attention, int query) {
+  return attention.page_indices + attention.page_indptr[query];
+}
+
+// The first item of a block. Entries of its position may be written by the former kernel, all before them are not.
+template <int kHeadDim, int kLaneRows>
+__device__ void StartFirstItem(const PagedAttention<__nv_bfloat16>& attention, const AttentionItem& item,
+                               SplitMemory<kHeadDim, kLaneRows, false>& memory) {
+  const SplitLoader<kHeadDim> loader(attention, PagesOf(attention, item.query), item, -1);
+  const int num_tiles = loader.num_tiles();
+  const int constant = item.last_token == attention.positions[item.query] ? num_tiles - 1 : num_tiles;
+  loader.Start(attention.key_pages, 0, constant, memory.keys);
+  loader.Start(attention.value_pages, 0, constant, memory.values);
+  WaitForFormer();
+  loader.Start(attention.key_pages, constant, num_tiles, memory.keys);
+  loader.Start(attention.value_pages, constant, num_tiles, memory.values);
+  CommitCopies();
+  CommitCopies();  // none, in place of the values alone
+}
+
 // A block a split, and the next one's copies under way.
-template <int kHeadDim>
+template <int kHeadDim, int kLaneRows>
 __global__ void __launch_bounds__(kSplitThreads) SplitKernel(const AttentionLaunch launch) {
   extern __shared__ __align__(128) unsigned char shared[];
   LetNextStart();
-  auto& memory = *reinterpret_cast<SplitMemory<kHeadDim>*>(shared);
+  auto& memory = *reinterpret_cast<SplitMemory<kHeadDim, kLaneRows, false>*>(shared);
   const PagedAttention<__nv_bfloat16>& attention = launch.attention;
   const auto items_of = [&](int query) { return ItemsOf<kDecodeWarps>(attention, query); };
   ItemWalk<decltype(items_of)> walk(attention.num_queries, items_of);
@@ -198,24 +218,34 @@ __global__ void __launch_bounds__(kSplitThreads) SplitKernel(const AttentionLaun
   };
   AttentionItem item, next;
   bool more = find(blockIdx.x, item);
-  if (more) StartFirstItem<kHeadDim>(attention, item, memory);
+  if (more) StartFirstItem(attention, item, memory);
   for (int64_t i = blockIdx.x + gridDim.x; more; i += gridDim.x) {
     more = find(i, next);
-    AttendSplit<kHeadDim>(launch, item, more ? &next : nullptr, memory);
+    const LaneRows lane_rows = LaneRowsOf(attention, item, 0);
+    const auto queries = [&] {
+      const __nv_bfloat16* const rows[2] = {
+          lane_rows.offsets[0] < 0 ? nullptr : attention.queries + lane_rows.offsets[0],
+          lane_rows.offsets[1] < 0 ? nullptr : attention.queries + lane_rows.offsets[1]};
+      QueryRows<kHeadDim> loaded;
+      LoadQueries(rows, loaded);
+      return loaded;
+    };
+    const auto start = [&](const __nv_bfloat16* pages, unsigned char* to) {
+      if (!more) return;
+      const SplitLoader<kHeadDim> loader(attention, PagesOf(attention, next.query), next, -1);
+      loader.Start(pages, 0, loader.num_tiles(), to);
+    };
+    AttendSplit(
+        launch, item, lane_rows, IsWhole(launch, item), SplitPlaceOf<kHeadDim>(launch, item), queries,
+        [&] { start(attention.key_pages, memory.keys); },
+        [&] { start(attention.value_pages, memory.values); }, memory);
     item = next;
   }
 }
 
-// A lane's columns of a head, in one load.
-template <int kHeadDim>
-struct alignas(kHeadDim / kWarp * sizeof(float)) LaneColumns {
-  float values[kHeadDim / kWarp];
-};
-
 // A warp a query head of a row that has more than one split.
 template <int kHeadDim>
 __global__ void __launch_bounds__(kMergeThreads) MergeKernel(const AttentionLaunch launch) {
-  constexpr int kPerLane = kHeadDim / kWarp;
   const PagedAttention<__nv_bfloat16>& attention = launch.attention;
   const int64_t query_heads = attention.num_kv_heads * attention.group_size;
   const int64_t head = int64_t{blockIdx.x} * (kMergeThreads / kWarp) + threadIdx.x / kWarp;
@@ -227,31 +257,10 @@ __global__ void __launch_bounds__(kMergeThreads) MergeKernel(const AttentionLaun
   const float2* const scales = launch.sums.scales + head * launch.sums.num_splits_max;
   const auto* const parts = reinterpret_cast<const LaneColumns<kHeadDim>*>(launch.sums.values) +
                             head * launch.sums.num_splits_max * kWarp + threadIdx.x % kWarp;
-  float largest = scales[0].x, sum = scales[0].y;
-  LaneColumns<kHeadDim> merged = parts[0];
-#pragma unroll 8
-  for (int split = 1; split < num_splits; ++split) {
-    const float2 scale = scales[split];
-    const LaneColumns<kHeadDim> part = parts[int64_t{split} * kWarp];
-    const SoftmaxMerge merge = MergeLargest(launch.scale_log2, scale.x, largest);
-    sum = Merged(merge, sum, scale.y);
-#pragma unroll
-    for (int i = 0; i < kPerLane; ++i) merged.values[i] = Merged(merge, merged.values[i], part.values[i]);
-  }
-  const float inverse = InverseOfSum(sum);
-  __nv_bfloat16* const to = attention.output + head * kHeadDim + threadIdx.x % kWarp * kPerLane;
-#pragma unroll
-  for (int i = 0; i < kPerLane; i += 2) {
-    *reinterpret_cast<__nv_bfloat162*>(to + i) =
-        __floats2bfloat162_rn(__fmul_rn(merged.values[i], inverse), __fmul_rn(merged.values[i + 1], inverse));
-  }
+  MergeSplits<kHeadDim>(
+      launch.scale_log2, num_splits, [&](int split) { return scales[split]; },
+      [&](int split) { return parts[int64_t{split} * kWarp]; }, attention.output + head * kHeadDim);
 }
-
-int64_t SplitsMax(const PagedAttentionBounds& bounds) {
-  return (bounds.context_tokens_max + kAttentionSplitTokens - 1) / kAttentionSplitTokens;
-}
-
-bool Decodes(const PagedAttentionBounds& bounds) { return bounds.rows_of_query_max == 1; }
 
 // As many blocks as run at once, which share the items that there are.
 template <typename Kernel>
@@ -300,32 +309,20 @@ cudaError_t LaunchHeads(const AttentionLaunch& launch, const PagedAttentionBound
                         cudaStream_t stream, KernelStart start) {
   if (!Decodes(bounds)) return LaunchChunks<kHeadDim>(launch, stream, start);
   const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  const bool few = attention.rows * attention.num_kv_heads <= kSplitBlockHeadsMax;
   const cudaError_t error =
-      attention.rows * attention.num_kv_heads <= kSplitBlockHeadsMax
-          ? LaunchAttention(SplitKernel<kHeadDim>, kSplitThreads, sizeof(SplitMemory<kHeadDim>), 0, launch,
-                            stream, start)
-          : LaunchAttention(AttentionKernel<kHeadDim, kDecodeWarps>, kWarp,
-                            kSharedBytes<kHeadDim, kDecodeWarps>, 0, launch, stream, start);
+      !few ? LaunchAttention(AttentionKernel<kHeadDim, kDecodeWarps>, kWarp,
+                             kSharedBytes<kHeadDim, kDecodeWarps>, 0, launch, stream, start)
+      : attention.group_size <= 8
+          ? LaunchAttention(SplitKernel<kHeadDim, 1>, kSplitThreads, sizeof(SplitMemory<kHeadDim, 1, false>),
+                            0, launch, stream, start)
+          : LaunchAttention(SplitKernel<kHeadDim, 2>, kSplitThreads, sizeof(SplitMemory<kHeadDim, 2, false>),
+                            0, launch, stream, start);
   if (error != cudaSuccess || launch.sums.num_splits_max == 1) return error;
   constexpr int64_t kHeadsOfBlock = kMergeThreads / kWarp;
   const int64_t heads = attention.rows * attention.num_kv_heads * attention.group_size;
   const auto blocks = static_cast<unsigned>((heads + kHeadsOfBlock - 1) / kHeadsOfBlock);
   return StartKernel(start, MergeKernel<kHeadDim>, blocks, kMergeThreads, 0, stream, launch);
-}
-
-bool IsBuilt(const PagedAttention<__nv_bfloat16>& attention, const PagedAttentionBounds& bounds) {
-  constexpr int64_t kItemsMax = INT_MAX;
-  const bool heads_fit = (attention.head_dim == 64 || attention.head_dim == 128) &&
-                         attention.num_kv_heads >= 1 && attention.group_size >= 1 &&
-                         attention.group_size <= kGroupSizeMax;
-  const bool pages_fit =
-      attention.page_tokens >= kPageGroupTokens && attention.page_tokens % kPageGroupTokens == 0;
-  const bool bounds_fit = bounds.rows_of_query_max >= 1 && bounds.context_tokens_max >= 1 &&
-                          bounds.context_tokens_max <= INT_MAX - kAttentionSplitTokens &&
-                          (!Decodes(bounds) || attention.rows == attention.num_queries);
-  return heads_fit && pages_fit && bounds_fit && attention.scale > 0 && attention.num_queries >= 0 &&
-         attention.rows >= attention.num_queries &&
-         attention.rows <= kItemsMax / kGroupSizeMax / attention.num_kv_heads / SplitsMax(bounds);
 }
 
 }  // namespace
@@ -340,14 +337,9 @@ size_t PagedAttentionWorkspaceBytes(int64_t rows, int64_t num_kv_heads, int64_t 
 cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention,
                                  const PagedAttentionBounds& bounds, void* workspace, cudaStream_t stream,
                                  KernelStart start) {
-  if (!IsBuilt(attention, bounds)) return cudaErrorInvalidValue;
+  if (!IsAttentionBuilt(attention, bounds)) return cudaErrorInvalidValue;
   if (attention.num_queries == 0) return cudaSuccess;
-  constexpr float kLog2OfE = 1.44269504088896341f;
-  const int64_t num_splits_max = SplitsMax(bounds);
-  const int64_t num_sums = attention.rows * attention.num_kv_heads * attention.group_size * num_splits_max;
-  auto* const values = static_cast<float*>(workspace);
-  auto* const scales = reinterpret_cast<float2*>(values + num_sums * attention.head_dim);
-  const AttentionLaunch launch = {attention, {values, scales, num_splits_max}, attention.scale * kLog2OfE};
+  const AttentionLaunch launch = LaunchOf(attention, bounds, workspace);
   return attention.head_dim == 64 ? LaunchHeads<64>(launch, bounds, stream, start)
                                   : LaunchHeads<128>(launch, bounds, stream, start);
 }

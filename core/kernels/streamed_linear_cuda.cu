@@ -25,7 +25,7 @@ struct Barriers {
 // weights are read once, so they need not stay in the cache.
 template <typename T>
 __device__ void CopyTiles(const CUtensorMap* weights, const CUtensorMap* x, int column, int row,
-                          DepthPart part, unsigned char* stages, Barriers& barriers) {
+                          DepthPart part, bool starts_next_early, unsigned char* stages, Barriers& barriers) {
   const auto copy_weights = [&](int tile, int stage) {
     ArriveExpecting(&barriers.full[stage], T::kStageBytes);
     CopyTile(stages + stage * T::kStageBytes, weights, (part.first + tile) * kDepth, column,
@@ -37,6 +37,7 @@ __device__ void CopyTiles(const CUtensorMap* weights, const CUtensorMap* x, int 
   };
   const int num_tiles = part.end - part.first, ahead = min(num_tiles, T::kStages);
   for (int i = 0; i < ahead; ++i) copy_weights(i, i);
+  if (starts_next_early) LetNextStart();
   WaitForFormer();
   for (int i = 0; i < ahead; ++i) copy_x(i, i);
   for (int i = ahead; i < num_tiles; ++i) {
@@ -46,7 +47,7 @@ __device__ void CopyTiles(const CUtensorMap* weights, const CUtensorMap* x, int 
     copy_x(i, stage);
   }
   // The next kernel's weights may come once all of this one's are under way.
-  LetNextStart();
+  if (!starts_next_early) LetNextStart();
 }
 
 // The sums of a warpgroup over the block's tiles.
@@ -77,7 +78,8 @@ __device__ void SumTiles(int group, int num_tiles, unsigned char* stages, Barrie
 template <int kRows, int kColumns, typename Stored>
 __global__ void __launch_bounds__(Tile<kRows, kColumns>::kThreads)
     StreamedLinearKernel(const __grid_constant__ CUtensorMap weights, const __grid_constant__ CUtensorMap x,
-                         const __grid_constant__ StreamedOutput output, int num_tiles) {
+                         const __grid_constant__ StreamedOutput output, int num_tiles,
+                         bool starts_next_early) {
   using T = Tile<kRows, kColumns>;
   extern __shared__ unsigned char memory[];
   __shared__ Barriers barriers;
@@ -102,7 +104,7 @@ __global__ void __launch_bounds__(Tile<kRows, kColumns>::kThreads)
   float* const block_sums = reinterpret_cast<float*>(stages);
   float sums[T::kSums];
   if (group == T::kGroups) {
-    if (IsElected()) CopyTiles<T>(&weights, &x, column, row, part, stages, barriers);
+    if (IsElected()) CopyTiles<T>(&weights, &x, column, row, part, starts_next_early, stages, barriers);
     __syncwarp();
   }
   WaitForFormer();
@@ -122,18 +124,22 @@ __global__ void __launch_bounds__(Tile<kRows, kColumns>::kThreads)
 
 template <int kRows, int kColumns, typename Stored>
 cudaError_t Launch(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                   cudaStream_t stream, KernelStart start, bool gated) {
+                   cudaStream_t stream, KernelStart start, NextStart next, bool gated) {
   using T = Tile<kRows, kColumns>;
   const auto kernel = StreamedLinearKernel<kRows, kColumns, Stored>;
+  const unsigned num_parts = CutOf(shape).parts;
+  const int num_tiles = static_cast<int>(Quotient(shape.depth, kDepth));
+  const int tiles_of_part = static_cast<int>(Quotient(num_tiles, num_parts));
+  const bool starts_next_early = next == NextStart::kAtOnce && tiles_of_part <= T::kStages;
+  const int bytes = starts_next_early ? T::BytesOf(tiles_of_part) : T::kBytes;
   // Of each device, so at each launch.
-  cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, T::kBytes);
+  cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (error != cudaSuccess) return error;
   CUtensorMap weights, x;
   error = EncodeMap(operands.weight, shape.columns, shape.depth, T::kColumns, kDepth, &weights);
   if (error != cudaSuccess) return error;
   error = EncodeMap(operands.x, rows, shape.depth, kRows, kDepth, &x);
   if (error != cudaSuccess) return error;
-  const unsigned num_parts = CutOf(shape).parts;
   cudaLaunchAttribute attributes[2];
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim = {1, 1, num_parts};
@@ -143,7 +149,7 @@ cudaError_t Launch(const LinearShape& shape, int64_t rows, const LinearOperands&
   config.gridDim = dim3(static_cast<unsigned>(Quotient(rows, kRows)),
                         static_cast<unsigned>(Quotient(shape.columns, T::kColumns)), num_parts);
   config.blockDim = T::kThreads;
-  config.dynamicSmemBytes = T::kBytes;
+  config.dynamicSmemBytes = bytes;
   config.stream = stream;
   config.attrs = attributes;
   config.numAttrs = start == KernelStart::kBesideFormer ? 2 : 1;
@@ -153,17 +159,16 @@ cudaError_t Launch(const LinearShape& shape, int64_t rows, const LinearOperands&
                                  operands.residual,
                                  operands.y,
                                  gated};
-  return cudaLaunchKernelEx(&config, kernel, weights, x, output,
-                            static_cast<int>(Quotient(shape.depth, kDepth)));
+  return cudaLaunchKernelEx(&config, kernel, weights, x, output, num_tiles, starts_next_early);
 }
 
 template <int kColumns, typename Stored>
 cudaError_t LaunchFew(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                      cudaStream_t stream, KernelStart start, bool gated) {
-  if (rows <= 8) return Launch<8, kColumns, Stored>(shape, rows, operands, stream, start, gated);
-  if (rows <= 16) return Launch<16, kColumns, Stored>(shape, rows, operands, stream, start, gated);
-  if (rows <= 32) return Launch<32, kColumns, Stored>(shape, rows, operands, stream, start, gated);
-  return Launch<64, kColumns, Stored>(shape, rows, operands, stream, start, gated);
+                      cudaStream_t stream, KernelStart start, NextStart next, bool gated) {
+  if (rows <= 8) return Launch<8, kColumns, Stored>(shape, rows, operands, stream, start, next, gated);
+  if (rows <= 16) return Launch<16, kColumns, Stored>(shape, rows, operands, stream, start, next, gated);
+  if (rows <= 32) return Launch<32, kColumns, Stored>(shape, rows, operands, stream, start, next, gated);
+  return Launch<64, kColumns, Stored>(shape, rows, operands, stream, start, next, gated);
 }
 
 // By the number of the device's multiprocessors.
@@ -179,19 +184,19 @@ cudaError_t LaunchMany(const LinearShape& shape, int64_t rows, const LinearOpera
 }
 
 cudaError_t LaunchFor(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                      cudaStream_t stream, KernelStart start, bool gated) {
+                      cudaStream_t stream, KernelStart start, NextStart next, bool gated) {
   if (rows > kRowsMax) return LaunchMany(shape, rows, operands, stream, start, gated);
   const bool floats = shape.output == LinearOutput::kFloat32;
-  if (floats) return LaunchFew<128, float>(shape, rows, operands, stream, start, gated);
+  if (floats) return LaunchFew<128, float>(shape, rows, operands, stream, start, next, gated);
   switch (CutOf(shape).tile_columns) {
     case 32:
-      return LaunchFew<32, __nv_bfloat16>(shape, rows, operands, stream, start, gated);
+      return LaunchFew<32, __nv_bfloat16>(shape, rows, operands, stream, start, next, gated);
     case 64:
-      return LaunchFew<64, __nv_bfloat16>(shape, rows, operands, stream, start, gated);
+      return LaunchFew<64, __nv_bfloat16>(shape, rows, operands, stream, start, next, gated);
     case 128:
-      return LaunchFew<128, __nv_bfloat16>(shape, rows, operands, stream, start, gated);
+      return LaunchFew<128, __nv_bfloat16>(shape, rows, operands, stream, start, next, gated);
     default:
-      return LaunchFew<192, __nv_bfloat16>(shape, rows, operands, stream, start, gated);
+      return LaunchFew<192, __nv_bfloat16>(shape, rows, operands, stream, start, next, gated);
   }
 }
 
@@ -213,24 +218,24 @@ bool IsBuilt(const LinearShape& shape, int64_t rows) {
 }  // namespace
 
 cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                 cudaStream_t stream, KernelStart start) {
+                                 cudaStream_t stream, KernelStart start, NextStart next) {
   if (!IsBuilt(shape, rows)) return cudaErrorInvalidValue;
   if (!IsHopper()) return cudaErrorNotSupported;
   LinearOperands used = operands;
   if (!shape.has_bias) used.bias = nullptr;
   if (!shape.has_residual) used.residual = nullptr;
-  return LaunchFor(shape, rows, used, stream, start, false);
+  return LaunchFor(shape, rows, used, stream, start, next, false);
 }
 
 cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                 cudaStream_t stream, KernelStart start) {
+                                 cudaStream_t stream, KernelStart start, NextStart next) {
   if (!IsBuilt(shape, rows) || shape.has_bias || shape.has_residual ||
       shape.output == LinearOutput::kFloat32 || shape.columns % (2 * kSwiGluBlock) != 0) {
     return cudaErrorInvalidValue;
   }
   if (!IsHopper()) return cudaErrorNotSupported;
   return LaunchFor(shape, rows, {operands.x, operands.weight, nullptr, nullptr, operands.y}, stream, start,
-                   true);
+                   next, true);
 }
 
 }  // namespace warpsmith

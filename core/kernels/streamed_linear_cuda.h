@@ -18,12 +18,14 @@ namespace warpsmith {
 // cudaErrorInvalidValue for other sizes, cudaErrorNotSupported where the device is no Hopper. Constant beside the
 // former kernel: the weights.
 cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                 cudaStream_t stream, KernelStart start = KernelStart::kAfterFormer);
+                                 cudaStream_t stream, KernelStart start = KernelStart::kAfterFormer,
+                                 NextStart next = NextStart::kAfterLoads);
 
 // SwiGLU (swiglu.h) of such a product, with the bits that the two have one after the other: y is [rows, columns / 2].
 // Also cudaErrorInvalidValue for a bias, a residual, float32, and columns that are no whole blocks of gate and up.
 cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                 cudaStream_t stream, KernelStart start = KernelStart::kAfterFormer);
+                                 cudaStream_t stream, KernelStart start = KernelStart::kAfterFormer,
+                                 NextStart next = NextStart::kAfterLoads);
 
 }  // namespace warpsmith
 

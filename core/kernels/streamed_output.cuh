@@ -45,6 +45,10 @@ struct Tile {
   static constexpr int kReadBehind = (kGroups * kGroupColumns - kColumns) * kDepth * 2;
   static constexpr int kBytes = kStages * kStageBytes + kReadBehind + kTileAlignment;
   static_assert(kSumBytes <= kStages * kStageBytes);
+  // Of a block that has places for `num_tiles` tiles.
+  static constexpr int BytesOf(int num_tiles) {
+    return std::max(num_tiles * kStageBytes + kReadBehind, kSumBytes) + kTileAlignment;
+  }
 };
 
 // The blocks of a cluster share the rows: row r is written by block r % num_blocks as its row r / num_blocks.

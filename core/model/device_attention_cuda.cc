@@ -4,6 +4,7 @@
 
 #include "core/base/status_macros.h"
 #include "core/kernels/attention_inputs_cuda.h"
+#include "core/kernels/decode_attention_cuda.h"
 #include "core/kernels/float32_attention_cuda.h"
 #include "core/model/cuda_status.h"
 #include "core/model/device_memory_plan.h"
@@ -28,6 +29,10 @@ int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOp
 absl::Status LaunchAttention(const AttentionInputs<__nv_bfloat16>& inputs,
                              const PagedAttention<__nv_bfloat16>& attention,
                              const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream) {
+  if (CanDecodeAttention(inputs, attention, bounds)) {
+    return CudaStatus(LaunchDecodeAttention(inputs, attention, bounds, stream, KernelStart::kBesideFormer),
+                      "launch of attention with its inputs");
+  }
   RETURN_IF_ERROR(CudaStatus(LaunchAttentionInputs(inputs, stream, KernelStart::kBesideFormer),
                              "launch of attention's inputs"));
   return CudaStatus(LaunchPagedAttention(attention, bounds, workspace, stream, KernelStart::kBesideFormer),

@@ -89,9 +89,9 @@ absl::Status FillRotaryTable(const ModelConfig& config, int64_t positions, std::
   return CopyTable({table.sine(0), table.sine(0) + size}, sines);
 }
 
-// A query of `rows` rows, 1 or 2, all of token 0, in the first page: zero weights leave zeros there. So that no later
-// step is the first to load a kernel, which a capture of a graph may not do, and what cannot run fails here. A shard
-// runs it alone, without the others' sums, so that none waits for another that cannot be made.
+// A query of `rows` rows, 1 or 2, all of token 0, in the first page: zero weights leave zeros there. What cannot run at
+// all fails here. Steps of more rows use other kernels, which the first such step loads; a graph may not be captured
+// before. A shard runs it alone, without the others' sums, so that none waits for another that cannot be made.
 absl::Status RunOnce(const DeviceStepLauncher& launcher, int32_t rows) {
   const int32_t values[] = {0, rows, 0, 1};
   ASSIGN_OR_RETURN(const DeviceMemory memory, DeviceMemory::Zeros(sizeof(values)));

@@ -11,14 +11,14 @@ namespace warpsmith {
 
 template <typename T>
 absl::Status Product(const DeviceProducts<T>& products, const LinearShape& shape,
-                     const LinearOperandsOf<T>& operands, int64_t rows, cudaStream_t stream) {
+                     const LinearOperandsOf<T>& operands, int64_t rows, cudaStream_t stream, NextStart next) {
   const auto what = [&] {
     return absl::StrCat("product of ", rows, " rows, ", shape.columns, " columns and depth ", shape.depth);
   };
   if constexpr (kStreamsProducts<T>) {
     if (products.Streams(rows)) {
       const cudaError_t error =
-          LaunchStreamedLinear(shape, rows, operands, stream, KernelStart::kBesideFormer);
+          LaunchStreamedLinear(shape, rows, operands, stream, KernelStart::kBesideFormer, next);
       return error == cudaSuccess ? absl::OkStatus() : CudaStatus(error, what());
     }
   }
@@ -27,9 +27,9 @@ absl::Status Product(const DeviceProducts<T>& products, const LinearShape& shape
 }
 
 template absl::Status Product(const DeviceProducts<__nv_bfloat16>&, const LinearShape&, const LinearOperands&,
-                              int64_t, cudaStream_t);
+                              int64_t, cudaStream_t, NextStart);
 template absl::Status Product(const DeviceProducts<float>&, const LinearShape&,
-                              const LinearOperandsOf<float>&, int64_t, cudaStream_t);
+                              const LinearOperandsOf<float>&, int64_t, cudaStream_t, NextStart);
 
 absl::StatusOr<DeviceMemory> EvictingMemory(int device, int64_t& bytes) {
   int cache = 0;

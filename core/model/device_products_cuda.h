@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/kernels/kernel_start.h"
 #include "core/kernels/linear_cuda.h"
 #include "core/model/device_memory.h"
 
@@ -47,7 +48,8 @@ struct DeviceProducts {
 // Launches one. INTERNAL with CUDA's or cuBLASLt's message and the shape.
 template <typename T>
 absl::Status Product(const DeviceProducts<T>& products, const LinearShape& shape,
-                     const LinearOperandsOf<T>& operands, int64_t rows, cudaStream_t stream);
+                     const LinearOperandsOf<T>& operands, int64_t rows, cudaStream_t stream,
+                     NextStart next = NextStart::kAfterLoads);
 
 // Twice what the device caches, so that what is measured after writing it reads weights from memory.
 absl::StatusOr<DeviceMemory> EvictingMemory(int device, int64_t& bytes);

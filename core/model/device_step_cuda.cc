@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "core/kernels/decode_attention_cuda.h"
 #include "core/kernels/embedding_gather_cuda.h"
 #include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/streamed_linear_cuda.h"
@@ -44,6 +45,7 @@ struct LauncherOf final : DeviceStepLauncher {
   absl::Status CheckCounts(const DeviceStep& step) const;
   absl::Status Embed(const DeviceStep& step, cudaStream_t stream) const;
   absl::Status Norm(const T* weight, bool follows_product, const DeviceStep& step, cudaStream_t stream) const;
+  NextStart NextOf(const DeviceStep& step) const;
   absl::Status Exchange(const DeviceStep& step, cudaStream_t stream) const;
   bool batch_invariant() const { return options.row_buckets.size() == 1; }
   bool is_whole() const { return options.shard.is_whole(); }
@@ -220,6 +222,14 @@ absl::Status LauncherOf<T>::Norm(const T* weight, bool follows_product, const De
       "launch of a norm");
 }
 
+template <typename T>
+NextStart LauncherOf<T>::NextOf(const DeviceStep& step) const {
+  const PagedAttentionBounds bounds = {RowsOfQueryBound(step.rows_of_query_max, options.rows_max),
+                                       options.context_tokens_max};
+  return AreFewSplits(step.num_rows, config.num_key_value_heads, bounds) ? NextStart::kAtOnce
+                                                                         : NextStart::kAfterLoads;
+}
+
 // Nothing of a whole model, nor of a shard that runs alone, where it is made.
 template <typename T>
 absl::Status LauncherOf<T>::Exchange(const DeviceStep& step, cudaStream_t stream) const {
@@ -234,7 +244,8 @@ absl::Status LauncherOf<T>::Attend(int64_t layer, const DeviceStep& step, cudaSt
   const int64_t plane = PlaneElements(config, options);
   T* const key_pages = pages + 2 * layer * plane;
   RETURN_IF_ERROR(Norm(weights.input_norm, layer > 0, step, stream));
-  RETURN_IF_ERROR(Product(layer_products, qkv_shape, QkvOperands(layer), step.num_rows, stream));
+  RETURN_IF_ERROR(
+      Product(layer_products, qkv_shape, QkvOperands(layer), step.num_rows, stream, NextOf(step)));
   const AttentionInputs<T> inputs = {.rows = step.num_rows,
                                      .num_kv_heads = config.num_key_value_heads,
                                      .group_size = config.group_size(),
@@ -270,8 +281,8 @@ absl::Status LauncherOf<T>::Attend(int64_t layer, const DeviceStep& step, cudaSt
   const PagedAttentionBounds bounds = {RowsOfQueryBound(step.rows_of_query_max, options.rows_max),
                                        options.context_tokens_max};
   RETURN_IF_ERROR(LaunchAttention(inputs, attention, bounds, scratch + places.attention, stream));
-  RETURN_IF_ERROR(
-      Product(layer_products, output_shape, OutputOperands(layer, step.num_rows), step.num_rows, stream));
+  RETURN_IF_ERROR(Product(layer_products, output_shape, OutputOperands(layer, step.num_rows), step.num_rows,
+                          stream, NextOf(step)));
   return Exchange(step, stream);
 }
 
@@ -279,8 +290,8 @@ template <typename T>
 absl::Status LauncherOf<T>::FeedForward(int64_t layer, const DeviceStep& step, cudaStream_t stream) const {
   RETURN_IF_ERROR(Norm(layers[layer].post_norm, true, step, stream));
   RETURN_IF_ERROR(Gate(layer, step, stream));
-  RETURN_IF_ERROR(
-      Product(layer_products, down_shape, DownOperands(layer, step.num_rows), step.num_rows, stream));
+  RETURN_IF_ERROR(Product(layer_products, down_shape, DownOperands(layer, step.num_rows), step.num_rows,
+                          stream, NextOf(step)));
   return Exchange(step, stream);
 }
 
@@ -290,9 +301,9 @@ absl::Status LauncherOf<T>::Gate(int64_t layer, const DeviceStep& step, cudaStre
   if constexpr (kStreamsProducts<T>) {
     if (layer_products.Streams(step.num_rows)) {
       operands.y = At(places.activated);
-      return CudaStatus(
-          LaunchStreamedSwiGlu(gate_up_shape, step.num_rows, operands, stream, KernelStart::kBesideFormer),
-          "launch of gate, up and SwiGLU");
+      return CudaStatus(LaunchStreamedSwiGlu(gate_up_shape, step.num_rows, operands, stream,
+                                             KernelStart::kBesideFormer, NextOf(step)),
+                        "launch of gate, up and SwiGLU");
     }
   }
   RETURN_IF_ERROR(Product(layer_products, gate_up_shape, operands, step.num_rows, stream));

@@ -66,8 +66,8 @@ TEST_CASE("a streamed product with SwiGLU has the bits of both one after the oth
 }
 
 // The bits of x after norms and products by turns, each of which needs what the one before wrote.
-std::vector<float> AfterLayers(const Layer& layer, const LinearShape& shape, int64_t rows,
-                               KernelStart start) {
+std::vector<float> AfterLayers(const Layer& layer, const LinearShape& shape, int64_t rows, KernelStart start,
+                               NextStart next = NextStart::kAfterLoads) {
   const Bfloat16Array x(layer.x), weight(std::vector<float>(shape.depth, 0.03f)),
       normed(std::vector<float>(rows * shape.depth));
   for (int i = 0; i < 40; ++i) {
@@ -76,7 +76,7 @@ std::vector<float> AfterLayers(const Layer& layer, const LinearShape& shape, int
                                nullptr, used) == cudaSuccess);
     REQUIRE(LaunchStreamedLinear(shape, rows,
                                  {normed.get(), layer.weight_device.get(), nullptr, x.get(), x.get()},
-                                 nullptr, start) == cudaSuccess);
+                                 nullptr, start, next) == cudaSuccess);
   }
   return x.Read();
 }
@@ -86,8 +86,9 @@ TEST_CASE("kernels that start beside the former wait for what it writes") {
     for (const int64_t rows : {1, 8, 40, 200}) {
       INFO(rows << " x " << shape.columns);
       const Layer layer(shape, rows);
-      CHECK(AfterLayers(layer, shape, rows, KernelStart::kBesideFormer) ==
-            AfterLayers(layer, shape, rows, KernelStart::kAfterFormer));
+      const std::vector<float> expected = AfterLayers(layer, shape, rows, KernelStart::kAfterFormer);
+      CHECK(AfterLayers(layer, shape, rows, KernelStart::kBesideFormer) == expected);
+      CHECK(AfterLayers(layer, shape, rows, KernelStart::kBesideFormer, NextStart::kAtOnce) == expected);
     }
   }
 }

@@ -131,14 +131,16 @@ int32_t FakePagedDevice::TokenOf(const StepPlan& plan, int row) const {
 }
 
 absl::Status FakePagedDevice::Write(const StepPlan& plan) {
-  std::set<int32_t> written;
-  for (int row = 0; row < plan.row_indptr[plan.owners.size()]; ++row) {
-    if (!written.insert(plan.kv_entries[row]).second) {
-      return Wrong(plan, absl::StrCat("entry ", plan.kv_entries[row], " is written by two rows"));
+  writers_.clear();
+  for (int query = 0; query < std::ssize(plan.owners); ++query) {
+    for (int row = plan.row_indptr[query]; row < plan.row_indptr[query + 1]; ++row) {
+      if (!writers_.emplace(plan.kv_entries[row], query).second) {
+        return Wrong(plan, absl::StrCat("entry ", plan.kv_entries[row], " is written by two rows"));
+      }
+      entries_[plan.kv_entries[row]] = {.token_id = TokenOf(plan, row),
+                                        .position = plan.positions[row],
+                                        .policy_version = plan.policy_version};
     }
-    entries_[plan.kv_entries[row]] = {.token_id = TokenOf(plan, row),
-                                      .position = plan.positions[row],
-                                      .policy_version = plan.policy_version};
   }
   return absl::OkStatus();
 }
@@ -164,7 +166,13 @@ absl::Status FakePagedDevice::Attend(const StepPlan& plan, int query) {
   const uint64_t oldest = may_be_older ? sequence.oldest_version : plan.policy_version;
   for (int position = 0; position <= plan.positions[last]; ++position) {
     const int32_t page = plan.page_indices[plan.page_indptr[query] + position / options_.page_tokens];
-    const Entry& entry = entries_[int64_t{page} * options_.page_tokens + position % options_.page_tokens];
+    const int32_t place = page * options_.page_tokens + position % options_.page_tokens;
+    const Entry& entry = entries_[place];
+    if (const auto writer = writers_.find(place); writer != writers_.end() && writer->second != query) {
+      return Wrong(plan,
+                   absl::StrCat(NameOf(owner), " sees entry ", place, " at position ", position, ", which ",
+                                NameOf(plan.owners[writer->second]), " writes in the same step"));
+    }
     if (entry.token_id != sequence.tokens[position] || entry.position != position ||
         entry.policy_version < oldest || entry.policy_version > plan.policy_version) {
       return Wrong(plan, absl::StrCat(NameOf(owner), " of version ", plan.policy_version, " (since ", oldest,

@@ -70,6 +70,7 @@ class FakePagedDevice {
   const PagedBatchOptions options_;
   const VersionRule rule_;
   std::vector<Entry> entries_;        // [num_pages, page_tokens]
+  std::map<int32_t, int> writers_;    // of the step: the query that writes an entry
   std::vector<int32_t> last_tokens_;  // [sequences_max + 1]
   absl::flat_hash_map<Name, Sequence> sequences_;
   absl::flat_hash_map<uint64_t, Name> name_of_seed_;

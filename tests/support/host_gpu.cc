@@ -265,7 +265,7 @@ cublasStatus_t LinearPlans::Launch(const LinearShape& shape, int64_t rows, const
 }
 
 cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                 cudaStream_t, KernelStart) {
+                                 cudaStream_t, KernelStart, NextStart) {
   if (IsRecorded([=] { return LaunchStreamedLinear(shape, rows, operands, nullptr); })) return cudaSuccess;
   if (rows < 1 || shape.depth % 8 != 0 || shape.columns % 8 != 0) return cudaErrorInvalidValue;
   Multiply(shape, rows, operands);
@@ -315,7 +315,7 @@ cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t, Kern
 }
 
 cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                 cudaStream_t stream, KernelStart start) {
+                                 cudaStream_t stream, KernelStart start, NextStart) {
   if (IsRecorded([=] { return LaunchStreamedSwiGlu(shape, rows, operands, nullptr); })) return cudaSuccess;
   std::vector<__nv_bfloat16> gate_up(rows * shape.columns);
   const LinearOperands product = {operands.x, operands.weight, nullptr, nullptr, gate_up.data()};

@@ -1,11 +1,12 @@
-// Kernels of the GPU made of the host that round nothing: those that move bytes, and those in float32, which are the
-// references themselves.
+// Kernels of the GPU made of the host that round nothing: those that move bytes, those that are made of others, and
+// those in float32, which are the references themselves.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "core/kernels/attention_inputs_cuda.h"
 #include "core/kernels/bfloat16.h"
+#include "core/kernels/decode_attention_cuda.h"
 #include "core/kernels/embedding_gather_cuda.h"
 #include "core/kernels/first_not_finite_cuda.h"
 #include "core/kernels/float32_attention_cuda.h"
@@ -36,6 +37,25 @@ cudaError_t LaunchFirstNotFinite(const __nv_bfloat16* values, int64_t size, unsi
     if (!std::isfinite(FloatOfBfloat16(bits[i]))) *first = i;
   }
   return cudaSuccess;
+}
+
+bool AreFewSplits(int64_t rows, int64_t num_kv_heads, const PagedAttentionBounds& bounds) {
+  return bounds.rows_of_query_max == 1 && rows * num_kv_heads <= 8;
+}
+
+bool CanDecodeAttention(const AttentionInputs<__nv_bfloat16>&, const PagedAttention<__nv_bfloat16>& attention,
+                        const PagedAttentionBounds& bounds) {
+  return AreFewSplits(attention.rows, attention.num_kv_heads, bounds);
+}
+
+cudaError_t LaunchDecodeAttention(const AttentionInputs<__nv_bfloat16>& inputs,
+                                  const PagedAttention<__nv_bfloat16>& attention,
+                                  const PagedAttentionBounds& bounds, cudaStream_t stream,
+                                  KernelStart start) {
+  if (!CanDecodeAttention(inputs, attention, bounds)) return cudaErrorInvalidValue;
+  if (const auto error = LaunchAttentionInputs<__nv_bfloat16>(inputs, stream, start); error != cudaSuccess)
+    return error;
+  return LaunchPagedAttention(attention, bounds, nullptr, stream, start);
 }
 
 cudaError_t LaunchMemoryChecksum(const void* memory, int64_t bytes, MemoryChecksum* checksum, cudaStream_t) {

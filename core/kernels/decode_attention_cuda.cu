@@ -1,0 +1,220 @@
+#include <algorithm>
+
+#include "core/kernels/attention_bounds.h"
+#include "core/kernels/attention_items.cuh"
+#include "core/kernels/attention_merge.cuh"
+#include "core/kernels/attention_split.cuh"
+#include "core/kernels/decode_attention_cuda.h"
+#include "core/kernels/hopper.cuh"
+#include "core/kernels/kernel_start.cuh"
+#include "core/kernels/rotated_head.cuh"
+
+namespace warpsmith {
+namespace {
+
+// Rows times KV heads, and splits of a row: with more, blocks would wait for places, or have several splits.
+constexpr int64_t kHeadsMax = 8;
+constexpr int64_t kSplitsMax = 8;
+
+struct DecodeLaunch {
+  AttentionInputs<__nv_bfloat16> inputs;
+  AttentionLaunch launch;
+};
+
+template <int kHeadDim, int kLaneRows>
+struct DecodeMemory {
+  SplitMemory<kHeadDim, kLaneRows, true> split;
+  // A row of 16 bytes more lies in other banks than the one before.
+  alignas(16) __nv_bfloat16 queries[8 * kLaneRows][kHeadDim + 8];
+  // Of the block's split, until they are merged.
+  alignas(16) float values[8 * kLaneRows][kHeadDim];
+  float2 scales[8 * kLaneRows];
+};
+
+// The row, KV head and split of a block. The splits of a row and head are a cluster.
+struct DecodeWork {
+  int row, head, split;
+  int position;
+  const int32_t* pages;
+
+  __device__ int num_splits() const { return position / kAttentionSplitTokens + 1; }
+  __device__ bool has_position() const { return split == num_splits() - 1; }
+  __device__ AttentionItem Item(int group_size) const {
+    const int first = split * kAttentionSplitTokens;
+    return {row, head, row, 0, group_size, first, min(first + kAttentionSplitTokens - 1, position)};
+  }
+};
+
+// The query heads of the group are rows of the block's products.
+__device__ LaneRows LaneRowsOf(const DecodeLaunch& decode, const DecodeWork& work) {
+  const int group_size = static_cast<int>(decode.inputs.group_size);
+  LaneRows lane_rows;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int of_group = static_cast<int>(threadIdx.x) % kWarp / 4 + 8 * i;
+    lane_rows.offsets[i] =
+        of_group < group_size ? QueryHeadOffset(decode.launch.attention, work.row, work.head, of_group) : -1;
+    lane_rows.positions[i] = work.position;
+  }
+  return lane_rows;
+}
+
+// Stores a lane's part of a head as token `token` of the split's keys or values.
+template <int kHeadDim>
+__device__ void StoreToken(const HeadPart<1>& part, int token, unsigned char* tiles) {
+  constexpr int kElementsOfChunk = kChunkBytes / static_cast<int>(sizeof(__nv_bfloat16));
+  ForColumns<1>(kHeadDim / 2, [&](int, int64_t column) {
+    const auto place = [&](int at) {
+      return reinterpret_cast<__nv_bfloat16*>(tiles + ChunkOffset<kHeadDim>(token, at / kElementsOfChunk)) +
+             at % kElementsOfChunk;
+    };
+    StorePair(part.low[0], place(static_cast<int>(column)));
+    StorePair(part.high[0], place(static_cast<int>(column) + kHeadDim / 2));
+  });
+}
+
+// Head `head` of the group, of which the block that has the position's split has key and value, too.
+template <int kHeadDim, int kLaneRows>
+__device__ void PutHead(const DecodeLaunch& decode, const DecodeWork& work, int head, const HeadPart<1>& part,
+                        DecodeMemory<kHeadDim, kLaneRows>& memory) {
+  const AttentionInputs<__nv_bfloat16>& inputs = decode.inputs;
+  const int group_size = static_cast<int>(inputs.group_size);
+  if (head < group_size) {
+    StoreHead(part, kHeadDim / 2, memory.queries[head]);
+    return;
+  }
+  const bool is_key = head == group_size;
+  const HeadPlace place = {is_key ? HeadKind::kKey : HeadKind::kValue, work.head};
+  StoreHead(part, kHeadDim / 2, DestinationOf(inputs, place, work.row));
+  StoreToken<kHeadDim>(part, work.position % kAttentionSplitTokens,
+                       is_key ? memory.split.keys : memory.split.values);
+}
+
+// The heads of qkv that the block needs, a warp a head. Waits for the former kernel.
+template <int kHeadDim, int kLaneRows>
+__device__ void ComputeHeads(const DecodeLaunch& decode, const DecodeWork& work,
+                             DecodeMemory<kHeadDim, kLaneRows>& memory) {
+  const AttentionInputs<__nv_bfloat16>& inputs = decode.inputs;
+  const int group_size = static_cast<int>(inputs.group_size), first_head = work.head * (group_size + 2);
+  const int num_heads = group_size + (work.has_position() ? 2 : 0);
+  const auto rotated = [&](int head) {
+    return RotatedHead<1, __nv_bfloat16>(inputs, work.row, first_head + head);
+  };
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const auto first = rotated(min(warp, num_heads - 1));
+  WaitForFormer();
+  if (warp < num_heads) PutHead(decode, work, warp, first.Compute(inputs.eps), memory);
+  for (int head = warp + kSplitWarps; head < num_heads; head += kSplitWarps) {
+    PutHead(decode, work, head, rotated(head).Compute(inputs.eps), memory);
+  }
+}
+
+template <int kHeadDim, int kLaneRows>
+__device__ void LoadOwnQueries(int group_size, const DecodeMemory<kHeadDim, kLaneRows>& memory,
+                               QueryRows<kHeadDim>& queries) {
+  const int row = static_cast<int>(threadIdx.x) % kWarp / 4;
+  const __nv_bfloat16* const rows[2] = {
+      row < group_size ? memory.queries[row] : nullptr,
+      kLaneRows == 2 && row + 8 < group_size ? memory.queries[row + 8 * (kLaneRows - 1)] : nullptr};
+  LoadQueries(rows, queries);
+}
+
+// Query heads are shared out to the blocks that have splits, and to their warps.
+template <int kHeadDim, int kLaneRows>
+__device__ void MergeHeads(const DecodeLaunch& decode, const DecodeWork& work,
+                           DecodeMemory<kHeadDim, kLaneRows>& memory) {
+  const PagedAttention<__nv_bfloat16>& attention = decode.launch.attention;
+  const int num_splits = work.num_splits(), group_size = static_cast<int>(decode.inputs.group_size);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  for (int head = work.split + num_splits * warp; head < group_size; head += num_splits * kSplitWarps) {
+    const auto* const values = reinterpret_cast<LaneColumns<kHeadDim>*>(memory.values[head]) + lane;
+    MergeSplits<kHeadDim>(
+        decode.launch.scale_log2, num_splits,
+        [&](int split) { return *PlaceInBlock(&memory.scales[head], split); },
+        [&](int split) { return *PlaceInBlock(values, split); },
+        attention.output + QueryHeadOffset(attention, work.row, work.head, head));
+  }
+}
+
+template <int kHeadDim, int kLaneRows>
+__global__ void __launch_bounds__(kSplitThreads) DecodeKernel(const __grid_constant__ DecodeLaunch decode) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  LetNextStart();
+  auto& memory = *reinterpret_cast<DecodeMemory<kHeadDim, kLaneRows>*>(shared);
+  const PagedAttention<__nv_bfloat16>& attention = decode.launch.attention;
+  const int row = blockIdx.z, group_size = static_cast<int>(attention.group_size);
+  // Both at once: each comes from far.
+  const int position = LoadKept(attention.positions + row),
+            first_page = LoadKept(attention.page_indptr + row);
+  const DecodeWork work = {.row = row,
+                           .head = static_cast<int>(blockIdx.y),
+                           .split = static_cast<int>(blockIdx.x),
+                           .position = position,
+                           .pages = attention.page_indices + first_page};
+  // The cluster does without blocks that have no split.
+  if (work.split >= work.num_splits()) return;
+  const AttentionItem item = work.Item(group_size);
+  const SplitLoader<kHeadDim> loader(attention, work.pages, item, position);
+  loader.Start(attention.key_pages, 0, loader.num_tiles(), memory.split.keys);
+  CommitCopies();
+  loader.Start(attention.value_pages, 0, loader.num_tiles(), memory.split.values);
+  CommitCopies();
+  ComputeHeads(decode, work, memory);
+  const auto queries = [&] {
+    QueryRows<kHeadDim> loaded;
+    LoadOwnQueries(group_size, memory, loaded);
+    return loaded;
+  };
+  const bool whole = work.num_splits() == 1;
+  AttendSplit(
+      decode.launch, item, LaneRowsOf(decode, work), whole, {memory.values[0], memory.scales, 1}, queries,
+      [] {}, [] {}, memory.split);
+  if (whole) return;
+  SyncCluster();  // all sums are there
+  MergeHeads(decode, work, memory);
+  MeetCluster();  // others have read this block's
+}
+
+template <int kHeadDim, int kLaneRows>
+cudaError_t LaunchHeads(const DecodeLaunch& decode, cudaStream_t stream, KernelStart start) {
+  const PagedAttention<__nv_bfloat16>& attention = decode.launch.attention;
+  const auto kernel = DecodeKernel<kHeadDim, kLaneRows>;
+  constexpr size_t kBytes = sizeof(DecodeMemory<kHeadDim, kLaneRows>);
+  // Of each device, so at each launch.
+  const cudaError_t prepared =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kBytes));
+  if (prepared != cudaSuccess) return prepared;
+  const auto splits = static_cast<unsigned>(decode.launch.sums.num_splits_max);
+  const dim3 blocks(splits, static_cast<unsigned>(attention.num_kv_heads),
+                    static_cast<unsigned>(attention.rows));
+  return StartClusters(start, kernel, blocks, splits, kSplitThreads, kBytes, stream, decode);
+}
+
+}  // namespace
+
+bool AreFewSplits(int64_t rows, int64_t num_kv_heads, const PagedAttentionBounds& bounds) {
+  return Decodes(bounds) && rows * num_kv_heads <= kHeadsMax && SplitsMax(bounds) <= kSplitsMax;
+}
+
+bool CanDecodeAttention(const AttentionInputs<__nv_bfloat16>& inputs,
+                        const PagedAttention<__nv_bfloat16>& attention, const PagedAttentionBounds& bounds) {
+  return AreFewSplits(attention.rows, attention.num_kv_heads, bounds) && attention.rows >= 1 &&
+         IsAttentionBuilt(attention, bounds) && inputs.rows == attention.rows &&
+         inputs.num_kv_heads == attention.num_kv_heads && inputs.group_size == attention.group_size &&
+         inputs.head_dim == attention.head_dim;
+}
+
+cudaError_t LaunchDecodeAttention(const AttentionInputs<__nv_bfloat16>& inputs,
+                                  const PagedAttention<__nv_bfloat16>& attention,
+                                  const PagedAttentionBounds& bounds, cudaStream_t stream,
+                                  KernelStart start) {
+  if (!CanDecodeAttention(inputs, attention, bounds)) return cudaErrorInvalidValue;
+  const DecodeLaunch decode = {inputs, LaunchOf(attention, bounds, nullptr)};
+  const bool one_row = attention.group_size <= 8;
+  if (attention.head_dim == 64) {
+    return one_row ? LaunchHeads<64, 1>(decode, stream, start) : LaunchHeads<64, 2>(decode, stream, start);
+  }
+  return one_row ? LaunchHeads<128, 1>(decode, stream, start) : LaunchHeads<128, 2>(decode, stream, start);
+}
+
+}  // namespace warpsmith
