@@ -131,5 +131,6 @@ int main(int argc, char** argv) {
     std::cerr << "usage: weights_sender small|8B DEVICE SOCKET\n";
     return 2;
   }
+  setenv("NCCL_DEBUG_FILE", "/dev/stderr", 1);  // standard output is for the receiver alone
   warpsmith::Run(argv[1], std::atoi(argv[2]), argv[3]);
 }
