@@ -199,7 +199,8 @@ def final_weights(run: Path) -> str:
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """Of a file that may grow meanwhile: a last line that is not whole yet is left out."""
+    return [json.loads(line) for line in path.read_text().rpartition("\n")[0].splitlines()]
 
 
 def await_unfinished_checkpoint(run: Path, process: subprocess.Popen[bytes]) -> bool:
