@@ -309,7 +309,9 @@ void Engine::Impl::CarryOut(Order* order) {
     GiveUpHeld(absl::StrCat("the weights that they began with are gone, and version ",
                             order->weights->policy_version, " was committed for new ones: ask again"));
   }
-  absl::Status result = order->work();
+  absl::Status result = batch_->lost();
+  if (result.ok()) result = order->work();
+  if (!batch_->lost().ok()) result = batch_->lost();  // for who asks: another worker may do it
   absl::MutexLock lock(&mutex_);
   if (order->weights != nullptr && !result.ok()) status_.loaded = false;
   order->result = std::move(result);

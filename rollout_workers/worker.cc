@@ -54,6 +54,7 @@ bool MayJoin(const HeldRequest& held, const v1::GenerateGroupsRequest& request, 
 }
 
 absl::Status CheckVersion(uint64_t policy_version, const EngineStatus& status) {
+  RETURN_IF_ERROR(status.lost);
   if (status.loaded && status.policy_version == policy_version) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "policy_version ", policy_version, " is asked for, and ",

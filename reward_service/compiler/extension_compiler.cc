@@ -80,6 +80,10 @@ void Append(std::initializer_list<std::string> more, std::vector<std::string>* t
   to->insert(to->end(), more.begin(), more.end());
 }
 
+bool IsLibraryOfCuda(std::string_view flag) {
+  return flag.substr(0, 4) == "-lcu" || flag == "-lc10_cuda" || flag == "-ltorch_cuda";
+}
+
 std::unique_ptr<const HeaderNames> LoadNames(const HeaderTier& tier) {
   if (tier.names.empty()) return nullptr;
   absl::StatusOr<HeaderNames> names = HeaderNames::Load(tier.names);
@@ -121,6 +125,12 @@ absl::StatusOr<ExtensionCompiler::Checked> ExtensionCompiler::Check(
   ASSIGN_OR_RETURN(call.cflags, AllowedOptions(arguments.extra_cflags));
   ASSIGN_OR_RETURN(call.ldflags, AllowedOptions(arguments.extra_ldflags));
   call.with_cuda = options_.cuda.has_value() && (arguments.with_cuda || !call.sources.cuda.empty());
+  for (const std::string& flag : call.ldflags) {
+    if (!call.with_cuda && IsLibraryOfCuda(flag)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("linker option \"", flag, "\" needs with_cuda=True and a service with a GPU"));
+    }
+  }
   if (call.sources.cuda.empty()) return call;
   if (!options_.cuda) return absl::InvalidArgumentError("CUDA sources need a service with a GPU");
   ASSIGN_OR_RETURN(call.cuda_cflags, AllowedCudaOptions(arguments.extra_cuda_cflags));

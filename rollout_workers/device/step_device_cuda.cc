@@ -166,24 +166,28 @@ absl::Status CudaStepDevice::Begin() {
   return CudaStatus(cudaSetDevice(device_), "Choosing the GPU");
 }
 
-// Of an upload: the device may still write to the weights.
-absl::Status CudaStepDevice::LoseIfLate(const absl::Status& status) {
-  return absl::IsDeadlineExceeded(status) ? Lose(status) : status;
+// After a deadline the device may still write to the weights. CUDA's errors of what ran stay: a query of the stream
+// tells them again.
+absl::Status CudaStepDevice::LoseIfBroken(const absl::Status& status) {
+  if (status.ok()) return status;
+  const cudaError_t queried = cudaStreamQuery(memory_->stream.get());
+  const bool is_broken = queried != cudaSuccess && queried != cudaErrorNotReady;
+  return absl::IsDeadlineExceeded(status) || is_broken ? Lose(status) : status;
 }
 
 absl::Status CudaStepDevice::LoadHuggingFace(const std::filesystem::path& directory) {
   RETURN_IF_ERROR(Begin());
-  return LoseIfLate(memory_->decoder->LoadHuggingFace(directory));
+  return LoseIfBroken(memory_->decoder->LoadHuggingFace(directory));
 }
 
 absl::Status CudaStepDevice::SetParameters(const Parameters& parameters) {
   RETURN_IF_ERROR(Begin());
-  return LoseIfLate(memory_->decoder->SetParameters(parameters));
+  return LoseIfBroken(memory_->decoder->SetParameters(parameters));
 }
 
 absl::Status CudaStepDevice::FillRandom(uint64_t seed) {
   RETURN_IF_ERROR(Begin());
-  return memory_->decoder->FillRandom(seed);
+  return LoseIfBroken(memory_->decoder->FillRandom(seed));
 }
 
 absl::Status CudaStepDevice::TakeWeights(WeightSource& source) {
@@ -201,8 +205,8 @@ absl::Status CudaStepDevice::TakeWeights(WeightSource& source) {
   const absl::Status copied = source.CopyTo(reinterpret_cast<uint16_t*>(weights.base()), device_,
                                             absl::Now() + options_.step_timeout);
   if (MayStillRun(copied)) return Lose(copied);
-  RETURN_IF_ERROR(copied);
-  return weights.CheckFinite();
+  RETURN_IF_ERROR(LoseIfBroken(copied));
+  return LoseIfBroken(weights.CheckFinite());
 }
 
 size_t CudaStepDevice::results_bytes() const {
@@ -295,7 +299,7 @@ void CudaStepDevice::FreePages() {
 
 absl::Status CudaStepDevice::AllocatePages() {
   RETURN_IF_ERROR(Begin());
-  return memory_->decoder->AllocatePages();
+  return LoseIfBroken(memory_->decoder->AllocatePages());
 }
 
 void CudaStepDevice::FreeWeights() {
@@ -306,7 +310,7 @@ void CudaStepDevice::FreeWeights() {
 
 absl::Status CudaStepDevice::AllocateWeights() {
   RETURN_IF_ERROR(Begin());
-  return memory_->decoder->AllocateWeights();
+  return LoseIfBroken(memory_->decoder->AllocateWeights());
 }
 
 }  // namespace warpsmith

@@ -96,7 +96,7 @@ class CudaStepDevice final : public StepDevice {
   absl::Status Begin();
   absl::Status LaunchKernels(const StepPlan& plan);
   absl::Status Lose(const absl::Status& status);
-  absl::Status LoseIfLate(const absl::Status& status);
+  absl::Status LoseIfBroken(const absl::Status& status);
   size_t results_bytes() const;
 
   const CudaStepOptions options_;

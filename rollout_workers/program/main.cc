@@ -128,8 +128,8 @@ absl::Status Work(const Flags& flags, const sigset_t& stop_signals) {
   const int signal = AwaitStopSignal(stop_signals);
   const int num_cancelled = service.DrainNow(kDrainTimeout);
   LogInfo(absl::StrCat("drained at signal ", signal, ", ", num_cancelled, " groups were cancelled"));
+  ExitIfLost(worker.engine().status().lost);  // a call that waits for the GPU would hold the server up
   server->Shutdown(absl::Seconds(1));
-  ExitIfLost(worker.engine().status().lost);
   return absl::OkStatus();
 }
 

@@ -3,6 +3,8 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <new>
@@ -68,12 +70,13 @@ void Announce(const ServeOptions& options, const ServedModel& model) {
 }
 
 absl::StatusOr<std::unique_ptr<CompletionService>> MakeService(const ServeOptions& options,
-                                                               const ServedModel& model) {
+                                                               const ServedModel& model,
+                                                               std::function<void()> on_lost) {
   try {
     const EngineOptions engine_options = EngineOptionsFrom(options, model);
     ASSIGN_OR_RETURN(std::unique_ptr<Batch> batch, MakeBatch(model.config, engine_options));
     return std::make_unique<CompletionService>(model.config, engine_options, std::move(batch),
-                                               StopThisProcess);
+                                               std::move(on_lost));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the memory does not hold the keys and values of ", options.num_slots, " slots of ",
@@ -120,11 +123,17 @@ absl::Status Serve(const ServeOptions& options, const sigset_t& stop_signals) {
                        {.address = options.address, .body_bytes_max = kBodyBytesMax, .refusal = RefuseUnseen},
                        [&door](const std::shared_ptr<HttpExchange>& exchange) { door.Handle(exchange); }));
   std::cout << "listening on " << server->address() << std::endl;
-  ASSIGN_OR_RETURN(service, MakeService(options, model));
+  std::atomic<bool> is_serving = false;  // before that a lost GPU is an error of what loads the weights
+  ASSIGN_OR_RETURN(service, MakeService(options, model, [&is_serving] {
+                     if (is_serving) StopThisProcess();
+                   }));
   // Our threads are there, with the signals blocked. Nobody is answered yet: a signal may end all at once.
   pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);
-  RETURN_IF_ERROR(LoadWeights(options, model, &service->engine()));
+  const absl::Status loaded = LoadWeights(options, model, &service->engine());
+  ExitIfLost(service->engine().status().lost);
+  RETURN_IF_ERROR(loaded);
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+  is_serving = true;
   door.Open(service.get());
   std::cout << "serving " << model.name << " at http://" << server->address() << "/v1" << std::endl;
 

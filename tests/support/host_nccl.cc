@@ -75,7 +75,6 @@ using warpsmith::g_groups, warpsmith::g_mutex, warpsmith::Group, warpsmith::Tran
 
 extern "C" {
 
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms* copy, cudaStream_t) {
   for (size_t row = 0; row < copy->extent.height; ++row) {
     std::memcpy(static_cast<std::byte*>(copy->dstPtr.ptr) + row * copy->dstPtr.pitch,

@@ -59,6 +59,10 @@ TEST_CASE("arguments that cannot be compiled are a refused program, told in word
   const auto flag = compiler.Compile({.name = "e", .extra_cflags = {"-fplugin=x"}}, cancelled);
   REQUIRE(flag.ok());
   CHECK(flag->diagnostics.find("error: compiler option \"-fplugin=x\" is not allowed; allowed are") == 0);
+  const auto library = compiler.Compile({.name = "e", .extra_ldflags = {"-lcublas"}}, cancelled);
+  REQUIRE(library.ok());
+  CHECK(library->diagnostics ==
+        "error: linker option \"-lcublas\" needs with_cuda=True and a service with a GPU\n");
 }
 
 // A compiler that finds after a while that a name is missing, on each tier.
