@@ -236,8 +236,9 @@ Route JudgeStage::RunJudge(Flight* flight, LaneSurroundings surroundings) {
   JudgeRequest request = RequestFor(*flight);
   request.another_follows = surroundings.another_follows;
   for (int attempt = 1; !flight->cancelled; ++attempt) {
-    // Whoever ends a referee, and with it all that is judged there, is alone when it does so again.
-    const absl::StatusOr<v1::Measurement> measured = Attempt(request, /*alone=*/attempt > 1);
+    // Where a referee ended, any of those that it judged may be the cause: each is alone from then on.
+    const bool is_alone = attempt > 1 || flight->passed_on;
+    const absl::StatusOr<v1::Measurement> measured = Attempt(request, is_alone);
     if (measured.ok()) {
       is_lost_ = false;
       AddMeasured(*measured, flight);

@@ -21,6 +21,7 @@
 #include "rollout_workers/engine.h"
 #include "rollout_workers/weight_transport.h"
 #include "rollout_workers/weights_switch.h"
+#include "tests/support/offered_broadcast.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/weights_pattern.h"
 #include "tests/support/weights_sender.h"
@@ -31,21 +32,6 @@ namespace {
 constexpr int kVersions = 4;
 constexpr absl::Duration kPatience = absl::Seconds(60);
 constexpr absl::Duration kPatienceWithTheDead = absl::Seconds(3);
-
-OfferedWeights ToOffered(const OfferedBroadcast& broadcast) {
-  OfferedWeights offered{.policy_version = broadcast.memory.version,
-                         .transport = kNcclTransport,
-                         .dtype = "bfloat16",
-                         .layout_sha256 = broadcast.memory.layout_sha256,
-                         .place = broadcast.place};
-  for (const MemoryBuffer& buffer : broadcast.memory.buffers) {
-    offered.buffers.push_back({.name = buffer.name,
-                               .offset_bytes = buffer.offset_bytes,
-                               .length_bytes = buffer.length_bytes,
-                               .checksum = buffer.checksum});
-  }
-  return offered;
-}
 
 double GigabytesOf(const OfferedBroadcast& broadcast) {
   double gigabytes = 0;

@@ -16,8 +16,6 @@ python -m tests.gpu.float32_peer --logits FILE --tokens FILE [--device cpu]
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -32,12 +30,12 @@ from transformers.utils.logging import disable_progress_bar
 
 from tests.bench.json_process import run_json
 from tests.gpu.logits_peer import (
-    CASES,
     CHUNKS,
     NUM_TOKENS,
     Case,
     Program,
     device_program,
+    print_rows,
     root_mean_square,
     transformers_logits,
     write_directory,
@@ -147,22 +145,11 @@ def main() -> int:
     torch.backends.cuda.matmul.allow_tf32 = False
     disable_progress_bar()
     num_gpus = torch.cuda.device_count()
-    failed = False
-    for case in CASES:
-        try:
-            row = compare(
-                case,
-                device_program(arguments.logits.resolve(), "float32"),
-                engine_program(arguments.tokens.resolve()),
-                arguments.device,
-                devices_for(case, num_gpus),
-            )
-        except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
-            print(f"{case.name}: {error}", file=sys.stderr, flush=True)
-            failed = True
-            continue
-        print(json.dumps(row), flush=True)
-    return 1 if failed else 0
+    logits = device_program(arguments.logits.resolve(), "float32")
+    tokens = engine_program(arguments.tokens.resolve())
+    return print_rows(
+        lambda case: compare(case, logits, tokens, arguments.device, devices_for(case, num_gpus)),
+    )
 
 
 if __name__ == "__main__":

@@ -183,6 +183,20 @@ def compare(case: Case, program: Program, device: str, seed: int = 1) -> dict[st
     }
 
 
+def print_rows(compare_case: Callable[[Case], dict[str, Any]]) -> int:
+    """A line of JSON for each case; 1 where one could not be compared, which standard error tells."""
+    failed = False
+    for case in CASES:
+        try:
+            row = compare_case(case)
+        except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
+            print(f"{case.name}: {error}", file=sys.stderr, flush=True)
+            failed = True
+            continue
+        print(json.dumps(row), flush=True)
+    return 1 if failed else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True, help="device_logits of build/core/tests")
@@ -190,16 +204,8 @@ def main() -> int:
     arguments = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False  # the reference is float32
     disable_progress_bar()
-    failed = False
-    for case in CASES:
-        try:
-            row = compare(case, device_program(arguments.program.resolve()), arguments.device)
-        except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
-            print(f"{case.name}: {error}", file=sys.stderr, flush=True)
-            failed = True
-            continue
-        print(json.dumps(row), flush=True)
-    return 1 if failed else 0
+    program = device_program(arguments.program.resolve())
+    return print_rows(lambda case: compare(case, program, arguments.device))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@
 #include "tests/support/server_process.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/weights_file.h"
+#include "tests/support/weights_manifest.h"
 #include "warpsmith/v1/rollout_service.grpc.pb.h"
 
 namespace warpsmith {
@@ -86,22 +87,9 @@ class Rig {
     return FromGrpcStatus(reader->Finish());
   }
   absl::Status Prepare(const OfferedWeights& published) {
-    v1::PrepareWeightsRequest request;
-    v1::WeightsManifest& manifest = *request.mutable_manifest();
-    manifest.set_policy_version(published.policy_version);
-    manifest.set_path(published.path);
-    manifest.set_dtype(published.dtype);
-    manifest.set_layout_sha256(published.layout_sha256);
-    for (const OfferedBuffer& buffer : published.buffers) {
-      v1::WeightsBuffer& entry = *manifest.add_buffers();
-      entry.set_name(buffer.name);
-      entry.set_offset_bytes(buffer.offset_bytes);
-      entry.set_length_bytes(buffer.length_bytes);
-      entry.set_sha256(buffer.sha256);
-    }
     grpc::ClientContext context;
     v1::PrepareWeightsResponse response;
-    return FromGrpcStatus(stub_->PrepareWeights(&context, request, &response));
+    return FromGrpcStatus(stub_->PrepareWeights(&context, PrepareRequestOf(published), &response));
   }
   absl::Status Commit(uint64_t version, absl::Duration timeout = absl::Seconds(30)) {
     grpc::ClientContext context;

@@ -24,6 +24,7 @@
 #include "tests/support/run_together.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/weights_file.h"
+#include "tests/support/weights_manifest.h"
 
 namespace warpsmith {
 namespace {
@@ -58,23 +59,6 @@ v1::GenerateGroupsRequest Request(int number, uint64_t version) {
     task.set_skill(v1::SKILL_GENERATE);
     task.set_language(v1::CANDIDATE_LANGUAGE_CPP);
     task.set_reference_source(absl::StrCat("def forward(x):\n    return x + ", number, " + ", t, "\n"));
-  }
-  return request;
-}
-
-v1::PrepareWeightsRequest Offer(const OfferedWeights& offered) {
-  v1::PrepareWeightsRequest request;
-  v1::WeightsManifest& manifest = *request.mutable_manifest();
-  manifest.set_policy_version(offered.policy_version);
-  manifest.set_path(offered.path);
-  manifest.set_dtype(offered.dtype);
-  manifest.set_layout_sha256(offered.layout_sha256);
-  for (const OfferedBuffer& buffer : offered.buffers) {
-    v1::WeightsBuffer& entry = *manifest.add_buffers();
-    entry.set_name(buffer.name);
-    entry.set_offset_bytes(buffer.offset_bytes);
-    entry.set_length_bytes(buffer.length_bytes);
-    entry.set_sha256(buffer.sha256);
   }
   return request;
 }
@@ -192,7 +176,7 @@ TEST_CASE("readers who join, repeat and leave while weights change all read the 
       if (thread > 0) return ReadSeveral(stub.get(), thread, 10, &answers);
       grpc::ClientContext context;
       v1::PrepareWeightsResponse response;
-      if (!stub->PrepareWeights(&context, Offer(offered), &response).ok()) return;
+      if (!stub->PrepareWeights(&context, PrepareRequestOf(offered), &response).ok()) return;
       if (Commit(stub.get(), version).ok()) ++num_swapped;
     });
   }

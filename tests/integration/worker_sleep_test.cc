@@ -15,6 +15,7 @@
 #include "tests/support/fake_step_device.h"
 #include "tests/support/hash_grade.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/weights_manifest.h"
 
 namespace warpsmith {
 namespace {
@@ -77,22 +78,9 @@ struct Rig {
   // Prepares `version` from a file, and commits it.
   absl::Status Prepare(const std::filesystem::path& path, uint64_t version) {
     const OfferedWeights offered = WriteWeightsFile(worker.config(), version, version, path);
-    v1::PrepareWeightsRequest request;
-    v1::WeightsManifest& manifest = *request.mutable_manifest();
-    manifest.set_policy_version(offered.policy_version);
-    manifest.set_path(offered.path);
-    manifest.set_dtype(offered.dtype);
-    manifest.set_layout_sha256(offered.layout_sha256);
-    for (const OfferedBuffer& buffer : offered.buffers) {
-      v1::WeightsBuffer& entry = *manifest.add_buffers();
-      entry.set_name(buffer.name);
-      entry.set_offset_bytes(buffer.offset_bytes);
-      entry.set_length_bytes(buffer.length_bytes);
-      entry.set_sha256(buffer.sha256);
-    }
     grpc::ClientContext context;
     v1::PrepareWeightsResponse response;
-    return FromGrpcStatus(stub->PrepareWeights(&context, request, &response));
+    return FromGrpcStatus(stub->PrepareWeights(&context, PrepareRequestOf(offered), &response));
   }
   absl::Status Commit(uint64_t version) {
     v1::CommitWeightsRequest request;

@@ -14,6 +14,7 @@
 #include "rollout_workers/weights_switch.h"
 #include "tests/support/catch.h"
 #include "tests/support/engine_fixture.h"
+#include "tests/support/offered_broadcast.h"
 
 namespace warpsmith {
 namespace {
@@ -39,21 +40,6 @@ class SwitchOnGpu {
     };
   }
   absl::Status Commit(uint64_t version) { return weights.Commit(version, absl::Now() + kPatience); }
-
-  static OfferedWeights ToOffered(const OfferedBroadcast& broadcast) {
-    OfferedWeights offered{.policy_version = broadcast.memory.version,
-                           .transport = kNcclTransport,
-                           .dtype = "bfloat16",
-                           .layout_sha256 = broadcast.memory.layout_sha256,
-                           .place = broadcast.place};
-    for (const MemoryBuffer& buffer : broadcast.memory.buffers) {
-      offered.buffers.push_back({.name = buffer.name,
-                                 .offset_bytes = buffer.offset_bytes,
-                                 .length_bytes = buffer.length_bytes,
-                                 .checksum = buffer.checksum});
-    }
-    return offered;
-  }
 
   const std::shared_ptr<FakeStepDeviceState> state = std::make_shared<FakeStepDeviceState>();
   Engine engine{Tiny(),
@@ -159,7 +145,7 @@ TEST_CASE("a worker whose publisher is gone waits for it no longer, and takes th
   SwitchOnGpu one;
   OfferedWeights offered;
   const PrepareReceiver keep = [&](const OfferedBroadcast& offer, absl::Time) {
-    offered = SwitchOnGpu::ToOffered(offer);
+    offered = ToOffered(offer);
     return absl::UnavailableError("gone");
   };
   REQUIRE_FALSE(AllOk(Send(1, {keep})));
