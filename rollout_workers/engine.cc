@@ -180,6 +180,7 @@ absl::Status Engine::Impl::SwapWeights(LoadedWeights weights, absl::Time deadlin
 absl::Status Engine::Impl::Sleep(SleepDepth depth, absl::Time deadline) {
   const auto sleep = [&] {
     RETURN_IF_ERROR(batch_->Sleep(depth));
+    RETURN_IF_ERROR(batch_->lost());
     absl::MutexLock lock(&mutex_);
     status_.asleep = true;
     if (depth == SleepDepth::kPagesAndWeights) status_.loaded = false;
@@ -202,6 +203,7 @@ absl::Status Engine::Impl::Wake(absl::Time deadline) {
 absl::Status Engine::Impl::Carry(Order order, absl::Time deadline) {
   absl::MutexLock one_at_a_time(&order_mutex_);
   absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(status_.lost);
   if (order.weights != nullptr) {
     if (AreInUse(*order.weights, status_)) return absl::OkStatus();
     // It stays asleep until the order is over: to wake it is an order too.
@@ -219,7 +221,7 @@ absl::Status Engine::Impl::Carry(Order order, absl::Time deadline) {
         " samples decode and ", status_.num_waiting_samples, " wait for version ", status_.policy_version,
         "; commit again when they have ended"));
   }
-  mutex_.Await(absl::Condition(&order.done));  // bounded by the device's own deadlines
+  mutex_.Await(absl::Condition(&order.done));  // a batch's calls end: a device that hangs is lost by them
   return order.result;
 }
 

@@ -57,14 +57,16 @@ absl::Status PagedDeviceBatch::SetWeights(const LoadedWeights& weights, EntriesO
   RETURN_IF_ERROR(paged_->ChangeWeights(++num_loads_, entries));
   version_of_load_[num_loads_] = weights.policy_version;
   has_weights_ = false;
+  absl::Status given;
   try {
-    RETURN_IF_ERROR(GiveWeights(weights, *device_));
+    given = GiveWeights(weights, *device_);
   } catch (const std::exception& error) {  // LibTorch's
-    return absl::InternalError(absl::StrCat("Taking the weights of version ", weights.policy_version,
-                                            " failed: ", Escape(error.what(), 512)));
+    given = absl::InternalError(absl::StrCat("Taking the weights of version ", weights.policy_version,
+                                             " failed: ", Escape(error.what(), 512)));
   }
-  has_weights_ = true;
-  return absl::OkStatus();
+  has_weights_ = given.ok();
+  if (!lost().ok()) new LoadedWeights(weights);  // a device that is lost may still read them
+  return given;
 }
 
 absl::Status PagedDeviceBatch::lost() const {

@@ -78,8 +78,7 @@ absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig
                                                                const CudaStepOptions& options) {
   CudaStepOptions resolved = options;
   resolved.num_token_ids = NumTokenIds(config, options.num_token_ids);
-  if (options.devices.size() > 1) return OpenCudaStepGroup(config, resolved);
-  return CudaStepDevice::Create(config, resolved);
+  return OpenCudaStepGroup(config, resolved);
 }
 
 absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig& config,
@@ -206,7 +205,7 @@ absl::Status CudaStepDevice::TakeWeights(WeightSource& source) {
                                             absl::Now() + options_.step_timeout);
   if (MayStillRun(copied)) return Lose(copied);
   RETURN_IF_ERROR(LoseIfBroken(copied));
-  return LoseIfBroken(weights.CheckFinite());
+  return LoseIfBroken(weights.CheckFinite(absl::Now() + options_.step_timeout));
 }
 
 size_t CudaStepDevice::results_bytes() const {

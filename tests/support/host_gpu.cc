@@ -9,11 +9,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
+#include "core/distributed/nccl_environment.h"
 #include "core/kernels/attention_inputs_cuda.h"
 #include "core/kernels/bfloat16.h"
 #include "core/kernels/linear_cuda.h"
@@ -21,6 +24,7 @@
 #include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
+#include "tests/support/host_gpu_faults.h"
 #include "tests/support/host_graph.h"
 
 namespace warpsmith {
@@ -33,13 +37,20 @@ __attribute__((weak)) int HostGpuCount() { return 1; }
 namespace {
 
 constexpr size_t kMemory = size_t{4} << 30;
-char g_something;  // what handles point to
+[[maybe_unused]] const bool kIsDecided = (warpsmith::LeaveMulticastOff(), true);  // before any thread
+char g_something;                                                                 // what handles point to
 
 cudaError_t Allocate(void** memory, size_t bytes) {
   if (bytes > kMemory) return cudaErrorMemoryAllocation;
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
+
+void AwaitEnd() {
+  while (warpsmith::HostFaults().hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+cudaError_t StateOfStream() { return warpsmith::HostFaults().hangs ? cudaErrorNotReady : cudaSuccess; }
 
 CUresult Granularity(size_t* unit, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
   *unit = size_t{2} << 20;
@@ -149,16 +160,24 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *free = *total = kMemory;
   return cudaSuccess;
 }
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() {
+  AwaitEnd();
+  return cudaSuccess;
+}
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaMalloc(void** memory, size_t bytes) { return Allocate(memory, bytes); }
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) { return Allocate(memory, bytes); }
 cudaError_t cudaMallocHost(void** memory, size_t bytes) { return Allocate(memory, bytes); }
 cudaError_t cudaFree(void* memory) {
+  AwaitEnd();
+  if (memory != nullptr) ++warpsmith::HostFaults().num_freed;
   std::free(memory);
   return cudaSuccess;
 }
-cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
+cudaError_t cudaFreeHost(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
 cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
   std::memset(memory, value, bytes);
   return cudaSuccess;
@@ -175,7 +194,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamQuery(cudaStream_t) { return StateOfStream(); }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = reinterpret_cast<cudaEvent_t>(&g_something);
@@ -183,10 +202,10 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventQuery(cudaEvent_t) { return StateOfStream(); }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* argument) {
-  function(argument);
+  if (!warpsmith::HostFaults().hangs) function(argument);
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }

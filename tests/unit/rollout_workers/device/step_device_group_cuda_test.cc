@@ -16,7 +16,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/device_decoder_fixture.h"
 #include "tests/support/device_group_fixture.h"
-#include "tests/support/host_gpu_group.h"
+#include "tests/support/host_gpu_faults.h"
 
 namespace warpsmith {
 namespace {
@@ -49,8 +49,11 @@ class Ones final : public WeightSource {
   int64_t num_elements() const override { return std::ssize(elements_); }
   absl::Status CopyTo(uint16_t* elements, int, absl::Time) override {
     std::copy(elements_.begin(), elements_.end(), elements);
+    HostFaults().hangs = hangs_after;
     return absl::OkStatus();
   }
+
+  bool hangs_after = false;  // the GPU, from the end of the copy on
 
  private:
   std::vector<uint16_t> elements_;
@@ -73,6 +76,25 @@ TEST_CASE("weights that are taken from another process are refused where one is 
   const absl::Status status = device->TakeWeights(bad);
   CHECK(status.code() == absl::StatusCode::kInvalidArgument);
   CHECK(std::string(status.message()) == "tensor model.embed_tokens.weight has values that are not finite");
+}
+
+TEST_CASE("a GPU that does not end the check of new weights in time is lost") {
+  const CudaStepOptions options{.devices = {0},
+                                .num_pages = 40,
+                                .sequences_max = 2,
+                                .prefill_tokens_max = 64,
+                                .context_tokens_max = 256,
+                                .decode_buckets = {1, 2},
+                                .num_token_ids = 1024,
+                                .step_timeout = absl::Milliseconds(100)};
+  const std::unique_ptr<StepDevice> device = OpenCudaStepDevice(FourHeads(), options).value();
+  Ones good(BufferOffsets(ParameterLayout(FourHeads())).back(), -1);
+  REQUIRE(device->TakeWeights(good).ok());
+  good.hangs_after = true;
+  const absl::Status status = device->TakeWeights(good);
+  HostFaults().hangs = false;
+  CHECK(absl::IsDeadlineExceeded(status));
+  CHECK(device->lost() == status);
 }
 
 TEST_CASE("greedy tokens of two and four GPUs are one GPU's until two logits are nearly equal") {
