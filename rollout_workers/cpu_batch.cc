@@ -10,6 +10,7 @@
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
 #include "core/base/log.h"
+#include "core/base/status_macros.h"
 #include "core/kernels/thread_pool.h"
 #include "core/model/decoder.h"
 #include "core/model/parameters.h"
@@ -74,17 +75,28 @@ absl::Status CpuBatch::Wake() {
 absl::Status CpuBatch::SetWeights(const LoadedWeights& weights, EntriesOnChange entries) {
   WS_CHECK(entries == EntriesOnChange::kRequireNone) << "samples on the CPU do not go on with other weights";
   WS_CHECK(empty()) << num_active() << " samples decode while weights are swapped";
+  has_weights_ = false;
   if (weights.parameters == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("The weights of version ", weights.policy_version,
                      " are not in this process's memory, where a CPU needs them: publish a file"));
   }
   try {
-    return decoder_->SetParameters(*weights.parameters);
+    RETURN_IF_ERROR(decoder_->SetParameters(*weights.parameters));
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("Taking the weights of version ", weights.policy_version,
                                             " failed: ", Escape(error.what(), 512)));
   }
+  has_weights_ = true;
+  return absl::OkStatus();
+}
+
+Batch::Outcome CpuBatch::GiveUp(const absl::Status& status) {
+  Outcome outcome;
+  LogWarning(absl::StrCat(num_active() + num_waiting(), " samples fail: ", std::string(status.message())));
+  FailActiveJobs(status, &outcome);
+  while (!waiting_.empty()) FailJob(waiting_.front()->job_id, status, &outcome);
+  return outcome;
 }
 
 void CpuBatch::Add(GenerationJob job) {
@@ -301,11 +313,12 @@ void CpuBatch::Retire(Outcome* outcome) {
 }
 
 void CpuBatch::FailActiveJobs(const absl::Status& status, Outcome* outcome) {
-  while (!active_.empty()) {
-    const int64_t job_id = slots_[active_.front()].group->job_id;
-    outcome->failed.push_back({.job_id = job_id, .status = status});
-    Remove(job_id);
-  }
+  while (!active_.empty()) FailJob(slots_[active_.front()].group->job_id, status, outcome);
+}
+
+void CpuBatch::FailJob(int64_t job_id, const absl::Status& status, Outcome* outcome) {
+  outcome->failed.push_back({.job_id = job_id, .status = status});
+  Remove(job_id);
 }
 
 bool CpuBatch::IsStop(int32_t token_id) const {

@@ -101,6 +101,7 @@ class Engine::Impl {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   EngineStatus status_ ABSL_GUARDED_BY(mutex_);
   double occupancy_sum_ ABSL_GUARDED_BY(mutex_) = 0;
+  WeightsUnderWay under_way_ ABSL_GUARDED_BY(mutex_);
 
   std::thread thread_;
 };
@@ -207,7 +208,9 @@ absl::Status Engine::Impl::Carry(Order order, absl::Time deadline) {
   if (order.weights != nullptr) {
     if (AreInUse(*order.weights, status_)) return absl::OkStatus();
     // It stays asleep until the order is over: to wake it is an order too.
-    RETURN_IF_ERROR(CheckCanTake(*order.weights, status_, !order.needs_empty));
+    EngineStatus status = status_;
+    status.num_waiting_samples += num_submitted_samples_;
+    RETURN_IF_ERROR(CheckCanTake(*order.weights, status, under_way_, !order.needs_empty));
   }
   order_ = &order;
   mutex_.AwaitWithDeadline(absl::Condition(&order.taken), deadline);
@@ -316,6 +319,7 @@ void Engine::Impl::CarryOut(Order* order) {
   if (!batch_->lost().ok()) result = batch_->lost();  // for who asks: another worker may do it
   absl::MutexLock lock(&mutex_);
   if (order->weights != nullptr && !result.ok()) status_.loaded = false;
+  if (order->weights != nullptr && result.ok()) under_way_.Took(*order->weights, !batch_->empty());
   order->result = std::move(result);
   order->done = true;
 }
