@@ -128,6 +128,7 @@ absl::Status Engine::Impl::CheckGroup(const GenerationGroup& group,
 
 absl::Status Engine::Impl::Submit(GenerationJob job) {
   RETURN_IF_ERROR(Validate(job.sampling));
+  RETURN_IF_ERROR(CheckTopTokens(job.num_top_tokens));
   int num_samples = 0;
   for (const GenerationGroup& group : job.groups) {
     RETURN_IF_ERROR(CheckGroup(group, job.sampling));

@@ -5,6 +5,7 @@ On the CPU, or on the device that WARPSMITH_SERVE_DEVICE names.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -94,6 +95,42 @@ def test_greedy_text_and_log_probs_are_those_of_transformers(served: _Served) ->
     assert reply.usage.prompt_tokens == len(ids)
 
 
+def test_log_probs_of_other_tokens_come_beside_each(served: _Served) -> None:
+    chat = _chat(served, max_tokens=12, seed=4, logprobs=True, top_logprobs=20)
+    plain = _chat(served, max_tokens=12, seed=4, logprobs=True)
+    assert chat.choices[0].message == plain.choices[0].message
+    for token, alone in zip(chat.choices[0].logprobs.content, plain.choices[0].logprobs.content, strict=True):
+        assert (token.token, token.logprob, alone.top_logprobs) == (alone.token, alone.logprob, [])
+        top = token.top_logprobs
+        assert len(top) == 20
+        assert [other.logprob for other in top] == sorted((other.logprob for other in top), reverse=True)
+        assert sum(math.exp(other.logprob) for other in top) <= 1.001
+        assert all(bytes(other.bytes).decode(errors="replace") == other.token for other in top)
+        assert all(other.logprob == token.logprob for other in top if other.bytes == token.bytes)
+    chunks = _chat(served, max_tokens=12, seed=4, logprobs=True, top_logprobs=20, stream=True)
+    parts = [choice.logprobs.content for chunk in chunks for choice in chunk.choices if choice.logprobs]
+    assert [token for part in parts for token in part] == chat.choices[0].logprobs.content
+    text = _text(served, max_tokens=12, temperature=0, logprobs=3).choices[0].logprobs
+    for drawn, log_prob, others in zip(text.tokens, text.token_logprobs, text.top_logprobs, strict=True):
+        assert others[drawn] == log_prob == max(others.values())
+        assert len(others) <= 4
+
+
+@pytest.mark.skipif(DEVICE != "cpu", reason="a GPU computes in bfloat16")
+def test_top_log_probs_are_those_of_transformers(served: _Served) -> None:
+    tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(served.folder)
+    ids = tokenizer.encode("relu", add_special_tokens=False)
+    with torch.no_grad():
+        scores = (served.model(torch.tensor([ids])).logits[0, -1] / 0.7).log_softmax(-1)
+    best = scores.topk(5)
+    chat = served.client.completions.create(
+        model="model", prompt=ids, max_tokens=1, temperature=0.7, top_p=0.5, seed=1, logprobs=5
+    )
+    (others,) = chat.choices[0].logprobs.top_logprobs
+    expected = {tokenizer.decode([int(i)]): float(v) for v, i in zip(best.values, best.indices, strict=True)}
+    assert {text: others[text] for text in expected} == pytest.approx(expected, abs=1e-4)
+
+
 def test_a_chat_is_the_completion_of_its_rendered_prompt(served: _Served) -> None:
     prompt = f"<|im_start|>user\n{_MESSAGES[0]['content']}<|im_end|>\n<|im_start|>assistant\n"
     chat = _chat(served, max_tokens=20, temperature=0)
@@ -167,7 +204,8 @@ def test_the_fields_of_vllm_are_known_and_narrow_to_the_greedy_answer(served: _S
     [
         ({"temperature": -1}, "temperature"),
         ({"n": 1000}, "n"),
-        ({"logprobs": True, "top_logprobs": 5}, "top_logprobs"),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ({"top_logprobs": 5}, "top_logprobs"),
         ({"presence_penalty": 1}, "presence_penalty"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools"),

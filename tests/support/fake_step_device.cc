@@ -144,8 +144,15 @@ TokenResult FakeStepDevice::Sample(const StepPlan& plan, const SampleRow& sample
     const int32_t page = plan.page_indices[plan.page_indptr[query] + position / options_.page_tokens];
     seen.push_back(entries_[int64_t{page} * options_.page_tokens + position % options_.page_tokens]);
   }
-  return {.token_id = HashedToken(seen, sample.seed, sample.draw, state_->weights, options_.num_token_ids),
-          .log_prob = HashedLogProb(seen, sample.seed, sample.draw, state_->weights)};
+  TokenResult result{
+      .token_id = HashedToken(seen, sample.seed, sample.draw, state_->weights, options_.num_token_ids),
+      .log_prob = HashedLogProb(seen, sample.seed, sample.draw, state_->weights)};
+  // The token, and behind it its neighbours, each half as probable as the one before.
+  for (int i = 0; i < sample.num_top_tokens; ++i) {
+    result.top_tokens.push_back(
+        {(result.token_id + i) % options_.num_token_ids, result.log_prob - static_cast<float>(i) * 0.6931F});
+  }
+  return result;
 }
 
 absl::StatusOr<std::vector<TokenResult>> FakeStepDevice::AwaitOldest() {

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "core/kernels/page_copy_cuda.h"
 #include "core/kernels/token_sampling_cuda.h"
+#include "core/kernels/top_tokens_cuda.h"
 #include "tests/support/host_gpu_faults.h"
 #include "tests/support/host_graph.h"
 
@@ -24,6 +25,11 @@ int HostGpuCount() { return 4; }
 cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t, KernelStart) {
   if (IsRecorded([=] { return LaunchTokenSamples(samples, nullptr); })) return cudaSuccess;
   TokenSamplesReference(samples);
+  return cudaSuccess;
+}
+
+cudaError_t LaunchTopTokens(const TopTokens& top, cudaStream_t) {
+  TopTokensReference(top);
   return cudaSuccess;
 }
 

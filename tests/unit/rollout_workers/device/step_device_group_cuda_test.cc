@@ -128,6 +128,35 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "top tokens in float32 are the CPU's, of one GPU and of two, and samples beside them do not change") {
+  GenerationJob job = GroupJob(FourHeads(), 2, 2, 0, 12);
+  EngineOptions cpu = GroupOptions({0});
+  cpu.cuda.reset();
+  job.num_top_tokens = 7;
+  const GroupSamples expected = RunGroupJob(FourHeads(), cpu, job);
+  for (const std::vector<int>& devices : std::vector<std::vector<int>>{{0}, {0, 1}}) {
+    INFO(devices.size() << " GPUs");
+    EngineOptions options = GroupOptions(devices);
+    options.cuda->dtype = DeviceDtype::kFloat32;
+    const GroupSamples found = RunGroupJob(FourHeads(), options, job);
+    for (const auto& [place, sample] : found) {
+      REQUIRE(sample.top_tokens.size() == sample.answer_token_ids.size());
+      for (size_t i = 0; i < sample.top_tokens.size(); ++i) {
+        const std::vector<TokenLogProb>&top = sample.top_tokens[i], &other = expected.at(place).top_tokens[i];
+        REQUIRE(top.size() == 7);
+        for (size_t rank = 0; rank < 7; ++rank) {
+          CHECK(top[rank].token_id == other[rank].token_id);
+          CHECK(top[rank].log_prob == Approx(other[rank].log_prob).margin(1e-4));
+        }
+      }
+    }
+    job.num_top_tokens = 0;
+    CHECK(SameBits(found, RunGroupJob(FourHeads(), options, job)));
+    job.num_top_tokens = 7;
+  }
+}
+
 TEST_CASE("a sample of a group has its bits alone, among others and in chunks") {
   const GenerationJob job = GroupJob(FourHeads(), 3, 2, 1, 12);
   const GroupSamples together = RunGroupJob(FourHeads(), GroupOptions({0, 1}), job);
