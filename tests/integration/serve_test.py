@@ -5,8 +5,12 @@ On the CPU, or on the device that WARPSMITH_SERVE_DEVICE names.
 
 from __future__ import annotations
 
+import asyncio
+import collections
+import json
 import math
 import re
+import resource
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -123,10 +127,8 @@ def test_top_log_probs_are_those_of_transformers(served: _Served) -> None:
     with torch.no_grad():
         scores = (served.model(torch.tensor([ids])).logits[0, -1] / 0.7).log_softmax(-1)
     best = scores.topk(5)
-    chat = served.client.completions.create(
-        model="model", prompt=ids, max_tokens=1, temperature=0.7, top_p=0.5, seed=1, logprobs=5
-    )
-    (others,) = chat.choices[0].logprobs.top_logprobs
+    reply = _text(served, prompt=ids, max_tokens=1, temperature=0.7, top_p=0.5, seed=1, logprobs=5)
+    (others,) = reply.choices[0].logprobs.top_logprobs
     expected = {tokenizer.decode([int(i)]): float(v) for v, i in zip(best.values, best.indices, strict=True)}
     assert {text: others[text] for text in expected} == pytest.approx(expected, abs=1e-4)
 
@@ -275,6 +277,35 @@ def test_a_full_queue_is_429_with_a_time_to_come_again(served: _Served) -> None:
         server.await_idle()
         again = client.completions.create(model="model", prompt="relu", max_tokens=5, temperature=0)
         assert again.usage and again.usage.completion_tokens == 5
+
+
+def test_ten_thousand_requests_at_once_are_answered_or_refused(served: _Served) -> None:
+    body = json.dumps({"model": "model", "prompt": "relu", "max_tokens": 2})
+    request = f"POST /v1/completions HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+    async def ask(host: str, port: int) -> str:
+        try:
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(request)
+            status = (await reader.readline()).decode().split(" ")
+            writer.close()
+        except ConnectionError:
+            return "closed"  # one connection too many
+        return status[1] if len(status) > 1 else "closed"
+
+    async def ask_all(host: str, port: int) -> collections.Counter[str]:
+        return collections.Counter(await asyncio.gather(*(ask(host, port) for _ in range(10_000))))
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 10_500:
+        pytest.skip("this process may not open ten thousand sockets: raise ulimit -n")
+    host, port = served.server.url.removeprefix("http://").split(":")
+    replies = asyncio.run(ask_all(host, int(port)))
+    print(dict(replies))
+    assert set(replies) <= {"200", "429", "closed"}
+    assert replies["200"] > 0
+    served.server.await_idle()
+    assert _text(served, max_tokens=5, temperature=0).usage.completion_tokens == 5
 
 
 def test_a_token_keeps_others_out(served: _Served, tmp_path: Path) -> None:

@@ -9,11 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "core/distributed/nccl_environment.h"
@@ -45,12 +43,6 @@ cudaError_t Allocate(void** memory, size_t bytes) {
   *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   return *memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
-
-void AwaitEnd() {
-  while (warpsmith::HostFaults().hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
-cudaError_t StateOfStream() { return warpsmith::HostFaults().hangs ? cudaErrorNotReady : cudaSuccess; }
 
 CUresult Granularity(size_t* unit, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
   *unit = size_t{2} << 20;
@@ -144,6 +136,7 @@ struct Floats {
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
+  if (warpsmith::HostFaults().driver_is_old) return cudaErrorInsufficientDriver;
   *count = warpsmith::HostGpuCount();
   return cudaSuccess;
 }
@@ -161,7 +154,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
-  AwaitEnd();
+  warpsmith::AwaitHostGpu();
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
@@ -169,7 +162,7 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) { return Allocate(memory, by
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) { return Allocate(memory, bytes); }
 cudaError_t cudaMallocHost(void** memory, size_t bytes) { return Allocate(memory, bytes); }
 cudaError_t cudaFree(void* memory) {
-  AwaitEnd();
+  warpsmith::AwaitHostGpu();
   if (memory != nullptr) ++warpsmith::HostFaults().num_freed;
   std::free(memory);
   return cudaSuccess;
@@ -194,7 +187,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamQuery(cudaStream_t) { return StateOfStream(); }
+cudaError_t cudaStreamQuery(cudaStream_t) {
+  return warpsmith::HostFaults().hangs ? cudaErrorNotReady : cudaSuccess;
+}
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = reinterpret_cast<cudaEvent_t>(&g_something);
@@ -202,7 +197,9 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventQuery(cudaEvent_t) { return StateOfStream(); }
+cudaError_t cudaEventQuery(cudaEvent_t) {
+  return warpsmith::HostFaults().hangs ? cudaErrorNotReady : cudaSuccess;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* argument) {
   if (!warpsmith::HostFaults().hangs) function(argument);
@@ -223,12 +220,13 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
                                {"cuMemExportToShareableHandle", reinterpret_cast<void*>(&ExportHandle)},
                                {"cuMemImportFromShareableHandle", reinterpret_cast<void*>(&ImportHandle)}};
   for (const EntryPoint& point : points) {
-    if (std::strcmp(point.name, name) != 0) continue;
+    if (std::strcmp(point.name, name) != 0 || warpsmith::HostFaults().lacks_virtual_memory) continue;
     *function = point.function;
     *result = cudaDriverEntryPointSuccess;
     return cudaSuccess;
   }
-  return cudaErrorInvalidValue;
+  *result = cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
 }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
