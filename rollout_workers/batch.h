@@ -61,7 +61,7 @@ class Batch {
   // Not where it sleeps, lacks weights or is lost.
   virtual bool can_step() const = 0;
 
-  // Ends every job there is with `status`, while the batch sleeps or lacks weights. Of batches that hold none: nothing.
+  // Ends every job there is with `status`, while the batch sleeps or lacks weights.
   virtual Outcome GiveUp(const absl::Status& status) = 0;
 
   // Queues a valid job.

@@ -10,6 +10,7 @@
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
 #include "core/base/log.h"
+#include "core/base/status_macros.h"
 #include "core/kernels/thread_pool.h"
 #include "core/model/decoder.h"
 #include "core/model/parameters.h"
@@ -27,6 +28,7 @@ struct CpuBatch::Group {
   SamplingParameters sampling;
   uint64_t policy_version = 0;
   bool reports_tokens = false;
+  int num_top_tokens = 0;
   GenerationGroup prompt;
   int num_admitted = 0;
   absl::Time started = absl::InfiniteFuture();
@@ -40,7 +42,8 @@ struct CpuBatch::Slot {
   WantedSample wanted;
   std::vector<int32_t> answer;
   std::vector<float> log_probs;
-  bool broken = false;  // its logits were no numbers
+  std::vector<std::vector<TokenLogProb>> top_tokens;  // where the job wants some
+  bool broken = false;                                // its logits were no numbers
 };
 
 struct CpuBatch::Logits {
@@ -74,17 +77,28 @@ absl::Status CpuBatch::Wake() {
 absl::Status CpuBatch::SetWeights(const LoadedWeights& weights, EntriesOnChange entries) {
   WS_CHECK(entries == EntriesOnChange::kRequireNone) << "samples on the CPU do not go on with other weights";
   WS_CHECK(empty()) << num_active() << " samples decode while weights are swapped";
+  has_weights_ = false;
   if (weights.parameters == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("The weights of version ", weights.policy_version,
                      " are not in this process's memory, where a CPU needs them: publish a file"));
   }
   try {
-    return decoder_->SetParameters(*weights.parameters);
+    RETURN_IF_ERROR(decoder_->SetParameters(*weights.parameters));
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("Taking the weights of version ", weights.policy_version,
                                             " failed: ", Escape(error.what(), 512)));
   }
+  has_weights_ = true;
+  return absl::OkStatus();
+}
+
+Batch::Outcome CpuBatch::GiveUp(const absl::Status& status) {
+  Outcome outcome;
+  LogWarning(absl::StrCat(num_active() + num_waiting(), " samples fail: ", std::string(status.message())));
+  FailActiveJobs(status, &outcome);
+  while (!waiting_.empty()) FailJob(waiting_.front()->job_id, status, &outcome);
+  return outcome;
 }
 
 void CpuBatch::Add(GenerationJob job) {
@@ -94,6 +108,7 @@ void CpuBatch::Add(GenerationJob job) {
     group->sampling = job.sampling;
     group->policy_version = job.policy_version;
     group->reports_tokens = job.reports_tokens;
+    group->num_top_tokens = job.num_top_tokens;
     group->prompt = std::move(prompt);
     if (group->num_waiting() > 0) waiting_.push_back(std::move(group));
   }
@@ -207,6 +222,7 @@ int CpuBatch::OccupySlot(std::shared_ptr<Group> group) {
   sample.wanted = group->prompt.samples[group->num_admitted++];
   sample.answer.clear();
   sample.log_probs.clear();
+  sample.top_tokens.clear();
   sample.broken = false;
   sample.group = std::move(group);
   return slot;
@@ -254,13 +270,17 @@ void CpuBatch::DrawTokens(Outcome* outcome) {
 void CpuBatch::DrawOne(Sampler& sampler, Draw draw) {
   Slot& sample = slots_[draw.slot];
   const float* const row = logits_->rows.const_data_ptr<float>() + draw.row * num_token_ids_;
+  const absl::Span<const float> logits(row, num_token_ids_);
+  const SamplingParameters& sampling = sample.group->sampling;
   const std::optional<SampledToken> token =
-      sampler.Draw(absl::MakeConstSpan(row, num_token_ids_), sample.group->sampling,
-                   UniformDouble(sample.wanted.seed, sample.answer.size()));
+      sampler.Draw(logits, sampling, UniformDouble(sample.wanted.seed, sample.answer.size()));
   sample.broken = !token.has_value();
   if (sample.broken) return;
   sample.answer.push_back(token->token_id);
   sample.log_probs.push_back(token->log_prob);
+  if (sample.group->num_top_tokens == 0) return;
+  sample.top_tokens.push_back(
+      TopTokensOf(logits, sampling.temperature, *token, sample.group->num_top_tokens));
 }
 
 void CpuBatch::Retire(Outcome* outcome) {
@@ -283,6 +303,7 @@ void CpuBatch::Retire(Outcome* outcome) {
                                 .sample_index = sample.wanted.sample_index,
                                 .token_id = sample.answer.back(),
                                 .log_prob = sample.log_probs.back()});
+      if (group.num_top_tokens > 0) outcome->drawn.back().top_tokens = sample.top_tokens.back();
     }
     const bool stopped = IsStop(sample.answer.back());
     if (!stopped && std::ssize(sample.answer) < group.sampling.answer_tokens_max) continue;
@@ -293,6 +314,7 @@ void CpuBatch::Retire(Outcome* outcome) {
                                  .policy_version = group.policy_version,
                                  .answer_token_ids = std::move(sample.answer),
                                  .log_probs = std::move(sample.log_probs),
+                                 .top_tokens = std::move(sample.top_tokens),
                                  .finish_reason = stopped ? FinishReason::kStop : FinishReason::kLength,
                                  .started = group.started,
                                  .finished = now});
@@ -301,11 +323,12 @@ void CpuBatch::Retire(Outcome* outcome) {
 }
 
 void CpuBatch::FailActiveJobs(const absl::Status& status, Outcome* outcome) {
-  while (!active_.empty()) {
-    const int64_t job_id = slots_[active_.front()].group->job_id;
-    outcome->failed.push_back({.job_id = job_id, .status = status});
-    Remove(job_id);
-  }
+  while (!active_.empty()) FailJob(slots_[active_.front()].group->job_id, status, outcome);
+}
+
+void CpuBatch::FailJob(int64_t job_id, const absl::Status& status, Outcome* outcome) {
+  outcome->failed.push_back({.job_id = job_id, .status = status});
+  Remove(job_id);
 }
 
 bool CpuBatch::IsStop(int32_t token_id) const {

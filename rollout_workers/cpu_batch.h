@@ -33,15 +33,16 @@ class CpuBatch final : public Batch {
   CpuBatch(const CpuBatch&) = delete;
   CpuBatch& operator=(const CpuBatch&) = delete;
 
-  // A copy of weights that came as parameters: INVALID_ARGUMENT for others. INTERNAL when LibTorch fails.
+  // A copy of weights that came as parameters: INVALID_ARGUMENT for others. INTERNAL when LibTorch fails: no usable
+  // weights are left then, for some layers may have the new ones and others not.
   bool can_continue() const override { return false; }
   absl::Status SetWeights(const LoadedWeights& weights, EntriesOnChange entries) override;
   absl::Status lost() const override { return absl::OkStatus(); }
   Outcome Settle() override { return {}; }
   absl::Status Sleep(SleepDepth depth) override;
   absl::Status Wake() override;
-  bool can_step() const override { return true; }
-  Outcome GiveUp(const absl::Status&) override { return {}; }
+  bool can_step() const override { return has_weights_; }
+  Outcome GiveUp(const absl::Status& status) override;
   // A step or several later the samples of `job` are in slots.
   void Add(GenerationJob job) override;
   void Remove(int64_t job_id) override;
@@ -82,10 +83,12 @@ class CpuBatch final : public Batch {
   void DrawOne(Sampler& sampler, Draw draw);
   void Retire(Outcome* outcome);
   void FailActiveJobs(const absl::Status& status, Outcome* outcome);
+  void FailJob(int64_t job_id, const absl::Status& status, Outcome* outcome);
   bool IsStop(int32_t token_id) const;
 
   const EngineOptions options_;
   const int64_t num_token_ids_;
+  bool has_weights_ = false;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<Decoder> decoder_;
   std::unique_ptr<KvCache> cache_;

@@ -101,6 +101,7 @@ class Engine::Impl {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   EngineStatus status_ ABSL_GUARDED_BY(mutex_);
   double occupancy_sum_ ABSL_GUARDED_BY(mutex_) = 0;
+  WeightsUnderWay under_way_ ABSL_GUARDED_BY(mutex_);
 
   std::thread thread_;
 };
@@ -127,6 +128,7 @@ absl::Status Engine::Impl::CheckGroup(const GenerationGroup& group,
 
 absl::Status Engine::Impl::Submit(GenerationJob job) {
   RETURN_IF_ERROR(Validate(job.sampling));
+  RETURN_IF_ERROR(CheckTopTokens(job.num_top_tokens));
   int num_samples = 0;
   for (const GenerationGroup& group : job.groups) {
     RETURN_IF_ERROR(CheckGroup(group, job.sampling));
@@ -180,6 +182,7 @@ absl::Status Engine::Impl::SwapWeights(LoadedWeights weights, absl::Time deadlin
 absl::Status Engine::Impl::Sleep(SleepDepth depth, absl::Time deadline) {
   const auto sleep = [&] {
     RETURN_IF_ERROR(batch_->Sleep(depth));
+    RETURN_IF_ERROR(batch_->lost());
     absl::MutexLock lock(&mutex_);
     status_.asleep = true;
     if (depth == SleepDepth::kPagesAndWeights) status_.loaded = false;
@@ -202,10 +205,13 @@ absl::Status Engine::Impl::Wake(absl::Time deadline) {
 absl::Status Engine::Impl::Carry(Order order, absl::Time deadline) {
   absl::MutexLock one_at_a_time(&order_mutex_);
   absl::MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(status_.lost);
   if (order.weights != nullptr) {
     if (AreInUse(*order.weights, status_)) return absl::OkStatus();
     // It stays asleep until the order is over: to wake it is an order too.
-    RETURN_IF_ERROR(CheckCanTake(*order.weights, status_, !order.needs_empty));
+    EngineStatus status = status_;
+    status.num_waiting_samples += num_submitted_samples_;
+    RETURN_IF_ERROR(CheckCanTake(*order.weights, status, under_way_, !order.needs_empty));
   }
   order_ = &order;
   mutex_.AwaitWithDeadline(absl::Condition(&order.taken), deadline);
@@ -219,7 +225,7 @@ absl::Status Engine::Impl::Carry(Order order, absl::Time deadline) {
         " samples decode and ", status_.num_waiting_samples, " wait for version ", status_.policy_version,
         "; commit again when they have ended"));
   }
-  mutex_.Await(absl::Condition(&order.done));  // bounded by the device's own deadlines
+  mutex_.Await(absl::Condition(&order.done));  // a batch's calls end: a device that hangs is lost by them
   return order.result;
 }
 
@@ -314,6 +320,7 @@ void Engine::Impl::CarryOut(Order* order) {
   if (!batch_->lost().ok()) result = batch_->lost();  // for who asks: another worker may do it
   absl::MutexLock lock(&mutex_);
   if (order->weights != nullptr && !result.ok()) status_.loaded = false;
+  if (order->weights != nullptr && result.ok()) under_way_.Took(*order->weights, !batch_->empty());
   order->result = std::move(result);
   order->done = true;
 }

@@ -111,11 +111,12 @@ class Engine {
   // Takes `weights` between two steps. With kRequireNone when no sample waits or decodes; otherwise at once, and those
   // that do go on with the new weights: FinishedSample::token_policy_versions says which drew what. Nothing to do where
   // the same weights, by sha256, are in use under the same version. FAILED_PRECONDITION when it did not come to pass by
-  // `deadline`, while the engine is asleep, and for other weights under the version in use, which tokens would not tell
-  // from those, unless with kRequireNone; UNIMPLEMENTED for other `entries` than kRequireNone on the CPU: the old
-  // weights are still in use then. After any other error none are, and samples that wait or decode are held until new
-  // ones come, at most EngineOptions::hold_max. With kRequireNone they then fail with ABORTED before the new ones are
-  // taken: what they would have to end with is gone.
+  // `deadline`, while the engine is asleep, and, unless with kRequireNone, for other weights under a version that is in
+  // use or that samples under way have tokens of, for tokens would not tell them apart; UNIMPLEMENTED for other
+  // `entries` than kRequireNone on the CPU: the old weights are still in use then. UNAVAILABLE: the device is lost.
+  // After any other error none are, and samples that wait or decode are held until new ones come, at most
+  // EngineOptions::hold_max. With kRequireNone they then fail with ABORTED before the new ones are taken: what they
+  // would have to end with is gone.
   absl::Status SwapWeights(LoadedWeights weights, absl::Time deadline,
                            EntriesOnChange entries = EntriesOnChange::kRequireNone);
 

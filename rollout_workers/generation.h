@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "core/base/token_log_prob.h"
 #include "rollout_workers/sampling_parameters.h"
 
 namespace warpsmith {
@@ -35,6 +36,9 @@ struct GenerationJob {
   uint64_t policy_version = 0;
   // Whether each token is told when it is drawn, and not only with its whole sample.
   bool reports_tokens = false;
+  // So many of the most probable tokens are told beside each that is drawn: 0 to kTopTokensMax
+  // (core/kernels/top_tokens.h), all ids that there are where they are fewer.
+  int num_top_tokens = 0;
 };
 
 // A token of a sample that goes on, or whose last it is.
@@ -44,6 +48,8 @@ struct DrawnToken {
   int sample_index = 0;
   int32_t token_id = 0;
   float log_prob = 0;
+  // GenerationJob::num_top_tokens, in descending order, by the distribution that log_prob is of.
+  std::vector<TokenLogProb> top_tokens;
 };
 
 enum class FinishReason { kStop, kLength };
@@ -58,6 +64,8 @@ struct FinishedSample {
   // A stop token, where one ended the answer, is the last. One log-prob for each.
   std::vector<int32_t> answer_token_ids;
   std::vector<float> log_probs;
+  // As DrawnToken has them, for each token; empty where the job wants none.
+  std::vector<std::vector<TokenLogProb>> top_tokens;
   // Of the weights that drew each token. Empty where all are policy_version: others come only where new weights were
   // taken while the sample waited or decoded.
   std::vector<uint64_t> token_policy_versions;

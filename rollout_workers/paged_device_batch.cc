@@ -57,14 +57,16 @@ absl::Status PagedDeviceBatch::SetWeights(const LoadedWeights& weights, EntriesO
   RETURN_IF_ERROR(paged_->ChangeWeights(++num_loads_, entries));
   version_of_load_[num_loads_] = weights.policy_version;
   has_weights_ = false;
+  absl::Status given;
   try {
-    RETURN_IF_ERROR(GiveWeights(weights, *device_));
+    given = GiveWeights(weights, *device_);
   } catch (const std::exception& error) {  // LibTorch's
-    return absl::InternalError(absl::StrCat("Taking the weights of version ", weights.policy_version,
-                                            " failed: ", Escape(error.what(), 512)));
+    given = absl::InternalError(absl::StrCat("Taking the weights of version ", weights.policy_version,
+                                             " failed: ", Escape(error.what(), 512)));
   }
-  has_weights_ = true;
-  return absl::OkStatus();
+  has_weights_ = given.ok();
+  if (!lost().ok()) new LoadedWeights(weights);  // a device that is lost may still read them
+  return given;
 }
 
 absl::Status PagedDeviceBatch::lost() const {
@@ -125,7 +127,8 @@ absl::Status PagedDeviceBatch::AddGroup(const GenerationJob& job, GenerationGrou
   PagedRequest paged{.id = id,
                      .prompt_token_ids = std::move(group.prompt_token_ids),
                      .sampling = ToTokenSampling(job.sampling),
-                     .answer_tokens_max = job.sampling.answer_tokens_max};
+                     .answer_tokens_max = job.sampling.answer_tokens_max,
+                     .num_top_tokens = job.num_top_tokens};
   for (const WantedSample& sample : group.samples) {
     request.sample_indexes.push_back(sample.sample_index);
     paged.seeds.push_back(sample.seed);
@@ -210,13 +213,13 @@ absl::Status PagedDeviceBatch::CompleteOldest(Outcome* outcome) {
   StepOutcome step = paged_->Complete(results);
   outcome->num_steps += 1;
   outcome->num_drawn += static_cast<int>(step.tokens.size());
-  for (const AnswerToken& token : step.tokens) Report(token, outcome);
+  for (AnswerToken& token : step.tokens) Report(std::move(token), outcome);
   for (FinishedAnswer& answer : step.finished) Report(std::move(answer), now, outcome);
   for (const int64_t request_id : step.broken_request_ids) FailBroken(request_id, outcome);
   return absl::OkStatus();
 }
 
-void PagedDeviceBatch::Report(const AnswerToken& token, Outcome* outcome) {
+void PagedDeviceBatch::Report(AnswerToken token, Outcome* outcome) {
   Request& request = requests_.at(token.request_id);
   request.has_token[token.sample_index] = true;
   if (!request.reports_tokens) return;
@@ -224,7 +227,8 @@ void PagedDeviceBatch::Report(const AnswerToken& token, Outcome* outcome) {
                             .task_index = request.task_index,
                             .sample_index = request.sample_indexes[token.sample_index],
                             .token_id = token.token_id,
-                            .log_prob = token.log_prob});
+                            .log_prob = token.log_prob,
+                            .top_tokens = std::move(token.top_tokens)});
 }
 
 void PagedDeviceBatch::Report(FinishedAnswer answer, absl::Time now, Outcome* outcome) {
@@ -240,6 +244,7 @@ void PagedDeviceBatch::Report(FinishedAnswer answer, absl::Time now, Outcome* ou
        .policy_version = request.policy_version,
        .answer_token_ids = std::move(answer.token_ids),
        .log_probs = std::move(answer.log_probs),
+       .top_tokens = std::move(answer.top_tokens),
        .token_policy_versions = std::move(token_versions),
        .finish_reason = answer.end == AnswerEnd::kStopToken ? FinishReason::kStop : FinishReason::kLength,
        .started = request.started,

@@ -71,7 +71,7 @@ class PagedDeviceBatch final : public Batch {
   absl::Status AddGroup(const GenerationJob& job, GenerationGroup group);
   absl::StatusOr<bool> LaunchNext();
   absl::Status CompleteOldest(Outcome* outcome);
-  void Report(const AnswerToken& token, Outcome* outcome);
+  void Report(AnswerToken token, Outcome* outcome);
   void Report(FinishedAnswer answer, absl::Time now, Outcome* outcome);
   std::vector<uint64_t> TokenVersions(const FinishedAnswer& answer, uint64_t expected) const;
   void FailBroken(int64_t request_id, Outcome* outcome);

@@ -6,6 +6,7 @@
 
 #include "core/base/check.h"
 #include "core/kernels/log_softmax.h"
+#include "core/kernels/top_tokens.h"
 #include "rollout_workers/softmax_weights.h"
 
 namespace warpsmith {
@@ -122,6 +123,25 @@ void Sampler::KeepNucleus(double top_p) {
   while (kept < candidates_.size() && (kept == 0 || before < top_p * total))
     before += candidates_[kept++].weight;
   candidates_.resize(kept);
+}
+
+std::vector<TokenLogProb> TopTokensOf(absl::Span<const float> logits, double temperature,
+                                      const SampledToken& drawn, int count) {
+  const auto temperature_f = static_cast<float>(temperature);
+  const int32_t row = 0, counted = std::min(count, static_cast<int>(logits.size()));
+  std::vector<TokenLogProb> tops(kTopTokensMax);
+  TopTokensReference({.num_samples = 1,
+                      .num_token_ids = std::ssize(logits),
+                      .logits_stride = std::ssize(logits),
+                      .logits = logits.data(),
+                      .logits_rows = &row,
+                      .temperatures = &temperature_f,
+                      .counts = &counted,
+                      .token_ids = &drawn.token_id,
+                      .log_probs = &drawn.log_prob,
+                      .tops = tops.data()});
+  tops.resize(counted);
+  return tops;
 }
 
 }  // namespace warpsmith

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "core/base/token_log_prob.h"
 #include "rollout_workers/sampling_parameters.h"
 
 namespace warpsmith {
@@ -61,6 +62,11 @@ class Sampler {
   std::vector<Candidate> candidates_;
   std::vector<float> largest_;  // heap of the k largest logits, smallest on top
 };
+
+// The `count` most probable tokens, at most all, by the distribution that `drawn` was scored in: at `temperature`,
+// before any truncation, at 1 where that is 0. Equal logits in ascending order of ids.
+std::vector<TokenLogProb> TopTokensOf(absl::Span<const float> logits, double temperature,
+                                      const SampledToken& drawn, int count);
 
 }  // namespace warpsmith
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/counter_random.h"
 #include "core/base/sha256.h"
+#include "core/kernels/top_tokens.h"
 
 namespace warpsmith {
 namespace {
@@ -44,6 +45,12 @@ absl::Status Validate(const SamplingParameters& parameters) {
         absl::StrCat("sampling.answer_tokens_max is ", parameters.answer_tokens_max, "; give 1 or more"));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckTopTokens(int num_top_tokens) {
+  if (num_top_tokens >= 0 && num_top_tokens <= kTopTokensMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(num_top_tokens, " top tokens are asked for; give 0 to ", kTopTokensMax));
 }
 
 uint64_t SampleSeed(uint64_t request_seed, std::string_view task_id, int sample_index) {

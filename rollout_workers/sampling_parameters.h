@@ -27,6 +27,10 @@ struct SamplingParameters {
 // INVALID_ARGUMENT naming the field, its value and the range it has to lie in.
 absl::Status Validate(const SamplingParameters& parameters);
 
+// INVALID_ARGUMENT unless so many most probable tokens can be told beside each: 0 to kTopTokensMax
+// (core/kernels/top_tokens.h).
+absl::Status CheckTopTokens(int num_top_tokens);
+
 // Seed of sample `sample_index` of task `task_id`: a function of these three alone, so that neither the other
 // tasks of a request nor their order changes an answer.
 uint64_t SampleSeed(uint64_t request_seed, std::string_view task_id, int sample_index);

@@ -55,9 +55,9 @@ absl::Status CheckManifest(const OfferedWeights& published, const Parameters& pa
                        buffer.length_bytes, " bytes; the layout has \"", expected[i].name, "\" of ", length));
     }
     if (buffer.offset_bytes < 0 || buffer.offset_bytes > file_bytes - length) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "Buffer \"", buffer.name, "\" lies at ", buffer.offset_bytes, " to ", buffer.offset_bytes + length,
-          "; ", published.path.string(), " has ", file_bytes, " bytes"));
+      return absl::InvalidArgumentError(absl::StrCat("Buffer \"", buffer.name, "\" of ", length,
+                                                     " bytes lies at ", buffer.offset_bytes, "; ",
+                                                     published.path.string(), " has ", file_bytes, " bytes"));
     }
   }
   return absl::OkStatus();

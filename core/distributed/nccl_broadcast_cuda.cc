@@ -4,15 +4,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <thread>
+#include <string>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "core/base/call_within.h"
 #include "core/base/status_macros.h"
+#include "core/distributed/nccl_environment.h"
 
 namespace warpsmith {
 namespace {
@@ -23,8 +24,9 @@ constexpr int64_t kChunkBytes = int64_t{256} << 20;
 constexpr size_t kWindow = 4;
 // Neither NCCL's non-blocking mode nor a stream that may never end has something to wait for: both are asked.
 constexpr absl::Duration kStateInterval = absl::Microseconds(50);
-// For NCCL to give its memory back, and for the kernels of an aborted communicator to end.
+// For NCCL to give its memory back, and for the kernels of an aborted communicator, which look at once, to end.
 constexpr absl::Duration kEndPatience = absl::Seconds(5);
+constexpr absl::Duration kKernelsPatience = absl::Seconds(2);
 
 absl::Status CudaStatus(const char* what, cudaError_t error) {
   if (error == cudaSuccess) return absl::OkStatus();
@@ -56,6 +58,9 @@ struct NcclBroadcast::State {
   absl::Status Connect();
   // Waits until `is_done` says so; what keeps it waiting is `what`.
   absl::Status Poll(const char* what, absl::FunctionRef<absl::StatusOr<bool>()> is_done);
+  absl::Time EndOfWait() const {
+    return std::min(deadline, has_met ? absl::Now() + kBroadcastStallMax : deadline);
+  }
   absl::Status AwaitIssued(const char* what);
   absl::Status AwaitEvent(cudaEvent_t event);
   absl::Status BringChunk(std::byte* data, int64_t bytes);
@@ -77,6 +82,7 @@ struct NcclBroadcast::State {
   std::array<cudaEvent_t, kWindow> events = {};  // of the last collectives; one that was not recorded is done
   int64_t num_chunks = 0;
   int64_t bytes_issued = 0;
+  bool has_met = false;
   bool may_still_write = false;
 };
 
@@ -109,17 +115,23 @@ absl::Status NcclBroadcast::State::Connect() {
   const ncclResult_t result = ncclCommInitRankConfig(&comm, place.num_ranks, id, place.rank, &config);
   RETURN_IF_ERROR(NcclStatus("ncclCommInitRankConfig", result, comm));
   if (comm == nullptr) return absl::InternalError("ncclCommInitRankConfig made no communicator");
-  return AwaitIssued("the meeting of all members");
+  RETURN_IF_ERROR(AwaitIssued("the meeting of all members"));
+  has_met = true;
+  return absl::OkStatus();
 }
 
 absl::Status NcclBroadcast::State::Late(const char* what) const {
+  const std::string until = absl::Now() >= deadline ? "its deadline"
+                                                    : absl::StrCat("nothing had moved for ",
+                                                                   absl::FormatDuration(kBroadcastStallMax));
   return absl::DeadlineExceededError(absl::StrCat(
-      "Rank ", place.rank, " of ", place.num_ranks, " waited for ", what, " until its deadline, ",
+      "Rank ", place.rank, " of ", place.num_ranks, " waited for ", what, " until ", until, ", ",
       absl::FormatDuration(absl::Trunc(absl::Now() - began, absl::Milliseconds(1))), " after it began, with ",
-      bytes_issued, " bytes under way: a member did not come or has died; publish again without it"));
+      bytes_issued, " bytes under way: a member did not come, hangs or has died; publish again without it"));
 }
 
 absl::Status NcclBroadcast::State::Poll(const char* what, absl::FunctionRef<absl::StatusOr<bool>()> is_done) {
+  const absl::Time end = EndOfWait();
   while (true) {
     ncclResult_t state = ncclSuccess;
     RETURN_IF_ERROR(NcclStatus(what, ncclCommGetAsyncError(comm, &state), comm));
@@ -129,7 +141,7 @@ absl::Status NcclBroadcast::State::Poll(const char* what, absl::FunctionRef<absl
       if (done) return absl::OkStatus();
     }
     if (is_given_up && is_given_up()) return absl::AbortedError(absl::StrCat(what, " was given up"));
-    if (absl::Now() >= deadline) return Late(what);
+    if (absl::Now() >= end) return Late(what);
     never.WaitForNotificationWithTimeout(kStateInterval);
   }
 }
@@ -170,7 +182,7 @@ absl::Status NcclBroadcast::State::Meet() {
 
 // The first error ends all that is under way.
 absl::Status NcclBroadcast::State::Break(absl::Status status) {
-  if (status.ok()) return status;
+  if (status.ok() || comm == nullptr) return status;
   End();
   if (num_chunks > 0 || bytes_issued > 0) AwaitKernels();
   return status;
@@ -180,18 +192,15 @@ absl::Status NcclBroadcast::State::Break(absl::Status status) {
 // deadline.
 void NcclBroadcast::State::End() {
   if (comm == nullptr) return;
-  const auto ended = std::make_shared<absl::Notification>();
-  std::thread([ended, ending = std::exchange(comm, nullptr), on = device] {
+  (void)CallWithin(kEndPatience, [ending = std::exchange(comm, nullptr), on = device] {
     cudaSetDevice(on);
     (void)ncclCommAbort(ending);
-    ended->Notify();
-  }).detach();
-  ended->WaitForNotificationWithTimeout(kEndPatience);
+  });
 }
 
 // After an abort they end soon, with unspecified results.
 void NcclBroadcast::State::AwaitKernels() {
-  const absl::Time patience = absl::Now() + kEndPatience;
+  const absl::Time patience = absl::Now() + kKernelsPatience;
   cudaError_t error = cudaStreamQuery(stream);
   while (error == cudaErrorNotReady && absl::Now() < patience) {
     never.WaitForNotificationWithTimeout(kStateInterval);
@@ -203,7 +212,7 @@ void NcclBroadcast::State::AwaitKernels() {
 absl::StatusOr<std::string> DrawBroadcastId() {
   ncclUniqueId id{};
   static_assert(sizeof(id.internal) == kBroadcastIdBytes);
-  setenv("NCCL_NVLS_ENABLE", "0", 0);  // NCCL reads the environment once, at its first call
+  RETURN_IF_ERROR(CheckMulticastIsDecided());
   RETURN_IF_ERROR(NcclStatus("ncclGetUniqueId", ncclGetUniqueId(&id), nullptr));
   return std::string(id.internal, sizeof(id.internal));
 }
@@ -211,7 +220,7 @@ absl::StatusOr<std::string> DrawBroadcastId() {
 absl::StatusOr<std::unique_ptr<NcclBroadcast>> NcclBroadcast::Join(const BroadcastPlace& place, int device,
                                                                    absl::Time deadline,
                                                                    std::function<bool()> is_given_up) {
-  setenv("NCCL_NVLS_ENABLE", "0", 0);
+  RETURN_IF_ERROR(CheckMulticastIsDecided());
   auto state = std::make_unique<State>(place, device, deadline, std::move(is_given_up));
   RETURN_IF_ERROR(state->Open());
   RETURN_IF_ERROR(state->Break(state->Connect()));
@@ -231,6 +240,8 @@ absl::Status NcclBroadcast::Bring(void* data, int64_t bytes) {
   }
   return absl::OkStatus();
 }
+
+absl::Status NcclBroadcast::EndIfFailed(absl::Status status) { return state_->Break(std::move(status)); }
 
 absl::Status NcclBroadcast::Await() { return state_->Break(state_->Meet()); }
 

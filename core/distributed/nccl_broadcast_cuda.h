@@ -17,6 +17,11 @@
 
 namespace warpsmith {
 
+// Longest wait for one piece once all members have met. A member that hangs keeps kernels of all the others' GPUs
+// waiting, and behind those whatever else waits for a whole GPU, as a step's first launch does: so this is less than
+// what a step may take beyond its deadline.
+inline constexpr absl::Duration kBroadcastStallMax = absl::Seconds(20);
+
 // BroadcastPlace::id of a new group. The process that draws it is the one where the others meet.
 absl::StatusOr<std::string> DrawBroadcastId();
 
@@ -25,10 +30,10 @@ absl::StatusOr<std::string> DrawBroadcastId();
 // has died. After an error nothing more may be called but the destructor. One thread at a time.
 class NcclBroadcast {
  public:
-  // Meets the other members, with GPU `device`, which becomes the current one. NVLink's multicast is left off, for
-  // hosts that are shared, unless NCCL_NVLS_ENABLE says otherwise. `is_given_up`, which may be empty, is asked while
-  // this waits, and true ends it. DEADLINE_EXCEEDED: not all have come; UNAVAILABLE: one has gone; ABORTED: it was
-  // given up; INTERNAL with NCCL's or CUDA's message.
+  // Meets the other members, with GPU `device`, which becomes the current one. `is_given_up`, which may be empty, is
+  // asked while this waits, and true ends it. DEADLINE_EXCEEDED: not all have come, or one that had come stood still
+  // for kBroadcastStallMax; UNAVAILABLE: one has gone; ABORTED: it was given up; FAILED_PRECONDITION: main has not
+  // called LeaveMulticastOff (nccl_environment.h); INTERNAL with NCCL's or CUDA's message.
   static absl::StatusOr<std::unique_ptr<NcclBroadcast>> Join(const BroadcastPlace& place, int device,
                                                              absl::Time deadline,
                                                              std::function<bool()> is_given_up = {});
@@ -47,6 +52,10 @@ class NcclBroadcast {
   // Waits until all that was put on the stream is done, by every member: then NCCL's memory here is nobody else's any
   // more. The errors of Join.
   absl::Status Await();
+
+  // Returns `status`. Where it is an error, of what the caller put on the stream say, it ends all that is under way as
+  // an error of Bring does, so that may_still_write() is right.
+  absl::Status EndIfFailed(absl::Status status);
 
   // Whether the device may still write to what Bring was given, although an error was returned: give nothing back then.
   bool may_still_write() const;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "absl/synchronization/notification.h"
 #include "core/base/status_macros.h"
 #include "core/distributed/abortable_handle.h"
+#include "core/distributed/nccl_environment.h"
 
 namespace warpsmith {
 namespace {
@@ -155,7 +155,7 @@ struct NcclDeviceGroup::State {
 absl::StatusOr<std::shared_ptr<NcclDeviceGroup>> NcclDeviceGroup::Create(const std::vector<int>& devices,
                                                                          absl::Duration timeout) {
   RETURN_IF_ERROR(CheckDevices(devices));
-  setenv("NCCL_NVLS_ENABLE", "0", 0);
+  RETURN_IF_ERROR(CheckMulticastIsDecided());
   const auto connecting = std::make_shared<Connecting>();
   std::thread([devices, connecting] { Connect(devices, *connecting); }).detach();
   if (!connecting->done.WaitForNotificationWithTimeout(timeout)) {

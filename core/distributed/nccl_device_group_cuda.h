@@ -20,10 +20,10 @@ namespace warpsmith {
 // group. Buffers are plain device memory.
 class NcclDeviceGroup {
  public:
-  // Connects `devices`, as CUDA counts, of which there are at least two, and runs each collective once. NVLink's
-  // multicast is left off, for hosts that are shared, unless NCCL_NVLS_ENABLE says otherwise.
+  // Connects `devices`, as CUDA counts, of which there are at least two, and runs each collective once.
   // INVALID_ARGUMENT: two of one GPU; FAILED_PRECONDITION: a GPU that is not there, or a pair that cannot reach each
-  // other's memory, saying which; DEADLINE_EXCEEDED after `timeout`; INTERNAL with NCCL's message.
+  // other's memory, saying which, or main has not called LeaveMulticastOff (nccl_environment.h); DEADLINE_EXCEEDED
+  // after `timeout`; INTERNAL with NCCL's message.
   static absl::StatusOr<std::shared_ptr<NcclDeviceGroup>> Create(const std::vector<int>& devices,
                                                                  absl::Duration timeout);
   // Waits for an abort that is under way, at most 5 s.

@@ -19,8 +19,14 @@ struct CopyBlock {
   int64_t to_stride = 0;
 };
 
-// `runs` in their order, from hf_offset to buffer_offset. A run that has no equal neighbour is a block of one row.
-std::vector<CopyBlock> BlocksOf(const std::vector<CopyRun>& runs);
+// A block copy of CUDA's takes rows that lie less than 2^31 bytes apart, cudaDeviceProp::memPitch: in elements of 2
+// bytes, rounded down to what is aligned.
+inline constexpr int64_t kBlockStrideMax = int64_t{1} << 29;
+
+// `runs` in their order, from hf_offset to buffer_offset. A run that has no equal neighbour is a block of one row. No
+// row is longer than `stride_max`, and no two rows of a block lie further apart: a longer run, such as the embedding of
+// a large model, is several blocks.
+std::vector<CopyBlock> BlocksOf(const std::vector<CopyRun>& runs, int64_t stride_max = kBlockStrideMax);
 
 }  // namespace warpsmith
 

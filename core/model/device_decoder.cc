@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -17,6 +18,7 @@
 #include "core/model/device_memory_plan.h"
 #include "core/model/device_step_cuda.h"
 #include "core/model/device_weights_cuda.h"
+#include "core/model/event_arrival_cuda.h"
 #include "core/model/resident_memory_cuda.h"
 #include "core/model/rotary_table.h"
 
@@ -118,6 +120,10 @@ absl::Status RunOnce(const DeviceStepLauncher& launcher, int32_t rows) {
   return CudaStatus(cudaDeviceSynchronize(), "the first step");
 }
 
+absl::Status AwaitStepsOn(int device) {
+  return AwaitDevice(device, "the steps before new weights", absl::Now() + kShortWorkTimeout);
+}
+
 }  // namespace
 
 struct DeviceDecoder::State {
@@ -176,19 +182,19 @@ DeviceDecoder::~DeviceDecoder() {
 
 absl::Status DeviceDecoder::LoadHuggingFace(const std::filesystem::path& directory) {
   RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
-  RETURN_IF_ERROR(CudaStatus(cudaDeviceSynchronize(), "the steps before new weights"));
+  RETURN_IF_ERROR(AwaitStepsOn(state_->options.device));
   return state_->weights.LoadHuggingFace(directory);
 }
 
 absl::Status DeviceDecoder::SetParameters(const Parameters& parameters) {
   RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
-  RETURN_IF_ERROR(CudaStatus(cudaDeviceSynchronize(), "the steps before new weights"));
+  RETURN_IF_ERROR(AwaitStepsOn(state_->options.device));
   return state_->weights.SetParameters(parameters);
 }
 
 absl::Status DeviceDecoder::FillRandom(uint64_t seed) {
   RETURN_IF_ERROR(CudaStatus(cudaSetDevice(state_->options.device), "cudaSetDevice"));
-  RETURN_IF_ERROR(CudaStatus(cudaDeviceSynchronize(), "the steps before new weights"));
+  RETURN_IF_ERROR(AwaitStepsOn(state_->options.device));
   return state_->weights.FillRandom(seed);
 }
 

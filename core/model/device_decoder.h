@@ -61,8 +61,8 @@ class DeviceDecoder {
   DeviceDecoder(const DeviceDecoder&) = delete;
   DeviceDecoder& operator=(const DeviceDecoder&) = delete;
 
-  // Replaces the weights, rounded to dtype(); waits for the device. The tensors of a Hugging Face directory go
-  // straight from the mapped files to the device, in parallel; errors as LoadHuggingFaceWeights.
+  // Replaces the weights, rounded to dtype(); waits for the device, each time with a deadline. The tensors of a Hugging
+  // Face directory go straight from the mapped files to the device, in parallel; errors as LoadHuggingFaceWeights.
   absl::Status LoadHuggingFace(const std::filesystem::path& directory);
   absl::Status SetParameters(const Parameters& parameters);
   // Where they lie, for whoever writes them in another way, while no step runs.

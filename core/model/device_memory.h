@@ -10,8 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/base/status_macros.h"
 #include "core/model/cuda_status.h"
+#include "core/model/event_arrival_cuda.h"
 
 namespace warpsmith {
 
@@ -28,15 +30,24 @@ class DeviceMemory {
     if (memory_ != nullptr) cudaFree(memory_);
   }
 
-  // Of the current device, all zeros, also to streams that do not wait for the default one. RESOURCE_EXHAUSTED.
-  static absl::StatusOr<DeviceMemory> Zeros(int64_t bytes) {
+  // Of the current device, all zeros, also to streams that do not wait for the default one. RESOURCE_EXHAUSTED;
+  // DEADLINE_EXCEEDED: the device has not ended what it has to do, and the memory is not given back.
+  static absl::StatusOr<DeviceMemory> Zeros(int64_t bytes,
+                                            absl::Time deadline = absl::Now() + kShortWorkTimeout) {
     DeviceMemory allocated;
     RETURN_IF_ERROR(
         CudaStatus(cudaMalloc(&allocated.memory_, bytes), absl::StrCat("cudaMalloc of ", bytes, " bytes")));
     RETURN_IF_ERROR(CudaStatus(cudaMemset(allocated.memory_, 0, bytes), "cudaMemset"));
-    RETURN_IF_ERROR(CudaStatus(cudaStreamSynchronize(nullptr), "cudaMemset"));
+    absl::Status cleared = AwaitStream(nullptr, deadline);
+    if (!cleared.ok()) {
+      allocated.Keep();
+      return cleared;
+    }
     return allocated;
   }
+
+  // Never frees it: the device may use it for good.
+  void Keep() { memory_ = nullptr; }
 
   std::byte* get() const { return static_cast<std::byte*>(memory_); }
 

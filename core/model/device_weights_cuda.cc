@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -18,6 +19,7 @@
 #include "core/model/cuda_status.h"
 #include "core/model/device_memory.h"
 #include "core/model/device_memory_plan.h"
+#include "core/model/event_arrival_cuda.h"
 #include "core/model/hugging_face_checks.h"
 #include "core/model/parameters.h"
 #include "core/model/staged_upload_cuda.h"
@@ -112,7 +114,7 @@ absl::Status DeviceWeights::LoadHuggingFace(const std::filesystem::path& directo
   ASSIGN_OR_RETURN(const TensorDirectory files, TensorDirectory::Open(directory));
   ASSIGN_OR_RETURN(const std::vector<const TensorView*> views, FindModelTensors(layout_, files));
   RETURN_IF_ERROR(Upload(layout_.hf_tensors(), views));
-  RETURN_IF_ERROR(CheckFinite());
+  RETURN_IF_ERROR(CheckFinite(absl::Now() + kShortWorkTimeout));
   LogRate(directory, size(), dtype_, SecondsSince(begin));
   return absl::OkStatus();
 }
@@ -132,7 +134,7 @@ absl::Status DeviceWeights::SetParameters(const Parameters& parameters) {
   std::vector<const TensorView*> views;
   for (const TensorView& buffer : buffers) views.push_back(&buffer);
   RETURN_IF_ERROR(Upload(ShardOfBuffers(parameters.layout(), layout_, shard_), views));
-  return CheckFinite();
+  return CheckFinite(absl::Now() + kShortWorkTimeout);
 }
 
 absl::Status DeviceWeights::FillRandom(uint64_t seed) {
@@ -145,6 +147,8 @@ absl::Status DeviceWeights::FillRandomAs(uint64_t seed) {
   T* const base = BaseAs<T>();
   RETURN_IF_ERROR(
       CudaStatus(LaunchRandomNormals(base, size(), seed, kDeviation, nullptr), "launch of random weights"));
+  RETURN_IF_ERROR(
+      AwaitStream(nullptr, absl::Now() + kShortWorkTimeout));  // the copies below have no deadline
   for (int buffer = 0; buffer < layout_.num_buffers(); ++buffer) {
     for (const ParameterEntry& entry : layout_.buffers()[buffer].entries) {
       if (!absl::EndsWith(entry.name, "norm")) continue;
@@ -154,14 +158,14 @@ absl::Status DeviceWeights::FillRandomAs(uint64_t seed) {
                                  "norms of random weights"));
     }
   }
-  return CudaStatus(cudaDeviceSynchronize(), "random weights");
+  return AwaitStream(nullptr, absl::Now() + kShortWorkTimeout);
 }
 
 // In one pass over what has arrived: at the rate of the device's memory it takes a thousandth of the loading.
-absl::Status DeviceWeights::CheckFinite() const {
+absl::Status DeviceWeights::CheckFinite(absl::Time deadline) const {
   unsigned long long first = std::numeric_limits<unsigned long long>::max();
   const unsigned long long none = first;
-  ASSIGN_OR_RETURN(const DeviceMemory found, DeviceMemory::Zeros(sizeof(first)));
+  ASSIGN_OR_RETURN(DeviceMemory found, DeviceMemory::Zeros(sizeof(first), deadline));
   auto* const device_first = reinterpret_cast<unsigned long long*>(found.get());
   RETURN_IF_ERROR(
       CudaStatus(cudaMemcpy(device_first, &first, sizeof(first), cudaMemcpyHostToDevice), "cudaMemcpy"));
@@ -169,6 +173,10 @@ absl::Status DeviceWeights::CheckFinite() const {
                                    ? LaunchFirstNotFinite(BaseAs<float>(), size(), device_first, nullptr)
                                    : LaunchFirstNotFinite(base(), size(), device_first, nullptr);
   RETURN_IF_ERROR(CudaStatus(launched, "check of weights"));
+  if (absl::Status checked = AwaitStream(nullptr, deadline); !checked.ok()) {
+    found.Keep();
+    return checked;
+  }
   RETURN_IF_ERROR(CudaStatus(cudaMemcpy(&first, device_first, sizeof(first), cudaMemcpyDeviceToHost),
                              "check of weights"));
   if (first == none) return absl::OkStatus();

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/checkpoint/tensor_info.h"
 #include "core/kernels/device_dtype.h"
 #include "core/model/parameter_layout.h"
@@ -67,8 +68,8 @@ class DeviceWeights {
   template <typename T = __nv_bfloat16>
   LayerAddresses<T> FindLayer(int64_t layer) const;
 
-  // Replaces all weights by those of the safetensors of `directory`, rounded to dtype(), and waits for the device. A
-  // shard reads its own part of a whole checkpoint.
+  // Replaces all weights by those of the safetensors of `directory`, rounded to dtype(), and waits for the device, with
+  // a deadline for each copy. A shard reads its own part of a whole checkpoint.
   // Errors as LoadHuggingFaceWeights; also INVALID_ARGUMENT for a value that bfloat16 rounds to infinity. After an
   // error the values are unspecified.
   absl::Status LoadHuggingFace(const std::filesystem::path& directory);
@@ -78,8 +79,8 @@ class DeviceWeights {
   absl::Status SetParameters(const Parameters& parameters);
 
   // INVALID_ARGUMENT with the name of the first tensor that has a value that is not finite. For whoever has written the
-  // weights; waits for the device.
-  absl::Status CheckFinite() const;
+  // weights; waits for the default stream. DEADLINE_EXCEEDED: the device may still read them.
+  absl::Status CheckFinite(absl::Time deadline) const;
 
   // See DeviceDecoder::FillRandom. Shards of one seed have one embedding, as they must, and one another's layers.
   absl::Status FillRandom(uint64_t seed);

@@ -1,11 +1,14 @@
 #include "core/model/event_arrival_cuda.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "core/base/call_within.h"
 #include "core/base/status_macros.h"
 #include "core/model/cuda_status.h"
 
@@ -56,6 +59,25 @@ absl::Status EventArrival::Await(int64_t count, cudaEvent_t event, absl::Time de
     if (absl::Now() >= deadline) return absl::DeadlineExceededError("The GPU is not done in time");
   }
   return absl::OkStatus();
+}
+
+absl::Status AwaitStream(cudaStream_t stream, absl::Time deadline) {
+  ASSIGN_OR_RETURN(EventArrival arrival, EventArrival::Create());
+  ASSIGN_OR_RETURN(const CudaEvent done, CreateEvent());
+  RETURN_IF_ERROR(CudaStatus(cudaEventRecord(done.get(), stream), "Recording an event"));
+  RETURN_IF_ERROR(arrival.Follow(done.get()));
+  return arrival.Await(1, done.get(), deadline);
+}
+
+absl::Status AwaitDevice(int device, const char* what, absl::Time deadline) {
+  const auto status = std::make_shared<absl::Status>();
+  const auto synchronize = [status, device, what = std::string(what)] {
+    cudaError_t error = cudaSetDevice(device);
+    if (error == cudaSuccess) error = cudaDeviceSynchronize();
+    *status = CudaStatus(error, what);
+  };
+  if (CallWithin(deadline - absl::Now(), synchronize)) return *status;
+  return absl::DeadlineExceededError(absl::StrCat("GPU ", device, " is not done in time with ", what));
 }
 
 }  // namespace warpsmith

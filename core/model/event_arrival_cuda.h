@@ -39,6 +39,17 @@ class EventArrival {
   std::shared_ptr<Counter> counter_;
 };
 
+// Longest wait for work of the default stream that takes milliseconds: clearing memory, a pass over weights.
+inline constexpr absl::Duration kShortWorkTimeout = absl::Seconds(60);
+
+// Waits until all that is on `stream` of the current device, null: the default one, is done. The errors of
+// EventArrival::Await: what the work uses may not be given back then.
+absl::Status AwaitStream(cudaStream_t stream, absl::Time deadline);
+
+// Waits until all that is on GPU `device` is done, in a thread that is given up at the deadline. DEADLINE_EXCEEDED,
+// naming `what` was waited for; INTERNAL with CUDA's message.
+absl::Status AwaitDevice(int device, const char* what, absl::Time deadline);
+
 }  // namespace warpsmith
 
 #endif  // WARPSMITH_CORE_MODEL_EVENT_ARRIVAL_CUDA_H_

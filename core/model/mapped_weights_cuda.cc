@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "core/base/call_within.h"
 #include "core/base/descriptor_server.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -63,8 +64,12 @@ MappedWeights::MappedWeights(const ModelConfig& config, OfferedMemory offered, i
                              std::unique_ptr<SharedMemory> memory)
     : layout_(config), offered_(std::move(offered)), device_(device), memory_(std::move(memory)) {}
 
+// To unmap memory may wait for what the GPU does, which may never end.
 MappedWeights::~MappedWeights() {
-  if (lost_) (void)memory_.release();
+  constexpr absl::Duration kPatience = absl::Seconds(3);
+  SharedMemory* const memory = memory_.release();
+  if (!lost_ && !CallWithin(kPatience, [memory] { delete memory; }))
+    LogWarning("mapped weights are not given back yet: their GPU is not done with what it does");
 }
 
 absl::Status MappedWeights::Check(absl::Time deadline) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "core/base/call_within.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/distributed/nccl_broadcast_cuda.h"
@@ -118,7 +119,7 @@ class Reception {
     ASSIGN_OR_RETURN(broadcast_,
                      NcclBroadcast::Join(offered_.place, device(), deadline, offered_.is_given_up));
     const absl::Time joined = absl::Now();
-    absl::Status status = Receive();
+    absl::Status status = broadcast_->EndIfFailed(Receive());
     if (status.ok()) status = broadcast_->Await();
     if (!status.ok() && broadcast_->may_still_write()) Lose();
     RETURN_IF_ERROR(status);
@@ -162,8 +163,8 @@ class Reception {
 
   void Lose() {
     for (const auto& shard : shards_) shard->lost = true;
-    new DeviceMemory(std::move(arriving_));
-    new DeviceMemory(std::move(sums_));
+    arriving_.Keep();
+    sums_.Keep();
     (void)found_.release();
   }
 
@@ -214,10 +215,16 @@ absl::StatusOr<std::unique_ptr<ReceivedWeights>> ReceivedWeights::Receive(const 
 
 ReceivedWeights::ReceivedWeights(std::vector<std::unique_ptr<Shard>> shards) : shards_(std::move(shards)) {}
 
+// To free memory waits for what its GPU does, which may never end.
 ReceivedWeights::~ReceivedWeights() {
+  constexpr absl::Duration kPatience = absl::Seconds(3);
+  const auto memories = std::make_shared<std::vector<DeviceMemory>>();
   for (const auto& shard : shards_) {
-    if (shard->lost) new DeviceMemory(std::move(shard->memory));
+    if (shard->lost) shard->memory.Keep();
+    memories->push_back(std::move(shard->memory));
   }
+  if (CallWithin(kPatience, [memories] { memories->clear(); })) return;
+  LogWarning("received weights are not freed yet: their GPU is not done with what it does");
 }
 
 int64_t ReceivedWeights::num_elements() const { return shards_.front()->offsets.back(); }

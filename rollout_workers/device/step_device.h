@@ -28,7 +28,7 @@ class StepDevice {
   virtual absl::Status lost() const = 0;
 
   // Replaces the weights, none before the first call. No step may be launched and not awaited. After an error there
-  // are no usable weights.
+  // are no usable weights; a device that is lost by it may still read what it was given.
   virtual absl::Status LoadHuggingFace(const std::filesystem::path& directory) = 0;
   virtual absl::Status SetParameters(const Parameters& parameters) = 0;
   virtual absl::Status FillRandom(uint64_t seed) = 0;

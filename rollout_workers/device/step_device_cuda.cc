@@ -78,8 +78,7 @@ absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepDevice(const ModelConfig
                                                                const CudaStepOptions& options) {
   CudaStepOptions resolved = options;
   resolved.num_token_ids = NumTokenIds(config, options.num_token_ids);
-  if (options.devices.size() > 1) return OpenCudaStepGroup(config, resolved);
-  return CudaStepDevice::Create(config, resolved);
+  return OpenCudaStepGroup(config, resolved);
 }
 
 absl::StatusOr<std::unique_ptr<WeightSource>> OpenCudaWeights(const ModelConfig& config,
@@ -117,6 +116,7 @@ absl::StatusOr<std::unique_ptr<CudaStepDevice>> CudaStepDevice::Create(const Mod
   ASSIGN_OR_RETURN(memory->block, DeviceMemory::Zeros(block_bytes));
   ASSIGN_OR_RETURN(memory->last_tokens, DeviceMemory::Zeros((queries + 1) * sizeof(int32_t)));
   ASSIGN_OR_RETURN(memory->results, DeviceMemory::Zeros(results_bytes));
+  ASSIGN_OR_RETURN(memory->top_tokens, StepTopTokens::Create(kStepsMax, limits.queries_max));
   for (HostStep& step : memory->host_steps) {
     ASSIGN_OR_RETURN(step.block, AllocatePinned(block_bytes));
     ASSIGN_OR_RETURN(step.results, AllocatePinned(results_bytes));
@@ -206,7 +206,7 @@ absl::Status CudaStepDevice::TakeWeights(WeightSource& source) {
                                             absl::Now() + options_.step_timeout);
   if (MayStillRun(copied)) return Lose(copied);
   RETURN_IF_ERROR(LoseIfBroken(copied));
-  return LoseIfBroken(weights.CheckFinite());
+  return LoseIfBroken(weights.CheckFinite(absl::Now() + options_.step_timeout));
 }
 
 size_t CudaStepDevice::results_bytes() const {
@@ -241,6 +241,15 @@ absl::Status CudaStepDevice::LaunchKernels(const StepPlan& plan) {
   cudaStream_t const stream = memory_->stream.get();
   RETURN_IF_ERROR(
       LaunchCopies(std::ssize(plan.page_copies), options_.page_tokens, step_memory_, decoder, stream));
+  RETURN_IF_ERROR(LaunchLayers(plan));
+  if (peers_.has_value() && !peers_->samples) return absl::OkStatus();
+  return memory_->top_tokens.Launch(static_cast<int>(num_launched_ % kStepsMax), plan, options_.num_token_ids,
+                                    step_memory_, decoder, stream);
+}
+
+absl::Status CudaStepDevice::LaunchLayers(const StepPlan& plan) {
+  DeviceDecoder& decoder = *memory_->decoder;
+  cudaStream_t const stream = memory_->stream.get();
   const StepShape shape = ShapeOf(plan);
   const auto launch = [&] {
     return LaunchLayersAndSamples(shape, options_.num_token_ids, step_memory_, decoder, stream,
@@ -254,7 +263,8 @@ absl::Status CudaStepDevice::LaunchKernels(const StepPlan& plan) {
 absl::StatusOr<std::vector<TokenResult>> CudaStepDevice::AwaitOldest() {
   RETURN_IF_ERROR(Begin());
   WS_CHECK(num_awaited_ < num_launched_) << "no step is in flight";
-  const HostStep& host = memory_->host_steps[static_cast<size_t>(num_awaited_ % kStepsMax)];
+  const int turn = static_cast<int>(num_awaited_ % kStepsMax);
+  const HostStep& host = memory_->host_steps[turn];
   const absl::Status status =
       arrival_.Await(host.arrival, host.done.get(), absl::Now() + options_.step_timeout);
   if (!status.ok()) {
@@ -268,6 +278,7 @@ absl::StatusOr<std::vector<TokenResult>> CudaStepDevice::AwaitOldest() {
   std::vector<TokenResult> results(static_cast<size_t>(host.num_samples));
   for (size_t i = 0; i < results.size(); ++i)
     results[i] = {.token_id = token_ids[i], .log_prob = log_probs[i]};
+  memory_->top_tokens.AddTo(results, turn);
   return results;
 }
 

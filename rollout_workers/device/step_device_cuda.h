@@ -21,6 +21,7 @@
 #include "rollout_workers/device/step_device.h"
 #include "rollout_workers/device/step_graphs_cuda.h"
 #include "rollout_workers/device/step_launch_cuda.h"
+#include "rollout_workers/device/step_top_tokens_cuda.h"
 
 namespace warpsmith {
 
@@ -84,6 +85,7 @@ class CudaStepDevice final : public StepDevice {
     DeviceMemory block;
     DeviceMemory last_tokens;
     DeviceMemory results;  // token ids [queries_max], then log-probs
+    StepTopTokens top_tokens;
     std::array<HostStep, 2> host_steps;
     CudaEvent drained;
     CudaStream stream;
@@ -95,6 +97,7 @@ class CudaStepDevice final : public StepDevice {
 
   absl::Status Begin();
   absl::Status LaunchKernels(const StepPlan& plan);
+  absl::Status LaunchLayers(const StepPlan& plan);
   absl::Status Lose(const absl::Status& status);
   absl::Status LoseIfBroken(const absl::Status& status);
   size_t results_bytes() const;

@@ -11,19 +11,17 @@
 namespace warpsmith {
 namespace {
 
-// Beyond a member's own deadline, which says more. Also how long a launch may take that loads kernels, for that waits
-// for its GPU, and so for the others.
-constexpr absl::Duration kBeyondStep = absl::Seconds(30);
-// Of what reads weights, or takes and gives memory: a checkpoint may come over a network.
-constexpr absl::Duration kMemoryTimeout = absl::Hours(2);
+// Of what reads files, which may come over a network; a member's waits for its device in between have their own ends.
+constexpr absl::Duration kReadTimeout = absl::Hours(2);
 
 }  // namespace
 
 StepDeviceGroup::StepDeviceGroup(std::vector<Member> members, std::function<void()> abort,
-                                 absl::Duration step_timeout)
+                                 absl::Duration step_timeout, absl::Duration beyond)
     : devices_(std::make_shared<std::vector<std::unique_ptr<StepDevice>>>()),
       abort_(std::move(abort)),
       step_timeout_(step_timeout),
+      beyond_(beyond),
       num_pages_(members.at(0).device->num_pages()),
       threads_(static_cast<int>(members.size())) {
   for (Member& member : members) {
@@ -41,16 +39,20 @@ StepDeviceGroup::~StepDeviceGroup() {
 }
 
 absl::Status StepDeviceGroup::Named(const RankOutcome& outcome) const {
-  if (outcome.status.ok()) return outcome.status;
+  if (outcome.status.ok() || names_.size() == 1) return outcome.status;
   return absl::Status(outcome.status.code(),
                       absl::StrCat(names_.at(outcome.rank), ": ", std::string(outcome.status.message())));
 }
 
-absl::Status StepDeviceGroup::Together(Work work) {
+// Beyond so many waits of a member for its device.
+absl::Duration StepDeviceGroup::BeyondSteps(int num_steps) const {
+  return num_steps * step_timeout_ + beyond_;
+}
+
+absl::Status StepDeviceGroup::Together(Work work, absl::Duration timeout) {
   RETURN_IF_ERROR(lost_);
   const absl::Status status = Named(threads_.Run(
-      [devices = devices_, work = std::move(work)](int rank) { return work(*devices->at(rank)); },
-      kMemoryTimeout));
+      [devices = devices_, work = std::move(work)](int rank) { return work(*devices->at(rank)); }, timeout));
   if (status.ok()) return status;
   const bool member_is_lost =
       !threads_.is_stuck() && std::any_of(devices_->begin(), devices_->end(),
@@ -59,37 +61,42 @@ absl::Status StepDeviceGroup::Together(Work work) {
 }
 
 absl::Status StepDeviceGroup::Lose(const absl::Status& status) {
-  lost_ =
-      absl::Status(status.code(), absl::StrCat("The group of GPUs is lost to this process, start it again: ",
-                                               std::string(status.message())));
+  const bool is_one = names_.size() == 1;
+  if (is_one && !threads_.is_stuck()) return lost_ = devices_->front()->lost();
+  const std::string what = is_one ? names_.front() : "The group of GPUs";
+  lost_ = absl::Status(
+      status.code(),
+      absl::StrCat(what, " is lost to this process, start it again: ", std::string(status.message())));
   return lost_;
 }
 
 // Of a step: what fails on one member is over for all.
 absl::Status StepDeviceGroup::Step(Work work) {
   RETURN_IF_ERROR(lost_);
+  if (abort_ == nullptr) return Together(std::move(work), BeyondSteps(1));
   const RankOutcome outcome = threads_.Run(
       [devices = devices_, work = std::move(work)](int rank) { return work(*devices->at(rank)); },
-      step_timeout_ + kBeyondStep, abort_);
+      BeyondSteps(1), abort_);
   return outcome.status.ok() ? outcome.status : Lose(Named(outcome));
 }
 
 absl::Status StepDeviceGroup::LoadHuggingFace(const std::filesystem::path& directory) {
-  return Together([directory](StepDevice& device) { return device.LoadHuggingFace(directory); });
+  return Together([directory](StepDevice& device) { return device.LoadHuggingFace(directory); },
+                  kReadTimeout);
 }
 
 absl::Status StepDeviceGroup::SetParameters(const Parameters& parameters) {
-  // A thread that is not back after hours has lost the group, and with it the process.
-  return Together([&parameters](StepDevice& device) { return device.SetParameters(parameters); });
+  return Together([&parameters](StepDevice& device) { return device.SetParameters(parameters); },
+                  kReadTimeout);
 }
 
 absl::Status StepDeviceGroup::FillRandom(uint64_t seed) {
-  return Together([seed](StepDevice& device) { return device.FillRandom(seed); });
+  return Together([seed](StepDevice& device) { return device.FillRandom(seed); }, BeyondSteps(2));
 }
 
-// Bounded by the members' own deadlines.
+// The copy, then the check.
 absl::Status StepDeviceGroup::TakeWeights(WeightSource& source) {
-  return Together([&source](StepDevice& device) { return device.TakeWeights(source); });
+  return Together([&source](StepDevice& device) { return device.TakeWeights(source); }, BeyondSteps(2));
 }
 
 absl::Status StepDeviceGroup::Launch(const StepPlan& plan) {
@@ -120,25 +127,29 @@ void StepDeviceGroup::DropSteps() {
 }
 
 void StepDeviceGroup::FreePages() {
-  (void)Together([](StepDevice& device) {
-    device.FreePages();
-    return absl::OkStatus();
-  });
+  (void)Together(
+      [](StepDevice& device) {
+        device.FreePages();
+        return absl::OkStatus();
+      },
+      BeyondSteps(1));
 }
 
 void StepDeviceGroup::FreeWeights() {
-  (void)Together([](StepDevice& device) {
-    device.FreeWeights();
-    return absl::OkStatus();
-  });
+  (void)Together(
+      [](StepDevice& device) {
+        device.FreeWeights();
+        return absl::OkStatus();
+      },
+      BeyondSteps(1));
 }
 
 absl::Status StepDeviceGroup::AllocateWeights() {
-  return Together([](StepDevice& device) { return device.AllocateWeights(); });
+  return Together([](StepDevice& device) { return device.AllocateWeights(); }, BeyondSteps(1));
 }
 
 absl::Status StepDeviceGroup::AllocatePages() {
-  return Together([](StepDevice& device) { return device.AllocatePages(); });
+  return Together([](StepDevice& device) { return device.AllocatePages(); }, BeyondSteps(1));
 }
 
 }  // namespace warpsmith

@@ -1,5 +1,5 @@
-// GPUs that carry out the same plans together, each on its shard of the model. Without CUDA: what a member does, and
-// how members exchange sums, stands behind StepDevice.
+// GPUs that carry out the same plans together, each on its shard of the model; or one GPU with the whole. Without CUDA:
+// what a member does, and how members exchange sums, stands behind StepDevice.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_DEVICE_GROUP_H_
 #define WARPSMITH_ROLLOUT_WORKERS_DEVICE_STEP_DEVICE_GROUP_H_
 
@@ -21,7 +21,10 @@ namespace warpsmith {
 // Member `rank` holds shard `rank`, and its calls are made by thread `rank`, so that members may wait for each other's
 // kernels. Results are the first member's. A step that one member cannot launch or end is lost to all, and with it the
 // group: the others wait for sums that do not come, until `abort` ends what they wait in. In other calls no member
-// waits for another: one that fails is heard when all are back, and the group is lost where that member is.
+// waits for another: one that fails is heard when all are back, and the group is lost where that member is. So it is in
+// all calls of a member that is alone.
+//
+// Every call ends: CUDA's own waits have no deadline, and a member whose thread is not back in time is lost.
 class StepDeviceGroup final : public StepDevice {
  public:
   struct Member {
@@ -29,8 +32,14 @@ class StepDeviceGroup final : public StepDevice {
     std::unique_ptr<StepDevice> device;
   };
 
-  // At least one member, all with as many pages. `step_timeout` is that of each, beyond which a thread is given up.
-  StepDeviceGroup(std::vector<Member> members, std::function<void()> abort, absl::Duration step_timeout);
+  // Beyond a member's own deadline, which says more. Also how long a launch may take that loads kernels, for that waits
+  // for its GPU, and so for the others.
+  static constexpr absl::Duration kBeyondStep = absl::Seconds(30);
+
+  // At least one member, all with as many pages; `abort` is null where it is one. `step_timeout` is that of each, and
+  // `beyond` it a thread is given up, but where it reads a checkpoint, which may come over a network.
+  StepDeviceGroup(std::vector<Member> members, std::function<void()> abort, absl::Duration step_timeout,
+                  absl::Duration beyond = kBeyondStep);
   ~StepDeviceGroup() override;
   StepDeviceGroup(const StepDeviceGroup&) = delete;
   StepDeviceGroup& operator=(const StepDeviceGroup&) = delete;
@@ -53,7 +62,8 @@ class StepDeviceGroup final : public StepDevice {
  private:
   using Work = std::function<absl::Status(StepDevice& device)>;
 
-  absl::Status Together(Work work);
+  absl::Status Together(Work work, absl::Duration timeout);
+  absl::Duration BeyondSteps(int num_steps) const;
   absl::Status Step(Work work);
   absl::Status Lose(const absl::Status& status);
   absl::Status Named(const RankOutcome& outcome) const;
@@ -61,7 +71,7 @@ class StepDeviceGroup final : public StepDevice {
   std::vector<std::string> names_;
   std::shared_ptr<std::vector<std::unique_ptr<StepDevice>>> devices_;  // also of threads that are not back
   const std::function<void()> abort_;
-  const absl::Duration step_timeout_;
+  const absl::Duration step_timeout_, beyond_;
   const int num_pages_;
   RankThreads threads_;
   absl::Status lost_;  // why nothing can be done any more

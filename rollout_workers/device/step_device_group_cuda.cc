@@ -61,6 +61,18 @@ StepPeers PeersOf(const std::shared_ptr<NcclDeviceGroup>& group, const std::shar
           .meet = [meeting] { meeting->Meet(kMeetTimeout); }};
 }
 
+// A thread of its own bounds what has no deadline, as for the GPUs of a group.
+absl::StatusOr<std::unique_ptr<StepDevice>> OpenOne(const ModelConfig& config,
+                                                    const CudaStepOptions& options) {
+  using Device = std::unique_ptr<CudaStepDevice>;
+  ASSIGN_OR_RETURN(std::vector<Device> made, OnEach<Device>(options.devices, [config, options](int) {
+                     return CudaStepDevice::Create(config, options);
+                   }));
+  std::vector<StepDeviceGroup::Member> members;
+  members.push_back({CudaName(options.devices), std::move(made.front())});
+  return std::make_unique<StepDeviceGroup>(std::move(members), nullptr, options.step_timeout);
+}
+
 }  // namespace
 
 absl::StatusOr<CudaStepMembers> OpenCudaStepMembers(const ModelConfig& config,
@@ -92,6 +104,7 @@ absl::StatusOr<CudaStepMembers> OpenCudaStepMembers(const ModelConfig& config,
 
 absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepGroup(const ModelConfig& config,
                                                               const CudaStepOptions& options) {
+  if (options.devices.size() == 1) return OpenOne(config, options);
   ASSIGN_OR_RETURN(CudaStepMembers members, OpenCudaStepMembers(config, options));
   std::vector<StepDeviceGroup::Member> devices;
   for (size_t i = 0; i < members.devices.size(); ++i) {

@@ -26,6 +26,7 @@ struct CudaStepMembers {
 absl::StatusOr<CudaStepMembers> OpenCudaStepMembers(const ModelConfig& config,
                                                     const CudaStepOptions& options);
 
+// Also of one GPU, whose calls end by the same deadlines.
 absl::StatusOr<std::unique_ptr<StepDevice>> OpenCudaStepGroup(const ModelConfig& config,
                                                               const CudaStepOptions& options);
 

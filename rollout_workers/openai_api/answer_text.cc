@@ -14,22 +14,27 @@ int64_t NumCharacters(const std::string& text) {
 
 }  // namespace
 
-void AnswerText::Record(int32_t token_id, float log_prob) {
-  std::string bytes = tokenizer_->DecodeBytes({&token_id, 1}, DecodeSpecial::kKeep);
-  const int64_t length = NumCharacters(ReplaceInvalidUtf8(bytes));
-  piece_.tokens.push_back({std::move(bytes), log_prob, num_characters_});
+void AnswerText::Record(TokenLogProb token, absl::Span<const TokenLogProb> top_tokens) {
+  const auto bytes_of = [this](const int32_t& token_id) {
+    return tokenizer_->DecodeBytes({&token_id, 1}, DecodeSpecial::kKeep);
+  };
+  AnswerToken shown{bytes_of(token.token_id), token.log_prob, num_characters_, {}};
+  for (const TokenLogProb& top : top_tokens)
+    shown.alternatives.push_back({bytes_of(top.token_id), top.log_prob});
+  const int64_t length = NumCharacters(ReplaceInvalidUtf8(shown.bytes));
+  piece_.tokens.push_back(std::move(shown));
   num_characters_ += length;
   ++num_tokens_;
 }
 
-void AnswerText::Push(int32_t token_id, float log_prob) {
+void AnswerText::Push(TokenLogProb token, absl::Span<const TokenLogProb> top_tokens) {
   if (stopped()) return;
-  Record(token_id, log_prob);
-  piece_.text += stops_.Push(decoder_.Push(token_id));
+  Record(token, top_tokens);
+  piece_.text += stops_.Push(decoder_.Push(token.token_id));
 }
 
-void AnswerText::PushEnd(int32_t token_id, float log_prob) {
-  if (!stopped()) Record(token_id, log_prob);
+void AnswerText::PushEnd(TokenLogProb token, absl::Span<const TokenLogProb> top_tokens) {
+  if (!stopped()) Record(token, top_tokens);
 }
 
 void AnswerText::Finish() {

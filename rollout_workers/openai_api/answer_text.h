@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "core/base/token_log_prob.h"
 #include "core/tokenizer/streaming_decoder.h"
 #include "core/tokenizer/tokenizer.h"
 #include "rollout_workers/openai_api/stop_strings.h"
@@ -14,9 +16,16 @@ namespace warpsmith {
 
 // A token as a reply shows it.
 struct AnswerToken {
+  // Another that could have stood there.
+  struct Alternative {
+    std::string bytes;
+    float log_prob = 0;
+  };
+
   std::string bytes;  // special tokens included; need not be UTF-8
   float log_prob = 0;
-  int64_t text_offset = 0;  // characters of the tokens before it
+  int64_t text_offset = 0;                // characters of the tokens before it
+  std::vector<Alternative> alternatives;  // most probable first; the token itself may be among them
 };
 
 // A piece of an answer: text, and the tokens since the last piece that made it. All pieces together are the
@@ -33,10 +42,10 @@ class AnswerText {
   AnswerText(const Tokenizer* tokenizer, std::vector<std::string> stops)
       : tokenizer_(tokenizer), decoder_(tokenizer, DecodeSpecial::kSkip), stops_(std::move(stops)) {}
 
-  // Takes a token; nothing more once stopped.
-  void Push(int32_t token_id, float log_prob);
+  // Takes a token, with what was most probable in its place; nothing more once stopped.
+  void Push(TokenLogProb token, absl::Span<const TokenLogProb> top_tokens = {});
   // Takes the token that ends the answer, which is no text of it.
-  void PushEnd(int32_t token_id, float log_prob);
+  void PushEnd(TokenLogProb token, absl::Span<const TokenLogProb> top_tokens = {});
   // Gives out what is held back; no token follows.
   void Finish();
 
@@ -48,7 +57,7 @@ class AnswerText {
   int64_t num_tokens() const { return num_tokens_; }
 
  private:
-  void Record(int32_t token_id, float log_prob);
+  void Record(TokenLogProb token, absl::Span<const TokenLogProb> top_tokens);
 
   const Tokenizer* tokenizer_;
   StreamingDecoder decoder_;

@@ -1,5 +1,6 @@
 #include "rollout_workers/openai_api/completion_reply.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -21,27 +22,47 @@ Json Bytes(const std::string& bytes) {
   return list;
 }
 
+// JSON has no infinity; OpenAI's API has this in its place.
+float Finite(float log_prob) { return std::max(log_prob, -9999.0F); }
+
+Json ChatToken(const std::string& bytes, float log_prob) {
+  return {{"token", ReplaceInvalidUtf8(bytes)}, {"logprob", Finite(log_prob)}, {"bytes", Bytes(bytes)}};
+}
+
 Json ChatLogProbs(const std::vector<AnswerToken>& tokens) {
   Json content = Json::array();
   for (const AnswerToken& token : tokens) {
-    content.push_back({{"token", ReplaceInvalidUtf8(token.bytes)},
-                       {"logprob", token.log_prob},
-                       {"bytes", Bytes(token.bytes)},
-                       {"top_logprobs", Json::array()}});
+    Json shown = ChatToken(token.bytes, token.log_prob);
+    Json& top = shown["top_logprobs"] = Json::array();
+    for (const auto& other : token.alternatives) top.push_back(ChatToken(other.bytes, other.log_prob));
+    content.push_back(std::move(shown));
   }
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-Json TextLogProbs(const std::vector<AnswerToken>& tokens) {
+// By text, and of equal texts the most probable; the token itself is always there.
+Json TopByText(const AnswerToken& token) {
+  Json top = Json::object();
+  const auto add = [&top](const std::string& bytes, float log_prob) {
+    top.emplace(ReplaceInvalidUtf8(bytes), Finite(log_prob));
+  };
+  for (const auto& other : token.alternatives) add(other.bytes, other.log_prob);
+  add(token.bytes, token.log_prob);
+  return top;
+}
+
+Json TextLogProbs(const std::vector<AnswerToken>& tokens, bool has_top) {
   Json texts = Json::array(), log_probs = Json::array(), offsets = Json::array();
+  Json tops = has_top ? Json::array() : Json();
   for (const AnswerToken& token : tokens) {
+    if (has_top) tops.push_back(TopByText(token));
     texts.push_back(ReplaceInvalidUtf8(token.bytes));
     log_probs.push_back(token.log_prob);
     offsets.push_back(token.text_offset);
   }
   return {{"tokens", std::move(texts)},
           {"token_logprobs", std::move(log_probs)},
-          {"top_logprobs", nullptr},
+          {"top_logprobs", std::move(tops)},
           {"text_offset", std::move(offsets)}};
 }
 
@@ -50,7 +71,8 @@ Json ChoiceFrame(const ReplyHead& head, int index, const ReplyChoice& choice) {
   Json log_probs;
   const std::vector<AnswerToken>& tokens = choice.piece.tokens;
   if (head.log_probs && !tokens.empty()) {
-    log_probs = head.kind == ApiKind::kChat ? ChatLogProbs(tokens) : TextLogProbs(tokens);
+    log_probs =
+        head.kind == ApiKind::kChat ? ChatLogProbs(tokens) : TextLogProbs(tokens, head.num_top_tokens > 0);
   }
   return {{"index", index},
           {"logprobs", std::move(log_probs)},

@@ -19,6 +19,7 @@ struct ReplyHead {
   std::string model;
   std::string fingerprint;  // "system_fingerprint": equal where the weights are
   bool log_probs = false;
+  int num_top_tokens = 0;
   bool include_usage = false;
 };
 

@@ -172,7 +172,9 @@ absl::Status ReadChat(RequestFields* fields, CompletionRequest* request) {
   RETURN_IF_ERROR(ReadMessages(fields, request));
   ReadTemplateArguments(fields, request);
   request->log_probs = fields->Bool("logprobs").value_or(false);
-  fields->Only("top_logprobs", {0}, "only the log-prob of the token that was drawn is known; give 0");
+  request->num_top_tokens = static_cast<int>(fields->Integer("top_logprobs", 0, kTopLogProbsMax).value_or(0));
+  if (request->num_top_tokens > 0 && !request->log_probs)
+    fields->Fail("top_logprobs", "is for logprobs: true alone");
   for (const char* const name : {"tools", "functions"}) fields->Only(name, {Json::array()}, kNoTools);
   for (const char* const name : {"tool_choice", "function_call"}) {
     fields->Only(name, {"none", "auto"}, kNoTools);
@@ -215,11 +217,9 @@ void ReadPrompts(RequestFields* fields, CompletionRequest* request) {
 
 void ReadText(RequestFields* fields, CompletionRequest* request) {
   ReadPrompts(fields, request);
-  const Json* const log_probs = fields->Take("logprobs");
-  if (log_probs != nullptr && *log_probs != 0) {
-    fields->Fail("logprobs", "only the log-prob of the token that was drawn is known; give 0");
-  }
-  request->log_probs = log_probs != nullptr;
+  const std::optional<int64_t> log_probs = fields->Integer("logprobs", 0, kTopLogProbsMax);
+  request->log_probs = log_probs.has_value();
+  request->num_top_tokens = static_cast<int>(log_probs.value_or(0));
   fields->Only("echo", {false}, "an answer does not repeat its prompt; leave it out");
   fields->Only("suffix", {""}, "an answer has no suffix here; leave it out");
   fields->Only("add_special_tokens", {false}, "a prompt is taken as it is; write its marks into it");

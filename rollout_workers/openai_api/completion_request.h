@@ -35,6 +35,7 @@ struct CompletionRequest {
   std::optional<uint64_t> seed;
   std::vector<std::string> stops;
   bool log_probs = false;
+  int num_top_tokens = 0;  // whose log-probs are wanted beside each token's
   bool stream = false;
   bool include_usage = false;  // with a stream
 };
@@ -45,6 +46,7 @@ inline constexpr size_t kPromptsMax = 128;
 inline constexpr size_t kMessagesMax = 4096;
 inline constexpr size_t kStopsMax = 16;
 inline constexpr size_t kStopBytesMax = 1024;
+inline constexpr int kTopLogProbsMax = 20;
 
 // INVALID_ARGUMENT that names the field (see FieldError) for what is missing, of another type, out of bounds,
 // or not known; also for a known one that asks for what no engine of ours does. Fields that change no answer

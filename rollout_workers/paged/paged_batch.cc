@@ -120,6 +120,7 @@ absl::StatusOr<FinishedAnswer> PagedBatch::FinishEarly(int64_t request_id, int s
   answer.token_ids.resize(num_tokens);
   answer.log_probs.resize(num_tokens);
   answer.policy_versions.resize(num_tokens);
+  if (!answer.top_tokens.empty()) answer.top_tokens.resize(num_tokens);
   return answer;
 }
 
@@ -229,12 +230,14 @@ void PagedBatch::TakeResult(PagedSequence* sequence, const TokenResult& result, 
   sequence->answer.push_back(result.token_id);
   sequence->log_probs.push_back(result.log_prob);
   sequence->policy_versions.push_back(policy_version);
+  if (request.num_top_tokens > 0) sequence->top_tokens.push_back(result.top_tokens);
   ++num_tokens_decoded_;
   outcome.tokens.push_back({.request_id = request.id,
                             .sample_index = sequence->sample_index,
                             .token_id = result.token_id,
                             .log_prob = result.log_prob,
-                            .policy_version = policy_version});
+                            .policy_version = policy_version,
+                            .top_tokens = result.top_tokens});
   if (IsStop(result.token_id)) {
     outcome.finished.push_back(Finish(sequence, AnswerEnd::kStopToken));
   } else if (std::ssize(sequence->answer) == request.answer_tokens_max) {
@@ -254,6 +257,7 @@ FinishedAnswer PagedBatch::Finish(PagedSequence* sequence, AnswerEnd end) {
                         .token_ids = std::move(sequence->answer),
                         .log_probs = std::move(sequence->log_probs),
                         .policy_versions = std::move(sequence->policy_versions),
+                        .top_tokens = std::move(sequence->top_tokens),
                         .end = end};
   table_.Remove(sequence);
   return answer;

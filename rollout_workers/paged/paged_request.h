@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/token_log_prob.h"
+
 namespace warpsmith {
 
 // How a device samples: valid parameters of rollout_workers/sampling_parameters.h. The thresholds stay double and
@@ -25,6 +27,8 @@ struct PagedRequest {
   TokenSampling sampling;
   // An answer ends here at the latest; at least 1.
   int answer_tokens_max = 1;
+  // Most probable tokens that are wanted beside each that is sampled.
+  int num_top_tokens = 0;
 };
 
 // What a device has sampled. A row whose logits were no numbers has kNoToken.
@@ -32,6 +36,7 @@ inline constexpr int32_t kNoToken = -1;
 struct TokenResult {
   int32_t token_id = kNoToken;
   float log_prob = 0;
+  std::vector<TokenLogProb> top_tokens;  // SampleRow::num_top_tokens
 };
 
 // A new token of an answer, in the order of the answer.
@@ -42,11 +47,13 @@ struct AnswerToken {
   float log_prob = 0;
   // Of the weights that sampled it.
   uint64_t policy_version = 0;
+  std::vector<TokenLogProb> top_tokens;
 };
 
 enum class AnswerEnd { kStopToken, kLength, kFinishedEarly };
 
-// A whole answer. The three arrays have one element a token; a stop token is the last.
+// A whole answer. The arrays have one element a token, top_tokens none where the request wants none; a stop token is
+// the last.
 struct FinishedAnswer {
   int64_t request_id = 0;
   int sample_index = 0;
@@ -54,6 +61,7 @@ struct FinishedAnswer {
   std::vector<int32_t> token_ids;
   std::vector<float> log_probs;
   std::vector<uint64_t> policy_versions;
+  std::vector<std::vector<TokenLogProb>> top_tokens;
   AnswerEnd end = AnswerEnd::kStopToken;
 };
 

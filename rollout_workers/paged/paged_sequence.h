@@ -23,10 +23,11 @@ struct PagedSequence {
   // In [0, sequences_max) while it runs, else -1.
   int slot = -1;
 
-  // The answer as far as its tokens were read, an element each.
+  // The answer as far as its tokens were read, an element each; of top_tokens where the request wants some.
   std::vector<int32_t> answer;
   std::vector<float> log_probs;
   std::vector<uint64_t> policy_versions;
+  std::vector<std::vector<TokenLogProb>> top_tokens;
   // Tokens that planned steps sample and that were not read yet.
   int num_in_flight = 0;
 

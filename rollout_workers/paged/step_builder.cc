@@ -6,6 +6,7 @@ namespace warpsmith {
 
 void ClearPlan(StepPlan& plan) {
   plan.num_decodes = plan.decode_bucket = plan.num_samples = 0;
+  plan.wants_top_tokens = false;
   for (std::vector<int32_t>* const array :
        {&plan.page_indices, &plan.last_page_tokens, &plan.token_ids, &plan.token_slots, &plan.positions,
         &plan.kv_entries, &plan.logits_rows}) {
@@ -42,7 +43,9 @@ void AppendSamples(absl::Span<PagedSequence* const> samplers, StepPlan& plan) {
                             .draw = static_cast<uint64_t>(sequence->num_answer_tokens()),
                             .sampling = sequence->request->sampling,
                             .logits_row = logits_row,
-                            .slot = sequence->slot});
+                            .slot = sequence->slot,
+                            .num_top_tokens = sequence->request->num_top_tokens});
+    plan.wants_top_tokens |= sequence->request->num_top_tokens > 0;
   }
   plan.num_samples = static_cast<int>(plan.samples.size());
 }

@@ -37,6 +37,8 @@ struct SampleRow {
   TokenSampling sampling;
   int32_t logits_row = 0;  // index into StepPlan::logits_rows
   int32_t slot = 0;        // the token goes to last_tokens[slot] as well
+  // Most probable tokens of the row that are wanted with the result, most probable first: core/kernels/top_tokens.h.
+  int32_t num_top_tokens = 0;
 };
 
 // Whose rows a query has. For traces and checks; no kernel needs it.
@@ -93,6 +95,8 @@ struct StepPlan {
   std::vector<SampleRow> samples;
   // Results to give to PagedBatch::Complete: of the first num_samples, padding left out.
   int num_samples = 0;
+  // Whether a sample wants top tokens.
+  bool wants_top_tokens = false;
 
   std::vector<QueryOwner> owners;  // [Q] padding left out
 

@@ -21,6 +21,7 @@
 #include "core/base/status_macros.h"
 #include "core/base/stop_signals.h"
 #include "core/base/touch_constants.h"
+#include "core/distributed/nccl_environment.h"
 #include "core/model/initial_seed.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/server.h"
@@ -194,6 +195,7 @@ int Report(const absl::Status& status) {
 }  // namespace warpsmith
 
 int main(int argc, char** argv) {
+  warpsmith::LeaveMulticastOff();
   CLI::App app("Warpsmith's rollout worker");
   warpsmith::Flags flags;
   warpsmith::ServeOptions serve_options;

@@ -25,7 +25,8 @@ GenerationJob ToGenerationJob(const CompletionJob& job, int64_t id, uint64_t pol
   GenerationJob generation{.id = id,
                            .sampling = job.sampling,
                            .policy_version = policy_version,
-                           .reports_tokens = job.reports_tokens};
+                           .reports_tokens = job.reports_tokens,
+                           .num_top_tokens = job.num_top_tokens};
   for (size_t prompt = 0; prompt < job.prompts.size(); ++prompt) {
     GenerationGroup group{.task_index = static_cast<int>(prompt), .prompt_token_ids = job.prompts[prompt]};
     const uint64_t seed = job.seed.has_value() ? *job.seed : RandomSeed();
@@ -46,7 +47,7 @@ CompletionService::CompletionService(const ModelConfig& config, const EngineOpti
           config, options,
           EngineEvents{.on_sample = [this](FinishedSample sample) { Enqueue(std::move(sample)); },
                        .on_failure = [this](FailedJob job) { Enqueue(std::move(job)); },
-                       .on_token = [this](DrawnToken token) { Enqueue(token); },
+                       .on_token = [this](DrawnToken token) { Enqueue(std::move(token)); },
                        .on_lost = std::move(on_lost)},
           std::move(batch))),
       answering_([this] { Answer(); }) {}
@@ -116,7 +117,7 @@ void CompletionService::Tell(const DrawnToken& token) {
   if (running == nullptr) return;
   const int choice = token.task_index * running->num_choices + token.sample_index;
   if (!running->open[choice]) return;
-  if (running->events.on_token(choice, token.token_id, token.log_prob)) return;
+  if (running->events.on_token(choice, {token.token_id, token.log_prob, token.top_tokens})) return;
   engine_->CancelSample(token.job_id, token.task_index, token.sample_index);
   EndChoice(token.job_id, choice, running.get());
 }
@@ -127,7 +128,9 @@ void CompletionService::Tell(const FinishedSample& sample) {
   const int choice = sample.task_index * running->num_choices + sample.sample_index;
   bool is_open = running->open[choice];
   for (size_t i = 0; is_open && !running->reports_tokens && i < sample.answer_token_ids.size(); ++i) {
-    is_open = running->events.on_token(choice, sample.answer_token_ids[i], sample.log_probs[i]);
+    ChosenToken token{sample.answer_token_ids[i], sample.log_probs[i]};
+    if (!sample.top_tokens.empty()) token.top_tokens = sample.top_tokens[i];
+    is_open = running->events.on_token(choice, token);
   }
   if (is_open) running->events.on_end(choice, sample.finish_reason);
   if (running->open[choice]) EndChoice(sample.job_id, choice, running.get());

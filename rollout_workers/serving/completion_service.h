@@ -31,12 +31,20 @@ struct CompletionJob {
   SamplingParameters sampling;
   // Tokens come as they are drawn; else those of a choice come together, at its end.
   bool reports_tokens = false;
+  int num_top_tokens = 0;  // as GenerationJob
+};
+
+// A token of an answer, as DrawnToken has it.
+struct ChosenToken {
+  int32_t token_id = 0;
+  float log_prob = 0;
+  std::vector<TokenLogProb> top_tokens;
 };
 
 // All are called on the service's thread "ws-answer", and wait for nothing.
 struct CompletionEvents {
   // A token of a choice. False: the choice ends with it, and nothing more of it follows.
-  std::function<bool(int choice, int32_t token_id, float log_prob)> on_token;
+  std::function<bool(int choice, const ChosenToken& token)> on_token;
   // The end of a choice, behind its last token.
   std::function<void(int choice, FinishReason reason)> on_end;
   // Nothing more comes of any choice.

@@ -31,6 +31,7 @@ CompletionWriter::CompletionWriter(const ServedModel* model, const CompletionReq
             .model = model->name,
             .fingerprint = fingerprint,
             .log_probs = request.log_probs,
+            .num_top_tokens = request.num_top_tokens,
             .include_usage = request.include_usage},
       num_open_(job.prompts.size() * static_cast<size_t>(job.num_choices)) {
   for (const std::vector<int32_t>& prompt : job.prompts) usage_.prompt_tokens += std::ssize(prompt);
@@ -39,9 +40,10 @@ CompletionWriter::CompletionWriter(const ServedModel* model, const CompletionReq
   has_begun_.resize(num_open_);
 }
 
-bool CompletionWriter::Token(int choice, int32_t token_id, float log_prob) {
+bool CompletionWriter::Token(int choice, const ChosenToken& token) {
   AnswerText& answer = answers_[choice];
-  IsStop(token_id) ? answer.PushEnd(token_id, log_prob) : answer.Push(token_id, log_prob);
+  const TokenLogProb drawn = {token.token_id, token.log_prob};
+  IsStop(token.token_id) ? answer.PushEnd(drawn, token.top_tokens) : answer.Push(drawn, token.top_tokens);
   if (answer.stopped()) {
     EndChoice(choice, "stop");
     return false;

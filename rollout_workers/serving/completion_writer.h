@@ -25,7 +25,7 @@ class CompletionWriter {
                    const std::string& fingerprint, std::shared_ptr<HttpExchange> exchange);
 
   // As CompletionEvents.
-  bool Token(int choice, int32_t token_id, float log_prob);
+  bool Token(int choice, const ChosenToken& token);
   void End(int choice, FinishReason reason);
   void Fail(const absl::Status& status);
 

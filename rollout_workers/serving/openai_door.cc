@@ -56,8 +56,7 @@ std::string Metrics(const EngineStatus& status) {
 }
 
 CompletionEvents EventsTo(const std::shared_ptr<CompletionWriter>& writer) {
-  return {.on_token = [writer](int choice, int32_t token_id,
-                               float log_prob) { return writer->Token(choice, token_id, log_prob); },
+  return {.on_token = [writer](int choice, const ChosenToken& token) { return writer->Token(choice, token); },
           .on_end = [writer](int choice, FinishReason reason) { writer->End(choice, reason); },
           .on_failure = [writer](const absl::Status& status) { writer->Fail(status); }};
 }

@@ -17,6 +17,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kFileBytesMax = int64_t{1} << 20;
+// As vLLM has it: a client that sends a tiny temperature wants no chance. Log-probs are then those of temperature 1.
+constexpr double kGreedyBelow = 1e-5;
 constexpr int kTextTokensDefault = 16;  // of POST /v1/completions, as OpenAI's reference has it
 
 // The numbers of generation_config.json, and the API's for what it lacks. Its do_sample, which switches
@@ -133,10 +135,12 @@ absl::StatusOr<CompletionJob> MakeCompletionJob(const ServedModel& model, const 
   ASSIGN_OR_RETURN(job.sampling.answer_tokens_max,
                    AnswerTokensMax(model, request, static_cast<int64_t>(longest)));
   if (request.temperature.has_value()) job.sampling.temperature = *request.temperature;
+  if (job.sampling.temperature < kGreedyBelow) job.sampling.temperature = 0;
   if (request.top_p.has_value()) job.sampling.top_p = *request.top_p;
   if (request.min_p.has_value()) job.sampling.min_p = *request.min_p;
   if (request.top_k.has_value()) job.sampling.top_k = *request.top_k;
   job.reports_tokens = request.stream || !request.stops.empty();
+  job.num_top_tokens = request.num_top_tokens;
   return job;
 }
 

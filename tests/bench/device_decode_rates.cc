@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/distributed/nccl_environment.h"
 #include "core/kernels/attention_inputs_cuda.h"
 #include "core/kernels/paged_attention_cuda.h"
 #include "core/kernels/random_normals_cuda.h"
@@ -242,6 +243,7 @@ static std::string TakeDevices(std::vector<std::string>& arguments) {
 }
 
 int main(int argc, char** argv) {
+  warpsmith::LeaveMulticastOff();
   std::vector<std::string> arguments(argv + 1, argv + argc);
   const std::string devices = TakeDevices(arguments);
   if (arguments.size() < 3 || arguments.size() > 4 || std::atoll(arguments[1].c_str()) < 1 ||

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/base/touch_constants.h"
+#include "core/distributed/nccl_environment.h"
 #include "tests/bench/gpu_engine_churn.h"
 #include "tests/bench/gpu_engine_run.h"
 #include "tests/gpu/device_rate.h"
@@ -240,6 +241,7 @@ int Main(const Flags& flags) {
 }  // namespace warpsmith
 
 int main(int argc, char** argv) {
+  warpsmith::LeaveMulticastOff();
   warpsmith::TouchConstants(warpsmith::kTorchLibrary);
   return warpsmith::Main(warpsmith::ParseFlags(argc, argv));
 }

@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "core/base/status_macros.h"
 #include "core/base/touch_constants.h"
+#include "core/distributed/nccl_environment.h"
 #include "core/model/model_config.h"
 #include "rollout_workers/batch.h"
 #include "rollout_workers/placement.h"
@@ -126,6 +127,7 @@ absl::Status Run(const Flags& flags) {
 }  // namespace warpsmith
 
 int main(int argc, char** argv) {
+  warpsmith::LeaveMulticastOff();
   warpsmith::TouchConstants(warpsmith::kTorchLibrary);
   const absl::StatusOr<warpsmith::Flags> flags = warpsmith::ParseFlags(argc, argv);
   const absl::Status status = flags.ok() ? warpsmith::Run(*flags) : flags.status();

@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/check.h"
+#include "core/distributed/nccl_environment.h"
 #include "core/kernels/memory_checksum.h"
 #include "core/model/device_weights_cuda.h"
 #include "core/model/mapped_weights_cuda.h"
@@ -185,6 +186,7 @@ void Run(const std::string& model, int sender_device, int device, const std::str
 }  // namespace warpsmith
 
 int main(int argc, char** argv) {
+  warpsmith::LeaveMulticastOff();
   if (argc != 4 && argc != 5) {
     std::fprintf(stderr, "usage: weight_transport_rates small|8B SENDER_GPU RECEIVER_GPU [engine|file]\n");
     return 2;

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "core/base/counter_random.h"
 #include "rollout_workers/batch.h"
+#include "rollout_workers/device/step_device_group.h"
 #include "rollout_workers/paged_device_batch.h"
 #include "tests/gpu/small_device_model.h"
 #include "tests/support/catch.h"
@@ -233,6 +234,35 @@ TEST_CASE("a step that is not done in time is an error that names it, and its pr
   CHECK(absl::IsDeadlineExceeded(device->Launch(plan)));
   CHECK(absl::IsDeadlineExceeded(device->FillRandom(4)));
   device.reset();
+  go.Notify();
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+}
+
+// In a process of its own, as other tests of GPUs that are lost.
+TEST_CASE("a GPU that stands still while it gives its pages back is lost, and nobody waits for it",
+          "[.][lost]") {
+  const CudaStepOptions options{.num_pages = 33,
+                                .sequences_max = 1,
+                                .prefill_tokens_max = 64,
+                                .context_tokens_max = 512,
+                                .decode_buckets = {1},
+                                .num_token_ids = 1024};
+  std::unique_ptr<CudaStepDevice> member = CudaStepDevice::Create(SmallDeviceModel(), options).value();
+  cudaStream_t const stream = member->stream();
+  std::vector<StepDeviceGroup::Member> members;
+  members.push_back({"cuda:0", std::move(member)});
+  auto device = std::make_unique<StepDeviceGroup>(std::move(members), nullptr, absl::Milliseconds(300),
+                                                  absl::Milliseconds(300));
+  REQUIRE(device->FillRandom(3).ok());
+  absl::Notification go;
+  REQUIRE(cudaLaunchHostFunc(stream, WaitForTest, &go) == cudaSuccess);
+  const absl::Time begin = absl::Now();
+  device->FreePages();
+  CHECK(absl::IsDeadlineExceeded(device->lost()));
+  INFO(device->lost().message());
+  CHECK(device->FillRandom(4) == device->lost());
+  device.reset();
+  CHECK(absl::Now() - begin < absl::Seconds(10));
   go.Notify();
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }

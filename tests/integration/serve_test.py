@@ -5,7 +5,12 @@ On the CPU, or on the device that WARPSMITH_SERVE_DEVICE names.
 
 from __future__ import annotations
 
+import asyncio
+import collections
+import json
+import math
 import re
+import resource
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -94,6 +99,40 @@ def test_greedy_text_and_log_probs_are_those_of_transformers(served: _Served) ->
     assert reply.usage.prompt_tokens == len(ids)
 
 
+def test_log_probs_of_other_tokens_come_beside_each(served: _Served) -> None:
+    chat = _chat(served, max_tokens=12, seed=4, logprobs=True, top_logprobs=20)
+    plain = _chat(served, max_tokens=12, seed=4, logprobs=True)
+    assert chat.choices[0].message == plain.choices[0].message
+    for token, alone in zip(chat.choices[0].logprobs.content, plain.choices[0].logprobs.content, strict=True):
+        assert (token.token, token.logprob, alone.top_logprobs) == (alone.token, alone.logprob, [])
+        top = token.top_logprobs
+        assert len(top) == 20
+        assert [other.logprob for other in top] == sorted((other.logprob for other in top), reverse=True)
+        assert sum(math.exp(other.logprob) for other in top) <= 1.001
+        assert all(bytes(other.bytes).decode(errors="replace") == other.token for other in top)
+        assert all(other.logprob == token.logprob for other in top if other.bytes == token.bytes)
+    chunks = _chat(served, max_tokens=12, seed=4, logprobs=True, top_logprobs=20, stream=True)
+    parts = [choice.logprobs.content for chunk in chunks for choice in chunk.choices if choice.logprobs]
+    assert [token for part in parts for token in part] == chat.choices[0].logprobs.content
+    text = _text(served, max_tokens=12, temperature=0, logprobs=3).choices[0].logprobs
+    for drawn, log_prob, others in zip(text.tokens, text.token_logprobs, text.top_logprobs, strict=True):
+        assert others[drawn] == log_prob == max(others.values())
+        assert len(others) <= 4
+
+
+@pytest.mark.skipif(DEVICE != "cpu", reason="a GPU computes in bfloat16")
+def test_top_log_probs_are_those_of_transformers(served: _Served) -> None:
+    tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(served.folder)
+    ids = tokenizer.encode("relu", add_special_tokens=False)
+    with torch.no_grad():
+        scores = (served.model(torch.tensor([ids])).logits[0, -1] / 0.7).log_softmax(-1)
+    best = scores.topk(5)
+    reply = _text(served, prompt=ids, max_tokens=1, temperature=0.7, top_p=0.5, seed=1, logprobs=5)
+    (others,) = reply.choices[0].logprobs.top_logprobs
+    expected = {tokenizer.decode([int(i)]): float(v) for v, i in zip(best.values, best.indices, strict=True)}
+    assert {text: others[text] for text in expected} == pytest.approx(expected, abs=1e-4)
+
+
 def test_a_chat_is_the_completion_of_its_rendered_prompt(served: _Served) -> None:
     prompt = f"<|im_start|>user\n{_MESSAGES[0]['content']}<|im_end|>\n<|im_start|>assistant\n"
     chat = _chat(served, max_tokens=20, temperature=0)
@@ -167,7 +206,8 @@ def test_the_fields_of_vllm_are_known_and_narrow_to_the_greedy_answer(served: _S
     [
         ({"temperature": -1}, "temperature"),
         ({"n": 1000}, "n"),
-        ({"logprobs": True, "top_logprobs": 5}, "top_logprobs"),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
+        ({"top_logprobs": 5}, "top_logprobs"),
         ({"presence_penalty": 1}, "presence_penalty"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools"),
@@ -237,6 +277,35 @@ def test_a_full_queue_is_429_with_a_time_to_come_again(served: _Served) -> None:
         server.await_idle()
         again = client.completions.create(model="model", prompt="relu", max_tokens=5, temperature=0)
         assert again.usage and again.usage.completion_tokens == 5
+
+
+def test_ten_thousand_requests_at_once_are_answered_or_refused(served: _Served) -> None:
+    body = json.dumps({"model": "model", "prompt": "relu", "max_tokens": 2})
+    request = f"POST /v1/completions HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+    async def ask(host: str, port: int) -> str:
+        try:
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(request)
+            status = (await reader.readline()).decode().split(" ")
+            writer.close()
+        except ConnectionError:
+            return "closed"  # one connection too many
+        return status[1] if len(status) > 1 else "closed"
+
+    async def ask_all(host: str, port: int) -> collections.Counter[str]:
+        return collections.Counter(await asyncio.gather(*(ask(host, port) for _ in range(10_000))))
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[0] < 10_500:
+        pytest.skip("this process may not open ten thousand sockets: raise ulimit -n")
+    host, port = served.server.url.removeprefix("http://").split(":")
+    replies = asyncio.run(ask_all(host, int(port)))
+    print(dict(replies))
+    assert set(replies) <= {"200", "429", "closed"}
+    assert replies["200"] > 0
+    served.server.await_idle()
+    assert _text(served, max_tokens=5, temperature=0).usage.completion_tokens == 5
 
 
 def test_a_token_keeps_others_out(served: _Served, tmp_path: Path) -> None:

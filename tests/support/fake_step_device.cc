@@ -10,6 +10,7 @@
 #include "core/base/status_macros.h"
 #include "core/model/parameters.h"
 #include "core/model/weight_source.h"
+#include "rollout_workers/device/step_device_group.h"
 #include "tests/support/fake_paged_device.h"
 
 namespace warpsmith {
@@ -46,7 +47,12 @@ absl::Status FakeStepDevice::SetParameters(const Parameters& parameters) {
   return lost_;
 }
 
+void FakeStepDevice::HangIfTold() const {
+  if (state_->hangs_until != nullptr) state_->hangs_until->WaitForNotification();
+}
+
 absl::Status FakeStepDevice::LoseIfTold() {
+  HangIfTold();
   if (state_->loses_weights) lost_ = absl::DeadlineExceededError("the copy did not end");
   return lost_;
 }
@@ -71,6 +77,7 @@ absl::Status FakeStepDevice::TakeWeights(WeightSource& source) {
 }
 
 void FakeStepDevice::FreePages() {
+  HangIfTold();
   WS_CHECK(launched_.empty()) << launched_.size() << " steps are in flight";
   entries_.clear();
   state_->has_pages = false;
@@ -78,12 +85,14 @@ void FakeStepDevice::FreePages() {
 
 // What lay there is gone.
 void FakeStepDevice::FreeWeights() {
+  HangIfTold();
   WS_CHECK(launched_.empty()) << launched_.size() << " steps are in flight";
   state_->weights = 0;
   state_->has_weight_memory = false;
 }
 
 absl::Status FakeStepDevice::AllocateWeights() {
+  HangIfTold();
   if (state_->has_weight_memory) return absl::OkStatus();
   if (state_->memory_is_taken) return absl::ResourceExhaustedError("others have the memory of the weights");
   state_->has_weight_memory = true;
@@ -91,6 +100,7 @@ absl::Status FakeStepDevice::AllocateWeights() {
 }
 
 absl::Status FakeStepDevice::AllocatePages() {
+  HangIfTold();
   if (!entries_.empty()) return absl::OkStatus();
   if (state_->memory_is_taken) return absl::ResourceExhaustedError("others have the memory of the pages");
   state_->has_pages = true;
@@ -134,8 +144,15 @@ TokenResult FakeStepDevice::Sample(const StepPlan& plan, const SampleRow& sample
     const int32_t page = plan.page_indices[plan.page_indptr[query] + position / options_.page_tokens];
     seen.push_back(entries_[int64_t{page} * options_.page_tokens + position % options_.page_tokens]);
   }
-  return {.token_id = HashedToken(seen, sample.seed, sample.draw, state_->weights, options_.num_token_ids),
-          .log_prob = HashedLogProb(seen, sample.seed, sample.draw, state_->weights)};
+  TokenResult result{
+      .token_id = HashedToken(seen, sample.seed, sample.draw, state_->weights, options_.num_token_ids),
+      .log_prob = HashedLogProb(seen, sample.seed, sample.draw, state_->weights)};
+  // The token, and behind it its neighbours, each half as probable as the one before.
+  for (int i = 0; i < sample.num_top_tokens; ++i) {
+    result.top_tokens.push_back(
+        {(result.token_id + i) % options_.num_token_ids, result.log_prob - static_cast<float>(i) * 0.6931F});
+  }
+  return result;
 }
 
 absl::StatusOr<std::vector<TokenResult>> FakeStepDevice::AwaitOldest() {
@@ -170,7 +187,13 @@ std::unique_ptr<PagedDeviceBatch> MakeFakeDeviceBatch(const ModelConfig& config,
       .decode_buckets = {1, 2, 4},
       .stop_token_ids = options.stop_token_ids,
       .num_token_ids = static_cast<int32_t>(NumTokenIds(config, options.num_token_ids))};
-  auto device = std::make_unique<FakeStepDevice>(paged, std::move(state));
+  const absl::Duration timeout = state->call_timeout;
+  std::unique_ptr<StepDevice> device = std::make_unique<FakeStepDevice>(paged, std::move(state));
+  if (timeout < absl::InfiniteDuration()) {
+    std::vector<StepDeviceGroup::Member> members;
+    members.push_back({"cuda:3", std::move(device)});
+    device = std::make_unique<StepDeviceGroup>(std::move(members), nullptr, absl::ZeroDuration(), timeout);
+  }
   return PagedDeviceBatch::Create(paged, std::move(device)).value();
 }
 

@@ -9,6 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "rollout_workers/device/step_device.h"
 #include "rollout_workers/paged/paged_batch.h"
 #include "rollout_workers/paged_device_batch.h"
@@ -29,6 +31,10 @@ struct FakeStepDeviceState {
   std::atomic<bool> memory_is_taken = false;  // by others: none can be allocated
   std::atomic<bool> refuses_weights = false;  // of a WeightSource
   std::atomic<bool> loses_weights = false;    // the device is lost while it takes them
+  // Finite: its calls have a thread of their own, which is given up after this.
+  absl::Duration call_timeout = absl::InfiniteDuration();
+  absl::Notification* hangs_until =
+      nullptr;  // what takes weights or memory, and gives it back, does not end before
 };
 
 // The log-prob that goes with a token.
@@ -59,6 +65,7 @@ class FakeStepDevice final : public StepDevice {
     std::vector<TokenResult> results;
   };
 
+  void HangIfTold() const;
   absl::Status LoseIfTold();
   TokenResult Sample(const StepPlan& plan, const SampleRow& sample);
 

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/distributed/nccl_environment.h"
 #include "core/kernels/attention_inputs_cuda.h"
 #include "core/kernels/bfloat16.h"
 #include "core/kernels/linear_cuda.h"
@@ -21,6 +22,7 @@
 #include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
+#include "tests/support/host_gpu_faults.h"
 #include "tests/support/host_graph.h"
 
 namespace warpsmith {
@@ -33,7 +35,8 @@ __attribute__((weak)) int HostGpuCount() { return 1; }
 namespace {
 
 constexpr size_t kMemory = size_t{4} << 30;
-char g_something;  // what handles point to
+[[maybe_unused]] const bool kIsDecided = (warpsmith::LeaveMulticastOff(), true);  // before any thread
+char g_something;                                                                 // what handles point to
 
 cudaError_t Allocate(void** memory, size_t bytes) {
   if (bytes > kMemory) return cudaErrorMemoryAllocation;
@@ -133,6 +136,7 @@ struct Floats {
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
+  if (warpsmith::HostFaults().driver_is_old) return cudaErrorInsufficientDriver;
   *count = warpsmith::HostGpuCount();
   return cudaSuccess;
 }
@@ -149,16 +153,24 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *free = *total = kMemory;
   return cudaSuccess;
 }
-cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+cudaError_t cudaDeviceSynchronize() {
+  warpsmith::AwaitHostGpu();
+  return cudaSuccess;
+}
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaMalloc(void** memory, size_t bytes) { return Allocate(memory, bytes); }
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) { return Allocate(memory, bytes); }
 cudaError_t cudaMallocHost(void** memory, size_t bytes) { return Allocate(memory, bytes); }
 cudaError_t cudaFree(void* memory) {
+  warpsmith::AwaitHostGpu();
+  if (memory != nullptr) ++warpsmith::HostFaults().num_freed;
   std::free(memory);
   return cudaSuccess;
 }
-cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
+cudaError_t cudaFreeHost(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
 cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
   std::memset(memory, value, bytes);
   return cudaSuccess;
@@ -175,7 +187,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamQuery(cudaStream_t) {
+  return warpsmith::HostFaults().hangs ? cudaErrorNotReady : cudaSuccess;
+}
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = reinterpret_cast<cudaEvent_t>(&g_something);
@@ -183,10 +197,12 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
-cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventQuery(cudaEvent_t) {
+  return warpsmith::HostFaults().hangs ? cudaErrorNotReady : cudaSuccess;
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
 cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* argument) {
-  function(argument);
+  if (!warpsmith::HostFaults().hangs) function(argument);
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
@@ -204,12 +220,13 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
                                {"cuMemExportToShareableHandle", reinterpret_cast<void*>(&ExportHandle)},
                                {"cuMemImportFromShareableHandle", reinterpret_cast<void*>(&ImportHandle)}};
   for (const EntryPoint& point : points) {
-    if (std::strcmp(point.name, name) != 0) continue;
+    if (std::strcmp(point.name, name) != 0 || warpsmith::HostFaults().lacks_virtual_memory) continue;
     *function = point.function;
     *result = cudaDriverEntryPointSuccess;
     return cudaSuccess;
   }
-  return cudaErrorInvalidValue;
+  *result = cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
 }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {

@@ -1,7 +1,5 @@
 // Four GPUs made of the host, beside host_gpu.cc: what steps take of CUDA's runtime beyond a decoder, and NCCL among
 // threads. A collective has happened when its call returns, so each rank needs a thread, as on GPUs its own launches.
-#include "tests/support/host_gpu_group.h"
-
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -16,20 +14,22 @@
 #include "absl/synchronization/mutex.h"
 #include "core/kernels/page_copy_cuda.h"
 #include "core/kernels/token_sampling_cuda.h"
+#include "core/kernels/top_tokens_cuda.h"
+#include "tests/support/host_gpu_faults.h"
 #include "tests/support/host_graph.h"
 
 namespace warpsmith {
-
-HostGpuFaults& HostFaults() {
-  static HostGpuFaults faults;
-  return faults;
-}
 
 int HostGpuCount() { return 4; }
 
 cudaError_t LaunchTokenSamples(const TokenSamples& samples, cudaStream_t, KernelStart) {
   if (IsRecorded([=] { return LaunchTokenSamples(samples, nullptr); })) return cudaSuccess;
   TokenSamplesReference(samples);
+  return cudaSuccess;
+}
+
+cudaError_t LaunchTopTokens(const TopTokens& top, cudaStream_t) {
+  TopTokensReference(top);
   return cudaSuccess;
 }
 

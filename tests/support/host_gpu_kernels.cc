@@ -14,9 +14,15 @@
 #include "core/kernels/memory_checksum_cuda.h"
 #include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
+#include "tests/support/host_gpu_faults.h"
 #include "tests/support/host_graph.h"
 
 namespace warpsmith {
+
+HostGpuFaults& HostFaults() {
+  static HostGpuFaults faults;
+  return faults;
+}
 
 template <>
 cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t, KernelStart) {
@@ -59,6 +65,10 @@ cudaError_t LaunchDecodeAttention(const AttentionInputs<__nv_bfloat16>& inputs,
 }
 
 cudaError_t LaunchMemoryChecksum(const void* memory, int64_t bytes, MemoryChecksum* checksum, cudaStream_t) {
+  if (HostFaults().checksum_that_fails >= 0 && HostFaults().checksum_that_fails-- == 0) {
+    if (HostFaults().hangs_after_checksum) HostFaults().hangs = true;
+    return cudaErrorUnknown;
+  }
   *checksum = SumOf(*checksum, ChecksumOf({static_cast<const char*>(memory), static_cast<size_t>(bytes)}));
   return cudaSuccess;
 }

@@ -26,6 +26,7 @@
 #include "absl/time/clock.h"
 #include "core/base/check.h"
 #include "core/distributed/nccl_broadcast_cuda.h"
+#include "core/distributed/nccl_environment.h"
 #include "core/model/broadcast_weights_cuda.h"
 #include "core/model/shared_weights_cuda.h"
 #include "tests/support/weights_pattern.h"
@@ -131,6 +132,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: weights_sender small|8B DEVICE SOCKET\n";
     return 2;
   }
+  warpsmith::LeaveMulticastOff();
   setenv("NCCL_DEBUG_FILE", "/dev/stderr", 1);  // standard output is for the receiver alone
   warpsmith::Run(argv[1], std::atoi(argv[2]), argv[3]);
 }

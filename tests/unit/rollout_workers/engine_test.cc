@@ -194,6 +194,40 @@ TEST_CASE("tokens that are told as they are drawn are those of the samples") {
   CHECK(bench.tokens().size() == 5);
 }
 
+TEST_CASE("the most probable tokens are told beside each token, and change none") {
+  const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
+  Bench bench(kind, {.num_slots = 3, .context_tokens_max = 256});
+  bench.Load(1);
+  GenerationJob job = Job(1, {Group(0, 2, 5), Group(1, 1, 9)});
+  REQUIRE(bench.engine().Submit(job).ok());
+  const std::map<Place, FinishedSample> without = bench.Await(3);
+  job.id = 2;
+  job.reports_tokens = true;
+  job.num_top_tokens = 5;
+  REQUIRE(bench.engine().Submit(job).ok());
+  const std::map<Place, FinishedSample> samples = bench.Await(3);
+  const auto tokens = bench.tokens();
+  for (const auto& [place, sample] : samples) {
+    CHECK(without.at(place).top_tokens.empty());
+    CHECK(sample.answer_token_ids == without.at(place).answer_token_ids);
+    CHECK(sample.log_probs == without.at(place).log_probs);
+    REQUIRE(sample.top_tokens.size() == sample.answer_token_ids.size());
+    for (size_t i = 0; i < sample.top_tokens.size(); ++i) {
+      const std::vector<TokenLogProb>& top = sample.top_tokens[i];
+      REQUIRE(top.size() == 5);
+      CHECK(top == tokens.at(place)[i].top_tokens);
+      for (size_t rank = 0; rank < top.size(); ++rank) {
+        if (rank > 0) CHECK(top[rank].log_prob <= top[rank - 1].log_prob);
+        if (top[rank].token_id == sample.answer_token_ids[i])
+          CHECK(top[rank].log_prob == sample.log_probs[i]);
+      }
+    }
+  }
+  job.id = 3;
+  job.num_top_tokens = 21;
+  CHECK(absl::IsInvalidArgument(bench.engine().Submit(job)));
+}
+
 TEST_CASE("one sample of a job can be cancelled, and the others do not change") {
   const Kind kind = GENERATE(Kind::kCpu, Kind::kDevice);
   const auto run = [kind](bool cancels) {

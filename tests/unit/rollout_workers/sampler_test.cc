@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
+#include <vector>
 
 #include "core/base/counter_random.h"
 #include "core/kernels/token_sampling.h"
@@ -231,6 +234,29 @@ TEST_CASE("what a device's samples are held against draws the sampler's tokens, 
         REQUIRE(last_token == token);
         REQUIRE(log_prob == Approx(drawn->log_prob).margin(2e-6));
       }
+    }
+  }
+}
+
+TEST_CASE("top tokens have the log-probs that each would have had if it had been drawn") {
+  const std::vector<float> logits = {0.5F, -1, 3, 3, 2, -7, 1};
+  for (const double temperature : {0.0, 0.6, 1.0}) {
+    SamplingParameters parameters;
+    parameters.temperature = temperature;
+    Sampler sampler(7);
+    std::map<int32_t, float> drawn;
+    std::optional<SampledToken> last;
+    for (int i = 0; i < 200; ++i) {
+      last = sampler.Draw(logits, parameters, UniformDouble(1, i));
+      drawn[last->token_id] = last->log_prob;
+    }
+    const std::vector<TokenLogProb> top = TopTokensOf(logits, temperature, *last, 20);
+    REQUIRE(top.size() == 7);
+    const std::vector<int32_t> order = {2, 3, 4, 6, 0, 1, 5};
+    for (size_t i = 0; i < top.size(); ++i) {
+      CHECK(top[i].token_id == order[i]);
+      if (drawn.contains(top[i].token_id))
+        CHECK(top[i].log_prob == Approx(drawn[top[i].token_id]).margin(1e-5));
     }
   }
 }

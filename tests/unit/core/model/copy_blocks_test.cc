@@ -51,6 +51,29 @@ TEST_CASE("runs of one length at equal distances are one block, and others are t
   CHECK(BlocksOf({}).empty());
 }
 
+TEST_CASE("rows that are longer or lie further apart than a block may have are blocks of their own") {
+  const std::vector<CopyRun> runs = {{0, 0, 25}, {40, 25, 3}, {49, 28, 3}, {60, 31, 3}, {80, 34, 3}};
+  const std::vector<CopyBlock> blocks = BlocksOf(runs, 10);
+  CHECK(ElementsOf(blocks) == ElementsOf(runs));
+  CHECK(blocks.size() == 6);  // three of the long run, one of two rows, two that are apart
+  for (const CopyBlock& block : blocks) {
+    CHECK(block.length <= 10);
+    CHECK((block.from_stride <= 10 && block.to_stride <= 10));
+  }
+}
+
+TEST_CASE("the embedding of a model of 72 billion parameters is copied in blocks that CUDA takes") {
+  const int64_t elements = int64_t{152064} * 8192;  // 2.5 GB
+  const std::vector<CopyBlock> blocks = BlocksOf({{0, 0, elements}});
+  int64_t copied = 0;
+  for (const CopyBlock& block : blocks) {
+    CHECK(block.from == copied);
+    CHECK(block.from_stride * 2 < (int64_t{1} << 31));
+    copied += block.length;
+  }
+  CHECK(copied == elements);
+}
+
 TEST_CASE("the blocks of a shard copy what its runs say, a matrix that is cut by columns at once") {
   const ParameterLayout whole(Shardable());
   for (const int count : {2, 4}) {

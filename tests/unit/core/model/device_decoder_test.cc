@@ -7,6 +7,7 @@
 #include "core/model/hugging_face_weights.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_decoder_fixture.h"
+#include "tests/support/host_gpu_faults.h"
 #include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
@@ -157,6 +158,20 @@ TEST_CASE("a GPU that is not there, and more memory than there is, are refused w
   CHECK(memory.fixed_bytes > int64_t{768} << 20);
   options.num_pages = memory.free_bytes / memory.page_bytes;
   CHECK(DeviceDecoder::Create(config, options).status().code() == absl::StatusCode::kResourceExhausted);
+}
+
+TEST_CASE("a driver that is too old is refused by what it lacks, with the way out") {
+  const ModelConfig config = DeviceFamilyConfigs()[0].config;
+  HostFaults().driver_is_old = true;
+  const absl::Status old = DeviceDecoder::Create(config, SmallOptions({64})).status();
+  HostFaults().driver_is_old = false;
+  CHECK(absl::IsFailedPrecondition(old));
+  CHECK_THAT(std::string(old.message()), Catch::Contains("update its driver"));
+  HostFaults().lacks_virtual_memory = true;
+  const absl::Status older = DeviceDecoder::Create(config, SmallOptions({64})).status();
+  HostFaults().lacks_virtual_memory = false;
+  CHECK(absl::IsFailedPrecondition(older));
+  CHECK_THAT(std::string(older.message()), Catch::Contains("cuMem") && Catch::Contains("update it"));
 }
 
 }  // namespace warpsmith

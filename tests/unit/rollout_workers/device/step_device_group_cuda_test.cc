@@ -16,7 +16,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/device_decoder_fixture.h"
 #include "tests/support/device_group_fixture.h"
-#include "tests/support/host_gpu_group.h"
+#include "tests/support/host_gpu_faults.h"
 
 namespace warpsmith {
 namespace {
@@ -49,8 +49,11 @@ class Ones final : public WeightSource {
   int64_t num_elements() const override { return std::ssize(elements_); }
   absl::Status CopyTo(uint16_t* elements, int, absl::Time) override {
     std::copy(elements_.begin(), elements_.end(), elements);
+    HostFaults().hangs = hangs_after;
     return absl::OkStatus();
   }
+
+  bool hangs_after = false;  // the GPU, from the end of the copy on
 
  private:
   std::vector<uint16_t> elements_;
@@ -73,6 +76,25 @@ TEST_CASE("weights that are taken from another process are refused where one is 
   const absl::Status status = device->TakeWeights(bad);
   CHECK(status.code() == absl::StatusCode::kInvalidArgument);
   CHECK(std::string(status.message()) == "tensor model.embed_tokens.weight has values that are not finite");
+}
+
+TEST_CASE("a GPU that does not end the check of new weights in time is lost") {
+  const CudaStepOptions options{.devices = {0},
+                                .num_pages = 40,
+                                .sequences_max = 2,
+                                .prefill_tokens_max = 64,
+                                .context_tokens_max = 256,
+                                .decode_buckets = {1, 2},
+                                .num_token_ids = 1024,
+                                .step_timeout = absl::Milliseconds(100)};
+  const std::unique_ptr<StepDevice> device = OpenCudaStepDevice(FourHeads(), options).value();
+  Ones good(BufferOffsets(ParameterLayout(FourHeads())).back(), -1);
+  REQUIRE(device->TakeWeights(good).ok());
+  good.hangs_after = true;
+  const absl::Status status = device->TakeWeights(good);
+  HostFaults().hangs = false;
+  CHECK(absl::IsDeadlineExceeded(status));
+  CHECK(device->lost() == status);
 }
 
 TEST_CASE("greedy tokens of two and four GPUs are one GPU's until two logits are nearly equal") {
@@ -103,6 +125,35 @@ TEST_CASE(
     CHECK(found.num_tokens == 6 * 24);
     CHECK(found.num_equal == found.num_tokens);
     CHECK(found.log_prob_difference_max <= 1e-4);
+  }
+}
+
+TEST_CASE(
+    "top tokens in float32 are the CPU's, of one GPU and of two, and samples beside them do not change") {
+  GenerationJob job = GroupJob(FourHeads(), 2, 2, 0, 12);
+  EngineOptions cpu = GroupOptions({0});
+  cpu.cuda.reset();
+  job.num_top_tokens = 7;
+  const GroupSamples expected = RunGroupJob(FourHeads(), cpu, job);
+  for (const std::vector<int>& devices : std::vector<std::vector<int>>{{0}, {0, 1}}) {
+    INFO(devices.size() << " GPUs");
+    EngineOptions options = GroupOptions(devices);
+    options.cuda->dtype = DeviceDtype::kFloat32;
+    const GroupSamples found = RunGroupJob(FourHeads(), options, job);
+    for (const auto& [place, sample] : found) {
+      REQUIRE(sample.top_tokens.size() == sample.answer_token_ids.size());
+      for (size_t i = 0; i < sample.top_tokens.size(); ++i) {
+        const std::vector<TokenLogProb>&top = sample.top_tokens[i], &other = expected.at(place).top_tokens[i];
+        REQUIRE(top.size() == 7);
+        for (size_t rank = 0; rank < 7; ++rank) {
+          CHECK(top[rank].token_id == other[rank].token_id);
+          CHECK(top[rank].log_prob == Approx(other[rank].log_prob).margin(1e-4));
+        }
+      }
+    }
+    job.num_top_tokens = 0;
+    CHECK(SameBits(found, RunGroupJob(FourHeads(), options, job)));
+    job.num_top_tokens = 7;
   }
 }
 

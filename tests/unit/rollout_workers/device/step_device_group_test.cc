@@ -2,8 +2,10 @@
 #include "rollout_workers/device/step_device_group.h"
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -167,6 +169,54 @@ TEST_CASE("a group whose member is lost while it takes weights is lost") {
   const absl::Status status = group.FillRandom(6);
   CHECK_THAT(std::string(status.message()), Catch::Contains("cuda:1: "));
   CHECK(group.lost() == status);
+}
+
+// One device, whose thread is given up after `timeout`.
+std::unique_ptr<StepDeviceGroup> OneDevice(const std::shared_ptr<FakeStepDeviceState>& state,
+                                           absl::Duration timeout) {
+  std::vector<StepDeviceGroup::Member> members;
+  members.push_back({"cuda:3", std::make_unique<FakeStepDevice>(Paged(), state)});
+  return std::make_unique<StepDeviceGroup>(std::move(members), nullptr, absl::ZeroDuration(), timeout);
+}
+
+TEST_CASE("one device gives its own answers and errors, and goes on after one that leaves it whole") {
+  const auto state = std::make_shared<FakeStepDeviceState>();
+  const auto device = OneDevice(state, absl::Seconds(60));
+  REQUIRE(device->FillRandom(5).ok());
+  FakeStepDevice plain(Paged(), std::make_shared<FakeStepDeviceState>());
+  REQUIRE(plain.FillRandom(5).ok());
+  const std::map<int, FinishedAnswer> expected = Answers(plain), answers = Answers(*device);
+  for (const auto& [index, answer] : expected) CHECK(answers.at(index).token_ids == answer.token_ids);
+  state->failing_launch = state->num_launched.load();
+  CHECK(std::string(device->Launch({}).message()) == "the launch was refused");
+  CHECK(device->lost().ok());
+  CHECK(Answers(*device).size() == 3);
+  state->loses_weights = true;
+  CHECK(std::string(device->FillRandom(6).message()) == "the copy did not end");
+  CHECK(std::string(device->lost().message()) == "the copy did not end");
+}
+
+TEST_CASE("a device that hangs in a call that has no deadline of its own is lost") {
+  const std::vector<std::function<void(StepDevice&)>> calls = {
+      [](StepDevice& device) { device.FreePages(); }, [](StepDevice& device) { device.FreeWeights(); },
+      [](StepDevice& device) { (void)device.AllocatePages(); },
+      [](StepDevice& device) { (void)device.AllocateWeights(); },
+      [](StepDevice& device) { (void)device.FillRandom(1); }};
+  for (const auto& call : calls) {
+    absl::Notification go_on;
+    const auto state = std::make_shared<FakeStepDeviceState>();
+    auto device = OneDevice(state, absl::Milliseconds(20));
+    state->hangs_until = &go_on;
+    call(*device);
+    CHECK(absl::IsDeadlineExceeded(device->lost()));
+    CHECK_THAT(std::string(device->lost().message()),
+               Catch::Contains("cuda:3 is lost to this process, start it again: not done within"));
+    CHECK(device->Launch({}) == device->lost());
+    device->DropSteps();
+    device.reset();  // waits for nothing
+    go_on.Notify();
+    while (state.use_count() > 2) std::this_thread::yield();
+  }
 }
 
 TEST_CASE("weights that cannot be loaded leave the group as it was") {

@@ -25,7 +25,7 @@ TEST_CASE("pieces make the whole text, and no piece cuts a character") {
   std::string pieces;
   int64_t num_tokens = 0;
   for (const int32_t id : Ids(text)) {
-    answer.Push(id, -1);
+    answer.Push({id, -1});
     const AnswerPiece piece = answer.Take();
     CHECK(IsValidUtf8(piece.text));
     CHECK(piece.tokens.size() == 1);
@@ -42,7 +42,7 @@ TEST_CASE("a character that never becomes complete comes at the end, as U+FFFD")
   AnswerText answer(&Fixture(), {});
   const std::vector<int32_t> ids = Ids("🎉");
   REQUIRE(ids.size() > 1);
-  answer.Push(ids[0], -1);
+  answer.Push({ids[0], -1});
   CHECK_FALSE(answer.has_text());
   answer.Finish();
   CHECK(answer.Take().text == "\uFFFD");
@@ -50,8 +50,8 @@ TEST_CASE("a character that never becomes complete comes at the end, as U+FFFD")
 
 TEST_CASE("the token that ends an answer is counted and shown, and is no text") {
   AnswerText answer(&Fixture(), {});
-  answer.Push(Ids("ok")[0], -0.5F);
-  answer.PushEnd(Ids("<|im_end|>")[0], -0.25F);
+  answer.Push({Ids("ok")[0], -0.5F});
+  answer.PushEnd({Ids("<|im_end|>")[0], -0.25F});
   answer.Finish();
   const AnswerPiece piece = answer.Take();
   CHECK_THAT(piece.text, !Catch::Contains("im_end"));
@@ -65,20 +65,38 @@ TEST_CASE("a stop string across tokens ends the answer with the token that compl
   const std::vector<int32_t> ids = Ids("first;\n\nsecond\n\n");
   AnswerText answer(&Fixture(), {";\n\nsec"});
   size_t num_pushed = 0;
-  while (num_pushed < ids.size() && !answer.stopped()) answer.Push(ids[num_pushed++], -1);
+  while (num_pushed < ids.size() && !answer.stopped()) answer.Push({ids[num_pushed++], -1});
   CHECK(answer.stopped());
   CHECK(num_pushed < ids.size());
-  answer.Push(ids[num_pushed], -1);
-  answer.PushEnd(ids[num_pushed], -1);
+  answer.Push({ids[num_pushed], -1});
+  answer.PushEnd({ids[num_pushed], -1});
   answer.Finish();
   const AnswerPiece piece = answer.Take();
   CHECK(piece.text == "first");
   CHECK(piece.tokens.size() == num_pushed);
 }
 
+TEST_CASE("what could have stood in a token's place is shown with it, and is no text") {
+  AnswerText answer(&Fixture(), {});
+  const int32_t ok = Ids("ok")[0], end = Ids("<|im_end|>")[0];
+  const std::vector<TokenLogProb> top = {{end, -0.25F}, {ok, -0.5F}};
+  answer.Push({ok, -0.5F}, top);
+  answer.PushEnd({end, -0.25F}, top);
+  answer.Finish();
+  const AnswerPiece piece = answer.Take();
+  REQUIRE(piece.tokens.size() == 2);
+  for (const AnswerToken& token : piece.tokens) {
+    REQUIRE(token.alternatives.size() == 2);
+    CHECK(token.alternatives[0].bytes == "<|im_end|>");
+    CHECK(token.alternatives[0].log_prob == -0.25F);
+    CHECK(token.alternatives[1].bytes == piece.tokens[0].bytes);
+  }
+  CHECK_THAT(piece.text, !Catch::Contains("im_end"));
+}
+
 TEST_CASE("offsets count the characters of the tokens before") {
   AnswerText answer(&Fixture(), {});
-  for (const int32_t id : Ids("äb c")) answer.Push(id, -1);
+  for (const int32_t id : Ids("äb c")) answer.Push({id, -1});
   const AnswerPiece piece = answer.Take();
   int64_t offset = 0;
   for (const AnswerToken& token : piece.tokens) {

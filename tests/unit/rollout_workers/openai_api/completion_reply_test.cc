@@ -1,5 +1,6 @@
 #include "rollout_workers/openai_api/completion_reply.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.h"
@@ -19,7 +20,7 @@ ReplyHead Head(ApiKind kind, bool log_probs = false, bool include_usage = false)
           .include_usage = include_usage};
 }
 
-ReplyChoice Choice() { return {{"a\"b", {{"a", -0.5F, 0}, {"\xf0\x9f", -1, 1}}}, "stop"}; }
+ReplyChoice Choice() { return {{"a\"b", {{"a", -0.5F, 0, {}}, {"\xf0\x9f", -1, 1, {}}}}, "stop"}; }
 
 Json DataOf(const std::string& event) {
   REQUIRE(event.substr(0, 6) == "data: ");
@@ -56,6 +57,24 @@ TEST_CASE("log-probs are shown in the form of each endpoint") {
                                                {"token_logprobs", {-0.5, -1.0}},
                                                {"top_logprobs", nullptr},
                                                {"text_offset", {0, 1}}});
+}
+
+TEST_CASE("alternatives are shown in the form of each endpoint, and have finite log-probs") {
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  const AnswerToken token{"a", -2, 0, {{"b", -0.25F}, {"\xf0", -1}, {"\xf1", kNever}}};
+  ReplyHead head = Head(ApiKind::kChat, true);
+  head.num_top_tokens = 3;
+  const Json chat = Json::parse(WholeReply(head, {{{"a", {token}}, "stop"}}, {}));
+  const Json& top = chat["choices"][0]["logprobs"]["content"][0]["top_logprobs"];
+  REQUIRE(top.size() == 3);
+  CHECK(top[0] == Json{{"token", "b"}, {"logprob", -0.25}, {"bytes", {98}}});
+  CHECK(top[1]["token"] == "\uFFFD");
+  CHECK(top[2] == Json{{"token", "\uFFFD"}, {"logprob", -9999.0}, {"bytes", {0xf1}}});
+  head.kind = ApiKind::kText;
+  const Json text = Json::parse(WholeReply(head, {{{"a", {token}}, "stop"}}, {}));
+  // By text: the more probable of two that look alike, and the token itself.
+  CHECK(text["choices"][0]["logprobs"]["top_logprobs"] ==
+        Json::array({Json{{"b", -0.25}, {"\uFFFD", -1.0}, {"a", -2.0}}}));
 }
 
 TEST_CASE("events carry pieces; usage comes last and only where it was asked for") {

@@ -140,7 +140,7 @@ TEST_CASE("fields that would change the answer in ways we lack are refused by na
                                                         {"frequency_penalty", "1"},
                                                         {"repetition_penalty", "1.1"},
                                                         {"logit_bias", "{\"5\": 1}"},
-                                                        {"top_logprobs", "5"},
+                                                        {"top_logprobs", "5"},  // without logprobs
                                                         {"ignore_eos", "true"},
                                                         {"guided_json", "{}"},
                                                         {"reasoning_effort", "\"high\""},
@@ -150,12 +150,29 @@ TEST_CASE("fields that would change the answer in ways we lack are refused by na
     CHECK_THAT(Refusal(Chat(), name, value), Catch::StartsWith(name));
   }
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
-           {"echo", "true"}, {"suffix", "\"x\""}, {"logprobs", "1"}, {"max_completion_tokens", "3"}}) {
+           {"echo", "true"}, {"suffix", "\"x\""}, {"logprobs", "21"}, {"max_completion_tokens", "3"}}) {
     INFO(name);
     CHECK_THAT(Refusal(Text(), name, value), Catch::StartsWith(name));
   }
   CHECK(Refusal(Text(), "logprobs", "0").empty());
+  CHECK_THAT(Refusal(With(Chat(), "logprobs", "true"), "top_logprobs", "21"),
+             Catch::StartsWith("top_logprobs"));
   CHECK(Refusal(Text(), "best_of", "1").empty());
+}
+
+TEST_CASE("log-probs of other tokens are asked for by each endpoint's fields") {
+  const auto chat = Parse(With(With(Chat(), "logprobs", "true"), "top_logprobs", "20"));
+  REQUIRE(chat.ok());
+  CHECK(chat->log_probs);
+  CHECK(chat->num_top_tokens == 20);
+  const auto text = Parse(With(Text(), "logprobs", "5"));
+  REQUIRE(text.ok());
+  CHECK(text->log_probs);
+  CHECK(text->num_top_tokens == 5);
+  const auto none = Parse(Text());
+  REQUIRE(none.ok());
+  CHECK_FALSE(none->log_probs);
+  CHECK(none->num_top_tokens == 0);
 }
 
 }  // namespace warpsmith

@@ -20,15 +20,17 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 struct Told {
   absl::Mutex mutex;
   std::map<int, std::vector<int32_t>> tokens;
+  std::map<int, std::vector<std::vector<TokenLogProb>>> tops;
   std::map<int, FinishReason> ends;
   std::vector<absl::Status> failures;
   size_t tokens_max = 1000;  // a choice ends itself with so many
 
   CompletionEvents Events() {
     return {.on_token =
-                [this](int choice, int32_t token_id, float) {
+                [this](int choice, const ChosenToken& token) {
                   absl::MutexLock lock(&mutex);
-                  tokens[choice].push_back(token_id);
+                  tokens[choice].push_back(token.token_id);
+                  tops[choice].push_back(token.top_tokens);
                   return tokens[choice].size() < tokens_max;
                 },
             .on_end =
@@ -153,7 +155,7 @@ TEST_CASE("more choices than may wait are told when to come again, or to ask for
   const auto service = MakeService(8, 64);
   // More tokens than fit the queue of events, which nobody takes: the engine is busy until the notification.
   CompletionEvents busy{.on_token =
-                            [&](int, int32_t, float) {
+                            [&](int, const ChosenToken&) {
                               done.WaitForNotification();
                               return true;
                             },

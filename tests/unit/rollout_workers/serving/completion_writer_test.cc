@@ -25,7 +25,7 @@ struct Scene {
     std::vector<int32_t> ids = model.tokenizer.Encode(text, SpecialTokens::kParse).value();
     ids.push_back(model.stop_token_ids[0]);
     for (const int32_t id : ids) {
-      if (!writer.Token(choice, id, -1)) return;
+      if (!writer.Token(choice, {id, -1, {}})) return;
     }
     writer.End(choice, FinishReason::kStop);
   }
@@ -104,7 +104,7 @@ TEST_CASE("a failure is an error before the first piece, and an event behind it"
   early.writer.Fail(absl::UnavailableError("stopped"));
   CHECK(early.exchange->Await()->status == 503);
   Scene late(R"("stream": true)");
-  late.writer.Token(0, late.model.tokenizer.Encode("relu", SpecialTokens::kParse).value()[0], -1);
+  late.writer.Token(0, {late.model.tokenizer.Encode("relu", SpecialTokens::kParse).value()[0], -1, {}});
   late.writer.Fail(absl::UnavailableError("stopped"));
   const HttpResponse response = *late.exchange->Await();
   CHECK(response.status == 200);

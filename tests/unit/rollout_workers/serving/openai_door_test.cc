@@ -144,7 +144,7 @@ TEST_CASE("a full queue is back-pressure") {
   const absl::StatusOr<int64_t> id = scene.service.Start(
       {.prompts = {{5}}, .num_choices = 64, .sampling = {.answer_tokens_max = 500}, .reports_tokens = true},
       {.on_token =
-           [&](int, int32_t, float) {
+           [&](int, const ChosenToken&) {
              done.WaitForNotification();
              return true;
            },

@@ -74,6 +74,21 @@ TEST_CASE("what a request does not say, the checkpoint does, and the API where i
   CHECK(said.reports_tokens);
 }
 
+TEST_CASE("a temperature that is next to nothing is greedy, and other tokens' log-probs are passed on") {
+  const ServedModel model = TinyServedModel();
+  for (const char* const tiny : {"1e-6", "1e-39", "1e-320", "0"}) {
+    const CompletionJob job =
+        MakeCompletionJob(model, Chat(std::string(", \"temperature\": ") + tiny), "").value();
+    CHECK(job.sampling.temperature == 0);
+    CHECK(job.num_top_tokens == 0);
+  }
+  const CompletionJob job =
+      MakeCompletionJob(model, Chat(R"(, "temperature": 1e-5, "logprobs": true, "top_logprobs": 4)"), "")
+          .value();
+  CHECK(job.sampling.temperature == 1e-5);
+  CHECK(job.num_top_tokens == 4);
+}
+
 TEST_CASE("a chat has the ids of the prompts that a Coder was trained on") {
   const ServedModel model = TinyServedModel();
   const Prompts prompts = Prompts::Load("datasets/tokenizer/small", "datasets/prompts/small", {}).value();
