@@ -70,9 +70,8 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
   const absl::Time deadline =
       std::min(program.deadline, absl::Now() + absl::Seconds(limits_.cpu_seconds_max + 5));
   if (absl::Status status = process_->AwaitHello(deadline); !status.ok()) return FaultOf(status);
-  if (lane != nullptr) {
-    if (absl::Status status = lane->Admit(process_->pid()); !status.ok()) return FaultOf(status);
-  }
+  const absl::Status admitted = lane == nullptr ? absl::OkStatus() : lane->Admit(process_->pid());
+  if (!admitted.ok()) return FaultOf(admitted);
   // Nothing that another jail has left must be found here.
   buffers_.inputs->FillAll(0);
   for (const auto& buffer : buffers_.outputs) {
@@ -146,6 +145,7 @@ void Jail::Load(Batch draws) {
   num_calls_ = draws.size();
   std::shuffle(rooms_.begin() + (KeepsFirstRoom() ? 1 : 0), rooms_.end(), random_);
   if (!buffers_.outputs.empty()) slot_ = (slot_ + 1) % buffers_.outputs.size();
+  poison_lot_ = random_();
   for (size_t call = 0; call < num_calls_; ++call) {
     draws[call]->shown = true;
     // Parameters, too: whoever runs here may have changed them.
@@ -154,7 +154,8 @@ void Jail::Load(Batch draws) {
   for (const size_t room : rooms_) {
     if (buffers_.outputs.empty()) break;
     for (const TensorSpec& spec : layout_.outputs)
-      buffers_.outputs[slot_]->Fill(kPoisonByte, OutputRoom(room) + spec.offset, spec.num_bytes);
+      buffers_.outputs[slot_]->Fill(PoisonByteOf(spec, poison_lot_), OutputRoom(room) + spec.offset,
+                                    spec.num_bytes);
   }
   buffers_.store->MakeCold();
 }
@@ -292,9 +293,8 @@ absl::Status Jail::ReadFromGpu(const nlohmann::json& place, const StridedTensor&
   const int64_t offset = Read(place, jail::Place::offset);
   return ReadStrided(tensor, dense, [&](int64_t num_bytes, char* to) -> absl::Status {
     if (!handle.empty()) return buffers_.store->ReadForeign(handle, offset, num_bytes, to);
-    if (offset < 0 || num_bytes > buffers_.inputs->num_bytes() - offset) {
+    if (offset < 0 || num_bytes > buffers_.inputs->num_bytes() - offset)
       return absl::OutOfRangeError("not within the inputs");
-    }
     std::memcpy(to, buffers_.inputs->Read(offset, num_bytes), static_cast<size_t>(num_bytes));
     return absl::OkStatus();
   });
@@ -308,7 +308,8 @@ std::optional<Fault> Jail::CheckIdleRooms() {
       const auto choices = static_cast<uint64_t>(spec.num_bytes - num_bytes + 1);
       const int64_t start =
           OutputRoom(rooms_[idle]) + spec.offset + static_cast<int64_t>(random_() % choices);
-      if (AllBytesAre(buffers_.outputs[slot_]->Read(start, num_bytes), num_bytes, kPoisonByte)) continue;
+      const char* const bytes = buffers_.outputs[slot_]->Read(start, num_bytes);
+      if (AllBytesAre(bytes, num_bytes, PoisonByteOf(spec, poison_lot_))) continue;
       return Fault{v1::VERDICT_INCORRECT, "outputs were written of a call that was not made"};
     }
   }

@@ -156,6 +156,7 @@ class Jail {
   size_t num_calls_ = 0;
   std::vector<size_t> rooms_;  // all of them; those of the last run's calls come first
   std::mt19937_64 random_{std::random_device()()};
+  uint64_t poison_lot_ = 0;  // of the last Load()
   bool parameters_loaded_ = false;
   double seconds_ = 0;
   double after_seconds_ = 0;
