@@ -157,6 +157,7 @@ void Jail::Load(Batch draws) {
       buffers_.outputs[slot_]->Fill(PoisonByteOf(spec, poison_lot_), OutputRoom(room) + spec.offset,
                                     spec.num_bytes);
   }
+  ahead_us_ = buffers_.store->AwaitDone(limits_.call_seconds_max);
   buffers_.store->MakeCold();
 }
 
@@ -169,6 +170,7 @@ std::optional<Fault> Jail::Refresh() {
 }
 
 std::optional<Fault> Jail::Run() {
+  if (!ahead_us_.ok()) return FaultOf(ahead_us_.status());
   buffers_.store->CloseForeign();
   const std::vector<size_t> rooms(rooms_.begin(), rooms_.begin() + static_cast<ptrdiff_t>(num_calls_));
   const auto request = Make<jail::Run>({{jail::Run::slot, slot_}, {jail::Run::rooms, rooms}});
@@ -178,7 +180,7 @@ std::optional<Fault> Jail::Run() {
   const absl::StatusOr<double> longer_us = buffers_.store->AwaitDone(limits_.call_seconds_max);
   if (!longer_us.ok()) return FaultOf(longer_us.status());
   seconds_ = timed->seconds;
-  after_seconds_ = 0;
+  after_seconds_ = *ahead_us_ * 1e-6;
   // A process that stops, and a GPU that changes hands, take more than short calls and never the same.
   double& stop_seconds = buffers_.store->on_gpu() ? after_seconds_ : seconds_;
   stop_seconds += timed->stop_seconds + *longer_us * 1e-6;
