@@ -101,6 +101,17 @@ TEST_CASE("what the GPU does once a call is loaded is waited for, and counts as 
   CHECK(bench.jail->after_seconds() >= 3 * kTurnSeconds);
 }
 
+TEST_CASE("what the GPU does once inputs are withdrawn counts as the call's") {
+  FakeGpu gpu;
+  const Allocation allocation({1, 2, 3, 4});
+  Bench bench(allocation.handle(), "0");
+  const double before = bench.jail->after_seconds();
+  gpu.Say("busy 2\n");
+  bench.jail->WithdrawInputs();
+  CHECK(gpu.script() == "busy 0\n");
+  CHECK(bench.jail->after_seconds() >= before + 2 * kTurnSeconds);
+}
+
 TEST_CASE("a place that is none is the program's fault, and the GPU stays healthy") {
   const FakeGpu gpu;
   const Allocation allocation({9, 8, 7, 6});
