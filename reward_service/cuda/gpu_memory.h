@@ -108,11 +108,11 @@ class ForeignMemory {
   const Address start_;
 };
 
-// Proves that a GPU has nothing to do: a kernel of one thread, which takes some microseconds on an idle GPU, and
-// over a millisecond, the turn of another process, where anything still runs.
+// Proves that a GPU has nothing to do: a kernel of one thread and a copy to the host, which take some microseconds on
+// an idle GPU, and about a millisecond, the turn of another process, or its copy, where anything still runs.
 class IdleProbe {
  public:
-  // Measures what the kernel takes now: nobody else may use the GPU.
+  // Measures what both take now: nobody else may use the GPU.
   static absl::StatusOr<std::unique_ptr<IdleProbe>> Create(const GpuContext* context);
 
   // The median of probes on the idle GPU [us].

@@ -5,11 +5,12 @@ worth. tests/hacks/outcome.py states what that is for each family. Each hack run
 names, layout and order a program has changed; beside each runs its honest twin.
 
 Without --gpu the cases of a CPU are graded, all at once, and --out is one JSON document. With it those of a GPU are, in
-slices: a piece is a case with its twin and its mutants, and what is printed is all that is known so far.
+slices: a piece is a case with its twin and its mutants, and what is printed is all that is known so far. Several cases
+are graded at once (--clients N), for a GPU has four judgements at once, and compilers work beside them.
 
 ./dev bench hacks [--only EXPRESSION] [--mutants N] [--seed N]
 ./dev bench hacks --gpu [--resume] [--seconds N] [--only EXPRESSION] [--mutants N] [--seed N]
-                        [--address URL] [--set KEY=VALUE ...]
+                        [--clients N] [--address URL] [--set KEY=VALUE ...]
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from warpsmith_reward import Grade, Request, RewardClient
@@ -47,6 +49,8 @@ _GROUP = 16
 _SECONDS_MAX = 1200.0
 _GPU_SECONDS_MAX = 240.0
 _GPU_SECONDS = 240.0  # of a slice: a case takes up to a minute
+# Each case is some four programs.
+_CLIENTS = 4
 
 
 @dataclass(frozen=True)
@@ -239,16 +243,21 @@ def case_pieces(
 def run_slice(parser: argparse.ArgumentParser, arguments: argparse.Namespace, cases: Sequence[Case]) -> int:
     """One slice of the cases of a GPU; 1 also where one could not be graded."""
     with open_service(parser, arguments) as service, ExitStack() as stack:
+        clients: list[RewardClient] = []
+        lock = Lock()
 
-        @cache
         def connect() -> RewardClient:
-            settings = dict(text.split("=", 1) for text in arguments.set)
-            url = arguments.address or stack.enter_context(own_service(settings))
-            return stack.enter_context(_connect(url, _GPU_SECONDS_MAX))
+            """Starts the service where the first case asks for it: a slice that has nothing to do needs none."""
+            with lock:
+                if not clients:
+                    settings = dict(text.split("=", 1) for text in arguments.set)
+                    url = arguments.address or stack.enter_context(own_service(settings))
+                    clients.append(stack.enter_context(_connect(url, _GPU_SECONDS_MAX)))
+                return clients[0]
 
         slice_ = Slice(SliceOptions.of(arguments))
         pieces = case_pieces(connect, cases, service.identity, arguments.mutants, arguments.seed)
-        results = [line["result"] for line in slice_.do(list(pieces))]
+        results = [line["result"] for line in slice_.do(list(pieces), at_once=arguments.clients)]
     rows = [Row(**row) for result in results for row in result["rows"]]
     print_report(summary(rows), rows)
     status = slice_.end()
@@ -286,6 +295,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="cases in whose name this expression is found")
     parser.add_argument("--mutants", type=int, default=2, help="mutants of each hack")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--clients", type=int, default=_CLIENTS, help="cases of a GPU that are graded at once")
     arguments = parser.parse_args(words)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the service ends with us
     device = "cuda" if arguments.gpu else "cpu"

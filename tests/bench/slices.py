@@ -120,12 +120,19 @@ class Slice:
 
     def do(self, pieces: Sequence[Piece], at_once: int = 1) -> list[Row]:
         """Lines of those of `pieces` that are finished, now or before, in their order. `at_once` are done at a time,
-        each in a thread of its own."""
+        each in a thread of its own. An exception in this thread, a signal's say, passes without waiting for them: they
+        begin no other piece, and what is at work fails once the caller closes what it uses."""
         keys = [(piece.name, piece.sha256(self._options.hardware)) for piece in pieces]
         left = iter([piece for piece, key in zip(pieces, keys, strict=True) if key not in self._known])
-        with ThreadPoolExecutor(max_workers=at_once) as pool:
+        pool = ThreadPoolExecutor(max_workers=at_once)
+        try:
             for worker in [pool.submit(self._do_in_turn, left) for _ in range(at_once)]:
                 worker.result()
+        except BaseException:
+            self._end = float("-inf")
+            raise
+        finally:
+            pool.shutdown(wait=False)
         rows = [self._known[key] for key in keys if key in self._known]
         self._num_left += len(pieces) - len(rows)
         self._revisions.update(row["revision"] for row in rows)

@@ -136,7 +136,10 @@ def _ends_directive(out: list[str]) -> bool:
     return bool(out) and (out[-1].lstrip().startswith("#") or out[-1].rstrip().endswith("\\"))
 
 
-_HELPER = re.compile(r"^static (?!constexpr|const |inline)[\w:<>,*& ]+?\w+\([^(){}=]*\) \{\n.*?^\}\n", re.S | re.M)
+# None of a template, which its prototype would be alone.
+_HELPER = re.compile(
+    r"(?<!>\n)^static (?!constexpr|const |inline)[\w:<>,*& ]+?\w+\([^(){}=]*\) \{\n.*?^\}\n", re.S | re.M
+)
 
 
 def _move(source: str, chance: random.Random) -> str:

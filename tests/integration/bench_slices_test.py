@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -129,6 +131,24 @@ def test_pieces_at_once_are_done_together_and_keep_their_order(run: Run) -> None
     rows = run.slice().do([Piece(name, 1, together(name)) for name in "abc"], at_once=3)
     assert [row["result"]["name"] for row in rows] == ["a", "b", "c"]
     assert len(read_lines(run.out)) == 3
+
+
+def test_a_signal_passes_while_a_piece_is_at_work_and_no_other_piece_begins(run: Run) -> None:
+    may_end, has_ended = threading.Event(), threading.Event()
+
+    def work() -> Row:
+        os.kill(os.getpid(), signal.SIGINT)
+        if may_end.wait(timeout=30):
+            has_ended.set()
+        return {}
+
+    slice_ = run.slice()
+    with pytest.raises(KeyboardInterrupt):
+        slice_.do([Piece("a", 1, work), run.piece("b")])
+    assert not has_ended.is_set()
+    may_end.set()
+    assert has_ended.wait(timeout=30)
+    assert not run.done, "a piece began after the signal"
 
 
 def test_seconds_of_work_count_overlaps_once_and_pauses_between_slices_not() -> None:

@@ -164,14 +164,16 @@ absl::Status ChildProcess::Continue() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fields,
-                                                        absl::Duration timeout) {
+absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fields, absl::Duration timeout,
+                                                        absl::FunctionRef<void()> before_stop) {
   RETURN_IF_ERROR(Send(fields));
   const absl::Time deadline = absl::Now() + timeout;
   const double start = MonotonicSeconds();
   RETURN_IF_ERROR(Continue());
   absl::StatusOr<Packet> answer = Receive(deadline);
   const double answered = MonotonicSeconds();
+  if (answer.ok()) before_stop();
+  const double stopping = MonotonicSeconds();
   const absl::Status stop = Stop();
   const double end = MonotonicSeconds();
   DrainOutput();
@@ -179,7 +181,7 @@ absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fi
   // A crash report comes from a process that is about to end: what it says is worth more than that it is
   // gone.
   if (!stop.ok() && !Is<jail::Crash>(answer->fields)) return stop;
-  return TimedAnswer{answered - start, end - answered, *std::move(answer)};
+  return TimedAnswer{answered - start, end - stopping, *std::move(answer)};
 }
 
 Ending ChildProcess::AwaitEnd() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -71,8 +72,9 @@ class ChildProcess {
 
   // For a stopped process: continues it with a command waiting, takes its answer as a hint, stops it; the
   // clocks run from before the continuation to after the confirmed stop. DEADLINE_EXCEEDED when no answer
-  // came in time: the process is stopped then.
-  absl::StatusOr<TimedAnswer> AskOnTheClock(const nlohmann::json& fields, absl::Duration timeout);
+  // came in time: the process is stopped then. `before_stop` is done between an answer and the stop, on no clock.
+  absl::StatusOr<TimedAnswer> AskOnTheClock(
+      const nlohmann::json& fields, absl::Duration timeout, absl::FunctionRef<void()> before_stop = [] {});
 
   // After UNAVAILABLE: reaps, waiting at most a second.
   Ending AwaitEnd();

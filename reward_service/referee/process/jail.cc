@@ -12,32 +12,13 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
+#include "reward_service/referee/process/guards.h"
 
 namespace warpsmith {
 namespace {
 
-constexpr unsigned char kGuardByte = 0xA5;
 constexpr size_t kNumNativeSlots = jail::Run::slot.high + 1;
 constexpr int64_t kSpanBytesMax = int64_t{1} << 30;
-// Of each output in a room that a run left out: from a place drawn by lot on.
-constexpr int64_t kIdleBytes = 4096;
-
-// Calls `visit(start, end)` for every stretch of an output buffer that belongs to no output.
-template <typename Visit>
-void ForEachGuard(const TaskLayout& layout, Visit visit) {
-  int64_t start = 0;
-  for (const TensorSpec& spec : layout.outputs) {
-    visit(start, spec.offset);
-    start = spec.offset + spec.num_bytes;
-  }
-  visit(start, layout.output_buffer_bytes);
-}
-
-bool AllBytesAre(const char* bytes, int64_t n, unsigned char value) {
-  if (n <= 0) return true;
-  const auto* first = reinterpret_cast<const unsigned char*>(bytes);
-  return *first == value && std::memcmp(bytes, bytes + 1, static_cast<size_t>(n - 1)) == 0;
-}
 
 std::vector<int64_t> Integers(const nlohmann::json& fields, const ListField& field) {
   std::vector<int64_t> values;
@@ -70,9 +51,8 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
   const absl::Time deadline =
       std::min(program.deadline, absl::Now() + absl::Seconds(limits_.cpu_seconds_max + 5));
   if (absl::Status status = process_->AwaitHello(deadline); !status.ok()) return FaultOf(status);
-  if (lane != nullptr) {
-    if (absl::Status status = lane->Admit(process_->pid()); !status.ok()) return FaultOf(status);
-  }
+  const absl::Status admitted = lane == nullptr ? absl::OkStatus() : lane->Admit(process_->pid());
+  if (!admitted.ok()) return FaultOf(admitted);
   // Nothing that another jail has left must be found here.
   buffers_.inputs->FillAll(0);
   for (const auto& buffer : buffers_.outputs) {
@@ -129,23 +109,12 @@ int64_t Jail::InputEnd() const {
   return layout_.parameters.empty() ? layout_.input_buffer_bytes : layout_.parameters[0].offset;
 }
 
-void Jail::RestoreInputs(const Draw& draw, size_t call) {
-  buffers_.inputs->Write(draw.inputs, 0, InputStart(call), InputEnd());
-}
-
-void Jail::WithdrawInputs() {
-  const auto& outputs = layout_.outputs;
-  if (std::any_of(outputs.begin(), outputs.end(), [](const TensorSpec& spec) { return spec.borrowed; }))
-    return;
-  for (size_t call = 0; call < num_calls_; ++call)
-    buffers_.inputs->Fill(kPoisonByte, InputStart(call), InputEnd());
-}
-
 void Jail::Load(Batch draws) {
   WS_CHECK(draws.size() <= static_cast<size_t>(buffers_.calls_max())) << draws.size();
   num_calls_ = draws.size();
   std::shuffle(rooms_.begin() + (KeepsFirstRoom() ? 1 : 0), rooms_.end(), random_);
   if (!buffers_.outputs.empty()) slot_ = (slot_ + 1) % buffers_.outputs.size();
+  poison_lot_ = random_();
   for (size_t call = 0; call < num_calls_; ++call) {
     draws[call]->shown = true;
     // Parameters, too: whoever runs here may have changed them.
@@ -154,8 +123,10 @@ void Jail::Load(Batch draws) {
   for (const size_t room : rooms_) {
     if (buffers_.outputs.empty()) break;
     for (const TensorSpec& spec : layout_.outputs)
-      buffers_.outputs[slot_]->Fill(kPoisonByte, OutputRoom(room) + spec.offset, spec.num_bytes);
+      buffers_.outputs[slot_]->Fill(PoisonByteOf(spec, poison_lot_), OutputRoom(room) + spec.offset,
+                                    spec.num_bytes);
   }
+  ahead_us_ = buffers_.store->AwaitDone(limits_.call_seconds_max);
   buffers_.store->MakeCold();
 }
 
@@ -168,16 +139,21 @@ std::optional<Fault> Jail::Refresh() {
 }
 
 std::optional<Fault> Jail::Run() {
+  if (!ahead_us_.ok()) return FaultOf(ahead_us_.status());
   buffers_.store->CloseForeign();
   const std::vector<size_t> rooms(rooms_.begin(), rooms_.begin() + static_cast<ptrdiff_t>(num_calls_));
   const auto request = Make<jail::Run>({{jail::Run::slot, slot_}, {jail::Run::rooms, rooms}});
-  absl::StatusOr<TimedAnswer> timed =
-      process_->AskOnTheClock(request, absl::Seconds(limits_.call_seconds_max));
+  const auto await_done = [this] { return buffers_.store->AwaitDone(limits_.call_seconds_max); };
+  // A program can answer while the GPU works. What ends until its process has stopped would be seen by nobody.
+  absl::StatusOr<double> left_us = 0.0;
+  absl::StatusOr<TimedAnswer> timed = process_->AskOnTheClock(
+      request, absl::Seconds(limits_.call_seconds_max), [&] { left_us = await_done(); });
   if (!timed.ok()) return FaultOf(timed.status());
-  const absl::StatusOr<double> longer_us = buffers_.store->AwaitDone(limits_.call_seconds_max);
+  if (!left_us.ok()) return FaultOf(left_us.status());
+  const absl::StatusOr<double> longer_us = await_done();
   if (!longer_us.ok()) return FaultOf(longer_us.status());
   seconds_ = timed->seconds;
-  after_seconds_ = 0;
+  after_seconds_ = (*ahead_us_ + *left_us) * 1e-6;
   // A process that stops, and a GPU that changes hands, take more than short calls and never the same.
   double& stop_seconds = buffers_.store->on_gpu() ? after_seconds_ : seconds_;
   stop_seconds += timed->stop_seconds + *longer_us * 1e-6;
@@ -292,50 +268,11 @@ absl::Status Jail::ReadFromGpu(const nlohmann::json& place, const StridedTensor&
   const int64_t offset = Read(place, jail::Place::offset);
   return ReadStrided(tensor, dense, [&](int64_t num_bytes, char* to) -> absl::Status {
     if (!handle.empty()) return buffers_.store->ReadForeign(handle, offset, num_bytes, to);
-    if (offset < 0 || num_bytes > buffers_.inputs->num_bytes() - offset) {
+    if (offset < 0 || num_bytes > buffers_.inputs->num_bytes() - offset)
       return absl::OutOfRangeError("not within the inputs");
-    }
     std::memcpy(to, buffers_.inputs->Read(offset, num_bytes), static_cast<size_t>(num_bytes));
     return absl::OkStatus();
   });
-}
-
-std::optional<Fault> Jail::CheckIdleRooms() {
-  if (buffers_.outputs.empty()) return std::nullopt;
-  for (size_t idle = num_calls_; idle < rooms_.size(); ++idle) {
-    for (const TensorSpec& spec : layout_.outputs) {
-      const int64_t num_bytes = std::min(kIdleBytes, spec.num_bytes);
-      const auto choices = static_cast<uint64_t>(spec.num_bytes - num_bytes + 1);
-      const int64_t start =
-          OutputRoom(rooms_[idle]) + spec.offset + static_cast<int64_t>(random_() % choices);
-      if (AllBytesAre(buffers_.outputs[slot_]->Read(start, num_bytes), num_bytes, kPoisonByte)) continue;
-      return Fault{v1::VERDICT_INCORRECT, "outputs were written of a call that was not made"};
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<Fault> Jail::CheckBuffers(const Draw& draw, size_t call) const {
-  if (!buffers_.outputs.empty()) {
-    bool intact = true;
-    ForEachGuard(layout_, [&](int64_t start, int64_t end) {
-      const char* const guard = buffers_.outputs[slot_]->Read(OutputStart(call) + start, end - start);
-      intact = intact && AllBytesAre(guard, end - start, kGuardByte);
-    });
-    if (intact) return std::nullopt;  // inputs are mapped read-only in a native jail
-    Fault fault{v1::VERDICT_INCORRECT, "memory outside the outputs was written"};
-    fault.out_of_bounds = true;
-    return fault;
-  }
-  for (size_t i = 0; i < layout_.inputs.size(); ++i) {
-    const TensorSpec& spec = layout_.inputs[i];
-    if (buffers_.inputs->IsSame(draw.inputs, spec.offset, InputStart(call) + spec.offset, spec.num_bytes))
-      continue;
-    Fault fault{v1::VERDICT_INCORRECT, absl::StrCat("input ", i, " was changed")};
-    fault.input_mutated = true;
-    return fault;
-  }
-  return std::nullopt;
 }
 
 Buffers Jail::TakeBuffers() {

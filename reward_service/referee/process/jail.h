@@ -96,7 +96,8 @@ class Jail {
   void LimitCalls(double seconds_max) { limits_.call_seconds_max = seconds_max; }
   // Of the last run: from its release to the confirmed stop, on a GPU to the answer.
   double seconds() const { return seconds_; }
-  // On a GPU: from the answer to the confirmed stop of the process and the proof that the GPU is idle.
+  // On a GPU: from the answer to the confirmed stop of the process and the proof that the GPU is idle; and how long it
+  // worked before, when the call was loaded, for a GPU can wait for a value in memory and begin by itself.
   double after_seconds() const { return after_seconds_; }
   // Of the last run, by the word of the process, which is to be trusted of the reference alone: how long Python waited
   // for the GPU when it had made all calls.
@@ -156,9 +157,11 @@ class Jail {
   size_t num_calls_ = 0;
   std::vector<size_t> rooms_;  // all of them; those of the last run's calls come first
   std::mt19937_64 random_{std::random_device()()};
+  uint64_t poison_lot_ = 0;  // of the last Load()
   bool parameters_loaded_ = false;
   double seconds_ = 0;
   double after_seconds_ = 0;
+  absl::StatusOr<double> ahead_us_ = 0.0;  // that the GPU worked when the last Load() had written all
   double waited_us_ = 0;
   nlohmann::json places_;         // Python: of the outputs of the last run, call by call,
   nlohmann::json former_places_;  // and of the one before

@@ -124,6 +124,13 @@ const Stored* As(const void* bytes) {
 
 }  // namespace
 
+unsigned char PoisonByteOf(const TensorSpec& spec, uint64_t lot) {
+  constexpr int kFloat = 2, kBrainFloat = 4;  // DLDataTypeCode
+  if (spec.code == kFloat || spec.code == kBrainFloat) return kPoisonByte;
+  constexpr unsigned kLeast = 0x80, kGreatest = 0xFE;
+  return static_cast<unsigned char>(kLeast + lot % (kGreatest - kLeast + 1));
+}
+
 Comparison Compare(const TensorSpec& spec, const Tolerance& t, const void* expected, const void* actual) {
   if (spec.code == 2 && spec.bits == 32)
     return CompareReals<float, float>(spec, t, As<float>(expected), As<float>(actual));

@@ -31,8 +31,13 @@ struct Comparison {
   bool right() const { return num_wrong == 0; }
 };
 
-// Bytes with which outputs are filled before a call: a NaN in every floating-point dtype.
+// What unwritten memory is filled with: a NaN in every floating-point dtype.
 constexpr unsigned char kPoisonByte = 0xFF;
+
+// The byte with which an output is filled before a call. All bits of an integer would be -1, which may be the answer: a
+// program that leaves such elements unwritten would be right. So integers have another byte, by lot for each call, and
+// four of it are no small number.
+unsigned char PoisonByteOf(const TensorSpec& spec, uint64_t lot);
 
 // Compares one dense output. Both pointers are to spec.num_bytes bytes.
 Comparison Compare(const TensorSpec& spec, const Tolerance& tolerance, const void* expected,

@@ -302,6 +302,7 @@ absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
   if (turn_.is_shared()) return 0.0;  // what others ask for meanwhile would be waited for, too
   absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(context_->Enter());
+  RETURN_IF_ERROR(context_->Synchronise());  // this process's own work is nobody else's
   const absl::Time begin = absl::Now();
   const absl::Status status = probe_->AwaitIdle(seconds_max);
   if (absl::IsDeadlineExceeded(status)) return status;

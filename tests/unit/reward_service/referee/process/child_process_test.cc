@@ -78,6 +78,21 @@ TEST_CASE("an asked child runs until its answer, and stands still before and aft
   }
 }
 
+TEST_CASE("what is done between an answer and the stop finds the child running, and is on no clock") {
+  const auto child = ForkChild([](int socket, int) { Count(socket); });
+  REQUIRE(child->Stop().ok());
+  constexpr double kSeconds = 2;  // more than a stop takes, which is given up after one
+  char state = '\0';
+  const auto timed = child->AskOnTheClock({{"op", "run"}}, kPatience, [&] {
+    state = StateOf(child->pid());
+    absl::SleepFor(absl::Seconds(kSeconds));
+  });
+  REQUIRE(timed.ok());
+  CHECK(state != 'T');
+  CHECK(timed->seconds + timed->stop_seconds < kSeconds);
+  CHECK(StateOf(child->pid()) == 'T');
+}
+
 TEST_CASE("a child that does not answer is stopped at its limit") {
   const auto child = ForkChild([](int socket, int) { StaySilent(socket); });
   REQUIRE(child->Stop().ok());

@@ -20,6 +20,7 @@ namespace warpsmith {
 namespace {
 
 constexpr int64_t kAllocationBytes = 4096;
+constexpr double kTurnSeconds = 2e-3;  // that a launch of the fake driver takes at least where it is busy
 
 const PuppetMaster& Puppets() {
   static const auto* const puppets = new PuppetMaster;
@@ -53,10 +54,10 @@ struct Bench {
         absl::StrCat(R"({"code":2,"bits":32,"dtype":"torch.float32","pointer":4096,"shape":[4],"strides":)",
                      strides, R"(,"handle":")", handle, R"(","offset":)", offset, "}");
     const TaskLayout layout = Layout();
-    jail = std::make_unique<Jail>(
-        Puppets().Make("{\"op\":\"ready\"}\n{\"op\":\"done\",\"result\":0,\"outputs\":[" + place +
-                       "]}\n{}\n"),
-        *MakeBuffers(*store, layout, CandidateKind::kKernelBenchPython), layout, JudgeLimits{});
+    const std::string done = absl::StrCat(R"({"op":"done","result":0,"outputs":[)", place, "]}\n");
+    jail = std::make_unique<Jail>(Puppets().Make(absl::StrCat("{\"op\":\"ready\"}\n", done, done, "{}\n")),
+                                  *MakeBuffers(*store, layout, CandidateKind::kKernelBenchPython), layout,
+                                  JudgeLimits{});
     draw.inputs = std::make_unique<char[]>(static_cast<size_t>(layout.input_buffer_bytes));
     const float values[] = {1, 2, 3, 4};
     std::memcpy(draw.inputs.get() + layout.inputs[0].offset, values, sizeof(values));
@@ -87,6 +88,28 @@ TEST_CASE("an output is read from the allocation that holds it, behind what lies
   CHECK(Bench(allocation.handle(), "0").Output() == std::vector<float>{9, 8, 7, 6});
   CHECK(Bench(allocation.handle(), "8").Output() == std::vector<float>{7, 6, 5, 4});
   CHECK(Bench(allocation.handle(), "4", "[2]").Output() == std::vector<float>{8, 6, 4, 2});
+}
+
+TEST_CASE("what the GPU does once a call is loaded is waited for, and counts as the call's") {
+  FakeGpu gpu;
+  const Allocation allocation({1, 2, 3, 4});
+  Bench bench(allocation.handle(), "0");
+  gpu.Say("busy 3\n");
+  bench.jail->Load(bench.draw);
+  CHECK(gpu.script() == "busy 0\n");
+  REQUIRE_FALSE(bench.jail->Run());
+  CHECK(bench.jail->after_seconds() >= 3 * kTurnSeconds);
+}
+
+TEST_CASE("what the GPU does once inputs are withdrawn counts as the call's") {
+  FakeGpu gpu;
+  const Allocation allocation({1, 2, 3, 4});
+  Bench bench(allocation.handle(), "0");
+  const double before = bench.jail->after_seconds();
+  gpu.Say("busy 2\n");
+  bench.jail->WithdrawInputs();
+  CHECK(gpu.script() == "busy 0\n");
+  CHECK(bench.jail->after_seconds() >= before + 2 * kTurnSeconds);
 }
 
 TEST_CASE("a place that is none is the program's fault, and the GPU stays healthy") {

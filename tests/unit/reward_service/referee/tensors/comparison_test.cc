@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "tests/support/catch.h"
@@ -61,6 +62,19 @@ TEST_CASE("poison is told from other NaN in every floating-point dtype") {
     const Comparison result = Compare(spec, kTolerance, expected.data(), actual.data());
     CHECK(result.num_unwritten == 3);
     CHECK(result.num_non_finite == 0);
+  }
+}
+
+TEST_CASE("memory that is not written is right for no float, and for no integer in each call") {
+  for (const auto& [code, bits] : std::vector<std::pair<int, int>>{{2, 16}, {4, 16}, {2, 32}, {2, 64}})
+    CHECK(PoisonByteOf(Spec(code, bits, {3}), 7) == kPoisonByte);
+  for (const auto& [code, bits] :
+       std::vector<std::pair<int, int>>{{0, 8}, {0, 32}, {0, 64}, {1, 8}, {6, 8}}) {
+    std::set<unsigned char> seen;
+    for (uint64_t lot = 0; lot < 1000; ++lot) seen.insert(PoisonByteOf(Spec(code, bits, {3}), lot));
+    CHECK(seen.size() > 100);
+    CHECK(*seen.begin() > 1);      // true and false, and the least of other integers
+    CHECK(*seen.rbegin() < 0xFF);  // -1
   }
 }
 
