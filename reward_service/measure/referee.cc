@@ -124,10 +124,6 @@ class RefereeClient : public Referee {
     const absl::StatusOr<Answer> answer =
         Ask(Make<service::Record>({{service::Record::key, task.key}}), {task_fd.get(), source_fd.get()},
             deadline, Late::kFails, WithoutReferee::kFails);
-    // Of a referee that does not start; what it answers is of the program or the task.
-    if (absl::IsInvalidArgument(answer.status()) || absl::IsFailedPrecondition(answer.status())) {
-      return absl::UnavailableError(answer.status().message());
-    }
     RETURN_IF_ERROR(answer.status());
     const Packet& packet = answer->packet;
     if (!Is<service::Recorded>(packet.fields)) return StatusOfFailure(packet);
@@ -228,7 +224,7 @@ class RefereeClient : public Referee {
       {
         absl::MutexLock lock(&mutex_);
         if (without == WithoutReferee::kFails && !IsRunning())
-          return absl::UnavailableError("no referee runs");
+          return absl::UnavailableError("no referee runs: a judgement starts another, or Revive()");
         ASSIGN_OR_RETURN(link, RunningLocked());
       }
       bool sent = false;

@@ -61,6 +61,16 @@ constexpr char kUnchecked[] = R"(
   cudaGetLastError();
 )";
 
+// The programs with these launches, compiled side by side.
+std::vector<UniqueFd> CompileAll(const std::vector<std::string>& launches) {
+  std::vector<UniqueFd> libraries(launches.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < launches.size(); ++i)
+    threads.emplace_back([&, i] { libraries[i] = Compile(Source(kKernel, launches[i])); });
+  for (std::thread& thread : threads) thread.join();
+  return libraries;
+}
+
 // What others see of the GPU meanwhile, and how long a look takes them.
 class Looks {
  public:
@@ -96,19 +106,19 @@ class Looks {
 };
 
 TEST_CASE("programs are right beside one that takes all memory, for a while or for good") {
-  const UniqueFd unchecked = Compile(Source(kKernel, kUnchecked));
+  const std::vector<UniqueFd> libraries = CompileAll({kUnchecked, kTakesAll, kKeepsAll});
+  const UniqueFd& unchecked = libraries[0];
   // By itself it is right: all tasks are made ready here.
   for (int task = 1; task <= 3; ++task)
     REQUIRE(JudgeOn(task, unchecked, /*verify_only=*/true).verdict() == v1::VERDICT_CORRECT);
-  for (const char* takes : {kTakesAll, kKeepsAll}) {
-    const UniqueFd hog = Compile(Source(kKernel, takes));
+  for (const UniqueFd* hog : {&libraries[1], &libraries[2]}) {
     const Looks looks;
     std::atomic<int> num_right = 0, num_judged = 0;
-    const absl::Time begin = absl::Now(), end = begin + absl::Seconds(8);
+    const absl::Time begin = absl::Now(), end = begin + absl::Seconds(4);
     std::vector<std::thread> threads;
     for (int task = 0; task <= 2; ++task) {
       threads.emplace_back([&, task] {
-        const UniqueFd& library = task == 0 ? hog : unchecked;
+        const UniqueFd& library = task == 0 ? *hog : unchecked;
         while (absl::Now() < end) {
           const v1::Grade grade = JudgeOn(task, library, /*verify_only=*/true);
           ++num_judged;
@@ -126,9 +136,10 @@ TEST_CASE("programs are right beside one that takes all memory, for a while or f
 }
 
 TEST_CASE("a program is timed beside others that fault, and each has its own verdict") {
-  const UniqueFd right = Compile(Source(kKernel, kLaunch));
-  const UniqueFd faults =
-      Compile(Source(kKernel, "  scaled<<<1024, 256, 0, stream>>>(nullptr, weight, y, n);\n"));
+  const std::vector<UniqueFd> libraries =
+      CompileAll({kLaunch, "  scaled<<<1024, 256, 0, stream>>>(nullptr, weight, y, n);\n"});
+  const UniqueFd& right = libraries[0];
+  const UniqueFd& faults = libraries[1];
   const v1::Grade alone = JudgeOn(4, right, /*verify_only=*/false);
   REQUIRE(alone.verdict() == v1::VERDICT_CORRECT);
   std::atomic<bool> ends = false;

@@ -4,8 +4,7 @@
 // A script is a JSON object; everything is optional:
 //   "answers"     what is said in place of the usual, by "op", or by "op detail", which goes before: an object, or
 //                 a list with one for each time that a process is asked (null, or none left: the usual). "silent":
-//                 nothing is said; "end": the process exits with code 7; "killed": SIGKILL ends it; a number:
-//                 the usual, after so many
+//                 nothing is said; "end": the process exits with code 7; a number: the usual, after so many
 //                 milliseconds. Operations are those of the protocol, and "warm" and "fork" of the zygote and
 //                 "hello" of its children. The detail of "hello" is the role, "oracle" or "python"; of "load", by
 //                 its inputs, "own" or "other"; of "draw" its style; of "begin" and "run" "native", "ModelNew" or

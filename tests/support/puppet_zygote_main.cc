@@ -1,6 +1,5 @@
 // puppet_zygote -I -B SCRIPT SOCKET SHARE: stands where a referee expects Python and its zygote. Its children do
 // and say what SCRIPT has for them (see puppet_zygote.h); they are not confined.
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,7 +70,6 @@ class Answers {
                                     : index < found->size() ? (*found)[index]
                                                             : nlohmann::json();
       if (answer == "end") _exit(kEndCode);
-      if (answer == "killed") raise(SIGKILL);
       if (answer == "silent") return std::nullopt;
       if (answer.is_number()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(answer.get<int>()));
