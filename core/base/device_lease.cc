@@ -66,7 +66,7 @@ absl::StatusOr<DeviceLease> DeviceLease::Open(std::string_view device,
   const std::string stem = absl::StrCat("warpsmith-", AbslView(device));
   ASSIGN_OR_RETURN(UniqueFd held, OpenLockFile(directory / (stem + ".held")));
   ASSIGN_OR_RETURN(UniqueFd next, OpenLockFile(directory / (stem + ".next")));
-  return DeviceLease(std::string(device), std::move(held), std::move(next));
+  return DeviceLease(std::string(device), directory, std::move(held), std::move(next));
 }
 
 absl::Status DeviceLease::Lock(int fd, absl::Time deadline) const {

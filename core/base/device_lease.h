@@ -41,6 +41,9 @@ class DeviceLease {
   static absl::StatusOr<DeviceLease> Open(std::string_view device,
                                           const std::filesystem::path& directory = "/run/lock");
 
+  // Another one of the same device, for another thread: neither has what the other holds.
+  absl::StatusOr<DeviceLease> OpenAgain() const { return Open(device_, directory_); }
+
   // Waits until no other process has the device. Not while this lease holds it, which would end with the second of two
   // holds. DEADLINE_EXCEEDED names the process that has it; INTERNAL where the kernel has no locks left.
   absl::StatusOr<Held> Take(absl::Time deadline);
@@ -48,11 +51,15 @@ class DeviceLease {
   bool IsWanted() const;
 
  private:
-  DeviceLease(std::string device, UniqueFd held, UniqueFd next)
-      : device_(std::move(device)), held_(std::move(held)), next_(std::move(next)) {}
+  DeviceLease(std::string device, std::filesystem::path directory, UniqueFd held, UniqueFd next)
+      : device_(std::move(device)),
+        directory_(std::move(directory)),
+        held_(std::move(held)),
+        next_(std::move(next)) {}
   absl::Status Lock(int fd, absl::Time deadline) const;
 
   std::string device_;
+  std::filesystem::path directory_;
   UniqueFd held_;  // its content: the process that took it last
   UniqueFd next_;
 };

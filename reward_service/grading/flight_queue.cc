@@ -54,11 +54,17 @@ std::shared_ptr<Flight> FlightQueue::Take(RecentWork* recent) {
   return nullptr;
 }
 
-bool FlightQueue::AwaitWork() const {
+bool FlightQueue::AwaitWork(const std::atomic<bool>* else_wanted) const {
   absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(this, &FlightQueue::HasWorkOrClosed));
+  const auto is_wanted = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return HasWorkOrClosed() || (else_wanted != nullptr && *else_wanted);
+  };
+  mutex_.Await(absl::Condition(&is_wanted));
   return !closed_;
 }
+
+// Conditions are looked at when the lock is given up.
+void FlightQueue::LookAgain() const { absl::MutexLock lock(&mutex_); }
 
 std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent,
                                              const std::vector<std::string>& judged_tasks) {

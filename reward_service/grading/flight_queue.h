@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_REWARD_SERVICE_GRADING_FLIGHT_QUEUE_H_
 #define WARPSMITH_REWARD_SERVICE_GRADING_FLIGHT_QUEUE_H_
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -32,8 +33,10 @@ class FlightQueue {
   // own memory and is brought up to date. Null once the queue is closed, whatever is left in it.
   std::shared_ptr<Flight> Take(RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
   // The two halves of Take(), for who needs something else before it takes a flight: false once the queue is closed;
-  // null where others have taken what was there.
-  bool AwaitWork() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // null where others have taken what was there. Work need not be there where `else_wanted` is true: whoever makes it
+  // so calls LookAgain().
+  bool AwaitWork(const std::atomic<bool>* else_wanted = nullptr) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void LookAgain() const ABSL_LOCKS_EXCLUDED(mutex_);
   // `judged_tasks`: those that the taker has in its hands, which it leaves for later where there are others.
   std::shared_ptr<Flight> TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks = {})
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -128,8 +128,9 @@ class Grader {
 
   void CompileLoop();
   void JudgeLoop(JudgeStage* lane);
-  // One of those that wait, once the lane has its device.
-  void JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent) ABSL_LOCKS_EXCLUDED(mutex_);
+  // One of those that wait, once the lane has its device. `rests` becomes true where the lane is lost and others serve.
+  void JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent, std::atomic<bool>* rests)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void LlmLoop();
   Route Compile(const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);
   Route Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) ABSL_LOCKS_EXCLUDED(mutex_);

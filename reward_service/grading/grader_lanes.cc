@@ -1,6 +1,7 @@
 // The grader's loops of its lanes: who is judged next, and by whom.
 #include <pthread.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,36 +14,48 @@ namespace warpsmith {
 void Grader::JudgeLoop(JudgeStage* lane) {
   pthread_setname_np(pthread_self(), "lane");
   RecentWork recent;
+  std::atomic<bool> rests =
+      false;  // set by whoever loses the lane, who may be the last that it judges for long
   LaneSlots slots(lane);
-  const auto is_there = [&] {
-    if (!lane->is_lost()) return true;
-    slots.AwaitAllFree();
-    return serving_.Rest(lane->device(), [&] { return lane->Revive(); });
-  };
-  while (JudgeQueueOf(lane->device()).AwaitWork()) {
+  while (JudgeQueueOf(lane->device()).AwaitWork(&rests)) {
     slots.AwaitFree();
-    if (!is_there()) return;
-    JudgeNext(lane, &slots, &recent);
-    if (!is_there()) return;
+    rests = false;
+    if (!lane->is_lost()) {
+      JudgeNext(lane, &slots, &recent, &rests);
+      continue;
+    }
+    slots.AwaitAllFree();
+    if (!serving_.Rest(lane->device(), [&] { return lane->Revive(); })) return;
+    // The last lane of a device does not rest.
+    if (lane->is_lost()) JudgeNext(lane, &slots, &recent, &rests);
   }
 }
 
-void Grader::JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent) {
-  // What waits for the lane's device may meanwhile be taken by another lane, and so may the end of the service come.
+void Grader::JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent, std::atomic<bool>* rests) {
+  // What waits for the lane's device may meanwhile be taken by another lane, and so may the end of the service come, or
+  // of the lane.
   absl::StatusOr<std::shared_ptr<HeldDevice>> held = slots->TakeDevice();
   if (!held.ok()) return;
   const v1::Device device = lane->device();
+  if (lane->is_lost() && serving_.OthersServe(device)) {
+    *rests = true;
+    return;
+  }
   FlightQueue& queue = JudgeQueueOf(device);
   const std::shared_ptr<Flight> flight = queue.TakeNow(recent, slots->busy_tasks());
   if (flight == nullptr) return;
   std::optional<TaskSource> next = queue.NextTask(recent->task_key, device);
   if (!next.has_value()) next = to_compile_.NextTask(recent->task_key, device);
   if (next.has_value()) lane->Prefetch(*next);
-  slots->Run(flight->prepared->task_key, [this, lane, flight, held = *std::move(held)]() mutable {
-    const Route route = Judge(lane, flight);
-    held.reset();
-    Send(flight, route);
-  });
+  slots->Run(flight->prepared->task_key,
+             [this, lane, rests, &queue, flight, held = *std::move(held)]() mutable {
+               const Route route = Judge(lane, flight);
+               held.reset();
+               Send(flight, route);
+               if (!lane->is_lost() || !serving_.OthersServe(lane->device())) return;
+               *rests = true;
+               queue.LookAgain();
+             });
 }
 
 Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {

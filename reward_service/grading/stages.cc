@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
+#include "core/base/status_macros.h"
 #include "reward_service/compiler/diagnostics.h"
 #include "reward_service/grading/kernel_binaries.h"
 #include "reward_service/grading/merge.h"
@@ -169,25 +170,34 @@ bool JudgeStage::Revive() {
 }
 
 bool JudgeStage::ReviveReferee() {
+  absl::MutexLock lock(&revival_);
   const absl::Status status = referee_->Revive();
   is_lost_ = !status.ok();
-  if (is_lost_) {
-    LogWarning(absl::StrCat("the referee of lane ", referee_->facts().lane_cores,
-                            " cannot be started again: ", status.ToString()));
-  }
-  return !is_lost_;
+  if (status.ok()) return true;
+  ++num_losses_;
+  LogWarning(absl::StrCat("the referee of lane ", referee_->facts().lane_cores,
+                          " cannot be started again: ", status.ToString()));
+  return false;
+}
+
+void JudgeStage::NoteSuccess(int num_losses) {
+  absl::MutexLock lock(&revival_);
+  if (num_losses_ == num_losses) is_lost_ = false;
+}
+
+// A referee measures its GPU when it starts, and nobody may compute there meanwhile. The lane's own hold is its loop's.
+absl::Status JudgeStage::ReviveToRecord(absl::Time deadline) const {
+  if (!lease_.has_value()) return referee_->Revive();
+  ASSIGN_OR_RETURN(DeviceLease lease, lease_->OpenAgain());
+  ASSIGN_OR_RETURN(const DeviceLease::Held held, lease.Take(deadline));
+  return referee_->Revive();
 }
 
 Route JudgeStage::Run(Flight* flight, LaneSurroundings surroundings) {
-  is_lost_ = false;  // a referee may start as well where it is asked to judge
   v1::Cost* cost = flight->measurement.mutable_grade()->mutable_cost();
   cost->set_lane_wait_seconds(cost->lane_wait_seconds() +
                               absl::ToDoubleSeconds(absl::Now() - flight->queued_since));
   return RunJudge(flight, surroundings);
-}
-
-bool JudgeStage::TriesAgain(int num_attempts, LaneSurroundings surroundings) {
-  return num_attempts < options_.num_attempts_max && (ReviveReferee() || !surroundings.others_serve);
 }
 
 Route JudgeStage::Record(Flight* flight, LaneSurroundings surroundings) const {
@@ -201,11 +211,15 @@ Route JudgeStage::Record(Flight* flight, LaneSurroundings surroundings) const {
   int attempt = 0;
   while (!flight->cancelled) {
     ++attempt;
-    records = referee_->RecordExtensions(task, prepared.source, absl::Now() + options_.deadline);
+    const absl::Time deadline = absl::Now() + options_.deadline;
+    records = referee_->RecordExtensions(task, prepared.source, deadline);
     if (records.ok() || absl::IsInvalidArgument(records.status())) break;
     if (absl::IsFailedPrecondition(records.status())) break;
     LogWarning(absl::StrCat("recording extensions, attempt ", attempt, ": ", records.status().ToString()));
     if (attempt == options_.num_attempts_max) break;
+    if (!absl::IsUnavailable(records.status())) continue;
+    const absl::Status revived = ReviveToRecord(deadline);
+    if (!revived.ok()) LogWarning(absl::StrCat("no referee to record with: ", revived.ToString()));
   }
   if (flight->cancelled) return Route::kDrop;
   if (absl::IsInvalidArgument(records.status())) {
@@ -238,19 +252,23 @@ Route JudgeStage::RunJudge(Flight* flight, LaneSurroundings surroundings) {
   for (int attempt = 1; !flight->cancelled; ++attempt) {
     // Where a referee ended, any of those that it judged may be the cause: each is alone from then on.
     const bool is_alone = attempt > 1 || flight->passed_on;
+    const int num_losses = num_losses_;
     const absl::StatusOr<v1::Measurement> measured = Attempt(request, is_alone);
     if (measured.ok()) {
-      is_lost_ = false;
+      NoteSuccess(num_losses);
       AddMeasured(*measured, flight);
       Stamp(referee_->facts(), flight->measurement.mutable_grade()->mutable_environment());
       return Route::kFinish;
     }
     LogWarning(absl::StrCat("judging, attempt ", attempt, " of ", options_.num_attempts_max, ": ",
                             measured.status().ToString()));
-    if (TriesAgain(attempt, surroundings)) continue;
+    const bool is_last = attempt >= options_.num_attempts_max;
+    // Without another lane the candidate is judged here, also where the referee has not started: it may as well when it
+    // is asked to judge.
+    const bool is_there = !is_last && ReviveReferee();
+    if (!is_last && (is_there || !surroundings.others_serve)) continue;
     // A candidate that ends a lane which does not come back is tried on one other.
-    const bool passes_on = is_lost_ && surroundings.others_serve && !flight->passed_on;
-    if (!passes_on) return GiveUp(measured.status(), attempt, flight);
+    if (is_last || flight->passed_on) return GiveUp(measured.status(), attempt, flight);
     flight->passed_on = true;
     return Route::kJudge;
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
@@ -107,7 +108,8 @@ class JudgeStage {
   Route Record(Flight* flight, LaneSurroundings surroundings) const;
   // kJudge, with the flight as it was, where this lane was lost under it and others serve.
   Route Run(Flight* flight, LaneSurroundings surroundings = {});
-  // The referee died in the last Run and could not be started again: its GPU is gone, say.
+  // The referee died and could not be started again: its GPU is gone, say. Until it could, or a judgement that began
+  // since then has succeeded.
   bool is_lost() const { return is_lost_; }  // for any thread
   // Whether the lane can be used, if need be again. Takes its device meanwhile, which nobody has taken for it.
   bool Revive();
@@ -118,10 +120,11 @@ class JudgeStage {
  private:
   Route RunJudge(Flight* flight, LaneSurroundings surroundings);
   // For whoever has the device.
-  bool ReviveReferee();
-  // Whether the candidate is judged here once more. Without another lane it is, also where the referee has not started:
-  // it may as well when it is asked to judge.
-  bool TriesAgain(int num_attempts, LaneSurroundings surroundings);
+  bool ReviveReferee() ABSL_LOCKS_EXCLUDED(revival_);
+  // For a compile worker: takes the device, if others use it, beside the lane's own hold.
+  absl::Status ReviveToRecord(absl::Time deadline) const;
+  // That began when the lane had been lost so often.
+  void NoteSuccess(int num_losses) ABSL_LOCKS_EXCLUDED(revival_);
   JudgeRequest RequestFor(const Flight& flight) const;
   // One attempt; `alone`: nothing else is judged on the lane meanwhile.
   absl::StatusOr<v1::Measurement> Attempt(const JudgeRequest& request, bool alone);
@@ -131,8 +134,11 @@ class JudgeStage {
   std::optional<DeviceLease> lease_;
   absl::Time waits_since_ = absl::InfiniteFuture();  // for its device; or when it last said so
   absl::Time last_wait_ = absl::InfinitePast();
-  std::atomic<bool> is_lost_ = false;
-  absl::Mutex others_;  // shared by judgements that others may be made beside
+  absl::Mutex
+      revival_;  // judgements that fail together revive one after the other, and the last one's word counts
+  std::atomic<bool> is_lost_ = false;  // changed under `revival_`
+  std::atomic<int> num_losses_ = 0;    // likewise
+  absl::Mutex others_;                 // shared by judgements that others may be made beside
 };
 
 }  // namespace warpsmith

@@ -121,12 +121,9 @@ class RefereeClient : public Referee {
                                                                 absl::Time deadline) override {
     ASSIGN_OR_RETURN(const UniqueFd task_fd, SharedBuffer::SealedText(task.reference_source));
     ASSIGN_OR_RETURN(const UniqueFd source_fd, SharedBuffer::SealedText(source));
-    const absl::StatusOr<Answer> answer = Ask(Make<service::Record>({{service::Record::key, task.key}}),
-                                              {task_fd.get(), source_fd.get()}, deadline, Late::kFails);
-    // Of a referee that does not start; what it answers is of the program or the task.
-    if (absl::IsInvalidArgument(answer.status()) || absl::IsFailedPrecondition(answer.status())) {
-      return absl::UnavailableError(answer.status().message());
-    }
+    const absl::StatusOr<Answer> answer =
+        Ask(Make<service::Record>({{service::Record::key, task.key}}), {task_fd.get(), source_fd.get()},
+            deadline, Late::kFails, WithoutReferee::kFails);
     RETURN_IF_ERROR(answer.status());
     const Packet& packet = answer->packet;
     if (!Is<service::Recorded>(packet.fields)) return StatusOfFailure(packet);
@@ -198,9 +195,15 @@ class RefereeClient : public Referee {
     return failure;
   }
 
+  enum class WithoutReferee { kStarts, kFails };
+
+  bool IsRunning() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return link_ != nullptr && link_->status().ok();
+  }
+
   // A referee that runs: another one where the last has ended.
   absl::StatusOr<std::shared_ptr<RefereeLink>> RunningLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (link_ != nullptr && link_->status().ok()) return link_;
+    if (IsRunning()) return link_;
     if (num_restarts_ >= options_.num_restarts_max) {
       return absl::UnavailableError(
           absl::StrCat("the referee died ", num_restarts_, " times in a row; it is given up"));
@@ -214,11 +217,14 @@ class RefereeClient : public Referee {
   }
 
   absl::StatusOr<Answer> Ask(const nlohmann::json& question, const std::vector<int>& descriptors,
-                             absl::Time deadline, Late late) ABSL_LOCKS_EXCLUDED(mutex_) {
+                             absl::Time deadline, Late late, WithoutReferee without = WithoutReferee::kStarts)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     for (bool is_first = true;; is_first = false) {
       std::shared_ptr<RefereeLink> link;
       {
         absl::MutexLock lock(&mutex_);
+        if (without == WithoutReferee::kFails && !IsRunning())
+          return absl::UnavailableError("no referee runs: a judgement starts another, or Revive()");
         ASSIGN_OR_RETURN(link, RunningLocked());
       }
       bool sent = false;

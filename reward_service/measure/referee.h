@@ -46,6 +46,8 @@ struct RefereeOptions {
 // Candidates that a lane of a GPU judges at once: they are verified beside each other, and timed one by one. On cores a
 // lane judges one.
 inline constexpr int kJudgedAtOnceOnGpu = 4;
+// Of one that is verified beside others, who wait until it has done: most take a tenth of that.
+inline constexpr double kBesideOthersSecondsMax = 4;
 
 // What a referee can do here, for capabilities, the environment stamp and cache keys.
 struct RefereeFacts {
@@ -83,6 +85,8 @@ class Referee {
 
   // First run of a kernelbench_python candidate: which extensions it wants built. An empty list when it wants
   // none. Beside judgements, but for programs that need a GPU to be asked: they have its turn.
+  // Starts no referee, for that measures its device, which another process may have: UNAVAILABLE where none runs, until
+  // Revive().
   // INVALID_ARGUMENT, with an escaped reason, when the program fails before; that is the candidate's
   // RUNTIME_ERROR. FAILED_PRECONDITION when the task is at fault, as Judge will say.
   virtual absl::StatusOr<std::vector<ExtensionRecord>> RecordExtensions(const TaskSource& task,

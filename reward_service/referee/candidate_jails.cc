@@ -22,20 +22,23 @@ absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail
                            .sealed = options_.room == Room::kSealed,
                            .gpu = CpuTask::Of(task).store().on_gpu()};
   std::optional<InPhase> phase(std::in_place, Phase::kStart);
-  ASSIGN_OR_RETURN(auto process, options_.zygote->ForkWithSpare(rights));
+  // A process that opens a GPU must not do so beside one that is timed there.
+  const auto spares = turn != nullptr && !beside_others ? Zygote::Spares::kUsedUp : Zygote::Spares::kRefilled;
+  absl::StatusOr<std::unique_ptr<ChildProcess>> process = options_.zygote->ForkWithSpare(rights, spares);
   phase.emplace(Phase::kBuffers);
   ASSIGN_OR_RETURN(Buffers buffers, CpuTask::Of(task).BorrowBuffers(task.layout(), request_.kind, baseline));
   phase.emplace(Phase::kStart);
-  absl::Status hello = process->AwaitHello(options_.deadline);
-  if (absl::IsInternal(hello)) {
-    // A spare has entered its jail beside the candidate before, who may have had all memory of the GPU. It is gone now.
+  absl::Status hello = process.ok() ? (*process)->AwaitHello(options_.deadline) : process.status();
+  if (absl::IsInternal(hello) || absl::IsUnavailable(hello)) {
+    // A spare has entered its jail beside others, who may have had all memory of the GPU, or of the host. The zygote
+    // also tells here that it could not fork an earlier one.
     LogWarning(absl::StrCat("another process in the place of a spare: ", hello.message()));
-    ASSIGN_OR_RETURN(process, options_.zygote->ForkWithoutSpares(rights));
-    hello = process->AwaitHello(options_.deadline);
+    process = options_.zygote->ForkWithoutSpares(rights);
+    hello = process.ok() ? (*process)->AwaitHello(options_.deadline) : process.status();
   }
   RETURN_IF_ERROR(hello);
   phase.reset();
-  auto jail = std::make_unique<Jail>(std::move(process), std::move(buffers), task.layout(), request_.limits);
+  auto jail = std::make_unique<Jail>(*std::move(process), std::move(buffers), task.layout(), request_.limits);
   Program program = MakeProgram(task, num_threads);
   if (beside_others) program.deadline = absl::Now() + absl::Seconds(kBesideOthersSecondsMax);
   phase.emplace(Phase::kProgram);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
+#include "reward_service/referee/tensors/gpu_store.h"
 #include "reward_service/referee/timing_plan.h"
 
 namespace warpsmith {
@@ -91,7 +92,9 @@ absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
   return status;
 }
 
-absl::Status CpuTask::AwaitIdle() { return store_.AwaitDone(kOracleWorkSeconds).status(); }
+absl::Status CpuTask::AwaitIdle(Behind what) {
+  return store_.AwaitDone(what == Behind::kAnswer ? kOracleWorkSeconds : kRecoverySeconds).status();
+}
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> CpuTask::ForkReference(bool compiles) {
   return zygote_->Fork({.role = zygote::Fork::kPython,
@@ -139,6 +142,8 @@ absl::Status CpuTask::Start(const PreparedTask& task) {
     // Whoever had the turn when it opened the GPU may have had all memory there.
     if (process == nullptr || !process->AwaitHello(absl::Now() + limits_.answer_time_max).ok()) {
       ASSIGN_OR_RETURN(process, ForkReference(/*compiles=*/false));
+      // What keeps it from opening the GPU is not the reference's doing.
+      if (store_.on_gpu()) RETURN_IF_ERROR(process->AwaitHello(absl::Now() + limits_.answer_time_max));
     }
     ASSIGN_OR_RETURN(auto baseline,
                      MakeJail(task, std::move(process), limits_.answer_time_max, /*inputs=*/nullptr));

@@ -48,7 +48,7 @@ class CpuTask : public TaskOnDevice {
 
   TensorStore& store() const override { return store_; }
   DeviceTurn* turn() const override { return store_.turn(); }
-  absl::Status AwaitIdle() override;
+  absl::Status AwaitIdle(Behind what) override;
   int NumBatchedCalls(const TaskLayout& layout) const override {
     return BatchedCallsMax(store_, layout, facts_);
   }

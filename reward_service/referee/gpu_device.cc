@@ -4,8 +4,6 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
@@ -21,8 +19,8 @@ namespace {
 constexpr double kCacheFactor = 4;
 // So that no luck of one process is taken for the program's.
 constexpr int kInstancesMin = 2;
-// Memory is scarce where less than such a part of it is left: a program that asks for more than that is rare.
-constexpr int64_t kScarceShare = 8;
+// Of all processes that are made ready ahead, where each takes a third of a second at most.
+constexpr absl::Duration kOpeningTimeMax = absl::Seconds(10);
 constexpr char kNoTime[] = "this request had no time left to measure it";
 constexpr char kNotThisTime[] = "not measured this time, but the next: ";
 
@@ -42,20 +40,31 @@ void GpuDevice::LeaveLane() {
   if (const absl::Status status = tools_.lane->Leave(); !status.ok()) LogWarning(status.ToString());
 }
 
-bool GpuDevice::MayBeOthersDoing(const Fault& fault) {
-  if (fault.withheld) return false;
-  if (fault.verdict == v1::VERDICT_TIMEOUT) return true;
-  if (absl::StrContains(absl::AsciiStrToLower(fault.reason), "out of memory")) return true;
-  const absl::StatusOr<int64_t> free_bytes = store_->FreeBytes();
-  return !free_bytes.ok() || *free_bytes < store_->device_bytes() / kScarceShare;
+bool GpuDevice::MayBeOthersDoing(const Fault& fault, absl::Time since) {
+  const bool says_so = SaysWantOfMemory(fault.reason);
+  // Whoever else failed meanwhile may have lacked it, too.
+  if (says_so) store_->NoteScarcity();
+  return says_so || fault.killed || fault.verdict == v1::VERDICT_TIMEOUT || store_->WasScarceSince(since);
+}
+
+void GpuDevice::AwaitSpares() {
+  const InPhase phase(Phase::kStart);
+  for (Zygote* const zygote : {tools_.native_zygote, tools_.python_zygote}) {
+    if (zygote != nullptr) zygote->AwaitSpares(std::min(judgement_.deadline, absl::Now() + kOpeningTimeMax));
+  }
 }
 
 absl::Status GpuDevice::PrepareReference(PreparedTask& task) {
-  const InPhase phase(Phase::kPrepare);
-  return CpuTask::Of(task).AwaitReference(task);
+  {
+    const InPhase phase(Phase::kPrepare);
+    RETURN_IF_ERROR(CpuTask::Of(task).AwaitReference(task));
+  }
+  AwaitSpares();
+  return absl::OkStatus();
 }
 
 absl::Status GpuDevice::PrepareTiming(PreparedTask& task) {
+  AwaitSpares();  // those that others have asked for since
   forms_.clear();
   for (const std::string& key : judgement_.request.timing.baselines) {
     const ReferenceForm* const form = FindReferenceForm(key);
@@ -96,7 +105,7 @@ absl::StatusOr<std::unique_ptr<TimingDevice>> GpuDevice::StartTiming(PreparedTas
   return host_->StartTiming(task, room, lane_since);
 }
 
-absl::Status GpuDevice::AwaitIdle() { return store_->AwaitDone(kOracleWorkSeconds).status(); }
+absl::Status GpuDevice::AwaitIdle() { return store_->AwaitDone(kRecoverySeconds).status(); }
 
 TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room room) const {
   TimerOptions options;

@@ -25,10 +25,13 @@ class GpuDevice : public JudgingDevice {
   absl::Status HoldLane() override { return tools_.lane->Hold(); }
   void LeaveLane() override;
   // Want of memory, and time: what others take of both is no program's fault. What a program says of it is believed:
-  // it gains nothing by being judged alone.
-  bool MayBeOthersDoing(const Fault& fault) override;
+  // it gains nothing by being judged alone. Any other fault may come of an allocation that failed and that nobody
+  // checked, if memory was scarce at some time since then. Most answers of an untrained policy are faults, so not each
+  // of them is judged again.
+  bool MayBeOthersDoing(const Fault& fault, absl::Time since) override;
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
-  // A GPU has no other core, on which the reference could be made ready while others are timed.
+  // In a turn, for the reference computes on the GPU, too; the turn may be shared, for nothing is timed yet. Jails that
+  // are made ready ahead are waited for here, so that fewer are to be waited for alone.
   absl::Status PrepareReference(PreparedTask& task) override;
   absl::Status PrepareTiming(PreparedTask& task) override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
@@ -50,6 +53,8 @@ class GpuDevice : public JudgingDevice {
         judgement_(judgement),
         is_native_(judgement.request.kind == CandidateKind::kNative),
         host_(std::move(host)) {}
+  // Nobody opens the GPU beside whoever is timed.
+  void AwaitSpares();
   // As it is known, or measured now, where the judgement has the time. What is the form's own doing is known from then
   // on; for another reason it is unavailable this time alone.
   absl::StatusOr<FormTime> MeasureOnce(const ReferenceForm& form, PreparedTask& task);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/absl_view.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/referee/tensors/phase_clock.h"
@@ -22,14 +23,14 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   ASSIGN_OR_RETURN(device_, tools_.open_device({request_, deadline_, &measurement_}));
   grade().mutable_correctness();  // every Grade of a referee has it
   const absl::StatusOr<std::optional<Fault>> judged = RunAll();
-  if (pooled_ != nullptr) tools_.pool->End(pooled_);
+  if (pooled_ != nullptr) tools_.pool->End(std::move(pooled_));
   const bool task_at_fault = absl::IsInvalidArgument(judged.status());
   if (!judged.ok() && !task_at_fault) return judged.status();
   if (task_at_fault || judged->has_value() || device_in_doubt_) {
     // On a device that is broken anybody fails: nothing is said of candidate or task.
     // Whoever had it alone may have left it at work. Its process has ended since, and beside others nobody can tell.
     const auto kind = had_alone_ ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
-    const DeviceTurn::Held turn(device_->turn(), kind, TurnFor::kHealth);
+    ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(device_->turn(), kind, TurnFor::kHealth, deadline_));
     if (const absl::Status health = device_->CheckHealth(); !health.ok()) {
       return absl::UnavailableError(absl::StrCat("the device is broken: ", health.message()));
     }
@@ -60,9 +61,8 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
 
 class Judge::Turn {
  public:
-  Turn(JudgingDevice* device, DeviceTurn::Kind kind, TurnFor what) : held_(device->turn(), kind, what) {
-    if (kind == DeviceTurn::Kind::kAlone) device_ = device;
-  }
+  Turn(JudgingDevice* device, std::unique_ptr<DeviceTurn::Held> held)
+      : held_(std::move(held)), device_(held_->is_shared() ? nullptr : device) {}
   ~Turn() {
     if (device_ != nullptr) device_->LeaveLane();
   }
@@ -72,8 +72,8 @@ class Judge::Turn {
   absl::Status HoldLane() { return device_ == nullptr ? absl::OkStatus() : device_->HoldLane(); }
 
  private:
-  const DeviceTurn::Held held_;
-  JudgingDevice* device_ = nullptr;
+  const std::unique_ptr<DeviceTurn::Held> held_;
+  JudgingDevice* const device_;
 };
 
 void Judge::CountWaiting(absl::Time since) {
@@ -85,7 +85,8 @@ void Judge::CountWaiting(absl::Time since) {
 
 absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::TakeTurn(DeviceTurn::Kind kind, TurnFor what) {
   const absl::Time since = absl::Now();
-  auto turn = std::make_unique<Turn>(device_.get(), kind, what);
+  ASSIGN_OR_RETURN(auto held, DeviceTurn::Take(device_->turn(), kind, what, deadline_));
+  auto turn = std::make_unique<Turn>(device_.get(), std::move(held));
   had_alone_ |= kind == DeviceTurn::Kind::kAlone;
   if (kind == DeviceTurn::Kind::kAlone) RETURN_IF_ERROR(ClearDevice());
   RETURN_IF_ERROR(turn->HoldLane());
@@ -116,36 +117,48 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
 }
 
 absl::StatusOr<Verified> Judge::Verify(Room room) {
-  const double seconds_max = request_.limits.lane_seconds_max;
   if (device_->turn() != nullptr && !is_alone_) {
     const v1::Measurement before = measurement_;
-    absl::StatusOr<Verified> verified;
-    {
-      ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kShared, TurnFor::kVerifying));
-      verified = VerifyNow(room, std::min(seconds_max, kBesideOthersSecondsMax));
-      const bool is_certain = verified.ok() ? !verified->fault || !device_->MayBeOthersDoing(*verified->fault)
-                                            : !absl::IsResourceExhausted(verified.status());
-      if (is_certain) return verified;
-    }
+    ASSIGN_OR_RETURN(std::optional<Verified> verified, VerifyBesideOthers(room));
+    if (verified) return *std::move(verified);
     is_alone_ = true;
+    const double waited_seconds = grade().cost().lane_wait_seconds();
     measurement_ = before;
-    lane_since_ = absl::Now();
+    grade().mutable_cost()->set_lane_wait_seconds(waited_seconds);
   }
   ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kVerifying));
-  return VerifyNow(room, seconds_max);
+  return VerifyNow(room, lane_since_, request_.limits.lane_seconds_max);
 }
 
-absl::StatusOr<Verified> Judge::VerifyNow(Room room, double seconds_max) {
+absl::StatusOr<std::optional<Verified>> Judge::VerifyBesideOthers(Room room) {
+  ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kShared, TurnFor::kVerifying));
+  const absl::Time since = absl::Now();
+  const double seconds_max = std::min(request_.limits.lane_seconds_max, kBesideOthersSecondsMax);
+  absl::StatusOr<Verified> verified = VerifyNow(room, since, seconds_max);
+  lane_since_ += absl::Now() - since;
+  if (verified.ok()) {
+    if (verified->fault && device_->MayBeOthersDoing(*verified->fault, since)) return std::nullopt;
+    return *std::move(verified);
+  }
+  // A process that does not start, or finds no memory: whoever is beside it may have all there is. It must not end the
+  // referee under them. Time alone does not come back.
+  if (absl::IsDeadlineExceeded(verified.status())) return verified.status();
+  LogInfo(absl::StrCat("a candidate is verified alone, for beside others it could not be: ",
+                       verified.status().ToString()));
+  return std::nullopt;
+}
+
+absl::StatusOr<Verified> Judge::VerifyNow(Room room, absl::Time since, double seconds_max) {
   const TimerOptions timed = device_->TimingOptions(task_->layout(), room);
   Verifier verifier(device_.get(),
                     {.room = room,
-                     .lane_since = lane_since_,
+                     .lane_since = since,
                      .lane_seconds_max = seconds_max,
                      .repeats = timed.repeats,
                      .long_call_us = timed.long_call_us},
                     &measurement_);
   absl::StatusOr<Verified> verified = verifier.Run(*task_);
-  grade().mutable_cost()->set_verify_seconds(LaneSeconds());
+  grade().mutable_cost()->set_verify_seconds(Seconds(since));
   return verified;
 }
 
@@ -162,14 +175,20 @@ absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::PrepareTiming() {
 }
 
 absl::Status Judge::PrepareReference() {
-  const auto prepare = [this](DeviceTurn::Kind kind) -> absl::Status {
-    const DeviceTurn::Held turn(device_->turn(), kind, TurnFor::kTiming);
-    if (kind == DeviceTurn::Kind::kAlone) RETURN_IF_ERROR(ClearDevice());
-    return device_->PrepareReference(*task_);
-  };
-  const absl::Status status = prepare(DeviceTurn::Kind::kShared);
-  const bool may_be_others = absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
-  return device_->turn() != nullptr && may_be_others ? prepare(DeviceTurn::Kind::kAlone) : status;
+  if (device_->turn() == nullptr) return device_->PrepareReference(*task_);
+  const absl::Status status = PrepareReferenceIn(DeviceTurn::Kind::kShared);
+  if (status.ok() || absl::IsDeadlineExceeded(status)) return status;
+  return PrepareReferenceIn(DeviceTurn::Kind::kAlone);
+}
+
+absl::Status Judge::PrepareReferenceIn(DeviceTurn::Kind kind) {
+  ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(device_->turn(), kind, TurnFor::kPreparing, deadline_));
+  if (kind == DeviceTurn::Kind::kShared) return device_->PrepareReference(*task_);
+  had_alone_ = true;
+  RETURN_IF_ERROR(ClearDevice());
+  const absl::Status status = device_->PrepareReference(*task_);
+  if (status.ok() || !task_->on_device().IsCrowded()) return status;
+  return ExcuseWantOfMemory(status);
 }
 
 absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameters) {
@@ -177,7 +196,9 @@ absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameter
   ASSIGN_OR_RETURN(const std::unique_ptr<TimingDevice> sides,
                    device_->StartTiming(*task_, room, lane_since_));
   Timer timer(sides.get(), OptionsOf(room, takes_parameters));
-  ASSIGN_OR_RETURN(std::optional<Fault> fault, timer.Run());
+  absl::StatusOr<std::optional<Fault>> timed = timer.Run();
+  RETURN_IF_ERROR(ExcuseWantOfMemory(timed.status()));  // the candidate is there, too
+  std::optional<Fault> fault = *std::move(timed);
   grade().mutable_cost()->set_profile_seconds(timer.sampling_seconds());
   grade().mutable_cost()->set_time_seconds(Seconds(start) - timer.sampling_seconds());
   if (fault) return fault;
@@ -218,6 +239,13 @@ TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {
     if (!draw->own_distribution) options.unusual_sets.push_back(draw);
   }
   return options;
+}
+
+absl::Status Judge::ExcuseWantOfMemory(absl::Status status) {
+  if (device_->turn() == nullptr) return status;  // of the host's memory each process has its own part
+  if (!absl::IsInvalidArgument(status) || !SaysWantOfMemory(StdView(status.message()))) return status;
+  tools_.pool->MakeRoom();
+  return absl::ResourceExhaustedError(status.message());
 }
 
 void Judge::Convict(const Fault& fault) {

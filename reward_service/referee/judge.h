@@ -48,19 +48,23 @@ class Judge {
   // On all input sets. On a device that is one for all beside others, and where what comes of that may be their doing
   // once more alone; from then on the candidate has the device alone.
   absl::StatusOr<Verified> Verify(Room room);
-  absl::StatusOr<Verified> VerifyNow(Room room, double seconds_max);
+  // Nothing where that may be others' doing, whom the device was shared with.
+  absl::StatusOr<std::optional<Verified>> VerifyBesideOthers(Room room);
+  absl::StatusOr<Verified> VerifyNow(Room room, absl::Time since, double seconds_max);
   // Has ready what the candidate is timed beside, and then the device alone.
   absl::StatusOr<std::unique_ptr<Turn>> PrepareTiming();
   absl::Status PrepareReference();
+  absl::Status PrepareReferenceIn(DeviceTurn::Kind kind);
   // The device, where others have it too: with them, or alone, and then with nothing to do. Waiting for it is not the
-  // candidate's doing. UNAVAILABLE: it does not come to rest.
+  // candidate's doing. UNAVAILABLE: it does not come to rest. DEADLINE_EXCEEDED.
   absl::StatusOr<std::unique_ptr<Turn>> TakeTurn(DeviceTurn::Kind kind, TurnFor what);
   // For whoever has the turn alone. What references have left behind beside others ends with their oracles.
   absl::Status ClearDevice();
+  // `status` of a reference, unless it says that it lacks memory: the task does not answer for what others keep.
+  absl::Status ExcuseWantOfMemory(absl::Status status);
   void Convict(const Fault& fault);
   void Conclude(v1::Verdict verdict, std::string_view reason);
   v1::Grade& grade() { return *measurement_.mutable_grade(); }
-  double LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
   // The time since then, for which the candidate has waited.
   void CountWaiting(absl::Time since);
 
@@ -71,6 +75,8 @@ class Judge {
   std::unique_ptr<JudgingDevice> device_;
   std::shared_ptr<PooledTask> pooled_;
   PreparedTask* task_ = nullptr;
+  // Since when it has the lane, moved on by what is not on its clock: waiting, and what it does beside others, whose
+  // work would be on it.
   absl::Time lane_since_;
   bool is_alone_ = false;         // on the device from now on, also while it is verified
   bool had_alone_ = false;        // the device, for a time

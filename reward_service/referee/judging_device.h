@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "reward_service/measure/judge_request.h"
+#include "reward_service/measure/referee.h"
 #include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/task/prepared_task.h"
 #include "reward_service/referee/tensors/draw.h"
@@ -80,16 +81,18 @@ class JudgingDevice {
   // Between these the calling thread is the one whose calls are timed. For whoever has the device alone.
   virtual absl::Status HoldLane() { return absl::OkStatus(); }
   virtual void LeaveLane() {}
-  // Whether it has nothing to do, after a moment if need be. For whoever has its turn alone.
+  // Whether it has nothing to do, after a moment if need be, in which it recovers from processes that were killed. For
+  // whoever has its turn alone.
   virtual absl::Status AwaitIdle() { return absl::OkStatus(); }
   // A fresh process of the candidate, to be verified on the task's input sets. The task outlives
   // it.
   virtual absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) = 0;
-  // What is left of the device's memory and of the seconds of a program, where others run beside it: whether a fault
-  // may have come of that, and not of the program.
-  virtual bool MayBeOthersDoing(const Fault& /*fault*/) { return true; }
-  // Has the reference ready, once a task, beside which its candidates are timed. In a turn that may be shared, where a
-  // failure may be others' doing. The time is none of a candidate's. The task is completed.
+  // Of a program that had the device with others since then: whether a fault may have come of what they took of its
+  // memory, of the host's, or of the program's seconds, and not of the program.
+  virtual bool MayBeOthersDoing(const Fault& /*fault*/, absl::Time /*since*/) { return true; }
+  // Has the reference ready, once a task, beside which its candidates are timed, and what is made ready ahead for
+  // others: nobody opens the device beside whoever is timed. In a turn that may be shared, where a failure may be
+  // others' doing. The time is none of a candidate's. The task is completed.
   virtual absl::Status PrepareReference(PreparedTask& /*task*/) { return absl::OkStatus(); }
   // The same for what is itself timed: for whoever has the device alone.
   virtual absl::Status PrepareTiming(PreparedTask& /*task*/) { return absl::OkStatus(); }
@@ -118,9 +121,6 @@ struct Judgement {
   absl::Time deadline;
   v1::Measurement* measurement;
 };
-
-// Of a candidate that is verified beside others, who wait until it has done: most take a tenth of that.
-inline constexpr double kBesideOthersSecondsMax = 4;
 
 // Makes the device of a judgement, once, before anything runs. It writes into the measurement what
 // it is.

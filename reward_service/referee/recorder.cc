@@ -56,7 +56,7 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOnGpu(const PreparedTask& ta
     ++num_on_gpu_;
   }
   absl::StatusOr<Recording> recording = RecordOn(Place::kGpuBesideOthers, task, program_fd, deadline);
-  if (absl::IsInvalidArgument(recording.status()))
+  if (!recording.ok() && !absl::IsDeadlineExceeded(recording.status()))
     recording = RecordOn(Place::kGpuAlone, task, program_fd, deadline);
   absl::MutexLock lock(&mutex_);
   --num_on_gpu_;
@@ -80,8 +80,8 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const Prepar
   absl::StatusOr<std::unique_ptr<ChildProcess>> started = Start(gpu, deadline);
   // Where programs run on a GPU their first call does, too, and nobody is timed beside it.
   const auto kind = is_alone ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
-  const DeviceTurn::Held turn(gpu ? store_->turn() : nullptr, kind, TurnFor::kRecording);
-  if (absl::Now() > deadline) return absl::DeadlineExceededError("the GPU's turn came too late");
+  ASSIGN_OR_RETURN(const auto turn,
+                   DeviceTurn::Take(gpu ? store_->turn() : nullptr, kind, TurnFor::kRecording, deadline));
   // Who had the turn may have had all memory of the GPU.
   if (gpu && !started.ok()) started = Start(gpu, deadline);
   ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> process, std::move(started));

@@ -34,6 +34,7 @@
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/referee/recorder.h"
+#include "reward_service/referee/tensors/memory_watch.h"
 #include "reward_service/referee/tensors/phase_clock.h"
 #include "reward_service/sandbox/sandbox.h"
 
@@ -141,6 +142,9 @@ class RefereeProcess {
     if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", gpu_uuid_));
     cpu_.facts.gpu = gpus.front();
     ASSIGN_OR_RETURN(gpu_, OpenStore(gpus.front().index, socket_));
+    memory_watch_ = std::make_unique<MemoryWatch>(gpu_.get(), [this] {
+      if (const absl::Status status = lane_.Leave(); !status.ok()) LogWarning(status.ToString());
+    });
     tasks_bytes_max_ = gpus.front().memory_bytes / 2;  // the rest is for candidates
     limits_.buffer_bytes_max = std::max(limits_.buffer_bytes_max, gpus.front().memory_bytes / kBufferShare);
     OpenClocks(gpus.front().uuid);
@@ -305,7 +309,8 @@ class RefereeProcess {
 
   // Alone on the GPU, where there is one, and on the lane.
   absl::Status CalibrateAgain() {
-    const DeviceTurn::Held turn(store().turn(), DeviceTurn::Kind::kAlone, TurnFor::kHealth);
+    ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(store().turn(), DeviceTurn::Kind::kAlone,
+                                                       TurnFor::kHealth, absl::Now() + kTurnWaitMax));
     RETURN_IF_ERROR(lane_.Hold());
     absl::Status status = MeasureMachine();
     if (gpu_ != nullptr) status.Update(lane_.Leave());
@@ -359,6 +364,7 @@ class RefereeProcess {
   int64_t tasks_bytes_max_ = std::numeric_limits<int64_t>::max();  // of the GPU's memory
   std::string gpu_uuid_;
   std::unique_ptr<GpuStore> gpu_;  // null: this lane judges on its cores
+  std::unique_ptr<MemoryWatch> memory_watch_;
   GpuClockReader clocks_;
   std::unique_ptr<Zygote> native_zygote_;
   std::unique_ptr<Zygote> python_zygote_;

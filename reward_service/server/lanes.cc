@@ -15,6 +15,7 @@
 #include "core/base/build_info.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "reward_service/server/held_gpus.h"
 
 namespace warpsmith {
 namespace {
@@ -34,36 +35,10 @@ absl::Status CalibrateTogether(const std::vector<RunningLane>& lanes) {
   return absl::OkStatus();
 }
 
-// GPUs that are used by turns with other processes, each held while its referee measures it.
-struct HeldGpus {
-  std::vector<std::optional<DeviceLease>> leases;
-  std::vector<std::optional<DeviceLease::Held>> held;
-};
-
-constexpr absl::Duration kOtherUserMax = absl::Minutes(10);
-
-// Where a lease cannot be had programs are judged all the same: a trainer on the same GPU is then on their clocks.
-HeldGpus HoldGpus(const std::vector<LanePlan>& plans) {
-  HeldGpus gpus{std::vector<std::optional<DeviceLease>>(plans.size()),
-                std::vector<std::optional<DeviceLease::Held>>(plans.size())};
-  for (size_t i = 0; i < plans.size(); ++i) {
-    if (plans[i].gpu_uuid.empty()) continue;
-    absl::StatusOr<DeviceLease> lease = DeviceLease::Open(plans[i].gpu_uuid);
-    if (!lease.ok()) {
-      LogWarning(
-          absl::StrCat("other processes cannot lend ", plans[i].gpu_uuid, ": ", lease.status().ToString()));
-      continue;
-    }
-    absl::StatusOr<DeviceLease::Held> held = lease->Take(absl::Now());
-    if (!held.ok()) {
-      LogWarning(absl::StrCat(held.status().message(), ": the service starts when that gives it up, or in ",
-                              absl::FormatDuration(kOtherUserMax)));
-      held = lease->Take(absl::Now() + kOtherUserMax);
-    }
-    if (held.ok()) gpus.held[i].emplace(*std::move(held));
-    gpus.leases[i].emplace(*std::move(lease));
-  }
-  return gpus;
+HeldGpus HoldGpusOf(const std::vector<LanePlan>& plans) {
+  std::vector<std::string> uuids;
+  for (const LanePlan& plan : plans) uuids.push_back(plan.gpu_uuid);
+  return HoldGpus(uuids);
 }
 
 }  // namespace
@@ -109,7 +84,7 @@ absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, i
 }
 
 absl::StatusOr<std::vector<RunningLane>> StartLanes(const std::vector<LanePlan>& plans) {
-  HeldGpus gpus = HoldGpus(plans);
+  HeldGpus gpus = HoldGpusOf(plans);
   std::vector<absl::StatusOr<std::unique_ptr<Referee>>> started(plans.size());
   ForEachLane(CoresOf(plans), [&](size_t lane) {
     started[lane] = Referee::Start({.lane_cores = plans[lane].cores,

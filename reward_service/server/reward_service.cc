@@ -206,10 +206,11 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
     stage.device = lane.on_gpu ? v1::DEVICE_CUDA : v1::DEVICE_CPU;
     if (lane.on_gpu) {
       stage.num_at_once = kJudgedAtOnceOnGpu;
-      // Each of the others may have the GPU alone before: for forms of its reference, to be verified and to be timed.
-      const double others_seconds = 2 * (kJudgedAtOnceOnGpu - 1) * options.judge.lane_seconds_max;
+      // Each of them may have the GPU alone before, itself included: for forms of its reference, to be verified and to
+      // be timed, which share its seconds but end with a process that has its own. Before either others are verified.
+      const double turns_seconds = 2 * (options.judge.lane_seconds_max + kBesideOthersSecondsMax);
       stage.deadline +=
-          kJudgedAtOnceOnGpu * FormsTimeMax(options.timing.baselines) + absl::Seconds(others_seconds);
+          kJudgedAtOnceOnGpu * (FormsTimeMax(options.timing.baselines) + absl::Seconds(turns_seconds));
     }
     if (lane.on_gpu) machinery->gpus.push_back(lane.referee->facts().gpu.value_or(cuda::GpuFacts()));
     // All of its cores for all of its time.

@@ -63,6 +63,7 @@ struct FakeMachine {
   DeviceTurn* turn = nullptr;  // of a device that is one for all
   // Whether it has nothing to do: for a judgement, and for an oracle that is alone.
   std::function<absl::Status()> idle = [] { return absl::OkStatus(); };
+  bool is_crowded = false;
   int num_batched_calls = 1;
   bool judges_errors_again = false;
   bool may_be_others_doing = true;  // any fault beside others
@@ -71,6 +72,7 @@ struct FakeMachine {
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
   absl::Duration preparing;  // that takes PrepareTiming()
+  absl::Time timed_since;    // as the judge said when it was to be timed last
   // Not OK: the device is gone. No program starts, threads are not spread.
   absl::Status lost;
 
@@ -150,7 +152,7 @@ class FakeJudgingDevice : public JudgingDevice {
     return absl::OkStatus();
   }
   void LeaveLane() override { machine_->holds_lane = false; }
-  bool MayBeOthersDoing(const Fault&) override { return machine_->may_be_others_doing; }
+  bool MayBeOthersDoing(const Fault&, absl::Time) override { return machine_->may_be_others_doing; }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask&, Room room) override {
     if (!machine_->lost.ok()) return machine_->lost;
     if (machine_->turn != nullptr && machine_->turn->is_shared() && !machine_->lost_beside_others.ok())
@@ -164,8 +166,10 @@ class FakeJudgingDevice : public JudgingDevice {
     absl::SleepFor(machine_->preparing);
     return absl::OkStatus();
   }
-  absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask&, Room room, absl::Time) override {
+  absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask&, Room room,
+                                                            absl::Time since) override {
     if (!machine_->lost.ok()) return machine_->lost;
+    machine_->timed_since = since;
     const auto noted = [this](std::function<CallResult(int)> calls) {
       return [machine = machine_, calls = std::move(calls)](int call) {
         CallResult result = calls(call);
@@ -198,7 +202,8 @@ class FakeTaskOnDevice : public TaskOnDevice {
  public:
   explicit FakeTaskOnDevice(FakeMachine* machine) : machine_(machine) {}
   DeviceTurn* turn() const override { return machine_->turn; }
-  absl::Status AwaitIdle() override { return machine_->idle(); }
+  bool IsCrowded() const override { return machine_->is_crowded; }
+  absl::Status AwaitIdle(Behind) override { return machine_->idle(); }
   int NumBatchedCalls(const TaskLayout&) const override { return machine_->num_batched_calls; }
   absl::Status StartReference(const PreparedTask&) override { return absl::OkStatus(); }
   absl::Status WarmReference(const PreparedTask&, absl::Time) override {

@@ -3,10 +3,14 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_FAULT_H_
 
 #include <string>
+#include <string_view>
 
 #include "warpsmith/v1/grade.pb.h"
 
 namespace warpsmith {
+
+// Whether these words, of a program or of Torch, say that memory was wanting: the GPU's, or a library's there.
+bool SaysWantOfMemory(std::string_view words);
 
 struct Fault {
   v1::Verdict verdict = v1::VERDICT_RUNTIME_ERROR;
@@ -15,6 +19,7 @@ struct Fault {
   bool out_of_bounds = false;  // wrote to a guard, or crashed just outside a buffer
   std::string hack_family;     // with VERDICT_HACK
   bool withheld = false;       // it ended where a library's code is withheld
+  bool killed = false;         // by SIGKILL: for want of the host's memory, unless it did so itself
 };
 
 // A process that has code which is withheld from it.

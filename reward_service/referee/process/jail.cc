@@ -296,8 +296,10 @@ Fault Jail::FaultOf(const absl::Status& status) {
   if (UsedUp(ending, limits_.cpu_seconds_max)) {
     return {v1::VERDICT_TIMEOUT, absl::StrCat("used up ", limits_.cpu_seconds_max, " s of CPU time")};
   }
-  return {v1::VERDICT_RUNTIME_ERROR,
-          absl::StrCat("the program ", DescribeEnding(ending), " before its result")};
+  Fault fault{v1::VERDICT_RUNTIME_ERROR,
+              absl::StrCat("the program ", DescribeEnding(ending), " before its result")};
+  fault.killed = ending.signal == SIGKILL;
+  return fault;
 }
 
 Fault Jail::FaultOfAnswer(const Packet& packet) {

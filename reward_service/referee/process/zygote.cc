@@ -23,7 +23,10 @@ constexpr absl::Duration kWarmUpTimeout = absl::Seconds(120);  // a cold disk re
 constexpr absl::Duration kForkTimeout = absl::Seconds(10);
 constexpr int kUnansweredMax = 32;
 constexpr size_t kSpares = 3;
-constexpr size_t kSpareKinds = 2;  // sealed and not sealed, by turns
+constexpr size_t kSparesOnGpu = 4;  // that many are timed, as a rule, while none is made ready
+constexpr size_t kSpareKinds = 2;   // sealed and not sealed, by turns
+constexpr int kAwaitedMax =
+    64;  // spares, at one time: more than there are, unless others ask for new ones all the time
 constexpr int64_t kTmpBytesMax = 64 << 20;
 constexpr int kThreadsMax = 64;
 // Where compilers run: what they make of a large model, and a thread for each core.
@@ -207,25 +210,71 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::Fork(const ChildRights& ri
   return ForkLocked(rights);
 }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildRights& rights) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildRights& rights,
+                                                                    Spares spares) {
   absl::MutexLock lock(&mutex_);
-  const auto same =
-      std::find_if(spares_.begin(), spares_.end(), [&](const Spares& s) { return s.rights == rights; });
-  Spares spares{rights, {}};
+  const auto same = std::find_if(spares_.begin(), spares_.end(),
+                                 [&](const SparesOfKind& kind) { return kind.rights == rights; });
+  SparesOfKind of_kind{rights, {}};
   if (same != spares_.end()) {
-    spares = std::move(*same);
+    of_kind = std::move(*same);
     spares_.erase(same);
   }
-  spares_.push_front(std::move(spares));
+  spares_.push_front(std::move(of_kind));
   if (spares_.size() > kSpareKinds) spares_.pop_back();
   auto& children = spares_.front().children;
-  while (children.size() <= kSpares) {
+  const size_t num_wanted = spares == Spares::kUsedUp ? 1 : rights.gpu ? kSparesOnGpu + 1 : kSpares + 1;
+  while (children.empty() || children.size() + spares_.front().num_awaited < num_wanted) {
     ASSIGN_OR_RETURN(auto spare, ForkLocked(rights));
     children.push_back(std::move(spare));
   }
   std::unique_ptr<ChildProcess> child = std::move(children.front());
   children.pop_front();
   return child;
+}
+
+void Zygote::AwaitSpares(absl::Time deadline) {
+  ChildRights rights;
+  for (int i = 0; i < kAwaitedMax; ++i) {
+    std::unique_ptr<ChildProcess> child = TakeUnready(&rights);
+    if (child == nullptr) return;
+    if (!child->AwaitHello(deadline).ok()) child.reset();
+    PutBack(std::move(child), rights);
+  }
+}
+
+Zygote::SparesOfKind* Zygote::FindSpares(const ChildRights& rights) {
+  for (SparesOfKind& kind : spares_) {
+    if (kind.rights == rights) return &kind;
+  }
+  return nullptr;
+}
+
+std::unique_ptr<ChildProcess> Zygote::TakeUnready(ChildRights* rights) {
+  absl::MutexLock lock(&mutex_);
+  for (SparesOfKind& kind : spares_) {
+    for (auto& child : kind.children) {
+      if (child->pid() > 0) continue;  // it has said hello
+      std::unique_ptr<ChildProcess> taken = std::move(child);
+      kind.children.erase(std::find(kind.children.begin(), kind.children.end(), nullptr));
+      ++kind.num_awaited;
+      *rights = kind.rights;
+      return taken;
+    }
+  }
+  return nullptr;
+}
+
+// Those that are ready are given first.
+void Zygote::PutBack(std::unique_ptr<ChildProcess> child, const ChildRights& rights) {
+  absl::MutexLock lock(&mutex_);
+  SparesOfKind* const kind = FindSpares(rights);
+  if (kind == nullptr) return;  // another kind has taken its place
+  if (kind->num_awaited > 0) --kind->num_awaited;
+  if (child == nullptr) return;
+  const auto unready = std::find_if(kind->children.begin(), kind->children.end(),
+                                    [](const auto& other) { return other->pid() <= 0; });
+  kind->children.insert(unready, std::move(child));
 }
 
 absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithoutSpares(const ChildRights& rights) {

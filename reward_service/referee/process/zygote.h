@@ -46,6 +46,9 @@ struct GpuAccess {
 // Thread-safe.
 class Zygote {
  public:
+  // Whether a child that was asked for ahead is followed by another: not beside whoever is timed.
+  enum class Spares { kRefilled, kUsedUp };
+
   // Confined start of warpsmith-jail. Call from a thread that lives as long as the referee: the sandbox dies
   // with it.
   static absl::StatusOr<std::unique_ptr<Zygote>> StartNative(
@@ -60,10 +63,15 @@ class Zygote {
   // Asks for a child; returns at once, before it runs. ChildProcess::AwaitHello waits for it.
   absl::StatusOr<std::unique_ptr<ChildProcess>> Fork(const ChildRights& rights) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // As Fork(), but gives a child that was asked for earlier where one has the same rights, and asks for the
-  // next: on the average nobody waits. Keeps some for each of the two kinds of rights that were used last.
-  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithSpare(const ChildRights& rights)
+  // As Fork(), but gives a child that was asked for earlier where one has the same rights, and where spares are
+  // refilled asks for the next: on the average nobody waits. Keeps some for each of the two kinds of rights that were
+  // used last.
+  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithSpare(const ChildRights& rights,
+                                                              Spares spares = Spares::kRefilled)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns when all that were asked for have entered their jails, and none opens a GPU any more. Whoever has not by
+  // `deadline`, or could not, is ended.
+  void AwaitSpares(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   // As Fork(), after the end of all children that were asked for earlier and that nobody has been given.
   absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithoutSpares(const ChildRights& rights)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -89,11 +97,16 @@ class Zygote {
   // From anywhere: several referees on a machine take uids of one range.
   uint32_t num_forks_ ABSL_GUARDED_BY(mutex_) = std::random_device()();
   int num_unanswered_ ABSL_GUARDED_BY(mutex_) = 0;
-  struct Spares {
+  struct SparesOfKind {
     ChildRights rights;
     std::deque<std::unique_ptr<ChildProcess>> children;
+    size_t num_awaited = 0;  // beside these, by AwaitSpares()
   };
-  std::deque<Spares> spares_ ABSL_GUARDED_BY(mutex_);  // those used last come first
+  SparesOfKind* FindSpares(const ChildRights& rights) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // One that may still be about to enter its jail, with its rights; null where there is none.
+  std::unique_ptr<ChildProcess> TakeUnready(ChildRights* rights) ABSL_LOCKS_EXCLUDED(mutex_);
+  void PutBack(std::unique_ptr<ChildProcess> child, const ChildRights& rights) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::deque<SparesOfKind> spares_ ABSL_GUARDED_BY(mutex_);  // those used last come first
 };
 
 // Folders that a Python interpreter and its torch need, asked of it.

@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/absl_view.h"
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/shared_buffer.h"
+#include "reward_service/referee/process/fault.h"
 
 namespace warpsmith {
 namespace {
@@ -37,34 +39,31 @@ PreparedTask::PreparedTask(TaskSource source, uint64_t seed, TaskLimits limits, 
       other_inputs_(other_inputs),
       on_device_(place_()),
       // On other inputs it is part of another task's step, which has one oracle that others can end.
-      is_alone_(on_device_->turn() == nullptr || other_inputs.has_value()) {}
+      turns_(on_device_->turn(), other_inputs.has_value()) {}
 
-std::unique_ptr<DeviceTurn::Held> PreparedTask::TakeTurn(TurnFor what) {
-  const auto kind = is_alone_ ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
-  auto turn = std::make_unique<DeviceTurn::Held>(on_device_->turn(), kind, what);
-  has_shared_ |= turn->is_shared();
+absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> PreparedTask::TakeTurn(TurnFor what) {
+  ASSIGN_OR_RETURN(auto turn, turns_.Take(what));
   step_deadline_ += turn->waited();
   return turn;
 }
 
-// Others may have had the memory that was wanting, or the time. And an exception that a reference's oracle would have
-// taken for an answer may have come of that: beside others it is a failure.
 absl::Status PreparedTask::SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work) {
-  absl::Status status = work();
-  const bool may_be_others = absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
-  if (!may_be_others || !has_shared_) return status;
-  is_alone_ = true;
+  const absl::Status status = turns_.SeeAloneIfItFails(work, [this] {
+    CloseOracle();
+    BeginStep();
+  });
+  if (!absl::IsInvalidArgument(status) || !SaysWantOfMemory(StdView(status.message()))) return status;
   CloseOracle();
-  BeginStep();
-  return work();
+  return on_device_->IsCrowded() ? absl::ResourceExhaustedError(status.message()) : status;
 }
 
 absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nlohmann::json>& requests,
                                                             const std::vector<int>& descriptors,
                                                             Ending* ending) {
-  const bool is_alone = on_device_->turn() != nullptr && !has_shared_;
+  using Behind = TaskOnDevice::Behind;
+  const bool is_alone = on_device_->turn() != nullptr && !turns_.has_shared();
   // What others have left there is not this one's fault.
-  if (is_alone && absl::IsDeadlineExceeded(on_device_->AwaitIdle())) {
+  if (is_alone && absl::IsDeadlineExceeded(on_device_->AwaitIdle(Behind::kKilled))) {
     oracle_.reset();
     return absl::ResourceExhaustedError("another process keeps the GPU busy");
   }
@@ -76,11 +75,19 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
     if (!answer.ok()) break;
     answers.push_back(*std::move(answer));
   }
-  if (!status.ok() && ending != nullptr) *ending = oracle_->AwaitEnd();
-  if (has_shared_ && !status.ok()) oracle_.reset();
-  if (is_alone && !(status.ok() && on_device_->AwaitIdle().ok())) {
+  if (absl::IsUnavailable(status)) {
+    const Ending ended = oracle_->AwaitEnd();
+    if (ending != nullptr) *ending = ended;
+    if (ended.signal == SIGKILL && !UsedUp(ended, kOracleCpuSeconds)) {
+      oracle_.reset();
+      return absl::ResourceExhaustedError("the oracle was killed: the host may lack memory");
+    }
+  }
+  if (turns_.has_shared() && !status.ok()) oracle_.reset();
+  if (is_alone && !(status.ok() && on_device_->AwaitIdle(Behind::kAnswer).ok())) {
     oracle_.reset();
-    const absl::Status idle = on_device_->AwaitIdle();  // or whoever has the next turn finds out
+    const absl::Status idle =
+        on_device_->AwaitIdle(Behind::kKilled);  // or whoever has the next turn finds out
     // What goes on without the oracle is another's.
     if (status.ok() && absl::IsDeadlineExceeded(idle))
       return absl::ResourceExhaustedError("another process keeps the GPU busy");
@@ -108,13 +115,14 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
   // Beside whoever has the turn, as spare jails start: a context takes long, and nobody's code runs yet. Who has the
   // turn may also have all memory of the device.
   absl::StatusOr<std::unique_ptr<ChildProcess>> started = StartOracle();
-  has_shared_ = false;
-  const auto turn = TakeTurn(TurnFor::kLoading);
+  turns_.Begin();
+  ASSIGN_OR_RETURN(const auto turn, TakeTurn(TurnFor::kLoading));
+  oracle_ended_ = false;
   if (!started.ok() && on_device_->turn() != nullptr) started = StartOracle();
   ASSIGN_OR_RETURN(oracle_, std::move(started));
   if (construction_seed_ == 0) construction_seed_ = NextSeed() | 1;
-  auto request = Make<oracle::Load>(
-      {{oracle::Load::construction_seed, construction_seed_}, {oracle::Load::beside_others, has_shared_}});
+  auto request = Make<oracle::Load>({{oracle::Load::construction_seed, construction_seed_},
+                                     {oracle::Load::beside_others, turns_.has_shared()}});
   if (other_inputs_) request[oracle::Load::other_inputs.name] = *other_inputs_;
   Ending ending;
   absl::StatusOr<std::vector<Packet>> answers = AskOracle({request}, {source_fd_.get()}, &ending);
@@ -184,15 +192,19 @@ absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
 }
 
 void PreparedTask::CloseOracle() {
-  const auto turn = TakeTurn(TurnFor::kEnding);  // the end of a context is work for a GPU, too
+  // The end of a context is work for a GPU, too. It ends without a turn that does not come.
+  const auto turn = TakeTurn(TurnFor::kEnding);
+  if (!turn.ok()) LogWarning(turn.status().ToString());
   oracle_.reset();
   input_window_.reset();
   expected_window_.reset();
 }
 
 void PreparedTask::EndOracle() {
-  is_alone_ = true;
-  if (oracle_ != nullptr) kill(oracle_->pid(), SIGKILL);
+  if (oracle_ == nullptr) return;
+  turns_.Suspect();
+  oracle_ended_ = true;
+  kill(oracle_->pid(), SIGKILL);
 }
 
 absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeUsableDraw(DrawRequest wanted) {
@@ -244,7 +256,8 @@ absl::Status PreparedTask::Complete() {
 absl::StatusOr<FreshDraws> PreparedTask::MakeFresh(FreshDraws unshown) {
   BeginStep();
   absl::Status status = FillUp(num_fresh_draws(), &unshown);
-  if (absl::IsInvalidArgument(status) && absl::Now() < step_deadline_) {
+  const bool has_failed = absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
+  if (has_failed && absl::Now() < step_deadline_) {
     // The task has made many draws: what has ended may be its oracle alone, for want of memory.
     CloseOracle();
     status = FillUp(num_fresh_draws(), &unshown);
@@ -254,7 +267,7 @@ absl::StatusOr<FreshDraws> PreparedTask::MakeFresh(FreshDraws unshown) {
 }
 
 absl::Status PreparedTask::RenewOracle() {
-  if (oracle_ != nullptr && OracleIsWorn()) CloseOracle();
+  if (oracle_ != nullptr && (oracle_ended_ || OracleIsWorn())) CloseOracle();
   if (oracle_ != nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(LoadOracle().status());
   return OpenWindow();
@@ -291,15 +304,11 @@ void PreparedTask::Renew(FreshDraws fresh) {
 }
 
 FreshDraws PreparedTask::Forget() {
-  FreshDraws unshown;
-  if (!is_renewed()) return unshown;
+  if (!is_renewed()) return {};
   verification_draws_.pop_back();
   timing_draws_.erase(timing_draws_.begin() + 1,
                       timing_draws_.begin() + 1 + static_cast<ptrdiff_t>(num_fresh_draws()));
-  for (auto& draw : std::exchange(fresh_, {})) {
-    if (!draw->shown) unshown.push_back(std::move(draw));
-  }
-  return unshown;
+  return std::exchange(fresh_, {});
 }
 
 bool PreparedTask::OracleIsWorn() const {
@@ -310,7 +319,7 @@ bool PreparedTask::OracleIsWorn() const {
 }
 
 absl::Status PreparedTask::OpenWindow() {
-  const auto turn = TakeTurn(TurnFor::kWindow);
+  ASSIGN_OR_RETURN(const auto turn, TakeTurn(TurnFor::kWindow));
   TensorStore& store = on_device_->store();
   const int num_slots = num_batched_calls();
   ASSIGN_OR_RETURN(input_window_, store.Make(num_slots * layout_.input_buffer_bytes));
@@ -339,7 +348,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Draw>>> PreparedTask::MakeDraws(
                                       {Message::parameter_seed, request.parameter_seed},
                                       {Message::slot, static_cast<int64_t>(requests.size())}}));
   }
-  const auto turn = TakeTurn(TurnFor::kDrawing);
+  ASSIGN_OR_RETURN(const auto turn, TakeTurn(TurnFor::kDrawing));
   const absl::StatusOr<std::vector<Packet>> answers = AskOracle(requests, {});
   if (absl::IsResourceExhausted(answers.status())) return answers.status();
   if (!answers.ok()) return TaskAtFault("the reference crashed or does not end on a later draw of inputs");

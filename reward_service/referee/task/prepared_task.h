@@ -20,6 +20,7 @@
 #include "reward_service/referee/process/child_process.h"
 #include "reward_service/referee/process/zygote.h"
 #include "reward_service/referee/task/task_on_device.h"
+#include "reward_service/referee/task/task_turns.h"
 #include "reward_service/referee/tensors/draw.h"
 
 namespace warpsmith {
@@ -79,11 +80,11 @@ class PreparedTask {
   absl::StatusOr<FreshDraws> MakeFresh(FreshDraws unshown);
   // Ends the oracle, whose memory is as large as all draws together; MakeFresh() starts another.
   void CloseOracle();
-  // For any thread that has the device's turn alone: something was left to do there. The oracle is killed, and this
-  // task has the device alone from now on, so that what it does shows.
+  // For any thread that has the device's turn alone: something was left to do there. The oracle is killed, and the next
+  // one has the device alone, so that what it does shows.
   void EndOracle();
   // Of one judgement, after Complete(): the lists below have these draws, verification the first of them, until
-  // Forget(), which gives back those that no jail had. Nothing is timed without.
+  // Forget(), which gives them back: Draw::shown says which a jail had. Nothing is timed without.
   void Renew(FreshDraws fresh);
   FreshDraws Forget();
   bool is_renewed() const { return !fresh_.empty(); }
@@ -119,11 +120,10 @@ class PreparedTask {
   absl::Time AnswerDeadline() const {
     return std::min(absl::Now() + limits_.answer_time_max, step_deadline_);
   }
-  // The device, where it is one for all, with others unless this task has to be alone there. What the step waits for it
-  // is no part of its time.
-  std::unique_ptr<DeviceTurn::Held> TakeTurn(TurnFor what);
-  // What comes of `work`. Where it fails and others had the device, too, it may be their doing: then this task is alone
-  // there from now on, its oracle ends, and what comes of `work` done again is told.
+  // What the step waits for the device is no part of its time.
+  absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> TakeTurn(TurnFor what);
+  // What comes of `work`, alone where it failed beside others: for other outcomes than that none is the task's fault.
+  // RESOURCE_EXHAUSTED: memory was wanting that others keep.
   absl::Status SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work);
   // Answers of the oracle. For whoever has the turn. Alone the last has left nothing to do on the device: a task harms
   // its own grades alone. Beside others nobody can tell, and whoever is alone next looks. Without answers the oracle is
@@ -179,8 +179,8 @@ class PreparedTask {
   std::vector<const Draw*> construction_draws_;
   std::vector<std::unique_ptr<PreparedTask>> on_other_inputs_;
   std::unique_ptr<TaskOnDevice> on_device_;
-  std::atomic<bool> is_alone_;  // on the device: nobody computes beside this task
-  bool has_shared_ = false;     // the device with others, what the present oracle did
+  std::atomic<bool> oracle_ended_ = false;  // by EndOracle()
+  TaskTurns turns_;                         // begun anew with each oracle
 };
 
 }  // namespace warpsmith

@@ -33,11 +33,15 @@ class TaskOnDevice {
   virtual int64_t BytesOf(const TaskLayout&, int64_t /*num_draws*/, TaskUse) const { return 0; }
   // In which the task's draws lie.
   virtual TensorStore& store() const { return HostStore(); }
+  // Whether others keep so much of its memory that who lacked some may have found it without them.
+  virtual bool IsCrowded() const { return store().IsCrowded(); }
   // Not null: the reference computes expected outputs on the device, too, and holds this meanwhile; see
   // TensorStore::turn().
   virtual DeviceTurn* turn() const { return nullptr; }
-  // Whether the device has nothing to do, after a moment if need be. For whoever has its turn.
-  virtual absl::Status AwaitIdle() { return absl::OkStatus(); }
+  // Whether the device has nothing to do, after a moment if need be: behind an answer of the oracle, or behind
+  // processes that were killed, from which it recovers. For whoever has its turn.
+  enum class Behind { kAnswer, kKilled };
+  virtual absl::Status AwaitIdle(Behind /*what*/) { return absl::OkStatus(); }
   // Of an examined task: begins to start the processes of the reference that candidates are timed
   // beside. Does not wait for them.
   virtual absl::Status StartReference(const PreparedTask& task) = 0;

@@ -27,6 +27,14 @@ uint64_t RandomWord() {
   return word;
 }
 
+// Where it does not come, what ends does so beside others.
+std::unique_ptr<DeviceTurn::Held> TurnToEnd(DeviceTurn* turn) {
+  auto held = DeviceTurn::Take(turn, DeviceTurn::Kind::kShared, TurnFor::kEnding, absl::Now() + kTurnWaitMax);
+  if (held.ok()) return *std::move(held);
+  LogWarning(held.status().ToString());
+  return nullptr;
+}
+
 // What the machine lacked once, memory of a GPU say, it may have the next time: that is no task's fault.
 bool MachineFailed(const PooledTask& pooled) {
   return !pooled.status.ok() && !absl::IsInvalidArgument(pooled.status);
@@ -88,8 +96,9 @@ bool TaskPool::IsFull() const {
   return tasks_.size() > num_tasks_max_ || device_bytes > device_bytes_max_;
 }
 
-// What a task at fault has left is worth nothing; that it is at fault is remembered.
-void TaskPool::EvictFaulty() {
+// What a task at fault has left is worth nothing; that it is at fault is remembered. Then the least recently used
+// first, sparing those in somebody's hands.
+void TaskPool::Evict() {
   for (auto& [key, pooled] : tasks_) {
     if (pooled->status.ok() || pooled->task == nullptr || pooled.use_count() > 1) continue;
     auto remains = std::make_shared<PooledTask>();
@@ -100,20 +109,27 @@ void TaskPool::EvictFaulty() {
     pooled->device_bytes = 0;
     evicted_.push_back(std::move(remains));
   }
+  while (IsFull()) {
+    if (!DropOldest()) return;
+  }
 }
 
-// Least recently used first, sparing those in somebody's hands.
-void TaskPool::Evict() {
-  EvictFaulty();
-  while (IsFull()) {
-    auto oldest = tasks_.end();
-    for (auto it = tasks_.begin(); it != tasks_.end(); ++it) {
-      if (it->second.use_count() > 1) continue;
-      if (oldest == tasks_.end() || it->second->last_used < oldest->second->last_used) oldest = it;
-    }
-    if (oldest == tasks_.end()) return;
-    Drop(std::move(oldest->second));
-    tasks_.erase(oldest);
+// False where all are in somebody's hands.
+bool TaskPool::DropOldest() {
+  auto oldest = tasks_.end();
+  for (auto it = tasks_.begin(); it != tasks_.end(); ++it) {
+    if (it->second.use_count() > 1) continue;
+    if (oldest == tasks_.end() || it->second->last_used < oldest->second->last_used) oldest = it;
+  }
+  if (oldest == tasks_.end()) return false;
+  Drop(std::move(oldest->second));
+  tasks_.erase(oldest);
+  return true;
+}
+
+void TaskPool::MakeRoom() {
+  absl::MutexLock lock(&mutex_);
+  while (DropOldest()) {
   }
 }
 
@@ -125,11 +141,22 @@ void TaskPool::FreeEvicted() {
     evicted.swap(evicted_);
   }
   for (const auto& pooled : evicted) {
-    const DeviceTurn::Held turn(pooled->task->on_device().turn(), DeviceTurn::Kind::kShared,
-                                TurnFor::kEnding);
+    const auto turn = TurnToEnd(pooled->task->on_device().turn());
     pooled->fresh.reset();
     pooled->unshown.clear();
     pooled->task.reset();
+  }
+}
+
+void TaskPool::FreeUsed() {
+  std::vector<UsedDraws> used;
+  {
+    absl::MutexLock lock(&mutex_);
+    used.swap(used_);
+  }
+  for (UsedDraws& of_judgement : used) {
+    const auto turn = TurnToEnd(of_judgement.turn);
+    of_judgement.draws.clear();
   }
 }
 
@@ -175,14 +202,18 @@ void TaskPool::Renew(PooledTask* pooled) {
   pooled->wants_fresh = pooled->another_follows || pooled->num_waiting > 0;
 }
 
-void TaskPool::End(const std::shared_ptr<PooledTask>& pooled) {
-  FreshDraws unshown = pooled->task->Forget();
+void TaskPool::End(std::shared_ptr<PooledTask> pooled) {
+  FreshDraws draws = pooled->task->Forget();
+  FreshDraws used;
+  DeviceTurn* const turn = pooled->task->on_device().turn();
   absl::MutexLock lock(&mutex_);
   pooled->is_judged = false;
-  for (auto& draw : unshown) {
-    if (pooled->unshown.size() == pooled->task->num_fresh_draws()) break;
-    pooled->unshown.push_back(std::move(draw));
+  for (auto& draw : draws) {
+    const bool is_kept = !draw->shown && pooled->unshown.size() < pooled->task->num_fresh_draws();
+    (is_kept ? pooled->unshown : used).push_back(std::move(draw));
   }
+  if (!used.empty()) used_.push_back({turn, std::move(used)});
+  LetGo(std::move(pooled));
 }
 
 void TaskPool::EndOracles() {
@@ -272,14 +303,18 @@ void TaskPool::Work() {
         queue_.pop_front();
       }
     }
-    FreeEvicted();
-    if (pooled == nullptr) continue;
+    FreeEvicted();  // the step may need that memory
+    if (pooled == nullptr) {
+      FreeUsed();
+      continue;
+    }
     DoOneStep(pooled);
     {
       absl::MutexLock lock(&mutex_);
       LetGo(std::move(pooled));
     }
     FreeEvicted();
+    FreeUsed();
     CloseIdleOracles();
   }
 }
@@ -311,6 +346,8 @@ void TaskPool::EndStep(const std::shared_ptr<PooledTask>& pooled, const absl::St
   pooled->device_bytes =
       pooled->task->DeviceBytes(pooled->wants_timing ? TaskUse::kTiming : TaskUse::kVerifying);
   Evict();
+  while (absl::IsResourceExhausted(status) && DropOldest()) {
+  }
   Settle(pooled);
 }
 

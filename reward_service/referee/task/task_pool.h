@@ -70,8 +70,12 @@ class TaskPool {
   // Waits until the task can be used for timing, too. Fails as Begin() does.
   absl::Status AwaitCompleted(const std::shared_ptr<PooledTask>& pooled, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The judgement's own draws leave the task's lists: what no jail had is kept for the next, the rest is gone.
-  void End(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The judgement's own draws leave the task's lists: what no jail had is kept for the next. The rest, and the task
+  // where nobody else has it, are freed by those who make tasks: on a device that is one for all in a turn, so that
+  // this disturbs nobody who is timed, and the judgement does not wait for it.
+  void End(std::shared_ptr<PooledTask> pooled) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Lets go of all tasks that are in nobody's hands: who lacked a device's memory may find it then.
+  void MakeRoom() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For whoever has the device's turn alone and finds work there: the oracles of all tasks end, and each task has the
   // device alone from now on.
@@ -93,18 +97,19 @@ class TaskPool {
   void Renew(PooledTask* pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseIdleOracles() ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<PooledTask> OracleToClose() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LetGo(std::shared_ptr<PooledTask> pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(std::shared_ptr<PooledTask> pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void EvictFaulty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeEvicted() ABSL_LOCKS_EXCLUDED(mutex_);
+  void FreeUsed() ABSL_LOCKS_EXCLUDED(mutex_);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   void DoOneStep(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndStep(const std::shared_ptr<PooledTask>& pooled, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return closing_ || !queue_.empty() || !evicted_.empty();
+    return closing_ || !queue_.empty() || !evicted_.empty() || !used_.empty();
   }
 
   const TaskLimits limits_;
@@ -119,6 +124,11 @@ class TaskPool {
   std::map<std::string, std::shared_ptr<PooledTask>> tasks_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<PooledTask>> queue_ ABSL_GUARDED_BY(mutex_);  // steps to do; a task at most once
   std::vector<std::shared_ptr<PooledTask>> evicted_ ABSL_GUARDED_BY(mutex_);  // not yet freed
+  struct UsedDraws {
+    DeviceTurn* turn;
+    FreshDraws draws;
+  };
+  std::vector<UsedDraws> used_ ABSL_GUARDED_BY(mutex_);  // not yet freed
   uint64_t clock_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;

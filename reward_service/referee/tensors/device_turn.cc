@@ -1,7 +1,9 @@
 #include "reward_service/referee/tensors/device_turn.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -10,42 +12,63 @@
 namespace warpsmith {
 namespace {
 
-constexpr std::array<const char*, kNumTurnsFor> kNames = {"verify", "time", "health", "load",
-                                                          "window", "draw", "record", "end"};
+constexpr std::array<const char*, kNumTurnsFor> kNames = {"verify", "prepare", "time",   "health", "load",
+                                                          "window", "draw",    "record", "end"};
 
 }  // namespace
 
-DeviceTurn::Held::Held(DeviceTurn* turn, Kind kind, TurnFor what) : turn_(turn), kind_(kind), what_(what) {
-  {
-    const InPhase phase(Phase::kTurn);
-    if (turn_ != nullptr) turn_->Lock(kind);
+absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> DeviceTurn::Take(DeviceTurn* turn, Kind kind, TurnFor what,
+                                                                   absl::Time deadline) {
+  const absl::Time asked = absl::Now();
+  const InPhase phase(Phase::kTurn);
+  if (turn != nullptr && !turn->Lock(kind, deadline)) {
+    return absl::DeadlineExceededError(absl::StrFormat("the device's turn to %s did not come within %.1f s",
+                                                       kNames.at(static_cast<size_t>(what)),
+                                                       absl::ToDoubleSeconds(absl::Now() - asked)));
   }
-  since_ = absl::Now();
+  return absl::WrapUnique(new Held(turn, kind, what, asked));
 }
 
 DeviceTurn::Held::~Held() {
   if (turn_ != nullptr) turn_->Unlock(kind_, what_, {1, waited(), absl::Now() - since_});
 }
 
-void DeviceTurn::Lock(Kind kind) {
+bool DeviceTurn::Lock(Kind kind, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
-  if (kind == Kind::kAlone) {
-    const uint64_t number = num_asked_++;
-    const auto is_next = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return num_ended_ == number && num_sharing_ == 0;
-    };
-    mutex_.Await(absl::Condition(&is_next));
-    return;
-  }
-  if (num_asked_ == num_ended_) {
+  return kind == Kind::kAlone ? LockAlone(deadline) : LockShared(deadline);
+}
+
+bool DeviceTurn::LockAlone(absl::Time deadline) {
+  const uint64_t number = num_asked_alone_++;
+  waiting_alone_.push_back(number);
+  const auto is_next = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !is_held_alone_ && num_sharing_ == 0 && waiting_alone_.front() == number;
+  };
+  const bool is_had = mutex_.AwaitWithDeadline(absl::Condition(&is_next), deadline);
+  is_held_alone_ |= is_had;
+  waiting_alone_.erase(std::find(waiting_alone_.begin(), waiting_alone_.end(), number));
+  // Whoever waited to share waited for this one.
+  if (!is_had && !is_held_alone_ && waiting_alone_.empty()) LetSharersIn();
+  return is_had;
+}
+
+bool DeviceTurn::LockShared(absl::Time deadline) {
+  if (!is_held_alone_ && waiting_alone_.empty()) {
     ++num_sharing_;
-    return;
+    return true;
   }
-  // Whoever ends the present turn alone, or the next one, counts us among those who share.
   ++num_waiting_to_share_;
-  const uint64_t number = num_ended_;
-  const auto is_let_in = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return num_ended_ > number; };
-  mutex_.Await(absl::Condition(&is_let_in));
+  const uint64_t number = num_let_in_;
+  const auto is_let_in = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return num_let_in_ > number; };
+  if (mutex_.AwaitWithDeadline(absl::Condition(&is_let_in), deadline)) return true;
+  --num_waiting_to_share_;
+  return false;
+}
+
+// They are counted here, so that nobody who asks to be alone comes between.
+void DeviceTurn::LetSharersIn() {
+  num_sharing_ += std::exchange(num_waiting_to_share_, 0);
+  ++num_let_in_;
 }
 
 void DeviceTurn::Unlock(Kind kind, TurnFor what, const Use& use) {
@@ -58,8 +81,14 @@ void DeviceTurn::Unlock(Kind kind, TurnFor what, const Use& use) {
     --num_sharing_;
     return;
   }
-  ++num_ended_;
-  num_sharing_ += std::exchange(num_waiting_to_share_, 0);
+  is_held_alone_ = false;
+  LetSharersIn();
+}
+
+bool DeviceTurn::AwaitCompany(absl::Time deadline) const {
+  absl::MutexLock lock(&mutex_);
+  const auto has_company = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return num_sharing_ > 1; };
+  return mutex_.AwaitWithDeadline(absl::Condition(&has_company), deadline);
 }
 
 std::string DeviceTurn::TakeReport() {

@@ -5,9 +5,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -15,8 +18,21 @@
 namespace warpsmith {
 
 // What somebody computes for, in reports.
-enum class TurnFor { kVerifying, kTiming, kHealth, kLoading, kWindow, kDrawing, kRecording, kEnding };
-inline constexpr size_t kNumTurnsFor = 8;
+enum class TurnFor {
+  kVerifying,
+  kPreparing,
+  kTiming,
+  kHealth,
+  kLoading,
+  kWindow,
+  kDrawing,
+  kRecording,
+  kEnding
+};
+inline constexpr size_t kNumTurnsFor = 9;
+
+// Longest wait of those who have no deadline of their own: more than all take who may be before them.
+inline constexpr absl::Duration kTurnWaitMax = absl::Minutes(10);
 
 // A lock with two ways to hold it, fair by phases: who wants to share while somebody waits to be alone comes after him,
 // and then all come at once who wait to share. So nobody waits for more than one turn of the other kind. Those who are
@@ -28,7 +44,6 @@ class DeviceTurn {
   // Holds it while this lives. Nothing is held of a turn that is null.
   class Held {
    public:
-    Held(DeviceTurn* turn, Kind kind, TurnFor what);
     ~Held();
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
@@ -37,18 +52,30 @@ class DeviceTurn {
     bool is_shared() const { return kind_ == Kind::kShared; }
 
    private:
+    friend class DeviceTurn;
+    Held(DeviceTurn* turn, Kind kind, TurnFor what, absl::Time asked)
+        : turn_(turn), kind_(kind), what_(what), asked_(asked), since_(absl::Now()) {}
+
     DeviceTurn* const turn_;
     const Kind kind_;
     const TurnFor what_;
-    const absl::Time asked_ = absl::Now();
-    absl::Time since_;
+    const absl::Time asked_;
+    const absl::Time since_;
   };
+
+  // Waits for it, until `deadline` at most: DEADLINE_EXCEEDED, and then others go on as if nobody had asked. A turn
+  // that is free, or null, is had after the deadline, too.
+  static absl::StatusOr<std::unique_ptr<Held>> Take(DeviceTurn* turn, Kind kind, TurnFor what,
+                                                    absl::Time deadline);
 
   // Whether somebody has it who shares it: nobody can tell then whose work the device does.
   bool is_shared() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return num_sharing_ > 0;
   }
+
+  // Whether several share it, at the latest by `deadline`.
+  bool AwaitCompany(absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Seconds waited for and held since the last report, by what for; empty where nobody had a turn. One line.
   std::string TakeReport() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -60,15 +87,21 @@ class DeviceTurn {
     absl::Duration held;
   };
 
-  void Lock(Kind kind) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether it was had by then.
+  bool Lock(Kind kind, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool LockAlone(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool LockShared(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LetSharersIn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unlock(Kind kind, TurnFor what, const Use& use) ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;
-  // Turns alone: those asked for, of which the others have ended.
-  uint64_t num_asked_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t num_ended_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Those who wait to be alone, by numbers that are given once, in the order in which they asked.
+  std::deque<uint64_t> waiting_alone_ ABSL_GUARDED_BY(mutex_);
+  uint64_t num_asked_alone_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_held_alone_ ABSL_GUARDED_BY(mutex_) = false;
   int num_sharing_ ABSL_GUARDED_BY(mutex_) = 0;
   int num_waiting_to_share_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t num_let_in_ ABSL_GUARDED_BY(mutex_) = 0;  // how often those who waited to share were, all at once
   std::array<Use, kNumTurnsFor> uses_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -17,8 +17,10 @@
 namespace warpsmith {
 namespace {
 
-// A process that was killed leaves the GPU within its turns, whatever it had running.
-constexpr double kRecoverySeconds = 5;
+// Memory is scarce where less than such a part of it is left: a program that asks for more than that is rare.
+constexpr int64_t kScarceShare = 4;
+// A GPU is crowded where more than such a part of it is taken.
+constexpr int64_t kCrowdedShare = 4;
 constexpr int64_t kCopiedBytes = int64_t{1} << 30;
 constexpr int kCopies = 5;
 // What is written last need not replace all that was there.
@@ -142,6 +144,7 @@ absl::StatusOr<std::unique_ptr<TensorMemory>> GpuStore::Make(int64_t num_bytes) 
   if (absl::IsResourceExhausted(made.status()) && Clear()) {
     made = cuda::GpuMemory::Create(context_.get(), num_bytes);
   }
+  if (absl::IsResourceExhausted(made.status())) NoteScarcity();
   ASSIGN_OR_RETURN(auto memory, std::move(made));
   RETURN_IF_ERROR(memory->Fill(0, 0, memory->mapped_bytes()));  // what others left there
   ASSIGN_OR_RETURN(UniqueFd fd, memory->Export());
@@ -159,6 +162,7 @@ absl::StatusOr<std::unique_ptr<cuda::GpuMemory>> GpuStore::Take(int64_t num_byte
   if (absl::IsResourceExhausted(memory.status()) && Clear()) {
     memory = cuda::GpuMemory::Allocate(context_.get(), num_bytes);
   }
+  if (absl::IsResourceExhausted(memory.status())) NoteScarcity();
   return memory;
 }
 
@@ -311,13 +315,33 @@ absl::StatusOr<double> GpuStore::AwaitDone(double seconds_max) {
   return std::max(0.0, absl::ToDoubleMicroseconds(absl::Now() - begin) - probe_->idle_us());
 }
 
-absl::StatusOr<int64_t> GpuStore::FreeBytes() {
-  absl::MutexLock lock(&mutex_);
+absl::StatusOr<int64_t> GpuStore::FreeBytes() const {
   RETURN_IF_ERROR(context_->Enter());
   size_t free_bytes = 0, all_bytes = 0;
   const cuda::Driver& driver = context_->driver();
   RETURN_IF_ERROR(driver.Check(driver.api().cuMemGetInfo_v2(&free_bytes, &all_bytes), "cuMemGetInfo"));
   return static_cast<int64_t>(free_bytes);
+}
+
+void GpuStore::NoteScarcity() {
+  absl::MutexLock lock(&scarcity_mutex_);
+  last_scarce_ = absl::Now();
+}
+
+void GpuStore::LookAtMemory() {
+  const absl::StatusOr<int64_t> free_bytes = FreeBytes();
+  if (!free_bytes.ok() || *free_bytes < device_bytes_ / kScarceShare) NoteScarcity();
+}
+
+bool GpuStore::WasScarceSince(absl::Time since) {
+  LookAtMemory();
+  absl::MutexLock lock(&scarcity_mutex_);
+  return last_scarce_ >= since;
+}
+
+bool GpuStore::IsCrowded() const {
+  const absl::StatusOr<int64_t> free_bytes = FreeBytes();
+  return !free_bytes.ok() || device_bytes_ - *free_bytes > device_bytes_ / kCrowdedShare;
 }
 
 void GpuStore::MakeCold() {

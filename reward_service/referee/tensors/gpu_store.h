@@ -14,11 +14,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "reward_service/cuda/gpu_memory.h"
 #include "reward_service/cuda/tensor_kernels.h"
 #include "reward_service/referee/tensors/tensor_store.h"
 
 namespace warpsmith {
+
+// A process that was killed leaves the GPU within its turns, whatever it had running.
+inline constexpr double kRecoverySeconds = 5;
 
 // Thread-safe; a judgement's thread should be alone with it all the same, for what others do is on its clock.
 class GpuStore : public TensorStore {
@@ -29,8 +33,15 @@ class GpuStore : public TensorStore {
   absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) override;
   absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) override;
   int64_t device_bytes() const override { return device_bytes_; }
-  // Of these, what nobody has now.
-  absl::StatusOr<int64_t> FreeBytes();
+  // Of these, what nobody has now. Waits for no work of this.
+  absl::StatusOr<int64_t> FreeBytes() const;
+  // Whether memory was scarce at some time since then, now included, as far as anybody saw: who looked found little
+  // left, or somebody found none. Nobody can tell then whether a program of that time lacked it. A look is
+  // LookAtMemory().
+  bool WasScarceSince(absl::Time since) ABSL_LOCKS_EXCLUDED(scarcity_mutex_);
+  void LookAtMemory() ABSL_LOCKS_EXCLUDED(scarcity_mutex_);
+  void NoteScarcity() ABSL_LOCKS_EXCLUDED(scarcity_mutex_);  // it was so until now
+  bool IsCrowded() const override;
   bool on_gpu() const override { return true; }
   DeviceTurn* turn() override { return &turn_; }
   absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) override;
@@ -91,6 +102,8 @@ class GpuStore : public TensorStore {
   std::multimap<int64_t, std::unique_ptr<cuda::GpuMemory>> laid_aside_ ABSL_GUARDED_BY(mutex_);  // by size
   int64_t bytes_aside_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  absl::Mutex scarcity_mutex_;
+  absl::Time last_scarce_ ABSL_GUARDED_BY(scarcity_mutex_) = absl::InfinitePast();
 };
 
 }  // namespace warpsmith

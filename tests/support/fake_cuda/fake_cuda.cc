@@ -6,6 +6,7 @@
 //   gone N        GPU N is there no more, and whatever is asked of a process on it fails
 //   version N     what cuDriverGetVersion says
 //   busy N        the next N launches take as long as the turn of another process; the line counts down
+//   free P        so many percent of a GPU's memory are free; without the line, seven eighths
 //   fail NAME R   the function NAME returns R from now on
 //   late NAME M   the function NAME takes M milliseconds longer from now on
 #include <fcntl.h>
@@ -47,6 +48,7 @@ struct Script {
   int num_gpus = 1;
   int version = 13000;
   int num_busy = 0;
+  double free_percent = 87.5;
   std::set<int> gone;
   std::map<std::string, int> failing, late_ms;
 };
@@ -61,6 +63,7 @@ Script ReadScript() {
     words >> key;
     if (key == "gpus") words >> script.num_gpus;
     if (key == "version") words >> script.version;
+    if (key == "free") words >> script.free_percent;
     if (key == "busy") words >> script.num_busy;
     if (int number = 0; key == "gone" && words >> number) script.gone.insert(number);
     if (key == "fail" && words >> name) words >> script.failing[name];
@@ -193,7 +196,7 @@ Result cuDeviceTotalMem_v2(size_t* num_bytes, Device) {
 
 Result cuMemGetInfo_v2(size_t* free_bytes, size_t* num_bytes) {
   RETURN_IF_FAILING();
-  *free_bytes = size_t{7} << 30;
+  *free_bytes = static_cast<size_t>(ReadScript().free_percent * (1 << 30) / 100.0 * 8);
   *num_bytes = size_t{8} << 30;
   return 0;
 }

@@ -59,6 +59,15 @@ TEST_CASE("whoever holds a device sees that another waits for it") {
   CHECK_FALSE(one.IsWanted());
 }
 
+TEST_CASE("a lease that is opened again is another one of the same device") {
+  const TemporaryDirectory directory;
+  DeviceLease first = *DeviceLease::Open("0", directory.path());
+  DeviceLease second = *first.OpenAgain();
+  const auto held = first.Take(absl::Now());
+  REQUIRE(held.ok());
+  CHECK_FALSE(second.Take(absl::Now()).ok());
+}
+
 TEST_CASE("devices of different names are held apart") {
   const TemporaryDirectory directory;
   DeviceLease one = OpenIn(directory);

@@ -106,6 +106,30 @@ TEST_CASE("whoever ends a referee in which others are judged is alone when it is
   CHECK(num_beside == 0);
 }
 
+TEST_CASE("a lane of several judgements that is lost rests at once, though no work follows") {
+  std::vector<FakeRefereeScript> scripts(2);
+  CompileStage compile{"test compiler", 1 << 16, CompileNothing, nullptr};
+  std::atomic<int> num_gone = 0;
+  std::vector<std::unique_ptr<JudgeStage>> lanes;
+  for (FakeRefereeScript& script : scripts) {
+    script.judge = [&](const JudgeRequest&) -> absl::StatusOr<v1::Measurement> {
+      if (num_gone++ == 0) return absl::UnavailableError("the GPU is gone");
+      return TwiceAsFast();
+    };
+    script.revive = [] { return absl::UnavailableError("no device"); };
+    lanes.push_back(
+        std::make_unique<JudgeStage>(JudgeStageOptions{.device = v1::DEVICE_CUDA, .num_at_once = 3},
+                                     std::make_unique<FakeReferee>(&script)));
+  }
+  Grader grader(GraderOptions{}, &compile, std::move(lanes));
+  CHECK(GradeOf(&grader, WideLane::For("one", "a")).verdict() == v1::VERDICT_CORRECT);
+  for (const absl::Time end = absl::Now() + kPatience; grader.backlog().num_lanes_lost == 0;) {
+    REQUIRE(absl::Now() < end);
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  CHECK(GradeOf(&grader, WideLane::For("two", "b")).verdict() == v1::VERDICT_CORRECT);
+}
+
 TEST_CASE("judgements that overlap hold a device together, and give it up for a process that waits") {
   const TemporaryDirectory directory;
   WideLane bench(directory.path());

@@ -1,12 +1,16 @@
 #include "reward_service/grading/stages.h"
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "core/base/file.h"
 #include "reward_service/scoring/credit.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
+#include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
 namespace {
@@ -295,6 +299,61 @@ TEST_CASE("a program over the limit is refused without a compiler") {
   flight.prepared = std::make_shared<const PreparedRequest>(prepared);
   CHECK(stage.Run(&flight) == Route::kFinish);
   CHECK(flight.measurement.grade().verdict() == v1::VERDICT_COMPILE_ERROR);
+}
+
+TEST_CASE("a lane that is lost stays so until its referee starts, or judges what was begun since") {
+  FakeRefereeScript script;
+  absl::Notification go, has_begun;
+  std::atomic<bool> dies = true;
+  script.judge = [&](const JudgeRequest& request) -> absl::StatusOr<v1::Measurement> {
+    if (request.source == "slow") {
+      has_begun.Notify();
+      go.WaitForNotification();
+      return TwiceAsFast();
+    }
+    if (dies) return absl::UnavailableError("the GPU is gone");
+    return TwiceAsFast();
+  };
+  script.revive = [] { return absl::UnavailableError("no device"); };
+  JudgeStage stage({.num_attempts_max = 3, .num_at_once = 2}, std::make_unique<FakeReferee>(&script));
+  const auto slow = PythonFlight("slow"), other = PythonFlight("other"), later = PythonFlight("later");
+  std::thread begun_before([&] { CHECK(stage.Run(slow.get()) == Route::kFinish); });
+  has_begun.WaitForNotification();
+  CHECK(stage.Run(other.get(), {.others_serve = true}) == Route::kJudge);
+  CHECK(stage.is_lost());
+  go.Notify();
+  begun_before.join();
+  CHECK(stage.is_lost());
+  dies = false;
+  CHECK(stage.Run(later.get()) == Route::kFinish);
+  CHECK_FALSE(stage.is_lost());
+}
+
+TEST_CASE("a recording starts a referee anew only while no other process has the device") {
+  const TemporaryDirectory directory;
+  FakeRefereeScript script;
+  std::atomic<int> num_revived = 0;
+  script.record = [&](const std::string&) -> absl::StatusOr<std::vector<ExtensionRecord>> {
+    if (num_revived == 0) return absl::UnavailableError("no referee runs");
+    return std::vector<ExtensionRecord>();
+  };
+  script.revive = [&] {
+    ++num_revived;
+    return absl::OkStatus();
+  };
+  JudgeStage stage({.num_attempts_max = 3, .deadline = absl::Milliseconds(300)},
+                   std::make_unique<FakeReferee>(&script), *DeviceLease::Open("0", directory.path()));
+  DeviceLease other = *DeviceLease::Open("0", directory.path());
+  const auto flight = PythonFlight("load_inline"), again = PythonFlight("load_inline");
+  {
+    const auto held = other.Take(absl::Now());
+    REQUIRE(held.ok());
+    CHECK(stage.Record(flight.get(), {}) == Route::kFinish);
+    CHECK(flight->measurement.grade().verdict() == v1::VERDICT_UNSCORABLE);
+    CHECK(num_revived == 0);
+  }
+  CHECK(stage.Record(again.get(), {}) == Route::kJudge);
+  CHECK(num_revived == 1);
 }
 
 TEST_CASE("a cancelled flight is judged by nobody") {

@@ -130,17 +130,22 @@ TEST_CASE("a referee that does not answer in time is ended, and the next request
   const JudgeRequest request{.task = kTask, .kind = CandidateKind::kKernelBenchPython};
   CHECK(absl::IsDeadlineExceeded(referee->Judge(request, AtOnce()).status()));
   CHECK(bench.num_lives() == 1);
+  CHECK(referee->Revive().ok());
   CHECK(Record(*referee).ok());
   CHECK(bench.num_lives() == 2);
 }
 
-TEST_CASE("a referee that cannot start again is no fault of the program or the task that is recorded") {
+TEST_CASE("a recording starts no referee, and one that does not start is no fault of what is recorded") {
   const Bench bench(R"([{"record": "end"}, {"start": {"op": "failed", "code": 9, "error": "no namespaces"}},
                         {"start": {"op": "failed", "code": 3, "error": "no lane"}}])");
   const auto referee = bench.MustStart();
   CHECK(absl::IsUnavailable(Record(*referee).status()));
-  CHECK(Record(*referee).status() == absl::UnavailableError("no namespaces"));
-  CHECK(Record(*referee).status() == absl::UnavailableError("no lane"));
+  CHECK(absl::IsUnavailable(Record(*referee).status()));
+  CHECK(bench.num_lives() == 1);
+  CHECK(referee->Revive() == absl::FailedPreconditionError("no namespaces"));
+  CHECK(absl::IsUnavailable(Record(*referee).status()));
+  CHECK(referee->Revive() == absl::InvalidArgumentError("no lane"));
+  CHECK(absl::IsUnavailable(Record(*referee).status()));
 }
 
 TEST_CASE("a referee that says of three judgements in a row that time is up may hang, and is ended") {
@@ -161,32 +166,35 @@ TEST_CASE("an answer to another question is none, and ends the referee") {
   const Bench bench(R"([{"record": {"id": 77, "file": "[]"}}, {"record": {"file": "[]"}}])");
   const auto referee = bench.MustStart();
   CHECK(Record(*referee).status() == absl::InternalError("the referee answers another question"));
+  CHECK(referee->Revive().ok());
   CHECK(Record(*referee).ok());
   CHECK(bench.num_lives() == 2);
 }
 
 TEST_CASE("a referee that dies over a request costs that request, and the next has another") {
-  const Bench bench(R"([{"record": "end"}, {"record": {"file": "[]"}}])");
+  const Bench bench(R"([{"judge": "end"}, {"judge": {"file": ""}}])");
   const auto referee = bench.MustStart();
-  CHECK(absl::IsUnavailable(Record(*referee).status()));
-  CHECK(Record(*referee).ok());
+  const JudgeRequest request{.task = kTask, .kind = CandidateKind::kKernelBenchPython};
+  CHECK(absl::IsUnavailable(referee->Judge(request, Soon()).status()));
+  CHECK(referee->Judge(request, Soon()).ok());
   CHECK(bench.num_lives() == 2);
 }
 
 TEST_CASE("a referee that dies again and again is given up, and an answer between makes good") {
-  Bench bench(R"([{"record": "end"}, {"record": "end"}, {"record": {"file": "[]"}, "calibrate": "end"},
-                  {"record": "end"}])");
+  Bench bench(R"([{"judge": "end"}, {"judge": "end"}, {"judge": {"file": ""}, "calibrate": "end"},
+                  {"judge": "end"}])");
   bench.options.num_restarts_max = 2;
   const auto referee = bench.MustStart();
-  CHECK_FALSE(Record(*referee).ok());
-  CHECK_FALSE(Record(*referee).ok());
-  CHECK(Record(*referee).ok());
+  const JudgeRequest request{.task = kTask, .kind = CandidateKind::kKernelBenchPython};
+  const auto judge = [&] { return referee->Judge(request, Soon()).status(); };
+  CHECK_FALSE(judge().ok());
+  CHECK_FALSE(judge().ok());
+  CHECK(judge().ok());
   CHECK(bench.num_lives() == 3);
   CHECK_FALSE(referee->Calibrate().ok());
-  CHECK_FALSE(Record(*referee).ok());
-  CHECK_FALSE(Record(*referee).ok());
-  CHECK(Record(*referee).status() ==
-        absl::UnavailableError("the referee died 2 times in a row; it is given up"));
+  CHECK_FALSE(judge().ok());
+  CHECK_FALSE(judge().ok());
+  CHECK(judge() == absl::UnavailableError("the referee died 2 times in a row; it is given up"));
   CHECK(bench.num_lives() == 5);
 }
 

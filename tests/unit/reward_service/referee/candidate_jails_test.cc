@@ -2,7 +2,10 @@
 
 #include <string>
 
+#include "reward_service/referee/tensors/gpu_store.h"
 #include "tests/support/catch.h"
+#include "tests/support/fake_gpu.h"
+#include "tests/support/held_turn.h"
 #include "tests/support/puppet_task.h"
 
 namespace warpsmith {
@@ -116,6 +119,38 @@ TEST_CASE("a spare that could not enter its jail is nobody's fault: another proc
   CHECK(Told(*bench.Start())["number"] == 6);
   Bench never(CandidateKind::kNative, {{"children", {{"1", refused}, {"5", refused}}}});
   CHECK(absl::IsInternal(never.Start().status()));
+  // So it is with one that the kernel has ended meanwhile.
+  Bench killed(CandidateKind::kNative, {{"children", {{"1", {{"hello python", "end"}}}}}});
+  CHECK(Told(*killed.Start())["number"] == 5);
+}
+
+TEST_CASE("on a GPU no process is made ready beside one that is alone there") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const auto zygote = StartPuppets();
+  static const RefereeFacts facts;
+  PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1,
+                    CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts));
+  REQUIRE(task.Examine().ok());
+  const JudgeRequest request = PuppetRequest(CandidateKind::kNative);
+  v1::Measurement measurement;
+  CandidateJails jails({.zygote = zygote.get(),
+                        .lane = &PuppetLane(),
+                        .memory_bytes_max = int64_t{1} << 30,
+                        .deadline = Soon()},
+                       request, AnyProgram().get(), &measurement);
+  // Forks that there were once a candidate has started in such a turn.
+  const auto num_forks = [&](DeviceTurn::Kind kind) {
+    const auto turn = HoldTurn(store->turn(), kind);
+    REQUIRE(jails.Start(task, nullptr, 1).ok());
+    auto next = zygote->Fork({.role = zygote::Fork::kPython, .memory_bytes_max = int64_t{1} << 30});
+    REQUIRE((next.ok() && (*next)->AwaitHello(Soon()).ok()));
+    return (*next)->Ask({{"op", "tell"}}, {}, Soon())->fields["number"].get<int>();
+  };
+  const int first = num_forks(DeviceTurn::Kind::kShared);
+  for (int i = 1; i <= 4; ++i) CHECK(num_forks(DeviceTurn::Kind::kAlone) == first + i);  // this asks for one
+  CHECK(num_forks(DeviceTurn::Kind::kAlone) == first + 6);  // there was no spare any more
+  CHECK(num_forks(DeviceTurn::Kind::kShared) == first + 12);
 }
 
 }  // namespace

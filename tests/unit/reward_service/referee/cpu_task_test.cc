@@ -105,6 +105,20 @@ TEST_CASE(
   CHECK(calls() == 1);
 }
 
+TEST_CASE("a process of the reference that cannot open the GPU is no fault of the task") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  nlohmann::json script;
+  script["answers"]["hello python"] = {{"op", "failed"}, {"error", "cuDevicePrimaryCtxRetain"}};
+  const auto zygote = StartPuppets(script);
+  const RefereeFacts facts;
+  PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1,
+                    CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts));
+  REQUIRE(task.Examine().ok());
+  REQUIRE(CpuTask::Of(task).StartReference(task).ok());
+  CHECK(absl::IsInternal(CpuTask::Of(task).AwaitReference(task)));
+}
+
 TEST_CASE("a task holds memory of a GPU for its processes, its draws and its rooms, and none of a host") {
   const FakeGpu gpu;
   const auto store = *GpuStore::Open(0);

@@ -1,43 +1,13 @@
 // Judgements on a fake device: whose fault is what, and what the device adds.
-#include <atomic>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "reward_service/measure/referee.h"
-#include "reward_service/referee/judge.h"
 #include "tests/support/catch.h"
-#include "tests/support/fake_judging_device.h"
-#include "tests/support/puppet_task.h"
+#include "tests/unit/reward_service/referee/fake_bench.h"
 
 namespace warpsmith {
 namespace {
-
-// Judgements on a fake device, of a task that puppets prepare.
-struct FakeBench {
-  explicit FakeBench(const nlohmann::json& script = nlohmann::json::object())
-      : zygote(StartPuppets(script)),
-        pool(PuppetTaskLimits(), zygote.get(), &PuppetLane(), PlacesOf(&machine), 1) {}
-
-  absl::StatusOr<v1::Measurement> TryRun() {
-    const JudgeTools tools{&pool, DevicesOf(&machine)};
-    return Judge(tools, request, absl::Now() + absl::Seconds(60)).Run();
-  }
-  v1::Grade Run() {
-    const auto measurement = TryRun();
-    REQUIRE(measurement.ok());
-    CHECK(machine.num_alive == 0);
-    return measurement->grade();
-  }
-
-  const std::unique_ptr<Zygote> zygote;
-  FakeMachine machine;
-  TaskPool pool;
-  JudgeRequest request = PuppetRequest(CandidateKind::kNative);
-};
 
 TEST_CASE("a right candidate is timed, and what the device knows of the timing is added") {
   FakeBench bench;
@@ -63,137 +33,6 @@ TEST_CASE("a process that breaks when it tells what it launches keeps its verdic
   CHECK(bench.machine.num_health_checks == 1);
   bench.machine.is_broken = true;
   CHECK(bench.TryRun().status() == absl::UnavailableError("the device is broken: it does not add up"));
-}
-
-TEST_CASE(
-    "on a device that is one for all a candidate is verified beside an oracle, not timed, and waiting for it "
-    "is not "
-    "its own doing") {
-  FakeBench bench;
-  DeviceTurn turn;
-  bench.machine.turn = &turn;
-  bench.request.limits.lane_seconds_max = 0.2;
-  // The oracle makes draws between the judgement's own turns: a lock that is not given up would end in its deadline.
-  REQUIRE(bench.Run().verdict() == v1::VERDICT_CORRECT);
-  bench.machine.num_started = 0;
-  std::atomic<int> num_timed = 0;
-  bench.machine.sealed.timed_calls = [&](int) {
-    ++num_timed;
-    return CallResult{60};
-  };
-  auto oracle = std::make_unique<DeviceTurn::Held>(&turn, DeviceTurn::Kind::kShared, TurnFor::kDrawing);
-  absl::StatusOr<v1::Measurement> measurement = absl::UnknownError("not run");
-  std::thread judge([&] { measurement = bench.TryRun(); });
-  absl::SleepFor(absl::Seconds(0.5));
-  CHECK(bench.machine.num_started == 1);
-  CHECK(num_timed == 0);
-  oracle.reset();
-  judge.join();
-  REQUIRE(measurement.ok());
-  CHECK(measurement->grade().verdict() == v1::VERDICT_CORRECT);
-  CHECK(measurement->grade().cost().lane_wait_seconds() > 0.2);
-}
-
-TEST_CASE("what fails beside others, and may be their doing, is seen again alone; what is certain is not") {
-  DeviceTurn turn;
-  const auto judge = [&](FakeBench* bench) {
-    bench->machine.turn = &turn;
-    return bench->Run();
-  };
-  // In its first process, which others may have left no memory.
-  FakeBench scarce;
-  scarce.machine.sealed.calls = [&](const Draw&, int) {
-    return turn.is_shared() ? std::optional(Crash()) : std::nullopt;
-  };
-  CHECK(judge(&scarce).verdict() == v1::VERDICT_CORRECT);
-  CHECK(scarce.machine.num_started == 2);
-  FakeBench certain;
-  certain.machine.may_be_others_doing = false;
-  certain.machine.sealed.calls = FaultAt(0, Crash());
-  CHECK(judge(&certain).verdict() == v1::VERDICT_RUNTIME_ERROR);
-  CHECK(certain.machine.num_started == 1);
-  // Once alone it stays so, in the open room too.
-  FakeBench open;
-  open.machine.judges_errors_again = true;
-  open.machine.sealed.calls = FaultAt(0, Crash());
-  open.machine.open.calls = [&](const Draw&, int) {
-    return turn.is_shared() ? std::optional(Wrong()) : std::nullopt;
-  };
-  CHECK(judge(&open).verdict() == v1::VERDICT_CORRECT);
-  CHECK(open.machine.num_started == 3);
-  FakeBench memory;
-  memory.machine.lost_beside_others = absl::ResourceExhaustedError("no memory");
-  CHECK(judge(&memory).verdict() == v1::VERDICT_CORRECT);
-}
-
-TEST_CASE("a candidate that hangs beside others keeps them for some seconds alone") {
-  FakeBench bench;
-  DeviceTurn turn;
-  bench.machine.turn = &turn;
-  bench.request.limits.lane_seconds_max = 60;
-  bench.machine.sealed.calls = [&](const Draw&, int) -> std::optional<Fault> {
-    if (turn.is_shared()) absl::SleepFor(absl::Seconds(0.7 * kBesideOthersSecondsMax));
-    return std::nullopt;
-  };
-  const absl::Time start = absl::Now();
-  CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
-  CHECK(absl::Now() - start < absl::Seconds(2 * kBesideOthersSecondsMax));
-  CHECK(bench.machine.num_started == 2);
-}
-
-TEST_CASE("a reference that fails when it is made ready beside others is seen again alone") {
-  FakeBench bench;
-  DeviceTurn turn;
-  bench.machine.turn = &turn;
-  int num_alone = 0;
-  bench.machine.prepare_reference = [&]() -> absl::Status {
-    num_alone += turn.is_shared() ? 0 : 1;
-    return turn.is_shared() ? absl::InvalidArgumentError("no memory") : absl::OkStatus();
-  };
-  CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
-  CHECK(num_alone == 1);
-  bench.machine.prepare_reference = [] { return absl::InvalidArgumentError("it fails"); };
-  CHECK(bench.Run().verdict() == v1::VERDICT_INVALID_TASK);
-}
-
-TEST_CASE("the lane is held by whoever has the device alone, and left with it") {
-  FakeBench bench;
-  DeviceTurn turn;
-  bench.machine.turn = &turn;
-  bench.machine.sealed.calls = [&](const Draw&, int) {
-    CHECK_FALSE(bench.machine.holds_lane);
-    return std::nullopt;
-  };
-  bench.machine.sealed.timed_calls = [&](int) {
-    CHECK(bench.machine.holds_lane);
-    return CallResult{60};
-  };
-  CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
-  CHECK_FALSE(bench.machine.holds_lane);
-}
-
-TEST_CASE("nobody is timed beside what a reference has left on the device: its oracle ends first") {
-  FakeBench bench;
-  DeviceTurn turn;
-  bench.machine.turn = &turn;
-  REQUIRE(bench.Run().verdict() == v1::VERDICT_CORRECT);
-  int num_looks = 0;
-  bench.machine.idle = [&]() -> absl::Status {
-    return num_looks++ == 0 ? absl::DeadlineExceededError("busy") : absl::OkStatus();
-  };
-  bench.machine.num_started = 0;
-  CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
-  CHECK(bench.machine.num_started == 1);
-  CHECK(num_looks == 2);
-}
-
-TEST_CASE("nobody is timed where a device does not come to rest, whose oracles have ended") {
-  FakeBench bench;
-  DeviceTurn turn;
-  bench.machine.turn = &turn;
-  bench.machine.idle = [] { return absl::DeadlineExceededError("busy"); };
-  bench.machine.sealed.timed_calls = [](int) { return CallResult{60, Crash()}; };
-  CHECK(bench.TryRun().status() == absl::UnavailableError("the device cannot be used: busy"));
 }
 
 TEST_CASE("what is made ready once a task takes no candidate's time, in either attempt") {

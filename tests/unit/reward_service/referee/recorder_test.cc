@@ -12,6 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_gpu.h"
 #include "tests/support/fake_judging_device.h"
+#include "tests/support/held_turn.h"
 #include "tests/support/puppet_task.h"
 
 namespace warpsmith {
@@ -23,7 +24,7 @@ const nlohmann::json kRaises = {{"op", "failed"}, {"error", "no GPU"}};
 
 // Who is timed on the GPU.
 std::unique_ptr<DeviceTurn::Held> Alone(TensorStore& store) {
-  return std::make_unique<DeviceTurn::Held>(store.turn(), DeviceTurn::Kind::kAlone, TurnFor::kTiming);
+  return HoldTurn(store.turn(), DeviceTurn::Kind::kAlone, TurnFor::kTiming);
 }
 
 // Programs are puppets, recorded where tensors lie in `store`.
@@ -119,8 +120,7 @@ TEST_CASE("on a GPU a program runs beside others, and one that fails there is al
   const auto store = *GpuStore::Open(0);
   const nlohmann::json list = {{"records on gpu", {{{"name", "b"}}}}};
   Bench bench(*store, list);
-  auto other =
-      std::make_unique<DeviceTurn::Held>(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kDrawing);
+  auto other = HoldTurn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kDrawing);
   CHECK(*bench.Record() == R"([{"name":"b"}])");
   // The oracle is the first child; programs without the GPU, beside others and alone are the next.
   nlohmann::json script = list;

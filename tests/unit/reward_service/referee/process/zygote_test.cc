@@ -71,6 +71,18 @@ TEST_CASE("a child with code that its zygote did not name is found out") {
   CHECK(absl::IsFailedPrecondition((*child)->CheckCode()));
 }
 
+TEST_CASE("spares are awaited, and those that cannot be are ended") {
+  const nlohmann::json refused = {{"hello python", {{"op", "failed"}, {"error", "no context"}}}};
+  const auto zygote = StartPuppets({{"children", {{"1", refused}, {"3", {{"hello python", "silent"}}}}}});
+  REQUIRE(zygote->ForkWithSpare(kOpen).ok());
+  zygote->AwaitSpares(absl::Now() + absl::Seconds(1));
+  for (const int number : {2, 4}) {
+    const auto child = zygote->ForkWithSpare(kOpen, Zygote::Spares::kUsedUp);
+    REQUIRE(child.ok());
+    CHECK(Told(**child)["number"] == number);
+  }
+}
+
 TEST_CASE("who takes a child with a spare gets one that was asked for earlier") {
   const auto zygote = StartPuppets();
   const auto number = [&](const ChildRights& rights) {

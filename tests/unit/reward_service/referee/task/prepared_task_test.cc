@@ -9,6 +9,7 @@
 #include "absl/synchronization/notification.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_judging_device.h"
+#include "tests/support/held_turn.h"
 #include "tests/support/puppet_task.h"
 #include "tests/unit/reward_service/referee/task/task_making.h"
 
@@ -142,7 +143,7 @@ TEST_CASE("an oracle on a device that is one for all waits for its turn, which i
   limits.step_time_max = absl::Seconds(2);
   const auto zygote = StartPuppets();
   PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1, PlacesOf(&machine));
-  auto judgement = std::make_unique<DeviceTurn::Held>(&turn, DeviceTurn::Kind::kAlone, TurnFor::kTiming);
+  auto judgement = HoldTurn(&turn, DeviceTurn::Kind::kAlone, TurnFor::kTiming);
   absl::Notification done;
   absl::Status status;
   std::thread maker([&] {
@@ -169,8 +170,7 @@ struct SharedBench {
   FakeMachine machine;
   const std::unique_ptr<Zygote> zygote;
   std::unique_ptr<PreparedTask> task;
-  std::unique_ptr<DeviceTurn::Held> other =
-      std::make_unique<DeviceTurn::Held>(&turn, DeviceTurn::Kind::kShared, TurnFor::kDrawing);
+  std::unique_ptr<DeviceTurn::Held> other = HoldTurn(&turn, DeviceTurn::Kind::kShared, TurnFor::kDrawing);
 };
 
 TEST_CASE("oracles compute beside each other on a device that is one for all") {
@@ -211,7 +211,7 @@ TEST_CASE(
     REQUIRE(bench.task->Examine().ok());
     bench.other.reset();
     {
-      const DeviceTurn::Held judgement(&bench.turn, DeviceTurn::Kind::kAlone, TurnFor::kTiming);
+      const auto judgement = HoldTurn(&bench.turn, DeviceTurn::Kind::kAlone, TurnFor::kTiming);
       bench.task->EndOracle();
     }
     // Idle before each answer, busy after it, and idle once the oracle has gone.
@@ -223,6 +223,55 @@ TEST_CASE(
     if (!leaves_work) CHECK(status.ok());
     if (leaves_work)
       CHECK(status == absl::InvalidArgumentError("the reference leaves work on the GPU behind"));
+  }
+}
+
+TEST_CASE("a process that does not start beside others is no failure before it does not start alone") {
+  const nlohmann::json refused = {{"hello oracle", {{"op", "failed"}, {"error", "no context"}}}};
+  for (const bool fails_alone : {false, true}) {
+    // The first two are those before the turn and in it; the next two those of the task alone.
+    nlohmann::json script;
+    for (const char* child : {"0", "1"}) script["children"][child] = refused;
+    for (const char* child : {"2", "3"})
+      script["children"][child] = fails_alone ? refused : nlohmann::json::object();
+    SharedBench bench(script);
+    absl::Status status = absl::UnknownError("not done");
+    std::thread maker([&] { status = bench.task->Examine(); });
+    absl::SleepFor(absl::Milliseconds(200));
+    bench.other.reset();
+    maker.join();
+    CHECK(status.code() == (fails_alone ? absl::StatusCode::kInternal : absl::StatusCode::kOk));
+  }
+}
+
+TEST_CASE("a task that failed beside others and not alone shares the device again, with another oracle") {
+  nlohmann::json script;
+  script["children"]["1"]["draw own"] = {{"op", "failed"}, {"error", "illegal memory access"}};
+  SharedBench bench(script);
+  REQUIRE(bench.task->Examine().ok());
+  REQUIRE(bench.task->Complete().ok());
+  bench.task->CloseOracle();
+  absl::Status status;
+  std::thread maker([&] { status = bench.task->MakeFresh({}).status(); });
+  absl::SleepFor(absl::Milliseconds(300));
+  bench.other.reset();
+  maker.join();
+  CHECK(status.ok());
+  bench.other = HoldTurn(&bench.turn, DeviceTurn::Kind::kShared);
+  CHECK(bench.task->MakeFresh({}).ok());  // alone it would wait
+}
+
+TEST_CASE("memory that an oracle lacked is the task's fault where others keep little of it") {
+  const nlohmann::json failed = {{"op", "failed"}, {"error", "OutOfMemoryError: CUDA out of memory"}};
+  for (const bool is_crowded : {false, true}) {
+    nlohmann::json script;
+    script["answers"]["draw large"] = failed;
+    SharedBench bench(script);
+    bench.machine.is_crowded = is_crowded;
+    bench.other.reset();
+    const absl::Status status = bench.task->Examine();
+    CHECK(status.code() ==
+          (is_crowded ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInvalidArgument));
   }
 }
 
@@ -309,7 +358,10 @@ TEST_CASE("fresh draws stand among those of a judgement, also when the oracle ha
       seen.push_back(InputBytes(task, *draw));
     }
     news.front()->shown = true;
-    CHECK(task.Forget().size() == kFreshDraws - 1);
+    const FreshDraws given_back = task.Forget();
+    CHECK(given_back.size() == kFreshDraws);
+    CHECK(std::count_if(given_back.begin(), given_back.end(), [](const auto& draw) { return draw->shown; }) ==
+          1);
     CHECK(task.Forget().empty());
     CHECK(task.verification_draws().size() == num_verification);
     CHECK(task.timing_draws().size() == kTimingDraws - kFreshDraws);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/held_turn.h"
 
 namespace warpsmith {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 using Kind = DeviceTurn::Kind;
 
 std::unique_ptr<DeviceTurn::Held> Take(DeviceTurn& turn, Kind kind, TurnFor what = TurnFor::kDrawing) {
-  return std::make_unique<DeviceTurn::Held>(&turn, kind, what);
+  return HoldTurn(&turn, kind, what);
 }
 
 // Long enough for a thread to have come as far as it can.
@@ -81,6 +82,51 @@ TEST_CASE("who wants to share comes after one who waits to be alone, and then be
   CHECK(order == "asn");
 }
 
+TEST_CASE("who has waited long enough for a device goes away, and others as if he had not asked") {
+  DeviceTurn turn;
+  const auto soon = [] { return absl::Now() + absl::Milliseconds(50); };
+  auto sharing = Take(turn, Kind::kShared);
+  CHECK(DeviceTurn::Take(&turn, Kind::kAlone, TurnFor::kTiming, soon()).status().code() ==
+        absl::StatusCode::kDeadlineExceeded);
+  (void)Take(turn, Kind::kShared);  // nobody waits to be alone any more
+  // Of two that wait to be alone the first goes away: the second has it, and a sharer that waited is let in.
+  std::atomic<bool> is_let_in = false;
+  std::thread first(
+      [&] { CHECK_FALSE(DeviceTurn::Take(&turn, Kind::kAlone, TurnFor::kTiming, soon()).ok()); });
+  LetOthersRun();
+  first.join();
+  std::thread impatient([&] {
+    const auto late = absl::Now() + absl::Seconds(1);
+    CHECK_FALSE(DeviceTurn::Take(&turn, Kind::kAlone, TurnFor::kTiming, late).ok());
+  });
+  LetOthersRun();
+  std::thread sharer([&] {
+    const auto held = Take(turn, Kind::kShared);
+    is_let_in = true;
+  });
+  LetOthersRun();
+  CHECK_FALSE(is_let_in);
+  impatient.join();
+  sharer.join();
+  CHECK(is_let_in);
+  sharing.reset();
+  // A sharer that goes away is not counted among those who are let in.
+  {
+    const auto alone = Take(turn, Kind::kAlone);
+    CHECK_FALSE(DeviceTurn::Take(&turn, Kind::kShared, TurnFor::kDrawing, soon()).ok());
+  }
+  CHECK_FALSE(turn.is_shared());
+  CHECK(DeviceTurn::Take(&turn, Kind::kAlone, TurnFor::kTiming, absl::InfinitePast()).ok());  // it is free
+}
+
+TEST_CASE("company is several who share") {
+  DeviceTurn turn;
+  const auto first = Take(turn, Kind::kShared);
+  CHECK_FALSE(turn.AwaitCompany(absl::Now()));
+  const auto second = Take(turn, Kind::kShared);
+  CHECK(turn.AwaitCompany(absl::Now()));
+}
+
 TEST_CASE("a report counts turns since the last one, by what they were for") {
   DeviceTurn turn;
   CHECK(turn.TakeReport().empty());
@@ -92,9 +138,9 @@ TEST_CASE("a report counts turns since the last one, by what they were for") {
 }
 
 TEST_CASE("of no device nothing is held") {
-  const DeviceTurn::Held first(nullptr, Kind::kAlone, TurnFor::kTiming);
-  const DeviceTurn::Held second(nullptr, Kind::kAlone, TurnFor::kTiming);
-  CHECK_FALSE(second.is_shared());
+  const auto first = HoldTurn(nullptr, Kind::kAlone, TurnFor::kTiming);
+  const auto second = HoldTurn(nullptr, Kind::kAlone, TurnFor::kTiming);
+  CHECK_FALSE(second->is_shared());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/fake_gpu.h"
+#include "tests/support/held_turn.h"
 
 namespace warpsmith {
 namespace {
@@ -154,13 +155,13 @@ TEST_CASE("while a GPU is shared nobody waits until it is idle, and it is health
   const auto store = Open();
   gpu.Say("busy 1000000\n");
   {
-    const DeviceTurn::Held turn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kVerifying);
+    const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kVerifying);
     CHECK(*store->AwaitDone(1) == 0);
     CHECK(store->Health().ok());
   }
   CHECK(absl::IsDeadlineExceeded(store->AwaitDone(0.01).status()));
   gpu.Say("fail cuLaunchKernel 719\n");
-  const DeviceTurn::Held turn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kVerifying);
+  const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kShared, TurnFor::kVerifying);
   CHECK(absl::IsInternal(store->Health()));
 }
 

@@ -1,0 +1,42 @@
+#include "reward_service/referee/task/task_turns.h"
+
+#include "absl/time/clock.h"
+#include "core/base/status_macros.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kClearedMax = 8;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> TaskTurns::Take(TurnFor what) {
+  const auto kind = IsAlone() ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
+  ASSIGN_OR_RETURN(auto turn, DeviceTurn::Take(turn_, kind, what, absl::Now() + kTurnWaitMax));
+  has_shared_ |= turn->is_shared();
+  return turn;
+}
+
+// Others may have had the memory that was wanting, to open the device, too, or the time. And an exception that a
+// reference's oracle would have taken for an answer may have come of that: beside others it is a failure.
+absl::Status TaskTurns::SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work,
+                                          absl::FunctionRef<void()> begin_anew) {
+  if (IsAlone()) return SeeAlone(work, begin_anew);
+  absl::Status status = work();
+  if (status.ok() || !has_shared_) return status;
+  Suspect();
+  begin_anew();
+  return SeeAlone(work, begin_anew);
+}
+
+absl::Status TaskTurns::SeeAlone(absl::FunctionRef<absl::Status()> work,
+                                 absl::FunctionRef<void()> begin_anew) {
+  const int num_suspicions = num_suspicions_;  // another one may come meanwhile
+  absl::Status status = work();
+  if (!status.ok() || is_always_alone_ || num_suspicions > kClearedMax) return status;
+  num_cleared_ = num_suspicions;
+  begin_anew();
+  return status;
+}
+
+}  // namespace warpsmith
