@@ -73,27 +73,33 @@ __device__ void StoreToken(const HeadPart<1>& part, int token, unsigned char* ti
   });
 }
 
+// The lane's part of the position's key or value. It goes to its page at the end: until a store has reached memory, no
+// block of the cluster passes a barrier.
+struct FreshEntry {
+  HeadPart<1> part;
+  HeadKind kind = HeadKind::kQuery;  // a query: there is none
+};
+
 // Head `head` of the group, of which the block that has the position's split has key and value, too.
 template <int kHeadDim, int kLaneRows>
 __device__ void PutHead(const DecodeLaunch& decode, const DecodeWork& work, int head, const HeadPart<1>& part,
-                        DecodeMemory<kHeadDim, kLaneRows>& memory) {
-  const AttentionInputs<__nv_bfloat16>& inputs = decode.inputs;
-  const int group_size = static_cast<int>(inputs.group_size);
+                        DecodeMemory<kHeadDim, kLaneRows>& memory, FreshEntry& fresh) {
+  const int group_size = static_cast<int>(decode.inputs.group_size);
   if (head < group_size) {
     StoreHead(part, kHeadDim / 2, memory.queries[head]);
     return;
   }
   const bool is_key = head == group_size;
-  const HeadPlace place = {is_key ? HeadKind::kKey : HeadKind::kValue, work.head};
-  StoreHead(part, kHeadDim / 2, DestinationOf(inputs, place, work.row));
+  fresh = {part, is_key ? HeadKind::kKey : HeadKind::kValue};
   StoreToken<kHeadDim>(part, work.position % kAttentionSplitTokens,
                        is_key ? memory.split.keys : memory.split.values);
 }
 
-// The heads of qkv that the block needs, a warp a head. Waits for the former kernel.
+// The heads of qkv that the block needs, a warp a head. A warp has at most one of key and value, which it returns.
+// Waits for the former kernel.
 template <int kHeadDim, int kLaneRows>
-__device__ void ComputeHeads(const DecodeLaunch& decode, const DecodeWork& work,
-                             DecodeMemory<kHeadDim, kLaneRows>& memory) {
+__device__ FreshEntry ComputeHeads(const DecodeLaunch& decode, const DecodeWork& work,
+                                   DecodeMemory<kHeadDim, kLaneRows>& memory) {
   const AttentionInputs<__nv_bfloat16>& inputs = decode.inputs;
   const int group_size = static_cast<int>(inputs.group_size), first_head = work.head * (group_size + 2);
   const int num_heads = group_size + (work.has_position() ? 2 : 0);
@@ -102,11 +108,20 @@ __device__ void ComputeHeads(const DecodeLaunch& decode, const DecodeWork& work,
   };
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const auto first = rotated(min(warp, num_heads - 1));
+  FreshEntry fresh;
   WaitForFormer();
-  if (warp < num_heads) PutHead(decode, work, warp, first.Compute(inputs.eps), memory);
+  if (warp < num_heads) PutHead(decode, work, warp, first.Compute(inputs.eps), memory, fresh);
   for (int head = warp + kSplitWarps; head < num_heads; head += kSplitWarps) {
-    PutHead(decode, work, head, rotated(head).Compute(inputs.eps), memory);
+    PutHead(decode, work, head, rotated(head).Compute(inputs.eps), memory, fresh);
   }
+  return fresh;
+}
+
+template <int kHeadDim>
+__device__ void StoreEntry(const DecodeLaunch& decode, const DecodeWork& work, const FreshEntry& fresh) {
+  if (fresh.kind == HeadKind::kQuery) return;
+  StoreHead(fresh.part, kHeadDim / 2,
+            DestinationOf(decode.inputs, HeadPlace{fresh.kind, work.head}, work.row));
 }
 
 template <int kHeadDim, int kLaneRows>
@@ -159,7 +174,7 @@ __global__ void __launch_bounds__(kSplitThreads) DecodeKernel(const __grid_const
   CommitCopies();
   loader.Start(attention.value_pages, 0, loader.num_tiles(), memory.split.values);
   CommitCopies();
-  ComputeHeads(decode, work, memory);
+  const FreshEntry fresh = ComputeHeads(decode, work, memory);
   const auto queries = [&] {
     QueryRows<kHeadDim> loaded;
     LoadOwnQueries(group_size, memory, loaded);
@@ -169,9 +184,13 @@ __global__ void __launch_bounds__(kSplitThreads) DecodeKernel(const __grid_const
   AttendSplit(
       decode.launch, item, LaneRowsOf(decode, work), whole, {memory.values[0], memory.scales, 1}, queries,
       [] {}, [] {}, memory.split);
-  if (whole) return;
+  if (whole) {
+    StoreEntry<kHeadDim>(decode, work, fresh);
+    return;
+  }
   SyncCluster();  // all sums are there
   MergeHeads(decode, work, memory);
+  StoreEntry<kHeadDim>(decode, work, fresh);
   MeetCluster();  // others have read this block's
 }
 

@@ -26,11 +26,13 @@ constexpr DepthPart TilesOfPart(int part, int num_parts, int num_tiles) {
 
 constexpr int64_t Quotient(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// How a product of few rows is cut into blocks: columns into tiles, the sum over depth into parts.
+// How a product of few rows is cut into blocks: columns into tiles, the sum over depth into parts, of which a block has
+// `block_parts`, each for warps of its own.
 struct LinearCut {
   int tile_columns;
   int parts;
   int64_t blocks;
+  int block_parts = 1;
 };
 
 // The multiprocessors of a Hopper. A constant, so that a device with fewer has the same bits.
@@ -54,6 +56,20 @@ constexpr LinearCut CutInto(const LinearShape& shape, int tile_columns) {
   return {tile_columns, parts, column_tiles * parts};
 }
 
+// A block whose weights have places at once has them before x is there. Then its products alone take time, for each
+// waits for the one before it, and two parts beside each other take half of it.
+constexpr LinearCut WithBlockParts(LinearCut cut, int64_t tiles) {
+  constexpr int kBlockParts = 2;
+  constexpr int64_t kWeightsMax = 128 << 10;  // bytes
+  const int64_t tiles_of_block = Quotient(tiles, cut.parts);
+  if (cut.tile_columns > kGroupColumns || cut.parts * kBlockParts > kPartsMax) return cut;
+  if (tiles_of_block < 4 * kBlockParts || tiles_of_block * cut.tile_columns * kDepth * 2 > kWeightsMax)
+    return cut;
+  cut.parts *= kBlockParts;
+  cut.block_parts = kBlockParts;
+  return cut;
+}
+
 // As many blocks as run at once, or where there are more, few for the last multiprocessors to wait for; of equal cuts
 // that with the fewest parts, for several cost kernels of many rows registers. A tile of 32 columns leaves half of a
 // product unused, which costs nothing where memory binds.
@@ -68,7 +84,14 @@ constexpr LinearCut CutOf(const LinearShape& shape) {
     const LinearCut cut = CutInto(shape, tile_columns);
     if (share(cut) > share(best) || (share(cut) == share(best) && cut.parts < best.parts)) best = cut;
   }
-  return best;
+  return WithBlockParts(best, Quotient(shape.depth, kDepth));
+}
+
+// The same parts with a block for each, where all have a multiprocessor: faster where blocks are small and start early.
+// Bits depend on the parts alone.
+constexpr LinearCut ApartOf(const LinearCut& cut) {
+  const int64_t blocks = cut.blocks * cut.block_parts;
+  return blocks <= kMultiprocessors ? LinearCut{cut.tile_columns, cut.parts, blocks} : cut;
 }
 
 }  // namespace warpsmith

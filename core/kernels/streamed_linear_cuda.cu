@@ -5,6 +5,7 @@
 #include "core/kernels/depth_parts.h"
 #include "core/kernels/hopper.cuh"
 #include "core/kernels/kernel_start.cuh"
+#include "core/kernels/streamed_depth.cuh"
 #include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/streamed_output.cuh"
 #include "core/kernels/tensor_map_cuda.h"
@@ -21,43 +22,51 @@ struct Barriers {
   uint64_t empty[kStagesMax];
 };
 
-// Tiles `part` of the depth, by one thread. The first weights come while the former kernel still works on x. All
-// weights are read once, so they need not stay in the cache.
+// All tiles of a block, by one thread. The first weights come while the former kernel still works on x. All weights are
+// read once, so they need not stay in the cache.
 template <typename T>
 __device__ void CopyTiles(const CUtensorMap* weights, const CUtensorMap* x, int column, int row,
-                          DepthPart part, bool starts_next_early, unsigned char* stages, Barriers& barriers) {
+                          const BlockDepth<T::kBlockParts>& depth, const BlockPlan& plan,
+                          unsigned char* stages, Barriers& barriers) {
   const auto copy_weights = [&](int tile, int stage) {
     ArriveExpecting(&barriers.full[stage], T::kStageBytes);
-    CopyTile(stages + stage * T::kStageBytes, weights, (part.first + tile) * kDepth, column,
-             &barriers.full[stage], CachePolicy::kEvictFirst);
+    CopyTile(stages + stage * T::kStageBytes, weights, tile * kDepth, column, &barriers.full[stage],
+             CachePolicy::kEvictFirst);
   };
   const auto copy_x = [&](int tile, int stage) {
-    CopyTile(stages + stage * T::kStageBytes + T::kWeightBytes, x, (part.first + tile) * kDepth, row,
-             &barriers.full[stage], CachePolicy::kEvictNormal);
+    CopyTile(stages + stage * T::kStageBytes + T::kWeightBytes, x, tile * kDepth, row, &barriers.full[stage],
+             CachePolicy::kEvictNormal);
   };
-  const int num_tiles = part.end - part.first, ahead = min(num_tiles, T::kStages);
-  for (int i = 0; i < ahead; ++i) copy_weights(i, i);
-  if (starts_next_early) LetNextStart();
+  const int num_places = depth.num_places(), ahead = min(num_places, plan.num_stages);
+  for (int i = 0; i < ahead; ++i) {
+    if (const int tile = depth.TileOfPlace(i); tile >= 0) copy_weights(tile, i);
+  }
+  if (plan.starts_next_early) LetNextStart();
   WaitForFormer();
-  for (int i = 0; i < ahead; ++i) copy_x(i, i);
-  for (int i = ahead; i < num_tiles; ++i) {
-    const int stage = i % T::kStages, round = i / T::kStages;
-    Wait(&barriers.empty[stage], (round + 1) % 2);
-    copy_weights(i, stage);
-    copy_x(i, stage);
+  for (int i = 0; i < ahead; ++i) {
+    if (const int tile = depth.TileOfPlace(i); tile >= 0) copy_x(tile, i);
+  }
+  RingPlace place = {0, 0};
+  for (int i = ahead; i < num_places; ++i, place.Advance(1, plan.num_stages)) {
+    const int tile = depth.TileOfPlace(i);
+    if (tile < 0) continue;
+    Wait(&barriers.empty[place.stage], place.parity);
+    copy_weights(tile, place.stage);
+    copy_x(tile, place.stage);
   }
   // The next kernel's weights may come once all of this one's are under way.
-  if (!starts_next_early) LetNextStart();
+  if (!plan.starts_next_early) LetNextStart();
 }
 
-// The sums of a warpgroup over the block's tiles.
+// The sums of a warpgroup over the tiles of part `part` of the block.
 template <typename T>
-__device__ void SumTiles(int group, int num_tiles, unsigned char* stages, Barriers& barriers,
-                         float (&sums)[T::kSums]) {
+__device__ void SumTiles(int part, int group, int num_tiles, int num_stages, unsigned char* stages,
+                         Barriers& barriers, float (&sums)[T::kSums]) {
+  RingPlace place = {part, 0};
+  int former = 0;
   for (int tile = 0; tile < num_tiles; ++tile) {
-    const int stage = tile % T::kStages;
-    Wait(&barriers.full[stage], tile / T::kStages % 2);
-    unsigned char* const weights = stages + stage * T::kStageBytes;
+    Wait(&barriers.full[place.stage], place.parity);
+    unsigned char* const weights = stages + place.stage * T::kStageBytes;
     const uint64_t a = TileDescriptor(weights + group * kGroupColumns * kDepth * 2);
     const uint64_t b = TileDescriptor(weights + T::kWeightBytes);
     BeginProducts();
@@ -68,50 +77,58 @@ __device__ void SumTiles(int group, int num_tiles, unsigned char* stages, Barrie
     CommitProducts();
     // The tile before has been read.
     WaitForProducts<1>();
-    if (tile > 0) Arrive(&barriers.empty[(tile - 1) % T::kStages]);
+    if (tile > 0 && threadIdx.x % kLanes == 0) Arrive(&barriers.empty[former]);
+    former = place.stage;
+    place.Advance(T::kBlockParts, num_stages);
   }
   FinishProducts(sums);
 }
 
-// Block {i, j, k}: rows from i kRows, columns from j T::kColumns, part k of the depth. The blocks of an output are a
-// cluster.
-template <int kRows, int kColumns, typename Stored>
-__global__ void __launch_bounds__(Tile<kRows, kColumns>::kThreads)
+template <typename T>
+__device__ void InitBarriers(int num_stages, Barriers& barriers) {
+  for (int stage = 0; stage < num_stages; ++stage) {
+    InitBarrier(&barriers.full[stage], 1);
+    InitBarrier(&barriers.empty[stage], T::kColumnGroups * kWarpgroup / kLanes);
+  }
+  FenceBarriers();
+}
+
+// Block {i, j, k}: rows from i kRows, columns from j T::kColumns, the k-th parts of the depth. The blocks of an output
+// are a cluster.
+template <typename T, typename Stored>
+__global__ void __launch_bounds__(T::kThreads)
     StreamedLinearKernel(const __grid_constant__ CUtensorMap weights, const __grid_constant__ CUtensorMap x,
-                         const __grid_constant__ StreamedOutput output, int num_tiles,
-                         bool starts_next_early) {
-  using T = Tile<kRows, kColumns>;
+                         const __grid_constant__ StreamedOutput output, const BlockPlan plan) {
   extern __shared__ unsigned char memory[];
   __shared__ Barriers barriers;
   unsigned char* const stages =
       memory + (kTileAlignment - SharedAddress(memory) % kTileAlignment) % kTileAlignment;
-  const int row = blockIdx.x * kRows, column = blockIdx.y * T::kColumns, num_blocks = gridDim.z;
-  const DepthPart part = TilesOfPart(blockIdx.z, num_blocks, num_tiles);
+  const int row = blockIdx.x * T::kBlockRows, column = blockIdx.y * T::kColumns, num_blocks = gridDim.z;
+  const BlockDepth<T::kBlockParts> depth(blockIdx.z, num_blocks, plan.num_tiles);
   if (threadIdx.x == 0) {
     PrefetchMap(&weights);
     PrefetchMap(&x);
-    for (int stage = 0; stage < T::kStages; ++stage) {
-      InitBarrier(&barriers.full[stage], 1);
-      InitBarrier(&barriers.empty[stage], T::kGroups * kWarpgroup);
-    }
-    FenceBarriers();
+    InitBarriers<T>(plan.num_stages, barriers);
   }
   __syncthreads();
 
-  const int group = WarpgroupIndex();
+  const int group = WarpgroupIndex(), part = group / T::kColumnGroups, of_part = group % T::kColumnGroups;
   const ClusterPlace cluster = {num_blocks, num_blocks == 1 ? 0 : static_cast<int>(ClusterRank())};
   OutputWriter<T, Stored> writer(output, cluster, row, column);
   float* const block_sums = reinterpret_cast<float*>(stages);
   float sums[T::kSums];
   if (group == T::kGroups) {
-    if (IsElected()) CopyTiles<T>(&weights, &x, column, row, part, starts_next_early, stages, barriers);
+    if (IsElected()) CopyTiles<T>(&weights, &x, column, row, depth, plan, stages, barriers);
     __syncwarp();
   }
   WaitForFormer();
   writer.LoadResidual();
-  if (group < T::kGroups) SumTiles<T>(group, part.end - part.first, stages, barriers, sums);
+  if (group < T::kGroups) {
+    const DepthPart tiles = depth.PartOf(part);
+    SumTiles<T>(part, of_part, tiles.end - tiles.first, plan.num_stages, stages, barriers, sums);
+  }
   __syncthreads();  // tiles have been read
-  if (group < T::kGroups) StoreSums<T>(group, sums, block_sums);
+  if (group < T::kGroups) StoreSums<T>(part, of_part, sums, block_sums);
   if (num_blocks == 1) {
     __syncthreads();
   } else {
@@ -122,53 +139,72 @@ __global__ void __launch_bounds__(Tile<kRows, kColumns>::kThreads)
   if (num_blocks > 1) MeetCluster();
 }
 
-template <int kRows, int kColumns, typename Stored>
-cudaError_t Launch(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                   cudaStream_t stream, KernelStart start, NextStart next, bool gated) {
-  using T = Tile<kRows, kColumns>;
-  const auto kernel = StreamedLinearKernel<kRows, kColumns, Stored>;
-  const unsigned num_parts = CutOf(shape).parts;
-  const int num_tiles = static_cast<int>(Quotient(shape.depth, kDepth));
-  const int tiles_of_part = static_cast<int>(Quotient(num_tiles, num_parts));
-  const bool starts_next_early = next == NextStart::kAtOnce && tiles_of_part <= T::kStages;
-  const int bytes = starts_next_early ? T::BytesOf(tiles_of_part) : T::kBytes;
+struct StreamedLaunch {
+  const LinearShape& shape;
+  int64_t rows;
+  const LinearOperands& operands;
+  LinearCut cut;
+  cudaStream_t stream;
+  KernelStart start;
+  NextStart next;
+  bool gated;
+};
+
+template <typename T>
+BlockPlan PlanOf(const StreamedLaunch& launch) {
+  const int num_tiles = static_cast<int>(Quotient(launch.shape.depth, kDepth));
+  const int places = static_cast<int>(Quotient(num_tiles, launch.cut.parts)) * T::kBlockParts;
+  if (launch.next == NextStart::kAtOnce && places <= T::kStages) return {num_tiles, places, true};
+  // Where blocks of few columns take turns, two share a multiprocessor, so that one's weights come while the other
+  // begins or ends. Blocks of many columns change seldom, and are faster alone.
+  const bool take_turns = launch.cut.blocks > 2 * kMultiprocessors && T::kColumns <= kGroupColumns;
+  return {num_tiles, take_turns ? T::kStages / 2 : T::kStages, false};
+}
+
+template <typename T, typename Stored>
+cudaError_t Launch(const StreamedLaunch& launch) {
+  const LinearShape& shape = launch.shape;
+  const LinearOperands& operands = launch.operands;
+  const auto kernel = StreamedLinearKernel<T, Stored>;
+  const BlockPlan plan = PlanOf<T>(launch);
+  const int bytes = T::BytesOf(plan.num_stages);
   // Of each device, so at each launch.
   cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (error != cudaSuccess) return error;
-  CUtensorMap weights, x;
+  CUtensorMap weights, x = {};
   error = EncodeMap(operands.weight, shape.columns, shape.depth, T::kColumns, kDepth, &weights);
+  if (error == cudaSuccess)
+    error = EncodeMap(operands.x, launch.rows, shape.depth, T::kBlockRows, kDepth, &x);
   if (error != cudaSuccess) return error;
-  error = EncodeMap(operands.x, rows, shape.depth, kRows, kDepth, &x);
-  if (error != cudaSuccess) return error;
+  const auto cluster_blocks = static_cast<unsigned>(launch.cut.parts / launch.cut.block_parts);
   cudaLaunchAttribute attributes[2];
   attributes[0].id = cudaLaunchAttributeClusterDimension;
-  attributes[0].val.clusterDim = {1, 1, num_parts};
+  attributes[0].val.clusterDim = {1, 1, cluster_blocks};
   attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[1].val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(Quotient(rows, kRows)),
-                        static_cast<unsigned>(Quotient(shape.columns, T::kColumns)), num_parts);
+  config.gridDim = dim3(static_cast<unsigned>(Quotient(launch.rows, T::kBlockRows)),
+                        static_cast<unsigned>(Quotient(shape.columns, T::kColumns)), cluster_blocks);
   config.blockDim = T::kThreads;
   config.dynamicSmemBytes = bytes;
-  config.stream = stream;
+  config.stream = launch.stream;
   config.attrs = attributes;
-  config.numAttrs = start == KernelStart::kBesideFormer ? 2 : 1;
-  const StreamedOutput output = {static_cast<int>(rows),
+  config.numAttrs = launch.start == KernelStart::kBesideFormer ? 2 : 1;
+  const StreamedOutput output = {static_cast<int>(launch.rows),
                                  static_cast<int>(shape.columns),
                                  operands.bias,
                                  operands.residual,
                                  operands.y,
-                                 gated};
-  return cudaLaunchKernelEx(&config, kernel, weights, x, output, num_tiles, starts_next_early);
+                                 launch.gated};
+  return cudaLaunchKernelEx(&config, kernel, weights, x, output, plan);
 }
 
-template <int kColumns, typename Stored>
-cudaError_t LaunchFew(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                      cudaStream_t stream, KernelStart start, NextStart next, bool gated) {
-  if (rows <= 8) return Launch<8, kColumns, Stored>(shape, rows, operands, stream, start, next, gated);
-  if (rows <= 16) return Launch<16, kColumns, Stored>(shape, rows, operands, stream, start, next, gated);
-  if (rows <= 32) return Launch<32, kColumns, Stored>(shape, rows, operands, stream, start, next, gated);
-  return Launch<64, kColumns, Stored>(shape, rows, operands, stream, start, next, gated);
+template <int kColumns, int kBlockParts, typename Stored>
+cudaError_t LaunchFew(const StreamedLaunch& launch) {
+  if (launch.rows <= 8) return Launch<Tile<8, kColumns, kBlockParts>, Stored>(launch);
+  if (launch.rows <= 16) return Launch<Tile<16, kColumns, kBlockParts>, Stored>(launch);
+  if (launch.rows <= 32) return Launch<Tile<32, kColumns, kBlockParts>, Stored>(launch);
+  return Launch<Tile<64, kColumns, kBlockParts>, Stored>(launch);
 }
 
 // By the number of the device's multiprocessors.
@@ -186,17 +222,19 @@ cudaError_t LaunchMany(const LinearShape& shape, int64_t rows, const LinearOpera
 cudaError_t LaunchFor(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
                       cudaStream_t stream, KernelStart start, NextStart next, bool gated) {
   if (rows > kRowsMax) return LaunchMany(shape, rows, operands, stream, start, gated);
-  const bool floats = shape.output == LinearOutput::kFloat32;
-  if (floats) return LaunchFew<128, float>(shape, rows, operands, stream, start, next, gated);
-  switch (CutOf(shape).tile_columns) {
+  const LinearCut cut = next == NextStart::kAtOnce ? ApartOf(CutOf(shape)) : CutOf(shape);
+  const StreamedLaunch launch = {shape, rows, operands, cut, stream, start, next, gated};
+  if (shape.output == LinearOutput::kFloat32) return LaunchFew<128, 1, float>(launch);
+  const bool has_parts = launch.cut.block_parts > 1;
+  switch (launch.cut.tile_columns) {
     case 32:
-      return LaunchFew<32, __nv_bfloat16>(shape, rows, operands, stream, start, next, gated);
+      return has_parts ? LaunchFew<32, 2, __nv_bfloat16>(launch) : LaunchFew<32, 1, __nv_bfloat16>(launch);
     case 64:
-      return LaunchFew<64, __nv_bfloat16>(shape, rows, operands, stream, start, next, gated);
+      return has_parts ? LaunchFew<64, 2, __nv_bfloat16>(launch) : LaunchFew<64, 1, __nv_bfloat16>(launch);
     case 128:
-      return LaunchFew<128, __nv_bfloat16>(shape, rows, operands, stream, start, next, gated);
+      return LaunchFew<128, 1, __nv_bfloat16>(launch);
     default:
-      return LaunchFew<192, __nv_bfloat16>(shape, rows, operands, stream, start, next, gated);
+      return LaunchFew<192, 1, __nv_bfloat16>(launch);
   }
 }
 
@@ -234,8 +272,9 @@ cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const L
     return cudaErrorInvalidValue;
   }
   if (!IsHopper()) return cudaErrorNotSupported;
-  return LaunchFor(shape, rows, {operands.x, operands.weight, nullptr, nullptr, operands.y}, stream, start,
-                   next, true);
+  LinearOperands used = operands;
+  used.bias = nullptr, used.residual = nullptr;
+  return LaunchFor(shape, rows, used, stream, start, next, true);
 }
 
 }  // namespace warpsmith

@@ -27,27 +27,26 @@ struct StreamedOutput {
   bool gated;
 };
 
-// A block has kRows rows of x and kTileColumns columns of y, 64 for each of its warpgroups. It has a multiprocessor for
-// itself, so that blocks of the next kernel, which may start early, spread as evenly as these end. With 32 columns the
-// products also read what lies behind the weights, and the sums of it are dropped.
-template <int kRows, int kTileColumns>
+// A block has kRows rows of x and kTileColumns columns of y. For each of its parts of the depth 64 columns have a
+// warpgroup. With 32 columns the products also read what lies behind the weights, and the sums of it are dropped.
+template <int kRows, int kTileColumns, int kParts>
 struct Tile {
   static constexpr int kBlockRows = kRows;
   static constexpr int kColumns = kTileColumns;
-  static constexpr int kGroups = (kColumns + kGroupColumns - 1) / kGroupColumns;
+  static constexpr int kBlockParts = kParts;
+  static constexpr int kColumnGroups = (kColumns + kGroupColumns - 1) / kGroupColumns;
+  static constexpr int kGroups = kColumnGroups * kBlockParts;
   static constexpr int kThreads = kGroups * kWarpgroup + kLanes;  // the last warp copies
   static constexpr int kSums = kRows / 2;                         // of a thread
   static constexpr int kWeightBytes = kColumns * kDepth * 2;
   static constexpr int kStageBytes = kWeightBytes + kRows * kDepth * 2;
   static constexpr int kStride = kColumns + 4;  // floats from row to row of sums, against conflicts of banks
-  static constexpr int kSumBytes = kRows * kStride * 4;
+  static constexpr int kPartSums = kRows * kStride;
+  static constexpr int kReadBehind = (kColumnGroups * kGroupColumns - kColumns) * kDepth * 2;
+  // The most that a multiprocessor has room for.
   static constexpr int kStages = std::min(kStagesMax, (212 << 10) / kStageBytes);
-  static constexpr int kReadBehind = (kGroups * kGroupColumns - kColumns) * kDepth * 2;
-  static constexpr int kBytes = kStages * kStageBytes + kReadBehind + kTileAlignment;
-  static_assert(kSumBytes <= kStages * kStageBytes);
-  // Of a block that has places for `num_tiles` tiles.
-  static constexpr int BytesOf(int num_tiles) {
-    return std::max(num_tiles * kStageBytes + kReadBehind, kSumBytes) + kTileAlignment;
+  static constexpr int BytesOf(int num_stages) {
+    return std::max(num_stages * kStageBytes + kReadBehind, kBlockParts * kPartSums * 4) + kTileAlignment;
   }
 };
 
@@ -57,9 +56,10 @@ struct ClusterPlace {
   int rank;
 };
 
-// Fragments of a warpgroup to sums[row, column] in shared memory.
+// Fragments of a warpgroup, whose columns are the `group`th of its part, to sums[part, row, column] in shared memory.
 template <typename T>
-__device__ void StoreSums(int group, const float (&sums)[T::kSums], float* to) {
+__device__ void StoreSums(int part, int group, const float (&sums)[T::kSums], float* to) {
+  to += part * T::kPartSums;
   const int thread = threadIdx.x % kWarpgroup, lane = thread % kLanes;
   const int column = group * kGroupColumns + thread / kLanes * 16 + lane / 4;
   if (column >= T::kColumns) return;
@@ -96,19 +96,26 @@ __device__ inline void StoreFour(float4 value, __nv_bfloat16* to) {
   *reinterpret_cast<uint2*>(to) = Narrowed(value);
 }
 
-// Four columns of a block's row, those from `column`: the sums of all blocks of the cluster, added in their order.
+// Four columns of a block's row, those from `column`: the sums of all parts, of all blocks of the cluster, added in
+// their order.
 template <typename T>
 __device__ float4 SumOfParts(const float* sums, const ClusterPlace& cluster, int own_row, int column) {
   const float* const from = sums + (own_row * cluster.num_blocks + cluster.rank) * T::kStride + column;
-  if (cluster.num_blocks == 1) return LoadFour(from);
+  if (cluster.num_blocks == 1) {
+    float4 sum = LoadFour(from);
+#pragma unroll
+    for (int i = 1; i < T::kBlockParts; ++i) sum = Added(sum, LoadFour(from + i * T::kPartSums));
+    return sum;
+  }
   float4 parts[kPartsMax];
 #pragma unroll
   for (int i = 0; i < kPartsMax; ++i) {
-    if (i < cluster.num_blocks) parts[i] = LoadOfBlock(from, i);
+    const int block = i / T::kBlockParts;
+    if (block < cluster.num_blocks) parts[i] = LoadOfBlock(from + i % T::kBlockParts * T::kPartSums, block);
   }
 #pragma unroll
   for (int i = 1; i < kPartsMax; ++i) {
-    if (i < cluster.num_blocks) parts[0] = Added(parts[0], parts[i]);
+    if (i / T::kBlockParts < cluster.num_blocks) parts[0] = Added(parts[0], parts[i]);
   }
   return parts[0];
 }

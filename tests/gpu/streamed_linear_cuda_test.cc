@@ -31,17 +31,20 @@ TEST_CASE(
 }
 
 TEST_CASE("a streamed row has the same bits at every number of rows") {
-  for (const LinearShape& shape : {LinearShape{1024, 4096}, LinearShape{4096, 4096, false, true},
-                                   LinearShape{6144, 4096, true, true}, LinearShape{24576, 1024}}) {
+  for (const LinearShape& shape :
+       {LinearShape{1024, 4096}, LinearShape{1024, 3072}, LinearShape{4096, 4096, false, true},
+        LinearShape{6144, 4096, true, true}, LinearShape{24576, 1024}}) {
     const Layer layer(shape, 600);
-    const auto run = [&](int64_t rows) {
-      REQUIRE(LaunchStreamedLinear(shape, rows, layer.operands(shape), nullptr) == cudaSuccess);
-      return layer.y.Read();
+    const auto run = [&](int64_t rows, NextStart next = NextStart::kAfterLoads) {
+      REQUIRE(LaunchStreamedLinear(shape, rows, layer.operands(shape), nullptr, KernelStart::kAfterFormer,
+                                   next) == cudaSuccess);
+      return FirstRows(layer.y.Read(), rows * shape.columns);
     };
     const std::vector<float> all = run(600);
     for (const int64_t rows : {1, 2, 3, 8, 9, 16, 31, 63, 64, 65, 128, 255, 256, 257, 512}) {
       INFO(rows << " x " << shape.columns << " x " << shape.depth);
-      CHECK(FirstRows(run(rows), rows * shape.columns) == FirstRows(all, rows * shape.columns));
+      CHECK(run(rows) == FirstRows(all, rows * shape.columns));
+      if (rows <= 64) CHECK(run(rows, NextStart::kAtOnce) == FirstRows(all, rows * shape.columns));
     }
   }
 }

@@ -68,6 +68,15 @@ TEST_CASE("a layer is cut so that its blocks fill the device, and into few parts
   CHECK(cut_of(1024, 4096).parts > 1);
 }
 
+TEST_CASE("parts that blocks share get blocks of their own where all have a multiprocessor") {
+  const LinearCut wide = CutOf({4096, 1024}), narrow = CutOf({1024, 2048});
+  CHECK((wide.block_parts == 2 && wide.parts == 2 && wide.blocks == 128));
+  CHECK((narrow.block_parts == 2 && narrow.parts == 4 && narrow.blocks == 64));
+  CHECK((ApartOf(wide).block_parts == 2 && ApartOf(wide).blocks == 128));
+  CHECK((ApartOf(narrow).block_parts == 1 && ApartOf(narrow).parts == 4 && ApartOf(narrow).blocks == 128));
+  CHECK(CutOf({4096, 4096}).block_parts == 1);  // too much for a block to have at once
+}
+
 TEST_CASE("a plan wastes little of the last turn of the device, and a kernel is built for it") {
   for (const int64_t columns : {8, 1024, 4096, 6144, 24576, 151936}) {
     for (const int64_t rows : {65, 128, 400, 1000, 2048, 4096}) {
