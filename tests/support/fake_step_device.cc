@@ -48,7 +48,7 @@ absl::Status FakeStepDevice::SetParameters(const Parameters& parameters) {
 }
 
 void FakeStepDevice::HangIfTold() const {
-  if (state_->hangs_until != nullptr) state_->hangs_until->WaitForNotification();
+  if (const auto until = state_->hangs_until) until->WaitForNotification();
 }
 
 absl::Status FakeStepDevice::LoseIfTold() {

@@ -33,8 +33,8 @@ struct FakeStepDeviceState {
   std::atomic<bool> loses_weights = false;    // the device is lost while it takes them
   // Finite: its calls have a thread of their own, which is given up after this.
   absl::Duration call_timeout = absl::InfiniteDuration();
-  absl::Notification* hangs_until =
-      nullptr;  // what takes weights or memory, and gives it back, does not end before
+  // What takes weights or memory, and gives it back, does not end before. Also the thread's that hangs.
+  std::shared_ptr<absl::Notification> hangs_until;
 };
 
 // The log-prob that goes with a token.

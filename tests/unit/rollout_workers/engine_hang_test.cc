@@ -1,6 +1,5 @@
 // An engine whose GPU hangs in a call that has no deadline of its own.
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "rollout_workers/engine.h"
 #include "tests/support/catch.h"
 #include "tests/support/engine_fixture.h"
@@ -8,7 +7,8 @@
 namespace warpsmith {
 
 TEST_CASE("a GPU that hangs while it gives memory back is lost, and nobody waits for it") {
-  absl::Notification go_on, lost;
+  const auto go_on = std::make_shared<absl::Notification>();
+  absl::Notification lost;
   {
     const auto state = std::make_shared<FakeStepDeviceState>();
     state->call_timeout = absl::Seconds(2);
@@ -21,7 +21,7 @@ TEST_CASE("a GPU that hangs while it gives memory back is lost, and nobody waits
     LoadedWeights weights;
     weights.random_seed = 1;
     REQUIRE(engine.SwapWeights(weights, absl::InfiniteFuture()).ok());
-    state->hangs_until = &go_on;
+    state->hangs_until = go_on;
     const absl::Status asleep = engine.Sleep(SleepDepth::kPagesAndWeights);
     CHECK(absl::IsUnavailable(asleep));
     CHECK_THAT(std::string(asleep.message()), Catch::Contains("cuda:3 is lost to this process"));
@@ -29,8 +29,7 @@ TEST_CASE("a GPU that hangs while it gives memory back is lost, and nobody waits
     CHECK(absl::IsUnavailable(engine.Submit(Job(1, {Group(0, 1, 5)}))));
     CHECK(absl::IsUnavailable(engine.SwapWeights(weights, absl::InfiniteFuture())));
   }
-  go_on.Notify();
-  absl::SleepFor(absl::Milliseconds(20));  // for the thread that hung, which reads the notification
+  go_on->Notify();
 }
 
 }  // namespace warpsmith
