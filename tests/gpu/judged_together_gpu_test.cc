@@ -129,8 +129,10 @@ TEST_CASE("programs are right beside one that takes all memory, for a while or f
       });
     }
     for (std::thread& thread : threads) thread.join();
+    // A run that is ended says what it saw.
     std::printf("%d of %d right in %.1f s\n", num_right.load(), num_judged.load(),
                 absl::ToDoubleSeconds(absl::Now() - begin));
+    std::fflush(stdout);
     CHECK(num_right == num_judged);
   }
 }
@@ -159,6 +161,7 @@ TEST_CASE("a program is timed beside others that fault, and each has its own ver
     std::printf("speed-up %.2f, %.1f us; alone %.2f, %.1f us\n", grade.timing().speedup(),
                 grade.timing().candidate().median_us(), alone.timing().speedup(),
                 alone.timing().candidate().median_us());
+    std::fflush(stdout);
   }
   ends = true;
   for (std::thread& thread : threads) thread.join();

@@ -25,8 +25,6 @@ constexpr int kUnansweredMax = 32;
 constexpr size_t kSpares = 3;
 constexpr size_t kSparesOnGpu = 4;  // that many are timed, as a rule, while none is made ready
 constexpr size_t kSpareKinds = 2;   // sealed and not sealed, by turns
-constexpr int kAwaitedMax =
-    64;  // spares, at one time: more than there are, unless others ask for new ones all the time
 constexpr int64_t kTmpBytesMax = 64 << 20;
 constexpr int kThreadsMax = 64;
 // Where compilers run: what they make of a large model, and a thread for each core.
@@ -235,12 +233,21 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildR
 
 void Zygote::AwaitSpares(absl::Time deadline) {
   ChildRights rights;
-  for (int i = 0; i < kAwaitedMax; ++i) {
+  for (size_t num_left = NumUnready(); num_left > 0; --num_left) {
     std::unique_ptr<ChildProcess> child = TakeUnready(&rights);
     if (child == nullptr) return;
     if (!child->AwaitHello(deadline).ok()) child.reset();
     PutBack(std::move(child), rights);
   }
+}
+
+size_t Zygote::NumUnready() {
+  absl::MutexLock lock(&mutex_);
+  size_t num = 0;
+  for (const SparesOfKind& kind : spares_) {
+    for (const auto& child : kind.children) num += child->pid() > 0 ? 0 : 1;
+  }
+  return num;
 }
 
 Zygote::SparesOfKind* Zygote::FindSpares(const ChildRights& rights) {

@@ -69,8 +69,9 @@ class Zygote {
   absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithSpare(const ChildRights& rights,
                                                               Spares spares = Spares::kRefilled)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns when all that were asked for have entered their jails, and none opens a GPU any more. Whoever has not by
-  // `deadline`, or could not, is ended.
+  // Returns when all that were asked for have entered their jails, and none of these opens a GPU any more: not those
+  // that others ask for meanwhile, which may be so many that it never ends. Whoever has not by `deadline`, or could
+  // not, is ended.
   void AwaitSpares(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   // As Fork(), after the end of all children that were asked for earlier and that nobody has been given.
   absl::StatusOr<std::unique_ptr<ChildProcess>> ForkWithoutSpares(const ChildRights& rights)
@@ -102,6 +103,7 @@ class Zygote {
     std::deque<std::unique_ptr<ChildProcess>> children;
     size_t num_awaited = 0;  // beside these, by AwaitSpares()
   };
+  size_t NumUnready() ABSL_LOCKS_EXCLUDED(mutex_);
   SparesOfKind* FindSpares(const ChildRights& rights) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // One that may still be about to enter its jail, with its rights; null where there is none.
   std::unique_ptr<ChildProcess> TakeUnready(ChildRights* rights) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -2,7 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/base/check.h"
@@ -81,6 +83,20 @@ TEST_CASE("spares are awaited, and those that cannot be are ended") {
     REQUIRE(child.ok());
     CHECK(Told(**child)["number"] == number);
   }
+}
+
+TEST_CASE("whoever awaits spares does not wait for those that others ask for meanwhile") {
+  const auto zygote = StartPuppets({{"answers", {{"hello python", 100}}}});
+  std::atomic<bool> ends = false;
+  std::thread others([&] {
+    for (; !ends; absl::SleepFor(absl::Milliseconds(5))) (void)zygote->ForkWithSpare(kOpen);
+  });
+  absl::SleepFor(absl::Milliseconds(50));
+  const absl::Time begin = absl::Now();
+  zygote->AwaitSpares(begin + absl::Seconds(60));
+  CHECK(absl::Now() - begin < absl::Seconds(20));
+  ends = true;
+  others.join();
 }
 
 TEST_CASE("who takes a child with a spare gets one that was asked for earlier") {
