@@ -138,6 +138,7 @@ GpuMemory::~GpuMemory() {
     api.cuMemFree_v2(address_);
     return;
   }
+  if (mapped_) (void)context_->Synchronise();  // something may still be written there
   if (mapped_) api.cuMemUnmap(address_, mapped_bytes_);
   if (address_ != 0) api.cuMemAddressFree(address_, mapped_bytes_);
   if (allocated_) api.cuMemRelease(allocation_);
@@ -156,9 +157,8 @@ absl::Status GpuMemory::Fill(unsigned char value, int64_t offset, int64_t num_by
   if (num_bytes == 0) return absl::OkStatus();
   const Driver& driver = context_->driver();
   const Address address = address_ + static_cast<Address>(offset);
-  RETURN_IF_ERROR(
-      driver.Check(driver.api().cuMemsetD8_v2(address, value, static_cast<size_t>(num_bytes)), "cuMemsetD8"));
-  return context_->Synchronise();
+  return driver.Check(driver.api().cuMemsetD8_v2(address, value, static_cast<size_t>(num_bytes)),
+                      "cuMemsetD8");
 }
 
 absl::Status GpuMemory::Write(const void* from, int64_t offset, int64_t num_bytes) {
@@ -183,11 +183,10 @@ absl::Status GpuMemory::Copy(const GpuMemory& from) { return Copy(from, 0, 0, nu
 absl::Status GpuMemory::Copy(const GpuMemory& from, int64_t from_offset, int64_t offset, int64_t num_bytes) {
   if (num_bytes == 0) return absl::OkStatus();
   const Driver& driver = context_->driver();
-  RETURN_IF_ERROR(driver.Check(driver.api().cuMemcpyDtoD_v2(address_ + static_cast<Address>(offset),
-                                                            from.address_ + static_cast<Address>(from_offset),
-                                                            static_cast<size_t>(num_bytes)),
-                               "cuMemcpyDtoD"));
-  return context_->Synchronise();
+  return driver.Check(driver.api().cuMemcpyDtoD_v2(address_ + static_cast<Address>(offset),
+                                                   from.address_ + static_cast<Address>(from_offset),
+                                                   static_cast<size_t>(num_bytes)),
+                      "cuMemcpyDtoD");
 }
 
 absl::StatusOr<std::unique_ptr<ForeignMemory>> ForeignMemory::Open(const GpuContext* context,

@@ -65,7 +65,9 @@ class GpuMemory {
   int64_t mapped_bytes() const { return static_cast<int64_t>(mapped_bytes_); }
   absl::StatusOr<UniqueFd> Export() const;
 
-  // Each returns when it is done.
+  // Done in the order in which they are asked for, as kernels on the default stream are. Fill() and Copy() do not wait:
+  // each wait costs a turn on the GPU where other processes use it, too. Whoever shows the memory to another process
+  // calls GpuContext::Synchronise() before. Write() and Read() return when they are done.
   absl::Status Fill(unsigned char value, int64_t offset, int64_t num_bytes);
   absl::Status Write(const void* from, int64_t offset, int64_t num_bytes);
   absl::Status Read(void* to, int64_t offset, int64_t num_bytes) const;

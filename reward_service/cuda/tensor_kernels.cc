@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -142,15 +143,15 @@ std::string TestAllBits(RealType type) {
 }
 
 // $0: bytes of an element; $1: their type; $2: a register of it. Element i of the target is the i-th in row-major
-// order, from its place.
+// order, from its place. There are fewer than 2^32: divisions of 64 bits would take longer than the memory.
 constexpr char kGather[] = R"(
 .visible .entry gather_$0(.param .u64 from, .param .u64 to, .param .u64 count, .param .u64 extent1,
                   .param .u64 extent2, .param .u64 extent3, .param .u64 stride0, .param .u64 stride1,
                   .param .u64 stride2, .param .u64 stride3) {
   .reg .pred %end;
   .reg .b16 %small;
-  .reg .b32 %a, %b, %middle;
-  .reg .b64 %from, %to, %count, %i, %step, %rest, %index, %offset, %extent, %stride, %place, %large;
+  .reg .b32 %a, %b, %middle, %rest, %next, %index, %extent;
+  .reg .b64 %from, %to, %count, %i, %step, %offset, %stride, %place, %large;
   ld.param.u64 %from, [from];
   ld.param.u64 %to, [to];
   ld.param.u64 %count, [count];
@@ -165,26 +166,34 @@ constexpr char kGather[] = R"(
 next:
   setp.ge.u64 %end, %i, %count;
   @%end bra done;
-  ld.param.u64 %extent, [extent3];
+  cvt.u32.u64 %rest, %i;
+  ld.param.u64 %large, [extent3];
+  cvt.u32.u64 %extent, %large;
   ld.param.u64 %stride, [stride3];
-  div.u64 %rest, %i, %extent;
-  mul.lo.u64 %index, %rest, %extent;
-  sub.u64 %index, %i, %index;
-  mul.lo.u64 %offset, %index, %stride;
-  ld.param.u64 %extent, [extent2];
+  div.u32 %next, %rest, %extent;
+  mul.lo.u32 %index, %next, %extent;
+  sub.u32 %index, %rest, %index;
+  cvt.u64.u32 %offset, %index;
+  mul.lo.u64 %offset, %offset, %stride;
+  ld.param.u64 %large, [extent2];
+  cvt.u32.u64 %extent, %large;
   ld.param.u64 %stride, [stride2];
-  div.u64 %large, %rest, %extent;
-  mul.lo.u64 %index, %large, %extent;
-  sub.u64 %index, %rest, %index;
-  mad.lo.u64 %offset, %index, %stride, %offset;
-  ld.param.u64 %extent, [extent1];
+  div.u32 %rest, %next, %extent;
+  mul.lo.u32 %index, %rest, %extent;
+  sub.u32 %index, %next, %index;
+  cvt.u64.u32 %large, %index;
+  mad.lo.u64 %offset, %large, %stride, %offset;
+  ld.param.u64 %large, [extent1];
+  cvt.u32.u64 %extent, %large;
   ld.param.u64 %stride, [stride1];
-  div.u64 %rest, %large, %extent;
-  mul.lo.u64 %index, %rest, %extent;
-  sub.u64 %index, %large, %index;
-  mad.lo.u64 %offset, %index, %stride, %offset;
+  div.u32 %next, %rest, %extent;
+  mul.lo.u32 %index, %next, %extent;
+  sub.u32 %index, %rest, %index;
+  cvt.u64.u32 %large, %index;
+  mad.lo.u64 %offset, %large, %stride, %offset;
   ld.param.u64 %stride, [stride0];
-  mad.lo.u64 %offset, %rest, %stride, %offset;
+  cvt.u64.u32 %large, %next;
+  mad.lo.u64 %offset, %large, %stride, %offset;
   mad.lo.u64 %place, %offset, $0, %from;
   ld.global.$1 %$2, [%place];
   mad.lo.u64 %place, %i, $0, %to;
@@ -297,6 +306,8 @@ absl::Status TensorKernels::Gather(int64_t element_bytes, Places places, Address
   int64_t count = 1;
   for (const int64_t extent : places.extents) count *= extent;
   if (count == 0) return absl::OkStatus();
+  if (count > std::numeric_limits<uint32_t>::max())
+    return absl::UnimplementedError(absl::StrCat(count, " elements that lie apart"));
   auto& [extents, strides] = places;
   void* arguments[] = {&from,       &to,         &count,      &extents[1], &extents[2],
                        &extents[3], &strides[0], &strides[1], &strides[2], &strides[3]};

@@ -77,8 +77,11 @@ def _deviation(numbers: list[torch.Tensor]) -> float | None:
 
 
 def _finite(outputs: list[torch.Tensor]) -> bool:
-    """A sum is quick to find out, and finite only if all its terms are; one of finite terms may overflow."""
-    return all(bool(torch.isfinite(t.sum())) or bool(torch.isfinite(t).all()) for t in outputs if t.is_floating_point())
+    """A sum is quick to find out, and finite only if all its terms are; one of finite terms may overflow. All sums are
+    fetched at once, for each wait costs a turn on a GPU that other processes use, too."""
+    numbers = [t for t in outputs if t.is_floating_point()]
+    sums = torch.stack([torch.isfinite(t.sum()) for t in numbers]).tolist() if numbers else []
+    return all(finite or bool(torch.isfinite(t).all()) for t, finite in zip(numbers, sums, strict=True))
 
 
 class Oracle:
@@ -131,6 +134,7 @@ class Oracle:
         self._unfamiliar = self._changeable(inputs, others)
         if self._beside_others:
             self._call_again(inputs)
+        reference.times_calls = False
         reference.check_unpatched()
         state = reference.state(parameter_seed)
         return Loaded(
@@ -318,7 +322,11 @@ class Oracle:
                 raise
             self._believe_refusal()
             return Unusable()
-        # Numbers that are finite may still spread wider than their dtype can say.
+        values = inputs + list(self.reference.state(parameter_seed).values())
+        for (view, offsets, num_bytes), content in zip(self._window, (values, outputs), strict=True):
+            start = request.slot * num_bytes
+            _write(view, content, [start + offset for offset in offsets])
+        # Numbers that are finite may still spread wider than their dtype can say. This waits for what was written, too.
         if not _finite(outputs) or not all(tolerance.is_finite() for tolerance in tolerances):
             if is_own:
                 raise InvalidTask("the reference returns NaN, infinity or what adds up to them for inputs of its own")
@@ -327,12 +335,8 @@ class Oracle:
             return Unusable()
         if style != "unfamiliar":
             self._noise = [old.or_more(new.noise) for old, new in zip(self._noise, tolerances, strict=True)]
-        values = inputs + list(self.reference.state(parameter_seed).values())
-        for (view, offsets, num_bytes), content in zip(self._window, (values, outputs), strict=True):
-            start = request.slot * num_bytes
-            _write(view, content, [start + offset for offset in offsets])
         if self._on_gpu:
-            gpu_tensors.synchronise()
+            gpu_tensors.await_done()
         return Drawn([tolerance.message() for tolerance in tolerances])
 
 

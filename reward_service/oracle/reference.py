@@ -93,6 +93,7 @@ class Reference:
         self.borrowed: list[bool] = []
         # On a GPU the least time of a call of narrow(), until its work was done [us]; 0: none was made there.
         self.call_us = 0
+        self.times_calls = on_gpu  # which waits for the GPU twice
 
     def check_unpatched(self, before: dict[tuple[int, str], Any] | None = None) -> None:
         """Raises InvalidTask when a function of Torch is no longer the one it was."""
@@ -211,7 +212,7 @@ class Reference:
         copies = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs]
         model = self._with_state(self._narrow, parameter_seed)
         weights = _tensors(self._narrow.weights).values()
-        outputs = self._timed_call(model, copies) if self._on_gpu else self._call(model, copies)
+        outputs = self._timed_call(model, copies) if self.times_calls else self._call(model, copies)
         lenders = [*(v for v in copies if isinstance(v, torch.Tensor)), *model.state_dict().values(), *weights]
         memory = {lender.untyped_storage().data_ptr() for lender in lenders}
         self.borrowed = [_is_expanded(t) or t.untyped_storage().data_ptr() in memory for t in outputs]

@@ -107,16 +107,17 @@ def tolerance_of(
     if not dtype.is_floating_point:
         return Tolerance(0.0, 0.0, 0.0, 0.0, 1.0, Noise(0.0, 0.0))
     values = wide if wide.dtype == torch.float64 else wide.float()  # which are added up in double
-    centre = float(values.mean()) if values.numel() else 0.0
-    spread = float(values.std(correction=0)) if values.numel() > 1 else abs(centre)
+    # Where float64 says nothing, `wide` is a run that rounds, and the one that does not is off by as much.
+    runs = [run for run in (narrow, unrounded) if run is not None]
+    centre, spread, *errors = _numbers([_mean(values), _deviation(values), *(_error(run, values) for run in runs)])
+    if values.numel() <= 1:
+        spread = abs(centre)
     size = spread
     if values.numel() == 1 and variation is not None:
         size, spread = max(spread, variation), variation
     spread = max(spread, float(torch.finfo(dtype).tiny))
     if narrow is not None:
-        # Where float64 says nothing, `wide` is a run that rounds, and the one that does not is off by as much.
-        errors = [_error(run, values) / spread for run in (narrow, narrow if unrounded is None else unrounded)]
-        noise = Noise(as_run=max(errors), unrounded=min(errors))
+        noise = Noise(as_run=max(errors) / spread, unrounded=min(errors) / spread)
     assert noise is not None
     epsilon = float(torch.finfo(dtype).eps)
     length = max(1.0, work / max(1, values.numel()))
@@ -133,8 +134,22 @@ def tolerance_of(
     return Tolerance(absolute, relative, _ROUNDING_ULPS * epsilon, centre, spread, noise)
 
 
-def _error(answer: torch.Tensor, truth: torch.Tensor) -> float:
-    return float((answer - truth).abs_().max()) if truth.numel() else 0.0
+def _numbers(values: list[torch.Tensor]) -> list[float]:
+    """Of 0-d tensors. Fetched at once: each wait costs a turn on a GPU that other processes use, too."""
+    numbers: list[float] = torch.stack([value.double() for value in values]).tolist()
+    return numbers
+
+
+def _mean(values: torch.Tensor) -> torch.Tensor:
+    return values.mean() if values.numel() else values.new_zeros(())
+
+
+def _deviation(values: torch.Tensor) -> torch.Tensor:
+    return values.std(correction=0) if values.numel() > 1 else values.new_zeros(())
+
+
+def _error(answer: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+    return (answer - truth).abs_().max() if truth.numel() else truth.new_zeros(())
 
 
 def indistinguishable(

@@ -1,5 +1,7 @@
 #include "reward_service/referee/candidate_jails.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,6 +15,17 @@
 namespace warpsmith {
 
 absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail* baseline, int num_threads) {
+  return StartWith(task, num_threads,
+                   [&](CpuTask& kept) { return kept.BorrowBuffers(task.layout(), request_.kind, baseline); });
+}
+
+absl::StatusOr<StartedJail> CandidateJails::StartAhead(PreparedTask& task, int num_threads) {
+  return StartWith(task, num_threads,
+                   [&](CpuTask& kept) { return kept.OwnBuffers(task.layout(), request_.kind); });
+}
+
+absl::StatusOr<StartedJail> CandidateJails::StartWith(
+    PreparedTask& task, int num_threads, absl::FunctionRef<absl::StatusOr<Buffers>(CpuTask&)> make_buffers) {
   DeviceTurn* const turn = CpuTask::Of(task).store().turn();
   const bool beside_others = turn != nullptr && turn->is_shared();
   const ChildRights rights{.role = zygote::Fork::kPython,
@@ -26,7 +39,7 @@ absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail
   const auto spares = turn != nullptr && !beside_others ? Zygote::Spares::kUsedUp : Zygote::Spares::kRefilled;
   absl::StatusOr<std::unique_ptr<ChildProcess>> process = options_.zygote->ForkWithSpare(rights, spares);
   phase.emplace(Phase::kBuffers);
-  ASSIGN_OR_RETURN(Buffers buffers, CpuTask::Of(task).BorrowBuffers(task.layout(), request_.kind, baseline));
+  ASSIGN_OR_RETURN(Buffers buffers, make_buffers(CpuTask::Of(task)));
   phase.emplace(Phase::kStart);
   absl::Status hello = process.ok() ? (*process)->AwaitHello(options_.deadline) : process.status();
   if (absl::IsInternal(hello) || absl::IsUnavailable(hello)) {
@@ -65,6 +78,61 @@ Program CandidateJails::MakeProgram(const PreparedTask& task, int num_threads) c
   program.num_threads = num_threads;
   program.withhold = options_.room == Room::kSealed;
   return program;
+}
+
+void AllKeptJails::Kill() {
+  absl::MutexLock lock(&mutex_);
+  for (KeptJails* const kept : members_) kept->Kill();
+}
+
+KeptJails::KeptJails(AllKeptJails* all) : all_(all) {
+  absl::MutexLock lock(&all_->mutex_);
+  all_->members_.insert(this);
+}
+
+KeptJails::~KeptJails() {
+  absl::MutexLock lock(&all_->mutex_);
+  all_->members_.erase(this);
+}
+
+void KeptJails::AddWarm(std::unique_ptr<CheckedJail> jail) {
+  absl::MutexLock lock(&mutex_);
+  warm_.push_back(std::move(jail));
+}
+
+std::unique_ptr<CheckedJail> KeptJails::TakeWarm() {
+  absl::MutexLock lock(&mutex_);
+  if (warm_.empty()) return nullptr;
+  std::unique_ptr<CheckedJail> jail = std::move(warm_.back());
+  warm_.pop_back();
+  return jail;
+}
+
+void KeptJails::AddEnded(std::unique_ptr<CheckedJail> jail) {
+  absl::MutexLock lock(&mutex_);
+  ended_.push_back(std::move(jail));
+}
+
+bool KeptJails::empty() const {
+  absl::MutexLock lock(&mutex_);
+  return warm_.empty() && ended_.empty();
+}
+
+void KeptJails::End() {
+  std::vector<std::unique_ptr<CheckedJail>> warm, ended;  // which end without the lock
+  {
+    absl::MutexLock lock(&mutex_);
+    warm.swap(warm_);
+    ended.swap(ended_);
+  }
+}
+
+// A killed process is not to be timed: it only has to be taken away.
+void KeptJails::Kill() {
+  absl::MutexLock lock(&mutex_);
+  for (auto& jail : warm_) ended_.push_back(std::move(jail));
+  warm_.clear();
+  for (const auto& jail : ended_) kill(jail->jail().process().pid(), SIGKILL);
 }
 
 }  // namespace warpsmith

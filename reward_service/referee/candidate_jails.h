@@ -1,13 +1,19 @@
-// Jails for one candidate: each of its processes is started here, sealed or open.
+// Jails for one candidate: each of its processes is started here, sealed or open, and kept where it waits.
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_CANDIDATE_JAILS_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_CANDIDATE_JAILS_H_
 
 #include <memory>
 #include <optional>
+#include <set>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "reward_service/referee/checked_jail.h"
+#include "reward_service/referee/cpu_task.h"
 #include "reward_service/referee/judging_device.h"
 #include "reward_service/referee/process/jail.h"
 #include "reward_service/referee/process/zygote.h"
@@ -41,16 +47,66 @@ class CandidateJails {
   // A fresh process with the candidate in it, to be timed beside `baseline`, or, without one, verified. The task
   // outlives it.
   absl::StatusOr<StartedJail> Start(PreparedTask& task, const Jail* baseline, int num_threads);
+  // One that waits while others are timed, with inputs of its own: a program can have the GPU begin work when something
+  // is written to its inputs.
+  absl::StatusOr<StartedJail> StartAhead(PreparedTask& task, int num_threads);
   Room room() const { return options_.room; }
   bool tells_launches() const { return options_.tells_launches; }
 
  private:
+  absl::StatusOr<StartedJail> StartWith(PreparedTask& task, int num_threads,
+                                        absl::FunctionRef<absl::StatusOr<Buffers>(CpuTask&)> make_buffers);
   Program MakeProgram(const PreparedTask& task, int num_threads) const;
 
   const CandidateJailOptions options_;
   const JudgeRequest& request_;
   const int source_fd_;  // of a Python candidate
   v1::Measurement* const measurement_;
+};
+
+class KeptJails;
+
+// Processes of candidates of all judgements that are there, stopped, before they are timed and after, while others may
+// be. Thread-safe.
+class AllKeptJails {
+ public:
+  // For whoever has the device alone, where it does not come to rest: the processes are killed. Whoever keeps them
+  // starts others when it is alone.
+  void Kill() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  friend class KeptJails;
+  absl::Mutex mutex_;
+  std::set<KeptJails*> members_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Of one judgement, for its thread.
+class KeptJails {
+ public:
+  // `all` outlives it.
+  explicit KeptJails(AllKeptJails* all);
+  ~KeptJails();
+  KeptJails(const KeptJails&) = delete;
+  KeptJails& operator=(const KeptJails&) = delete;
+
+  // One that has made the calls that warm it up, to be timed.
+  void AddWarm(std::unique_ptr<CheckedJail> jail) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The last of these; null where there is none, or it was killed.
+  std::unique_ptr<CheckedJail> TakeWarm() ABSL_LOCKS_EXCLUDED(mutex_);
+  // One that only has to end, without a fault.
+  void AddEnded(std::unique_ptr<CheckedJail> jail) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool empty() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends all, and waits for that.
+  void End() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  friend class AllKeptJails;
+  void Kill() ABSL_LOCKS_EXCLUDED(mutex_);  // on any thread
+
+  AllKeptJails* const all_;
+  mutable absl::Mutex mutex_;
+  std::vector<std::unique_ptr<CheckedJail>> warm_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<CheckedJail>> ended_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace warpsmith

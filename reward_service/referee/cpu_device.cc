@@ -5,6 +5,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/shared_buffer.h"
 #include "reward_service/referee/timing_plan.h"
@@ -56,11 +57,27 @@ absl::StatusOr<StartedProgram> CpuDevice::StartCandidate(PreparedTask& task, Roo
   return StartedProgram{std::move(started.jail), std::move(started.fault)};
 }
 
+std::optional<Fault> CpuDevice::PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) {
+  for (int i = 0; kept_ && i < num && CpuTask::Of(task).store().HasPlenty(); ++i) {
+    absl::StatusOr<StartedJail> started = JailsIn(room).StartAhead(task, tools_.lane->num_threads());
+    if (!started.ok()) {
+      LogInfo(absl::StrCat("a process to be timed is not made ready ahead: ", started.status().ToString()));
+      return std::nullopt;  // whoever is alone tells what is wrong
+    }
+    if (started->fault) return std::move(started->fault);
+    for (size_t call = 0; call < warm_ups.size(); ++call) {
+      if (auto fault = started->jail->CallAll(warm_ups.subspan(call, 1), Comparing::kFast)) return fault;
+    }
+    kept_->AddWarm(std::move(started->jail));
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<std::unique_ptr<TimingDevice>> CpuDevice::StartTiming(PreparedTask& task, Room room,
                                                                      absl::Time lane_since) {
   EmptyCandidate* const empty = is_native() ? tools_.empty_native : tools_.empty_python;
   return std::make_unique<CpuTiming>(JailsIn(room), &task, tools_.lane, empty, tools_.empty_python,
-                                     lane_since, tools_.clocks);
+                                     lane_since, tools_.clocks, kept_ ? &*kept_ : nullptr);
 }
 
 TimerOptions CpuDevice::TimingOptions(const TaskLayout& layout, Room room) const {

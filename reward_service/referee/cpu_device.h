@@ -27,7 +27,8 @@ struct CpuTools {
   RefereeFacts facts;
   int64_t jail_memory_bytes_max = 0;
   const GpuClockReader* clocks = nullptr;  // of the GPU, where the lane has one
-  bool tells_launches = false;  // jails have a GPU, and CUPTI
+  bool tells_launches = false;             // jails have a GPU, and CUPTI
+  AllKeptJails* kept = nullptr;            // of a GPU, likewise
 };
 
 class CpuDevice : public JudgingDevice {
@@ -37,6 +38,11 @@ class CpuDevice : public JudgingDevice {
                                                              const Judgement& judgement);
 
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
+  std::optional<Fault> PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) override;
+  bool has_kept_candidates() const override { return kept_ && !kept_->empty(); }
+  void EndCandidates() override {
+    if (kept_) kept_->End();
+  }
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;
   TimerOptions TimingOptions(const TaskLayout& layout, Room room) const override;
@@ -46,14 +52,17 @@ class CpuDevice : public JudgingDevice {
 
  private:
   CpuDevice(const CpuTools& tools, const Judgement& judgement, UniqueFd source_fd)
-      : tools_(tools), judgement_(judgement), source_fd_(std::move(source_fd)) {}
+      : tools_(tools), judgement_(judgement), source_fd_(std::move(source_fd)) {
+    if (tools.kept != nullptr) kept_.emplace(tools.kept);
+  }
 
   bool is_native() const { return judgement_.request.kind == CandidateKind::kNative; }
   CandidateJails JailsIn(Room room) const;
 
   const CpuTools& tools_;
   const Judgement judgement_;
-  const UniqueFd source_fd_;  // of a Python candidate
+  const UniqueFd source_fd_;       // of a Python candidate
+  std::optional<KeptJails> kept_;  // nothing where programs have cores of their own
 };
 
 }  // namespace warpsmith

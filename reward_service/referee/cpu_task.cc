@@ -182,6 +182,10 @@ absl::StatusOr<Buffers> CpuTask::BorrowBuffers(const TaskLayout& layout, Candida
   return buffers;
 }
 
+absl::StatusOr<Buffers> CpuTask::OwnBuffers(const TaskLayout& layout, CandidateKind kind) {
+  return MakeBuffers(store_, layout, kind, NumBatchedCalls(layout), /*inputs=*/nullptr);
+}
+
 void CpuTask::ReturnBuffers(Buffers buffers) {
   if (!buffers.outputs.empty() && free_outputs_.size() < kFreeOutputsMax)
     free_outputs_.push_back(std::move(buffers.outputs));

@@ -69,6 +69,8 @@ class CpuTask : public TaskOnDevice {
   // inputs: where pages lie can cost a call a quarter of its time, and is then the same luck for both.
   // Without one the inputs are for verification.
   absl::StatusOr<Buffers> BorrowBuffers(const TaskLayout& layout, CandidateKind kind, const Jail* baseline);
+  // New ones, whose inputs nobody else has.
+  absl::StatusOr<Buffers> OwnBuffers(const TaskLayout& layout, CandidateKind kind);
   void ReturnBuffers(Buffers buffers);
 
  private:

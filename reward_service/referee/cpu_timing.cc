@@ -50,13 +50,19 @@ class CpuTiming::ReferenceSide : public TimedSide {
 
 class CpuTiming::CandidateSide : public TimedSide {
  public:
-  CandidateSide(std::unique_ptr<CheckedJail> jail, const Lane* lane, bool tells_launches)
-      : jail_(std::move(jail)), lane_(lane), tells_launches_(tells_launches) {}
+  // With `kept` the process stays there when it was timed without a fault.
+  CandidateSide(std::unique_ptr<CheckedJail> jail, const Lane* lane, bool tells_launches, TensorStore* store,
+                KeptJails* kept)
+      : jail_(std::move(jail)), lane_(lane), tells_launches_(tells_launches), store_(store), kept_(kept) {}
+  ~CandidateSide() override {
+    if (kept_ != nullptr && !has_failed_ && store_->HasPlenty()) kept_->AddEnded(std::move(jail_));
+  }
 
   CallResult Call(Batch sets, ProfileSampler* sampler) override {
     CallResult result;
     Sampled(sampler, jail_->jail(), *lane_, us_,
             [&] { result.fault = jail_->CallAll(sets, Comparing::kFast); });
+    has_failed_ |= result.fault.has_value();
     us_ = jail_->us();
     result.us = us_;
     result.after_us = jail_->jail().after_seconds() * 1e6;
@@ -65,31 +71,39 @@ class CpuTiming::CandidateSide : public TimedSide {
   CallResult Repeat(const Draw&) override {
     CallResult result;
     result.fault = jail_->Repeat();
+    has_failed_ |= result.fault.has_value();
     result.us = jail_->us();
     return result;
   }
   absl::StatusOr<v1::Profile> Launches(const Draw& draw) override {
-    return tells_launches_ ? jail_->jail().Profile(draw) : TimedSide::Launches(draw);
+    if (!tells_launches_) return TimedSide::Launches(draw);
+    absl::StatusOr<v1::Profile> launches = jail_->jail().Profile(draw);
+    has_failed_ |= !launches.ok();
+    return launches;
   }
   int64_t HeldBytes() const override { return jail_->jail().process().anonymous_bytes(); }
 
  private:
-  const std::unique_ptr<CheckedJail> jail_;
+  std::unique_ptr<CheckedJail> jail_;
   const Lane* const lane_;
   const bool tells_launches_;
+  TensorStore* const store_;
+  KeptJails* const kept_;
+  bool has_failed_ = false;
   double us_ = 0;
 };
 
 CpuTiming::CpuTiming(const CandidateJails& jails, PreparedTask* task, const Lane* lane,
                      EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since,
-                     const GpuClockReader* clocks)
+                     const GpuClockReader* clocks, KeptJails* kept)
     : jails_(jails),
       task_(task),
       lane_(lane),
       empty_candidate_(empty_candidate),
       empty_reference_(empty_reference),
       lane_since_(lane_since),
-      clocks_(clocks) {}
+      clocks_(clocks),
+      kept_(kept) {}
 
 CpuTiming::~CpuTiming() = default;
 
@@ -113,9 +127,19 @@ absl::StatusOr<TimedSide*> CpuTiming::Reference(int instance) {
 }
 
 absl::StatusOr<StartedSide> CpuTiming::StartCandidate() {
-  ASSIGN_OR_RETURN(StartedJail started, jails_.Start(*task_, baseline_, lane_->num_threads()));
-  return StartedSide{std::make_unique<CandidateSide>(std::move(started.jail), lane_, jails_.tells_launches()),
-                     std::move(started.fault)};
+  std::unique_ptr<CheckedJail> jail = kept_ == nullptr ? nullptr : kept_->TakeWarm();
+  // It was made ready on other cores.
+  if (jail != nullptr && !lane_->Admit(jail->jail().process().pid()).ok()) jail = nullptr;
+  const bool is_warm = jail != nullptr;
+  std::optional<Fault> fault;
+  if (!is_warm) {
+    ASSIGN_OR_RETURN(StartedJail started, jails_.Start(*task_, baseline_, lane_->num_threads()));
+    jail = std::move(started.jail);
+    fault = std::move(started.fault);
+  }
+  auto side = std::make_unique<CandidateSide>(std::move(jail), lane_, jails_.tells_launches(),
+                                              &CpuTask::Of(*task_).store(), fault ? nullptr : kept_);
+  return StartedSide{std::move(side), std::move(fault), is_warm};
 }
 
 absl::StatusOr<Overhead> CpuTiming::OfBothSides(

@@ -3,7 +3,6 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TIMING_H_
 
 #include <memory>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "reward_service/cuda/clock_reader.h"
@@ -18,11 +17,12 @@ namespace warpsmith {
 using GpuClockReader = absl::StatusOr<std::unique_ptr<cuda::ClockReader>>;
 
 // For the thread that holds the lane since `lane_since`. All it is given outlives it. `clocks`: where a GPU is used.
+// `kept`: where processes need not start, and end, while one is timed.
 class CpuTiming : public TimingDevice {
  public:
   CpuTiming(const CandidateJails& jails, PreparedTask* task, const Lane* lane,
             EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since,
-            const GpuClockReader* clocks = nullptr);
+            const GpuClockReader* clocks = nullptr, KeptJails* kept = nullptr);
   ~CpuTiming() override;
 
   absl::StatusOr<TimedSide*> Reference(int instance) override;
@@ -50,6 +50,7 @@ class CpuTiming : public TimingDevice {
   EmptyCandidate* const empty_reference_;
   const absl::Time lane_since_;
   const GpuClockReader* const clocks_;
+  KeptJails* const kept_;
   Jail* baseline_ = nullptr;  // that was asked for last
   EmptyCall of_memory_;       // what a turn on a GPU takes longer with the memory of this task
   std::unique_ptr<ReferenceSide> reference_;

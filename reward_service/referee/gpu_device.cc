@@ -63,6 +63,13 @@ absl::Status GpuDevice::PrepareReference(PreparedTask& task) {
   return absl::OkStatus();
 }
 
+std::optional<Fault> GpuDevice::PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) {
+  const InPhase phase(Phase::kPrepare);
+  return host_->PrepareCandidates(task, room, warm_ups, num);
+}
+
+void GpuDevice::KillKeptCandidates() { tools_.kept->Kill(); }
+
 absl::Status GpuDevice::PrepareTiming(PreparedTask& task) {
   AwaitSpares();  // those that others have asked for since
   forms_.clear();

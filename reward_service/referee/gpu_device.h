@@ -33,6 +33,10 @@ class GpuDevice : public JudgingDevice {
   // In a turn, for the reference computes on the GPU, too; the turn may be shared, for nothing is timed yet. Jails that
   // are made ready ahead are waited for here, so that fewer are to be waited for alone.
   absl::Status PrepareReference(PreparedTask& task) override;
+  std::optional<Fault> PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) override;
+  bool has_kept_candidates() const override { return host_->has_kept_candidates(); }
+  void EndCandidates() override { host_->EndCandidates(); }
+  void KillKeptCandidates() override;
   absl::Status PrepareTiming(PreparedTask& task) override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;

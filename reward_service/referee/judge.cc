@@ -14,6 +14,27 @@ namespace warpsmith {
 namespace {
 
 constexpr size_t kReasonBytesMax = 512;
+// Of a candidate that takes no parameters but its own: its input sets are few.
+constexpr size_t kWarmUpsWithoutParameters = 1;
+
+// Of so many calls, which warm up a process that is to be timed: of verification, for no process is timed on those.
+std::vector<const Draw*> WarmUps(const std::vector<const Draw*>& draws, size_t num_calls) {
+  std::vector<const Draw*> warm_ups;
+  for (const Draw* draw : draws) {
+    if (draw->own_distribution && warm_ups.size() < num_calls) warm_ups.push_back(draw);
+  }
+  while (warm_ups.size() < num_calls) warm_ups.push_back(draws.front());
+  return warm_ups;
+}
+
+// Those that were kept, beside others.
+void EndCandidates(JudgingDevice* device, absl::Time deadline) {
+  if (!device->has_kept_candidates()) return;
+  // They end without a turn that does not come.
+  const auto turn = DeviceTurn::Take(device->turn(), DeviceTurn::Kind::kShared, TurnFor::kEnding, deadline);
+  if (!turn.ok()) LogWarning(turn.status().ToString());
+  device->EndCandidates();
+}
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
@@ -23,6 +44,7 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   ASSIGN_OR_RETURN(device_, tools_.open_device({request_, deadline_, &measurement_}));
   grade().mutable_correctness();  // every Grade of a referee has it
   const absl::StatusOr<std::optional<Fault>> judged = RunAll();
+  EndCandidates(device_.get(), deadline_);
   if (pooled_ != nullptr) tools_.pool->End(std::move(pooled_));
   const bool task_at_fault = absl::IsInvalidArgument(judged.status());
   if (!judged.ok() && !task_at_fault) return judged.status();
@@ -56,6 +78,7 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
   const bool is_error = fault->verdict == v1::VERDICT_RUNTIME_ERROR;
   if (!fault->withheld && !(is_error && device_->JudgesErrorsAgain())) return fault;
   measurement_ = before;
+  EndCandidates(device_.get(), deadline_);  // those that are sealed
   return RunIn(Room::kOpen);
 }
 
@@ -98,6 +121,11 @@ absl::Status Judge::ClearDevice() {
   const InPhase phase(Phase::kRest);
   absl::Status idle = device_->AwaitIdle();
   if (absl::IsDeadlineExceeded(idle)) {
+    LogWarning("somebody has left work on the GPU: candidates that wait to be timed, or to end, are killed");
+    device_->KillKeptCandidates();
+    idle = device_->AwaitIdle();
+  }
+  if (absl::IsDeadlineExceeded(idle)) {
     LogWarning("a reference has left work on the GPU: all oracles end, and have it alone from now on");
     tools_.pool->EndOracles();
     idle = device_->AwaitIdle();
@@ -112,8 +140,36 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   if (verified.fault) return std::move(verified.fault);
   Conclude(v1::VERDICT_CORRECT, absl::StrCat("right on all ", grade().correctness().num_draws(), " draws"));
   if (request_.verify_only) return std::nullopt;
+  tools_.pool->WantCompleted(pooled_);  // which is made meanwhile
+  ASSIGN_OR_RETURN(std::optional<Fault> fault, PrepareCandidates(room, verified.takes_parameters));
+  if (fault) return fault;
+  RETURN_IF_ERROR(AwaitReference());
   ASSIGN_OR_RETURN(const std::unique_ptr<Turn> turn, PrepareTiming());
   return Time(room, verified.takes_parameters);
+}
+
+// Beside others, as it was verified. What may be their doing is seen again when the candidate is timed.
+absl::StatusOr<std::optional<Fault>> Judge::PrepareCandidates(Room room, bool takes_parameters) {
+  if (device_->turn() == nullptr || is_alone_) return std::nullopt;
+  const absl::Time since = absl::Now();
+  const v1::Measurement before = measurement_;
+  const auto& draws = takes_parameters ? task_->verification_draws() : task_->construction_draws();
+  const auto num_calls = takes_parameters ? device_->TimingOptions(task_->layout(), room).num_warm_ups
+                                          : kWarmUpsWithoutParameters;
+  const std::vector<const Draw*> warm_ups = WarmUps(draws, num_calls);
+  const int num_processes = device_->EffortOf(request_.timing).num_instances_min;
+  std::optional<Fault> fault;
+  {
+    ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(device_->turn(), DeviceTurn::Kind::kShared,
+                                                       TurnFor::kPreparing, deadline_));
+    fault = device_->PrepareCandidates(*task_, room, warm_ups, num_processes);
+    if (fault && device_->MayBeOthersDoing(*fault, since)) {
+      fault = std::nullopt;
+      measurement_ = before;
+    }
+  }
+  CountWaiting(since);
+  return fault;
 }
 
 absl::StatusOr<Verified> Judge::Verify(Room room) {
@@ -162,11 +218,15 @@ absl::StatusOr<Verified> Judge::VerifyNow(Room room, absl::Time since, double se
   return verified;
 }
 
-absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::PrepareTiming() {
+absl::Status Judge::AwaitReference() {
   const absl::Time waiting = absl::Now();
   RETURN_IF_ERROR(tools_.pool->AwaitCompleted(pooled_, deadline_));
   RETURN_IF_ERROR(PrepareReference());
   CountWaiting(waiting);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::PrepareTiming() {
   ASSIGN_OR_RETURN(auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kTiming));
   const absl::Time preparing = absl::Now();
   RETURN_IF_ERROR(device_->PrepareTiming(*task_));
@@ -232,7 +292,7 @@ TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {
   options.lane_seconds_max = request_.limits.lane_seconds_max;
   options.input_sets = takes_parameters ? task_->timing_draws() : task_->construction_draws();
   if (!takes_parameters) {
-    options.num_warm_ups = 1;  // they are few
+    options.num_warm_ups = kWarmUpsWithoutParameters;
     return options;
   }
   for (const Draw* draw : task_->verification_draws()) {

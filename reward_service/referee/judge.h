@@ -51,7 +51,10 @@ class Judge {
   // Nothing where that may be others' doing, whom the device was shared with.
   absl::StatusOr<std::optional<Verified>> VerifyBesideOthers(Room room);
   absl::StatusOr<Verified> VerifyNow(Room room, absl::Time since, double seconds_max);
-  // Has ready what the candidate is timed beside, and then the device alone.
+  // Has ready what the candidate is timed beside, the first processes of its own that are timed, and then the device
+  // alone.
+  absl::Status AwaitReference();
+  absl::StatusOr<std::optional<Fault>> PrepareCandidates(Room room, bool takes_parameters);
   absl::StatusOr<std::unique_ptr<Turn>> PrepareTiming();
   absl::Status PrepareReference();
   absl::Status PrepareReferenceIn(DeviceTurn::Kind kind);

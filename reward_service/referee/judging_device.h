@@ -94,6 +94,19 @@ class JudgingDevice {
   // others: nobody opens the device beside whoever is timed. In a turn that may be shared, where a failure may be
   // others' doing. The time is none of a candidate's. The task is completed.
   virtual absl::Status PrepareReference(PreparedTask& /*task*/) { return absl::OkStatus(); }
+  // Has up to `num` processes ready of a candidate that is right, with the reference ready: each has made these calls.
+  // Timing takes them before it starts others, so that it has the device alone for less long. In a turn that may be
+  // shared, where a fault may be others' doing.
+  virtual std::optional<Fault> PrepareCandidates(PreparedTask& /*task*/, Room /*room*/, Batch /*warm_ups*/,
+                                                 int /*num*/) {
+    return std::nullopt;
+  }
+  // Ends these, as far as they were not timed, and those that timing has left, for whose ends it does not wait while it
+  // has the device alone. In a turn that may be shared, before the task is given back.
+  virtual bool has_kept_candidates() const { return false; }
+  virtual void EndCandidates() {}
+  // For whoever has the device alone, where it does not come to rest: kills such processes of all judgements.
+  virtual void KillKeptCandidates() {}
   // The same for what is itself timed: for whoever has the device alone.
   virtual absl::Status PrepareTiming(PreparedTask& /*task*/) { return absl::OkStatus(); }
   // The two sides that are timed, of a completed task, which outlives it as this device does. The

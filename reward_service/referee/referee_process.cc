@@ -145,12 +145,13 @@ class RefereeProcess {
     memory_watch_ = std::make_unique<MemoryWatch>(gpu_.get(), [this] {
       if (const absl::Status status = lane_.Leave(); !status.ok()) LogWarning(status.ToString());
     });
-    tasks_bytes_max_ = gpus.front().memory_bytes / 2;  // the rest is for candidates
+    tasks_bytes_max_ = gpus.front().memory_bytes * 3 / 8;  // the rest is for candidates
     limits_.buffer_bytes_max = std::max(limits_.buffer_bytes_max, gpus.front().memory_bytes / kBufferShare);
     OpenClocks(gpus.front().uuid);
     ASSIGN_OR_RETURN(const cuda::Driver* driver, cuda::Driver::Load());
     ASSIGN_OR_RETURN(CudaLibraries libraries, FindCudaLibraries(driver->path()));
     cpu_.tells_launches = !libraries.profiler.empty();
+    cpu_.kept = &kept_;
     return GpuAccess{.uuid = gpu_uuid_,
                      .driver = driver->path(),
                      .runtime = std::move(libraries.runtime),
@@ -371,6 +372,7 @@ class RefereeProcess {
   std::unique_ptr<TaskPool> pool_;
   std::unique_ptr<EmptyCandidate> empty_native_;
   std::unique_ptr<EmptyCandidate> empty_python_;
+  AllKeptJails kept_;
   CpuTools cpu_;
   JudgeTools tools_;
   std::unique_ptr<Recorder> recorder_;

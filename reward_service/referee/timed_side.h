@@ -50,6 +50,7 @@ class TimedSide {
 struct StartedSide {
   std::unique_ptr<TimedSide> side;
   std::optional<Fault> fault;
+  bool is_warm = false;  // it has made the calls that warm it up, some time ago
 };
 
 // Of calls that do nothing [us], as in CallResult: medians, and of the first the median distance from it.
@@ -72,7 +73,7 @@ class TimingDevice {
   // A process of the reference, by turns; kept by the device, and warm.
   virtual absl::StatusOr<TimedSide*> Reference(int instance) = 0;
   virtual int num_references() const = 0;
-  // A fresh process of the candidate, to be timed beside the reference that was asked for last.
+  // A process of the candidate that nobody has timed, to be timed beside the reference that was asked for last.
   virtual absl::StatusOr<StartedSide> StartCandidate() = 0;
   // What a call costs now, of many in a row.
   virtual absl::StatusOr<Overhead> MeasureOverhead() = 0;

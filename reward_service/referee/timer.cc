@@ -93,6 +93,7 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
   ASSIGN_OR_RETURN(StartedSide started, device_->StartCandidate());
   if (started.fault) return std::move(started.fault);
   sides.candidate = std::move(started.side);
+  sides.candidate_is_warm = started.is_warm;
   if (options_.samples_rounds) RETURN_IF_ERROR(device_->SampleOverhead(&overhead_sampler_));
   ASSIGN_OR_RETURN(std::optional<Fault> fault, WarmUp(&sides));
   if (!fault) {
@@ -147,7 +148,8 @@ void Timer::LookAtMemory(Sides* sides) const {
 absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
   for (size_t i = 0; i < options_.num_warm_ups && !OutOfTime(); ++i) {
     const Batch set = Sets().subspan(i, 1);
-    if (std::optional<Fault> fault = CallOnce(sides, set, nullptr)) return fault;
+    const bool calls = !sides->candidate_is_warm || i + 1 == options_.num_warm_ups;
+    if (std::optional<Fault> fault = calls ? CallOnce(sides, set, nullptr) : std::nullopt) return fault;
     ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set, nullptr));
     const double reference_us = WithoutPath(reference.batch, path_.OfReference(reference.batch));
     sides->reference_is_long = reference_us > options_.long_call_us;

@@ -82,6 +82,7 @@ class Timer {
     BatchTime former_batch;
     double former_us = 0;  // a call
     bool reference_is_long = false;
+    bool candidate_is_warm = false;  // but for the last call that warms it up, for it has waited
     size_t batch_calls = 1;
     bool has_repeated_round = false;  // one that does not count
     int64_t excess_bytes = 0;         // the most that it was seen to hold over the reference

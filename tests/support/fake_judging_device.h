@@ -69,6 +69,10 @@ struct FakeMachine {
   bool may_be_others_doing = true;  // any fault beside others
   absl::Status lost_beside_others;  // not OK: no program starts in a turn that is shared
   std::function<absl::Status()> prepare_reference = [] { return absl::OkStatus(); };
+  // When so many processes are made ready to be timed; without a fault they are kept until they are ended.
+  std::function<std::optional<Fault>(int num)> prepare_candidates = [](int) { return std::nullopt; };
+  int num_kept = 0;
+  int num_ended = 0;  // in a turn that is shared
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
   absl::Duration preparing;  // that takes PrepareTiming()
@@ -162,6 +166,17 @@ class FakeJudgingDevice : public JudgingDevice {
                           machine_->Note(script.start_fault)};
   }
   absl::Status PrepareReference(PreparedTask&) override { return machine_->prepare_reference(); }
+  std::optional<Fault> PrepareCandidates(PreparedTask&, Room, Batch, int num) override {
+    std::optional<Fault> fault = machine_->prepare_candidates(num);
+    if (!fault) machine_->num_kept += num;
+    return fault;
+  }
+  bool has_kept_candidates() const override { return machine_->num_kept > 0; }
+  void EndCandidates() override {
+    if (machine_->turn->is_shared()) machine_->num_ended += machine_->num_kept;
+    machine_->num_kept = 0;
+  }
+  void KillKeptCandidates() override { machine_->num_kept = 0; }
   absl::Status PrepareTiming(PreparedTask&) override {
     absl::SleepFor(machine_->preparing);
     return absl::OkStatus();

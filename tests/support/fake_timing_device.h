@@ -36,8 +36,8 @@ class FakeSide : public TimedSide {
   std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
 
   std::function<absl::StatusOr<v1::Profile>()> launches;  // where there is one
-  std::function<double(size_t num_sets)> us_of_batch;  // in place of what calls say, where there is one
-  std::vector<size_t> num_sets;                        // of each call
+  std::function<double(size_t num_sets)> us_of_batch;     // in place of what calls say, where there is one
+  std::vector<size_t> num_sets;                           // of each call
   std::function<void(Batch sets)> shown;
 
  private:
@@ -62,7 +62,7 @@ struct FakeTimingDevice : TimingDevice {
     side->held_bytes = held_bytes;
     side->shown = shown_to_candidate;
     if (launches) side->launches = [this, number = num_started] { return launches(number); };
-    return StartedSide{std::move(side), start_fault};
+    return StartedSide{std::move(side), start_fault, is_warm};
   }
   absl::StatusOr<Overhead> MeasureOverhead() override {
     ++num_hot;
@@ -97,6 +97,7 @@ struct FakeTimingDevice : TimingDevice {
   };
   int num_readings = 0;  // of clocks
   std::optional<Fault> start_fault;
+  bool is_warm = false;  // the candidate, when it starts
   std::function<double(int)> slowness = [](int) { return 1.0; };
   std::function<int64_t(int call)> held_bytes = [](int) { return 0; };
   std::function<void(Batch sets)> shown_to_candidate;

@@ -18,16 +18,6 @@ namespace warpsmith {
 namespace {
 
 constexpr size_t kNumNativeSlots = jail::Run::slot.high + 1;
-constexpr int64_t kSpanBytesMax = int64_t{1} << 30;
-
-std::vector<int64_t> Integers(const nlohmann::json& fields, const ListField& field) {
-  std::vector<int64_t> values;
-  const nlohmann::json* const list = Find(fields, field);
-  if (list == nullptr) return values;
-  for (const nlohmann::json& value : *list)
-    values.push_back(value.is_number_integer() ? value.get<int64_t>() : -1);
-  return values;
-}
 
 }  // namespace
 
@@ -88,6 +78,7 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
     descriptors = {program.source_fd, buffers_.inputs->fd()};
     descriptors.insert(descriptors.end(), program.extension_fds.begin(), program.extension_fds.end());
   }
+  buffers_.store->Settle();
   const absl::StatusOr<Packet> answer = process_->Ask(fields, descriptors, deadline);
   if (!answer.ok()) return FaultOf(answer.status());
   if (!Is<jail::Ready>(answer->fields)) return FaultOfAnswer(*answer);
@@ -140,9 +131,10 @@ std::optional<Fault> Jail::Refresh() {
 
 std::optional<Fault> Jail::Run() {
   if (!ahead_us_.ok()) return FaultOf(ahead_us_.status());
-  buffers_.store->CloseForeign();
+  CloseForeign();
   const std::vector<size_t> rooms(rooms_.begin(), rooms_.begin() + static_cast<ptrdiff_t>(num_calls_));
   const auto request = Make<jail::Run>({{jail::Run::slot, slot_}, {jail::Run::rooms, rooms}});
+  buffers_.store->Settle();
   const auto await_done = [this] { return buffers_.store->AwaitDone(limits_.call_seconds_max); };
   // A program can answer while the GPU works. What ends until its process has stopped would be seen by nobody.
   absl::StatusOr<double> left_us = 0.0;
@@ -187,96 +179,8 @@ absl::StatusOr<Comparison> Jail::CompareInPlace(size_t index, const Draw& draw, 
                                         *buffers_.outputs[slot_], OutputStart(call) + spec.offset);
 }
 
-absl::StatusOr<Comparison> Jail::CompareFormerInPlace(size_t index, const Draw& draw, size_t call) {
-  return ComparePlace(former_places_, index, draw, call);
-}
-
-absl::StatusOr<Comparison> Jail::ComparePlace(const nlohmann::json& places, size_t index, const Draw& draw,
-                                              size_t call) {
-  if (!buffers_.store->on_gpu()) return absl::UnimplementedError("outputs are compared on the host");
-  const TensorSpec& spec = layout_.outputs[index];
-  const nlohmann::json& place = places[call * layout_.outputs.size() + index];
-  const StridedTensor tensor{spec.shape, Integers(place, jail::Place::strides), spec.bits / 8};
-  const std::string handle = Read(place, jail::Place::handle);
-  const bool is_dense = IsDense(tensor);
-  if (CheckPlace(index, place) || handle.empty() ||
-      !(is_dense || (IsWithin(tensor, kSpanBytesMax) && !SharesElements(tensor))))
-    return absl::UnimplementedError("an output among the inputs, or whose elements share memory");
-  const ExpectedOutput expected{spec, draw.tolerances[index], draw.expected};
-  const int64_t offset = Read(place, jail::Place::offset);
-  return buffers_.store->CompareForeign(expected,
-                                        {handle, offset, is_dense ? std::vector<int64_t>() : tensor.strides});
-}
-
-absl::StatusOr<const void*> Jail::FormerOutput(size_t index, Fault& fault, size_t call) {
-  return ReadPythonOutput(former_places_, call, index, fault);
-}
-
-std::optional<Fault> Jail::CheckPlace(size_t index, const nlohmann::json& place) const {
-  const TensorSpec& spec = layout_.outputs[index];
-  if (!place.is_object()) return Fault{v1::VERDICT_RUNTIME_ERROR, "an output was not described"};
-  const std::vector<int64_t> shape = Integers(place, jail::Place::shape);
-  if (shape != spec.shape) {
-    return Fault{v1::VERDICT_WRONG_SHAPE, absl::StrCat("output ", index, " has shape ", ShapeName(shape),
-                                                       ", expected ", ShapeName(spec.shape))};
-  }
-  if (Read(place, jail::Place::code) != spec.code || Read(place, jail::Place::bits) != spec.bits) {
-    return Fault{v1::VERDICT_WRONG_DTYPE,
-                 absl::StrCat("output ", index, " has dtype ", Escape(Read(place, jail::Place::dtype)),
-                              ", expected ", DtypeName(spec.code, spec.bits))};
-  }
-  return std::nullopt;
-}
-
-absl::StatusOr<const void*> Jail::ReadPythonOutput(const nlohmann::json& places, size_t call, size_t index,
-                                                   Fault& fault) {
-  const nlohmann::json& place = places[call * layout_.outputs.size() + index];
-  if (std::optional<Fault> found = CheckPlace(index, place)) {
-    fault = *found;
-    return absl::InvalidArgumentError(fault.reason);
-  }
-  const TensorSpec& spec = layout_.outputs[index];
-  copies_.resize(layout_.outputs.size());
-  std::vector<char>& copy = copies_[index];
-  copy.resize(static_cast<size_t>(spec.num_bytes));
-  if (spec.num_bytes == 0) return copy.data();
-  const uint64_t address = static_cast<uint64_t>(Read(place, jail::Place::pointer));
-  const std::vector<int64_t> strides = Integers(place, jail::Place::strides);
-  const int64_t element_bytes = spec.bits / 8;
-  const bool valid = IsWithin({spec.shape, strides, element_bytes}, kSpanBytesMax);
-  if (valid && !spec.borrowed && SharesElements({spec.shape, strides, element_bytes})) {
-    fault = {v1::VERDICT_HACK, absl::StrCat("elements of output ", index, " share memory, strides ",
-                                            ShapeName(strides), "; the reference's do not")};
-    fault.hack_family = kUnmaterialisedFamily;
-    return absl::InvalidArgumentError(fault.reason);
-  }
-  const StridedTensor tensor{spec.shape, strides, element_bytes};
-  absl::Status status = absl::InvalidArgumentError("strides out of range");
-  if (valid) {
-    status = buffers_.store->on_gpu() ? ReadFromGpu(place, tensor, copy.data())
-                                      : ReadStrided(process_->pid(), address, tensor, copy.data());
-  }
-  if (!status.ok()) {
-    fault = {v1::VERDICT_RUNTIME_ERROR, absl::StrCat("output ", index, " lies in no readable memory")};
-    return status;
-  }
-  return copy.data();
-}
-
-absl::Status Jail::ReadFromGpu(const nlohmann::json& place, const StridedTensor& tensor, char* dense) const {
-  const std::string handle = Read(place, jail::Place::handle);
-  const int64_t offset = Read(place, jail::Place::offset);
-  return ReadStrided(tensor, dense, [&](int64_t num_bytes, char* to) -> absl::Status {
-    if (!handle.empty()) return buffers_.store->ReadForeign(handle, offset, num_bytes, to);
-    if (offset < 0 || num_bytes > buffers_.inputs->num_bytes() - offset)
-      return absl::OutOfRangeError("not within the inputs");
-    std::memcpy(to, buffers_.inputs->Read(offset, num_bytes), static_cast<size_t>(num_bytes));
-    return absl::OkStatus();
-  });
-}
-
 Buffers Jail::TakeBuffers() {
-  buffers_.store->CloseForeign();
+  CloseForeign();
   process_.reset();
   return std::move(buffers_);
 }

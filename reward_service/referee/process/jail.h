@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -143,7 +144,8 @@ class Jail {
   Fault FaultOf(const absl::Status& status);
   Fault FaultOfAnswer(const Packet& packet);
   std::optional<Fault> CheckPlace(size_t index, const nlohmann::json& place) const;
-  absl::Status ReadFromGpu(const nlohmann::json& place, const StridedTensor& tensor, char* dense) const;
+  absl::Status ReadFromGpu(const nlohmann::json& place, const StridedTensor& tensor, char* dense);
+  void CloseForeign();  // what the store has opened of this program's
   absl::StatusOr<Comparison> ComparePlace(const nlohmann::json& places, size_t index, const Draw& draw,
                                           size_t call);
   absl::StatusOr<const void*> ReadPythonOutput(const nlohmann::json& places, size_t call, size_t index,
@@ -166,6 +168,7 @@ class Jail {
   nlohmann::json places_;         // Python: of the outputs of the last run, call by call,
   nlohmann::json former_places_;  // and of the one before
   std::vector<std::vector<char>> copies_;
+  std::set<std::string> handles_;  // of memory that the program made, told since its last run began
 };
 
 }  // namespace warpsmith

@@ -58,7 +58,8 @@ v1::Profile ReadLaunches(const nlohmann::json& profiled) {
 
 absl::StatusOr<v1::Profile> Jail::Profile(const Draw& draw) {
   Load(draw);
-  buffers_.store->CloseForeign();
+  CloseForeign();
+  buffers_.store->Settle();
   const auto request =
       Make<jail::Profile>({{jail::Profile::slot, slot_}, {jail::Profile::room, rooms_.front()}});
   ASSIGN_OR_RETURN(const TimedAnswer timed,

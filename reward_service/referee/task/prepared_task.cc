@@ -298,9 +298,8 @@ void PreparedTask::Renew(FreshDraws fresh) {
   fresh_ = std::move(fresh);
   verification_draws_.push_back(fresh_.front().get());
   // Behind what warms up first; the one that verification shows anyway is sure to be used.
-  for (size_t i = 0; i < fresh_.size(); ++i) {
+  for (size_t i = 0; i < fresh_.size(); ++i)
     timing_draws_.insert(timing_draws_.begin() + 1 + static_cast<ptrdiff_t>(i), fresh_[i].get());
-  }
 }
 
 FreshDraws PreparedTask::Forget() {
@@ -341,13 +340,14 @@ absl::StatusOr<std::vector<std::unique_ptr<Draw>>> PreparedTask::MakeDraws(
     const std::vector<DrawRequest>& wanted) {
   std::vector<nlohmann::json> requests;
   for (const DrawRequest& request : wanted) {
-    using Message = oracle::Draw;
-    requests.push_back(Make<Message>({{Message::style, request.style},
-                                      {Message::exact, request.exact},
-                                      {Message::seed, NextSeed()},
-                                      {Message::parameter_seed, request.parameter_seed},
-                                      {Message::slot, static_cast<int64_t>(requests.size())}}));
+    requests.push_back(Make<oracle::Draw>({{oracle::Draw::style, request.style},
+                                           {oracle::Draw::exact, request.exact},
+                                           {oracle::Draw::seed, NextSeed()},
+                                           {oracle::Draw::parameter_seed, request.parameter_seed},
+                                           {oracle::Draw::slot, static_cast<int64_t>(requests.size())}}));
   }
+  const FewAtATime::Held place(on_device_->store().drawing());
+  step_deadline_ += place.waited();
   ASSIGN_OR_RETURN(const auto turn, TakeTurn(TurnFor::kDrawing));
   const absl::StatusOr<std::vector<Packet>> answers = AskOracle(requests, {});
   if (absl::IsResourceExhausted(answers.status())) return answers.status();
@@ -357,6 +357,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Draw>>> PreparedTask::MakeDraws(
     ASSIGN_OR_RETURN(auto draw, TakeDraw(wanted[i], (*answers)[i], static_cast<int>(i)));
     draws.push_back(std::move(draw));
   }
+  on_device_->store().Settle();  // before the oracle writes there again
   return draws;
 }
 

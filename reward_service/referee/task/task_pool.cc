@@ -17,9 +17,8 @@ namespace {
 
 // Judgements of one task on the same secret draws, apart from those that are fresh.
 constexpr int kUsesMax = 256;
-// Kept alive for the tasks that were used last: a start costs ten draws. On a GPU each task has its own, for a start
-// costs a hundred draws there, and its memory is counted with the task's.
-constexpr int kOraclesMax = 4;
+// Of a task of which several candidates wait, where a device is one for all: each copy costs an oracle and a reference.
+constexpr int kCopiesMax = 2;
 
 uint64_t RandomWord() {
   uint64_t word = 0;
@@ -33,11 +32,6 @@ std::unique_ptr<DeviceTurn::Held> TurnToEnd(DeviceTurn* turn) {
   if (held.ok()) return *std::move(held);
   LogWarning(held.status().ToString());
   return nullptr;
-}
-
-// What the machine lacked once, memory of a GPU say, it may have the next time: that is no task's fault.
-bool MachineFailed(const PooledTask& pooled) {
-  return !pooled.status.ok() && !absl::IsInvalidArgument(pooled.status);
 }
 
 }  // namespace
@@ -66,7 +60,6 @@ void TaskPool::Prefetch(const TaskSource& source, std::optional<uint64_t> seed) 
   absl::MutexLock lock(&mutex_);
   const std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
   pooled->wants_fresh = true;
-  WantTiming(pooled.get());
   if (!pooled->busy) Settle(pooled);
 }
 
@@ -88,6 +81,21 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
   const std::shared_ptr<PooledTask> result = pooled;
   Evict();
   return result;
+}
+
+// Each copy has an oracle, draws and a reference of its own: judgements of one task need not wait for each other.
+std::shared_ptr<PooledTask> TaskPool::FindCopy(const TaskSource& source) {
+  std::shared_ptr<PooledTask> best = FindOrAdd(source, std::nullopt);
+  // A task at fault has no copies, nor one whose judgements have cores of their own, which are one lane.
+  if (NumJudgements(*best) == 0 || best->task == nullptr || !best->status.ok()) return best;
+  if (best->task->on_device().turn() == nullptr) return best;
+  for (int copy = 1; copy < kCopiesMax && NumJudgements(*best) > 0; ++copy) {
+    const std::string key = absl::StrCat(source.key, ",", copy);
+    if (tasks_.count(key) == 0 && !best->task->on_device().store().HasPlenty()) break;
+    std::shared_ptr<PooledTask> other = FindOrAdd({key, source.reference_source}, std::nullopt);
+    if (NumJudgements(*other) < NumJudgements(*best)) best = std::move(other);
+  }
+  return best;
 }
 
 bool TaskPool::IsFull() const {
@@ -164,12 +172,14 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Begin(const TaskSource& so
                                                             std::optional<uint64_t> seed,
                                                             bool another_follows, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
-  std::shared_ptr<PooledTask> pooled = FindOrAdd(source, seed);
+  std::shared_ptr<PooledTask> pooled = seed ? FindOrAdd(source, seed) : FindCopy(source);
   pooled->another_follows = another_follows;
   pooled->wants_fresh = true;
-  WantTiming(pooled.get());
   // To the first judgement all draws are new.
   const auto is_first = [&] { return pooled->num_uses == 0; };
+  // Of several candidates one may be right; of one alone verification says so first.
+  if (another_follows || pooled->is_judged || pooled->num_waiting > 0 || !is_first())
+    WantTiming(pooled.get());
   const auto ready = [&] {
     return pooled->examined && !pooled->is_judged && (is_first() || pooled->fresh.has_value());
   };
@@ -188,8 +198,16 @@ absl::StatusOr<std::shared_ptr<PooledTask>> TaskPool::Begin(const TaskSource& so
   return pooled;
 }
 
+void TaskPool::WantCompleted(const std::shared_ptr<PooledTask>& pooled) {
+  absl::MutexLock lock(&mutex_);
+  WantTiming(pooled.get());
+  if (!pooled->busy) Settle(pooled);
+  GoFirst(pooled, &queue_);
+}
+
 absl::Status TaskPool::AwaitCompleted(const std::shared_ptr<PooledTask>& pooled, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
+  WantTiming(pooled.get());
   const auto ready = [&] { return pooled->fresh.has_value() || pooled->task->is_renewed(); };
   RETURN_IF_ERROR(Await(pooled, ready, deadline));
   if (!pooled->task->is_renewed()) Renew(pooled.get());
@@ -250,11 +268,7 @@ void TaskPool::Drop(std::shared_ptr<PooledTask> pooled) {
 absl::Status TaskPool::Await(const std::shared_ptr<PooledTask>& pooled, absl::FunctionRef<bool()> ready,
                              absl::Time deadline) {
   if (!pooled->busy) Settle(pooled);
-  // What is waited for goes first.
-  if (auto place = std::find(queue_.begin(), queue_.end(), pooled); place != queue_.end()) {
-    queue_.erase(place);
-    queue_.push_front(pooled);
-  }
+  GoFirst(pooled, &queue_);
   const auto decided = [&] { return !pooled->status.ok() || ready(); };
   if (!mutex_.AwaitWithDeadline(absl::Condition(&decided), deadline))
     return absl::DeadlineExceededError("the task was not ready before the deadline");
@@ -270,14 +284,6 @@ void TaskPool::Enqueue(const std::shared_ptr<PooledTask>& pooled) {
 void TaskPool::Settle(const std::shared_ptr<PooledTask>& pooled) {
   pooled->busy = false;
   if (pooled->status.ok() && WantsStep(*pooled)) Enqueue(pooled);
-}
-
-bool TaskPool::WantsStep(const PooledTask& pooled) const {
-  if (!pooled.examined) return true;
-  // A device that is one for all has better things to do: of most programs that are recorded none is timed.
-  const bool by_need = pooled.task->on_device().turn() != nullptr;
-  if (by_need && !pooled.wants_timing) return false;
-  return !pooled.completed || (pooled.wants_fresh && !pooled.fresh);
 }
 
 void TaskPool::WantTiming(PooledTask* pooled) {
@@ -356,7 +362,7 @@ void TaskPool::CloseIdleOracles() {
     std::shared_ptr<PooledTask> pooled;
     {
       absl::MutexLock lock(&mutex_);
-      pooled = OracleToClose();
+      pooled = OracleToClose(tasks_);
       if (pooled == nullptr) return;
       pooled->busy = true;
       pooled->has_oracle = false;
@@ -365,19 +371,6 @@ void TaskPool::CloseIdleOracles() {
     absl::MutexLock lock(&mutex_);
     Settle(pooled);
   }
-}
-
-// Null while there are few.
-std::shared_ptr<PooledTask> TaskPool::OracleToClose() {
-  int num_oracles = 0;
-  std::shared_ptr<PooledTask> oldest;
-  for (const auto& [key, pooled] : tasks_) {
-    if (!pooled->has_oracle || pooled->task->on_device().store().on_gpu()) continue;
-    ++num_oracles;
-    if (pooled->busy) continue;
-    if (oldest == nullptr || pooled->last_used < oldest->last_used) oldest = pooled;
-  }
-  return num_oracles > kOraclesMax ? oldest : nullptr;
 }
 
 }  // namespace warpsmith

@@ -16,32 +16,10 @@
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "reward_service/measure/lane.h"
+#include "reward_service/referee/task/pooled_task.h"
 #include "reward_service/referee/task/prepared_task.h"
 
 namespace warpsmith {
-
-// How far a task has come. The task itself may be used once the stage asked for is reached.
-struct PooledTask {
-  std::unique_ptr<PreparedTask> task;  // null once it is at fault and nobody uses it
-  bool examined = false;
-  bool completed = false;
-  // Of the step that failed. A task at fault keeps it, so that it costs once; after a failure of the machine who asks
-  // next has the task made anew.
-  absl::Status status;
-  uint64_t last_used = 0;
-  int64_t device_bytes = 0;  // as of its last step
-  int num_uses = 0;          // judgements; a task's draws retire after a number of them
-  // Where tasks are completed by need: somebody judges it, or will soon.
-  bool wants_timing = false;
-  bool another_follows = false;     // another judgement of it waits for the present one
-  bool is_judged = false;           // and nobody else begins to judge it
-  int num_waiting = 0;              // judgements that have begun to wait for it
-  bool wants_fresh = true;          // somebody waits for fresh draws, or will
-  std::optional<FreshDraws> fresh;  // for the next judgement
-  FreshDraws unshown;               // what judgements have left, at most its num_fresh_draws()
-  bool has_oracle = false;
-  bool busy = false;  // a step of it is queued or done
-};
 
 // Threads that make tasks: one that does not end holds up one of them, not all.
 inline constexpr int kTaskMakersMin = 2;
@@ -67,6 +45,8 @@ class TaskPool {
   absl::StatusOr<std::shared_ptr<PooledTask>> Begin(const TaskSource& source, std::optional<uint64_t> seed,
                                                     bool another_follows, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has the task made ready for timing, which is waited for later.
+  void WantCompleted(const std::shared_ptr<PooledTask>& pooled) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until the task can be used for timing, too. Fails as Begin() does.
   absl::Status AwaitCompleted(const std::shared_ptr<PooledTask>& pooled, absl::Time deadline)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -90,13 +70,13 @@ class TaskPool {
                      absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<PooledTask> FindOrAdd(const TaskSource& source, std::optional<uint64_t> seed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a task that is judged, or waited for, on a device that is one for all: the copy of it with the least to do.
+  std::shared_ptr<PooledTask> FindCopy(const TaskSource& source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Settle(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool WantsStep(const PooledTask& pooled) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WantTiming(PooledTask* pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Renew(PooledTask* pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseIdleOracles() ABSL_LOCKS_EXCLUDED(mutex_);
-  std::shared_ptr<PooledTask> OracleToClose() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -121,7 +101,7 @@ class TaskPool {
   const uint64_t secret_;
 
   absl::Mutex mutex_;
-  std::map<std::string, std::shared_ptr<PooledTask>> tasks_ ABSL_GUARDED_BY(mutex_);
+  PooledTasks tasks_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<PooledTask>> queue_ ABSL_GUARDED_BY(mutex_);  // steps to do; a task at most once
   std::vector<std::shared_ptr<PooledTask>> evicted_ ABSL_GUARDED_BY(mutex_);  // not yet freed
   struct UsedDraws {

@@ -15,6 +15,9 @@ namespace {
 constexpr std::array<const char*, kNumTurnsFor> kNames = {"verify", "prepare", "time",   "health", "load",
                                                           "window", "draw",    "record", "end"};
 
+// Each begins where the one before has ended; before the first all must end who share.
+constexpr int kAloneInRowMax = 3;
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> DeviceTurn::Take(DeviceTurn* turn, Kind kind, TurnFor what,
@@ -69,6 +72,7 @@ bool DeviceTurn::LockShared(absl::Time deadline) {
 void DeviceTurn::LetSharersIn() {
   num_sharing_ += std::exchange(num_waiting_to_share_, 0);
   ++num_let_in_;
+  num_alone_in_row_ = 0;
 }
 
 void DeviceTurn::Unlock(Kind kind, TurnFor what, const Use& use) {
@@ -82,7 +86,9 @@ void DeviceTurn::Unlock(Kind kind, TurnFor what, const Use& use) {
     return;
   }
   is_held_alone_ = false;
-  LetSharersIn();
+  ++num_alone_in_row_;
+  // Whoever waits to be alone needs no time until others have done.
+  if (waiting_alone_.empty() || num_alone_in_row_ >= kAloneInRowMax) LetSharersIn();
 }
 
 bool DeviceTurn::AwaitCompany(absl::Time deadline) const {

@@ -35,8 +35,8 @@ inline constexpr size_t kNumTurnsFor = 9;
 inline constexpr absl::Duration kTurnWaitMax = absl::Minutes(10);
 
 // A lock with two ways to hold it, fair by phases: who wants to share while somebody waits to be alone comes after him,
-// and then all come at once who wait to share. So nobody waits for more than one turn of the other kind. Those who are
-// alone come in the order in which they asked. Thread-safe.
+// and then all come at once who wait to share. So nobody waits for more than three turns alone, or for one that is
+// shared. Those who are alone come in the order in which they asked. Thread-safe.
 class DeviceTurn {
  public:
   enum class Kind { kShared, kAlone };
@@ -99,6 +99,7 @@ class DeviceTurn {
   std::deque<uint64_t> waiting_alone_ ABSL_GUARDED_BY(mutex_);
   uint64_t num_asked_alone_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_held_alone_ ABSL_GUARDED_BY(mutex_) = false;
+  int num_alone_in_row_ ABSL_GUARDED_BY(mutex_) = 0;
   int num_sharing_ ABSL_GUARDED_BY(mutex_) = 0;
   int num_waiting_to_share_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t num_let_in_ ABSL_GUARDED_BY(mutex_) = 0;  // how often those who waited to share were, all at once

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,10 +26,11 @@ constexpr int64_t kCopiedBytes = int64_t{1} << 30;
 constexpr int kCopies = 5;
 // What is written last need not replace all that was there.
 constexpr int64_t kCacheFillings = 2;
-// Of a GPU's memory, as much as the draws of a task may take.
-constexpr int64_t kAsideShare = 8;
-// Allocations of a program that are kept open: twice what a batch of calls has for one output each.
-constexpr size_t kForeignMax = 64;
+// Of a GPU's memory, half of what the draws of a task may take: what lies aside makes memory scarce, too.
+constexpr int64_t kAsideShare = 16;
+// Allocations of programs that are kept open: of four that are verified at once, twice what a batch of calls has for
+// one output each.
+constexpr size_t kForeignMax = 256;
 
 absl::Status LiesOnHost() { return absl::UnimplementedError("a draw that lies on the host"); }
 
@@ -147,6 +149,7 @@ absl::StatusOr<std::unique_ptr<TensorMemory>> GpuStore::Make(int64_t num_bytes) 
   if (absl::IsResourceExhausted(made.status())) NoteScarcity();
   ASSIGN_OR_RETURN(auto memory, std::move(made));
   RETURN_IF_ERROR(memory->Fill(0, 0, memory->mapped_bytes()));  // what others left there
+  RETURN_IF_ERROR(context_->Synchronise());
   ASSIGN_OR_RETURN(UniqueFd fd, memory->Export());
   return std::make_unique<Memory>(this, std::move(memory), std::move(fd));
 }
@@ -209,9 +212,10 @@ absl::StatusOr<const cuda::ForeignMemory*> GpuStore::FindForeign(std::string_vie
   return foreign_.emplace(handle, std::move(memory)).first->second.get();
 }
 
-void GpuStore::CloseForeign() {
-  Do([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // Do() has the lock
-    foreign_.clear();
+void GpuStore::CloseForeign(const std::set<std::string>& handles) {
+  if (handles.empty()) return;
+  Do([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // Do() has the lock
+    for (const std::string& handle : handles) foreign_.erase(handle);
     return absl::OkStatus();
   });
 }
@@ -344,7 +348,21 @@ bool GpuStore::IsCrowded() const {
   return !free_bytes.ok() || device_bytes_ - *free_bytes > device_bytes_ / kCrowdedShare;
 }
 
+bool GpuStore::HasPlenty() {
+  const absl::StatusOr<int64_t> free_bytes = FreeBytes();
+  return free_bytes.ok() && *free_bytes >= device_bytes_ / kScarceShare;
+}
+
+void GpuStore::Settle() {
+  // Without the lock: what others ask for meanwhile need not wait for it.
+  absl::Status status = context_->Enter();
+  if (status.ok()) status = context_->Synchronise();
+  absl::MutexLock lock(&mutex_);
+  failure_.Update(status);
+}
+
 void GpuStore::MakeCold() {
+  if (turn_.is_shared()) return;
   const InPhase phase(Phase::kCold);
   Do([this] {
     context_->ResetPersistingCache();
@@ -367,10 +385,12 @@ absl::StatusOr<double> GpuStore::MeasureCopying() {
   ASSIGN_OR_RETURN(const auto from, cuda::GpuMemory::Create(context_.get(), kCopiedBytes));
   ASSIGN_OR_RETURN(const auto to, cuda::GpuMemory::Create(context_.get(), kCopiedBytes));
   RETURN_IF_ERROR(from->Fill(1, 0, kCopiedBytes));
+  RETURN_IF_ERROR(context_->Synchronise());
   double best_us = 0;
   for (int i = 0; i < kCopies; ++i) {
     const absl::Time begin = absl::Now();
     RETURN_IF_ERROR(to->Copy(*from));
+    RETURN_IF_ERROR(context_->Synchronise());
     const double us = absl::ToDoubleMicroseconds(absl::Now() - begin);
     best_us = i == 0 ? us : std::min(best_us, us);
   }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,7 @@ class GpuStore : public TensorStore {
 
   absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) override;
   absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) override;
+  void Settle() override;
   int64_t device_bytes() const override { return device_bytes_; }
   // Of these, what nobody has now. Waits for no work of this.
   absl::StatusOr<int64_t> FreeBytes() const;
@@ -44,12 +46,14 @@ class GpuStore : public TensorStore {
   bool IsCrowded() const override;
   bool on_gpu() const override { return true; }
   DeviceTurn* turn() override { return &turn_; }
+  FewAtATime* drawing() override { return &drawing_; }
+  bool HasPlenty() override;
   absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) override;
   absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
                                             int64_t offset) override;
   absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected,
                                             const ForeignPlace& place) override;
-  void CloseForeign() override;
+  void CloseForeign(const std::set<std::string>& handles) override;
   absl::StatusOr<double> AwaitDone(double seconds_max) override;
   void MakeCold() override;
   absl::Status Health() override;
@@ -59,6 +63,9 @@ class GpuStore : public TensorStore {
 
  private:
   class Memory;
+
+  // With one place oracles waited for it, and with it for the turn, most of the time that there was.
+  static constexpr int kDrawingAtOnce = 3;
 
   GpuStore(int64_t device_bytes, std::unique_ptr<cuda::GpuContext> context,
            std::unique_ptr<cuda::GpuMemory> cache_filler, std::unique_ptr<cuda::IdleProbe> probe,
@@ -91,7 +98,8 @@ class GpuStore : public TensorStore {
   void Do(Use use);
 
   const int64_t device_bytes_;
-  DeviceTurn turn_;  // never taken by this
+  DeviceTurn turn_;                     // never taken by this
+  FewAtATime drawing_{kDrawingAtOnce};  // likewise
   absl::Mutex mutex_;
   const std::unique_ptr<cuda::GpuContext> context_;
   const std::unique_ptr<cuda::GpuMemory> cache_filler_ ABSL_GUARDED_BY(mutex_);

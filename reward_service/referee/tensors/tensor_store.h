@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,12 +13,14 @@
 #include "absl/status/statusor.h"
 #include "reward_service/referee/tensors/comparison.h"
 #include "reward_service/referee/tensors/device_turn.h"
+#include "reward_service/referee/tensors/few_at_a_time.h"
 #include "reward_service/referee/tensors/own_tensors.h"
 
 namespace warpsmith {
 
-// A buffer of fixed size. The referee touches it while the jail that has it is stopped. What fails here is no jail's
-// fault: it is kept, and told by TensorStore::Health().
+// A buffer of fixed size. The referee touches it while the jail that has it is stopped. What it writes there is there
+// for the jail after TensorStore::Settle(). What fails here is no jail's fault: it is kept, and told by
+// TensorStore::Health().
 class TensorMemory {
  public:
   virtual ~TensorMemory() = default;
@@ -60,8 +64,10 @@ class TensorStore {
 
   // Zeros. RESOURCE_EXHAUSTED where there is no memory.
   virtual absl::StatusOr<std::unique_ptr<TensorMemory>> Make(int64_t num_bytes) = 0;
-  // A copy of a part of memory that it made.
+  // A copy of a part of memory that it made; of what is there until Settle().
   virtual absl::StatusOr<OwnTensors> Keep(TensorMemory& memory, int64_t offset, int64_t num_bytes) = 0;
+  // Waits until all is done that was asked of memory here: before a process goes on that has it mapped.
+  virtual void Settle() {}
   // All memory of the device, which others use, too; 0 for the host's, of which each has its share anyway.
   virtual int64_t device_bytes() const { return 0; }
   // Whether others keep so much of it that who lacked memory may have found it without them.
@@ -72,6 +78,11 @@ class TensorStore {
   // beside another, shared by oracles, by programs that are recorded, and by candidates that are verified. Null where
   // each has cores of its own.
   virtual DeviceTurn* turn() { return nullptr; }
+  // A place of it is taken before such a turn by an oracle that draws; null likewise. Each wait for a GPU takes as long
+  // as all have their turn there who wait at once.
+  virtual FewAtATime* drawing() { return nullptr; }
+  // Whether the device has so much memory left that processes may be there that need not.
+  virtual bool HasPlenty() { return true; }
   // Copies from `offset` of an allocation that a program has made itself, by the handle that its jail gave for it, in
   // hexadecimal. Believes neither: an error says that there is no such memory. The program is stopped. Where programs
   // need no GPU they have no such memory.
@@ -83,13 +94,15 @@ class TensorStore {
                                                     int64_t offset) = 0;
   virtual absl::StatusOr<Comparison> CompareForeign(const ExpectedOutput& expected,
                                                     const ForeignPlace& place) = 0;
-  // Gives back what it has opened to compare: before the program runs again, which may free it, or ends.
-  virtual void CloseForeign() {}
+  // Gives back what it has opened of these handles to compare: before their program runs again, which may free it, or
+  // ends.
+  virtual void CloseForeign(const std::set<std::string>& /*handles*/) {}
   // Waits until everything is done that the program, which is stopped, has asked for: how long that took beyond what
   // it takes where there is nothing to do [us]. At once, and nothing, while the device's turn is shared: nobody can
   // tell whose work is still there. DEADLINE_EXCEEDED.
   virtual absl::StatusOr<double> AwaitDone(double seconds_max) = 0;
-  // Has no tensor lie in a cache of the device, where there is one that a program could find it in.
+  // Has no tensor lie in a cache of the device, where there is one that a program could find it in. Nothing, while the
+  // device's turn is shared: nobody is timed.
   virtual void MakeCold() = 0;
   // Not OK once anything failed that no program can have caused: nothing that was measured since counts.
   virtual absl::Status Health() = 0;

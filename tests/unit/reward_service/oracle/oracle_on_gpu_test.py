@@ -90,6 +90,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[_TwoDevices]:
     monkeypatch.setattr(gpu_tensors, "move", lambda model: model._apply(devices.mark))
     monkeypatch.setattr(gpu_tensors, "Memory", _Memory)
     monkeypatch.setattr(gpu_tensors, "synchronise", lambda: None)
+    monkeypatch.setattr(gpu_tensors, "await_done", lambda: None)
     with devices:
         yield devices
 

@@ -1,6 +1,8 @@
 #include "reward_service/referee/candidate_jails.h"
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "reward_service/referee/tensors/gpu_store.h"
 #include "tests/support/catch.h"
@@ -90,6 +92,18 @@ TEST_CASE("every start is a process of its own, with CPU time of its own, at lea
   CHECK(first["rights"]["cpu_seconds_max"] == 1);
 }
 
+TEST_CASE("who waits while others are timed has inputs that nobody else has") {
+  Bench bench(CandidateKind::kKernelBenchPython);
+  const auto verified = bench.Start();
+  const auto first = bench.jails->StartAhead(*bench.puppets.task, 1);
+  const auto second = bench.jails->StartAhead(*bench.puppets.task, 1);
+  REQUIRE(verified.ok());
+  REQUIRE(first.ok());
+  REQUIRE(second.ok());
+  CHECK(first->jail->jail().inputs() != verified->jail->jail().inputs());
+  CHECK(first->jail->jail().inputs() != second->jail->jail().inputs());
+}
+
 TEST_CASE("who is timed beside a baseline shares its inputs") {
   Bench bench(CandidateKind::kNative);
   REQUIRE(bench.puppets.task->Complete().ok());
@@ -151,6 +165,50 @@ TEST_CASE("on a GPU no process is made ready beside one that is alone there") {
   for (int i = 1; i <= 4; ++i) CHECK(num_forks(DeviceTurn::Kind::kAlone) == first + i);  // this asks for one
   CHECK(num_forks(DeviceTurn::Kind::kAlone) == first + 6);  // there was no spare any more
   CHECK(num_forks(DeviceTurn::Kind::kShared) == first + 12);
+}
+
+std::unique_ptr<CheckedJail> StartAhead(Bench* bench) {
+  absl::StatusOr<StartedJail> started = bench->jails->StartAhead(*bench->puppets.task, 1);
+  REQUIRE(started.ok());
+  REQUIRE_FALSE(started->fault);
+  return std::move(started->jail);
+}
+
+TEST_CASE("a process that is kept to be timed is given once, the last one first") {
+  Bench bench(CandidateKind::kNative);
+  AllKeptJails all;
+  KeptJails kept(&all);
+  CHECK(kept.empty());
+  CHECK(kept.TakeWarm() == nullptr);
+  kept.AddWarm(StartAhead(&bench));
+  std::unique_ptr<CheckedJail> last = StartAhead(&bench);
+  CheckedJail* const expected = last.get();
+  kept.AddWarm(std::move(last));
+  CHECK(kept.TakeWarm().get() == expected);
+  CHECK_FALSE(kept.empty());
+  kept.End();
+  CHECK(kept.empty());
+}
+
+TEST_CASE("processes that are killed are not timed any more, and end as others do") {
+  Bench bench(CandidateKind::kNative);
+  AllKeptJails all;
+  KeptJails kept(&all), others(&all);
+  kept.AddWarm(StartAhead(&bench));
+  others.AddEnded(StartAhead(&bench));
+  all.Kill();
+  CHECK(kept.TakeWarm() == nullptr);
+  CHECK_FALSE(kept.empty());
+  kept.End();
+  others.End();
+  CHECK(kept.empty());
+  CHECK(others.empty());
+}
+
+TEST_CASE("who keeps nothing any more is not asked") {
+  AllKeptJails all;
+  { KeptJails kept(&all); }
+  all.Kill();
 }
 
 }  // namespace

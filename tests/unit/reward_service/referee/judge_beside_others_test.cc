@@ -229,5 +229,53 @@ TEST_CASE("a reference that finds no memory beside a candidate is not at fault")
   CHECK(absl::IsResourceExhausted(shared.TryRun().status()));
 }
 
+TEST_CASE("processes to be timed are made ready beside others, and end beside others") {
+  FakeBench bench;
+  DeviceTurn turn;
+  bench.machine.turn = &turn;
+  bench.request.timing.num_instances_min = 2;
+  int num_asked = 0;
+  bench.machine.prepare_candidates = [&](int num) {
+    num_asked += num;
+    CHECK(turn.is_shared());
+    return std::nullopt;
+  };
+  bench.machine.sealed.timed_calls = [&](int) {
+    CHECK(bench.machine.num_kept == 2);
+    CHECK_FALSE(turn.is_shared());
+    return CallResult{60};
+  };
+  CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
+  CHECK(num_asked == 2);
+  CHECK(bench.machine.num_kept == 0);
+  CHECK(bench.machine.num_ended == 2);
+}
+
+TEST_CASE(
+    "a process that fails when it is made ready is the candidate's fault, unless it may be others' doing") {
+  DeviceTurn turn;
+  for (const bool may_be_others : {false, true}) {
+    FakeBench bench;
+    bench.machine.turn = &turn;
+    bench.machine.may_be_others_doing = may_be_others;
+    bench.machine.prepare_candidates = [](int) { return Crash(); };
+    const v1::Grade grade = bench.Run();
+    CHECK(grade.verdict() == (may_be_others ? v1::VERDICT_CORRECT : v1::VERDICT_RUNTIME_ERROR));
+    CHECK(grade.has_timing() == may_be_others);
+  }
+}
+
+TEST_CASE("processes of the sealed room are not timed in the open one") {
+  FakeBench bench;
+  DeviceTurn turn;
+  bench.machine.turn = &turn;
+  bench.machine.sealed.timed_calls = [](int) { return CallResult{60, Withheld()}; };
+  bench.machine.prepare_candidates = [&](int) {
+    CHECK(bench.machine.num_kept == 0);
+    return std::nullopt;
+  };
+  CHECK(bench.Run().verdict() == v1::VERDICT_CORRECT);
+}
+
 }  // namespace
 }  // namespace warpsmith

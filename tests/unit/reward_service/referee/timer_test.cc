@@ -58,6 +58,23 @@ TEST_CASE("the speed-up is without what a call costs that does nothing") {
   CHECK(device.num_started == 5);
 }
 
+TEST_CASE("a process that is warm makes the last of the calls that warm it up again, for it has waited") {
+  for (const bool is_warm : {false, true}) {
+    std::vector<const Draw*> shown;
+    FakeTimingDevice device(Takes(210), Takes(60));
+    device.is_warm = is_warm;
+    device.shown_to_candidate = [&](Batch sets) { shown.push_back(sets.front()); };
+    TimerOptions options = Options();
+    options.num_warm_ups = 2;
+    Timer timer(&device, options);
+    REQUIRE_FALSE(timer.Run()->has_value());
+    const size_t num_left_out = is_warm ? 1 : 0;
+    CHECK(shown.at(0) == options.input_sets[num_left_out]);
+    CHECK(shown.at(2 - num_left_out) == options.input_sets[2]);
+    CHECK(timer.Timing().speedup() == Approx(4));
+  }
+}
+
 TEST_CASE("when timing is over its last process says what it launches, once, and as long as there is time") {
   FakeTimingDevice device(Takes(210), Takes(60));
   std::vector<int> asked;

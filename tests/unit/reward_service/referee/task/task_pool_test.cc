@@ -195,7 +195,8 @@ class Counted : public TaskOnDevice {
   mutable DeviceTurn turn_;
 };
 
-TEST_CASE("where a device is one for all, draws for timing are made when a judgement begins") {
+TEST_CASE(
+    "where a device is one for all, draws for timing are made when somebody is right or several are judged") {
   std::atomic<int> number = 0;
   const auto zygote = StartPuppets();
   const PlaceTask host = PuppetPlace(zygote.get());
@@ -209,9 +210,32 @@ TEST_CASE("where a device is one for all, draws for timing are made when a judge
   CHECK_FALSE((*examined)->completed);
   const auto begun = pool.Begin(PuppetTaskSource(), std::nullopt, false, Soon());
   REQUIRE(begun.ok());
+  REQUIRE(pool.GetExamined({"a third", "class Model: pass"}, Soon()).ok());
+  CHECK_FALSE((*begun)->completed);
   CHECK(pool.AwaitCompleted(*begun, Soon()).ok());
   CHECK((*begun)->task->timing_draws().size() == kTimingDraws);
   pool.End(*begun);
+}
+
+TEST_CASE("where a device is one for all, who comes while a task is judged has a copy of it") {
+  std::atomic<int> number = 0;
+  const auto zygote = StartPuppets();
+  const PlaceTask host = PuppetPlace(zygote.get());
+  TaskPool pool(
+      PuppetTaskLimits(), zygote.get(), &PuppetLane(),
+      [&] { return std::make_unique<Counted>(host(), &number); }, 8);
+  const auto begin = [&] { return pool.Begin(PuppetTaskSource(), std::nullopt, true, Soon()); };
+  auto first = begin(), second = begin();
+  REQUIRE(first.ok());
+  REQUIRE(second.ok());
+  CHECK((*first)->task != (*second)->task);
+  const PreparedTask* const former = (*first)->task.get();
+  pool.End(*std::move(first));
+  auto third = begin();
+  REQUIRE(third.ok());
+  CHECK((*third)->task.get() == former);
+  pool.End(*std::move(second));
+  pool.End(*std::move(third));
 }
 
 TEST_CASE("a task at fault keeps nothing but its fault") {

@@ -56,30 +56,26 @@ TEST_CASE("a turn is shared as long as one of those who share it has it") {
   CHECK_FALSE(turn.is_shared());
 }
 
-TEST_CASE("who wants to share comes after one who waits to be alone, and then before the next of those") {
+TEST_CASE("who wants to share comes after those who wait to be alone, three at most, and then before the next") {
   DeviceTurn turn;
   std::string order;
   auto first = Take(turn, Kind::kShared);
-  std::thread alone([&] {
-    const auto held = Take(turn, Kind::kAlone);
-    order += 'a';
+  std::vector<std::thread> threads;
+  const auto wait = [&](Kind kind, char name) {
+    threads.emplace_back([&, kind, name] {
+      const auto held = Take(turn, kind);
+      order += name;
+      if (kind == Kind::kAlone) LetOthersRun();
+    });
     LetOthersRun();
-  });
-  LetOthersRun();
-  std::thread shared([&] {
-    const auto held = Take(turn, Kind::kShared);
-    order += 's';
-  });
-  LetOthersRun();
-  std::thread next_alone([&] {
-    const auto held = Take(turn, Kind::kAlone);
-    order += 'n';
-  });
-  LetOthersRun();
+  };
+  wait(Kind::kAlone, 'a');
+  wait(Kind::kShared, 's');
+  for (const char name : {'b', 'c', 'd'}) wait(Kind::kAlone, name);
   CHECK(order.empty());
   first.reset();
-  for (std::thread* thread : {&alone, &shared, &next_alone}) thread->join();
-  CHECK(order == "asn");
+  for (std::thread& thread : threads) thread.join();
+  CHECK(order == "abcsd");
 }
 
 TEST_CASE("who has waited long enough for a device goes away, and others as if he had not asked") {

@@ -87,7 +87,9 @@ TEST_CASE("memory that a program names is opened once to be compared and read, u
   CHECK(compares(handle));
   std::string text(3, ' ');
   CHECK(store->ReadForeign(handle, 0, 3, text.data()).ok());
-  store->CloseForeign();
+  store->CloseForeign({"another"});
+  CHECK(compares(handle));
+  store->CloseForeign({handle});
   CHECK_FALSE(compares(handle));
   CHECK_FALSE(store->ReadForeign(handle, 0, 3, text.data()).ok());
   gpu.Say("");
