@@ -16,6 +16,9 @@ namespace warpsmith {
 namespace {
 
 constexpr std::string_view kRealPrefix = "sm_";
+constexpr char kNoBlas[] =
+    "the task allows cuBLAS and cuDNN, and their headers are neither in nvcc's toolkit nor beside torch: "
+    "install nvidia-cublas and nvidia-cudnn-cu13";
 constexpr int64_t kCubinBytesMax = int64_t{64} << 20;  // more than a file of any compilation
 
 // "90a" of "sm_90a".
@@ -28,6 +31,10 @@ bool IsArchitecture(std::string_view name) {
   return name.size() >= 2 && name.size() <= 3 && std::all_of(name.begin(), name.end(), [](char c) {
            return std::isdigit(static_cast<unsigned char>(c));
          });
+}
+
+std::vector<std::filesystem::path> BlasFolders(const CudaToolchain& toolchain) {
+  return toolchain.blas_include_folders.value_or(std::vector<std::filesystem::path>());
 }
 
 // Whether `source` may have a lambda for the device: there a word stands behind the "]", or what may become one.
@@ -106,51 +113,49 @@ absl::StatusOr<std::vector<Cubin>> ReadCubins(const std::vector<UniqueFd>& outpu
 }
 
 std::vector<std::string> CudaCompiler::Command(std::string_view source,
-                                               const std::vector<std::string>& architectures) const {
+                                               const std::vector<std::string>& architectures,
+                                               CudaLibraries libraries) const {
   std::vector<std::string> command = {toolchain_.compiler};
   for (const std::vector<std::string>& flags : {HeaderFlags(source), ArchitectureFlags(architectures)})
     command.insert(command.end(), flags.begin(), flags.end());
   command.insert(command.end(), toolchain_.include_flags.begin(), toolchain_.include_flags.end());
+  if (libraries == CudaLibraries::kNone) {
+    command.push_back(absl::StrCat("-I", options_.withheld_directory.string()));
+  } else {
+    for (const std::filesystem::path& folder : BlasFolders(toolchain_))
+      command.insert(command.end(), {"-isystem", folder.string()});
+  }
   std::vector<std::string> host_flags = {"-fPIC", "-O3", "-march=native", "-fdiagnostics-color=never",
                                          "-fno-diagnostics-show-caret"};
   host_flags.insert(host_flags.end(), toolchain_.link_flags.begin(), toolchain_.link_flags.end());
   // Without CUDA's static runtime, which costs three steps more and is another one in each library. The name
   // of the shared one is linked although no symbol of it is found.
-  command.insert(command.end(), {"-O3",
-                                 "-std=c++17",
-                                 "-shared",
-                                 "-cudart",
-                                 "none",
-                                 "-ccbin",
-                                 toolchain_.host_compiler,
-                                 "-Xcompiler",
-                                 absl::StrJoin(host_flags, ","),
-                                 "--expt-relaxed-constexpr",
-                                 "--brief-diagnostics=true",
-                                 "--compress-mode=none",
-                                 "-Xlinker",
-                                 "--no-as-needed",
-                                 absl::StrCat("-L", options_.stub_directory.string()),
-                                 "-lcudart",
-                                 "--keep",
-                                 "--keep-dir",
-                                 "/tmp",
-                                 "-o",
-                                 kLibraryFile,
-                                 "candidate.cu"});
+  command.insert(command.end(),
+                 {"-O3", "-std=c++17", "-shared", "-cudart", "none", "-ccbin", toolchain_.host_compiler,
+                  "-Xcompiler", absl::StrJoin(host_flags, ","), "--expt-relaxed-constexpr",
+                  "--brief-diagnostics=true", "--compress-mode=none", "-Xlinker", "--no-as-needed",
+                  absl::StrCat("-L", options_.stub_directory.string()), "-lcudart"});
+  if (libraries == CudaLibraries::kBlas) command.insert(command.end(), {"-lcublas", "-lcublasLt", "-lcudnn"});
+  command.insert(command.end(), {"--keep", "--keep-dir", "/tmp", "-o", kLibraryFile, "candidate.cu"});
   return command;
 }
 
 absl::StatusOr<CompiledProgram> CudaCompiler::Compile(std::string_view source,
                                                       const std::vector<std::string>& architectures,
-                                                      const std::atomic<bool>& cancelled) const {
+                                                      const std::atomic<bool>& cancelled,
+                                                      CudaLibraries libraries) const {
   RETURN_IF_ERROR(CheckArchitectures(architectures));
-  Compilation compilation{.command = InTwoChains(Command(source, architectures), cancelled),
+  const bool with_blas = libraries == CudaLibraries::kBlas;
+  if (with_blas && !toolchain_.blas_include_folders) return absl::FailedPreconditionError(kNoBlas);
+  Compilation compilation{.command = InTwoChains(Command(source, architectures, libraries), cancelled),
                           .source_file = "/tmp/candidate.cu",
                           .system_paths = toolchain_.system_paths,
                           .read_only_paths = toolchain_.read_only_paths,
                           .limits = options_.limits};
   compilation.read_only_paths.push_back(options_.stub_directory);
+  const std::vector<std::filesystem::path> headers =
+      with_blas ? BlasFolders(toolchain_) : std::vector{options_.withheld_directory};
+  compilation.read_only_paths.insert(compilation.read_only_paths.end(), headers.begin(), headers.end());
   for (std::string& file : CubinFiles("candidate", architectures)) {
     compilation.output_files.push_back(std::move(file));
   }
@@ -165,10 +170,11 @@ absl::StatusOr<CompiledProgram> CudaCompiler::Compile(std::string_view source,
   return program;
 }
 
-std::string CudaCompiler::Key(std::string_view source, const std::vector<std::string>& architectures) const {
-  return CompileCache::Key(
-      absl::StrCat(toolchain_.fingerprint, "\n", absl::StrJoin(Command(source, architectures), "\n")),
-      source);
+std::string CudaCompiler::Key(std::string_view source, const std::vector<std::string>& architectures,
+                              CudaLibraries libraries) const {
+  return CompileCache::Key(absl::StrCat(toolchain_.fingerprint, "\n",
+                                        absl::StrJoin(Command(source, architectures, libraries), "\n")),
+                           source);
 }
 
 }  // namespace warpsmith

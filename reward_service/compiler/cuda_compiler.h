@@ -16,9 +16,17 @@
 namespace warpsmith {
 
 struct CudaCompilerOptions {
-  // With a libcudart.so that has nothing but the name of CUDA's runtime: the jail has the real one.
+  // With libraries that have nothing but the names of CUDA's runtime, cuBLAS and cuDNN: the jail has the real ones.
   std::filesystem::path stub_directory;
+  // With headers that stand before those of cuBLAS and cuDNN where a program may not use them, and say so.
+  std::filesystem::path withheld_directory;
   CompileLimits limits = {.cpu_seconds_max = 20, .memory_bytes_max = int64_t{4} << 30};
+};
+
+// What a program may use beside CUDA's runtime and headers.
+enum class CudaLibraries {
+  kNone,
+  kBlas,  // cuBLAS, cuBLASLt and cuDNN
 };
 
 // GPU architectures that one library is compiled for at most.
@@ -44,19 +52,22 @@ class CudaCompiler {
       : toolchain_(std::move(toolchain)), options_(std::move(options)) {}
 
   // As Compiler::Compile, for `source` in CUDA C++17, with the machine code that ptxas made beside the library.
-  // INVALID_ARGUMENT for architectures that CheckArchitectures refuses.
+  // Without `libraries` a program that includes their headers is refused, and told why. INVALID_ARGUMENT for
+  // architectures that CheckArchitectures refuses; FAILED_PRECONDITION where the headers of `libraries` are not here.
   absl::StatusOr<CompiledProgram> Compile(std::string_view source,
                                           const std::vector<std::string>& architectures,
-                                          const std::atomic<bool>& cancelled) const;
+                                          const std::atomic<bool>& cancelled,
+                                          CudaLibraries libraries = CudaLibraries::kNone) const;
 
   // What the cache calls this source for these architectures.
-  std::string Key(std::string_view source, const std::vector<std::string>& architectures) const;
+  std::string Key(std::string_view source, const std::vector<std::string>& architectures,
+                  CudaLibraries libraries = CudaLibraries::kNone) const;
 
   const CudaToolchain& toolchain() const { return toolchain_; }
 
  private:
-  std::vector<std::string> Command(std::string_view source,
-                                   const std::vector<std::string>& architectures) const;
+  std::vector<std::string> Command(std::string_view source, const std::vector<std::string>& architectures,
+                                   CudaLibraries libraries) const;
 
   const CudaToolchain toolchain_;
   const CudaCompilerOptions options_;

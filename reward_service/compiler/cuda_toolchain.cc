@@ -3,6 +3,7 @@
 #include <set>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -100,8 +101,24 @@ std::string AddCutlass(const std::filesystem::path& packages, CudaToolchain* too
   return "";
 }
 
+// Of those beside nvcc, which finds them by itself, else of the Python packages in `packages`, CUDA's, and beside it.
+std::optional<std::vector<std::filesystem::path>> BlasIncludeFolders(const std::filesystem::path& home,
+                                                                     const std::filesystem::path& packages) {
+  std::vector<std::filesystem::path> folders;
+  const std::pair<const char*, std::filesystem::path> headers[] = {
+      {"cublasLt.h", packages / "include"}, {"cudnn.h", packages.parent_path() / "cudnn" / "include"}};
+  for (const auto& [header, folder] : headers) {
+    std::error_code error;
+    if (std::filesystem::exists(home / "include" / header, error)) continue;
+    if (!std::filesystem::exists(folder / header, error)) return std::nullopt;
+    folders.push_back(std::filesystem::canonical(folder, error));
+  }
+  return folders;
+}
+
 absl::StatusOr<CudaToolchain> ProbeAt(const std::filesystem::path& home, const Toolchain& host,
                                       const std::filesystem::path& site_packages,
+                                      const std::filesystem::path& packages,
                                       const std::string& cuda_version) {
   const std::filesystem::path compiler = home / "bin" / "nvcc";
   ASSIGN_OR_RETURN(const std::string output, OutputOf({compiler.string(), "--version"}));
@@ -118,6 +135,7 @@ absl::StatusOr<CudaToolchain> ProbeAt(const std::filesystem::path& home, const T
                           .system_paths = host.system_paths};
   RETURN_IF_ERROR(AddPaths(home, &toolchain));
   const std::string cutlass = AddCutlass(site_packages, &toolchain);
+  toolchain.blas_include_folders = BlasIncludeFolders(home, packages);
   toolchain.fingerprint = Sha256Hex(absl::StrCat(toolchain.version, "\n", cutlass, "\n", host.fingerprint));
   return toolchain;
 }
@@ -141,7 +159,7 @@ absl::StatusOr<CudaToolchain> ProbeCudaToolchain(const Toolchain& host,
     std::error_code error;
     const std::filesystem::path home = std::filesystem::canonical(place, error);
     if (error || !std::filesystem::exists(home / "bin" / "nvcc", error)) continue;
-    absl::StatusOr<CudaToolchain> toolchain = ProbeAt(home, host, site_packages, cuda_version);
+    absl::StatusOr<CudaToolchain> toolchain = ProbeAt(home, host, site_packages, packages, cuda_version);
     if (toolchain.ok()) return toolchain;
     status = toolchain.status();
   }

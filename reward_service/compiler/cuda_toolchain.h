@@ -3,6 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_COMPILER_CUDA_TOOLCHAIN_H_
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct CudaToolchain {
   std::vector<std::string> include_flags;
   // What has the host compiler find CUDA's headers, in a half of a program that nvcc does not compile.
   std::vector<std::string> host_include_flags;
+  // Folders with the headers of cuBLAS and cuDNN beside nvcc's own, for programs that may use these libraries; absent
+  // where one of them has no headers here.
+  std::optional<std::vector<std::filesystem::path>> blas_include_folders;
 };
 
 // Looks for nvcc in `cuda_home`, then among the Python packages beside `torch_dir`, and takes the first whose

@@ -9,6 +9,7 @@
 #include "core/base/unique_fd.h"
 #include "reward_service/measure/lane.h"
 #include "reward_service/measure/referee.h"
+#include "reward_service/referee/blas_zygote.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/candidate_jails.h"
 #include "reward_service/referee/cpu_timing.h"
@@ -22,12 +23,13 @@ struct CpuTools {
   const Lane* lane = nullptr;
   Zygote* native_zygote = nullptr;
   Zygote* python_zygote = nullptr;
+  BlasZygote* blas_zygote = nullptr;
   EmptyCandidate* empty_native = nullptr;
   EmptyCandidate* empty_python = nullptr;
   RefereeFacts facts;
   int64_t jail_memory_bytes_max = 0;
   const GpuClockReader* clocks = nullptr;  // of the GPU, where the lane has one
-  bool tells_launches = false;  // jails have a GPU, and CUPTI
+  bool tells_launches = false;             // jails have a GPU, and CUPTI
 };
 
 class CpuDevice : public JudgingDevice {
@@ -45,14 +47,15 @@ class CpuDevice : public JudgingDevice {
   absl::Status CheckHealth() override { return absl::OkStatus(); }
 
  private:
-  CpuDevice(const CpuTools& tools, const Judgement& judgement, UniqueFd source_fd)
-      : tools_(tools), judgement_(judgement), source_fd_(std::move(source_fd)) {}
+  CpuDevice(const CpuTools& tools, const Judgement& judgement, Zygote* zygote, UniqueFd source_fd)
+      : tools_(tools), judgement_(judgement), zygote_(zygote), source_fd_(std::move(source_fd)) {}
 
   bool is_native() const { return judgement_.request.kind == CandidateKind::kNative; }
   CandidateJails JailsIn(Room room) const;
 
   const CpuTools& tools_;
   const Judgement judgement_;
+  Zygote* const zygote_;      // of the candidate's jails
   const UniqueFd source_fd_;  // of a Python candidate
 };
 

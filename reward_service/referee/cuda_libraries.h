@@ -3,6 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_CUDA_LIBRARIES_H_
 
 #include <filesystem>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -16,6 +17,10 @@ struct CudaLibraries {
 // Those beside Torch, or of a toolkit; a profiler that lies beside the driver's file comes first. NOT_FOUND where there
 // is no runtime.
 absl::StatusOr<CudaLibraries> FindCudaLibraries(const std::filesystem::path& driver);
+
+// cuBLAS, cuBLASLt, cuDNN and what these load themselves, in an order in which each finds what it needs. NOT_FOUND, with
+// the way out, where one of the three is missing.
+absl::StatusOr<std::vector<std::filesystem::path>> FindBlasLibraries();
 
 }  // namespace warpsmith
 

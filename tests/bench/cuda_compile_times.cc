@@ -93,7 +93,8 @@ int Main(const Flags& flags) {
   const absl::StatusOr<CudaToolchain> cuda = ProbeCudaToolchain(*host, GetBuildInfo().torch_dir);
   WS_CHECK(cuda.ok()) << cuda.status().ToString();
   const TemporaryDirectory work;
-  Compilers compilers{CudaCompiler(*cuda, {.stub_directory = Share() / "facade/stubs"}),
+  Compilers compilers{CudaCompiler(*cuda, {.stub_directory = Share() / "facade/stubs",
+                                           .withheld_directory = Share() / "facade/withheld"}),
                       ExtensionCompiler(*host, InlineOptions(*cuda, flags.architecture, work.path()))};
   const std::vector<nlohmann::json> programs = ReadPrograms(flags.programs);
   std::atomic<size_t> next{0};
