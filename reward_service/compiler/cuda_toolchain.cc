@@ -116,6 +116,29 @@ std::optional<std::vector<std::filesystem::path>> BlasIncludeFolders(const std::
   return folders;
 }
 
+// Beside nvcc, else of the Python package. What it loads has CUDA's version in its name.
+std::optional<NvrtcFiles> FindNvrtc(const std::filesystem::path& home, const std::filesystem::path& packages,
+                                    const std::string& version) {
+  const std::string minor = version.substr(0, version.find('.', version.find('.') + 1));
+  for (const std::filesystem::path& folder : {home / "lib64", home / "lib", packages / "lib"}) {
+    std::error_code missing, missing_too;
+    const auto library =
+        std::filesystem::canonical(folder / absl::StrCat("libnvrtc.so.", Major(version)), missing);
+    const auto builtins =
+        std::filesystem::canonical(folder / absl::StrCat("libnvrtc-builtins.so.", minor), missing_too);
+    if (missing || missing_too) continue;
+    NvrtcFiles nvrtc{.library = library, .files = {library, folder / builtins.filename(), builtins}};
+    for (const char* name : kHeaders) {
+      std::error_code error;
+      const std::filesystem::path headers = std::filesystem::canonical(home / name, error);
+      if (error || !std::filesystem::exists(headers / "cuda_fp16.h", error)) continue;
+      nvrtc.include_folders = {headers, headers / "cccl"};
+      return nvrtc;
+    }
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<CudaToolchain> ProbeAt(const std::filesystem::path& home, const Toolchain& host,
                                       const std::filesystem::path& site_packages,
                                       const std::filesystem::path& packages,
@@ -135,6 +158,7 @@ absl::StatusOr<CudaToolchain> ProbeAt(const std::filesystem::path& home, const T
                           .system_paths = host.system_paths};
   RETURN_IF_ERROR(AddPaths(home, &toolchain));
   const std::string cutlass = AddCutlass(site_packages, &toolchain);
+  toolchain.nvrtc = FindNvrtc(home, packages, version);
   toolchain.blas_include_folders = BlasIncludeFolders(home, packages);
   toolchain.fingerprint = Sha256Hex(absl::StrCat(toolchain.version, "\n", cutlass, "\n", host.fingerprint));
   return toolchain;

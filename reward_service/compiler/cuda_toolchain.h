@@ -12,6 +12,13 @@
 
 namespace warpsmith {
 
+// NVRTC of nvcc's own version.
+struct NvrtcFiles {
+  std::filesystem::path library;
+  std::vector<std::filesystem::path> files;            // it, and what it loads
+  std::vector<std::filesystem::path> include_folders;  // of CUDA's headers
+};
+
 struct CudaToolchain {
   std::string compiler;       // absolute path of nvcc, without links
   std::string host_compiler;  // that nvcc calls
@@ -30,6 +37,7 @@ struct CudaToolchain {
   // Folders with the headers of cuBLAS and cuDNN beside nvcc's own, for programs that may use these libraries; absent
   // where one of them has no headers here.
   std::optional<std::vector<std::filesystem::path>> blas_include_folders;
+  std::optional<NvrtcFiles> nvrtc;  // absent where there is none of this version
 };
 
 // Looks for nvcc in `cuda_home`, then among the Python packages beside `torch_dir`, and takes the first whose

@@ -9,7 +9,7 @@
 #include "core/base/unique_fd.h"
 #include "reward_service/measure/lane.h"
 #include "reward_service/measure/referee.h"
-#include "reward_service/referee/blas_zygote.h"
+#include "reward_service/referee/process/blas_zygote.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/candidate_jails.h"
 #include "reward_service/referee/cpu_timing.h"

@@ -29,7 +29,7 @@
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/cpu_device.h"
 #include "reward_service/referee/cpu_task.h"
-#include "reward_service/referee/cuda_libraries.h"
+#include "reward_service/referee/process/cuda_libraries.h"
 #include "reward_service/referee/gpu_device.h"
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/profile/profile_sampler.h"

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "core/base/build_info.h"
 #include "core/base/descriptor_limit.h"
+#include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/base/stop_signals.h"
@@ -139,7 +140,9 @@ std::unique_ptr<CudaCompiler> MakeCudaCompiler(const ServiceOptions& options,
                                                absl::StatusOr<CudaToolchain> toolchain) {
   if (!toolchain.ok()) return nullptr;
   CudaCompilerOptions cuda{.stub_directory = ShareDirectory() / "facade" / "stubs",
-                           .withheld_directory = ShareDirectory() / "facade" / "withheld"};
+                           .withheld_directory = ShareDirectory() / "facade" / "withheld",
+                           .halves = HalvesPlaces{.program = ExecutableDirectory() / "warpsmith-nvrtc",
+                                                  .header_directory = ShareDirectory() / "compiler" / "halves"}};
   cuda.limits.wall_seconds_max = static_cast<double>(options.compile_seconds_max);
   return std::make_unique<CudaCompiler>(*std::move(toolchain), std::move(cuda));
 }

@@ -1,7 +1,7 @@
-#include "reward_service/referee/blas_zygote.h"
+#include "reward_service/referee/process/blas_zygote.h"
 
 #include "core/base/status_macros.h"
-#include "reward_service/referee/cuda_libraries.h"
+#include "reward_service/referee/process/cuda_libraries.h"
 
 namespace warpsmith {
 
@@ -10,7 +10,7 @@ absl::StatusOr<Zygote*> BlasZygote::Get() {
   if (zygote_ != nullptr) return zygote_.get();
   if (!gpu_) return absl::FailedPreconditionError("a lane without a GPU has no cuBLAS");
   GpuAccess gpu = *gpu_;
-  ASSIGN_OR_RETURN(gpu.libraries, FindBlasLibraries());
+  ASSIGN_OR_RETURN(gpu.libraries, FindBlasLibraries(gpu.driver));
   ASSIGN_OR_RETURN(zygote_, Zygote::StartNative(bin_directory_, gpu));
   return zygote_.get();
 }

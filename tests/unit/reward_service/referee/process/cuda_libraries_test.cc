@@ -1,4 +1,4 @@
-#include "reward_service/referee/cuda_libraries.h"
+#include "reward_service/referee/process/cuda_libraries.h"
 
 #include <algorithm>
 
@@ -41,7 +41,7 @@ TEST_CASE("a link to a profiler that is gone is passed over") {
 }
 
 TEST_CASE("cuBLAS comes before what needs it, and cuDNN behind its parts") {
-  const auto libraries = FindBlasLibraries();
+  const auto libraries = FindBlasLibraries("/nowhere/libcuda.so.1");
   if (absl::IsNotFound(libraries.status())) {
     CHECK_THAT(std::string(libraries.status().message()), Catch::Contains("install nvidia-cublas"));
     return;

@@ -1,4 +1,4 @@
-#include "reward_service/referee/cuda_libraries.h"
+#include "reward_service/referee/process/cuda_libraries.h"
 
 #include <system_error>
 #include <utility>
@@ -50,10 +50,14 @@ constexpr BlasLibrary kBlasLibraries[] = {{"libcublasLt.so.13", true},
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::filesystem::path>> FindBlasLibraries() {
+absl::StatusOr<std::vector<std::filesystem::path>> FindBlasLibraries(const std::filesystem::path& driver) {
   const std::vector<std::filesystem::path> folders = {Packages() / "cu13" / "lib",
                                                       Packages() / "cudnn" / "lib", kToolkit, kSystem};
   std::vector<std::filesystem::path> libraries;
+  for (const char* name : {"libnvidia-nvvm.so.4", "libnvidia-ptxjitcompiler.so.1"}) {
+    std::filesystem::path file = FirstOf(name, {driver.parent_path()});
+    if (!file.empty()) libraries.push_back(std::move(file));
+  }
   for (const auto& [name, is_needed] : kBlasLibraries) {
     std::filesystem::path file = FirstOf(name, folders);
     if (!file.empty()) {

@@ -1,0 +1,17 @@
+#include "reward_service/referee/process/cuda_error_text.h"
+
+#include "tests/support/catch.h"
+
+namespace warpsmith {
+namespace {
+
+TEST_CASE("what a launch is likely to give is told by CUDA's name for it, and other numbers are not") {
+  CHECK_THAT(CudaErrorText(9), Catch::StartsWith(", which is cudaErrorInvalidConfiguration: "));
+  CHECK_THAT(CudaErrorText(209), Catch::Contains("another architecture"));
+  // So that it is judged once more alone, where others may have had the memory.
+  CHECK_THAT(CudaErrorText(2), Catch::Contains("out of memory"));
+  for (const int64_t other : {-1, 0, 7, 77, 1 << 30}) CHECK(CudaErrorText(other).empty());
+}
+
+}  // namespace
+}  // namespace warpsmith
