@@ -15,4 +15,9 @@ absl::StatusOr<Zygote*> BlasZygote::Get() {
   return zygote_.get();
 }
 
+Zygote* BlasZygote::started() {
+  absl::MutexLock lock(&mutex_);
+  return zygote_.get();
+}
+
 }  // namespace warpsmith

@@ -24,6 +24,8 @@ class BlasZygote {
   // Call from a thread that lives as long as the referee, as Zygote::StartNative. FAILED_PRECONDITION without a GPU;
   // otherwise as FindBlasLibraries and StartNative, and the next call tries again.
   absl::StatusOr<Zygote*> Get();
+  // Null where no program has wanted it yet.
+  Zygote* started();
 
  private:
   const std::filesystem::path bin_directory_;

@@ -16,6 +16,7 @@ TEST_CASE("a zygote with cuBLAS that does not start is tried again, and ends nob
   BlasZygote zygote(folder.path(), GpuAccess{.uuid = "GPU-none"});
   CHECK_FALSE(zygote.Get().ok());
   CHECK_FALSE(zygote.Get().ok());
+  CHECK(zygote.started() == nullptr);
 }
 
 }  // namespace
