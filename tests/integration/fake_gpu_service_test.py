@@ -97,9 +97,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Service]:
 
 
 def _grade(service: _Service, source: str, allowed_libraries: tuple[str, ...] = ()) -> Grade:
-    return service.client.grade(
-        Request(_TASK, source=source, language="cuda", allowed_libraries=allowed_libraries)
-    )
+    return service.client.grade(Request(_TASK, source=source, language="cuda", allowed_libraries=allowed_libraries))
 
 
 def test_a_program_is_compiled_and_graded_on_a_gpu(service: _Service) -> None:
