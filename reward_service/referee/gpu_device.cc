@@ -62,7 +62,8 @@ bool GpuDevice::MayBeOthersDoing(const Fault& fault, absl::Time since) {
 
 void GpuDevice::AwaitSpares() {
   const InPhase phase(Phase::kStart);
-  for (Zygote* const zygote : {tools_.native_zygote, tools_.python_zygote}) {
+  Zygote* const with_blas = tools_.blas_zygote == nullptr ? nullptr : tools_.blas_zygote->started();
+  for (Zygote* const zygote : {tools_.native_zygote, tools_.python_zygote, with_blas}) {
     if (zygote != nullptr) zygote->AwaitSpares(std::min(judgement_.deadline, absl::Now() + kOpeningTimeMax));
   }
 }
