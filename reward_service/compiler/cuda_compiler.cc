@@ -6,9 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/compiler/compile_cache.h"
+#include "reward_service/compiler/halves/halves_command.h"
 #include "reward_service/compiler/nvcc_steps.h"
 #include "reward_service/compiler/standard_names.h"
 
@@ -16,6 +19,10 @@ namespace warpsmith {
 namespace {
 
 constexpr std::string_view kRealPrefix = "sm_";
+constexpr int kHalvesSecondsMax = 5;
+constexpr char kNoBlas[] =
+    "the task allows cuBLAS and cuDNN, and their headers are neither in nvcc's toolkit nor beside torch: "
+    "install nvidia-cublas and nvidia-cudnn-cu13";
 constexpr int64_t kCubinBytesMax = int64_t{64} << 20;  // more than a file of any compilation
 
 // "90a" of "sm_90a".
@@ -28,6 +35,17 @@ bool IsArchitecture(std::string_view name) {
   return name.size() >= 2 && name.size() <= 3 && std::all_of(name.begin(), name.end(), [](char c) {
            return std::isdigit(static_cast<unsigned char>(c));
          });
+}
+
+// What takes NVRTC longer is no short program, and nvcc still has time for it.
+CompileLimits HalvesLimits(CompileLimits limits) {
+  limits.cpu_seconds_max = std::min(limits.cpu_seconds_max, kHalvesSecondsMax);
+  limits.wall_seconds_max = std::min(limits.wall_seconds_max / 2, static_cast<double>(kHalvesSecondsMax));
+  return limits;
+}
+
+std::vector<std::filesystem::path> BlasFolders(const CudaToolchain& toolchain) {
+  return toolchain.blas_include_folders.value_or(std::vector<std::filesystem::path>());
 }
 
 // Whether `source` may have a lambda for the device: there a word stands behind the "]", or what may become one.
@@ -106,69 +124,118 @@ absl::StatusOr<std::vector<Cubin>> ReadCubins(const std::vector<UniqueFd>& outpu
 }
 
 std::vector<std::string> CudaCompiler::Command(std::string_view source,
-                                               const std::vector<std::string>& architectures) const {
+                                               const std::vector<std::string>& architectures,
+                                               CudaLibraries libraries) const {
   std::vector<std::string> command = {toolchain_.compiler};
   for (const std::vector<std::string>& flags : {HeaderFlags(source), ArchitectureFlags(architectures)})
     command.insert(command.end(), flags.begin(), flags.end());
   command.insert(command.end(), toolchain_.include_flags.begin(), toolchain_.include_flags.end());
+  if (libraries == CudaLibraries::kNone) {
+    command.push_back(absl::StrCat("-I", options_.withheld_directory.string()));
+  } else {
+    for (const std::filesystem::path& folder : BlasFolders(toolchain_))
+      command.insert(command.end(), {"-isystem", folder.string()});
+  }
   std::vector<std::string> host_flags = {"-fPIC", "-O3", "-march=native", "-fdiagnostics-color=never",
                                          "-fno-diagnostics-show-caret"};
   host_flags.insert(host_flags.end(), toolchain_.link_flags.begin(), toolchain_.link_flags.end());
   // Without CUDA's static runtime, which costs three steps more and is another one in each library. The name
   // of the shared one is linked although no symbol of it is found.
-  command.insert(command.end(), {"-O3",
-                                 "-std=c++17",
-                                 "-shared",
-                                 "-cudart",
-                                 "none",
-                                 "-ccbin",
-                                 toolchain_.host_compiler,
-                                 "-Xcompiler",
-                                 absl::StrJoin(host_flags, ","),
-                                 "--expt-relaxed-constexpr",
-                                 "--brief-diagnostics=true",
-                                 "--compress-mode=none",
-                                 "-Xlinker",
-                                 "--no-as-needed",
-                                 absl::StrCat("-L", options_.stub_directory.string()),
-                                 "-lcudart",
-                                 "--keep",
-                                 "--keep-dir",
-                                 "/tmp",
-                                 "-o",
-                                 kLibraryFile,
-                                 "candidate.cu"});
+  command.insert(command.end(),
+                 {"-O3", "-std=c++17", "-shared", "-cudart", "none", "-ccbin", toolchain_.host_compiler,
+                  "-Xcompiler", absl::StrJoin(host_flags, ","), "--expt-relaxed-constexpr",
+                  "--brief-diagnostics=true", "--compress-mode=none", "-Xlinker", "--no-as-needed",
+                  absl::StrCat("-L", options_.stub_directory.string()), "-lcudart"});
+  if (libraries == CudaLibraries::kBlas) command.insert(command.end(), {"-lcublas", "-lcublasLt", "-lcudnn"});
+  command.insert(command.end(), {"--keep", "--keep-dir", "/tmp", "-o", kLibraryFile, "candidate.cu"});
   return command;
 }
 
-absl::StatusOr<CompiledProgram> CudaCompiler::Compile(std::string_view source,
-                                                      const std::vector<std::string>& architectures,
-                                                      const std::atomic<bool>& cancelled) const {
-  RETURN_IF_ERROR(CheckArchitectures(architectures));
-  Compilation compilation{.command = InTwoChains(Command(source, architectures), cancelled),
+absl::StatusOr<CompilationResult> CudaCompiler::RunInHalves(std::string_view source,
+                                                            const std::string& architecture,
+                                                            const std::atomic<bool>& cancelled) const {
+  const NvrtcFiles& nvrtc = *toolchain_.nvrtc;
+  const HalvesTools tools{.host_compiler = toolchain_.host_compiler,
+                          .host_flags = toolchain_.host_include_flags,
+                          .link_flags = toolchain_.link_flags,
+                          .fatbinary = std::filesystem::path(toolchain_.compiler).parent_path() / "fatbinary",
+                          .nvrtc = nvrtc.library,
+                          .include_folders = nvrtc.include_folders,
+                          .program = options_.halves->program,
+                          .header_directory = options_.halves->header_directory,
+                          .stub_directory = options_.stub_directory};
+  const std::optional<HalvesCommand> halves =
+      MakeHalvesCommand(tools, source, architecture, NamesOnly(source, {}), kLibraryFile);
+  if (!halves) return CompilationResult();
+  ASSIGN_OR_RETURN(const UniqueFd host, SealedMemfd("host half", halves->host));
+  Compilation compilation{.command = halves->command,
+                          .source_file = kDeviceHalfFile,
+                          .input_files = {{kHostHalfFile, host.get()}},
+                          .output_files = {kLibraryFile, kHalvesCubinFile},
+                          .system_paths = toolchain_.system_paths,
+                          .read_only_paths = toolchain_.read_only_paths,
+                          .limits = HalvesLimits(options_.limits)};
+  std::vector<std::filesystem::path>& paths = compilation.read_only_paths;
+  paths.insert(paths.end(), {tools.program, tools.header_directory, tools.stub_directory});
+  for (const std::filesystem::path& file : nvrtc.files) {
+    const bool is_system = file.string().rfind("/usr/", 0) == 0;
+    (is_system ? compilation.system_paths : paths).push_back(file);
+  }
+  return RunCompilation(compilation, halves->device, cancelled);
+}
+
+absl::StatusOr<CompilationResult> CudaCompiler::Run(std::string_view source,
+                                                    const std::vector<std::string>& architectures,
+                                                    const std::atomic<bool>& cancelled,
+                                                    CudaLibraries libraries, std::string* compiler) const {
+  const bool with_blas = libraries == CudaLibraries::kBlas;
+  const absl::Time begin = absl::Now();
+  if (options_.halves && toolchain_.nvrtc && !with_blas && architectures.size() == 1) {
+    ASSIGN_OR_RETURN(CompilationResult result, RunInHalves(source, architectures[0], cancelled));
+    *compiler = absl::StrCat("NVRTC of ", toolchain_.version);
+    if (result.succeeded()) return result;
+  }
+  *compiler = toolchain_.version;
+  Compilation compilation{.command = InTwoChains(Command(source, architectures, libraries), cancelled),
                           .source_file = "/tmp/candidate.cu",
                           .system_paths = toolchain_.system_paths,
                           .read_only_paths = toolchain_.read_only_paths,
                           .limits = options_.limits};
+  compilation.limits.wall_seconds_max -= absl::ToDoubleSeconds(absl::Now() - begin);
   compilation.read_only_paths.push_back(options_.stub_directory);
+  const std::vector<std::filesystem::path> headers =
+      with_blas ? BlasFolders(toolchain_) : std::vector{options_.withheld_directory};
+  compilation.read_only_paths.insert(compilation.read_only_paths.end(), headers.begin(), headers.end());
   for (std::string& file : CubinFiles("candidate", architectures)) {
     compilation.output_files.push_back(std::move(file));
   }
-  ASSIGN_OR_RETURN(CompilationResult result, RunCompilation(compilation, source, cancelled));
+  return RunCompilation(compilation, source, cancelled);
+}
+
+absl::StatusOr<CompiledProgram> CudaCompiler::Compile(std::string_view source,
+                                                      const std::vector<std::string>& architectures,
+                                                      const std::atomic<bool>& cancelled,
+                                                      CudaLibraries libraries) const {
+  RETURN_IF_ERROR(CheckArchitectures(architectures));
+  if (libraries == CudaLibraries::kBlas && !toolchain_.blas_include_folders)
+    return absl::FailedPreconditionError(kNoBlas);
+  std::string compiler;
+  ASSIGN_OR_RETURN(CompilationResult result, Run(source, architectures, cancelled, libraries, &compiler));
   std::vector<Cubin> cubins;
   if (result.succeeded()) {
     ASSIGN_OR_RETURN(cubins, ReadCubins(result.outputs, 1, architectures));
   }
   CompiledProgram program = ProgramOf(std::move(result));
-  program.compiler = toolchain_.version;
+  program.compiler = std::move(compiler);
   program.cubins = std::move(cubins);
   return program;
 }
 
-std::string CudaCompiler::Key(std::string_view source, const std::vector<std::string>& architectures) const {
-  return CompileCache::Key(
-      absl::StrCat(toolchain_.fingerprint, "\n", absl::StrJoin(Command(source, architectures), "\n")),
-      source);
+std::string CudaCompiler::Key(std::string_view source, const std::vector<std::string>& architectures,
+                              CudaLibraries libraries) const {
+  return CompileCache::Key(absl::StrCat(toolchain_.fingerprint, "\n",
+                                        absl::StrJoin(Command(source, architectures, libraries), "\n")),
+                           source);
 }
 
 }  // namespace warpsmith

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +16,26 @@
 
 namespace warpsmith {
 
+// Of what compiles a program in halves; the rest is of the toolchain.
+struct HalvesPlaces {
+  std::filesystem::path program;           // warpsmith-nvrtc
+  std::filesystem::path header_directory;  // with native_host.h and native_device.h
+};
+
 struct CudaCompilerOptions {
-  // With a libcudart.so that has nothing but the name of CUDA's runtime: the jail has the real one.
+  // With libraries that have nothing but the names of CUDA's runtime, cuBLAS and cuDNN: the jail has the real ones.
   std::filesystem::path stub_directory;
+  // With headers that stand before those of cuBLAS and cuDNN where a program may not use them, and say so.
+  std::filesystem::path withheld_directory;
+  // What programs are compiled with in halves, where they can be; absent: by nvcc alone.
+  std::optional<HalvesPlaces> halves;
   CompileLimits limits = {.cpu_seconds_max = 20, .memory_bytes_max = int64_t{4} << 30};
+};
+
+// What a program may use beside CUDA's runtime and headers.
+enum class CudaLibraries {
+  kNone,
+  kBlas,  // cuBLAS, cuBLASLt and cuDNN
 };
 
 // GPU architectures that one library is compiled for at most.
@@ -44,19 +61,30 @@ class CudaCompiler {
       : toolchain_(std::move(toolchain)), options_(std::move(options)) {}
 
   // As Compiler::Compile, for `source` in CUDA C++17, with the machine code that ptxas made beside the library.
-  // INVALID_ARGUMENT for architectures that CheckArchitectures refuses.
+  // Without `libraries` a program that includes their headers is refused, and told why. INVALID_ARGUMENT for
+  // architectures that CheckArchitectures refuses; FAILED_PRECONDITION where the headers of `libraries` are not here.
   absl::StatusOr<CompiledProgram> Compile(std::string_view source,
                                           const std::vector<std::string>& architectures,
-                                          const std::atomic<bool>& cancelled) const;
+                                          const std::atomic<bool>& cancelled,
+                                          CudaLibraries libraries = CudaLibraries::kNone) const;
 
   // What the cache calls this source for these architectures.
-  std::string Key(std::string_view source, const std::vector<std::string>& architectures) const;
+  std::string Key(std::string_view source, const std::vector<std::string>& architectures,
+                  CudaLibraries libraries = CudaLibraries::kNone) const;
 
   const CudaToolchain& toolchain() const { return toolchain_; }
 
  private:
-  std::vector<std::string> Command(std::string_view source,
-                                   const std::vector<std::string>& architectures) const;
+  // By NVRTC and the host's compiler: no outputs for every program that this way does not take, broken or only unusual.
+  absl::StatusOr<CompilationResult> RunInHalves(std::string_view source, const std::string& architecture,
+                                                const std::atomic<bool>& cancelled) const;
+  // In halves, or else, and where these have refused it, by nvcc.
+  absl::StatusOr<CompilationResult> Run(std::string_view source,
+                                        const std::vector<std::string>& architectures,
+                                        const std::atomic<bool>& cancelled, CudaLibraries libraries,
+                                        std::string* compiler) const;
+  std::vector<std::string> Command(std::string_view source, const std::vector<std::string>& architectures,
+                                   CudaLibraries libraries) const;
 
   const CudaToolchain toolchain_;
   const CudaCompilerOptions options_;

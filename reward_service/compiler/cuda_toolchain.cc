@@ -3,6 +3,7 @@
 #include <set>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -100,8 +101,47 @@ std::string AddCutlass(const std::filesystem::path& packages, CudaToolchain* too
   return "";
 }
 
+// Of those beside nvcc, which finds them by itself, else of the Python packages in `packages`, CUDA's, and beside it.
+std::optional<std::vector<std::filesystem::path>> BlasIncludeFolders(const std::filesystem::path& home,
+                                                                     const std::filesystem::path& packages) {
+  std::vector<std::filesystem::path> folders;
+  const std::pair<const char*, std::filesystem::path> headers[] = {
+      {"cublasLt.h", packages / "include"}, {"cudnn.h", packages.parent_path() / "cudnn" / "include"}};
+  for (const auto& [header, folder] : headers) {
+    std::error_code error;
+    if (std::filesystem::exists(home / "include" / header, error)) continue;
+    if (!std::filesystem::exists(folder / header, error)) return std::nullopt;
+    folders.push_back(std::filesystem::canonical(folder, error));
+  }
+  return folders;
+}
+
+// Beside nvcc, else of the Python package. What it loads has CUDA's version in its name.
+std::optional<NvrtcFiles> FindNvrtc(const std::filesystem::path& home, const std::filesystem::path& packages,
+                                    const std::string& version) {
+  const std::string minor = version.substr(0, version.find('.', version.find('.') + 1));
+  for (const std::filesystem::path& folder : {home / "lib64", home / "lib", packages / "lib"}) {
+    std::error_code missing, missing_too;
+    const auto library =
+        std::filesystem::canonical(folder / absl::StrCat("libnvrtc.so.", Major(version)), missing);
+    const auto builtins =
+        std::filesystem::canonical(folder / absl::StrCat("libnvrtc-builtins.so.", minor), missing_too);
+    if (missing || missing_too) continue;
+    NvrtcFiles nvrtc{.library = library, .files = {library, folder / builtins.filename(), builtins}};
+    for (const char* name : kHeaders) {
+      std::error_code error;
+      const std::filesystem::path headers = std::filesystem::canonical(home / name, error);
+      if (error || !std::filesystem::exists(headers / "cuda_fp16.h", error)) continue;
+      nvrtc.include_folders = {headers, headers / "cccl"};
+      return nvrtc;
+    }
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<CudaToolchain> ProbeAt(const std::filesystem::path& home, const Toolchain& host,
                                       const std::filesystem::path& site_packages,
+                                      const std::filesystem::path& packages,
                                       const std::string& cuda_version) {
   const std::filesystem::path compiler = home / "bin" / "nvcc";
   ASSIGN_OR_RETURN(const std::string output, OutputOf({compiler.string(), "--version"}));
@@ -118,6 +158,8 @@ absl::StatusOr<CudaToolchain> ProbeAt(const std::filesystem::path& home, const T
                           .system_paths = host.system_paths};
   RETURN_IF_ERROR(AddPaths(home, &toolchain));
   const std::string cutlass = AddCutlass(site_packages, &toolchain);
+  toolchain.nvrtc = FindNvrtc(home, packages, version);
+  toolchain.blas_include_folders = BlasIncludeFolders(home, packages);
   toolchain.fingerprint = Sha256Hex(absl::StrCat(toolchain.version, "\n", cutlass, "\n", host.fingerprint));
   return toolchain;
 }
@@ -141,7 +183,7 @@ absl::StatusOr<CudaToolchain> ProbeCudaToolchain(const Toolchain& host,
     std::error_code error;
     const std::filesystem::path home = std::filesystem::canonical(place, error);
     if (error || !std::filesystem::exists(home / "bin" / "nvcc", error)) continue;
-    absl::StatusOr<CudaToolchain> toolchain = ProbeAt(home, host, site_packages, cuda_version);
+    absl::StatusOr<CudaToolchain> toolchain = ProbeAt(home, host, site_packages, packages, cuda_version);
     if (toolchain.ok()) return toolchain;
     status = toolchain.status();
   }

@@ -3,6 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_COMPILER_CUDA_TOOLCHAIN_H_
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,13 @@
 #include "reward_service/compiler/toolchain.h"
 
 namespace warpsmith {
+
+// NVRTC of nvcc's own version.
+struct NvrtcFiles {
+  std::filesystem::path library;
+  std::vector<std::filesystem::path> files;            // it, and what it loads
+  std::vector<std::filesystem::path> include_folders;  // of CUDA's headers
+};
 
 struct CudaToolchain {
   std::string compiler;       // absolute path of nvcc, without links
@@ -26,6 +34,10 @@ struct CudaToolchain {
   std::vector<std::string> include_flags;
   // What has the host compiler find CUDA's headers, in a half of a program that nvcc does not compile.
   std::vector<std::string> host_include_flags;
+  // Folders with the headers of cuBLAS and cuDNN beside nvcc's own, for programs that may use these libraries; absent
+  // where one of them has no headers here.
+  std::optional<std::vector<std::filesystem::path>> blas_include_folders;
+  std::optional<NvrtcFiles> nvrtc;  // absent where there is none of this version
 };
 
 // Looks for nvcc in `cuda_home`, then among the Python packages beside `torch_dir`, and takes the first whose

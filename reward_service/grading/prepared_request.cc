@@ -1,5 +1,6 @@
 #include "reward_service/grading/prepared_request.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -58,10 +59,20 @@ std::string DigestOf(const v1::GradeRequest& request) {
   return Sha256Hex(content.SerializeAsString());
 }
 
+bool WantsBlas(const PreparedRequest& prepared) {
+  if (prepared.device != v1::DEVICE_CUDA || !LanguageOf(prepared.request.candidate().language()).is_native)
+    return false;
+  const auto& allowed = prepared.request.task().allowed_libraries();
+  if (std::find(allowed.begin(), allowed.end(), "blas") == allowed.end()) return false;
+  // Whoever hides the names finds the libraries withheld.
+  return prepared.source.find("cublas") != std::string::npos ||
+         prepared.source.find("cudnn") != std::string::npos;
+}
+
 std::string MeasurementKey(const PreparedRequest& prepared, std::string_view normalised,
                            const std::string& environment) {
   return Sha256Hex(absl::StrCat(prepared.task_key, "\n", prepared.request.candidate().language(), "\n",
-                                prepared.device, "\n", environment, "\n",
+                                prepared.device, "\n", environment, "\n", prepared.with_blas ? "blas\n" : "",
                                 absl::string_view(normalised.data(), normalised.size())));
 }
 
@@ -97,6 +108,7 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request,
   prepared.source = std::string(FindProgram(request.candidate()));
   const std::string normalised = LanguageOf(request.candidate().language()).normalise(prepared.source);
   prepared.source_sha256 = Sha256Hex(normalised);
+  prepared.with_blas = WantsBlas(prepared);
   prepared.content_sha256 = DigestOf(request);
   prepared.task_key = Sha256Hex(request.task().reference_source());
   prepared.measurement_key = MeasurementKey(prepared, normalised, abilities.devices.at(prepared.device));

@@ -22,11 +22,15 @@ struct PreparedRequest {
   // The program, and the same normalised. Empty when the answer has none.
   std::string source;
   std::string source_sha256;
+  // A native CUDA program that names cuBLAS or cuDNN, of a task whose allowed_libraries has "blas": both are built into
+  // it and are in its jail.
+  bool with_blas = false;
   // SHA-256 of everything but the request's id and priority.
   std::string content_sha256;
   // SHA-256 of the reference: the oracle's name.
   std::string task_key;
-  // SHA-256 of what a measurement depends on: reference, language, normalised program, device and its environment.
+  // SHA-256 of what a measurement depends on: reference, language, normalised program, libraries, device and its
+  // environment.
   // Neither formula nor skill: both are applied to a measurement afterwards.
   std::string measurement_key;
   // SHA-256 of what an LLM judge's opinion depends on: the measurement, skill, advice and previous program,

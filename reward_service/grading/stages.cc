@@ -107,8 +107,7 @@ Route CompileStage::RunNative(Flight* flight) const {
                                          program_bytes_max_, " are compiled\n"));
     return Refuse(compile, flight);
   }
-  absl::StatusOr<CompiledProgram> program =
-      native_(flight->prepared->request.candidate().language(), source, flight->cancelled);
+  absl::StatusOr<CompiledProgram> program = native_(*flight->prepared, flight->cancelled);
   if (!program.ok()) return Failed(program.status(), flight);
   const v1::Compile compile = CompileOf(*program, compiler_version_);
   if (!program->succeeded()) return Refuse(compile, flight);
@@ -284,6 +283,7 @@ JudgeRequest JudgeStage::RequestFor(const Flight& flight) const {
   if (IsNative(*flight.prepared)) {
     request.kind = CandidateKind::kNative;
     request.library_fd = flight.library->get();
+    request.with_blas = flight.prepared->with_blas;
   } else {
     request.kind = CandidateKind::kKernelBenchPython;
     request.source = flight.prepared->source;

@@ -40,8 +40,8 @@ inline constexpr absl::Duration kExtensionsTimeMax = absl::Seconds(180);
 // Thread-safe: compile workers share it.
 class CompileStage {
  public:
-  using CompileNative = std::function<absl::StatusOr<CompiledProgram>(
-      v1::CandidateLanguage language, std::string_view source, const std::atomic<bool>& cancelled)>;
+  using CompileNative = std::function<absl::StatusOr<CompiledProgram>(const PreparedRequest& prepared,
+                                                                      const std::atomic<bool>& cancelled)>;
   using CompileExtension = std::function<absl::StatusOr<CompiledProgram>(const ExtensionRecord& record,
                                                                          const std::atomic<bool>& cancelled)>;
 

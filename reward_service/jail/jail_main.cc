@@ -1,5 +1,6 @@
-// warpsmith-jail SOCKET [LIBCUDA LIBCUDART [LIBCUPTI]]: the zygote of native jails, of those with a GPU where the files
-// of driver and runtime are given, and of CUPTI where there is one. Begins with `warm` (its code: see
+// warpsmith-jail SOCKET [LIBCUDA LIBCUDART LIBCUPTI LIBRARY...]: the zygote of native jails, of those with a GPU where
+// the files of driver and runtime are given, of CUPTI (empty where there is none), and of what else programs may be
+// linked to. Begins with `warm` (its code: see
 // withheld_pages.h). Forks one for every `fork` with two descriptors (the jail's socket and the pipe of its standard
 // output) and answers `forked` or `failed`.
 #include <dlfcn.h>
@@ -128,17 +129,23 @@ int ServeForks(int socket) {
 }  // namespace warpsmith
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 4 && argc != 5) {
+  constexpr int kFirstLibrary = 5;
+  if (argc != 2 && argc < kFirstLibrary) {
     std::fprintf(stderr, "warpsmith-jail: started by the referee only\n");
     return 2;
   }
-  if (argc >= 4 && !warpsmith::LoadCuda(argv[2], argv[3])) {
+  if (argc >= kFirstLibrary && !warpsmith::LoadCuda(argv[2], argv[3])) {
     std::fprintf(stderr, "warpsmith-jail: cannot load %s and %s\n", argv[2], argv[3]);
     return 1;
   }
-  if (argc == 5) {
+  if (argc >= kFirstLibrary && *argv[4] != '\0') {
     if (const absl::Status loaded = warpsmith::LoadCupti(argv[4]); !loaded.ok())  // jails do without
       std::fprintf(stderr, "warpsmith-jail: %s\n", std::string(loaded.message()).c_str());
+  }
+  for (int i = kFirstLibrary; i < argc; ++i) {
+    if (dlopen(argv[i], RTLD_NOW | RTLD_LOCAL) != nullptr) continue;
+    std::fprintf(stderr, "warpsmith-jail: cannot load %s: %s\n", argv[i], dlerror());
+    return 1;
   }
   return warpsmith::ServeForks(std::atoi(argv[1]));
 }

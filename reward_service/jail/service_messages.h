@@ -86,6 +86,7 @@ struct Judge : ToReferee {
   static constexpr TextField kind{"kind", 16};
   static constexpr char kNative[] = "native";
   static constexpr char kPython[] = "python";
+  static constexpr Trusted<bool> with_blas{"with_blas"};  // cuBLAS and cuDNN are in the jail
   static constexpr Trusted<nlohmann::json> limits{"limits"};
   static constexpr Trusted<nlohmann::json> timing{"timing"};
   static constexpr Trusted<bool> verify_only{"verify_only"};

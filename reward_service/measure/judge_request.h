@@ -67,6 +67,7 @@ struct JudgeRequest {
   CandidateKind kind = CandidateKind::kNative;
   // kNative: file descriptor of the shared library; borrowed, read from offset 0, any regular file or memfd.
   int library_fd = -1;
+  bool with_blas = false;  // on a GPU: it is linked to cuBLAS and cuDNN, and its jail has them
   // kKernelBenchPython: the program, and libraries for its ExtensionRecords in their order (borrowed
   // descriptors).
   std::string source;

@@ -105,7 +105,8 @@ class RefereeClient : public Referee {
                                  {Message::limits, ToJson(request.limits)},
                                  {Message::timing, ToJson(request.timing)},
                                  {Message::verify_only, request.verify_only},
-                                 {Message::another_follows, request.another_follows}});
+                                 {Message::another_follows, request.another_follows},
+                                 {Message::with_blas, request.with_blas}});
     if (request.seed) fields[Message::seed.name] = *request.seed;
     ASSIGN_OR_RETURN(const Answer answer, Ask(std::move(fields), descriptors, deadline, Late::kBreaks));
     if (!Is<service::Judged>(answer.packet.fields)) return AsInfrastructure(TakeFailure(answer));

@@ -32,14 +32,18 @@ absl::StatusOr<std::unique_ptr<JudgingDevice>> CpuDevice::Open(const CpuTools& t
                                                                const Judgement& judgement) {
   judgement.measurement->mutable_advice_facts()->set_num_lane_cores(tools.lane->num_threads());
   UniqueFd source_fd;
+  Zygote* zygote = tools.native_zygote;
   if (judgement.request.kind == CandidateKind::kKernelBenchPython) {
+    zygote = tools.python_zygote;
     ASSIGN_OR_RETURN(source_fd, SharedBuffer::SealedText(judgement.request.source));
+  } else if (judgement.request.with_blas) {
+    ASSIGN_OR_RETURN(zygote, tools.blas_zygote->Get());
   }
-  return absl::WrapUnique(new CpuDevice(tools, judgement, std::move(source_fd)));
+  return absl::WrapUnique(new CpuDevice(tools, judgement, zygote, std::move(source_fd)));
 }
 
 CandidateJails CpuDevice::JailsIn(Room room) const {
-  return {{.zygote = is_native() ? tools_.native_zygote : tools_.python_zygote,
+  return {{.zygote = zygote_,
            .lane = tools_.lane,
            .memory_bytes_max = tools_.jail_memory_bytes_max,
            .room = room,

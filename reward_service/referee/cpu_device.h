@@ -9,6 +9,7 @@
 #include "core/base/unique_fd.h"
 #include "reward_service/measure/lane.h"
 #include "reward_service/measure/referee.h"
+#include "reward_service/referee/process/blas_zygote.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/candidate_jails.h"
 #include "reward_service/referee/cpu_timing.h"
@@ -22,6 +23,7 @@ struct CpuTools {
   const Lane* lane = nullptr;
   Zygote* native_zygote = nullptr;
   Zygote* python_zygote = nullptr;
+  BlasZygote* blas_zygote = nullptr;
   EmptyCandidate* empty_native = nullptr;
   EmptyCandidate* empty_python = nullptr;
   RefereeFacts facts;
@@ -51,8 +53,8 @@ class CpuDevice : public JudgingDevice {
   absl::Status CheckHealth() override { return absl::OkStatus(); }
 
  private:
-  CpuDevice(const CpuTools& tools, const Judgement& judgement, UniqueFd source_fd)
-      : tools_(tools), judgement_(judgement), source_fd_(std::move(source_fd)) {
+  CpuDevice(const CpuTools& tools, const Judgement& judgement, Zygote* zygote, UniqueFd source_fd)
+      : tools_(tools), judgement_(judgement), zygote_(zygote), source_fd_(std::move(source_fd)) {
     if (tools.kept != nullptr) kept_.emplace(tools.kept);
   }
 
@@ -61,6 +63,7 @@ class CpuDevice : public JudgingDevice {
 
   const CpuTools& tools_;
   const Judgement judgement_;
+  Zygote* const zygote_;           // of the candidate's jails
   const UniqueFd source_fd_;       // of a Python candidate
   std::optional<KeptJails> kept_;  // nothing where programs have cores of their own
 };

@@ -21,8 +21,21 @@ constexpr double kCacheFactor = 4;
 constexpr int kInstancesMin = 2;
 // Of all processes that are made ready ahead, where each takes a third of a second at most.
 constexpr absl::Duration kOpeningTimeMax = absl::Seconds(10);
+// Of the reference's time, what it may pay for copies of its parameters where a native program pays for none: less than
+// what no speed-up is told from 1 by.
+constexpr double kUnsharedCopyShareMax = 0.02;
+constexpr double kCopyUs = 3;  // of one, however short
 constexpr char kNoTime[] = "this request had no time left to measure it";
 constexpr char kNotThisTime[] = "not measured this time, but the next: ";
+
+// Whether copying the parameters between the reference's calls takes next to nothing of their time.
+bool CopiesAreSmall(const TaskLayout& layout, const RefereeFacts& facts) {
+  if (layout.parameters.empty()) return true;
+  const auto bytes = static_cast<double>(layout.input_buffer_bytes - layout.parameters.front().offset);
+  const double bytes_per_us = facts.gigabytes_per_second_ceiling * 1e3;
+  const double us = kCopyUs * static_cast<double>(layout.parameters.size()) + 2 * bytes / bytes_per_us;
+  return us <= kUnsharedCopyShareMax * static_cast<double>(layout.reference_us);
+}
 
 }  // namespace
 
@@ -49,7 +62,8 @@ bool GpuDevice::MayBeOthersDoing(const Fault& fault, absl::Time since) {
 
 void GpuDevice::AwaitSpares() {
   const InPhase phase(Phase::kStart);
-  for (Zygote* const zygote : {tools_.native_zygote, tools_.python_zygote}) {
+  Zygote* const with_blas = tools_.blas_zygote == nullptr ? nullptr : tools_.blas_zygote->started();
+  for (Zygote* const zygote : {tools_.native_zygote, tools_.python_zygote, with_blas}) {
     if (zygote != nullptr) zygote->AwaitSpares(std::min(judgement_.deadline, absl::Now() + kOpeningTimeMax));
   }
 }
@@ -119,8 +133,8 @@ TimerOptions GpuDevice::TimingOptions(const TaskLayout& layout, Room room) const
   options.num_warm_ups = kWarmUpDraws;
   options.can_sample = false;
   options.path.cold = true;
-  // The reference would have the copies of its parameters on its clock, and a native program none.
-  const bool alone = is_native_ && !layout.parameters.empty();
+  // The reference has the copies of its parameters on its clock, and a native program has none.
+  const bool alone = is_native_ && !CopiesAreSmall(layout, tools_.facts);
   options.batch_calls_max = alone ? 1 : static_cast<size_t>(BatchedCallsMax(*store_, layout, tools_.facts));
   options.path.takes_between_off = is_native_;
   if (room == Room::kOpen) options.enough_above = 1;  // what counts there at most

@@ -29,7 +29,7 @@
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/cpu_device.h"
 #include "reward_service/referee/cpu_task.h"
-#include "reward_service/referee/cuda_libraries.h"
+#include "reward_service/referee/process/cuda_libraries.h"
 #include "reward_service/referee/gpu_device.h"
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/profile/profile_sampler.h"
@@ -101,6 +101,7 @@ class RefereeProcess {
     RETURN_IF_ERROR(lane_.StayOut());
     RETURN_IF_ERROR(CheckSandbox());
     ASSIGN_OR_RETURN(const std::optional<GpuAccess> gpu, OpenGpu());
+    blas_zygote_ = std::make_unique<BlasZygote>(bin_directory_, gpu);
     ASSIGN_OR_RETURN(native_zygote_, Zygote::StartNative(bin_directory_, gpu));
     ASSIGN_OR_RETURN(const auto folders, PythonFolders(python_));
     ASSIGN_OR_RETURN(python_zygote_,
@@ -211,6 +212,7 @@ class RefereeProcess {
     cpu_.lane = &lane_;
     cpu_.native_zygote = native_zygote_.get();
     cpu_.python_zygote = python_zygote_.get();
+    cpu_.blas_zygote = blas_zygote_.get();
     cpu_.jail_memory_bytes_max = limits_.jail_memory_bytes_max;
     RefereeFacts& facts = cpu_.facts;
     facts.lane_cores = lane_.cores();
@@ -268,6 +270,7 @@ class RefereeProcess {
     request.kind = native ? CandidateKind::kNative : CandidateKind::kKernelBenchPython;
     if (native) {
       request.library_fd = packet.descriptors[1].get();
+      request.with_blas = Read(packet.fields, Message::with_blas);
     } else {
       ASSIGN_OR_RETURN(request.source,
                        SharedBuffer::ReadText(packet.descriptors[1].get(), service::Judge::kSourceBytesMax));
@@ -369,6 +372,7 @@ class RefereeProcess {
   GpuClockReader clocks_;
   std::unique_ptr<Zygote> native_zygote_;
   std::unique_ptr<Zygote> python_zygote_;
+  std::unique_ptr<BlasZygote> blas_zygote_;
   std::unique_ptr<TaskPool> pool_;
   std::unique_ptr<EmptyCandidate> empty_native_;
   std::unique_ptr<EmptyCandidate> empty_python_;

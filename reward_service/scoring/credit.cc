@@ -42,7 +42,10 @@ int NumDecidingSamples() {
 }
 
 Credit ComputeCredit(const v1::Timing& timing, const v1::Profile& profile, const v1::Task& task) {
-  if (timing.libraries_withheld()) return Full(timing, "no library could do the work");
+  if (timing.libraries_withheld()) {
+    return Full(timing, Allows(task, "blas") ? "no library but those that the task allows could do the work"
+                                             : "no library could do the work");
+  }
   if (Allows(task, "torch") && Allows(task, "blas")) return Full(timing, "the task allows all libraries");
   double own = profile.own_code_share();
   double libraries = 0.0;

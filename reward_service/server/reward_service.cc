@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "core/base/build_info.h"
 #include "core/base/descriptor_limit.h"
+#include "core/base/file.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/base/stop_signals.h"
@@ -87,12 +88,14 @@ struct Machinery {
 std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, const CudaCompiler* cuda,
                                                const std::vector<std::string>& architectures,
                                                ExtensionCompiler* extensions, CompileCache* cache) {
-  const auto native = [=](v1::CandidateLanguage language, std::string_view source,
+  const auto native = [=](const PreparedRequest& prepared,
                           const std::atomic<bool>& cancelled) -> absl::StatusOr<CompiledProgram> {
-    if (language == v1::CANDIDATE_LANGUAGE_CUDA) {
+    const std::string& source = prepared.source;
+    if (prepared.request.candidate().language() == v1::CANDIDATE_LANGUAGE_CUDA) {
       if (cuda == nullptr) return absl::FailedPreconditionError("there is no CUDA compiler");
-      return cache->GetOrCompile(cuda->Key(source, architectures), cancelled,
-                                 [&] { return cuda->Compile(source, architectures, cancelled); });
+      const CudaLibraries libraries = prepared.with_blas ? CudaLibraries::kBlas : CudaLibraries::kNone;
+      return cache->GetOrCompile(cuda->Key(source, architectures, libraries), cancelled,
+                                 [&] { return cuda->Compile(source, architectures, cancelled, libraries); });
     }
     const std::string key = CompileCache::Key(compiler->toolchain().fingerprint, source);
     return cache->GetOrCompile(key, cancelled, [&] { return compiler->Compile(source, cancelled); });
@@ -136,7 +139,10 @@ absl::StatusOr<CudaToolchain> FindCudaToolchain() {
 std::unique_ptr<CudaCompiler> MakeCudaCompiler(const ServiceOptions& options,
                                                absl::StatusOr<CudaToolchain> toolchain) {
   if (!toolchain.ok()) return nullptr;
-  CudaCompilerOptions cuda{.stub_directory = ShareDirectory() / "facade" / "stubs"};
+  CudaCompilerOptions cuda{.stub_directory = ShareDirectory() / "facade" / "stubs",
+                           .withheld_directory = ShareDirectory() / "facade" / "withheld",
+                           .halves = HalvesPlaces{.program = ExecutableDirectory() / "warpsmith-nvrtc",
+                                                  .header_directory = ShareDirectory() / "compiler" / "halves"}};
   cuda.limits.wall_seconds_max = static_cast<double>(options.compile_seconds_max);
   return std::make_unique<CudaCompiler>(*std::move(toolchain), std::move(cuda));
 }

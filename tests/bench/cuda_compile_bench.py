@@ -116,6 +116,9 @@ def _measure(name: str, programs: Sequence[Row], arguments: argparse.Namespace) 
         rows += [{**row, "kind": name, "at_once": at_once} for row in found]
     for headers, count in Counter(row["headers"] for row in rows if row["headers"]).items():
         print(f"  on {headers}: {count} of {len(rows)}")
+    if name == "native":
+        for compiler, count in Counter(row["compiler"] for row in rows).items():
+            print(f"  by {compiler}: {count} of {len(rows)}")
     return rows
 
 

@@ -2,7 +2,7 @@
 //
 // Reads programs from --programs, a JSON object a line: {"name", "source"} of a native one, {"name", "cpp_sources",
 // "cuda_sources", "functions", "extra_cuda_cflags"} of a call of load_inline. Compiles each once, --at-once at a
-// time, in the sandbox, and prints a line for each: {"name", "seconds", "succeeded", "headers", "error"}.
+// time, in the sandbox, and prints a line for each: {"name", "seconds", "succeeded", "headers", "compiler", "error"}.
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
@@ -37,6 +37,11 @@ struct Compilers {
 };
 
 std::filesystem::path Share() { return ExecutableDirectory().parent_path() / "share/warpsmith"; }
+
+HalvesPlaces Halves() {
+  return {.program = Share().parent_path().parent_path() / "bin/warpsmith-nvrtc",
+          .header_directory = Share() / "compiler/halves"};
+}
 
 std::string PythonInclude() {
   return *OutputOf(
@@ -82,6 +87,7 @@ void CompileOne(Compilers* compilers, const nlohmann::json& program, const std::
                                {"seconds", seconds},
                                {"succeeded", compiled->succeeded()},
                                {"headers", compiled->headers},
+                               {"compiler", compiled->compiler},
                                {"error", FirstError(compiled->diagnostics)}};
   std::printf("%s\n", line.dump().c_str());
   std::fflush(stdout);
@@ -93,7 +99,9 @@ int Main(const Flags& flags) {
   const absl::StatusOr<CudaToolchain> cuda = ProbeCudaToolchain(*host, GetBuildInfo().torch_dir);
   WS_CHECK(cuda.ok()) << cuda.status().ToString();
   const TemporaryDirectory work;
-  Compilers compilers{CudaCompiler(*cuda, {.stub_directory = Share() / "facade/stubs"}),
+  Compilers compilers{CudaCompiler(*cuda, {.stub_directory = Share() / "facade/stubs",
+                                           .withheld_directory = Share() / "facade/withheld",
+                                           .halves = Halves()}),
                       ExtensionCompiler(*host, InlineOptions(*cuda, flags.architecture, work.path()))};
   const std::vector<nlohmann::json> programs = ReadPrograms(flags.programs);
   std::atomic<size_t> next{0};

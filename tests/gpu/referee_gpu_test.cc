@@ -37,6 +37,10 @@ TEST_CASE("an input cannot be written") {
 }
 
 TEST_CASE("a kernel that faults, or does not end, costs its candidate alone") {
+  const v1::Grade too_many =
+      Judge(Source(kKernel, "  scaled<<<dim3(1u << 31), 32, 0, stream>>>(x, weight, y, n);\n")).grade();
+  CHECK(too_many.verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK_THAT(too_many.verdict_reason(), Catch::Contains("which is cudaErrorInvalid"));
   CHECK(VerdictOf(kKernel, "  scaled<<<1024, 256, 0, stream>>>(nullptr, weight, y, n);\n") ==
         v1::VERDICT_RUNTIME_ERROR);
   CHECK(VerdictOf(kKernel, std::string(kLaunch) + "  spin<<<1, 1, 0, stream>>>(y, -1);\n") ==

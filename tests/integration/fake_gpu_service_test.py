@@ -96,8 +96,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Service]:
         yield running
 
 
-def _grade(service: _Service, source: str) -> Grade:
-    return service.client.grade(Request(_TASK, source=source, language="cuda"))
+def _grade(service: _Service, source: str, allowed_libraries: tuple[str, ...] = ()) -> Grade:
+    return service.client.grade(Request(_TASK, source=source, language="cuda", allowed_libraries=allowed_libraries))
 
 
 def test_a_program_is_compiled_and_graded_on_a_gpu(service: _Service) -> None:
@@ -115,6 +115,27 @@ def test_a_program_is_compiled_and_graded_on_a_gpu(service: _Service) -> None:
     assert graph["us"] > 0
     assert _grade(service, _program("wrong", "y[i] = x[i];")).verdict.value == "INCORRECT"
     assert _grade(service, _program("broken", "y[i] = nothing;")).verdict.value == "COMPILE_ERROR"
+
+
+def test_cublas_is_in_the_jail_of_a_program_whose_task_allows_it_and_of_no_other(service: _Service) -> None:
+    """The libraries are real; without a GPU they can tell their versions."""
+    program = "#include <cublasLt.h>\n#include <cublas_v2.h>\n#include <cudnn.h>\n" + _program(
+        "blas",
+        "if (cublasLtGetVersion() < 130000 || cudnnGetVersion() < 90000 || cublasGetStatusString(CUBLAS_STATUS_SUCCESS)"
+        " == nullptr) return 1; " + _RIGHT,
+    )
+    allowed = _grade(service, program, ("blas",))
+    if "install nvidia-cublas" in allowed.reason:
+        pytest.skip(allowed.reason)
+    assert allowed.correct, allowed.reason
+    assert allowed.message["timing"]["librariesWithheld"]
+    withheld = _grade(service, program)
+    assert (withheld.verdict.value, withheld.reward) == ("COMPILE_ERROR", 0)
+    assert "cuBLAS and cuDNN are withheld" in withheld.reason
+    declared = _program("declared", "if (cublasLtGetVersion() == 0) return 1; " + _RIGHT)
+    hidden = _grade(service, 'extern "C" size_t cublasLtGetVersion();\n' + declared)
+    assert hidden.verdict.value == "RUNTIME_ERROR"
+    assert "cublasLtGetVersion" in hidden.reason
 
 
 def test_both_gpus_are_used(service: _Service) -> None:

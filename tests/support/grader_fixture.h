@@ -53,8 +53,7 @@ struct AwaitedGrade {
 struct GraderBench {
   FakeRefereeScript script;
   std::atomic<int> num_compiled{0};
-  CompileStage::CompileNative compile = [](v1::CandidateLanguage, std::string_view,
-                                           const std::atomic<bool>&) {
+  CompileStage::CompileNative compile = [](const PreparedRequest&, const std::atomic<bool>&) {
     CompiledProgram program;
     program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
     return absl::StatusOr<CompiledProgram>(program);
@@ -63,10 +62,9 @@ struct GraderBench {
   std::unique_ptr<Grader> grader;
 
   Grader* Start(GraderOptions options = {}) {
-    const auto counted = [this](v1::CandidateLanguage language, std::string_view source,
-                                const std::atomic<bool>& cancelled) {
+    const auto counted = [this](const PreparedRequest& prepared, const std::atomic<bool>& cancelled) {
       ++num_compiled;
-      return compile(language, source, cancelled);
+      return compile(prepared, cancelled);
     };
     compile_stage = std::make_unique<CompileStage>("test compiler", 1 << 16, counted, nullptr);
     std::vector<std::unique_ptr<JudgeStage>> lanes;

@@ -36,8 +36,7 @@ struct ReceptionFixture {
     reception = std::make_unique<Reception>(options, *std::move(loaded), grader.get(), &ledger);
   }
 
-  static absl::StatusOr<CompiledProgram> CompileNothing(v1::CandidateLanguage, std::string_view,
-                                                        const std::atomic<bool>&) {
+  static absl::StatusOr<CompiledProgram> CompileNothing(const PreparedRequest&, const std::atomic<bool>&) {
     CompiledProgram program;
     program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
     return program;

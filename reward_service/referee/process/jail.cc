@@ -12,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
+#include "reward_service/referee/process/cuda_error_text.h"
 #include "reward_service/referee/process/guards.h"
 
 namespace warpsmith {
@@ -153,7 +154,9 @@ std::optional<Fault> Jail::Run() {
   if (!Is<jail::Done>(fields)) return FaultOfAnswer(timed->answer);
   waited_us_ = static_cast<double>(Read(fields, jail::Done::waited_us));
   if (const int64_t result = Read(fields, jail::Done::result); result != 0)
-    return Fault{v1::VERDICT_RUNTIME_ERROR, absl::StrCat("run() returned ", result)};
+    return Fault{
+        v1::VERDICT_RUNTIME_ERROR,
+        absl::StrCat("run() returned ", result, buffers_.store->on_gpu() ? CudaErrorText(result) : "")};
   if (buffers_.outputs.empty()) {
     former_places_ = std::move(places_);
     const nlohmann::json* const places = Find(fields, jail::Done::outputs);

@@ -68,6 +68,15 @@ void AdmitGpu(const GpuAccess& gpu, SandboxOptions* options) {
   options->environment.push_back(absl::StrCat("CUDA_DEVICE_MAX_CONNECTIONS=", kLaunchQueues));
 }
 
+// Behind the profiler's, of warpsmith-jail's arguments.
+void AddLibraries(const GpuAccess& gpu, SandboxOptions* options) {
+  if (gpu.profiler.empty()) options->arguments.emplace_back();
+  for (const std::filesystem::path& library : gpu.libraries) {
+    options->arguments.push_back(library.string());
+    options->read_only_paths.push_back(library);
+  }
+}
+
 absl::Status ExplainEnd(const char* what, int output, const absl::Status& status) {
   char text[600] = {};
   const ssize_t n = read(output, text, sizeof(text) - 1);
@@ -141,6 +150,7 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartNative(const std::filesyste
     options.arguments.insert(options.arguments.end(), {gpu->driver.string(), gpu->runtime.string()});
     options.read_only_paths.push_back(gpu->runtime);
     AdmitGpu(*gpu, &options);
+    AddLibraries(*gpu, &options);
   }
   options.descriptors = {{pair.second.get(), kSocketInside}, {STDERR_FILENO, STDERR_FILENO}};
   ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));

@@ -41,6 +41,8 @@ struct GpuAccess {
   std::filesystem::path runtime;  // libcudart's, to which candidates are linked
   // CUPTI's, by which children tell what they launch; empty where there is none.
   std::filesystem::path profiler = {};
+  // Further ones that native candidates may be linked to, each behind those that it needs.
+  std::vector<std::filesystem::path> libraries = {};
 };
 
 // Thread-safe.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -68,6 +68,9 @@ class Request:
     priority: str = Priority.NORMAL
     # "cpu" or "cuda", what the program is graded on; empty: the language and what the service has decide.
     device: str = ""
+    # "blas" and "torch": libraries whose work counts as the program's. A native CUDA program may link cuBLAS and cuDNN
+    # only where "blas" is named.
+    allowed_libraries: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The GradeRequest."""
@@ -84,6 +87,8 @@ class Request:
                 task["feedback"] = dict(self.previous_feedback)
         if self.device:
             task["device"] = f"DEVICE_{self.device.upper()}"
+        if self.allowed_libraries:
+            task["allowedLibraries"] = list(self.allowed_libraries)
         candidate: dict[str, Any] = {"language": language}
         candidate["source" if self.source else "answer"] = self.source or self.answer
         message = {"task": task, "candidate": candidate, "formula": self.formula}

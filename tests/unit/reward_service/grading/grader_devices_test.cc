@@ -33,8 +33,7 @@ struct TwoDevices {
     grader = std::make_unique<Grader>(GraderOptions{}, &compile, std::move(lanes));
   }
 
-  static absl::StatusOr<CompiledProgram> CompileNothing(v1::CandidateLanguage, std::string_view,
-                                                        const std::atomic<bool>&) {
+  static absl::StatusOr<CompiledProgram> CompileNothing(const PreparedRequest&, const std::atomic<bool>&) {
     CompiledProgram program;
     program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
     return program;

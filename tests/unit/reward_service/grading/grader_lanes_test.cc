@@ -18,8 +18,7 @@ namespace {
 
 const ServiceAbilities kGpu{.devices = {{v1::DEVICE_CUDA, "gpu"}}};
 
-absl::StatusOr<CompiledProgram> CompileNothing(v1::CandidateLanguage, std::string_view,
-                                               const std::atomic<bool>&) {
+absl::StatusOr<CompiledProgram> CompileNothing(const PreparedRequest&, const std::atomic<bool>&) {
   CompiledProgram program;
   program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
   return program;

@@ -233,7 +233,7 @@ TEST_CASE("the delay of a refusal follows what waits and how long a lane takes f
 
 TEST_CASE("a program that does not compile takes no lane") {
   GraderBench bench;
-  bench.compile = [](v1::CandidateLanguage, std::string_view, const std::atomic<bool>&) {
+  bench.compile = [](const PreparedRequest&, const std::atomic<bool>&) {
     CompiledProgram refused;
     refused.diagnostics = "1:1: error: expected ';' before 'float'\n";
     return absl::StatusOr<CompiledProgram>(refused);
@@ -273,7 +273,7 @@ TEST_CASE("a referee that keeps dying is UNSCORABLE without a reward, and asked 
 
 TEST_CASE("a compiler that cannot run is UNSCORABLE, never a compile error") {
   GraderBench bench;
-  bench.compile = [](v1::CandidateLanguage, std::string_view, const std::atomic<bool>&) {
+  bench.compile = [](const PreparedRequest&, const std::atomic<bool>&) {
     absl::SleepFor(absl::Milliseconds(1));
     return absl::StatusOr<CompiledProgram>(absl::ResourceExhaustedError("cannot fork"));
   };
@@ -298,7 +298,7 @@ TEST_CASE("a speed-up that is not a number is UNSCORABLE") {
 TEST_CASE("cancelling the only request stops its compilation and frees its place") {
   GraderBench bench;
   absl::Notification compiling;
-  bench.compile = [&](v1::CandidateLanguage, std::string_view, const std::atomic<bool>& cancelled) {
+  bench.compile = [&](const PreparedRequest&, const std::atomic<bool>& cancelled) {
     compiling.Notify();
     while (!cancelled) absl::SleepFor(absl::Milliseconds(1));
     return absl::StatusOr<CompiledProgram>(absl::CancelledError("killed"));
@@ -344,7 +344,7 @@ TEST_CASE("draining finishes what was admitted and refuses the rest") {
 
 TEST_CASE("draining without grace answers everybody") {
   GraderBench bench;
-  bench.compile = [](v1::CandidateLanguage, std::string_view, const std::atomic<bool>& cancelled) {
+  bench.compile = [](const PreparedRequest&, const std::atomic<bool>& cancelled) {
     while (!cancelled) absl::SleepFor(absl::Milliseconds(1));
     return absl::StatusOr<CompiledProgram>(absl::CancelledError("killed"));
   };

@@ -67,6 +67,34 @@ TEST_CASE("an answer of ten megabytes is refused with both numbers") {
   CheckRefused(request, "10485760");
 }
 
+TEST_CASE("a native CUDA program that names cuBLAS or cuDNN has them where its task allows them") {
+  v1::GradeRequest request = Request();
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CUDA);
+  request.mutable_task()->set_device(v1::DEVICE_CUDA);
+  const ServiceAbilities abilities{.devices = {{v1::DEVICE_CPU, "cpu"}, {v1::DEVICE_CUDA, "gpu"}}};
+  const auto prepare = [&](const std::string& source, const char* allowed) {
+    request.mutable_candidate()->set_source(source);
+    request.mutable_task()->clear_allowed_libraries();
+    request.mutable_task()->add_allowed_libraries(allowed);
+    return Prepare(request, abilities);
+  };
+  for (const char* header : {"cublas_v2.h", "cublasLt.h", "cudnn.h"}) {
+    const std::string source = "#include <" + std::string(header) + ">\nint run;\n";
+    const PreparedRequest with = prepare(source, "blas"), without = prepare(source, "torch");
+    CHECK(with.with_blas);
+    CHECK_FALSE(without.with_blas);
+    CHECK(with.measurement_key != without.measurement_key);
+  }
+  const PreparedRequest plain = prepare("int run;\n", "blas");
+  CHECK_FALSE(plain.with_blas);
+  CHECK(plain.measurement_key == prepare("int run;\n", "torch").measurement_key);
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
+  CHECK_FALSE(prepare("'cublas'", "blas").with_blas);
+  request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_CPP);
+  request.mutable_task()->set_device(v1::DEVICE_CPU);
+  CHECK_FALSE(prepare("// cublas", "blas").with_blas);
+}
+
 TEST_CASE("formula, skill and id do not change what is measured") {
   v1::GradeRequest request = Request();
   const PreparedRequest first = Prepare(request);

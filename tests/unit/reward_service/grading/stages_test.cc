@@ -230,12 +230,12 @@ TEST_CASE("recording and judging are tried so often, and waited for so long each
 }
 
 TEST_CASE("a native program is compiled in its language, by a compiler that tells its name") {
-  const auto compile = [](v1::CandidateLanguage language, std::string_view source,
+  const auto compile = [](const PreparedRequest& prepared,
                           const std::atomic<bool>&) -> absl::StatusOr<CompiledProgram> {
-    CHECK(source == "program");
+    CHECK(prepared.source == "program");
     CompiledProgram program;
     program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));
-    if (language == v1::CANDIDATE_LANGUAGE_CUDA) program.compiler = "nvcc 13";
+    if (prepared.request.candidate().language() == v1::CANDIDATE_LANGUAGE_CUDA) program.compiler = "nvcc 13";
     return program;
   };
   const CompileStage stage("g++ 12", 10, compile, nullptr);
@@ -252,7 +252,7 @@ TEST_CASE("a native program is compiled in its language, by a compiler that tell
 }
 
 TEST_CASE("the kernels of a program's machine code are in its grade") {
-  const auto compile = [](v1::CandidateLanguage, std::string_view,
+  const auto compile = [](const PreparedRequest&,
                           const std::atomic<bool>&) -> absl::StatusOr<CompiledProgram> {
     CompiledProgram program;
     program.library = std::make_shared<const UniqueFd>(*SealedMemfd("library", "bytes"));

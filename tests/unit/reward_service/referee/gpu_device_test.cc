@@ -71,6 +71,13 @@ TEST_CASE(
   with_parameters.reference_us = 50;
   CHECK(python.device->TimingOptions(with_parameters, Room::kSealed).batch_calls_max == 16);
   CHECK(native.device->TimingOptions(with_parameters, Room::kSealed).batch_calls_max == 1);
+  // Three microseconds of a copy are little of these.
+  with_parameters.reference_us = 300;
+  const size_t of_python = python.device->TimingOptions(with_parameters, Room::kSealed).batch_calls_max;
+  CHECK(of_python > 1);
+  CHECK(native.device->TimingOptions(with_parameters, Room::kSealed).batch_calls_max == of_python);
+  with_parameters.parameters.resize(4, with_parameters.parameters[0]);
+  CHECK(native.device->TimingOptions(with_parameters, Room::kSealed).batch_calls_max == 1);
   CHECK_FALSE(native.device->JudgesErrorsAgain());
   CHECK(python.device->JudgesErrorsAgain());
 }

@@ -97,7 +97,8 @@ nlohmann::json JudgeQuestion(int id) {
                       {Judge::limits, ToJson(JudgeLimits{})},
                       {Judge::timing, ToJson(TimingEffort{})},
                       {Judge::verify_only, true},
-                      {Judge::another_follows, false}});
+                      {Judge::another_follows, false},
+                      {Judge::with_blas, false}});
 }
 
 // A script in which recording a program is answered so.

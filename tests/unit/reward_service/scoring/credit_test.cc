@@ -84,6 +84,17 @@ TEST_CASE("a task that allows all libraries credits what they did, sampled or no
   CHECK(ComputeCredit(Timing(1.02, false), {}, task).rule == CreditRule::kNotDistinguishable);
 }
 
+TEST_CASE("where libraries were withheld the condition says whether some were not") {
+  v1::Timing timing = Timing(2);
+  timing.set_libraries_withheld(true);
+  v1::Task task;
+  CHECK(ComputeCredit(timing, {}, task).condition == "no library could do the work");
+  task.add_allowed_libraries("blas");
+  const Credit credit = ComputeCredit(timing, {}, task);
+  CHECK(credit.condition == "no library but those that the task allows could do the work");
+  CHECK(credit.speedup == 2.0);
+}
+
 TEST_CASE("burning time beside a library's work earns no more than that time") {
   CHECK(ComputeCredit(Timing(0.45), Profile(0.6, 0.4, 0), {}).speedup == 0.45);
   CHECK(ComputeCredit(Timing(3.0), Profile(0.6, 0.4, 0), {}).speedup == 1.0);

@@ -61,6 +61,10 @@ TEST_CASE("a call of a batch that returns another number than 0 is the last") {
   const SealedRun run = Run("  static int calls; if (++calls == 2) return 7; if (calls > 2) return 8;", 3);
   REQUIRE(run.fault);
   CHECK(run.fault->reason == "run() returned 7");
+  const SealedRun configuration = Run("  return 9;");
+  REQUIRE(configuration.fault);
+  CHECK_THAT(configuration.fault->reason,
+             Catch::StartsWith("run() returned 9, which is cudaErrorInvalidConfig"));
 }
 
 TEST_CASE("inputs on the GPU cannot be written") {

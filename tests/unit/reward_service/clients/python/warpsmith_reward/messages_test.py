@@ -35,6 +35,13 @@ def test_a_device_is_part_of_the_task_and_of_what_the_id_stands_for() -> None:
     assert anywhere["requestId"] != there["requestId"]
 
 
+def test_allowed_libraries_are_part_of_the_task_and_of_what_the_id_stands_for() -> None:
+    none, blas = (Request("r", answer="a", allowed_libraries=names).to_json() for names in ((), ("blas",)))
+    assert "allowedLibraries" not in none["task"]
+    assert blas["task"]["allowedLibraries"] == ["blas"]
+    assert none["requestId"] != blas["requestId"]
+
+
 def test_previous_code_makes_it_the_other_skill() -> None:
     feedback = {"advice": "ADVICE_TILE", "evidence": "speedup 1.10"}
     message = Request("r", source="s", language="cpp", previous_source="p", previous_feedback=feedback).to_json()

@@ -1,4 +1,6 @@
-#include "reward_service/referee/cuda_libraries.h"
+#include "reward_service/referee/process/cuda_libraries.h"
+
+#include <algorithm>
 
 #include "core/base/file.h"
 #include "tests/support/catch.h"
@@ -36,6 +38,25 @@ TEST_CASE("a link to a profiler that is gone is passed over") {
   if (absl::IsNotFound(libraries.status())) return;
   REQUIRE(libraries.ok());
   CHECK(libraries->profiler.parent_path() != std::filesystem::canonical(beside.folder.path()));
+}
+
+TEST_CASE("cuBLAS comes before what needs it, and cuDNN behind its parts") {
+  const auto libraries = FindBlasLibraries("/nowhere/libcuda.so.1");
+  if (absl::IsNotFound(libraries.status())) {
+    CHECK_THAT(std::string(libraries.status().message()), Catch::Contains("install nvidia-cublas"));
+    return;
+  }
+  REQUIRE(libraries.ok());
+  const auto place = [&](const char* name) {
+    return std::find_if(libraries->begin(), libraries->end(),
+                        [&](const std::filesystem::path& file) {
+                          return file.filename().string().rfind(name, 0) == 0;
+                        }) -
+           libraries->begin();
+  };
+  CHECK(place("libcublasLt.so.") < place("libcublas.so."));
+  CHECK(place("libcudnn_graph.so.") <= place("libcudnn_cnn.so."));
+  CHECK(libraries->back().filename().string().rfind("libcudnn.so.", 0) == 0);
 }
 
 }  // namespace

@@ -1,0 +1,74 @@
+#include "reward_service/compiler/halves/half_headers.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace warpsmith {
+namespace {
+
+// NVRTC knows by itself what kernels use of these.
+constexpr std::string_view kOfHost[] = {"algorithm",
+                                        "array",
+                                        "assert.h",
+                                        "atomic",
+                                        "cassert",
+                                        "cfloat",
+                                        "climits",
+                                        "cmath",
+                                        "cstddef",
+                                        "cstdint",
+                                        "cstdio",
+                                        "cstdlib",
+                                        "cstring",
+                                        "cuda.h",
+                                        "functional",
+                                        "iostream",
+                                        "iterator",
+                                        "limits",
+                                        "cuda_runtime.h",
+                                        "cuda_runtime_api.h",
+                                        "float.h",
+                                        "limits.h",
+                                        "map",
+                                        "math.h",
+                                        "dlpack/dlpack.h",
+                                        "device_launch_parameters.h",
+                                        "memory",
+                                        "mutex",
+                                        "numeric",
+                                        "stddef.h",
+                                        "initializer_list",
+                                        "stdint.h",
+                                        "stdio.h",
+                                        "stdlib.h",
+                                        "string",
+                                        "string.h",
+                                        "tuple",
+                                        "unordered_map",
+                                        "type_traits",
+                                        "utility",
+                                        "vector",
+                                        "vector_types.h"};
+constexpr std::string_view kOfDevice[] = {"mma.h"};
+constexpr std::string_view kOfBoth[] = {"cuda_bf16.h", "cuda_fp16.h", "cuda_fp8.h", "math_constants.h"};
+// What of them the device's half has a part of (halves/).
+constexpr std::string_view kStdint[] = {"stdint.h", "cstdint", "dlpack/dlpack.h"};
+constexpr std::string_view kFloat[] = {"float.h", "cfloat"};
+
+template <typename List>
+bool Has(const List& list, std::string_view name) {
+  return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
+
+}  // namespace
+
+std::optional<HalfHeader> FindHalfHeader(std::string_view name) {
+  if (Has(kStdint, name)) return HalfHeader{.is_hosts = true, .device_line = "#include \"native_stdint.h\""};
+  if (Has(kFloat, name)) return HalfHeader{.is_hosts = true, .device_line = "#include \"native_float.h\""};
+  if (Has(kOfHost, name)) return HalfHeader{.is_hosts = true};
+  if (Has(kOfDevice, name)) return HalfHeader{.is_devices = true};
+  if (Has(kOfBoth, name)) return HalfHeader{.is_hosts = true, .is_devices = true};
+  return std::nullopt;
+}
+
+}  // namespace warpsmith
