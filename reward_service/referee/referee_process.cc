@@ -342,12 +342,18 @@ class RefereeProcess {
     if (const absl::Status status = lane_.StayOut(); !status.ok()) LogWarning(status.ToString());
     while (!recordings_.Finished()) {
       std::optional<Recording> recording = recordings_.Pop(absl::InfiniteDuration());
-      if (recording) AnswerWith(Make<service::Recorded>(), Record(*recording), recording->packet);
+      if (recording) AnswerWithList(*recording);
     }
   }
 
-  // The list of load_inline calls, sealed.
-  absl::StatusOr<UniqueFd> Record(const Recording& recording) {
+  void AnswerWithList(const Recording& recording) {
+    absl::StatusOr<RecordedList> recorded = Record(recording);
+    if (!recorded.ok()) return AnswerWith(Make<service::Recorded>(), recorded.status(), recording.packet);
+    const auto answer = Make<service::Recorded>({{service::Recorded::own_kernels, recorded->own_kernels}});
+    AnswerWith(answer, std::move(recorded->list), recording.packet);
+  }
+
+  absl::StatusOr<RecordedList> Record(const Recording& recording) {
     const Packet& packet = recording.packet;
     if (packet.descriptors.size() < 2) return absl::InternalError("a request without its program");
     ASSIGN_OR_RETURN(const TaskSource task, ReadTask(packet));
