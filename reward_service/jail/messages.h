@@ -42,7 +42,8 @@ struct Fork : ToZygote {
   static constexpr BooleanField sealed{"sealed"};
   static constexpr BooleanField compiles{"compiles"};  // the child may run compilers, and what they make
   static constexpr BooleanField gpu{"gpu"};            // the child opens the GPU that its zygote may use
-  static constexpr BooleanField records{"records"};    // Triton kernels: what can be read is a program's own, or Torch
+  static constexpr BooleanField records{
+      "records"};  // Triton kernels: what can be read is a program's own, or Torch
 };
 
 struct Forked : ToReferee {
@@ -188,7 +189,7 @@ struct Extension {
   static constexpr ListField extra_ldflags{"extra_ldflags", 64};
   static constexpr BooleanField with_cuda{"with_cuda"};
   // A list in JSON, for compiler/compile_triton.py; empty: none.
-  static constexpr TextField kernels{"kernels", size_t{4} << 20};
+  static constexpr TextField kernels{"kernels", 4 << 20};
 };
 
 // Of which a program is told that records without it.
@@ -254,7 +255,7 @@ struct Record : ToJail {
   static constexpr Trusted<nlohmann::json> init_inputs{"init_inputs"};
   static constexpr Trusted<nlohmann::json> inputs{"inputs"};
   static constexpr Trusted<bool> calls{"calls"};
-  static constexpr Trusted<bool> kernels{"kernels"};  // those of Triton, too
+  static constexpr Trusted<bool> kernels{"kernels"};    // those of Triton, too
   static constexpr Trusted<nlohmann::json> gpu{"gpu"};  // a KnownGpu
 };
 

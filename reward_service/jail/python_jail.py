@@ -40,6 +40,7 @@ from messages import (
 )
 from plain_weights import plain_weights
 
+_WITHOUT_TRITON = "; programs have Triton here where they run on a GPU and the package triton is installed beside torch"
 # In later calls the result of the one before lives, too, and may lie where the first call had room for others.
 _NUM_RESULTS_AHEAD = 2
 _libc = ctypes.CDLL(None)
@@ -284,8 +285,9 @@ def _place(tensor: torch.Tensor, memory: gpu_tensors.Memory | None) -> Place:
 
 def record(request: Record, descriptors: list[int], *, on_gpu: bool = False) -> Recorded:
     """Runs a candidate's module and constructor for what they ask to have built, and where they ask for nothing and
-    `request` wants it one call on zeros: some answers ask at the first. With Triton kernels there is always a call. Writes what was asked for to descriptors[1]. Without a GPU that is complete
-    where something was asked for, nothing failed, and Torch was asked nothing about the GPU but what `request` tells."""
+    `request` wants it one call on zeros: some answers ask at the first. With Triton kernels there is always a call.
+    Writes what was asked for to descriptors[1]. Without a GPU that is complete where something was asked for, nothing
+    failed, and Torch was asked nothing about the GPU but what `request` tells."""
     source = read_descriptor(descriptors[0]).decode()
     extensions = Extensions(None)
     extensions.install()
@@ -329,7 +331,8 @@ def _explain(error: BaseException) -> str:
     """The error and the place in the candidate's own source."""
     places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "candidate.py"]
     where = f" (line {places[-1].lineno}: {places[-1].line})" if places else ""
-    return f"{type(error).__name__}: {error}{where}"[:2000]
+    hint = _WITHOUT_TRITON if isinstance(error, ImportError) and "triton" in f"{error.name} {error}" else ""
+    return f"{type(error).__name__}: {error}{hint}{where}"[:2000]
 
 
 class Hooks(NamedTuple):

@@ -1,5 +1,5 @@
-"""What a launch of a Triton kernel needs of Triton's own library: it finds out the types of arguments. Run where permitted
-code is learned, see permitted.py; imported only where Triton is."""
+"""What a launch of a Triton kernel needs of Triton's own library: it finds out the types of arguments. Run where
+permitted code is learned, see permitted.py; imported only where Triton is."""
 
 from __future__ import annotations
 

@@ -311,14 +311,14 @@ class Launcher:
 
     def _find_scratch(self, num_programs: int, stream: int) -> None:
         metadata = self._metadata
-        for cell, size, alignment, allocator in (
-            (self._global_scratch, metadata.global_scratch_size, metadata.global_scratch_align, "_allocator"),
-            (self._profile_scratch, metadata.profile_scratch_size, metadata.profile_scratch_align, "_profile_allocator"),
-        ):
-            if size:
+        kinds: tuple[tuple[_Cell, str, Any], ...] = (
+            (self._global_scratch, "global_scratch", _allocation._allocator),
+            (self._profile_scratch, "profile_scratch", _allocation._profile_allocator),
+        )
+        for cell, kind, allocator in kinds:
+            if size := getattr(metadata, f"{kind}_size"):
                 num_bytes = num_programs * getattr(metadata, "num_ctas", 1) * size
-                memory = getattr(_allocation, allocator).get()(num_bytes, alignment, stream)
-                cell.value = _pointer(memory)
+                cell.value = _pointer(allocator.get()(num_bytes, getattr(metadata, f"{kind}_align"), stream))
 
 
 class Driver(nvidia.CudaDriver):
@@ -335,8 +335,8 @@ class Driver(nvidia.CudaDriver):
 
 
 def benchmark(call: Callable[[], Any], *_: Any, quantiles: Sequence[float] | None = None, **__: Any) -> Any:
-    """As triton.testing.do_bench, but in a few milliseconds: the median time of a call [ms], with a cold cache; of each of
-    the quantiles, if there are any. Choosing is the program's own affair: it happens in a first call, which is never
+    """As triton.testing.do_bench, but in a few milliseconds: the median time of a call [ms], with a cold cache; of each
+    of the quantiles, if there are any. Choosing is the program's own affair: it happens in a first call, which is never
     timed, and each of its processes chooses for itself."""
     import torch
 

@@ -1,5 +1,5 @@
-"""Triton in a jail: nothing is compiled here, as with load_inline. A first run takes down each kernel that is launched, as
-Triton's front end makes it of the program's text; a later one launches what the compiler pool made of that."""
+"""Triton in a jail: nothing is compiled here, as with load_inline. A first run takes down each kernel that is launched,
+as Triton's front end makes it of the program's text; a later one launches what the compiler pool made of that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from messages import Extension, KnownGpu
 
-MAGIC = b"WSTRITON"  # a file of compiled kernels begins with it, see compiler/triton_kernels.py
+MAGIC = b"WSTRITON"  # a file of compiled kernels begins with it, see compiler/triton/compile_triton.py
 _LENGTH_BYTES = 8
 # What programs import of Triton; the zygote does so once, for all of them.
 _MODULES = (
@@ -151,17 +151,16 @@ class Recording:
 
     def _record_of(self, call: _Call) -> dict[str, Any]:
         if len(self.records) >= _KERNELS_MAX or self._num_bytes > _TEXT_BYTES_MAX:
-            raise RuntimeError(
-                f"more than {_KERNELS_MAX} kernels, or {_TEXT_BYTES_MAX >> 20} MiB of their text: use fewer configurations"
-            )
+            limits = f"{_KERNELS_MAX} kernels, or {_TEXT_BYTES_MAX >> 20} MiB of their text"
+            raise RuntimeError(f"more than {limits}: use fewer configurations")
         from triton.compiler.errors import CompileTimeAssertionFailure
 
-        record = dict(key=call.key, name=call.source.name, trial=bool(self._trial))
+        record = dict(digest=call.key, kernel=call.source.name, trial=bool(self._trial))
         try:
             text = call.intermediate_text()
         except Exception as error:
             if not (self._trial and isinstance(error, CompileTimeAssertionFailure)):
-                self.records[call.key] = {**record, "error": _explain(error, self._text)[:4000]}
+                self.records[call.key] = {**record, "failure": _explain(error, self._text)[:4000]}
             raise
         self._num_bytes += len(text)
         chosen = {name: getattr(call.options, name) for name in _OPTIONS if hasattr(call.options, name)}
@@ -182,7 +181,7 @@ class Placeholder:
 
     def __init__(self, call: _Call) -> None:
         self.src, self.name, self.hash = call.source, call.source.name, call.key
-        self.metadata = _metadata({**vars(call.options), "name": self.name, "shared": _GUESSED_SHARED_BYTES})
+        self.metadata = _metadata(dict(vars(call.options), name=self.name, shared=_GUESSED_SHARED_BYTES))
         self.n_regs, self.n_spills, self.n_max_threads, self.function, self.module = _GUESSED_REGISTERS, 0, 1024, 0, 0
         self.packed_metadata = (call.options.num_warps, call.options.num_ctas, _GUESSED_SHARED_BYTES)
         self.asm: dict[str, Any] = {}
@@ -225,11 +224,12 @@ class Compiled:
         found = self._kernels.get(call.key)
         if found is None:
             raise RuntimeError(
-                f"the Triton kernel {call.describe()} was not compiled: the first run of the program, on zeros and with "
-                "the standard library, Torch and Triton alone, launched none with these types, constants and options"
+                f"the Triton kernel {call.describe()} was not compiled: the first run of the program, on zeros and "
+                "with the standard library, Torch and Triton alone, launched none with these types, constants and "
+                "options"
             )
-        if "error" in found:
-            raise PTXASError(found["error"])
+        if "failure" in found:
+            raise PTXASError(found["failure"])
         return _kernel(call, found)
 
 
@@ -240,10 +240,10 @@ def _read(content: bytes) -> dict[str, dict[str, Any]]:
     end = start + int.from_bytes(content[len(MAGIC) : start], "little")
     kernels: dict[str, dict[str, Any]] = {}
     for fields in json.loads(content[start:end]):
-        if "error" not in fields:
-            first = end + fields["offset"]
-            fields["binary"] = content[first : first + fields["bytes"]]
-        kernels[fields["key"]] = fields
+        if "failure" not in fields:
+            first = end + fields["first"]
+            fields["binary"] = content[first : first + fields["length"]]
+        kernels[fields["digest"]] = fields
     return kernels
 
 
@@ -296,9 +296,9 @@ def _told_driver(gpu: KnownGpu, benchmark: Any) -> Any:
 
 @contextmanager
 def without_gpu() -> Iterator[None]:
-    """For a call in a process that has none: tensors of the host say that they are on a GPU. Kernels are launched by their
-    shapes, types and places alone. Raises TimeoutError between two operators once the call takes too long: with a GPU it
-    is faster."""
+    """For a call in a process that has none: tensors of the host say that they are on a GPU. What is launched depends
+    on shapes, types and places alone. Raises TimeoutError between two operators once the call takes too long: with a
+    GPU it is faster."""
     torch.Tensor.is_cuda = property(lambda _tensor: True)  # type: ignore[assignment,method-assign]
     timer = threading.Timer(_HOST_SECONDS_MAX, _thread.interrupt_main)
     timer.start()

@@ -42,9 +42,9 @@ def _call(function: Any, *arguments: Any) -> int:
 
 
 def importable_paths(*, records: bool) -> list[str]:
-    """What programs import, by file and folder: the standard library, Torch's own modules and Triton's. No library whose
-    kernels could be read lies there. Where a program's Triton kernels are taken down (`records`) nor are Torch's own, and
-    what makes more of them: torch.compile."""
+    """What programs import, by file and folder: the standard library, Torch's own modules and Triton's. No library
+    whose kernels could be read lies there. Where a program's Triton kernels are taken down (`records`), neither do
+    Torch's own, nor what makes more of them: torch.compile."""
     import torch
 
     left_out = {

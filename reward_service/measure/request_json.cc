@@ -150,7 +150,8 @@ TimingEffort TimingFromJson(const nlohmann::json& fields) {
           .baselines = Read(fields, Effort::baselines)};
 }
 
-absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::json& list, bool own_kernels) {
+absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::json& list,
+                                                                bool own_kernels) {
   constexpr size_t kExtensionsMax = service::Recorded::kExtensionsMax;
   if (!list.is_array() || list.size() > kExtensionsMax) {
     return absl::InvalidArgumentError(absl::StrCat("more than ", kExtensionsMax, " calls of load_inline"));

@@ -22,7 +22,7 @@ constexpr double kIdleSeconds = 2;  // in which a GPU is idle again once the pro
 // As _explain of python_jail.py begins.
 constexpr const char* kErrorsOfFiles[] = {"ImportError", "ModuleNotFoundError", "PermissionError",
                                           "FileNotFoundError", "OSError"};
-constexpr int kOnGpuMax = 4;        // at once: each may take much of the memory
+constexpr int kOnGpuMax = 4;  // at once: each may take much of the memory
 
 nlohmann::json Describe(const cuda::GpuFacts& gpu) {
   using jail::KnownGpu;

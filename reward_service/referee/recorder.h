@@ -41,15 +41,15 @@ class Recorder {
   Recorder(const Options& options, TaskPool* pool, Zygote* zygote, TensorStore* store)
       : options_(options), pool_(pool), zygote_(zygote), store_(store) {}
 
-  // The list of load_inline calls and Triton kernels of the program in `program_fd`. On a GPU it runs without one first: many
-  // programs need no more than to know of it, and a context takes longer than they do. One that fails there, asks for
-  // nothing, or asks Torch more about the GPU than can be told, has one in its turn: beside oracles and other programs,
-  // of which some may have the memory or the time that it wants, so one that fails there is alone once more.
-  // INVALID_ARGUMENT: the program is
-  // at fault. FAILED_PRECONDITION: the task is. DEADLINE_EXCEEDED: neither, there was too little time.
+  // The list of load_inline calls and Triton kernels of the program in `program_fd`. On a GPU it runs without one
+  // first: many programs need no more than to know of it, and a context takes longer than they do. One that fails
+  // there, asks for nothing, or asks Torch more about the GPU than can be told, has one in its turn: beside oracles and
+  // other programs, of which some may have the memory or the time that it wants, so one that fails there is alone once
+  // more. INVALID_ARGUMENT: the program is at fault. FAILED_PRECONDITION: the task is. DEADLINE_EXCEEDED: neither,
+  // there was too little time.
   // Where it names Triton, and programs here have it, the program runs where it can read nothing that has kernels, nor
-  // what makes them for others. One that fails there for want of files, and names load_inline too, runs once more as any
-  // other, without Triton.
+  // what makes them for others. One that fails there for want of files, and names load_inline too, runs once more as
+  // any other, without Triton.
   absl::StatusOr<RecordedList> Record(const TaskSource& task, int program_fd, absl::Time deadline) const;
 
  private:

@@ -78,6 +78,11 @@ absl::StatusOr<std::unique_ptr<GpuStore>> OpenStore(int index, int socket) {
   }
 }
 
+absl::StatusOr<UniqueFd> ListOf(absl::StatusOr<RecordedList> recorded) {
+  RETURN_IF_ERROR(recorded.status());
+  return std::move(recorded->list);
+}
+
 class RefereeProcess {
  public:
   RefereeProcess(int socket, const nlohmann::json& options)
@@ -342,15 +347,12 @@ class RefereeProcess {
     if (const absl::Status status = lane_.StayOut(); !status.ok()) LogWarning(status.ToString());
     while (!recordings_.Finished()) {
       std::optional<Recording> recording = recordings_.Pop(absl::InfiniteDuration());
-      if (recording) AnswerWithList(*recording);
+      if (!recording) continue;
+      absl::StatusOr<RecordedList> recorded = Record(*recording);
+      const bool own_kernels = recorded.ok() && recorded->own_kernels;
+      AnswerWith(Make<service::Recorded>({{service::Recorded::own_kernels, own_kernels}}),
+                 ListOf(std::move(recorded)), recording->packet);
     }
-  }
-
-  void AnswerWithList(const Recording& recording) {
-    absl::StatusOr<RecordedList> recorded = Record(recording);
-    if (!recorded.ok()) return AnswerWith(Make<service::Recorded>(), recorded.status(), recording.packet);
-    const auto answer = Make<service::Recorded>({{service::Recorded::own_kernels, recorded->own_kernels}});
-    AnswerWith(answer, std::move(recorded->list), recording.packet);
   }
 
   absl::StatusOr<RecordedList> Record(const Recording& recording) {

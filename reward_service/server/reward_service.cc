@@ -19,7 +19,7 @@
 #include "reward_service/compiler/compile_cache.h"
 #include "reward_service/compiler/cuda_compiler.h"
 #include "reward_service/compiler/extension_compiler.h"
-#include "reward_service/compiler/triton_compiler.h"
+#include "reward_service/compiler/triton/triton_compiler.h"
 #include "reward_service/grading/environment.h"
 #include "reward_service/grading/ledger.h"
 #include "reward_service/grading/tenants.h"

@@ -1,5 +1,5 @@
-"""A whole reward service with two GPUs, rehearsed: see tests/support/fake_gpu_service.py. Programs go through nvcc; what
-would be a kernel is a loop of the host."""
+"""A whole reward service with two GPUs, rehearsed: see tests/support/fake_gpu_service.py. Programs go through nvcc;
+what would be a kernel is a loop of the host."""
 
 from __future__ import annotations
 

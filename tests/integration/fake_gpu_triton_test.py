@@ -1,5 +1,5 @@
-"""Triton kernels of KernelBench answers in a whole reward service beside a fake GPU: they are taken down, compiled by Triton
-for its architecture, and found again in sealed jails. What a GPU would launch then is a function of Python, see
+"""Triton kernels of KernelBench answers in a whole reward service beside a fake GPU: they are taken down, compiled by
+Triton for its architecture, and found again in sealed jails. What a GPU would launch then is a function of Python, see
 tests/support/fake_cuda/fake_triton_gpu.py."""
 
 from __future__ import annotations

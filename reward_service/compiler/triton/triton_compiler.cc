@@ -1,4 +1,4 @@
-#include "reward_service/compiler/triton_compiler.h"
+#include "reward_service/compiler/triton/triton_compiler.h"
 
 #include <cstdint>
 #include <utility>
@@ -98,8 +98,8 @@ std::vector<Cubin> ParseCubins(std::string_view bytes) {
     const uint64_t length = LittleEndian(bytes.substr(kArchitectureBytes, kLengthBytes));
     bytes.remove_prefix(kArchitectureBytes + kLengthBytes);
     if (length > bytes.size() || length > kCubinBytesMax) break;
-    cubins.push_back(
-        {std::string(name.substr(0, name.find(char{}))), std::string(bytes.substr(0, static_cast<size_t>(length)))});
+    cubins.push_back({std::string(name.substr(0, name.find(char{}))),
+                      std::string(bytes.substr(0, static_cast<size_t>(length)))});
     bytes.remove_prefix(static_cast<size_t>(length));
   }
   return cubins;

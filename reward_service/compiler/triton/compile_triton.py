@@ -1,10 +1,10 @@
-"""Compiles what Triton's front end made of a candidate's kernels: run confined, as `python -I -B compile_triton.py KERNELS
-CUBINS` with the list of kernels on its standard input.
+"""Compiles what Triton's front end made of a candidate's kernels: run confined, as `python -I -B compile_triton.py
+KERNELS CUBINS` with the list of kernels on its standard input.
 
 Each is an object as jail/triton_kernels.py writes it, and a candidate has influence on all of it. What is written:
 
     KERNELS  "WSTRITON", the length of a list in JSON as 8 bytes (little-endian), the list, the machine code one after
-             another; an entry has `key` and either `metadata`, `offset` and `bytes`, or `error`
+             another; an entry has `digest` and either `metadata`, `first` and `length`, or `failure`
     CUBINS   the machine code once more, for who reads no JSON: of each kernel the architecture in 16 bytes, filled up
              with zeros, the length as 8 bytes, and the bytes
 """
@@ -59,13 +59,13 @@ def compile_one(record: dict[str, Any], folder: str) -> tuple[dict[str, Any], by
     target = GPUTarget("cuda", int(record["capability"]), 32)
     backend = make_backend(target)
     options = backend.parse_options(options_of(record))
-    metadata: dict[str, Any] = {"hash": record["key"], "target": target, **vars(options)}
+    metadata: dict[str, Any] = {"hash": record["digest"], "target": target, **vars(options)}
     stages: dict[str, Any] = {}
     backend.add_stages(stages, options, Language.TRITON)
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
-    path = os.path.join(folder, f"{record['key']}.ttir")
+    path = os.path.join(folder, f"{record['digest']}.ttir")
     with open(path, "w") as file:
         file.write(record["text"])
     module = ir.parse_mlir_module(path, context)
@@ -80,30 +80,30 @@ def _say(record: dict[str, Any], error: BaseException) -> str:
     if isinstance(error, PTXASError):
         lines = [line for line in text.splitlines() if "error" in line or "ptxas fatal" in line]
         text = "; ".join(lines[:4]) or text
-    return f"Triton kernel {record.get('name')}: {type(error).__name__}: {text}"[:_TEXT_BYTES_MAX]
+    return f"Triton kernel {record.get('kernel')}: {type(error).__name__}: {text}"[:_TEXT_BYTES_MAX]
 
 
 def compile_entry(record: dict[str, Any], folder: str) -> tuple[dict[str, Any], bytes]:
     """An entry of KERNELS without its place, and its machine code; empty where there is an error."""
-    if "error" in record:
-        return {"key": record["key"], "error": str(record["error"])}, b""
+    if "failure" in record:
+        return {"digest": record["digest"], "failure": str(record["failure"])}, b""
     try:
         metadata, binary = compile_one(record, folder)
     except Exception as error:  # noqa: BLE001 - of a program
-        return {"key": record["key"], "error": _say(record, error)}, b""
-    return {"key": record["key"], "metadata": metadata}, binary
+        return {"digest": record["digest"], "failure": _say(record, error)}, b""
+    return {"digest": record["digest"], "metadata": metadata}, binary
 
 
 def refusals(records: list[dict[str, Any]], entries: list[dict[str, Any]]) -> list[str]:
-    """Errors that refuse the program: of a kernel that is launched as it is, and where no configuration is left to choose
-    among."""
+    """Errors that refuse the program: of a kernel that is launched as it is, and where no configuration is left to
+    choose among."""
     refused, left = [], {}
     for record, entry in zip(records, entries, strict=True):
-        error = entry.get("error")
+        error = entry.get("failure")
         if not record.get("trial"):
             refused += [error] if error else []
-        elif not error or not left.get(record["name"]):
-            left[record["name"]] = error
+        elif not error or not left.get(record["kernel"]):
+            left[record["kernel"]] = error
     return refused + [error for error in left.values() if error]
 
 
@@ -121,7 +121,7 @@ def main() -> int:
         return 1
     offset = 0
     for entry, binary in zip(entries, binaries, strict=True):
-        entry |= {"offset": offset, "bytes": len(binary)}
+        entry |= {"first": offset, "length": len(binary)}
         offset += len(binary)
     text = json.dumps(entries).encode()
     with open(sys.argv[1], "wb") as file:

@@ -1,7 +1,7 @@
 // Builds the Triton kernels of KernelBench answers in a sandbox: Triton's compiler with its ptxas, and nothing of the
 // program's own Python.
-#ifndef WARPSMITH_REWARD_SERVICE_COMPILER_TRITON_COMPILER_H_
-#define WARPSMITH_REWARD_SERVICE_COMPILER_TRITON_COMPILER_H_
+#ifndef WARPSMITH_REWARD_SERVICE_COMPILER_TRITON_TRITON_COMPILER_H_
+#define WARPSMITH_REWARD_SERVICE_COMPILER_TRITON_TRITON_COMPILER_H_
 
 #include <atomic>
 #include <filesystem>
@@ -68,4 +68,4 @@ std::vector<Cubin> ParseCubins(std::string_view bytes);
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_REWARD_SERVICE_COMPILER_TRITON_COMPILER_H_
+#endif  // WARPSMITH_REWARD_SERVICE_COMPILER_TRITON_TRITON_COMPILER_H_
