@@ -247,7 +247,8 @@ class Launcher:
             self._cells.append(_kind(type_name))
 
     def _make_attributes(self) -> Any:
-        metadata, made = self._metadata, []
+        metadata = self._metadata
+        made: list[tuple[int, tuple[int, ...]]] = []
         num_blocks = getattr(metadata, "num_ctas", 1)
         if metadata.launch_pdl:
             made.append((_PROGRAMMATIC_STREAM, (1,)))
@@ -334,7 +335,7 @@ class Driver(nvidia.CudaDriver):
         return benchmark
 
 
-def benchmark(call: Callable[[], Any], *_: Any, quantiles: Sequence[float] | None = None, **__: Any) -> Any:
+def benchmark(call: Callable[[], Any], *_others: Any, quantiles: Sequence[float] | None = None, **_more: Any) -> Any:
     """As triton.testing.do_bench, but in a few milliseconds: the median time of a call [ms], with a cold cache; of each
     of the quantiles, if there are any. Choosing is the program's own affair: it happens in a first call, which is never
     timed, and each of its processes chooses for itself."""

@@ -290,7 +290,7 @@ def _told_driver(gpu: KnownGpu, benchmark: Any) -> Any:
     driver.get_current_device = lambda: 0
     driver.get_current_stream = lambda _device: 0
     driver.get_current_target = lambda: GPUTarget("cuda", capability[0] * 10 + capability[1], 32)
-    driver.utils.get_device_properties = lambda _device: properties  # type: ignore[method-assign]
+    driver.utils.get_device_properties = lambda _device: properties
     return driver
 
 
@@ -299,7 +299,7 @@ def without_gpu() -> Iterator[None]:
     """For a call in a process that has none: tensors of the host say that they are on a GPU. What is launched depends
     on shapes, types and places alone. Raises TimeoutError between two operators once the call takes too long: with a
     GPU it is faster."""
-    torch.Tensor.is_cuda = property(lambda _tensor: True)  # type: ignore[assignment,method-assign]
+    torch.Tensor.is_cuda = property(lambda _tensor: True)  # type: ignore[assignment]
     timer = threading.Timer(_HOST_SECONDS_MAX, _thread.interrupt_main)
     timer.start()
     try:
@@ -308,4 +308,3 @@ def without_gpu() -> Iterator[None]:
         raise TimeoutError(f"a call without a GPU takes over {_HOST_SECONDS_MAX} s") from None
     finally:
         timer.cancel()
-

@@ -17,7 +17,7 @@ pytest.importorskip("triton")
 
 _TASK = (Path(__file__).resolve().parents[1] / "data" / "tasks" / "scaled_relu_square.py").read_text()
 _TASK = _TASK.replace("256, 1024", "64, 256")
-_KERNEL = '''
+_KERNEL = """
 import torch
 import triton
 import triton.language as tl
@@ -41,7 +41,7 @@ class ModelNew(torch.nn.Module):
         y = torch.empty_like(x)
         {name}[{grid}](x, y, x.numel(){block})
         return y
-'''
+"""
 _GRID = "(triton.cdiv(x.numel(), 256),)"
 
 pytestmark = pytest.mark.skipif(

@@ -97,7 +97,8 @@ def compile_entry(record: dict[str, Any], folder: str) -> tuple[dict[str, Any], 
 def refusals(records: list[dict[str, Any]], entries: list[dict[str, Any]]) -> list[str]:
     """Errors that refuse the program: of a kernel that is launched as it is, and where no configuration is left to
     choose among."""
-    refused, left = [], {}
+    refused: list[str] = []
+    left: dict[str, str | None] = {}
     for record, entry in zip(records, entries, strict=True):
         error = entry.get("failure")
         if not record.get("trial"):

@@ -1,11 +1,11 @@
 #include "reward_service/compiler/triton/triton_compiler.h"
 
 #include <atomic>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/build_info.h"
-#include "core/base/file.h"
 #include "reward_service/compiler/diagnostics.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
@@ -53,7 +53,7 @@ std::unique_ptr<TritonCompiler> FindCompiler() {
 TEST_CASE("a Python without Triton is told by its name and what to install") {
   const TemporaryDirectory folder;
   const auto python = folder.path() / "python";
-  REQUIRE(WriteFile(python, "#!/bin/sh\necho\n").ok());
+  std::ofstream(python) << "#!/bin/sh\necho\n";
   std::filesystem::permissions(python, std::filesystem::perms::owner_all);
   const absl::Status status = ProbeTriton(python).status();
   CHECK(absl::IsNotFound(status));
@@ -61,14 +61,18 @@ TEST_CASE("a Python without Triton is told by its name and what to install") {
 }
 
 TEST_CASE("a compiler without its script is refused") {
-  CHECK(absl::IsNotFound(TritonCompiler::Create({.python = "/usr/bin/python3", .version = "3", .read_only_paths = {}},
-                                                {.script = "/nowhere/compile_triton.py"})
-                             .status()));
+  CHECK(absl::IsNotFound(
+      TritonCompiler::Create({.python = "/usr/bin/python3", .version = "3", .read_only_paths = {}},
+                             {.script = "/nowhere/compile_triton.py"})
+          .status()));
 }
 
 TEST_CASE("Triton kernels are compiled in a sandbox, with their machine code beside them") {
   const auto compiler = FindCompiler();
-  if (compiler == nullptr) return WARN("skipped: Python has no Triton");
+  if (compiler == nullptr) {
+    WARN("skipped: Python has no Triton");
+    return;
+  }
   const std::atomic<bool> cancelled = false;
   const auto program = compiler->Compile(Kernels(kKernel), cancelled);
   REQUIRE(program.ok());
@@ -83,7 +87,10 @@ TEST_CASE("Triton kernels are compiled in a sandbox, with their machine code bes
 
 TEST_CASE("a Triton kernel that cannot be compiled is a refused program") {
   const auto compiler = FindCompiler();
-  if (compiler == nullptr) return WARN("skipped: Python has no Triton");
+  if (compiler == nullptr) {
+    WARN("skipped: Python has no Triton");
+    return;
+  }
   const std::atomic<bool> cancelled = false;
   for (const std::string& kernels : {Kernels("module { nonsense }"), std::string("no list")}) {
     const auto program = compiler->Compile(kernels, cancelled);
