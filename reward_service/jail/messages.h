@@ -42,8 +42,7 @@ struct Fork : ToZygote {
   static constexpr BooleanField sealed{"sealed"};
   static constexpr BooleanField compiles{"compiles"};  // the child may run compilers, and what they make
   static constexpr BooleanField gpu{"gpu"};            // the child opens the GPU that its zygote may use
-  static constexpr BooleanField records{
-      "records"};  // Triton kernels: what can be read is a program's own, or Torch
+  static constexpr BooleanField records{"records"};    // Triton kernels, which are to be its program's own
 };
 
 struct Forked : ToReferee {

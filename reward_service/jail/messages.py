@@ -298,7 +298,7 @@ class Record(Message):
     init_inputs: list[Any]
     inputs: list[Tensor]
     calls: bool
-    kernels: bool
+    kernels: bool = False
     gpu: KnownGpu | None = None
 
     def __post_init__(self) -> None:

@@ -43,7 +43,7 @@ def _compile(folder: Path, *records: dict[str, Any]) -> tuple[subprocess.Complet
     entries = json.loads(content[16:end])
     for entry in entries:
         if "failure" not in entry:
-            code = content[end + entry["first"] : end + entry["start"] + entry["length"]]
+            code = content[end + entry["first"] : end + entry["first"] + entry["length"]]
             assert code.startswith(b"\x7fELF")
     return told, entries, files[1].read_bytes()
 
