@@ -46,8 +46,9 @@ std::string Framed(std::string architecture, uint64_t length, const std::string&
 std::unique_ptr<TritonCompiler> FindCompiler() {
   absl::StatusOr<TritonToolchain> toolchain = ProbeTriton(GetBuildInfo().python);
   if (!toolchain.ok()) return nullptr;
-  return *TritonCompiler::Create(*std::move(toolchain),
-                                 {.script = "reward_service/compiler/triton/compile_triton.py"});
+  return *TritonCompiler::Create(
+      *std::move(toolchain),
+      {.script = std::filesystem::absolute("reward_service/compiler/triton/compile_triton.py")});
 }
 
 TEST_CASE("a Python without Triton is told by its name and what to install") {
