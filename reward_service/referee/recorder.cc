@@ -49,6 +49,11 @@ absl::StatusOr<RecordedList> NothingRecorded() {
 
 }  // namespace
 
+absl::StatusOr<UniqueFd> ListOf(absl::StatusOr<RecordedList> recorded) {
+  RETURN_IF_ERROR(recorded.status());
+  return std::move(recorded->list);
+}
+
 absl::StatusOr<RecordedList> Recorder::Record(const TaskSource& task, int program_fd,
                                               absl::Time deadline) const {
   const auto pooled = pool_->GetExamined(task, deadline);

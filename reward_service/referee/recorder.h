@@ -27,6 +27,9 @@ struct RecordedList {
   bool own_kernels = false;  // it was asked for Triton kernels, where those that it can have made are its own
 };
 
+// Its list alone.
+absl::StatusOr<UniqueFd> ListOf(absl::StatusOr<RecordedList> recorded);
+
 // Thread-safe: each recording has a jail of its own, and none is timed. What it is given outlives it.
 class Recorder {
  public:

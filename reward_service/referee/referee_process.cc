@@ -78,11 +78,6 @@ absl::StatusOr<std::unique_ptr<GpuStore>> OpenStore(int index, int socket) {
   }
 }
 
-absl::StatusOr<UniqueFd> ListOf(absl::StatusOr<RecordedList> recorded) {
-  RETURN_IF_ERROR(recorded.status());
-  return std::move(recorded->list);
-}
-
 class RefereeProcess {
  public:
   RefereeProcess(int socket, const nlohmann::json& options)
