@@ -16,7 +16,9 @@ namespace warpsmith {
 namespace {
 
 constexpr uint16_t kCudaMachine = 190;
-constexpr uint8_t kAbiVersion = 8;          // of CUDA 13: says where e_flags has the architecture
+// They say where e_flags has the architecture. Triton 3.6 brings a ptxas of CUDA 12.
+constexpr uint8_t kAbiVersion12 = 7;
+constexpr uint8_t kAbiVersion13 = 8;
 constexpr uint8_t kEntryMask = 0x10;        // of a symbol's st_other: a kernel
 constexpr int kReservedSharedBytes = 1024;  // at the begin of a block's shared memory, since sm_90
 constexpr size_t kSymbolBytesMax = 4096;
@@ -82,11 +84,17 @@ absl::StatusOr<Elf64_Ehdr> ReadHeader(std::string_view bytes) {
   if (header.e_machine != kCudaMachine) {
     return Malformed(absl::StrCat("its machine is ", header.e_machine, ", CUDA's is ", kCudaMachine));
   }
-  if (header.e_ident[EI_ABIVERSION] != kAbiVersion) {
-    return Malformed(
-        absl::StrCat("its ABI version is ", header.e_ident[EI_ABIVERSION], ", CUDA 13 has ", kAbiVersion));
+  const uint8_t version = header.e_ident[EI_ABIVERSION];
+  if (version != kAbiVersion12 && version != kAbiVersion13) {
+    return Malformed(absl::StrCat("its ABI version is ", version, ", CUDA 12 has ", kAbiVersion12,
+                                  " and CUDA 13 has ", kAbiVersion13));
   }
   return header;
+}
+
+int ArchitectureOf(const Elf64_Ehdr& header) {
+  const bool is_of_12 = header.e_ident[EI_ABIVERSION] == kAbiVersion12;
+  return static_cast<int>(is_of_12 ? header.e_flags & 0xff : header.e_flags >> 8 & 0xffff);
 }
 
 absl::StatusOr<std::vector<Section>> ReadSections(std::string_view bytes, const Elf64_Ehdr& header) {
@@ -178,7 +186,7 @@ absl::StatusOr<CubinFacts> ReadCubin(std::string_view bytes) {
   const size_t num_symbols = symbols->data.size() / sizeof(Elf64_Sym);
   ASSIGN_OR_RETURN(const std::vector<Resources> resources, ReadResources(info->data, num_symbols));
 
-  CubinFacts facts{.architecture = static_cast<int>((header.e_flags >> 8) & 0xffff), .kernels = {}};
+  CubinFacts facts{.architecture = ArchitectureOf(header), .kernels = {}};
   size_t code_bytes = 0;
   for (size_t i = 0; i < num_symbols && facts.kernels.size() < kCubinKernelsMax; ++i) {
     const auto symbol = Copy<Elf64_Sym>(symbols->data, i * sizeof(Elf64_Sym));

@@ -33,7 +33,7 @@ struct CubinFacts {
   std::vector<CubinKernel> kernels;
 };
 
-// Reads a cubin of CUDA 13. INVALID_ARGUMENT with the reason when it is none, is larger than
+// Reads a cubin of CUDA 12 or 13. INVALID_ARGUMENT with the reason when it is none, is larger than
 // kCubinBytesMax, or contradicts itself. Takes time in proportion to its size.
 absl::StatusOr<CubinFacts> ReadCubin(std::string_view bytes);
 

@@ -22,10 +22,12 @@ bool IsNative(const PreparedRequest& prepared) {
   return LanguageOf(prepared.request.candidate().language()).is_native;
 }
 
-// Whether a program can want anything compiled: the two names cannot be reached without one of these words,
+// Whether a program can want anything compiled: what does it cannot be reached without one of these words,
 // but for programs that hide them, and those find nothing compiled for them.
-bool MayCompile(const std::string& source) {
-  return source.find("cpp_extension") != std::string::npos || source.find("load_inline") != std::string::npos;
+bool MayCompile(const PreparedRequest& prepared) {
+  const auto names = [&](const char* word) { return prepared.source.find(word) != std::string::npos; };
+  return names("cpp_extension") || names("load_inline") ||
+         (prepared.device == v1::DEVICE_CUDA && names("triton"));
 }
 
 // `compile` is that of the extensions before this one: their kernels stay, all else is told of the last.
@@ -81,7 +83,7 @@ void Stamp(const RefereeFacts& facts, v1::Environment* environment) {
 }  // namespace
 
 Route FirstRoute(const PreparedRequest& prepared) {
-  return IsNative(prepared) || MayCompile(prepared.source) ? Route::kCompile : Route::kJudge;
+  return IsNative(prepared) || MayCompile(prepared) ? Route::kCompile : Route::kJudge;
 }
 
 bool WantsRecording(const Flight& flight) {

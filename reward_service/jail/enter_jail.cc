@@ -80,7 +80,10 @@ void AdmitGpu(const JailRights& rights, Confinement* confinement) {
     const std::string path = entry.path().string();
     if (path.rfind("/dev/nvidia", 0) == 0) confinement->writable_paths.push_back(path);
   }
-  if (!rights.sealed) return;
+}
+
+// A library that can be read is a library whose kernels can be loaded.
+void LimitReading(const JailRights& rights, Confinement* confinement) {
   std::vector<std::string>& readable = confinement->readable_paths;
   readable = rights.code_files;
   readable.insert(readable.end(), rights.importable_paths.begin(), rights.importable_paths.end());
@@ -107,6 +110,8 @@ absl::StatusOr<UniqueFd> EnterJail(const JailRights& rights) {
   confinement.die_with_parent = true;
   confinement.sealed = rights.sealed;
   if (rights.open_gpu != nullptr) AdmitGpu(rights, &confinement);
+  if (rights.sealed && (rights.open_gpu != nullptr || !rights.importable_paths.empty()))
+    LimitReading(rights, &confinement);
   if (chdir("/tmp") != 0) return absl::InternalError(absl::StrCat("chdir /tmp: ", std::strerror(errno)));
   RETURN_IF_ERROR(Confine(confinement));
   return libraries;

@@ -26,8 +26,8 @@ struct JailRights {
   // Whether compilers may run there, and what they write to /tmp. Not with `sealed`.
   bool compiles = false;
   std::vector<std::string> code_files = {};
-  // Files and folders that can be read in a sealed jail with a GPU, where nothing else can: a library that can be
-  // read is a library whose kernels can be loaded.
+  // Files and folders that can be read in a sealed jail, where nothing else can if it has a GPU, or if there are any: a
+  // library that can be read is a library whose kernels can be loaded.
   std::vector<std::string> importable_paths = {};
   // Opens the GPU that is to be used there; none: there is none. Called when limits and identity hold, before
   // Landlock and the filter of system calls: see Confinement.

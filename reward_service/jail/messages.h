@@ -24,6 +24,7 @@ struct Warm : ToReferee {
   static constexpr AnyField code{"code"};
   static constexpr TextField torch_version{"torch_version", 64};
   static constexpr TextField torch_cpu_capability{"torch_cpu_capability", 64};
+  static constexpr TextField triton_version{"triton_version", 64};  // empty: programs have none
 };
 
 struct Fork : ToZygote {
@@ -41,6 +42,7 @@ struct Fork : ToZygote {
   static constexpr BooleanField sealed{"sealed"};
   static constexpr BooleanField compiles{"compiles"};  // the child may run compilers, and what they make
   static constexpr BooleanField gpu{"gpu"};            // the child opens the GPU that its zygote may use
+  static constexpr BooleanField records{"records"};    // Triton kernels, which are to be its program's own
 };
 
 struct Forked : ToReferee {
@@ -173,7 +175,8 @@ struct Place {
   static constexpr IntegerField offset{"offset", 0, INT64_MAX, -1};  // there, in bytes
 };
 
-// A call of load_inline, in the list that comes with `recorded`. The service alone reads it.
+// A call of load_inline, in the list that comes with `recorded`, or all Triton kernels of a program. The service alone
+// reads it.
 struct Extension {
   static constexpr AnyField name{"name"};  // an identifier
   static constexpr size_t kNameBytesMax = 64;
@@ -184,6 +187,8 @@ struct Extension {
   static constexpr ListField extra_cuda_cflags{"extra_cuda_cflags", 64};
   static constexpr ListField extra_ldflags{"extra_ldflags", 64};
   static constexpr BooleanField with_cuda{"with_cuda"};
+  // A list in JSON, for compiler/compile_triton.py; empty: none.
+  static constexpr TextField kernels{"kernels", 4 << 20};
 };
 
 // Of which a program is told that records without it.
@@ -249,6 +254,7 @@ struct Record : ToJail {
   static constexpr Trusted<nlohmann::json> init_inputs{"init_inputs"};
   static constexpr Trusted<nlohmann::json> inputs{"inputs"};
   static constexpr Trusted<bool> calls{"calls"};
+  static constexpr Trusted<bool> kernels{"kernels"};    // those of Triton, too
   static constexpr Trusted<nlohmann::json> gpu{"gpu"};  // a KnownGpu
 };
 

@@ -23,6 +23,7 @@ class Warm(Message):
     code: dict[str, Any]
     torch_version: str
     torch_cpu_capability: str
+    triton_version: str
 
 
 @dataclass
@@ -43,6 +44,7 @@ class Fork(Message):
     sealed: bool
     compiles: bool
     gpu: bool
+    records: bool
 
 
 @dataclass
@@ -296,6 +298,7 @@ class Record(Message):
     init_inputs: list[Any]
     inputs: list[Tensor]
     calls: bool
+    kernels: bool = False
     gpu: KnownGpu | None = None
 
     def __post_init__(self) -> None:
@@ -314,7 +317,7 @@ class Recorded(Message):
 
 @dataclass
 class Extension:
-    """A call of load_inline, in that list."""
+    """A call of load_inline, in that list; or, with `kernels`, all Triton kernels of a program."""
 
     name: str
     cpp_sources: list[str]
@@ -324,6 +327,7 @@ class Extension:
     extra_cuda_cflags: list[str]
     extra_ldflags: list[str]
     with_cuda: bool
+    kernels: str | None = None
 
 
 def fields_of(part: object) -> dict[str, Any]:

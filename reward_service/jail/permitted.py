@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -225,6 +226,10 @@ def _run_once_on_gpu() -> None:
             python_jail.places_of({"nested": [(x,)]})
         _defaults()
         _Model()(torch.empty(3, 5))
+        if "triton" in sys.modules:
+            import triton_exercise
+
+            triton_exercise.launch(_tensors())
     gpu_tensors.synchronise()
 
 

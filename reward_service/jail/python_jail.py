@@ -19,6 +19,7 @@ import gpu_tensors
 import packet
 import tensors
 import torch
+import triton_kernels
 from extensions import Extensions, RecordingEnded, tell_about_gpu, write_libraries
 from messages import (
     OP,
@@ -39,6 +40,7 @@ from messages import (
 )
 from plain_weights import plain_weights
 
+_WITHOUT_TRITON = "; programs have Triton here where they run on a GPU and the package triton is installed beside torch"
 # In later calls the result of the one before lives, too, and may lie where the first call had room for others.
 _NUM_RESULTS_AHEAD = 2
 _libc = ctypes.CDLL(None)
@@ -125,8 +127,13 @@ class Model:
         shows = begin.entry == Begin.CANDIDATE or begin.form != Begin.EAGER
         self._memory = gpu_tensors.Memory(descriptors[1], num_bytes, shows=shows) if on_gpu else None
         self._view = self._memory.view if self._memory else _host_view(descriptors[1])
-        write_libraries([read_descriptor(descriptor) for descriptor in descriptors[2:]], libraries)
-        Extensions(len(descriptors) - 2).install()
+        built = [read_descriptor(descriptor) for descriptor in descriptors[2:]]
+        extensions = [content for content in built if not content.startswith(triton_kernels.MAGIC)]
+        write_libraries(extensions, libraries)
+        Extensions(len(extensions)).install()
+        if on_gpu and begin.entry == Begin.CANDIDATE and triton_kernels.defines_kernels(source):
+            # The list has them last.
+            triton_kernels.Compiled(built[-1] if len(extensions) < len(built) else b"")
         module = execute(source, "candidate")
         torch.set_num_threads(begin.num_threads)
         arguments = tensors.unpack(begin.init_inputs)
@@ -277,14 +284,17 @@ def _place(tensor: torch.Tensor, memory: gpu_tensors.Memory | None) -> Place:
 
 
 def record(request: Record, descriptors: list[int], *, on_gpu: bool = False) -> Recorded:
-    """Runs a candidate's module and constructor for the extensions they ask for, and where they ask for none and
-    `request` wants it one call on zeros: some answers build theirs at the first. Writes what was asked for to
-    descriptors[1]. Without a GPU that is complete where something was asked for, nothing failed, and Torch was asked
-    nothing about the GPU but what `request` tells."""
+    """Runs a candidate's module and constructor for what they ask to have built, and where they ask for nothing and
+    `request` wants it one call on zeros: some answers ask at the first. With Triton kernels there is always a call.
+    Writes what was asked for to descriptors[1]. Without a GPU that is complete where something was asked for, nothing
+    failed, and Torch was asked nothing about the GPU but what `request` tells."""
     source = read_descriptor(descriptors[0]).decode()
     extensions = Extensions(None)
     extensions.install()
     questions = tell_about_gpu(request.gpu) if request.gpu else []
+    kernels = None
+    if request.kernels and triton_kernels.defines_kernels(source):
+        kernels = triton_kernels.Recording(source, None if on_gpu else request.gpu)
     failed = False
     try:
         module = execute(source, "candidate")
@@ -293,25 +303,36 @@ def record(request: Record, descriptors: list[int], *, on_gpu: bool = False) -> 
         pass  # nobody can go on from there
     except Exception:
         failed = True
-        if not extensions.records:
+        if not extensions.records and not (kernels and kernels.records):
             raise
-    if request.calls and not extensions.records:
-        with contextlib.suppress(Exception), torch.no_grad():  # what a call is worth, verification says
-            inputs = [tensors.blank(spec) for spec in request.inputs]
-            if on_gpu:
-                model = gpu_tensors.move(model)
-                inputs = [value.cuda() if isinstance(value, torch.Tensor) else value for value in inputs]
-            model(*inputs)
-    text = json.dumps(extensions.records, default=fields_of).encode()
+    if not failed and (kernels or (request.calls and not extensions.records)):
+        try:  # what a call is worth, verification says
+            with triton_kernels.without_gpu() if kernels and not on_gpu else contextlib.nullcontext():
+                _call_once(model, request.inputs, on_gpu=on_gpu)
+        except Exception:
+            failed = kernels is not None
+    wanted = extensions.records + ([triton_kernels.record_of(kernels)] if kernels and kernels.records else [])
+    text = json.dumps(wanted, default=fields_of).encode()
     os.pwrite(descriptors[1], text, 0)
-    return Recorded(len(text), complete=bool(extensions.records) and not failed and not questions)
+    return Recorded(len(text), complete=bool(wanted) and not failed and not questions)
+
+
+def _call_once(model: Any, specs: list[Tensor], *, on_gpu: bool) -> None:
+    """On zeros."""
+    with torch.no_grad():
+        inputs = [tensors.blank(spec) for spec in specs]
+        if on_gpu:
+            model = gpu_tensors.move(model)
+            inputs = [gpu_tensors.take(value) if isinstance(value, torch.Tensor) else value for value in inputs]
+        model(*inputs)
 
 
 def _explain(error: BaseException) -> str:
     """The error and the place in the candidate's own source."""
     places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "candidate.py"]
     where = f" (line {places[-1].lineno}: {places[-1].line})" if places else ""
-    return f"{type(error).__name__}: {error}{where}"[:2000]
+    hint = _WITHOUT_TRITON if isinstance(error, ImportError) and "triton" in f"{error.name} {error}" else ""
+    return f"{type(error).__name__}: {error}{hint}{where}"[:2000]
 
 
 class Hooks(NamedTuple):

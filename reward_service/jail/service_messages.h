@@ -111,6 +111,8 @@ struct Record : ToReferee {
 struct Recorded : ToService {
   static constexpr char op[] = "recorded";
   static constexpr IntegerField id{"id", 0, INT64_MAX, 0};
+  // Triton kernels in the list are the program's own.
+  static constexpr BooleanField own_kernels{"own_kernels"};
   static constexpr int64_t kRecordingBytesMax = 4 << 20;
   static constexpr size_t kExtensionsMax = 16;
 };

@@ -41,17 +41,28 @@ def _call(function: Any, *arguments: Any) -> int:
     return result
 
 
-def importable_paths() -> list[str]:
-    """What programs import, by file and folder: the standard library and Torch's own modules. No library whose kernels
-    could be read lies there."""
+def importable_paths(*, records: bool) -> list[str]:
+    """What programs import, by file and folder: the standard library, Torch's own modules and Triton's. No library
+    whose kernels could be read lies there. Where a program's Triton kernels are taken down (`records`), neither do
+    Torch's own, nor what makes more of them: torch.compile."""
     import torch
 
-    folders = {os.path.dirname(os.__file__): ("site-packages", "dist-packages"), torch.__path__[0]: ("lib", "bin")}
+    left_out = {
+        os.path.dirname(os.__file__): ["site-packages", "dist-packages"],
+        torch.__path__[0]: ["lib", "bin"],
+    }
+    if "triton" in sys.modules:
+        left_out[sys.modules["triton"].__path__[0]] = ["_C", "backends", "instrumentation", "profiler"]
+    if records:
+        torch_folder = torch.__path__[0]
+        left_out[torch_folder] += ["_inductor", "testing", "sparse", "distributed"]
+        left_out[os.path.join(torch_folder, "sparse")] = ["_triton_ops.py", "_triton_ops_meta.py", "__pycache__"]
+        left_out[os.path.join(torch_folder, "distributed")] = ["_symmetric_memory"]
     return [
         os.path.join(folder, name)
-        for folder, left_out in folders.items()
+        for folder, names in left_out.items()
         for name in sorted(os.listdir(folder))
-        if name not in left_out and os.path.exists(os.path.join(folder, name))
+        if name not in names and os.path.exists(os.path.join(folder, name))
     ]
 
 
@@ -68,7 +79,7 @@ def enter_jail(library: ctypes.CDLL, rights: messages.Fork) -> int:
         ctypes.c_int(rights.sealed),
         ctypes.c_int(rights.compiles),
         f"import gpu_tensors\ngpu_tensors.open_gpu(sealed={rights.sealed})".encode() if rights.gpu else b"",
-        "\n".join(importable_paths()).encode() if rights.gpu else b"",
+        "\n".join(importable_paths(records=rights.records)).encode() if rights.gpu or rights.records else b"",
     )
 
 
@@ -227,14 +238,17 @@ def main() -> int:
     import packet
     import python_jail  # noqa: F401
     import torch
+    import triton_kernels
     from messages import Failed, Fork, Forked, Warm
 
     # Extensions that were compiled without Torch's headers find this by its name.
     facade = ctypes.CDLL(os.path.join(share, "facade", "libwarpsmith_facade.so"), mode=ctypes.RTLD_GLOBAL)
     load_what_candidates_need()
     on_gpu = len(sys.argv) > 3
+    triton_version = ""
     if on_gpu:
         ctypes.CDLL(sys.argv[3])  # in a sealed jail no file is code
+        triton_version = triton_kernels.import_triton()
     if len(sys.argv) > 4:
         load_cupti(library, sys.argv[4])
     gc.collect()
@@ -245,7 +259,7 @@ def main() -> int:
         _call(library.warpsmith_find_fat_binaries, "\n".join(unused).encode())
     # Chosen here, once, for all children: they could not find out what the processor has.
     capability = torch.backends.cpu.get_cpu_capability()
-    packet.send(channel, Warm(code, torch.__version__, capability))
+    packet.send(channel, Warm(code, torch.__version__, capability, triton_version))
     while True:
         try:
             request, descriptors = packet.receive(channel, Fork)

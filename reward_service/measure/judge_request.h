@@ -26,6 +26,8 @@ struct ExtensionRecord {
   std::vector<std::string> extra_cuda_cflags;
   std::vector<std::string> extra_ldflags;
   bool with_cuda = false;  // CUDA's headers and runtime are for it
+  // In place of all that: the program's Triton kernels, a list as jail/triton_kernels.py writes it.
+  std::string kernels;
 };
 
 // A task, given whole with every request; the referee keeps oracles of recent ones by `key`.

@@ -131,7 +131,8 @@ class RefereeClient : public Referee {
     if (packet.descriptors.size() != 1) return absl::InternalError("the referee's answer has no list");
     ASSIGN_OR_RETURN(const std::string text, SharedBuffer::ReadText(packet.descriptors[0].get(),
                                                                     service::Recorded::kRecordingBytesMax));
-    return ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false));
+    return ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false),
+                              Read(packet.fields, service::Recorded::own_kernels));
   }
 
   absl::Status Revive() override {

@@ -53,6 +53,7 @@ absl::StatusOr<ExtensionRecord> ReadExtension(const nlohmann::json& fields) {
   ASSIGN_OR_RETURN(record.extra_cuda_cflags, Texts(fields, Extension::extra_cuda_cflags));
   ASSIGN_OR_RETURN(record.extra_ldflags, Texts(fields, Extension::extra_ldflags));
   record.with_cuda = Read(fields, Extension::with_cuda);
+  record.kernels = Read(fields, Extension::kernels);
   return record;
 }
 
@@ -149,7 +150,8 @@ TimingEffort TimingFromJson(const nlohmann::json& fields) {
           .baselines = Read(fields, Effort::baselines)};
 }
 
-absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::json& list) {
+absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::json& list,
+                                                                bool own_kernels) {
   constexpr size_t kExtensionsMax = service::Recorded::kExtensionsMax;
   if (!list.is_array() || list.size() > kExtensionsMax) {
     return absl::InvalidArgumentError(absl::StrCat("more than ", kExtensionsMax, " calls of load_inline"));
@@ -157,6 +159,7 @@ absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::
   std::vector<ExtensionRecord> records;
   for (const nlohmann::json& fields : list) {
     ASSIGN_OR_RETURN(ExtensionRecord record, ReadExtension(fields));
+    if (!record.kernels.empty() && !own_kernels) continue;  // made up: it was not asked for any
     records.push_back(std::move(record));
   }
   return records;

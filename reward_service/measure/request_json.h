@@ -25,7 +25,7 @@ nlohmann::json ToJson(const TimingEffort& timing);
 TimingEffort TimingFromJson(const nlohmann::json& fields);
 
 // From a jail's recording, which is not trusted: INVALID_ARGUMENT when it is malformed or over the bounds.
-absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::json& list);
+absl::StatusOr<std::vector<ExtensionRecord>> ExtensionsFromJson(const nlohmann::json& list, bool own_kernels);
 
 }  // namespace warpsmith
 

@@ -1,9 +1,11 @@
 #include "reward_service/referee/recorder.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/log.h"
@@ -17,7 +19,10 @@ namespace {
 constexpr int kCpuSeconds = 10;
 constexpr absl::Duration kTimeout = absl::Seconds(15);
 constexpr double kIdleSeconds = 2;  // in which a GPU is idle again once the program is killed
-constexpr int kOnGpuMax = 4;        // at once: each may take much of the memory
+// As _explain of python_jail.py begins.
+constexpr const char* kErrorsOfFiles[] = {"ImportError", "ModuleNotFoundError", "PermissionError",
+                                          "FileNotFoundError", "OSError"};
+constexpr int kOnGpuMax = 4;  // at once: each may take much of the memory
 
 nlohmann::json Describe(const cuda::GpuFacts& gpu) {
   using jail::KnownGpu;
@@ -29,70 +34,104 @@ nlohmann::json Describe(const cuda::GpuFacts& gpu) {
           {KnownGpu::num_multiprocessors, gpu.num_multiprocessors}};
 }
 
+// Whether a program has failed for want of what it may not read, by its own word.
+bool WantsFiles(const absl::Status& status) {
+  if (!absl::IsInvalidArgument(status)) return false;
+  return std::any_of(std::begin(kErrorsOfFiles), std::end(kErrorsOfFiles),
+                     [&](const char* error) { return absl::StartsWith(status.message(), error); });
+}
+
+// The judgement will say of what it fails.
+absl::StatusOr<RecordedList> NothingRecorded() {
+  ASSIGN_OR_RETURN(UniqueFd list, SharedBuffer::SealedText("[]"));
+  return RecordedList{std::move(list), false};
+}
+
 }  // namespace
 
-absl::StatusOr<UniqueFd> Recorder::Record(const TaskSource& task, int program_fd, absl::Time deadline) const {
+absl::StatusOr<UniqueFd> ListOf(absl::StatusOr<RecordedList> recorded) {
+  RETURN_IF_ERROR(recorded.status());
+  return std::move(recorded->list);
+}
+
+absl::StatusOr<RecordedList> Recorder::Record(const TaskSource& task, int program_fd,
+                                              absl::Time deadline) const {
   const auto pooled = pool_->GetExamined(task, deadline);
   if (absl::IsInvalidArgument(pooled.status()))  // the task's fault, and here it means the program's
     return absl::FailedPreconditionError(pooled.status().message());
   RETURN_IF_ERROR(pooled.status());
-  const PreparedTask& prepared = *pooled.value()->task;
-  absl::StatusOr<Recording> recording = RecordOn(Place::kHost, prepared, program_fd, deadline);
-  const bool is_its_own = recording.ok() || absl::IsInvalidArgument(recording.status());
-  if (store_->on_gpu() && is_its_own && !(recording.ok() && recording->is_complete)) {
-    recording = RecordOnGpu(prepared, program_fd, deadline);
+  ASSIGN_OR_RETURN(const std::string source,
+                   SharedBuffer::ReadText(program_fd, service::Judge::kSourceBytesMax));
+  const bool has_triton = store_->on_gpu() && !zygote_->triton_version().empty();
+  const bool wants_kernels = has_triton && absl::StrContains(source, "triton");
+  Subject subject{*pooled.value()->task, program_fd, wants_kernels, deadline};
+  absl::StatusOr<Recording> recording = RecordAnywhere(subject);
+  if (subject.own_kernels && WantsFiles(recording.status())) {
+    if (!absl::StrContains(source, "load_inline")) return NothingRecorded();
+    subject.own_kernels = false;
+    recording = RecordAnywhere(subject);
   }
   RETURN_IF_ERROR(recording.status());
-  return std::move(recording->list);
+  return RecordedList{std::move(recording->list), subject.own_kernels};
 }
 
-absl::StatusOr<Recorder::Recording> Recorder::RecordOnGpu(const PreparedTask& task, int program_fd,
-                                                          absl::Time deadline) const {
+absl::StatusOr<Recorder::Recording> Recorder::RecordAnywhere(const Subject& subject) const {
+  absl::StatusOr<Recording> recording = RecordOn(Place::kHost, subject);
+  const bool is_its_own = recording.ok() || absl::IsInvalidArgument(recording.status());
+  if (store_->on_gpu() && is_its_own && !(recording.ok() && recording->is_complete))
+    recording = RecordOnGpu(subject);
+  return recording;
+}
+
+absl::StatusOr<Recorder::Recording> Recorder::RecordOnGpu(const Subject& subject) const {
   {
     absl::MutexLock lock(&mutex_);
     const auto has_room = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return num_on_gpu_ < kOnGpuMax; };
-    if (!mutex_.AwaitWithDeadline(absl::Condition(&has_room), deadline))
+    if (!mutex_.AwaitWithDeadline(absl::Condition(&has_room), subject.deadline))
       return absl::DeadlineExceededError("the GPU's turn came too late");
     ++num_on_gpu_;
   }
-  absl::StatusOr<Recording> recording = RecordOn(Place::kGpuBesideOthers, task, program_fd, deadline);
+  absl::StatusOr<Recording> recording = RecordOn(Place::kGpuBesideOthers, subject);
   if (!recording.ok() && !absl::IsDeadlineExceeded(recording.status()))
-    recording = RecordOn(Place::kGpuAlone, task, program_fd, deadline);
+    recording = RecordOn(Place::kGpuAlone, subject);
   absl::MutexLock lock(&mutex_);
   --num_on_gpu_;
   return recording;
 }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> Recorder::Start(bool gpu, absl::Time deadline) const {
+absl::StatusOr<std::unique_ptr<ChildProcess>> Recorder::Start(bool gpu, const Subject& subject) const {
   ASSIGN_OR_RETURN(auto process, zygote_->Fork({.role = zygote::Fork::kPython,
                                                 .memory_bytes_max = options_.jail_memory_bytes_max,
                                                 .cpu_seconds_max = kCpuSeconds,
                                                 .num_threads = options_.num_threads,
-                                                .gpu = gpu}));
-  RETURN_IF_ERROR(process->AwaitHello(deadline));
+                                                .sealed = subject.own_kernels,
+                                                .gpu = gpu,
+                                                .records = subject.own_kernels}));
+  RETURN_IF_ERROR(process->AwaitHello(subject.deadline));
   return process;
 }
 
-absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const PreparedTask& task, int program_fd,
-                                                       absl::Time deadline) const {
+absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const Subject& subject) const {
+  const absl::Time deadline = subject.deadline;
   const bool gpu = place != Place::kHost;
   const bool is_alone = place == Place::kGpuAlone;
-  absl::StatusOr<std::unique_ptr<ChildProcess>> started = Start(gpu, deadline);
+  absl::StatusOr<std::unique_ptr<ChildProcess>> started = Start(gpu, subject);
   // Where programs run on a GPU their first call does, too, and nobody is timed beside it.
   const auto kind = is_alone ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
   ASSIGN_OR_RETURN(const auto turn,
                    DeviceTurn::Take(gpu ? store_->turn() : nullptr, kind, TurnFor::kRecording, deadline));
   // Who had the turn may have had all memory of the GPU.
-  if (gpu && !started.ok()) started = Start(gpu, deadline);
+  if (gpu && !started.ok()) started = Start(gpu, subject);
   ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> process, std::move(started));
   ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(jail::Recorded::bytes.high));
   const absl::Time timeout = absl::Now() + kTimeout;
-  auto request = Make<jail::Record>({{jail::Record::init_inputs, task.init_inputs()},
-                                     {jail::Record::inputs, ToJson(task.layout().inputs)},
-                                     {jail::Record::calls, gpu == store_->on_gpu()}});
+  auto request = Make<jail::Record>({{jail::Record::init_inputs, subject.task.init_inputs()},
+                                     {jail::Record::inputs, ToJson(subject.task.layout().inputs)},
+                                     {jail::Record::calls, gpu == store_->on_gpu()},
+                                     {jail::Record::kernels, subject.own_kernels}});
   if (!gpu && options_.gpu) request[jail::Record::gpu.name] = Describe(*options_.gpu);
   const absl::StatusOr<Packet> answer =
-      process->Ask(request, {program_fd, buffer->fd()}, std::min(deadline, timeout));
+      process->Ask(request, {subject.program_fd, buffer->fd()}, std::min(deadline, timeout));
   const Ending ending = absl::IsUnavailable(answer.status()) ? process->AwaitEnd() : Ending{};
   process.reset();                                      // nobody writes to the buffer any more
   if (is_alone) (void)store_->AwaitDone(kIdleSeconds);  // or whoever has the next turn finds out

@@ -21,6 +21,15 @@
 
 namespace warpsmith {
 
+// Of what a program wants built, sealed.
+struct RecordedList {
+  UniqueFd list;
+  bool own_kernels = false;  // it was asked for Triton kernels, where those that it can have made are its own
+};
+
+// Its list alone.
+absl::StatusOr<UniqueFd> ListOf(absl::StatusOr<RecordedList> recorded);
+
 // Thread-safe: each recording has a jail of its own, and none is timed. What it is given outlives it.
 class Recorder {
  public:
@@ -35,13 +44,16 @@ class Recorder {
   Recorder(const Options& options, TaskPool* pool, Zygote* zygote, TensorStore* store)
       : options_(options), pool_(pool), zygote_(zygote), store_(store) {}
 
-  // The list of load_inline calls of the program in `program_fd`, sealed. On a GPU it runs without one first: many
-  // programs need no more than to know of it, and a context takes longer than they do. One that fails there, asks for
-  // nothing, or asks Torch more about the GPU than can be told, has one in its turn: beside oracles and other programs,
-  // of which some may have the memory or the time that it wants, so one that fails there is alone once more.
-  // INVALID_ARGUMENT: the program is
-  // at fault. FAILED_PRECONDITION: the task is. DEADLINE_EXCEEDED: neither, there was too little time.
-  absl::StatusOr<UniqueFd> Record(const TaskSource& task, int program_fd, absl::Time deadline) const;
+  // The list of load_inline calls and Triton kernels of the program in `program_fd`. On a GPU it runs without one
+  // first: many programs need no more than to know of it, and a context takes longer than they do. One that fails
+  // there, asks for nothing, or asks Torch more about the GPU than can be told, has one in its turn: beside oracles and
+  // other programs, of which some may have the memory or the time that it wants, so one that fails there is alone once
+  // more. INVALID_ARGUMENT: the program is at fault. FAILED_PRECONDITION: the task is. DEADLINE_EXCEEDED: neither,
+  // there was too little time.
+  // Where it names Triton, and programs here have it, the program runs where it can read nothing that has kernels, nor
+  // what makes them for others. One that fails there for want of files, and names load_inline too, runs once more as
+  // any other, without Triton.
+  absl::StatusOr<RecordedList> Record(const TaskSource& task, int program_fd, absl::Time deadline) const;
 
  private:
   // The list, and whether it would be the same with a GPU, by the program's own word.
@@ -52,10 +64,18 @@ class Recorder {
 
   enum class Place { kHost, kGpuBesideOthers, kGpuAlone };
 
-  absl::StatusOr<std::unique_ptr<ChildProcess>> Start(bool gpu, absl::Time deadline) const;
-  absl::StatusOr<Recording> RecordOn(Place place, const PreparedTask& task, int program_fd,
-                                     absl::Time deadline) const;
-  absl::StatusOr<Recording> RecordOnGpu(const PreparedTask& task, int program_fd, absl::Time deadline) const;
+  // What is recorded of whom.
+  struct Subject {
+    const PreparedTask& task;
+    int program_fd;
+    bool own_kernels;  // those of Triton, too
+    absl::Time deadline;
+  };
+
+  absl::StatusOr<Recording> RecordAnywhere(const Subject& subject) const;
+  absl::StatusOr<Recording> RecordOnGpu(const Subject& subject) const;
+  absl::StatusOr<Recording> RecordOn(Place place, const Subject& subject) const;
+  absl::StatusOr<std::unique_ptr<ChildProcess>> Start(bool gpu, const Subject& subject) const;
 
   const Options options_;
   TaskPool* const pool_;

@@ -346,12 +346,15 @@ class RefereeProcess {
     if (const absl::Status status = lane_.StayOut(); !status.ok()) LogWarning(status.ToString());
     while (!recordings_.Finished()) {
       std::optional<Recording> recording = recordings_.Pop(absl::InfiniteDuration());
-      if (recording) AnswerWith(Make<service::Recorded>(), Record(*recording), recording->packet);
+      if (!recording) continue;
+      absl::StatusOr<RecordedList> recorded = Record(*recording);
+      const bool own_kernels = recorded.ok() && recorded->own_kernels;
+      AnswerWith(Make<service::Recorded>({{service::Recorded::own_kernels, own_kernels}}),
+                 ListOf(std::move(recorded)), recording->packet);
     }
   }
 
-  // The list of load_inline calls, sealed.
-  absl::StatusOr<UniqueFd> Record(const Recording& recording) {
+  absl::StatusOr<RecordedList> Record(const Recording& recording) {
     const Packet& packet = recording.packet;
     if (packet.descriptors.size() < 2) return absl::InternalError("a request without its program");
     ASSIGN_OR_RETURN(const TaskSource task, ReadTask(packet));

@@ -20,6 +20,7 @@
 #include "reward_service/compiler/compile_cache.h"
 #include "reward_service/compiler/cuda_compiler.h"
 #include "reward_service/compiler/extension_compiler.h"
+#include "reward_service/compiler/triton/triton_compiler.h"
 #include "reward_service/grading/environment.h"
 #include "reward_service/grading/ledger.h"
 #include "reward_service/grading/tenants.h"
@@ -75,6 +76,7 @@ struct Machinery {
   std::vector<cuda::GpuFacts> gpus;            // of lanes that run
   std::string why_no_gpu;                      // where none does
   std::unique_ptr<ExtensionCompiler> extensions;
+  std::unique_ptr<TritonCompiler> triton;  // null where there is no Triton, or no GPU
   std::unique_ptr<CompileCache> cache;
   std::unique_ptr<CompileStage> compile_stage;
   Ledger ledger;
@@ -87,7 +89,8 @@ struct Machinery {
 
 std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, const CudaCompiler* cuda,
                                                const std::vector<std::string>& architectures,
-                                               ExtensionCompiler* extensions, CompileCache* cache) {
+                                               ExtensionCompiler* extensions, const TritonCompiler* triton,
+                                               CompileCache* cache) {
   const auto native = [=](const PreparedRequest& prepared,
                           const std::atomic<bool>& cancelled) -> absl::StatusOr<CompiledProgram> {
     const std::string& source = prepared.source;
@@ -100,7 +103,13 @@ std::unique_ptr<CompileStage> MakeCompileStage(const Compiler* compiler, const C
     const std::string key = CompileCache::Key(compiler->toolchain().fingerprint, source);
     return cache->GetOrCompile(key, cancelled, [&] { return compiler->Compile(source, cancelled); });
   };
-  const auto extension = [=](const ExtensionRecord& record, const std::atomic<bool>& cancelled) {
+  const auto extension = [=](const ExtensionRecord& record,
+                             const std::atomic<bool>& cancelled) -> absl::StatusOr<CompiledProgram> {
+    if (!record.kernels.empty()) {
+      if (triton == nullptr) return absl::FailedPreconditionError("there is no Triton");
+      return cache->GetOrCompile(triton->Key(record.kernels), cancelled,
+                                 [&] { return triton->Compile(record.kernels, cancelled); });
+    }
     const ExtensionArguments arguments{
         record.name,         record.cpp_sources,   record.cuda_sources,      record.functions,
         record.extra_cflags, record.extra_ldflags, record.extra_cuda_cflags, record.with_cuda};
@@ -147,6 +156,12 @@ std::unique_ptr<CudaCompiler> MakeCudaCompiler(const ServiceOptions& options,
   return std::make_unique<CudaCompiler>(*std::move(toolchain), std::move(cuda));
 }
 
+absl::StatusOr<std::unique_ptr<TritonCompiler>> FindTriton() {
+  ASSIGN_OR_RETURN(TritonToolchain toolchain, ProbeTriton(GetBuildInfo().python));
+  return TritonCompiler::Create(std::move(toolchain),
+                                {.script = ShareDirectory() / "compiler" / "compile_triton.py"});
+}
+
 absl::Status BuildCompilers(const ServiceOptions& options, absl::StatusOr<CudaToolchain> cuda,
                             Machinery* machinery) {
   ASSIGN_OR_RETURN(machinery->compiler,
@@ -168,9 +183,15 @@ absl::Status BuildCompilers(const ServiceOptions& options, absl::StatusOr<CudaTo
   }
   machinery->extensions =
       std::make_unique<ExtensionCompiler>(machinery->compiler->toolchain(), std::move(extensions));
+  if (!machinery->gpu_architectures.empty()) {
+    absl::StatusOr<std::unique_ptr<TritonCompiler>> triton = FindTriton();
+    if (!triton.ok())
+      LogWarning(absl::StrCat("programs have no Triton kernels here: ", triton.status().message()));
+    if (triton.ok()) machinery->triton = *std::move(triton);
+  }
   machinery->compile_stage =
       MakeCompileStage(machinery->compiler.get(), machinery->cuda.get(), machinery->gpu_architectures,
-                       machinery->extensions.get(), machinery->cache.get());
+                       machinery->extensions.get(), machinery->triton.get(), machinery->cache.get());
   return absl::OkStatus();
 }
 
@@ -204,6 +225,7 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
   const RefereeFacts& facts = running.back().referee->facts();  // of a lane on cores, which come last
   machinery->environment = MakeEnvironment(CoresText(cores.lane), machinery->compiler->toolchain().version,
                                            facts.torch_version, facts.torch_cpu_capability);
+  if (machinery->triton != nullptr) machinery->environment.set_triton_version(machinery->triton->version());
   machinery->environment.set_llm_judge(machinery->llm_judge.name);
   machinery->num_lanes = static_cast<int>(running.size());
   std::vector<std::unique_ptr<JudgeStage>> lanes;

@@ -12,15 +12,15 @@
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t num_bytes) {
   const auto text = warpsmith::AsText(bytes, num_bytes);
   const auto records =
-      warpsmith::ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false));
+      warpsmith::ExtensionsFromJson(nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false), true);
   if (!records.ok()) {
     WS_CHECK(absl::IsInvalidArgument(records.status())) << records.status();
     return 0;
   }
   for (const warpsmith::ExtensionRecord& record : *records) {
-    const auto source =
-        warpsmith::SourcesOf({record.name, record.cpp_sources, record.cuda_sources, record.functions,
-                              record.extra_cflags, record.extra_ldflags, record.extra_cuda_cflags, record.with_cuda});
+    const auto source = warpsmith::SourcesOf({record.name, record.cpp_sources, record.cuda_sources,
+                                              record.functions, record.extra_cflags, record.extra_ldflags,
+                                              record.extra_cuda_cflags, record.with_cuda});
     WS_CHECK(source.ok() || absl::IsInvalidArgument(source.status())) << source.status();
     for (const auto& flags : {warpsmith::AllowedOptions(record.extra_cflags),
                               warpsmith::AllowedCudaOptions(record.extra_cuda_cflags)}) {

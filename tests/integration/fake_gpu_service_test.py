@@ -1,29 +1,22 @@
-"""A whole reward service with two GPUs, rehearsed: all of its processes are real but for the driver, that of
-tests/support/fake_cuda. Programs go through nvcc; what would be a kernel is a loop of the host."""
+"""A whole reward service with two GPUs, rehearsed: see tests/support/fake_gpu_service.py. Programs go through nvcc;
+what would be a kernel is a loop of the host."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from warpsmith_reward import Grade, Request, RewardClient, RewardServiceError, device_lease
+from warpsmith_reward import Grade, Request, RewardServiceError, device_lease
 
-from tests.support.running_reward_service import running_reward_service
+from tests.support.fake_gpu_service import PATIENCE_SECONDS, FakeGpuService, running_fake_gpu_service
 
-_BIN = Path(os.environ["WARPSMITH_BIN_DIR"]).resolve()
-_FAKE = _BIN.parent / "tests" / "fake_cuda"
-_STAND_IN = Path(__file__).resolve().parents[1] / "support" / "fake_cuda" / "fake_gpu_tensors.py"
 _TASK = (Path(__file__).resolve().parents[1] / "data" / "tasks" / "scaled_relu_square.py").read_text()
 _RIGHT = "float v = 2 * x[i] + 1; v = v > 0 ? v : 0; y[i] = v * v;"
-_PATIENCE_SECONDS = 90
 
 pytestmark = pytest.mark.skipif(
     not any(p.exists() for p in (Path("/usr/local/cuda/bin/nvcc"),)) and shutil.which("nvcc") is None,
@@ -46,61 +39,18 @@ extern "C" int run(const DLTensor* const* inputs, const DLTensor* const* paramet
 """
 
 
-class _Service:
-    """Its doors, and what its driver is told."""
-
-    def __init__(self, address: str, script: Path) -> None:
-        self.client = RewardClient(f"http://{address}")
-        self.address = address
-        self._script = script
-
-    def say(self, script: str) -> None:
-        whole = self._script.with_suffix(".new")
-        whole.write_text(script)
-        whole.replace(self._script)
-
-    def lanes_lost(self) -> int:
-        with urllib.request.urlopen(f"http://{self.address}/metrics", timeout=10) as reply:
-            lines = reply.read().decode().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("warpsmith_reward_lanes_lost "))
-
-    def await_lanes_lost(self, number: int) -> None:
-        end = time.monotonic() + _PATIENCE_SECONDS
-        while self.lanes_lost() != number:
-            assert time.monotonic() < end, f"{self.lanes_lost()} lanes are lost, not {number}"
-            time.sleep(0.2)
-
-
-@contextmanager
-def _running(folder: Path, script_text: str) -> Iterator[_Service]:
-    """With the driver that the script describes."""
-    shutil.copytree(_BIN, folder / "bin")
-    shutil.copytree(_BIN.parent / "share", folder / "share")
-    shutil.copy(_STAND_IN, folder / "share" / "warpsmith" / "jail" / "gpu_tensors.py")
-    script = folder / "script"
-    script.write_text(script_text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LD_LIBRARY_PATH", str(_FAKE))
-        patch.setenv("FAKE_CUDA", str(script))
-        patch.setenv("WARPSMITH_BIN_DIR", str(folder / "bin"))
-        log_file = str(folder / "log")
-        settings = dict(num_lanes="1", timing__num_instances_min="2", timing__baselines="[cuda_graph]")
-        with running_reward_service(folder, log_file, **settings) as address:
-            yield _Service(address, script)
-
-
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Service]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeGpuService]:
     """With two fake GPUs."""
-    with _running(tmp_path_factory.mktemp("service"), "gpus 2\n") as running:
+    with running_fake_gpu_service(tmp_path_factory.mktemp("service"), "gpus 2\n") as running:
         yield running
 
 
-def _grade(service: _Service, source: str, allowed_libraries: tuple[str, ...] = ()) -> Grade:
+def _grade(service: FakeGpuService, source: str, allowed_libraries: tuple[str, ...] = ()) -> Grade:
     return service.client.grade(Request(_TASK, source=source, language="cuda", allowed_libraries=allowed_libraries))
 
 
-def test_a_program_is_compiled_and_graded_on_a_gpu(service: _Service) -> None:
+def test_a_program_is_compiled_and_graded_on_a_gpu(service: FakeGpuService) -> None:
     grade = _grade(service, _program("first"))
     assert grade.correct, grade.reason
     gpu = grade.message["environment"]["gpu"]
@@ -117,7 +67,7 @@ def test_a_program_is_compiled_and_graded_on_a_gpu(service: _Service) -> None:
     assert _grade(service, _program("broken", "y[i] = nothing;")).verdict.value == "COMPILE_ERROR"
 
 
-def test_cublas_is_in_the_jail_of_a_program_whose_task_allows_it_and_of_no_other(service: _Service) -> None:
+def test_cublas_is_in_the_jail_of_a_program_whose_task_allows_it_and_of_no_other(service: FakeGpuService) -> None:
     """The libraries are real; without a GPU they can tell their versions."""
     program = "#include <cublasLt.h>\n#include <cublas_v2.h>\n#include <cudnn.h>\n" + _program(
         "blas",
@@ -138,7 +88,7 @@ def test_cublas_is_in_the_jail_of_a_program_whose_task_allows_it_and_of_no_other
     assert "cublasLtGetVersion" in hidden.reason
 
 
-def test_both_gpus_are_used(service: _Service) -> None:
+def test_both_gpus_are_used(service: FakeGpuService) -> None:
     with ThreadPoolExecutor(8) as pool:
         grades = list(pool.map(lambda i: _grade(service, _program(f"both_{i}")), range(8)))
     assert all(grade.correct for grade in grades)
@@ -146,7 +96,7 @@ def test_both_gpus_are_used(service: _Service) -> None:
     assert set(used) == {"Fake GPU 0", "Fake GPU 1"}
 
 
-def test_programs_of_several_tasks_are_judged_beside_each_other(service: _Service) -> None:
+def test_programs_of_several_tasks_are_judged_beside_each_other(service: FakeGpuService) -> None:
     """Python programs, whose outputs may lie apart: right, permuted, wrong, and faulty ones of eight tasks."""
     kinds = {
         "return v * v": "CORRECT",
@@ -175,29 +125,29 @@ class ModelNew(torch.nn.Module):
             assert told.startswith(expected), told
 
 
-def test_a_gpu_that_a_trainer_holds_is_left_alone_until_it_is_given_up(service: _Service) -> None:
+def test_a_gpu_that_a_trainer_holds_is_left_alone_until_it_is_given_up(service: FakeGpuService) -> None:
     names = [_grade(service, _program(f"name_{i}")).message["environment"]["gpu"] for i in range(2)]
     assert all(name["uuid"].startswith("GPU-") for name in names)
     uuids = [names[0]["uuid"][:-1] + digit for digit in "01"]  # the fake driver's differ in the last one
     with ThreadPoolExecutor(4) as pool:
-        with device_lease(uuids[0], _PATIENCE_SECONDS):
+        with device_lease(uuids[0], PATIENCE_SECONDS):
             grades = list(pool.map(lambda i: _grade(service, _program(f"lent_{i}")), range(4)))
             assert all(grade.correct for grade in grades)
             assert {grade.message["environment"]["gpu"]["uuid"] for grade in grades} == {uuids[1]}
-            with device_lease(uuids[1], _PATIENCE_SECONDS):
+            with device_lease(uuids[1], PATIENCE_SECONDS):
                 waiting = pool.submit(_grade, service, _program("waits"))
                 time.sleep(3)  # a judgement takes less
                 assert not waiting.done()
-        assert waiting.result(timeout=_PATIENCE_SECONDS).correct
+        assert waiting.result(timeout=PATIENCE_SECONDS).correct
 
 
-def test_a_gpu_that_disappears_costs_no_answer_and_comes_back(service: _Service) -> None:
+def test_a_gpu_that_disappears_costs_no_answer_and_comes_back(service: FakeGpuService) -> None:
     programs = [_program(f"gone_{i}", _RIGHT if i % 3 else "y[i] = 0;") for i in range(12)]
     with ThreadPoolExecutor(12) as pool:
         answers = [pool.submit(_grade, service, program) for program in programs]
-        answers[0].result(timeout=_PATIENCE_SECONDS)
+        answers[0].result(timeout=PATIENCE_SECONDS)
         service.say("gpus 2\ngone 1\n")
-        grades = [answer.result(timeout=_PATIENCE_SECONDS) for answer in answers]
+        grades = [answer.result(timeout=PATIENCE_SECONDS) for answer in answers]
     assert [grade.verdict.value for grade in grades] == [
         "CORRECT" if i % 3 else "INCORRECT" for i in range(len(programs))
     ], [grade.reason for grade in grades]
@@ -212,7 +162,7 @@ def test_a_gpu_that_disappears_costs_no_answer_and_comes_back(service: _Service)
     assert _grade(service, _program("last")).correct
 
 
-def test_without_any_gpu_programs_are_unscorable_with_the_reason(service: _Service) -> None:
+def test_without_any_gpu_programs_are_unscorable_with_the_reason(service: FakeGpuService) -> None:
     service.say("gpus 2\ngone 0\ngone 1\n")
     grade = _grade(service, _program("nowhere"))
     assert grade.verdict.value == "UNSCORABLE"
@@ -223,7 +173,7 @@ def test_without_any_gpu_programs_are_unscorable_with_the_reason(service: _Servi
 
 
 def test_with_a_driver_that_is_too_old_programs_for_a_gpu_are_refused_and_the_log_says_why(tmp_path: Path) -> None:
-    with _running(tmp_path, "version 11080\n") as running:
+    with running_fake_gpu_service(tmp_path, "version 11080\n") as running:
         with pytest.raises(RewardServiceError, match="this service has none .*CUDA 11.8, 13.0 is wanted"):
             _grade(running, _program("refused"))
         assert "the driver knows CUDA 11.8, 13.0 is wanted: install a newer one" in (tmp_path / "log").read_text()

@@ -215,6 +215,9 @@ class Puppet {
     const bool gpu = Read(rights_, zygote::Fork::gpu);
     const bool calls = Read(packet.fields, jail::Record::calls);
     detail_ = std::string(gpu ? "on gpu" : "on host") + (calls ? ", called" : "");
+    if (Read(packet.fields, jail::Record::kernels) && Read(rights_, zygote::Fork::sealed) &&
+        Read(rights_, zygote::Fork::records))
+      detail_ += ", for kernels";
     const std::string key = gpu && script_.contains("records on gpu") ? "records on gpu" : "records";
     const std::string text = script_.value(key, nlohmann::json::array()).dump();
     if (pwrite(packet.descriptors[1].get(), text.data(), text.size(), 0) < 0) _exit(1);

@@ -195,6 +195,7 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartPython(
   if (!warm.ok()) return ExplainEnd("the Python parent of oracles", reader.get(), warm.status());
   std::unique_ptr<Zygote> parent(new Zygote(std::move(process), std::move(pair.first)));
   parent->torch_version_ = Read(warm->fields, zygote::Warm::torch_version);
+  parent->triton_version_ = Read(warm->fields, zygote::Warm::triton_version);
   parent->torch_cpu_capability_ = Read(warm->fields, zygote::Warm::torch_cpu_capability);
   ASSIGN_OR_RETURN(parent->code_, ReadCode(*warm));
   RETURN_IF_ERROR(CheckCapability(parent->torch_cpu_capability_));
@@ -328,7 +329,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRigh
                   {Fork::num_threads, rights.num_threads},
                   {Fork::sealed, rights.sealed},
                   {Fork::compiles, rights.compiles},
-                  {Fork::gpu, rights.gpu}});
+                  {Fork::gpu, rights.gpu},
+                  {Fork::records, rights.records}});
   RETURN_IF_ERROR(SendPacket(socket_.get(), fields, {pair.second.get(), writer.get()}));
   ++num_unanswered_;
   return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader), code_, reaper_);

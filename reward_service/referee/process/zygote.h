@@ -30,6 +30,9 @@ struct ChildRights {
   bool gpu = false;  // of a zygote that has one
   // Of the Python kind, with a GPU and not sealed: compilers may run there, and what they make.
   bool compiles = false;
+  // Of the Python kind and sealed: nothing can be read but the standard library, Torch without its own Triton kernels,
+  // and Triton, also where there is no GPU. What Triton makes kernels of there is the program's own.
+  bool records = false;
 
   bool operator==(const ChildRights&) const = default;
 };
@@ -80,6 +83,8 @@ class Zygote {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& torch_version() const { return torch_version_; }
+  // That programs with a GPU can import; empty where there is none.
+  const std::string& triton_version() const { return triton_version_; }
   // As torch.backends.cpu.get_cpu_capability() says inside: the eager reference runs kernels of this kind.
   const std::string& torch_cpu_capability() const { return torch_cpu_capability_; }
 
@@ -95,6 +100,7 @@ class Zygote {
   std::shared_ptr<const PermittedCode> code_;
   const std::shared_ptr<Reaper> reaper_ = std::make_shared<Reaper>();
   std::string torch_version_;
+  std::string triton_version_;
   std::string torch_cpu_capability_;
   absl::Mutex mutex_;
   // From anywhere: several referees on a machine take uids of one range.

@@ -39,6 +39,16 @@ TEST_CASE("a Python program that compiles nothing is judged at once") {
   CHECK(flight->measurement.grade().verdict() == v1::VERDICT_CORRECT);
 }
 
+TEST_CASE("a Python program that names Triton is recorded where it runs on a GPU, and only there") {
+  PreparedRequest prepared;
+  prepared.request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
+  prepared.source = "import triton";
+  prepared.device = v1::DEVICE_CUDA;
+  CHECK(FirstRoute(prepared) == Route::kCompile);
+  prepared.device = v1::DEVICE_CPU;
+  CHECK(FirstRoute(prepared) == Route::kJudge);
+}
+
 TEST_CASE("a referee is told when another candidate of the task waits") {
   FakeRefereeScript script;
   bool another_follows = false;

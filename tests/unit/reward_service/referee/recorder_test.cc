@@ -36,15 +36,20 @@ struct Bench {
         recorder({.jail_memory_bytes_max = int64_t{1} << 30, .gpu = std::move(gpu)}, &pool, zygote.get(),
                  &store) {}
 
-  absl::StatusOr<std::string> Record(absl::Time deadline = Soon()) {
-    const auto list = recorder.Record(PuppetTaskSource(), AnyProgram().get(), deadline);
-    return list.ok() ? SharedBuffer::ReadText(list->get(), 1 << 20) : list.status();
+  absl::StatusOr<std::string> Record(absl::Time deadline = Soon(),
+                                     const std::string& program = "class ModelNew: 0") {
+    const UniqueFd source = *SharedBuffer::SealedText(program);
+    const auto recorded = recorder.Record(PuppetTaskSource(), source.get(), deadline);
+    if (!recorded.ok()) return recorded.status();
+    own_kernels = recorded->own_kernels;
+    return SharedBuffer::ReadText(recorded->list.get(), 1 << 20);
   }
 
   const std::unique_ptr<Zygote> zygote;
   FakeMachine machine;  // on which no process of a reference starts
   TaskPool pool;
   Recorder recorder;
+  bool own_kernels = false;  // of the last one
 };
 
 TEST_CASE("on a CPU a program is called once where it asks for nothing, and that is all") {
@@ -138,6 +143,50 @@ TEST_CASE("on a GPU a program runs beside others, and one that fails there is al
   CHECK(*recorded == R"([{"name":"b"}])");
   Bench wrong(*store, {{"answers", {{"record", kRaises}}}});
   CHECK(absl::IsInvalidArgument(wrong.Record().status()));
+}
+
+TEST_CASE("a program that names Triton runs where what it can make kernels of is its own") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const std::string program = "import triton, load_inline";
+  const nlohmann::json list = {{"name", "triton_kernels"}, {"kernels", "[]"}};
+  const nlohmann::json script = {
+      {"warm", {{"triton_version", "3.6.0"}}}, {"records", {list}}, {"complete", true}};
+  Bench bench(*store, script);
+  CHECK(*bench.Record(Soon(), program) == nlohmann::json::array({list}).dump());
+  CHECK(bench.own_kernels);
+  CHECK(bench.Record().ok());
+  CHECK_FALSE(bench.own_kernels);
+
+  nlohmann::json without = script;
+  without.erase("warm");
+  Bench lacking(*store, without);
+  CHECK(lacking.Record(Soon(), program).ok());
+  CHECK_FALSE(lacking.own_kernels);
+}
+
+TEST_CASE(
+    "a program that names Triton and lacks files runs once more without it, if it wants more than that") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const nlohmann::json lacks = {{"op", "failed"}, {"error", "ModuleNotFoundError: No module named 'numba'"}};
+  const nlohmann::json script = {
+      {"warm", {{"triton_version", "3.6.0"}}},
+      {"records", {{{"name", "a"}}}},
+      {"complete", true},
+      {"answers", {{"record on host, for kernels", lacks}, {"record on gpu, called, for kernels", lacks}}}};
+  Bench both(*store, script);
+  CHECK(*both.Record(Soon(), "import triton, load_inline") == R"([{"name":"a"}])");
+  CHECK_FALSE(both.own_kernels);
+  Bench one(*store, script);
+  CHECK(*one.Record(Soon(), "import triton") == "[]");
+  CHECK_FALSE(one.own_kernels);
+
+  nlohmann::json raises = script;
+  raises["answers"] = {{"record on host, for kernels", kRaises},
+                       {"record on gpu, called, for kernels", kRaises}};
+  Bench wrong(*store, raises);
+  CHECK(absl::IsInvalidArgument(wrong.Record(Soon(), "import triton, load_inline").status()));
 }
 
 TEST_CASE("a program at fault, a task at fault and too little time are told apart") {
