@@ -47,6 +47,10 @@ class GpuService:
         programs = Path(os.environ["WARPSMITH_BIN_DIR"])
         return [digest_of([programs, programs.parent / "share"]), self._settings]
 
+    def start(self) -> None:
+        """Returns when requests are taken: what is timed after it has no part of a start, some 25 s."""
+        self._running()
+
     def grade(self, request: Request) -> Grade:
         """Raises RewardServiceError where there is no grade, the service's own failures included."""
         grade = self._running().grade(request)

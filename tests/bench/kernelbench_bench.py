@@ -100,6 +100,7 @@ def batch_piece(service: GpuService, answers: Sequence[Answer], clients: int) ->
     """Both passes over a batch. It fails where no answer has a grade."""
 
     def work() -> Row:
+        service.start()
         first, seconds = _pass(service, answers, clients, 1)
         if all("error" in row for row in first):
             raise RuntimeError(f"no answer has a grade: {first[0]['error']}")
