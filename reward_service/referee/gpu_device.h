@@ -48,6 +48,7 @@ class GpuDevice : public JudgingDevice {
   TimingEffort EffortOf(const TimingEffort& asked) const override;
   void Describe(const TaskLayout& layout, v1::Timing* timing, v1::Profile* profile) const override;
   absl::Status CheckHealth() override { return store_->Health(); }
+  absl::Status Failure() override { return store_->Failure(); }
 
  private:
   GpuDevice(const CpuTools& tools, GpuStore* store, const Judgement& judgement,

@@ -48,15 +48,15 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   if (pooled_ != nullptr) tools_.pool->End(std::move(pooled_));
   const bool task_at_fault = absl::IsInvalidArgument(judged.status());
   if (!judged.ok() && !task_at_fault) return judged.status();
-  if (task_at_fault || judged->has_value() || device_in_doubt_) {
+  absl::Status health = device_->Failure();  // what a broken device was asked may look right
+  if (health.ok() && (task_at_fault || judged->has_value() || device_in_doubt_)) {
     // On a device that is broken anybody fails: nothing is said of candidate or task.
     // Whoever had it alone may have left it at work. Its process has ended since, and beside others nobody can tell.
     const auto kind = had_alone_ ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
     ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(device_->turn(), kind, TurnFor::kHealth, deadline_));
-    if (const absl::Status health = device_->CheckHealth(); !health.ok()) {
-      return absl::UnavailableError(absl::StrCat("the device is broken: ", health.message()));
-    }
+    health = device_->CheckHealth();
   }
+  if (!health.ok()) return absl::UnavailableError(absl::StrCat("the device is broken: ", health.message()));
   if (task_at_fault) {
     Conclude(v1::VERDICT_INVALID_TASK, std::string(judged.status().message()));
   } else if (judged->has_value()) {

@@ -126,6 +126,8 @@ class JudgingDevice {
   // After a fault: whether the device still computes as it should, so that the fault was the
   // program's. Not OK: the lane must end.
   virtual absl::Status CheckHealth() = 0;
+  // TensorStore::Failure() of it.
+  virtual absl::Status Failure() { return absl::OkStatus(); }
 };
 
 // One judgement as its device needs it. What is referred to outlives the device.

@@ -89,6 +89,7 @@ struct FakeMachine {
   std::vector<std::string> called_on;    // styles, in the order of calls
   std::vector<int64_t> parameter_seeds;  // likewise
   std::atomic<bool> is_broken = false;   // a thread that makes tasks may see it first
+  absl::Status failure;                  // that no call told
 
   CandidateScript& in(Room room) { return room == Room::kSealed ? sealed : open; }
   std::optional<Fault> Note(std::optional<Fault> fault) {
@@ -206,6 +207,7 @@ class FakeJudgingDevice : public JudgingDevice {
     ++machine_->num_health_checks;
     return machine_->is_broken ? absl::InternalError("it does not add up") : absl::OkStatus();
   }
+  absl::Status Failure() override { return machine_->failure; }
 
  private:
   FakeMachine* const machine_;

@@ -57,6 +57,10 @@ class GpuStore : public TensorStore {
   absl::StatusOr<double> AwaitDone(double seconds_max) override;
   void MakeCold() override;
   absl::Status Health() override;
+  absl::Status Failure() override {
+    absl::MutexLock lock(&mutex_);
+    return failure_;
+  }
 
   // What the memory gives and takes when it copies itself, reads and writes added [GB/s].
   absl::StatusOr<double> MeasureCopying();

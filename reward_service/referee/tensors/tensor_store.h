@@ -106,6 +106,8 @@ class TensorStore {
   virtual void MakeCold() = 0;
   // Not OK once anything failed that no program can have caused: nothing that was measured since counts.
   virtual absl::Status Health() = 0;
+  // What has failed here and is nobody's fault, as far as it was noticed: asks the device nothing.
+  virtual absl::Status Failure() { return absl::OkStatus(); }
 };
 
 // Memory files, mapped in both processes. Thread-safe.

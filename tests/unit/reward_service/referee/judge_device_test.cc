@@ -121,6 +121,14 @@ TEST_CASE("a lost device is told as it is, and not asked for its health") {
   CHECK(later.TryRun().status() == later.machine.lost);
 }
 
+TEST_CASE("what is right on a device where something failed that no call told is no verdict") {
+  FakeBench bench;
+  bench.machine.failure = absl::InternalError("cuCtxSynchronize: CUDA_ERROR_LAUNCH_FAILED (719)");
+  const auto measurement = bench.TryRun();
+  CHECK(absl::IsUnavailable(measurement.status()));
+  CHECK_THAT(std::string(measurement.status().message()), Catch::Contains("the device is broken: cuCtxSync"));
+}
+
 TEST_CASE("want of a library opens the room once, also when it shows as late as in the timing") {
   const auto judge = [](FakeBench* bench) {
     const v1::Grade grade = bench->Run();
