@@ -20,7 +20,6 @@
 #include "core/base/descriptor_limit.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
-#include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/packet.h"
@@ -29,9 +28,9 @@
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/cpu_device.h"
 #include "reward_service/referee/cpu_task.h"
-#include "reward_service/referee/process/cuda_libraries.h"
 #include "reward_service/referee/gpu_device.h"
 #include "reward_service/referee/judge.h"
+#include "reward_service/referee/process/cuda_libraries.h"
 #include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/referee/recorder.h"
 #include "reward_service/referee/tensors/memory_watch.h"
@@ -56,6 +55,10 @@ absl::StatusOr<TaskSource> ReadTask(const Packet& packet) {
   ASSIGN_OR_RETURN(std::string source,
                    SharedBuffer::ReadText(packet.descriptors[0].get(), service::Judge::kSourceBytesMax));
   return TaskSource{Read(packet.fields, service::Judge::key), std::move(source)};
+}
+
+void LeaveOrWarn(Lane& lane) {
+  if (const absl::Status status = lane.Leave(); !status.ok()) LogWarning(status.ToString());
 }
 
 nlohmann::json Failed(const absl::Status& status) {
@@ -95,8 +98,7 @@ class RefereeProcess {
 
   absl::Status Start() {
     RaiseDescriptorLimit();
-    // Jails are made by the zygotes and inherited by us, whom alone the kernel then tells of their
-    // stops.
+    // Jails are made by the zygotes and inherited by us, whom alone the kernel then tells of their stops.
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return ErrnoStatus("PR_SET_CHILD_SUBREAPER", "");
     RETURN_IF_ERROR(lane_.StayOut());
     RETURN_IF_ERROR(CheckSandbox());
@@ -143,9 +145,7 @@ class RefereeProcess {
     if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", gpu_uuid_));
     cpu_.facts.gpu = gpus.front();
     ASSIGN_OR_RETURN(gpu_, OpenStore(gpus.front().index, socket_));
-    memory_watch_ = std::make_unique<MemoryWatch>(gpu_.get(), [this] {
-      if (const absl::Status status = lane_.Leave(); !status.ok()) LogWarning(status.ToString());
-    });
+    memory_watch_ = std::make_unique<MemoryWatch>(gpu_.get(), [this] { LeaveOrWarn(lane_); });
     tasks_bytes_max_ = gpus.front().memory_bytes * 3 / 8;  // the rest is for candidates
     limits_.buffer_bytes_max = std::max(limits_.buffer_bytes_max, gpus.front().memory_bytes / kBufferShare);
     OpenClocks(gpus.front().uuid);
@@ -193,9 +193,7 @@ class RefereeProcess {
 
   void JudgeRequests() {
     pthread_setname_np(pthread_self(), "judge");
-    if (gpu_ != nullptr) {
-      if (const absl::Status status = lane_.Leave(); !status.ok()) LogWarning(status.ToString());
-    }
+    if (gpu_ != nullptr) LeaveOrWarn(lane_);
     while (!requests_.Finished()) {
       std::optional<Packet> packet = requests_.Pop(absl::InfiniteDuration());
       if (packet) Handle(*packet);
@@ -290,8 +288,7 @@ class RefereeProcess {
     return SharedBuffer::SealedText(measurement.SerializeAsString());
   }
 
-  // Where the time of this judgement went, and whose turns on the GPU there were since the last one's end: how many of
-  // each kind, and seconds waited and held.
+  // Where this judgement's time went, and the turns on the GPU since the last one: how many, seconds waited and held.
   void LogTurns(const v1::Grade& grade) const {
     const v1::Cost& cost = grade.cost();
     LogInfo(
