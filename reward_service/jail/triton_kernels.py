@@ -153,14 +153,12 @@ class Recording:
         if len(self.records) >= _KERNELS_MAX or self._num_bytes > _TEXT_BYTES_MAX:
             limits = f"{_KERNELS_MAX} kernels, or {_TEXT_BYTES_MAX >> 20} MiB of their text"
             raise RuntimeError(f"more than {limits}: use fewer configurations")
-        from triton.compiler.errors import CompileTimeAssertionFailure
-
         record = dict(digest=call.key, kernel=call.source.name, trial=bool(self._trial))
         try:
             text = call.intermediate_text()
         except Exception as error:
-            if not (self._trial and isinstance(error, CompileTimeAssertionFailure)):
-                self.records[call.key] = {**record, "failure": _explain(error, self._text)[:4000]}
+            # Of a trial, too: whoever is judged tries this configuration again, and must find that it fails.
+            self.records[call.key] = {**record, "failure": _explain(error, self._text)[:4000]}
             raise
         self._num_bytes += len(text)
         chosen = {name: getattr(call.options, name) for name in _OPTIONS if hasattr(call.options, name)}

@@ -15,8 +15,15 @@
 namespace warpsmith {
 
 absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail* baseline, int num_threads) {
-  return StartWith(task, num_threads,
-                   [&](CpuTask& kept) { return kept.BorrowBuffers(task.layout(), request_.kind, baseline); });
+  // A GPU can wait for a value in memory. So whoever is timed has inputs of its own as far as there is memory: what the
+  // reference is given would set off a candidate's work, on the reference's clock or on nobody's.
+  return StartWith(task, num_threads, [&](CpuTask& kept) -> absl::StatusOr<Buffers> {
+    if (baseline != nullptr && kept.store().on_gpu()) {
+      absl::StatusOr<Buffers> own = kept.OwnBuffers(task.layout(), request_.kind);
+      if (!absl::IsResourceExhausted(own.status())) return own;
+    }
+    return kept.BorrowBuffers(task.layout(), request_.kind, baseline);
+  });
 }
 
 absl::StatusOr<StartedJail> CandidateJails::StartAhead(PreparedTask& task, int num_threads) {

@@ -79,8 +79,7 @@ std::optional<Fault> CheckedJail::TakeInputsBack(Batch draws) {
   for (size_t call = 0; call < draws.size(); ++call) {
     if (auto fault = jail_->CheckBuffers(*draws[call], call)) return fault;
   }
-  jail_->WithdrawInputs();
-  return std::nullopt;
+  return jail_->WithdrawInputs();
 }
 
 // A tensor that a Python candidate has given away is not its own any more.

@@ -54,6 +54,8 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
     // Whoever had it alone may have left it at work. Its process has ended since, and beside others nobody can tell.
     const auto kind = had_alone_ ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
     ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(device_->turn(), kind, TurnFor::kHealth, deadline_));
+    // Those who wait to be timed are there, stopped: what one of them has left at work breaks no device.
+    if (had_alone_ && absl::IsDeadlineExceeded(device_->AwaitIdle())) device_->KillKeptCandidates();
     health = device_->CheckHealth();
   }
   if (!health.ok()) return absl::UnavailableError(absl::StrCat("the device is broken: ", health.message()));

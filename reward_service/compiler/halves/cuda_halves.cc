@@ -17,6 +17,12 @@ namespace {
 constexpr std::string_view kSpaces[] = {"__global__",  "__device__", "__host__",         "__constant__",
                                         "__managed__", "__shared__", "__grid_constant__"};
 constexpr int kScopeDepthMax = 8;
+// Words of template arguments that mean the same wherever they stand; others may be local names, or macros that change.
+constexpr std::string_view kWordsOfArguments[] = {"bool", "char",  "double", "false",    "float", "int",
+                                                  "long", "short", "signed", "unsigned", "true",  "void"};
+// Names are arguments of a command, which have an end.
+constexpr size_t kNameBytesMax = 1024;
+constexpr size_t kNamesMax = 256;
 
 template <typename List>
 bool Has(const List& list, std::string_view text) {
@@ -189,7 +195,9 @@ class Splitter {
       const bool has_arguments = text_[i + 1].Is("<") && !text_.IsTriple(i + 1, "<");
       const size_t behind = has_arguments ? text_.BehindAngles(i + 1) : i + 1;
       if (behind >= end || text_[behind].Is("(")) return Refuse();  // or a call that is no launch
+      if (has_arguments && !MeansOneThing(i + 1, behind)) return Refuse();
       const std::string name(text_.Text(i, behind));
+      if (name.size() > kNameBytesMax || halves_.kernels.size() == kNamesMax) return Refuse();
       if (!Has(halves_.kernels, name)) halves_.kernels.push_back(name);
       if (text_.IsTriple(behind, "<")) {
         const size_t close = ConfigurationEnd(behind + 3);
@@ -203,6 +211,18 @@ class Splitter {
       }
     }
     ForHost(absl::StrCat(text, std::string(text_.Text(done, end))));
+  }
+
+  // Template arguments, which are looked up again at the end of the file.
+  bool MeansOneThing(size_t begin, size_t end) const {
+    for (size_t i = begin; i < end; ++i) {
+      const CudaLexeme& lexeme = text_[i];
+      const bool is_number = lexeme.text.front() >= '0' && lexeme.text.front() <= '9';
+      if (lexeme.kind == CudaLexemeKind::kSign) continue;
+      if (lexeme.kind != CudaLexemeKind::kWord || !(is_number || Has(kWordsOfArguments, lexeme.text)))
+        return false;
+    }
+    return true;
   }
 
   // The ">>>" that ends the launch's configuration, which begins at `i`, before the arguments.

@@ -98,13 +98,15 @@ def refusals(records: list[dict[str, Any]], entries: list[dict[str, Any]]) -> li
     """Errors that refuse the program: of a kernel that is launched as it is, and where no configuration is left to
     choose among."""
     refused: list[str] = []
-    left: dict[str, str | None] = {}
+    left: dict[str, str | None] = {}  # None where a configuration compiled
     for record, entry in zip(records, entries, strict=True):
         error = entry.get("failure")
         if not record.get("trial"):
             refused += [error] if error else []
-        elif not error or not left.get(record["kernel"]):
-            left[record["kernel"]] = error
+        elif error:
+            left.setdefault(record["kernel"], error)
+        else:
+            left[record["kernel"]] = None
     return refused + [error for error in left.values() if error]
 
 

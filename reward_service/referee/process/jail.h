@@ -121,7 +121,7 @@ class Jail {
   std::optional<Fault> CheckIdleRooms();
   // Python, after Run(): overwrites the inputs, so that an output which is a view of them shows; unless an
   // output of the reference is one. Load() or RestoreInputs() bring them back.
-  void WithdrawInputs();
+  std::optional<Fault> WithdrawInputs();
   void RestoreInputs(const Draw& draw, size_t call = 0);
 
   ChildProcess& process() { return *process_; }

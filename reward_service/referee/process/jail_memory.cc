@@ -27,15 +27,17 @@ void Jail::RestoreInputs(const Draw& draw, size_t call) {
   buffers_.inputs->Write(draw.inputs, 0, InputStart(call), InputEnd());
 }
 
-void Jail::WithdrawInputs() {
+std::optional<Fault> Jail::WithdrawInputs() {
   const auto& outputs = layout_.outputs;
   if (std::any_of(outputs.begin(), outputs.end(), [](const TensorSpec& spec) { return spec.borrowed; }))
-    return;
+    return std::nullopt;
   for (size_t call = 0; call < num_calls_; ++call)
     buffers_.inputs->Fill(kPoisonByte, InputStart(call), InputEnd());
   // A GPU can wait for these values: work that begins now, behind the answer, is the call's.
   const absl::StatusOr<double> begun_us = buffers_.store->AwaitDone(limits_.call_seconds_max);
-  if (begun_us.ok() && *begun_us > kBegunUsMin) after_seconds_ += *begun_us * 1e-6;
+  if (!begun_us.ok()) return FaultOf(begun_us.status());
+  if (*begun_us > kBegunUsMin) after_seconds_ += *begun_us * 1e-6;
+  return std::nullopt;
 }
 
 std::optional<Fault> Jail::CheckIdleRooms() {

@@ -11,9 +11,10 @@ namespace warpsmith {
 namespace {
 
 constexpr absl::Duration kClosingSeenAfter = absl::Seconds(1);
-// Of the time, at most one part in so many and one is spent with looks: beside programs that ask the driver for
-// memory one takes 8 ms on the average, where it takes 10 us alone (an H100).
+// Beside programs that ask the driver for memory a look takes 8 ms on the average, and 150 at worst, where it takes
+// 10 us alone (an H100): a tenth of the time is spent so, and more where looks would become too rare.
 constexpr int kPausePerLook = 9;
+constexpr absl::Duration kPauseMax = absl::Milliseconds(50);
 
 }  // namespace
 
@@ -38,10 +39,10 @@ void MemoryWatch::Watch() {
     if (store_->turn()->AwaitCompany(absl::Now() + kClosingSeenAfter)) {
       const absl::Time since = absl::Now();
       store_->LookAtMemory();
-      pause = std::max(pause, kPausePerLook * (absl::Now() - since));
+      pause = std::clamp(kPausePerLook * (absl::Now() - since), kPause, kPauseMax);
     }
     absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&closing_), std::min(pause, kClosingSeenAfter))) return;
+    if (mutex_.AwaitWithTimeout(absl::Condition(&closing_), pause)) return;
   }
 }
 

@@ -12,11 +12,11 @@
 
 namespace warpsmith {
 
-// Has the store look at its memory every kPause while several share its turn, and more seldom where the driver keeps a
-// look waiting, and others with it: a tenth of the time is spent with looks at most. A program can hold all memory
-// within a call and give it back before anybody else asks: an unchecked allocation beside it fails, and its outputs
-// are wrong. The driver takes milliseconds to give and take what would matter, which is a quarter of the GPU's memory,
-// so it is seen. Not watched is whoever has the device alone, on whose clock a look would be.
+// Has the store look at its memory every kPause while several share its turn, and a tenth as often where the
+// driver keeps a look waiting, and others with it. A program can hold all memory within a call and give it back before
+// anybody else asks: an unchecked allocation beside it fails, and its outputs are wrong. The driver takes milliseconds
+// to give and take what would matter, which is a quarter of the GPU's memory, so it is seen. Not watched is whoever has
+// the device alone, on whose clock a look would be.
 class MemoryWatch {
  public:
   static constexpr absl::Duration kPause = absl::Milliseconds(5);

@@ -93,6 +93,13 @@ TEST_CASE("a program that might mean something else in halves is left to nvcc") 
            kernel + "int run(float* y) { auto* other = k; other<<<1, 2>>>(y); return 0; }\n",
            kernel + "int run(float* y) { k(y); return 0; }\n",
            kernel + "int run(float* y) { a::k<<<1, 2>>>(y); return 0; }\n",
+           // Another instance than is launched would be known by the name at the end of the file.
+           std::string("constexpr int n = 8;\ntemplate <int n> __global__ void k(float* y) {}\n") +
+               "template <int n> void go(float* y) { k<n><<<1, n>>>(y); }\nint run(float* y) { go<4>(y); "
+               "return "
+               "0; }\n",
+           "template <int n> __global__ void k(float* y) {}\nint run(float* y) { k<4 /*" +
+               std::string(2000, '*') + "*/><<<1, 2>>>(y); return 0; }\n",
            kernel + "__global__ void outer(float* y) { k<<<1, 2>>>(y); }\n" + run,
            kernel + run + "// goes on \\\nint a;\n",
            kernel + "const char* text = R\"(k<<<1, 2>>>)\";\n" + run,
