@@ -29,12 +29,18 @@ bool Has(const List& list, std::string_view text) {
   return std::find(std::begin(list), std::end(list), text) != std::end(list);
 }
 
-// "cuda.h" of `#include <cuda.h>`; empty for others.
+// "cuda.h" of `#include <cuda.h>`; empty for others, `#include NAME  // <cuda.h>` say.
 std::string_view HeaderOf(std::string_view line) {
-  const size_t begin = line.find_first_of("<\"");
-  if (begin == std::string_view::npos) return "";
+  constexpr std::string_view kInclude = "include", kBlanks = " \t\r";
+  const size_t word = line.find(kInclude);
+  if (word == std::string_view::npos) return "";
+  const size_t begin = line.find_first_not_of(kBlanks, word + kInclude.size());
+  if (begin == std::string_view::npos || (line[begin] != '<' && line[begin] != '"')) return "";
   const size_t end = line.find(line[begin] == '<' ? '>' : '"', begin + 1);
-  return end == std::string_view::npos ? "" : line.substr(begin + 1, end - begin - 1);
+  if (end == std::string_view::npos) return "";
+  const size_t rest = line.find_first_not_of(kBlanks, end + 1);
+  if (rest != std::string_view::npos && line.substr(rest, 2) != "//") return "";
+  return line.substr(begin + 1, end - begin - 1);
 }
 
 class Splitter {

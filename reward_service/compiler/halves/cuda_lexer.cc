@@ -25,8 +25,9 @@ class Lexer {
     if (std::isspace(static_cast<unsigned char>(c)) != 0) {
       ++at_;
     } else if (StartsWith("//")) {
-      at_ = EndOfLine();
-      is_plain_ = source_[at_ - 1] != '\\';
+      const size_t end = EndOfLine();
+      is_plain_ = !GoesOn(end);
+      at_ = end;
     } else if (StartsWith("/*")) {
       SkipBlockComment();
     } else if (c == '#' && begins_line_) {
@@ -52,12 +53,18 @@ class Lexer {
     if (is_plain_) at_ = end + 2;
   }
 
+  // Whether the line that ends there goes on in the next one. For g++ it does with blanks behind the backslash, too.
+  bool GoesOn(size_t end) const {
+    const size_t last = source_.substr(at_, end - at_).find_last_not_of(" \t\r\v\f");
+    return last != std::string_view::npos && source_[at_ + last] == '\\';
+  }
+
   // Not behind a comment that goes on in the next line.
   size_t EndOfDirective() {
     size_t end = EndOfLine();
     while (end < source_.size() && source_[end - 1] == '\\')
       end = std::min(source_.find('\n', end + 1), source_.size());
-    is_plain_ = source_.substr(at_, end - at_).find("/*") == std::string_view::npos;
+    is_plain_ = source_.substr(at_, end - at_).find("/*") == std::string_view::npos && !GoesOn(end);
     return end;
   }
 
