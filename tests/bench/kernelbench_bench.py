@@ -3,8 +3,8 @@
 Answers are files of the user's: each line of --answers is {"task": FILE, "answer": FILE, "name": TEXT}, paths beside
 that file. Eight clients grade them, a batch of answers a piece, and then once more under another name: what that pass
 compiles was compiled before. With --peer, a checkout of KernelBench, each answer is evaluated by its
-eval_kernel_against_ref too, several processes at a time, with the trials of its own scripts and a fresh build folder.
-The evaluator runs answers unconfined.
+eval_kernel_against_ref too, as its own script does by default: one at a time on a GPU, each in a fresh process with a
+fresh build folder, with that script's trials. The evaluator runs answers unconfined.
 
 ./dev bench kernelbench --gpu --answers FILE [--peer CHECKOUT] [--resume] [--seconds N] [--batch N]
                               [--address URL] [--set KEY=VALUE ...]
@@ -202,7 +202,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--batch", type=int, default=24, help="answers of a piece")
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--peer", type=Path, help="a checkout of KernelBench")
-    parser.add_argument("--peer-processes", type=int, default=8)
+    parser.add_argument("--peer-processes", type=int, default=1, help="more than one time beside each other")
     parser.add_argument("--peer-seconds", type=float, default=180.0, help="of one answer at most")
     parser.add_argument("--correct-trials", type=int, default=5, help="of KernelBench, as its scripts have it")
     parser.add_argument("--perf-trials", type=int, default=100, help="the same")
