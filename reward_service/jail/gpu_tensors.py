@@ -17,6 +17,7 @@ from messages import Tensor
 _own_memory: list[torch.Tensor] = []
 _barrier: list[Any] = []  # two functions of the driver, the context and the event that they take
 _WITHOUT_TIME = 2  # CU_EVENT_DISABLE_TIMING
+_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 _HANDLE_BYTES = 64  # CUipcMemHandle
 _BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID
 _KEPT_SHARE = 64  # of a GPU's memory
@@ -170,6 +171,8 @@ def _driver() -> ctypes.CDLL:
 
 
 def _check(result: int, what: str) -> None:
+    if result == _OUT_OF_MEMORY:
+        raise RuntimeError(f"{what}: CUDA is out of memory")
     if result != 0:
         raise RuntimeError(f"{what}: error {result} of CUDA")
 

@@ -68,19 +68,26 @@ def importable_paths(*, records: bool) -> list[str]:
 
 def enter_jail(library: ctypes.CDLL, rights: messages.Fork) -> int:
     """Gives up every right that running code of others does not need. The descriptor of the folder of libraries."""
-    return _call(
-        library.warpsmith_enter_jail,
-        ctypes.c_uint32(rights.uid),
-        ctypes.c_int64(rights.memory_bytes_max),
-        ctypes.c_int64(rights.address_bytes_max),
-        ctypes.c_int64(rights.tmp_bytes_max),
-        ctypes.c_int(rights.cpu_seconds_max),
-        ctypes.c_int(rights.num_threads_max),
-        ctypes.c_int(rights.sealed),
-        ctypes.c_int(rights.compiles),
-        f"import gpu_tensors\ngpu_tensors.open_gpu(sealed={rights.sealed})".encode() if rights.gpu else b"",
-        "\n".join(importable_paths(records=rights.records)).encode() if rights.gpu or rights.records else b"",
-    )
+    try:
+        return _call(
+            library.warpsmith_enter_jail,
+            ctypes.c_uint32(rights.uid),
+            ctypes.c_int64(rights.memory_bytes_max),
+            ctypes.c_int64(rights.address_bytes_max),
+            ctypes.c_int64(rights.tmp_bytes_max),
+            ctypes.c_int(rights.cpu_seconds_max),
+            ctypes.c_int(rights.num_threads_max),
+            ctypes.c_int(rights.sealed),
+            ctypes.c_int(rights.compiles),
+            f"import gpu_tensors\ngpu_tensors.open_gpu(sealed={rights.sealed})".encode() if rights.gpu else b"",
+            "\n".join(importable_paths(records=rights.records)).encode() if rights.gpu or rights.records else b"",
+        )
+    except OSError as error:
+        # The interpreter has printed what open_gpu() raised, and keeps it here: which error of CUDA it was.
+        reason = getattr(sys, "last_value", None)
+        if reason is None:
+            raise
+        raise OSError(f"{error}: {type(reason).__name__}: {reason}"[:_ERROR_BYTES]) from None
 
 
 def live(library: ctypes.CDLL, request: messages.Fork, channel: socket.socket) -> NoReturn:

@@ -10,6 +10,7 @@
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/referee/cpu_task.h"
+#include "reward_service/referee/task/room_on_device.h"
 #include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
@@ -46,19 +47,27 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
   const auto spares = turn != nullptr && !beside_others ? Zygote::Spares::kUsedUp : Zygote::Spares::kRefilled;
   absl::StatusOr<std::unique_ptr<ChildProcess>> process = options_.zygote->ForkWithSpare(rights, spares);
   phase.emplace(Phase::kBuffers);
-  ASSIGN_OR_RETURN(Buffers buffers, make_buffers(CpuTask::Of(task)));
+  RoomOnDevice room_for_buffers(&CpuTask::Of(task), options_.deadline);
+  absl::StatusOr<Buffers> buffers = absl::UnknownError("not made");
+  do buffers = make_buffers(CpuTask::Of(task));
+  while (!buffers.ok() && room_for_buffers.MayBeThere(buffers.status()));
+  RETURN_IF_ERROR(buffers.status());
   phase.emplace(Phase::kStart);
   absl::Status hello = process.ok() ? (*process)->AwaitHello(options_.deadline) : process.status();
-  if (absl::IsInternal(hello) || absl::IsUnavailable(hello)) {
+  if (absl::IsInternal(hello) || absl::IsUnavailable(hello) || absl::IsResourceExhausted(hello)) {
     // A spare has entered its jail beside others, who may have had all memory of the GPU, or of the host. The zygote
     // also tells here that it could not fork an earlier one.
     LogWarning(absl::StrCat("another process in the place of a spare: ", hello.message()));
-    process = options_.zygote->ForkWithoutSpares(rights);
-    hello = process.ok() ? (*process)->AwaitHello(options_.deadline) : process.status();
+    RoomOnDevice room(&CpuTask::Of(task), options_.deadline);
+    do {
+      process = options_.zygote->ForkWithoutSpares(rights);
+      hello = process.ok() ? (*process)->AwaitHello(options_.deadline) : process.status();
+    } while (!hello.ok() && room.MayBeThere(hello));
   }
   RETURN_IF_ERROR(hello);
   phase.reset();
-  auto jail = std::make_unique<Jail>(*std::move(process), std::move(buffers), task.layout(), request_.limits);
+  auto jail =
+      std::make_unique<Jail>(*std::move(process), *std::move(buffers), task.layout(), request_.limits);
   Program program = MakeProgram(task, num_threads);
   if (beside_others) program.deadline = absl::Now() + absl::Seconds(kBesideOthersSecondsMax);
   phase.emplace(Phase::kProgram);
@@ -87,9 +96,11 @@ Program CandidateJails::MakeProgram(const PreparedTask& task, int num_threads) c
   return program;
 }
 
-void AllKeptJails::Kill() {
+bool AllKeptJails::Kill() {
   absl::MutexLock lock(&mutex_);
-  for (KeptJails* const kept : members_) kept->Kill();
+  bool has_killed = false;
+  for (KeptJails* const kept : members_) has_killed |= kept->Kill();
+  return has_killed;
 }
 
 KeptJails::KeptJails(AllKeptJails* all) : all_(all) {
@@ -125,21 +136,32 @@ bool KeptJails::empty() const {
   return warm_.empty() && ended_.empty();
 }
 
-void KeptJails::End() {
-  std::vector<std::unique_ptr<CheckedJail>> warm, ended;  // which end without the lock
+absl::Status KeptJails::End(absl::Time deadline) {
+  std::vector<std::unique_ptr<CheckedJail>> jails;  // which end without the lock
   {
     absl::MutexLock lock(&mutex_);
-    warm.swap(warm_);
-    ended.swap(ended_);
+    jails.swap(ended_);
+    for (auto& jail : warm_) jails.push_back(std::move(jail));
+    warm_.clear();
   }
+  for (const auto& jail : jails) kill(jail->jail().process().pid(), SIGKILL);
+  absl::Status status;
+  for (auto& jail : jails) {
+    const absl::Status ended = jail->jail().process().EndBy(deadline);
+    if (ended.ok()) continue;
+    status.Update(ended);
+    (void)jail.release();  // the referee ends
+  }
+  return status;
 }
 
 // A killed process is not to be timed: it only has to be taken away.
-void KeptJails::Kill() {
+bool KeptJails::Kill() {
   absl::MutexLock lock(&mutex_);
   for (auto& jail : warm_) ended_.push_back(std::move(jail));
   warm_.clear();
   for (const auto& jail : ended_) kill(jail->jail().process().pid(), SIGKILL);
+  return !ended_.empty();
 }
 
 }  // namespace warpsmith

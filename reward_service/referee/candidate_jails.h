@@ -70,9 +70,9 @@ class KeptJails;
 // be. Thread-safe.
 class AllKeptJails {
  public:
-  // For whoever has the device alone, where it does not come to rest: the processes are killed. Whoever keeps them
-  // starts others when it is alone.
-  void Kill() ABSL_LOCKS_EXCLUDED(mutex_);
+  // For whoever has the device alone, where it does not come to rest, or lacks memory: the processes are killed.
+  // Whoever keeps them starts others when it is alone. Whether there were any.
+  bool Kill() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   friend class KeptJails;
@@ -96,12 +96,13 @@ class KeptJails {
   // One that only has to end, without a fault.
   void AddEnded(std::unique_ptr<CheckedJail> jail) ABSL_LOCKS_EXCLUDED(mutex_);
   bool empty() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends all, and waits for that.
-  void End() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Kills all at once and waits for their ends, until `deadline` at most: UNAVAILABLE, for what a driver does not let
+  // go may still write to its memory, which is never given back then.
+  absl::Status End(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   friend class AllKeptJails;
-  void Kill() ABSL_LOCKS_EXCLUDED(mutex_);  // on any thread
+  bool Kill() ABSL_LOCKS_EXCLUDED(mutex_);  // on any thread; whether there were any
 
   AllKeptJails* const all_;
   mutable absl::Mutex mutex_;

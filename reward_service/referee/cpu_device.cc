@@ -18,6 +18,8 @@ constexpr double kMemoryBoundShare = 0.5;
 constexpr double kNearestCacheMargin = 2;
 // Of a candidate while it is verified: threads that overwrite each other must meet.
 constexpr int kVerifyThreadsMax = 4;
+// Of all processes of a judgement that were kept, together. A driver takes tenths of a second for each.
+constexpr absl::Duration kEndTimeMax = absl::Seconds(20);
 
 // Whatever the work is, its outputs must be written, and a core's nearest cache takes no more than this.
 double LeastMicroseconds(const TaskLayout& layout, const RefereeFacts& facts, int num_cores) {
@@ -75,6 +77,10 @@ std::optional<Fault> CpuDevice::PrepareCandidates(PreparedTask& task, Room room,
     kept_->AddWarm(std::move(started->jail));
   }
   return std::nullopt;
+}
+
+absl::Status CpuDevice::EndCandidates() {
+  return kept_ ? kept_->End(absl::Now() + kEndTimeMax) : absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<TimingDevice>> CpuDevice::StartTiming(PreparedTask& task, Room room,

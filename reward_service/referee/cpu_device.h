@@ -9,11 +9,11 @@
 #include "core/base/unique_fd.h"
 #include "reward_service/measure/lane.h"
 #include "reward_service/measure/referee.h"
-#include "reward_service/referee/process/blas_zygote.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/candidate_jails.h"
 #include "reward_service/referee/cpu_timing.h"
 #include "reward_service/referee/judging_device.h"
+#include "reward_service/referee/process/blas_zygote.h"
 #include "reward_service/referee/process/zygote.h"
 
 namespace warpsmith {
@@ -42,9 +42,7 @@ class CpuDevice : public JudgingDevice {
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
   std::optional<Fault> PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) override;
   bool has_kept_candidates() const override { return kept_ && !kept_->empty(); }
-  void EndCandidates() override {
-    if (kept_) kept_->End();
-  }
+  absl::Status EndCandidates() override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;
   TimerOptions TimingOptions(const TaskLayout& layout, Room room) const override;

@@ -1,5 +1,7 @@
 #include "reward_service/referee/cpu_task.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
+#include "reward_service/referee/task/room_on_device.h"
 #include "reward_service/referee/tensors/gpu_store.h"
 #include "reward_service/referee/timing_plan.h"
 
@@ -85,11 +88,23 @@ absl::Status CpuTask::WarmReference(const PreparedTask& task, absl::Time deadlin
 }
 
 absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
+  if (std::exchange(reference_ended_, false)) baselines_.clear();
   if (!baselines_.empty()) return absl::OkStatus();
-  absl::Status status = Start(task);
+  RoomOnDevice room(this, absl::Now() + limits_.answer_time_max);
+  absl::Status status;
+  do {
+    baselines_.clear();
+    status = Start(task);
+  } while (!status.ok() && room.MayBeThere(status));
   if (status.ok()) status = Warm(task, absl::Now() + limits_.step_time_max);
   if (!status.ok()) baselines_.clear();  // the next judgement must not find them half made
   return status;
+}
+
+void CpuTask::EndReference() {
+  if (!store_.on_gpu()) return;
+  for (const auto& baseline : baselines_) kill(baseline->process().pid(), SIGKILL);
+  reference_ended_ = !baselines_.empty();
 }
 
 absl::Status CpuTask::AwaitIdle(Behind what) {

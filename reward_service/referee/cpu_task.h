@@ -49,6 +49,7 @@ class CpuTask : public TaskOnDevice {
   TensorStore& store() const override { return store_; }
   DeviceTurn* turn() const override { return store_.turn(); }
   absl::Status AwaitIdle(Behind what) override;
+  void EndReference() override;
   int NumBatchedCalls(const TaskLayout& layout) const override {
     return BatchedCallsMax(store_, layout, facts_);
   }
@@ -92,6 +93,7 @@ class CpuTask : public TaskOnDevice {
   const RefereeFacts facts_;
   std::unique_ptr<ChildProcess> forked_reference_;  // on a GPU, until it is a baseline
   std::vector<std::unique_ptr<Jail>> baselines_;
+  bool reference_ended_ = false;  // by EndReference(); for whoever has the turn
   std::map<std::string, FormTime> form_times_;
   ReferencePace sealed_pace_;
   ReferencePace open_pace_;

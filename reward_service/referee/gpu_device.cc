@@ -63,8 +63,9 @@ bool GpuDevice::MayBeOthersDoing(const Fault& fault, absl::Time since) {
 void GpuDevice::AwaitSpares() {
   const InPhase phase(Phase::kStart);
   Zygote* const with_blas = tools_.blas_zygote == nullptr ? nullptr : tools_.blas_zygote->started();
+  const absl::Time deadline = std::min(judgement_.deadline, absl::Now() + kOpeningTimeMax);
   for (Zygote* const zygote : {tools_.native_zygote, tools_.python_zygote, with_blas}) {
-    if (zygote != nullptr) zygote->AwaitSpares(std::min(judgement_.deadline, absl::Now() + kOpeningTimeMax));
+    if (zygote != nullptr) zygote->AwaitSpares(deadline);
   }
 }
 
@@ -82,9 +83,9 @@ std::optional<Fault> GpuDevice::PrepareCandidates(PreparedTask& task, Room room,
   return host_->PrepareCandidates(task, room, warm_ups, num);
 }
 
-void GpuDevice::KillKeptCandidates() { tools_.kept->Kill(); }
-
 absl::Status GpuDevice::PrepareTiming(PreparedTask& task) {
+  // Which may have ended since it was made ready, as all do where somebody has left work.
+  RETURN_IF_ERROR(CpuTask::Of(task).AwaitReference(task));
   AwaitSpares();  // those that others have asked for since
   forms_.clear();
   for (const std::string& key : judgement_.request.timing.baselines) {

@@ -35,8 +35,8 @@ class GpuDevice : public JudgingDevice {
   absl::Status PrepareReference(PreparedTask& task) override;
   std::optional<Fault> PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) override;
   bool has_kept_candidates() const override { return host_->has_kept_candidates(); }
-  void EndCandidates() override { host_->EndCandidates(); }
-  void KillKeptCandidates() override;
+  absl::Status EndCandidates() override { return host_->EndCandidates(); }
+  bool KillKeptCandidates() override { return store_->EndWaiting(); }
   absl::Status PrepareTiming(PreparedTask& task) override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;

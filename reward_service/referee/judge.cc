@@ -8,6 +8,7 @@
 #include "core/base/absl_view.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
+#include "reward_service/referee/task/clear_device.h"
 #include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
@@ -28,12 +29,12 @@ std::vector<const Draw*> WarmUps(const std::vector<const Draw*>& draws, size_t n
 }
 
 // Those that were kept, beside others.
-void EndCandidates(JudgingDevice* device, absl::Time deadline) {
-  if (!device->has_kept_candidates()) return;
+absl::Status EndCandidates(JudgingDevice* device, absl::Time deadline) {
+  if (!device->has_kept_candidates()) return absl::OkStatus();
   // They end without a turn that does not come.
   const auto turn = DeviceTurn::Take(device->turn(), DeviceTurn::Kind::kShared, TurnFor::kEnding, deadline);
   if (!turn.ok()) LogWarning(turn.status().ToString());
-  device->EndCandidates();
+  return device->EndCandidates();
 }
 
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
@@ -44,21 +45,27 @@ absl::StatusOr<v1::Measurement> Judge::Run() {
   ASSIGN_OR_RETURN(device_, tools_.open_device({request_, deadline_, &measurement_}));
   grade().mutable_correctness();  // every Grade of a referee has it
   const absl::StatusOr<std::optional<Fault>> judged = RunAll();
-  EndCandidates(device_.get(), deadline_);
+  const absl::Status ended = EndCandidates(device_.get(), deadline_);
   if (pooled_ != nullptr) tools_.pool->End(std::move(pooled_));
+  RETURN_IF_ERROR(ended);
   const bool task_at_fault = absl::IsInvalidArgument(judged.status());
-  if (!judged.ok() && !task_at_fault) return judged.status();
+  const bool lacks_memory = absl::IsResourceExhausted(judged.status());
+  if (!judged.ok() && !task_at_fault && !lacks_memory) return judged.status();
   absl::Status health = device_->Failure();  // what a broken device was asked may look right
-  if (health.ok() && (task_at_fault || judged->has_value() || device_in_doubt_)) {
+  if (health.ok() && (!judged.ok() || judged->has_value() || device_in_doubt_)) {
     // On a device that is broken anybody fails: nothing is said of candidate or task.
     // Whoever had it alone may have left it at work. Its process has ended since, and beside others nobody can tell.
     const auto kind = had_alone_ ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
     ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(device_->turn(), kind, TurnFor::kHealth, deadline_));
-    // Those who wait to be timed are there, stopped: what one of them has left at work breaks no device.
-    if (had_alone_ && absl::IsDeadlineExceeded(device_->AwaitIdle())) device_->KillKeptCandidates();
-    health = device_->CheckHealth();
+    // References are there, stopped, and those who wait to be timed. What they have left at work breaks no device.
+    if (had_alone_) health = ClearDevice();
+    if (health.ok()) health = device_->CheckHealth();
   }
   if (!health.ok()) return absl::UnavailableError(absl::StrCat("the device is broken: ", health.message()));
+  if (lacks_memory) {
+    tools_.pool->MakeRoom();
+    return judged.status();
+  }
   if (task_at_fault) {
     Conclude(v1::VERDICT_INVALID_TASK, std::string(judged.status().message()));
   } else if (judged->has_value()) {
@@ -80,7 +87,7 @@ absl::StatusOr<std::optional<Fault>> Judge::RunAll() {
   const bool is_error = fault->verdict == v1::VERDICT_RUNTIME_ERROR;
   if (!fault->withheld && !(is_error && device_->JudgesErrorsAgain())) return fault;
   measurement_ = before;
-  EndCandidates(device_.get(), deadline_);  // those that are sealed
+  RETURN_IF_ERROR(EndCandidates(device_.get(), deadline_));  // those that are sealed
   return RunIn(Room::kOpen);
 }
 
@@ -121,19 +128,8 @@ absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::TakeTurn(DeviceTurn::Kind ki
 
 absl::Status Judge::ClearDevice() {
   const InPhase phase(Phase::kRest);
-  absl::Status idle = device_->AwaitIdle();
-  if (absl::IsDeadlineExceeded(idle)) {
-    LogWarning("somebody has left work on the GPU: candidates that wait to be timed, or to end, are killed");
-    device_->KillKeptCandidates();
-    idle = device_->AwaitIdle();
-  }
-  if (absl::IsDeadlineExceeded(idle)) {
-    LogWarning("a reference has left work on the GPU: all oracles end, and have it alone from now on");
-    tools_.pool->EndOracles();
-    idle = device_->AwaitIdle();
-  }
-  if (idle.ok()) return idle;
-  return absl::UnavailableError(absl::StrCat("the device cannot be used: ", idle.message()));
+  return warpsmith::ClearDevice([this] { return device_->AwaitIdle(); },
+                                [this] { return device_->KillKeptCandidates(); }, tools_.pool);
 }
 
 absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
@@ -306,7 +302,6 @@ TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {
 absl::Status Judge::ExcuseWantOfMemory(absl::Status status) {
   if (device_->turn() == nullptr) return status;  // of the host's memory each process has its own part
   if (!absl::IsInvalidArgument(status) || !SaysWantOfMemory(StdView(status.message()))) return status;
-  tools_.pool->MakeRoom();
   return absl::ResourceExhaustedError(status.message());
 }
 

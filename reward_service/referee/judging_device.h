@@ -102,11 +102,12 @@ class JudgingDevice {
     return std::nullopt;
   }
   // Ends these, as far as they were not timed, and those that timing has left, for whose ends it does not wait while it
-  // has the device alone. In a turn that may be shared, before the task is given back.
+  // has the device alone. In a turn that may be shared, before the task is given back. UNAVAILABLE: they do not end.
   virtual bool has_kept_candidates() const { return false; }
-  virtual void EndCandidates() {}
-  // For whoever has the device alone, where it does not come to rest: kills such processes of all judgements.
-  virtual void KillKeptCandidates() {}
+  virtual absl::Status EndCandidates() { return absl::OkStatus(); }
+  // For whoever has the device alone, where it does not come to rest: kills such processes of all judgements. Whether
+  // there were any.
+  virtual bool KillKeptCandidates() { return false; }
   // The same for what is itself timed: for whoever has the device alone.
   virtual absl::Status PrepareTiming(PreparedTask& /*task*/) { return absl::OkStatus(); }
   // The two sides that are timed, of a completed task, which outlives it as this device does. The

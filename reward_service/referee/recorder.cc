@@ -12,6 +12,9 @@
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/shared_buffer.h"
+#include "reward_service/referee/task/clear_device.h"
+#include "reward_service/referee/task/room_on_device.h"
+#include "reward_service/referee/tensors/gpu_store.h"
 
 namespace warpsmith {
 namespace {
@@ -120,8 +123,16 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const Subjec
   const auto kind = is_alone ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
   ASSIGN_OR_RETURN(const auto turn,
                    DeviceTurn::Take(gpu ? store_->turn() : nullptr, kind, TurnFor::kRecording, deadline));
+  if (is_alone) {
+    RETURN_IF_ERROR(ClearDevice([this] { return store_->AwaitDone(kRecoverySeconds).status(); },
+                                [this] { return store_->EndWaiting(); }, pool_));
+  }
   // Who had the turn may have had all memory of the GPU.
-  if (gpu && !started.ok()) started = Start(gpu, subject);
+  if (gpu && !started.ok()) {
+    RoomOnDevice room(store_, deadline);
+    do started = Start(gpu, subject);
+    while (!started.ok() && room.MayBeThere(started.status()));
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<ChildProcess> process, std::move(started));
   ASSIGN_OR_RETURN(const auto buffer, SharedBuffer::Create(jail::Recorded::bytes.high));
   const absl::Time timeout = absl::Now() + kTimeout;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -33,6 +34,8 @@
 #include "reward_service/referee/process/cuda_libraries.h"
 #include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/referee/recorder.h"
+#include "reward_service/referee/service_packets.h"
+#include "reward_service/referee/task/clear_device.h"
 #include "reward_service/referee/tensors/memory_watch.h"
 #include "reward_service/referee/tensors/phase_clock.h"
 #include "reward_service/sandbox/sandbox.h"
@@ -49,21 +52,11 @@ constexpr int kTaskMakersOnGpuMax = 6;
 constexpr size_t kRecordingsMax = 1024;
 constexpr absl::Duration kReleaseTimeout = absl::Seconds(10);
 constexpr int kReleasePauseMs = 100;
-
-absl::StatusOr<TaskSource> ReadTask(const Packet& packet) {
-  if (packet.descriptors.empty()) return absl::InternalError("a request without its task");
-  ASSIGN_OR_RETURN(std::string source,
-                   SharedBuffer::ReadText(packet.descriptors[0].get(), service::Judge::kSourceBytesMax));
-  return TaskSource{Read(packet.fields, service::Judge::key), std::move(source)};
-}
+// Judgements in a row for which a GPU lacked memory: three attempts of each of those that run at once.
+constexpr int kLackingMax = 3 * kJudgedAtOnceOnGpu;
 
 void LeaveOrWarn(Lane& lane) {
   if (const absl::Status status = lane.Leave(); !status.ok()) LogWarning(status.ToString());
-}
-
-nlohmann::json Failed(const absl::Status& status) {
-  return Make<service::Failed>({{service::Failed::code, static_cast<int>(status.code())},
-                                {service::Failed::error, std::string(status.message())}});
 }
 
 // Of a GPU's memory: inputs, or outputs, of a call. A task keeps both in some twenty draws and buffers.
@@ -145,6 +138,7 @@ class RefereeProcess {
     if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", gpu_uuid_));
     cpu_.facts.gpu = gpus.front();
     ASSIGN_OR_RETURN(gpu_, OpenStore(gpus.front().index, socket_));
+    gpu_->set_end_waiting([this] { return kept_.Kill(); });
     memory_watch_ = std::make_unique<MemoryWatch>(gpu_.get(), [this] { LeaveOrWarn(lane_); });
     tasks_bytes_max_ = gpus.front().memory_bytes * 3 / 8;  // the rest is for candidates
     limits_.buffer_bytes_max = std::max(limits_.buffer_bytes_max, gpus.front().memory_bytes / kBufferShare);
@@ -185,7 +179,7 @@ class RefereeProcess {
   void FirstJudge() {
     const absl::Status status = Calibrate();
     Answer(status.ok() ? Make<service::Started>({{service::Started::facts, ToJson(cpu_.facts)}})
-                       : Failed(status));
+                       : FailedPacket(status));
     const int num_others = gpu_ == nullptr ? 0 : kJudgedAtOnceOnGpu - 1;
     for (int i = 0; i < num_others; ++i) std::thread([this] { JudgeRequests(); }).detach();
     JudgeRequests();
@@ -244,8 +238,12 @@ class RefereeProcess {
     if (Is<service::Calibrate>(packet.fields)) return HandleCalibrate(id);
     const absl::StatusOr<UniqueFd> measured = Measure(packet);
     AnswerWith(Make<service::Judged>(), measured, packet);
-    // A broken parent or machine does not heal: the service starts another referee.
-    if (absl::IsUnavailable(measured.status()) || absl::IsInternal(measured.status())) {
+    // A broken parent or machine does not heal: the service starts another referee. Neither does a GPU whose memory is
+    // wanting again and again though all who were seen to keep some have ended.
+    const bool lacks_memory = absl::IsResourceExhausted(measured.status());
+    const int num_lacking = lacks_memory ? ++num_lacking_ : (num_lacking_ = 0);
+    if (absl::IsUnavailable(measured.status()) || absl::IsInternal(measured.status()) ||
+        num_lacking >= kLackingMax) {
       LogError(absl::StrCat("ending after: ", measured.status().ToString()));
       _exit(1);
     }
@@ -253,34 +251,15 @@ class RefereeProcess {
 
   // `text` goes with the answer; its failure takes the answer's place.
   void AnswerWith(nlohmann::json answer, const absl::StatusOr<UniqueFd>& text, const Packet& packet) {
-    if (!text.ok()) answer = Failed(text.status());
+    if (!text.ok()) answer = FailedPacket(text.status());
     answer[service::Judged::id.name] = Read(packet.fields, service::Judge::id);
     Answer(answer, text.ok() ? std::vector<int>{text->get()} : std::vector<int>{});
   }
 
   // The measurement of the candidate, sealed.
   absl::StatusOr<UniqueFd> Measure(const Packet& packet) {
-    using Message = service::Judge;
-    if (packet.descriptors.size() < 2) return absl::InternalError("a request without its program");
-    JudgeRequest request;
-    ASSIGN_OR_RETURN(request.task, ReadTask(packet));
-    const bool native = Read(packet.fields, Message::kind) == Message::kNative;
-    request.kind = native ? CandidateKind::kNative : CandidateKind::kKernelBenchPython;
-    if (native) {
-      request.library_fd = packet.descriptors[1].get();
-      request.with_blas = Read(packet.fields, Message::with_blas);
-    } else {
-      ASSIGN_OR_RETURN(request.source,
-                       SharedBuffer::ReadText(packet.descriptors[1].get(), service::Judge::kSourceBytesMax));
-    }
-    for (size_t i = 2; i < packet.descriptors.size(); ++i)
-      request.extension_fds.push_back(packet.descriptors[i].get());
-    request.limits = LimitsFromJson(Read(packet.fields, Message::limits));
-    request.timing = TimingFromJson(Read(packet.fields, Message::timing));
-    request.verify_only = Read(packet.fields, Message::verify_only);
-    request.another_follows = Read(packet.fields, Message::another_follows);
-    if (packet.fields.contains(Message::seed.name)) request.seed = Read(packet.fields, Message::seed);
-    const double seconds = Read(packet.fields, Message::timeout_seconds);
+    ASSIGN_OR_RETURN(const JudgeRequest request, ReadJudgeRequest(packet));
+    const double seconds = Read(packet.fields, service::Judge::timeout_seconds);
     (void)TakePhaseReport();  // of what came before
     Judge judge(tools_, request, absl::Now() + absl::Seconds(seconds));
     ASSIGN_OR_RETURN(const v1::Measurement measurement, judge.Run());
@@ -303,7 +282,7 @@ class RefereeProcess {
     const absl::Status status = CalibrateAgain();
     nlohmann::json answer =
         status.ok() ? Make<service::Calibrated>({{service::Calibrated::facts, ToJson(cpu_.facts)}})
-                    : Failed(status);
+                    : FailedPacket(status);
     answer[service::Calibrated::id.name] = id;
     Answer(answer);
   }
@@ -312,6 +291,10 @@ class RefereeProcess {
   absl::Status CalibrateAgain() {
     ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(store().turn(), DeviceTurn::Kind::kAlone,
                                                        TurnFor::kHealth, absl::Now() + kTurnWaitMax));
+    if (gpu_ != nullptr) {
+      RETURN_IF_ERROR(ClearDevice([this] { return gpu_->AwaitDone(kRecoverySeconds).status(); },
+                                  [this] { return gpu_->EndWaiting(); }, pool_.get()));
+    }
     RETURN_IF_ERROR(lane_.Hold());
     absl::Status status = MeasureMachine();
     if (gpu_ != nullptr) status.Update(lane_.Leave());
@@ -380,6 +363,7 @@ class RefereeProcess {
   CpuTools cpu_;
   JudgeTools tools_;
   std::unique_ptr<Recorder> recorder_;
+  std::atomic<int> num_lacking_ = 0;  // judgements in a row
   BoundedQueue<Packet> requests_{kRequestsMax};
   BoundedQueue<Recording> recordings_{kRecordingsMax};
 };
@@ -391,7 +375,7 @@ absl::Status ServeReferee(int socket) {
   // Lives until the process exits: its threads may be in the midst of a call.
   auto* const process = new RefereeProcess(socket, start.fields);
   if (const absl::Status status = process->Start(); !status.ok()) {
-    RETURN_IF_ERROR(SendPacket(socket, Failed(status)));
+    RETURN_IF_ERROR(SendPacket(socket, FailedPacket(status)));
     return status;
   }
   return process->Serve();

@@ -63,6 +63,8 @@ struct FakeMachine {
   DeviceTurn* turn = nullptr;  // of a device that is one for all
   // Whether it has nothing to do: for a judgement, and for an oracle that is alone.
   std::function<absl::Status()> idle = [] { return absl::OkStatus(); };
+  std::function<bool()> end_waiting = [] { return false; };  // of a task, alone
+  int num_references_ended = 0;
   bool is_crowded = false;
   int num_batched_calls = 1;
   bool judges_errors_again = false;
@@ -73,6 +75,7 @@ struct FakeMachine {
   std::function<std::optional<Fault>(int num)> prepare_candidates = [](int) { return std::nullopt; };
   int num_kept = 0;
   int num_ended = 0;  // in a turn that is shared
+  absl::Status kept_end;
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
   absl::Duration preparing;  // that takes PrepareTiming()
@@ -173,11 +176,12 @@ class FakeJudgingDevice : public JudgingDevice {
     return fault;
   }
   bool has_kept_candidates() const override { return machine_->num_kept > 0; }
-  void EndCandidates() override {
+  absl::Status EndCandidates() override {
     if (machine_->turn->is_shared()) machine_->num_ended += machine_->num_kept;
     machine_->num_kept = 0;
+    return machine_->kept_end;
   }
-  void KillKeptCandidates() override { machine_->num_kept = 0; }
+  bool KillKeptCandidates() override { return std::exchange(machine_->num_kept, 0) > 0; }
   absl::Status PrepareTiming(PreparedTask&) override {
     absl::SleepFor(machine_->preparing);
     return absl::OkStatus();
@@ -218,6 +222,8 @@ class FakeJudgingDevice : public JudgingDevice {
 class FakeTaskOnDevice : public TaskOnDevice {
  public:
   explicit FakeTaskOnDevice(FakeMachine* machine) : machine_(machine) {}
+  bool EndWaiting() override { return machine_->end_waiting(); }
+  void EndReference() override { ++machine_->num_references_ended; }
   DeviceTurn* turn() const override { return machine_->turn; }
   bool IsCrowded() const override { return machine_->is_crowded; }
   absl::Status AwaitIdle(Behind) override { return machine_->idle(); }

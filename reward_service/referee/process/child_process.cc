@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +22,7 @@
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
+#include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/process/reap.h"
 
 namespace warpsmith {
@@ -29,6 +31,7 @@ namespace {
 constexpr size_t kTailBytesMax = 4096;
 constexpr int kDrainReadsMax = 64;
 constexpr int kEndTimeoutMs = 1000;
+constexpr int kEndTimeoutMsMax = 60'000;
 constexpr int kInterruptionsMax = 20;  // of the wait for a stop, 50 ms apart
 
 double MonotonicSeconds() {
@@ -115,8 +118,9 @@ absl::Status ChildProcess::AwaitHello(absl::Time deadline) {
   if (pid_ > 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Packet packet, ReceivePacket(socket_.get(), deadline));
   if (!Is<child::Hello>(packet.fields) || packet.sender <= 0) {
-    return absl::InternalError(
-        absl::StrCat("a process could not be confined: ", Read(packet.fields, child::Failed::error)));
+    const std::string error = Read(packet.fields, child::Failed::error);
+    const std::string message = absl::StrCat("a process could not be confined: ", error);
+    return SaysWantOfMemory(error) ? absl::ResourceExhaustedError(message) : absl::InternalError(message);
   }
   pid_ = packet.sender;
   return absl::OkStatus();
@@ -182,6 +186,18 @@ absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fi
   // gone.
   if (!stop.ok() && !Is<jail::Crash>(answer->fields)) return stop;
   return TimedAnswer{answered - start, end - stopping, *std::move(answer)};
+}
+
+absl::Status ChildProcess::EndBy(absl::Time deadline) {
+  if (pid_ < 0 || reaped_) return absl::OkStatus();
+  kill(pid_, SIGKILL);
+  const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  pollfd event{pidfd.get(), POLLIN, 0};
+  const int64_t left_ms = std::max<int64_t>(0, absl::ToInt64Milliseconds(deadline - absl::Now()));
+  if (poll(&event, 1, static_cast<int>(std::min<int64_t>(left_ms, kEndTimeoutMsMax))) > 0)
+    return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("process ", pid_, " was killed and does not end: a driver may hold it"));
 }
 
 Ending ChildProcess::AwaitEnd() {

@@ -55,7 +55,8 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // Waits until the process is confined; idempotent. INTERNAL when it could not be.
+  // Waits until the process is confined; idempotent. INTERNAL when it could not be, RESOURCE_EXHAUSTED when that is for
+  // want of memory, by its own words: of a GPU that it was to open.
   absl::Status AwaitHello(absl::Time deadline);
 
   absl::Status Send(const nlohmann::json& fields, const std::vector<int>& descriptors = {});
@@ -75,6 +76,10 @@ class ChildProcess {
   // came in time: the process is stopped then. `before_stop` is done between an answer and the stop, on no clock.
   absl::StatusOr<TimedAnswer> AskOnTheClock(
       const nlohmann::json& fields, absl::Duration timeout, absl::FunctionRef<void()> before_stop = [] {});
+
+  // Kills it and waits until no thread of it runs any more, until `deadline` at most: UNAVAILABLE, and then only its
+  // destruction is left, which may wait for ever.
+  absl::Status EndBy(absl::Time deadline);
 
   // After UNAVAILABLE: reaps, waiting at most a second.
   Ending AwaitEnd();

@@ -11,8 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "reward_service/jail/messages.h"
@@ -80,9 +82,9 @@ class PreparedTask {
   absl::StatusOr<FreshDraws> MakeFresh(FreshDraws unshown);
   // Ends the oracle, whose memory is as large as all draws together; MakeFresh() starts another.
   void CloseOracle();
-  // For any thread that has the device's turn alone: something was left to do there. The oracle is killed, and the next
-  // one has the device alone, so that what it does shows.
-  void EndOracle();
+  // For any thread that has the device's turn alone: something was left to do there. Oracle and reference are killed,
+  // and the next oracle has the device alone, so that what it does shows.
+  void EndProcesses();
   // Of one judgement, after Complete(): the lists below have these draws, verification the first of them, until
   // Forget(), which gives them back: Draw::shown says which a jail had. Nothing is timed without.
   void Renew(FreshDraws fresh);
@@ -178,8 +180,11 @@ class PreparedTask {
   std::vector<const Draw*> timing_draws_;
   std::vector<const Draw*> construction_draws_;
   std::vector<std::unique_ptr<PreparedTask>> on_other_inputs_;
+  absl::Mutex in_making_mutex_;
+  // Of those on other inputs the one that is being examined, whose oracle runs.
+  PreparedTask* in_making_ ABSL_GUARDED_BY(in_making_mutex_) = nullptr;
   std::unique_ptr<TaskOnDevice> on_device_;
-  std::atomic<bool> oracle_ended_ = false;  // by EndOracle()
+  std::atomic<bool> oracle_ended_ = false;  // by EndProcesses()
   TaskTurns turns_;                         // begun anew with each oracle
 };
 

@@ -42,6 +42,11 @@ class TaskOnDevice {
   // processes that were killed, from which it recovers. For whoever has its turn.
   enum class Behind { kAnswer, kKilled };
   virtual absl::Status AwaitIdle(Behind /*what*/) { return absl::OkStatus(); }
+  // For whoever has its turn alone: processes that wait there, stopped, end, for they keep memory of it, and may have
+  // left it at work. Whether there were any.
+  virtual bool EndWaiting() { return store().EndWaiting(); }
+  // Likewise, of this task: the reference's processes end. Others are started where they are needed next.
+  virtual void EndReference() {}
   // Of an examined task: begins to start the processes of the reference that candidates are timed
   // beside. Does not wait for them.
   virtual absl::Status StartReference(const PreparedTask& task) = 0;

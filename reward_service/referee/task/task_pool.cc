@@ -63,6 +63,14 @@ void TaskPool::Prefetch(const TaskSource& source, std::optional<uint64_t> seed) 
   if (!pooled->busy) Settle(pooled);
 }
 
+std::shared_ptr<PooledTask> TaskPool::MakePooled() {
+  all_.erase(std::remove_if(all_.begin(), all_.end(), [](const auto& pooled) { return pooled.expired(); }),
+             all_.end());
+  auto pooled = std::make_shared<PooledTask>();
+  all_.push_back(pooled);
+  return pooled;
+}
+
 std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::optional<uint64_t> seed) {
   const std::string key = seed ? absl::StrCat(source.key, "#", *seed) : source.key;
   std::shared_ptr<PooledTask>& pooled = tasks_[key];
@@ -70,7 +78,7 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
     Drop(std::exchange(pooled, nullptr));
   }
   if (pooled == nullptr) {
-    pooled = std::make_shared<PooledTask>();
+    pooled = MakePooled();
     const uint64_t stream = seed ? *seed : UniformWord(secret_, clock_);
     pooled->task =
         std::make_unique<PreparedTask>(source, stream, limits_, parent_, lane_->num_threads(), place_);
@@ -109,13 +117,13 @@ bool TaskPool::IsFull() const {
 void TaskPool::Evict() {
   for (auto& [key, pooled] : tasks_) {
     if (pooled->status.ok() || pooled->task == nullptr || pooled.use_count() > 1) continue;
-    auto remains = std::make_shared<PooledTask>();
+    const std::shared_ptr<PooledTask> remains = MakePooled();
     remains->task = std::move(pooled->task);
     remains->fresh = std::exchange(pooled->fresh, std::nullopt);
     remains->unshown = std::exchange(pooled->unshown, {});
     pooled->has_oracle = false;
     pooled->device_bytes = 0;
-    evicted_.push_back(std::move(remains));
+    evicted_.push_back(remains);
   }
   while (IsFull()) {
     if (!DropOldest()) return;
@@ -150,9 +158,13 @@ void TaskPool::FreeEvicted() {
   }
   for (const auto& pooled : evicted) {
     const auto turn = TurnToEnd(pooled->task->on_device().turn());
+    std::unique_ptr<PreparedTask> task;
+    {
+      absl::MutexLock lock(&mutex_);
+      task = std::move(pooled->task);  // which EndOracles() does not see any more
+    }
     pooled->fresh.reset();
     pooled->unshown.clear();
-    pooled->task.reset();
   }
 }
 
@@ -236,8 +248,9 @@ void TaskPool::End(std::shared_ptr<PooledTask> pooled) {
 
 void TaskPool::EndOracles() {
   absl::MutexLock lock(&mutex_);
-  for (const auto& [key, pooled] : tasks_) {
-    if (pooled->task != nullptr) pooled->task->EndOracle();
+  for (const std::weak_ptr<PooledTask>& made : all_) {
+    const std::shared_ptr<PooledTask> pooled = made.lock();
+    if (pooled != nullptr && pooled->task != nullptr) pooled->task->EndProcesses();
   }
 }
 

@@ -57,8 +57,8 @@ class TaskPool {
   // Lets go of all tasks that are in nobody's hands: who lacked a device's memory may find it then.
   void MakeRoom() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For whoever has the device's turn alone and finds work there: the oracles of all tasks end, and each task has the
-  // device alone from now on.
+  // For whoever has the device's turn alone and finds work there: oracles and references of all tasks end, those too
+  // that wait to be freed, and each task has the device alone from now on.
   void EndOracles() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The task for what does not depend on its draws: no judgement begins. Fails as Begin() does.
@@ -70,6 +70,7 @@ class TaskPool {
                      absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<PooledTask> FindOrAdd(const TaskSource& source, std::optional<uint64_t> seed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<PooledTask> MakePooled() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of a task that is judged, or waited for, on a device that is one for all: the copy of it with the least to do.
   std::shared_ptr<PooledTask> FindCopy(const TaskSource& source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(const std::shared_ptr<PooledTask>& pooled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -103,6 +104,8 @@ class TaskPool {
   absl::Mutex mutex_;
   PooledTasks tasks_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::shared_ptr<PooledTask>> queue_ ABSL_GUARDED_BY(mutex_);  // steps to do; a task at most once
+  std::vector<std::weak_ptr<PooledTask>> all_
+      ABSL_GUARDED_BY(mutex_);  // that are not freed, wherever they are
   std::vector<std::shared_ptr<PooledTask>> evicted_ ABSL_GUARDED_BY(mutex_);  // not yet freed
   struct UsedDraws {
     DeviceTurn* turn;

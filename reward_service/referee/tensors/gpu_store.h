@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -48,6 +49,9 @@ class GpuStore : public TensorStore {
   DeviceTurn* turn() override { return &turn_; }
   FewAtATime* drawing() override { return &drawing_; }
   bool HasPlenty() override;
+  bool EndWaiting() override { return end_waiting_ && end_waiting_(); }
+  // What ends those who wait: once, before anybody else knows this.
+  void set_end_waiting(std::function<bool()> end_waiting) { end_waiting_ = std::move(end_waiting); }
   absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) override;
   absl::StatusOr<Comparison> CompareInPlace(const ExpectedOutput& expected, TensorMemory& memory,
                                             int64_t offset) override;
@@ -104,6 +108,7 @@ class GpuStore : public TensorStore {
   const int64_t device_bytes_;
   DeviceTurn turn_;                     // never taken by this
   FewAtATime drawing_{kDrawingAtOnce};  // likewise
+  std::function<bool()> end_waiting_;
   absl::Mutex mutex_;
   const std::unique_ptr<cuda::GpuContext> context_;
   const std::unique_ptr<cuda::GpuMemory> cache_filler_ ABSL_GUARDED_BY(mutex_);

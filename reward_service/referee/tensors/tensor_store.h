@@ -83,6 +83,9 @@ class TensorStore {
   virtual FewAtATime* drawing() { return nullptr; }
   // Whether the device has so much memory left that processes may be there that need not.
   virtual bool HasPlenty() { return true; }
+  // For whoever has the device's turn alone: processes that wait there, stopped, end, for they keep memory of it, and
+  // may have left it at work. Whether there were any.
+  virtual bool EndWaiting() { return false; }
   // Copies from `offset` of an allocation that a program has made itself, by the handle that its jail gave for it, in
   // hexadecimal. Believes neither: an error says that there is no such memory. The program is stopped. Where programs
   // need no GPU they have no such memory.

@@ -167,6 +167,33 @@ TEST_CASE("on a GPU no process is made ready beside one that is alone there") {
   CHECK(num_forks(DeviceTurn::Kind::kShared) == first + 12);
 }
 
+TEST_CASE("a candidate that is alone on a GPU has the memory of those who wait there") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const nlohmann::json refused = {
+      {"hello python", {{"op", "failed"}, {"error", "CUDA_ERROR_OUT_OF_MEMORY"}}}};
+  // The oracle is the first child; the next three find no memory.
+  const auto zygote = StartPuppets({{"children", {{"1", refused}, {"2", refused}, {"3", refused}}}});
+  static const RefereeFacts facts;
+  PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1,
+                    CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts));
+  REQUIRE(task.Examine().ok());
+  const JudgeRequest request = PuppetRequest(CandidateKind::kNative);
+  v1::Measurement measurement;
+  CandidateJails jails({.zygote = zygote.get(),
+                        .lane = &PuppetLane(),
+                        .memory_bytes_max = int64_t{1} << 30,
+                        .deadline = Soon()},
+                       request, AnyProgram().get(), &measurement);
+  int num_ended = 0;
+  store->set_end_waiting([&] { return ++num_ended > 0; });
+  const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kAlone);
+  const auto started = jails.Start(task, nullptr, 1);
+  REQUIRE(started.ok());
+  CHECK(num_ended == 1);
+  CHECK(Told(*started)["number"] == 4);
+}
+
 std::unique_ptr<CheckedJail> StartAhead(Bench* bench) {
   absl::StatusOr<StartedJail> started = bench->jails->StartAhead(*bench->puppets.task, 1);
   REQUIRE(started.ok());
@@ -186,7 +213,7 @@ TEST_CASE("a process that is kept to be timed is given once, the last one first"
   kept.AddWarm(std::move(last));
   CHECK(kept.TakeWarm().get() == expected);
   CHECK_FALSE(kept.empty());
-  kept.End();
+  CHECK(kept.End(Soon()).ok());
   CHECK(kept.empty());
 }
 
@@ -196,11 +223,11 @@ TEST_CASE("processes that are killed are not timed any more, and end as others d
   KeptJails kept(&all), others(&all);
   kept.AddWarm(StartAhead(&bench));
   others.AddEnded(StartAhead(&bench));
-  all.Kill();
+  CHECK(all.Kill());
   CHECK(kept.TakeWarm() == nullptr);
   CHECK_FALSE(kept.empty());
-  kept.End();
-  others.End();
+  CHECK(kept.End(Soon()).ok());
+  CHECK(others.End(Soon()).ok());
   CHECK(kept.empty());
   CHECK(others.empty());
 }
@@ -208,7 +235,7 @@ TEST_CASE("processes that are killed are not timed any more, and end as others d
 TEST_CASE("who keeps nothing any more is not asked") {
   AllKeptJails all;
   { KeptJails kept(&all); }
-  all.Kill();
+  CHECK_FALSE(all.Kill());
 }
 
 }  // namespace

@@ -105,6 +105,25 @@ TEST_CASE(
   CHECK(calls() == 1);
 }
 
+TEST_CASE("a reference that was ended on a GPU is started again where it is needed") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const auto zygote = StartPuppets();
+  const RefereeFacts facts;
+  PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1,
+                    CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts));
+  REQUIRE(task.Examine().ok());
+  REQUIRE(task.Complete().ok());
+  CpuTask& kept = CpuTask::Of(task);
+  REQUIRE(kept.AwaitReference(task).ok());
+  const pid_t first = kept.baselines().front()->process().pid();
+  REQUIRE(kept.AwaitReference(task).ok());
+  CHECK(kept.baselines().front()->process().pid() == first);
+  kept.EndReference();
+  REQUIRE(kept.AwaitReference(task).ok());
+  CHECK(kept.baselines().front()->process().pid() != first);
+}
+
 TEST_CASE("a process of the reference that cannot open the GPU is no fault of the task") {
   const FakeGpu gpu;
   const auto store = *GpuStore::Open(0);

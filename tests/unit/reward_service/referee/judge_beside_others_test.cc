@@ -94,6 +94,28 @@ TEST_CASE("a process that does not start beside others is started alone before t
   CHECK(absl::IsDeadlineExceeded(late.TryRun().status()));
 }
 
+TEST_CASE("memory that is wanting is told as that, once the device was seen to be healthy") {
+  DeviceTurn turn;
+  for (const bool is_broken : {false, true}) {
+    FakeBench bench;
+    bench.machine.turn = &turn;
+    bench.machine.lost = absl::ResourceExhaustedError("no memory");
+    bench.machine.is_broken = is_broken;
+    const absl::Status status = bench.TryRun().status();
+    CHECK(status.code() ==
+          (is_broken ? absl::StatusCode::kUnavailable : absl::StatusCode::kResourceExhausted));
+    CHECK(bench.machine.num_health_checks == 1);
+  }
+}
+
+TEST_CASE("a process that does not end ends the referee") {
+  DeviceTurn turn;
+  FakeBench bench;
+  bench.machine.turn = &turn;
+  bench.machine.kept_end = absl::UnavailableError("process 7 was killed and does not end");
+  CHECK(bench.TryRun().status() == bench.machine.kept_end);
+}
+
 TEST_CASE("what a candidate takes beside others is not on the clock of its timing") {
   FakeBench bench;
   DeviceTurn turn;
@@ -214,6 +236,21 @@ TEST_CASE("nobody is timed where a device does not come to rest, whose oracles h
   bench.machine.idle = [] { return absl::DeadlineExceededError("busy"); };
   bench.machine.sealed.timed_calls = [](int) { return CallResult{60, Crash()}; };
   CHECK(bench.TryRun().status() == absl::UnavailableError("the device cannot be used: busy"));
+}
+
+TEST_CASE("what a reference leaves on the device beside a candidate that is wrong breaks no device") {
+  DeviceTurn turn;
+  FakeBench bench;
+  bench.machine.turn = &turn;
+  bench.machine.sealed.timed_calls = [](int) { return CallResult{60, Crash()}; };
+  // Idle before it is timed, and busy afterwards until all references have ended.
+  int num_looks = 0;
+  bench.machine.idle = [&]() -> absl::Status {
+    return ++num_looks > 1 && bench.machine.num_references_ended == 0 ? absl::DeadlineExceededError("busy")
+                                                                      : absl::OkStatus();
+  };
+  CHECK(bench.Run().verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(bench.machine.num_references_ended > 0);
 }
 
 TEST_CASE("a reference that finds no memory beside a candidate is not at fault") {

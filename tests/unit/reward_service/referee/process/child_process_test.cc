@@ -63,6 +63,23 @@ TEST_CASE("another first packet than hello, or none in time, is no child") {
   CHECK(absl::IsDeadlineExceeded(silent->AwaitHello(absl::Now())));
 }
 
+TEST_CASE("a child that found no memory to be confined in is told apart from one that cannot be confined") {
+  const auto failed = ForkSilentChild([](int socket, int) {
+    (void)SendPacket(socket,
+                     {{"op", "failed"}, {"error", "OSError: the GPU cannot be opened: out of memory"}});
+    StaySilent(socket);
+  });
+  CHECK(absl::IsResourceExhausted(failed->AwaitHello(Soon())));
+}
+
+TEST_CASE("whoever ends a child waits no longer than he can") {
+  const auto child = ForkChild([](int socket, int) { StaySilent(socket); });
+  REQUIRE(child->Stop().ok());
+  CHECK(child->EndBy(Soon()).ok());
+  CHECK(child->AwaitEnd().signal == SIGKILL);
+  CHECK(child->EndBy(absl::InfinitePast()).ok());
+}
+
 TEST_CASE("an asked child runs until its answer, and stands still before and after") {
   const auto child = ForkChild([](int socket, int) { Count(socket); });
   REQUIRE(child->Stop().ok());

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_judging_device.h"
+#include "tests/support/held_turn.h"
 #include "tests/support/puppet_task.h"
 #include "tests/unit/reward_service/referee/task/task_making.h"
 
@@ -173,6 +175,28 @@ TEST_CASE("as many tasks are kept as a device has memory for, those that were us
   while (!tasks[0].expired() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
   CHECK(tasks[0].expired());
   CHECK_FALSE(tasks[1].expired());
+}
+
+TEST_CASE("whoever is alone ends the processes of all tasks, those too that wait to be freed") {
+  DeviceTurn turn;
+  FakeMachine machine;
+  machine.turn = &turn;
+  const auto zygote = StartPuppets();
+  TaskPool pool(PuppetTaskLimits(), zygote.get(), &PuppetLane(), PlacesOf(&machine), 1);
+  REQUIRE(pool.GetExamined(PuppetTaskSource(), Soon()).ok());
+  const auto in_hand = pool.GetExamined({"other", "class Model: pass"}, Soon());
+  REQUIRE(in_hand.ok());
+  const auto alone = HoldTurn(&turn, DeviceTurn::Kind::kAlone);
+  pool.Prefetch({"a third", "class Model: pass"});
+  absl::SleepFor(absl::Milliseconds(200));  // in which its step begins, and frees what it can
+  machine.num_references_ended = 0;
+  pool.EndOracles();
+  // Of the one in hand and of the third; the first may be freed before.
+  CHECK(machine.num_references_ended >= 2);
+  pool.MakeRoom();  // nothing of it ends without a turn
+  machine.num_references_ended = 0;
+  pool.EndOracles();
+  CHECK(machine.num_references_ended >= 2);
 }
 
 // On a device that is one for all. Counts those that there are.

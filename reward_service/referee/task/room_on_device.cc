@@ -1,0 +1,34 @@
+#include "reward_service/referee/task/room_on_device.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/base/log.h"
+
+namespace warpsmith {
+namespace {
+
+constexpr int kPauseMs = 100;
+
+}  // namespace
+
+bool RoomOnDevice::MayBeThere(const absl::Status& failure) {
+  if (turn_ == nullptr || turn_->is_shared()) return false;
+  // A driver that lacks memory says other things, too.
+  if (!absl::IsResourceExhausted(failure) && !is_crowded_()) return false;
+  if (!has_ended_others_) {
+    has_ended_others_ = true;
+    deadline_ = std::min(deadline_, absl::Now() + kTimeMax);
+    const bool has_ended = end_waiting_();
+    LogInfo(absl::StrCat("tried again, for the GPU lacks memory", has_ended ? " that others kept: " : ": ",
+                         failure.message()));
+  }
+  if (absl::Now() + absl::Milliseconds(kPauseMs) > deadline_) return false;
+  poll(nullptr, 0, kPauseMs);
+  return true;
+}
+
+}  // namespace warpsmith

@@ -1,0 +1,187 @@
+// The oracle of a task: its start, its answers, its end.
+#include <signal.h>
+#include <time.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/absl_view.h"
+#include "core/base/log.h"
+#include "core/base/status_macros.h"
+#include "reward_service/jail/shared_buffer.h"
+#include "reward_service/referee/process/fault.h"
+#include "reward_service/referee/task/prepared_task.h"
+#include "reward_service/referee/task/room_on_device.h"
+
+namespace warpsmith {
+namespace {
+
+// Over an oracle's life: about twenty draws, or more of small ones. After half of it another one is started.
+constexpr int kOracleCpuSeconds = 20;
+
+// As the device says, but processes that wait there end before it gives up.
+absl::Status AwaitIdleAlone(TaskOnDevice* device, TaskOnDevice::Behind what) {
+  absl::Status idle = device->AwaitIdle(what);
+  if (absl::IsDeadlineExceeded(idle) && device->EndWaiting()) idle = device->AwaitIdle(what);
+  return idle;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> PreparedTask::TakeTurn(TurnFor what) {
+  ASSIGN_OR_RETURN(auto turn, turns_.Take(what));
+  step_deadline_ += turn->waited();
+  return turn;
+}
+
+absl::Status PreparedTask::SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work) {
+  const absl::Status status = turns_.SeeAloneIfItFails(work, [this] {
+    CloseOracle();
+    BeginStep();
+  });
+  if (!absl::IsInvalidArgument(status) || !SaysWantOfMemory(StdView(status.message()))) return status;
+  CloseOracle();
+  return on_device_->IsCrowded() ? absl::ResourceExhaustedError(status.message()) : status;
+}
+
+absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nlohmann::json>& requests,
+                                                            const std::vector<int>& descriptors,
+                                                            Ending* ending) {
+  using Behind = TaskOnDevice::Behind;
+  const bool is_alone = on_device_->turn() != nullptr && !turns_.has_shared();
+  // What others have left there is not this one's fault.
+  if (is_alone && absl::IsDeadlineExceeded(AwaitIdleAlone(on_device_.get(), Behind::kKilled))) {
+    oracle_.reset();
+    return absl::ResourceExhaustedError("another process keeps the GPU busy");
+  }
+  std::vector<Packet> answers;
+  absl::Status status;
+  for (const nlohmann::json& request : requests) {
+    absl::StatusOr<Packet> answer = oracle_->Ask(request, descriptors, AnswerDeadline());
+    status = answer.status();
+    if (!answer.ok()) break;
+    answers.push_back(*std::move(answer));
+  }
+  if (absl::IsUnavailable(status)) {
+    const Ending ended = oracle_->AwaitEnd();
+    if (ending != nullptr) *ending = ended;
+    if (ended.signal == SIGKILL && !UsedUp(ended, kOracleCpuSeconds)) {
+      oracle_.reset();
+      return absl::ResourceExhaustedError("the oracle was killed: the host may lack memory");
+    }
+  }
+  if (turns_.has_shared() && !status.ok()) oracle_.reset();
+  if (is_alone && !(status.ok() && AwaitIdleAlone(on_device_.get(), Behind::kAnswer).ok())) {
+    oracle_.reset();
+    const absl::Status idle =
+        on_device_->AwaitIdle(Behind::kKilled);  // or whoever has the next turn finds out
+    // What goes on without the oracle is another's.
+    if (status.ok() && absl::IsDeadlineExceeded(idle))
+      return absl::ResourceExhaustedError("another process keeps the GPU busy");
+    if (status.ok()) return TaskAtFault("the reference leaves work on the GPU behind");
+  }
+  RETURN_IF_ERROR(status);
+  return answers;
+}
+
+absl::StatusOr<std::unique_ptr<ChildProcess>> PreparedTask::StartOracle() {
+  ASSIGN_OR_RETURN(auto oracle, parent_->Fork({.role = zygote::Fork::kOracle,
+                                               .memory_bytes_max = limits_.oracle_memory_bytes_max,
+                                               .cpu_seconds_max = kOracleCpuSeconds,
+                                               .num_threads = num_threads_,
+                                               .gpu = on_device_->turn() != nullptr}));
+  RETURN_IF_ERROR(oracle->AwaitHello(absl::Now() + limits_.answer_time_max));
+  return oracle;
+}
+
+absl::StatusOr<Packet> PreparedTask::LoadOracle() {
+  // Made once: whoever times the reference has its descriptor.
+  if (!source_fd_.valid()) {
+    ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
+  }
+  // Beside whoever has the turn, as spare jails start: a context takes long, and nobody's code runs yet. Who has the
+  // turn may also have all memory of the device.
+  absl::StatusOr<std::unique_ptr<ChildProcess>> started = StartOracle();
+  turns_.Begin();
+  ASSIGN_OR_RETURN(const auto turn, TakeTurn(TurnFor::kLoading));
+  oracle_ended_ = false;
+  if (!started.ok() && on_device_->turn() != nullptr) {
+    RoomOnDevice room(on_device_.get(), step_deadline_);
+    do started = StartOracle();
+    while (!started.ok() && room.MayBeThere(started.status()));
+  }
+  ASSIGN_OR_RETURN(oracle_, std::move(started));
+  if (construction_seed_ == 0) construction_seed_ = NextSeed() | 1;
+  auto request = Make<oracle::Load>({{oracle::Load::construction_seed, construction_seed_},
+                                     {oracle::Load::beside_others, turns_.has_shared()}});
+  if (other_inputs_) request[oracle::Load::other_inputs.name] = *other_inputs_;
+  Ending ending;
+  absl::StatusOr<std::vector<Packet>> answers = AskOracle({request}, {source_fd_.get()}, &ending);
+  if (absl::IsInvalidArgument(answers.status()) || absl::IsResourceExhausted(answers.status()))
+    return answers.status();
+  if (!answers.ok()) {
+    const bool endless = absl::IsDeadlineExceeded(answers.status()) || UsedUp(ending, kOracleCpuSeconds);
+    return TaskAtFault(endless ? "the reference does not end"
+                               : absl::StrCat("the reference ", DescribeEnding(ending)));
+  }
+  Packet& answer = answers->front();
+  if (Is<oracle::Loaded>(answer.fields)) return std::move(answer);
+  const std::string error = Read(answer.fields, oracle::Failed::error);
+  return TaskAtFault(error.empty() ? "the reference crashed" : error);
+}
+
+void PreparedTask::CloseOracle() {
+  // The end of a context is work for a GPU, too. It ends without a turn that does not come.
+  const auto turn = TakeTurn(TurnFor::kEnding);
+  if (!turn.ok()) LogWarning(turn.status().ToString());
+  oracle_.reset();
+  input_window_.reset();
+  expected_window_.reset();
+}
+
+void PreparedTask::EndProcesses() {
+  on_device_->EndReference();
+  {
+    absl::MutexLock lock(&in_making_mutex_);
+    if (in_making_ != nullptr) in_making_->EndProcesses();
+  }
+  if (oracle_ == nullptr) return;
+  turns_.Suspect();
+  oracle_ended_ = true;
+  kill(oracle_->pid(), SIGKILL);
+}
+
+absl::Status PreparedTask::RenewOracle() {
+  if (oracle_ != nullptr && (oracle_ended_ || OracleIsWorn())) CloseOracle();
+  if (oracle_ != nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(LoadOracle().status());
+  return OpenWindow();
+}
+
+bool PreparedTask::OracleIsWorn() const {
+  clockid_t clock;
+  timespec used{};
+  if (clock_getcpuclockid(oracle_->pid(), &clock) != 0 || clock_gettime(clock, &used) != 0) return true;
+  return used.tv_sec >= kOracleCpuSeconds / 2;
+}
+
+absl::Status PreparedTask::OpenWindow() {
+  ASSIGN_OR_RETURN(const auto turn, TakeTurn(TurnFor::kWindow));
+  TensorStore& store = on_device_->store();
+  const int num_slots = num_batched_calls();
+  ASSIGN_OR_RETURN(input_window_, store.Make(num_slots * layout_.input_buffer_bytes));
+  ASSIGN_OR_RETURN(expected_window_, store.Make(num_slots * layout_.output_buffer_bytes));
+  using oracle::Window;
+  const auto request = Make<Window>({{Window::input_offsets, Offsets(layout_, false)},
+                                     {Window::output_offsets, Offsets(layout_, true)},
+                                     {Window::input_bytes, layout_.input_buffer_bytes},
+                                     {Window::output_bytes, layout_.output_buffer_bytes},
+                                     {Window::num_slots, num_slots}});
+  const auto answers = AskOracle({request}, {input_window_->fd(), expected_window_->fd()});
+  if (absl::IsResourceExhausted(answers.status())) return answers.status();
+  if (!answers.ok()) return TaskAtFault("the reference crashed or does not end after its first call");
+  const nlohmann::json& answer = answers->front().fields;
+  return Is<oracle::Open>(answer) ? absl::OkStatus() : TaskAtFault(Read(answer, oracle::Failed::error));
+}
+
+}  // namespace warpsmith
