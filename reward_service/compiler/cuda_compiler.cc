@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/base/file.h"
 #include "core/base/log.h"
+#include "core/base/sha256.h"
 #include "core/base/status_macros.h"
 #include "reward_service/compiler/compile_cache.h"
 #include "reward_service/compiler/halves/halves_command.h"
@@ -20,6 +24,7 @@ namespace {
 
 constexpr std::string_view kRealPrefix = "sm_";
 constexpr int kHalvesSecondsMax = 5;
+constexpr int64_t kHalvesFileBytesMax = int64_t{16} << 20;  // warpsmith-nvrtc, or one of its headers
 constexpr char kNoBlas[] =
     "the task allows cuBLAS and cuDNN, and their headers are neither in nvcc's toolkit nor beside torch: "
     "install nvidia-cublas and nvidia-cudnn-cu13";
@@ -46,6 +51,19 @@ CompileLimits HalvesLimits(CompileLimits limits) {
 
 std::vector<std::filesystem::path> BlasFolders(const CudaToolchain& toolchain) {
   return toolchain.blas_include_folders.value_or(std::vector<std::filesystem::path>());
+}
+
+// Of what programs are compiled with in halves beside the toolchain. A file that is missing counts as empty.
+std::string DigestOf(const HalvesPlaces& places) {
+  std::set<std::filesystem::path> files = {places.program};
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(places.header_directory, error))
+    files.insert(entry.path());
+  std::string contents;
+  for (const std::filesystem::path& file : files)
+    absl::StrAppend(&contents, file.filename().string(), "\n",
+                    ReadFile(file, kHalvesFileBytesMax).value_or(""), "\n");
+  return Sha256Hex(contents);
 }
 
 // Whether `source` may have a lambda for the device: there a word stands behind the "]", or what may become one.
@@ -77,6 +95,11 @@ std::vector<std::string> HeaderFlags(std::string_view source) {
 }
 
 }  // namespace
+
+CudaCompiler::CudaCompiler(CudaToolchain toolchain, CudaCompilerOptions options)
+    : toolchain_(std::move(toolchain)),
+      options_(std::move(options)),
+      halves_digest_(options_.halves ? DigestOf(*options_.halves) : "") {}
 
 absl::Status CheckArchitectures(const std::vector<std::string>& architectures) {
   if (architectures.empty() || architectures.size() > kArchitecturesMax) {
@@ -151,9 +174,11 @@ std::vector<std::string> CudaCompiler::Command(std::string_view source,
   return command;
 }
 
-absl::StatusOr<CompilationResult> CudaCompiler::RunInHalves(std::string_view source,
-                                                            const std::string& architecture,
-                                                            const std::atomic<bool>& cancelled) const {
+std::optional<HalvesCommand> CudaCompiler::InHalves(std::string_view source,
+                                                    const std::vector<std::string>& architectures,
+                                                    CudaLibraries libraries) const {
+  const bool can_be = options_.halves && toolchain_.nvrtc && architectures.size() == 1;
+  if (!can_be || libraries == CudaLibraries::kBlas) return std::nullopt;
   const NvrtcFiles& nvrtc = *toolchain_.nvrtc;
   const HalvesTools tools{.host_compiler = toolchain_.host_compiler,
                           .host_flags = toolchain_.host_include_flags,
@@ -164,11 +189,13 @@ absl::StatusOr<CompilationResult> CudaCompiler::RunInHalves(std::string_view sou
                           .program = options_.halves->program,
                           .header_directory = options_.halves->header_directory,
                           .stub_directory = options_.stub_directory};
-  const std::optional<HalvesCommand> halves =
-      MakeHalvesCommand(tools, source, architecture, NamesOnly(source, {}), kLibraryFile);
-  if (!halves) return CompilationResult();
-  ASSIGN_OR_RETURN(const UniqueFd host, SealedMemfd("host half", halves->host));
-  Compilation compilation{.command = halves->command,
+  return MakeHalvesCommand(tools, source, architectures[0], NamesOnly(source, {}), kLibraryFile);
+}
+
+absl::StatusOr<CompilationResult> CudaCompiler::RunInHalves(const HalvesCommand& halves,
+                                                            const std::atomic<bool>& cancelled) const {
+  ASSIGN_OR_RETURN(const UniqueFd host, SealedMemfd("host half", halves.host));
+  Compilation compilation{.command = halves.command,
                           .source_file = kDeviceHalfFile,
                           .input_files = {{kHostHalfFile, host.get()}},
                           .output_files = {kLibraryFile, kHalvesCubinFile},
@@ -176,12 +203,13 @@ absl::StatusOr<CompilationResult> CudaCompiler::RunInHalves(std::string_view sou
                           .read_only_paths = toolchain_.read_only_paths,
                           .limits = HalvesLimits(options_.limits)};
   std::vector<std::filesystem::path>& paths = compilation.read_only_paths;
-  paths.insert(paths.end(), {tools.program, tools.header_directory, tools.stub_directory});
-  for (const std::filesystem::path& file : nvrtc.files) {
+  paths.insert(paths.end(),
+               {options_.halves->program, options_.halves->header_directory, options_.stub_directory});
+  for (const std::filesystem::path& file : toolchain_.nvrtc->files) {
     const bool is_system = file.string().rfind("/usr/", 0) == 0;
     (is_system ? compilation.system_paths : paths).push_back(file);
   }
-  return RunCompilation(compilation, halves->device, cancelled);
+  return RunCompilation(compilation, halves.device, cancelled);
 }
 
 absl::StatusOr<CompilationResult> CudaCompiler::Run(std::string_view source,
@@ -190,10 +218,13 @@ absl::StatusOr<CompilationResult> CudaCompiler::Run(std::string_view source,
                                                     CudaLibraries libraries, std::string* compiler) const {
   const bool with_blas = libraries == CudaLibraries::kBlas;
   const absl::Time begin = absl::Now();
-  if (options_.halves && toolchain_.nvrtc && !with_blas && architectures.size() == 1) {
-    ASSIGN_OR_RETURN(CompilationResult result, RunInHalves(source, architectures[0], cancelled));
+  if (const std::optional<HalvesCommand> halves = InHalves(source, architectures, libraries)) {
+    absl::StatusOr<CompilationResult> result = RunInHalves(*halves, cancelled);
     *compiler = absl::StrCat("NVRTC of ", toolchain_.version);
-    if (result.succeeded()) return result;
+    if (absl::IsCancelled(result.status()) || (result.ok() && result->succeeded())) return result;
+    if (!result.ok())  // nvcc may do without what failed
+      LogWarning(absl::StrCat("a program is compiled by nvcc, in halves it could not be: ",
+                              result.status().ToString()));
   }
   *compiler = toolchain_.version;
   Compilation compilation{.command = InTwoChains(Command(source, architectures, libraries), cancelled),
@@ -233,9 +264,13 @@ absl::StatusOr<CompiledProgram> CudaCompiler::Compile(std::string_view source,
 
 std::string CudaCompiler::Key(std::string_view source, const std::vector<std::string>& architectures,
                               CudaLibraries libraries) const {
-  return CompileCache::Key(absl::StrCat(toolchain_.fingerprint, "\n",
-                                        absl::StrJoin(Command(source, architectures, libraries), "\n")),
-                           source);
+  std::string compiled = absl::StrCat(toolchain_.fingerprint, "\n",
+                                      absl::StrJoin(Command(source, architectures, libraries), "\n"));
+  // What is compiled is what the splitter makes of it, which is not the same for ever.
+  if (const std::optional<HalvesCommand> halves = InHalves(source, architectures, libraries))
+    absl::StrAppend(&compiled, "\n", halves_digest_, absl::StrJoin(halves->command, "\n"), halves->device,
+                    halves->host);
+  return CompileCache::Key(compiled, source);
 }
 
 }  // namespace warpsmith

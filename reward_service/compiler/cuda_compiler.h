@@ -16,6 +16,8 @@
 
 namespace warpsmith {
 
+struct HalvesCommand;
+
 // Of what compiles a program in halves; the rest is of the toolchain.
 struct HalvesPlaces {
   std::filesystem::path program;           // warpsmith-nvrtc
@@ -57,8 +59,7 @@ absl::StatusOr<std::vector<Cubin>> ReadCubins(const std::vector<UniqueFd>& outpu
 // Thread-safe: any number of compilations at once.
 class CudaCompiler {
  public:
-  CudaCompiler(CudaToolchain toolchain, CudaCompilerOptions options)
-      : toolchain_(std::move(toolchain)), options_(std::move(options)) {}
+  CudaCompiler(CudaToolchain toolchain, CudaCompilerOptions options);
 
   // As Compiler::Compile, for `source` in CUDA C++17, with the machine code that ptxas made beside the library.
   // Without `libraries` a program that includes their headers is refused, and told why. INVALID_ARGUMENT for
@@ -68,17 +69,21 @@ class CudaCompiler {
                                           const std::atomic<bool>& cancelled,
                                           CudaLibraries libraries = CudaLibraries::kNone) const;
 
-  // What the cache calls this source for these architectures.
+  // What the cache calls this source for these architectures: by all that its machine code depends on.
   std::string Key(std::string_view source, const std::vector<std::string>& architectures,
                   CudaLibraries libraries = CudaLibraries::kNone) const;
 
   const CudaToolchain& toolchain() const { return toolchain_; }
 
  private:
-  // By NVRTC and the host's compiler: no outputs for every program that this way does not take, broken or only unusual.
-  absl::StatusOr<CompilationResult> RunInHalves(std::string_view source, const std::string& architecture,
+  // The halves of a program that NVRTC and the host's compiler may take; none of one that is nvcc's.
+  std::optional<HalvesCommand> InHalves(std::string_view source,
+                                        const std::vector<std::string>& architectures,
+                                        CudaLibraries libraries) const;
+  // No outputs where they do not take it, broken or only unusual.
+  absl::StatusOr<CompilationResult> RunInHalves(const HalvesCommand& halves,
                                                 const std::atomic<bool>& cancelled) const;
-  // In halves, or else, and where these have refused it, by nvcc.
+  // In halves, or else, and where these have refused it or could not be compiled, by nvcc.
   absl::StatusOr<CompilationResult> Run(std::string_view source,
                                         const std::vector<std::string>& architectures,
                                         const std::atomic<bool>& cancelled, CudaLibraries libraries,
@@ -88,6 +93,7 @@ class CudaCompiler {
 
   const CudaToolchain toolchain_;
   const CudaCompilerOptions options_;
+  const std::string halves_digest_;  // of the files that halves are compiled with
 };
 
 }  // namespace warpsmith

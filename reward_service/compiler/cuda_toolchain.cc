@@ -5,7 +5,9 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/base/sha256.h"
@@ -15,6 +17,7 @@ namespace warpsmith {
 namespace {
 
 constexpr int64_t kVersionFileBytesMax = 1 << 16;
+constexpr int kStampedFilesMax = 50'000;  // CUDA's headers are 4,000, and CUTLASS's 2,000
 constexpr char kWayOut[] = "./dev test installs one beside torch";
 
 // What nvcc runs or reads itself, from its home.
@@ -47,6 +50,26 @@ std::string VersionIn(const std::string& output) {
 }
 
 std::string Major(const std::string& version) { return version.substr(0, version.find('.')); }
+
+// What tells one version of a folder of headers from another, on any machine: names and sizes of all files, and the
+// text of those that say a version. Links to folders are not followed.
+std::string StampOf(const std::filesystem::path& folder) {
+  std::set<std::string> lines;
+  std::error_code error;
+  const auto skips = std::filesystem::directory_options::skip_permission_denied;
+  for (auto it = std::filesystem::recursive_directory_iterator(folder, skips, error);
+       !error && it != std::filesystem::recursive_directory_iterator() && lines.size() < kStampedFilesMax;
+       it.increment(error)) {
+    std::error_code is_none;
+    const uintmax_t num_bytes = it->file_size(is_none);
+    if (is_none) continue;
+    std::string line = absl::StrCat(it->path().lexically_relative(folder).string(), " ", num_bytes);
+    if (absl::StrContains(it->path().filename().string(), "version"))
+      absl::StrAppend(&line, "\n", ReadFile(it->path(), kVersionFileBytesMax).value_or(""));
+    lines.insert(std::move(line));
+  }
+  return Sha256Hex(absl::StrJoin(lines, "\n"));
+}
 
 bool IsSystem(const std::filesystem::path& path) { return path.string().rfind("/usr/", 0) == 0; }
 
@@ -85,7 +108,7 @@ absl::Status AddPaths(const std::filesystem::path& home, CudaToolchain* toolchai
   return absl::OkStatus();
 }
 
-// Returns what tells their version.
+// Returns what tells which they are.
 std::string AddCutlass(const std::filesystem::path& packages, CudaToolchain* toolchain) {
   for (const char* name : kCutlassHeaders) {
     std::error_code error;
@@ -96,7 +119,7 @@ std::string AddCutlass(const std::filesystem::path& packages, CudaToolchain* too
     if (!version.ok()) continue;
     toolchain->read_only_paths.push_back(folder);
     toolchain->include_flags = {"-isystem", folder.string()};
-    return absl::StrCat(folder.string(), "\n", *version);
+    return absl::StrCat(folder.string(), "\n", StampOf(folder));
   }
   return "";
 }
@@ -139,6 +162,26 @@ std::optional<NvrtcFiles> FindNvrtc(const std::filesystem::path& home, const std
   return std::nullopt;
 }
 
+// Of CUDA's headers with CUB, those of cuBLAS and cuDNN, and NVRTC: each can be upgraded without nvcc.
+std::string StampOfParts(const std::filesystem::path& home, const CudaToolchain& toolchain) {
+  std::set<std::filesystem::path> folders;
+  for (const char* name : kHeaders) {
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::canonical(home / name, error);
+    if (!error) folders.insert(folder);
+  }
+  if (toolchain.blas_include_folders)
+    folders.insert(toolchain.blas_include_folders->begin(), toolchain.blas_include_folders->end());
+  std::string stamps;
+  for (const std::filesystem::path& folder : folders) absl::StrAppend(&stamps, StampOf(folder), "\n");
+  if (!toolchain.nvrtc) return stamps;
+  for (const std::filesystem::path& file : toolchain.nvrtc->files) {
+    std::error_code error;
+    absl::StrAppend(&stamps, file.filename().string(), " ", std::filesystem::file_size(file, error), "\n");
+  }
+  return stamps;
+}
+
 absl::StatusOr<CudaToolchain> ProbeAt(const std::filesystem::path& home, const Toolchain& host,
                                       const std::filesystem::path& site_packages,
                                       const std::filesystem::path& packages,
@@ -160,7 +203,8 @@ absl::StatusOr<CudaToolchain> ProbeAt(const std::filesystem::path& home, const T
   const std::string cutlass = AddCutlass(site_packages, &toolchain);
   toolchain.nvrtc = FindNvrtc(home, packages, version);
   toolchain.blas_include_folders = BlasIncludeFolders(home, packages);
-  toolchain.fingerprint = Sha256Hex(absl::StrCat(toolchain.version, "\n", cutlass, "\n", host.fingerprint));
+  toolchain.fingerprint = Sha256Hex(absl::StrCat(toolchain.version, "\n", cutlass, "\n",
+                                                 StampOfParts(home, toolchain), "\n", host.fingerprint));
   return toolchain;
 }
 

@@ -23,7 +23,9 @@ struct CudaToolchain {
   std::string compiler;       // absolute path of nvcc, without links
   std::string host_compiler;  // that nvcc calls
   std::string version;        // "nvcc 13.0.88", for people
-  std::string fingerprint;    // SHA-256, in hex, of version, CUTLASS's and the host compiler's fingerprint
+  // SHA-256, in hex, of version, the host compiler's fingerprint, and what tells one version from another of CUDA's
+  // headers, CUTLASS's, those of cuBLAS and cuDNN, and of NVRTC.
+  std::string fingerprint;
   std::vector<std::string> link_flags;  // the host compiler's, which choose the linker
   // All that compiling a candidate reads of the system, as Toolchain::system_paths: the programs of nvcc with
   // their libraries, CUDA's headers, libdevice, and what the host compiler needs. None of CUDA's libraries.

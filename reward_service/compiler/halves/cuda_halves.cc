@@ -50,7 +50,7 @@ class Splitter {
   std::optional<CudaHalves> Split() {
     FindKernels();
     Scope(0, text_.size(), {});
-    if (!is_plain_ || halves_.kernels.empty() || HasOverloads()) return std::nullopt;
+    if (!is_plain_ || text_.IsTooLong() || halves_.kernels.empty() || HasOverloads()) return std::nullopt;
     return std::move(halves_);
   }
 

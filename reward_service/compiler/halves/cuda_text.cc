@@ -41,23 +41,28 @@ std::string_view CudaText::Text(size_t begin, size_t end) const {
   return {first, static_cast<size_t>(all_[end - 1].text.data() + all_[end - 1].text.size() - first)};
 }
 
-size_t CudaText::Count(std::string_view word) const {
-  return static_cast<size_t>(
-      std::count_if(all_.begin(), all_.end(), [&](const CudaLexeme& lexeme) { return lexeme.Is(word); }));
+CudaText::CudaText(std::vector<CudaLexeme> lexemes)
+    : all_(std::move(lexemes)), behind_(all_.size(), kNoLexeme) {
+  std::vector<size_t> open;
+  for (size_t i = 0; i < all_.size(); ++i) {
+    if (all_[i].kind != CudaLexemeKind::kLiteral) ++counts_[all_[i].text];
+    if (Opens(all_[i])) open.push_back(i);
+    if (!Closes(all_[i]) || open.empty()) continue;
+    behind_[open.back()] = i + 1;
+    open.pop_back();
+  }
 }
 
-size_t CudaText::BehindBrackets(size_t open) const {
-  size_t depth = 0;
-  for (size_t i = open; i < all_.size(); ++i) {
-    if (Opens(all_[i])) ++depth;
-    if (Closes(all_[i]) && --depth == 0) return i + 1;
-  }
-  return kNoLexeme;
+size_t CudaText::Count(std::string_view word) const {
+  const auto found = counts_.find(word);
+  return found == counts_.end() ? 0 : found->second;
 }
+
+size_t CudaText::BehindBrackets(size_t open) const { return behind_[open]; }
 
 size_t CudaText::BehindAngles(size_t open) const {
   size_t depth = 0;
-  for (size_t i = open; i < all_.size();) {
+  for (size_t i = open; i < all_.size() && !IsTooLong(); ++num_steps_) {
     if (all_[i].Is(";") || all_[i].Is("{") || Closes(all_[i])) break;
     if (all_[i].Is("<")) ++depth;
     if (all_[i].Is(">") && --depth == 0) return i + 1;

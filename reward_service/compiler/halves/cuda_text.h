@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,13 +37,16 @@ struct CudaItem {
 // Places are numbers of lexemes; kNoLexeme where there is no such place.
 class CudaText {
  public:
-  explicit CudaText(std::vector<CudaLexeme> lexemes) : all_(std::move(lexemes)) {}
+  explicit CudaText(std::vector<CudaLexeme> lexemes);
 
   size_t size() const { return all_.size(); }
   const CudaLexeme& operator[](size_t i) const { return all_[i]; }
   // As it stands in the program, comments included.
   std::string_view Text(size_t begin, size_t end) const;
   size_t Count(std::string_view word) const;
+  // Whether more was looked at than is worth while: a program can be such that its angles are looked for again and
+  // again to the same end. From then on there are none.
+  bool IsTooLong() const { return num_steps_ > kStepsPerLexeme * all_.size(); }
 
   // Behind the bracket that closes the one at `open`.
   size_t BehindBrackets(size_t open) const;
@@ -65,7 +69,13 @@ class CudaText {
   bool IsAttribute(size_t parenthesis) const;
   bool HasOnlyPragmas(const CudaItem& item) const;
 
+  // In BehindAngles(). A program of many kernels and templates takes one or two for each of its lexemes.
+  static constexpr size_t kStepsPerLexeme = 64;
+
   const std::vector<CudaLexeme> all_;
+  std::vector<size_t> behind_;                           // BehindBrackets() of each place
+  std::unordered_map<std::string_view, size_t> counts_;  // of words and signs
+  mutable size_t num_steps_ = 0;
 };
 
 }  // namespace warpsmith

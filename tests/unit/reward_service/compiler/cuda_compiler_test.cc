@@ -14,6 +14,7 @@
 #include "reward_service/sandbox/confinement.h"
 #include "tests/support/catch.h"
 #include "tests/support/native_cuda.h"
+#include "tests/support/temporary_directory.h"
 
 namespace warpsmith {
 namespace {
@@ -50,6 +51,40 @@ TEST_CASE("a CUDA candidate becomes a library with its entry point, and its mach
   INFO((library == nullptr ? dlerror() : "loaded"));
   REQUIRE(library != nullptr);
   CHECK(dlsym(library, "run") != nullptr);
+}
+
+TEST_CASE("a program is known by what its halves are compiled with, one that is nvcc's is not") {
+  const TemporaryDirectory folder;
+  const CudaToolchain toolchain = MakeCompiler().toolchain();
+  if (!toolchain.nvrtc) {
+    WARN("skipped: no NVRTC beside nvcc");
+    return;
+  }
+  const auto key = [&](const std::string& header, const std::string& source) {
+    std::ofstream(folder.path() / "native_host.h") << header;
+    const CudaCompiler compiler(toolchain, {.stub_directory = Share() / "facade/stubs",
+                                            .withheld_directory = Share() / "facade/withheld",
+                                            .halves = HalvesPlaces{Halves().program, folder.path()}});
+    return compiler.Key(source, {"sm_90a"});
+  };
+  CHECK(key("// one", kRelu) == key("// one", kRelu));
+  CHECK(key("// one", kRelu) != key("// two", kRelu));
+  const std::string of_nvcc = std::string(kRelu) + "\n#if 1\n#endif\n";
+  CHECK(key("// one", of_nvcc) == key("// two", of_nvcc));
+}
+
+TEST_CASE("where halves cannot be compiled nvcc compiles the program") {
+  CudaToolchain toolchain = MakeCompiler().toolchain();
+  if (toolchain.nvrtc) toolchain.nvrtc->files.emplace_back("/nonexistent/libnvrtc-builtins.so");
+  const CudaCompiler compiler(
+      toolchain,
+      {.stub_directory = Share() / "facade/stubs",
+       .withheld_directory = Share() / "facade/withheld",
+       .halves = Halves(),
+       .limits = {.cpu_seconds_max = 20, .wall_seconds_max = 60, .memory_bytes_max = int64_t{4} << 30}});
+  const CompiledProgram program = CompileOrFail(compiler, kRelu);
+  CHECK(program.succeeded());
+  CHECK(program.compiler == toolchain.version);
 }
 
 TEST_CASE("the steps of this machine's nvcc are those that run in two chains") {

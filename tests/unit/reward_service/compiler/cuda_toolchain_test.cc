@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "core/base/build_info.h"
 #include "tests/support/catch.h"
@@ -105,6 +107,56 @@ TEST_CASE("CUTLASS's headers are found in either package, and their version is i
     CHECK(with->fingerprint != without->fingerprint);
     std::ofstream(headers / "cutlass/version.h") << "#define CUTLASS_MAJOR 5";
     CHECK(probe()->fingerprint != with->fingerprint);
+  }
+}
+
+TEST_CASE(
+    "headers that were upgraded without nvcc are in the fingerprint, by their version or by their size") {
+  const absl::StatusOr<Toolchain> host = ProbeToolchain();
+  REQUIRE(host.ok());
+  const absl::StatusOr<CudaToolchain> own = ProbeCudaToolchain(*host, GetBuildInfo().torch_dir);
+  if (!own.ok()) {
+    WARN("skipped: " << own.status().message());
+    return;
+  }
+  // This machine's nvcc with other headers.
+  const Machine machine;
+  const std::filesystem::path cuda_home = std::filesystem::path(own->compiler).parent_path().parent_path();
+  const std::filesystem::path cub = machine.cuda_home / "include" / "cccl" / "cub";
+  const std::filesystem::path cudnn = machine.packages.parent_path() / "cudnn" / "include";
+  for (const auto& folder : {cub, cudnn, machine.packages / "include"})
+    std::filesystem::create_directories(folder);
+  for (const char* const name : {"bin", "nvvm"})
+    std::filesystem::create_directory_symlink(cuda_home / name, machine.cuda_home / name);
+  const auto write = [](const std::filesystem::path& path, const std::string& text) {
+    std::ofstream(path) << text;
+  };
+  write(machine.cuda_home / "include" / "cuda_runtime.h", "int a;");
+  write(machine.packages / "include" / "cublasLt.h", "int a;");
+  write(cudnn / "cudnn.h", "int a;");
+  std::set<std::string> fingerprints;
+  const auto probe = [&] {
+    const auto toolchain = ProbeCudaToolchain(*host, machine.torch_dir, machine.cuda_home);
+    REQUIRE(toolchain.ok());
+    fingerprints.insert(toolchain->fingerprint);
+  };
+  probe();
+  probe();
+  CHECK(fingerprints.size() == 1);
+  const std::pair<std::filesystem::path, std::string> upgrades[] = {
+      {cub / "version.cuh", "#define CUB_VERSION 1"},
+      {cub / "version.cuh", "#define CUB_VERSION 2"},
+      {cub / "device.cuh", "int a;"},
+      {cub / "device.cuh", "int ab;"},
+      {cudnn / "cudnn_version.h", "#define CUDNN_MAJOR 9"},
+      {cudnn / "cudnn.h", "int ab;"},
+      {machine.packages / "include" / "cublasLt.h", "int ab;"}};
+  size_t num_upgrades = 0;
+  for (const auto& [file, text] : upgrades) {
+    write(file, text);
+    probe();
+    INFO(file.string());
+    CHECK(fingerprints.size() == ++num_upgrades + 1);
   }
 }
 

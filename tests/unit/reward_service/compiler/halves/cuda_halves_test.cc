@@ -132,5 +132,27 @@ TEST_CASE("a program that might mean something else in halves is left to nvcc") 
   }
 }
 
+TEST_CASE(
+    "a program of as many templates as a request may have is split, in time that grows with its length "
+    "alone") {
+  std::string source;
+  int number = 0;
+  for (; source.size() < (250 << 10); ++number) {
+    const std::string name = "f" + std::to_string(number);
+    source += "template <typename T> __device__ T " + name + "(T x) { return x < T(1) ? x : T(2); }\n";
+  }
+  source += "__global__ void k(float* x) { *x = ";
+  for (int i = 0; i < number; ++i) source += "f" + std::to_string(i) + "(";
+  source += "1.0f" + std::string(static_cast<size_t>(number), ')') + "; }\n";
+  source += "void launch(float* x) { k<<<1, 1>>>(x); }\n";
+  CHECK(SplitCuda(source).has_value());
+}
+
+TEST_CASE("a program whose angles never end is nvcc's") {
+  std::string source = "__global__ void k(float* x) { *x = 1; }\nvoid launch(float* x) { bool b = ";
+  while (source.size() < (250 << 10)) source += "k<";
+  CHECK_FALSE(SplitCuda(source + "1; }\n").has_value());
+}
+
 }  // namespace
 }  // namespace warpsmith

@@ -20,6 +20,21 @@ TEST_CASE("brackets and angles end where they are closed, or nowhere") {
   CHECK(Of("<(a>").BehindAngles(0) == kNoLexeme);
 }
 
+TEST_CASE("words are counted outside of literals") {
+  const CudaText text = Of("f(a, \"a\", a);");
+  CHECK(text.Count("a") == 2);
+  CHECK(text.Count("b") == 0);
+}
+
+TEST_CASE("angles that are looked for again and again have no end") {
+  std::string source;
+  for (int i = 0; i < 10000; ++i) source += "a<";
+  const CudaText text = Of(source);
+  for (size_t i = 1; i < text.size() && !text.IsTooLong(); i += 2) CHECK(text.BehindAngles(i) == kNoLexeme);
+  CHECK(text.IsTooLong());
+  CHECK_FALSE(Of("f<a>(b)").IsTooLong());
+}
+
 TEST_CASE("three signs are a launch's only where nothing stands between them") {
   CHECK(Of("k<<<1, 2>>>()").IsTriple(1, "<"));
   CHECK_FALSE(Of("k< <<1").IsTriple(1, "<"));
