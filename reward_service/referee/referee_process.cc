@@ -59,8 +59,8 @@ void LeaveOrWarn(Lane& lane) {
   if (const absl::Status status = lane.Leave(); !status.ok()) LogWarning(status.ToString());
 }
 
-// Of a GPU's memory: inputs, or outputs, of a call. A task keeps both in some twenty draws and buffers.
-constexpr int64_t kBufferShare = 128;
+// Of a GPU's memory: inputs, or outputs, of a call at most. What a task may hold with all its draws says more.
+constexpr int64_t kBufferShare = 16;
 
 // What candidates of a referee that was killed had on the GPU may take the driver a moment to free, and nobody
 // tells when it is done. Tried until then, while the service at the other end of the socket waits.
@@ -140,8 +140,10 @@ class RefereeProcess {
     ASSIGN_OR_RETURN(gpu_, OpenStore(gpus.front().index, socket_));
     gpu_->set_end_waiting([this] { return kept_.Kill(); });
     memory_watch_ = std::make_unique<MemoryWatch>(gpu_.get(), [this] { LeaveOrWarn(lane_); });
-    tasks_bytes_max_ = gpus.front().memory_bytes * 3 / 8;  // the rest is for candidates
-    limits_.buffer_bytes_max = std::max(limits_.buffer_bytes_max, gpus.front().memory_bytes / kBufferShare);
+    tasks_bytes_max_ = gpus.front().memory_bytes * 3 / 8;           // the rest is for candidates
+    ASSIGN_OR_RETURN(const int64_t free_bytes, gpu_->FreeBytes());  // others may have some for good
+    limits_.device_bytes_max = LargestTaskBytes(free_bytes);
+    limits_.buffer_bytes_max = std::max(limits_.buffer_bytes_max, free_bytes / kBufferShare);
     OpenClocks(gpus.front().uuid);
     ASSIGN_OR_RETURN(const cuda::Driver* driver, cuda::Driver::Load());
     ASSIGN_OR_RETURN(CudaLibraries libraries, FindCudaLibraries(driver->path()));

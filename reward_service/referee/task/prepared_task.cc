@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "core/base/check.h"
 #include "core/base/counter_random.h"
 #include "core/base/log.h"
@@ -14,6 +15,9 @@ namespace warpsmith {
 namespace {
 
 using Style = oracle::Draw;
+
+// Two of the task's own, and one of each other style.
+constexpr int64_t kVerificationDrawsMax = 7;
 
 }  // namespace
 
@@ -44,6 +48,7 @@ absl::Status PreparedTask::ExamineInStep() {
   on_other_inputs_.clear();
   ASSIGN_OR_RETURN(const Packet answer, LoadOracle());
   ASSIGN_OR_RETURN(layout_, MakeLayout(answer.fields, limits_.buffer_bytes_max));
+  RETURN_IF_ERROR(CheckDeviceBytes());
   const nlohmann::json* const init_inputs = Find(answer.fields, oracle::Loaded::init_inputs);
   if (init_inputs != nullptr) init_inputs_ = *init_inputs;
   RETURN_IF_ERROR(OpenWindow());
@@ -86,8 +91,24 @@ absl::Status PreparedTask::ExamineOnOtherInputs(int num_other_inputs) {
       return absl::Status(status.code(), absl::StrCat("get_other_inputs()[", i, "]: ", status.message()));
     }
     on_other_inputs_.push_back(std::move(other));
+    RETURN_IF_ERROR(CheckDeviceBytes());
   }
   return absl::OkStatus();
+}
+
+absl::Status PreparedTask::CheckDeviceBytes() const {
+  if (!on_device_->store().on_gpu()) return absl::OkStatus();
+  const int64_t bytes_of_call = layout_.input_buffer_bytes + layout_.output_buffer_bytes;
+  const auto num_to_come = kVerificationDrawsMax - static_cast<int64_t>(verification_pool_.size());
+  const int64_t bytes =
+      DeviceBytes(other_inputs_ ? TaskUse::kVerifying : TaskUse::kTiming) + num_to_come * bytes_of_call;
+  if (bytes <= limits_.device_bytes_max) return absl::OkStatus();
+  return TaskAtFault(absl::StrFormat(
+      "inputs and outputs of a call take %.2f GB; with all draws that are kept the task holds %.1f GB of the "
+      "GPU's memory, "
+      "and %.1f GB are there for one task: make its tensors smaller, or use a GPU with more memory",
+      1e-9 * static_cast<double>(bytes_of_call), 1e-9 * static_cast<double>(bytes),
+      1e-9 * static_cast<double>(limits_.device_bytes_max)));
 }
 
 absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeUsableDraw(DrawRequest wanted) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ struct TaskLimits {
   int64_t oracle_memory_bytes_max = 0;
   int64_t jail_memory_bytes_max = 0;
   int64_t buffer_bytes_max = 0;
+  // Of a device's memory: what one task may hold with all its draws. See LargestTaskBytes().
+  int64_t device_bytes_max = std::numeric_limits<int64_t>::max();
   // Wall time, generous: the machine may be busy. A loop ends by its CPU time. Of one answer of the task's code;
   // and of all answers in one step, other inputs included, where starts of processes are not counted and the last
   // call of a baseline has its own.
@@ -50,6 +53,10 @@ constexpr int TimingDraws(int num_batched_calls) {
 constexpr int FreshDrawsWanted(int num_batched_calls) {
   return kWarmUpDraws - 1 + (kRoundsMax / 2 + 1) * DrawsOfRound(num_batched_calls);
 }
+
+// Of so much memory of a GPU what the largest task may hold: the rest is for its oracle's arithmetic, which may be that
+// of float64, for the reference and for a candidate.
+constexpr int64_t LargestTaskBytes(int64_t free_bytes) { return free_bytes / 8 * 5; }
 
 // What the oracle is asked to draw: the distribution of the inputs and the seed of the model's parameters.
 struct DrawRequest {
@@ -138,6 +145,8 @@ class PreparedTask {
   absl::StatusOr<Packet> LoadOracle();
   absl::Status OpenWindow();
   absl::Status ExamineOnOtherInputs(int num_other_inputs);
+  // INVALID_ARGUMENT where it would hold more of the device's memory than the limits have; before draws are made, too.
+  absl::Status CheckDeviceBytes() const;
   // In one turn of the device, as many as the window has slots at most. Null where the reference does not survive a
   // style or parameters that are not its own.
   absl::StatusOr<std::vector<std::unique_ptr<Draw>>> MakeDraws(const std::vector<DrawRequest>& wanted);
@@ -149,8 +158,6 @@ class PreparedTask {
   absl::Status FillUp(size_t num_draws, std::vector<std::unique_ptr<Draw>>* draws);
   // Where there is none, or it is worn, starts one.
   absl::Status RenewOracle();
-  // The oracle has used so much of its CPU time that it might not end its next draws.
-  bool OracleIsWorn() const;
   int64_t NextSeed();
   // Of parameters that are not the model's own; 0 without parameters.
   int64_t NextParameterSeed() { return has_parameters() ? NextSeed() | 1 : 0; }

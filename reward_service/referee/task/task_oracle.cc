@@ -26,6 +26,14 @@ absl::Status AwaitIdleAlone(TaskOnDevice* device, TaskOnDevice::Behind what) {
   return idle;
 }
 
+// An oracle that has used so much of its CPU time that it might not end its next draws.
+bool IsWorn(const ChildProcess& oracle) {
+  clockid_t clock;
+  timespec used{};
+  if (clock_getcpuclockid(oracle.pid(), &clock) != 0 || clock_gettime(clock, &used) != 0) return true;
+  return used.tv_sec >= kOracleCpuSeconds / 2;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> PreparedTask::TakeTurn(TurnFor what) {
@@ -152,17 +160,10 @@ void PreparedTask::EndProcesses() {
 }
 
 absl::Status PreparedTask::RenewOracle() {
-  if (oracle_ != nullptr && (oracle_ended_ || OracleIsWorn())) CloseOracle();
+  if (oracle_ != nullptr && (oracle_ended_ || IsWorn(*oracle_))) CloseOracle();
   if (oracle_ != nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(LoadOracle().status());
   return OpenWindow();
-}
-
-bool PreparedTask::OracleIsWorn() const {
-  clockid_t clock;
-  timespec used{};
-  if (clock_getcpuclockid(oracle_->pid(), &clock) != 0 || clock_gettime(clock, &used) != 0) return true;
-  return used.tv_sec >= kOracleCpuSeconds / 2;
 }
 
 absl::Status PreparedTask::OpenWindow() {

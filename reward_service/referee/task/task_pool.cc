@@ -99,7 +99,9 @@ std::shared_ptr<PooledTask> TaskPool::FindCopy(const TaskSource& source) {
   if (best->task->on_device().turn() == nullptr) return best;
   for (int copy = 1; copy < kCopiesMax && NumJudgements(*best) > 0; ++copy) {
     const std::string key = absl::StrCat(source.key, ",", copy);
-    if (tasks_.count(key) == 0 && !best->task->on_device().store().HasPlenty()) break;
+    const bool has_room =
+        best->device_bytes <= device_bytes_max_ / 2 && best->task->on_device().store().HasPlenty();
+    if (tasks_.count(key) == 0 && !has_room) break;
     std::shared_ptr<PooledTask> other = FindOrAdd({key, source.reference_source}, std::nullopt);
     if (NumJudgements(*other) < NumJudgements(*best)) best = std::move(other);
   }

@@ -105,6 +105,40 @@ TEST_CASE(
   CHECK(calls() == 1);
 }
 
+TEST_CASE("on a GPU a task may have tensors as large as its draws leave room for, and is told of more") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const auto zygote = StartPuppets();
+  const RefereeFacts facts;
+  const auto examine = [&](int64_t device_bytes_max) {
+    TaskLimits limits = PuppetTaskLimits();
+    limits.device_bytes_max = device_bytes_max;
+    PreparedTask task(PuppetTaskSource(), 7, limits, zygote.get(), 1,
+                      CpuTask::Place(zygote.get(), limits, 1, *store, facts));
+    return task.Examine();
+  };
+  CHECK(examine(int64_t{2} << 30).ok());  // two contexts, and small tensors
+  const absl::Status refused = examine(int64_t{1} << 30);
+  CHECK(absl::IsInvalidArgument(refused));
+  CHECK(refused.message().find("1.1 GB are there for one task") != std::string::npos);
+}
+
+TEST_CASE("a GPU of 80 GB has room for the inputs and outputs of KernelBench's largest module") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const PuppetTask puppets;
+  const RefereeFacts facts;
+  TaskLayout inception;  // level 3, task 6: 10 x 480 x 224 x 224 to 10 x 512 x 224 x 224, float32
+  inception.outputs.resize(1);
+  inception.input_buffer_bytes = 963'379'200 + (2 << 20);
+  inception.output_buffer_bytes = 1'027'604'480;
+  constexpr int64_t kVerification = 7;
+  const int64_t bytes = CpuTask::Place(puppets.zygote.get(), PuppetTaskLimits(), 1, *store, facts)()->BytesOf(
+      inception, kVerification + TimingDraws(1) + FreshDrawsWanted(1), TaskUse::kTiming);
+  CHECK(bytes < LargestTaskBytes(int64_t{78} << 30));
+  CHECK(bytes > LargestTaskBytes(int64_t{40} << 30));
+}
+
 TEST_CASE("a reference that was ended on a GPU is started again where it is needed") {
   const FakeGpu gpu;
   const auto store = *GpuStore::Open(0);
