@@ -222,13 +222,16 @@ cudaError_t LaunchMany(const LinearShape& shape, int64_t rows, const LinearOpera
 cudaError_t LaunchFor(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
                       cudaStream_t stream, KernelStart start, NextStart next, bool gated) {
   if (rows > kRowsMax) return LaunchMany(shape, rows, operands, stream, start, gated);
-  const LinearCut cut = next == NextStart::kAtOnce ? ApartOf(CutOf(shape)) : CutOf(shape);
+  LinearCut cut = next == NextStart::kAtOnce ? ApartOf(CutOf(shape)) : CutOf(shape);
+  if (!gated) cut = SpreadOf(shape, cut);
   const StreamedLaunch launch = {shape, rows, operands, cut, stream, start, next, gated};
   if (shape.output == LinearOutput::kFloat32) return LaunchFew<128, 1, float>(launch);
   const bool has_parts = launch.cut.block_parts > 1;
   switch (launch.cut.tile_columns) {
     case 32:
       return has_parts ? LaunchFew<32, 2, __nv_bfloat16>(launch) : LaunchFew<32, 1, __nv_bfloat16>(launch);
+    case 48:
+      return has_parts ? LaunchFew<48, 2, __nv_bfloat16>(launch) : LaunchFew<48, 1, __nv_bfloat16>(launch);
     case 64:
       return has_parts ? LaunchFew<64, 2, __nv_bfloat16>(launch) : LaunchFew<64, 1, __nv_bfloat16>(launch);
     case 128:

@@ -28,7 +28,7 @@ struct StreamedOutput {
 };
 
 // A block has kRows rows of x and kTileColumns columns of y. For each of its parts of the depth 64 columns have a
-// warpgroup. With 32 columns the products also read what lies behind the weights, and the sums of it are dropped.
+// warpgroup. With 32 or 48 columns the products also read what lies behind the weights, and the sums of it are dropped.
 template <int kRows, int kTileColumns, int kParts>
 struct Tile {
   static constexpr int kBlockRows = kRows;
