@@ -14,31 +14,42 @@ namespace warpsmith {
 
 inline constexpr int kTileStages = 3;
 
-// Brings the tiles of one head from `first_token`, which begins a split, to `last_token` into shared memory at `tiles`,
-// in order and kTileStages - 1 ahead of their reader: keys and then values of each, in one of kTileStages places after
-// the other. Tokens behind the last are zeros, so that what their memory holds, perhaps NaN, has no effect. All threads
-// of the block's kWarps warps take part.
+// Brings the tiles of an item into shared memory at `tiles`, in order and at most kTileStages - 1 ahead of their
+// reader: keys and then values of each, in one of kTileStages places after the other. Then those of another item, in
+// the places that follow. Tokens behind the last are zeros, so that what their memory holds, perhaps NaN, has no
+// effect. All threads of the block's kWarps warps take part.
 template <int kHeadDim, int kWarps>
 class AttentionTileLoader {
  public:
-  __device__ AttentionTileLoader(const PagedAttention<__nv_bfloat16>& attention, int query, int head,
-                                 int first_token, int last_token, uint32_t tiles)
-      : pages_(attention.page_indices + attention.page_indptr[query]),
+  __device__ AttentionTileLoader(const PagedAttention<__nv_bfloat16>& attention, uint32_t tiles)
+      : attention_(attention),
         page_tokens_(static_cast<int>(attention.page_tokens)),
         row_(static_cast<int>(threadIdx.x) / kChunksOfRow),
         place_(static_cast<int>(threadIdx.x) % kChunksOfRow ^ row_ % 8),
-        next_(first_token),
-        last_(last_token),
         stride_(attention.num_kv_heads * kHeadDim),
-        tiles_(tiles) {
-    const int64_t offset = head * int64_t{kHeadDim} + threadIdx.x % kChunksOfRow * kElementsOfChunk;
-    keys_ = attention.key_pages + offset;
-    values_ = attention.value_pages + offset;
+        tiles_(tiles) {}
+
+  // `item` begins a split. The tiles of the one before have been started.
+  __device__ void Begin(const AttentionItem& item) {
+    pages_ = attention_.page_indices + attention_.page_indptr[item.query];
+    next_ = item.first_token;
+    last_ = item.last_token;
+    const int64_t offset = item.head * int64_t{kHeadDim} + threadIdx.x % kChunksOfRow * kElementsOfChunk;
+    keys_ = attention_.key_pages + offset;
+    values_ = attention_.value_pages + offset;
   }
+
+  // Whether the item has a tile that was not started.
+  __device__ bool HasTile() const { return next_ <= last_; }
+  // Whether that one holds the token at `position`.
+  __device__ bool NextHolds(int position) const { return position / kTileTokens == next_ / kTileTokens; }
+  // Tiles that were started and not taken.
+  __device__ int num_ahead() const { return num_ahead_; }
+  __device__ void Take() { --num_ahead_; }
 
   // Starts the copies of the next tile, if there is one, as one group.
   __device__ void Start() {
-    if (next_ <= last_) {
+    if (HasTile()) {
       if (next_ % kAttentionSplitTokens == 0) ReadPages();
       const uint32_t tile = tiles_ + stage_ * 2 * kTileBytes<kHeadDim>;
       const int first_group = next_ % kAttentionSplitTokens / kPageGroupTokens;
@@ -60,6 +71,7 @@ class AttentionTileLoader {
       }
       next_ += kTileTokens;
       stage_ = stage_ + 1 == kTileStages ? 0 : stage_ + 1;
+      ++num_ahead_;
     }
     CommitCopies();
   }
@@ -77,13 +89,15 @@ class AttentionTileLoader {
     first_entry_ = present ? pages_[position / page_tokens_] * page_tokens_ + position % page_tokens_ : 0;
   }
 
-  const int32_t* pages_;
-  const __nv_bfloat16* keys_;
-  const __nv_bfloat16* values_;
+  const PagedAttention<__nv_bfloat16>& attention_;
+  const int32_t* pages_ = nullptr;
+  const __nv_bfloat16* keys_ = nullptr;
+  const __nv_bfloat16* values_ = nullptr;
   int page_tokens_;
   int row_;    // of those that the block copies at once
   int place_;  // of the chunk in its row
-  int next_, last_;
+  int next_ = 0, last_ = -1;
+  int num_ahead_ = 0;
   int64_t stride_;  // from token to token
   uint32_t tiles_;
   int stage_ = 0;

@@ -154,7 +154,6 @@ __device__ void MergeHeads(const DecodeLaunch& decode, const DecodeWork& work,
 template <int kHeadDim, int kLaneRows>
 __global__ void __launch_bounds__(kSplitThreads) DecodeKernel(const __grid_constant__ DecodeLaunch decode) {
   extern __shared__ __align__(128) unsigned char shared[];
-  LetNextStart();
   auto& memory = *reinterpret_cast<DecodeMemory<kHeadDim, kLaneRows>*>(shared);
   const PagedAttention<__nv_bfloat16>& attention = decode.launch.attention;
   const int row = blockIdx.z, group_size = static_cast<int>(attention.group_size);
@@ -174,6 +173,7 @@ __global__ void __launch_bounds__(kSplitThreads) DecodeKernel(const __grid_const
   CommitCopies();
   loader.Start(attention.value_pages, 0, loader.num_tiles(), memory.split.values);
   CommitCopies();
+  LetNextStart();  // its weights come behind these pages, which are wanted first
   const FreshEntry fresh = ComputeHeads(decode, work, memory);
   const auto queries = [&] {
     QueryRows<kHeadDim> loaded;

@@ -71,7 +71,16 @@ __device__ inline void CopyTileToBlocks(void* to, const CUtensorMap* map, int32_
       : "memory");
 }
 
-// Both for a map of five dimensions; the tile is at {x, 0, 0, 0, y}.
+// For a map of three dimensions: the tiles from {0, y, z}.
+__device__ inline void CopyTiles(void* to, const CUtensorMap* map, int32_t y, int32_t z, uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(SharedAddress(to)),
+      "l"(map), "r"(0), "r"(y), "r"(z), "r"(SharedAddress(barrier))
+      : "memory");
+}
+
+// CopyTile and CopyTileToBlocks for a map of five dimensions; the tile is at {x, 0, 0, 0, y}.
 __device__ inline void CopyBlocks(void* to, const CUtensorMap* map, int32_t x, int32_t y, uint64_t* barrier) {
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "

@@ -3,6 +3,7 @@
 #include "core/kernels/attention_bounds.h"
 #include "core/kernels/attention_items.cuh"
 #include "core/kernels/attention_merge.cuh"
+#include "core/kernels/attention_rows.cuh"
 #include "core/kernels/attention_split.cuh"
 #include "core/kernels/attention_tile.cuh"
 #include "core/kernels/attention_tile_loader.cuh"
@@ -16,49 +17,6 @@ namespace {
 constexpr int kMergeThreads = 128;
 // Rows times KV heads up to which a split has a block: with more, warps alone keep the device busy.
 constexpr int64_t kSplitBlockHeadsMax = 32;
-
-template <int kWarps>
-__device__ void SyncBlock() {
-  if constexpr (kWarps == 1) {
-    __syncwarp();
-  } else {
-    __syncthreads();
-  }
-}
-
-template <int kHeadDim>
-__device__ void WriteOutput(const PagedAttention<__nv_bfloat16>& attention, const LaneRows& lane_rows,
-                            const PartialSoftmax<kHeadDim>& softmax) {
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    if (lane_rows.offsets[i] < 0) continue;
-    const float inverse = InverseOfSum(softmax.sum[i]);
-    __nv_bfloat16* const to = attention.output + lane_rows.offsets[i] + 2 * (threadIdx.x % 4);
-#pragma unroll
-    for (int j = 0; j < kHeadDim / 8; ++j) {
-      const float(&column)[4] = softmax.values[j];
-      *reinterpret_cast<__nv_bfloat162*>(to + 8 * j) =
-          __floats2bfloat162_rn(__fmul_rn(column[2 * i], inverse), __fmul_rn(column[2 * i + 1], inverse));
-    }
-  }
-}
-
-template <int kHeadDim>
-__device__ void WriteSums(const AttentionLaunch& launch, const LaneRows& lane_rows, const AttentionItem& item,
-                          const PartialSoftmax<kHeadDim>& softmax) {
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    if (lane_rows.offsets[i] < 0) continue;
-    const int64_t at = PlaceOfSums<kHeadDim>(launch, lane_rows.offsets[i], item);
-    float* const to = launch.sums.values + at * kHeadDim + 2 * (threadIdx.x % 4);
-#pragma unroll
-    for (int j = 0; j < kHeadDim / 8; ++j) {
-      *reinterpret_cast<float2*>(to + 8 * j) =
-          make_float2(softmax.values[j][2 * i], softmax.values[j][2 * i + 1]);
-    }
-    if (threadIdx.x % 4 == 0) launch.sums.scales[at] = make_float2(softmax.largest[i], softmax.sum[i]);
-  }
-}
 
 // The sums of the splits so far: values in shared memory, a column of it a thread, so that registers have room for the
 // split at hand.
@@ -97,17 +55,15 @@ struct MergedSplits {
 };
 
 template <int kHeadDim, int kWarps>
-constexpr int kSharedBytes = kTileStages * 2 * kTileBytes<kHeadDim> +
-                             (kDecodes<kWarps>
-                                  ? 0
-                                  : kWarps * kWarpRows * kHeadDim * static_cast<int>(sizeof(float)));
+constexpr int kSharedBytes = kTilesBytes<kHeadDim> +
+                             kWarps* kWarpRows* kHeadDim* static_cast<int>(sizeof(float));
 
 template <int kHeadDim, int kWarps>
 __device__ void AttendItem(const AttentionLaunch& launch, const AttentionItem& item, unsigned char* shared) {
   const PagedAttention<__nv_bfloat16>& attention = launch.attention;
   const uint32_t tiles = SharedAddress(shared);
-  AttentionTileLoader<kHeadDim, kWarps> loader(attention, item.query, item.head, item.first_token,
-                                               item.last_token, tiles);
+  AttentionTileLoader<kHeadDim, kWarps> loader(attention, tiles);
+  loader.Begin(item);
   for (int i = 0; i < kTileStages - 1; ++i) loader.Start();
   const LaneRows lane_rows = LaneRowsOf(attention, item, static_cast<int>(threadIdx.x) / kWarp);
   const int(&positions)[2] = lane_rows.positions;
@@ -116,51 +72,35 @@ __device__ void AttendItem(const AttentionLaunch& launch, const AttentionItem& i
   const bool idle = __all_sync(kWholeWarp, lane_rows.offsets[0] < 0 && lane_rows.offsets[1] < 0);
   const int warp_last = idle ? -1 : __reduce_max_sync(kWholeWarp, max(positions[0], positions[1]));
   QueryRows<kHeadDim> queries;
-  const __nv_bfloat16* const rows[2] = {
-      lane_rows.offsets[0] < 0 ? nullptr : attention.queries + lane_rows.offsets[0],
-      lane_rows.offsets[1] < 0 ? nullptr : attention.queries + lane_rows.offsets[1]};
-  LoadQueries(rows, queries);
+  LoadItemQueries(attention, lane_rows, queries);
 
   PartialSoftmax<kHeadDim> softmax;
   softmax.Clear();
-  MergedSplits<kHeadDim, kWarps> merged = {
-      reinterpret_cast<float*>(shared + kTileStages * 2 * kTileBytes<kHeadDim>), {}, {}};
+  MergedSplits<kHeadDim, kWarps> merged = {reinterpret_cast<float*>(shared + kTilesBytes<kHeadDim>), {}, {}};
   int stage = 0;
   for (int first = item.first_token; first <= item.last_token; first += kTileTokens) {
     WaitForCopies<kTileStages - 2>();
-    SyncBlock<
-        kWarps>();  // the tile is there for all, and all have done with the one before, whose place is next
+    __syncthreads();  // the tile is there for all, and all have done with the one before, whose place is next
     loader.Start();
     if (first <= warp_last) {
-      const uint32_t keys = tiles + stage * 2 * kTileBytes<kHeadDim>;
-      TileScores scores;
-      ScoreTile(queries, keys, scores);
-      if (first + kTileTokens - 1 > warp_first) HideLaterTokens(first, positions, scores);
-      WeighTile(launch.scale_log2, scores, softmax);
-      AddValues(scores, keys + kTileBytes<kHeadDim>, softmax);
+      AttendTile(launch.scale_log2, queries, positions, warp_first, first,
+                 tiles + stage * 2 * kTileBytes<kHeadDim>, softmax);
     }
     stage = stage + 1 == kTileStages ? 0 : stage + 1;
     const int next = first + kTileTokens;
-    if (kDecodes<kWarps> || (next % kAttentionSplitTokens != 0 && next <= item.last_token)) continue;
+    if (next % kAttentionSplitTokens != 0 && next <= item.last_token) continue;
     const int split_first = first / kAttentionSplitTokens * kAttentionSplitTokens;
     if (split_first > warp_last) continue;
     softmax.SumOverColumns();
     merged.Add(launch.scale_log2, split_first == 0, softmax);
     softmax.Clear();
   }
-  SyncBlock<kWarps>();  // before the next item's copies
-  if constexpr (kDecodes<kWarps>) {
-    softmax.SumOverColumns();
-    if (!IsWhole(launch, item)) {
-      WriteSums(launch, lane_rows, item, softmax);
-      return;
-    }
-  } else {
-    merged.Take(softmax);
-  }
+  __syncthreads();  // before the next item's copies
+  merged.Take(softmax);
   WriteOutput(attention, lane_rows, softmax);
 }
 
+// Rows of chunks.
 template <int kHeadDim, int kWarps>
 __global__ void __launch_bounds__(kWarps* kWarp) AttentionKernel(const AttentionLaunch launch) {
   extern __shared__ __align__(128) unsigned char shared[];
@@ -172,7 +112,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) AttentionKernel(const Attention
   WaitForFormer();
   // Blocks beside each other read the heads of the same tokens, which lie beside each other.
   // The last rows of a chunk see most, so their blocks come first.
-  for (int64_t i = kDecodes<kWarps> ? blockIdx.x : gridDim.x - 1 - blockIdx.x;; i += gridDim.x) {
+  for (int64_t i = gridDim.x - 1 - blockIdx.x;; i += gridDim.x) {
     const WalkedItem found = walk.Find(i / heads);
     if (found.query < 0) return;
     AttendItem<kHeadDim, kWarps>(
@@ -311,8 +251,7 @@ cudaError_t LaunchHeads(const AttentionLaunch& launch, const PagedAttentionBound
   const PagedAttention<__nv_bfloat16>& attention = launch.attention;
   const bool few = attention.rows * attention.num_kv_heads <= kSplitBlockHeadsMax;
   const cudaError_t error =
-      !few ? LaunchAttention(AttentionKernel<kHeadDim, kDecodeWarps>, kWarp,
-                             kSharedBytes<kHeadDim, kDecodeWarps>, 0, launch, stream, start)
+      !few ? LaunchAttention(RowsKernel<kHeadDim>, kWarp, kTilesBytes<kHeadDim>, 0, launch, stream, start)
       : attention.group_size <= 8
           ? LaunchAttention(SplitKernel<kHeadDim, 1>, kSplitThreads, sizeof(SplitMemory<kHeadDim, 1, false>),
                             0, launch, stream, start)

@@ -57,9 +57,9 @@ struct RingPlace {
 
 // How a launch divides depth and memory.
 struct BlockPlan {
-  int num_tiles;   // of the depth
-  int num_stages;  // at least two for each part
-  bool starts_next_early;
+  int num_tiles;           // of the depth
+  int num_stages;          // at least two for each part
+  bool starts_next_early;  // num_stages are as many as a block has places
 };
 
 }  // namespace warpsmith

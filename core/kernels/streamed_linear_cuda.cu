@@ -20,14 +20,21 @@ constexpr int64_t kRowsMax = 64;  // that this file has kernels for
 struct Barriers {
   uint64_t full[kStagesMax];
   uint64_t empty[kStagesMax];
+  uint64_t x;  // all tiles of x came
 };
+
+// Where a block that has places for all its tiles has those of x of a part, as many as of any part.
+template <typename T>
+__device__ unsigned char* XOfPart(int part, const BlockPlan& plan, unsigned char* stages) {
+  return stages + plan.num_stages * T::kWeightBytes + part * (plan.num_stages / T::kBlockParts) * T::kXBytes;
+}
 
 // All tiles of a block, by one thread. The first weights come while the former kernel still works on x. All weights are
 // read once, so they need not stay in the cache.
 template <typename T>
-__device__ void CopyTiles(const CUtensorMap* weights, const CUtensorMap* x, int column, int row,
-                          const BlockDepth<T::kBlockParts>& depth, const BlockPlan& plan,
-                          unsigned char* stages, Barriers& barriers) {
+__device__ void CopyByTurns(const CUtensorMap* weights, const CUtensorMap* x, int column, int row,
+                            const BlockDepth<T::kBlockParts>& depth, const BlockPlan& plan,
+                            unsigned char* stages, Barriers& barriers) {
   const auto copy_weights = [&](int tile, int stage) {
     ArriveExpecting(&barriers.full[stage], T::kStageBytes);
     CopyTile(stages + stage * T::kStageBytes, weights, tile * kDepth, column, &barriers.full[stage],
@@ -56,6 +63,49 @@ __device__ void CopyTiles(const CUtensorMap* weights, const CUtensorMap* x, int 
   }
   // The next kernel's weights may come once all of this one's are under way.
   if (!plan.starts_next_early) LetNextStart();
+}
+
+// Likewise of a block that has places for all its tiles. x comes behind the weights, in one copy for each part: copies
+// of single tiles take turns.
+template <typename T>
+__device__ void CopyAllTiles(const CUtensorMap* weights, const CUtensorMap* x, int column, int row,
+                             const BlockDepth<T::kBlockParts>& depth, const BlockPlan& plan,
+                             unsigned char* stages, Barriers& barriers) {
+  for (int i = 0; i < plan.num_stages; ++i) {
+    const int tile = depth.TileOfPlace(i);
+    if (tile < 0) continue;
+    ArriveExpecting(&barriers.full[i], T::kWeightBytes);
+    CopyTile(stages + i * T::kWeightBytes, weights, tile * kDepth, column, &barriers.full[i],
+             CachePolicy::kEvictFirst);
+  }
+  LetNextStart();
+  ArriveExpecting(&barriers.x, plan.num_stages * T::kXBytes);
+  WaitForFormer();
+#pragma unroll
+  for (int part = 0; part < T::kBlockParts; ++part) {
+    CopyTiles(XOfPart<T>(part, plan, stages), x, row, depth.parts[part].first, &barriers.x);
+  }
+}
+
+// The sums of a warpgroup over the tiles of part `part` of such a block.
+template <typename T>
+__device__ void SumAllTiles(int part, int group, int num_tiles, const BlockPlan& plan, unsigned char* stages,
+                            Barriers& barriers, float (&sums)[T::kSums]) {
+  unsigned char* const x = XOfPart<T>(part, plan, stages);
+  Wait(&barriers.x, 0);
+  for (int tile = 0; tile < num_tiles; ++tile) {
+    const int stage = tile * T::kBlockParts + part;
+    Wait(&barriers.full[stage], 0);
+    const uint64_t a = TileDescriptor(stages + stage * T::kWeightBytes + group * kGroupColumns * kDepth * 2);
+    const uint64_t b = TileDescriptor(x + tile * T::kXBytes);
+    BeginProducts();
+#pragma unroll
+    for (int step = 0; step < kDepth / kProductDepth; ++step) {
+      Product<T::kBlockRows>(sums, a + 2 * step, b + 2 * step, tile > 0 || step > 0);
+    }
+    CommitProducts();
+  }
+  FinishProducts(sums);
 }
 
 // The sums of a warpgroup over the tiles of part `part` of the block.
@@ -90,12 +140,13 @@ __device__ void InitBarriers(int num_stages, Barriers& barriers) {
     InitBarrier(&barriers.full[stage], 1);
     InitBarrier(&barriers.empty[stage], T::kColumnGroups * kWarpgroup / kLanes);
   }
+  InitBarrier(&barriers.x, 1);
   FenceBarriers();
 }
 
 // Block {i, j, k}: rows from i kRows, columns from j T::kColumns, the k-th parts of the depth. The blocks of an output
-// are a cluster.
-template <typename T, typename Stored>
+// are a cluster. kWhole: a block has places for all its tiles, and `x` is of EncodeTilesMap.
+template <typename T, typename Stored, bool kWhole>
 __global__ void __launch_bounds__(T::kThreads)
     StreamedLinearKernel(const __grid_constant__ CUtensorMap weights, const __grid_constant__ CUtensorMap x,
                          const __grid_constant__ StreamedOutput output, const BlockPlan plan) {
@@ -118,14 +169,24 @@ __global__ void __launch_bounds__(T::kThreads)
   float* const block_sums = reinterpret_cast<float*>(stages);
   float sums[T::kSums];
   if (group == T::kGroups) {
-    if (IsElected()) CopyTiles<T>(&weights, &x, column, row, depth, plan, stages, barriers);
+    if (IsElected()) {
+      if constexpr (kWhole) {
+        CopyAllTiles<T>(&weights, &x, column, row, depth, plan, stages, barriers);
+      } else {
+        CopyByTurns<T>(&weights, &x, column, row, depth, plan, stages, barriers);
+      }
+    }
     __syncwarp();
   }
   WaitForFormer();
   writer.LoadResidual();
   if (group < T::kGroups) {
     const DepthPart tiles = depth.PartOf(part);
-    SumTiles<T>(part, of_part, tiles.end - tiles.first, plan.num_stages, stages, barriers, sums);
+    if constexpr (kWhole) {
+      SumAllTiles<T>(part, of_part, tiles.end - tiles.first, plan, stages, barriers, sums);
+    } else {
+      SumTiles<T>(part, of_part, tiles.end - tiles.first, plan.num_stages, stages, barriers, sums);
+    }
   }
   __syncthreads();  // tiles have been read
   if (group < T::kGroups) StoreSums<T>(part, of_part, sums, block_sums);
@@ -161,20 +222,28 @@ BlockPlan PlanOf(const StreamedLaunch& launch) {
   return {num_tiles, take_turns ? T::kStages / 2 : T::kStages, false};
 }
 
-template <typename T, typename Stored>
-cudaError_t Launch(const StreamedLaunch& launch) {
+template <typename T, bool kWhole>
+cudaError_t EncodeX(const StreamedLaunch& launch, const BlockPlan& plan, CUtensorMap* map) {
+  const int64_t depth = launch.shape.depth;
+  if constexpr (kWhole) {
+    return EncodeTilesMap(launch.operands.x, launch.rows, depth, T::kBlockRows,
+                          plan.num_stages / T::kBlockParts, map);
+  }
+  return EncodeMap(launch.operands.x, launch.rows, depth, T::kBlockRows, kDepth, map);
+}
+
+template <typename T, typename Stored, bool kWhole>
+cudaError_t LaunchPlan(const StreamedLaunch& launch, const BlockPlan& plan) {
   const LinearShape& shape = launch.shape;
   const LinearOperands& operands = launch.operands;
-  const auto kernel = StreamedLinearKernel<T, Stored>;
-  const BlockPlan plan = PlanOf<T>(launch);
+  const auto kernel = StreamedLinearKernel<T, Stored, kWhole>;
   const int bytes = T::BytesOf(plan.num_stages);
   // Of each device, so at each launch.
   cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (error != cudaSuccess) return error;
   CUtensorMap weights, x = {};
   error = EncodeMap(operands.weight, shape.columns, shape.depth, T::kColumns, kDepth, &weights);
-  if (error == cudaSuccess)
-    error = EncodeMap(operands.x, launch.rows, shape.depth, T::kBlockRows, kDepth, &x);
+  if (error == cudaSuccess) error = EncodeX<T, kWhole>(launch, plan, &x);
   if (error != cudaSuccess) return error;
   const auto cluster_blocks = static_cast<unsigned>(launch.cut.parts / launch.cut.block_parts);
   cudaLaunchAttribute attributes[2];
@@ -197,6 +266,17 @@ cudaError_t Launch(const StreamedLaunch& launch) {
                                  operands.y,
                                  launch.gated};
   return cudaLaunchKernelEx(&config, kernel, weights, x, output, plan);
+}
+
+// Steps that let kernels start at once have up to eight rows, so that only these have kernels for it.
+template <typename T, typename Stored>
+cudaError_t Launch(const StreamedLaunch& launch) {
+  const BlockPlan plan = PlanOf<T>(launch);
+  if constexpr (T::kBlockRows == 8 && sizeof(Stored) == 2) {
+    if (plan.starts_next_early && launch.shape.depth % kDepth == 0)
+      return LaunchPlan<T, Stored, true>(launch, plan);
+  }
+  return LaunchPlan<T, Stored, false>(launch, plan);
 }
 
 template <int kColumns, int kBlockParts, typename Stored>
@@ -222,13 +302,16 @@ cudaError_t LaunchMany(const LinearShape& shape, int64_t rows, const LinearOpera
 cudaError_t LaunchFor(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
                       cudaStream_t stream, KernelStart start, NextStart next, bool gated) {
   if (rows > kRowsMax) return LaunchMany(shape, rows, operands, stream, start, gated);
-  const LinearCut cut = next == NextStart::kAtOnce ? ApartOf(CutOf(shape)) : CutOf(shape);
+  LinearCut cut = next == NextStart::kAtOnce ? ApartOf(CutOf(shape)) : CutOf(shape);
+  if (!gated) cut = SpreadOf(shape, cut);
   const StreamedLaunch launch = {shape, rows, operands, cut, stream, start, next, gated};
   if (shape.output == LinearOutput::kFloat32) return LaunchFew<128, 1, float>(launch);
   const bool has_parts = launch.cut.block_parts > 1;
   switch (launch.cut.tile_columns) {
     case 32:
       return has_parts ? LaunchFew<32, 2, __nv_bfloat16>(launch) : LaunchFew<32, 1, __nv_bfloat16>(launch);
+    case 48:
+      return has_parts ? LaunchFew<48, 2, __nv_bfloat16>(launch) : LaunchFew<48, 1, __nv_bfloat16>(launch);
     case 64:
       return has_parts ? LaunchFew<64, 2, __nv_bfloat16>(launch) : LaunchFew<64, 1, __nv_bfloat16>(launch);
     case 128:

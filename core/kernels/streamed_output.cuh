@@ -28,7 +28,7 @@ struct StreamedOutput {
 };
 
 // A block has kRows rows of x and kTileColumns columns of y. For each of its parts of the depth 64 columns have a
-// warpgroup. With 32 columns the products also read what lies behind the weights, and the sums of it are dropped.
+// warpgroup. With 32 or 48 columns the products also read what lies behind the weights, and the sums of it are dropped.
 template <int kRows, int kTileColumns, int kParts>
 struct Tile {
   static constexpr int kBlockRows = kRows;
@@ -39,7 +39,8 @@ struct Tile {
   static constexpr int kThreads = kGroups * kWarpgroup + kLanes;  // the last warp copies
   static constexpr int kSums = kRows / 2;                         // of a thread
   static constexpr int kWeightBytes = kColumns * kDepth * 2;
-  static constexpr int kStageBytes = kWeightBytes + kRows * kDepth * 2;
+  static constexpr int kXBytes = kRows * kDepth * 2;
+  static constexpr int kStageBytes = kWeightBytes + kXBytes;
   static constexpr int kStride = kColumns + 4;  // floats from row to row of sums, against conflicts of banks
   static constexpr int kPartSums = kRows * kStride;
   static constexpr int kReadBehind = (kColumnGroups * kGroupColumns - kColumns) * kDepth * 2;

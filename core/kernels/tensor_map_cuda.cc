@@ -51,6 +51,17 @@ cudaError_t EncodeMap(const __nv_bfloat16* matrix, int64_t rows, int64_t columns
                    {static_cast<cuuint32_t>(tile_columns), static_cast<cuuint32_t>(tile_rows)}, map);
 }
 
+cudaError_t EncodeTilesMap(const __nv_bfloat16* matrix, int64_t rows, int64_t columns, int tile_rows,
+                           int num_tiles, CUtensorMap* map) {
+  constexpr cuuint64_t kColumns = 64;
+  const auto columns_size = static_cast<cuuint64_t>(columns);
+  return Encode<3>(matrix, {kColumns, static_cast<cuuint64_t>(rows), columns_size / kColumns},
+                   {columns_size * 2, kColumns * 2},
+                   {static_cast<cuuint32_t>(kColumns), static_cast<cuuint32_t>(tile_rows),
+                    static_cast<cuuint32_t>(num_tiles)},
+                   map);
+}
+
 cudaError_t EncodeGatedMap(const __nv_bfloat16* matrix, int64_t rows, int64_t depth, int tile_rows,
                            CUtensorMap* map) {
   constexpr cuuint64_t kRows = 8, kBlock = kSwiGluBlock, kPair = 2 * kBlock;

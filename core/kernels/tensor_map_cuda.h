@@ -16,6 +16,12 @@ namespace warpsmith {
 cudaError_t EncodeMap(const __nv_bfloat16* matrix, int64_t rows, int64_t columns, int tile_rows,
                       int tile_columns, CUtensorMap* map);
 
+// `num_tiles` tiles in one copy, one behind the other, each of `tile_rows` rows by 64 columns, 128 bytes swizzled, of a
+// dense [rows, columns] whose columns are a multiple of 64: three dimensions, of which the first is a column of a tile,
+// the second a row and the last counts tiles.
+cudaError_t EncodeTilesMap(const __nv_bfloat16* matrix, int64_t rows, int64_t columns, int tile_rows,
+                           int num_tiles, CUtensorMap* map);
+
 // Tiles of `tile_rows` rows by 64 columns, 128 bytes swizzled, of gate and up in blocks (swiglu.h), a dense [rows,
 // depth], in the order that puts eight rows of gate before the same eight of up: five dimensions, of which the first is
 // a column and the last counts pairs of blocks. `rows` and `tile_rows` are multiples of 32.

@@ -57,7 +57,7 @@ constexpr TileOrder OrderOf(const TilePlan& plan, int64_t rows, int64_t columns)
           static_cast<int>(Quotient(place_rows, bands))};
 }
 
-inline constexpr int kTileRows[] = {64, 96, 112, 128, 160, 176, 208, 256};
+inline constexpr int kTileRows[] = {48, 64, 96, 112, 128, 160, 176, 208, 256};
 inline constexpr int kTileColumns[] = {64, 128, 192};
 
 // The tiles that kernels are built for. Of several parts of the depth a warpgroup keeps two sets of sums, and only few

@@ -101,6 +101,8 @@ cudaError_t LaunchOfColumns(const TiledLaunch& launch) {
     }
   };
   switch (launch.plan.tile_rows) {
+    case 48:
+      return run(std::integral_constant<int, 48>());
     case 64:
       return run(std::integral_constant<int, 64>());
     case 96:

@@ -85,6 +85,20 @@ __device__ inline void Product<32>(float (&d)[16], uint64_t a, uint64_t b, bool 
 }
 
 template <>
+__device__ inline void Product<48>(float (&d)[24], uint64_t a, uint64_t b, bool adds) {
+  asm volatile(
+      "{\n.reg .pred adds;\nsetp.ne.b32 adds, %26, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
+      "%20, %21, %22, %23}, %24, %25, adds, 1, 1, 0, 0;\n}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]),
+        "+f"(d[23])
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+}
+
+template <>
 __device__ inline void Product<64>(float (&d)[32], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %34, 0;\n"

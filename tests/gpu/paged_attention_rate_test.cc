@@ -91,8 +91,10 @@ void PrintDecodeRate(const char* name, int64_t num_queries, const std::vector<in
   const PagedAttentionBounds bounds = {1, context_max};
   const DeviceVector<char> workspace(
       std::vector<char>(PagedAttentionWorkspaceBytes(num_queries, 8, 4, 128, bounds) + 1));
-  PrintRate(name, arrays.bytes(),
-            [&] { return LaunchPagedAttention(arrays.Attention(), bounds, workspace.get(), nullptr); });
+  PrintRate(name, arrays.bytes(), [&] {
+    return LaunchPagedAttention(arrays.Attention(), bounds, workspace.get(), nullptr,
+                                KernelStart::kBesideFormer);
+  });
 }
 
 TEST_CASE("the rate of attention of decoding rows, 8 KV heads of 128 in groups of 4") {

@@ -77,6 +77,33 @@ TEST_CASE("parts that blocks share get blocks of their own where all have a mult
   CHECK(CutOf({4096, 4096}).block_parts == 1);  // too much for a block to have at once
 }
 
+TEST_CASE("tiles of 48 columns spread a layer over more multiprocessors, with the same parts") {
+  const auto spread_of = [](int64_t columns, int64_t depth) {
+    const LinearShape shape = {columns, depth};
+    return SpreadOf(shape, CutOf(shape));
+  };
+  CHECK((spread_of(6144, 4096).tile_columns == 48 && spread_of(6144, 4096).blocks == 128));
+  CHECK((spread_of(6144, 1024).block_parts == 2 && spread_of(6144, 1024).blocks == 128));
+  CHECK(spread_of(8448, 4096).tile_columns == 64);  // 132 blocks already
+  CHECK(spread_of(24576, 4096).tile_columns == 192);
+  for (int64_t columns = 8; columns <= 30000; columns += 8) {
+    for (const int64_t depth : {64, 1024, 4096, 12288}) {
+      const LinearShape shape = {columns, depth};
+      const LinearCut cut = CutOf(shape), spread = SpreadOf(shape, cut);
+      CHECK((spread.parts == cut.parts && spread.block_parts == cut.block_parts &&
+             spread.blocks >= cut.blocks));
+    }
+  }
+}
+
+TEST_CASE("up to 96 rows have tiles of 48 for each block of a cluster, which share weights") {
+  for (const int64_t columns : {4096, 6144}) {
+    const TilePlan plan = PlanOf({columns, 4096}, 96, 132);
+    CHECK((plan.tile_rows == 48 && plan.cluster.rows == 2));
+  }
+  CHECK(PlanOf({4096, 12288}, 128, 132).tile_rows == 64);
+}
+
 TEST_CASE("a plan wastes little of the last turn of the device, and a kernel is built for it") {
   for (const int64_t columns : {8, 1024, 4096, 6144, 24576, 151936}) {
     for (const int64_t rows : {65, 128, 400, 1000, 2048, 4096}) {
