@@ -1,6 +1,5 @@
 #include "reward_service/referee/referee_process.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -32,12 +31,14 @@
 #include "reward_service/referee/gpu_device.h"
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/process/cuda_libraries.h"
+#include "reward_service/referee/process/service_packets.h"
+#include "reward_service/referee/process/start_laps.h"
 #include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/referee/recorder.h"
-#include "reward_service/referee/service_packets.h"
 #include "reward_service/referee/task/clear_device.h"
 #include "reward_service/referee/tensors/memory_watch.h"
 #include "reward_service/referee/tensors/phase_clock.h"
+#include "reward_service/referee/tensors/released_gpu.h"
 #include "reward_service/sandbox/sandbox.h"
 
 namespace warpsmith {
@@ -50,8 +51,6 @@ constexpr size_t kRequestsMax = 2 * kJudgedAtOnceOnGpu;
 constexpr int kTaskMakersOnGpuMax = 6;
 // A service has no more compile workers than a machine has cores.
 constexpr size_t kRecordingsMax = 1024;
-constexpr absl::Duration kReleaseTimeout = absl::Seconds(10);
-constexpr int kReleasePauseMs = 100;
 // Judgements in a row for which a GPU lacked memory: three attempts of each of those that run at once.
 constexpr int kLackingMax = 3 * kJudgedAtOnceOnGpu;
 
@@ -61,18 +60,6 @@ void LeaveOrWarn(Lane& lane) {
 
 // Of a GPU's memory: inputs, or outputs, of a call at most. What a task may hold with all its draws says more.
 constexpr int64_t kBufferShare = 16;
-
-// What candidates of a referee that was killed had on the GPU may take the driver a moment to free, and nobody
-// tells when it is done. Tried until then, while the service at the other end of the socket waits.
-absl::StatusOr<std::unique_ptr<GpuStore>> OpenStore(int index, int socket) {
-  const absl::Time deadline = absl::Now() + kReleaseTimeout;
-  for (;;) {
-    absl::StatusOr<std::unique_ptr<GpuStore>> store = GpuStore::Open(index);
-    if (!absl::IsResourceExhausted(store.status()) || absl::Now() > deadline) return store;
-    pollfd hang_up{socket, POLLRDHUP, 0};
-    if (poll(&hang_up, 1, kReleasePauseMs) > 0) return store;
-  }
-}
 
 class RefereeProcess {
  public:
@@ -95,12 +82,24 @@ class RefereeProcess {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return ErrnoStatus("PR_SET_CHILD_SUBREAPER", "");
     RETURN_IF_ERROR(lane_.StayOut());
     RETURN_IF_ERROR(CheckSandbox());
-    ASSIGN_OR_RETURN(const std::optional<GpuAccess> gpu, OpenGpu());
+    absl::StatusOr<std::vector<std::filesystem::path>> folders = absl::UnknownError("not asked");
+    std::thread asking([&] { folders = PythonFolders(python_); });
+    std::optional<GpuAccess> gpu;
+    const absl::Status opened = OpenGpu(&gpu);  // before anybody else has it
+    asking.join();
+    RETURN_IF_ERROR(opened);
+    RETURN_IF_ERROR(folders.status());
+    start_laps_.Add("GPU");
+    // Torch's import takes longer than all else together, which is done meanwhile.
+    ASSIGN_OR_RETURN(WarmingZygote python,
+                     Zygote::BeginPython(python_, share_directory_, *folders, lane_.num_threads(), gpu));
     blas_zygote_ = std::make_unique<BlasZygote>(bin_directory_, gpu);
     ASSIGN_OR_RETURN(native_zygote_, Zygote::StartNative(bin_directory_, gpu));
-    ASSIGN_OR_RETURN(const auto folders, PythonFolders(python_));
-    ASSIGN_OR_RETURN(python_zygote_,
-                     Zygote::StartPython(python_, share_directory_, folders, lane_.num_threads(), gpu));
+    ASSIGN_OR_RETURN(empty_native_, EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative,
+                                                          share_directory_, lane_, store()));
+    start_laps_.Add("native jails");
+    ASSIGN_OR_RETURN(python_zygote_, std::move(python).Await());
+    start_laps_.Add("Torch");
     pool_ = std::make_unique<TaskPool>(
         limits_, python_zygote_.get(), &lane_,
         CpuTask::Place(python_zygote_.get(), limits_, lane_.num_threads(), store(), cpu_.facts),
@@ -131,13 +130,13 @@ class RefereeProcess {
   TensorStore& store() { return gpu_ == nullptr ? HostStore() : *gpu_; }
 
   // The GPU of this lane, where it has one, as the only one that this process and its jails know.
-  absl::StatusOr<std::optional<GpuAccess>> OpenGpu() {
-    if (gpu_uuid_.empty()) return std::nullopt;
+  absl::Status OpenGpu(std::optional<GpuAccess>* access) {
+    if (gpu_uuid_.empty()) return absl::OkStatus();
     setenv("CUDA_VISIBLE_DEVICES", gpu_uuid_.c_str(), /*overwrite=*/1);
     ASSIGN_OR_RETURN(const auto gpus, cuda::ListGpus());
     if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", gpu_uuid_));
     cpu_.facts.gpu = gpus.front();
-    ASSIGN_OR_RETURN(gpu_, OpenStore(gpus.front().index, socket_));
+    ASSIGN_OR_RETURN(gpu_, OpenReleasedGpu(gpus.front().index, socket_));
     gpu_->set_end_waiting([this] { return kept_.Kill(); });
     memory_watch_ = std::make_unique<MemoryWatch>(gpu_.get(), [this] { LeaveOrWarn(lane_); });
     tasks_bytes_max_ = gpus.front().memory_bytes * 3 / 8;           // the rest is for candidates
@@ -149,10 +148,11 @@ class RefereeProcess {
     ASSIGN_OR_RETURN(CudaLibraries libraries, FindCudaLibraries(driver->path()));
     cpu_.tells_launches = !libraries.profiler.empty();
     cpu_.kept = &kept_;
-    return GpuAccess{.uuid = gpu_uuid_,
-                     .driver = driver->path(),
-                     .runtime = std::move(libraries.runtime),
-                     .profiler = std::move(libraries.profiler)};
+    *access = GpuAccess{.uuid = gpu_uuid_,
+                        .driver = driver->path(),
+                        .runtime = std::move(libraries.runtime),
+                        .profiler = std::move(libraries.profiler)};
+    return absl::OkStatus();
   }
 
   // A GPU may be timed without.
@@ -214,13 +214,15 @@ class RefereeProcess {
     facts.profile = ProfileSampler::IsPossible();
     facts.torch_version = python_zygote_->torch_version();
     facts.torch_cpu_capability = python_zygote_->torch_cpu_capability();
-    ASSIGN_OR_RETURN(empty_native_, EmptyCandidate::Start(*native_zygote_, CandidateKind::kNative,
-                                                          share_directory_, lane_, store()));
     ASSIGN_OR_RETURN(empty_python_, EmptyCandidate::Start(*python_zygote_, CandidateKind::kKernelBenchPython,
                                                           share_directory_, lane_, store()));
     cpu_.empty_native = empty_native_.get();
     cpu_.empty_python = empty_python_.get();
-    return MeasureMachine();
+    start_laps_.Add("first Python jail");
+    RETURN_IF_ERROR(MeasureMachine());
+    start_laps_.Add("measurements");
+    LogInfo(absl::StrCat("Torch ", facts.torch_version, ": started in ", start_laps_.Report()));
+    return absl::OkStatus();
   }
 
   absl::Status MeasureMachine() {
@@ -242,8 +244,8 @@ class RefereeProcess {
     AnswerWith(Make<service::Judged>(), measured, packet);
     // A broken parent or machine does not heal: the service starts another referee. Neither does a GPU whose memory is
     // wanting again and again though all who were seen to keep some have ended.
-    const bool lacks_memory = absl::IsResourceExhausted(measured.status());
-    const int num_lacking = lacks_memory ? ++num_lacking_ : (num_lacking_ = 0);
+    const int num_lacking =
+        absl::IsResourceExhausted(measured.status()) ? ++num_lacking_ : (num_lacking_ = 0);
     if (absl::IsUnavailable(measured.status()) || absl::IsInternal(measured.status()) ||
         num_lacking >= kLackingMax) {
       LogError(absl::StrCat("ending after: ", measured.status().ToString()));
@@ -348,6 +350,7 @@ class RefereeProcess {
   const std::filesystem::path share_directory_;
   const std::filesystem::path python_;
   Lane lane_;
+  StartLaps start_laps_;
   TaskLimits limits_;
   int num_tasks_max_ = 0;
   int64_t tasks_bytes_max_ = std::numeric_limits<int64_t>::max();  // of the GPU's memory

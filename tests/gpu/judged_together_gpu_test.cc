@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "reward_service/referee/tensors/gpu_store.h"
 #include "tests/gpu/gpu_referee.h"
 #include "tests/support/catch.h"
@@ -135,6 +136,49 @@ TEST_CASE("programs are right beside one that takes all memory, for a while or f
     std::fflush(stdout);
     CHECK(num_right == num_judged);
   }
+}
+
+TEST_CASE("programs are timed beside one that keeps all memory, which ends no referee") {
+  const std::vector<UniqueFd> libraries = CompileAll({kLaunch, kKeepsAll});
+  absl::Mutex others;  // as a service asks once more, alone, where memory was wanting
+  std::atomic<int> num_judged = 0, num_right = 0, num_lacking = 0;
+  const auto judge = [&](const JudgeRequest& request) -> absl::StatusOr<v1::Measurement> {
+    {
+      absl::ReaderMutexLock lock(&others);
+      auto measured = GpuReferee().Judge(request, absl::Now() + kPatience);
+      if (!absl::IsResourceExhausted(measured.status())) return measured;
+    }
+    ++num_lacking;
+    absl::WriterMutexLock lock(&others);
+    return GpuReferee().Judge(request, absl::Now() + kPatience);
+  };
+  const absl::Time begin = absl::Now(), end = begin + absl::Seconds(6);
+  std::vector<std::thread> threads;
+  for (int i = 0; i <= 2; ++i) {
+    threads.emplace_back([&, i] {
+      for (int task = 100 * (i + 1); absl::Now() < end;
+           ++task) {  // each needs an oracle and a reference of its own
+        JudgeRequest request;
+        request.library_fd = libraries[i == 0 ? 1 : 0].get();
+        request.task = {Sha256Hex(TaskNumber(task)), TaskNumber(task)};
+        request.limits.call_seconds_max = 3;
+        const auto measured = judge(request);
+        ++num_judged;
+        const bool is_right = measured.ok() && measured->grade().verdict() == v1::VERDICT_CORRECT;
+        if (is_right) ++num_right;
+        if (!is_right) {
+          std::printf("task %d: %s\n", task,
+                      measured.ok() ? measured->grade().verdict_reason().c_str()
+                                    : measured.status().ToString().c_str());
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::printf("%d of %d right in %.1f s, %d asked once more for want of memory\n", num_right.load(),
+              num_judged.load(), absl::ToDoubleSeconds(absl::Now() - begin), num_lacking.load());
+  std::fflush(stdout);
+  CHECK(num_right == num_judged);
 }
 
 TEST_CASE("a program is timed beside others that fault, and each has its own verdict") {

@@ -165,10 +165,19 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartPython(
     const std::filesystem::path& python, const std::filesystem::path& share_directory,
     const std::vector<std::filesystem::path>& read_only_paths, int num_threads,
     const std::optional<GpuAccess>& gpu) {
+  ASSIGN_OR_RETURN(WarmingZygote begun,
+                   BeginPython(python, share_directory, read_only_paths, num_threads, gpu));
+  return std::move(begun).Await();
+}
+
+absl::StatusOr<WarmingZygote> Zygote::BeginPython(const std::filesystem::path& python,
+                                                  const std::filesystem::path& share_directory,
+                                                  const std::vector<std::filesystem::path>& read_only_paths,
+                                                  int num_threads, const std::optional<GpuAccess>& gpu) {
   ASSIGN_OR_RETURN(auto pair, MakePacketPair());
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return ErrnoStatus("pipe", "");
-  const UniqueFd reader(ends[0]);
+  UniqueFd reader(ends[0]);
   UniqueFd writer(ends[1]);
   SandboxOptions options;
   options.kind = SandboxKind::kZygote;
@@ -189,17 +198,19 @@ absl::StatusOr<std::unique_ptr<Zygote>> Zygote::StartPython(
   }
   options.descriptors = {{pair.second.get(), kSocketInside}, {writer.get(), STDERR_FILENO}};
   ASSIGN_OR_RETURN(SandboxedProcess process, SpawnSandboxed(options));
-  pair.second.Reset();
-  writer.Reset();
-  const absl::StatusOr<Packet> warm = ReceivePacket(pair.first.get(), absl::Now() + kWarmUpTimeout);
-  if (!warm.ok()) return ExplainEnd("the Python parent of oracles", reader.get(), warm.status());
-  std::unique_ptr<Zygote> parent(new Zygote(std::move(process), std::move(pair.first)));
-  parent->torch_version_ = Read(warm->fields, zygote::Warm::torch_version);
-  parent->triton_version_ = Read(warm->fields, zygote::Warm::triton_version);
-  parent->torch_cpu_capability_ = Read(warm->fields, zygote::Warm::torch_cpu_capability);
-  ASSIGN_OR_RETURN(parent->code_, ReadCode(*warm));
-  RETURN_IF_ERROR(CheckCapability(parent->torch_cpu_capability_));
-  return parent;
+  return WarmingZygote{std::unique_ptr<Zygote>(new Zygote(std::move(process), std::move(pair.first))),
+                       std::move(reader)};
+}
+
+absl::StatusOr<std::unique_ptr<Zygote>> WarmingZygote::Await() && {
+  const absl::StatusOr<Packet> warm = ReceivePacket(zygote->socket_.get(), absl::Now() + kWarmUpTimeout);
+  if (!warm.ok()) return ExplainEnd("the Python parent of oracles", words.get(), warm.status());
+  zygote->torch_version_ = Read(warm->fields, zygote::Warm::torch_version);
+  zygote->triton_version_ = Read(warm->fields, zygote::Warm::triton_version);
+  zygote->torch_cpu_capability_ = Read(warm->fields, zygote::Warm::torch_cpu_capability);
+  ASSIGN_OR_RETURN(zygote->code_, ReadCode(*warm));
+  RETURN_IF_ERROR(CheckCapability(zygote->torch_cpu_capability_));
+  return std::move(zygote);
 }
 
 absl::Status Zygote::CollectAnswers() {

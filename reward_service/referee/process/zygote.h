@@ -48,6 +48,17 @@ struct GpuAccess {
   std::vector<std::filesystem::path> libraries = {};
 };
 
+class Zygote;
+
+// One that runs and imports Torch.
+struct WarmingZygote {
+  std::unique_ptr<Zygote> zygote;  // which is not used yet
+  UniqueFd words;                  // what it says of its failure
+
+  // The zygote, once it can be used. FAILED_PRECONDITION with its words where it does not get so far.
+  absl::StatusOr<std::unique_ptr<Zygote>> Await() &&;
+};
+
 // Thread-safe.
 class Zygote {
  public:
@@ -59,11 +70,16 @@ class Zygote {
   static absl::StatusOr<std::unique_ptr<Zygote>> StartNative(
       const std::filesystem::path& bin_directory, const std::optional<GpuAccess>& gpu = std::nullopt);
   // Confined start of Python with Torch; returns when Torch is imported. `read_only_paths`: what the
-  // interpreter needs.
+  // interpreter needs. From a thread as above.
   static absl::StatusOr<std::unique_ptr<Zygote>> StartPython(
       const std::filesystem::path& python, const std::filesystem::path& share_directory,
       const std::vector<std::filesystem::path>& read_only_paths, int num_threads,
       const std::optional<GpuAccess>& gpu = std::nullopt);
+  // The same, of which the caller awaits the end, and does something else meanwhile: it takes seconds.
+  static absl::StatusOr<WarmingZygote> BeginPython(const std::filesystem::path& python,
+                                                   const std::filesystem::path& share_directory,
+                                                   const std::vector<std::filesystem::path>& read_only_paths,
+                                                   int num_threads, const std::optional<GpuAccess>& gpu);
 
   // Asks for a child; returns at once, before it runs. ChildProcess::AwaitHello waits for it.
   absl::StatusOr<std::unique_ptr<ChildProcess>> Fork(const ChildRights& rights) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -89,6 +105,7 @@ class Zygote {
   const std::string& torch_cpu_capability() const { return torch_cpu_capability_; }
 
  private:
+  friend struct WarmingZygote;
   Zygote(SandboxedProcess process, UniqueFd socket)
       : process_(std::move(process)), socket_(std::move(socket)) {}
   absl::StatusOr<std::unique_ptr<ChildProcess>> ForkLocked(const ChildRights& rights)

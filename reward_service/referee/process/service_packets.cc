@@ -1,4 +1,4 @@
-#include "reward_service/referee/service_packets.h"
+#include "reward_service/referee/process/service_packets.h"
 
 #include <string>
 #include <utility>

@@ -1,6 +1,6 @@
 // What the service asks of a referee, read from its packets, and how failures are told.
-#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_SERVICE_PACKETS_H_
-#define WARPSMITH_REWARD_SERVICE_REFEREE_SERVICE_PACKETS_H_
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_SERVICE_PACKETS_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_SERVICE_PACKETS_H_
 
 #include <nlohmann/json.hpp>
 
@@ -21,4 +21,4 @@ nlohmann::json FailedPacket(const absl::Status& status);
 
 }  // namespace warpsmith
 
-#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_SERVICE_PACKETS_H_
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_PROCESS_SERVICE_PACKETS_H_
