@@ -22,7 +22,7 @@ CHURN = 500
 LOADS, LOAD_ANSWER = 3, 64
 # Steps of the peers: as many as are steady, for transformers takes a tenth of a second for one. The last two are rows
 # of one piece.
-PEER_TOKENS = {"pytorch": 128, "static": 64, "transformers": 64}
+PEER_TOKENS = {"pytorch": 128, "static": 48, "transformers": 48}
 # A slice begins no piece after 270 s, and a command on a GPU may last ten minutes.
 SECONDS_MAX = 240.0
 _BUILD_FOLDERS = [ROOT / "build/core/tests", ROOT / "build/cuda/tests"]
