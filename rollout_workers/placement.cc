@@ -54,11 +54,11 @@ std::optional<int> NamedTwice(std::vector<int> devices) {
 
 absl::StatusOr<DeviceDtype> ParseDtype(std::string_view text, DeviceDtype of_auto) {
   if (text == "auto") return of_auto;
-  for (const DeviceDtype dtype : {DeviceDtype::kBfloat16, DeviceDtype::kFloat32}) {
+  for (const DeviceDtype dtype : {DeviceDtype::kBfloat16, DeviceDtype::kFloat16, DeviceDtype::kFloat32}) {
     if (text == DtypeName(dtype)) return dtype;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", Escape(text, 64), "\" is no dtype: give auto, bfloat16 or float32"));
+      absl::StrCat("\"", Escape(text, 64), "\" is no dtype: give auto, bfloat16, float16 or float32"));
 }
 
 absl::StatusOr<std::vector<int>> ParseGpus(std::string_view text) {

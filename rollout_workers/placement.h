@@ -33,8 +33,8 @@ struct CudaPlacement {
 };
 
 // Nothing of "cpu"; GPUs of "cuda" (the first), "cuda:N", "cuda:N,M" or "cuda:N-M" (all from N to M). `dtype` is
-// "bfloat16", "float32" or "auto": bfloat16 on GPUs, float32 on the CPU, which has no other. INVALID_ARGUMENT for any
-// other text, for a GPU that is named twice, and for bfloat16 on the CPU.
+// "bfloat16", "float16", "float32" or "auto": bfloat16 on GPUs, float32 on the CPU, which has no other.
+// INVALID_ARGUMENT for any other text, for a GPU that is named twice, and for the first two on the CPU.
 absl::StatusOr<std::optional<CudaPlacement>> ParsePlacement(std::string_view device,
                                                             std::string_view dtype = "auto");
 

@@ -27,10 +27,12 @@ class FileTransport final : public WeightTransport {
   const DtypeInMemory dtype_;
 };
 
-absl::Status CheckIsBfloat16(const OfferedWeights& offered) {
-  if (offered.dtype == "bfloat16") return absl::OkStatus();
+// What lies in the memory of a GPU is copied as it is.
+absl::Status CheckDtype(const OfferedWeights& offered, DeviceDtype dtype) {
+  if (offered.dtype == DtypeName(dtype)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("The manifest's dtype is \"", Escape(offered.dtype, 64),
-                                                 "\"; by ", offered.transport, " give bfloat16"));
+                                                 "\"; by ", offered.transport, " give ", DtypeName(dtype),
+                                                 ", which this worker computes in"));
 }
 
 OfferedMemory ToOfferedMemory(const OfferedWeights& offered) {
@@ -49,10 +51,11 @@ OfferedMemory ToOfferedMemory(const OfferedWeights& offered) {
 
 class CudaMemoryTransport final : public WeightTransport {
  public:
-  CudaMemoryTransport(const ModelConfig& config, int device) : config_(config), device_(device) {}
+  CudaMemoryTransport(const ModelConfig& config, int device, DeviceDtype dtype)
+      : config_(config), device_(device), dtype_(dtype) {}
 
   absl::StatusOr<LoadedWeights> Prepare(const OfferedWeights& offered, absl::Time deadline) override {
-    RETURN_IF_ERROR(CheckIsBfloat16(offered));
+    RETURN_IF_ERROR(CheckDtype(offered, dtype_));
     ASSIGN_OR_RETURN(std::shared_ptr<WeightSource> source,
                      OpenCudaWeights(config_, ToOfferedMemory(offered), device_, deadline));
     return LoadedWeights{.policy_version = offered.policy_version,
@@ -63,15 +66,16 @@ class CudaMemoryTransport final : public WeightTransport {
  private:
   const ModelConfig config_;
   const int device_;
+  const DeviceDtype dtype_;
 };
 
 class NcclTransport final : public WeightTransport {
  public:
-  NcclTransport(const ModelConfig& config, std::vector<int> devices)
-      : config_(config), devices_(std::move(devices)) {}
+  NcclTransport(const ModelConfig& config, std::vector<int> devices, DeviceDtype dtype)
+      : config_(config), devices_(std::move(devices)), dtype_(dtype) {}
 
   absl::StatusOr<LoadedWeights> Prepare(const OfferedWeights& offered, absl::Time deadline) override {
-    RETURN_IF_ERROR(CheckIsBfloat16(offered));
+    RETURN_IF_ERROR(CheckDtype(offered, dtype_));
     OfferedBroadcast broadcast{
         .memory = ToOfferedMemory(offered), .place = offered.place, .is_given_up = offered.is_given_up};
     ASSIGN_OR_RETURN(std::shared_ptr<WeightSource> source,
@@ -84,6 +88,7 @@ class NcclTransport final : public WeightTransport {
  private:
   const ModelConfig config_;
   const std::vector<int> devices_;
+  const DeviceDtype dtype_;
 };
 
 }  // namespace
@@ -103,18 +108,18 @@ absl::StatusOr<std::unique_ptr<WeightTransport>> MakeTransport(const std::string
     return absl::FailedPreconditionError(
         "This worker decodes on the CPU, which has no part in the memory of a GPU: publish a file");
   }
-  if (cuda->dtype != DeviceDtype::kBfloat16) {
+  if (cuda->dtype == DeviceDtype::kFloat32) {
     return absl::FailedPreconditionError(
-        absl::StrCat("This worker's GPU computes in ", DtypeName(cuda->dtype),
-                     ", and weights in the memory of a GPU are bfloat16: publish a file"));
+        "This worker's GPU computes in float32, and weights in the memory of a GPU are bfloat16 or float16: "
+        "publish a file");
   }
-  if (name == kNcclTransport) return std::make_unique<NcclTransport>(config, cuda->devices);
+  if (name == kNcclTransport) return std::make_unique<NcclTransport>(config, cuda->devices, cuda->dtype);
   if (cuda->devices.size() > 1) {
     return absl::FailedPreconditionError(absl::StrCat(
         "This worker's ", cuda->devices.size(),
         " GPUs have shards of the model, and the memory of a GPU the whole: publish a file, or by nccl"));
   }
-  return std::make_unique<CudaMemoryTransport>(config, cuda->devices.at(0));
+  return std::make_unique<CudaMemoryTransport>(config, cuda->devices.at(0), cuda->dtype);
 }
 
 }  // namespace warpsmith

@@ -33,10 +33,11 @@ class WeightTransport {
 //
 //   file          a file that both see, read into the host's memory; a GPU's engine keeps its dtype. Also for no name
 //   cuda_memory   memory of a GPU of this host, by descriptor, which a DescriptorServer at the path hands out: mapped
-//                 here and checked by the device, copied on the device when it is committed. bfloat16
+//                 here and checked by the device, copied on the device when it is committed. In what
+//                 the GPU computes in, bfloat16 or float16
 //   nccl          a broadcast to many workers at once, of any host: received into memory of the GPUs, checked by the
 //                 device, copied on it when it is committed. The call is this worker's part: it waits for the others.
-//                 Until then every GPU holds the weights twice. bfloat16
+//                 Until then every GPU holds the weights twice. Likewise
 //
 // INVALID_ARGUMENT, with these names, for any other; FAILED_PRECONDITION: cuda_memory or nccl on the CPU or on GPUs in
 // float32, cuda_memory on several GPUs.

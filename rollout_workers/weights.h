@@ -28,8 +28,8 @@ struct LoadedWeights {
   // SHA-256 of the checksums of all buffers, in order: equal exactly where the weights are. Empty where nobody has read
   // them in this process: see HuggingFaceDirectory.
   std::string sha256;
-  // In this process's memory, float32 or, for a GPU, also bfloat16; null: the first of the next three that is set says
-  // where they are.
+  // In this process's memory, float32 or, for a GPU, also bfloat16 or float16; null: the first of the next three that
+  // is set says where they are.
   std::shared_ptr<const Parameters> parameters;
   // What a GPU copies them from.
   std::shared_ptr<WeightSource> source;

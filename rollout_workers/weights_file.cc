@@ -35,8 +35,9 @@ constexpr int64_t kChunkBytes = int64_t{4} << 20;  // read and then hashed while
 absl::StatusOr<at::ScalarType> ParseDtype(const std::string& dtype) {
   if (dtype == "float32") return at::kFloat;
   if (dtype == "bfloat16") return at::kBFloat16;
+  if (dtype == "float16") return at::kHalf;
   return absl::InvalidArgumentError(
-      absl::StrCat("The manifest's dtype is \"", Escape(dtype, 64), "\"; give float32 or bfloat16"));
+      absl::StrCat("The manifest's dtype is \"", Escape(dtype, 64), "\"; give float32, bfloat16 or float16"));
 }
 
 absl::Status CheckManifest(const OfferedWeights& published, const Parameters& parameters,

@@ -1,4 +1,4 @@
-// Weights in a file that a trainer published: the flat buffers of the layout, in float32 or bfloat16.
+// Weights in a file that a trainer published: the flat buffers of the layout, in float32, bfloat16 or float16.
 //
 // Includes nothing of LibTorch.
 #ifndef WARPSMITH_ROLLOUT_WORKERS_WEIGHTS_FILE_H_

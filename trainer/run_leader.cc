@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -122,13 +123,14 @@ absl::Status RunLeader::Connect() {
     return absl::FailedPreconditionError(absl::StrCat(NeedsText(), ": ", workers.status().message()));
   }
   RETURN_IF_ERROR(workers.status());
-  const auto computes_with_bfloat16 = [](const WorkerIdentity& worker) {
-    return worker.weights_dtype == "bfloat16";
+  const auto all_compute_in = [&workers](std::string_view dtype) {
+    return std::all_of(workers->begin(), workers->end(),
+                       [dtype](const WorkerIdentity& worker) { return worker.weights_dtype == dtype; });
   };
   // They would round the weights themselves.
-  published_dtype_ = std::all_of(workers->begin(), workers->end(), computes_with_bfloat16)
-                         ? PublishedDtype::kBfloat16
-                         : PublishedDtype::kAsTrained;
+  published_dtype_ = all_compute_in("bfloat16")  ? PublishedDtype::kBfloat16
+                     : all_compute_in("float16") ? PublishedDtype::kFloat16
+                                                 : PublishedDtype::kAsTrained;
   const std::string layout = context_.policy.parameters.layout().Sha256();
   for (const WorkerIdentity& worker : *workers) {
     formulas_.insert(worker.formula);

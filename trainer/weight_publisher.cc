@@ -32,7 +32,15 @@ absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
   return absl::OkStatus();
 }
 
-std::string DtypeName(at::ScalarType dtype) { return dtype == at::kBFloat16 ? "bfloat16" : "float32"; }
+std::string DtypeName(at::ScalarType dtype) {
+  if (dtype == at::kHalf) return "float16";
+  return dtype == at::kBFloat16 ? "bfloat16" : "float32";
+}
+
+at::ScalarType StoredDtype(PublishedDtype published, at::ScalarType trained) {
+  if (published == PublishedDtype::kAsTrained) return trained;
+  return published == PublishedDtype::kFloat16 ? at::kHalf : at::kBFloat16;
+}
 
 // The same for every process of a run, however its folder is written.
 std::string RunPrefix(const std::filesystem::path& run_directory) {
@@ -57,18 +65,19 @@ WeightPublisher::~WeightPublisher() {
 
 absl::StatusOr<PublishedWeights> WeightPublisher::Write(const Parameters& parameters, uint64_t policy_version,
                                                         PublishedDtype published_dtype) {
-  const bool rounds = published_dtype == PublishedDtype::kBfloat16;
+  const bool rounds = published_dtype != PublishedDtype::kAsTrained;
+  const at::ScalarType dtype = StoredDtype(published_dtype, parameters.dtype());
   const std::filesystem::path path =
       directory_ / absl::StrCat(run_prefix_, getpid(), "_weights.", policy_version, ".bin");
   PublishedWeights weights{.policy_version = policy_version,
                            .path = path.string(),
-                           .dtype = DtypeName(rounds ? at::kBFloat16 : parameters.dtype()),
+                           .dtype = DtypeName(dtype),
                            .layout_sha256 = parameters.layout().Sha256()};
   ASSIGN_OR_RETURN(const int file, CreateLocked(path));
   int64_t offset = 0;
   for (int index = 0; index < parameters.num_buffers(); ++index) {
     const at::Tensor& trained = parameters.buffer(index);
-    const at::Tensor values = rounds ? trained.detach().to(at::kBFloat16) : trained;
+    const at::Tensor values = rounds ? trained.detach().to(dtype) : trained;
     const std::string_view bytes(static_cast<const char*>(values.const_data_ptr()), values.nbytes());
     RETURN_IF_ERROR(WriteAll(file, bytes, weights.path));
     weights.buffers.push_back({.name = parameters.layout().buffers()[index].name,

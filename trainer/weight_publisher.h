@@ -20,6 +20,7 @@ enum class PublishedDtype {
   kAsTrained,
   // Rounded, for workers that compute with it: half the bytes. Buffers have a checksum, which takes less time.
   kBfloat16,
+  kFloat16,
 };
 
 // One file a version: the flat buffers of the layout one after the other, as they lie in memory. The file of

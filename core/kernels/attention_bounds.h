@@ -18,8 +18,8 @@ inline int64_t SplitsMax(const PagedAttentionBounds& bounds) {
 
 inline bool Decodes(const PagedAttentionBounds& bounds) { return bounds.rows_of_query_max == 1; }
 
-inline bool IsAttentionBuilt(const PagedAttention<__nv_bfloat16>& attention,
-                             const PagedAttentionBounds& bounds) {
+template <typename T>
+bool IsAttentionBuilt(const PagedAttention<T>& attention, const PagedAttentionBounds& bounds) {
   const bool heads_fit = (attention.head_dim == 64 || attention.head_dim == 128) &&
                          attention.num_kv_heads >= 1 && attention.group_size >= 1 &&
                          attention.group_size <= kGroupSizeMax;

@@ -45,6 +45,7 @@ cudaError_t LaunchAttentionInputs(const AttentionInputs<T>& inputs, cudaStream_t
 }
 
 template cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>&, cudaStream_t, KernelStart);
+template cudaError_t LaunchAttentionInputs(const AttentionInputs<__half>&, cudaStream_t, KernelStart);
 template cudaError_t LaunchAttentionInputs(const AttentionInputs<float>&, cudaStream_t, KernelStart);
 
 }  // namespace warpsmith

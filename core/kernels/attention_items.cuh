@@ -2,8 +2,6 @@
 #ifndef WARPSMITH_CORE_KERNELS_ATTENTION_ITEMS_CUH_
 #define WARPSMITH_CORE_KERNELS_ATTENTION_ITEMS_CUH_
 
-#include <cuda_bf16.h>
-
 #include <cstdint>
 
 #include "core/kernels/attention_bounds.h"
@@ -25,15 +23,18 @@ struct SplitSums {
   int64_t num_splits_max;
 };
 
+// T is what is stored: bfloat16 or float16.
+template <typename T>
 struct AttentionLaunch {
-  PagedAttention<__nv_bfloat16> attention;
+  PagedAttention<T> attention;
   SplitSums sums;
   float scale_log2;
 };
 
 // Sums lie in the workspace, values before scales.
-inline AttentionLaunch LaunchOf(const PagedAttention<__nv_bfloat16>& attention,
-                                const PagedAttentionBounds& bounds, void* workspace) {
+template <typename T>
+AttentionLaunch<T> LaunchOf(const PagedAttention<T>& attention, const PagedAttentionBounds& bounds,
+                            void* workspace) {
   constexpr float kLog2OfE = 1.44269504088896341f;
   const int64_t num_splits_max = SplitsMax(bounds);
   const int64_t num_sums = attention.rows * attention.num_kv_heads * attention.group_size * num_splits_max;
@@ -55,16 +56,15 @@ struct AttentionItem {
   int first_token, last_token;
 };
 
-template <int kWarps>
-__device__ int ItemsOf(const PagedAttention<__nv_bfloat16>& attention, int query) {
+template <int kWarps, typename T>
+__device__ int ItemsOf(const PagedAttention<T>& attention, int query) {
   if constexpr (kDecodes<kWarps>) return attention.positions[query] / kAttentionSplitTokens + 1;
   const int rows = attention.row_indptr[query + 1] - attention.row_indptr[query];
   return (rows * static_cast<int>(attention.group_size) + kWarps * kWarpRows - 1) / (kWarps * kWarpRows);
 }
 
-template <int kWarps>
-__device__ AttentionItem ItemAt(const PagedAttention<__nv_bfloat16>& attention, int query, int index,
-                                int head) {
+template <int kWarps, typename T>
+__device__ AttentionItem ItemAt(const PagedAttention<T>& attention, int query, int index, int head) {
   const int group_size = static_cast<int>(attention.group_size);
   if constexpr (kDecodes<kWarps>) {
     const int first = index * kAttentionSplitTokens;
@@ -85,8 +85,9 @@ struct LaneRows {
   int positions[2];
 };
 
-__device__ inline LaneRows LaneRowsOf(const PagedAttention<__nv_bfloat16>& attention,
-                                      const AttentionItem& item, int warp) {
+template <typename T>
+__device__ inline LaneRows LaneRowsOf(const PagedAttention<T>& attention, const AttentionItem& item,
+                                      int warp) {
   const int group_size = static_cast<int>(attention.group_size);
   LaneRows lane_rows;
 #pragma unroll
@@ -102,13 +103,14 @@ __device__ inline LaneRows LaneRowsOf(const PagedAttention<__nv_bfloat16>& atten
 }
 
 // Where the sums of a row's query head and of the item's split are.
-template <int kHeadDim>
-__device__ int64_t PlaceOfSums(const AttentionLaunch& launch, int64_t offset, const AttentionItem& item) {
+template <int kHeadDim, typename T>
+__device__ int64_t PlaceOfSums(const AttentionLaunch<T>& launch, int64_t offset, const AttentionItem& item) {
   return offset / kHeadDim * launch.sums.num_splits_max + item.first_token / kAttentionSplitTokens;
 }
 
 // Whether the sums of the item's split are all that there is of its rows.
-__device__ inline bool IsWhole(const AttentionLaunch& launch, const AttentionItem& item) {
+template <typename T>
+__device__ inline bool IsWhole(const AttentionLaunch<T>& launch, const AttentionItem& item) {
   return item.first_token == 0 && launch.attention.positions[item.query] < kAttentionSplitTokens;
 }
 

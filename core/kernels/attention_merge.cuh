@@ -2,11 +2,10 @@
 #ifndef WARPSMITH_CORE_KERNELS_ATTENTION_MERGE_CUH_
 #define WARPSMITH_CORE_KERNELS_ATTENTION_MERGE_CUH_
 
-#include <cuda_bf16.h>
-
 #include <cstdint>
 
 #include "core/kernels/attention_tile.cuh"
+#include "core/kernels/stored_pair.cuh"
 
 namespace warpsmith {
 
@@ -28,9 +27,8 @@ __device__ inline LaneColumns<64> LoadPastFirstCache(const LaneColumns<64>* from
 
 // `scale_of(split)`: float2 of its largest score and sum of weights; `part_of(split)`: LaneColumns of its sums of
 // values. Writes the lane's columns of `output`, [kHeadDim].
-template <int kHeadDim, typename ScaleOf, typename PartOf>
-__device__ void MergeSplits(float scale_log2, int num_splits, ScaleOf scale_of, PartOf part_of,
-                            __nv_bfloat16* output) {
+template <int kHeadDim, typename ScaleOf, typename PartOf, typename T>
+__device__ void MergeSplits(float scale_log2, int num_splits, ScaleOf scale_of, PartOf part_of, T* output) {
   constexpr int kPerLane = kHeadDim / kWarp;
   constexpr int kAtOnce = 8;  // loads under way
   float largest, sum;
@@ -60,11 +58,11 @@ __device__ void MergeSplits(float scale_log2, int num_splits, ScaleOf scale_of, 
     }
   }
   const float inverse = InverseOfSum(sum);
-  __nv_bfloat16* const to = output + threadIdx.x % kWarp * kPerLane;
+  T* const to = output + threadIdx.x % kWarp * kPerLane;
 #pragma unroll
   for (int i = 0; i < kPerLane; i += 2) {
-    *reinterpret_cast<__nv_bfloat162*>(to + i) =
-        __floats2bfloat162_rn(__fmul_rn(merged.values[i], inverse), __fmul_rn(merged.values[i + 1], inverse));
+    *reinterpret_cast<uint32_t*>(to + i) =
+        NarrowedPair<T>(__fmul_rn(merged.values[i], inverse), __fmul_rn(merged.values[i + 1], inverse));
   }
 }
 

@@ -1,8 +1,7 @@
-// Decoding rows by warps, each a split after another, where many rows or long ones keep a device busy so.
+// Decoding rows by warps, each a split after another, where many rows or long ones keep a device busy so. T is what is
+// stored: bfloat16 or float16.
 #ifndef WARPSMITH_CORE_KERNELS_ATTENTION_ROWS_CUH_
 #define WARPSMITH_CORE_KERNELS_ATTENTION_ROWS_CUH_
-
-#include <cuda_bf16.h>
 
 #include <cstdint>
 
@@ -11,53 +10,53 @@
 #include "core/kernels/attention_tile_loader.cuh"
 #include "core/kernels/item_walk.cuh"
 #include "core/kernels/kernel_start.cuh"
+#include "core/kernels/stored_pair.cuh"
 
 namespace warpsmith {
 
 template <int kHeadDim>
 inline constexpr int kTilesBytes = kTileStages * 2 * kTileBytes<kHeadDim>;
 
-template <int kHeadDim>
-__device__ void LoadItemQueries(const PagedAttention<__nv_bfloat16>& attention, const LaneRows& lane_rows,
+template <typename T, int kHeadDim>
+__device__ void LoadItemQueries(const PagedAttention<T>& attention, const LaneRows& lane_rows,
                                 QueryRows<kHeadDim>& queries) {
-  const __nv_bfloat16* const rows[2] = {
-      lane_rows.offsets[0] < 0 ? nullptr : attention.queries + lane_rows.offsets[0],
-      lane_rows.offsets[1] < 0 ? nullptr : attention.queries + lane_rows.offsets[1]};
+  const T* const rows[2] = {lane_rows.offsets[0] < 0 ? nullptr : attention.queries + lane_rows.offsets[0],
+                            lane_rows.offsets[1] < 0 ? nullptr : attention.queries + lane_rows.offsets[1]};
   LoadQueries(rows, queries);
 }
 
 // Adds the tile whose keys are at `keys`, and values behind them, to a warp's rows. Its first token is `first`; a row
 // sees tokens up to its position, of which `warp_first` is the least.
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 __device__ void AttendTile(float scale_log2, const QueryRows<kHeadDim>& queries, const int (&positions)[2],
                            int warp_first, int first, uint32_t keys, PartialSoftmax<kHeadDim>& softmax) {
   TileScores scores;
-  ScoreTile(queries, keys, scores);
+  ScoreTile<T>(queries, keys, scores);
   if (first + kTileTokens - 1 > warp_first) HideLaterTokens(first, positions, scores);
   WeighTile(scale_log2, scores, softmax);
-  AddValues(scores, keys + kTileBytes<kHeadDim>, softmax);
+  AddValues<T>(scores, keys + kTileBytes<kHeadDim>, softmax);
 }
 
-template <int kHeadDim>
-__device__ void WriteOutput(const PagedAttention<__nv_bfloat16>& attention, const LaneRows& lane_rows,
+template <typename T, int kHeadDim>
+__device__ void WriteOutput(const PagedAttention<T>& attention, const LaneRows& lane_rows,
                             const PartialSoftmax<kHeadDim>& softmax) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     if (lane_rows.offsets[i] < 0) continue;
     const float inverse = InverseOfSum(softmax.sum[i]);
-    __nv_bfloat16* const to = attention.output + lane_rows.offsets[i] + 2 * (threadIdx.x % 4);
+    T* const to = attention.output + lane_rows.offsets[i] + 2 * (threadIdx.x % 4);
 #pragma unroll
     for (int j = 0; j < kHeadDim / 8; ++j) {
       const float(&column)[4] = softmax.values[j];
-      *reinterpret_cast<__nv_bfloat162*>(to + 8 * j) =
-          __floats2bfloat162_rn(__fmul_rn(column[2 * i], inverse), __fmul_rn(column[2 * i + 1], inverse));
+      *reinterpret_cast<uint32_t*>(to + 8 * j) =
+          NarrowedPair<T>(__fmul_rn(column[2 * i], inverse), __fmul_rn(column[2 * i + 1], inverse));
     }
   }
 }
 
-template <int kHeadDim>
-__device__ void WriteSums(const AttentionLaunch& launch, const LaneRows& lane_rows, const AttentionItem& item,
-                          const PartialSoftmax<kHeadDim>& softmax) {
+template <typename T, int kHeadDim>
+__device__ void WriteSums(const AttentionLaunch<T>& launch, const LaneRows& lane_rows,
+                          const AttentionItem& item, const PartialSoftmax<kHeadDim>& softmax) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     if (lane_rows.offsets[i] < 0) continue;
@@ -73,10 +72,10 @@ __device__ void WriteSums(const AttentionLaunch& launch, const LaneRows& lane_ro
 }
 
 // The items of a warp, whose tiles come without a pause from one to the next.
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 class RowItems {
  public:
-  __device__ RowItems(const AttentionLaunch& launch, unsigned char* shared)
+  __device__ RowItems(const AttentionLaunch<T>& launch, unsigned char* shared)
       : launch_(launch),
         tiles_(SharedAddress(shared)),
         walk_(launch.attention.num_queries, ItemsOfQuery{launch.attention}),
@@ -96,7 +95,7 @@ class RowItems {
 
  private:
   struct ItemsOfQuery {
-    const PagedAttention<__nv_bfloat16>& attention;
+    const PagedAttention<T>& attention;
     __device__ int operator()(int query) const { return ItemsOf<kDecodeWarps>(attention, query); }
   };
 
@@ -144,8 +143,8 @@ class RowItems {
       __syncwarp();  // the tile is there for all, and all have done with the one before, whose place is next
       loader_.Take();
       StartTile();
-      AttendTile(launch_.scale_log2, queries, lane_rows.positions, item.last_token, first,
-                 tiles_ + stage_ * 2 * kTileBytes<kHeadDim>, softmax);
+      AttendTile<T>(launch_.scale_log2, queries, lane_rows.positions, item.last_token, first,
+                    tiles_ + stage_ * 2 * kTileBytes<kHeadDim>, softmax);
       stage_ = stage_ + 1 == kTileStages ? 0 : stage_ + 1;
     }
     softmax.SumOverColumns();
@@ -156,20 +155,20 @@ class RowItems {
     }
   }
 
-  const AttentionLaunch& launch_;
+  const AttentionLaunch<T>& launch_;
   const uint32_t tiles_;
   ItemWalk<ItemsOfQuery> walk_;
-  AttentionTileLoader<kHeadDim, kDecodeWarps> loader_;
+  AttentionTileLoader<T, kHeadDim, kDecodeWarps> loader_;
   AttentionItem next_;  // where has_next_
   bool has_next_ = false, has_begun_next_ = false;
   int stage_ = 0;
 };
 
-template <int kHeadDim>
-__global__ void __launch_bounds__(kWarp) RowsKernel(const __grid_constant__ AttentionLaunch launch) {
+template <typename T, int kHeadDim>
+__global__ void __launch_bounds__(kWarp) RowsKernel(const __grid_constant__ AttentionLaunch<T> launch) {
   extern __shared__ __align__(128) unsigned char shared[];
   LetNextStart();
-  RowItems<kHeadDim>(launch, shared).AttendAll();
+  RowItems<T, kHeadDim>(launch, shared).AttendAll();
 }
 
 }  // namespace warpsmith

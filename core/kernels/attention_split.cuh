@@ -4,8 +4,6 @@
 #ifndef WARPSMITH_CORE_KERNELS_ATTENTION_SPLIT_CUH_
 #define WARPSMITH_CORE_KERNELS_ATTENTION_SPLIT_CUH_
 
-#include <cuda_bf16.h>
-
 #include <cstdint>
 #include <type_traits>
 
@@ -71,20 +69,20 @@ struct SplitPlace {
   int64_t stride;
 };
 
-template <int kHeadDim>
-__device__ SplitPlace SplitPlaceOf(const AttentionLaunch& launch, const AttentionItem& item) {
+template <int kHeadDim, typename T>
+__device__ SplitPlace SplitPlaceOf(const AttentionLaunch<T>& launch, const AttentionItem& item) {
   const int64_t offset = QueryHeadOffset(launch.attention, item.first_row, item.head, 0);
   const int64_t at = PlaceOfSums<kHeadDim>(launch, offset, item);
   return {launch.sums.values + at * kHeadDim, launch.sums.scales + at, launch.sums.num_splits_max};
 }
 
 // Copies tiles of an item's keys or values. All threads of the block take part.
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 class SplitLoader {
  public:
   // `pages`: those of the query. `fresh`: a position whose entry is not read, or -1.
-  __device__ SplitLoader(const PagedAttention<__nv_bfloat16>& attention, const int32_t* pages,
-                         const AttentionItem& item, int fresh)
+  __device__ SplitLoader(const PagedAttention<T>& attention, const int32_t* pages, const AttentionItem& item,
+                         int fresh)
       : stride_(attention.num_kv_heads * kHeadDim),
         offset_(item.head * int64_t{kHeadDim} + threadIdx.x % kChunksOfRow * kElementsOfChunk),
         row_(static_cast<int>(threadIdx.x) / kChunksOfRow),
@@ -101,7 +99,7 @@ class SplitLoader {
   __device__ int num_tiles() const { return (tokens_ + kTileTokens - 1) / kTileTokens; }
 
   // Tokens behind the last are zeros. The fresh one is left to the caller.
-  __device__ void Start(const __nv_bfloat16* pages, int first_tile, int end_tile, unsigned char* to) const {
+  __device__ void Start(const T* pages, int first_tile, int end_tile, unsigned char* to) const {
     for (int tile = first_tile; tile < end_tile; ++tile) {
 #pragma unroll
       for (int i = 0; i < kTileTokens; i += kRowsAtOnce) {
@@ -116,7 +114,6 @@ class SplitLoader {
   }
 
  private:
-  static constexpr int kElementsOfChunk = kChunkBytes / static_cast<int>(sizeof(__nv_bfloat16));
   static constexpr int kChunksOfRow = kHeadDim / kElementsOfChunk;
   static constexpr int kRowsAtOnce = kSplitThreads / kChunksOfRow;
   static_assert(kTileTokens % kRowsAtOnce == 0 && kPageGroupTokens % (kWarp / kChunksOfRow) == 0);
@@ -130,11 +127,11 @@ class SplitLoader {
 };
 
 // Scores of the warp's tile, and their largest.
-template <int kHeadDim, int kLaneRows, bool kOneItem>
+template <typename T, int kHeadDim, int kLaneRows, bool kOneItem>
 __device__ void ScoreOwnTile(const AttentionItem& item, const QueryRows<kHeadDim>& queries,
                              const int (&positions)[2], int tile,
                              SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, TileScores& scores) {
-  ScoreTile(queries, SharedAddress(memory.keys) + tile * kTileBytes<kHeadDim>, scores);
+  ScoreTile<T>(queries, SharedAddress(memory.keys) + tile * kTileBytes<kHeadDim>, scores);
   const int first = item.first_token + tile * kTileTokens;
   if (first + kTileTokens - 1 > item.last_token) HideLaterTokens(first, positions, scores);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -156,7 +153,7 @@ __device__ float LargestBefore(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memor
 }
 
 // Weights of the warp's tile.
-template <int kHeadDim, int kLaneRows, bool kOneItem>
+template <typename T, int kHeadDim, int kLaneRows, bool kOneItem>
 __device__ void WeighOwnTile(float scale_log2, int tile, SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory,
                              TileScores& scores) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -170,7 +167,7 @@ __device__ void WeighOwnTile(float scale_log2, int tile, SplitMemory<kHeadDim, k
   }
 #pragma unroll
   for (int tokens = 0; tokens < kTileTokens / 16; ++tokens) {
-    PutPacked(PackWeights(tokens, scores), memory.weights().packed[tile][tokens][lane]);
+    PutPacked(PackWeights<T>(tokens, scores), memory.weights().packed[tile][tokens][lane]);
   }
 #pragma unroll
   for (int i = 0; i < kTileTokens / 8; ++i) PutWeights(scores[i], memory.weights().exact[tile][i][lane]);
@@ -199,7 +196,7 @@ __device__ void SumWeights(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, i
 // 16 columns of a split, as PartialSoftmax has them.
 using SplitColumns = float[2][4];
 
-template <int kHeadDim, int kLaneRows, bool kOneItem>
+template <typename T, int kHeadDim, int kLaneRows, bool kOneItem>
 __device__ void SumColumns(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, int num_tiles, int columns,
                            SplitColumns& sums) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -211,14 +208,14 @@ __device__ void SumColumns(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, i
     Rescale(rescale, sums);
 #pragma unroll
     for (int tokens = 0; tokens < kTileTokens / 16; ++tokens) {
-      AddColumns<kHeadDim>(TakePacked(memory.weights().packed[tile][tokens][lane]), tokens, columns,
-                           SharedAddress(memory.values) + tile * kTileBytes<kHeadDim>, sums[0], sums[1]);
+      AddColumns<T, kHeadDim>(TakePacked(memory.weights().packed[tile][tokens][lane]), tokens, columns,
+                              SharedAddress(memory.values) + tile * kTileBytes<kHeadDim>, sums[0], sums[1]);
     }
   }
 }
 
-template <int kHeadDim, int kLaneRows, bool kOneItem>
-__device__ void WriteColumns(const AttentionLaunch& launch, const LaneRows& lane_rows,
+template <typename T, int kHeadDim, int kLaneRows, bool kOneItem>
+__device__ void WriteColumns(const AttentionLaunch<T>& launch, const LaneRows& lane_rows,
                              const SplitPlace& place, bool whole, int columns,
                              SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, const SplitColumns& sums) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -231,8 +228,8 @@ __device__ void WriteColumns(const AttentionLaunch& launch, const LaneRows& lane
     for (int j = 0; j < 2; ++j) {
       const float low = sums[j][2 * i], high = sums[j][2 * i + 1];
       if (whole) {
-        *reinterpret_cast<__nv_bfloat162*>(launch.attention.output + lane_rows.offsets[i] + column + 8 * j) =
-            __floats2bfloat162_rn(__fmul_rn(low, inverse), __fmul_rn(high, inverse));
+        *reinterpret_cast<uint32_t*>(launch.attention.output + lane_rows.offsets[i] + column + 8 * j) =
+            NarrowedPair<T>(__fmul_rn(low, inverse), __fmul_rn(high, inverse));
       } else {
         *reinterpret_cast<float2*>(place.values + row * place.stride * kHeadDim + column + 8 * j) =
             make_float2(low, high);
@@ -263,9 +260,9 @@ __device__ void PublishSums(const LaneRows& lane_rows, const SplitPlace& place, 
 // Computes an item whose copies are under way, keys and values as a group each; `whole`: its row has no other.
 // `queries()` gives the queries, after the block's first barrier; `start_keys()` and `start_values()` start those of
 // the next item, if there is one.
-template <int kHeadDim, int kLaneRows, bool kOneItem, typename Queries, typename StartKeys,
+template <typename T, int kHeadDim, int kLaneRows, bool kOneItem, typename Queries, typename StartKeys,
           typename StartValues>
-__device__ void AttendSplit(const AttentionLaunch& launch, const AttentionItem& item,
+__device__ void AttendSplit(const AttentionLaunch<T>& launch, const AttentionItem& item,
                             const LaneRows& lane_rows, bool whole, const SplitPlace& place, Queries queries,
                             StartKeys start_keys, StartValues start_values,
                             SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory) {
@@ -274,16 +271,16 @@ __device__ void AttendSplit(const AttentionLaunch& launch, const AttentionItem& 
   TileScores scores;
   WaitForCopies<1>();
   __syncthreads();
-  if (warp < num_tiles) ScoreOwnTile(item, queries(), lane_rows.positions, warp, memory, scores);
+  if (warp < num_tiles) ScoreOwnTile<T>(item, queries(), lane_rows.positions, warp, memory, scores);
   __syncthreads();  // keys have been read, and the largest of all tiles are there
   start_keys();
   CommitCopies();
-  if (warp < num_tiles) WeighOwnTile(launch.scale_log2, warp, memory, scores);
+  if (warp < num_tiles) WeighOwnTile<T>(launch.scale_log2, warp, memory, scores);
   WaitForCopies<1>();
   __syncthreads();
   SplitColumns sums;
   const bool has_columns = warp < kHeadDim / 16;
-  if (has_columns) SumColumns(memory, num_tiles, warp, sums);
+  if (has_columns) SumColumns<T>(memory, num_tiles, warp, sums);
   if (warp == kSplitWarps - 1) PublishSums(lane_rows, place, whole, num_tiles, memory);
   __syncthreads();  // values have been read, and inverse sums are there
   start_values();

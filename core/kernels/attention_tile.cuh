@@ -3,14 +3,15 @@
 //
 // A row's bits must not depend on the kernel around it. So every operation whose rounding matters is written as one
 // instruction here, and rows never meet: the compiler has nothing to fuse in one kernel that it does not in another.
+//
+// T is what is stored: bfloat16 or float16.
 #ifndef WARPSMITH_CORE_KERNELS_ATTENTION_TILE_CUH_
 #define WARPSMITH_CORE_KERNELS_ATTENTION_TILE_CUH_
-
-#include <cuda_bf16.h>
 
 #include <cstdint>
 
 #include "core/kernels/reductions.cuh"
+#include "core/kernels/stored_pair.cuh"
 #include "core/kernels/tensor_core.cuh"
 
 namespace warpsmith {
@@ -18,15 +19,17 @@ namespace warpsmith {
 inline constexpr int kWarpRows = 16;
 inline constexpr int kTileTokens = 32;
 inline constexpr int kChunkBytes = 16;
+inline constexpr int kElementBytes = 2;
+inline constexpr int kElementsOfChunk = kChunkBytes / kElementBytes;
 
 template <int kHeadDim>
-inline constexpr int kTileBytes = kTileTokens* kHeadDim* static_cast<int>(sizeof(__nv_bfloat16));
+inline constexpr int kTileBytes = kTileTokens* kHeadDim* kElementBytes;
 
 // Byte of a chunk in a tile of [kTileTokens, head_dim]. Chunks of a row change places by the row's number, so that the
 // same chunk of eight rows lies in eight different groups of banks.
 template <int kHeadDim>
 __device__ inline int ChunkOffset(int row, int chunk) {
-  return row * kHeadDim * static_cast<int>(sizeof(__nv_bfloat16)) + ((chunk ^ (row % 8)) * kChunkBytes);
+  return row * kHeadDim * kElementBytes + ((chunk ^ (row % 8)) * kChunkBytes);
 }
 
 // Queries of 16 rows, as the left side of products; lane l has rows l / 4 and l / 4 + 8.
@@ -36,14 +39,14 @@ struct QueryRows {
 };
 
 // `rows`: this lane's two, each [head_dim]; zeros where null.
-template <int kHeadDim>
-__device__ inline void LoadQueries(const __nv_bfloat16* const (&rows)[2], QueryRows<kHeadDim>& queries) {
+template <typename T, int kHeadDim>
+__device__ inline void LoadQueries(const T* const (&rows)[2], QueryRows<kHeadDim>& queries) {
   const int column = 2 * (threadIdx.x % 4);
 #pragma unroll
   for (int step = 0; step < kHeadDim / 16; ++step) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const __nv_bfloat16* const row = rows[i % 2];
+      const T* const row = rows[i % 2];
       queries.parts[step][i] =
           row == nullptr ? 0u : *reinterpret_cast<const uint32_t*>(row + step * 16 + column + i / 2 * 8);
     }
@@ -85,7 +88,7 @@ struct PartialSoftmax {
 
 using TileScores = float[kTileTokens / 8][4];
 
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 __device__ inline void ScoreTile(const QueryRows<kHeadDim>& queries, uint32_t keys, TileScores& scores) {
   const int lane = threadIdx.x % kWarp;
 #pragma unroll
@@ -100,8 +103,8 @@ __device__ inline void ScoreTile(const QueryRows<kHeadDim>& queries, uint32_t ke
       const int row = tokens * 16 + lane / 16 * 8 + lane % 8;
       uint32_t parts[4];
       LoadMatrices(keys + ChunkOffset<kHeadDim>(row, 2 * step + lane / 8 % 2), parts);
-      MultiplyTiles(queries.parts[step], parts[0], parts[1], scores[2 * tokens]);
-      MultiplyTiles(queries.parts[step], parts[2], parts[3], scores[2 * tokens + 1]);
+      MultiplyTiles<T>(queries.parts[step], parts[0], parts[1], scores[2 * tokens]);
+      MultiplyTiles<T>(queries.parts[step], parts[2], parts[3], scores[2 * tokens + 1]);
     }
   }
 }
@@ -179,20 +182,17 @@ __device__ inline void WeighTile(float scale_log2, TileScores& scores, PartialSo
   Rescale(rescale, softmax.values);
 }
 
-__device__ inline uint32_t PairOf(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return *reinterpret_cast<const uint32_t*>(&pair);
-}
-
-// Weights of 16 tokens, rounded to bfloat16, as the left side of products.
+// Weights of 16 tokens, rounded to T, as the left side of products.
+template <typename T>
 __device__ inline uint4 PackWeights(int tokens, const TileScores& weights) {
   const float(&low)[4] = weights[2 * tokens];
   const float(&high)[4] = weights[2 * tokens + 1];
-  return {PairOf(low[0], low[1]), PairOf(low[2], low[3]), PairOf(high[0], high[1]), PairOf(high[2], high[3])};
+  return {NarrowedPair<T>(low[0], low[1]), NarrowedPair<T>(low[2], low[3]), NarrowedPair<T>(high[0], high[1]),
+          NarrowedPair<T>(high[2], high[3])};
 }
 
 // Adds the products of the weights of 16 tokens with 16 columns of their values, 8 to each of `low` and `high`.
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 __device__ inline void AddColumns(const uint4& weights, int tokens, int columns, uint32_t values,
                                   float (&low)[4], float (&high)[4]) {
   const int lane = threadIdx.x % kWarp;
@@ -200,21 +200,21 @@ __device__ inline void AddColumns(const uint4& weights, int tokens, int columns,
   const int row = tokens * 16 + lane / 8 % 2 * 8 + lane % 8;
   uint32_t parts[4];
   LoadMatricesTransposed(values + ChunkOffset<kHeadDim>(row, 2 * columns + lane / 16), parts);
-  MultiplyTiles(left, parts[0], parts[1], low);
-  MultiplyTiles(left, parts[2], parts[3], high);
+  MultiplyTiles<T>(left, parts[0], parts[1], low);
+  MultiplyTiles<T>(left, parts[2], parts[3], high);
 }
 
-// softmax.values += weights values, the weights rounded to bfloat16.
-template <int kHeadDim>
+// softmax.values += weights values, the weights rounded to T.
+template <typename T, int kHeadDim>
 __device__ inline void AddValues(const TileScores& weights, uint32_t values,
                                  PartialSoftmax<kHeadDim>& softmax) {
 #pragma unroll
   for (int tokens = 0; tokens < kTileTokens / 16; ++tokens) {
-    const uint4 left = PackWeights(tokens, weights);
+    const uint4 left = PackWeights<T>(tokens, weights);
 #pragma unroll
     for (int columns = 0; columns < kHeadDim / 16; ++columns) {
-      AddColumns<kHeadDim>(left, tokens, columns, values, softmax.values[2 * columns],
-                           softmax.values[2 * columns + 1]);
+      AddColumns<T, kHeadDim>(left, tokens, columns, values, softmax.values[2 * columns],
+                              softmax.values[2 * columns + 1]);
     }
   }
 }

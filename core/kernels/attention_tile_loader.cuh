@@ -2,8 +2,6 @@
 #ifndef WARPSMITH_CORE_KERNELS_ATTENTION_TILE_LOADER_CUH_
 #define WARPSMITH_CORE_KERNELS_ATTENTION_TILE_LOADER_CUH_
 
-#include <cuda_bf16.h>
-
 #include <cstdint>
 
 #include "core/kernels/attention_items.cuh"
@@ -18,10 +16,10 @@ inline constexpr int kTileStages = 3;
 // reader: keys and then values of each, in one of kTileStages places after the other. Then those of another item, in
 // the places that follow. Tokens behind the last are zeros, so that what their memory holds, perhaps NaN, has no
 // effect. All threads of the block's kWarps warps take part.
-template <int kHeadDim, int kWarps>
+template <typename T, int kHeadDim, int kWarps>
 class AttentionTileLoader {
  public:
-  __device__ AttentionTileLoader(const PagedAttention<__nv_bfloat16>& attention, uint32_t tiles)
+  __device__ AttentionTileLoader(const PagedAttention<T>& attention, uint32_t tiles)
       : attention_(attention),
         page_tokens_(static_cast<int>(attention.page_tokens)),
         row_(static_cast<int>(threadIdx.x) / kChunksOfRow),
@@ -77,7 +75,6 @@ class AttentionTileLoader {
   }
 
  private:
-  static constexpr int kElementsOfChunk = kChunkBytes / static_cast<int>(sizeof(__nv_bfloat16));
   static constexpr int kChunksOfRow = kHeadDim / kElementsOfChunk;
   static constexpr int kRowsAtOnce = kWarps * kWarp / kChunksOfRow;  // a power of 2
 
@@ -89,10 +86,10 @@ class AttentionTileLoader {
     first_entry_ = present ? pages_[position / page_tokens_] * page_tokens_ + position % page_tokens_ : 0;
   }
 
-  const PagedAttention<__nv_bfloat16>& attention_;
+  const PagedAttention<T>& attention_;
   const int32_t* pages_ = nullptr;
-  const __nv_bfloat16* keys_ = nullptr;
-  const __nv_bfloat16* values_ = nullptr;
+  const T* keys_ = nullptr;
+  const T* values_ = nullptr;
   int page_tokens_;
   int row_;    // of those that the block copies at once
   int place_;  // of the chunk in its row

@@ -1,5 +1,5 @@
-// bfloat16 on the host: the upper half of a float32. For references and tests of what a device stores, and for weights
-// on their way to it.
+// bfloat16, the upper half of a float32, and float16, IEEE 754's half precision, on the host. For references and tests
+// of what a device stores, and for weights on their way to it.
 #ifndef WARPSMITH_CORE_KERNELS_BFLOAT16_H_
 #define WARPSMITH_CORE_KERNELS_BFLOAT16_H_
 
@@ -24,7 +24,7 @@ inline float FloatOfBfloat16(uint16_t stored) {
   return value;
 }
 
-// Of IEEE half precision, exactly. 2^112 moves the exponent from one bias to the other, and makes subnormals normal.
+// Exactly. 2^112 moves the exponent from one bias to the other, and makes subnormals normal.
 inline float FloatOfFloat16(uint16_t half) {
   constexpr uint32_t kExponent = 0x7C00, kFloatExponent = 0x7F800000;
   uint32_t bits = uint32_t{half & 0x7FFFu} << 13;
@@ -36,6 +36,25 @@ inline float FloatOfFloat16(uint16_t half) {
   bits |= uint32_t{half & 0x8000u} << 16;
   std::memcpy(&value, &bits, sizeof(value));
   return value;
+}
+
+// As Bfloat16Bits. From 65,520 on it is infinite; below 2^-14 it has steps of 2^-24, which are those of float32 from
+// 1/2 to 1.
+inline uint16_t Float16Bits(float value) {
+  constexpr uint32_t kInfinite = 0x477FF000, kNormal = 0x38800000, kHalf = 0x3F000000, kBias = 112u << 23;
+  if (value != value) return 0x7FFF;
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  const uint32_t sign = (bits >> 16) & 0x8000u;
+  bits &= 0x7FFFFFFFu;
+  if (bits >= kInfinite) return static_cast<uint16_t>(sign | 0x7C00u);
+  if (bits >= kNormal)
+    return static_cast<uint16_t>(sign | ((bits - kBias + 0xFFF + ((bits >> 13) & 1)) >> 13));
+  float magnitude = 0;
+  std::memcpy(&magnitude, &bits, sizeof(magnitude));
+  magnitude += 0.5f;
+  std::memcpy(&bits, &magnitude, sizeof(bits));
+  return static_cast<uint16_t>(sign | (bits - kHalf));
 }
 
 // The float32 that comes back after storing.

@@ -16,16 +16,18 @@ namespace {
 constexpr int64_t kHeadsMax = 8;
 constexpr int64_t kSplitsMax = 8;
 
+// T is what is stored: bfloat16 or float16.
+template <typename T>
 struct DecodeLaunch {
-  AttentionInputs<__nv_bfloat16> inputs;
-  AttentionLaunch launch;
+  AttentionInputs<T> inputs;
+  AttentionLaunch<T> launch;
 };
 
-template <int kHeadDim, int kLaneRows>
+template <typename T, int kHeadDim, int kLaneRows>
 struct DecodeMemory {
   SplitMemory<kHeadDim, kLaneRows, true> split;
   // A row of 16 bytes more lies in other banks than the one before.
-  alignas(16) __nv_bfloat16 queries[8 * kLaneRows][kHeadDim + 8];
+  alignas(16) T queries[8 * kLaneRows][kHeadDim + 8];
   // Of the block's split, until they are merged.
   alignas(16) float values[8 * kLaneRows][kHeadDim];
   float2 scales[8 * kLaneRows];
@@ -46,7 +48,8 @@ struct DecodeWork {
 };
 
 // The query heads of the group are rows of the block's products.
-__device__ LaneRows LaneRowsOf(const DecodeLaunch& decode, const DecodeWork& work) {
+template <typename T>
+__device__ LaneRows LaneRowsOf(const DecodeLaunch<T>& decode, const DecodeWork& work) {
   const int group_size = static_cast<int>(decode.inputs.group_size);
   LaneRows lane_rows;
 #pragma unroll
@@ -60,12 +63,11 @@ __device__ LaneRows LaneRowsOf(const DecodeLaunch& decode, const DecodeWork& wor
 }
 
 // Stores a lane's part of a head as token `token` of the split's keys or values.
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 __device__ void StoreToken(const HeadPart<1>& part, int token, unsigned char* tiles) {
-  constexpr int kElementsOfChunk = kChunkBytes / static_cast<int>(sizeof(__nv_bfloat16));
   ForColumns<1>(kHeadDim / 2, [&](int, int64_t column) {
     const auto place = [&](int at) {
-      return reinterpret_cast<__nv_bfloat16*>(tiles + ChunkOffset<kHeadDim>(token, at / kElementsOfChunk)) +
+      return reinterpret_cast<T*>(tiles + ChunkOffset<kHeadDim>(token, at / kElementsOfChunk)) +
              at % kElementsOfChunk;
     };
     StorePair(part.low[0], place(static_cast<int>(column)));
@@ -81,9 +83,10 @@ struct FreshEntry {
 };
 
 // Head `head` of the group, of which the block that has the position's split has key and value, too.
-template <int kHeadDim, int kLaneRows>
-__device__ void PutHead(const DecodeLaunch& decode, const DecodeWork& work, int head, const HeadPart<1>& part,
-                        DecodeMemory<kHeadDim, kLaneRows>& memory, FreshEntry& fresh) {
+template <typename T, int kHeadDim, int kLaneRows>
+__device__ void PutHead(const DecodeLaunch<T>& decode, const DecodeWork& work, int head,
+                        const HeadPart<1>& part, DecodeMemory<T, kHeadDim, kLaneRows>& memory,
+                        FreshEntry& fresh) {
   const int group_size = static_cast<int>(decode.inputs.group_size);
   if (head < group_size) {
     StoreHead(part, kHeadDim / 2, memory.queries[head]);
@@ -91,21 +94,19 @@ __device__ void PutHead(const DecodeLaunch& decode, const DecodeWork& work, int 
   }
   const bool is_key = head == group_size;
   fresh = {part, is_key ? HeadKind::kKey : HeadKind::kValue};
-  StoreToken<kHeadDim>(part, work.position % kAttentionSplitTokens,
-                       is_key ? memory.split.keys : memory.split.values);
+  StoreToken<T, kHeadDim>(part, work.position % kAttentionSplitTokens,
+                          is_key ? memory.split.keys : memory.split.values);
 }
 
 // The heads of qkv that the block needs, a warp a head. A warp has at most one of key and value, which it returns.
 // Waits for the former kernel.
-template <int kHeadDim, int kLaneRows>
-__device__ FreshEntry ComputeHeads(const DecodeLaunch& decode, const DecodeWork& work,
-                                   DecodeMemory<kHeadDim, kLaneRows>& memory) {
-  const AttentionInputs<__nv_bfloat16>& inputs = decode.inputs;
+template <typename T, int kHeadDim, int kLaneRows>
+__device__ FreshEntry ComputeHeads(const DecodeLaunch<T>& decode, const DecodeWork& work,
+                                   DecodeMemory<T, kHeadDim, kLaneRows>& memory) {
+  const AttentionInputs<T>& inputs = decode.inputs;
   const int group_size = static_cast<int>(inputs.group_size), first_head = work.head * (group_size + 2);
   const int num_heads = group_size + (work.has_position() ? 2 : 0);
-  const auto rotated = [&](int head) {
-    return RotatedHead<1, __nv_bfloat16>(inputs, work.row, first_head + head);
-  };
+  const auto rotated = [&](int head) { return RotatedHead<1, T>(inputs, work.row, first_head + head); };
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const auto first = rotated(min(warp, num_heads - 1));
   FreshEntry fresh;
@@ -117,28 +118,28 @@ __device__ FreshEntry ComputeHeads(const DecodeLaunch& decode, const DecodeWork&
   return fresh;
 }
 
-template <int kHeadDim>
-__device__ void StoreEntry(const DecodeLaunch& decode, const DecodeWork& work, const FreshEntry& fresh) {
+template <int kHeadDim, typename T>
+__device__ void StoreEntry(const DecodeLaunch<T>& decode, const DecodeWork& work, const FreshEntry& fresh) {
   if (fresh.kind == HeadKind::kQuery) return;
   StoreHead(fresh.part, kHeadDim / 2,
             DestinationOf(decode.inputs, HeadPlace{fresh.kind, work.head}, work.row));
 }
 
-template <int kHeadDim, int kLaneRows>
-__device__ void LoadOwnQueries(int group_size, const DecodeMemory<kHeadDim, kLaneRows>& memory,
+template <typename T, int kHeadDim, int kLaneRows>
+__device__ void LoadOwnQueries(int group_size, const DecodeMemory<T, kHeadDim, kLaneRows>& memory,
                                QueryRows<kHeadDim>& queries) {
   const int row = static_cast<int>(threadIdx.x) % kWarp / 4;
-  const __nv_bfloat16* const rows[2] = {
+  const T* const rows[2] = {
       row < group_size ? memory.queries[row] : nullptr,
       kLaneRows == 2 && row + 8 < group_size ? memory.queries[row + 8 * (kLaneRows - 1)] : nullptr};
   LoadQueries(rows, queries);
 }
 
 // Query heads are shared out to the blocks that have splits, and to their warps.
-template <int kHeadDim, int kLaneRows>
-__device__ void MergeHeads(const DecodeLaunch& decode, const DecodeWork& work,
-                           DecodeMemory<kHeadDim, kLaneRows>& memory) {
-  const PagedAttention<__nv_bfloat16>& attention = decode.launch.attention;
+template <typename T, int kHeadDim, int kLaneRows>
+__device__ void MergeHeads(const DecodeLaunch<T>& decode, const DecodeWork& work,
+                           DecodeMemory<T, kHeadDim, kLaneRows>& memory) {
+  const PagedAttention<T>& attention = decode.launch.attention;
   const int num_splits = work.num_splits(), group_size = static_cast<int>(decode.inputs.group_size);
   const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
   for (int head = work.split + num_splits * warp; head < group_size; head += num_splits * kSplitWarps) {
@@ -151,11 +152,12 @@ __device__ void MergeHeads(const DecodeLaunch& decode, const DecodeWork& work,
   }
 }
 
-template <int kHeadDim, int kLaneRows>
-__global__ void __launch_bounds__(kSplitThreads) DecodeKernel(const __grid_constant__ DecodeLaunch decode) {
+template <typename T, int kHeadDim, int kLaneRows>
+__global__ void __launch_bounds__(kSplitThreads)
+    DecodeKernel(const __grid_constant__ DecodeLaunch<T> decode) {
   extern __shared__ __align__(128) unsigned char shared[];
-  auto& memory = *reinterpret_cast<DecodeMemory<kHeadDim, kLaneRows>*>(shared);
-  const PagedAttention<__nv_bfloat16>& attention = decode.launch.attention;
+  auto& memory = *reinterpret_cast<DecodeMemory<T, kHeadDim, kLaneRows>*>(shared);
+  const PagedAttention<T>& attention = decode.launch.attention;
   const int row = blockIdx.z, group_size = static_cast<int>(attention.group_size);
   // Both at once: each comes from far.
   const int position = LoadKept(attention.positions + row),
@@ -168,7 +170,7 @@ __global__ void __launch_bounds__(kSplitThreads) DecodeKernel(const __grid_const
   // The cluster does without blocks that have no split.
   if (work.split >= work.num_splits()) return;
   const AttentionItem item = work.Item(group_size);
-  const SplitLoader<kHeadDim> loader(attention, work.pages, item, position);
+  const SplitLoader<T, kHeadDim> loader(attention, work.pages, item, position);
   loader.Start(attention.key_pages, 0, loader.num_tiles(), memory.split.keys);
   CommitCopies();
   loader.Start(attention.value_pages, 0, loader.num_tiles(), memory.split.values);
@@ -194,11 +196,11 @@ __global__ void __launch_bounds__(kSplitThreads) DecodeKernel(const __grid_const
   MeetCluster();  // others have read this block's
 }
 
-template <int kHeadDim, int kLaneRows>
-cudaError_t LaunchHeads(const DecodeLaunch& decode, cudaStream_t stream, KernelStart start) {
-  const PagedAttention<__nv_bfloat16>& attention = decode.launch.attention;
-  const auto kernel = DecodeKernel<kHeadDim, kLaneRows>;
-  constexpr size_t kBytes = sizeof(DecodeMemory<kHeadDim, kLaneRows>);
+template <int kHeadDim, int kLaneRows, typename T>
+cudaError_t LaunchHeads(const DecodeLaunch<T>& decode, cudaStream_t stream, KernelStart start) {
+  const PagedAttention<T>& attention = decode.launch.attention;
+  const auto kernel = DecodeKernel<T, kHeadDim, kLaneRows>;
+  constexpr size_t kBytes = sizeof(DecodeMemory<T, kHeadDim, kLaneRows>);
   // Of each device, so at each launch.
   const cudaError_t prepared =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kBytes));
@@ -215,25 +217,36 @@ bool AreFewSplits(int64_t rows, int64_t num_kv_heads, const PagedAttentionBounds
   return Decodes(bounds) && rows * num_kv_heads <= kHeadsMax && SplitsMax(bounds) <= kSplitsMax;
 }
 
-bool CanDecodeAttention(const AttentionInputs<__nv_bfloat16>& inputs,
-                        const PagedAttention<__nv_bfloat16>& attention, const PagedAttentionBounds& bounds) {
+template <typename T>
+bool CanDecodeAttention(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
+                        const PagedAttentionBounds& bounds) {
   return AreFewSplits(attention.rows, attention.num_kv_heads, bounds) && attention.rows >= 1 &&
          IsAttentionBuilt(attention, bounds) && inputs.rows == attention.rows &&
          inputs.num_kv_heads == attention.num_kv_heads && inputs.group_size == attention.group_size &&
          inputs.head_dim == attention.head_dim;
 }
 
-cudaError_t LaunchDecodeAttention(const AttentionInputs<__nv_bfloat16>& inputs,
-                                  const PagedAttention<__nv_bfloat16>& attention,
+template <typename T>
+cudaError_t LaunchDecodeAttention(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
                                   const PagedAttentionBounds& bounds, cudaStream_t stream,
                                   KernelStart start) {
   if (!CanDecodeAttention(inputs, attention, bounds)) return cudaErrorInvalidValue;
-  const DecodeLaunch decode = {inputs, LaunchOf(attention, bounds, nullptr)};
+  const DecodeLaunch<T> decode = {inputs, LaunchOf(attention, bounds, nullptr)};
   const bool one_row = attention.group_size <= 8;
   if (attention.head_dim == 64) {
     return one_row ? LaunchHeads<64, 1>(decode, stream, start) : LaunchHeads<64, 2>(decode, stream, start);
   }
   return one_row ? LaunchHeads<128, 1>(decode, stream, start) : LaunchHeads<128, 2>(decode, stream, start);
 }
+
+template bool CanDecodeAttention(const AttentionInputs<__nv_bfloat16>&, const PagedAttention<__nv_bfloat16>&,
+                                 const PagedAttentionBounds&);
+template bool CanDecodeAttention(const AttentionInputs<__half>&, const PagedAttention<__half>&,
+                                 const PagedAttentionBounds&);
+template cudaError_t LaunchDecodeAttention(const AttentionInputs<__nv_bfloat16>&,
+                                           const PagedAttention<__nv_bfloat16>&, const PagedAttentionBounds&,
+                                           cudaStream_t, KernelStart);
+template cudaError_t LaunchDecodeAttention(const AttentionInputs<__half>&, const PagedAttention<__half>&,
+                                           const PagedAttentionBounds&, cudaStream_t, KernelStart);
 
 }  // namespace warpsmith

@@ -4,6 +4,7 @@
 #define WARPSMITH_CORE_KERNELS_DECODE_ATTENTION_CUDA_H_
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
 #include "core/kernels/attention_inputs.h"
@@ -16,17 +17,19 @@ namespace warpsmith {
 // block at once.
 bool AreFewSplits(int64_t rows, int64_t num_kv_heads, const PagedAttentionBounds& bounds);
 
-// Whether it is built for these: queries of one row each, of few splits, and sizes that both kernels have in common.
-bool CanDecodeAttention(const AttentionInputs<__nv_bfloat16>& inputs,
-                        const PagedAttention<__nv_bfloat16>& attention, const PagedAttentionBounds& bounds);
+// Whether it is built for these: queries of one row each, of few splits, and sizes that both kernels have in common. T
+// is __nv_bfloat16 or __half, here and below.
+template <typename T>
+bool CanDecodeAttention(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
+                        const PagedAttentionBounds& bounds);
 
 // Keys, values and outputs have the bits that LaunchAttentionInputs and LaunchPagedAttention give one after the other,
 // with the same arguments; `queries` of both are not used. A row reads no entry that another row of the
 // launch writes, and its own entry is that of its position. Launches on `stream`, does not synchronise; returns the
 // launch's error, cudaErrorInvalidValue where CanDecodeAttention denies it. Constant beside the former kernel: all but
 // qkv.
-cudaError_t LaunchDecodeAttention(const AttentionInputs<__nv_bfloat16>& inputs,
-                                  const PagedAttention<__nv_bfloat16>& attention,
+template <typename T>
+cudaError_t LaunchDecodeAttention(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
                                   const PagedAttentionBounds& bounds, cudaStream_t stream,
                                   KernelStart start = KernelStart::kAfterFormer);
 

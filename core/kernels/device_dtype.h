@@ -1,4 +1,4 @@
-// What a device stores weights, activations and pages in. Sums are made in float32 either way.
+// What a device stores weights, activations and pages in. Sums are made in float32 in each case.
 #ifndef WARPSMITH_CORE_KERNELS_DEVICE_DTYPE_H_
 #define WARPSMITH_CORE_KERNELS_DEVICE_DTYPE_H_
 
@@ -8,18 +8,20 @@
 
 namespace warpsmith {
 
-enum class DeviceDtype { kBfloat16, kFloat32 };
+enum class DeviceDtype { kBfloat16, kFloat16, kFloat32 };
 
-constexpr int64_t ElementBytes(DeviceDtype dtype) { return dtype == DeviceDtype::kBfloat16 ? 2 : 4; }
+constexpr int64_t ElementBytes(DeviceDtype dtype) { return dtype == DeviceDtype::kFloat32 ? 4 : 2; }
 
 // As PyTorch calls it.
 constexpr const char* DtypeName(DeviceDtype dtype) {
-  return dtype == DeviceDtype::kBfloat16 ? "bfloat16" : "float32";
+  if (dtype == DeviceDtype::kFloat32) return "float32";
+  return dtype == DeviceDtype::kFloat16 ? "float16" : "bfloat16";
 }
 
 // What comes back of a float32 that was stored.
 inline float RoundToDtype(float value, DeviceDtype dtype) {
-  return dtype == DeviceDtype::kBfloat16 ? RoundToBfloat16(value) : value;
+  if (dtype == DeviceDtype::kFloat32) return value;
+  return dtype == DeviceDtype::kFloat16 ? FloatOfFloat16(Float16Bits(value)) : RoundToBfloat16(value);
 }
 
 }  // namespace warpsmith

@@ -8,10 +8,13 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int64_t kBlocksMax = 1 << 20;  // rows beyond are taken in turn
 
-constexpr unsigned kNanPair = 0x7fff7fff;
+constexpr unsigned kNanPair = 0x7fff7fff;  // in bfloat16 and in float16
 
-__device__ void FillNan(Bfloat16Vector& vector) { vector.bits = {kNanPair, kNanPair, kNanPair, kNanPair}; }
-__device__ void FillNan(Float32Vector& vector) {
+template <typename T>
+__device__ void FillNan(StoredVector<T>& vector) {
+  vector.bits = {kNanPair, kNanPair, kNanPair, kNanPair};
+}
+__device__ void FillNan(StoredVector<float>& vector) {
   for (float& value : vector.values) value = __int_as_float(0x7fffffff);
 }
 
@@ -46,6 +49,7 @@ cudaError_t LaunchEmbeddingGather(const EmbeddingGather<T>& gather, cudaStream_t
 }
 
 template cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>&, cudaStream_t, KernelStart);
+template cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__half>&, cudaStream_t, KernelStart);
 template cudaError_t LaunchEmbeddingGather(const EmbeddingGather<float>&, cudaStream_t, KernelStart);
 
 }  // namespace warpsmith

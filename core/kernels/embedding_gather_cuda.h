@@ -3,6 +3,7 @@
 #define WARPSMITH_CORE_KERNELS_EMBEDDING_GATHER_CUDA_H_
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
 #include "core/kernels/embedding_gather.h"
@@ -10,8 +11,9 @@
 
 namespace warpsmith {
 
-// T is __nv_bfloat16 or float. All pointers are device memory, those of T aligned to 16 bytes; size is a multiple of
-// 8. Launches on `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for another size.
+// T is __nv_bfloat16, __half or float. All pointers are device memory, those of T aligned to 16 bytes; size is a
+// multiple of 8. Launches on `stream`, does not synchronise; returns the launch's error, cudaErrorInvalidValue for
+// another size.
 template <typename T = __nv_bfloat16>
 cudaError_t LaunchEmbeddingGather(const EmbeddingGather<T>& gather, cudaStream_t stream,
                                   KernelStart start = KernelStart::kAfterFormer);

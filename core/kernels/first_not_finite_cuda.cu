@@ -8,16 +8,24 @@ constexpr int kThreads = 256;
 constexpr int64_t kBlocksOfMultiprocessor = 8;  // all that it runs at once; each takes vectors in turn
 constexpr int kWords = 4;                       // of a vector
 
-constexpr unsigned kExponent = 0x7F80;  // all ones: infinite or NaN; bfloat16 is the upper half of float32
+// Bits of the exponent in the upper 16 bits: where all are ones, the value is infinite or NaN. bfloat16 is the upper
+// half of float32.
+template <typename T>
+constexpr unsigned kExponent = 0x7F80;
+template <>
+constexpr unsigned kExponent<__half> = 0x7C00;
 
-__device__ bool IsNotFinite(unsigned half) { return (half & kExponent) == kExponent; }
+template <typename T>
+__device__ bool IsNotFinite(unsigned half) {
+  return (half & kExponent<T>) == kExponent<T>;
+}
 
 // Place of the first of a word's values that is not finite; -1: none.
 template <typename T>
 __device__ int FirstOfWord(unsigned word) {
-  if (sizeof(T) == sizeof(word)) return IsNotFinite(word >> 16) ? 0 : -1;
-  if (IsNotFinite(word)) return 0;
-  return IsNotFinite(word >> 16) ? 1 : -1;
+  if (sizeof(T) == sizeof(word)) return IsNotFinite<T>(word >> 16) ? 0 : -1;
+  if (IsNotFinite<T>(word)) return 0;
+  return IsNotFinite<T>(word >> 16) ? 1 : -1;
 }
 
 // 16 bytes a thread, in turn.
@@ -56,6 +64,7 @@ cudaError_t LaunchFirstNotFinite(const T* values, int64_t size, unsigned long lo
 }
 
 template cudaError_t LaunchFirstNotFinite(const __nv_bfloat16*, int64_t, unsigned long long*, cudaStream_t);
+template cudaError_t LaunchFirstNotFinite(const __half*, int64_t, unsigned long long*, cudaStream_t);
 template cudaError_t LaunchFirstNotFinite(const float*, int64_t, unsigned long long*, cudaStream_t);
 
 }  // namespace warpsmith

@@ -1,5 +1,5 @@
-// A linear layer over bfloat16 or float32 with optional bias and residual: contract, formula, buckets of rows, and the
-// reference on a CPU.
+// A linear layer over bfloat16, float16 or float32 with optional bias and residual: contract, formula, buckets of rows,
+// and the reference on a CPU.
 //
 //   y[r, n] = round(sum_k x[r, k] w[n, k] + b[n] + residual[r, n])
 //
@@ -14,7 +14,8 @@
 
 namespace warpsmith {
 
-enum class LinearOutput { kBfloat16, kFloat32 };
+// What y holds: values as x and w are stored, or float32.
+enum class LinearOutput { kStored, kFloat32 };
 
 // What a layer is, whatever its rows: w [columns, depth], b [columns], x [rows, depth], y and residual [rows, columns],
 // all row-major and dense.
@@ -23,7 +24,7 @@ struct LinearShape {
   int64_t depth = 0;
   bool has_bias = false;
   bool has_residual = false;
-  LinearOutput output = LinearOutput::kBfloat16;
+  LinearOutput output = LinearOutput::kStored;
   // For a map: CUDA C++17 has no default for it.
   friend bool operator<(const LinearShape& a, const LinearShape& b) {
     return std::tie(a.columns, a.depth, a.has_bias, a.has_residual, a.output) <

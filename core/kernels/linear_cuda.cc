@@ -12,10 +12,13 @@ constexpr uint32_t kAlignment = 16;  // bytes, of every operand
 template <typename T>
 constexpr cudaDataType_t kInputType = CUDA_R_16BF;
 template <>
+constexpr cudaDataType_t kInputType<__half> = CUDA_R_16F;
+template <>
 constexpr cudaDataType_t kInputType<float> = CUDA_R_32F;
 
+template <typename T>
 cudaDataType_t OutputType(const LinearShape& shape) {
-  return shape.output == LinearOutput::kFloat32 ? CUDA_R_32F : CUDA_R_16BF;
+  return shape.output == LinearOutput::kFloat32 ? CUDA_R_32F : kInputType<T>;
 }
 
 // cuBLASLt counts columns first, so it sees y^T [columns, rows] = w x^T, with w [depth, columns] transposed.
@@ -29,7 +32,7 @@ class Multiplication {
         operation_(CUBLAS_COMPUTE_32F, CUDA_R_32F),
         weight_(kInputType<T>, shape.depth, shape.columns),
         x_(kInputType<T>, shape.depth, rows),
-        y_(OutputType(shape), shape.columns, rows) {
+        y_(OutputType<T>(shape), shape.columns, rows) {
     const cublasOperation_t transposed = CUBLAS_OP_T;
     status_ = operation_.Set(CUBLASLT_MATMUL_DESC_TRANSA, transposed);
     if (!shape.has_bias || status_ != CUBLAS_STATUS_SUCCESS) return;
@@ -215,6 +218,7 @@ double LinearPlansOf<T>::MeasuredSeconds(const LinearShape& shape, int bucket) c
 }
 
 template class LinearPlansOf<__nv_bfloat16>;
+template class LinearPlansOf<__half>;
 template class LinearPlansOf<float>;
 
 }  // namespace warpsmith

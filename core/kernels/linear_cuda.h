@@ -4,6 +4,7 @@
 
 #include <cublasLt.h>
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
 #include <map>
@@ -43,7 +44,7 @@ struct LinearSearch {
 // order, whatever stands beside it, as far as cuBLASLt's algorithm keeps to its tile and its parts: tests/gpu compares
 // bits. With one bucket and DepthSplit::kNever all row counts share one order: the batch-invariant mode.
 //
-// T is __nv_bfloat16 or float. float32 is multiplied as float32, never as TF32, and y is float32 then.
+// T is __nv_bfloat16, __half or float. float32 is multiplied as float32, never as TF32, and y is float32 then.
 //
 // Not thread-safe; of one device and one stream at a time, for the workspace is shared.
 template <typename T>
@@ -63,7 +64,7 @@ class LinearPlansOf {
   // already. The operands hold as many rows as the largest bucket, and y is overwritten. `evicted` is overwritten
   // before each run, so that weights come from memory as in a step: give it more bytes than the device's cache has, or
   // none. Waits for the device; not during a capture. CUBLAS_STATUS_NOT_SUPPORTED where cuBLASLt has no algorithm for
-  // the shape, among them a bias with float32 output, and bfloat16 output of float32.
+  // the shape, among them a bias with float32 output, and stored output of float32.
   cublasStatus_t Prepare(const LinearShape& shape, const LinearOperandsOf<T>& operands,
                          CublasWorkspace evicted, cudaStream_t stream);
 

@@ -1,5 +1,5 @@
-#include "core/kernels/bfloat16_vectors.cuh"
 #include "core/kernels/page_copy_cuda.h"
+#include "core/kernels/stored_vectors.cuh"
 
 namespace warpsmith {
 namespace {
@@ -12,7 +12,7 @@ constexpr int64_t kPlanesMax = 65535;  // of a grid's second extent
 // A block a copy and plane. A pass loads before it stores: a compiler cannot know that the two pages are not one.
 __global__ void __launch_bounds__(kThreads) PageCopyKernel(const PageCopies<__nv_bfloat16> copies) {
   const PageToCopy copy = copies.copies[blockIdx.x];
-  const int vectors = static_cast<int>(copy.num_tokens * copies.entry_size / kBfloat16Vector);
+  const int vectors = static_cast<int>(copy.num_tokens * copies.entry_size / kStoredVector);
   const auto* const from =
       reinterpret_cast<const uint4*>(copies.pages + PageOffset(copies, blockIdx.y, copy.source));
   auto* const to = reinterpret_cast<uint4*>(copies.pages + PageOffset(copies, blockIdx.y, copy.destination));
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads) PageCopyKernel(const PageCopies<__nv
 }  // namespace
 
 cudaError_t LaunchPageCopies(const PageCopies<__nv_bfloat16>& copies, cudaStream_t stream) {
-  const bool vectors = copies.entry_size % kBfloat16Vector == 0 && copies.plane_stride % kBfloat16Vector == 0;
+  const bool vectors = copies.entry_size % kStoredVector == 0 && copies.plane_stride % kStoredVector == 0;
   if (!vectors || copies.entry_size < 1 || copies.page_tokens < 1) return cudaErrorInvalidValue;
   if (copies.num_copies < 0 || copies.num_copies > kCopiesMax) return cudaErrorInvalidValue;
   if (copies.num_planes < 0 || copies.num_planes > kPlanesMax) return cudaErrorInvalidValue;

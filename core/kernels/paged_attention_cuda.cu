@@ -58,11 +58,12 @@ template <int kHeadDim, int kWarps>
 constexpr int kSharedBytes = kTilesBytes<kHeadDim> +
                              kWarps* kWarpRows* kHeadDim* static_cast<int>(sizeof(float));
 
-template <int kHeadDim, int kWarps>
-__device__ void AttendItem(const AttentionLaunch& launch, const AttentionItem& item, unsigned char* shared) {
-  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+template <typename T, int kHeadDim, int kWarps>
+__device__ void AttendItem(const AttentionLaunch<T>& launch, const AttentionItem& item,
+                           unsigned char* shared) {
+  const PagedAttention<T>& attention = launch.attention;
   const uint32_t tiles = SharedAddress(shared);
-  AttentionTileLoader<kHeadDim, kWarps> loader(attention, tiles);
+  AttentionTileLoader<T, kHeadDim, kWarps> loader(attention, tiles);
   loader.Begin(item);
   for (int i = 0; i < kTileStages - 1; ++i) loader.Start();
   const LaneRows lane_rows = LaneRowsOf(attention, item, static_cast<int>(threadIdx.x) / kWarp);
@@ -83,8 +84,8 @@ __device__ void AttendItem(const AttentionLaunch& launch, const AttentionItem& i
     __syncthreads();  // the tile is there for all, and all have done with the one before, whose place is next
     loader.Start();
     if (first <= warp_last) {
-      AttendTile(launch.scale_log2, queries, positions, warp_first, first,
-                 tiles + stage * 2 * kTileBytes<kHeadDim>, softmax);
+      AttendTile<T>(launch.scale_log2, queries, positions, warp_first, first,
+                    tiles + stage * 2 * kTileBytes<kHeadDim>, softmax);
     }
     stage = stage + 1 == kTileStages ? 0 : stage + 1;
     const int next = first + kTileTokens;
@@ -101,11 +102,11 @@ __device__ void AttendItem(const AttentionLaunch& launch, const AttentionItem& i
 }
 
 // Rows of chunks.
-template <int kHeadDim, int kWarps>
-__global__ void __launch_bounds__(kWarps* kWarp) AttentionKernel(const AttentionLaunch launch) {
+template <typename T, int kHeadDim, int kWarps>
+__global__ void __launch_bounds__(kWarps* kWarp) AttentionKernel(const AttentionLaunch<T> launch) {
   extern __shared__ __align__(128) unsigned char shared[];
   LetNextStart();
-  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  const PagedAttention<T>& attention = launch.attention;
   const auto items_of = [&](int query) { return ItemsOf<kWarps>(attention, query); };
   ItemWalk<decltype(items_of)> walk(attention.num_queries, items_of);
   const int heads = static_cast<int>(attention.num_kv_heads);
@@ -115,20 +116,21 @@ __global__ void __launch_bounds__(kWarps* kWarp) AttentionKernel(const Attention
   for (int64_t i = gridDim.x - 1 - blockIdx.x;; i += gridDim.x) {
     const WalkedItem found = walk.Find(i / heads);
     if (found.query < 0) return;
-    AttendItem<kHeadDim, kWarps>(
+    AttendItem<T, kHeadDim, kWarps>(
         launch, ItemAt<kWarps>(attention, found.query, found.index, static_cast<int>(i % heads)), shared);
   }
 }
 
-__device__ const int32_t* PagesOf(const PagedAttention<__nv_bfloat16>& attention, int query) {
+template <typename T>
+__device__ const int32_t* PagesOf(const PagedAttention<T>& attention, int query) {
   return attention.page_indices + attention.page_indptr[query];
 }
 
 // The first item of a block. Entries of its position may be written by the former kernel, all before them are not.
-template <int kHeadDim, int kLaneRows>
-__device__ void StartFirstItem(const PagedAttention<__nv_bfloat16>& attention, const AttentionItem& item,
+template <typename T, int kHeadDim, int kLaneRows>
+__device__ void StartFirstItem(const PagedAttention<T>& attention, const AttentionItem& item,
                                SplitMemory<kHeadDim, kLaneRows, false>& memory) {
-  const SplitLoader<kHeadDim> loader(attention, PagesOf(attention, item.query), item, -1);
+  const SplitLoader<T, kHeadDim> loader(attention, PagesOf(attention, item.query), item, -1);
   const int num_tiles = loader.num_tiles();
   const int constant = item.last_token == attention.positions[item.query] ? num_tiles - 1 : num_tiles;
   loader.Start(attention.key_pages, 0, constant, memory.keys);
@@ -141,12 +143,12 @@ __device__ void StartFirstItem(const PagedAttention<__nv_bfloat16>& attention, c
 }
 
 // A block a split, and the next one's copies under way.
-template <int kHeadDim, int kLaneRows>
-__global__ void __launch_bounds__(kSplitThreads) SplitKernel(const AttentionLaunch launch) {
+template <typename T, int kHeadDim, int kLaneRows>
+__global__ void __launch_bounds__(kSplitThreads) SplitKernel(const AttentionLaunch<T> launch) {
   extern __shared__ __align__(128) unsigned char shared[];
   LetNextStart();
   auto& memory = *reinterpret_cast<SplitMemory<kHeadDim, kLaneRows, false>*>(shared);
-  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  const PagedAttention<T>& attention = launch.attention;
   const auto items_of = [&](int query) { return ItemsOf<kDecodeWarps>(attention, query); };
   ItemWalk<decltype(items_of)> walk(attention.num_queries, items_of);
   const int heads = static_cast<int>(attention.num_kv_heads);
@@ -163,16 +165,16 @@ __global__ void __launch_bounds__(kSplitThreads) SplitKernel(const AttentionLaun
     more = find(i, next);
     const LaneRows lane_rows = LaneRowsOf(attention, item, 0);
     const auto queries = [&] {
-      const __nv_bfloat16* const rows[2] = {
+      const T* const rows[2] = {
           lane_rows.offsets[0] < 0 ? nullptr : attention.queries + lane_rows.offsets[0],
           lane_rows.offsets[1] < 0 ? nullptr : attention.queries + lane_rows.offsets[1]};
       QueryRows<kHeadDim> loaded;
       LoadQueries(rows, loaded);
       return loaded;
     };
-    const auto start = [&](const __nv_bfloat16* pages, unsigned char* to) {
+    const auto start = [&](const T* pages, unsigned char* to) {
       if (!more) return;
-      const SplitLoader<kHeadDim> loader(attention, PagesOf(attention, next.query), next, -1);
+      const SplitLoader<T, kHeadDim> loader(attention, PagesOf(attention, next.query), next, -1);
       loader.Start(pages, 0, loader.num_tiles(), to);
     };
     AttendSplit(
@@ -184,9 +186,9 @@ __global__ void __launch_bounds__(kSplitThreads) SplitKernel(const AttentionLaun
 }
 
 // A warp a query head of a row that has more than one split.
-template <int kHeadDim>
-__global__ void __launch_bounds__(kMergeThreads) MergeKernel(const AttentionLaunch launch) {
-  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+template <typename T, int kHeadDim>
+__global__ void __launch_bounds__(kMergeThreads) MergeKernel(const AttentionLaunch<T> launch) {
+  const PagedAttention<T>& attention = launch.attention;
   const int64_t query_heads = attention.num_kv_heads * attention.group_size;
   const int64_t head = int64_t{blockIdx.x} * (kMergeThreads / kWarp) + threadIdx.x / kWarp;
   LetNextStart();
@@ -219,10 +221,10 @@ cudaError_t BlocksAtOnce(Kernel kernel, int threads, size_t shared_bytes, int64_
 }
 
 // `blocks` 0: as many as run at once.
-template <typename Kernel>
+template <typename Kernel, typename T>
 cudaError_t LaunchAttention(Kernel kernel, int threads, size_t shared_bytes, int64_t blocks,
-                            const AttentionLaunch& launch, cudaStream_t stream, KernelStart start) {
-  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+                            const AttentionLaunch<T>& launch, cudaStream_t stream, KernelStart start) {
+  const PagedAttention<T>& attention = launch.attention;
   cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            static_cast<int>(shared_bytes));
   if (error == cudaSuccess && blocks == 0) {
@@ -233,35 +235,35 @@ cudaError_t LaunchAttention(Kernel kernel, int threads, size_t shared_bytes, int
   return StartKernel(start, kernel, static_cast<unsigned>(blocks), threads, shared_bytes, stream, launch);
 }
 
-template <int kHeadDim>
-cudaError_t LaunchChunks(const AttentionLaunch& launch, cudaStream_t stream, KernelStart start) {
+template <int kHeadDim, typename T>
+cudaError_t LaunchChunks(const AttentionLaunch<T>& launch, cudaStream_t stream, KernelStart start) {
   // The items cannot be more, and each has a block: the device gives them out as others end.
-  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  const PagedAttention<T>& attention = launch.attention;
   const int64_t blocks =
       attention.num_kv_heads *
       (attention.num_queries + attention.rows * attention.group_size / (kChunkWarps * kWarpRows));
-  return LaunchAttention(AttentionKernel<kHeadDim, kChunkWarps>, kChunkWarps * kWarp,
+  return LaunchAttention(AttentionKernel<T, kHeadDim, kChunkWarps>, kChunkWarps * kWarp,
                          kSharedBytes<kHeadDim, kChunkWarps>, blocks, launch, stream, start);
 }
 
-template <int kHeadDim>
-cudaError_t LaunchHeads(const AttentionLaunch& launch, const PagedAttentionBounds& bounds,
+template <int kHeadDim, typename T>
+cudaError_t LaunchHeads(const AttentionLaunch<T>& launch, const PagedAttentionBounds& bounds,
                         cudaStream_t stream, KernelStart start) {
   if (!Decodes(bounds)) return LaunchChunks<kHeadDim>(launch, stream, start);
-  const PagedAttention<__nv_bfloat16>& attention = launch.attention;
+  const PagedAttention<T>& attention = launch.attention;
   const bool few = attention.rows * attention.num_kv_heads <= kSplitBlockHeadsMax;
   const cudaError_t error =
-      !few ? LaunchAttention(RowsKernel<kHeadDim>, kWarp, kTilesBytes<kHeadDim>, 0, launch, stream, start)
+      !few ? LaunchAttention(RowsKernel<T, kHeadDim>, kWarp, kTilesBytes<kHeadDim>, 0, launch, stream, start)
       : attention.group_size <= 8
-          ? LaunchAttention(SplitKernel<kHeadDim, 1>, kSplitThreads, sizeof(SplitMemory<kHeadDim, 1, false>),
-                            0, launch, stream, start)
-          : LaunchAttention(SplitKernel<kHeadDim, 2>, kSplitThreads, sizeof(SplitMemory<kHeadDim, 2, false>),
-                            0, launch, stream, start);
+          ? LaunchAttention(SplitKernel<T, kHeadDim, 1>, kSplitThreads,
+                            sizeof(SplitMemory<kHeadDim, 1, false>), 0, launch, stream, start)
+          : LaunchAttention(SplitKernel<T, kHeadDim, 2>, kSplitThreads,
+                            sizeof(SplitMemory<kHeadDim, 2, false>), 0, launch, stream, start);
   if (error != cudaSuccess || launch.sums.num_splits_max == 1) return error;
   constexpr int64_t kHeadsOfBlock = kMergeThreads / kWarp;
   const int64_t heads = attention.rows * attention.num_kv_heads * attention.group_size;
   const auto blocks = static_cast<unsigned>((heads + kHeadsOfBlock - 1) / kHeadsOfBlock);
-  return StartKernel(start, MergeKernel<kHeadDim>, blocks, kMergeThreads, 0, stream, launch);
+  return StartKernel(start, MergeKernel<T, kHeadDim>, blocks, kMergeThreads, 0, stream, launch);
 }
 
 }  // namespace
@@ -273,14 +275,19 @@ size_t PagedAttentionWorkspaceBytes(int64_t rows, int64_t num_kv_heads, int64_t 
          sizeof(float);
 }
 
-cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention,
-                                 const PagedAttentionBounds& bounds, void* workspace, cudaStream_t stream,
-                                 KernelStart start) {
+template <typename T>
+cudaError_t LaunchPagedAttention(const PagedAttention<T>& attention, const PagedAttentionBounds& bounds,
+                                 void* workspace, cudaStream_t stream, KernelStart start) {
   if (!IsAttentionBuilt(attention, bounds)) return cudaErrorInvalidValue;
   if (attention.num_queries == 0) return cudaSuccess;
-  const AttentionLaunch launch = LaunchOf(attention, bounds, workspace);
+  const AttentionLaunch<T> launch = LaunchOf(attention, bounds, workspace);
   return attention.head_dim == 64 ? LaunchHeads<64>(launch, bounds, stream, start)
                                   : LaunchHeads<128>(launch, bounds, stream, start);
 }
+
+template cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>&, const PagedAttentionBounds&,
+                                          void*, cudaStream_t, KernelStart);
+template cudaError_t LaunchPagedAttention(const PagedAttention<__half>&, const PagedAttentionBounds&, void*,
+                                          cudaStream_t, KernelStart);
 
 }  // namespace warpsmith

@@ -41,6 +41,7 @@ cudaError_t LaunchRandomNormals(T* values, int64_t size, uint64_t seed, float de
 }
 
 template cudaError_t LaunchRandomNormals(__nv_bfloat16*, int64_t, uint64_t, float, cudaStream_t);
+template cudaError_t LaunchRandomNormals(__half*, int64_t, uint64_t, float, cudaStream_t);
 template cudaError_t LaunchRandomNormals(float*, int64_t, uint64_t, float, cudaStream_t);
 
 }  // namespace warpsmith

@@ -116,6 +116,7 @@ cudaError_t LaunchResidualNorm(const ResidualNorm<T>& norm, cudaStream_t stream,
 }
 
 template cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>&, cudaStream_t, KernelStart);
+template cudaError_t LaunchResidualNorm(const ResidualNorm<__half>&, cudaStream_t, KernelStart);
 template cudaError_t LaunchResidualNorm(const ResidualNorm<float>&, cudaStream_t, KernelStart);
 
 }  // namespace warpsmith

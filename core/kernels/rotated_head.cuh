@@ -4,12 +4,11 @@
 #ifndef WARPSMITH_CORE_KERNELS_ROTATED_HEAD_CUH_
 #define WARPSMITH_CORE_KERNELS_ROTATED_HEAD_CUH_
 
-#include <cuda_bf16.h>
-
 #include <cstdint>
 
 #include "core/kernels/attention_inputs.h"
 #include "core/kernels/reductions.cuh"
+#include "core/kernels/stored_pair.cuh"
 
 namespace warpsmith {
 
@@ -28,13 +27,14 @@ struct RotaryPart {
   float2 sines[kSteps];
 };
 
-__device__ inline float2 LoadPair(const __nv_bfloat16* from) {
-  return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from));
+template <typename T>
+__device__ inline float2 LoadPair(const T* from) {
+  return WidenedPair<T>(*reinterpret_cast<const uint32_t*>(from));
 }
-__device__ inline void StorePair(float2 pair, __nv_bfloat16* to) {
-  *reinterpret_cast<__nv_bfloat162*>(to) = __float22bfloat162_rn(pair);
+template <typename T>
+__device__ inline void StorePair(float2 pair, T* to) {
+  *reinterpret_cast<uint32_t*>(to) = NarrowedPair<T>(pair.x, pair.y);
 }
-
 __device__ inline float2 LoadPair(const float* from) { return *reinterpret_cast<const float2*>(from); }
 __device__ inline void StorePair(float2 pair, float* to) { *reinterpret_cast<float2*>(to) = pair; }
 

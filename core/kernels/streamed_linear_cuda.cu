@@ -1,4 +1,5 @@
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <algorithm>
 
@@ -101,7 +102,7 @@ __device__ void SumAllTiles(int part, int group, int num_tiles, const BlockPlan&
     BeginProducts();
 #pragma unroll
     for (int step = 0; step < kDepth / kProductDepth; ++step) {
-      Product<T::kBlockRows>(sums, a + 2 * step, b + 2 * step, tile > 0 || step > 0);
+      Product<typename T::Element>(sums, a + 2 * step, b + 2 * step, tile > 0 || step > 0);
     }
     CommitProducts();
   }
@@ -122,7 +123,7 @@ __device__ void SumTiles(int part, int group, int num_tiles, int num_stages, uns
     BeginProducts();
 #pragma unroll
     for (int step = 0; step < kDepth / kProductDepth; ++step) {
-      Product<T::kBlockRows>(sums, a + 2 * step, b + 2 * step, tile > 0 || step > 0);
+      Product<typename T::Element>(sums, a + 2 * step, b + 2 * step, tile > 0 || step > 0);
     }
     CommitProducts();
     // The tile before has been read.
@@ -200,10 +201,11 @@ __global__ void __launch_bounds__(T::kThreads)
   if (num_blocks > 1) MeetCluster();
 }
 
+template <typename E>
 struct StreamedLaunch {
   const LinearShape& shape;
   int64_t rows;
-  const LinearOperands& operands;
+  const LinearOperandsOf<E>& operands;
   LinearCut cut;
   cudaStream_t stream;
   KernelStart start;
@@ -211,8 +213,8 @@ struct StreamedLaunch {
   bool gated;
 };
 
-template <typename T>
-BlockPlan PlanOf(const StreamedLaunch& launch) {
+template <typename T, typename E>
+BlockPlan PlanOf(const StreamedLaunch<E>& launch) {
   const int num_tiles = static_cast<int>(Quotient(launch.shape.depth, kDepth));
   const int places = static_cast<int>(Quotient(num_tiles, launch.cut.parts)) * T::kBlockParts;
   if (launch.next == NextStart::kAtOnce && places <= T::kStages) return {num_tiles, places, true};
@@ -222,8 +224,8 @@ BlockPlan PlanOf(const StreamedLaunch& launch) {
   return {num_tiles, take_turns ? T::kStages / 2 : T::kStages, false};
 }
 
-template <typename T, bool kWhole>
-cudaError_t EncodeX(const StreamedLaunch& launch, const BlockPlan& plan, CUtensorMap* map) {
+template <typename T, bool kWhole, typename E>
+cudaError_t EncodeX(const StreamedLaunch<E>& launch, const BlockPlan& plan, CUtensorMap* map) {
   const int64_t depth = launch.shape.depth;
   if constexpr (kWhole) {
     return EncodeTilesMap(launch.operands.x, launch.rows, depth, T::kBlockRows,
@@ -232,10 +234,10 @@ cudaError_t EncodeX(const StreamedLaunch& launch, const BlockPlan& plan, CUtenso
   return EncodeMap(launch.operands.x, launch.rows, depth, T::kBlockRows, kDepth, map);
 }
 
-template <typename T, typename Stored, bool kWhole>
-cudaError_t LaunchPlan(const StreamedLaunch& launch, const BlockPlan& plan) {
+template <typename T, typename Stored, bool kWhole, typename E>
+cudaError_t LaunchPlan(const StreamedLaunch<E>& launch, const BlockPlan& plan) {
   const LinearShape& shape = launch.shape;
-  const LinearOperands& operands = launch.operands;
+  const LinearOperandsOf<E>& operands = launch.operands;
   const auto kernel = StreamedLinearKernel<T, Stored, kWhole>;
   const int bytes = T::BytesOf(plan.num_stages);
   // Of each device, so at each launch.
@@ -269,8 +271,8 @@ cudaError_t LaunchPlan(const StreamedLaunch& launch, const BlockPlan& plan) {
 }
 
 // Steps that let kernels start at once have up to eight rows, so that only these have kernels for it.
-template <typename T, typename Stored>
-cudaError_t Launch(const StreamedLaunch& launch) {
+template <typename T, typename Stored, typename E>
+cudaError_t Launch(const StreamedLaunch<E>& launch) {
   const BlockPlan plan = PlanOf<T>(launch);
   if constexpr (T::kBlockRows == 8 && sizeof(Stored) == 2) {
     if (plan.starts_next_early && launch.shape.depth % kDepth == 0)
@@ -279,16 +281,17 @@ cudaError_t Launch(const StreamedLaunch& launch) {
   return LaunchPlan<T, Stored, false>(launch, plan);
 }
 
-template <int kColumns, int kBlockParts, typename Stored>
-cudaError_t LaunchFew(const StreamedLaunch& launch) {
-  if (launch.rows <= 8) return Launch<Tile<8, kColumns, kBlockParts>, Stored>(launch);
-  if (launch.rows <= 16) return Launch<Tile<16, kColumns, kBlockParts>, Stored>(launch);
-  if (launch.rows <= 32) return Launch<Tile<32, kColumns, kBlockParts>, Stored>(launch);
-  return Launch<Tile<64, kColumns, kBlockParts>, Stored>(launch);
+template <int kColumns, int kBlockParts, typename Stored, typename E>
+cudaError_t LaunchFew(const StreamedLaunch<E>& launch) {
+  if (launch.rows <= 8) return Launch<Tile<E, 8, kColumns, kBlockParts>, Stored>(launch);
+  if (launch.rows <= 16) return Launch<Tile<E, 16, kColumns, kBlockParts>, Stored>(launch);
+  if (launch.rows <= 32) return Launch<Tile<E, 32, kColumns, kBlockParts>, Stored>(launch);
+  return Launch<Tile<E, 64, kColumns, kBlockParts>, Stored>(launch);
 }
 
 // By the number of the device's multiprocessors.
-cudaError_t LaunchMany(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+template <typename E>
+cudaError_t LaunchMany(const LinearShape& shape, int64_t rows, const LinearOperandsOf<E>& operands,
                        cudaStream_t stream, KernelStart start, bool gated) {
   int device = 0, multiprocessors = 0;
   cudaError_t error = cudaGetDevice(&device);
@@ -299,25 +302,26 @@ cudaError_t LaunchMany(const LinearShape& shape, int64_t rows, const LinearOpera
                            PlanOf(shape, rows, multiprocessors), stream, start);
 }
 
-cudaError_t LaunchFor(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+template <typename E>
+cudaError_t LaunchFor(const LinearShape& shape, int64_t rows, const LinearOperandsOf<E>& operands,
                       cudaStream_t stream, KernelStart start, NextStart next, bool gated) {
   if (rows > kRowsMax) return LaunchMany(shape, rows, operands, stream, start, gated);
   LinearCut cut = next == NextStart::kAtOnce ? ApartOf(CutOf(shape)) : CutOf(shape);
   if (!gated) cut = SpreadOf(shape, cut);
-  const StreamedLaunch launch = {shape, rows, operands, cut, stream, start, next, gated};
+  const StreamedLaunch<E> launch = {shape, rows, operands, cut, stream, start, next, gated};
   if (shape.output == LinearOutput::kFloat32) return LaunchFew<128, 1, float>(launch);
   const bool has_parts = launch.cut.block_parts > 1;
   switch (launch.cut.tile_columns) {
     case 32:
-      return has_parts ? LaunchFew<32, 2, __nv_bfloat16>(launch) : LaunchFew<32, 1, __nv_bfloat16>(launch);
+      return has_parts ? LaunchFew<32, 2, E>(launch) : LaunchFew<32, 1, E>(launch);
     case 48:
-      return has_parts ? LaunchFew<48, 2, __nv_bfloat16>(launch) : LaunchFew<48, 1, __nv_bfloat16>(launch);
+      return has_parts ? LaunchFew<48, 2, E>(launch) : LaunchFew<48, 1, E>(launch);
     case 64:
-      return has_parts ? LaunchFew<64, 2, __nv_bfloat16>(launch) : LaunchFew<64, 1, __nv_bfloat16>(launch);
+      return has_parts ? LaunchFew<64, 2, E>(launch) : LaunchFew<64, 1, E>(launch);
     case 128:
-      return LaunchFew<128, 1, __nv_bfloat16>(launch);
+      return LaunchFew<128, 1, E>(launch);
     default:
-      return LaunchFew<192, 1, __nv_bfloat16>(launch);
+      return LaunchFew<192, 1, E>(launch);
   }
 }
 
@@ -338,26 +342,37 @@ bool IsBuilt(const LinearShape& shape, int64_t rows) {
 
 }  // namespace
 
-cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+template <typename E>
+cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperandsOf<E>& operands,
                                  cudaStream_t stream, KernelStart start, NextStart next) {
   if (!IsBuilt(shape, rows)) return cudaErrorInvalidValue;
   if (!IsHopper()) return cudaErrorNotSupported;
-  LinearOperands used = operands;
+  LinearOperandsOf<E> used = operands;
   if (!shape.has_bias) used.bias = nullptr;
   if (!shape.has_residual) used.residual = nullptr;
   return LaunchFor(shape, rows, used, stream, start, next, false);
 }
 
-cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+template <typename E>
+cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const LinearOperandsOf<E>& operands,
                                  cudaStream_t stream, KernelStart start, NextStart next) {
   if (!IsBuilt(shape, rows) || shape.has_bias || shape.has_residual ||
       shape.output == LinearOutput::kFloat32 || shape.columns % (2 * kSwiGluBlock) != 0) {
     return cudaErrorInvalidValue;
   }
   if (!IsHopper()) return cudaErrorNotSupported;
-  LinearOperands used = operands;
+  LinearOperandsOf<E> used = operands;
   used.bias = nullptr, used.residual = nullptr;
   return LaunchFor(shape, rows, used, stream, start, next, true);
 }
+
+template cudaError_t LaunchStreamedLinear(const LinearShape&, int64_t, const LinearOperandsOf<__nv_bfloat16>&,
+                                          cudaStream_t, KernelStart, NextStart);
+template cudaError_t LaunchStreamedLinear(const LinearShape&, int64_t, const LinearOperandsOf<__half>&,
+                                          cudaStream_t, KernelStart, NextStart);
+template cudaError_t LaunchStreamedSwiGlu(const LinearShape&, int64_t, const LinearOperandsOf<__nv_bfloat16>&,
+                                          cudaStream_t, KernelStart, NextStart);
+template cudaError_t LaunchStreamedSwiGlu(const LinearShape&, int64_t, const LinearOperandsOf<__half>&,
+                                          cudaStream_t, KernelStart, NextStart);
 
 }  // namespace warpsmith

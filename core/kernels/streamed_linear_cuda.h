@@ -14,16 +14,18 @@ namespace warpsmith {
 
 // A row's bits depend on that row and the shape alone, whatever the number of rows: sums run over depth in steps of 16
 // within a part, and parts are added in their order. Any number of rows; depth is a multiple of 8, columns of 8 in
-// bfloat16 and of 4 in float32. Launches on `stream`, does not synchronise; returns the launch's error,
-// cudaErrorInvalidValue for other sizes, cudaErrorNotSupported where the device is no Hopper. Constant beside the
-// former kernel: the weights.
-cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+// T, __nv_bfloat16 or __half, and of 4 in float32. Launches on `stream`, does not synchronise; returns the launch's
+// error, cudaErrorInvalidValue for other sizes, cudaErrorNotSupported where the device is no Hopper. Constant beside
+// the former kernel: the weights.
+template <typename T = __nv_bfloat16>
+cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperandsOf<T>& operands,
                                  cudaStream_t stream, KernelStart start = KernelStart::kAfterFormer,
                                  NextStart next = NextStart::kAfterLoads);
 
 // SwiGLU (swiglu.h) of such a product, with the bits that the two have one after the other: y is [rows, columns / 2].
 // Also cudaErrorInvalidValue for a bias, a residual, float32, and columns that are no whole blocks of gate and up.
-cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+template <typename T = __nv_bfloat16>
+cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const LinearOperandsOf<T>& operands,
                                  cudaStream_t stream, KernelStart start = KernelStart::kAfterFormer,
                                  NextStart next = NextStart::kAfterLoads);
 

@@ -2,13 +2,12 @@
 #ifndef WARPSMITH_CORE_KERNELS_STREAMED_OUTPUT_CUH_
 #define WARPSMITH_CORE_KERNELS_STREAMED_OUTPUT_CUH_
 
-#include <cuda_bf16.h>
-
 #include <algorithm>
 #include <cstdint>
 
 #include "core/kernels/depth_parts.h"
 #include "core/kernels/hopper.cuh"
+#include "core/kernels/stored_pair.cuh"
 #include "core/kernels/swiglu.cuh"
 #include "core/kernels/swiglu.h"
 #include "core/kernels/warpgroup_products.cuh"
@@ -21,16 +20,18 @@ inline constexpr int kStagesMax = 40;
 struct StreamedOutput {
   int rows;
   int columns;
-  const __nv_bfloat16* bias;
+  const void* bias;
   const void* residual;
   void* y;
   bool gated;
 };
 
-// A block has kRows rows of x and kTileColumns columns of y. For each of its parts of the depth 64 columns have a
-// warpgroup. With 32 or 48 columns the products also read what lies behind the weights, and the sums of it are dropped.
-template <int kRows, int kTileColumns, int kParts>
+// Of x and weights in T, bfloat16 or float16. A block has kRows rows of x and kTileColumns columns of y. For each of
+// its parts of the depth 64 columns have a warpgroup. With 32 or 48 columns the products also read what lies behind the
+// weights, and the sums of it are dropped.
+template <typename T, int kRows, int kTileColumns, int kParts>
 struct Tile {
+  using Element = T;
   static constexpr int kBlockRows = kRows;
   static constexpr int kColumns = kTileColumns;
   static constexpr int kBlockParts = kParts;
@@ -76,26 +77,27 @@ __device__ void StoreSums(int part, int group, const float (&sums)[T::kSums], fl
 
 __device__ inline float4 Added(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
-__device__ inline float4 Widened(uint2 bits) {
-  const float2 low = __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(bits.x));
-  const float2 high = __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(bits.y));
+template <typename T>
+__device__ float4 Widened(uint2 bits) {
+  const float2 low = WidenedPair<T>(bits.x), high = WidenedPair<T>(bits.y);
   return {low.x, low.y, high.x, high.y};
 }
-__device__ inline uint2 Narrowed(float4 value) {
-  const __nv_bfloat162 low = __floats2bfloat162_rn(value.x, value.y),
-                       high = __floats2bfloat162_rn(value.z, value.w);
-  return {reinterpret_cast<const uint32_t&>(low), reinterpret_cast<const uint32_t&>(high)};
+template <typename T>
+__device__ uint2 Narrowed(float4 value) {
+  return {NarrowedPair<T>(value.x, value.y), NarrowedPair<T>(value.z, value.w)};
 }
 
-__device__ inline float4 LoadFour(const __nv_bfloat16* from) {
-  return Widened(*reinterpret_cast<const uint2*>(from));
+template <typename T>
+__device__ float4 LoadFour(const T* from) {
+  return Widened<T>(*reinterpret_cast<const uint2*>(from));
 }
 __device__ inline float4 LoadFour(const float* from) { return *reinterpret_cast<const float4*>(from); }
 
-__device__ inline void StoreFour(float4 value, float* to) { *reinterpret_cast<float4*>(to) = value; }
-__device__ inline void StoreFour(float4 value, __nv_bfloat16* to) {
-  *reinterpret_cast<uint2*>(to) = Narrowed(value);
+template <typename T>
+__device__ void StoreFour(float4 value, T* to) {
+  *reinterpret_cast<uint2*>(to) = Narrowed<T>(value);
 }
+__device__ inline void StoreFour(float4 value, float* to) { *reinterpret_cast<float4*>(to) = value; }
 
 // Four columns of a block's row, those from `column`: the sums of all parts, of all blocks of the cluster, added in
 // their order.
@@ -122,14 +124,17 @@ __device__ float4 SumOfParts(const float* sums, const ClusterPlace& cluster, int
 }
 
 // Both as a product without SwiGLU would have stored them.
-__device__ inline float4 Gated(float4 gate, float4 up) {
-  gate = Widened(Narrowed(gate)), up = Widened(Narrowed(up));
+template <typename T>
+__device__ float4 Gated(float4 gate, float4 up) {
+  gate = Widened<T>(Narrowed<T>(gate)), up = Widened<T>(Narrowed<T>(up));
   return {SwiGluOf(gate.x, up.x), SwiGluOf(gate.y, up.y), SwiGluOf(gate.z, up.z), SwiGluOf(gate.w, up.w)};
 }
 
 // What a block writes of y, four columns at a time.
 template <typename T, typename Stored>
 class OutputWriter {
+  using Element = typename T::Element;
+
  public:
   __device__ OutputWriter(const StreamedOutput& output, const ClusterPlace& cluster, int first_row,
                           int first_column)
@@ -155,12 +160,13 @@ class OutputWriter {
       float4 value;
       if (output_.gated) {
         const int gate = static_cast<int>(GateColumn(column));
-        value = Gated(SumOfParts<T>(sums, cluster_, own_row, gate),
-                      SumOfParts<T>(sums, cluster_, own_row, gate + static_cast<int>(kSwiGluBlock)));
+        value = Gated<Element>(SumOfParts<T>(sums, cluster_, own_row, gate),
+                               SumOfParts<T>(sums, cluster_, own_row, gate + static_cast<int>(kSwiGluBlock)));
       } else {
         value = SumOfParts<T>(sums, cluster_, own_row, column);
       }
-      if (output_.bias != nullptr) value = Added(value, LoadFour(output_.bias + ColumnOf(i)));
+      if (output_.bias != nullptr)
+        value = Added(value, LoadFour(static_cast<const Element*>(output_.bias) + ColumnOf(i)));
       if (output_.residual != nullptr) value = Added(value, i < T::kThreads ? residual_ : ResidualOf(i));
       StoreFour(value, static_cast<Stored*>(output_.y) + PlaceOf(i));
     }

@@ -40,6 +40,7 @@ cudaError_t LaunchSwiGlu(const SwiGlu<T>& swiglu, cudaStream_t stream, KernelSta
 }
 
 template cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>&, cudaStream_t, KernelStart);
+template cudaError_t LaunchSwiGlu(const SwiGlu<__half>&, cudaStream_t, KernelStart);
 template cudaError_t LaunchSwiGlu(const SwiGlu<float>&, cudaStream_t, KernelStart);
 
 }  // namespace warpsmith

@@ -3,6 +3,7 @@
 #define WARPSMITH_CORE_KERNELS_SWIGLU_CUDA_H_
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
 #include "core/kernels/kernel_start.h"
@@ -10,8 +11,8 @@
 
 namespace warpsmith {
 
-// T is __nv_bfloat16 or float. All pointers are device memory, aligned to 16 bytes. Launches on `stream`, does not
-// synchronise; returns the launch's error, cudaErrorInvalidValue for a size that is not a positive multiple of
+// T is __nv_bfloat16, __half or float. All pointers are device memory, aligned to 16 bytes. Launches on `stream`, does
+// not synchronise; returns the launch's error, cudaErrorInvalidValue for a size that is not a positive multiple of
 // kSwiGluBlock.
 template <typename T = __nv_bfloat16>
 cudaError_t LaunchSwiGlu(const SwiGlu<T>& swiglu, cudaStream_t stream,

@@ -3,24 +3,40 @@
 #ifndef WARPSMITH_CORE_KERNELS_TENSOR_CORE_CUH_
 #define WARPSMITH_CORE_KERNELS_TENSOR_CORE_CUH_
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <cstdint>
 
 namespace warpsmith {
+
+// What instructions call a type of 16 bits.
+template <typename T>
+struct InstructionType;
+template <>
+struct InstructionType<__nv_bfloat16> {
+  static constexpr char kName[] = "bf16";
+};
+template <>
+struct InstructionType<__half> {
+  static constexpr char kName[] = "f16";
+};
 
 // Shared memory as instructions address it.
 __device__ inline uint32_t SharedAddress(const void* shared) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(shared));
 }
 
-// sums += a b for a [16, 16] and b [16, 8] of bfloat16, sums [16, 8] of float32. With g = lane / 4 and t = lane % 4:
-// a holds (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), each a pair of columns; b0 holds rows 2t and 2t + 1 of
-// column g, b1 those 8 further; sums holds (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+// sums += a b for a [16, 16] and b [16, 8] of T, bfloat16 or float16, sums [16, 8] of float32. With g = lane / 4 and t
+// = lane % 4: a holds (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8), each a pair of columns; b0 holds rows 2t and
+// 2t + 1 of column g, b1 those 8 further; sums holds (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+template <typename T>
 __device__ inline void MultiplyTiles(const uint32_t (&a)[4], uint32_t b0, uint32_t b1, float (&sums)[4]) {
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "mma.sync.aligned.m16n8k16.row.col.f32.%10.%10.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};\n"
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "C"(InstructionType<T>::kName));
 }
 
 // Four matrices of 8 rows of 16 bytes; lane l gives the address of row l % 8 of matrix l / 8. Of matrix i, m[i] gets

@@ -26,8 +26,13 @@ EncodeTiled FindEncodeTiled() {
   return found;
 }
 
-template <size_t kDimensions>
-cudaError_t Encode(const __nv_bfloat16* matrix, const std::array<cuuint64_t, kDimensions>& sizes,
+template <typename T>
+constexpr CUtensorMapDataType kElementType = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+template <>
+constexpr CUtensorMapDataType kElementType<__half> = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+
+template <size_t kDimensions, typename T>
+cudaError_t Encode(const T* matrix, const std::array<cuuint64_t, kDimensions>& sizes,
                    const std::array<cuuint64_t, kDimensions - 1>& strides,
                    const std::array<cuuint32_t, kDimensions>& tile, CUtensorMap* map) {
   const EncodeTiled encode = FindEncodeTiled();
@@ -36,23 +41,25 @@ cudaError_t Encode(const __nv_bfloat16* matrix, const std::array<cuuint64_t, kDi
   steps.fill(1);
   const CUtensorMapSwizzle swizzle = tile[0] == 32 ? CU_TENSOR_MAP_SWIZZLE_64B : CU_TENSOR_MAP_SWIZZLE_128B;
   const CUresult result =
-      encode(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kDimensions, const_cast<__nv_bfloat16*>(matrix),
-             sizes.data(), strides.data(), tile.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
+      encode(map, kElementType<T>, kDimensions, const_cast<T*>(matrix), sizes.data(), strides.data(),
+             tile.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
              CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 }  // namespace
 
-cudaError_t EncodeMap(const __nv_bfloat16* matrix, int64_t rows, int64_t columns, int tile_rows,
-                      int tile_columns, CUtensorMap* map) {
+template <typename T>
+cudaError_t EncodeMap(const T* matrix, int64_t rows, int64_t columns, int tile_rows, int tile_columns,
+                      CUtensorMap* map) {
   const auto columns_size = static_cast<cuuint64_t>(columns);
   return Encode<2>(matrix, {columns_size, static_cast<cuuint64_t>(rows)}, {columns_size * 2},
                    {static_cast<cuuint32_t>(tile_columns), static_cast<cuuint32_t>(tile_rows)}, map);
 }
 
-cudaError_t EncodeTilesMap(const __nv_bfloat16* matrix, int64_t rows, int64_t columns, int tile_rows,
-                           int num_tiles, CUtensorMap* map) {
+template <typename T>
+cudaError_t EncodeTilesMap(const T* matrix, int64_t rows, int64_t columns, int tile_rows, int num_tiles,
+                           CUtensorMap* map) {
   constexpr cuuint64_t kColumns = 64;
   const auto columns_size = static_cast<cuuint64_t>(columns);
   return Encode<3>(matrix, {kColumns, static_cast<cuuint64_t>(rows), columns_size / kColumns},
@@ -62,8 +69,8 @@ cudaError_t EncodeTilesMap(const __nv_bfloat16* matrix, int64_t rows, int64_t co
                    map);
 }
 
-cudaError_t EncodeGatedMap(const __nv_bfloat16* matrix, int64_t rows, int64_t depth, int tile_rows,
-                           CUtensorMap* map) {
+template <typename T>
+cudaError_t EncodeGatedMap(const T* matrix, int64_t rows, int64_t depth, int tile_rows, CUtensorMap* map) {
   constexpr cuuint64_t kRows = 8, kBlock = kSwiGluBlock, kPair = 2 * kBlock;
   const cuuint64_t row_bytes = static_cast<cuuint64_t>(depth) * 2;
   return Encode<5>(
@@ -73,5 +80,12 @@ cudaError_t EncodeGatedMap(const __nv_bfloat16* matrix, int64_t rows, int64_t de
       {64, kRows, 2, kBlock / kRows, static_cast<cuuint32_t>(tile_rows) / static_cast<cuuint32_t>(kPair)},
       map);
 }
+
+template cudaError_t EncodeMap(const __nv_bfloat16*, int64_t, int64_t, int, int, CUtensorMap*);
+template cudaError_t EncodeMap(const __half*, int64_t, int64_t, int, int, CUtensorMap*);
+template cudaError_t EncodeTilesMap(const __nv_bfloat16*, int64_t, int64_t, int, int, CUtensorMap*);
+template cudaError_t EncodeTilesMap(const __half*, int64_t, int64_t, int, int, CUtensorMap*);
+template cudaError_t EncodeGatedMap(const __nv_bfloat16*, int64_t, int64_t, int, CUtensorMap*);
+template cudaError_t EncodeGatedMap(const __half*, int64_t, int64_t, int, CUtensorMap*);
 
 }  // namespace warpsmith

@@ -3,8 +3,6 @@
 #ifndef WARPSMITH_CORE_KERNELS_TILED_LINEAR_CUH_
 #define WARPSMITH_CORE_KERNELS_TILED_LINEAR_CUH_
 
-#include <cuda_bf16.h>
-
 #include <algorithm>
 #include <cstdint>
 
@@ -198,7 +196,7 @@ class TileSums {
       BeginProducts();
 #pragma unroll
       for (int step = 0; step < kDepth / kProductDepth; ++step) {
-        Product<T::kRows>(sums, a + 2 * step, b + 2 * step, i > 0 || step > 0);
+        Product<typename T::Element>(sums, a + 2 * step, b + 2 * step, i > 0 || step > 0);
       }
       CommitProducts();
       // The tile before has been read.

@@ -1,4 +1,5 @@
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -10,10 +11,11 @@
 namespace warpsmith {
 namespace {
 
+template <typename E>
 struct TiledLaunch {
   const LinearShape& shape;
   int64_t rows;
-  const LinearOperands& operands;
+  const LinearOperandsOf<E>& operands;
   TilePlan plan;
   cudaStream_t stream;
   KernelStart start;
@@ -23,11 +25,11 @@ struct TiledMaps {
   CUtensorMap weights, x, residual, y;
 };
 
-template <typename T>
-cudaError_t EncodeOperands(const TiledLaunch& launch, TiledMaps& maps) {
+template <typename T, typename E>
+cudaError_t EncodeOperands(const TiledLaunch<E>& launch, TiledMaps& maps) {
   const LinearShape& shape = launch.shape;
   const int weight_rows = T::kColumns / launch.plan.cluster.rows;
-  const __nv_bfloat16* const weight = launch.operands.weight;
+  const E* const weight = launch.operands.weight;
   const cudaError_t error =
       T::kOutput == OutputKind::kSwiGlu
           ? EncodeGatedMap(weight, shape.columns, shape.depth, weight_rows, &maps.weights)
@@ -37,21 +39,21 @@ cudaError_t EncodeOperands(const TiledLaunch& launch, TiledMaps& maps) {
                    kDepth, &maps.x);
 }
 
-template <typename T>
-cudaError_t EncodeResults(const TiledLaunch& launch, TiledMaps& maps) {
+template <typename T, typename E>
+cudaError_t EncodeResults(const TiledLaunch<E>& launch, TiledMaps& maps) {
   if (T::kOutput == OutputKind::kFloat32) return cudaSuccess;  // written without a map
   const int64_t columns = launch.shape.columns / (T::kOutput == OutputKind::kSwiGlu ? 2 : 1);
   const auto encode = [&](const void* matrix, CUtensorMap& map) {
-    return EncodeMap(static_cast<const __nv_bfloat16*>(matrix), launch.rows, columns, T::kChunkRows,
-                     T::kResultColumns, &map);
+    return EncodeMap(static_cast<const E*>(matrix), launch.rows, columns, T::kChunkRows, T::kResultColumns,
+                     &map);
   };
   const cudaError_t error = encode(launch.operands.y, maps.y);
   if (error != cudaSuccess || launch.operands.residual == nullptr) return error;
   return encode(launch.operands.residual, maps.residual);
 }
 
-template <typename T>
-cudaError_t Launch(const TiledLaunch& launch) {
+template <typename T, typename E>
+cudaError_t Launch(const TiledLaunch<E>& launch) {
   int device = 0, multiprocessors = 0;
   cudaError_t error = cudaGetDevice(&device);
   if (error != cudaSuccess) return error;
@@ -90,12 +92,12 @@ cudaError_t Launch(const TiledLaunch& launch) {
   return cudaLaunchKernelEx(&config, kernel, maps.weights, maps.x, maps.residual, maps.y, problem);
 }
 
-template <int kColumns, bool kParts, OutputKind kKind>
-cudaError_t LaunchOfColumns(const TiledLaunch& launch) {
+template <int kColumns, bool kParts, OutputKind kKind, typename E>
+cudaError_t LaunchOfColumns(const TiledLaunch<E>& launch) {
   const auto run = [&](auto rows) -> cudaError_t {
     constexpr int kRows = decltype(rows)::value;
     if constexpr (IsBuilt(kRows, kColumns, kParts)) {
-      return Launch<TiledShape<kRows, kColumns, kParts, kKind>>(launch);
+      return Launch<TiledShape<E, kRows, kColumns, kParts, kKind>>(launch);
     } else {
       return cudaErrorInvalidValue;
     }
@@ -124,8 +126,8 @@ cudaError_t LaunchOfColumns(const TiledLaunch& launch) {
   }
 }
 
-template <bool kParts, OutputKind kKind>
-cudaError_t LaunchOfPlan(const TiledLaunch& launch) {
+template <bool kParts, OutputKind kKind, typename E>
+cudaError_t LaunchOfPlan(const TiledLaunch<E>& launch) {
   switch (launch.plan.tile_columns) {
     case 64:
       return LaunchOfColumns<64, kParts, kKind>(launch);
@@ -138,20 +140,26 @@ cudaError_t LaunchOfPlan(const TiledLaunch& launch) {
   }
 }
 
-template <OutputKind kKind>
-cudaError_t LaunchOfKind(const TiledLaunch& launch) {
+template <OutputKind kKind, typename E>
+cudaError_t LaunchOfKind(const TiledLaunch<E>& launch) {
   return CutOf(launch.shape).parts > 1 ? LaunchOfPlan<true, kKind>(launch)
                                        : LaunchOfPlan<false, kKind>(launch);
 }
 
 }  // namespace
 
-cudaError_t LaunchTiledLinear(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
+template <typename E>
+cudaError_t LaunchTiledLinear(const LinearShape& shape, int64_t rows, const LinearOperandsOf<E>& operands,
                               LinearGate gate, const TilePlan& plan, cudaStream_t stream, KernelStart start) {
-  const TiledLaunch launch = {shape, rows, operands, plan, stream, start};
+  const TiledLaunch<E> launch = {shape, rows, operands, plan, stream, start};
   if (gate == LinearGate::kSwiGlu) return LaunchOfKind<OutputKind::kSwiGlu>(launch);
   if (shape.output == LinearOutput::kFloat32) return LaunchOfKind<OutputKind::kFloat32>(launch);
-  return LaunchOfKind<OutputKind::kBfloat16>(launch);
+  return LaunchOfKind<OutputKind::kStored>(launch);
 }
+
+template cudaError_t LaunchTiledLinear(const LinearShape&, int64_t, const LinearOperandsOf<__nv_bfloat16>&,
+                                       LinearGate, const TilePlan&, cudaStream_t, KernelStart);
+template cudaError_t LaunchTiledLinear(const LinearShape&, int64_t, const LinearOperandsOf<__half>&,
+                                       LinearGate, const TilePlan&, cudaStream_t, KernelStart);
 
 }  // namespace warpsmith

@@ -3,14 +3,14 @@
 #ifndef WARPSMITH_CORE_KERNELS_TILED_OUTPUT_CUH_
 #define WARPSMITH_CORE_KERNELS_TILED_OUTPUT_CUH_
 
-#include <cuda_bf16.h>
-
 #include <algorithm>
 #include <cstdint>
 
 #include "core/kernels/depth_parts.h"
 #include "core/kernels/hopper.cuh"
 #include "core/kernels/kernel_start.cuh"
+#include "core/kernels/stored_pair.cuh"
+#include "core/kernels/stored_vectors.cuh"
 #include "core/kernels/swiglu.cuh"
 #include "core/kernels/swiglu.h"
 #include "core/kernels/tile_plan.h"
@@ -18,12 +18,13 @@
 
 namespace warpsmith {
 
-enum class OutputKind { kBfloat16, kSwiGlu, kFloat32 };
+enum class OutputKind { kStored, kSwiGlu, kFloat32 };
 
-// A block has kRows rows of x and kColumns columns of y, 64 for each warpgroup that sums. Its memory holds stages of
-// tiles, then each warpgroup's buffers.
-template <int kTileRows, int kTileColumns, bool kParts, OutputKind kKind>
+// Of x and weights in T, bfloat16 or float16. A block has kRows rows of x and kColumns columns of y, 64 for each
+// warpgroup that sums. Its memory holds stages of tiles, then each warpgroup's buffers.
+template <typename T, int kTileRows, int kTileColumns, bool kParts, OutputKind kKind>
 struct TiledShape {
+  using Element = T;
   static constexpr int kRows = kTileRows;
   static constexpr bool kSeveralParts = kParts;
   static constexpr OutputKind kOutput = kKind;
@@ -42,7 +43,7 @@ struct TiledShape {
   static constexpr int kResultColumns = kOutput == OutputKind::kSwiGlu ? kGroupColumns / 2 : kGroupColumns;
   static constexpr int kResultBytes = kResultColumns * 2;
   // Results of many rows go through two smaller buffers by turns, which leaves place for stages.
-  static constexpr bool kHasChunks = kOutput == OutputKind::kBfloat16 && kRows > 208;
+  static constexpr bool kHasChunks = kOutput == OutputKind::kStored && kRows > 208;
   static constexpr int kChunks = kHasChunks ? 4 : 1;
   static constexpr int kChunkRows = kRows / kChunks;
   static constexpr int kBuffers = kOutput == OutputKind::kFloat32 ? 0 : (kHasChunks ? 2 : 1);
@@ -60,7 +61,7 @@ struct TiledShape {
 struct TiledOutput {
   int rows;
   int columns;
-  const __nv_bfloat16* bias;
+  const void* bias;
   const void* residual;
   void* y;
 };
@@ -146,6 +147,8 @@ class TileWriter {
 // Results of a warpgroup's sums, tile after tile.
 template <typename T, typename Barriers>
 class TileStager {
+  using Element = typename T::Element;
+
  public:
   __device__ TileStager(int group, const TiledOutput& output, unsigned char* buffers, Barriers& barriers)
       : group_(group),
@@ -179,8 +182,9 @@ class TileStager {
 
  private:
   __device__ void AddBias(int column, float (&sums)[T::kSums]) const {
-    const float low = column < output_.columns ? __bfloat162float(output_.bias[column]) : 0.0f;
-    const float high = column + 8 < output_.columns ? __bfloat162float(output_.bias[column + 8]) : 0.0f;
+    const auto* const bias = static_cast<const Element*>(output_.bias);
+    const float low = column < output_.columns ? LoadStored(bias + column) : 0.0f;
+    const float high = column + 8 < output_.columns ? LoadStored(bias + column + 8) : 0.0f;
 #pragma unroll
     for (int i = 0; i < T::kSums; i += 4) {
       sums[i] += low;
@@ -206,11 +210,11 @@ class TileStager {
       for (int j = 0; j < 4; ++j) {
         float2 pair = {from[2 * j], from[2 * j + 1]};
         if (output_.residual != nullptr) {
-          const float2 added = __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(residual[j]));
+          const float2 added = WidenedPair<Element>(residual[j]);
           pair.x += added.x;
           pair.y += added.y;
         }
-        results[j] = BitsOf(pair.x, pair.y);
+        results[j] = NarrowedPair<Element>(pair.x, pair.y);
       }
       StoreMatricesTransposed(to, results);
     }
@@ -225,8 +229,8 @@ class TileStager {
     for (int i = 0; i < T::kRows / 16; ++i) {
       const float* const from = sums + i * 8;
       const uint32_t results[2] = {
-          BitsOf(Gated(from[0], from[2]), Gated(from[1], from[3])),
-          BitsOf(Gated(from[4], from[6]), Gated(from[5], from[7])),
+          NarrowedPair<Element>(Gated(from[0], from[2]), Gated(from[1], from[3])),
+          NarrowedPair<Element>(Gated(from[4], from[6]), Gated(from[5], from[7])),
       };
       StoreMatricesTransposed(address + i * 16 * T::kResultBytes, results);
     }
@@ -234,12 +238,7 @@ class TileStager {
 
   // Both as a product without SwiGLU would have stored them.
   __device__ static float Gated(float gate, float up) {
-    return SwiGluOf(__bfloat162float(__float2bfloat16_rn(gate)), __bfloat162float(__float2bfloat16_rn(up)));
-  }
-
-  __device__ static uint32_t BitsOf(float low, float high) {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-    return reinterpret_cast<const uint32_t&>(pair);
+    return SwiGluOf(RoundToStored<Element>(gate), RoundToStored<Element>(up));
   }
 
   // Eight lanes write 32 bytes of a row together.

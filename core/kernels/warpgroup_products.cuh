@@ -1,4 +1,4 @@
-// Products of a warpgroup, Hopper's wgmma, one specialisation for each number of columns that a kernel uses. Source:
+// Products of a warpgroup, Hopper's wgmma, one function for each number of columns that a kernel uses. Source:
 // PTX ISA 9.0, which wants every register named.
 #ifndef WARPSMITH_CORE_KERNELS_WARPGROUP_PRODUCTS_CUH_
 #define WARPSMITH_CORE_KERNELS_WARPGROUP_PRODUCTS_CUH_
@@ -47,62 +47,58 @@ __device__ inline void FinishProducts(float (&sums)[kSums]) {
   for (int i = 0; i < kSums; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
-// sums[64, kColumns] = a[64, 16] b[kColumns, 16]^T in bfloat16 by a warpgroup, both from shared memory; `adds`: added
-// to what sums holds. Of 8 columns lane l of warp w has, in this order, row 16 w + l / 4 of columns 2 (l % 4) and
-// 2 (l % 4) + 1, then row 16 w + l / 4 + 8 of both.
-template <int kColumns>
-__device__ inline void Product(float (&sums)[kColumns / 2], uint64_t a, uint64_t b, bool adds);
-
-template <>
-__device__ inline void Product<8>(float (&d)[4], uint64_t a, uint64_t b, bool adds) {
+// sums[64, columns] = a[64, 16] b[columns, 16]^T in T, bfloat16 or float16, by a warpgroup, both from shared memory,
+// for twice as many columns as a thread has sums; `adds`: added to what sums holds. Of 8 columns lane l of warp w has,
+// in this order, row 16 w + l / 4 of columns 2 (l % 4) and 2 (l % 4) + 1, then row 16 w + l / 4 + 8 of both.
+template <typename T>
+__device__ inline void Product(float (&d)[4], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %6, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.%7.%7 "
       "{%0, %1, %2, %3}, %4, %5, adds, 1, 1, 0, 0;\n}"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)), "C"(InstructionType<T>::kName));
 }
 
-template <>
-__device__ inline void Product<16>(float (&d)[8], uint64_t a, uint64_t b, bool adds) {
+template <typename T>
+__device__ inline void Product(float (&d)[8], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %10, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n16k16.f32.%11.%11 "
       "{%0, %1, %2, %3, %4, %5, %6, %7}, %8, %9, adds, 1, 1, 0, 0;\n}"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)), "C"(InstructionType<T>::kName));
 }
 
-template <>
-__device__ inline void Product<32>(float (&d)[16], uint64_t a, uint64_t b, bool adds) {
+template <typename T>
+__device__ inline void Product(float (&d)[16], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %18, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32.%19.%19 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, adds, 1, 1, 0, 0;\n}"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
         "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)), "C"(InstructionType<T>::kName));
 }
 
-template <>
-__device__ inline void Product<48>(float (&d)[24], uint64_t a, uint64_t b, bool adds) {
+template <typename T>
+__device__ inline void Product(float (&d)[24], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %26, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n48k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n48k16.f32.%27.%27 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
       "%20, %21, %22, %23}, %24, %25, adds, 1, 1, 0, 0;\n}"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
         "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
-        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]),
-        "+f"(d[23])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23])
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)), "C"(InstructionType<T>::kName));
 }
 
-template <>
-__device__ inline void Product<64>(float (&d)[32], uint64_t a, uint64_t b, bool adds) {
+template <typename T>
+__device__ inline void Product(float (&d)[32], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %34, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.%35.%35 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
       "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, adds, 1, 1, 0, 0;\n}"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
@@ -110,14 +106,14 @@ __device__ inline void Product<64>(float (&d)[32], uint64_t a, uint64_t b, bool 
         "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]),
         "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
         "+f"(d[30]), "+f"(d[31])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)), "C"(InstructionType<T>::kName));
 }
 
-template <>
-__device__ inline void Product<96>(float (&d)[48], uint64_t a, uint64_t b, bool adds) {
+template <typename T>
+__device__ inline void Product(float (&d)[48], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %50, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n96k16.f32.%51.%51 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
       "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, "
       "%40, %41, %42, %43, %44, %45, %46, %47}, %48, %49, adds, 1, 1, 0, 0;\n}"
@@ -128,14 +124,14 @@ __device__ inline void Product<96>(float (&d)[48], uint64_t a, uint64_t b, bool 
         "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]),
         "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]),
         "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)), "C"(InstructionType<T>::kName));
 }
 
-template <>
-__device__ inline void Product<112>(float (&d)[56], uint64_t a, uint64_t b, bool adds) {
+template <typename T>
+__device__ inline void Product(float (&d)[56], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %58, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n112k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n112k16.f32.%59.%59 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
       "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, "
       "%40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55}, %56, %57, adds, 1, "
@@ -148,14 +144,14 @@ __device__ inline void Product<112>(float (&d)[56], uint64_t a, uint64_t b, bool
         "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]),
         "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]),
         "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)), "C"(InstructionType<T>::kName));
 }
 
-template <>
-__device__ inline void Product<128>(float (&d)[64], uint64_t a, uint64_t b, bool adds) {
+template <typename T>
+__device__ inline void Product(float (&d)[64], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.%67.%67 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
       "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, "
       "%40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "
@@ -169,14 +165,14 @@ __device__ inline void Product<128>(float (&d)[64], uint64_t a, uint64_t b, bool
         "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]),
         "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]),
         "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)), "C"(InstructionType<T>::kName));
 }
 
-template <>
-__device__ inline void Product<160>(float (&d)[80], uint64_t a, uint64_t b, bool adds) {
+template <typename T>
+__device__ inline void Product(float (&d)[80], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %82, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n160k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n160k16.f32.%83.%83 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
       "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, "
       "%40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "
@@ -193,14 +189,14 @@ __device__ inline void Product<160>(float (&d)[80], uint64_t a, uint64_t b, bool
         "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]), "+f"(d[64]),
         "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71]),
         "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)), "C"(InstructionType<T>::kName));
 }
 
-template <>
-__device__ inline void Product<176>(float (&d)[88], uint64_t a, uint64_t b, bool adds) {
+template <typename T>
+__device__ inline void Product(float (&d)[88], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %90, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n176k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n176k16.f32.%91.%91 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
       "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, "
       "%40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "
@@ -219,14 +215,14 @@ __device__ inline void Product<176>(float (&d)[88], uint64_t a, uint64_t b, bool
         "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]), "+f"(d[78]),
         "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]), "+f"(d[85]),
         "+f"(d[86]), "+f"(d[87])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)), "C"(InstructionType<T>::kName));
 }
 
-template <>
-__device__ inline void Product<208>(float (&d)[104], uint64_t a, uint64_t b, bool adds) {
+template <typename T>
+__device__ inline void Product(float (&d)[104], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %106, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n208k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n208k16.f32.%107.%107 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
       "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, "
       "%40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "
@@ -248,14 +244,14 @@ __device__ inline void Product<208>(float (&d)[104], uint64_t a, uint64_t b, boo
         "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91]), "+f"(d[92]),
         "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]),
         "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)), "C"(InstructionType<T>::kName));
 }
 
-template <>
-__device__ inline void Product<256>(float (&d)[128], uint64_t a, uint64_t b, bool adds) {
+template <typename T>
+__device__ inline void Product(float (&d)[128], uint64_t a, uint64_t b, bool adds) {
   asm volatile(
       "{\n.reg .pred adds;\nsetp.ne.b32 adds, %130, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32.%131.%131 "
       "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, "
       "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, "
       "%40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "
@@ -282,7 +278,7 @@ __device__ inline void Product<256>(float (&d)[128], uint64_t a, uint64_t b, boo
         "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111]), "+f"(d[112]), "+f"(d[113]),
         "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), "+f"(d[120]),
         "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
-      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)));
+      : "l"(a), "l"(b), "r"(static_cast<int32_t>(adds)), "C"(InstructionType<T>::kName));
 }
 
 }  // namespace warpsmith

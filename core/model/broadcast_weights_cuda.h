@@ -26,11 +26,11 @@ struct BroadcastOutcome {
   bool may_still_read = false;
 };
 
-// Sends the weights at `memory` on GPU `device`, in bfloat16, the buffers of the layout one behind the other, after the
-// work of the default stream, to all `receivers`, of which there is at least one: in a new group, where they get the
-// ranks from 1 on in their order and this process is rank 0. Tells them on a thread each, and sends meanwhile. The
-// first receiver that refuses, and the deadline, end it for all, and they keep what they had: publish again, without
-// the one that was lost. Logs bytes, seconds and GB/s.
+// Sends the weights at `memory` on GPU `device`, in bfloat16 or float16, the buffers of the layout one behind the
+// other, after the work of the default stream, to all `receivers`, of which there is at least one: in a new group,
+// where they get the ranks from 1 on in their order and this process is rank 0. Tells them on a thread each, and sends
+// meanwhile. The first receiver that refuses, and the deadline, end it for all, and they keep what they had: publish
+// again, without the one that was lost. Logs bytes, seconds and GB/s.
 BroadcastOutcome BroadcastWeights(const ModelConfig& config, std::byte* memory, int device, uint64_t version,
                                   const std::vector<PrepareReceiver>& receivers, absl::Time deadline);
 

@@ -18,7 +18,7 @@
 namespace warpsmith {
 namespace {
 
-constexpr int64_t kBfloat16Bytes = 2;
+constexpr int64_t kElementBytes = 2;  // bfloat16 or float16
 
 // What the device works with. It is never freed where the device is not known to be done.
 struct Work {
@@ -47,14 +47,14 @@ absl::Status Launch(const ParameterLayout& layout, std::byte* memory, const std:
   RETURN_IF_ERROR(CudaStatus(cudaStreamWaitEvent(stream, work.done.get(), 0), "following a stream"));
   if (from != nullptr) {
     RETURN_IF_ERROR(CudaStatus(
-        cudaMemcpyAsync(memory, from, offsets.back() * kBfloat16Bytes, cudaMemcpyDeviceToDevice, stream),
+        cudaMemcpyAsync(memory, from, offsets.back() * kElementBytes, cudaMemcpyDeviceToDevice, stream),
         "copying weights"));
   }
   auto* const sums = reinterpret_cast<MemoryChecksum*>(work.sums.get());
   for (int i = 0; i < layout.num_buffers(); ++i) {
     RETURN_IF_ERROR(
-        CudaStatus(LaunchMemoryChecksum(memory + offsets[i] * kBfloat16Bytes,
-                                        (offsets[i + 1] - offsets[i]) * kBfloat16Bytes, sums + i, stream),
+        CudaStatus(LaunchMemoryChecksum(memory + offsets[i] * kElementBytes,
+                                        (offsets[i + 1] - offsets[i]) * kElementBytes, sums + i, stream),
                    "checksums of weights"));
   }
   RETURN_IF_ERROR(CudaStatus(

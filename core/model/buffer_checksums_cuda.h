@@ -13,9 +13,10 @@
 
 namespace warpsmith {
 
-// Of each buffer of `layout` in bfloat16, one behind the other, at `memory` on the current device, after work of the
-// default stream. Where `from` is not null the buffers are copied from there to `memory` first. Both are aligned to 16
-// bytes. DEADLINE_EXCEEDED and INTERNAL: the device may still be at it, see MayStillRun; RESOURCE_EXHAUSTED.
+// Of each buffer of `layout` in bfloat16 or float16, one behind the other, at `memory` on the current device, after
+// work of the default stream. Where `from` is not null the buffers are copied from there to `memory` first. Both are
+// aligned to 16 bytes. DEADLINE_EXCEEDED and INTERNAL: the device may still be at it, see MayStillRun;
+// RESOURCE_EXHAUSTED.
 absl::StatusOr<std::vector<MemoryChecksum>> ChecksumBuffers(const ParameterLayout& layout, std::byte* memory,
                                                             const std::byte* from, absl::Time deadline);
 

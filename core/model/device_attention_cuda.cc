@@ -1,6 +1,7 @@
 #include "core/model/device_attention_cuda.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "core/base/status_macros.h"
 #include "core/kernels/attention_inputs_cuda.h"
@@ -26,25 +27,33 @@ int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOp
   return static_cast<int64_t>(most);
 }
 
-absl::Status LaunchAttention(const AttentionInputs<__nv_bfloat16>& inputs,
-                             const PagedAttention<__nv_bfloat16>& attention,
+template <typename T>
+absl::Status LaunchAttention(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
                              const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream) {
-  if (CanDecodeAttention(inputs, attention, bounds)) {
-    return CudaStatus(LaunchDecodeAttention(inputs, attention, bounds, stream, KernelStart::kBesideFormer),
-                      "launch of attention with its inputs");
+  constexpr const char* kAttention = "launch of attention";
+  if constexpr (!std::is_same_v<T, float>) {
+    if (CanDecodeAttention(inputs, attention, bounds)) {
+      return CudaStatus(LaunchDecodeAttention(inputs, attention, bounds, stream, KernelStart::kBesideFormer),
+                        "launch of attention with its inputs");
+    }
   }
   RETURN_IF_ERROR(CudaStatus(LaunchAttentionInputs(inputs, stream, KernelStart::kBesideFormer),
                              "launch of attention's inputs"));
-  return CudaStatus(LaunchPagedAttention(attention, bounds, workspace, stream, KernelStart::kBesideFormer),
-                    "launch of attention");
+  if constexpr (std::is_same_v<T, float>) {
+    return CudaStatus(LaunchFloat32Attention(attention, bounds, stream, KernelStart::kBesideFormer),
+                      kAttention);
+  } else {
+    return CudaStatus(LaunchPagedAttention(attention, bounds, workspace, stream, KernelStart::kBesideFormer),
+                      kAttention);
+  }
 }
 
-absl::Status LaunchAttention(const AttentionInputs<float>& inputs, const PagedAttention<float>& attention,
-                             const PagedAttentionBounds& bounds, std::byte*, cudaStream_t stream) {
-  RETURN_IF_ERROR(CudaStatus(LaunchAttentionInputs(inputs, stream, KernelStart::kBesideFormer),
-                             "launch of attention's inputs"));
-  return CudaStatus(LaunchFloat32Attention(attention, bounds, stream, KernelStart::kBesideFormer),
-                    "launch of attention");
-}
+template absl::Status LaunchAttention(const AttentionInputs<__nv_bfloat16>&,
+                                      const PagedAttention<__nv_bfloat16>&, const PagedAttentionBounds&,
+                                      std::byte*, cudaStream_t);
+template absl::Status LaunchAttention(const AttentionInputs<__half>&, const PagedAttention<__half>&,
+                                      const PagedAttentionBounds&, std::byte*, cudaStream_t);
+template absl::Status LaunchAttention(const AttentionInputs<float>&, const PagedAttention<float>&,
+                                      const PagedAttentionBounds&, std::byte*, cudaStream_t);
 
 }  // namespace warpsmith

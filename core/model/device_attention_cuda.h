@@ -2,7 +2,6 @@
 #ifndef WARPSMITH_CORE_MODEL_DEVICE_ATTENTION_CUDA_H_
 #define WARPSMITH_CORE_MODEL_DEVICE_ATTENTION_CUDA_H_
 
-#include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
@@ -21,11 +20,9 @@ namespace warpsmith {
 int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOptions& options);
 
 // Launches `inputs` and then `attention`, which reads what they write, beside the kernel before. `workspace` holds
-// AttentionWorkspaceBytes. INTERNAL with CUDA's message.
-absl::Status LaunchAttention(const AttentionInputs<__nv_bfloat16>& inputs,
-                             const PagedAttention<__nv_bfloat16>& attention,
-                             const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream);
-absl::Status LaunchAttention(const AttentionInputs<float>& inputs, const PagedAttention<float>& attention,
+// AttentionWorkspaceBytes. T is __nv_bfloat16, __half or float. INTERNAL with CUDA's message.
+template <typename T>
+absl::Status LaunchAttention(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
                              const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream);
 
 }  // namespace warpsmith

@@ -1,5 +1,5 @@
-// A dense decoder on one GPU: weights in bfloat16 or float32, the pages of a KV cache, and steps over any mix of
-// decoding sequences and chunks of prompts.
+// A dense decoder on one GPU: weights in bfloat16, float16 or float32, the pages of a KV cache, and steps over any mix
+// of decoding sequences and chunks of prompts.
 //
 // Owns device memory, no stream and no thread. What a step computes is decided by its caller: see
 // rollout_workers/paged.
@@ -91,7 +91,7 @@ class DeviceDecoder {
   int64_t logits_stride() const;
 
   // [2 * layers][num_pages, page_tokens, kv heads of the shard, head_dim]: the keys of layer 0, its values, those of
-  // layer 1, ... in dtype(). pages() is for bfloat16, and crashes for float32.
+  // layer 1, ... in dtype(). pages() is for bfloat16, and crashes for others.
   std::byte* page_memory();
   __nv_bfloat16* pages();
   DeviceDtype dtype() const;

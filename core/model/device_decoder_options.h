@@ -12,7 +12,8 @@ namespace warpsmith {
 
 struct DeviceDecoderOptions {
   int device = 0;
-  // Of weights, activations and pages. float32 is for judging what bfloat16 computes: nothing in it is made to be fast.
+  // Of weights, activations and pages. float32 is for judging what the others compute: nothing in it is made to be
+  // fast.
   DeviceDtype dtype = DeviceDtype::kBfloat16;
   // What of the model lies on this GPU.
   TensorShard shard;

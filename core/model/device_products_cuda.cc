@@ -26,8 +26,10 @@ absl::Status Product(const DeviceProducts<T>& products, const LinearShape& shape
   return status == CUBLAS_STATUS_SUCCESS ? absl::OkStatus() : CublasStatus(status, what());
 }
 
-template absl::Status Product(const DeviceProducts<__nv_bfloat16>&, const LinearShape&, const LinearOperands&,
-                              int64_t, cudaStream_t, NextStart);
+template absl::Status Product(const DeviceProducts<__nv_bfloat16>&, const LinearShape&,
+                              const LinearOperandsOf<__nv_bfloat16>&, int64_t, cudaStream_t, NextStart);
+template absl::Status Product(const DeviceProducts<__half>&, const LinearShape&,
+                              const LinearOperandsOf<__half>&, int64_t, cudaStream_t, NextStart);
 template absl::Status Product(const DeviceProducts<float>&, const LinearShape&,
                               const LinearOperandsOf<float>&, int64_t, cudaStream_t, NextStart);
 

@@ -2,7 +2,6 @@
 #ifndef WARPSMITH_CORE_MODEL_DEVICE_PRODUCTS_CUDA_H_
 #define WARPSMITH_CORE_MODEL_DEVICE_PRODUCTS_CUDA_H_
 
-#include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
@@ -26,17 +25,17 @@ inline constexpr LinearSearch kFirstProposal = {.proposals_max = 4, .warm_ups = 
 template <typename T>
 inline constexpr LinearSearch kStepSearchOf = std::is_same_v<T, float> ? kFirstProposal : kStepSearch;
 
-// Whether products of few rows of T run by LaunchStreamedLinear, which multiplies bfloat16 alone.
+// Whether products of few rows of T run by LaunchStreamedLinear, which multiplies bfloat16 and float16.
 template <typename T>
-inline constexpr bool kStreamsProducts = std::is_same_v<T, __nv_bfloat16>;
+inline constexpr bool kStreamsProducts = !std::is_same_v<T, float>;
 
 // What a product of T stores.
 template <typename T>
 inline constexpr LinearOutput kStoredOutput =
-    std::is_same_v<T, float> ? LinearOutput::kFloat32 : LinearOutput::kBfloat16;
+    std::is_same_v<T, float> ? LinearOutput::kFloat32 : LinearOutput::kStored;
 
 // How a kind of product runs: by LaunchStreamedLinear up to streamed_rows_max rows, by plans beyond. The
-// batch-invariant mode has no plans in bfloat16, and in float32 plans alone.
+// batch-invariant mode has no plans in bfloat16 and float16, and in float32 plans alone.
 template <typename T>
 struct DeviceProducts {
   std::unique_ptr<LinearPlansOf<T>> plans;

@@ -18,6 +18,7 @@
 #include "core/model/device_attention_cuda.h"
 #include "core/model/device_memory.h"
 #include "core/model/device_products_cuda.h"
+#include "core/model/stored_type_cuda.h"
 
 namespace warpsmith {
 
@@ -386,9 +387,9 @@ absl::StatusOr<std::unique_ptr<DeviceStepLauncher>> CreateOf(const DeviceDecoder
 absl::StatusOr<std::unique_ptr<DeviceStepLauncher>> DeviceStepLauncher::Create(
     const DeviceDecoderOptions& options, const DeviceWeights& weights, const DeviceScratch& places,
     std::byte* scratch, std::byte* pages) {
-  return options.dtype == DeviceDtype::kFloat32
-             ? CreateOf<float>(options, weights, places, scratch, pages)
-             : CreateOf<__nv_bfloat16>(options, weights, places, scratch, pages);
+  return VisitStoredType(options.dtype, [&](auto type) {
+    return CreateOf<typename decltype(type)::type>(options, weights, places, scratch, pages);
+  });
 }
 
 }  // namespace warpsmith

@@ -2,7 +2,7 @@
 
 #include <chrono>
 #include <limits>
-#include <type_traits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -24,12 +24,10 @@
 #include "core/model/parameters.h"
 #include "core/model/staged_upload_cuda.h"
 #include "core/model/staging_plan.h"
+#include "core/model/stored_type_cuda.h"
 
 namespace warpsmith {
 namespace {
-
-template <typename T>
-constexpr DeviceDtype kDtypeOf = std::is_same_v<T, float> ? DeviceDtype::kFloat32 : DeviceDtype::kBfloat16;
 
 double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -41,10 +39,16 @@ void LogRate(const std::filesystem::path& directory, int64_t elements, DeviceDty
                           DtypeName(dtype), Escape(directory.string()), seconds, gigabytes / seconds));
 }
 
-// Of float32 or bfloat16.
+// How a checkpoint calls it, if it may hold weights.
+std::optional<TensorType> TypeOf(at::ScalarType dtype) {
+  if (dtype == at::kFloat) return TensorType::kF32;
+  if (dtype == at::kBFloat16) return TensorType::kBF16;
+  if (dtype == at::kHalf) return TensorType::kF16;
+  return std::nullopt;
+}
+
 TensorView ViewOf(const at::Tensor& buffer) {
-  const TensorType type = buffer.scalar_type() == at::kFloat ? TensorType::kF32 : TensorType::kBF16;
-  return {.info = {.name = "buffer", .type = type, .shape = {buffer.numel()}},
+  return {.info = {.name = "buffer", .type = *TypeOf(buffer.scalar_type()), .shape = {buffer.numel()}},
           .bytes = {static_cast<const std::byte*>(buffer.const_data_ptr()),
                     static_cast<size_t>(buffer.nbytes())}};
 }
@@ -77,7 +81,13 @@ T* DeviceWeights::BaseAs() const {
   return reinterpret_cast<T*>(memory_->get());
 }
 template __nv_bfloat16* DeviceWeights::BaseAs() const;
+template __half* DeviceWeights::BaseAs() const;
 template float* DeviceWeights::BaseAs() const;
+
+uint16_t* DeviceWeights::bits() const {
+  WS_CHECK(ElementBytes(dtype_) == sizeof(uint16_t)) << "the weights are " << DtypeName(dtype_);
+  return reinterpret_cast<uint16_t*>(memory_->get());
+}
 
 template <typename T>
 const T* DeviceWeights::Find(int buffer, const std::string& entry) const {
@@ -85,6 +95,7 @@ const T* DeviceWeights::Find(int buffer, const std::string& entry) const {
   return found == nullptr ? nullptr : BaseAs<T>() + offsets_[buffer] + found->offset;
 }
 template const __nv_bfloat16* DeviceWeights::Find(int, const std::string&) const;
+template const __half* DeviceWeights::Find(int, const std::string&) const;
 template const float* DeviceWeights::Find(int, const std::string&) const;
 
 template <typename T>
@@ -94,6 +105,7 @@ LayerAddresses<T> DeviceWeights::FindLayer(int64_t layer) const {
           find("output"),     find("post_norm"), find("gate_up"),  find("down")};
 }
 template LayerAddresses<__nv_bfloat16> DeviceWeights::FindLayer(int64_t) const;
+template LayerAddresses<__half> DeviceWeights::FindLayer(int64_t) const;
 template LayerAddresses<float> DeviceWeights::FindLayer(int64_t) const;
 
 absl::Status DeviceWeights::Upload(const std::vector<HfTensorLayout>& tensors,
@@ -104,9 +116,10 @@ absl::Status DeviceWeights::Upload(const std::vector<HfTensorLayout>& tensors,
         chunks, device_, BaseAs<float>(),
         [&views](const StagingChunk& chunk, float* staging) { FillChunk(chunk, views, staging); });
   }
-  return UploadStaged(
-      chunks, device_, reinterpret_cast<uint16_t*>(base()),
-      [&views](const StagingChunk& chunk, uint16_t* staging) { FillChunk(chunk, views, staging); });
+  const TensorType type = dtype_ == DeviceDtype::kFloat16 ? TensorType::kF16 : TensorType::kBF16;
+  return UploadStaged(chunks, device_, bits(), [&views, type](const StagingChunk& chunk, uint16_t* staging) {
+    FillChunk(chunk, views, type, staging);
+  });
 }
 
 absl::Status DeviceWeights::LoadHuggingFace(const std::filesystem::path& directory) {
@@ -124,10 +137,10 @@ absl::Status DeviceWeights::SetParameters(const Parameters& parameters) {
     return absl::InvalidArgumentError("decoder on a GPU: the new weights have another configuration");
   }
   const at::ScalarType dtype = parameters.dtype();
-  if ((dtype != at::kFloat && dtype != at::kBFloat16) || !parameters.device().is_cpu()) {
+  if (!TypeOf(dtype).has_value() || !parameters.device().is_cpu()) {
     return absl::InvalidArgumentError(absl::StrCat("decoder on a GPU: the new weights are ",
                                                    c10::toString(dtype), " on ", parameters.device().str(),
-                                                   "; Float and BFloat16 on cpu can be set"));
+                                                   "; Float, BFloat16 and Half on cpu can be set"));
   }
   std::vector<TensorView> buffers;
   for (int i = 0; i < parameters.num_buffers(); ++i) buffers.push_back(ViewOf(parameters.buffer(i)));
@@ -138,7 +151,8 @@ absl::Status DeviceWeights::SetParameters(const Parameters& parameters) {
 }
 
 absl::Status DeviceWeights::FillRandom(uint64_t seed) {
-  return dtype_ == DeviceDtype::kFloat32 ? FillRandomAs<float>(seed) : FillRandomAs<__nv_bfloat16>(seed);
+  return VisitStoredType(dtype_,
+                         [&](auto type) { return FillRandomAs<typename decltype(type)::type>(seed); });
 }
 
 template <typename T>
@@ -169,9 +183,9 @@ absl::Status DeviceWeights::CheckFinite(absl::Time deadline) const {
   auto* const device_first = reinterpret_cast<unsigned long long*>(found.get());
   RETURN_IF_ERROR(
       CudaStatus(cudaMemcpy(device_first, &first, sizeof(first), cudaMemcpyHostToDevice), "cudaMemcpy"));
-  const cudaError_t launched = dtype_ == DeviceDtype::kFloat32
-                                   ? LaunchFirstNotFinite(BaseAs<float>(), size(), device_first, nullptr)
-                                   : LaunchFirstNotFinite(base(), size(), device_first, nullptr);
+  const cudaError_t launched = VisitStoredType(dtype_, [&](auto type) {
+    return LaunchFirstNotFinite(BaseAs<typename decltype(type)::type>(), size(), device_first, nullptr);
+  });
   RETURN_IF_ERROR(CudaStatus(launched, "check of weights"));
   if (absl::Status checked = AwaitStream(nullptr, deadline); !checked.ok()) {
     found.Keep();

@@ -1,5 +1,5 @@
-// The weights of a decoder on a GPU: one allocation in bfloat16 or float32, the buffers of the layout one behind the
-// other.
+// The weights of a decoder on a GPU: one allocation in bfloat16, float16 or float32, the buffers of the layout one
+// behind the other.
 //
 // Whoever has a stream of the same device may write them, a buffer or a part of one at a time: files, a trainer's
 // memory, a collective.
@@ -52,15 +52,17 @@ class DeviceWeights {
   const ParameterLayout& layout() const { return layout_; }
 
   DeviceDtype dtype() const { return dtype_; }
-  // Element 0 of buffer 0, in bfloat16: crashes for weights in float32. Behind the last buffer lie rows of zeros that
-  // the product of a head may read.
+  // Element 0 of buffer 0, in bfloat16: crashes for others. Behind the last buffer lie rows of zeros that the product
+  // of a head may read.
   __nv_bfloat16* base() const { return BaseAs<__nv_bfloat16>(); }
+  // The same as bits: crashes for weights in float32.
+  uint16_t* bits() const;
   // Elements of all buffers, and where buffer `index` begins among them.
   int64_t size() const { return offsets_.back(); }
   int64_t buffer_offset(int index) const { return offsets_.at(index); }
 
   // Element 0 of buffer 0, in T, and the entry's first element, null where the model has none of this name. T is
-  // __nv_bfloat16 or float, as dtype() says: another crashes.
+  // __nv_bfloat16, __half or float, as dtype() says: another crashes.
   template <typename T>
   T* BaseAs() const;
   template <typename T = __nv_bfloat16>
@@ -70,12 +72,12 @@ class DeviceWeights {
 
   // Replaces all weights by those of the safetensors of `directory`, rounded to dtype(), and waits for the device, with
   // a deadline for each copy. A shard reads its own part of a whole checkpoint.
-  // Errors as LoadHuggingFaceWeights; also INVALID_ARGUMENT for a value that bfloat16 rounds to infinity. After an
+  // Errors as LoadHuggingFaceWeights; also INVALID_ARGUMENT for a value that dtype() rounds to infinity. After an
   // error the values are unspecified.
   absl::Status LoadHuggingFace(const std::filesystem::path& directory);
 
-  // Likewise from the CPU, float32 or bfloat16, of the whole model: INVALID_ARGUMENT for others, another configuration,
-  // or a value that is not finite.
+  // Likewise from the CPU, float32, bfloat16 or float16, of the whole model: INVALID_ARGUMENT for others, another
+  // configuration, or a value that is not finite.
   absl::Status SetParameters(const Parameters& parameters);
 
   // INVALID_ARGUMENT with the name of the first tensor that has a value that is not finite. For whoever has written the

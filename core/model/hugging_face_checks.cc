@@ -67,4 +67,13 @@ absl::StatusOr<std::vector<const TensorView*>> FindModelTensors(const ParameterL
   return found;
 }
 
+DeviceDtype DtypeOfCheckpoint(const std::filesystem::path& directory) {
+  const absl::StatusOr<TensorDirectory> files = TensorDirectory::Open(directory);
+  if (!files.ok()) return DeviceDtype::kBfloat16;
+  const std::vector<const TensorView*> tensors = files->tensors();
+  const bool all = std::all_of(tensors.begin(), tensors.end(),
+                               [](const TensorView* view) { return view->info.type == TensorType::kF16; });
+  return all && !tensors.empty() ? DeviceDtype::kFloat16 : DeviceDtype::kBfloat16;
+}
+
 }  // namespace warpsmith

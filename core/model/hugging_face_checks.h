@@ -4,6 +4,7 @@
 #define WARPSMITH_CORE_MODEL_HUGGING_FACE_CHECKS_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "absl/types/span.h"
 #include "core/checkpoint/tensor_directory.h"
 #include "core/checkpoint/tensor_info.h"
+#include "core/kernels/device_dtype.h"
 #include "core/model/parameter_layout.h"
 
 namespace warpsmith {
@@ -32,6 +34,10 @@ absl::Status NotFiniteTensor(const HfTensorLayout& tensor);
 // The tensor of each of layout.hf_tensors(), after all checks above but that of values.
 absl::StatusOr<std::vector<const TensorView*>> FindModelTensors(const ParameterLayout& layout,
                                                                 const TensorDirectory& files);
+
+// What a GPU best stores of the checkpoint in `directory`: float16 where all its tensors are F16, which bfloat16 would
+// round; else bfloat16, which has the range of float32. Also where nothing can be read, for whoever loads it says why.
+DeviceDtype DtypeOfCheckpoint(const std::filesystem::path& directory);
 
 }  // namespace warpsmith
 

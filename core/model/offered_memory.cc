@@ -8,7 +8,7 @@
 namespace warpsmith {
 namespace {
 
-constexpr int64_t kBfloat16Bytes = 2;
+constexpr int64_t kElementBytes = 2;  // bfloat16 or float16
 
 }  // namespace
 
@@ -19,8 +19,8 @@ std::vector<MemoryBuffer> DescribeBuffers(const ParameterLayout& layout,
   std::vector<MemoryBuffer> buffers;
   for (int i = 0; i < layout.num_buffers(); ++i) {
     buffers.push_back({.name = layout.buffers()[i].name,
-                       .offset_bytes = offsets[i] * kBfloat16Bytes,
-                       .length_bytes = layout.buffers()[i].size * kBfloat16Bytes,
+                       .offset_bytes = offsets[i] * kElementBytes,
+                       .length_bytes = layout.buffers()[i].size * kElementBytes,
                        .checksum = ToHex(checksums[i])});
   }
   return buffers;
@@ -46,7 +46,7 @@ absl::Status CheckOfferedMemory(const OfferedMemory& offered, const ParameterLay
     }
     return absl::InvalidArgumentError(
         absl::StrCat("Buffer ", i, " of the manifest is \"", Escape(given.name, 64), "\", ",
-                     given.length_bytes, " bytes at ", given.offset_bytes, "; in bfloat16 the layout has \"",
+                     given.length_bytes, " bytes at ", given.offset_bytes, "; in 16 bits the layout has \"",
                      wanted.name, "\", ", wanted.length_bytes, " bytes at ", wanted.offset_bytes));
   }
   return absl::OkStatus();
@@ -67,7 +67,7 @@ absl::Status CheckArrived(const OfferedMemory& offered, const std::vector<Memory
 
 std::string MemoryText(uint64_t version, const ParameterLayout& layout) {
   return absl::StrCat("warpsmith weights, version ", version, ", ",
-                      BufferOffsets(layout).back() * kBfloat16Bytes, " bytes, layout ", layout.Sha256());
+                      BufferOffsets(layout).back() * kElementBytes, " bytes, layout ", layout.Sha256());
 }
 
 }  // namespace warpsmith

@@ -15,7 +15,7 @@
 
 namespace warpsmith {
 
-// One buffer of the layout, in bfloat16.
+// One buffer of the layout, in bfloat16 or float16.
 struct MemoryBuffer {
   std::string name;
   int64_t offset_bytes = 0;

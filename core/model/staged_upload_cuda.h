@@ -15,10 +15,10 @@ namespace warpsmith {
 inline constexpr int64_t kStagingElements = int64_t{2} << 20;
 
 // Fills each of `chunks`, of at most kStagingElements, by `fill`, on at most 8 threads and no more than this process
-// has cores, and copies it to element chunk.offset of `device_elements`, memory of GPU `device`: bfloat16, or float32.
-// Each thread has a stream and two pinned buffers: one is filled while the other is copied. Returns when all is copied:
-// INTERNAL with CUDA's first error; DEADLINE_EXCEEDED where a copy is not done within a minute, and the device may
-// still write then.
+// has cores, and copies it to element chunk.offset of `device_elements`, memory of GPU `device`: in 16 bits, or
+// float32. Each thread has a stream and two pinned buffers: one is filled while the other is copied. Returns when all
+// is copied: INTERNAL with CUDA's first error; DEADLINE_EXCEEDED where a copy is not done within a minute, and the
+// device may still write then.
 absl::Status UploadStaged(const std::vector<StagingChunk>& chunks, int device, uint16_t* device_elements,
                           absl::FunctionRef<void(const StagingChunk& chunk, uint16_t* staging)> fill);
 absl::Status UploadStaged(const std::vector<StagingChunk>& chunks, int device, float* device_elements,

@@ -32,54 +32,81 @@ std::vector<PlacedRun> RunsInOrder(const ParameterLayout& layout,
   return runs;
 }
 
-void RoundHalves(const std::byte* halves, int64_t count, uint16_t* bits) {
-  for (int64_t i = 0; i < count; ++i) {
-    uint16_t half = 0;
-    std::memcpy(&half, halves + i * 2, 2);
-    bits[i] = Bfloat16Bits(FloatOfFloat16(half));
+bool HoldsWeights(TensorType type) {
+  return type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
+}
+
+// One value, which needs no alignment.
+template <TensorType kType>
+float Widened(const std::byte* from) {
+  if constexpr (kType == TensorType::kF32) {
+    float value = 0;
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+  }
+  uint16_t bits = 0;
+  std::memcpy(&bits, from, sizeof(bits));
+  return kType == TensorType::kF16 ? FloatOfFloat16(bits) : FloatOfBfloat16(bits);
+}
+
+template <TensorType kType>
+inline constexpr int64_t kBytesOf = kType == TensorType::kF32 ? 4 : 2;
+
+template <TensorType kType>
+void Widen(const std::byte* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = Widened<kType>(from + i * kBytesOf<kType>);
+}
+
+template <TensorType kType>
+void Round(const std::byte* from, int64_t count, TensorType type, uint16_t* to) {
+  if (type == TensorType::kF16) {
+    for (int64_t i = 0; i < count; ++i) to[i] = Float16Bits(Widened<kType>(from + i * kBytesOf<kType>));
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = Bfloat16Bits(Widened<kType>(from + i * kBytesOf<kType>));
   }
 }
 
-// The values of one of the types that models have.
-void Widen(const std::byte* from, TensorType type, int64_t count, float* to) {
-  if (type == TensorType::kF32) {
-    std::memcpy(to, from, count * sizeof(float));
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    uint16_t bits = 0;
-    std::memcpy(&bits, from + i * 2, 2);
-    to[i] = type == TensorType::kF16 ? FloatOfFloat16(bits) : FloatOfBfloat16(bits);
-  }
+const std::byte* BytesOf(const StagingPiece& piece, const TensorView& view) {
+  WS_CHECK(HoldsWeights(view.info.type)) << view.info.name;
+  return view.bytes.data() + piece.hf_offset * TensorTypeBytes(view.info.type);
 }
 
 void FillPiece(const StagingPiece& piece, const TensorView& view, float* to) {
-  const TensorType type = view.info.type;
-  WS_CHECK(type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16)
-      << view.info.name;
-  Widen(view.bytes.data() + piece.hf_offset * TensorTypeBytes(type), type, piece.length, to);
-}
-
-void FillPiece(const StagingPiece& piece, const TensorView& view, uint16_t* to) {
-  const int64_t element = TensorTypeBytes(view.info.type);
-  const std::byte* const from = view.bytes.data() + piece.hf_offset * element;
+  const std::byte* const from = BytesOf(piece, view);
   switch (view.info.type) {
-    case TensorType::kF32:
-      return RoundFloats(from, piece.length, to);
     case TensorType::kF16:
-      return RoundHalves(from, piece.length, to);
+      return Widen<TensorType::kF16>(from, piece.length, to);
+    case TensorType::kBF16:
+      return Widen<TensorType::kBF16>(from, piece.length, to);
     default:
-      WS_CHECK(view.info.type == TensorType::kBF16) << view.info.name;
-      std::memcpy(to, from, piece.length * sizeof(uint16_t));
+      std::memcpy(to, from, piece.length * sizeof(float));
   }
 }
 
-template <typename Element>
-void FillElements(const StagingChunk& chunk, const std::vector<const TensorView*>& views, Element* staging) {
+void FillPiece(const StagingPiece& piece, const TensorView& view, TensorType type, uint16_t* to) {
+  const std::byte* const from = BytesOf(piece, view);
+  if (view.info.type == type) {
+    std::memcpy(to, from, piece.length * sizeof(uint16_t));
+    return;
+  }
+  switch (view.info.type) {
+    case TensorType::kF16:
+      return Round<TensorType::kF16>(from, piece.length, type, to);
+    case TensorType::kBF16:
+      return Round<TensorType::kBF16>(from, piece.length, type, to);
+    default:
+      return Round<TensorType::kF32>(from, piece.length, type, to);
+  }
+}
+
+// `fill` fills one piece.
+template <typename Element, typename Fill>
+void FillElements(const StagingChunk& chunk, const std::vector<const TensorView*>& views, Element* staging,
+                  Fill fill) {
   int64_t filled = 0;
   for (const StagingPiece& piece : chunk.pieces) {
     std::fill(staging + filled, staging + piece.chunk_offset, Element{0});
-    FillPiece(piece, *views[piece.tensor], staging + piece.chunk_offset);
+    fill(piece, *views[piece.tensor], staging + piece.chunk_offset);
     filled = piece.chunk_offset + piece.length;
   }
   std::fill(staging + filled, staging + chunk.length, Element{0});
@@ -121,20 +148,19 @@ std::vector<StagingChunk> PlanStaging(const ParameterLayout& layout,
   return chunks;
 }
 
-void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, uint16_t* staging) {
-  FillElements(chunk, views, staging);
+void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, TensorType type,
+               uint16_t* staging) {
+  WS_CHECK(type == TensorType::kBF16 || type == TensorType::kF16) << TensorTypeName(type);
+  FillElements(chunk, views, staging,
+               [type](const StagingPiece& piece, const TensorView& view, uint16_t* to) {
+                 FillPiece(piece, view, type, to);
+               });
 }
 
 void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, float* staging) {
-  FillElements(chunk, views, staging);
-}
-
-void RoundFloats(const std::byte* floats, int64_t count, uint16_t* bits) {
-  for (int64_t i = 0; i < count; ++i) {
-    float value = 0;
-    std::memcpy(&value, floats + i * sizeof(float), sizeof(float));
-    bits[i] = Bfloat16Bits(value);
-  }
+  FillElements(chunk, views, staging, [](const StagingPiece& piece, const TensorView& view, float* to) {
+    FillPiece(piece, view, to);
+  });
 }
 
 int TensorAt(const ParameterLayout& layout, int64_t offset) {

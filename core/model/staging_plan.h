@@ -38,14 +38,12 @@ std::vector<StagingChunk> CutIntoChunks(const ParameterLayout& layout, int64_t e
 std::vector<StagingChunk> PlanStaging(const ParameterLayout& layout,
                                       const std::vector<HfTensorLayout>& tensors, int64_t elements_max);
 
-// Writes a chunk to `staging` as bfloat16, padding as 0. `views` are the tensors that PlanStaging was given, of types
-// F32, F16 (rounded to the nearest, ties to even) and BF16 (copied).
-void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, uint16_t* staging);
+// Writes a chunk to `staging` as `type`, BF16 or F16, padding as 0. `views` are the tensors that PlanStaging was given,
+// of types F32, BF16 and F16: those of `type` are copied, others rounded to the nearest, ties to even.
+void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, TensorType type,
+               uint16_t* staging);
 // Likewise as float32, which has all their values.
 void FillChunk(const StagingChunk& chunk, const std::vector<const TensorView*>& views, float* staging);
-
-// Rounds `count` float32 values, which need no alignment, to bfloat16.
-void RoundFloats(const std::byte* floats, int64_t count, uint16_t* bits);
 
 // Index into layout.hf_tensors() of the tensor that element `offset` of all buffers belongs to; -1: padding.
 int TensorAt(const ParameterLayout& layout, int64_t offset);

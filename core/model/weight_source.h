@@ -14,7 +14,8 @@ class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
-  // Elements of bfloat16 of all buffers of the layout, one behind the other; of a shard where it has one for each GPU.
+  // Elements of bfloat16 or float16 of all buffers of the layout, one behind the other; of a shard where it has one for
+  // each GPU.
   virtual int64_t num_elements() const = 0;
 
   // Copies all that are for GPU `device` to `elements`, memory of it that nothing uses, and checks what has arrived.

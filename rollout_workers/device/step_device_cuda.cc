@@ -54,7 +54,7 @@ DeviceDecoderOptions DecoderOptionsFrom(const CudaStepOptions& options, TensorSh
 // With one algorithm for all row counts a step of few rows in float32 takes several times as long, and nothing asks for
 // the bits of its samples.
 bool IsBatchInvariant(const CudaStepOptions& options) {
-  return options.batch_invariant && options.dtype == DeviceDtype::kBfloat16;
+  return options.batch_invariant && options.dtype != DeviceDtype::kFloat32;
 }
 
 }  // namespace
@@ -193,17 +193,15 @@ absl::Status CudaStepDevice::FillRandom(uint64_t seed) {
 absl::Status CudaStepDevice::TakeWeights(WeightSource& source) {
   RETURN_IF_ERROR(Begin());
   const DeviceWeights& weights = memory_->decoder->weights();
-  if (weights.dtype() != DeviceDtype::kBfloat16) {
+  if (weights.dtype() == DeviceDtype::kFloat32) {
     return absl::InvalidArgumentError(
-        absl::StrCat("New weights in a GPU's memory are bfloat16, and this GPU has ",
-                     DtypeName(weights.dtype()), ": publish a file"));
+        "New weights in a GPU's memory are bfloat16 or float16, and this GPU has float32: publish a file");
   }
   if (source.num_elements() != weights.size()) {
     return absl::InvalidArgumentError(absl::StrCat("New weights have ", source.num_elements(),
                                                    " elements and those of this model ", weights.size()));
   }
-  const absl::Status copied = source.CopyTo(reinterpret_cast<uint16_t*>(weights.base()), device_,
-                                            absl::Now() + options_.step_timeout);
+  const absl::Status copied = source.CopyTo(weights.bits(), device_, absl::Now() + options_.step_timeout);
   if (MayStillRun(copied)) return Lose(copied);
   RETURN_IF_ERROR(LoseIfBroken(copied));
   return LoseIfBroken(weights.CheckFinite(absl::Now() + options_.step_timeout));

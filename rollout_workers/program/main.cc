@@ -22,6 +22,7 @@
 #include "core/base/stop_signals.h"
 #include "core/base/touch_constants.h"
 #include "core/distributed/nccl_environment.h"
+#include "core/model/hugging_face_checks.h"
 #include "core/model/initial_seed.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/server.h"
@@ -169,7 +170,8 @@ void AddDevice(CLI::App* serve, DeviceFlags* flags) {
       ->capture_default_str();
   serve
       ->add_option("--dtype", flags->dtype,
-                   "what a GPU computes in: bfloat16, or float32 to judge it by; auto is bfloat16")
+                   "what a GPU computes in: bfloat16, float16, or float32 to judge them by; auto is what the "
+                   "checkpoint has, and bfloat16 where that is float32")
       ->capture_default_str();
   serve
       ->add_option("--memory-share", flags->memory_share,
@@ -180,7 +182,10 @@ void AddDevice(CLI::App* serve, DeviceFlags* flags) {
 
 absl::Status ServeOn(const DeviceFlags& flags, ServeOptions options, const sigset_t& stop_signals) {
   ASSIGN_OR_RETURN(options.cuda, ParsePlacement(flags.device, flags.dtype));
-  if (options.cuda.has_value()) options.cuda->memory_share = flags.memory_share;
+  if (options.cuda.has_value()) {
+    options.cuda->memory_share = flags.memory_share;
+    if (flags.dtype == "auto") options.cuda->dtype = DtypeOfCheckpoint(options.model);
+  }
   return Serve(options, stop_signals);
 }
 

@@ -1,6 +1,6 @@
 // Logits of a prompt by DeviceDecoder, for comparison with another implementation.
 //
-//   device_logits --model DIRECTORY --ids 1,2,3 --chunks N,M --out FILE [--dtype float32]
+//   device_logits --model DIRECTORY --ids 1,2,3 --chunks N,M --out FILE [--dtype float16|float32]
 //
 // Computes the prompt in steps of N tokens, 1 being how answers are decoded, then anew in steps of M, and writes the
 // logits of all rows: float32, [2, tokens, vocab_size]. `dtype` is what the decoder stores, bfloat16 otherwise. Prints
@@ -118,9 +118,12 @@ absl::StatusOr<std::vector<int64_t>> ParseChunks(const std::string& text) {
 }
 
 absl::StatusOr<DeviceDtype> ParseDtype(const std::string& text) {
-  if (text.empty() || text == DtypeName(DeviceDtype::kBfloat16)) return DeviceDtype::kBfloat16;
-  if (text == DtypeName(DeviceDtype::kFloat32)) return DeviceDtype::kFloat32;
-  return absl::InvalidArgumentError(absl::StrCat("--dtype wants bfloat16 or float32, not '", text, "'"));
+  if (text.empty()) return DeviceDtype::kBfloat16;
+  for (const DeviceDtype dtype : {DeviceDtype::kBfloat16, DeviceDtype::kFloat16, DeviceDtype::kFloat32}) {
+    if (text == DtypeName(dtype)) return dtype;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--dtype wants bfloat16, float16 or float32, not '", text, "'"));
 }
 
 absl::Status Run(std::map<std::string, std::string> flags) {

@@ -6,8 +6,8 @@
 //   engine_gpu_rates --churn 500
 //
 // More flags: --device N, or --devices 0,1 that share the model; --memory-share S, --batch-invariant 0|1, --dtype
-// bfloat16|float32. Weights are random unless --model names a checkpoint. Answers have their full length: no token ends
-// one.
+// bfloat16|float16|float32. Weights are random unless --model names a checkpoint. Answers have their full length: no
+// token ends one.
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -72,8 +72,11 @@ double CopyRate(const std::vector<int>& devices) {
 }
 
 DeviceDtype DtypeOf(const Flags& flags) {
-  return flags.text("--dtype", "") == DtypeName(DeviceDtype::kFloat32) ? DeviceDtype::kFloat32
-                                                                       : DeviceDtype::kBfloat16;
+  const std::string text = flags.text("--dtype", "");
+  for (const DeviceDtype dtype : {DeviceDtype::kFloat16, DeviceDtype::kFloat32}) {
+    if (text == DtypeName(dtype)) return dtype;
+  }
+  return DeviceDtype::kBfloat16;
 }
 
 EngineOptions OptionsFrom(const Flags& flags, int num_slots, int context_tokens) {

@@ -1,7 +1,6 @@
 """What the engine on a GPU is measured beside, each in a process of its own: a line of JSON for each batch.
 
-transformers  generate() of AutoModelForCausalLM, sdpa, a cache that grows
-static        the same with a static cache, whose decoding transformers compiles (Inductor, CUDA graphs)
+generate      rollout_gpu_generate.py: transformers with its default cache and with a static one, of several models
 pytorch       rollout_gpu_peer.py, compiled and captured; the fastest of its forms of attention
 ceilings      the device's copies and products, no model
 
@@ -9,20 +8,20 @@ Weights are random, in bfloat16 on a GPU, and are made there. Answers are shorte
 mean context: the cache begins at a middle position. It ends where the last token does, which favours the peers: a
 static cache for whole answers would be read whole at each step. Prompts and compilation are not timed.
 
-python -m tests.bench.rollout_gpu_peers PEER [--model NAME] [--batch N,N] [--context N] [--tokens N] [--device cpu]
+python -m tests.bench.rollout_gpu_peers PEER [--model NAME,NAME] [--batch N,N] [--context N] [--tokens N] [--device cpu]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from tests.bench.qwen3_shapes import SHAPES, Shape
+from tests.bench.rollout_gpu_generate import Load, generate_rows
 from tests.bench.rollout_gpu_peer import ATTENTIONS, decode_seconds, random_weights
 
 Row = dict[str, Any]
@@ -31,62 +30,6 @@ _COPY_BYTES = 4 << 30
 _PRODUCT_SIZE = 8192
 _REPEATS = 10
 _FAILURE_CHARACTERS_MAX = 300
-
-
-class StepClock:
-    """A logits processor that changes nothing and tells when the first token's and the last token's logits were there.
-
-    Between the two are as many steps and samples as tokens follow the first."""
-
-    def __init__(self, num_tokens: int, device: str) -> None:
-        self._last = num_tokens - 1
-        self._on_gpu = device == "cuda"
-        self._calls = 0
-        self._begin = 0.0
-        self.seconds = 0.0
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        if self._calls in (0, self._last):
-            if self._on_gpu:
-                torch.cuda.synchronize()
-            now = time.perf_counter()
-            self._begin, self.seconds = (now, 0.0) if self._calls == 0 else (self._begin, now - self._begin)
-        self._calls += 1
-        return scores
-
-
-def transformers_rows(
-    shape: Shape, batches: Sequence[int], context: int, num_tokens: int, device: str, static: bool
-) -> Iterator[Row]:
-    """Of each batch, a timed call after one that warms; with `static` the faster of two after one that compiles."""
-    from transformers import AutoModelForCausalLM, LogitsProcessorList
-
-    dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    with torch.device(device):
-        model = AutoModelForCausalLM.from_config(
-            shape.transformers_config(), dtype=dtype, attn_implementation="sdpa"
-        ).eval()
-    cache = {"cache_implementation": "static"} if static else {}
-    for batch in batches:
-        prompt = torch.randint(shape.vocab_size, (batch, context - num_tokens // 2), device=device)
-        seconds = []
-        for _ in range(3 if static else 2):
-            clock = StepClock(num_tokens + 1, device)
-            out = model.generate(
-                prompt,
-                attention_mask=torch.ones_like(prompt),
-                do_sample=True,
-                temperature=1.0,
-                top_k=0,
-                top_p=1.0,
-                max_new_tokens=num_tokens + 1,
-                logits_processor=LogitsProcessorList([clock]),
-                **cache,
-            )
-            if out.shape[1] != prompt.shape[1] + num_tokens + 1:
-                raise RuntimeError(f"transformers made {out.shape[1] - prompt.shape[1]} tokens, not {num_tokens + 1}")
-            seconds.append(clock.seconds)
-        yield {"batch": batch, "tok_per_s": batch * num_tokens / min(seconds[1:])}
 
 
 def pytorch_rows(shape: Shape, batches: Sequence[int], context: int, num_tokens: int, device: str) -> Iterator[Row]:
@@ -146,22 +89,22 @@ def ceiling_rows() -> Iterator[Row]:
 
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("peer", choices=("transformers", "static", "pytorch", "ceilings"))
-    parser.add_argument("--model", choices=SHAPES, default="0.6B")
+    parser.add_argument("peer", choices=("generate", "pytorch", "ceilings"))
+    parser.add_argument("--model", default="0.6B", help=f"of {', '.join(SHAPES)}")
     parser.add_argument("--batch", default="1")
     parser.add_argument("--context", type=int, default=640, help="mean tokens that a step attends to")
     parser.add_argument("--tokens", type=int, default=64, help="timed steps, even")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     arguments = parser.parse_args(words)
     torch.manual_seed(1)
-    load = ([int(batch) for batch in arguments.batch.split(",")], arguments.context, arguments.tokens, arguments.device)
-    shape = SHAPES[arguments.model]
+    models, batches = arguments.model.split(","), [int(batch) for batch in arguments.batch.split(",")]
+    context, tokens, device = arguments.context, arguments.tokens, arguments.device
     if arguments.peer == "ceilings":
         rows = ceiling_rows()
     elif arguments.peer == "pytorch":
-        rows = pytorch_rows(shape, *load)
+        rows = pytorch_rows(SHAPES[models[0]], batches, context, tokens, device)
     else:
-        rows = transformers_rows(shape, *load, static=arguments.peer == "static")
+        rows = generate_rows([Load(model, batch, context, tokens, device) for model in models for batch in batches])
     for row in rows:
         print(json.dumps({"name": arguments.peer, "model": arguments.model, **row}), flush=True)
 

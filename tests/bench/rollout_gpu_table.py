@@ -65,11 +65,12 @@ def whole_rate(results: Results, model: str, batch: int) -> float | None:
 def peer_rates(results: Results, model: str, batch: int) -> dict[str, float]:
     """Tokens a second by peer."""
     rates = {}
-    for peer in PEER_TOKENS:
-        for name in (f"{peer} {model}", f"{peer} {model}, batch {batch}"):
-            for row in results.get(name, {}).get("rows", []):
-                if row["batch"] == batch:
-                    rates[peer] = row["tok_per_s"]
+    for name, result in results.items():
+        if not name.startswith(("generate ", "pytorch ")):
+            continue
+        for row in result["rows"]:
+            if (row["model"], row["batch"]) == (model, batch):
+                rates[row["name"]] = row["tok_per_s"]
     return rates
 
 
@@ -140,7 +141,7 @@ def print_tables(results: Results) -> None:
     for name, result in results.items():
         if result.get("failure"):
             print(f"{name} ended early: {result['failure']}")
-        if not name.startswith(("engine ", *PEER_TOKENS)):
+        if not name.startswith(("engine ", "generate ", "pytorch ")):
             for row in result.get("rows", [result]):
                 print(f"{name}: " + ", ".join(f"{key} {_text(value)}" for key, value in row.items()))
     print()

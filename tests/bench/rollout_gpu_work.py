@@ -20,13 +20,15 @@ CONTEXT = PROMPT + ANSWER // 2  # mean tokens that a step attends to
 GROUP, GROUP_PROMPT = 16, 4096
 CHURN = 500
 LOADS, LOAD_ANSWER = 3, 64
-# Steps of the peers: as many as are steady, for transformers takes a tenth of a second for one.
-PEER_TOKENS = {"pytorch": 128, "static": 64, "transformers": 64}
+# Steps of the peers: as many as are steady, for transformers takes a tenth of a second for one. The last two are rows
+# of one piece.
+PEER_TOKENS = {"pytorch": 128, "static": 48, "transformers": 48}
 # A slice begins no piece after 270 s, and a command on a GPU may last ten minutes.
 SECONDS_MAX = 240.0
 _BUILD_FOLDERS = [ROOT / "build/core/tests", ROOT / "build/cuda/tests"]
 _PEER_FILES = [
-    ROOT / "tests/bench" / name for name in ("qwen3_shapes.py", "rollout_gpu_peer.py", "rollout_gpu_peers.py")
+    ROOT / "tests/bench" / name
+    for name in ("qwen3_shapes.py", "rollout_gpu_generate.py", "rollout_gpu_peer.py", "rollout_gpu_peers.py")
 ]
 
 
@@ -62,11 +64,10 @@ class Work:
         yield self._engine("invariance", ["--shape", self.models[0], "--invariance"])
         yield self._engine("churn", ["--churn", str(CHURN)])
         yield self._load(largest)
-        for peer in ("pytorch", "transformers", "static"):
-            for model in reversed(self.models):
-                # What compiles does so for each batch.
-                for batches in [self.batches] if peer == "transformers" else [[batch] for batch in self.batches]:
-                    yield self._peer(peer, model, batches)
+        yield self._peer("generate", ",".join(self.models), self.batches)
+        for model in reversed(self.models):
+            for batch in self.batches:  # each is compiled
+                yield self._peer("pytorch", model, [batch])
 
     def _engine(self, name: str, load: Sequence[str]) -> Piece:
         binary = locate_binary("engine_gpu_rates", self.binaries)
@@ -95,7 +96,7 @@ class Work:
         words = [peer]
         if batches:
             words += ["--model", model, "--batch", ",".join(map(str, batches))]
-            words += ["--context", str(CONTEXT), "--tokens", str(PEER_TOKENS[peer])]
+            words += ["--context", str(CONTEXT), "--tokens", str(PEER_TOKENS.get(peer, PEER_TOKENS["static"]))]
         command = [sys.executable, "-m", "tests.bench.rollout_gpu_peers", *words, "--device", self.device]
         batch = f", batch {batches[0]}" if len(batches) == 1 else ""
         name = f"{peer} {model}{batch}" if batches else peer

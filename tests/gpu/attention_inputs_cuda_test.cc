@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "tests/gpu/bfloat16_array.h"
 #include "tests/gpu/device_rate.h"
+#include "tests/gpu/stored_array.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {

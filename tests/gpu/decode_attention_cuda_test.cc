@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/kernels/attention_inputs_cuda.h"
-#include "tests/gpu/bfloat16_array.h"
+#include "tests/gpu/stored_array.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {
@@ -21,7 +21,8 @@ struct Shape {
 };
 
 // Decoding rows with these numbers of tokens, the last of which is the row's own: its entry is NaN, as are those behind
-// it and pages between those in use.
+// it and pages between those in use. T is what is stored.
+template <typename T>
 class DecodingRows {
  public:
   DecodingRows(const Shape& shape, const std::vector<int>& contexts, int64_t context_tokens_max)
@@ -36,8 +37,8 @@ class DecodingRows {
         row_indptr_(Counted(rows_ + 1)),
         positions_(Positions(contexts)),
         entries_(Entries(shape, contexts, page_indptr_, page_indices_)),
-        qkv_(RandomBfloat16s(rows_ * shape.qkv_size(), 1)),
-        bias_(RandomBfloat16s(shape.qkv_size(), 2)),
+        qkv_(RandomStored<T>(rows_ * shape.qkv_size(), 1)),
+        bias_(RandomStored<T>(shape.qkv_size(), 2)),
         query_norm_(Weights(shape.head_dim, 3)),
         key_norm_(Weights(shape.head_dim, 4)),
         cosines_(Table(shape, 0.0f)),
@@ -67,40 +68,39 @@ class DecodingRows {
   // Calls run(inputs, attention, bounds, workspace) on copies of the pages.
   template <typename Run>
   Result After(Run run) const {
-    const Bfloat16Array keys(pages_), values(pages_),
+    const StoredArray<T> keys(pages_), values(pages_),
         output(std::vector<float>(rows_ * shape_.entry_size() * shape_.group_size, NAN));
-    const AttentionInputs<__nv_bfloat16> inputs = {.rows = rows_,
-                                                   .num_kv_heads = shape_.num_kv_heads,
-                                                   .group_size = shape_.group_size,
-                                                   .head_dim = shape_.head_dim,
-                                                   .eps = 1e-6f,
-                                                   .qkv = qkv_.get(),
-                                                   .bias = shape_.biased ? bias_.get() : nullptr,
-                                                   .query_norm = shape_.normed ? query_norm_.get() : nullptr,
-                                                   .key_norm = shape_.normed ? key_norm_.get() : nullptr,
-                                                   .cosines = cosines_.get(),
-                                                   .sines = sines_.get(),
-                                                   .positions = positions_.get(),
-                                                   .kv_entries = entries_.get(),
-                                                   .queries = queries_.get(),
-                                                   .key_pages = keys.get(),
-                                                   .value_pages = values.get()};
-    const PagedAttention<__nv_bfloat16> attention = {
-        .num_queries = rows_,
-        .rows = rows_,
-        .num_kv_heads = shape_.num_kv_heads,
-        .group_size = shape_.group_size,
-        .head_dim = shape_.head_dim,
-        .page_tokens = shape_.page_tokens,
-        .scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim)),
-        .row_indptr = row_indptr_.get(),
-        .page_indptr = page_indptr_device_.get(),
-        .page_indices = page_indices_device_.get(),
-        .positions = positions_.get(),
-        .queries = queries_.get(),
-        .key_pages = keys.get(),
-        .value_pages = values.get(),
-        .output = output.get()};
+    const AttentionInputs<T> inputs = {.rows = rows_,
+                                       .num_kv_heads = shape_.num_kv_heads,
+                                       .group_size = shape_.group_size,
+                                       .head_dim = shape_.head_dim,
+                                       .eps = 1e-6f,
+                                       .qkv = qkv_.get(),
+                                       .bias = shape_.biased ? bias_.get() : nullptr,
+                                       .query_norm = shape_.normed ? query_norm_.get() : nullptr,
+                                       .key_norm = shape_.normed ? key_norm_.get() : nullptr,
+                                       .cosines = cosines_.get(),
+                                       .sines = sines_.get(),
+                                       .positions = positions_.get(),
+                                       .kv_entries = entries_.get(),
+                                       .queries = queries_.get(),
+                                       .key_pages = keys.get(),
+                                       .value_pages = values.get()};
+    const PagedAttention<T> attention = {.num_queries = rows_,
+                                         .rows = rows_,
+                                         .num_kv_heads = shape_.num_kv_heads,
+                                         .group_size = shape_.group_size,
+                                         .head_dim = shape_.head_dim,
+                                         .page_tokens = shape_.page_tokens,
+                                         .scale = 1 / std::sqrt(static_cast<float>(shape_.head_dim)),
+                                         .row_indptr = row_indptr_.get(),
+                                         .page_indptr = page_indptr_device_.get(),
+                                         .page_indices = page_indices_device_.get(),
+                                         .positions = positions_.get(),
+                                         .queries = queries_.get(),
+                                         .key_pages = keys.get(),
+                                         .value_pages = values.get(),
+                                         .output = output.get()};
     run(inputs, attention, bounds_, workspace_.get());
     return {keys.Read(), values.Read(), output.Read()};
   }
@@ -135,7 +135,7 @@ class DecodingRows {
     const int64_t size = shape.entry_size();
     std::vector<float> entries(2 * std::ssize(pages) * shape.page_tokens * size, NAN);
     for (size_t row = 0; row < contexts.size(); ++row) {
-      const std::vector<float> random = RandomBfloat16s(contexts[row] * size, 100 + row);
+      const std::vector<float> random = RandomStored<T>(contexts[row] * size, 100 + row);
       for (int64_t p = 0; p + 1 < contexts[row]; ++p) {
         std::copy_n(random.begin() + p * size, size,
                     entries.begin() + EntryOf(shape, pages, starts[row], p) * size);
@@ -158,8 +158,8 @@ class DecodingRows {
   }
   // Of norms: scores so large that some positions have most of the weight.
   static std::vector<float> Weights(int64_t size, uint64_t seed) {
-    std::vector<float> weights = RandomBfloat16s(size, seed);
-    for (float& weight : weights) weight = RoundToBfloat16(3 * weight);
+    std::vector<float> weights = RandomStored<T>(size, seed);
+    for (float& weight : weights) weight = RoundToDtype(3 * weight, kStoredDtype<T>);
     return weights;
   }
   static std::vector<float> Table(const Shape& shape, float phase) {
@@ -176,25 +176,29 @@ class DecodingRows {
   std::vector<int32_t> page_indptr_, page_indices_;
   std::vector<float> pages_;
   DeviceVector<int32_t> page_indptr_device_, page_indices_device_, row_indptr_, positions_, entries_;
-  Bfloat16Array qkv_, bias_, query_norm_, key_norm_;
+  StoredArray<T> qkv_, bias_, query_norm_, key_norm_;
   DeviceArray cosines_, sines_;
-  Bfloat16Array queries_;
+  StoredArray<T> queries_;
   DeviceVector<char> workspace_;
 };
 
-void Apart(const AttentionInputs<__nv_bfloat16>& inputs, const PagedAttention<__nv_bfloat16>& attention,
+template <typename T>
+void Apart(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
            const PagedAttentionBounds& bounds, void* workspace) {
-  REQUIRE(LaunchAttentionInputs<__nv_bfloat16>(inputs, nullptr) == cudaSuccess);
+  REQUIRE(LaunchAttentionInputs<T>(inputs, nullptr) == cudaSuccess);
   REQUIRE(LaunchPagedAttention(attention, bounds, workspace, nullptr) == cudaSuccess);
 }
 
-void Together(const AttentionInputs<__nv_bfloat16>& inputs, const PagedAttention<__nv_bfloat16>& attention,
+template <typename T>
+void Together(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
               const PagedAttentionBounds& bounds, void*) {
   REQUIRE(CanDecodeAttention(inputs, attention, bounds));
   REQUIRE(LaunchDecodeAttention(inputs, attention, bounds, nullptr) == cudaSuccess);
 }
 
-TEST_CASE("attention with its inputs has the bits of both one after the other") {
+TEMPLATE_TEST_CASE("attention with its inputs has the bits of both one after the other", "", __nv_bfloat16,
+                   __half) {
+  using Rows = DecodingRows<TestType>;
   for (const Shape& shape : {Shape{8, 2, 128, 16, false, true}, Shape{4, 7, 64, 48, true, false},
                              Shape{2, 16, 128, 16, true, true}, Shape{1, 1, 64, 128, false, false},
                              Shape{8, 4, 128, 256, false, true}}) {
@@ -202,19 +206,20 @@ TEST_CASE("attention with its inputs has the bits of both one after the other") 
       for (const int64_t context_max : {2048, context}) {
         INFO(shape.num_kv_heads << " x " << shape.group_size << " heads of " << shape.head_dim << ", "
                                 << context << " tokens of at most " << context_max);
-        const DecodingRows rows(shape, {context}, context_max);
-        const DecodingRows::Result together = rows.After(Together);
+        const Rows rows(shape, {context}, context_max);
+        const typename Rows::Result together = rows.After(Together<TestType>);
         CHECK(together.IsFinite());
-        CHECK(together == rows.After(Apart));
+        CHECK(together == rows.After(Apart<TestType>));
       }
     }
   }
 }
 
 TEST_CASE("attention with its inputs has the same bits for several rows, early or not") {
-  const DecodingRows rows({2, 4, 128, 16, false, true}, {1000, 300, 2000, 17}, 2048);
-  const DecodingRows::Result expected = rows.After(Apart);
-  CHECK(rows.After(Together) == expected);
+  using Rows = DecodingRows<__nv_bfloat16>;
+  const Rows rows({2, 4, 128, 16, false, true}, {1000, 300, 2000, 17}, 2048);
+  const Rows::Result expected = rows.After(Apart<__nv_bfloat16>);
+  CHECK(rows.After(Together<__nv_bfloat16>) == expected);
   // What the launch before leaves is written again, and nothing else.
   const auto early = [](const AttentionInputs<__nv_bfloat16>& inputs,
                         const PagedAttention<__nv_bfloat16>& attention, const PagedAttentionBounds& bounds,

@@ -7,7 +7,7 @@
 
 #include "core/base/check.h"
 #include "core/kernels/linear_cuda.h"
-#include "tests/gpu/bfloat16_array.h"
+#include "tests/gpu/stored_array.h"
 
 namespace warpsmith {
 
@@ -24,26 +24,28 @@ struct Library {
 };
 
 // The operands of a shape, the same for every number of rows.
-struct Layer {
-  Layer(const LinearShape& shape, int64_t rows)
-      : x(RandomBfloat16s(rows * shape.depth, 1)),
-        weight(RandomBfloat16s(shape.columns * shape.depth, 2)),
-        bias(RandomBfloat16s(shape.columns, 3)),
-        residual(RandomBfloat16s(rows * shape.columns, 4)),
+template <typename T>
+struct LayerOf {
+  LayerOf(const LinearShape& shape, int64_t rows)
+      : x(RandomStored<T>(rows * shape.depth, 1)),
+        weight(RandomStored<T>(shape.columns * shape.depth, 2)),
+        bias(RandomStored<T>(shape.columns, 3)),
+        residual(RandomStored<T>(rows * shape.columns, 4)),
         x_device(x),
         weight_device(weight),
         bias_device(bias),
         residual_device(residual),
         y(std::vector<float>(rows * shape.columns)) {}
 
-  LinearOperands operands(const LinearShape& shape) const {
+  LinearOperandsOf<T> operands(const LinearShape& shape) const {
     return {x_device.get(), weight_device.get(), shape.has_bias ? bias_device.get() : nullptr,
             shape.has_residual ? residual_device.get() : nullptr, y.get()};
   }
 
   std::vector<float> x, weight, bias, residual;
-  Bfloat16Array x_device, weight_device, bias_device, residual_device, y;
+  StoredArray<T> x_device, weight_device, bias_device, residual_device, y;
 };
+using Layer = LayerOf<__nv_bfloat16>;
 
 inline std::vector<float> FirstRows(const std::vector<float>& all, int64_t elements) {
   return std::vector<float>(all.begin(), all.begin() + elements);
@@ -55,12 +57,13 @@ inline double SumError(int64_t depth) {
   return 0x1p-24 * static_cast<double>(depth) * std::sqrt(static_cast<double>(depth)) + 1e-6;
 }
 
-// The largest distance from `expected` in units of what one rounding to bfloat16 and the sum's error allow.
-inline double LargestLinearError(const std::vector<float>& found, const std::vector<double>& expected,
-                                 int64_t depth) {
+// The largest distance from `expected` in units of what one rounding to T and the sum's error allow.
+template <typename T = __nv_bfloat16>
+double LargestLinearError(const std::vector<float>& found, const std::vector<double>& expected,
+                          int64_t depth) {
   double largest = 0;
   for (size_t i = 0; i < found.size(); ++i) {
-    const double allowed = std::abs(expected[i]) * 0x1p-8 + SumError(depth);  // half a step of bfloat16
+    const double allowed = std::abs(expected[i]) * kHalfStep<T> + SumError(depth);
     const double error = std::abs(found[i] - expected[i]) / allowed;
     largest = error <= largest ? largest : (std::isnan(error) ? INFINITY : error);
   }

@@ -1,9 +1,9 @@
-"""Whether logits of DeviceDecoder are as near to float32 as transformers' own in bfloat16 are.
+"""Whether logits of DeviceDecoder are as near to float32 as transformers' own in bfloat16, or in float16, are.
 
-For each family and shape a random Hugging Face directory in bfloat16 is written, and one prompt's logits are computed
-three times: by transformers with the same weights in float32 (the reference) and in bfloat16, and by the program
+For each family and shape a random Hugging Face directory in that dtype is written, and one prompt's logits are computed
+three times: by transformers with the same weights in float32 (the reference) and in that dtype, and by the program
 device_logits. The statistic is the root mean square of the difference to the reference, over all positions and ids;
-ours divided by that of transformers in bfloat16 must be at most 1.1. The program computes the prompt in one step, in
+ours divided by that of transformers in the dtype must be at most 1.1. The program computes the prompt in one step, in
 chunks of 37 tokens, and token by token; all three are compared, and should be equal to the bit.
 
 What the statistic tells apart, measured on a CPU: transformers' eager attention, which rounds scores to bfloat16, has
@@ -11,7 +11,7 @@ What the statistic tells apart, measured on a CPU: transformers' eager attention
 
 Prints a line of JSON a case. Ends with status 1 where a program fails; a ratio is judged by who reads it.
 
-python tests/gpu/logits_peer.py --program FILE [--device cpu]
+python tests/gpu/logits_peer.py --program FILE [--dtype float16] [--device cpu]
 """
 
 from __future__ import annotations
@@ -158,15 +158,17 @@ def root_mean_square(x: Tensor) -> float:
     return float(x.double().square().mean().sqrt())
 
 
-def compare(case: Case, program: Program, device: str, seed: int = 1) -> dict[str, Any]:
-    """Errors of both against float32. `ratio` is the worst of the ways to divide the prompt."""
+def compare(
+    case: Case, program: Program, device: str, seed: int = 1, dtype: torch.dtype = torch.bfloat16
+) -> dict[str, Any]:
+    """Errors of both in `dtype` against float32. `ratio` is the worst of the ways to divide the prompt."""
     torch.manual_seed(seed)
     ids = torch.randint(case.vocab_size, (NUM_TOKENS,)).tolist()
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
-        write_directory(case, directory)
+        write_directory(case, directory, dtype)
         reference = transformers_logits(directory, ids, torch.float32, device)
-        theirs = transformers_logits(directory, ids, torch.bfloat16, device)
+        theirs = transformers_logits(directory, ids, dtype, device)
         ours = program(directory, ids, CHUNKS)
     their_error = root_mean_square(theirs - reference)
     errors = [root_mean_square(logits - reference) for logits in ours]
@@ -201,11 +203,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True, help="device_logits of build/core/tests")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="of transformers")
+    parser.add_argument("--dtype", choices=("bfloat16", "float16"), default="bfloat16", help="of weights and both")
     arguments = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = False  # the reference is float32
     disable_progress_bar()
-    program = device_program(arguments.program.resolve())
-    return print_rows(lambda case: compare(case, program, arguments.device))
+    program = device_program(arguments.program.resolve(), arguments.dtype)
+    dtype = getattr(torch, arguments.dtype)
+    return print_rows(lambda case: compare(case, program, arguments.device, dtype=dtype))
 
 
 if __name__ == "__main__":

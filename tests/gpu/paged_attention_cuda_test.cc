@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "tests/gpu/attention_batch.h"
-#include "tests/gpu/bfloat16_array.h"
+#include "tests/gpu/stored_array.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {

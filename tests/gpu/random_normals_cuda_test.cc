@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "tests/gpu/bfloat16_array.h"
+#include "tests/gpu/stored_array.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {

@@ -24,9 +24,9 @@ namespace {
 using Place = std::pair<int, int>;  // task, sample
 using Samples = std::map<Place, FinishedSample>;
 
-EngineOptions Options() {
+EngineOptions Options(DeviceDtype dtype = DeviceDtype::kBfloat16) {
   EngineOptions options{.num_slots = 16, .context_tokens_max = 512};
-  options.cuda = CudaPlacement{.num_pages = 16 * 32 + 1, .prefill_tokens_max = 128};
+  options.cuda = CudaPlacement{.dtype = dtype, .num_pages = 16 * 32 + 1, .prefill_tokens_max = 128};
   return options;
 }
 
@@ -81,43 +81,47 @@ int NumDifferent(const Samples& a, const Samples& b) {
 }  // namespace
 
 TEST_CASE("graphs, direct launches and another run give the same tokens and log-probs to the bit") {
+  const DeviceDtype dtype = GENERATE(DeviceDtype::kBfloat16, DeviceDtype::kFloat16);
   const GenerationJob job = Job({70, 3, 16, 200}, 4);
-  const Samples graphs = Run(Options(), job);
+  const Samples graphs = Run(Options(dtype), job);
   REQUIRE(graphs.size() == 16);
-  EngineOptions direct = Options();
+  EngineOptions direct = Options(dtype);
   direct.cuda->decode_buckets = {1};  // larger steps have none
   CHECK(NumDifferent(graphs, Run(direct, job)) == 0);
-  CHECK(NumDifferent(graphs, Run(Options(), job)) == 0);
-  CHECK(NumDifferent(graphs, Run(Options(), job, 2)) == 16);
+  CHECK(NumDifferent(graphs, Run(Options(dtype), job)) == 0);
+  CHECK(NumDifferent(graphs, Run(Options(dtype), job, 2)) == 16);
 }
 
 TEST_CASE(
     "batch-invariant samples are the same to the bit alone, among others, in chunks and out of few pages") {
+  const DeviceDtype dtype = GENERATE(DeviceDtype::kBfloat16, DeviceDtype::kFloat16);
   const GenerationJob job = Job({70, 3, 16, 200}, 4);
-  const Samples together = Run(Options(), job);
+  const Samples together = Run(Options(dtype), job);
   for (const int num_slots : {1, 5}) {
-    EngineOptions few = Options();
+    EngineOptions few = Options(dtype);
     few.num_slots = num_slots;
     CHECK(NumDifferent(together, Run(few, job)) == 0);
   }
-  EngineOptions chunks = Options();
+  EngineOptions chunks = Options(dtype);
   chunks.cuda->prefill_tokens_max = 17;
   CHECK(NumDifferent(together, Run(chunks, job)) == 0);
-  EngineOptions scarce = Options();
+  EngineOptions scarce = Options(dtype);
   scarce.cuda->num_pages = 40;  // preempts
   CHECK(NumDifferent(together, Run(scarce, job)) == 0);
 }
 
-TEST_CASE("log-probs of greedy answers are those of the CPU but for bfloat16") {
+TEST_CASE("log-probs of greedy answers are those of the CPU but for the roundings of 16 bits") {
+  const auto [dtype, margin] =
+      GENERATE(std::pair{DeviceDtype::kBfloat16, 0.1}, std::pair{DeviceDtype::kFloat16, 0.02});
   const GenerationJob job = Job({70, 3}, 1, 0);
   EngineOptions cpu = Options();
   cpu.cuda.reset();
-  const Samples on_gpu = Run(Options(), job), on_cpu = Run(cpu, job);
+  const Samples on_gpu = Run(Options(dtype), job), on_cpu = Run(cpu, job);
   for (const auto& [place, sample] : on_gpu) {
     // Until rounding picks another of two near logits.
     const FinishedSample& other = on_cpu.at(place);
     for (size_t i = 0; i < sample.log_probs.size(); ++i) {
-      CHECK(sample.log_probs[i] == Approx(other.log_probs[i]).margin(0.1));
+      CHECK(sample.log_probs[i] == Approx(other.log_probs[i]).margin(margin));
       if (sample.answer_token_ids[i] != other.answer_token_ids[i]) break;
     }
   }

@@ -1,7 +1,7 @@
 #include "core/kernels/swiglu_cuda.h"
 
-#include "tests/gpu/bfloat16_array.h"
 #include "tests/gpu/device_rate.h"
+#include "tests/gpu/stored_array.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {

@@ -1,6 +1,6 @@
 #include "core/kernels/tensor_map_cuda.h"
 
-#include "tests/gpu/bfloat16_array.h"
+#include "tests/gpu/stored_array.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {

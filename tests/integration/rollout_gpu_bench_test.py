@@ -15,6 +15,7 @@ from torch import Tensor
 from tests.bench.json_process import run_json
 from tests.bench.qwen3_shapes import SHAPES
 from tests.bench.rollout_gpu import main
+from tests.bench.rollout_gpu_generate import Load, generate_rows
 from tests.bench.rollout_gpu_peer import ATTENTIONS, StaticDecoder, sample, weights_of
 from tests.bench.rollout_gpu_table import Figure, copy_share, faults, figures, peer_rates
 from tests.bench.rollout_gpu_work import CONTEXT, Work
@@ -160,16 +161,23 @@ def test_samples_of_the_plain_decoder_have_their_probabilities() -> None:
     torch.testing.assert_close(shares, torch.tensor([0.5, 0.3, 0.2]), rtol=0, atol=0.015)  # 4 standard deviations
 
 
-@pytest.mark.parametrize("peer", ["pytorch", "transformers", "static"])
-def test_peers_measure_each_batch(peer: str) -> None:
+@pytest.mark.parametrize(("peer", "names"), [("pytorch", {"pytorch"}), ("generate", {"transformers", "static"})])
+def test_peers_measure_each_batch(peer: str, names: set[str]) -> None:
     words = [peer, "--model", "tiny", "--batch", "1,2", "--context", "24", "--tokens", "4", "--device", "cpu"]
     rows = run_json([sys.executable, "-m", "tests.bench.rollout_gpu_peers", *words], seconds_max=120).checked()
-    last = {row["batch"]: row for row in rows}
-    assert [(batch, row["name"], row["tok_per_s"] > 0) for batch, row in last.items()] == [
-        (1, peer, True),
-        (2, peer, True),
-    ]
-    assert not any(row.get("failures") for row in rows)
+    assert {(row["name"], row["model"], row["batch"]) for row in rows} == {
+        (name, "tiny", batch) for name in names for batch in (1, 2)
+    }
+    assert all(row["tok_per_s"] > 0 and not row.get("failures") for row in rows)
+
+
+def test_a_load_that_cannot_run_costs_its_own_rows_alone() -> None:
+    good, bad = Load("tiny", 1, 24, 4, "cpu"), Load("tiny", -1, 24, 4, "cpu")
+    rows = []
+    with pytest.raises(RuntimeError, match="tiny, batch -1: RuntimeError"):
+        for row in generate_rows([good, bad]):
+            rows.append(row)
+    assert [(row["name"], row["batch"]) for row in rows] == [("static", 1), ("transformers", 1)]
 
 
 def test_shapes_have_the_parameters_of_their_names() -> None:
@@ -188,8 +196,14 @@ def _results() -> dict[str, Row]:
         "engine 8B, batch 64": {
             "rows": [{"name": "decode", "tokens_per_second": 4500.0, "whole_tokens_per_second": 4350.0}]
         },
-        "pytorch 8B": {"rows": [{"batch": 1, "tok_per_s": 100.0}, {"batch": 64, "tok_per_s": 3000.0}]},
-        "static 8B, batch 1": {"rows": [{"batch": 1, "tok_per_s": 125.0}]},
+        "pytorch 8B, batch 1": {"rows": [{"name": "pytorch", "model": "8B", "batch": 1, "tok_per_s": 100.0}]},
+        "pytorch 8B, batch 64": {"rows": [{"name": "pytorch", "model": "8B", "batch": 64, "tok_per_s": 3000.0}]},
+        "generate 0.6B,8B": {
+            "rows": [
+                {"name": "static", "model": "8B", "batch": 1, "tok_per_s": 125.0},
+                {"name": "static", "model": "0.6B", "batch": 1, "tok_per_s": 300.0},
+            ]
+        },
         "logits": {"rows": [{"name": "a", "ratio": 0.9}, {"name": "b", "ratio": 1.2}]},
         "float32": {"rows": [{"name": "a", "relative_difference": 3e-6}]},
     }
@@ -220,7 +234,7 @@ def test_a_target_is_met_at_its_value() -> None:
 def test_400_sequences_are_for_the_engine_alone(tmp_path: Path) -> None:
     names = [piece.name for piece in Work(["0.6B", "8B"], [1, 8, 64], [400], tmp_path).pieces()]
     assert [name for name in names if "400" in name] == ["engine 0.6B, batch 400", "engine 8B, batch 400"]
-    assert names[0] == "ceilings" and names[-1] == "static 0.6B, batch 64"
+    assert names[0] == "ceilings" and names[-1] == "pytorch 0.6B, batch 64"
     assert len(set(names)) == len(names)
 
 

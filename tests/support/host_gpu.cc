@@ -1,7 +1,8 @@
-// A GPU made of the host, for tests without one: CUDA's runtime as far as core/model uses it, and the kernels by their
-// references (others: host_gpu_kernels.cc).
+// A GPU made of the host, for tests without one: CUDA's runtime as far as core/model uses it. Its kernels are their
+// references: host_gpu_halves.cc, host_gpu_kernels.cc.
 // Linked as objects, so that these definitions take the place of the others. Everything has happened when a
 // call returns, so streams and races are not tested; a thread that captures (host_graph.h) records its kernels instead.
+#include <cublasLt.h>
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
@@ -15,15 +16,7 @@
 #include <vector>
 
 #include "core/distributed/nccl_environment.h"
-#include "core/kernels/attention_inputs_cuda.h"
-#include "core/kernels/bfloat16.h"
-#include "core/kernels/linear_cuda.h"
-#include "core/kernels/paged_attention_cuda.h"
-#include "core/kernels/residual_norm_cuda.h"
-#include "core/kernels/streamed_linear_cuda.h"
-#include "core/kernels/swiglu_cuda.h"
 #include "tests/support/host_gpu_faults.h"
-#include "tests/support/host_graph.h"
 
 namespace warpsmith {
 
@@ -103,32 +96,6 @@ CUresult SetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return
 struct EntryPoint {
   const char* name;
   void* function;
-};
-
-float Load(const __nv_bfloat16& stored) {
-  uint16_t bits = 0;
-  std::memcpy(&bits, &stored, sizeof(bits));
-  return warpsmith::FloatOfBfloat16(bits);
-}
-
-void Store(float value, __nv_bfloat16& to) {
-  const uint16_t bits = warpsmith::Bfloat16Bits(value);
-  std::memcpy(static_cast<void*>(&to), &bits, sizeof(bits));
-}
-
-// Null where `from` is, so that optional operands stay optional.
-struct Floats {
-  Floats(const __nv_bfloat16* from, int64_t size)
-      : values(from == nullptr ? 0 : size), present(from != nullptr) {
-    for (size_t i = 0; i < values.size(); ++i) values[i] = Load(from[i]);
-  }
-  float* get() { return present ? values.data() : nullptr; }
-  void WriteTo(__nv_bfloat16* to) const {
-    for (size_t i = 0; i < values.size(); ++i) Store(values[i], to[i]);
-  }
-
-  std::vector<float> values;
-  bool present;
 };
 
 }  // namespace
@@ -236,163 +203,3 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
 
 }  // extern "C"
-
-namespace warpsmith {
-
-// Refuses what cuBLASLt would: a y that overlaps x, and operands that are not aligned.
-template <>
-cublasStatus_t LinearPlans::Prepare(const LinearShape& shape, const LinearOperands& operands, CublasWorkspace,
-                                    cudaStream_t) {
-  for (const void* operand : {static_cast<const void*>(operands.x), static_cast<const void*>(operands.weight),
-                              operands.residual, static_cast<const void*>(operands.y)}) {
-    if (reinterpret_cast<uintptr_t>(operand) % 16 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
-  }
-  if (shape.depth % 8 != 0 || shape.columns % 8 != 0) return CUBLAS_STATUS_NOT_SUPPORTED;
-  choices_.emplace(shape, std::vector<Choice>(row_buckets_.size()));
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-namespace {
-
-void Multiply(const LinearShape& shape, int64_t rows, const LinearOperands& operands) {
-  Floats x(operands.x, rows * shape.depth), weight(operands.weight, shape.columns * shape.depth),
-      residual(static_cast<const __nv_bfloat16*>(operands.residual), rows * shape.columns);
-  std::vector<double> y(rows * shape.columns);
-  LinearReference(shape, rows, x.get(), weight.get(), nullptr, residual.get(), y.data());
-  for (size_t i = 0; i < y.size(); ++i) {
-    const auto value = static_cast<float>(y[i]);
-    if (shape.output == LinearOutput::kFloat32) {
-      static_cast<float*>(operands.y)[i] = value;
-    } else {
-      Store(value, static_cast<__nv_bfloat16*>(operands.y)[i]);
-    }
-  }
-}
-
-}  // namespace
-
-template <>
-cublasStatus_t LinearPlans::Launch(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                   cudaStream_t) const {
-  if (IsRecorded([=, this] { return Launch(shape, rows, operands, nullptr); })) return CUBLAS_STATUS_SUCCESS;
-  if (!choices_.contains(shape)) return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (BucketOfRows(rows, row_buckets_) < 0) return CUBLAS_STATUS_INVALID_VALUE;
-  if (shape.has_residual != (operands.residual != nullptr)) return CUBLAS_STATUS_INVALID_VALUE;
-  Multiply(shape, rows, operands);
-  return CUBLAS_STATUS_SUCCESS;
-}
-
-cudaError_t LaunchStreamedLinear(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                 cudaStream_t, KernelStart, NextStart) {
-  if (IsRecorded([=] { return LaunchStreamedLinear(shape, rows, operands, nullptr); })) return cudaSuccess;
-  if (rows < 1 || shape.depth % 8 != 0 || shape.columns % 8 != 0) return cudaErrorInvalidValue;
-  Multiply(shape, rows, operands);
-  return cudaSuccess;
-}
-
-template <>
-cudaError_t LaunchResidualNorm(const ResidualNorm<__nv_bfloat16>& norm, cudaStream_t, KernelStart) {
-  if (IsRecorded([=] { return LaunchResidualNorm(norm, nullptr); })) return cudaSuccess;
-  const int64_t size = norm.rows * norm.size;
-  Floats x(norm.x, size), delta(norm.delta, norm.num_deltas * size), weight(norm.weight, norm.size);
-  Floats y = x;
-  ResidualNormReference(
-      {norm.rows, norm.size, norm.eps, x.get(), delta.get(), weight.get(), y.get(), norm.num_deltas});
-  if (norm.delta != nullptr) x.WriteTo(norm.x);
-  y.WriteTo(norm.y);
-  return cudaSuccess;
-}
-
-template <>
-cudaError_t LaunchAttentionInputs(const AttentionInputs<__nv_bfloat16>& inputs, cudaStream_t, KernelStart) {
-  if (IsRecorded([=] { return LaunchAttentionInputs(inputs, nullptr); })) return cudaSuccess;
-  const int64_t heads = HeadsOfRow(inputs) * inputs.head_dim, entry = inputs.num_kv_heads * inputs.head_dim;
-  const int64_t queries_size = inputs.rows * inputs.num_kv_heads * inputs.group_size * inputs.head_dim;
-  const int64_t entries = 1 + *std::max_element(inputs.kv_entries, inputs.kv_entries + inputs.rows);
-  Floats qkv(inputs.qkv, inputs.rows * heads), bias(inputs.bias, heads),
-      query_norm(inputs.query_norm, inputs.head_dim), key_norm(inputs.key_norm, inputs.head_dim),
-      queries(inputs.queries, queries_size), keys(inputs.key_pages, entries * entry),
-      values(inputs.value_pages, entries * entry);
-  AttentionInputsReference({inputs.rows, inputs.num_kv_heads, inputs.group_size, inputs.head_dim, inputs.eps,
-                            qkv.get(), bias.get(), query_norm.get(), key_norm.get(), inputs.cosines,
-                            inputs.sines, inputs.positions, inputs.kv_entries, queries.get(), keys.get(),
-                            values.get()});
-  queries.WriteTo(inputs.queries);
-  keys.WriteTo(inputs.key_pages);
-  values.WriteTo(inputs.value_pages);
-  return cudaSuccess;
-}
-
-template <>
-cudaError_t LaunchSwiGlu(const SwiGlu<__nv_bfloat16>& swiglu, cudaStream_t, KernelStart) {
-  if (IsRecorded([=] { return LaunchSwiGlu(swiglu, nullptr); })) return cudaSuccess;
-  Floats gate_up(swiglu.gate_up, swiglu.rows * 2 * swiglu.size), y(swiglu.y, swiglu.rows * swiglu.size);
-  SwiGluReference({swiglu.rows, swiglu.size, gate_up.get(), y.get()});
-  y.WriteTo(swiglu.y);
-  return cudaSuccess;
-}
-
-cudaError_t LaunchStreamedSwiGlu(const LinearShape& shape, int64_t rows, const LinearOperands& operands,
-                                 cudaStream_t stream, KernelStart start, NextStart) {
-  if (IsRecorded([=] { return LaunchStreamedSwiGlu(shape, rows, operands, nullptr); })) return cudaSuccess;
-  std::vector<__nv_bfloat16> gate_up(rows * shape.columns);
-  const LinearOperands product = {operands.x, operands.weight, nullptr, nullptr, gate_up.data()};
-  if (const auto error = LaunchStreamedLinear(shape, rows, product, stream, start); error != cudaSuccess)
-    return error;
-  return LaunchSwiGlu({rows, shape.columns / 2, gate_up.data(), static_cast<__nv_bfloat16*>(operands.y)},
-                      stream, start);
-}
-
-size_t PagedAttentionWorkspaceBytes(int64_t rows, int64_t num_kv_heads, int64_t group_size, int64_t head_dim,
-                                    const PagedAttentionBounds& bounds) {
-  return rows * num_kv_heads * group_size * head_dim * (bounds.rows_of_query_max == 1 ? 8 : 4);
-}
-
-namespace {
-
-// o of one query head of one row, by the formula of paged_attention.h.
-void AttendHead(const PagedAttention<__nv_bfloat16>& attention, int64_t query, int64_t row, int64_t head) {
-  const int64_t h = attention.head_dim, kv_head = head / attention.group_size;
-  const int64_t at = (row * attention.num_kv_heads * attention.group_size + head) * h;
-  std::vector<double> weights, output(h);
-  std::vector<int64_t> places;
-  for (int64_t p = 0; p <= attention.positions[row]; ++p) {
-    const int64_t page = attention.page_indices[attention.page_indptr[query] + p / attention.page_tokens];
-    const int64_t entry = page * attention.page_tokens + p % attention.page_tokens;
-    places.push_back((entry * attention.num_kv_heads + kv_head) * h);
-    double score = 0;
-    for (int64_t i = 0; i < h; ++i) {
-      score += double{Load(attention.queries[at + i])} * Load(attention.key_pages[places.back() + i]);
-    }
-    weights.push_back(score * attention.scale);
-  }
-  const double largest = *std::max_element(weights.begin(), weights.end());
-  double sum = 0;
-  for (double& weight : weights) sum += weight = std::exp(weight - largest);
-  for (size_t p = 0; p < weights.size(); ++p) {
-    for (int64_t i = 0; i < h; ++i)
-      output[i] += weights[p] / sum * Load(attention.value_pages[places[p] + i]);
-  }
-  for (int64_t i = 0; i < h; ++i) Store(static_cast<float>(output[i]), attention.output[at + i]);
-}
-
-}  // namespace
-
-cudaError_t LaunchPagedAttention(const PagedAttention<__nv_bfloat16>& attention,
-                                 const PagedAttentionBounds& bounds, void*, cudaStream_t, KernelStart) {
-  if (IsRecorded([=] { return LaunchPagedAttention(attention, bounds, nullptr, nullptr); }))
-    return cudaSuccess;
-  for (int64_t query = 0; query < attention.num_queries; ++query) {
-    const int64_t begin = attention.row_indptr[query], end = attention.row_indptr[query + 1];
-    if (end - begin > bounds.rows_of_query_max) return cudaErrorInvalidValue;
-    for (int64_t row = begin; row < end; ++row) {
-      if (attention.positions[row] >= bounds.context_tokens_max) return cudaErrorInvalidValue;
-      for (int64_t head = 0; head < attention.num_kv_heads * attention.group_size; ++head) {
-        AttendHead(attention, query, row, head);
-      }
-    }
-  }
-  return cudaSuccess;
-}
-
-}  // namespace warpsmith

@@ -1,11 +1,10 @@
-// Kernels of the GPU made of the host that round nothing: those that move bytes, those that are made of others, and
-// those in float32, which are the references themselves.
+// Kernels of the GPU made of the host that round nothing: checksums, and those in float32, which are the references
+// themselves.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "core/kernels/attention_inputs_cuda.h"
-#include "core/kernels/bfloat16.h"
 #include "core/kernels/decode_attention_cuda.h"
 #include "core/kernels/embedding_gather_cuda.h"
 #include "core/kernels/first_not_finite_cuda.h"
@@ -24,44 +23,8 @@ HostGpuFaults& HostFaults() {
   return faults;
 }
 
-template <>
-cudaError_t LaunchEmbeddingGather(const EmbeddingGather<__nv_bfloat16>& gather, cudaStream_t, KernelStart) {
-  if (IsRecorded([=] { return LaunchEmbeddingGather(gather, nullptr); })) return cudaSuccess;
-  for (int64_t row = 0; row < gather.rows; ++row) {
-    const int64_t token = TokenOfRow(gather, row);
-    if (token < 0 || token >= gather.num_tokens) return cudaErrorIllegalAddress;
-    std::copy_n(gather.embedding + token * gather.size, gather.size, gather.x + row * gather.size);
-  }
-  return cudaSuccess;
-}
-
-template <>
-cudaError_t LaunchFirstNotFinite(const __nv_bfloat16* values, int64_t size, unsigned long long* first,
-                                 cudaStream_t) {
-  const auto* const bits = reinterpret_cast<const uint16_t*>(values);
-  for (int64_t i = 0; i < size && static_cast<unsigned long long>(i) < *first; ++i) {
-    if (!std::isfinite(FloatOfBfloat16(bits[i]))) *first = i;
-  }
-  return cudaSuccess;
-}
-
 bool AreFewSplits(int64_t rows, int64_t num_kv_heads, const PagedAttentionBounds& bounds) {
   return bounds.rows_of_query_max == 1 && rows * num_kv_heads <= 8;
-}
-
-bool CanDecodeAttention(const AttentionInputs<__nv_bfloat16>&, const PagedAttention<__nv_bfloat16>& attention,
-                        const PagedAttentionBounds& bounds) {
-  return AreFewSplits(attention.rows, attention.num_kv_heads, bounds);
-}
-
-cudaError_t LaunchDecodeAttention(const AttentionInputs<__nv_bfloat16>& inputs,
-                                  const PagedAttention<__nv_bfloat16>& attention,
-                                  const PagedAttentionBounds& bounds, cudaStream_t stream,
-                                  KernelStart start) {
-  if (!CanDecodeAttention(inputs, attention, bounds)) return cudaErrorInvalidValue;
-  if (const auto error = LaunchAttentionInputs<__nv_bfloat16>(inputs, stream, start); error != cudaSuccess)
-    return error;
-  return LaunchPagedAttention(attention, bounds, nullptr, stream, start);
 }
 
 cudaError_t LaunchMemoryChecksum(const void* memory, int64_t bytes, MemoryChecksum* checksum, cudaStream_t) {

@@ -12,13 +12,13 @@ namespace warpsmith {
 
 OfferedWeights WriteWeightsFile(const ModelConfig& config, uint64_t seed, uint64_t policy_version,
                                 const std::filesystem::path& path, FileForm form) {
-  const bool halves = form == FileForm::kBfloat16;
+  const bool halves = form != FileForm::kFloat32, is_float16 = form == FileForm::kFloat16;
   Parameters parameters{ParameterLayout(config)};
   parameters.InitRandom(seed);
-  if (halves) parameters = parameters.Clone(at::kBFloat16);
+  if (halves) parameters = parameters.Clone(is_float16 ? at::kHalf : at::kBFloat16);
   OfferedWeights published{.policy_version = policy_version,
                            .path = path,
-                           .dtype = halves ? "bfloat16" : "float32",
+                           .dtype = is_float16 ? "float16" : (halves ? "bfloat16" : "float32"),
                            .layout_sha256 = parameters.layout().Sha256()};
   std::string content;
   for (int i = 0; i < parameters.num_buffers(); ++i) {

@@ -11,8 +11,8 @@
 namespace warpsmith {
 
 // Random weights of `seed` in `path`, the buffers of the layout one after the other, and their manifest: float32 with
-// SHA-256s, or bfloat16 with checksums.
-enum class FileForm { kFloat32, kBfloat16 };
+// SHA-256s, or bfloat16 or float16 with checksums.
+enum class FileForm { kFloat32, kBfloat16, kFloat16 };
 OfferedWeights WriteWeightsFile(const ModelConfig& config, uint64_t seed, uint64_t policy_version,
                                 const std::filesystem::path& path, FileForm form = FileForm::kFloat32);
 

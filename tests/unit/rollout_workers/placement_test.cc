@@ -34,16 +34,17 @@ TEST_CASE("a GPU computes in bfloat16 unless float32 is asked for, the CPU in fl
   CHECK(ParsePlacement("cuda", "auto").value()->dtype == DeviceDtype::kBfloat16);
   CHECK(ParsePlacement("cuda", "bfloat16").value()->dtype == DeviceDtype::kBfloat16);
   CHECK(ParsePlacement("cuda:0,1", "float32").value()->dtype == DeviceDtype::kFloat32);
+  CHECK(ParsePlacement("cuda", "float16").value()->dtype == DeviceDtype::kFloat16);
   CHECK_FALSE(ParsePlacement("cpu", "auto").value().has_value());
   CHECK_FALSE(ParsePlacement("cpu", "float32").value().has_value());
   const absl::Status halves = ParsePlacement("cpu", "bfloat16").status();
   CHECK(absl::IsInvalidArgument(halves));
   CHECK_THAT(std::string(halves.message()), Catch::Contains("the CPU computes in float32"));
-  for (const char* const text : {"", "half", "float16", "Float32"}) {
+  for (const char* const text : {"", "half", "fp16", "Float32"}) {
     const absl::Status status = ParsePlacement("cuda", text).status();
     CAPTURE(text);
     CHECK(absl::IsInvalidArgument(status));
-    CHECK_THAT(std::string(status.message()), Catch::Contains("give auto, bfloat16 or float32"));
+    CHECK_THAT(std::string(status.message()), Catch::Contains("give auto, bfloat16, float16 or float32"));
   }
 }
 

@@ -39,7 +39,7 @@ TEST_CASE("a file comes by its name and by none, in the dtype that the engine co
 }
 
 TEST_CASE(
-    "memory of a GPU is no transport for an engine on the CPU, and in bfloat16 alone for one on a GPU") {
+    "memory of a GPU is no transport for an engine on the CPU, and for one on a GPU in what it computes in") {
   const std::string name = GENERATE("cuda_memory", "nccl");
   const absl::Status status = MakeTransport(name, Tiny(), {}).status();
   CHECK(absl::IsFailedPrecondition(status));
@@ -50,6 +50,12 @@ TEST_CASE(
                                  .status();
   CHECK(absl::IsInvalidArgument(dtype));
   CHECK_THAT(MessageOf(dtype), Catch::Contains("float32") && Catch::Contains("give bfloat16"));
+  const absl::Status other = MakeTransport(name, Tiny(), CudaPlacement{.dtype = DeviceDtype::kFloat16})
+                                 .value()
+                                 ->Prepare({.transport = name, .dtype = "bfloat16"}, Soon())
+                                 .status();
+  CHECK(absl::IsInvalidArgument(other));
+  CHECK_THAT(MessageOf(other), Catch::Contains("give float16"));
   const absl::Status wide =
       MakeTransport("cuda_memory", Tiny(), CudaPlacement{.dtype = DeviceDtype::kFloat32}).status();
   CHECK(absl::IsFailedPrecondition(wide));

@@ -80,18 +80,20 @@ TEST_CASE("a file cut short or changed by one byte is refused") {
   CHECK(Code(published) == absl::StatusCode::kInvalidArgument);
 }
 
-TEST_CASE("a file in bfloat16 is half as long, keeps its dtype for a GPU and becomes float32 for the CPU") {
+TEST_CASE("a file in 16 bits is half as long, keeps its dtype for a GPU and becomes float32 for the CPU") {
+  const auto [form, dtype] =
+      GENERATE(std::pair{FileForm::kBfloat16, at::kBFloat16}, std::pair{FileForm::kFloat16, at::kHalf});
   const TemporaryDirectory directory;
   const OfferedWeights whole = WriteWeightsFile(Tiny(), 5, 3, directory.path() / "whole");
-  const OfferedWeights half = WriteWeightsFile(Tiny(), 5, 3, directory.path() / "half", FileForm::kBfloat16);
+  const OfferedWeights half = WriteWeightsFile(Tiny(), 5, 3, directory.path() / "half", form);
   CHECK(std::filesystem::file_size(half.path) * 2 == std::filesystem::file_size(whole.path));
   const LoadedWeights kept = Load(half, DtypeInMemory::kAsInFile).value(), widened = Load(half).value();
-  CHECK(kept.parameters->dtype() == at::kBFloat16);
+  CHECK(kept.parameters->dtype() == dtype);
   CHECK(widened.parameters->dtype() == at::kFloat);
   CHECK(kept.sha256 == CombinedSha256(half));
   Parameters expected{ParameterLayout(Tiny())};
   expected.InitRandom(5);
-  expected = expected.Clone(at::kBFloat16);
+  expected = expected.Clone(dtype);
   for (int i = 0; i < expected.num_buffers(); ++i) {
     CHECK(kept.parameters->BufferBytes(i) == expected.BufferBytes(i));
     CHECK(widened.parameters->BufferBytes(i) == expected.Clone(at::kFloat).BufferBytes(i));

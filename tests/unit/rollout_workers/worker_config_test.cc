@@ -50,6 +50,9 @@ TEST_CASE("a worker decodes on the CPU unless its configuration names a GPU") {
   CHECK(cuda("cuda").value().devices == std::vector{0});
   CHECK(cuda("cuda:3").value().devices == std::vector{3});
   CHECK(cuda("cuda:0,1").value().devices == std::vector{0, 1});
+  CHECK(cuda("cuda:3").value().dtype == DeviceDtype::kBfloat16);
+  CHECK(cuda("cuda:3 float16").value().devices == std::vector{3});
+  CHECK(cuda("cuda:3 float16").value().dtype == DeviceDtype::kFloat16);
 }
 
 TEST_CASE("misspelt keys, wrong ranges and contradictions are errors with their place") {
@@ -58,6 +61,7 @@ TEST_CASE("misspelt keys, wrong ranges and contradictions are errors with their 
   };
   CHECK_THAT(fault("{num_slot: 3}"), Catch::Contains("num_slots") && Catch::Contains("run.yaml:4"));
   CHECK_THAT(fault("{num_slots: 0}"), Catch::Contains("num_slots"));
+  CHECK_THAT(fault("{device: cuda half}"), Catch::Contains("rollout.device") && Catch::Contains("float16"));
   CHECK_THAT(fault("{device: gpu}"), Catch::Contains("rollout.device") && Catch::Contains("cuda:N"));
   CHECK_THAT(fault("{context_tokens_max: 4096}"), Catch::Contains("max_position_embeddings"));
 }

@@ -52,15 +52,17 @@ TEST_CASE("published weights are the buffers one after the other, each with its 
   CHECK(NumFiles(directory.path()) == 2);
 }
 
-TEST_CASE("weights in bfloat16 are those of the trainer, rounded, each buffer with its checksum") {
+TEST_CASE("weights in 16 bits are those of the trainer, rounded, each buffer with its checksum") {
+  const bool is_float16 = GENERATE(false, true);
   const TemporaryDirectory directory;
   const Policy policy = MakePolicy(at::kFloat);
   WeightPublisher publisher(directory.path(), "runs/a");
-  const auto published = publisher.Write(policy.parameters, 3, PublishedDtype::kBfloat16);
+  const auto published = publisher.Write(policy.parameters, 3,
+                                         is_float16 ? PublishedDtype::kFloat16 : PublishedDtype::kBfloat16);
   REQUIRE(published.ok());
-  CHECK(published->dtype == "bfloat16");
+  CHECK(published->dtype == (is_float16 ? "float16" : "bfloat16"));
   const std::string bytes = ReadFile(published->path).value();
-  const Parameters rounded = policy.parameters.Clone(at::kBFloat16);
+  const Parameters rounded = policy.parameters.Clone(is_float16 ? at::kHalf : at::kBFloat16);
   for (int i = 0; i < rounded.num_buffers(); ++i) {
     const PublishedBuffer& buffer = published->buffers.at(i);
     const std::string part = bytes.substr(buffer.offset_bytes, buffer.length_bytes);

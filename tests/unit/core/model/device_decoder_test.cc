@@ -2,8 +2,11 @@
 // are tested by tests/gpu.
 #include "core/model/device_decoder.h"
 
+#include <cstring>
+
 #include "core/checkpoint/hugging_face_directory.h"
 #include "core/model/device_weights_cuda.h"
+#include "core/model/hugging_face_checks.h"
 #include "core/model/hugging_face_weights.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_decoder_fixture.h"
@@ -20,12 +23,16 @@ std::unique_ptr<DeviceDecoder> Decoder(const ModelConfig& config, const DeviceDe
   return *std::move(decoder);
 }
 
-void Export(const std::filesystem::path& directory, const Parameters& parameters) {
-  REQUIRE(WriteHuggingFaceDirectory(
-              directory,
-              {.files = {}, .tensors = HuggingFaceTensors(parameters.layout(), {}), .shard_bytes_max = 20000},
-              HuggingFaceSource(parameters))
-              .ok());
+void Export(const std::filesystem::path& directory, const Parameters& parameters,
+            TensorType type = TensorType::kF32) {
+  TensorTypes types;
+  for (const HfTensorLayout& tensor : parameters.layout().hf_tensors()) types[tensor.name] = type;
+  REQUIRE(
+      WriteHuggingFaceDirectory(
+          directory,
+          {.files = {}, .tensors = HuggingFaceTensors(parameters.layout(), types), .shard_bytes_max = 20000},
+          HuggingFaceSource(parameters))
+          .ok());
 }
 
 }  // namespace
@@ -43,6 +50,61 @@ TEST_CASE("logits of every architecture are nearer to float64 than the operators
                 errors.operators.value());
     CHECK(errors.device.value() <= errors.operators.value());
     CHECK(errors.device.value() > 0);
+  }
+}
+
+// float16 has three bits more, so that its errors are an eighth: the same steps, rounded elsewhere.
+TEST_CASE("logits in float16 err at most a fifth of the operators' in bfloat16, of every architecture") {
+  for (const auto& [name, config] : DeviceFamilyConfigs()) {
+    for (const std::vector<int64_t>& buckets : std::vector<std::vector<int64_t>>{{64}, {1, 4, 64}}) {
+      INFO(name);
+      const Parameters parameters = DeviceParameters(config, 5);
+      const DeviceDecoderOptions options = SmallOptions(buckets, DeviceDtype::kFloat16);
+      const std::unique_ptr<DeviceDecoder> decoder = Decoder(config, options);
+      REQUIRE(decoder->SetParameters(parameters).ok());
+      const DecoderErrors errors = MeasureErrors(*decoder, options, parameters);
+      std::printf("%s in float16: error %.2e, that of operators in bfloat16 %.2e\n", name.c_str(),
+                  errors.device.value(), errors.operators.value());
+      CHECK(errors.device.value() <= errors.operators.value() / 5);
+      CHECK(errors.device.value() > 0);
+    }
+  }
+}
+
+TEST_CASE(
+    "a float16 checkpoint has all its bits on a GPU in float16, and what is too large for it is refused") {
+  const ModelConfig config = DeviceFamilyConfigs()[2].config;
+  Parameters parameters{ParameterLayout(config)};
+  parameters.InitRandom(5);
+  const Parameters halves = parameters.Clone(at::kHalf);
+  const std::unique_ptr<DeviceDecoder> decoder = Decoder(config, SmallOptions({64}, DeviceDtype::kFloat16));
+  const TemporaryDirectory folder;
+  Export(folder.path() / "model", parameters, TensorType::kF16);
+  CHECK(DtypeOfCheckpoint(folder.path() / "model") == DeviceDtype::kFloat16);
+  for (const bool from_files : {false, true}) {
+    REQUIRE((from_files ? decoder->LoadHuggingFace(folder.path() / "model") : decoder->SetParameters(halves))
+                .ok());
+    const DeviceWeights& weights = decoder->weights();
+    for (int i = 0; i < halves.num_buffers(); ++i) {
+      CHECK(std::memcmp(halves.BufferBytes(i).data(), weights.bits() + weights.buffer_offset(i),
+                        halves.BufferBytes(i).size()) == 0);
+    }
+    REQUIRE(decoder->SetParameters(DeviceParameters(config, 9)).ok());
+  }
+  parameters.buffer(0).mutable_data_ptr<float>()[0] = 7e4f;
+  const absl::Status status = decoder->SetParameters(parameters);
+  CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+  CHECK_THAT(std::string(status.message()), Catch::Contains("not finite"));
+}
+
+TEST_CASE("a checkpoint of mixed types, of others than F16, or of none is stored as bfloat16") {
+  const ModelConfig config = DeviceFamilyConfigs()[0].config;
+  const TemporaryDirectory folder;
+  CHECK(DtypeOfCheckpoint(folder.path() / "nowhere") == DeviceDtype::kBfloat16);
+  for (const TensorType type : {TensorType::kF32, TensorType::kBF16}) {
+    const std::filesystem::path path = folder.path() / std::string(TensorTypeName(type));
+    Export(path, DeviceParameters(config, 1), type);
+    CHECK(DtypeOfCheckpoint(path) == DeviceDtype::kBfloat16);
   }
 }
 

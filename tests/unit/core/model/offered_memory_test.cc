@@ -62,7 +62,7 @@ TEST_CASE("an offer of other names, places, lengths or layouts is refused with b
   const absl::Status length = error([](auto& o) { o.buffers[1].length_bytes = 7; });
   CHECK(absl::IsInvalidArgument(length));
   CHECK_THAT(std::string(length.message()),
-             Catch::Contains("\"layers.0\", 7 bytes") && Catch::Contains("in bfloat16 the layout has"));
+             Catch::Contains("\"layers.0\", 7 bytes") && Catch::Contains("in 16 bits the layout has"));
 }
 
 TEST_CASE("the text beside the memory tells versions and layouts apart") {

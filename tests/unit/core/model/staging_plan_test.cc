@@ -46,27 +46,34 @@ Parameters Distinct(const ModelConfig& config) {
   return parameters;
 }
 
-template <typename Element>
+// `type...`: of the elements, where they have 16 bits.
+template <typename Element, typename... Type>
 std::vector<Element> Upload(const ParameterLayout& layout, const std::vector<const TensorView*>& views,
-                            int64_t elements_max) {
+                            int64_t elements_max, Type... type) {
   std::vector<Element> device(BufferOffsets(layout).back(), 0xFFFF);
   std::vector<Element> staging(elements_max, 0xABCD);
   for (const StagingChunk& chunk : PlanStaging(layout, layout.hf_tensors(), elements_max)) {
-    FillChunk(chunk, views, staging.data());
+    FillChunk(chunk, views, type..., staging.data());
     std::copy(staging.begin(), staging.begin() + chunk.length, device.begin() + chunk.offset);
   }
   return device;
 }
 
 // What Torch rounds the parameters to, buffer after buffer.
-std::vector<uint16_t> RoundedByTorch(const Parameters& parameters, at::ScalarType through) {
+std::vector<uint16_t> RoundedByTorch(const Parameters& parameters, at::ScalarType through,
+                                     at::ScalarType to) {
   std::vector<uint16_t> bits;
   for (int i = 0; i < parameters.num_buffers(); ++i) {
-    const at::Tensor rounded = parameters.buffer(i).to(through).to(at::kBFloat16);
+    const at::Tensor rounded = parameters.buffer(i).to(through).to(to);
     const auto* const from = static_cast<const uint16_t*>(rounded.const_data_ptr());
     bits.insert(bits.end(), from, from + rounded.numel());
   }
   return bits;
+}
+
+at::ScalarType ScalarTypeOf(TensorType type) {
+  if (type == TensorType::kF16) return at::kHalf;
+  return type == TensorType::kBF16 ? at::kBFloat16 : at::kFloat;
 }
 
 }  // namespace
@@ -76,12 +83,15 @@ TEST_CASE(
   for (const auto& [name, config] : FamilyConfigs()) {
     const Parameters parameters = Distinct(config);
     for (const TensorType type : {TensorType::kF32, TensorType::kBF16, TensorType::kF16}) {
-      const at::ScalarType through = type == TensorType::kF16 ? at::kHalf : at::kFloat;
       const Checkpoint checkpoint(parameters, type);
-      const std::vector<uint16_t> expected = RoundedByTorch(parameters, through);
-      for (const int64_t elements_max : {97, 1024, 1 << 20}) {
-        INFO(name << " " << TensorTypeName(type) << " in chunks of " << elements_max);
-        CHECK((Upload<uint16_t>(parameters.layout(), checkpoint.views, elements_max) == expected));
+      for (const TensorType stored : {TensorType::kBF16, TensorType::kF16}) {
+        const std::vector<uint16_t> expected =
+            RoundedByTorch(parameters, ScalarTypeOf(type), ScalarTypeOf(stored));
+        for (const int64_t elements_max : {97, 1024, 1 << 20}) {
+          INFO(name << " " << TensorTypeName(type) << " as " << TensorTypeName(stored) << " in chunks of "
+                    << elements_max);
+          CHECK((Upload<uint16_t>(parameters.layout(), checkpoint.views, elements_max, stored) == expected));
+        }
       }
     }
   }
@@ -91,12 +101,9 @@ TEST_CASE("in float32 every tensor arrives with all its bits, whatever type the 
   for (const auto& [name, config] : FamilyConfigs()) {
     const Parameters parameters = Distinct(config);
     for (const TensorType type : {TensorType::kF32, TensorType::kBF16, TensorType::kF16}) {
-      const at::ScalarType through = type == TensorType::kF16    ? at::kHalf
-                                     : type == TensorType::kBF16 ? at::kBFloat16
-                                                                 : at::kFloat;
       std::vector<float> expected;
       for (int i = 0; i < parameters.num_buffers(); ++i) {
-        const at::Tensor buffer = parameters.buffer(i).to(through).to(at::kFloat);
+        const at::Tensor buffer = parameters.buffer(i).to(ScalarTypeOf(type)).to(at::kFloat);
         expected.insert(expected.end(), buffer.const_data_ptr<float>(),
                         buffer.const_data_ptr<float>() + buffer.numel());
       }
@@ -147,10 +154,30 @@ TEST_CASE("every half is the float that Torch makes of it, and what is not finit
                           : found == expected && std::signbit(found) == std::signbit(expected);
     if (!same) FAIL("half " << half << " is " << found);
   }
-  const float infinities[] = {INFINITY, -INFINITY, NAN, std::numeric_limits<float>::max()};
-  uint16_t bits[4];
-  RoundFloats(reinterpret_cast<const std::byte*>(infinities), 4, bits);
-  for (const uint16_t stored : bits) CHECK((stored & 0x7F80) == 0x7F80);
+  for (const float infinite : {INFINITY, -INFINITY, NAN, std::numeric_limits<float>::max()}) {
+    CHECK((Bfloat16Bits(infinite) & 0x7F80) == 0x7F80);
+    CHECK((Float16Bits(infinite) & 0x7C00) == 0x7C00);
+  }
+}
+
+TEST_CASE(
+    "float32 becomes the half that Torch makes of it: every half, ties between two, and what lies beside "
+    "ties") {
+  const auto check = [](float value) {
+    const uint16_t expected = c10::Half(value).x, found = Float16Bits(value);
+    if (expected != found && !std::isnan(value)) FAIL(value << " is " << found << ", not " << expected);
+  };
+  for (uint32_t half = 0; half < 0x7C00; ++half) {
+    const float here = FloatOfFloat16(static_cast<uint16_t>(half));
+    const float next = half + 1 < 0x7C00 ? FloatOfFloat16(static_cast<uint16_t>(half + 1)) : 65536.0f;
+    const float tie = here + (next - here) / 2;
+    for (const float value : {here, tie, std::nextafter(tie, 0.0f), std::nextafter(tie, 1e6f)}) {
+      check(value);
+      check(-value);
+    }
+  }
+  check(1e-30f);
+  check(1e30f);
 }
 
 TEST_CASE("the rate of filling chunks, one thread") {
@@ -167,7 +194,7 @@ TEST_CASE("the rate of filling chunks, one thread") {
     const auto begin = std::chrono::steady_clock::now();
     int64_t elements = 0;
     for (const StagingChunk& chunk : chunks) {
-      FillChunk(chunk, checkpoint.views, staging.data());
+      FillChunk(chunk, checkpoint.views, TensorType::kBF16, staging.data());
       elements += chunk.length;
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

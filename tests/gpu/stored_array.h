@@ -1,0 +1,85 @@
+// bfloat16 and float16 arrays in device memory for tests, which see them as floats.
+#ifndef WARPSMITH_TESTS_GPU_STORED_ARRAY_H_
+#define WARPSMITH_TESTS_GPU_STORED_ARRAY_H_
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "core/kernels/bfloat16.h"
+#include "core/kernels/device_dtype.h"
+#include "tests/gpu/device_array.h"
+
+namespace warpsmith {
+
+// Of T, __nv_bfloat16 or __half: half a step between two values of it is at most this part of the larger.
+template <typename T>
+inline constexpr double kHalfStep = std::is_same_v<T, __half> ? 0x1p-11 : 0x1p-8;
+
+template <typename T>
+inline constexpr DeviceDtype kStoredDtype =
+    std::is_same_v<T, __half> ? DeviceDtype::kFloat16 : DeviceDtype::kBfloat16;
+
+template <typename T>
+class StoredArray {
+ public:
+  // Rounds the values.
+  explicit StoredArray(const std::vector<float>& values) : bits_(Rounded(values)) {}
+
+  T* get() const { return reinterpret_cast<T*>(bits_.get()); }
+
+  // Waits for the device.
+  std::vector<float> Read() const {
+    std::vector<float> values;
+    for (const uint16_t bits : bits_.Read()) {
+      values.push_back(std::is_same_v<T, __half> ? FloatOfFloat16(bits) : FloatOfBfloat16(bits));
+    }
+    return values;
+  }
+
+ private:
+  static std::vector<uint16_t> Rounded(const std::vector<float>& values) {
+    std::vector<uint16_t> bits;
+    bits.reserve(values.size());
+    for (const float value : values) {
+      bits.push_back(std::is_same_v<T, __half> ? Float16Bits(value) : Bfloat16Bits(value));
+    }
+    return bits;
+  }
+
+  DeviceVector<uint16_t> bits_;
+};
+using Bfloat16Array = StoredArray<__nv_bfloat16>;
+
+// Uniform in [-1, 1), rounded to what T has.
+template <typename T>
+std::vector<float> RandomStored(int64_t size, uint64_t seed) {
+  std::vector<float> values = RandomFloats(size, seed);
+  for (float& value : values) value = RoundToDtype(value, kStoredDtype<T>);
+  return values;
+}
+inline std::vector<float> RandomBfloat16s(int64_t size, uint64_t seed) {
+  return RandomStored<__nv_bfloat16>(size, seed);
+}
+
+// The largest distance in units of what rounding to T allows: 1 is a step of T, which float32 results on the two sides
+// of a tie are apart, plus 1e-5 for float32 sums that cancel. NaN gives infinity.
+template <typename T = __nv_bfloat16>
+double LargestError(const std::vector<float>& found, const std::vector<float>& expected) {
+  double largest = found.size() == expected.size() ? 0 : INFINITY;
+  for (size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
+    const double allowed = std::abs(expected[i]) * 2 * kHalfStep<T> + 1e-5;
+    const double error = std::abs(double{found[i]} - expected[i]) / allowed;
+    largest = error <= largest ? largest : (std::isnan(error) ? INFINITY : error);
+  }
+  return largest;
+}
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_TESTS_GPU_STORED_ARRAY_H_
