@@ -25,6 +25,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/time/clock.h"
 #include "core/base/check.h"
+#include "core/base/log.h"
 #include "core/distributed/nccl_broadcast_cuda.h"
 #include "core/distributed/nccl_environment.h"
 #include "core/model/broadcast_weights_cuda.h"
@@ -133,6 +134,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   warpsmith::LeaveMulticastOff();
-  setenv("NCCL_DEBUG_FILE", "/dev/stderr", 1);  // standard output is for the receiver alone
+  // Standard output is for the receiver alone.
+  setenv("NCCL_DEBUG_FILE", "/dev/stderr", 1);
+  warpsmith::SetUpLogging("weights-sender", "info");
   warpsmith::Run(argv[1], std::atoi(argv[2]), argv[3]);
 }

@@ -45,13 +45,14 @@ std::unique_ptr<DeviceShards> Shards(const ModelConfig& config, const DeviceDeco
 }  // namespace
 
 // A shard's part of a sum is rounded before the parts are added, which a whole model's is not; both round the
-// residual, which weighs more. 1.25 allows for chance.
+// residual, which weighs more. 1.4 allows for chance.
 TEST_CASE("shards with the sums of each other are as near to float64 as the whole model") {
+  const DeviceDtype dtype = GENERATE(DeviceDtype::kBfloat16, DeviceDtype::kFloat16);
   for (const auto& [name, config, count] : ShardedDevices()) {
     for (const std::vector<int64_t>& buckets : std::vector<std::vector<int64_t>>{{64}, {1, 4, 64}}) {
-      INFO(name);
+      INFO(name << " in " << DtypeName(dtype));
       const Parameters parameters = DeviceParameters(config, 5);
-      const DeviceDecoderOptions options = SmallOptions(buckets);
+      const DeviceDecoderOptions options = SmallOptions(buckets, dtype);
       const std::vector<int32_t> tokens = DeviceTokens(config, 40, 3);
       const auto shards = Shards(config, options, count), whole = Shards(config, options, 1);
       shards->SetParameters(parameters);
@@ -59,9 +60,10 @@ TEST_CASE("shards with the sums of each other are as near to float64 as the whol
       const auto sharded = shards->Run(ShardSteps(tokens)), expected = whole->Run(ShardSteps(tokens));
       for (int rank = 1; rank < count; ++rank) CHECK(sharded[rank] == sharded[0]);  // to the bit
       const ShardErrors errors = MeasureShardErrors(parameters, tokens, sharded[0], expected[0]);
-      std::printf("%s: error of shards %.2e, of the whole model %.2e, between them %.2e\n", name.c_str(),
-                  errors.shards.value(), errors.whole.value(), errors.difference.value());
-      CHECK(errors.shards.value() <= 1.25 * errors.whole.value());
+      std::printf("%s in %s: error of shards %.2e, of the whole model %.2e, between them %.2e\n",
+                  name.c_str(), DtypeName(dtype), errors.shards.value(), errors.whole.value(),
+                  errors.difference.value());
+      CHECK(errors.shards.value() <= 1.4 * errors.whole.value());
       CHECK(errors.difference.value() > 0);
     }
   }
