@@ -152,6 +152,12 @@ struct Unusable : ToReferee {
   static constexpr char op[] = "unusable";
 };
 
+// What was looked at in good order is no task. What others do on a GPU would be an exception of Torch's.
+struct Invalid : ToReferee {
+  static constexpr char op[] = "invalid";
+  static constexpr TextField error{"error", 600};
+};
+
 struct Failed : ToReferee {
   static constexpr char op[] = "failed";
   static constexpr TextField error{"error", 600};

@@ -169,6 +169,14 @@ class Unusable(Message):
 
 
 @dataclass
+class Invalid(Message):
+    """What was looked at in good order is no task."""
+
+    op = "invalid"
+    error: str
+
+
+@dataclass
 class Place:
     """Where an output lies."""
 

@@ -15,7 +15,7 @@ import packet
 import tensors
 import torch
 from distributions import may_be_unfamiliar
-from messages import Draw, Drawn, Failed, Load, Loaded, Message, Open, Tensor, Unusable, Window
+from messages import Draw, Drawn, Failed, Invalid, Load, Loaded, Message, Open, Tensor, Unusable, Window
 from python_jail import read_descriptor
 from reference import InvalidTask, Reference
 from tolerance import Noise, Tolerance, indistinguishable, tolerance_of
@@ -157,17 +157,17 @@ class Oracle:
                 return
             self.reference.narrow(inputs, 0)
 
-    def _believe_refusal(self) -> None:
-        """Raises the exception that is being handled where it may come of what others do."""
+    def _believe_refusal(self, error: Exception) -> None:
+        """Raises it where it may come of what others do: never as what is certain of the task."""
         if self._beside_others:
-            raise  # noqa: PLE0704 - called by handlers alone
+            raise RuntimeError(f"the reference refuses inputs: {error}") if isinstance(error, InvalidTask) else error
 
     def _rounds_operands(self, inputs: list[Any], narrow: list[torch.Tensor]) -> bool:
         """Where nobody can say, the error as it runs is all that is known."""
         try:
             return not _same_bits(narrow, self.reference.unrounded(inputs, 0))
-        except Exception:  # noqa: BLE001 - Torch refuses to compute where old and new switches of TF32 disagree
-            self._believe_refusal()
+        except Exception as error:  # noqa: BLE001 - Torch refuses where old and new switches of TF32 disagree
+            self._believe_refusal(error)
             return False
 
     def _choose_precision(self, inputs: list[Any], narrow: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -178,8 +178,8 @@ class Oracle:
                 w.shape == n.shape and w.is_floating_point() == n.is_floating_point()
                 for w, n in zip(wide, narrow, strict=True)
             )
-        except Exception:  # noqa: BLE001 - a reference may insist on its dtype in any way
-            self._believe_refusal()
+        except Exception as error:  # noqa: BLE001 - a reference may insist on its dtype in any way
+            self._believe_refusal(error)
             wide, same = narrow, False
         self.reference.float64 = same
         return wide if same else narrow
@@ -224,8 +224,8 @@ class Oracle:
         try:
             inputs = self._inputs(_PROBE_SEEDS[0], "unfamiliar")
             outputs, tolerances = self.expected(inputs, 0, "unfamiliar")
-        except Exception:  # noqa: BLE001 - a reference may refuse them in any way
-            self._believe_refusal()
+        except Exception as error:  # noqa: BLE001 - a reference may refuse them in any way
+            self._believe_refusal(error)
             return False
         return _finite(outputs) and self._is_exact(tolerances)
 
@@ -317,10 +317,10 @@ class Oracle:
             outputs, tolerances = self.expected(inputs, parameter_seed, style, exact=request.exact)
         except InvalidTask:
             raise
-        except Exception:  # noqa: BLE001 - a reference may refuse inputs that are not its own in any way
+        except Exception as error:  # noqa: BLE001 - a reference may refuse inputs that are not its own in any way
             if is_own:
                 raise
-            self._believe_refusal()
+            self._believe_refusal(error)
             return Unusable()
         values = inputs + list(self.reference.state(parameter_seed).values())
         for (view, offsets, num_bytes), content in zip(self._window, (values, outputs), strict=True):
@@ -370,9 +370,10 @@ def serve(channel: socket.socket, num_threads: int, *, on_gpu: bool = False) -> 
                     beside_others=request.beside_others,
                 )
                 answer = oracle.examine()
+        except InvalidTask as error:
+            answer = Invalid(str(error)[:2000])
         except BaseException as error:  # noqa: BLE001 - a task may raise anything
-            kind = "" if isinstance(error, InvalidTask) else f"{type(error).__name__}: "
-            answer = Failed(f"{kind}{error}"[:2000])
+            answer = Failed(f"{type(error).__name__}: {error}"[:2000])
         if on_gpu:
             with contextlib.suppress(Exception):  # of a GPU that is broken the answer speaks
                 gpu_tensors.trim_cache()

@@ -14,12 +14,20 @@
 #include "reward_service/referee/tensors/phase_clock.h"
 
 namespace warpsmith {
+namespace {
+
+// To open a GPU beside others who do takes a second at most.
+constexpr absl::Duration kSpareTimeMax = absl::Seconds(2);
+
+}  // namespace
 
 absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail* baseline, int num_threads) {
   // A GPU can wait for a value in memory. So whoever is timed has inputs of its own as far as there is memory: what the
   // reference is given would set off a candidate's work, on the reference's clock or on nobody's.
-  return StartWith(task, num_threads, [&](CpuTask& kept) -> absl::StatusOr<Buffers> {
-    if (baseline != nullptr && kept.store().on_gpu()) {
+  const ContextFor what = baseline == nullptr ? ContextFor::kVerified : ContextFor::kTimed;
+  return StartWith(task, num_threads, what, [&](CpuTask& kept) -> absl::StatusOr<Buffers> {
+    const bool is_timed = baseline != nullptr || kept.store().HasPlenty();
+    if (is_timed && kept.store().on_gpu()) {
       absl::StatusOr<Buffers> own = kept.OwnBuffers(task.layout(), request_.kind);
       if (!absl::IsResourceExhausted(own.status())) return own;
     }
@@ -28,24 +36,35 @@ absl::StatusOr<StartedJail> CandidateJails::Start(PreparedTask& task, const Jail
 }
 
 absl::StatusOr<StartedJail> CandidateJails::StartAhead(PreparedTask& task, int num_threads) {
-  return StartWith(task, num_threads,
+  return StartWith(task, num_threads, ContextFor::kTimed,
                    [&](CpuTask& kept) { return kept.OwnBuffers(task.layout(), request_.kind); });
 }
 
+ChildRights CandidateJails::RightsFor(PreparedTask& task) const {
+  return {.role = zygote::Fork::kPython,
+          .memory_bytes_max = options_.memory_bytes_max,
+          .cpu_seconds_max = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max)),
+          .num_threads = options_.lane->num_threads(),
+          .sealed = options_.room == Room::kSealed,
+          .gpu = CpuTask::Of(task).store().on_gpu()};
+}
+
+void CandidateJails::AwaitSpare(PreparedTask& task) {
+  const InPhase phase(Phase::kStart);
+  options_.zygote->AwaitSpare(RightsFor(task), std::min(options_.deadline, absl::Now() + kSpareTimeMax));
+}
+
 absl::StatusOr<StartedJail> CandidateJails::StartWith(
-    PreparedTask& task, int num_threads, absl::FunctionRef<absl::StatusOr<Buffers>(CpuTask&)> make_buffers) {
+    PreparedTask& task, int num_threads, ContextFor what,
+    absl::FunctionRef<absl::StatusOr<Buffers>(CpuTask&)> make_buffers) {
   DeviceTurn* const turn = CpuTask::Of(task).store().turn();
   const bool beside_others = turn != nullptr && turn->is_shared();
-  const ChildRights rights{.role = zygote::Fork::kPython,
-                           .memory_bytes_max = options_.memory_bytes_max,
-                           .cpu_seconds_max = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max)),
-                           .num_threads = options_.lane->num_threads(),
-                           .sealed = options_.room == Room::kSealed,
-                           .gpu = CpuTask::Of(task).store().on_gpu()};
+  const ChildRights rights = RightsFor(task);
   std::optional<InPhase> phase(std::in_place, Phase::kStart);
   // A process that opens a GPU must not do so beside one that is timed there.
   const auto spares = turn != nullptr && !beside_others ? Zygote::Spares::kUsedUp : Zygote::Spares::kRefilled;
-  absl::StatusOr<std::unique_ptr<ChildProcess>> process = options_.zygote->ForkWithSpare(rights, spares);
+  absl::StatusOr<std::unique_ptr<ChildProcess>> process =
+      options_.zygote->ForkWithSpare(rights, spares, what);
   phase.emplace(Phase::kBuffers);
   RoomOnDevice room_for_buffers(&CpuTask::Of(task), options_.deadline);
   absl::StatusOr<Buffers> buffers = absl::UnknownError("not made");
@@ -60,7 +79,7 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
     LogWarning(absl::StrCat("another process in the place of a spare: ", hello.message()));
     RoomOnDevice room(&CpuTask::Of(task), options_.deadline);
     do {
-      process = options_.zygote->ForkWithoutSpares(rights);
+      process = options_.zygote->ForkWithoutSpares(rights, what);
       hello = process.ok() ? (*process)->AwaitHello(options_.deadline) : process.status();
     } while (!hello.ok() && room.MayBeThere(hello));
   }
@@ -134,6 +153,11 @@ void KeptJails::AddEnded(std::unique_ptr<CheckedJail> jail) {
 bool KeptJails::empty() const {
   absl::MutexLock lock(&mutex_);
   return warm_.empty() && ended_.empty();
+}
+
+int KeptJails::num_warm() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int>(warm_.size());
 }
 
 absl::Status KeptJails::End(absl::Time deadline) {

@@ -44,18 +44,22 @@ class CandidateJails {
                  v1::Measurement* measurement)
       : options_(options), request_(request), source_fd_(source_fd), measurement_(measurement) {}
 
-  // A fresh process with the candidate in it, to be timed beside `baseline`, or, without one, verified. The task
-  // outlives it.
+  // A fresh process with the candidate in it, to be timed beside `baseline`, or, without one, verified, and on a GPU
+  // with memory for it timed later. The task outlives it.
   absl::StatusOr<StartedJail> Start(PreparedTask& task, const Jail* baseline, int num_threads);
   // One that waits while others are timed, with inputs of its own: a program can have the GPU begin work when something
   // is written to its inputs.
   absl::StatusOr<StartedJail> StartAhead(PreparedTask& task, int num_threads);
+  // Returns when such a process need not be waited for, unless none was asked for ahead; bounded. Without a turn, which
+  // others wait for.
+  void AwaitSpare(PreparedTask& task);
   Room room() const { return options_.room; }
   bool tells_launches() const { return options_.tells_launches; }
 
  private:
-  absl::StatusOr<StartedJail> StartWith(PreparedTask& task, int num_threads,
+  absl::StatusOr<StartedJail> StartWith(PreparedTask& task, int num_threads, ContextFor what,
                                         absl::FunctionRef<absl::StatusOr<Buffers>(CpuTask&)> make_buffers);
+  ChildRights RightsFor(PreparedTask& task) const;
   Program MakeProgram(const PreparedTask& task, int num_threads) const;
 
   const CandidateJailOptions options_;
@@ -96,6 +100,7 @@ class KeptJails {
   // One that only has to end, without a fault.
   void AddEnded(std::unique_ptr<CheckedJail> jail) ABSL_LOCKS_EXCLUDED(mutex_);
   bool empty() const ABSL_LOCKS_EXCLUDED(mutex_);
+  int num_warm() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Kills all at once and waits for their ends, until `deadline` at most: UNAVAILABLE, for what a driver does not let
   // go may still write to its memory, which is never given back then.
   absl::Status End(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);

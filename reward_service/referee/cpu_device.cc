@@ -21,6 +21,9 @@ constexpr int kVerifyThreadsMax = 4;
 // Of all processes of a judgement that were kept, together. A driver takes tenths of a second for each.
 constexpr absl::Duration kEndTimeMax = absl::Seconds(20);
 
+// Of a process's seconds, which verification may have used up where it is timed, too.
+constexpr double kVerifiedShareMax = 0.25;
+
 // Whatever the work is, its outputs must be written, and a core's nearest cache takes no more than this.
 double LeastMicroseconds(const TaskLayout& layout, const RefereeFacts& facts, int num_cores) {
   const double bytes_per_us =
@@ -58,13 +61,26 @@ CandidateJails CpuDevice::JailsIn(Room room) const {
 
 absl::StatusOr<StartedProgram> CpuDevice::StartCandidate(PreparedTask& task, Room room) {
   const Lane& lane = *tools_.lane;
-  const int num_threads = std::max(std::min(kVerifyThreadsMax, lane.num_cores_around()), lane.num_threads());
+  // On a GPU it may be timed, too, and threads of the host do not overwrite each other's work there.
+  const int num_threads =
+      CpuTask::Of(task).store().on_gpu()
+          ? lane.num_threads()
+          : std::max(std::min(kVerifyThreadsMax, lane.num_cores_around()), lane.num_threads());
   ASSIGN_OR_RETURN(StartedJail started, JailsIn(room).Start(task, nullptr, num_threads));
   return StartedProgram{std::move(started.jail), std::move(started.fault)};
 }
 
+void CpuDevice::KeepVerified(std::unique_ptr<CheckedProgram> program) {
+  if (!kept_) return;
+  // Made by StartCandidate().
+  std::unique_ptr<CheckedJail> jail(static_cast<CheckedJail*>(program.release()));
+  const bool has_time =
+      jail->jail().process().cpu_seconds() <= kVerifiedShareMax * judgement_.request.limits.cpu_seconds_max;
+  if (jail->jail().has_own_inputs() && has_time) kept_->AddWarm(std::move(jail));
+}
+
 std::optional<Fault> CpuDevice::PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) {
-  for (int i = 0; kept_ && i < num && CpuTask::Of(task).store().HasPlenty(); ++i) {
+  while (kept_ && kept_->num_warm() < num && CpuTask::Of(task).store().HasPlenty()) {
     absl::StatusOr<StartedJail> started = JailsIn(room).StartAhead(task, tools_.lane->num_threads());
     if (!started.ok()) {
       LogInfo(absl::StrCat("a process to be timed is not made ready ahead: ", started.status().ToString()));

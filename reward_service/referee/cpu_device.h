@@ -39,7 +39,9 @@ class CpuDevice : public JudgingDevice {
   static absl::StatusOr<std::unique_ptr<JudgingDevice>> Open(const CpuTools& tools,
                                                              const Judgement& judgement);
 
+  void AwaitSpare(PreparedTask& task, Room room) override { JailsIn(room).AwaitSpare(task); }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
+  void KeepVerified(std::unique_ptr<CheckedProgram> program) override;
   std::optional<Fault> PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) override;
   bool has_kept_candidates() const override { return kept_ && !kept_->empty(); }
   absl::Status EndCandidates() override;

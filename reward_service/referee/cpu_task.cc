@@ -117,7 +117,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> CpuTask::ForkReference(bool compil
                         .cpu_seconds_max = kBaselineCpuSeconds,
                         .num_threads = num_threads_,
                         .gpu = store_.on_gpu(),
-                        .compiles = compiles});
+                        .compiles = compiles},
+                       ContextFor::kReference);
 }
 
 absl::StatusOr<std::unique_ptr<Jail>> CpuTask::MakeJail(const PreparedTask& task,

@@ -78,6 +78,10 @@ absl::Status GpuDevice::PrepareReference(PreparedTask& task) {
   return absl::OkStatus();
 }
 
+void GpuDevice::KeepVerified(std::unique_ptr<CheckedProgram> program) {
+  if (store_->HasPlenty()) host_->KeepVerified(std::move(program));
+}
+
 std::optional<Fault> GpuDevice::PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) {
   const InPhase phase(Phase::kPrepare);
   return host_->PrepareCandidates(task, room, warm_ups, num);

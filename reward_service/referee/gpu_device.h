@@ -29,10 +29,13 @@ class GpuDevice : public JudgingDevice {
   // checked, if memory was scarce at some time since then. Most answers of an untrained policy are faults, so not each
   // of them is judged again.
   bool MayBeOthersDoing(const Fault& fault, absl::Time since) override;
+  void AwaitSpare(PreparedTask& task, Room room) override { host_->AwaitSpare(task, room); }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
   // In a turn, for the reference computes on the GPU, too; the turn may be shared, for nothing is timed yet. Jails that
   // are made ready ahead are waited for here, so that fewer are to be waited for alone.
   absl::Status PrepareReference(PreparedTask& task) override;
+  // Where there is memory for it: it holds some while others are verified.
+  void KeepVerified(std::unique_ptr<CheckedProgram> program) override;
   std::optional<Fault> PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) override;
   bool has_kept_candidates() const override { return host_->has_kept_candidates(); }
   absl::Status EndCandidates() override { return host_->EndCandidates(); }

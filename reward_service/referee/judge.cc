@@ -157,6 +157,7 @@ absl::StatusOr<std::optional<Fault>> Judge::PrepareCandidates(Room room, bool ta
   const std::vector<const Draw*> warm_ups = WarmUps(draws, num_calls);
   const int num_processes = device_->EffortOf(request_.timing).num_instances_min;
   std::optional<Fault> fault;
+  device_->AwaitSpare(*task_, room);
   {
     ASSIGN_OR_RETURN(const auto turn, DeviceTurn::Take(device_->turn(), DeviceTurn::Kind::kShared,
                                                        TurnFor::kPreparing, deadline_));
@@ -181,10 +182,15 @@ absl::StatusOr<Verified> Judge::Verify(Room room) {
     grade().mutable_cost()->set_lane_wait_seconds(waited_seconds);
   }
   ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kVerifying));
-  return VerifyNow(room, lane_since_, request_.limits.lane_seconds_max);
+  ASSIGN_OR_RETURN(Verified verified, VerifyNow(room, lane_since_, request_.limits.lane_seconds_max));
+  verified.program.reset();
+  return verified;
 }
 
 absl::StatusOr<std::optional<Verified>> Judge::VerifyBesideOthers(Room room) {
+  const absl::Time waiting = absl::Now();
+  device_->AwaitSpare(*task_, room);
+  CountWaiting(waiting);
   ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kShared, TurnFor::kVerifying));
   const absl::Time since = absl::Now();
   const double seconds_max = std::min(request_.limits.lane_seconds_max, kBesideOthersSecondsMax);
@@ -192,6 +198,12 @@ absl::StatusOr<std::optional<Verified>> Judge::VerifyBesideOthers(Room room) {
   lane_since_ += absl::Now() - since;
   if (verified.ok()) {
     if (verified->fault && device_->MayBeOthersDoing(*verified->fault, since)) return std::nullopt;
+    // Its process is timed, too, where it has seen nothing that counts there and a fresh one, which has seen nothing at
+    // all, follows.
+    std::unique_ptr<CheckedProgram> program = std::move(verified->program);
+    const bool is_timed = !verified->fault && !request_.verify_only && verified->takes_parameters &&
+                          device_->EffortOf(request_.timing).num_instances_min > 1;
+    if (is_timed && task_->TimesWhatWasNotVerified()) device_->KeepVerified(std::move(program));
     return *std::move(verified);
   }
   // A process that does not start, or finds no memory: whoever is beside it may have all there is. It must not end the

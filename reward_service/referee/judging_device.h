@@ -84,6 +84,9 @@ class JudgingDevice {
   // Whether it has nothing to do, after a moment if need be, in which it recovers from processes that were killed. For
   // whoever has its turn alone.
   virtual absl::Status AwaitIdle() { return absl::OkStatus(); }
+  // Where processes are made ready ahead: returns when one is, or after a while. Without a turn, so that nobody waits
+  // for it who has one.
+  virtual void AwaitSpare(PreparedTask& /*task*/, Room /*room*/) {}
   // A fresh process of the candidate, to be verified on the task's input sets. The task outlives
   // it.
   virtual absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) = 0;
@@ -94,9 +97,12 @@ class JudgingDevice {
   // others: nobody opens the device beside whoever is timed. In a turn that may be shared, where a failure may be
   // others' doing. The time is none of a candidate's. The task is completed.
   virtual absl::Status PrepareReference(PreparedTask& /*task*/) { return absl::OkStatus(); }
-  // Has up to `num` processes ready of a candidate that is right, with the reference ready: each has made these calls.
-  // Timing takes them before it starts others, so that it has the device alone for less long. In a turn that may be
-  // shared, where a fault may be others' doing.
+  // Keeps a process that was verified beside others, the first that is to be timed, where that is worth the same as a
+  // fresh one; ends it otherwise. In that turn.
+  virtual void KeepVerified(std::unique_ptr<CheckedProgram> /*program*/) {}
+  // Has up to `num` processes ready of a candidate that is right, those that are kept included: each other one has made
+  // these calls. Timing takes them before it starts others, so that it has the device alone for less long. In a turn
+  // that may be shared, where a fault may be others' doing.
   virtual std::optional<Fault> PrepareCandidates(PreparedTask& /*task*/, Room /*room*/, Batch /*warm_ups*/,
                                                  int /*num*/) {
     return std::nullopt;

@@ -109,7 +109,8 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Recorder::Start(bool gpu, const Su
                                                 .num_threads = options_.num_threads,
                                                 .sealed = subject.own_kernels,
                                                 .gpu = gpu,
-                                                .records = subject.own_kernels}));
+                                                .records = subject.own_kernels},
+                                               ContextFor::kRecorded));
   RETURN_IF_ERROR(process->AwaitHello(subject.deadline));
   return process;
 }

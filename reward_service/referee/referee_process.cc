@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "core/base/bounded_queue.h"
 #include "core/base/descriptor_limit.h"
 #include "core/base/file.h"
@@ -31,6 +30,7 @@
 #include "reward_service/referee/gpu_device.h"
 #include "reward_service/referee/judge.h"
 #include "reward_service/referee/process/cuda_libraries.h"
+#include "reward_service/referee/process/judgement_log.h"
 #include "reward_service/referee/process/service_packets.h"
 #include "reward_service/referee/process/start_laps.h"
 #include "reward_service/referee/profile/profile_sampler.h"
@@ -267,19 +267,11 @@ class RefereeProcess {
     (void)TakePhaseReport();  // of what came before
     Judge judge(tools_, request, absl::Now() + absl::Seconds(seconds));
     ASSIGN_OR_RETURN(const v1::Measurement measurement, judge.Run());
-    if (gpu_ != nullptr) LogTurns(measurement.grade());
+    if (gpu_ != nullptr) {
+      LogInfo(
+          DescribeJudgement(measurement.grade(), gpu_->turn(), python_zygote_.get(), native_zygote_.get()));
+    }
     return SharedBuffer::SealedText(measurement.SerializeAsString());
-  }
-
-  // Where this judgement's time went, and the turns on the GPU since the last one: how many, seconds waited and held.
-  void LogTurns(const v1::Grade& grade) const {
-    const v1::Cost& cost = grade.cost();
-    LogInfo(
-        absl::StrFormat("judged %s: oracle %.2f, waits %.2f, verified %.2f, timed %.2f, profiled %.2f s; "
-                        "phases: %s; turns: %s",
-                        v1::Verdict_Name(grade.verdict()), cost.oracle_seconds(), cost.lane_wait_seconds(),
-                        cost.verify_seconds(), cost.time_seconds(), cost.profile_seconds(), TakePhaseReport(),
-                        gpu_->turn()->TakeReport()));
   }
 
   void HandleCalibrate(int64_t id) {

@@ -32,6 +32,7 @@ absl::StatusOr<Verified> Verifier::Run(PreparedTask& task) {
     RETURN_IF_ERROR(RunOnInputs(*other, &verified));
     if (verified.fault) {
       verified.fault->reason = absl::StrCat("on inputs of other shapes or strides: ", verified.fault->reason);
+      verified.program.reset();
     }
   }
   return verified;
@@ -47,6 +48,7 @@ absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
     ASSIGN_OR_RETURN(verified->fault, CallOnAll(draws, &program));
   }
   verified->output_tail = Escape(program.OutputTail(kTailBytesMax), kTailBytesMax);
+  if (!verified->fault && verified->program == nullptr) verified->program = std::move(started.program);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #ifndef WARPSMITH_REWARD_SERVICE_REFEREE_VERIFIER_H_
 #define WARPSMITH_REWARD_SERVICE_REFEREE_VERIFIER_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct Verified {
   bool takes_parameters = true;
   // What it printed: the tail, escaped.
   std::string output_tail;
+  // Without a fault: the process that was right on the task's own inputs, which ends with this.
+  std::unique_ptr<CheckedProgram> program = nullptr;
 };
 
 struct VerifierOptions {

@@ -74,7 +74,8 @@ struct FakeMachine {
   // When so many processes are made ready to be timed; without a fault they are kept until they are ended.
   std::function<std::optional<Fault>(int num)> prepare_candidates = [](int) { return std::nullopt; };
   int num_kept = 0;
-  int num_ended = 0;  // in a turn that is shared
+  int num_verified_kept = 0;  // to be timed; each ends at once here
+  int num_ended = 0;          // in a turn that is shared
   absl::Status kept_end;
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
@@ -170,6 +171,9 @@ class FakeJudgingDevice : public JudgingDevice {
                           machine_->Note(script.start_fault)};
   }
   absl::Status PrepareReference(PreparedTask&) override { return machine_->prepare_reference(); }
+  void KeepVerified(std::unique_ptr<CheckedProgram>) override {
+    if (machine_->turn->is_shared()) ++machine_->num_verified_kept;
+  }
   std::optional<Fault> PrepareCandidates(PreparedTask&, Room, Batch, int num) override {
     std::optional<Fault> fault = machine_->prepare_candidates(num);
     if (!fault) machine_->num_kept += num;

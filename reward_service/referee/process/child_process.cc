@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -244,6 +245,14 @@ int ChildProcess::num_threads() const {
   std::error_code error;
   const std::filesystem::directory_iterator threads(absl::StrCat("/proc/", pid_, "/task"), error);
   return error ? 0 : static_cast<int>(std::distance(begin(threads), end(threads)));
+}
+
+double ChildProcess::cpu_seconds() const {
+  clockid_t clock;
+  timespec used{};
+  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &used) != 0)
+    return std::numeric_limits<double>::infinity();
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
 int64_t ChildProcess::anonymous_bytes() const {

@@ -94,6 +94,7 @@ class ChildProcess {
   pid_t pid() const { return pid_; }
   int num_threads() const;          // that it has now; 0 when it is gone
   int64_t anonymous_bytes() const;  // in memory now, of no file; 0 when it is gone
+  double cpu_seconds() const;       // that it has used; infinite when it is gone
 
  private:
   void DrainOutput();

@@ -129,6 +129,8 @@ class Jail {
   // Python: whether parameters of other values can be put into the model.
   bool parameters_loaded() const { return parameters_loaded_; }
   const std::shared_ptr<TensorMemory>& inputs() const { return buffers_.inputs; }
+  // Whether nobody else is given what is written there.
+  bool has_own_inputs() const { return buffers_.inputs.use_count() == 1; }
   Buffers TakeBuffers();  // ends the process first
 
  private:

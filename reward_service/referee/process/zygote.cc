@@ -21,6 +21,8 @@ namespace {
 constexpr int kSocketInside = 3;
 constexpr absl::Duration kWarmUpTimeout = absl::Seconds(120);  // a cold disk reads 2 GB of libraries
 constexpr absl::Duration kForkTimeout = absl::Seconds(10);
+// Others may begin to wait for further ones, so that there is always somebody.
+constexpr absl::Duration kAwaitedByOthersMax = absl::Seconds(1);
 constexpr int kUnansweredMax = 32;
 constexpr size_t kSpares = 3;
 constexpr size_t kSparesOnGpu = 4;  // that many are timed, as a rule, while none is made ready
@@ -34,9 +36,9 @@ constexpr int kCompilerThreadsMax = 1024;
 constexpr uint32_t kUidMin = 64000;
 constexpr uint32_t kNumUids = 1000;
 // Of a context on a GPU, by which launches reach it; the driver's own choice is 8. It makes one context at a time for
-// all processes, and takes less for fewer queues. With four, kernels of four streams run beside each other as with
-// eight; with two they take 1.4 times as long.
-constexpr int kLaunchQueues = 4;
+// all processes, and takes less for fewer queues: with two it makes 1.5 times as many as with four. Kernels of four
+// streams, which run beside each other with four queues as with eight, take 1.4 times as long with two.
+constexpr int kLaunchQueues = 2;
 // What an address space holds beside private memory: libraries (Torch's are large), shared buffers, stacks.
 constexpr int64_t kMappedBytes = int64_t{24} << 30;
 
@@ -230,13 +232,13 @@ absl::Status Zygote::CollectAnswers() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::Fork(const ChildRights& rights) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::Fork(const ChildRights& rights, ContextFor what) {
   absl::MutexLock lock(&mutex_);
-  return ForkLocked(rights);
+  return ForkLocked(rights, what);
 }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildRights& rights,
-                                                                    Spares spares) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildRights& rights, Spares spares,
+                                                                    ContextFor what) {
   absl::MutexLock lock(&mutex_);
   const auto same = std::find_if(spares_.begin(), spares_.end(),
                                  [&](const SparesOfKind& kind) { return kind.rights == rights; });
@@ -246,26 +248,46 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithSpare(const ChildR
     spares_.erase(same);
   }
   spares_.push_front(std::move(of_kind));
-  if (spares_.size() > kSpareKinds) spares_.pop_back();
+  if (spares_.size() > kSpareKinds) {
+    Count(spares_.back().rights, ContextFor::kUnused, spares_.back().children.size());
+    spares_.pop_back();
+  }
   auto& children = spares_.front().children;
   const size_t num_wanted = spares == Spares::kUsedUp ? 1 : rights.gpu ? kSparesOnGpu + 1 : kSpares + 1;
   while (children.empty() || children.size() + spares_.front().num_awaited < num_wanted) {
-    ASSIGN_OR_RETURN(auto spare, ForkLocked(rights));
+    ASSIGN_OR_RETURN(auto spare, ForkLocked(rights, ContextFor::kSpare));
     children.push_back(std::move(spare));
   }
   std::unique_ptr<ChildProcess> child = std::move(children.front());
   children.pop_front();
+  Count(rights, what);
   return child;
+}
+
+void Zygote::AwaitSpare(const ChildRights& rights, absl::Time deadline) {
+  ChildRights found;
+  std::unique_ptr<ChildProcess> child = TakeUnready(&rights, &found);
+  if (child == nullptr) return;
+  const absl::Status hello = child->AwaitHello(deadline);
+  if (!hello.ok() && !absl::IsDeadlineExceeded(hello)) child.reset();
+  PutBack(std::move(child), rights);
 }
 
 void Zygote::AwaitSpares(absl::Time deadline) {
   ChildRights rights;
   for (size_t num_left = NumUnready(); num_left > 0; --num_left) {
-    std::unique_ptr<ChildProcess> child = TakeUnready(&rights);
-    if (child == nullptr) return;
+    std::unique_ptr<ChildProcess> child = TakeUnready(/*only=*/nullptr, &rights);
+    if (child == nullptr) break;
     if (!child->AwaitHello(deadline).ok()) child.reset();
     PutBack(std::move(child), rights);
   }
+  absl::MutexLock lock(&mutex_);
+  const auto nobody_waits = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return std::all_of(spares_.begin(), spares_.end(),
+                       [](const auto& kind) { return kind.num_awaited == 0; });
+  };
+  mutex_.AwaitWithDeadline(absl::Condition(&nobody_waits),
+                           std::min(deadline, absl::Now() + kAwaitedByOthersMax));
 }
 
 size_t Zygote::NumUnready() {
@@ -284,10 +306,12 @@ Zygote::SparesOfKind* Zygote::FindSpares(const ChildRights& rights) {
   return nullptr;
 }
 
-std::unique_ptr<ChildProcess> Zygote::TakeUnready(ChildRights* rights) {
+std::unique_ptr<ChildProcess> Zygote::TakeUnready(const ChildRights* only, ChildRights* rights) {
   absl::MutexLock lock(&mutex_);
   for (SparesOfKind& kind : spares_) {
+    if (only != nullptr && !(kind.rights == *only)) continue;
     for (auto& child : kind.children) {
+      if (child->pid() > 0 && only != nullptr) return nullptr;
       if (child->pid() > 0) continue;  // it has said hello
       std::unique_ptr<ChildProcess> taken = std::move(child);
       kind.children.erase(std::find(kind.children.begin(), kind.children.end(), nullptr));
@@ -303,6 +327,7 @@ std::unique_ptr<ChildProcess> Zygote::TakeUnready(ChildRights* rights) {
 void Zygote::PutBack(std::unique_ptr<ChildProcess> child, const ChildRights& rights) {
   absl::MutexLock lock(&mutex_);
   SparesOfKind* const kind = FindSpares(rights);
+  if (kind == nullptr || child == nullptr) Count(rights, ContextFor::kUnused);
   if (kind == nullptr) return;  // another kind has taken its place
   if (kind->num_awaited > 0) --kind->num_awaited;
   if (child == nullptr) return;
@@ -311,13 +336,20 @@ void Zygote::PutBack(std::unique_ptr<ChildProcess> child, const ChildRights& rig
   kind->children.insert(unready, std::move(child));
 }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithoutSpares(const ChildRights& rights) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkWithoutSpares(const ChildRights& rights,
+                                                                        ContextFor what) {
   absl::MutexLock lock(&mutex_);
+  for (const SparesOfKind& kind : spares_) Count(kind.rights, ContextFor::kUnused, kind.children.size());
   spares_.clear();
-  return ForkLocked(rights);
+  return ForkLocked(rights, what);
 }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRights& rights) {
+void Zygote::Count(const ChildRights& rights, ContextFor what, size_t number) {
+  if (!rights.gpu) return;
+  for (size_t i = 0; i < number; ++i) contexts_.Add(what);
+}
+
+absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRights& rights, ContextFor what) {
   ASSIGN_OR_RETURN(auto pair, MakePacketPair());
   const int on = 1;
   if (setsockopt(pair.first.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) != 0) {
@@ -344,6 +376,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRigh
                   {Fork::records, rights.records}});
   RETURN_IF_ERROR(SendPacket(socket_.get(), fields, {pair.second.get(), writer.get()}));
   ++num_unanswered_;
+  Count(rights, what);
   return std::make_unique<ChildProcess>(std::move(pair.first), std::move(reader), code_, reaper_);
 }
 

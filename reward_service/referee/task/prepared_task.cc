@@ -19,6 +19,11 @@ using Style = oracle::Draw;
 // Two of the task's own, and one of each other style.
 constexpr int64_t kVerificationDrawsMax = 7;
 
+// Of verification.
+bool IsForTiming(const Draw& draw, bool has_parameters) {
+  return draw.own_distribution && (draw.parameter_seed != 0) == has_parameters;
+}
+
 }  // namespace
 
 absl::Status TaskAtFault(std::string_view reason) { return absl::InvalidArgumentError(Escape(reason, 600)); }
@@ -46,12 +51,9 @@ absl::Status PreparedTask::ExamineInStep() {
   construction_draws_.clear();
   verification_pool_.clear();
   on_other_inputs_.clear();
-  ASSIGN_OR_RETURN(const Packet answer, LoadOracle());
-  ASSIGN_OR_RETURN(layout_, MakeLayout(answer.fields, limits_.buffer_bytes_max));
-  RETURN_IF_ERROR(CheckDeviceBytes());
+  ASSIGN_OR_RETURN(const Packet answer, LoadOracle(&layout_));
   const nlohmann::json* const init_inputs = Find(answer.fields, oracle::Loaded::init_inputs);
   if (init_inputs != nullptr) init_inputs_ = *init_inputs;
-  RETURN_IF_ERROR(OpenWindow());
   // Other parameters first with usual inputs: a candidate that passes and then fails is wrong about the
   // inputs.
   std::vector<DrawRequest> wanted = {{Style::kOwn, 0}};
@@ -61,11 +63,10 @@ absl::Status PreparedTask::ExamineInStep() {
                                {Style::kMixed, NextParameterSeed()},
                                {Style::kOutliers, 0}});
   if (Read(answer.fields, oracle::Loaded::unfamiliar)) wanted.push_back({Style::kUnfamiliar, 0});
-  for (const DrawRequest& request : wanted) {
-    ASSIGN_OR_RETURN(auto draw, MakeUsableDraw(request));
+  ASSIGN_OR_RETURN(verification_pool_, MakeUsableDraws(wanted));
+  for (const auto& draw : verification_pool_) {
     verification_draws_.push_back(draw.get());
     if (draw->parameter_seed == 0) construction_draws_.push_back(draw.get());
-    verification_pool_.push_back(std::move(draw));
   }
   if (other_inputs_) {
     CloseOracle();
@@ -111,18 +112,23 @@ absl::Status PreparedTask::CheckDeviceBytes() const {
       1e-9 * static_cast<double>(limits_.device_bytes_max)));
 }
 
-absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::MakeUsableDraw(DrawRequest wanted) {
-  for (;;) {
-    ASSIGN_OR_RETURN(auto draws, MakeDraws({wanted}));
-    if (draws.front() != nullptr) return std::move(draws.front());
-    if (wanted.style == Style::kOutliers) {
-      wanted.style = Style::kSparse;
-    } else if (wanted.style != Style::kOwn) {
-      wanted.style = Style::kOwn;
-    } else {
-      wanted.parameter_seed = 0;
+absl::StatusOr<FreshDraws> PreparedTask::MakeUsableDraws(const std::vector<DrawRequest>& wanted) {
+  const auto num_slots = static_cast<size_t>(num_batched_calls());
+  FreshDraws draws;
+  while (draws.size() < wanted.size()) {
+    const auto first = wanted.begin() + static_cast<ptrdiff_t>(draws.size());
+    const size_t num_made = std::min(num_slots, wanted.size() - draws.size());
+    ASSIGN_OR_RETURN(FreshDraws made, MakeDraws({first, first + static_cast<ptrdiff_t>(num_made)}));
+    for (size_t i = 0; i < num_made; ++i) {
+      for (DrawRequest tamer = first[static_cast<ptrdiff_t>(i)]; made[i] == nullptr;) {
+        tamer = Tamer(tamer);
+        ASSIGN_OR_RETURN(FreshDraws again, MakeDraws({tamer}));
+        made[i] = std::move(again.front());
+      }
+      draws.push_back(std::move(made[i]));
     }
   }
+  return draws;
 }
 
 int64_t PreparedTask::DeviceBytes(TaskUse use) const {
@@ -142,12 +148,18 @@ int64_t PreparedTask::DeviceBytes(TaskUse use) const {
 
 int64_t PreparedTask::NextSeed() { return static_cast<int64_t>(UniformWord(seed_, num_seeds_used_++) >> 1); }
 
+bool PreparedTask::TimesWhatWasNotVerified() const {
+  const auto num_shown =
+      std::count_if(verification_pool_.begin(), verification_pool_.end(),
+                    [this](const auto& draw) { return IsForTiming(*draw, has_parameters()); });
+  return num_shown < kWarmUpDraws;
+}
+
 absl::Status PreparedTask::Complete() {
   BeginStep();
   RETURN_IF_ERROR(on_device_->StartReference(*this));
-  for (const Draw* draw : verification_draws_) {
-    const bool other_parameters = draw->parameter_seed != 0;
-    if (draw->own_distribution && other_parameters == has_parameters()) timing_draws_.push_back(draw);
+  for (const auto& draw : verification_pool_) {
+    if (IsForTiming(*draw, has_parameters())) timing_draws_.push_back(draw.get());
   }
   const auto num_timing_draws = static_cast<size_t>(TimingDraws(num_batched_calls()));
   // Verification may have had more of them than are needed: a reference that refuses all styles has its own alone.
@@ -178,13 +190,8 @@ absl::Status PreparedTask::FillUp(size_t num_draws, std::vector<std::unique_ptr<
       // Other parameters at every call, too: what is worked out from them is work of that call.
       std::vector<DrawRequest> wanted(num_wanted);
       for (DrawRequest& request : wanted) request = {.parameter_seed = NextParameterSeed(), .exact = false};
-      ASSIGN_OR_RETURN(auto made, MakeDraws(wanted));
-      for (size_t i = 0; i < num_wanted; ++i) {
-        if (made[i] == nullptr) {
-          ASSIGN_OR_RETURN(made[i], MakeUsableDraw(wanted[i]));
-        }
-        draws->push_back(std::move(made[i]));
-      }
+      ASSIGN_OR_RETURN(FreshDraws made, MakeUsableDraws(wanted));
+      for (auto& draw : made) draws->push_back(std::move(draw));
     }
     return absl::OkStatus();
   });
@@ -207,8 +214,7 @@ FreshDraws PreparedTask::Forget() {
   return std::exchange(fresh_, {});
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<Draw>>> PreparedTask::MakeDraws(
-    const std::vector<DrawRequest>& wanted) {
+absl::StatusOr<FreshDraws> PreparedTask::MakeDraws(const std::vector<DrawRequest>& wanted) {
   std::vector<nlohmann::json> requests;
   for (const DrawRequest& request : wanted) {
     requests.push_back(Make<oracle::Draw>({{oracle::Draw::style, request.style},
@@ -223,7 +229,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Draw>>> PreparedTask::MakeDraws(
   const absl::StatusOr<std::vector<Packet>> answers = AskOracle(requests, {});
   if (absl::IsResourceExhausted(answers.status())) return answers.status();
   if (!answers.ok()) return TaskAtFault("the reference crashed or does not end on a later draw of inputs");
-  std::vector<std::unique_ptr<Draw>> draws;
+  FreshDraws draws;
   for (size_t i = 0; i < wanted.size(); ++i) {
     ASSIGN_OR_RETURN(auto draw, TakeDraw(wanted[i], (*answers)[i], static_cast<int>(i)));
     draws.push_back(std::move(draw));
@@ -246,26 +252,8 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::TakeDraw(const DrawRequest& 
   const int64_t input_bytes = layout_.input_buffer_bytes, output_bytes = layout_.output_buffer_bytes;
   ASSIGN_OR_RETURN(draw->inputs, store.Keep(*input_window_, slot * input_bytes, input_bytes));
   ASSIGN_OR_RETURN(draw->expected, store.Keep(*expected_window_, slot * output_bytes, output_bytes));
-  const nlohmann::json* const tolerances = Find(answer.fields, oracle::Drawn::tolerances);
-  if (tolerances == nullptr) return TaskAtFault("the oracle's answer is malformed");
-  RETURN_IF_ERROR(ReadTolerances(*tolerances, *draw));
+  ASSIGN_OR_RETURN(draw->tolerances, ReadTolerances(answer.fields, layout_.outputs.size()));
   return draw;
-}
-
-absl::Status PreparedTask::ReadTolerances(const nlohmann::json& list, Draw& draw) const {
-  if (list.size() != layout_.outputs.size()) return TaskAtFault("the oracle's answer is malformed");
-  for (const nlohmann::json& fields : list) {
-    if (!fields.is_object()) return TaskAtFault("the oracle's answer is malformed");
-    using Field = oracle::Tolerance;
-    Tolerance tolerance;
-    tolerance.absolute = Read(fields, Field::absolute);
-    tolerance.relative = Read(fields, Field::relative);
-    tolerance.rounding = Read(fields, Field::rounding);
-    tolerance.centre = Read(fields, Field::centre);
-    tolerance.spread = Read(fields, Field::spread);
-    draw.tolerances.push_back(tolerance);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace warpsmith

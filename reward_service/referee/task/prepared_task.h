@@ -22,6 +22,7 @@
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/referee/process/child_process.h"
 #include "reward_service/referee/process/zygote.h"
+#include "reward_service/referee/task/draw_request.h"
 #include "reward_service/referee/task/task_on_device.h"
 #include "reward_service/referee/task/task_turns.h"
 #include "reward_service/referee/tensors/draw.h"
@@ -57,14 +58,6 @@ constexpr int FreshDrawsWanted(int num_batched_calls) {
 // Of so much memory of a GPU what the largest task may hold: the rest is for its oracle's arithmetic, which may be that
 // of float64, for the reference and for a candidate.
 constexpr int64_t LargestTaskBytes(int64_t free_bytes) { return free_bytes / 8 * 5; }
-
-// What the oracle is asked to draw: the distribution of the inputs and the seed of the model's parameters.
-struct DrawRequest {
-  std::string style = oracle::Draw::kOwn;  // or another of its styles
-  int64_t parameter_seed = 0;
-  // Expected outputs by float64 arithmetic where the task allows; else in its own dtype, which costs less.
-  bool exact = true;
-};
 
 // Draws for one judgement that no jail of another has had: num_fresh_draws() of them.
 using FreshDraws = std::vector<std::unique_ptr<Draw>>;
@@ -109,6 +102,9 @@ class PreparedTask {
   // at most once though the two lists share some. Of timing, fresh draws follow the first, which warms up.
   const std::vector<const Draw*>& verification_draws() const { return verification_draws_; }
   const std::vector<const Draw*>& timing_draws() const { return timing_draws_; }
+  // Whether a process that was shown the draws of verification has not seen those that count in timing: but for what
+  // warms up the two lists share none. Of a reference that refuses unusual inputs they share more.
+  bool TimesWhatWasNotVerified() const;
   // Those of verification whose parameters are the model's own: for candidates that take no others. At least
   // three.
   const std::vector<const Draw*>& construction_draws() const { return construction_draws_; }
@@ -142,18 +138,20 @@ class PreparedTask {
                                                 Ending* ending = nullptr);
   absl::Status ExamineInStep();
   absl::StatusOr<std::unique_ptr<ChildProcess>> StartOracle();
-  absl::StatusOr<Packet> LoadOracle();
-  absl::Status OpenWindow();
+  // Starts it, and opens its window in the same turn. `layout`, where it is not null, is what its answer says.
+  absl::StatusOr<Packet> LoadOracle(TaskLayout* layout);
+  absl::Status OpenWindow();  // for whoever has the turn
   absl::Status ExamineOnOtherInputs(int num_other_inputs);
   // INVALID_ARGUMENT where it would hold more of the device's memory than the limits have; before draws are made, too.
   absl::Status CheckDeviceBytes() const;
   // In one turn of the device, as many as the window has slots at most. Null where the reference does not survive a
   // style or parameters that are not its own.
-  absl::StatusOr<std::vector<std::unique_ptr<Draw>>> MakeDraws(const std::vector<DrawRequest>& wanted);
+  absl::StatusOr<FreshDraws> MakeDraws(const std::vector<DrawRequest>& wanted);
   // Of an answer of the oracle and what lies in a slot.
   absl::StatusOr<std::unique_ptr<Draw>> TakeDraw(const DrawRequest& wanted, const Packet& answer, int slot);
-  // As MakeDraw(), but where the reference does not survive it a tamer one: never null.
-  absl::StatusOr<std::unique_ptr<Draw>> MakeUsableDraw(DrawRequest wanted);
+  // As many as are wanted, in as few turns as the window has slots for; where the reference does not survive one, a
+  // tamer one: never null.
+  absl::StatusOr<FreshDraws> MakeUsableDraws(const std::vector<DrawRequest>& wanted);
   // Adds draws of the task's own distribution until there are so many.
   absl::Status FillUp(size_t num_draws, std::vector<std::unique_ptr<Draw>>* draws);
   // Where there is none, or it is worn, starts one.
@@ -161,7 +159,6 @@ class PreparedTask {
   int64_t NextSeed();
   // Of parameters that are not the model's own; 0 without parameters.
   int64_t NextParameterSeed() { return has_parameters() ? NextSeed() | 1 : 0; }
-  absl::Status ReadTolerances(const nlohmann::json& list, Draw& draw) const;
 
   TaskSource source_;
   uint64_t seed_;
@@ -192,6 +189,7 @@ class PreparedTask {
   PreparedTask* in_making_ ABSL_GUARDED_BY(in_making_mutex_) = nullptr;
   std::unique_ptr<TaskOnDevice> on_device_;
   std::atomic<bool> oracle_ended_ = false;  // by EndProcesses()
+  bool says_invalid_ = false;               // the task, in good order, since the step began
   TaskTurns turns_;                         // begun anew with each oracle
 };
 

@@ -1,6 +1,5 @@
 // The oracle of a task: its start, its answers, its end.
 #include <signal.h>
-#include <time.h>
 
 #include <utility>
 
@@ -27,12 +26,7 @@ absl::Status AwaitIdleAlone(TaskOnDevice* device, TaskOnDevice::Behind what) {
 }
 
 // An oracle that has used so much of its CPU time that it might not end its next draws.
-bool IsWorn(const ChildProcess& oracle) {
-  clockid_t clock;
-  timespec used{};
-  if (clock_getcpuclockid(oracle.pid(), &clock) != 0 || clock_gettime(clock, &used) != 0) return true;
-  return used.tv_sec >= kOracleCpuSeconds / 2;
-}
+bool IsWorn(const ChildProcess& oracle) { return oracle.cpu_seconds() >= kOracleCpuSeconds / 2; }
 
 }  // namespace
 
@@ -43,10 +37,15 @@ absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> PreparedTask::TakeTurn(TurnFor
 }
 
 absl::Status PreparedTask::SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work) {
-  const absl::Status status = turns_.SeeAloneIfItFails(work, [this] {
-    CloseOracle();
-    BeginStep();
-  });
+  says_invalid_ = false;
+  const absl::Status status = turns_.SeeAloneIfItFails(
+      work,
+      [this] {
+        CloseOracle();
+        BeginStep();
+      },
+      // Want of memory is an exception of Torch's, which is none of these words.
+      [this] { return says_invalid_; });
   if (!absl::IsInvalidArgument(status) || !SaysWantOfMemory(StdView(status.message()))) return status;
   CloseOracle();
   return on_device_->IsCrowded() ? absl::ResourceExhaustedError(status.message()) : status;
@@ -68,6 +67,7 @@ absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nl
     absl::StatusOr<Packet> answer = oracle_->Ask(request, descriptors, AnswerDeadline());
     status = answer.status();
     if (!answer.ok()) break;
+    says_invalid_ |= Is<oracle::Invalid>(answer->fields);
     answers.push_back(*std::move(answer));
   }
   if (absl::IsUnavailable(status)) {
@@ -97,12 +97,13 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> PreparedTask::StartOracle() {
                                                .memory_bytes_max = limits_.oracle_memory_bytes_max,
                                                .cpu_seconds_max = kOracleCpuSeconds,
                                                .num_threads = num_threads_,
-                                               .gpu = on_device_->turn() != nullptr}));
+                                               .gpu = on_device_->turn() != nullptr},
+                                              ContextFor::kOracle));
   RETURN_IF_ERROR(oracle->AwaitHello(absl::Now() + limits_.answer_time_max));
   return oracle;
 }
 
-absl::StatusOr<Packet> PreparedTask::LoadOracle() {
+absl::StatusOr<Packet> PreparedTask::LoadOracle(TaskLayout* layout) {
   // Made once: whoever times the reference has its descriptor.
   if (!source_fd_.valid()) {
     ASSIGN_OR_RETURN(source_fd_, SharedBuffer::SealedText(source_.reference_source));
@@ -133,9 +134,20 @@ absl::StatusOr<Packet> PreparedTask::LoadOracle() {
                                : absl::StrCat("the reference ", DescribeEnding(ending)));
   }
   Packet& answer = answers->front();
-  if (Is<oracle::Loaded>(answer.fields)) return std::move(answer);
-  const std::string error = Read(answer.fields, oracle::Failed::error);
-  return TaskAtFault(error.empty() ? "the reference crashed" : error);
+  if (!Is<oracle::Loaded>(answer.fields)) {
+    const std::string error = Read(answer.fields, oracle::Failed::error);
+    return TaskAtFault(error.empty() ? "the reference crashed" : error);
+  }
+  if (layout != nullptr) {
+    absl::StatusOr<TaskLayout> made = MakeLayout(answer.fields, limits_.buffer_bytes_max);
+    says_invalid_ |= !made.ok();
+    ASSIGN_OR_RETURN(*layout, std::move(made));
+    const absl::Status fits = CheckDeviceBytes();
+    says_invalid_ |= !fits.ok();
+    RETURN_IF_ERROR(fits);
+  }
+  RETURN_IF_ERROR(OpenWindow());
+  return std::move(answer);
 }
 
 void PreparedTask::CloseOracle() {
@@ -162,12 +174,10 @@ void PreparedTask::EndProcesses() {
 absl::Status PreparedTask::RenewOracle() {
   if (oracle_ != nullptr && (oracle_ended_ || IsWorn(*oracle_))) CloseOracle();
   if (oracle_ != nullptr) return absl::OkStatus();
-  RETURN_IF_ERROR(LoadOracle().status());
-  return OpenWindow();
+  return LoadOracle(/*layout=*/nullptr).status();
 }
 
 absl::Status PreparedTask::OpenWindow() {
-  ASSIGN_OR_RETURN(const auto turn, TakeTurn(TurnFor::kWindow));
   TensorStore& store = on_device_->store();
   const int num_slots = num_batched_calls();
   ASSIGN_OR_RETURN(input_window_, store.Make(num_slots * layout_.input_buffer_bytes));

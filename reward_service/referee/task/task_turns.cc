@@ -20,10 +20,11 @@ absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> TaskTurns::Take(TurnFor what) 
 // Others may have had the memory that was wanting, to open the device, too, or the time. And an exception that a
 // reference's oracle would have taken for an answer may have come of that: beside others it is a failure.
 absl::Status TaskTurns::SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work,
-                                          absl::FunctionRef<void()> begin_anew) {
+                                          absl::FunctionRef<void()> begin_anew,
+                                          absl::FunctionRef<bool()> is_certain) {
   if (IsAlone()) return SeeAlone(work, begin_anew);
   absl::Status status = work();
-  if (status.ok() || !has_shared_) return status;
+  if (status.ok() || !has_shared_ || is_certain()) return status;
   Suspect();
   begin_anew();
   return SeeAlone(work, begin_anew);

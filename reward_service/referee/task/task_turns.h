@@ -33,9 +33,10 @@ class TaskTurns {
 
   // What comes of `work`. Where it fails and others had the device, too, the task is suspected, and what comes of it
   // alone is told, once `begin_anew` was called. That is called, too, when the task is cleared: beside others an oracle
-  // is another.
-  absl::Status SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work,
-                                 absl::FunctionRef<void()> begin_anew);
+  // is another. Where `is_certain` says that others have no part in it, it is told at once.
+  absl::Status SeeAloneIfItFails(
+      absl::FunctionRef<absl::Status()> work, absl::FunctionRef<void()> begin_anew,
+      absl::FunctionRef<bool()> is_certain = [] { return false; });
 
  private:
   absl::Status SeeAlone(absl::FunctionRef<absl::Status()> work, absl::FunctionRef<void()> begin_anew);

@@ -12,8 +12,8 @@
 namespace warpsmith {
 namespace {
 
-constexpr std::array<const char*, kNumTurnsFor> kNames = {"verify", "prepare", "time",   "health", "load",
-                                                          "window", "draw",    "record", "end"};
+constexpr std::array<const char*, kNumTurnsFor> kNames = {"verify", "prepare", "time",   "health",
+                                                          "load",   "draw",    "record", "end"};
 
 // Each begins where the one before has ended; before the first all must end who share.
 constexpr int kAloneInRowMax = 3;

@@ -18,18 +18,8 @@
 namespace warpsmith {
 
 // What somebody computes for, in reports.
-enum class TurnFor {
-  kVerifying,
-  kPreparing,
-  kTiming,
-  kHealth,
-  kLoading,
-  kWindow,
-  kDrawing,
-  kRecording,
-  kEnding
-};
-inline constexpr size_t kNumTurnsFor = 9;
+enum class TurnFor { kVerifying, kPreparing, kTiming, kHealth, kLoading, kDrawing, kRecording, kEnding };
+inline constexpr size_t kNumTurnsFor = 8;
 
 // Longest wait of those who have no deadline of their own: more than all take who may be before them.
 inline constexpr absl::Duration kTurnWaitMax = absl::Minutes(10);

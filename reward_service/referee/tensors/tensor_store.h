@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "reward_service/referee/tensors/comparison.h"
 #include "reward_service/referee/tensors/device_turn.h"
 #include "reward_service/referee/tensors/few_at_a_time.h"

@@ -110,6 +110,7 @@ TEST_CASE("who is timed beside a baseline shares its inputs") {
   const Jail& baseline = *CpuTask::Of(*bench.puppets.task).baselines()[1];
   CHECK(bench.Start(&baseline)->jail->jail().inputs() == baseline.inputs());
   CHECK(bench.Start()->jail->jail().inputs() != baseline.inputs());
+  CHECK_FALSE(bench.Start()->jail->jail().has_own_inputs());
 }
 
 TEST_CASE("a candidate that does not load is a fault, a jail that does not come one of the machine") {
@@ -156,7 +157,9 @@ TEST_CASE("on a GPU no process is made ready beside one that is alone there") {
   // Forks that there were once a candidate has started in such a turn.
   const auto num_forks = [&](DeviceTurn::Kind kind) {
     const auto turn = HoldTurn(store->turn(), kind);
-    REQUIRE(jails.Start(task, nullptr, 1).ok());
+    const auto verified = jails.Start(task, nullptr, 1);
+    REQUIRE(verified.ok());
+    CHECK(verified->jail->jail().has_own_inputs());  // for it may be timed
     auto next = zygote->Fork({.role = zygote::Fork::kPython, .memory_bytes_max = int64_t{1} << 30});
     REQUIRE((next.ok() && (*next)->AwaitHello(Soon()).ok()));
     return (*next)->Ask({{"op", "tell"}}, {}, Soon())->fields["number"].get<int>();

@@ -289,6 +289,32 @@ TEST_CASE("processes to be timed are made ready beside others, and end beside ot
 }
 
 TEST_CASE(
+    "a process that was verified is timed, too, where it has not seen what counts and a fresh one follows") {
+  DeviceTurn turn;
+  const auto num_kept = [&](auto change, const nlohmann::json& script = nlohmann::json::object()) {
+    FakeBench bench(script);
+    bench.machine.turn = &turn;
+    bench.request.timing.num_instances_min = 2;
+    change(&bench);
+    (void)bench.Run();
+    return bench.machine.num_verified_kept;
+  };
+  CHECK(num_kept([](FakeBench*) {}) == 1);
+  CHECK(num_kept([](FakeBench* bench) { bench->request.timing.num_instances_min = 1; }) == 0);
+  CHECK(num_kept([](FakeBench* bench) { bench->request.verify_only = true; }) == 0);
+  CHECK(num_kept([](FakeBench* bench) { bench->machine.sealed.takes_parameters = false; }) == 0);
+  CHECK(num_kept([](FakeBench* bench) { bench->machine.sealed.calls = FaultAt(1, Wrong()); }) == 0);
+  // Of the room in which it was right.
+  CHECK(num_kept([](FakeBench* bench) {
+          bench->machine.may_be_others_doing = false;
+          bench->machine.sealed.calls = FaultAt(1, Withheld());
+        }) == 1);
+  // A reference that refuses all but its own inputs is timed on what verification has shown.
+  const nlohmann::json refused = {{"op", "unusable"}};
+  CHECK(num_kept([](FakeBench*) {}, {{"answers", {{"draw large", refused}, {"draw small", refused}}}}) == 0);
+}
+
+TEST_CASE(
     "a process that fails when it is made ready is the candidate's fault, unless it may be others' doing") {
   DeviceTurn turn;
   for (const bool may_be_others : {false, true}) {

@@ -21,6 +21,8 @@ struct Bench {
   Verified Run() {
     auto verified = TryRun();
     REQUIRE(verified.ok());
+    CHECK(machine.num_alive == (verified->fault ? 0 : 1));  // which may be timed
+    verified->program.reset();
     CHECK(machine.num_alive == 0);
     return *std::move(verified);
   }

@@ -85,6 +85,24 @@ TEST_CASE("spares are awaited, and those that cannot be are ended") {
   }
 }
 
+TEST_CASE("one spare is awaited where some were asked for, and only of the same rights") {
+  const auto zygote = StartPuppets({{"answers", {{"hello python", 150}}}});
+  const auto took = [&](const ChildRights& rights) {
+    const absl::Time begin = absl::Now();
+    zygote->AwaitSpare(rights, Soon());
+    return absl::Now() - begin;
+  };
+  CHECK(took(kOpen) < absl::Milliseconds(100));
+  REQUIRE(zygote->ForkWithSpare(kOpen).ok());
+  CHECK(took(kSealed) < absl::Milliseconds(100));
+  (void)took(kOpen);
+  const absl::Time begin = absl::Now();
+  const auto child = zygote->ForkWithSpare(kOpen, Zygote::Spares::kUsedUp);
+  REQUIRE(child.ok());
+  REQUIRE((*child)->AwaitHello(Soon()).ok());
+  CHECK(absl::Now() - begin < absl::Milliseconds(100));
+}
+
 TEST_CASE("whoever awaits spares does not wait for those that others ask for meanwhile") {
   const auto zygote = StartPuppets({{"answers", {{"hello python", 100}}}});
   std::atomic<bool> ends = false;
@@ -114,6 +132,25 @@ TEST_CASE("who takes a child with a spare gets one that was asked for earlier") 
   CHECK(number(kOracle) == 10);
   CHECK(number(kOpen) == 3);
   CHECK(number(kSealed) == 15);  // a third kind took the place of the one used longest ago
+}
+
+TEST_CASE(
+    "children with a GPU are counted by what they are for, spares when they are made and when they are "
+    "given") {
+  const auto zygote = StartPuppets();
+  ChildRights rights = kOpen;
+  rights.gpu = true;
+  REQUIRE(zygote->Fork(kOpen, ContextFor::kOracle).ok());
+  CHECK(zygote->contexts().TakeReport().empty());
+  REQUIRE(zygote->Fork(rights, ContextFor::kOracle).ok());
+  REQUIRE(zygote->ForkWithSpare(rights, Zygote::Spares::kUsedUp, ContextFor::kVerified).ok());
+  CHECK(zygote->contexts().TakeReport() == "oracle 1, verified 1, spare 1");
+  REQUIRE(zygote->ForkWithSpare(rights, Zygote::Spares::kRefilled, ContextFor::kTimed).ok());
+  const std::string refilled = zygote->contexts().TakeReport();
+  CHECK(refilled.rfind("timed 1, spare ", 0) == 0);
+  REQUIRE(zygote->ForkWithoutSpares(rights, ContextFor::kTimed).ok());
+  CHECK(zygote->contexts().TakeReport().rfind("timed 1, unused ", 0) == 0);
+  CHECK(zygote->contexts().TakeReport().empty());
 }
 
 TEST_CASE("a child without rights to namespaces is a failure of the machine") {

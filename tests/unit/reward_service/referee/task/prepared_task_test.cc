@@ -164,6 +164,7 @@ TEST_CASE("a task whose reference survives its own inputs alone has enough draws
   const auto zygote = StartPuppets({{"answers", answers}});
   PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1, PuppetPlace(zygote.get()));
   REQUIRE(task.Examine().ok());
+  CHECK_FALSE(task.TimesWhatWasNotVerified());
   REQUIRE(task.Complete().ok());
   auto fresh = task.MakeFresh({});
   REQUIRE(fresh.ok());
@@ -225,6 +226,11 @@ TEST_CASE("fresh draws stand among those of a judgement, also when the oracle ha
     std::vector<const Draw*> news(task.timing_draws().begin() + 1,
                                   task.timing_draws().begin() + 1 + kFreshDraws);
     CHECK(task.verification_draws().back() == news.front());
+    CHECK(task.TimesWhatWasNotVerified());
+    for (const Draw* draw : task.verification_draws()) {
+      const auto counted = task.timing_draws().begin() + kWarmUpDraws;
+      CHECK(std::find(counted, task.timing_draws().end(), draw) == task.timing_draws().end());
+    }
     for (const Draw* draw : news) {
       CHECK(draw->own_distribution);
       CHECK(std::find(seen.begin(), seen.end(), InputBytes(task, *draw)) == seen.end());

@@ -63,6 +63,18 @@ TEST_CASE("what fails beside others is no task's fault before it has failed alon
 }
 
 TEST_CASE(
+    "what an oracle finds in good order is the task's fault beside others, too, and costs nobody a turn "
+    "alone") {
+  const nlohmann::json invalid = {{"op", "invalid"}, {"error", "output 0 cannot be told from zero"}};
+  for (const char* op : {"load", "draw large"}) {
+    nlohmann::json script;
+    script["children"]["0"] = {{op, invalid}};
+    SharedBench bench(script);  // in which somebody shares the device all the time
+    CHECK(bench.task->Examine() == absl::InvalidArgumentError("output 0 cannot be told from zero"));
+  }
+}
+
+TEST_CASE(
     "a task whose oracle was ended makes its draws alone, and is at fault where it leaves work behind") {
   for (const bool leaves_work : {false, true}) {
     SharedBench bench;

@@ -52,6 +52,18 @@ TEST_CASE("what fails beside others is done again alone, whatever it fails of, a
   }
 }
 
+TEST_CASE("what is certain is told at once, though others had the device, too") {
+  DeviceTurn device;
+  TaskTurns turns(&device, /*is_always_alone=*/false);
+  const auto work = [&] {
+    const auto turn = turns.Take(TurnFor::kDrawing);
+    return kFails;
+  };
+  const auto begins_anew = [] { FAIL("nothing is done again"); };
+  CHECK(turns.SeeAloneIfItFails(work, begins_anew, [] { return true; }) == kFails);
+  CHECK_FALSE(turns.IsAlone());
+}
+
 TEST_CASE("a task that is suspected while it works alone is not cleared of that") {
   DeviceTurn device;
   TaskTurns turns(&device, /*is_always_alone=*/false);

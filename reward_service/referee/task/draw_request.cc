@@ -1,0 +1,41 @@
+#include "reward_service/referee/task/draw_request.h"
+
+namespace warpsmith {
+namespace {
+
+using Style = oracle::Draw;
+
+absl::Status Malformed() { return absl::InvalidArgumentError("the oracle's answer is malformed"); }
+
+}  // namespace
+
+DrawRequest Tamer(DrawRequest wanted) {
+  if (wanted.style == Style::kOutliers) {
+    wanted.style = Style::kSparse;
+  } else if (wanted.style != Style::kOwn) {
+    wanted.style = Style::kOwn;
+  } else {
+    wanted.parameter_seed = 0;
+  }
+  return wanted;
+}
+
+absl::StatusOr<std::vector<Tolerance>> ReadTolerances(const nlohmann::json& drawn, size_t num_outputs) {
+  const nlohmann::json* const list = Find(drawn, oracle::Drawn::tolerances);
+  if (list == nullptr || list->size() != num_outputs) return Malformed();
+  std::vector<Tolerance> tolerances;
+  for (const nlohmann::json& fields : *list) {
+    if (!fields.is_object()) return Malformed();
+    using Field = oracle::Tolerance;
+    Tolerance tolerance;
+    tolerance.absolute = Read(fields, Field::absolute);
+    tolerance.relative = Read(fields, Field::relative);
+    tolerance.rounding = Read(fields, Field::rounding);
+    tolerance.centre = Read(fields, Field::centre);
+    tolerance.spread = Read(fields, Field::spread);
+    tolerances.push_back(tolerance);
+  }
+  return tolerances;
+}
+
+}  // namespace warpsmith
