@@ -98,8 +98,8 @@ class PreparedTask {
 
   const TaskLayout& layout() const { return layout_; }
   const nlohmann::json& init_inputs() const { return init_inputs_; }
-  // A jail of a candidate is either verified or timed, so it sees a draw
-  // at most once though the two lists share some. Of timing, fresh draws follow the first, which warms up.
+  // A jail of a candidate sees a draw that counts at most once, though the two lists share some: where it is verified
+  // and then timed, see TimesWhatWasNotVerified(). Of timing, fresh draws follow the first, which warms up.
   const std::vector<const Draw*>& verification_draws() const { return verification_draws_; }
   const std::vector<const Draw*>& timing_draws() const { return timing_draws_; }
   // Whether a process that was shown the draws of verification has not seen those that count in timing: but for what
