@@ -1,5 +1,6 @@
 #include "prompting/prompts.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -13,6 +14,17 @@ namespace warpsmith {
 namespace {
 
 constexpr char kEndOfTurn[] = "<|im_end|>";
+constexpr char kLibraries[] = "libraries";
+
+// What a native CUDA program may use: reward_service/compiler/cuda_compiler.h has the same two cases.
+std::string Libraries(const std::vector<std::string>& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), "blas") == allowed.end())
+    return "Libraries beyond CUDA's runtime and the C++ standard library are not available.";
+  return "cuBLAS, cuBLASLt and cuDNN are available: include their headers and call them, and their work "
+         "counts as the "
+         "program's own. Other libraries beyond CUDA's runtime and the C++ standard library are not "
+         "available.";
+}
 
 // However a program ends, the prompt goes on in a new line.
 std::string Program(const std::string& source) {
@@ -26,7 +38,9 @@ std::string OneLine(const std::string& text) {
 absl::StatusOr<PromptTemplate> LoadTemplate(const std::filesystem::path& path,
                                             const std::vector<std::string>& slots) {
   ASSIGN_OR_RETURN(PromptTemplate loaded, PromptTemplate::Load(path));
-  if (loaded.slot_names() == slots) return loaded;
+  std::vector<std::string> own = loaded.slot_names();
+  own.erase(std::remove(own.begin(), own.end(), kLibraries), own.end());
+  if (own == slots) return loaded;
   return absl::InvalidArgumentError(absl::StrCat(path.string(), " has the slots ",
                                                  absl::StrJoin(loaded.slot_names(), ", "),
                                                  "; its skill fills ", absl::StrJoin(slots, ", ")));
@@ -55,16 +69,25 @@ Prompts::Prompts(Tokenizer tokenizer, PromptTemplate generate, PromptTemplate op
   sha256_ = Sha256Hex(absl::StrCat(generate_.sha256(), optimise_.sha256(), tokenizer_.sha256()));
 }
 
+absl::StatusOr<std::vector<int32_t>> Prompts::Render(const PromptTemplate& text, const PromptParts& parts,
+                                                     PromptSlots slots) const {
+  const std::vector<std::string>& names = text.slot_names();
+  if (std::find(names.begin(), names.end(), kLibraries) != names.end())
+    slots[kLibraries] = Libraries(parts.allowed_libraries);
+  return text.Render(tokenizer_, slots);
+}
+
 absl::StatusOr<std::vector<int32_t>> Prompts::Generate(const PromptParts& parts) const {
-  return generate_.Render(tokenizer_, {{"reference", Program(parts.reference)}});
+  return Render(generate_, parts, {{"reference", Program(parts.reference)}});
 }
 
 absl::StatusOr<std::vector<int32_t>> Prompts::Optimise(const PromptParts& parts) const {
-  return optimise_.Render(tokenizer_, {{"reference", Program(parts.reference)},
-                                       {"previous", Program(parts.previous)},
-                                       {"finding", OneLine(parts.finding)},
-                                       {"evidence", OneLine(parts.evidence)},
-                                       {"advice", parts.advice}});
+  return Render(optimise_, parts,
+                {{"reference", Program(parts.reference)},
+                 {"previous", Program(parts.previous)},
+                 {"finding", OneLine(parts.finding)},
+                 {"evidence", OneLine(parts.evidence)},
+                 {"advice", parts.advice}});
 }
 
 absl::StatusOr<std::vector<int32_t>> Prompts::Answer(const std::string& text) const {

@@ -14,7 +14,7 @@
 
 namespace warpsmith {
 
-// What fills the slots of a prompt; the last four are empty for skill 1. Programs end in one
+// What fills the slots of a prompt; those between the first and the last are empty for skill 1. Programs end in one
 // newline in the prompt, finding and evidence are put on one line each.
 struct PromptParts {
   std::string reference;
@@ -22,6 +22,8 @@ struct PromptParts {
   std::string finding;
   std::string evidence;
   std::string advice;  // in the words of the prompt, e.g. "fuse passes"
+  // Task.allowed_libraries, which prompts tell of that have a slot for them.
+  std::vector<std::string> allowed_libraries = {};
 };
 
 // Immutable; safe to share between threads.
@@ -29,12 +31,12 @@ class Prompts {
  public:
   // Reads tokenizer.json, generate.txt and optimise.txt, and of the checkpoint that a run starts
   // from, where there is one, what ends its texts. The errors of the readers and of StopTokens;
-  // INVALID_ARGUMENT for a template with other slots than its skill fills.
+  // INVALID_ARGUMENT for a template with other slots than its skill fills; "libraries" may be left out.
   static absl::StatusOr<Prompts> Load(const std::filesystem::path& tokenizer_directory,
                                       const std::filesystem::path& prompts_directory,
                                       const std::filesystem::path& model_directory);
 
-  // Skill 1: "reference" alone.
+  // Skill 1: "reference" alone, and "libraries".
   absl::StatusOr<std::vector<int32_t>> Generate(const PromptParts& parts) const;
 
   // Skill 2.
@@ -54,6 +56,9 @@ class Prompts {
 
  private:
   Prompts(Tokenizer tokenizer, PromptTemplate generate, PromptTemplate optimise, TokenIds stop_token_ids);
+
+  absl::StatusOr<std::vector<int32_t>> Render(const PromptTemplate& text, const PromptParts& parts,
+                                              PromptSlots slots) const;
 
   Tokenizer tokenizer_;
   PromptTemplate generate_;

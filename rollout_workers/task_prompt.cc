@@ -32,11 +32,13 @@ absl::Status CheckParts(const v1::Task& task) {
 absl::StatusOr<std::vector<int32_t>> TaskPrompt(const Prompts& prompts, const v1::Task& task,
                                                 int64_t tokens_max) {
   RETURN_IF_ERROR(CheckParts(task));
-  const PromptParts parts = {.reference = task.reference_source(),
-                             .previous = task.previous_source(),
-                             .finding = task.feedback().finding(),
-                             .evidence = task.feedback().evidence(),
-                             .advice = std::string(AdviceWords(task.feedback().advice()))};
+  const PromptParts parts = {
+      .reference = task.reference_source(),
+      .previous = task.previous_source(),
+      .finding = task.feedback().finding(),
+      .evidence = task.feedback().evidence(),
+      .advice = std::string(AdviceWords(task.feedback().advice())),
+      .allowed_libraries = {task.allowed_libraries().begin(), task.allowed_libraries().end()}};
   ASSIGN_OR_RETURN(std::vector<int32_t> token_ids,
                    task.skill() == v1::SKILL_GENERATE ? prompts.Generate(parts) : prompts.Optimise(parts));
   if (std::ssize(token_ids) > tokens_max) {

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import gpu_tensors
 import packet
@@ -81,6 +81,16 @@ def execute(source: str, name: str) -> ModuleType:
     return module
 
 
+def refuse_compilers() -> None:
+    """No compiler runs in a candidate's jail. torch.compile takes up to ten seconds to find that out, in which nobody
+    else has the GPU."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise RuntimeError("torch.compile is of no use here: no compiler runs where a candidate does")
+
+    torch.compile = refuse
+
+
 def _behind(spec: Tensor, num_bytes: int) -> Tensor:
     return replace(spec, offset=(spec.offset or 0) + num_bytes)
 
@@ -134,6 +144,8 @@ class Model:
         if on_gpu and begin.entry == Begin.CANDIDATE and triton_kernels.defines_kernels(source):
             # The list has them last.
             triton_kernels.Compiled(built[-1] if len(extensions) < len(built) else b"")
+        if begin.entry == Begin.CANDIDATE:
+            refuse_compilers()
         module = execute(source, "candidate")
         torch.set_num_threads(begin.num_threads)
         arguments = tensors.unpack(begin.init_inputs)
@@ -292,6 +304,7 @@ def record(request: Record, descriptors: list[int], *, on_gpu: bool = False) -> 
     extensions = Extensions(None)
     extensions.install()
     questions = tell_about_gpu(request.gpu) if request.gpu else []
+    refuse_compilers()
     kernels = None
     if request.kernels and triton_kernels.defines_kernels(source):
         kernels = triton_kernels.Recording(source, None if on_gpu else request.gpu)

@@ -37,6 +37,13 @@ absl::Status EndCandidates(JudgingDevice* device, absl::Time deadline) {
   return device->EndCandidates();
 }
 
+// Of a fault alone: whether it may have come of memory that processes kept who wait, stopped, to be timed or to end.
+// They have ended then, and the candidate is to be seen once more.
+bool LackedMemoryOfOthers(JudgingDevice* device, const Fault& fault, absl::Time since) {
+  if (device->turn() == nullptr || fault.verdict == v1::VERDICT_TIMEOUT) return false;
+  return device->MayBeOthersDoing(fault, since) && device->KillKeptCandidates();
+}
+
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
 }  // namespace
@@ -143,6 +150,11 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   if (fault) return fault;
   RETURN_IF_ERROR(AwaitReference());
   ASSIGN_OR_RETURN(const std::unique_ptr<Turn> turn, PrepareTiming());
+  const v1::Measurement before = measurement_;
+  const absl::Time since = absl::Now();
+  ASSIGN_OR_RETURN(fault, Time(room, verified.takes_parameters));
+  if (!fault || !LackedMemoryOfOthers(device_.get(), *fault, since)) return fault;
+  measurement_ = before;
   return Time(room, verified.takes_parameters);
 }
 
@@ -182,7 +194,13 @@ absl::StatusOr<Verified> Judge::Verify(Room room) {
     grade().mutable_cost()->set_lane_wait_seconds(waited_seconds);
   }
   ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kVerifying));
+  const v1::Measurement before = measurement_;
+  const absl::Time since = absl::Now();
   ASSIGN_OR_RETURN(Verified verified, VerifyNow(room, lane_since_, request_.limits.lane_seconds_max));
+  verified.program.reset();
+  if (!verified.fault || !LackedMemoryOfOthers(device_.get(), *verified.fault, since)) return verified;
+  measurement_ = before;
+  ASSIGN_OR_RETURN(verified, VerifyNow(room, lane_since_, request_.limits.lane_seconds_max));
   verified.program.reset();
   return verified;
 }
@@ -256,8 +274,9 @@ absl::Status Judge::PrepareReferenceIn(DeviceTurn::Kind kind) {
   if (kind == DeviceTurn::Kind::kShared) return device_->PrepareReference(*task_);
   had_alone_ = true;
   RETURN_IF_ERROR(ClearDevice());
-  const absl::Status status = device_->PrepareReference(*task_);
+  absl::Status status = device_->PrepareReference(*task_);
   if (status.ok() || !task_->on_device().IsCrowded()) return status;
+  if (device_->KillKeptCandidates()) status = device_->PrepareReference(*task_);
   return ExcuseWantOfMemory(status);
 }
 

@@ -25,6 +25,8 @@ constexpr double kIdleSeconds = 2;  // in which a GPU is idle again once the pro
 // As _explain of python_jail.py begins.
 constexpr const char* kErrorsOfFiles[] = {"ImportError", "ModuleNotFoundError", "PermissionError",
                                           "FileNotFoundError", "OSError"};
+// As refuse_compilers of python_jail.py says, with a GPU or without.
+constexpr char kNoCompilers[] = "RuntimeError: torch.compile is of no use here";
 constexpr int kOnGpuMax = 4;  // at once: each may take much of the memory
 
 nlohmann::json Describe(const cuda::GpuFacts& gpu) {
@@ -81,6 +83,7 @@ absl::StatusOr<RecordedList> Recorder::Record(const TaskSource& task, int progra
 absl::StatusOr<Recorder::Recording> Recorder::RecordAnywhere(const Subject& subject) const {
   absl::StatusOr<Recording> recording = RecordOn(Place::kHost, subject);
   const bool is_its_own = recording.ok() || absl::IsInvalidArgument(recording.status());
+  if (absl::StartsWith(recording.status().message(), kNoCompilers)) return recording;
   if (store_->on_gpu() && is_its_own && !(recording.ok() && recording->is_complete))
     recording = RecordOnGpu(subject);
   return recording;

@@ -34,6 +34,7 @@
 #include "reward_service/server/llm_judge_setup.h"
 #include "reward_service/server/options.h"
 #include "reward_service/server/page_door.h"
+#include "reward_service/server/read_ahead.h"
 #include "reward_service/server/reception.h"
 
 namespace warpsmith {
@@ -148,10 +149,11 @@ absl::StatusOr<CudaToolchain> FindCudaToolchain() {
 std::unique_ptr<CudaCompiler> MakeCudaCompiler(const ServiceOptions& options,
                                                absl::StatusOr<CudaToolchain> toolchain) {
   if (!toolchain.ok()) return nullptr;
-  CudaCompilerOptions cuda{.stub_directory = ShareDirectory() / "facade" / "stubs",
-                           .withheld_directory = ShareDirectory() / "facade" / "withheld",
-                           .halves = HalvesPlaces{.program = ExecutableDirectory() / "warpsmith-nvrtc",
-                                                  .header_directory = ShareDirectory() / "compiler" / "halves"}};
+  CudaCompilerOptions cuda{
+      .stub_directory = ShareDirectory() / "facade" / "stubs",
+      .withheld_directory = ShareDirectory() / "facade" / "withheld",
+      .halves = HalvesPlaces{.program = ExecutableDirectory() / "warpsmith-nvrtc",
+                             .header_directory = ShareDirectory() / "compiler" / "halves"}};
   cuda.limits.wall_seconds_max = static_cast<double>(options.compile_seconds_max);
   return std::make_unique<CudaCompiler>(*std::move(toolchain), std::move(cuda));
 }
@@ -263,6 +265,7 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
 
 absl::StatusOr<std::unique_ptr<Machinery>> Build(const ServiceOptions& options, const CoreDivision& cores) {
   auto machinery = std::make_unique<Machinery>(options);
+  const ReadAhead libraries(TorchLibraries(GetBuildInfo().torch_dir));  // which all referees wait for
   ASSIGN_OR_RETURN(machinery->llm_judge,
                    SetUpLlmJudge(options.llm_judge, ShippedPrompt(), &machinery->ledger.metrics()));
   RETURN_IF_ERROR(CheckSandbox());

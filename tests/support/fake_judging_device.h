@@ -76,6 +76,7 @@ struct FakeMachine {
   int num_kept = 0;
   int num_verified_kept = 0;  // to be timed; each ends at once here
   int num_ended = 0;          // in a turn that is shared
+  bool keeps_others = false;  // these are of other judgements, which do not end
   absl::Status kept_end;
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
@@ -182,7 +183,7 @@ class FakeJudgingDevice : public JudgingDevice {
   bool has_kept_candidates() const override { return machine_->num_kept > 0; }
   absl::Status EndCandidates() override {
     if (machine_->turn->is_shared()) machine_->num_ended += machine_->num_kept;
-    machine_->num_kept = 0;
+    if (!machine_->keeps_others) machine_->num_kept = 0;
     return machine_->kept_end;
   }
   bool KillKeptCandidates() override { return std::exchange(machine_->num_kept, 0) > 0; }

@@ -25,6 +25,11 @@ absl::Status AwaitIdleAlone(TaskOnDevice* device, TaskOnDevice::Behind what) {
   return idle;
 }
 
+// Whether a reference says that memory was wanting.
+bool LacksMemory(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) && SaysWantOfMemory(StdView(status.message()));
+}
+
 // An oracle that has used so much of its CPU time that it might not end its next draws.
 bool IsWorn(const ChildProcess& oracle) { return oracle.cpu_seconds() >= kOracleCpuSeconds / 2; }
 
@@ -37,16 +42,25 @@ absl::StatusOr<std::unique_ptr<DeviceTurn::Held>> PreparedTask::TakeTurn(TurnFor
 }
 
 absl::Status PreparedTask::SeeAloneIfItFails(absl::FunctionRef<absl::Status()> work) {
+  const auto begin_anew = [this] {
+    CloseOracle();
+    BeginStep();
+  };
+  // Want of memory is an exception of Torch's, which is none of these words.
+  const auto is_certain = [this] { return says_invalid_; };
   says_invalid_ = false;
-  const absl::Status status = turns_.SeeAloneIfItFails(
-      work,
-      [this] {
-        CloseOracle();
-        BeginStep();
-      },
-      // Want of memory is an exception of Torch's, which is none of these words.
-      [this] { return says_invalid_; });
-  if (!absl::IsInvalidArgument(status) || !SaysWantOfMemory(StdView(status.message()))) return status;
+  absl::Status status = turns_.SeeAloneIfItFails(work, begin_anew, is_certain);
+  if (LacksMemory(status) && on_device_->IsCrowded()) {
+    // Candidates that wait to be timed may keep what it lacks, one of this task, too.
+    begin_anew();
+    bool have_ended = false;
+    {
+      const auto turn = TakeTurn(TurnFor::kEnding);  // alone, for it is suspected
+      have_ended = turn.ok() && turns_.IsAlone() && on_device_->EndWaiting();
+    }
+    if (have_ended) status = turns_.SeeAloneIfItFails(work, begin_anew, is_certain);
+  }
+  if (!LacksMemory(status)) return status;
   CloseOracle();
   return on_device_->IsCrowded() ? absl::ResourceExhaustedError(status.message()) : status;
 }

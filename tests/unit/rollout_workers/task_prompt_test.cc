@@ -36,6 +36,21 @@ TEST_CASE("prompts of both skills read as their templates with the slots filled"
   CHECK(text(task) == "<|im_start|>user\ndef f(x):\n    return x\n<|im_end|>\n<|im_start|>assistant\n");
 }
 
+TEST_CASE("a prompt of CUDA programs says which libraries its task allows, in both skills") {
+  const Prompts prompts =
+      Prompts::Load("datasets/tokenizer/small", "datasets/prompts/coder_cuda", "").value();
+  for (const v1::Skill skill : {v1::SKILL_GENERATE, v1::SKILL_OPTIMISE}) {
+    v1::Task task = OptimiseTask();
+    task.set_skill(skill);
+    const auto text = [&] {
+      return prompts.tokenizer().Decode(TaskPrompt(prompts, task, 10000).value(), DecodeSpecial::kKeep);
+    };
+    CHECK_THAT(text(), Catch::Contains("\n- Libraries beyond CUDA's runtime") && !Catch::Contains("cuDNN"));
+    task.add_allowed_libraries("blas");
+    CHECK_THAT(text(), Catch::Contains("\n- cuBLAS, cuBLASLt and cuDNN are available"));
+  }
+}
+
 TEST_CASE("tasks that make no prompt are refused with the reason") {
   const Prompts prompts = Small();
   const auto reason = [&](const v1::Task& task, int64_t tokens_max = 1000) {

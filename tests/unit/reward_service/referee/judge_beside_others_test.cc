@@ -116,6 +116,31 @@ TEST_CASE("a process that does not end ends the referee") {
   CHECK(bench.TryRun().status() == bench.machine.kept_end);
 }
 
+TEST_CASE("a fault for want of memory that those keep who wait to be timed is seen once more without them") {
+  DeviceTurn turn;
+  const Fault no_memory = {v1::VERDICT_RUNTIME_ERROR, "CUDA error: out of memory"};
+  for (const bool is_timed : {false, true}) {
+    for (const bool is_kept_for_good : {false, true}) {
+      FakeBench bench;
+      bench.machine.turn = &turn;
+      bench.machine.num_kept = 1;  // of another judgement
+      bench.machine.keeps_others = true;
+      const auto lacks = [&] { return is_kept_for_good || bench.machine.num_kept > 0; };
+      if (is_timed) {
+        bench.machine.sealed.timed_calls = [&](int) {
+          return lacks() ? CallResult{60, no_memory} : CallResult{60};
+        };
+      } else {
+        bench.machine.sealed.calls = [&](const Draw&, int) -> std::optional<Fault> {
+          return lacks() ? std::optional(no_memory) : std::nullopt;
+        };
+      }
+      CHECK(bench.Run().verdict() == (is_kept_for_good ? v1::VERDICT_RUNTIME_ERROR : v1::VERDICT_CORRECT));
+      CHECK(bench.machine.num_kept == 0);
+    }
+  }
+}
+
 TEST_CASE("what a candidate takes beside others is not on the clock of its timing") {
   FakeBench bench;
   DeviceTurn turn;

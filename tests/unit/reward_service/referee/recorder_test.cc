@@ -145,6 +145,16 @@ TEST_CASE("on a GPU a program runs beside others, and one that fails there is al
   CHECK(absl::IsInvalidArgument(wrong.Record().status()));
 }
 
+TEST_CASE("a program that wants torch.compile is told so without the GPU") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const nlohmann::json refused = {{"op", "failed"},
+                                  {"error", "RuntimeError: torch.compile is of no use here: ..."}};
+  Bench bench(*store, {{"answers", {{"record on host", refused}}}});
+  const auto others = Alone(*store);
+  CHECK(absl::IsInvalidArgument(bench.Record().status()));
+}
+
 TEST_CASE("a program that names Triton runs where what it can make kernels of is its own") {
   const FakeGpu gpu;
   const auto store = *GpuStore::Open(0);

@@ -136,6 +136,28 @@ TEST_CASE("an oracle that finds no memory on the device has it once those who wa
   }
 }
 
+TEST_CASE("draws for which there is no memory are made once those who wait on the device have ended") {
+  const nlohmann::json lacking = {
+      {"draw large", {{"op", "failed"}, {"error", "AcceleratorError: CUDA error: out of memory"}}}};
+  for (const bool is_kept_for_good : {false, true}) {
+    nlohmann::json script;
+    // Beside others, and alone.
+    for (const char* child : {"0", "1"}) script["children"][child] = lacking;
+    if (is_kept_for_good) script["answers"] = lacking;
+    SharedBench bench(script);
+    bench.machine.is_crowded = true;
+    bench.other.reset();
+    int num_asked = 0;
+    bench.machine.end_waiting = [&] {
+      CHECK_FALSE(bench.turn.is_shared());
+      return ++num_asked > 0;
+    };
+    const absl::Status status = bench.task->Examine();
+    CHECK(status.code() == (is_kept_for_good ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kOk));
+    CHECK(num_asked == 1);
+  }
+}
+
 TEST_CASE("a task that failed beside others and not alone shares the device again, with another oracle") {
   nlohmann::json script;
   script["children"]["1"]["draw own"] = {{"op", "failed"}, {"error", "illegal memory access"}};
