@@ -10,9 +10,12 @@ python3 -m tests.bench.rollout_gpu --gpu --out FILE [...]
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.bench.qwen3_shapes import SHAPES
@@ -33,8 +36,18 @@ def memory_mib() -> int:
     return int(found.stdout.split()[0])
 
 
+def _end_with_children(number: int, _frame: object) -> None:
+    """What a piece has started has a session of its own, and would decode beside the next slice."""
+    for task in Path("/proc/self/task").iterdir():
+        for child in (task / "children").read_text().split():
+            with suppress(ProcessLookupError):  # of this session, or gone
+                os.killpg(int(child), signal.SIGKILL)
+    sys.exit(128 + number)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """One slice; 1 where a piece failed or a program found a fault. A target that is not met is no failure."""
+    signal.signal(signal.SIGTERM, _end_with_children)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_slice_arguments(parser)
     parser.add_argument("--only", default="", help="part of a piece's name")

@@ -1,6 +1,6 @@
 """generate() of transformers with its default cache, which grows, and with a static one, whose decoding it compiles.
 
-Compiling takes most of a minute for each model and batch, and one core. So each has a process of its own, all compile
+Compiling takes more than a minute for each model and batch, and one core. So each has a process of its own, all compile
 at once, and only then are they timed, one after the other. The weights of a model are one allocation that its
 processes share.
 """

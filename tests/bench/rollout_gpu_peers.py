@@ -1,6 +1,6 @@
 """What the engine on a GPU is measured beside, each in a process of its own: a line of JSON for each batch.
 
-generate      rollout_gpu_generate.py: transformers with its default cache and with a static one, of several models
+generate      rollout_gpu_generate.py: transformers with its default cache and with a static one, all batches at once
 pytorch       rollout_gpu_peer.py, compiled and captured; the fastest of its forms of attention
 ceilings      the device's copies and products, no model
 
@@ -8,7 +8,7 @@ Weights are random, in bfloat16 on a GPU, and are made there. Answers are shorte
 mean context: the cache begins at a middle position. It ends where the last token does, which favours the peers: a
 static cache for whole answers would be read whole at each step. Prompts and compilation are not timed.
 
-python -m tests.bench.rollout_gpu_peers PEER [--model NAME,NAME] [--batch N,N] [--context N] [--tokens N] [--device cpu]
+python -m tests.bench.rollout_gpu_peers PEER [--model NAME] [--batch N,N] [--context N] [--tokens N] [--device cpu]
 """
 
 from __future__ import annotations
@@ -90,21 +90,21 @@ def ceiling_rows() -> Iterator[Row]:
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("peer", choices=("generate", "pytorch", "ceilings"))
-    parser.add_argument("--model", default="0.6B", help=f"of {', '.join(SHAPES)}")
+    parser.add_argument("--model", choices=SHAPES, default="0.6B")
     parser.add_argument("--batch", default="1")
     parser.add_argument("--context", type=int, default=640, help="mean tokens that a step attends to")
     parser.add_argument("--tokens", type=int, default=64, help="timed steps, even")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     arguments = parser.parse_args(words)
     torch.manual_seed(1)
-    models, batches = arguments.model.split(","), [int(batch) for batch in arguments.batch.split(",")]
+    model, batches = arguments.model, [int(batch) for batch in arguments.batch.split(",")]
     context, tokens, device = arguments.context, arguments.tokens, arguments.device
     if arguments.peer == "ceilings":
         rows = ceiling_rows()
     elif arguments.peer == "pytorch":
-        rows = pytorch_rows(SHAPES[models[0]], batches, context, tokens, device)
+        rows = pytorch_rows(SHAPES[model], batches, context, tokens, device)
     else:
-        rows = generate_rows([Load(model, batch, context, tokens, device) for model in models for batch in batches])
+        rows = generate_rows([Load(model, batch, context, tokens, device) for batch in batches])
     for row in rows:
         print(json.dumps({"name": arguments.peer, "model": arguments.model, **row}), flush=True)
 

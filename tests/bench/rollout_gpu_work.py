@@ -64,7 +64,8 @@ class Work:
         yield self._engine("invariance", ["--shape", self.models[0], "--invariance"])
         yield self._engine("churn", ["--churn", str(CHURN)])
         yield self._load(largest)
-        yield self._peer("generate", ",".join(self.models), self.batches)
+        for model in reversed(self.models):
+            yield self._peer("generate", model, self.batches)
         for model in reversed(self.models):
             for batch in self.batches:  # each is compiled
                 yield self._peer("pytorch", model, [batch])

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.bench.json_process import run_json
+from tests.bench.json_process import ROOT, run_json
 from tests.bench.qwen3_shapes import SHAPES
 from tests.bench.rollout_gpu import main
 from tests.bench.rollout_gpu_generate import Load, generate_rows
@@ -130,6 +134,24 @@ def test_a_program_that_hangs_is_ended_and_what_it_said_is_kept() -> None:
         answer.checked()
 
 
+def test_a_slice_that_is_ended_ends_what_it_has_started(tmp_path: Path) -> None:
+    program = tmp_path / "engine_gpu_rates"
+    program.write_text(f"#!/bin/sh\nsleep 100 & echo $! > {tmp_path}/child; wait\n")
+    program.chmod(0o755)
+    command = [sys.executable, "-m", "tests.bench.rollout_gpu", *_words(tmp_path, "churn")]
+    bench = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "child").exists() or not (tmp_path / "child").read_text():
+        assert time.monotonic() < deadline, "no piece began"
+        time.sleep(0.05)
+    bench.terminate()
+    assert bench.wait(timeout=30) == 128 + signal.SIGTERM
+    child = Path(f"/proc/{(tmp_path / 'child').read_text().strip()}")
+    while child.exists() and "Z" not in (child / "stat").read_text().rpartition(")")[2].split()[0]:
+        assert time.monotonic() < deadline, "the piece goes on"
+        time.sleep(0.05)
+
+
 def test_a_program_that_fails_says_why() -> None:
     answer = run_json([sys.executable, "-c", "import sys; sys.exit('no memory')"], seconds_max=60)
     assert answer.failure == "status 1: no memory"
@@ -198,12 +220,8 @@ def _results() -> dict[str, Row]:
         },
         "pytorch 8B, batch 1": {"rows": [{"name": "pytorch", "model": "8B", "batch": 1, "tok_per_s": 100.0}]},
         "pytorch 8B, batch 64": {"rows": [{"name": "pytorch", "model": "8B", "batch": 64, "tok_per_s": 3000.0}]},
-        "generate 0.6B,8B": {
-            "rows": [
-                {"name": "static", "model": "8B", "batch": 1, "tok_per_s": 125.0},
-                {"name": "static", "model": "0.6B", "batch": 1, "tok_per_s": 300.0},
-            ]
-        },
+        "generate 8B": {"rows": [{"name": "static", "model": "8B", "batch": 1, "tok_per_s": 125.0}]},
+        "generate 0.6B": {"rows": [{"name": "static", "model": "0.6B", "batch": 1, "tok_per_s": 300.0}]},
         "logits": {"rows": [{"name": "a", "ratio": 0.9}, {"name": "b", "ratio": 1.2}]},
         "float32": {"rows": [{"name": "a", "relative_difference": 3e-6}]},
     }
