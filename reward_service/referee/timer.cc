@@ -267,11 +267,12 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
   Round round;
   round.clocks.before = ReadClocks();
   // Before the candidate, whose memory could make the next turn on a GPU slow.
+  RETURN_IF_ERROR(path_.MeasureBatch(first.size(), &round.path));
+  if (!single.empty()) RETURN_IF_ERROR(path_.MeasureBatch(1, &round.path));
+  // Behind the path, for whose batch the empty candidates should be as cold as a side that has waited.
   if (options_.path.cold && options_.path.takes_between_off) {
     ASSIGN_OR_RETURN(round.core_slowness, device_->MeasureCoreSlowness());
   }
-  RETURN_IF_ERROR(path_.MeasureBatch(first.size(), &round.path));
-  if (!single.empty()) RETURN_IF_ERROR(path_.MeasureBatch(1, &round.path));
   ASSIGN_OR_RETURN(const TimedCall before,
                    CallReference(*sides, warm ? second.front() : nullptr, first, reference_sampler));
   round.candidate.resize(is_long ? 1 : 2);
