@@ -19,6 +19,7 @@ _barrier: list[Any] = []  # two functions of the driver, the context and the eve
 _WITHOUT_TIME = 2  # CU_EVENT_DISABLE_TIMING
 _OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 _HANDLE_BYTES = 64  # CUipcMemHandle
+_NO_HANDLE = "0" * (2 * _HANDLE_BYTES)  # as long as any, for answers are on the clock, and both sides' cost the same
 _BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID
 _KEPT_SHARE = 64  # of a GPU's memory
 # Of Torch's allocator (c10/cuda/CUDACachingAllocator: kMinBlockSize, kSmallSize): tensors are rounded up to the one,
@@ -226,7 +227,7 @@ class Memory:
 
     def locate(self, pointer: int) -> tuple[str, int]:
         """The handle of the allocation that an address lies in, and how far behind its start. It is empty for this
-        memory, and where none is shown."""
+        memory, and all zeros where none is shown."""
         own = pointer - self._address.value
         if 0 <= own < self._num_bytes or pointer == 0:
             return "", max(own, 0)
@@ -243,7 +244,7 @@ class Memory:
         start, size = ctypes.c_uint64(), ctypes.c_size_t()
         _check(self._get_range(ctypes.byref(start), ctypes.byref(size), address), "cuMemGetAddressRange")
         if not self._shows:
-            return "", start.value
+            return _NO_HANDLE, start.value
         handle = ctypes.create_string_buffer(_HANDLE_BYTES)
         shared = self._get_handle(handle, start)
         _check(shared, "an output lies in memory that cannot be shown to another process: cuIpcGetMemHandle")

@@ -13,6 +13,46 @@ namespace {
 constexpr int kResamples = 200;
 constexpr uint64_t kBootstrapKey = 0x5761727073;
 constexpr double kNearOne = 0.03;
+constexpr double kDeviationOfScatter = 1.4826;  // of a normal distribution
+constexpr int kPriorFreedom = 2;
+
+Interval BootstrapInterval(const std::vector<std::vector<double>>& ratios_by_instance) {
+  uint64_t draw = 0;
+  const auto pick = [&draw](size_t n) {
+    return static_cast<size_t>(UniformDouble(kBootstrapKey, draw++) * static_cast<double>(n));
+  };
+  std::vector<double> medians;
+  for (int resample = 0; resample < kResamples; ++resample) {
+    std::vector<double> drawn;
+    for (size_t i = 0; i < ratios_by_instance.size(); ++i) {
+      const auto& ratios = ratios_by_instance[pick(ratios_by_instance.size())];
+      for (size_t k = 0; k < ratios.size(); ++k) drawn.push_back(ratios[pick(ratios.size())]);
+    }
+    medians.push_back(Median(std::move(drawn)));
+  }
+  std::sort(medians.begin(), medians.end());
+  const auto tail = static_cast<size_t>(std::lround(kResamples * TailShare()));
+  return {0, medians[tail], medians[kResamples - 1 - tail]};
+}
+
+// How far the logarithm of the median may be off, by processes that each have a median.
+double StudentError(const std::vector<std::vector<double>>& ratios_by_instance) {
+  std::vector<double> all, medians;
+  for (const auto& ratios : ratios_by_instance) {
+    std::vector<double> logarithms;
+    for (const double ratio : ratios) logarithms.push_back(std::log(ratio));
+    all.insert(all.end(), logarithms.begin(), logarithms.end());
+    if (!logarithms.empty()) medians.push_back(Median(std::move(logarithms)));
+  }
+  const auto num = static_cast<double>(medians.size());
+  const double mean = std::accumulate(medians.begin(), medians.end(), 0.0) / num;
+  double squares = 0;
+  for (const double median : medians) squares += (median - mean) * (median - mean);
+  const double deviation = kDeviationOfScatter * Scatter(all);
+  squares += kPriorFreedom * deviation * deviation * num / static_cast<double>(all.size());
+  const int freedom = kPriorFreedom + static_cast<int>(medians.size()) - 1;
+  return StudentQuantile(freedom) * std::sqrt(squares / freedom / num);
+}
 
 }  // namespace
 
@@ -48,26 +88,24 @@ double MiddleMean(std::vector<double> values) {
          static_cast<double>(size - 2 * quarter);
 }
 
+double StudentQuantile(int freedom) {
+  const double z = kNormalQuantile, z2 = z * z, n = freedom;
+  const double first = z * (z2 + 1) / 4;
+  const double second = z * ((5 * z2 + 16) * z2 + 3) / 96;
+  const double third = z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384;
+  return z + first / n + second / (n * n) + third / (n * n * n);
+}
+
 Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instance) {
   std::vector<double> all;
   for (const auto& ratios : ratios_by_instance) all.insert(all.end(), ratios.begin(), ratios.end());
   if (all.empty()) return {};
-  uint64_t draw = 0;
-  const auto pick = [&draw](size_t n) {
-    return static_cast<size_t>(UniformDouble(kBootstrapKey, draw++) * static_cast<double>(n));
-  };
-  std::vector<double> medians;
-  for (int resample = 0; resample < kResamples; ++resample) {
-    std::vector<double> drawn;
-    for (size_t i = 0; i < ratios_by_instance.size(); ++i) {
-      const auto& ratios = ratios_by_instance[pick(ratios_by_instance.size())];
-      for (size_t k = 0; k < ratios.size(); ++k) drawn.push_back(ratios[pick(ratios.size())]);
-    }
-    medians.push_back(Median(std::move(drawn)));
-  }
-  std::sort(medians.begin(), medians.end());
-  const auto tail = static_cast<size_t>(std::lround(kResamples * TailShare()));
-  return {Median(all), medians[tail], medians[kResamples - 1 - tail]};
+  Interval interval = BootstrapInterval(ratios_by_instance);
+  interval.middle = Median(std::move(all));
+  const double factor = std::exp(StudentError(ratios_by_instance));
+  interval.low = std::min(interval.low, interval.middle / factor);
+  interval.high = std::max(interval.high, interval.middle * factor);
+  return interval;
 }
 
 v1::TimingSide Summarise(const std::vector<double>& microseconds, int num_instances) {

@@ -35,9 +35,16 @@ struct Interval {
   double relative_width() const { return middle > 0 ? (high - low) / std::max(1.0, middle) : 1e9; }
 };
 
-// Median of ratios and its 95 % interval, by a bootstrap in two levels: process instances first, then the
-// rounds within each, for rounds of one process resemble each other (memory layout). Deterministic.
+// Median of ratios and its 95 % interval, deterministic: the wider of two.
+// A bootstrap in two levels: process instances first, then the rounds within each, for rounds of one process resemble
+// each other (memory layout). Of two or three processes it draws the same ones again and again, and is too narrow.
+// And Student's interval over the processes' medians, of logarithms. That their variance is known badly of so few is
+// made good by what rounds scatter, which counts like kPriorFreedom more processes.
 Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instance);
+
+// How many standard errors lie on either side of an estimate in a 95 % interval, where the error is known with so many
+// degrees of freedom, at least 2: M. Abramowitz, I. A. Stegun, Handbook of Mathematical Functions, 26.7.5.
+double StudentQuantile(int freedom);
 
 // Median, mean and deviation of microseconds.
 v1::TimingSide Summarise(const std::vector<double>& microseconds, int num_instances);

@@ -191,6 +191,22 @@ absl::Status EmptyCandidate::Call(size_t num_calls) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<double> MeasurePace(EmptyCandidate* python, EmptyCandidate* native) {
+  ASSIGN_OR_RETURN(const EmptyCall of_python, python->MeasureOnce(kPaceCalls));
+  ASSIGN_OR_RETURN(const EmptyCall of_native, native->MeasureOnce(kPaceCalls));
+  return of_python.us - of_native.us;
+}
+
+absl::Status LearnPace(EmptyCandidate* python, EmptyCandidate* native, CorePace* pace) {
+  std::vector<double> us;
+  for (int i = -kWarmUpCalls; i < kCalls; ++i) {
+    ASSIGN_OR_RETURN(const double now_us, MeasurePace(python, native));
+    if (i >= 0) us.push_back(now_us);
+  }
+  pace->Learn(us);
+  return absl::OkStatus();
+}
+
 absl::Status MeasureHost(const Lane& lane, EmptyCandidate* python, RefereeFacts* facts) {
   facts->gigabytes_per_second_ceiling = MeasureCopying();  // first, when all lanes do
   facts->nearest_cache_gigabytes_per_second = MeasureNearestCache();

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "reward_service/measure/core_pace.h"
 #include "reward_service/measure/referee.h"
 #include "reward_service/referee/process/jail.h"
 #include "reward_service/referee/process/zygote.h"
@@ -45,6 +46,11 @@ class EmptyCandidate {
   Draw draw_;
   Jail jail_;
 };
+
+// What the core did for so many calls of the empty Python candidate more than for those of the native one [us].
+absl::StatusOr<double> MeasurePace(EmptyCandidate* python, EmptyCandidate* native);
+// The same several times, to compare with later. On the lane of a GPU, whose turn both have.
+absl::Status LearnPace(EmptyCandidate* python, EmptyCandidate* native, CorePace* pace);
 
 // Fills in what describes the host: all constants of verdict and credit that do are measured here, on the lane, which
 // this thread holds. `python` is the empty candidate of that kind.

@@ -103,7 +103,7 @@ absl::StatusOr<std::unique_ptr<TimingDevice>> CpuDevice::StartTiming(PreparedTas
                                                                      absl::Time lane_since) {
   EmptyCandidate* const empty = is_native() ? tools_.empty_native : tools_.empty_python;
   return std::make_unique<CpuTiming>(JailsIn(room), &task, tools_.lane, empty, tools_.empty_python,
-                                     lane_since, tools_.clocks, kept_ ? &*kept_ : nullptr);
+                                     lane_since, tools_.clocks, kept_ ? &*kept_ : nullptr, tools_.core_pace);
 }
 
 TimerOptions CpuDevice::TimingOptions(const TaskLayout& layout, Room room) const {

@@ -31,6 +31,7 @@ struct CpuTools {
   const GpuClockReader* clocks = nullptr;  // of the GPU, where the lane has one
   bool tells_launches = false;             // jails have a GPU, and CUPTI
   AllKeptJails* kept = nullptr;            // of a GPU, likewise
+  CorePace* core_pace = nullptr;           // of the lane of a GPU, whose references are launched by its core
 };
 
 class CpuDevice : public JudgingDevice {

@@ -95,7 +95,7 @@ class CpuTiming::CandidateSide : public TimedSide {
 
 CpuTiming::CpuTiming(const CandidateJails& jails, PreparedTask* task, const Lane* lane,
                      EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since,
-                     const GpuClockReader* clocks, KeptJails* kept)
+                     const GpuClockReader* clocks, KeptJails* kept, CorePace* pace)
     : jails_(jails),
       task_(task),
       lane_(lane),
@@ -103,9 +103,12 @@ CpuTiming::CpuTiming(const CandidateJails& jails, PreparedTask* task, const Lane
       empty_reference_(empty_reference),
       lane_since_(lane_since),
       clocks_(clocks),
-      kept_(kept) {}
+      kept_(kept),
+      pace_(pace) {}
 
-CpuTiming::~CpuTiming() = default;
+CpuTiming::~CpuTiming() {
+  if (pace_ != nullptr) pace_->Learn(paces_us_);
+}
 
 double CpuTiming::LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - lane_since_); }
 
@@ -150,27 +153,32 @@ absl::StatusOr<Overhead> CpuTiming::OfBothSides(
   if (empty_candidate_ != empty_reference_) {
     ASSIGN_OR_RETURN(overhead.candidate, measure(empty_candidate_));
   }
-  for (EmptyCall* side : {&overhead.reference, &overhead.candidate}) {
-    side->us += of_memory_.us;
-    side->scatter_us = std::max(side->scatter_us, of_memory_.scatter_us);
-    side->after_us += of_memory_.after_us;
-  }
   return overhead;
 }
 
 absl::StatusOr<Overhead> CpuTiming::MeasureOverhead() {
-  if (CpuTask::Of(*task_).store().on_gpu()) {
-    // Of the candidate's own process nobody asks: it could be slow when it has nothing to do.
-    ASSIGN_OR_RETURN(const EmptyCall small, empty_reference_->MeasureTurns());
-    ASSIGN_OR_RETURN(const EmptyCall large, MeasureTurns(*baseline_));
-    of_memory_ = {std::max(0.0, large.us - small.us), large.scatter_us,
-                  std::max(0.0, large.after_us - small.after_us)};
-  }
   return OfBothSides([](EmptyCandidate* empty) { return empty->Measure(); });
 }
 
 absl::StatusOr<Overhead> CpuTiming::MeasureColdOverhead(size_t num_calls) {
   return OfBothSides([num_calls](EmptyCandidate* empty) { return empty->MeasureOnce(num_calls); });
+}
+
+absl::StatusOr<EmptyCall> CpuTiming::MeasureMemory() {
+  if (!CpuTask::Of(*task_).store().on_gpu()) return EmptyCall();
+  // Of the candidate's own process nobody asks: it could be slow when it has nothing to do.
+  ASSIGN_OR_RETURN(const EmptyCall small, empty_reference_->MeasureTurns());
+  ASSIGN_OR_RETURN(const EmptyCall large, MeasureTurns(*baseline_));
+  return EmptyCall{.us = std::max(0.0, large.us - small.us),
+                   .scatter_us = large.scatter_us,
+                   .after_us = std::max(0.0, large.after_us - small.after_us)};
+}
+
+absl::StatusOr<double> CpuTiming::MeasureCoreSlowness() {
+  if (pace_ == nullptr || empty_candidate_ == empty_reference_) return 1;
+  ASSIGN_OR_RETURN(const double now_us, MeasurePace(empty_reference_, empty_candidate_));
+  paces_us_.push_back(now_us);
+  return pace_->Slowness(now_us);
 }
 
 absl::Status CpuTiming::SampleOverhead(ProfileSampler* sampler) {

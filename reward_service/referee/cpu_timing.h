@@ -3,9 +3,11 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_CPU_TIMING_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "reward_service/cuda/clock_reader.h"
+#include "reward_service/measure/core_pace.h"
 #include "reward_service/referee/calibration.h"
 #include "reward_service/referee/candidate_jails.h"
 #include "reward_service/referee/cpu_task.h"
@@ -17,12 +19,13 @@ namespace warpsmith {
 using GpuClockReader = absl::StatusOr<std::unique_ptr<cuda::ClockReader>>;
 
 // For the thread that holds the lane since `lane_since`. All it is given outlives it. `clocks`: where a GPU is used.
-// `kept`: where processes need not start, and end, while one is timed.
+// `kept`: where processes need not start, and end, while one is timed. `pace`: where the core's pace is to be known, of
+// native candidates.
 class CpuTiming : public TimingDevice {
  public:
   CpuTiming(const CandidateJails& jails, PreparedTask* task, const Lane* lane,
             EmptyCandidate* empty_candidate, EmptyCandidate* empty_reference, absl::Time lane_since,
-            const GpuClockReader* clocks = nullptr, KeptJails* kept = nullptr);
+            const GpuClockReader* clocks = nullptr, KeptJails* kept = nullptr, CorePace* pace = nullptr);
   ~CpuTiming() override;
 
   absl::StatusOr<TimedSide*> Reference(int instance) override;
@@ -30,6 +33,8 @@ class CpuTiming : public TimingDevice {
   absl::StatusOr<StartedSide> StartCandidate() override;
   absl::StatusOr<Overhead> MeasureOverhead() override;
   absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) override;
+  absl::StatusOr<EmptyCall> MeasureMemory() override;
+  absl::StatusOr<double> MeasureCoreSlowness() override;
   absl::Status SampleOverhead(ProfileSampler* sampler) override;
   double Slowness(double reference_us) override {
     return CpuTask::Of(*task_).reference_pace(jails_.room() == Room::kOpen).Slowness(reference_us);
@@ -40,7 +45,7 @@ class CpuTiming : public TimingDevice {
  private:
   class ReferenceSide;
   class CandidateSide;
-  // What `measure` says of either empty candidate, and what the task's memory adds to a turn on a GPU.
+  // What `measure` says of either empty candidate.
   absl::StatusOr<Overhead> OfBothSides(absl::FunctionRef<absl::StatusOr<EmptyCall>(EmptyCandidate*)> measure);
 
   CandidateJails jails_;
@@ -51,8 +56,9 @@ class CpuTiming : public TimingDevice {
   const absl::Time lane_since_;
   const GpuClockReader* const clocks_;
   KeptJails* const kept_;
+  CorePace* const pace_;
+  std::vector<double> paces_us_;
   Jail* baseline_ = nullptr;  // that was asked for last
-  EmptyCall of_memory_;       // what a turn on a GPU takes longer with the memory of this task
   std::unique_ptr<ReferenceSide> reference_;
 };
 

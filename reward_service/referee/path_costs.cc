@@ -32,8 +32,13 @@ EmptyCall MedianOf(const std::vector<Overhead>& measured, EmptyCall Overhead::*s
 }  // namespace
 
 absl::Status PathCosts::MeasureCall() {
-  if (options_.cold && least_) return absl::OkStatus();
   const InPhase phase(Phase::kPath);
+  if (options_.cold) {
+    ASSIGN_OR_RETURN(const EmptyCall memory, device_->MeasureMemory());
+    if (!memory_) memory_ = memory;
+    KeepLeast(memory, &*memory_);
+    if (least_) return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(const Overhead now, device_->MeasureOverhead());
   if (!least_) least_ = now;
   KeepLeast(now.reference, &least_->reference);
@@ -41,30 +46,43 @@ absl::Status PathCosts::MeasureCall() {
   return absl::OkStatus();
 }
 
-absl::Status PathCosts::MeasureBatch(size_t num_calls) {
+absl::Status PathCosts::MeasureBatch(size_t num_calls, RoundPath* round) {
   if (!options_.cold) return absl::OkStatus();
   const InPhase phase(Phase::kPath);
-  ASSIGN_OR_RETURN(cold_[num_calls].emplace_back(), device_->MeasureColdOverhead(num_calls));
+  ASSIGN_OR_RETURN(const Overhead now, device_->MeasureColdOverhead(num_calls));
+  cold_[num_calls].push_back(now);
+  if (round != nullptr) (*round)[num_calls] = now;
   return absl::OkStatus();
 }
 
-Overhead PathCosts::Of(size_t num_calls) const {
+Overhead PathCosts::Of(size_t num_calls, const RoundPath& round) const {
   const auto cold = cold_.find(num_calls);
   if (cold == cold_.end()) return *least_;
-  return {MedianOf(cold->second, &Overhead::reference), MedianOf(cold->second, &Overhead::candidate)};
+  Overhead path{MedianOf(cold->second, &Overhead::reference), MedianOf(cold->second, &Overhead::candidate)};
+  if (const auto now = round.find(num_calls); now != round.end()) {
+    path.reference.us = now->second.reference.us;
+    path.candidate.us = now->second.candidate.us;
+  }
+  if (!memory_) return path;
+  for (EmptyCall* side : {&path.reference, &path.candidate}) {
+    side->us += memory_->us;
+    side->scatter_us = std::max(side->scatter_us, memory_->scatter_us);
+    side->after_us += memory_->after_us;
+  }
+  return path;
 }
 
-EmptyCall PathCosts::OfReference(const BatchTime& batch) const {
-  EmptyCall path = Of(batch.num_calls).reference;
+EmptyCall PathCosts::OfReference(const BatchTime& batch, const RoundPath& round) const {
+  EmptyCall path = Of(batch.num_calls, round).reference;
   if (batch.num_calls == 1) return path;
-  const double between_us = std::max(0.0, path.us - Of(1).reference.us);
+  const double between_us = std::max(0.0, path.us - Of(1, round).reference.us);
   path.us -= options_.takes_between_off ? std::min(between_us, batch.waited_us) : between_us;
   return path;
 }
 
-EmptyCall PathCosts::OfCandidate(size_t num_calls) const {
-  EmptyCall path = Of(num_calls).candidate;
-  if (num_calls > 1 && !options_.takes_between_off) path.us = std::min(path.us, Of(1).candidate.us);
+EmptyCall PathCosts::OfCandidate(size_t num_calls, const RoundPath& round) const {
+  EmptyCall path = Of(num_calls, round).candidate;
+  if (num_calls > 1 && !options_.takes_between_off) path.us = std::min(path.us, Of(1, round).candidate.us);
   return path;
 }
 

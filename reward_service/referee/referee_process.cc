@@ -148,6 +148,7 @@ class RefereeProcess {
     ASSIGN_OR_RETURN(CudaLibraries libraries, FindCudaLibraries(driver->path()));
     cpu_.tells_launches = !libraries.profiler.empty();
     cpu_.kept = &kept_;
+    cpu_.core_pace = &core_pace_;
     *access = GpuAccess{.uuid = gpu_uuid_,
                         .driver = driver->path(),
                         .runtime = std::move(libraries.runtime),
@@ -229,7 +230,7 @@ class RefereeProcess {
     RETURN_IF_ERROR(MeasureHost(lane_, empty_python_.get(), &cpu_.facts));
     if (gpu_ == nullptr) return absl::OkStatus();
     ASSIGN_OR_RETURN(cpu_.facts.gigabytes_per_second_ceiling, gpu_->MeasureCopying());
-    return absl::OkStatus();
+    return LearnPace(empty_python_.get(), empty_native_.get(), &core_pace_);
   }
 
   void Answer(const nlohmann::json& fields, const std::vector<int>& descriptors = {}) {
@@ -357,6 +358,7 @@ class RefereeProcess {
   std::unique_ptr<EmptyCandidate> empty_native_;
   std::unique_ptr<EmptyCandidate> empty_python_;
   AllKeptJails kept_;
+  CorePace core_pace_;
   CpuTools cpu_;
   JudgeTools tools_;
   std::unique_ptr<Recorder> recorder_;

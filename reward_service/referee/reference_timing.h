@@ -87,6 +87,7 @@ class FormTiming : public TimingDevice {
   absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) override {
     return OfReference(eager_->MeasureColdOverhead(num_calls));
   }
+  absl::StatusOr<EmptyCall> MeasureMemory() override { return eager_->MeasureMemory(); }
   absl::Status SampleOverhead(ProfileSampler* sampler) override { return eager_->SampleOverhead(sampler); }
   double Slowness(double reference_us) override { return eager_->Slowness(reference_us); }
   absl::StatusOr<std::optional<cuda::ClockReading>> ReadClocks() override { return eager_->ReadClocks(); }

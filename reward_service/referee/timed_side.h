@@ -79,6 +79,10 @@ class TimingDevice {
   virtual absl::StatusOr<Overhead> MeasureOverhead() = 0;
   // The same of one batch of so many calls: caches are as cold for it as for a side that has waited for the other.
   virtual absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) = 0;
+  // What a turn on a GPU takes longer with the memory of the task, on either side, of many in a row.
+  virtual absl::StatusOr<EmptyCall> MeasureMemory() { return EmptyCall(); }
+  // How much longer the lane's core takes now for the same work than at the best time that was seen: at least 1.
+  virtual absl::StatusOr<double> MeasureCoreSlowness() { return 1; }
   // Has a call that does nothing sampled: what the path to a candidate shows.
   virtual absl::Status SampleOverhead(ProfileSampler* sampler) = 0;
   // The reference's time now over the least that it was ever seen to take.

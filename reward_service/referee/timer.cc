@@ -118,22 +118,33 @@ absl::StatusOr<v1::Profile> Timer::Launches() {
   return candidate->Launches(*last_set_);
 }
 
-EmptyCall Timer::PathOfCandidate(const BatchTime& batch) const {
-  return options_.trusts_candidate ? path_.OfReference(batch) : path_.OfCandidate(batch.num_calls);
+EmptyCall Timer::PathOfCandidate(const BatchTime& batch, const RoundPath& round) const {
+  return options_.trusts_candidate ? path_.OfReference(batch, round)
+                                   : path_.OfCandidate(batch.num_calls, round);
 }
 
 void Timer::TakePathOff() {
   for (Instance& instance : instances_) {
     for (Round& round : instance.rounds) {
-      for (TimedCall& call : round.reference)
-        call.us = WithoutPath(call.batch, path_.OfReference(call.batch));
+      for (TimedCall& call : round.reference) {
+        const double whole_us = WithoutPath(call.batch, path_.OfReference(call.batch, round.path));
+        const double taken_us =
+            TakenBySlowCore(call.batch, path_.AllOfReference(call.batch.num_calls, round.path),
+                            round.core_slowness) /
+            static_cast<double>(call.batch.num_calls);
+        // Never all: a measurement of path or core may be wrong.
+        call.slow_core_us = std::min(taken_us, whole_us * (1 - 1 / round.core_slowness));
+        call.us = whole_us - call.slow_core_us;
+      }
       for (TimedCall& call : round.candidate) {
-        call.us = std::max(WithoutPath(call.batch, PathOfCandidate(call.batch)), options_.least_us);
+        call.us =
+            std::max(WithoutPath(call.batch, PathOfCandidate(call.batch, round.path)), options_.least_us);
       }
       if (!round.reference_single || !round.candidate_single) continue;
       const BatchTime& reference = round.reference_single->batch;
-      round.reference_single->us = SingleWithoutPath(reference, path_.OfReference(reference));
-      round.candidate_single->us = SingleWithoutPath(round.candidate_single->batch, path_.OfCandidate(1));
+      const BatchTime& candidate = round.candidate_single->batch;
+      round.reference_single->us = SingleWithoutPath(reference, path_.OfReference(reference, round.path));
+      round.candidate_single->us = SingleWithoutPath(candidate, path_.OfCandidate(1, round.path));
     }
   }
 }
@@ -256,10 +267,11 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
   Round round;
   round.clocks.before = ReadClocks();
   // Before the candidate, whose memory could make the next turn on a GPU slow.
-  RETURN_IF_ERROR(path_.MeasureBatch(first.size()));
-  if (!single.empty()) {
-    RETURN_IF_ERROR(path_.MeasureBatch(1));
-    ASSIGN_OR_RETURN(round.reference_single, CallReference(*sides, nullptr, single, nullptr));
+  RETURN_IF_ERROR(path_.MeasureBatch(first.size(), &round.path));
+  if (!single.empty()) RETURN_IF_ERROR(path_.MeasureBatch(1, &round.path));
+  // Behind the path, for whose batch the empty candidates should be as cold as a side that has waited.
+  if (options_.path.cold && options_.path.takes_between_off) {
+    ASSIGN_OR_RETURN(round.core_slowness, device_->MeasureCoreSlowness());
   }
   ASSIGN_OR_RETURN(const TimedCall before,
                    CallReference(*sides, warm ? second.front() : nullptr, first, reference_sampler));
@@ -271,8 +283,10 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
   ASSIGN_OR_RETURN(const TimedCall after,
                    CallReference(*sides, warm ? first.front() : nullptr, second, reference_sampler));
   round.reference = {before, after};
+  // Lone calls come last: whoever had just made one would be warm for its batch, which on an H100 took a tenth less.
   if (!single.empty() && !options_.trusts_candidate) {
     if (auto fault = CallCandidate(sides, single, nullptr, &round.candidate_single.emplace())) return fault;
+    ASSIGN_OR_RETURN(round.reference_single, CallReference(*sides, nullptr, single, nullptr));
   }
   round.clocks.after = ReadClocks();
   instance->rounds.push_back(std::move(round));

@@ -14,6 +14,12 @@ double Mean(const std::vector<TimedCall>& calls) {
   return sum / static_cast<double>(calls.size());
 }
 
+double MeanSlowCore(const std::vector<TimedCall>& calls) {
+  double sum = 0;
+  for (const TimedCall& call : calls) sum += call.slow_core_us;
+  return sum / static_cast<double>(calls.size());
+}
+
 void AppendExcess(const TimedCall& call, std::vector<double>* to) {
   if (call.repeat_excess_us) to->push_back(*call.repeat_excess_us);
 }
@@ -48,13 +54,19 @@ size_t CallsOfBatch(double empty_call_us, double call_us, size_t num_input_sets,
   return static_cast<size_t>(std::clamp(wanted, 1.0, std::max(1.0, possible)));
 }
 
+double TakenBySlowCore(const BatchTime& batch, double path_us, double core_slowness) {
+  const double own_us = std::max(0.0, batch.us - batch.waited_us - path_us);
+  return std::max(0.0, own_us * (1 - 1 / core_slowness) - batch.waited_us);
+}
+
 double DeferredWork(const std::vector<Instance>& instances) {
   std::vector<double> reference, reference_batched, candidate, batched;
   for (const Instance& instance : instances) {
     for (const Round& round : instance.rounds) {
       if (!round.reference_single || !round.candidate_single) continue;
-      reference.push_back(round.reference_single->us);
-      reference_batched.push_back(Mean(round.reference));
+      // On the core as it was: what it takes of both is no difference between them.
+      reference.push_back(round.reference_single->us + round.reference_single->slow_core_us);
+      reference_batched.push_back(Mean(round.reference) + MeanSlowCore(round.reference));
       candidate.push_back(round.candidate_single->us);
       batched.push_back(Mean(round.candidate));
     }

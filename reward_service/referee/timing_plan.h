@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <random>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "reward_service/measure/statistics.h"
 #include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/round_clocks.h"
+#include "reward_service/referee/timed_side.h"
 #include "warpsmith/v1/grade.pb.h"
 
 namespace warpsmith {
@@ -49,7 +51,12 @@ struct TimedCall {
   double us = 0;
   std::optional<double> repeat_excess_us = std::nullopt;
   BatchTime batch = {};
+  double slow_core_us = 0;  // what was taken off for a slow core
 };
+
+// What the path cost when a round began, by calls of a batch. What slows the core changes within some tenths of a
+// second, and slows path and sides alike: so a path measured beside a side says more of it than that of all rounds.
+using RoundPath = std::map<size_t, Overhead>;
 
 // Reference, candidate, candidate, reference; of a long call, the candidate once.
 struct Round {
@@ -58,8 +65,15 @@ struct Round {
   // Where these are batches: of each side a call that no other follows.
   std::optional<TimedCall> reference_single = std::nullopt;
   std::optional<TimedCall> candidate_single = std::nullopt;
-  RoundClocks clocks = {};  // around all of these
+  RoundClocks clocks = {};   // around all of these
+  RoundPath path = {};       // before them, where it is measured so often
+  double core_slowness = 1;  // likewise, of TimingDevice::MeasureCoreSlowness()
 };
+
+// What a batch of the reference took longer because the core was slow [us]. `path_us` is all of the path's. What its
+// process did itself, before it waited for the device, would have been done sooner; as much as the device was behind
+// hides that. A candidate's word of its wait is not believed: only the reference is excused.
+double TakenBySlowCore(const BatchTime& batch, double path_us, double core_slowness);
 
 // One process of the candidate beside one of the reference.
 struct Instance {

@@ -1,13 +1,13 @@
-"""A native CUDA program and its task's reference, timed by CUDA events in one plain process: no service, no sandbox.
+"""Native CUDA programs and their tasks' references, timed by CUDA events in a plain process: no service, no sandbox.
 
 Data are as cold as a referee's: each call of a batch has inputs and outputs of its own, and before a batch the GPU's
 cache is filled with something else. The GPU is kept busy while a batch is queued, so that the events see what the
 kernels take and not how fast the host launches them.
 
-Reads lines of two numbers, calls in a batch and batches of either side; prints for each {"candidate_us": ...,
-"reference_us": ...}, medians over the batches of the microseconds of one call.
+Reads lines [kernel, calls in a batch, batches of either side]; prints for each {"candidate_us": ..., "reference_us":
+...}, medians over the batches of the microseconds of one call.
 
-python -m tests.bench.gpu_timing_peer KERNEL
+python -m tests.bench.gpu_timing_peer KERNEL...
 """
 
 from __future__ import annotations
@@ -129,10 +129,10 @@ class Peer:
 def main() -> None:
     """Measures whenever a line asks for it."""
     with torch.no_grad():
-        peer = Peer(sys.argv[1])
+        peers = {name: Peer(name) for name in sys.argv[1:]}
         for line in sys.stdin:
-            num_calls, num_batches = map(int, line.split())
-            print(json.dumps(peer.measure(num_calls, num_batches)), flush=True)
+            name, num_calls, num_batches = json.loads(line)
+            print(json.dumps(peers[name].measure(num_calls, num_batches)), flush=True)
 
 
 if __name__ == "__main__":

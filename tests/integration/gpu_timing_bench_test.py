@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from warpsmith_reward import Grade
+from warpsmith_reward import Grade, Request, RewardServiceError
 
 from tests.bench import gpu_service
-from tests.bench.gpu_timing_bench import grading, main, native_line, plain_process, spread
+from tests.bench.gpu_timing_bench import covered, grading, main, native_line, plain_process, spread
 from tests.bench.gpu_timing_kernels import KERNELS
+from tests.bench.gpu_timing_load import other_work, requests
 from tests.bench.gpu_timing_peer import dl_tensor, nvcc_command
 from tests.bench.slices import read_lines
 from tests.support.fake_reward_door import FakeRewardDoor, Reply, grade_of
@@ -22,14 +25,16 @@ from tests.support.fake_reward_door import FakeRewardDoor, Reply, grade_of
 _PLAIN = """
 import json, sys
 for line in sys.stdin:
-    calls, batches = map(int, line.split())
+    name, calls, batches = json.loads(line)
     print(json.dumps({"candidate_us": 5.0, "reference_us": float(calls), "batches": batches}), flush=True)
 """
 
 
 def _timing(candidate_us: float, **more: Any) -> dict[str, Any]:
     sides = {"candidate": {"medianUs": candidate_us, "numCalls": 64}, "reference": {"medianUs": 40.0}}
-    return {**sides, "speedup": 40 / candidate_us, "callsPerBatch": 16, "emptyCallUs": 300.0, **more}
+    speedup = 40 / candidate_us
+    interval = {"speedup": speedup, "speedupLow": 0.8 * speedup, "speedupHigh": 1.2 * speedup}
+    return {**sides, **interval, "callsPerBatch": 16, "emptyCallUs": 300.0, **more}
 
 
 class Door(FakeRewardDoor):
@@ -46,6 +51,8 @@ class Door(FakeRewardDoor):
     def grade(self, request: dict[str, Any]) -> dict[str, Any]:
         number = len(self.sources)
         self.sources.append(request["candidate"]["source"])
+        if "chain_load" in self.sources[-1] or "kernel_load" in self.sources[-1]:
+            return grade_of(request, verdict="VERDICT_INCORRECT")
         if request["candidate"]["language"] == "CANDIDATE_LANGUAGE_CUDA":
             return grade_of(request, timing=_timing(10.0 + number))
         assert request["task"]["device"] == "DEVICE_CUDA"
@@ -75,11 +82,11 @@ def test_gradings_are_repeated_in_pieces_of_five_and_told_with_their_spread(
     said = capsys.readouterr().out
     assert [line["piece"] for line in read_lines(out)] == [
         f"affine chain, 10 us, {what}"
-        for what in ("gradings 1 to 5", "gradings 6 to 10", "reference 1 to 5", "reference 6 to 10")
+        for what in ("gradings 1 to 5", "reference 1 to 5", "gradings 6 to 10", "reference 6 to 10")
     ]
     assert len(set(door.sources)) == 20
-    assert "10 of  10 timed    14.50 us  31.0%  62.1%" in said
-    assert "not distinguishable   6 of   9 timed, of 10 graded" in said
+    assert "10 of  10 timed    17.00 us  55.9%  82.4%" in said
+    assert "not distinguishable   5 of   8 timed, of 10 graded" in said
     assert "no piece is left" in said
 
 
@@ -94,8 +101,8 @@ def test_a_second_slice_asks_the_service_for_nothing_that_is_there(door: Door, t
 
 def test_events_are_asked_for_as_many_calls_as_the_grade_had() -> None:
     message = {"verdict": "VERDICT_CORRECT", "timing": _timing(10.0)}
-    with plain_process("a kernel", [sys.executable, "-c", _PLAIN]) as events:
-        row = grading(Grade.from_json(message), events)
+    with plain_process(["a kernel"], [sys.executable, "-c", _PLAIN]) as events:
+        row = grading("a kernel", Grade.from_json(message), events)
         assert row["events"] == {"candidate_us": 5.0, "reference_us": 16.0, "batches": 4}
         line = native_line("a kernel", [row, row])
     assert "5.00 us x 2.00" in line and "16.00 us x 2.50" in line
@@ -103,16 +110,52 @@ def test_events_are_asked_for_as_many_calls_as_the_grade_had() -> None:
 
 def test_a_plain_process_that_ends_is_an_error_and_no_figure() -> None:
     with (
-        plain_process("a kernel", [sys.executable, "-c", ""]) as events,
+        plain_process(["a kernel"], [sys.executable, "-c", ""]) as events,
         pytest.raises((RuntimeError, BrokenPipeError)),
     ):
-        events(1, 3)
+        events("a kernel", 1, 3)
 
 
 def test_a_grade_without_a_timing_keeps_its_reason() -> None:
-    row = grading(Grade.from_json({"verdict": "VERDICT_COMPILE_ERROR", "verdictReason": "line 3"}), None)
+    row = grading("a kernel", Grade.from_json({"verdict": "VERDICT_COMPILE_ERROR", "verdictReason": "line 3"}), None)
     assert row == {"verdict": "COMPILE_ERROR", "reason": "line 3"}
     assert "0 of   1 timed" in native_line("a kernel", [row])
+
+
+def test_an_interval_is_honest_where_it_holds_the_median_of_all() -> None:
+    rows = [{"speedup": x, "speedup_low": x - 0.15, "speedup_high": x + 0.15} for x in (1.0, 1.1, 1.2, 1.3, 2.0)]
+    assert covered(rows) == 3
+
+
+def test_other_work_goes_on_beside_the_gradings_and_ends_with_them(
+    door: Door, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "gpu_timing_gpu.jsonl"
+    assert main(_words(door, out, "--gradings", "5", "--load", "2")) == 0
+    said = capsys.readouterr().out
+    assert "5 of   5 timed" in said
+    assert "beside them: " in said and " INCORRECT" in said
+    assert main(_words(door, out, "--gradings", "5", "--resume")) == 0  # what was measured alone is another thing
+    assert "5 of   5 timed" in capsys.readouterr().out
+    assert len(read_lines(out)) == 4
+
+
+def test_other_work_is_new_to_the_service_and_wrong_in_one_element() -> None:
+    programs = list(islice(requests("load_1"), 4))
+    assert len({program.reference_source for program in programs}) == 4
+    assert len({program.source for program in programs}) == 4
+    assert [program.language for program in programs] == ["cuda", "kernelbench_python"] * 2
+    assert "cudaMemsetAsync" in str(programs[0].source)
+
+
+def test_a_service_that_fails_does_not_end_other_work() -> None:
+    def fail(request: Request) -> Grade:
+        time.sleep(0.001)
+        raise RewardServiceError("full")
+
+    with other_work(fail, "load", 2) as verdicts:
+        time.sleep(0.1)
+    assert verdicts["no grade"] > 1
 
 
 def test_spread_is_relative_to_the_median() -> None:

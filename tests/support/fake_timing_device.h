@@ -77,6 +77,8 @@ struct FakeTimingDevice : TimingDevice {
     }
     return measured;
   }
+  absl::StatusOr<EmptyCall> MeasureMemory() override { return EmptyCall{memory_us(num_started)}; }
+  absl::StatusOr<double> MeasureCoreSlowness() override { return core_slowness(num_paces++); }
   absl::Status SampleOverhead(ProfileSampler*) override { return absl::OkStatus(); }
   double Slowness(double) override { return slowness(num_started); }
   absl::StatusOr<std::optional<cuda::ClockReading>> ReadClocks() override { return clocks(num_readings++); }
@@ -92,6 +94,9 @@ struct FakeTimingDevice : TimingDevice {
   int num_hot = 0;
   int num_cold = 0;
   std::function<double(int measurement)> cold_us = [](int) { return 0.0; };
+  std::function<double(int process)> memory_us = [](int) { return 0.0; };
+  std::function<double(int measurement)> core_slowness = [](int) { return 1.0; };
+  int num_paces = 0;
   std::function<absl::StatusOr<std::optional<cuda::ClockReading>>(int reading)> clocks = [](int) {
     return std::nullopt;
   };

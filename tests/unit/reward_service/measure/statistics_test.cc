@@ -1,5 +1,8 @@
 #include "reward_service/measure/statistics.h"
 
+#include <cmath>
+#include <random>
+
 #include "tests/support/catch.h"
 
 namespace warpsmith {
@@ -48,6 +51,41 @@ TEST_CASE("instances that disagree widen the interval more than rounds that do")
   const Interval between = RatioInterval({{1, 1, 1, 1}, {2, 2, 2, 2}, {3, 3, 3, 3}});
   const Interval within = RatioInterval({{1, 2, 2, 3}, {1, 2, 2, 3}, {1, 2, 2, 3}});
   CHECK(between.relative_width() > within.relative_width());
+}
+
+// Of the tables: 3.182, 2.571, 2.228, 1.984.
+TEST_CASE("the fewer degrees of freedom, the more standard errors") {
+  CHECK(StudentQuantile(3) == Approx(3.182).epsilon(0.01));
+  CHECK(StudentQuantile(5) == Approx(2.571).epsilon(0.003));
+  CHECK(StudentQuantile(10) == Approx(2.228).epsilon(0.001));
+  CHECK(StudentQuantile(100) == Approx(1.984).epsilon(0.001));
+}
+
+// Processes that differ by chance, with rounds that scatter as much: in how many of 400 judgements with so many
+// processes the interval holds the truth.
+int NumHeld(int num_processes, double between, double within) {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  int num_held = 0;
+  for (int judgement = 0; judgement < 400; ++judgement) {
+    std::vector<std::vector<double>> ratios;
+    for (int process = 0; process < num_processes; ++process) {
+      const double own = between * normal(random);
+      ratios.emplace_back();
+      for (int round = 0; round < 3; ++round)
+        ratios.back().push_back(3 * std::exp(own + within * normal(random)));
+    }
+    const Interval interval = RatioInterval(ratios);
+    num_held += interval.low <= 3 && 3 <= interval.high ? 1 : 0;
+  }
+  return num_held;
+}
+
+TEST_CASE("an interval of few processes holds the truth about as often as it says") {
+  CHECK(NumHeld(2, 0.01, 0.02) >= 360);
+  CHECK(NumHeld(4, 0.01, 0.02) >= 360);
+  CHECK(NumHeld(4, 0.02, 0.02) >= 355);
+  CHECK(NumHeld(9, 0.02, 0.02) >= 365);
 }
 
 TEST_CASE("the interval repeats to the bit and holds the median") {

@@ -1,5 +1,7 @@
 #include "reward_service/referee/path_costs.h"
 
+#include <vector>
+
 #include "tests/support/catch.h"
 #include "tests/support/fake_timing_device.h"
 
@@ -35,6 +37,33 @@ TEST_CASE("of a path that is measured cold the median counts, and a row of calls
   CHECK(device.num_hot == 1);
   CHECK(path.OfReference({}).us == 163);
   CHECK(path.OfCandidate(1).us == 163);
+}
+
+TEST_CASE("of a round its own path counts, and of calls in none the median of all rounds") {
+  FakeTimingDevice device(Takes(0), Takes(0));
+  device.overhead = {{100, 0}, {100, 0}};
+  device.cold_us = [](int measurement) { return 10.0 * measurement; };
+  PathCosts path(&device, {.cold = true});
+  std::vector<RoundPath> rounds(3);
+  for (RoundPath& round : rounds) REQUIRE(path.MeasureBatch(1, &round).ok());
+  CHECK(path.OfReference({}, rounds.back()).us == 130);
+  CHECK(path.OfCandidate(1, rounds.front()).us == 110);
+  CHECK(path.OfCandidate(1).us == 120);
+}
+
+TEST_CASE("what the task's memory adds is the least that was seen before any process, on either side") {
+  FakeTimingDevice device(Takes(0), Takes(0));
+  device.overhead = {{100, 0}, {50, 0}};
+  device.memory_us = [](int process) { return process == 0 ? 1000.0 : 7.0; };
+  PathCosts path(&device, {.cold = true});
+  for (device.num_started = 0; device.num_started < 3; ++device.num_started) {
+    REQUIRE(path.MeasureCall().ok());
+    RoundPath round;
+    REQUIRE(path.MeasureBatch(1, &round).ok());
+    CHECK(path.OfReference({}, round).us == (device.num_started == 0 ? 1100 : 107));
+    CHECK(path.OfCandidate(1).us == (device.num_started == 0 ? 1050 : 57));
+  }
+  CHECK(device.num_hot == 1);
 }
 
 // Of a batch of four, between whose calls the runner does something for 7 us each.

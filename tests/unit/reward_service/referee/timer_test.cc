@@ -168,6 +168,32 @@ TEST_CASE(
   CHECK(reference_us(0, false) == Approx(200));
 }
 
+TEST_CASE("a reference that its core slows is timed as on a fast one, and a candidate as it is") {
+  const auto timing = [](bool takes_between_off) {
+    // Every other round on a core that takes twice as long.
+    const auto slowness = [](int round) { return round % 2 == 0 ? 1.0 : 2.0; };
+    FakeTimingDevice* timed = nullptr;
+    FakeTimingDevice device(
+        [&](int) {
+          const bool is_slow = timed->num_paces > 0 && timed->num_paces % 2 == 0;
+          return CallResult{.us = is_slow ? 410.0 : 210.0};
+        },
+        Takes(60));
+    timed = &device;
+    device.core_slowness = slowness;
+    TimerOptions options = Options();
+    options.path = {.cold = true, .takes_between_off = takes_between_off};
+    Timer timer(&device, options);
+    REQUIRE_FALSE(timer.Run()->has_value());
+    return timer.Timing();
+  };
+  CHECK(timing(true).reference().median_us() == Approx(200));
+  CHECK(timing(true).reference().standard_deviation_us() == Approx(0).margin(1e-6));
+  CHECK(timing(true).speedup() == Approx(4));
+  CHECK(timing(false).speedup() ==
+        Approx(4));  // of a Python program, whose core is as slow: nothing is measured
+}
+
 TEST_CASE("where no more than so much counts, timing ends once the speed-up lies above it") {
   const auto num_started = [](double enough_above) {
     FakeTimingDevice device(Takes(210), [](int call) {

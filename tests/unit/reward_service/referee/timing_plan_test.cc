@@ -52,6 +52,17 @@ TEST_CASE("a plan has the rounds that effort and input sets give, and never none
   CHECK(CountOf(PlanSteps({.num_input_sets = 2}, effort, &random), Step::kRound) == 1);
 }
 
+TEST_CASE("a slow core takes from what a reference did itself, as far as its device did not hide it") {
+  const BatchTime bound_by_launches{.us = 1100, .num_calls = 16};
+  CHECK(TakenBySlowCore(bound_by_launches, 500, 1) == 0);
+  CHECK(TakenBySlowCore(bound_by_launches, 500, 1.5) == Approx(200));
+  CHECK(TakenBySlowCore(bound_by_launches, 2000, 1.5) == 0);
+  const BatchTime bound_by_device{.us = 3000, .num_calls = 16, .waited_us = 1900};
+  CHECK(TakenBySlowCore(bound_by_device, 500, 1.5) == 0);
+  const BatchTime between{.us = 1100, .num_calls = 16, .waited_us = 60};
+  CHECK(TakenBySlowCore(between, 500, 1.5) == Approx(120));
+}
+
 TEST_CASE("what is ahead is the memory over the reference's, of what a round writes") {
   CHECK(ShareAhead(-1, 100) == 0);
   CHECK(ShareAhead(100, 100) == Approx(0.25));
