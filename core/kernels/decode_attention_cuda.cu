@@ -25,7 +25,7 @@ struct DecodeLaunch {
 
 template <typename T, int kHeadDim, int kLaneRows>
 struct DecodeMemory {
-  SplitMemory<kHeadDim, kLaneRows, true> split;
+  SplitMemory<kHeadDim, kLaneRows> split;
   // A row of 16 bytes more lies in other banks than the one before.
   alignas(16) T queries[8 * kLaneRows][kHeadDim + 8];
   // Of the block's split, until they are merged.
@@ -183,9 +183,8 @@ __global__ void __launch_bounds__(kSplitThreads)
     return loaded;
   };
   const bool whole = work.num_splits() == 1;
-  AttendSplit(
-      decode.launch, item, LaneRowsOf(decode, work), whole, {memory.values[0], memory.scales, 1}, queries,
-      [] {}, [] {}, memory.split);
+  AttendSplit(decode.launch, item, LaneRowsOf(decode, work), whole, {memory.values[0], memory.scales, 1},
+              queries, memory.split);
   if (whole) {
     StoreEntry<kHeadDim>(decode, work, fresh);
     return;
