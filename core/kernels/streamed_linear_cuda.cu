@@ -326,7 +326,8 @@ cudaError_t LaunchFor(const LinearShape& shape, int64_t rows, const LinearOperan
                       cudaStream_t stream, KernelStart start, NextStart next, bool gated) {
   if (rows > kRowsMax) return LaunchMany(shape, rows, operands, stream, start, gated);
   LinearCut cut = next == NextStart::kAtOnce ? ApartOf(CutOf(shape)) : CutOf(shape);
-  if (!gated) cut = SpreadOf(shape, cut);
+  // A step of small kernels that begin early wants multiprocessors for the next more than for this one.
+  if (!gated && next != NextStart::kAtOnce) cut = SpreadOf(shape, cut);
   const StreamedLaunch<E> launch = {shape, rows, operands, cut, stream, start, next, gated};
   if (shape.output == LinearOutput::kFloat32) return LaunchFew<128, 1, float>(launch);
   const bool has_parts = launch.cut.block_parts > 1;
