@@ -71,21 +71,24 @@ __device__ void WriteSums(const AttentionLaunch<T>& launch, const LaneRows& lane
   }
 }
 
-// The items of a warp, whose tiles come without a pause from one to the next.
+// The items of a warp, each `step`th from `first`, whose tiles come without a pause from one to the next. `shared`:
+// kTilesBytes, of the warp alone.
 template <typename T, int kHeadDim>
 class RowItems {
  public:
-  __device__ RowItems(const AttentionLaunch<T>& launch, unsigned char* shared)
+  __device__ RowItems(const AttentionLaunch<T>& launch, int64_t first, int64_t step, unsigned char* shared)
       : launch_(launch),
+        first_(first),
+        step_(step),
         tiles_(SharedAddress(shared)),
         walk_(launch.attention.num_queries, ItemsOfQuery{launch.attention}),
         loader_(launch.attention, tiles_) {}
 
   __device__ void AttendAll() {
-    has_next_ = Find(blockIdx.x, next_);
+    has_next_ = Find(first_, next_);
     if (has_next_) BeginFirst();
     WaitForFormer();
-    for (int64_t i = blockIdx.x + gridDim.x; has_next_; i += gridDim.x) {
+    for (int64_t i = first_ + step_; has_next_; i += step_) {
       const AttentionItem item = next_;
       has_next_ = Find(i, next_);
       has_begun_next_ = false;
@@ -101,7 +104,7 @@ class RowItems {
 
   __device__ bool Find(int64_t i, AttentionItem& item) {
     const int heads = static_cast<int>(launch_.attention.num_kv_heads);
-    // Blocks beside each other read the heads of the same tokens, which lie beside each other.
+    // Items beside each other are the heads of the same tokens, which lie beside each other.
     const WalkedItem found = walk_.Find(i / heads);
     if (found.query < 0) return false;
     item = ItemAt<kDecodeWarps>(launch_.attention, found.query, found.index, static_cast<int>(i % heads));
@@ -156,6 +159,7 @@ class RowItems {
   }
 
   const AttentionLaunch<T>& launch_;
+  const int64_t first_, step_;
   const uint32_t tiles_;
   ItemWalk<ItemsOfQuery> walk_;
   AttentionTileLoader<T, kHeadDim, kDecodeWarps> loader_;
@@ -168,7 +172,7 @@ template <typename T, int kHeadDim>
 __global__ void __launch_bounds__(kWarp) RowsKernel(const __grid_constant__ AttentionLaunch<T> launch) {
   extern __shared__ __align__(128) unsigned char shared[];
   LetNextStart();
-  RowItems<T, kHeadDim>(launch, shared).AttendAll();
+  RowItems<T, kHeadDim>(launch, blockIdx.x, gridDim.x, shared).AttendAll();
 }
 
 }  // namespace warpsmith

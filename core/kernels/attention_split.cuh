@@ -19,8 +19,8 @@ inline constexpr int kSplitWarps = kTilesOfSplit;
 inline constexpr int kSplitThreads = kSplitWarps * kWarp;
 
 // Shared memory of a block. kLaneRows: rows of a lane that a query head may be in, 1 of groups of up to 8 heads, or 2.
-// kOneItem: the block has one split, so that weights may lie where keys have been read.
-template <int kHeadDim, int kLaneRows, bool kOneItem>
+// Weights lie where keys have been read.
+template <int kHeadDim, int kLaneRows>
 struct alignas(128) SplitMemory {
   using Packed = std::conditional_t<kLaneRows == 1, uint2, uint4>;
   using Weights = std::conditional_t<kLaneRows == 1, float2, float4>;
@@ -31,18 +31,13 @@ struct alignas(128) SplitMemory {
     Packed packed[kTilesOfSplit][kTileTokens / 16][kWarp];  // PackWeights of each lane
     Weights exact[kTilesOfSplit][kTileTokens / 8][kWarp];   // before they are rounded
   };
-  std::conditional_t<kOneItem, int, TileWeights> own;
   float largest[kTilesOfSplit][8 * kLaneRows];  // score of each tile
   float rescale[kTilesOfSplit][8 * kLaneRows];
   float inverse[8 * kLaneRows];  // of the sum of weights
 
   __device__ TileWeights& weights() {
-    if constexpr (kOneItem) {
-      static_assert(sizeof(TileWeights) <= sizeof(keys));
-      return *reinterpret_cast<TileWeights*>(keys);
-    } else {
-      return own;
-    }
+    static_assert(sizeof(TileWeights) <= sizeof(keys));
+    return *reinterpret_cast<TileWeights*>(keys);
   }
 };
 
@@ -127,10 +122,10 @@ class SplitLoader {
 };
 
 // Scores of the warp's tile, and their largest.
-template <typename T, int kHeadDim, int kLaneRows, bool kOneItem>
+template <typename T, int kHeadDim, int kLaneRows>
 __device__ void ScoreOwnTile(const AttentionItem& item, const QueryRows<kHeadDim>& queries,
-                             const int (&positions)[2], int tile,
-                             SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, TileScores& scores) {
+                             const int (&positions)[2], int tile, SplitMemory<kHeadDim, kLaneRows>& memory,
+                             TileScores& scores) {
   ScoreTile<T>(queries, SharedAddress(memory.keys) + tile * kTileBytes<kHeadDim>, scores);
   const int first = item.first_token + tile * kTileTokens;
   if (first + kTileTokens - 1 > item.last_token) HideLaterTokens(first, positions, scores);
@@ -143,8 +138,8 @@ __device__ void ScoreOwnTile(const AttentionItem& item, const QueryRows<kHeadDim
 }
 
 // Of the scores of `num_tiles` tiles.
-template <int kHeadDim, int kLaneRows, bool kOneItem>
-__device__ float LargestBefore(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, int num_tiles, int row) {
+template <int kHeadDim, int kLaneRows>
+__device__ float LargestBefore(SplitMemory<kHeadDim, kLaneRows>& memory, int num_tiles, int row) {
   float largest = -INFINITY;
   for (int tile = 0; tile < num_tiles; ++tile) {
     largest = fmaxf(largest, memory.largest[tile][static_cast<int>(threadIdx.x) % kWarp / 4 + 8 * row]);
@@ -153,8 +148,8 @@ __device__ float LargestBefore(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memor
 }
 
 // Weights of the warp's tile.
-template <typename T, int kHeadDim, int kLaneRows, bool kOneItem>
-__device__ void WeighOwnTile(float scale_log2, int tile, SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory,
+template <typename T, int kHeadDim, int kLaneRows>
+__device__ void WeighOwnTile(float scale_log2, int tile, SplitMemory<kHeadDim, kLaneRows>& memory,
                              TileScores& scores) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
 #pragma unroll
@@ -174,8 +169,8 @@ __device__ void WeighOwnTile(float scale_log2, int tile, SplitMemory<kHeadDim, k
 }
 
 // The sums of the weights of the lane's rows. By one warp.
-template <int kHeadDim, int kLaneRows, bool kOneItem>
-__device__ void SumWeights(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, int num_tiles,
+template <int kHeadDim, int kLaneRows>
+__device__ void SumWeights(SplitMemory<kHeadDim, kLaneRows>& memory, int num_tiles,
                            float (&sums)[kLaneRows]) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
 #pragma unroll
@@ -196,8 +191,8 @@ __device__ void SumWeights(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, i
 // 16 columns of a split, as PartialSoftmax has them.
 using SplitColumns = float[2][4];
 
-template <typename T, int kHeadDim, int kLaneRows, bool kOneItem>
-__device__ void SumColumns(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, int num_tiles, int columns,
+template <typename T, int kHeadDim, int kLaneRows>
+__device__ void SumColumns(SplitMemory<kHeadDim, kLaneRows>& memory, int num_tiles, int columns,
                            SplitColumns& sums) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
 #pragma unroll
@@ -214,10 +209,10 @@ __device__ void SumColumns(SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, i
   }
 }
 
-template <typename T, int kHeadDim, int kLaneRows, bool kOneItem>
+template <typename T, int kHeadDim, int kLaneRows>
 __device__ void WriteColumns(const AttentionLaunch<T>& launch, const LaneRows& lane_rows,
                              const SplitPlace& place, bool whole, int columns,
-                             SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory, const SplitColumns& sums) {
+                             SplitMemory<kHeadDim, kLaneRows>& memory, const SplitColumns& sums) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
 #pragma unroll
   for (int i = 0; i < kLaneRows; ++i) {
@@ -239,9 +234,9 @@ __device__ void WriteColumns(const AttentionLaunch<T>& launch, const LaneRows& l
 }
 
 // The sums of weights go where they are wanted: to the other warps, or to the merge. By one warp.
-template <int kHeadDim, int kLaneRows, bool kOneItem>
+template <int kHeadDim, int kLaneRows>
 __device__ void PublishSums(const LaneRows& lane_rows, const SplitPlace& place, bool whole, int num_tiles,
-                            SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory) {
+                            SplitMemory<kHeadDim, kLaneRows>& memory) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   float sums[kLaneRows];
   SumWeights(memory, num_tiles, sums);
@@ -258,14 +253,11 @@ __device__ void PublishSums(const LaneRows& lane_rows, const SplitPlace& place, 
 }
 
 // Computes an item whose copies are under way, keys and values as a group each; `whole`: its row has no other.
-// `queries()` gives the queries, after the block's first barrier; `start_keys()` and `start_values()` start those of
-// the next item, if there is one.
-template <typename T, int kHeadDim, int kLaneRows, bool kOneItem, typename Queries, typename StartKeys,
-          typename StartValues>
+// `queries()` gives the queries, after the block's first barrier.
+template <typename T, int kHeadDim, int kLaneRows, typename Queries>
 __device__ void AttendSplit(const AttentionLaunch<T>& launch, const AttentionItem& item,
                             const LaneRows& lane_rows, bool whole, const SplitPlace& place, Queries queries,
-                            StartKeys start_keys, StartValues start_values,
-                            SplitMemory<kHeadDim, kLaneRows, kOneItem>& memory) {
+                            SplitMemory<kHeadDim, kLaneRows>& memory) {
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int num_tiles = (item.last_token - item.first_token) / kTileTokens + 1;
   TileScores scores;
@@ -273,18 +265,14 @@ __device__ void AttendSplit(const AttentionLaunch<T>& launch, const AttentionIte
   __syncthreads();
   if (warp < num_tiles) ScoreOwnTile<T>(item, queries(), lane_rows.positions, warp, memory, scores);
   __syncthreads();  // keys have been read, and the largest of all tiles are there
-  start_keys();
-  CommitCopies();
   if (warp < num_tiles) WeighOwnTile<T>(launch.scale_log2, warp, memory, scores);
-  WaitForCopies<1>();
+  WaitForCopies<0>();
   __syncthreads();
   SplitColumns sums;
   const bool has_columns = warp < kHeadDim / 16;
   if (has_columns) SumColumns<T>(memory, num_tiles, warp, sums);
   if (warp == kSplitWarps - 1) PublishSums(lane_rows, place, whole, num_tiles, memory);
-  __syncthreads();  // values have been read, and inverse sums are there
-  start_values();
-  CommitCopies();
+  __syncthreads();  // inverse sums are there
   if (has_columns) WriteColumns(launch, lane_rows, place, whole, warp, memory, sums);
 }
 

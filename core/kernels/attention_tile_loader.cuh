@@ -15,15 +15,15 @@ inline constexpr int kTileStages = 3;
 // Brings the tiles of an item into shared memory at `tiles`, in order and at most kTileStages - 1 ahead of their
 // reader: keys and then values of each, in one of kTileStages places after the other. Then those of another item, in
 // the places that follow. Tokens behind the last are zeros, so that what their memory holds, perhaps NaN, has no
-// effect. All threads of the block's kWarps warps take part.
+// effect. All threads of kWarps warps, which share them, take part.
 template <typename T, int kHeadDim, int kWarps>
 class AttentionTileLoader {
  public:
   __device__ AttentionTileLoader(const PagedAttention<T>& attention, uint32_t tiles)
       : attention_(attention),
         page_tokens_(static_cast<int>(attention.page_tokens)),
-        row_(static_cast<int>(threadIdx.x) / kChunksOfRow),
-        place_(static_cast<int>(threadIdx.x) % kChunksOfRow ^ row_ % 8),
+        row_(ThreadIndex() / kChunksOfRow),
+        place_(ThreadIndex() % kChunksOfRow ^ row_ % 8),
         stride_(attention.num_kv_heads * kHeadDim),
         tiles_(tiles) {}
 
@@ -32,7 +32,7 @@ class AttentionTileLoader {
     pages_ = attention_.page_indices + attention_.page_indptr[item.query];
     next_ = item.first_token;
     last_ = item.last_token;
-    const int64_t offset = item.head * int64_t{kHeadDim} + threadIdx.x % kChunksOfRow * kElementsOfChunk;
+    const int64_t offset = item.head * int64_t{kHeadDim} + ThreadIndex() % kChunksOfRow * kElementsOfChunk;
     keys_ = attention_.key_pages + offset;
     values_ = attention_.value_pages + offset;
   }
@@ -77,6 +77,9 @@ class AttentionTileLoader {
  private:
   static constexpr int kChunksOfRow = kHeadDim / kElementsOfChunk;
   static constexpr int kRowsAtOnce = kWarps * kWarp / kChunksOfRow;  // a power of 2
+
+  // Among the threads that share tiles.
+  __device__ static int ThreadIndex() { return static_cast<int>(threadIdx.x) % (kWarps * kWarp); }
 
   // A lane a group of the split: the entry of its first token.
   __device__ void ReadPages() {

@@ -21,11 +21,12 @@ template <typename T>
 struct DecodeLaunch {
   AttentionInputs<T> inputs;
   AttentionLaunch<T> launch;
+  NextStart next;
 };
 
 template <typename T, int kHeadDim, int kLaneRows>
 struct DecodeMemory {
-  SplitMemory<kHeadDim, kLaneRows, true> split;
+  SplitMemory<kHeadDim, kLaneRows> split;
   // A row of 16 bytes more lies in other banks than the one before.
   alignas(16) T queries[8 * kLaneRows][kHeadDim + 8];
   // Of the block's split, until they are merged.
@@ -156,6 +157,7 @@ template <typename T, int kHeadDim, int kLaneRows>
 __global__ void __launch_bounds__(kSplitThreads)
     DecodeKernel(const __grid_constant__ DecodeLaunch<T> decode) {
   extern __shared__ __align__(128) unsigned char shared[];
+  if (decode.next == NextStart::kAtOnce) LetNextStart();
   auto& memory = *reinterpret_cast<DecodeMemory<T, kHeadDim, kLaneRows>*>(shared);
   const PagedAttention<T>& attention = decode.launch.attention;
   const int row = blockIdx.z, group_size = static_cast<int>(attention.group_size);
@@ -175,7 +177,7 @@ __global__ void __launch_bounds__(kSplitThreads)
   CommitCopies();
   loader.Start(attention.value_pages, 0, loader.num_tiles(), memory.split.values);
   CommitCopies();
-  LetNextStart();  // its weights come behind these pages, which are wanted first
+  LetNextStart();
   const FreshEntry fresh = ComputeHeads(decode, work, memory);
   const auto queries = [&] {
     QueryRows<kHeadDim> loaded;
@@ -183,9 +185,8 @@ __global__ void __launch_bounds__(kSplitThreads)
     return loaded;
   };
   const bool whole = work.num_splits() == 1;
-  AttendSplit(
-      decode.launch, item, LaneRowsOf(decode, work), whole, {memory.values[0], memory.scales, 1}, queries,
-      [] {}, [] {}, memory.split);
+  AttendSplit(decode.launch, item, LaneRowsOf(decode, work), whole, {memory.values[0], memory.scales, 1},
+              queries, memory.split);
   if (whole) {
     StoreEntry<kHeadDim>(decode, work, fresh);
     return;
@@ -228,10 +229,10 @@ bool CanDecodeAttention(const AttentionInputs<T>& inputs, const PagedAttention<T
 
 template <typename T>
 cudaError_t LaunchDecodeAttention(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
-                                  const PagedAttentionBounds& bounds, cudaStream_t stream,
-                                  KernelStart start) {
+                                  const PagedAttentionBounds& bounds, cudaStream_t stream, KernelStart start,
+                                  NextStart next) {
   if (!CanDecodeAttention(inputs, attention, bounds)) return cudaErrorInvalidValue;
-  const DecodeLaunch<T> decode = {inputs, LaunchOf(attention, bounds, nullptr)};
+  const DecodeLaunch<T> decode = {inputs, LaunchOf(attention, bounds, nullptr), next};
   const bool one_row = attention.group_size <= 8;
   if (attention.head_dim == 64) {
     return one_row ? LaunchHeads<64, 1>(decode, stream, start) : LaunchHeads<64, 2>(decode, stream, start);
@@ -245,8 +246,8 @@ template bool CanDecodeAttention(const AttentionInputs<__half>&, const PagedAtte
                                  const PagedAttentionBounds&);
 template cudaError_t LaunchDecodeAttention(const AttentionInputs<__nv_bfloat16>&,
                                            const PagedAttention<__nv_bfloat16>&, const PagedAttentionBounds&,
-                                           cudaStream_t, KernelStart);
+                                           cudaStream_t, KernelStart, NextStart);
 template cudaError_t LaunchDecodeAttention(const AttentionInputs<__half>&, const PagedAttention<__half>&,
-                                           const PagedAttentionBounds&, cudaStream_t, KernelStart);
+                                           const PagedAttentionBounds&, cudaStream_t, KernelStart, NextStart);
 
 }  // namespace warpsmith

@@ -27,11 +27,13 @@ bool CanDecodeAttention(const AttentionInputs<T>& inputs, const PagedAttention<T
 // with the same arguments; `queries` of both are not used. A row reads no entry that another row of the
 // launch writes, and its own entry is that of its position. Launches on `stream`, does not synchronise; returns the
 // launch's error, cudaErrorInvalidValue where CanDecodeAttention denies it. Constant beside the former kernel: all but
-// qkv.
+// qkv. `next`: with kAfterLoads the next kernel's weights come behind the pages, which are wanted first; that is faster
+// where this kernel begins early itself, for its loads then take their time beside the former.
 template <typename T>
 cudaError_t LaunchDecodeAttention(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
                                   const PagedAttentionBounds& bounds, cudaStream_t stream,
-                                  KernelStart start = KernelStart::kAfterFormer);
+                                  KernelStart start = KernelStart::kAfterFormer,
+                                  NextStart next = NextStart::kAfterLoads);
 
 }  // namespace warpsmith
 

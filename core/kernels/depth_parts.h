@@ -87,6 +87,9 @@ constexpr LinearCut CutOf(const LinearShape& shape) {
   return WithBlockParts(best, Quotient(shape.depth, kDepth));
 }
 
+// Whether a block of few rows has all its weights before x is there.
+constexpr bool HasAllWeights(const LinearShape& shape) { return CutOf(shape).block_parts > 1; }
+
 // The same parts in tiles of 48 columns, where that gives more multiprocessors a block: 6,144 columns are 96 tiles of
 // 64 and 128 of 48. Not for gate and up, which lie in blocks of 32 columns. Bits depend on the parts alone.
 constexpr LinearCut SpreadOf(const LinearShape& shape, const LinearCut& cut) {

@@ -206,6 +206,14 @@ __device__ inline void StoreInBlock(uint64_t* pointer, uint64_t value, uint32_t 
                : "memory");
 }
 
+// Sends a float to another block's shared memory, where its four bytes count towards a barrier. Both addresses are of
+// that block, from AddressInBlock.
+__device__ inline void SendToBlock(uint32_t address, float value, uint32_t barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(address),
+               "r"(__float_as_uint(value)), "r"(barrier)
+               : "memory");
+}
+
 // Four floats of another block's shared memory.
 __device__ inline float4 LoadOfBlock(const float* pointer, uint32_t rank) {
   float4 value;

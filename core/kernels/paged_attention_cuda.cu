@@ -15,7 +15,7 @@ namespace warpsmith {
 namespace {
 
 constexpr int kMergeThreads = 128;
-// Rows times KV heads up to which a split has a block: with more, warps alone keep the device busy.
+// Rows times KV heads up to which a split may have a block: with more, warps alone keep the device busy.
 constexpr int64_t kSplitBlockHeadsMax = 32;
 
 // The sums of the splits so far: values in shared memory, a column of it a thread, so that registers have room for the
@@ -126,10 +126,10 @@ __device__ const int32_t* PagesOf(const PagedAttention<T>& attention, int query)
   return attention.page_indices + attention.page_indptr[query];
 }
 
-// The first item of a block. Entries of its position may be written by the former kernel, all before them are not.
+// The item of a block. Entries of its position may be written by the former kernel, all before them are not.
 template <typename T, int kHeadDim, int kLaneRows>
-__device__ void StartFirstItem(const PagedAttention<T>& attention, const AttentionItem& item,
-                               SplitMemory<kHeadDim, kLaneRows, false>& memory) {
+__device__ void StartItem(const PagedAttention<T>& attention, const AttentionItem& item,
+                          SplitMemory<kHeadDim, kLaneRows>& memory) {
   const SplitLoader<T, kHeadDim> loader(attention, PagesOf(attention, item.query), item, -1);
   const int num_tiles = loader.num_tiles();
   const int constant = item.last_token == attention.positions[item.query] ? num_tiles - 1 : num_tiles;
@@ -142,47 +142,56 @@ __device__ void StartFirstItem(const PagedAttention<T>& attention, const Attenti
   CommitCopies();  // none, in place of the values alone
 }
 
-// A block a split, and the next one's copies under way.
+// Of a thread, so that a block has room beside one of the former kernel, which has 62 of 256 threads.
+constexpr int kSplitRegisters = 192;
+// Warps of a block that take rows alone, for which a multiprocessor has room.
+constexpr int kRowWarps = 4;
+
+template <int kHeadDim, int kLaneRows>
+constexpr int kSplitBytes = std::max(static_cast<int>(sizeof(SplitMemory<kHeadDim, kLaneRows>)),
+                                     kRowWarps* kTilesBytes<kHeadDim>);
+
+// Whether each item can have a block at once. By a warp.
+template <typename T>
+__device__ bool HasBlockForEach(const PagedAttention<T>& attention) {
+  int items = 0;
+  for (int query = static_cast<int>(threadIdx.x) % kWarp; query < attention.num_queries; query += kWarp) {
+    items += ItemsOf<kDecodeWarps>(attention, query);
+  }
+  return __reduce_add_sync(kWholeWarp, items) * attention.num_kv_heads <= gridDim.x;
+}
+
+// A block a split, where each has one: on an H100 128 splits take 9 us so, and 10 to 12 by warps. Of more, blocks would
+// take turns, and 256 take 16 us, by warps 11. Only the device knows how many there are.
 template <typename T, int kHeadDim, int kLaneRows>
-__global__ void __launch_bounds__(kSplitThreads) SplitKernel(const AttentionLaunch<T> launch) {
+__global__ void __maxnreg__(kSplitRegisters) SplitKernel(const __grid_constant__ AttentionLaunch<T> launch) {
   extern __shared__ __align__(128) unsigned char shared[];
   LetNextStart();
-  auto& memory = *reinterpret_cast<SplitMemory<kHeadDim, kLaneRows, false>*>(shared);
+  auto& memory = *reinterpret_cast<SplitMemory<kHeadDim, kLaneRows>*>(shared);
   const PagedAttention<T>& attention = launch.attention;
+  if (!HasBlockForEach(attention)) {
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    if (warp >= kRowWarps) return;
+    RowItems<T, kHeadDim>(launch, blockIdx.x + int64_t{gridDim.x} * warp, int64_t{gridDim.x} * kRowWarps,
+                          shared + warp * kTilesBytes<kHeadDim>)
+        .AttendAll();
+    return;
+  }
   const auto items_of = [&](int query) { return ItemsOf<kDecodeWarps>(attention, query); };
   ItemWalk<decltype(items_of)> walk(attention.num_queries, items_of);
-  const int heads = static_cast<int>(attention.num_kv_heads);
-  const auto find = [&](int64_t i, AttentionItem& item) {
-    const WalkedItem found = walk.Find(i / heads);
-    if (found.query < 0) return false;
-    item = ItemAt<kDecodeWarps>(attention, found.query, found.index, static_cast<int>(i % heads));
-    return true;
+  const int heads = static_cast<int>(attention.num_kv_heads), index = static_cast<int>(blockIdx.x);
+  const WalkedItem found = walk.Find(index / heads);
+  if (found.query < 0) return;
+  const AttentionItem item = ItemAt<kDecodeWarps>(attention, found.query, found.index, index % heads);
+  StartItem(attention, item, memory);
+  const LaneRows lane_rows = LaneRowsOf(attention, item, 0);
+  const auto queries = [&] {
+    QueryRows<kHeadDim> loaded;
+    LoadItemQueries(attention, lane_rows, loaded);
+    return loaded;
   };
-  AttentionItem item, next;
-  bool more = find(blockIdx.x, item);
-  if (more) StartFirstItem(attention, item, memory);
-  for (int64_t i = blockIdx.x + gridDim.x; more; i += gridDim.x) {
-    more = find(i, next);
-    const LaneRows lane_rows = LaneRowsOf(attention, item, 0);
-    const auto queries = [&] {
-      const T* const rows[2] = {
-          lane_rows.offsets[0] < 0 ? nullptr : attention.queries + lane_rows.offsets[0],
-          lane_rows.offsets[1] < 0 ? nullptr : attention.queries + lane_rows.offsets[1]};
-      QueryRows<kHeadDim> loaded;
-      LoadQueries(rows, loaded);
-      return loaded;
-    };
-    const auto start = [&](const T* pages, unsigned char* to) {
-      if (!more) return;
-      const SplitLoader<T, kHeadDim> loader(attention, PagesOf(attention, next.query), next, -1);
-      loader.Start(pages, 0, loader.num_tiles(), to);
-    };
-    AttendSplit(
-        launch, item, lane_rows, IsWhole(launch, item), SplitPlaceOf<kHeadDim>(launch, item), queries,
-        [&] { start(attention.key_pages, memory.keys); },
-        [&] { start(attention.value_pages, memory.values); }, memory);
-    item = next;
-  }
+  AttendSplit(launch, item, lane_rows, IsWhole(launch, item), SplitPlaceOf<kHeadDim>(launch, item), queries,
+              memory);
 }
 
 // A warp a query head of a row that has more than one split.
@@ -254,11 +263,10 @@ cudaError_t LaunchHeads(const AttentionLaunch<T>& launch, const PagedAttentionBo
   const bool few = attention.rows * attention.num_kv_heads <= kSplitBlockHeadsMax;
   const cudaError_t error =
       !few ? LaunchAttention(RowsKernel<T, kHeadDim>, kWarp, kTilesBytes<kHeadDim>, 0, launch, stream, start)
-      : attention.group_size <= 8
-          ? LaunchAttention(SplitKernel<T, kHeadDim, 1>, kSplitThreads,
-                            sizeof(SplitMemory<kHeadDim, 1, false>), 0, launch, stream, start)
-          : LaunchAttention(SplitKernel<T, kHeadDim, 2>, kSplitThreads,
-                            sizeof(SplitMemory<kHeadDim, 2, false>), 0, launch, stream, start);
+      : attention.group_size <= 8 ? LaunchAttention(SplitKernel<T, kHeadDim, 1>, kSplitThreads,
+                                                    kSplitBytes<kHeadDim, 1>, 0, launch, stream, start)
+                                  : LaunchAttention(SplitKernel<T, kHeadDim, 2>, kSplitThreads,
+                                                    kSplitBytes<kHeadDim, 2>, 0, launch, stream, start);
   if (error != cudaSuccess || launch.sums.num_splits_max == 1) return error;
   constexpr int64_t kHeadsOfBlock = kMergeThreads / kWarp;
   const int64_t heads = attention.rows * attention.num_kv_heads * attention.group_size;

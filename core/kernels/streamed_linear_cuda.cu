@@ -21,7 +21,8 @@ constexpr int64_t kRowsMax = 64;  // that this file has kernels for
 struct Barriers {
   uint64_t full[kStagesMax];
   uint64_t empty[kStagesMax];
-  uint64_t x;  // all tiles of x came
+  uint64_t x;     // all tiles of x came
+  uint64_t sent;  // what other blocks of the cluster send
 };
 
 // Where a block that has places for all its tiles has those of x of a part, as many as of any part.
@@ -142,6 +143,7 @@ __device__ void InitBarriers(int num_stages, Barriers& barriers) {
     InitBarrier(&barriers.empty[stage], T::kColumnGroups * kWarpgroup / kLanes);
   }
   InitBarrier(&barriers.x, 1);
+  InitBarrier(&barriers.sent, 1);
   FenceBarriers();
 }
 
@@ -157,15 +159,21 @@ __global__ void __launch_bounds__(T::kThreads)
       memory + (kTileAlignment - SharedAddress(memory) % kTileAlignment) % kTileAlignment;
   const int row = blockIdx.x * T::kBlockRows, column = blockIdx.y * T::kColumns, num_blocks = gridDim.z;
   const BlockDepth<T::kBlockParts> depth(blockIdx.z, num_blocks, plan.num_tiles);
+  const ClusterPlace cluster = {num_blocks, num_blocks == 1 ? 0 : static_cast<int>(ClusterRank())};
+  const int num_rows = min(T::kBlockRows, output.rows - row);
   if (threadIdx.x == 0) {
     PrefetchMap(&weights);
     PrefetchMap(&x);
     InitBarriers<T>(plan.num_stages, barriers);
+    if (kWhole) ArriveExpecting(&barriers.sent, BytesSent<T>(cluster, num_rows));
   }
-  __syncthreads();
+  if (kWhole && num_blocks > 1) {
+    MeetCluster();  // others may send
+  } else {
+    __syncthreads();
+  }
 
   const int group = WarpgroupIndex(), part = group / T::kColumnGroups, of_part = group % T::kColumnGroups;
-  const ClusterPlace cluster = {num_blocks, num_blocks == 1 ? 0 : static_cast<int>(ClusterRank())};
   OutputWriter<T, Stored> writer(output, cluster, row, column);
   float* const block_sums = reinterpret_cast<float*>(stages);
   float sums[T::kSums];
@@ -180,13 +188,24 @@ __global__ void __launch_bounds__(T::kThreads)
     __syncwarp();
   }
   WaitForFormer();
-  writer.LoadResidual();
+  writer.LoadAdded();
   if (group < T::kGroups) {
     const DepthPart tiles = depth.PartOf(part);
     if constexpr (kWhole) {
       SumAllTiles<T>(part, of_part, tiles.end - tiles.first, plan, stages, barriers, sums);
     } else {
       SumTiles<T>(part, of_part, tiles.end - tiles.first, plan.num_stages, stages, barriers, sums);
+    }
+  }
+  if constexpr (kWhole) {
+    if (num_blocks > 1) {
+      auto* const sent = reinterpret_cast<float*>(stages + plan.num_stages * T::kStageBytes);
+      if (group < T::kGroups)
+        SendSums<T>(cluster, num_rows, cluster.rank * T::kBlockParts + part, of_part, sums, sent,
+                    &barriers.sent);
+      Wait(&barriers.sent, 0);
+      writer.Write([&](int own_row, int four) { return SumOfSent<T>(sent, cluster, own_row, four); });
+      return;
     }
   }
   __syncthreads();  // tiles have been read
@@ -196,7 +215,7 @@ __global__ void __launch_bounds__(T::kThreads)
   } else {
     SyncCluster();
   }
-  writer.Write(block_sums);
+  writer.Write([&](int own_row, int four) { return SumOfParts<T>(block_sums, cluster, own_row, four); });
   // Others may still fetch this block's sums.
   if (num_blocks > 1) MeetCluster();
 }
@@ -239,7 +258,7 @@ cudaError_t LaunchPlan(const StreamedLaunch<E>& launch, const BlockPlan& plan) {
   const LinearShape& shape = launch.shape;
   const LinearOperandsOf<E>& operands = launch.operands;
   const auto kernel = StreamedLinearKernel<T, Stored, kWhole>;
-  const int bytes = T::BytesOf(plan.num_stages);
+  const int bytes = kWhole ? T::BytesOfWhole(plan.num_stages) : T::BytesOf(plan.num_stages);
   // Of each device, so at each launch.
   cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   if (error != cudaSuccess) return error;
@@ -307,7 +326,8 @@ cudaError_t LaunchFor(const LinearShape& shape, int64_t rows, const LinearOperan
                       cudaStream_t stream, KernelStart start, NextStart next, bool gated) {
   if (rows > kRowsMax) return LaunchMany(shape, rows, operands, stream, start, gated);
   LinearCut cut = next == NextStart::kAtOnce ? ApartOf(CutOf(shape)) : CutOf(shape);
-  if (!gated) cut = SpreadOf(shape, cut);
+  // A step of small kernels that begin early wants multiprocessors for the next more than for this one.
+  if (!gated && next != NextStart::kAtOnce) cut = SpreadOf(shape, cut);
   const StreamedLaunch<E> launch = {shape, rows, operands, cut, stream, start, next, gated};
   if (shape.output == LinearOutput::kFloat32) return LaunchFew<128, 1, float>(launch);
   const bool has_parts = launch.cut.block_parts > 1;

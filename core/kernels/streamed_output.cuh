@@ -45,10 +45,16 @@ struct Tile {
   static constexpr int kStride = kColumns + 4;  // floats from row to row of sums, against conflicts of banks
   static constexpr int kPartSums = kRows * kStride;
   static constexpr int kReadBehind = (kColumnGroups * kGroupColumns - kColumns) * kDepth * 2;
+  // Sums that come from the blocks of a cluster: see SendSums.
+  static constexpr int kSentBytes = kBlockParts * (kRows + kPartsMax) * kStride * 4;
   // The most that a multiprocessor has room for.
   static constexpr int kStages = std::min(kStagesMax, (212 << 10) / kStageBytes);
   static constexpr int BytesOf(int num_stages) {
     return std::max(num_stages * kStageBytes + kReadBehind, kBlockParts * kPartSums * 4) + kTileAlignment;
+  }
+  // With place for what is sent behind the stages.
+  static constexpr int BytesOfWhole(int num_stages) {
+    return BytesOf(num_stages) + std::max(kSentBytes - kReadBehind, 0);
   }
 };
 
@@ -56,6 +62,9 @@ struct Tile {
 struct ClusterPlace {
   int num_blocks;
   int rank;
+
+  // Of `num_rows`, those that block `rank` writes.
+  __device__ int RowsOf(int num_rows) const { return (num_rows - rank + num_blocks - 1) / num_blocks; }
 };
 
 // Fragments of a warpgroup, whose columns are the `group`th of its part, to sums[part, row, column] in shared memory.
@@ -75,7 +84,7 @@ __device__ void StoreSums(int part, int group, const float (&sums)[T::kSums], fl
   }
 }
 
-__device__ inline float4 Added(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
+__device__ inline float4 Sum(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
 template <typename T>
 __device__ float4 Widened(uint2 bits) {
@@ -107,7 +116,7 @@ __device__ float4 SumOfParts(const float* sums, const ClusterPlace& cluster, int
   if (cluster.num_blocks == 1) {
     float4 sum = LoadFour(from);
 #pragma unroll
-    for (int i = 1; i < T::kBlockParts; ++i) sum = Added(sum, LoadFour(from + i * T::kPartSums));
+    for (int i = 1; i < T::kBlockParts; ++i) sum = Sum(sum, LoadFour(from + i * T::kPartSums));
     return sum;
   }
   float4 parts[kPartsMax];
@@ -118,7 +127,55 @@ __device__ float4 SumOfParts(const float* sums, const ClusterPlace& cluster, int
   }
 #pragma unroll
   for (int i = 1; i < kPartsMax; ++i) {
-    if (i / T::kBlockParts < cluster.num_blocks) parts[0] = Added(parts[0], parts[i]);
+    if (i / T::kBlockParts < cluster.num_blocks) parts[0] = Sum(parts[0], parts[i]);
+  }
+  return parts[0];
+}
+
+// Sums of a warpgroup as StoreSums has them, of part `part` of all, to the blocks that write their rows: there to
+// sent[part, own row, column] in shared memory, where their bytes count towards `barrier`. Of tiles of eight rows.
+template <typename T>
+__device__ void SendSums(const ClusterPlace& cluster, int num_rows, int part, int group,
+                         const float (&sums)[T::kSums], float* sent, uint64_t* barrier) {
+  static_assert(T::kBlockRows == 8);
+  const int thread = threadIdx.x % kWarpgroup, lane = thread % kLanes;
+  const int column = group * kGroupColumns + thread / kLanes * 16 + lane / 4;
+  if (column >= T::kColumns) return;
+  const int own_rows_max = (T::kBlockRows + cluster.num_blocks - 1) / cluster.num_blocks;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int row = lane % 4 * 2 + i;
+    if (row >= num_rows) continue;
+    const int own_row = row / cluster.num_blocks;
+    const auto to = static_cast<uint32_t>(row % cluster.num_blocks);
+    const uint32_t address = AddressInBlock(sent + (part * own_rows_max + own_row) * T::kStride + column, to);
+    const uint32_t arrival = AddressInBlock(barrier, to);
+    SendToBlock(address, sums[i], arrival);
+    SendToBlock(address + 8 * sizeof(float), sums[2 + i], arrival);
+  }
+}
+
+// The bytes that come to a block by SendSums.
+template <typename T>
+__device__ int BytesSent(const ClusterPlace& cluster, int num_rows) {
+  return cluster.num_blocks * T::kBlockParts * cluster.RowsOf(num_rows) * T::kColumns *
+         static_cast<int>(sizeof(float));
+}
+
+// SumOfParts of what was sent.
+template <typename T>
+__device__ float4 SumOfSent(const float* sent, const ClusterPlace& cluster, int own_row, int column) {
+  const int num_parts = cluster.num_blocks * T::kBlockParts;
+  const int own_rows_max = (T::kBlockRows + cluster.num_blocks - 1) / cluster.num_blocks;
+  const float* const from = sent + own_row * T::kStride + column;
+  float4 parts[kPartsMax];
+#pragma unroll
+  for (int i = 0; i < kPartsMax; ++i) {
+    if (i < num_parts) parts[i] = LoadFour(from + i * own_rows_max * T::kStride);
+  }
+#pragma unroll
+  for (int i = 1; i < kPartsMax; ++i) {
+    if (i < num_parts) parts[0] = Sum(parts[0], parts[i]);
   }
   return parts[0];
 }
@@ -130,7 +187,8 @@ __device__ float4 Gated(float4 gate, float4 up) {
   return {SwiGluOf(gate.x, up.x), SwiGluOf(gate.y, up.y), SwiGluOf(gate.z, up.z), SwiGluOf(gate.w, up.w)};
 }
 
-// What a block writes of y, four columns at a time.
+// What a block writes of y, four columns at a time. Where a thread's first four are and what is added to them is known
+// before the sums are there.
 template <typename T, typename Stored>
 class OutputWriter {
   using Element = typename T::Element;
@@ -145,42 +203,66 @@ class OutputWriter {
         fours_(T::kColumns / (output.gated ? 8 : 4)),
         columns_(output.gated ? output.columns / 2 : output.columns) {
     const int num_rows = min(T::kBlockRows, output.rows - first_row);
-    count_ = (num_rows - cluster.rank + cluster.num_blocks - 1) / cluster.num_blocks * fours_;
+    count_ = cluster.RowsOf(num_rows) * fours_;
+    first_ = FourOf(threadIdx.x);
   }
 
-  // Before the sums are there: what the first four columns of this thread are added to.
-  __device__ void LoadResidual() {
-    if (static_cast<int>(threadIdx.x) < count_) residual_ = ResidualOf(threadIdx.x);
-  }
+  // After the former kernel's end.
+  __device__ void LoadAdded() { added_ = AddedTo(first_); }
 
-  __device__ void Write(const float* sums) const {
-    for (int i = threadIdx.x; i < count_; i += T::kThreads) {
-      const int own_row = i / fours_, column = i % fours_ * 4;
-      if (ColumnOf(i) >= columns_) continue;
-      float4 value;
-      if (output_.gated) {
-        const int gate = static_cast<int>(GateColumn(column));
-        value = Gated<Element>(SumOfParts<T>(sums, cluster_, own_row, gate),
-                               SumOfParts<T>(sums, cluster_, own_row, gate + static_cast<int>(kSwiGluBlock)));
-      } else {
-        value = SumOfParts<T>(sums, cluster_, own_row, column);
+  // `sum_of(own_row, column)`: four columns from `column` of the block's sums.
+  template <typename SumOf>
+  __device__ void Write(SumOf sum_of) const {
+    WriteFour(first_, added_, sum_of);
+    if constexpr (T::kBlockRows * T::kColumns / 4 > T::kThreads) {
+      for (int i = threadIdx.x + T::kThreads; i < count_; i += T::kThreads) {
+        const Four four = FourOf(i);
+        WriteFour(four, AddedTo(four), sum_of);
       }
-      if (output_.bias != nullptr)
-        value = Added(value, LoadFour(static_cast<const Element*>(output_.bias) + ColumnOf(i)));
-      if (output_.residual != nullptr) value = Added(value, i < T::kThreads ? residual_ : ResidualOf(i));
-      StoreFour(value, static_cast<Stored*>(output_.y) + PlaceOf(i));
     }
   }
 
  private:
-  __device__ int ColumnOf(int i) const { return first_column_ / (output_.gated ? 2 : 1) + i % fours_ * 4; }
-  __device__ int64_t PlaceOf(int i) const {
-    const int row = first_row_ + i / fours_ * cluster_.num_blocks + cluster_.rank;
-    return static_cast<int64_t>(row) * columns_ + ColumnOf(i);
+  // Of the block's own rows, and of y. Not present: there is nothing to write.
+  struct Four {
+    int own_row, column;
+    int column_of_y;
+    int64_t place;
+    bool is_present;
+  };
+  struct Added {
+    float4 bias, residual;
+  };
+
+  __device__ Four FourOf(int i) const {
+    const int own_row = i / fours_, column = i % fours_ * 4;
+    const int column_of_y = first_column_ / (output_.gated ? 2 : 1) + column;
+    const int row = first_row_ + own_row * cluster_.num_blocks + cluster_.rank;
+    return {own_row, output_.gated ? static_cast<int>(GateColumn(column)) : column, column_of_y,
+            static_cast<int64_t>(row) * columns_ + column_of_y, i < count_ && column_of_y < columns_};
   }
-  __device__ float4 ResidualOf(int i) const {
-    if (output_.residual == nullptr || ColumnOf(i) >= columns_) return {};
-    return LoadFour(static_cast<const Stored*>(output_.residual) + PlaceOf(i));
+
+  __device__ Added AddedTo(const Four& four) const {
+    Added added = {};
+    if (!four.is_present) return added;
+    if (output_.bias != nullptr)
+      added.bias = LoadFour(static_cast<const Element*>(output_.bias) + four.column_of_y);
+    if (output_.residual != nullptr)
+      added.residual = LoadFour(static_cast<const Stored*>(output_.residual) + four.place);
+    return added;
+  }
+
+  template <typename SumOf>
+  __device__ void WriteFour(const Four& four, const Added& added, SumOf sum_of) const {
+    if (!four.is_present) return;
+    float4 value = sum_of(four.own_row, four.column);
+    if (output_.gated) {
+      constexpr int kUp = static_cast<int>(kSwiGluBlock);
+      value = Gated<Element>(value, sum_of(four.own_row, four.column + kUp));
+    }
+    if (output_.bias != nullptr) value = Sum(value, added.bias);
+    if (output_.residual != nullptr) value = Sum(value, added.residual);
+    StoreFour(value, static_cast<Stored*>(output_.y) + four.place);
   }
 
   const StreamedOutput& output_;
@@ -189,7 +271,8 @@ class OutputWriter {
   const int fours_;    // of a row
   const int columns_;  // of y
   int count_;
-  float4 residual_ = {};
+  Four first_;
+  Added added_;
 };
 
 }  // namespace warpsmith

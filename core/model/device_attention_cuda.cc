@@ -29,12 +29,14 @@ int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOp
 
 template <typename T>
 absl::Status LaunchAttention(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
-                             const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream) {
+                             const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream,
+                             NextStart next) {
   constexpr const char* kAttention = "launch of attention";
   if constexpr (!std::is_same_v<T, float>) {
     if (CanDecodeAttention(inputs, attention, bounds)) {
-      return CudaStatus(LaunchDecodeAttention(inputs, attention, bounds, stream, KernelStart::kBesideFormer),
-                        "launch of attention with its inputs");
+      return CudaStatus(
+          LaunchDecodeAttention(inputs, attention, bounds, stream, KernelStart::kBesideFormer, next),
+          "launch of attention with its inputs");
     }
   }
   RETURN_IF_ERROR(CudaStatus(LaunchAttentionInputs(inputs, stream, KernelStart::kBesideFormer),
@@ -50,10 +52,10 @@ absl::Status LaunchAttention(const AttentionInputs<T>& inputs, const PagedAttent
 
 template absl::Status LaunchAttention(const AttentionInputs<__nv_bfloat16>&,
                                       const PagedAttention<__nv_bfloat16>&, const PagedAttentionBounds&,
-                                      std::byte*, cudaStream_t);
+                                      std::byte*, cudaStream_t, NextStart);
 template absl::Status LaunchAttention(const AttentionInputs<__half>&, const PagedAttention<__half>&,
-                                      const PagedAttentionBounds&, std::byte*, cudaStream_t);
+                                      const PagedAttentionBounds&, std::byte*, cudaStream_t, NextStart);
 template absl::Status LaunchAttention(const AttentionInputs<float>&, const PagedAttention<float>&,
-                                      const PagedAttentionBounds&, std::byte*, cudaStream_t);
+                                      const PagedAttentionBounds&, std::byte*, cudaStream_t, NextStart);
 
 }  // namespace warpsmith

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "core/kernels/attention_inputs.h"
+#include "core/kernels/kernel_start.h"
 #include "core/kernels/paged_attention_cuda.h"
 #include "core/model/device_decoder_options.h"
 #include "core/model/model_config.h"
@@ -20,10 +21,12 @@ namespace warpsmith {
 int64_t AttentionWorkspaceBytes(const ModelConfig& config, const DeviceDecoderOptions& options);
 
 // Launches `inputs` and then `attention`, which reads what they write, beside the kernel before. `workspace` holds
-// AttentionWorkspaceBytes. T is __nv_bfloat16, __half or float. INTERNAL with CUDA's message.
+// AttentionWorkspaceBytes; `next` is LaunchDecodeAttention's, where that is launched. T is __nv_bfloat16, __half or
+// float. INTERNAL with CUDA's message.
 template <typename T>
 absl::Status LaunchAttention(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
-                             const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream);
+                             const PagedAttentionBounds& bounds, std::byte* workspace, cudaStream_t stream,
+                             NextStart next);
 
 }  // namespace warpsmith
 

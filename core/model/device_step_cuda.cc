@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "core/kernels/decode_attention_cuda.h"
+#include "core/kernels/depth_parts.h"
 #include "core/kernels/embedding_gather_cuda.h"
 #include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/streamed_linear_cuda.h"
@@ -281,7 +282,8 @@ absl::Status LauncherOf<T>::Attend(int64_t layer, const DeviceStep& step, cudaSt
       .output = At(places.attended)};
   const PagedAttentionBounds bounds = {RowsOfQueryBound(step.rows_of_query_max, options.rows_max),
                                        options.context_tokens_max};
-  RETURN_IF_ERROR(LaunchAttention(inputs, attention, bounds, scratch + places.attention, stream));
+  const NextStart next = HasAllWeights(qkv_shape) ? NextStart::kAfterLoads : NextStart::kAtOnce;
+  RETURN_IF_ERROR(LaunchAttention(inputs, attention, bounds, scratch + places.attention, stream, next));
   RETURN_IF_ERROR(Product(layer_products, output_shape, OutputOperands(layer, step.num_rows), step.num_rows,
                           stream, NextOf(step)));
   return Exchange(step, stream);

@@ -131,6 +131,19 @@ TEST_CASE("a row has the same bits decoded alone, in a batch, and in chunks of a
   }
 }
 
+// Of 8 KV heads 132 multiprocessors have a block for each of a row's 9 splits, but not for each of four rows'.
+TEST_CASE("few rows have the same bits whether each split has a block or warps take splits in turn") {
+  for (const Shape& shape : {Shape{8, 4, 128, 16}, Shape{8, 16, 128, 32}, Shape{8, 2, 64, 48}}) {
+    const std::vector<Query> queries = {{0, 1, 2300}, {1, 1, 2049}, {2, 1, 1}, {3, 1, 2304}};
+    const Batch together(shape, queries);
+    const std::vector<float> found = OnDevice(together);
+    for (size_t i = 0; i < queries.size(); ++i) {
+      INFO("query " << i << ", groups of " << shape.group_size << " heads of " << shape.head_dim);
+      CHECK(OnDevice(Batch(shape, {queries[i]})) == RowOf(together, found, static_cast<int64_t>(i)));
+    }
+  }
+}
+
 TEST_CASE("a query that looks for one key gets the value of its position") {
   constexpr int kContext = 530;
   for (const int64_t head_dim : {64, 128}) {

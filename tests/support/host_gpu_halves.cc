@@ -241,7 +241,7 @@ bool CanDecodeAttention(const AttentionInputs<T>&, const PagedAttention<T>& atte
 template <typename T>
 cudaError_t LaunchDecodeAttention(const AttentionInputs<T>& inputs, const PagedAttention<T>& attention,
                                   const PagedAttentionBounds& bounds, cudaStream_t stream,
-                                  KernelStart start) {
+                                  KernelStart start, NextStart) {
   if (!CanDecodeAttention(inputs, attention, bounds)) return cudaErrorInvalidValue;
   if (const auto error = LaunchAttentionInputs<T>(inputs, stream, start); error != cudaSuccess) return error;
   return LaunchPagedAttention(attention, bounds, nullptr, stream, start);
@@ -272,7 +272,7 @@ template bool CanDecodeAttention(const AttentionInputs<__nv_bfloat16>&, const Pa
                                  const PagedAttentionBounds&);
 template cudaError_t LaunchDecodeAttention(const AttentionInputs<__nv_bfloat16>&,
                                            const PagedAttention<__nv_bfloat16>&, const PagedAttentionBounds&,
-                                           cudaStream_t, KernelStart);
+                                           cudaStream_t, KernelStart, NextStart);
 
 template cudaError_t LaunchStreamedLinear(const LinearShape&, int64_t, const LinearOperandsOf<__half>&,
                                           cudaStream_t, KernelStart, NextStart);
@@ -288,6 +288,7 @@ template cudaError_t LaunchFirstNotFinite(const __half*, int64_t, unsigned long 
 template bool CanDecodeAttention(const AttentionInputs<__half>&, const PagedAttention<__half>&,
                                  const PagedAttentionBounds&);
 template cudaError_t LaunchDecodeAttention(const AttentionInputs<__half>&, const PagedAttention<__half>&,
-                                           const PagedAttentionBounds&, cudaStream_t, KernelStart);
+                                           const PagedAttentionBounds&, cudaStream_t, KernelStart,
+                                           NextStart);
 
 }  // namespace warpsmith
