@@ -3,7 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_MEASURE_CORE_PACE_H_
 
 #include <cstddef>
-#include <limits>
+#include <deque>
 #include <vector>
 
 #include "reward_service/jail/messages.h"
@@ -20,11 +20,12 @@ class CorePace {
   // What several measurements of one judgement took [us]: their median is one of those to compare with. One alone may
   // be short by chance, for it is a difference.
   void Learn(const std::vector<double>& us);
-  // Of one measurement: over the least median so far, at least 1; 1 where nothing is known.
+  // Of one measurement: over what the fastest tenth of the last judgements took, from 1 to 2, for the thread that
+  // shares a core with this one takes half of it at most; 1 where nothing is known.
   double Slowness(double us) const;
 
  private:
-  double least_us_ = std::numeric_limits<double>::infinity();
+  std::deque<double> last_us_;
 };
 
 }  // namespace warpsmith

@@ -93,7 +93,8 @@ double StudentQuantile(int freedom) {
   const double first = z * (z2 + 1) / 4;
   const double second = z * ((5 * z2 + 16) * z2 + 3) / 96;
   const double third = z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384;
-  return z + first / n + second / (n * n) + third / (n * n * n);
+  const double fourth = z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160;
+  return z + (first + (second + (third + fourth / n) / n) / n) / n;
 }
 
 Interval RatioInterval(const std::vector<std::vector<double>>& ratios_by_instance) {

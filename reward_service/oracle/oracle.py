@@ -123,7 +123,9 @@ class Oracle:
             raise InvalidTask("the reference returns no tensor")
         reference.check_weights_kept()
         if not self._same(narrow, reference.narrow(inputs, parameter_seed)):
-            raise InvalidTask("the reference is not deterministic: two runs on the same inputs differ")
+            text = "the reference is not deterministic: two runs on the same inputs differ"
+            # Torch calls another algorithm where the memory for its first choice is wanting, and tells nobody.
+            raise RuntimeError(text) if self._beside_others else InvalidTask(text)
         if not _finite(narrow):
             raise InvalidTask("the reference returns NaN or infinity for inputs of its own")
         self._rounds = self._on_gpu and self._rounds_operands(inputs, narrow)

@@ -137,9 +137,15 @@ void KeptJails::AddWarm(std::unique_ptr<CheckedJail> jail) {
   warm_.push_back(std::move(jail));
 }
 
+void KeptJails::AddVerified(std::unique_ptr<CheckedJail> jail) {
+  absl::MutexLock lock(&mutex_);
+  verified_ = std::move(jail);
+}
+
 std::unique_ptr<CheckedJail> KeptJails::TakeWarm() {
   absl::MutexLock lock(&mutex_);
-  if (warm_.empty()) return nullptr;
+  const bool is_first = !std::exchange(has_asked_, true);
+  if (warm_.empty()) return is_first ? nullptr : std::move(verified_);
   std::unique_ptr<CheckedJail> jail = std::move(warm_.back());
   warm_.pop_back();
   return jail;
@@ -152,23 +158,22 @@ void KeptJails::AddEnded(std::unique_ptr<CheckedJail> jail) {
 
 bool KeptJails::empty() const {
   absl::MutexLock lock(&mutex_);
-  return warm_.empty() && ended_.empty();
+  return warm_.empty() && verified_ == nullptr && ended_.empty();
 }
 
 int KeptJails::num_warm() const {
   absl::MutexLock lock(&mutex_);
-  return static_cast<int>(warm_.size());
+  return static_cast<int>(warm_.size()) + (verified_ == nullptr ? 0 : 1);
 }
 
 absl::Status KeptJails::End(absl::Time deadline) {
   std::vector<std::unique_ptr<CheckedJail>> jails;  // which end without the lock
   {
     absl::MutexLock lock(&mutex_);
+    KillNow();
     jails.swap(ended_);
-    for (auto& jail : warm_) jails.push_back(std::move(jail));
-    warm_.clear();
+    has_asked_ = false;
   }
-  for (const auto& jail : jails) kill(jail->jail().process().pid(), SIGKILL);
   absl::Status status;
   for (auto& jail : jails) {
     const absl::Status ended = jail->jail().process().EndBy(deadline);
@@ -179,12 +184,17 @@ absl::Status KeptJails::End(absl::Time deadline) {
   return status;
 }
 
-// A killed process is not to be timed: it only has to be taken away.
 bool KeptJails::Kill() {
   absl::MutexLock lock(&mutex_);
+  return KillNow();
+}
+
+// A killed process is not to be timed: it only has to be taken away.
+bool KeptJails::KillNow() {
+  if (verified_ != nullptr) ended_.push_back(std::move(verified_));
   for (auto& jail : warm_) ended_.push_back(std::move(jail));
   warm_.clear();
-  for (const auto& jail : ended_) kill(jail->jail().process().pid(), SIGKILL);
+  for (const auto& jail : ended_) jail->jail().process().Kill();
   return !ended_.empty();
 }
 

@@ -97,6 +97,8 @@ class KeptJails {
   void AddWarm(std::unique_ptr<CheckedJail> jail) ABSL_LOCKS_EXCLUDED(mutex_);
   // The last of these; null where there is none, or it was killed.
   std::unique_ptr<CheckedJail> TakeWarm() ABSL_LOCKS_EXCLUDED(mutex_);
+  // One that was verified: it has seen more than the others, and is never the first that is taken.
+  void AddVerified(std::unique_ptr<CheckedJail> jail) ABSL_LOCKS_EXCLUDED(mutex_);
   // One that only has to end, without a fault.
   void AddEnded(std::unique_ptr<CheckedJail> jail) ABSL_LOCKS_EXCLUDED(mutex_);
   bool empty() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -108,10 +110,13 @@ class KeptJails {
  private:
   friend class AllKeptJails;
   bool Kill() ABSL_LOCKS_EXCLUDED(mutex_);  // on any thread; whether there were any
+  bool KillNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   AllKeptJails* const all_;
   mutable absl::Mutex mutex_;
   std::vector<std::unique_ptr<CheckedJail>> warm_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<CheckedJail> verified_ ABSL_GUARDED_BY(mutex_);  // waits as they do
+  bool has_asked_ ABSL_GUARDED_BY(mutex_) = false;                 // TakeWarm() was called
   std::vector<std::unique_ptr<CheckedJail>> ended_ ABSL_GUARDED_BY(mutex_);
 };
 

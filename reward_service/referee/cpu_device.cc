@@ -76,7 +76,7 @@ void CpuDevice::KeepVerified(std::unique_ptr<CheckedProgram> program) {
   std::unique_ptr<CheckedJail> jail(static_cast<CheckedJail*>(program.release()));
   const bool has_time =
       jail->jail().process().cpu_seconds() <= kVerifiedShareMax * judgement_.request.limits.cpu_seconds_max;
-  if (jail->jail().has_own_inputs() && has_time) kept_->AddWarm(std::move(jail));
+  if (jail->jail().has_own_inputs() && has_time) kept_->AddVerified(std::move(jail));
 }
 
 std::optional<Fault> CpuDevice::PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) {

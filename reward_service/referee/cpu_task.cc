@@ -103,7 +103,7 @@ absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
 
 void CpuTask::EndReference() {
   if (!store_.on_gpu()) return;
-  for (const auto& baseline : baselines_) kill(baseline->process().pid(), SIGKILL);
+  for (const auto& baseline : baselines_) baseline->process().Kill();
   reference_ended_ = !baselines_.empty();
 }
 

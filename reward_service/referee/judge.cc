@@ -38,9 +38,10 @@ absl::Status EndCandidates(JudgingDevice* device, absl::Time deadline) {
 }
 
 // Of a fault alone: whether it may have come of memory that processes kept who wait, stopped, to be timed or to end.
-// They have ended then, and the candidate is to be seen once more.
+// They have ended then, and the candidate is to be seen once more. A HACK does not come of that.
 bool LackedMemoryOfOthers(JudgingDevice* device, const Fault& fault, absl::Time since) {
-  if (device->turn() == nullptr || fault.verdict == v1::VERDICT_TIMEOUT) return false;
+  if (device->turn() == nullptr || fault.verdict == v1::VERDICT_TIMEOUT || fault.verdict == v1::VERDICT_HACK)
+    return false;
   return device->MayBeOthersDoing(fault, since) && device->KillKeptCandidates();
 }
 
@@ -153,8 +154,12 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   const v1::Measurement before = measurement_;
   const absl::Time since = absl::Now();
   ASSIGN_OR_RETURN(fault, Time(room, verified.takes_parameters));
-  if (!fault || !LackedMemoryOfOthers(device_.get(), *fault, since)) return fault;
+  // Who has seen a time of its own must not choose to be timed again.
+  if (!fault || has_timed_ || fault->verdict != v1::VERDICT_RUNTIME_ERROR ||
+      !LackedMemoryOfOthers(device_.get(), *fault, since))
+    return fault;
   measurement_ = before;
+  lane_since_ += absl::Now() - since;
   return Time(room, verified.takes_parameters);
 }
 
@@ -200,6 +205,7 @@ absl::StatusOr<Verified> Judge::Verify(Room room) {
   verified.program.reset();
   if (!verified.fault || !LackedMemoryOfOthers(device_.get(), *verified.fault, since)) return verified;
   measurement_ = before;
+  lane_since_ += absl::Now() - since;
   ASSIGN_OR_RETURN(verified, VerifyNow(room, lane_since_, request_.limits.lane_seconds_max));
   verified.program.reset();
   return verified;
@@ -257,7 +263,8 @@ absl::Status Judge::AwaitReference() {
 absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::PrepareTiming() {
   ASSIGN_OR_RETURN(auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kTiming));
   const absl::Time preparing = absl::Now();
-  RETURN_IF_ERROR(device_->PrepareTiming(*task_));
+  RETURN_IF_ERROR(
+      WithoutKept(device_->PrepareTiming(*task_), [&] { return device_->PrepareTiming(*task_); }));
   CountWaiting(preparing);
   return turn;
 }
@@ -274,10 +281,12 @@ absl::Status Judge::PrepareReferenceIn(DeviceTurn::Kind kind) {
   if (kind == DeviceTurn::Kind::kShared) return device_->PrepareReference(*task_);
   had_alone_ = true;
   RETURN_IF_ERROR(ClearDevice());
-  absl::Status status = device_->PrepareReference(*task_);
-  if (status.ok() || !task_->on_device().IsCrowded()) return status;
-  if (device_->KillKeptCandidates()) status = device_->PrepareReference(*task_);
-  return ExcuseWantOfMemory(status);
+  return WithoutKept(device_->PrepareReference(*task_), [&] { return device_->PrepareReference(*task_); });
+}
+
+absl::Status Judge::WithoutKept(absl::Status first, absl::FunctionRef<absl::Status()> again) {
+  if (first.ok() || device_->turn() == nullptr || !task_->on_device().IsCrowded()) return first;
+  return ExcuseWantOfMemory(device_->KillKeptCandidates() ? again() : first);
 }
 
 absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameters) {
@@ -286,6 +295,7 @@ absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameter
                    device_->StartTiming(*task_, room, lane_since_));
   Timer timer(sides.get(), OptionsOf(room, takes_parameters));
   absl::StatusOr<std::optional<Fault>> timed = timer.Run();
+  has_timed_ |= timer.has_timed();
   RETURN_IF_ERROR(ExcuseWantOfMemory(timed.status()));  // the candidate is there, too
   std::optional<Fault> fault = *std::move(timed);
   grade().mutable_cost()->set_profile_seconds(timer.sampling_seconds());

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "reward_service/measure/judge_request.h"
@@ -58,6 +59,9 @@ class Judge {
   absl::StatusOr<std::unique_ptr<Turn>> PrepareTiming();
   absl::Status PrepareReference();
   absl::Status PrepareReferenceIn(DeviceTurn::Kind kind);
+  // Alone on the device, of what has been tried there once: where memory is wanting those who wait there end, and it is
+  // tried `again`. What fails then for want of memory is no fault of the task's.
+  absl::Status WithoutKept(absl::Status first, absl::FunctionRef<absl::Status()> again);
   // The device, where others have it too: with them, or alone, and then with nothing to do. Waiting for it is not the
   // candidate's doing. UNAVAILABLE: it does not come to rest. DEADLINE_EXCEEDED.
   absl::StatusOr<std::unique_ptr<Turn>> TakeTurn(DeviceTurn::Kind kind, TurnFor what);
@@ -83,6 +87,7 @@ class Judge {
   absl::Time lane_since_;
   bool is_alone_ = false;         // on the device from now on, also while it is verified
   bool had_alone_ = false;        // the device, for a time
+  bool has_timed_ = false;        // a call of the candidate's
   bool device_in_doubt_ = false;  // a process ended as it should not
 };
 

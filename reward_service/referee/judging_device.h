@@ -97,8 +97,8 @@ class JudgingDevice {
   // others: nobody opens the device beside whoever is timed. In a turn that may be shared, where a failure may be
   // others' doing. The time is none of a candidate's. The task is completed.
   virtual absl::Status PrepareReference(PreparedTask& /*task*/) { return absl::OkStatus(); }
-  // Keeps a process that was verified beside others, the first that is to be timed, where that is worth the same as a
-  // fresh one; ends it otherwise. In that turn.
+  // Keeps a process that was verified beside others, to be timed behind a fresh one, where that is worth the same; ends
+  // it otherwise. In that turn.
   virtual void KeepVerified(std::unique_ptr<CheckedProgram> /*program*/) {}
   // Has up to `num` processes ready of a candidate that is right, those that are kept included: each other one has made
   // these calls. Timing takes them before it starts others, so that it has the device alone for less long. In a turn

@@ -57,8 +57,10 @@ absl::Status PathCosts::MeasureBatch(size_t num_calls, RoundPath* round) {
 
 Overhead PathCosts::Of(size_t num_calls, const RoundPath& round) const {
   const auto cold = cold_.find(num_calls);
-  if (cold == cold_.end()) return *least_;
-  Overhead path{MedianOf(cold->second, &Overhead::reference), MedianOf(cold->second, &Overhead::candidate)};
+  Overhead path = *least_;
+  if (cold != cold_.end()) {
+    path = {MedianOf(cold->second, &Overhead::reference), MedianOf(cold->second, &Overhead::candidate)};
+  }
   if (const auto now = round.find(num_calls); now != round.end()) {
     path.reference.us = now->second.reference.us;
     path.candidate.us = now->second.candidate.us;

@@ -82,6 +82,8 @@ class RefereeProcess {
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return ErrnoStatus("PR_SET_CHILD_SUBREAPER", "");
     RETURN_IF_ERROR(lane_.StayOut());
     RETURN_IF_ERROR(CheckSandbox());
+    // Before there is a thread that hands the environment to another program.
+    if (!gpu_uuid_.empty()) setenv("CUDA_VISIBLE_DEVICES", gpu_uuid_.c_str(), /*overwrite=*/1);
     absl::StatusOr<std::vector<std::filesystem::path>> folders = absl::UnknownError("not asked");
     std::thread asking([&] { folders = PythonFolders(python_); });
     std::optional<GpuAccess> gpu;
@@ -132,7 +134,6 @@ class RefereeProcess {
   // The GPU of this lane, where it has one, as the only one that this process and its jails know.
   absl::Status OpenGpu(std::optional<GpuAccess>* access) {
     if (gpu_uuid_.empty()) return absl::OkStatus();
-    setenv("CUDA_VISIBLE_DEVICES", gpu_uuid_.c_str(), /*overwrite=*/1);
     ASSIGN_OR_RETURN(const auto gpus, cuda::ListGpus());
     if (gpus.size() != 1) return absl::NotFoundError(absl::StrCat("there is no GPU ", gpu_uuid_));
     cpu_.facts.gpu = gpus.front();

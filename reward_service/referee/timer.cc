@@ -277,6 +277,7 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeRound(Sides* sides, Batch sets, 
                    CallReference(*sides, warm ? second.front() : nullptr, first, reference_sampler));
   round.candidate.resize(is_long ? 1 : 2);
   if (auto fault = CallCandidate(sides, first, sampler, &round.candidate.front())) return fault;
+  has_timed_ = true;
   if (!is_long) {
     if (auto fault = CallCandidate(sides, second, sampler, &round.candidate.back())) return fault;
   }

@@ -70,6 +70,8 @@ class Timer {
   absl::StatusOr<v1::Profile> Launches();
   // Of that, the seconds that calls took which were made to be sampled alone.
   double sampling_seconds() const { return sampling_seconds_; }
+  // Whether a call of the candidate's was timed, with or without a fault of a later one.
+  bool has_timed() const { return has_timed_; }
 
  private:
   static constexpr double kUnknownUs = std::numeric_limits<double>::infinity();
@@ -128,6 +130,7 @@ class Timer {
   double sampling_seconds_ = 0;
   int num_repeated_rounds_ = 0;
   // To the next process: the last one had no input sets left in place of a round that does not count.
+  bool has_timed_ = false;
   bool owes_round_ = false;
   std::optional<Round> set_aside_;  // the last one that does not count
   absl::Status clocks_failure_;

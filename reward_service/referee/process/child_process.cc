@@ -189,14 +189,22 @@ absl::StatusOr<TimedAnswer> ChildProcess::AskOnTheClock(const nlohmann::json& fi
   return TimedAnswer{answered - start, end - stopping, *std::move(answer)};
 }
 
+void ChildProcess::Kill() const {
+  if (pid_ > 0 && !reaped_) kill(pid_, SIGKILL);
+}
+
 absl::Status ChildProcess::EndBy(absl::Time deadline) {
   if (pid_ < 0 || reaped_) return absl::OkStatus();
-  kill(pid_, SIGKILL);
+  Kill();
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  if (pidfd.get() < 0) return ErrnoStatus("pidfd_open of a killed process", "");
   pollfd event{pidfd.get(), POLLIN, 0};
-  const int64_t left_ms = std::max<int64_t>(0, absl::ToInt64Milliseconds(deadline - absl::Now()));
-  if (poll(&event, 1, static_cast<int>(std::min<int64_t>(left_ms, kEndTimeoutMsMax))) > 0)
-    return absl::OkStatus();
+  int polled = 0;
+  do {
+    const int64_t left_ms = std::max<int64_t>(0, absl::ToInt64Milliseconds(deadline - absl::Now()));
+    polled = poll(&event, 1, static_cast<int>(std::min<int64_t>(left_ms, kEndTimeoutMsMax)));
+  } while (polled < 0 && errno == EINTR);
+  if (polled > 0) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat("process ", pid_, " was killed and does not end: a driver may hold it"));
 }

@@ -77,6 +77,8 @@ class ChildProcess {
   absl::StatusOr<TimedAnswer> AskOnTheClock(
       const nlohmann::json& fields, absl::Duration timeout, absl::FunctionRef<void()> before_stop = [] {});
 
+  // Unless it has been reaped: its number may be another's then.
+  void Kill() const;
   // Kills it and waits until no thread of it runs any more, until `deadline` at most: UNAVAILABLE, and then only its
   // destruction is left, which may wait for ever.
   absl::Status EndBy(absl::Time deadline);

@@ -55,7 +55,8 @@ TEST_CASE("instances that disagree widen the interval more than rounds that do")
 
 // Of the tables: 3.182, 2.571, 2.228, 1.984.
 TEST_CASE("the fewer degrees of freedom, the more standard errors") {
-  CHECK(StudentQuantile(3) == Approx(3.182).epsilon(0.01));
+  CHECK(StudentQuantile(2) == Approx(4.303).epsilon(0.01));
+  CHECK(StudentQuantile(3) == Approx(3.182).epsilon(0.003));
   CHECK(StudentQuantile(5) == Approx(2.571).epsilon(0.003));
   CHECK(StudentQuantile(10) == Approx(2.228).epsilon(0.001));
   CHECK(StudentQuantile(100) == Approx(1.984).epsilon(0.001));

@@ -223,6 +223,12 @@ def test_sums_may_be_added_in_another_order_each_time_and_nothing_may_be_random(
             Oracle(source, 5, None, on_gpu=on_gpu).examine()
 
 
+def test_what_differs_beside_others_is_not_certain(gpu: _TwoDevices) -> None:
+    random = reference_source("return x + 0.01 * torch.rand_like(x)", "[torch.randn(64, 8)]")
+    with pytest.raises(RuntimeError, match="not deterministic"):
+        Oracle(random, 5, None, on_gpu=True, beside_others=True).examine()
+
+
 def test_a_task_that_cannot_draw_on_the_gpu_draws_on_the_host(gpu: _TwoDevices) -> None:
     host = "torch.frombuffer(bytearray(256), dtype=torch.float32).reshape(8, 8)"
     inputs = f"[torch.full((8, 8), 0.5) * {host} + torch.randn(8, 8)]"

@@ -220,6 +220,24 @@ TEST_CASE("a process that is kept to be timed is given once, the last one first"
   CHECK(kept.empty());
 }
 
+TEST_CASE("a process that was verified is given behind others, and never first") {
+  Bench bench(CandidateKind::kNative);
+  AllKeptJails all;
+  KeptJails kept(&all);
+  kept.AddVerified(StartAhead(&bench));
+  CHECK(kept.num_warm() == 1);
+  CHECK(kept.TakeWarm() == nullptr);
+  CHECK(kept.TakeWarm() != nullptr);
+  CHECK(kept.empty());
+  kept.AddVerified(StartAhead(&bench));
+  CHECK(kept.End(Soon()).ok());
+  CHECK(kept.empty());
+  kept.AddVerified(StartAhead(&bench));
+  CHECK(kept.TakeWarm() == nullptr);  // as at the beginning
+  CHECK(all.Kill());
+  CHECK(kept.TakeWarm() == nullptr);
+}
+
 TEST_CASE("processes that are killed are not timed any more, and end as others do") {
   Bench bench(CandidateKind::kNative);
   AllKeptJails all;
