@@ -45,6 +45,14 @@ bool LackedMemoryOfOthers(JudgingDevice* device, const Fault& fault, absl::Time 
   return device->MayBeOthersDoing(fault, since) && device->KillKeptCandidates();
 }
 
+// `status` of a reference, unless it says that it lacks memory: the task does not answer for what others keep. Of the
+// host's memory each process has a part of its own.
+absl::Status ExcuseWantOfMemory(JudgingDevice& device, absl::Status status) {
+  if (device.turn() == nullptr) return status;
+  if (!absl::IsInvalidArgument(status) || !SaysWantOfMemory(StdView(status.message()))) return status;
+  return absl::ResourceExhaustedError(status.message());
+}
+
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
 }  // namespace
@@ -286,7 +294,7 @@ absl::Status Judge::PrepareReferenceIn(DeviceTurn::Kind kind) {
 
 absl::Status Judge::WithoutKept(absl::Status first, absl::FunctionRef<absl::Status()> again) {
   if (first.ok() || device_->turn() == nullptr || !task_->on_device().IsCrowded()) return first;
-  return ExcuseWantOfMemory(device_->KillKeptCandidates() ? again() : first);
+  return ExcuseWantOfMemory(*device_, device_->KillKeptCandidates() ? again() : first);
 }
 
 absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameters) {
@@ -296,7 +304,7 @@ absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameter
   Timer timer(sides.get(), OptionsOf(room, takes_parameters));
   absl::StatusOr<std::optional<Fault>> timed = timer.Run();
   has_timed_ |= timer.has_timed();
-  RETURN_IF_ERROR(ExcuseWantOfMemory(timed.status()));  // the candidate is there, too
+  RETURN_IF_ERROR(ExcuseWantOfMemory(*device_, timed.status()));  // the candidate is there, too
   std::optional<Fault> fault = *std::move(timed);
   grade().mutable_cost()->set_profile_seconds(timer.sampling_seconds());
   grade().mutable_cost()->set_time_seconds(Seconds(start) - timer.sampling_seconds());
@@ -338,12 +346,6 @@ TimerOptions Judge::OptionsOf(Room room, bool takes_parameters) const {
     if (!draw->own_distribution) options.unusual_sets.push_back(draw);
   }
   return options;
-}
-
-absl::Status Judge::ExcuseWantOfMemory(absl::Status status) {
-  if (device_->turn() == nullptr) return status;  // of the host's memory each process has its own part
-  if (!absl::IsInvalidArgument(status) || !SaysWantOfMemory(StdView(status.message()))) return status;
-  return absl::ResourceExhaustedError(status.message());
 }
 
 void Judge::Convict(const Fault& fault) {

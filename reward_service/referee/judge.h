@@ -67,8 +67,6 @@ class Judge {
   absl::StatusOr<std::unique_ptr<Turn>> TakeTurn(DeviceTurn::Kind kind, TurnFor what);
   // For whoever has the turn alone. What references have left behind beside others ends with their oracles.
   absl::Status ClearDevice();
-  // `status` of a reference, unless it says that it lacks memory: the task does not answer for what others keep.
-  absl::Status ExcuseWantOfMemory(absl::Status status);
   void Convict(const Fault& fault);
   void Conclude(v1::Verdict verdict, std::string_view reason);
   v1::Grade& grade() { return *measurement_.mutable_grade(); }
