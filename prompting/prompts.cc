@@ -17,13 +17,21 @@ constexpr char kEndOfTurn[] = "<|im_end|>";
 constexpr char kLibraries[] = "libraries";
 
 // What a native CUDA program may use: reward_service/compiler/cuda_compiler.h has the same two cases.
+constexpr char kNoLibraries[] =
+    "Libraries beyond CUDA's runtime and the C++ standard library are not available: compute in kernels of "
+    "your own.";
+constexpr char kBlas[] =
+    "cuBLAS, cuBLASLt and cuDNN are available: include their headers and call them, and their work counts as "
+    "the program's own. Other libraries beyond CUDA's runtime and the C++ standard library are not "
+    "available.";
+
 std::string Libraries(const std::vector<std::string>& allowed) {
-  if (std::find(allowed.begin(), allowed.end(), "blas") == allowed.end())
-    return "Libraries beyond CUDA's runtime and the C++ standard library are not available.";
-  return "cuBLAS, cuBLASLt and cuDNN are available: include their headers and call them, and their work "
-         "counts as the "
-         "program's own. Other libraries beyond CUDA's runtime and the C++ standard library are not "
-         "available.";
+  return std::find(allowed.begin(), allowed.end(), "blas") == allowed.end() ? kNoLibraries : kBlas;
+}
+
+bool TellsLibraries(const PromptTemplate& text) {
+  const std::vector<std::string>& names = text.slot_names();
+  return std::find(names.begin(), names.end(), kLibraries) != names.end();
 }
 
 // However a program ends, the prompt goes on in a new line.
@@ -66,14 +74,14 @@ Prompts::Prompts(Tokenizer tokenizer, PromptTemplate generate, PromptTemplate op
       generate_(std::move(generate)),
       optimise_(std::move(optimise)),
       stop_token_ids_(std::move(stop_token_ids)) {
-  sha256_ = Sha256Hex(absl::StrCat(generate_.sha256(), optimise_.sha256(), tokenizer_.sha256()));
+  const bool tells = TellsLibraries(generate_) || TellsLibraries(optimise_);
+  sha256_ = Sha256Hex(absl::StrCat(generate_.sha256(), optimise_.sha256(), tokenizer_.sha256(),
+                                   tells ? Sha256Hex(kNoLibraries) + Sha256Hex(kBlas) : ""));
 }
 
 absl::StatusOr<std::vector<int32_t>> Prompts::Render(const PromptTemplate& text, const PromptParts& parts,
                                                      PromptSlots slots) const {
-  const std::vector<std::string>& names = text.slot_names();
-  if (std::find(names.begin(), names.end(), kLibraries) != names.end())
-    slots[kLibraries] = Libraries(parts.allowed_libraries);
+  if (TellsLibraries(text)) slots[kLibraries] = Libraries(parts.allowed_libraries);
   return text.Render(tokenizer_, slots);
 }
 

@@ -50,8 +50,8 @@ class Prompts {
   // Any of these ends an answer. See StopTokens.
   const TokenIds& stop_token_ids() const { return stop_token_ids_; }
 
-  // Of the digests of generate.txt, optimise.txt and tokenizer.json, in this order: trainer and
-  // worker must agree.
+  // Of the digests of generate.txt, optimise.txt and tokenizer.json, in this order, and where a template has the slot
+  // "libraries" of its two sentences, that without libraries first: trainer and worker must agree.
   const std::string& sha256() const { return sha256_; }
 
  private:

@@ -34,6 +34,7 @@ absl::StatusOr<ColdStartPair> ParsePair(const JsonLine& line) {
   ColdStartPair pair;
   ASSIGN_OR_RETURN(const std::string skill, line.Text("skill"));
   ASSIGN_OR_RETURN(pair.parts.reference, line.Text("reference_source"));
+  ASSIGN_OR_RETURN(pair.parts.allowed_libraries, line.TextsOr("allowed_libraries", {}));
   ASSIGN_OR_RETURN(pair.answer, line.Text("answer"));
   if (skill == "generate") return pair;
   if (skill != "optimise") return line.Error("\"skill\" must be \"generate\" or \"optimise\"");

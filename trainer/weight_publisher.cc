@@ -50,6 +50,14 @@ std::string RunPrefix(const std::filesystem::path& run_directory) {
   return absl::StrCat("warpsmith_", absl::Hex(HashOf(path.string()), absl::kZeroPad16), "_");
 }
 
+// A worker would find out only after its old weights are gone.
+absl::Status CheckFits(const Parameters& parameters, int buffer, const at::Tensor& rounded) {
+  if (rounded.scalar_type() != at::kHalf || AllFiniteFloat16(rounded)) return absl::OkStatus();
+  const absl::Status status = parameters.CheckFitsFloat16(buffer);
+  return {status.code(), absl::StrCat("cannot publish weights in float16: ", status.message(),
+                                      absl::IsOutOfRange(status) ? "; use bfloat16 workers" : "")};
+}
+
 bool Lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
 }  // namespace
@@ -78,6 +86,7 @@ absl::StatusOr<PublishedWeights> WeightPublisher::Write(const Parameters& parame
   for (int index = 0; index < parameters.num_buffers(); ++index) {
     const at::Tensor& trained = parameters.buffer(index);
     const at::Tensor values = rounds ? trained.detach().to(dtype) : trained;
+    RETURN_IF_ERROR(CheckFits(parameters, index, values));
     const std::string_view bytes(static_cast<const char*>(values.const_data_ptr()), values.nbytes());
     RETURN_IF_ERROR(WriteAll(file, bytes, weights.path));
     weights.buffers.push_back({.name = parameters.layout().buffers()[index].name,

@@ -36,7 +36,8 @@ class WeightPublisher {
   WeightPublisher& operator=(const WeightPublisher&) = delete;
   ~WeightPublisher();
 
-  // Writes version `policy_version` and says where it lies. RESOURCE_EXHAUSTED when there is no room.
+  // Writes version `policy_version` and says where it lies. RESOURCE_EXHAUSTED when there is no room,
+  // and for kFloat16 the errors of Parameters::CheckFitsFloat16, with the way out.
   absl::StatusOr<PublishedWeights> Write(const Parameters& parameters, uint64_t policy_version,
                                          PublishedDtype dtype = PublishedDtype::kAsTrained);
 

@@ -89,6 +89,7 @@ TensorSource HuggingFaceSource(const Parameters& parameters) {
     at::Tensor tensor;
     try {
       tensor = parameters.HfTensor(*layout, type);
+      if (type == at::kHalf && !AllFiniteFloat16(tensor)) return parameters.CheckFitsFloat16(*layout);
     } catch (const std::exception& error) {
       return FailedInTorch(absl::StrCat("writing the tensor ", info.name), error);
     }

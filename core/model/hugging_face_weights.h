@@ -32,7 +32,8 @@ absl::StatusOr<TensorTypes> ReadTensorTypes(const std::filesystem::path& directo
 std::vector<TensorInfo> HuggingFaceTensors(const ParameterLayout& layout, const TensorTypes& types);
 
 // Gives the values of `parameters`, rounded to the type that is asked for: exact where they are as
-// they were read. A tensor at a time is in memory. `parameters` must outlive it.
+// they were read. A tensor at a time is in memory. For F16 the errors of
+// Parameters::CheckFitsFloat16. `parameters` must outlive it.
 TensorSource HuggingFaceSource(const Parameters& parameters);
 
 }  // namespace warpsmith

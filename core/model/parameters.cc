@@ -4,6 +4,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -119,6 +120,33 @@ std::map<std::string, at::Tensor> Parameters::ToHf(at::ScalarType dtype) const {
 
 at::Tensor Parameters::HfTensor(const HfTensorLayout& tensor, at::ScalarType dtype) const {
   return Gather(tensor, buffers_[tensor.buffer].detach(), dtype);
+}
+
+absl::Status Parameters::CheckFitsFloat16(int index) const {
+  for (const HfTensorLayout& tensor : layout_.hf_tensors()) {
+    if (tensor.buffer == index) RETURN_IF_ERROR(CheckFitsFloat16(tensor));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Parameters::CheckFitsFloat16(const HfTensorLayout& tensor) const {
+  if (AllFiniteFloat16(HfTensor(tensor, at::kHalf))) return absl::OkStatus();
+  const at::Tensor values = HfTensor(tensor, at::kFloat).view({-1});
+  const float* const end = values.const_data_ptr<float>() + values.numel();
+  const float* const bad = std::find_if(values.const_data_ptr<float>(), end,
+                                        [](float value) { return !std::isfinite(float{at::Half(value)}); });
+  WS_CHECK(bad != end);
+  if (!std::isfinite(*bad)) return NotFiniteTensor(tensor);
+  return absl::OutOfRangeError(
+      absl::StrCat("tensor ", tensor.name, " has the value ", *bad, "; float16 ends at 65504"));
+}
+
+bool AllFiniteFloat16(const at::Tensor& values) {
+  constexpr uint16_t kExponent = 0x7C00;
+  const at::Half* const data = values.const_data_ptr<at::Half>();
+  bool finite = true;
+  for (int64_t i = 0; i < values.numel(); ++i) finite &= (data[i].x & kExponent) != kExponent;
+  return finite;
 }
 
 absl::Status Parameters::FromHf(const std::map<std::string, at::Tensor>& tensors) {

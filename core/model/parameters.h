@@ -53,6 +53,10 @@ class Parameters {
   std::map<std::string, at::Tensor> ToHf(at::ScalarType dtype) const;
   // One of them: `tensor` is of layout().hf_tensors().
   at::Tensor HfTensor(const HfTensorLayout& tensor, at::ScalarType dtype) const;
+  // OUT_OF_RANGE names a tensor (of buffer `index`) and its value of 65,520 or more: float16 makes it infinite.
+  // INVALID_ARGUMENT where it is not finite before.
+  absl::Status CheckFitsFloat16(int index) const;
+  absl::Status CheckFitsFloat16(const HfTensorLayout& tensor) const;
   // Takes every tensor of the layout from `tensors`, converting dtypes. INVALID_ARGUMENT on a missing name, a
   // wrong shape, a name that the architecture does not have (a tied "lm_head.weight" is allowed and ignored) and a
   // value that is not finite; the values are unspecified then.
@@ -67,6 +71,9 @@ class Parameters {
   ParameterLayout layout_;
   std::vector<at::Tensor> buffers_;
 };
+
+// Whether a contiguous float16 tensor on the CPU has finite values alone. One pass: at::isfinite takes several.
+bool AllFiniteFloat16(const at::Tensor& values);
 
 }  // namespace warpsmith
 

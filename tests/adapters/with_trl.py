@@ -68,7 +68,11 @@ def _rows() -> list[dict[str, str]]:
 def _prompt(reference: str) -> str:
     template = Path(_MODEL, "prompt_generate.txt")
     text = template.read_text() if template.exists() else "{{reference}}\n"
-    return text.replace("{{reference}}", reference)
+    libraries = (  # as docs/serving.md has it: the tasks here allow none
+        "Libraries beyond CUDA's runtime and the C++ standard library are not available: "
+        "compute in kernels of your own."
+    )
+    return text.replace("{{reference}}", reference).replace("{{libraries}}", libraries)
 
 
 def _trainer(record: _Record) -> GRPOTrainer:

@@ -12,6 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/device_decoder_fixture.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/unchecked_source.h"
 
 namespace warpsmith {
 namespace {
@@ -24,7 +25,7 @@ void Export(const std::filesystem::path& directory, const Parameters& parameters
                                     {.files = {{"config.json", WriteModelConfig(parameters.config())}},
                                      .tensors = HuggingFaceTensors(parameters.layout(), types),
                                      .shard_bytes_max = shard_bytes_max},
-                                    HuggingFaceSource(parameters))
+                                    UncheckedSource(parameters))
               .ok());
 }
 

@@ -32,6 +32,22 @@ TEST_CASE("a pair teaches only advice that GRPO's prompts have") {
   }
 }
 
+TEST_CASE("a pair's prompt tells of the libraries that its task allows: none where the pair does not say") {
+  const auto load = [](const std::string& field) {
+    const TemporaryDirectory directory;
+    const auto path = directory.path() / "pairs.jsonl";
+    std::ofstream(path) << R"({"skill": "generate", "reference_source": "r", "answer": "a")" << field
+                        << "}\n";
+    return LoadColdStartPairs(path);
+  };
+  CHECK(load("")->front().parts.allowed_libraries.empty());
+  CHECK(load(R"(, "allowed_libraries": ["blas"])")->front().parts.allowed_libraries ==
+        std::vector<std::string>{"blas"});
+  const absl::Status status = load(R"(, "allowed_libraries": "blas")").status();
+  CHECK(absl::IsInvalidArgument(status));
+  CHECK_THAT(std::string(status.message()), Catch::Contains("allowed_libraries"));
+}
+
 TEST_CASE("a pair becomes its prompt and its answer") {
   const Prompts prompts = Load();
   const ColdStartPair pair{.parts = {.reference = "x"}, .answer = "y"};

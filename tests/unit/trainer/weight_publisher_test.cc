@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -70,6 +71,26 @@ TEST_CASE("weights in 16 bits are those of the trainer, rounded, each buffer wit
     CHECK(ToHex(ChecksumOf(part)) == buffer.checksum);
     CHECK(buffer.sha256.empty());
   }
+}
+
+TEST_CASE("a weight that float16 would make infinite is refused by name; bfloat16 takes it") {
+  const TemporaryDirectory directory;
+  Policy policy = MakePolicy(at::kFloat);
+  policy.parameters.RequireGrad(false);
+  WeightPublisher publisher(directory.path(), "runs/a");
+  const auto write = [&](float value, PublishedDtype dtype) {
+    policy.parameters.View(2, "down")[0][1].fill_(value);
+    return publisher.Write(policy.parameters, 3, dtype).status();
+  };
+  CHECK(write(65519, PublishedDtype::kFloat16).ok());  // rounds to the largest
+  for (const PublishedDtype dtype : {PublishedDtype::kAsTrained, PublishedDtype::kBfloat16})
+    CHECK(write(65520, dtype).ok());
+  CHECK(write(65520, PublishedDtype::kFloat16).message() ==
+        "cannot publish weights in float16: tensor model.layers.1.mlp.down_proj.weight has the value 65520; "
+        "float16 ends at 65504; use bfloat16 workers");
+  CHECK(write(std::numeric_limits<float>::quiet_NaN(), PublishedDtype::kFloat16).message() ==
+        "cannot publish weights in float16: tensor model.layers.1.mlp.down_proj.weight has values that are "
+        "not finite");
 }
 
 TEST_CASE("what a killed trainer left is removed by the next one of the same run, and nothing else") {

@@ -16,6 +16,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/unchecked_source.h"
 
 namespace warpsmith {
 namespace {
@@ -181,12 +182,34 @@ TEST_CASE("weights that are not finite are refused by the tensor's name") {
       Parameters parameters = Random(config, 5);
       parameters.View(2, "qkv_bias")[1].fill_(value);
       const TemporaryDirectory source;
-      Write(source.path(), parameters, All(config, type));
+      REQUIRE(WriteTensorDirectory(source.path(), HuggingFaceTensors(parameters.layout(), All(config, type)),
+                                   4096, UncheckedSource(parameters))
+                  .ok());
       const absl::Status status = LoadHuggingFaceWeights(source.path(), parameters);
       CHECK(absl::IsInvalidArgument(status));
       CHECK(status.message() == "tensor model.layers.1.self_attn.q_proj.bias has values that are not finite");
     }
   }
+}
+
+TEST_CASE("a value that F16 would make infinite, or that is not finite, is not written") {
+  const ModelConfig config = FamilyConfigs()[2].config;
+  Parameters parameters = Random(config, 5);
+  const auto write = [&](TensorType type) {
+    const TemporaryDirectory target;
+    return WriteTensorDirectory(target.path(), HuggingFaceTensors(parameters.layout(), All(config, type)),
+                                4096, HuggingFaceSource(parameters));
+  };
+  const at::Tensor bias = parameters.View(2, "qkv_bias")[1];
+  bias.fill_(-65519.0);  // rounds to the largest
+  CHECK(write(TensorType::kF16).ok());
+  bias.fill_(-65520.0);
+  CHECK(write(TensorType::kBF16).ok());
+  CHECK(write(TensorType::kF16).message() ==
+        "tensor model.layers.1.self_attn.q_proj.bias has the value -65520; float16 ends at 65504");
+  bias.fill_(std::numeric_limits<double>::quiet_NaN());
+  CHECK(write(TensorType::kF16).message() ==
+        "tensor model.layers.1.self_attn.q_proj.bias has values that are not finite");
 }
 
 TEST_CASE("a checkpoint of which any shard is cut short is refused with the shard's name") {
