@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -26,12 +27,11 @@ constexpr char kBlas[] =
     "available.";
 
 std::string Libraries(const std::vector<std::string>& allowed) {
-  return std::find(allowed.begin(), allowed.end(), "blas") == allowed.end() ? kNoLibraries : kBlas;
+  return absl::c_linear_search(allowed, "blas") ? kBlas : kNoLibraries;
 }
 
 bool TellsLibraries(const PromptTemplate& text) {
-  const std::vector<std::string>& names = text.slot_names();
-  return std::find(names.begin(), names.end(), kLibraries) != names.end();
+  return absl::c_linear_search(text.slot_names(), kLibraries);
 }
 
 // However a program ends, the prompt goes on in a new line.

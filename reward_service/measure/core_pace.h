@@ -1,4 +1,4 @@
-// How fast a lane's core is beside the best that was seen of it: what shares it with others, unseen, changes that.
+// How slow a lane's core is beside its last judgements: what shares it with others, unseen, changes that.
 #ifndef WARPSMITH_REWARD_SERVICE_MEASURE_CORE_PACE_H_
 #define WARPSMITH_REWARD_SERVICE_MEASURE_CORE_PACE_H_
 

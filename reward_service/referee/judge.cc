@@ -271,8 +271,7 @@ absl::Status Judge::AwaitReference() {
 absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::PrepareTiming() {
   ASSIGN_OR_RETURN(auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kTiming));
   const absl::Time preparing = absl::Now();
-  RETURN_IF_ERROR(
-      WithoutKept(device_->PrepareTiming(*task_), [&] { return device_->PrepareTiming(*task_); }));
+  RETURN_IF_ERROR(TryWithoutKept([&] { return device_->PrepareTiming(*task_); }));
   CountWaiting(preparing);
   return turn;
 }
@@ -289,12 +288,14 @@ absl::Status Judge::PrepareReferenceIn(DeviceTurn::Kind kind) {
   if (kind == DeviceTurn::Kind::kShared) return device_->PrepareReference(*task_);
   had_alone_ = true;
   RETURN_IF_ERROR(ClearDevice());
-  return WithoutKept(device_->PrepareReference(*task_), [&] { return device_->PrepareReference(*task_); });
+  return TryWithoutKept([&] { return device_->PrepareReference(*task_); });
 }
 
-absl::Status Judge::WithoutKept(absl::Status first, absl::FunctionRef<absl::Status()> again) {
-  if (first.ok() || device_->turn() == nullptr || !task_->on_device().IsCrowded()) return first;
-  return ExcuseWantOfMemory(*device_, device_->KillKeptCandidates() ? again() : first);
+absl::Status Judge::TryWithoutKept(absl::FunctionRef<absl::Status()> attempt) {
+  absl::Status status = attempt();
+  if (status.ok() || device_->turn() == nullptr || !task_->on_device().IsCrowded()) return status;
+  if (device_->KillKeptCandidates()) status = attempt();
+  return ExcuseWantOfMemory(*device_, std::move(status));
 }
 
 absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameters) {

@@ -59,9 +59,9 @@ class Judge {
   absl::StatusOr<std::unique_ptr<Turn>> PrepareTiming();
   absl::Status PrepareReference();
   absl::Status PrepareReferenceIn(DeviceTurn::Kind kind);
-  // Alone on the device, of what has been tried there once: where memory is wanting those who wait there end, and it is
-  // tried `again`. What fails then for want of memory is no fault of the task's.
-  absl::Status WithoutKept(absl::Status first, absl::FunctionRef<absl::Status()> again);
+  // For whoever has the device alone: `attempt`, and where memory is wanting once more, when those who wait there have
+  // ended. RESOURCE_EXHAUSTED: memory is wanting still, which is no fault of the task's.
+  absl::Status TryWithoutKept(absl::FunctionRef<absl::Status()> attempt);
   // The device, where others have it too: with them, or alone, and then with nothing to do. Waiting for it is not the
   // candidate's doing. UNAVAILABLE: it does not come to rest. DEADLINE_EXCEEDED.
   absl::StatusOr<std::unique_ptr<Turn>> TakeTurn(DeviceTurn::Kind kind, TurnFor what);

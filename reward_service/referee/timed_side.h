@@ -81,7 +81,7 @@ class TimingDevice {
   virtual absl::StatusOr<Overhead> MeasureColdOverhead(size_t num_calls) = 0;
   // What a turn on a GPU takes longer with the memory of the task, on either side, of many in a row.
   virtual absl::StatusOr<EmptyCall> MeasureMemory() { return EmptyCall(); }
-  // How much longer the lane's core takes now for the same work than at the best time that was seen: at least 1.
+  // How much longer the lane's core takes now for the same work than in the fastest of its last judgements: CorePace.
   virtual absl::StatusOr<double> MeasureCoreSlowness() { return 1; }
   // Has a call that does nothing sampled: what the path to a candidate shows.
   virtual absl::Status SampleOverhead(ProfileSampler* sampler) = 0;

@@ -141,32 +141,32 @@ TEST_CASE("a fault for want of memory that those keep who wait to be timed is se
   }
 }
 
-TEST_CASE("who has seen a time of its own is not timed again for what it says of memory") {
+// Of a candidate that has one fault, at this call of those that are timed, beside a process that another judgement
+// keeps.
+v1::Verdict VerdictOfOneFault(const Fault& fault, int at_call) {
   DeviceTurn turn;
   FakeBench bench;
   bench.machine.turn = &turn;
   bench.machine.num_kept = 1;
   bench.machine.keeps_others = true;
-  int num_faults = 0, num_calls = 0;
+  int num_calls = 0;
   bench.machine.sealed.timed_calls = [&](int) {
-    if (++num_calls < 20 || num_faults > 0) return CallResult{60};
-    ++num_faults;
-    return CallResult{60, Fault{v1::VERDICT_RUNTIME_ERROR, "CUDA error: out of memory"}};
+    return ++num_calls == at_call ? CallResult{60, fault} : CallResult{60};
   };
-  CHECK(bench.Run().verdict() == v1::VERDICT_RUNTIME_ERROR);
+  const v1::Verdict verdict = bench.Run().verdict();
+  CHECK(num_calls >= at_call);
+  return verdict;
 }
 
-TEST_CASE("a hack is no want of memory") {
-  DeviceTurn turn;
-  FakeBench bench;
-  bench.machine.turn = &turn;
-  bench.machine.num_kept = 1;
-  bench.machine.keeps_others = true;
-  bench.machine.sealed.timed_calls = [&](int) {
-    return bench.machine.num_kept > 0 ? CallResult{60, Fault{v1::VERDICT_HACK, "out of memory"}}
-                                      : CallResult{60};
-  };
-  CHECK(bench.Run().verdict() == v1::VERDICT_HACK);
+TEST_CASE("who has seen a time of its own is not timed again for what it says of memory") {
+  const Fault no_memory = {v1::VERDICT_RUNTIME_ERROR, "CUDA error: out of memory"};
+  CHECK(VerdictOfOneFault(no_memory, 1) == v1::VERDICT_CORRECT);
+  CHECK(VerdictOfOneFault(no_memory, 20) == v1::VERDICT_RUNTIME_ERROR);
+}
+
+TEST_CASE("a hack is no want of memory, and neither is a wrong output of a timed call") {
+  CHECK(VerdictOfOneFault({v1::VERDICT_HACK, "out of memory"}, 1) == v1::VERDICT_HACK);
+  CHECK(VerdictOfOneFault({v1::VERDICT_INCORRECT, "out of memory"}, 1) == v1::VERDICT_INCORRECT);
 }
 
 TEST_CASE("what a candidate takes beside others is not on the clock of its timing") {
