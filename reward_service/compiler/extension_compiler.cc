@@ -149,8 +149,11 @@ absl::StatusOr<CompiledProgram> ExtensionCompiler::Compile(const ExtensionArgume
     if (lacks) continue;
     ASSIGN_OR_RETURN(program, CompileOn(tiers_[i], *call, cancelled));
     program.headers = tiers_[i].name;
-    if (program.succeeded() || BindsWhatIsNowhere(arguments, program.diagnostics) ||
-        !MayNeedOtherHeaders(program.diagnostics, names_.back().get())) {
+    if (program.succeeded() || BindsWhatIsNowhere(arguments, program.diagnostics)) break;
+    if (!MayNeedOtherHeaders(program.diagnostics, names_.back().get())) {
+      if (i + 1 < tiers_.size() && names_.back() != nullptr) {
+        program.diagnostics = WithoutKnownNames(program.diagnostics, *names_.back());
+      }
       break;
     }
   }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/file.h"
 #include "core/base/status_macros.h"
@@ -104,6 +105,17 @@ bool MayNeedOtherHeaders(std::string_view diagnostics, const HeaderNames* names)
   if (std::any_of(errors.begin(), errors.end(), DefinesModuleTwice)) return false;
   return errors.empty() || !std::all_of(errors.begin(), errors.end(),
                                         [&](std::string_view line) { return IsOwnFault(line, names); });
+}
+
+std::string WithoutKnownNames(std::string_view diagnostics, const HeaderNames& names) {
+  std::vector<absl::string_view> lines =
+      absl::StrSplit(absl::string_view(diagnostics.data(), diagnostics.size()), '\n');
+  const auto is_known = [&](absl::string_view line) {
+    const std::string_view name = UnknownName({line.data(), line.size()});
+    return !name.empty() && names.Contains(name);
+  };
+  lines.erase(std::remove_if(lines.begin(), lines.end(), is_known), lines.end());
+  return absl::StrJoin(lines, "\n");
 }
 
 bool LacksAName(std::string_view diagnostics, const HeaderNames& names) {

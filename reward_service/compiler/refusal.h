@@ -29,6 +29,10 @@ class HeaderNames {
 // missing name is the program's own fault.
 bool MayNeedOtherHeaders(std::string_view diagnostics, const HeaderNames* names);
 
+// `diagnostics` without the errors about names that some header has: where a program is refused before its headers
+// were, these are not its own.
+std::string WithoutKnownNames(std::string_view diagnostics, const HeaderNames& names);
+
 // Whether an error in `diagnostics` is about a name that these headers do not have either.
 bool LacksAName(std::string_view diagnostics, const HeaderNames& names);
 

@@ -44,6 +44,15 @@ TEST_CASE("a module that is defined twice is the program's own fault, two module
   CHECK(MayNeedOtherHeaders(of_binding, nullptr));
 }
 
+TEST_CASE("what is told of a program that no header mends leaves out names that headers have") {
+  const HeaderNames names = Names("einsum\n");
+  const std::string own = "3:1: error: redefinition of 'void* PyInit_twice()'\n2:1: note: here\n";
+  CHECK(WithoutKnownNames("9:1: error: 'einsum' is not a member of 'at'\n" + own, names) == own);
+  const std::string nowhere = "9:1: error: 'twice' was not declared in this scope\n";
+  CHECK(WithoutKnownNames(nowhere + own, names) == nowhere + own);
+  CHECK(WithoutKnownNames("", names).empty());
+}
+
 TEST_CASE("broken grammar is the program's own fault") {
   CHECK_FALSE(MayNeedOtherHeaders("3:1: error: expected ';' before 'float'\n3:9: note: here\n", nullptr));
 }
