@@ -1,18 +1,17 @@
 """generate() of transformers with its default cache, which grows, and with a static one, whose decoding it compiles.
 
-Compiling takes more than a minute for each model and batch, and one core. So each has a process of its own, all compile
-at once, and only then are they timed, one after the other. The weights of a model are one allocation that its
-processes share.
+Compiling takes more than a minute for each model and batch, and one core. So each batch has a process of its own, all
+compile at once, and only then are they timed, one after the other. The weights of a model are one allocation that its
+processes share. Who has not compiled in time is ended, and the others are timed without it.
 """
 
 from __future__ import annotations
 
 import os
-import queue
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from threading import BrokenBarrierError
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
@@ -22,9 +21,9 @@ from tests.bench.qwen3_shapes import SHAPES
 Row = dict[str, Any]
 
 DEFAULT, STATIC = "transformers", "static"  # names of rows
-_COMPILE_SECONDS_MAX = 180.0
-_TIMING_SECONDS_MAX = 20.0  # of one process
-_COMPILER_THREADS = "2"  # of each process
+COMPILE_SECONDS_MAX = 90.0
+_TIMING_SECONDS_MAX = 10.0  # of one batch
+_COMPILER_THREADS = "4"  # of each process
 _MESSAGE_CHARACTERS_MAX = 300
 
 
@@ -85,66 +84,87 @@ def step_rate(model: Any, load: Load, cache: str) -> float:
     return load.batch * load.num_tokens / clock.seconds
 
 
-def _measure(model: Any, load: Load, compiled: Any, turn: Any, rows: Any) -> None:
-    """In a process of its own. Puts its rows, or what failed, and None at its end."""
-    try:
-        failure = ""
-        try:
-            step_rate(model, load, STATIC)
-        except Exception as error:  # of the compiler, whatever it is: the others are worth having
-            failure = f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS_MAX]
-        compiled.wait(_COMPILE_SECONDS_MAX)
-        with turn:
-            for cache in (DEFAULT,) if failure else (STATIC, DEFAULT):
-                rate = max(step_rate(model, load, cache) for _ in range(2))
-                rows.put({"name": cache, "model": load.model, "batch": load.batch, "tok_per_s": rate})
-    except BrokenBarrierError:
-        failure = f"not all have compiled after {_COMPILE_SECONDS_MAX:.0f} s"
-    except Exception as error:  # likewise
-        failure = f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS_MAX]
-    finally:
-        if failure:
-            rows.put(f"{load.model}, batch {load.batch}: {failure}")
-        rows.put(None)
+def _row(model: Any, load: Load, cache: str) -> Row:
+    """The faster of two calls."""
+    rate = max(step_rate(model, load, cache) for _ in range(2))
+    return {"name": cache, "model": load.model, "batch": load.batch, "tok_per_s": rate}
 
 
-def generate_rows(loads: Sequence[Load]) -> Iterator[Row]:
-    """Two rows for each load, by name: STATIC, the faster of two calls that are warm, and DEFAULT, likewise. Raises
-    RuntimeError where a process fails, behind the rows of those that did not."""
+def random_model(load: Load) -> Any:
+    """In bfloat16 on a GPU, in float32 on a CPU."""
     from transformers import AutoModelForCausalLM
 
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = _COMPILER_THREADS
-    models = {}
+    dtype = torch.bfloat16 if load.device == "cuda" else torch.float32
+    config = SHAPES[load.model].transformers_config()
+    with torch.device(load.device):
+        return AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="sdpa").eval()
+
+
+def default_rows(loads: Sequence[Load]) -> Iterator[Row]:
+    """One for each load of one model, with the default cache."""
+    model = random_model(loads[0])
     for load in loads:
-        if load.model not in models:
-            dtype = torch.bfloat16 if load.device == "cuda" else torch.float32
-            config = SHAPES[load.model].transformers_config()
-            with torch.device(load.device):
-                model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="sdpa")
-            models[load.model] = model.eval()
-    context = torch.multiprocessing.get_context("spawn")
-    compiled, turn, rows = context.Barrier(len(loads)), context.Lock(), context.Queue()
-    processes = [
-        context.Process(target=_measure, args=(models[load.model], load, compiled, turn, rows)) for load in loads
-    ]
-    for process in processes:
-        process.start()
-    failures, num_left = [], len(processes)
-    end = time.monotonic() + _COMPILE_SECONDS_MAX + _TIMING_SECONDS_MAX * len(loads)
+        step_rate(model, replace(load, num_tokens=2), DEFAULT)  # first calls of libraries
+        yield _row(model, load, DEFAULT)
+
+
+def _compile_and_measure(model: Any, load: Load, parent: Connection) -> None:
+    """In a process of its own. Sends the seconds of compilation, waits for its turn, and sends its row; a text tells
+    what failed."""
+    begin = time.perf_counter()
     try:
-        while num_left:
-            answer = rows.get(timeout=max(0.1, end - time.monotonic()))
-            if answer is None:
-                num_left -= 1
-            elif isinstance(answer, str):
-                failures.append(answer)
-            else:
+        step_rate(model, load, STATIC)
+        seconds = time.perf_counter() - begin
+        parent.send(seconds)
+        parent.recv()
+        parent.send({**_row(model, load, STATIC), "compile_s": seconds})
+    except EOFError:
+        return  # the parent has ended
+    except Exception as error:  # of the compiler, whatever it is: the others are worth having
+        parent.send(f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS_MAX])
+
+
+def static_rows(loads: Sequence[Load], compile_seconds_max: float = COMPILE_SECONDS_MAX) -> Iterator[Row]:
+    """One for each load of one model, with the static cache. Raises RuntimeError where one fails or is late, behind the
+    rows of the others."""
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = _COMPILER_THREADS
+    model = random_model(loads[0])
+    context = torch.multiprocessing.get_context("spawn")
+    processes, ends = [], []
+    for load in loads:
+        end, child_end = context.Pipe()
+        ends.append(end)
+        processes.append(context.Process(target=_compile_and_measure, args=(model, load, child_end)))
+    failures = []
+    try:
+        for process in processes:
+            process.start()
+        deadline = time.monotonic() + compile_seconds_max
+        answers = [_answer(end, deadline) for end in ends]
+        for process, answer in zip(processes, answers, strict=True):
+            if not isinstance(answer, float):
+                process.kill()  # or it would compile beside those that are timed
+        for load, end, answer in zip(loads, ends, answers, strict=True):
+            if isinstance(answer, float):
+                end.send(None)
+                answer = _answer(end, time.monotonic() + _TIMING_SECONDS_MAX)
+            if isinstance(answer, dict):
                 yield answer
-    except queue.Empty:
-        failures.append(f"{num_left} processes did not end in time")
+            else:
+                failures.append(f"{load.model}, batch {load.batch}: {answer}")
     finally:
         for process in processes:
             process.kill()
             process.join(_TIMING_SECONDS_MAX)
     if failures:
         raise RuntimeError("; ".join(failures))
+
+
+def _answer(end: Connection, deadline: float) -> Any:
+    """What a process sends until `deadline`, else a text that says so."""
+    if not end.poll(max(0.0, deadline - time.monotonic())):
+        return "no answer in time"
+    try:
+        return end.recv()
+    except EOFError:
+        return "the process ended without an answer"

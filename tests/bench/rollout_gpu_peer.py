@@ -45,7 +45,7 @@ def _flex_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     return out
 
 
-ATTENTIONS: dict[str, Attention] = {"sdpa": _fused_attention, "products": _product_attention, "flex": _flex_attention}
+ATTENTIONS: dict[str, Attention] = {"flex": _flex_attention, "sdpa": _fused_attention, "products": _product_attention}
 
 
 class LayerWeights(NamedTuple):

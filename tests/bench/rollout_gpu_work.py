@@ -20,11 +20,13 @@ CONTEXT = PROMPT + ANSWER // 2  # mean tokens that a step attends to
 GROUP, GROUP_PROMPT = 16, 4096
 CHURN = 500
 LOADS, LOAD_ANSWER = 3, 64
-# Steps of the peers: as many as are steady, for transformers takes a tenth of a second for one. The last two are rows
-# of one piece.
+# Steps of the peers: as many as are steady, for transformers takes up to a tenth of a second for one.
 PEER_TOKENS = {"pytorch": 128, "static": 48, "transformers": 48}
 # A slice begins no piece after 270 s, and a command on a GPU may last ten minutes.
 SECONDS_MAX = 240.0
+PEER_SECONDS_MAX = 120.0
+# As in rollout_gpu_peer.py, which imports Torch. The fastest counts.
+ATTENTIONS = ("flex", "sdpa", "products")
 _BUILD_FOLDERS = [ROOT / "build/core/tests", ROOT / "build/cuda/tests"]
 _PEER_FILES = [
     ROOT / "tests/bench" / name
@@ -50,7 +52,7 @@ class Work:
     batch_invariant: int = 1  # as of the engine
 
     def pieces(self) -> Iterator[Piece]:
-        """What is worth most comes first; the peers that compile longest come last."""
+        """What is worth most comes first; the peers that compile long come last."""
         largest = self.models[-1]
         yield self._peer("ceilings", self.models[0], [])
         yield self._logits()
@@ -65,10 +67,10 @@ class Work:
         yield self._engine("churn", ["--churn", str(CHURN)])
         yield self._load(largest)
         for model in reversed(self.models):
-            yield self._peer("generate", model, self.batches)
-        for model in reversed(self.models):
-            for batch in self.batches:  # each is compiled
-                yield self._peer("pytorch", model, [batch])
+            for attention in ATTENTIONS:
+                yield self._peer("pytorch", model, self.batches, attention)
+            yield self._peer("static", model, self.batches)
+            yield self._peer("transformers", model, self.batches)
 
     def _engine(self, name: str, load: Sequence[str]) -> Piece:
         binary = locate_binary("engine_gpu_rates", self.binaries)
@@ -93,14 +95,15 @@ class Work:
         work = partial(_all_rows, [*command, "--device", self.device])
         return Piece("float32", [_digest([logits, tokens, *scripts])], work)
 
-    def _peer(self, peer: str, model: str, batches: Sequence[int]) -> Piece:
+    def _peer(self, peer: str, model: str, batches: Sequence[int], attention: str = "") -> Piece:
         words = [peer]
         if batches:
             words += ["--model", model, "--batch", ",".join(map(str, batches))]
-            words += ["--context", str(CONTEXT), "--tokens", str(PEER_TOKENS.get(peer, PEER_TOKENS["static"]))]
+            words += ["--context", str(CONTEXT), "--tokens", str(PEER_TOKENS[peer])]
+        if attention:
+            words += ["--attention", attention]
         command = [sys.executable, "-m", "tests.bench.rollout_gpu_peers", *words, "--device", self.device]
-        batch = f", batch {batches[0]}" if len(batches) == 1 else ""
-        name = f"{peer} {model}{batch}" if batches else peer
+        name = f"{peer} {model}{f', {attention}' if attention else ''}" if batches else peer
         return Piece(name, [digest_of(_PEER_FILES), words], partial(_some_rows, command))
 
 
@@ -117,7 +120,7 @@ def _all_rows(command: Sequence[str]) -> Row:
 def _some_rows(command: Sequence[str]) -> Row:
     """Rows of a peer, which may end early: what it has measured is kept, with the failure. Raises RuntimeError where
     there is no row."""
-    answer = run_json(command, SECONDS_MAX)
+    answer = run_json(command, PEER_SECONDS_MAX)
     if not answer.rows:
         answer.checked()
     return {"rows": answer.rows, "failure": answer.failure}

@@ -19,10 +19,11 @@ from torch import Tensor
 from tests.bench.json_process import ROOT, run_json
 from tests.bench.qwen3_shapes import SHAPES
 from tests.bench.rollout_gpu import main
-from tests.bench.rollout_gpu_generate import Load, generate_rows
+from tests.bench.rollout_gpu_generate import Load, static_rows
 from tests.bench.rollout_gpu_peer import ATTENTIONS, StaticDecoder, sample, weights_of
 from tests.bench.rollout_gpu_table import Figure, copy_share, faults, figures, peer_rates
-from tests.bench.rollout_gpu_work import CONTEXT, Work
+from tests.bench.rollout_gpu_work import ATTENTIONS as FORMS
+from tests.bench.rollout_gpu_work import CONTEXT, PEER_TOKENS, Work
 from tests.bench.slices import Row, read_lines
 from tests.gpu.float32_peer import Engine, devices_for, transformers_answer
 from tests.gpu.float32_peer import compare as compare_float32
@@ -183,23 +184,30 @@ def test_samples_of_the_plain_decoder_have_their_probabilities() -> None:
     torch.testing.assert_close(shares, torch.tensor([0.5, 0.3, 0.2]), rtol=0, atol=0.015)  # 4 standard deviations
 
 
-@pytest.mark.parametrize(("peer", "names"), [("pytorch", {"pytorch"}), ("generate", {"transformers", "static"})])
-def test_peers_measure_each_batch(peer: str, names: set[str]) -> None:
+@pytest.mark.parametrize("peer", PEER_TOKENS)
+def test_peers_measure_each_batch(peer: str) -> None:
     words = [peer, "--model", "tiny", "--batch", "1,2", "--context", "24", "--tokens", "4", "--device", "cpu"]
     rows = run_json([sys.executable, "-m", "tests.bench.rollout_gpu_peers", *words], seconds_max=120).checked()
-    assert {(row["name"], row["model"], row["batch"]) for row in rows} == {
-        (name, "tiny", batch) for name in names for batch in (1, 2)
-    }
-    assert all(row["tok_per_s"] > 0 and not row.get("failures") for row in rows)
+    assert [(row["name"], row["model"], row["batch"]) for row in rows] == [(peer, "tiny", 1), (peer, "tiny", 2)]
+    assert all(row["tok_per_s"] > 0 for row in rows)
 
 
-def test_a_load_that_cannot_run_costs_its_own_rows_alone() -> None:
+def test_a_load_that_cannot_run_costs_its_own_row_alone() -> None:
     good, bad = Load("tiny", 1, 24, 4, "cpu"), Load("tiny", -1, 24, 4, "cpu")
     rows = []
     with pytest.raises(RuntimeError, match="tiny, batch -1: RuntimeError"):
-        for row in generate_rows([good, bad]):
+        for row in static_rows([good, bad]):
             rows.append(row)
-    assert [(row["name"], row["batch"]) for row in rows] == [("static", 1), ("transformers", 1)]
+    assert [(row["name"], row["batch"]) for row in rows] == [("static", 1)]
+
+
+def test_who_compiles_too_long_is_not_waited_for() -> None:
+    with pytest.raises(RuntimeError, match="tiny, batch 1: no answer in time"):
+        list(static_rows([Load("tiny", 1, 24, 4, "cpu")], compile_seconds_max=0.1))
+
+
+def test_the_forms_of_attention_are_those_that_the_peer_has() -> None:
+    assert set(FORMS) == set(ATTENTIONS)
 
 
 def test_shapes_have_the_parameters_of_their_names() -> None:
@@ -218,10 +226,15 @@ def _results() -> dict[str, Row]:
         "engine 8B, batch 64": {
             "rows": [{"name": "decode", "tokens_per_second": 4500.0, "whole_tokens_per_second": 4350.0}]
         },
-        "pytorch 8B, batch 1": {"rows": [{"name": "pytorch", "model": "8B", "batch": 1, "tok_per_s": 100.0}]},
-        "pytorch 8B, batch 64": {"rows": [{"name": "pytorch", "model": "8B", "batch": 64, "tok_per_s": 3000.0}]},
-        "generate 8B": {"rows": [{"name": "static", "model": "8B", "batch": 1, "tok_per_s": 125.0}]},
-        "generate 0.6B": {"rows": [{"name": "static", "model": "0.6B", "batch": 1, "tok_per_s": 300.0}]},
+        "pytorch 8B, flex": {
+            "rows": [
+                {"name": "pytorch", "model": "8B", "batch": 1, "tok_per_s": 100.0},
+                {"name": "pytorch", "model": "8B", "batch": 64, "tok_per_s": 3000.0},
+            ]
+        },
+        "pytorch 8B, sdpa": {"rows": [{"name": "pytorch", "model": "8B", "batch": 1, "tok_per_s": 90.0}]},
+        "static 8B": {"rows": [{"name": "static", "model": "8B", "batch": 1, "tok_per_s": 125.0}]},
+        "static 0.6B": {"rows": [{"name": "static", "model": "0.6B", "batch": 1, "tok_per_s": 300.0}]},
         "logits": {"rows": [{"name": "a", "ratio": 0.9}, {"name": "b", "ratio": 1.2}]},
         "float32": {"rows": [{"name": "a", "relative_difference": 3e-6}]},
     }
@@ -238,6 +251,8 @@ def test_the_fastest_peer_of_a_batch_is_the_one_to_beat() -> None:
     table = {figure.name: figure for figure in figures(_results())}
     assert table["8B, batch 1: times the fastest peer (2 of 3)"].value == pytest.approx(1.2)
     assert table["8B, batch 64: times the fastest peer (1 of 3)"].value == pytest.approx(1.5)
+    copies = 3e12 / SHAPES["8B"].step_bytes(1, CONTEXT)  # tokens a second
+    assert table["8B, batch 1: times the fastest peer (2 of 3)"].bound == pytest.approx(copies / 125)
     assert table["8B, batch 64: tok/s with prompts, a TB/s of copies"].value == pytest.approx(1450)
     assert table["logits: error beside transformers' own, worst case"].line().endswith("NOT MET")
     assert table["float32: largest difference to transformers, 1e-4"].value == pytest.approx(0.03)
@@ -252,7 +267,7 @@ def test_a_target_is_met_at_its_value() -> None:
 def test_400_sequences_are_for_the_engine_alone(tmp_path: Path) -> None:
     names = [piece.name for piece in Work(["0.6B", "8B"], [1, 8, 64], [400], tmp_path).pieces()]
     assert [name for name in names if "400" in name] == ["engine 0.6B, batch 400", "engine 8B, batch 400"]
-    assert names[0] == "ceilings" and names[-1] == "pytorch 0.6B, batch 64"
+    assert names[0] == "ceilings" and names[-1] == "transformers 0.6B"
     assert len(set(names)) == len(names)
 
 
