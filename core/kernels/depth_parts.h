@@ -90,6 +90,11 @@ constexpr LinearCut CutOf(const LinearShape& shape) {
 // Whether a block of few rows has all its weights before x is there.
 constexpr bool HasAllWeights(const LinearShape& shape) { return CutOf(shape).block_parts > 1; }
 
+// Of a ring that has places for `places` tiles, as many as all turns give to the same part. A barrier tells two phases
+// apart, so that warps may wait for a stage's next phase only after the phase before: they must have read that one
+// themselves. Warps of another part pass such a wait before either tile is there.
+constexpr int StagesOfParts(int places, int block_parts) { return places / block_parts * block_parts; }
+
 // The same parts in tiles of 48 columns, where that gives more multiprocessors a block: 6,144 columns are 96 tiles of
 // 64 and 128 of 48. Not for gate and up, which lie in blocks of 32 columns. Bits depend on the parts alone.
 constexpr LinearCut SpreadOf(const LinearShape& shape, const LinearCut& cut) {

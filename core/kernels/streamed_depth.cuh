@@ -58,7 +58,7 @@ struct RingPlace {
 // How a launch divides depth and memory.
 struct BlockPlan {
   int num_tiles;           // of the depth
-  int num_stages;          // at least two for each part
+  int num_stages;          // at least two for each part, as many for each: see StagesOfParts
   bool starts_next_early;  // num_stages are as many as a block has places
 };
 

@@ -240,7 +240,7 @@ BlockPlan PlanOf(const StreamedLaunch<E>& launch) {
   // Where blocks of few columns take turns, two share a multiprocessor, so that one's weights come while the other
   // begins or ends. Blocks of many columns change seldom, and are faster alone.
   const bool take_turns = launch.cut.blocks > 2 * kMultiprocessors && T::kColumns <= kGroupColumns;
-  return {num_tiles, take_turns ? T::kStages / 2 : T::kStages, false};
+  return {num_tiles, take_turns ? StagesOfParts(T::kStages / 2, T::kBlockParts) : T::kStages, false};
 }
 
 template <typename T, bool kWhole, typename E>

@@ -48,7 +48,7 @@ struct Tile {
   // Sums that come from the blocks of a cluster: see SendSums.
   static constexpr int kSentBytes = kBlockParts * (kRows + kPartsMax) * kStride * 4;
   // The most that a multiprocessor has room for.
-  static constexpr int kStages = std::min(kStagesMax, (212 << 10) / kStageBytes);
+  static constexpr int kStages = StagesOfParts(std::min(kStagesMax, (212 << 10) / kStageBytes), kBlockParts);
   static constexpr int BytesOf(int num_stages) {
     return std::max(num_stages * kStageBytes + kReadBehind, kBlockParts * kPartSums * 4) + kTileAlignment;
   }

@@ -1,5 +1,5 @@
-// The kernels of a step in float16, each against its reference on the CPU. Their forms in bfloat16, which are the same
-// templates, and what they refuse, are tested by name.
+// The kernels of a step in float16, each against its reference on the CPU: norms and SwiGLU in step_kernels_test.cc.
+// Their forms in bfloat16, which are the same templates, and what they refuse, are tested by name.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,7 +10,6 @@
 #include "core/kernels/linear_cuda.h"
 #include "core/kernels/paged_attention_cuda.h"
 #include "core/kernels/random_normals_cuda.h"
-#include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
 #include "tests/gpu/attention_batch.h"
@@ -53,43 +52,6 @@ std::vector<float> Attend(const AttentionBatch& batch) {
 }
 
 }  // namespace
-
-TEST_CASE("residual and norm in float16 equal the CPU's, with deltas and without") {
-  for (const int64_t rows : {1, 3, 100}) {
-    for (const int64_t size : {31, 256, 4096, 8200}) {
-      for (const int64_t num_deltas : {0, 1, 3}) {
-        INFO(rows << " x " << size << ", " << num_deltas << " deltas");
-        const std::vector<float> delta = Random(num_deltas * rows * size, 2), weight = Random(size, 3);
-        std::vector<float> x = Random(rows * size, 1), y(rows * size);
-        const Array residual(x), added(delta.empty() ? x : delta), weights(weight), found(y);
-        const int64_t counted = std::max<int64_t>(num_deltas, 1);
-        REQUIRE(LaunchResidualNorm<__half>(
-                    {rows, size, 1e-6f, residual.get(), num_deltas == 0 ? nullptr : added.get(),
-                     weights.get(), found.get(), counted},
-                    nullptr) == cudaSuccess);
-        ResidualNormReference({rows, size, 1e-6f, x.data(), num_deltas == 0 ? nullptr : delta.data(),
-                               weight.data(), y.data(), counted},
-                              DeviceDtype::kFloat16);
-        CHECK(residual.Read() == x);
-        CHECK(LargestError<__half>(found.Read(), y) <= 1.0);
-      }
-    }
-  }
-}
-
-TEST_CASE("SwiGLU in float16 equals the CPU's") {
-  for (const int64_t rows : {1, 3, 257}) {
-    for (const int64_t size : {16, 48, 1008}) {
-      INFO(rows << " x " << size);
-      std::vector<float> gate_up = Random(rows * 2 * size, 1), y(rows * size);
-      for (float& value : gate_up) value *= 64;
-      SwiGluReference({rows, size, gate_up.data(), y.data()}, DeviceDtype::kFloat16);
-      const Array input(gate_up), found(y);
-      REQUIRE(LaunchSwiGlu<__half>({rows, size, input.get(), found.get()}, nullptr) == cudaSuccess);
-      CHECK(LargestError<__half>(found.Read(), y) <= 1.0);
-    }
-  }
-}
 
 TEST_CASE("gathered rows in float16 are those of the embedding, and NaN without a token") {
   constexpr int64_t kNumTokens = 100, kRows = 300, kSize = 136;

@@ -1,5 +1,5 @@
-// The small kernels of a step in float32, each against its reference on the CPU. Their forms in bfloat16, and what they
-// refuse, are tested by name.
+// The small kernels of a step in float32, each against its reference on the CPU: norms and SwiGLU in
+// step_kernels_test.cc. Their forms in bfloat16, and what they refuse, are tested by name.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,65 +9,10 @@
 #include "core/kernels/first_not_finite_cuda.h"
 #include "core/kernels/linear_cuda.h"
 #include "core/kernels/random_normals_cuda.h"
-#include "core/kernels/residual_norm_cuda.h"
-#include "core/kernels/swiglu_cuda.h"
 #include "tests/gpu/linear_layer.h"
 #include "tests/support/catch.h"
 
 namespace warpsmith {
-namespace {
-
-// In units of 2^-20 of the value, some eight steps of float32, plus 1e-6 where sums cancel.
-double LargestFloat32Error(const std::vector<float>& found, const std::vector<float>& expected) {
-  double largest = found.size() == expected.size() ? 0 : INFINITY;
-  for (size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
-    const double error =
-        std::abs(double{found[i]} - expected[i]) / (std::abs(double{expected[i]}) * 0x1p-20 + 1e-6);
-    largest = error <= largest ? largest : (std::isnan(error) ? INFINITY : error);
-  }
-  return largest;
-}
-
-}  // namespace
-
-TEST_CASE("residual and norm in float32 equal the CPU's, with deltas and without") {
-  for (const int64_t rows : {1, 3, 100}) {
-    for (const int64_t size : {1, 31, 256, 1000, 4096, 8200}) {
-      for (const int64_t num_deltas : {0, 1, 3}) {
-        INFO(rows << " x " << size << ", " << num_deltas << " deltas");
-        const std::vector<float> delta = RandomFloats(num_deltas * rows * size, 2),
-                                 weight = RandomFloats(size, 3);
-        std::vector<float> x = RandomFloats(rows * size, 1), y(rows * size);
-        const DeviceArray residual(x), added(delta.empty() ? x : delta), weights(weight), found(y);
-        const int64_t counted = std::max<int64_t>(num_deltas, 1);
-        REQUIRE(LaunchResidualNorm<float>(
-                    {rows, size, 1e-6f, residual.get(), num_deltas == 0 ? nullptr : added.get(),
-                     weights.get(), found.get(), counted},
-                    nullptr) == cudaSuccess);
-        ResidualNormReference({rows, size, 1e-6f, x.data(), num_deltas == 0 ? nullptr : delta.data(),
-                               weight.data(), y.data(), counted},
-                              DeviceDtype::kFloat32);
-        CHECK(residual.Read() == x);
-        CHECK(LargestFloat32Error(found.Read(), y) <= 1.0);
-      }
-    }
-  }
-}
-
-TEST_CASE("SwiGLU in float32 equals the CPU's") {
-  for (const int64_t rows : {1, 3, 257}) {
-    for (const int64_t size : {16, 48, 1008}) {
-      INFO(rows << " x " << size);
-      std::vector<float> gate_up = RandomFloats(rows * 2 * size, 1), y(rows * size);
-      for (float& value : gate_up) value *= 100;  // to where exp overflows and underflows
-      SwiGluReference({rows, size, gate_up.data(), y.data()}, DeviceDtype::kFloat32);
-      const DeviceArray input(gate_up), found(y);
-      REQUIRE(LaunchSwiGlu<float>({rows, size, input.get(), found.get()}, nullptr) == cudaSuccess);
-      CHECK(LargestFloat32Error(found.Read(), y) <= 1.0);
-    }
-  }
-}
-
 TEST_CASE("gathered rows in float32 are those of the reference") {
   constexpr int64_t kNumTokens = 100, kRows = 300;
   for (const int64_t size : {8, 136, 4096}) {
@@ -128,8 +73,8 @@ TEST_CASE("attention's inputs in float32 equal the CPU's, biased and normed or n
            plain ? nullptr : query_norm.data(), plain ? nullptr : key_norm.data(), cosines.data(),
            sines.data(), positions.data(), places.data(), queries.data(), keys.data(), values.data()},
           DeviceDtype::kFloat32);
-      CHECK(LargestFloat32Error(queries_device.Read(), queries) <= 1.0);
-      CHECK(LargestFloat32Error(keys_device.Read(), keys) <= 1.0);
+      CHECK(LargestError<float>(queries_device.Read(), queries) <= 1.0);
+      CHECK(LargestError<float>(keys_device.Read(), keys) <= 1.0);
       CHECK(values_device.Read() == values);
     }
   }

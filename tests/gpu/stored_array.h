@@ -1,4 +1,4 @@
-// bfloat16 and float16 arrays in device memory for tests, which see them as floats.
+// Arrays of bfloat16, float16 or float32 in device memory for tests, which see them as floats.
 #ifndef WARPSMITH_TESTS_GPU_STORED_ARRAY_H_
 #define WARPSMITH_TESTS_GPU_STORED_ARRAY_H_
 
@@ -17,13 +17,21 @@
 
 namespace warpsmith {
 
-// Of T, __nv_bfloat16 or __half: half a step between two values of it is at most this part of the larger.
+// Of T, __nv_bfloat16, __half or float: half a step between two values of it is at most this part of the larger. Of
+// float32 half of eight steps, for sums are made in float32, too.
 template <typename T>
-inline constexpr double kHalfStep = std::is_same_v<T, __half> ? 0x1p-11 : 0x1p-8;
+inline constexpr double kHalfStep = 0x1p-8;
+template <>
+inline constexpr double kHalfStep<__half> = 0x1p-11;
+template <>
+inline constexpr double kHalfStep<float> = 0x1p-21;
 
 template <typename T>
-inline constexpr DeviceDtype kStoredDtype =
-    std::is_same_v<T, __half> ? DeviceDtype::kFloat16 : DeviceDtype::kBfloat16;
+inline constexpr DeviceDtype kStoredDtype = DeviceDtype::kBfloat16;
+template <>
+inline constexpr DeviceDtype kStoredDtype<__half> = DeviceDtype::kFloat16;
+template <>
+inline constexpr DeviceDtype kStoredDtype<float> = DeviceDtype::kFloat32;
 
 template <typename T>
 class StoredArray {
@@ -56,6 +64,11 @@ class StoredArray {
 };
 using Bfloat16Array = StoredArray<__nv_bfloat16>;
 
+template <>
+class StoredArray<float> : public DeviceArray {
+  using DeviceArray::DeviceArray;
+};
+
 // Uniform in [-1, 1), rounded to what T has.
 template <typename T>
 std::vector<float> RandomStored(int64_t size, uint64_t seed) {
@@ -68,12 +81,13 @@ inline std::vector<float> RandomBfloat16s(int64_t size, uint64_t seed) {
 }
 
 // The largest distance in units of what rounding to T allows: 1 is a step of T, which float32 results on the two sides
-// of a tie are apart, plus 1e-5 for float32 sums that cancel. NaN gives infinity.
+// of a tie are apart, or eight of float32, plus 1e-5 for float32 sums that cancel, in float32 1e-6. NaN gives infinity.
 template <typename T = __nv_bfloat16>
 double LargestError(const std::vector<float>& found, const std::vector<float>& expected) {
   double largest = found.size() == expected.size() ? 0 : INFINITY;
   for (size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
-    const double allowed = std::abs(expected[i]) * 2 * kHalfStep<T> + 1e-5;
+    const double sum_error = std::is_same_v<T, float> ? 1e-6 : 1e-5;
+    const double allowed = std::abs(double{expected[i]}) * 2 * kHalfStep<T> + sum_error;
     const double error = std::abs(double{found[i]} - expected[i]) / allowed;
     largest = error <= largest ? largest : (std::isnan(error) ? INFINITY : error);
   }

@@ -77,6 +77,18 @@ TEST_CASE("parts that blocks share get blocks of their own where all have a mult
   CHECK(CutOf({4096, 4096}).block_parts == 1);  // too much for a block to have at once
 }
 
+TEST_CASE("a stage of a ring belongs to one part in every turn") {
+  for (const int block_parts : {1, 2}) {
+    for (int places = 2 * block_parts; places <= 40; ++places) {
+      const int stages = StagesOfParts(places, block_parts);
+      CHECK((stages <= places && stages > places - block_parts));
+      for (int tile = 0; tile < 3 * stages; ++tile) {
+        CHECK(tile % stages % block_parts == tile % block_parts);
+      }
+    }
+  }
+}
+
 TEST_CASE("tiles of 48 columns spread a layer over more multiprocessors, with the same parts") {
   const auto spread_of = [](int64_t columns, int64_t depth) {
     const LinearShape shape = {columns, depth};
