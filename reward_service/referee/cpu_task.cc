@@ -101,10 +101,11 @@ absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
   return status;
 }
 
-void CpuTask::EndReference() {
-  if (!store_.on_gpu()) return;
+bool CpuTask::EndReference() {
+  if (!store_.on_gpu()) return false;
   for (const auto& baseline : baselines_) baseline->process().Kill();
   reference_ended_ = !baselines_.empty();
+  return reference_ended_;
 }
 
 absl::Status CpuTask::AwaitIdle(Behind what) {

@@ -49,7 +49,7 @@ class CpuTask : public TaskOnDevice {
   TensorStore& store() const override { return store_; }
   DeviceTurn* turn() const override { return store_.turn(); }
   absl::Status AwaitIdle(Behind what) override;
-  void EndReference() override;
+  bool EndReference() override;
   int NumBatchedCalls(const TaskLayout& layout) const override {
     return BatchedCallsMax(store_, layout, facts_);
   }

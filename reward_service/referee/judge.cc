@@ -293,9 +293,10 @@ absl::Status Judge::PrepareReferenceIn(DeviceTurn::Kind kind) {
 
 absl::Status Judge::TryWithoutKept(absl::FunctionRef<absl::Status()> attempt) {
   absl::Status status = attempt();
-  if (status.ok() || device_->turn() == nullptr || !task_->on_device().IsCrowded()) return status;
+  if (status.ok() || device_->turn() == nullptr || !task_->IsCrowded()) return status;
   if (device_->KillKeptCandidates()) status = attempt();
-  return ExcuseWantOfMemory(*device_, std::move(status));
+  // What the task needs beyond its draws, with nobody beside it, is its own fault.
+  return task_->IsCrowded() ? ExcuseWantOfMemory(*device_, std::move(status)) : status;
 }
 
 absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameters) {

@@ -66,6 +66,8 @@ struct FakeMachine {
   std::function<bool()> end_waiting = [] { return false; };  // of a task, alone
   int num_references_ended = 0;
   bool is_crowded = false;
+  int64_t bytes_taken =
+      0;  // of its memory, by anybody: where that is more than a task's own it is crowded, too
   int num_batched_calls = 1;
   bool judges_errors_again = false;
   bool may_be_others_doing = true;  // any fault beside others
@@ -228,9 +230,14 @@ class FakeTaskOnDevice : public TaskOnDevice {
  public:
   explicit FakeTaskOnDevice(FakeMachine* machine) : machine_(machine) {}
   bool EndWaiting() override { return machine_->end_waiting(); }
-  void EndReference() override { ++machine_->num_references_ended; }
+  bool EndReference() override {
+    ++machine_->num_references_ended;
+    return false;
+  }
   DeviceTurn* turn() const override { return machine_->turn; }
-  bool IsCrowded() const override { return machine_->is_crowded; }
+  bool IsCrowded(int64_t own_bytes) const override {
+    return machine_->is_crowded || machine_->bytes_taken > own_bytes;
+  }
   absl::Status AwaitIdle(Behind) override { return machine_->idle(); }
   int NumBatchedCalls(const TaskLayout&) const override { return machine_->num_batched_calls; }
   absl::Status StartReference(const PreparedTask&) override { return absl::OkStatus(); }

@@ -24,12 +24,12 @@ class RoomOnDevice {
   // What it is given outlives it.
   RoomOnDevice(TaskOnDevice* device, absl::Time deadline)
       : turn_(device->turn()),
-        is_crowded_([device] { return device->IsCrowded(); }),
+        is_crowded_([device] { return device->IsCrowded(/*own_bytes=*/0); }),
         end_waiting_([device] { return device->EndWaiting(); }),
         deadline_(deadline) {}
   RoomOnDevice(TensorStore* store, absl::Time deadline)
       : turn_(store->turn()),
-        is_crowded_([store] { return store->IsCrowded(); }),
+        is_crowded_([store] { return store->IsCrowded(/*own_bytes=*/0); }),
         end_waiting_([store] { return store->EndWaiting(); }),
         deadline_(deadline) {}
 

@@ -20,7 +20,7 @@ namespace {
 
 // Memory is scarce where less than such a part of it is left: a program that asks for more than that is rare.
 constexpr int64_t kScarceShare = 4;
-// A GPU is crowded where more than such a part of it is taken.
+// A GPU is crowded where others have more than such a part of it.
 constexpr int64_t kCrowdedShare = 4;
 constexpr int64_t kCopiedBytes = int64_t{1} << 30;
 constexpr int kCopies = 5;
@@ -343,9 +343,9 @@ bool GpuStore::WasScarceSince(absl::Time since) {
   return last_scarce_ >= since;
 }
 
-bool GpuStore::IsCrowded() const {
+bool GpuStore::IsCrowded(int64_t own_bytes) const {
   const absl::StatusOr<int64_t> free_bytes = FreeBytes();
-  return !free_bytes.ok() || device_bytes_ - *free_bytes > device_bytes_ / kCrowdedShare;
+  return !free_bytes.ok() || device_bytes_ - *free_bytes - own_bytes > device_bytes_ / kCrowdedShare;
 }
 
 bool GpuStore::HasPlenty() {

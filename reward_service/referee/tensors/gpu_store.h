@@ -44,7 +44,7 @@ class GpuStore : public TensorStore {
   bool WasScarceSince(absl::Time since) ABSL_LOCKS_EXCLUDED(scarcity_mutex_);
   void LookAtMemory() ABSL_LOCKS_EXCLUDED(scarcity_mutex_);
   void NoteScarcity() ABSL_LOCKS_EXCLUDED(scarcity_mutex_);  // it was so until now
-  bool IsCrowded() const override;
+  bool IsCrowded(int64_t own_bytes) const override;
   bool on_gpu() const override { return true; }
   DeviceTurn* turn() override { return &turn_; }
   FewAtATime* drawing() override { return &drawing_; }

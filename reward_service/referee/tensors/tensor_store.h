@@ -71,8 +71,8 @@ class TensorStore {
   virtual void Settle() {}
   // All memory of the device, which others use, too; 0 for the host's, of which each has its share anyway.
   virtual int64_t device_bytes() const { return 0; }
-  // Whether others keep so much of it that who lacked memory may have found it without them.
-  virtual bool IsCrowded() const { return false; }
+  // Whether others than who has `own_bytes` of it keep so much that who lacked memory may have found it without them.
+  virtual bool IsCrowded(int64_t /*own_bytes*/) const { return false; }
   // Whether a program must open a GPU to reach it.
   virtual bool on_gpu() const = 0;
   // Held by whoever computes on a device that is one for all: alone by a judgement that times, so that nobody is timed
