@@ -65,6 +65,7 @@ struct FakeMachine {
   std::function<absl::Status()> idle = [] { return absl::OkStatus(); };
   std::function<bool()> end_waiting = [] { return false; };  // of a task, alone
   int num_references_ended = 0;
+  bool has_plenty = true;
   bool is_crowded = false;
   int64_t bytes_taken =
       0;  // of its memory, by anybody: where that is more than a task's own it is crowded, too
@@ -82,8 +83,9 @@ struct FakeMachine {
   absl::Status kept_end;
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
-  absl::Duration preparing;  // that takes PrepareTiming()
-  absl::Time timed_since;    // as the judge said when it was to be timed last
+  absl::Duration preparing;         // that takes PrepareTiming()
+  absl::Duration waits_for_memory;  // each process, when it starts
+  absl::Time timed_since;           // as the judge said when it was to be timed last
   // Not OK: the device is gone. No program starts, threads are not spread.
   absl::Status lost;
 
@@ -170,8 +172,9 @@ class FakeJudgingDevice : public JudgingDevice {
     if (machine_->turn != nullptr && machine_->turn->is_shared() && !machine_->lost_beside_others.ok())
       return machine_->lost_beside_others;
     const CandidateScript& script = machine_->in(room);
+    absl::SleepFor(machine_->waits_for_memory);
     return StartedProgram{std::make_unique<FakeProgram>(machine_, script, measurement_),
-                          machine_->Note(script.start_fault)};
+                          machine_->Note(script.start_fault), machine_->waits_for_memory};
   }
   absl::Status PrepareReference(PreparedTask&) override { return machine_->prepare_reference(); }
   void KeepVerified(std::unique_ptr<CheckedProgram>) override {
@@ -189,6 +192,7 @@ class FakeJudgingDevice : public JudgingDevice {
     return machine_->kept_end;
   }
   bool KillKeptCandidates() override { return std::exchange(machine_->num_kept, 0) > 0; }
+  bool HasPlenty() override { return machine_->has_plenty; }
   absl::Status PrepareTiming(PreparedTask&) override {
     absl::SleepFor(machine_->preparing);
     return absl::OkStatus();

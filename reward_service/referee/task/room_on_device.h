@@ -36,13 +36,15 @@ class RoomOnDevice {
   // Whether it is worth another attempt after such a failure. Not beside others, who may go on for long: whoever calls
   // tries again alone. Alone the processes that wait there end first, and each attempt waits for a moment.
   bool MayBeThere(const absl::Status& failure);
+  // Since the first failure that was worth another attempt: a wait for others' memory, which is on nobody's clock.
+  absl::Duration waited() const;
 
  private:
   DeviceTurn* const turn_;
   const std::function<bool()> is_crowded_;
   const std::function<bool()> end_waiting_;
   absl::Time deadline_;
-  bool has_ended_others_ = false;
+  absl::Time failed_first_ = absl::InfiniteFuture();  // others have ended since
 };
 
 }  // namespace warpsmith

@@ -1,11 +1,13 @@
 #include "reward_service/referee/tensors/lacking_memory.h"
 
+#include <poll.h>
+
 #include "absl/time/clock.h"
 
 namespace warpsmith {
 namespace {
 
-constexpr absl::Duration kPause = absl::Milliseconds(50);
+constexpr int kPauseMs = 50;
 
 }  // namespace
 
@@ -22,7 +24,7 @@ bool LackingMemory::IsLostAfter(const absl::Status& judged) {
       num_in_row_ = 0;
       return false;
     }
-    absl::SleepFor(kPause);
+    poll(nullptr, 0, kPauseMs);
   }
   return true;
 }

@@ -82,10 +82,13 @@ class TensorStore {
   // A place of it is taken before such a turn by an oracle that draws; null likewise. Each wait for a GPU takes as long
   // as all have their turn there who wait at once.
   virtual FewAtATime* drawing() { return nullptr; }
+  // Whether memory was scarce at some time since then, now included, as far as anybody saw: nobody can tell then
+  // whether a program of that time lacked it.
+  virtual bool WasScarceSince(absl::Time /*since*/) { return false; }
   // Whether the device has so much memory left that processes may be there that need not.
   virtual bool HasPlenty() { return true; }
   // For whoever has the device's turn alone: processes that wait there, stopped, end, for they keep memory of it, and
-  // may have left it at work. Whether there were any.
+  // may have left it at work. Whether there were any. While memory is scarce, waits for a moment until theirs is back.
   virtual bool EndWaiting() { return false; }
   // Copies from `offset` of an allocation that a program has made itself, by the handle that its jail gave for it, in
   // hexadecimal. Believes neither: an error says that there is no such memory. The program is stopped. Where programs

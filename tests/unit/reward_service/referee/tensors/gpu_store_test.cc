@@ -236,19 +236,6 @@ TEST_CASE("memory of tensors that are kept no more is taken for others of the sa
   CHECK(store->Health().ok());
 }
 
-TEST_CASE("a GPU is crowded by what others have of it than who asks, and where nobody knows") {
-  FakeGpu gpu;
-  const auto store = Open();
-  const int64_t all = store->device_bytes();
-  CHECK_FALSE(store->IsCrowded(0));  // an eighth is taken
-  gpu.Say("free 50\n");
-  CHECK(store->IsCrowded(0));
-  CHECK(store->IsCrowded(all / 5));
-  CHECK_FALSE(store->IsCrowded(all / 3));
-  gpu.Say("fail cuMemGetInfo_v2 1\n");
-  CHECK(store->IsCrowded(all));
-}
-
 TEST_CASE("a GPU without memory refuses, and is healthy") {
   FakeGpu gpu;
   const auto store = Open();
