@@ -71,6 +71,7 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
   do buffers = make_buffers(CpuTask::Of(task));
   while (!buffers.ok() && room_for_buffers.MayBeThere(buffers.status()));
   RETURN_IF_ERROR(buffers.status());
+  absl::Duration waited = room_for_buffers.waited();
   phase.emplace(Phase::kStart);
   absl::Status hello = process.ok() ? (*process)->AwaitHello(options_.deadline) : process.status();
   if (absl::IsInternal(hello) || absl::IsUnavailable(hello) || absl::IsResourceExhausted(hello)) {
@@ -82,6 +83,7 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
       process = options_.zygote->ForkWithoutSpares(rights, what);
       hello = process.ok() ? (*process)->AwaitHello(options_.deadline) : process.status();
     } while (!hello.ok() && room.MayBeThere(hello));
+    waited += room.waited();
   }
   RETURN_IF_ERROR(hello);
   phase.reset();
@@ -97,7 +99,7 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
   };
   return StartedJail{std::make_unique<CheckedJail>(std::move(jail), request_.kind, task.layout(),
                                                    options_.lane, return_buffers, measurement_),
-                     std::move(fault)};
+                     std::move(fault), waited};
 }
 
 Program CandidateJails::MakeProgram(const PreparedTask& task, int num_threads) const {

@@ -26,6 +26,7 @@ namespace warpsmith {
 struct StartedJail {
   std::unique_ptr<CheckedJail> jail;
   std::optional<Fault> fault;
+  absl::Duration waited;  // for memory that others had: not on the candidate's clock
 };
 
 struct CandidateJailOptions {

@@ -46,6 +46,8 @@ class CheckedJail : public CheckedProgram {
   std::string OutputTail(size_t bytes_max) override { return jail_->process().OutputTail(bytes_max); }
 
   Jail& jail() { return *jail_; }
+  // Whether the device's memory was scarce at some time since its program was started.
+  bool MayHaveLackedMemory() const { return jail_->store().WasScarceSince(since_); }
 
  private:
   std::optional<Fault> LoadAndRun(Batch draws);
@@ -61,6 +63,7 @@ class CheckedJail : public CheckedProgram {
   v1::Correctness& correctness() { return *measurement_->mutable_grade()->mutable_correctness(); }
 
   std::unique_ptr<Jail> jail_;
+  const absl::Time since_ = absl::Now();
   const bool is_native_;
   const TaskLayout& layout_;
   const Lane* const lane_;

@@ -21,8 +21,8 @@ constexpr int kVerifyThreadsMax = 4;
 // Of all processes of a judgement that were kept, together. A driver takes tenths of a second for each.
 constexpr absl::Duration kEndTimeMax = absl::Seconds(20);
 
-// Of a process's seconds, which verification may have used up where it is timed, too.
-constexpr double kVerifiedShareMax = 0.25;
+// Of a process's seconds, what it may have used up beside others where it is timed, too.
+constexpr double kUsedShareMax = 0.25;
 
 // Whatever the work is, its outputs must be written, and a core's nearest cache takes no more than this.
 double LeastMicroseconds(const TaskLayout& layout, const RefereeFacts& facts, int num_cores) {
@@ -67,16 +67,20 @@ absl::StatusOr<StartedProgram> CpuDevice::StartCandidate(PreparedTask& task, Roo
           ? lane.num_threads()
           : std::max(std::min(kVerifyThreadsMax, lane.num_cores_around()), lane.num_threads());
   ASSIGN_OR_RETURN(StartedJail started, JailsIn(room).Start(task, nullptr, num_threads));
-  return StartedProgram{std::move(started.jail), std::move(started.fault)};
+  return StartedProgram{std::move(started.jail), std::move(started.fault), started.waited};
 }
 
 void CpuDevice::KeepVerified(std::unique_ptr<CheckedProgram> program) {
   if (!kept_) return;
   // Made by StartCandidate().
   std::unique_ptr<CheckedJail> jail(static_cast<CheckedJail*>(program.release()));
-  const bool has_time =
-      jail->jail().process().cpu_seconds() <= kVerifiedShareMax * judgement_.request.limits.cpu_seconds_max;
-  if (jail->jail().has_own_inputs() && has_time) kept_->AddVerified(std::move(jail));
+  if (jail->jail().has_own_inputs() && CanBeTimed(*jail)) kept_->AddVerified(std::move(jail));
+}
+
+bool CpuDevice::CanBeTimed(CheckedJail& jail) const {
+  const double cpu_seconds = jail.jail().process().cpu_seconds();
+  return cpu_seconds <= kUsedShareMax * judgement_.request.limits.cpu_seconds_max &&
+         !jail.MayHaveLackedMemory();
 }
 
 std::optional<Fault> CpuDevice::PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) {
@@ -90,6 +94,7 @@ std::optional<Fault> CpuDevice::PrepareCandidates(PreparedTask& task, Room room,
     for (size_t call = 0; call < warm_ups.size(); ++call) {
       if (auto fault = started->jail->CallAll(warm_ups.subspan(call, 1), Comparing::kFast)) return fault;
     }
+    if (!CanBeTimed(*started->jail)) return std::nullopt;
     kept_->AddWarm(std::move(started->jail));
   }
   return std::nullopt;

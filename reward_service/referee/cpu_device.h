@@ -61,6 +61,9 @@ class CpuDevice : public JudgingDevice {
 
   bool is_native() const { return judgement_.request.kind == CandidateKind::kNative; }
   CandidateJails JailsIn(Room room) const;
+  // Whether a process that was made ready beside others is as good as one that is started alone: it has time left, and
+  // has not lacked memory, for want of which a program may go a slower way without a word.
+  bool CanBeTimed(CheckedJail& jail) const;
 
   const CpuTools& tools_;
   const Judgement judgement_;

@@ -90,21 +90,26 @@ absl::Status CpuTask::WarmReference(const PreparedTask& task, absl::Time deadlin
 absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
   if (std::exchange(reference_ended_, false)) baselines_.clear();
   if (!baselines_.empty()) return absl::OkStatus();
-  RoomOnDevice room(this, absl::Now() + limits_.answer_time_max);
+  const absl::Time since = absl::Now();
+  const bool is_shared = store_.turn() != nullptr && store_.turn()->is_shared();
+  RoomOnDevice room(this, since + limits_.answer_time_max);
   absl::Status status;
   do {
     baselines_.clear();
     status = Start(task);
   } while (!status.ok() && room.MayBeThere(status));
   if (status.ok()) status = Warm(task, absl::Now() + limits_.step_time_max);
-  if (!status.ok()) baselines_.clear();  // the next judgement must not find them half made
+  // The next judgement must not find them half made; and one that others left no memory may be slow for good, for Torch
+  // takes other algorithms then without a word. Who needs it next starts another one.
+  if (!status.ok() || (is_shared && store_.WasScarceSince(since))) baselines_.clear();
   return status;
 }
 
-void CpuTask::EndReference() {
-  if (!store_.on_gpu()) return;
+bool CpuTask::EndReference() {
+  if (!store_.on_gpu()) return false;
   for (const auto& baseline : baselines_) baseline->process().Kill();
   reference_ended_ = !baselines_.empty();
+  return reference_ended_;
 }
 
 absl::Status CpuTask::AwaitIdle(Behind what) {

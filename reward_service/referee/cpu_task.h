@@ -42,14 +42,15 @@ class CpuTask : public TaskOnDevice {
   absl::Status StartReference(const PreparedTask& task) override;
   absl::Status WarmReference(const PreparedTask& task, absl::Time deadline) override;
   // For whoever holds the lane, before baselines() are used: a GPU has no other core on which they could be made ready
-  // while others are timed, so there StartReference() has the process open it, and all else waits for this call.
+  // while others are timed, so there StartReference() has the process open it, and all else waits for this call. Beside
+  // others, where memory was scarce, there may be none afterwards: alone there is.
   // INVALID_ARGUMENT: the task is at fault.
   absl::Status AwaitReference(const PreparedTask& task);
 
   TensorStore& store() const override { return store_; }
   DeviceTurn* turn() const override { return store_.turn(); }
   absl::Status AwaitIdle(Behind what) override;
-  void EndReference() override;
+  bool EndReference() override;
   int NumBatchedCalls(const TaskLayout& layout) const override {
     return BatchedCallsMax(store_, layout, facts_);
   }

@@ -137,6 +137,7 @@ absl::StatusOr<StartedSide> CpuTiming::StartCandidate() {
   std::optional<Fault> fault;
   if (!is_warm) {
     ASSIGN_OR_RETURN(StartedJail started, jails_.Start(*task_, baseline_, lane_->num_threads()));
+    lane_since_ += started.waited;
     jail = std::move(started.jail);
     fault = std::move(started.fault);
   }

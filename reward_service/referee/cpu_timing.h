@@ -53,7 +53,7 @@ class CpuTiming : public TimingDevice {
   const Lane* const lane_;
   EmptyCandidate* const empty_candidate_;
   EmptyCandidate* const empty_reference_;
-  const absl::Time lane_since_;
+  absl::Time lane_since_;  // moved on by what its processes waited for
   const GpuClockReader* const clocks_;
   KeptJails* const kept_;
   CorePace* const pace_;

@@ -40,6 +40,7 @@ class GpuDevice : public JudgingDevice {
   bool has_kept_candidates() const override { return host_->has_kept_candidates(); }
   absl::Status EndCandidates() override { return host_->EndCandidates(); }
   bool KillKeptCandidates() override { return store_->EndWaiting(); }
+  bool HasPlenty() override { return store_->HasPlenty(); }
   absl::Status PrepareTiming(PreparedTask& task) override;
   absl::StatusOr<std::unique_ptr<TimingDevice>> StartTiming(PreparedTask& task, Room room,
                                                             absl::Time lane_since) override;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/base/absl_view.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/referee/task/clear_device.h"
@@ -37,28 +36,13 @@ absl::Status EndCandidates(JudgingDevice* device, absl::Time deadline) {
   return device->EndCandidates();
 }
 
-// Of a fault alone: whether it may have come of memory that processes kept who wait, stopped, to be timed or to end.
-// They have ended then, and the candidate is to be seen once more. A HACK does not come of that.
-bool LackedMemoryOfOthers(JudgingDevice* device, const Fault& fault, absl::Time since) {
-  if (device->turn() == nullptr || fault.verdict == v1::VERDICT_TIMEOUT || fault.verdict == v1::VERDICT_HACK)
-    return false;
-  return device->MayBeOthersDoing(fault, since) && device->KillKeptCandidates();
-}
-
-// `status` of a reference, unless it says that it lacks memory: the task does not answer for what others keep. Of the
-// host's memory each process has a part of its own.
-absl::Status ExcuseWantOfMemory(JudgingDevice& device, absl::Status status) {
-  if (device.turn() == nullptr) return status;
-  if (!absl::IsInvalidArgument(status) || !SaysWantOfMemory(StdView(status.message()))) return status;
-  return absl::ResourceExhaustedError(status.message());
-}
-
 double Seconds(absl::Time since) { return absl::ToDoubleSeconds(absl::Now() - since); }
 
 }  // namespace
 
 absl::StatusOr<v1::Measurement> Judge::Run() {
   ASSIGN_OR_RETURN(device_, tools_.open_device({request_, deadline_, &measurement_}));
+  memory_.emplace(device_.get());
   grade().mutable_correctness();  // every Grade of a referee has it
   const absl::StatusOr<std::optional<Fault>> judged = RunAll();
   const absl::Status ended = EndCandidates(device_.get(), deadline_);
@@ -124,8 +108,7 @@ class Judge::Turn {
   JudgingDevice* const device_;
 };
 
-void Judge::CountWaiting(absl::Time since) {
-  const absl::Duration waited = absl::Now() - since;
+void Judge::CountWaited(absl::Duration waited) {
   v1::Cost& cost = *grade().mutable_cost();
   cost.set_lane_wait_seconds(cost.lane_wait_seconds() + absl::ToDoubleSeconds(waited));
   lane_since_ += waited;
@@ -136,7 +119,10 @@ absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::TakeTurn(DeviceTurn::Kind ki
   ASSIGN_OR_RETURN(auto held, DeviceTurn::Take(device_->turn(), kind, what, deadline_));
   auto turn = std::make_unique<Turn>(device_.get(), std::move(held));
   had_alone_ |= kind == DeviceTurn::Kind::kAlone;
-  if (kind == DeviceTurn::Kind::kAlone) RETURN_IF_ERROR(ClearDevice());
+  if (kind == DeviceTurn::Kind::kAlone) {
+    RETURN_IF_ERROR(ClearDevice());
+    memory_->MakeRoom();
+  }
   RETURN_IF_ERROR(turn->HoldLane());
   CountWaiting(since);
   return turn;
@@ -160,14 +146,14 @@ absl::StatusOr<std::optional<Fault>> Judge::RunIn(Room room) {
   RETURN_IF_ERROR(AwaitReference());
   ASSIGN_OR_RETURN(const std::unique_ptr<Turn> turn, PrepareTiming());
   const v1::Measurement before = measurement_;
-  const absl::Time since = absl::Now();
+  const absl::Time since = absl::Now(), lane_since = lane_since_;
   ASSIGN_OR_RETURN(fault, Time(room, verified.takes_parameters));
   // Who has seen a time of its own must not choose to be timed again.
   if (!fault || has_timed_ || fault->verdict != v1::VERDICT_RUNTIME_ERROR ||
-      !LackedMemoryOfOthers(device_.get(), *fault, since))
+      !memory_->IsExcused(*fault, since))
     return fault;
   measurement_ = before;
-  lane_since_ += absl::Now() - since;
+  lane_since_ = lane_since + (absl::Now() - since);
   return Time(room, verified.takes_parameters);
 }
 
@@ -208,12 +194,12 @@ absl::StatusOr<Verified> Judge::Verify(Room room) {
   }
   ASSIGN_OR_RETURN(const auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kVerifying));
   const v1::Measurement before = measurement_;
-  const absl::Time since = absl::Now();
+  const absl::Time since = absl::Now(), lane_since = lane_since_;
   ASSIGN_OR_RETURN(Verified verified, VerifyNow(room, lane_since_, request_.limits.lane_seconds_max));
   verified.program.reset();
-  if (!verified.fault || !LackedMemoryOfOthers(device_.get(), *verified.fault, since)) return verified;
+  if (!verified.fault || !memory_->IsExcused(*verified.fault, since)) return verified;
   measurement_ = before;
-  lane_since_ += absl::Now() - since;
+  lane_since_ = lane_since + (absl::Now() - since);
   ASSIGN_OR_RETURN(verified, VerifyNow(room, lane_since_, request_.limits.lane_seconds_max));
   verified.program.reset();
   return verified;
@@ -257,6 +243,7 @@ absl::StatusOr<Verified> Judge::VerifyNow(Room room, absl::Time since, double se
                     &measurement_);
   absl::StatusOr<Verified> verified = verifier.Run(*task_);
   grade().mutable_cost()->set_verify_seconds(Seconds(since));
+  if (verified.ok()) CountWaited(verified->waited);
   return verified;
 }
 
@@ -271,7 +258,7 @@ absl::Status Judge::AwaitReference() {
 absl::StatusOr<std::unique_ptr<Judge::Turn>> Judge::PrepareTiming() {
   ASSIGN_OR_RETURN(auto turn, TakeTurn(DeviceTurn::Kind::kAlone, TurnFor::kTiming));
   const absl::Time preparing = absl::Now();
-  RETURN_IF_ERROR(TryWithoutKept([&] { return device_->PrepareTiming(*task_); }));
+  RETURN_IF_ERROR(memory_->Try(*task_, [&] { return device_->PrepareTiming(*task_); }));
   CountWaiting(preparing);
   return turn;
 }
@@ -288,14 +275,8 @@ absl::Status Judge::PrepareReferenceIn(DeviceTurn::Kind kind) {
   if (kind == DeviceTurn::Kind::kShared) return device_->PrepareReference(*task_);
   had_alone_ = true;
   RETURN_IF_ERROR(ClearDevice());
-  return TryWithoutKept([&] { return device_->PrepareReference(*task_); });
-}
-
-absl::Status Judge::TryWithoutKept(absl::FunctionRef<absl::Status()> attempt) {
-  absl::Status status = attempt();
-  if (status.ok() || device_->turn() == nullptr || !task_->on_device().IsCrowded()) return status;
-  if (device_->KillKeptCandidates()) status = attempt();
-  return ExcuseWantOfMemory(*device_, std::move(status));
+  memory_->MakeRoom();
+  return memory_->Try(*task_, [&] { return device_->PrepareReference(*task_); });
 }
 
 absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameters) {
@@ -305,7 +286,8 @@ absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameter
   Timer timer(sides.get(), OptionsOf(room, takes_parameters));
   absl::StatusOr<std::optional<Fault>> timed = timer.Run();
   has_timed_ |= timer.has_timed();
-  RETURN_IF_ERROR(ExcuseWantOfMemory(*device_, timed.status()));  // the candidate is there, too
+  lane_since_ = absl::Now() - absl::Seconds(sides->LaneSeconds());  // its processes may have waited
+  RETURN_IF_ERROR(memory_->OfReference(timed.status()));            // the candidate is there, too
   std::optional<Fault> fault = *std::move(timed);
   grade().mutable_cost()->set_profile_seconds(timer.sampling_seconds());
   grade().mutable_cost()->set_time_seconds(Seconds(start) - timer.sampling_seconds());

@@ -6,11 +6,11 @@
 #include <optional>
 #include <string_view>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "reward_service/measure/judge_request.h"
 #include "reward_service/referee/judging_device.h"
+#include "reward_service/referee/memory_excuses.h"
 #include "reward_service/referee/task/task_pool.h"
 #include "reward_service/referee/verifier.h"
 #include "warpsmith/v1/measurement.pb.h"
@@ -59,9 +59,6 @@ class Judge {
   absl::StatusOr<std::unique_ptr<Turn>> PrepareTiming();
   absl::Status PrepareReference();
   absl::Status PrepareReferenceIn(DeviceTurn::Kind kind);
-  // For whoever has the device alone: `attempt`, and where memory is wanting once more, when those who wait there have
-  // ended. RESOURCE_EXHAUSTED: memory is wanting still, which is no fault of the task's.
-  absl::Status TryWithoutKept(absl::FunctionRef<absl::Status()> attempt);
   // The device, where others have it too: with them, or alone, and then with nothing to do. Waiting for it is not the
   // candidate's doing. UNAVAILABLE: it does not come to rest. DEADLINE_EXCEEDED.
   absl::StatusOr<std::unique_ptr<Turn>> TakeTurn(DeviceTurn::Kind kind, TurnFor what);
@@ -70,14 +67,16 @@ class Judge {
   void Convict(const Fault& fault);
   void Conclude(v1::Verdict verdict, std::string_view reason);
   v1::Grade& grade() { return *measurement_.mutable_grade(); }
-  // The time since then, for which the candidate has waited.
-  void CountWaiting(absl::Time since);
+  // The time since then, for which the candidate has waited, is not on its clock.
+  void CountWaiting(absl::Time since) { CountWaited(absl::Now() - since); }
+  void CountWaited(absl::Duration waited);
 
   const JudgeTools& tools_;
   const JudgeRequest& request_;
   const absl::Time deadline_;
   v1::Measurement measurement_;
   std::unique_ptr<JudgingDevice> device_;
+  std::optional<MemoryExcuses> memory_;  // of the device
   std::shared_ptr<PooledTask> pooled_;
   PreparedTask* task_ = nullptr;
   // Since when it has the lane, moved on by what is not on its clock: waiting, and what it does beside others, whose

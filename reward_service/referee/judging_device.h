@@ -63,6 +63,7 @@ class CheckedProgram {
 struct StartedProgram {
   std::unique_ptr<CheckedProgram> program;
   std::optional<Fault> fault;
+  absl::Duration waited = absl::ZeroDuration();  // for memory that others had: not on the candidate's clock
 };
 
 // Where the programs of one judgement run. For the thread that holds the lane. What is kept of the
@@ -98,7 +99,7 @@ class JudgingDevice {
   // others' doing. The time is none of a candidate's. The task is completed.
   virtual absl::Status PrepareReference(PreparedTask& /*task*/) { return absl::OkStatus(); }
   // Keeps a process that was verified beside others, to be timed behind a fresh one, where that is worth the same; ends
-  // it otherwise. In that turn.
+  // it otherwise, as where it may have lacked memory that others had. In that turn.
   virtual void KeepVerified(std::unique_ptr<CheckedProgram> /*program*/) {}
   // Has up to `num` processes ready of a candidate that is right, those that are kept included: each other one has made
   // these calls. Timing takes them before it starts others, so that it has the device alone for less long. In a turn
@@ -111,9 +112,11 @@ class JudgingDevice {
   // has the device alone. In a turn that may be shared, before the task is given back. UNAVAILABLE: they do not end.
   virtual bool has_kept_candidates() const { return false; }
   virtual absl::Status EndCandidates() { return absl::OkStatus(); }
-  // For whoever has the device alone, where it does not come to rest: kills such processes of all judgements. Whether
-  // there were any.
+  // For whoever has the device alone, where it does not come to rest, or lacks memory: kills such processes of all
+  // judgements, and waits for a moment until what they had is taken back. Whether there were any.
   virtual bool KillKeptCandidates() { return false; }
+  // Whether so much of its memory is free that few programs lack any.
+  virtual bool HasPlenty() { return true; }
   // The same for what is itself timed: for whoever has the device alone.
   virtual absl::Status PrepareTiming(PreparedTask& /*task*/) { return absl::OkStatus(); }
   // The two sides that are timed, of a completed task, which outlives it as this device does. The

@@ -8,10 +8,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/absl_view.h"
 #include "core/base/log.h"
 #include "core/base/status_macros.h"
 #include "reward_service/jail/messages.h"
 #include "reward_service/jail/shared_buffer.h"
+#include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/task/clear_device.h"
 #include "reward_service/referee/task/room_on_device.h"
 #include "reward_service/referee/tensors/gpu_store.h"
@@ -98,8 +100,11 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOnGpu(const Subject& subject
     ++num_on_gpu_;
   }
   absl::StatusOr<Recording> recording = RecordOn(Place::kGpuBesideOthers, subject);
-  if (!recording.ok() && !absl::IsDeadlineExceeded(recording.status()))
-    recording = RecordOn(Place::kGpuAlone, subject);
+  if (!recording.ok() && !absl::IsDeadlineExceeded(recording.status())) {
+    const bool lacked_memory =
+        SaysWantOfMemory(StdView(recording.status().message())) || !store_->HasPlenty();
+    recording = RecordOn(lacked_memory ? Place::kGpuEmptied : Place::kGpuAlone, subject);
+  }
   absl::MutexLock lock(&mutex_);
   --num_on_gpu_;
   return recording;
@@ -121,7 +126,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Recorder::Start(bool gpu, const Su
 absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const Subject& subject) const {
   const absl::Time deadline = subject.deadline;
   const bool gpu = place != Place::kHost;
-  const bool is_alone = place == Place::kGpuAlone;
+  const bool is_alone = place == Place::kGpuAlone || place == Place::kGpuEmptied;
   absl::StatusOr<std::unique_ptr<ChildProcess>> started = Start(gpu, subject);
   // Where programs run on a GPU their first call does, too, and nobody is timed beside it.
   const auto kind = is_alone ? DeviceTurn::Kind::kAlone : DeviceTurn::Kind::kShared;
@@ -131,6 +136,7 @@ absl::StatusOr<Recorder::Recording> Recorder::RecordOn(Place place, const Subjec
     RETURN_IF_ERROR(ClearDevice([this] { return store_->AwaitDone(kRecoverySeconds).status(); },
                                 [this] { return store_->EndWaiting(); }, pool_));
   }
+  if (place == Place::kGpuEmptied) (void)store_->EndWaiting();
   // Who had the turn may have had all memory of the GPU.
   if (gpu && !started.ok()) {
     RoomOnDevice room(store_, deadline);

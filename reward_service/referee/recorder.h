@@ -62,7 +62,8 @@ class Recorder {
     bool is_complete = false;
   };
 
-  enum class Place { kHost, kGpuBesideOthers, kGpuAlone };
+  // The last: alone, and without processes that wait there and keep memory.
+  enum class Place { kHost, kGpuBesideOthers, kGpuAlone, kGpuEmptied };
 
   // What is recorded of whom.
   struct Subject {

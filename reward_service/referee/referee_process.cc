@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -36,6 +35,7 @@
 #include "reward_service/referee/profile/profile_sampler.h"
 #include "reward_service/referee/recorder.h"
 #include "reward_service/referee/task/clear_device.h"
+#include "reward_service/referee/tensors/lacking_memory.h"
 #include "reward_service/referee/tensors/memory_watch.h"
 #include "reward_service/referee/tensors/phase_clock.h"
 #include "reward_service/referee/tensors/released_gpu.h"
@@ -92,6 +92,7 @@ class RefereeProcess {
     RETURN_IF_ERROR(opened);
     RETURN_IF_ERROR(folders.status());
     start_laps_.Add("GPU");
+    lacking_memory_ = std::make_unique<LackingMemory>(&store(), kLackingMax);
     // Torch's import takes longer than all else together, which is done meanwhile.
     ASSIGN_OR_RETURN(WarmingZygote python,
                      Zygote::BeginPython(python_, share_directory_, *folders, lane_.num_threads(), gpu));
@@ -246,10 +247,8 @@ class RefereeProcess {
     AnswerWith(Make<service::Judged>(), measured, packet);
     // A broken parent or machine does not heal: the service starts another referee. Neither does a GPU whose memory is
     // wanting again and again though all who were seen to keep some have ended.
-    const int num_lacking =
-        absl::IsResourceExhausted(measured.status()) ? ++num_lacking_ : (num_lacking_ = 0);
-    if (absl::IsUnavailable(measured.status()) || absl::IsInternal(measured.status()) ||
-        num_lacking >= kLackingMax) {
+    const bool lacks_memory = lacking_memory_->IsLostAfter(measured.status());
+    if (lacks_memory || absl::IsUnavailable(measured.status()) || absl::IsInternal(measured.status())) {
       LogError(absl::StrCat("ending after: ", measured.status().ToString()));
       _exit(1);
     }
@@ -363,7 +362,7 @@ class RefereeProcess {
   CpuTools cpu_;
   JudgeTools tools_;
   std::unique_ptr<Recorder> recorder_;
-  std::atomic<int> num_lacking_ = 0;  // judgements in a row
+  std::unique_ptr<LackingMemory> lacking_memory_;
   BoundedQueue<Packet> requests_{kRequestsMax};
   BoundedQueue<Recording> recordings_{kRecordingsMax};
 };

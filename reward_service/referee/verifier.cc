@@ -22,7 +22,9 @@ bool Coin() { return (std::random_device()() & 1) != 0; }
 
 }  // namespace
 
-double Verifier::LaneSeconds() const { return absl::ToDoubleSeconds(absl::Now() - options_.lane_since); }
+double Verifier::LaneSeconds() const {
+  return absl::ToDoubleSeconds(absl::Now() - options_.lane_since - waited_);
+}
 
 absl::StatusOr<Verified> Verifier::Run(PreparedTask& task) {
   Verified verified;
@@ -40,6 +42,8 @@ absl::StatusOr<Verified> Verifier::Run(PreparedTask& task) {
 
 absl::Status Verifier::RunOnInputs(PreparedTask& task, Verified* verified) {
   ASSIGN_OR_RETURN(StartedProgram started, device_->StartCandidate(task, options_.room));
+  waited_ += started.waited;
+  verified->waited = waited_;
   CheckedProgram& program = *started.program;
   verified->fault = std::move(started.fault);
   if (!verified->fault) {

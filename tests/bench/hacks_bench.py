@@ -5,8 +5,8 @@ worth. tests/hacks/outcome.py states what that is for each family. Each hack run
 names, layout and order a program has changed; beside each runs its honest twin.
 
 Without --gpu the cases of a CPU are graded, all at once, and --out is one JSON document. With it those of a GPU are, in
-slices: a piece is a case with its twin and its mutants, and what is printed is all that is known so far. Several cases
-are graded at once (--clients N), for a GPU has four judgements at once, and compilers work beside them.
+slices: a piece is a case with its twin and its mutants, and what is printed is all that is known so far. Many cases are
+graded at once (--clients N), for a GPU has four judgements at once, and compilers work beside them.
 
 ./dev bench hacks [--only EXPRESSION] [--mutants N] [--seed N]
 ./dev bench hacks --gpu [--resume] [--seconds N] [--only EXPRESSION] [--mutants N] [--seed N]
@@ -49,8 +49,11 @@ _GROUP = 16
 _SECONDS_MAX = 1200.0
 _GPU_SECONDS_MAX = 240.0
 _GPU_SECONDS = 240.0  # of a slice: a case takes up to a minute
-# Each case is some four programs.
-_CLIENTS = 4
+# Each case is some four programs. Some wait for a compiler, so that others must be there for the GPU.
+_CLIENTS = 12
+# Families of cases that compile for a minute, or hang: in the order of names they leave the GPU, or the compilers, with
+# nothing to do.
+_SLOW_FAMILIES = ("delegated", "resources", "rubric")
 
 
 @dataclass(frozen=True)
@@ -227,6 +230,14 @@ def grade_case(connect: Callable[[], RewardClient], entries: Sequence[Entry], se
     return {"rows": [asdict(row) for row in rows], "graded_again": num_again}
 
 
+def slow_by_turns(cases: Sequence[Case]) -> list[Case]:
+    """Cases of slow families first, by turns with others: none of them begins when a run is about to end."""
+    slow = [case for case in cases if case.family in _SLOW_FAMILIES]
+    others = [case for case in cases if case.family not in _SLOW_FAMILIES]
+    by_turns = [case for pair in zip(slow, others, strict=False) for case in pair]
+    return by_turns + slow[len(others) :] + others[len(slow) :]
+
+
 def case_pieces(
     connect: Callable[[], RewardClient], cases: Sequence[Case], identity: Any, num_mutants: int, seed: int
 ) -> Iterator[Piece]:
@@ -256,7 +267,7 @@ def run_slice(parser: argparse.ArgumentParser, arguments: argparse.Namespace, ca
                 return clients[0]
 
         slice_ = Slice(SliceOptions.of(arguments))
-        pieces = case_pieces(connect, cases, service.identity, arguments.mutants, arguments.seed)
+        pieces = case_pieces(connect, slow_by_turns(cases), service.identity, arguments.mutants, arguments.seed)
         results = [line["result"] for line in slice_.do(list(pieces), at_once=arguments.clients)]
     rows = [Row(**row) for result in results for row in result["rows"]]
     print_report(summary(rows), rows)

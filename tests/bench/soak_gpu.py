@@ -38,8 +38,15 @@ _LANES_SECONDS_MAX = 90.0  # in which a lane that was lost has been tried again
 _PERIOD_SECONDS = 1.0
 _LAST_PROGRAMS = 1_000_000  # numbers of programs that no request has
 # A GPU has a lane of its own; the others have nothing to do here. Two processes of a candidate repeat themselves well
-# enough to be told right from wrong.
-SETTINGS = {"num_lanes": "1", "timing.num_instances_min": "2", "timing.num_instances_max": "3", "queue_capacity": "64"}
+# enough to be told right from wrong. A program that hangs has a call's time twice, beside others and alone: no right
+# one here takes a tenth of a second.
+SETTINGS = {
+    "num_lanes": "1",
+    "timing.num_instances_min": "2",
+    "timing.num_instances_max": "3",
+    "queue_capacity": "64",
+    "call_seconds_max": "1",
+}
 
 
 @dataclass

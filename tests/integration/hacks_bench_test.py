@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench.hacks_bench import main
+from tests.bench.hacks_bench import main, slow_by_turns
 from tests.bench.slices import read_lines
 from tests.hacks.case_file import read_corpus
 from tests.support.fake_reward_door import FakeRewardDoor, Reply, grade_of
@@ -75,6 +75,15 @@ def test_with_a_gpu_its_cases_are_pieces_whose_rows_name_their_programs(door: Do
         assert [row["variant"] for row in rows] == ["twin", "hack", "mutant1", "mutant2"]
         assert len({row["program_sha256"] for row in rows}) == len(rows)
         assert {row["label"] for row in rows[1:]} == {"caught"}
+
+
+def test_cases_that_take_long_begin_first_and_not_all_at_once() -> None:
+    cases = read_corpus("cuda")
+    ordered = slow_by_turns(cases)
+    assert sorted(case.identity for case in ordered) == sorted(case.identity for case in cases)
+    slow = [i for i, case in enumerate(ordered) if case.family in ("delegated", "resources", "rubric")]
+    assert slow == list(range(0, 2 * len(slow), 2))
+    assert slow_by_turns(ordered[:1]) == ordered[:1]
 
 
 def test_a_slice_without_time_leaves_all_and_says_so(

@@ -65,7 +65,10 @@ struct FakeMachine {
   std::function<absl::Status()> idle = [] { return absl::OkStatus(); };
   std::function<bool()> end_waiting = [] { return false; };  // of a task, alone
   int num_references_ended = 0;
+  bool has_plenty = true;
   bool is_crowded = false;
+  int64_t bytes_taken =
+      0;  // of its memory, by anybody: where that is more than a task's own it is crowded, too
   int num_batched_calls = 1;
   bool judges_errors_again = false;
   bool may_be_others_doing = true;  // any fault beside others
@@ -80,8 +83,9 @@ struct FakeMachine {
   absl::Status kept_end;
   // A fault breaks the device for good: it is not healthy from then on.
   bool breaks_at_fault = false;
-  absl::Duration preparing;  // that takes PrepareTiming()
-  absl::Time timed_since;    // as the judge said when it was to be timed last
+  absl::Duration preparing;         // that takes PrepareTiming()
+  absl::Duration waits_for_memory;  // each process, when it starts
+  absl::Time timed_since;           // as the judge said when it was to be timed last
   // Not OK: the device is gone. No program starts, threads are not spread.
   absl::Status lost;
 
@@ -168,8 +172,9 @@ class FakeJudgingDevice : public JudgingDevice {
     if (machine_->turn != nullptr && machine_->turn->is_shared() && !machine_->lost_beside_others.ok())
       return machine_->lost_beside_others;
     const CandidateScript& script = machine_->in(room);
+    absl::SleepFor(machine_->waits_for_memory);
     return StartedProgram{std::make_unique<FakeProgram>(machine_, script, measurement_),
-                          machine_->Note(script.start_fault)};
+                          machine_->Note(script.start_fault), machine_->waits_for_memory};
   }
   absl::Status PrepareReference(PreparedTask&) override { return machine_->prepare_reference(); }
   void KeepVerified(std::unique_ptr<CheckedProgram>) override {
@@ -187,6 +192,7 @@ class FakeJudgingDevice : public JudgingDevice {
     return machine_->kept_end;
   }
   bool KillKeptCandidates() override { return std::exchange(machine_->num_kept, 0) > 0; }
+  bool HasPlenty() override { return machine_->has_plenty; }
   absl::Status PrepareTiming(PreparedTask&) override {
     absl::SleepFor(machine_->preparing);
     return absl::OkStatus();
@@ -228,9 +234,14 @@ class FakeTaskOnDevice : public TaskOnDevice {
  public:
   explicit FakeTaskOnDevice(FakeMachine* machine) : machine_(machine) {}
   bool EndWaiting() override { return machine_->end_waiting(); }
-  void EndReference() override { ++machine_->num_references_ended; }
+  bool EndReference() override {
+    ++machine_->num_references_ended;
+    return false;
+  }
   DeviceTurn* turn() const override { return machine_->turn; }
-  bool IsCrowded() const override { return machine_->is_crowded; }
+  bool IsCrowded(int64_t own_bytes) const override {
+    return machine_->is_crowded || machine_->bytes_taken > own_bytes;
+  }
   absl::Status AwaitIdle(Behind) override { return machine_->idle(); }
   int NumBatchedCalls(const TaskLayout&) const override { return machine_->num_batched_calls; }
   absl::Status StartReference(const PreparedTask&) override { return absl::OkStatus(); }

@@ -126,6 +126,7 @@ class Jail {
 
   ChildProcess& process() { return *process_; }
   bool on_gpu() const { return buffers_.store->on_gpu(); }
+  TensorStore& store() const { return *buffers_.store; }
   // Python: whether parameters of other values can be put into the model.
   bool parameters_loaded() const { return parameters_loaded_; }
   const std::shared_ptr<TensorMemory>& inputs() const { return buffers_.inputs; }

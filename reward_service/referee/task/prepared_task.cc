@@ -146,6 +146,12 @@ int64_t PreparedTask::DeviceBytes(TaskUse use) const {
   return bytes + on_device_->BytesOf(layout_, num_draws, use);
 }
 
+int64_t PreparedTask::DrawBytes() const {
+  int64_t bytes = (counted_.use_count() - 1) * (layout_.input_buffer_bytes + layout_.output_buffer_bytes);
+  for (const auto& other : on_other_inputs_) bytes += other->DrawBytes();
+  return bytes;
+}
+
 int64_t PreparedTask::NextSeed() { return static_cast<int64_t>(UniformWord(seed_, num_seeds_used_++) >> 1); }
 
 bool PreparedTask::TimesWhatWasNotVerified() const {
@@ -245,6 +251,7 @@ absl::StatusOr<std::unique_ptr<Draw>> PreparedTask::TakeDraw(const DrawRequest& 
   if (Is<oracle::Unusable>(answer.fields) && !is_own) return nullptr;
   if (!Is<oracle::Drawn>(answer.fields)) return TaskAtFault(Read(answer.fields, oracle::Failed::error));
   auto draw = std::make_unique<Draw>();
+  draw->counted = counted_;
   draw->style = wanted.style;
   draw->own_distribution = own_distribution;
   draw->parameter_seed = wanted.parameter_seed;

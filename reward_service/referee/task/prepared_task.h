@@ -95,6 +95,9 @@ class PreparedTask {
 
   // Of the device's memory, when all is made that this use needs.
   int64_t DeviceBytes(TaskUse use) const;
+  // Whether others than its own draws keep so much of the device's memory that who lacked some on this task may have
+  // found it without them: else the task alone needs more than there is. Of an examined task for any thread.
+  bool IsCrowded() const { return on_device_->IsCrowded(DrawBytes()); }
 
   const TaskLayout& layout() const { return layout_; }
   const nlohmann::json& init_inputs() const { return init_inputs_; }
@@ -137,6 +140,8 @@ class PreparedTask {
                                                 const std::vector<int>& descriptors,
                                                 Ending* ending = nullptr);
   absl::Status ExamineInStep();
+  // Of the draws that there are, those on other inputs too, whoever has them.
+  int64_t DrawBytes() const;
   absl::StatusOr<std::unique_ptr<ChildProcess>> StartOracle();
   // Starts it, and opens its window in the same turn. `layout`, where it is not null, is what its answer says.
   absl::StatusOr<Packet> LoadOracle(TaskLayout* layout);
@@ -175,6 +180,7 @@ class PreparedTask {
   std::unique_ptr<TensorMemory> input_window_;
   std::unique_ptr<TensorMemory> expected_window_;
   TaskLayout layout_;
+  const std::shared_ptr<const void> counted_ = std::make_shared<char>();  // owned by each draw, too
   nlohmann::json init_inputs_ = nlohmann::json::array();
   UniqueFd source_fd_;
   std::vector<std::unique_ptr<Draw>> verification_pool_;

@@ -19,8 +19,8 @@ bool RoomOnDevice::MayBeThere(const absl::Status& failure) {
   if (turn_ == nullptr || turn_->is_shared()) return false;
   // A driver that lacks memory says other things, too.
   if (!absl::IsResourceExhausted(failure) && !is_crowded_()) return false;
-  if (!has_ended_others_) {
-    has_ended_others_ = true;
+  if (failed_first_ == absl::InfiniteFuture()) {
+    failed_first_ = absl::Now();
     deadline_ = std::min(deadline_, absl::Now() + kTimeMax);
     const bool has_ended = end_waiting_();
     LogInfo(absl::StrCat("tried again, for the GPU lacks memory", has_ended ? " that others kept: " : ": ",
@@ -29,6 +29,10 @@ bool RoomOnDevice::MayBeThere(const absl::Status& failure) {
   if (absl::Now() + absl::Milliseconds(kPauseMs) > deadline_) return false;
   poll(nullptr, 0, kPauseMs);
   return true;
+}
+
+absl::Duration RoomOnDevice::waited() const {
+  return std::max(absl::ZeroDuration(), absl::Now() - failed_first_);
 }
 
 }  // namespace warpsmith

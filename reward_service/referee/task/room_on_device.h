@@ -24,25 +24,27 @@ class RoomOnDevice {
   // What it is given outlives it.
   RoomOnDevice(TaskOnDevice* device, absl::Time deadline)
       : turn_(device->turn()),
-        is_crowded_([device] { return device->IsCrowded(); }),
+        is_crowded_([device] { return device->IsCrowded(/*own_bytes=*/0); }),
         end_waiting_([device] { return device->EndWaiting(); }),
         deadline_(deadline) {}
   RoomOnDevice(TensorStore* store, absl::Time deadline)
       : turn_(store->turn()),
-        is_crowded_([store] { return store->IsCrowded(); }),
+        is_crowded_([store] { return store->IsCrowded(/*own_bytes=*/0); }),
         end_waiting_([store] { return store->EndWaiting(); }),
         deadline_(deadline) {}
 
   // Whether it is worth another attempt after such a failure. Not beside others, who may go on for long: whoever calls
   // tries again alone. Alone the processes that wait there end first, and each attempt waits for a moment.
   bool MayBeThere(const absl::Status& failure);
+  // Since the first failure that was worth another attempt: a wait for others' memory, which is on nobody's clock.
+  absl::Duration waited() const;
 
  private:
   DeviceTurn* const turn_;
   const std::function<bool()> is_crowded_;
   const std::function<bool()> end_waiting_;
   absl::Time deadline_;
-  bool has_ended_others_ = false;
+  absl::Time failed_first_ = absl::InfiniteFuture();  // others have ended since
 };
 
 }  // namespace warpsmith

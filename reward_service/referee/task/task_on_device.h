@@ -33,8 +33,9 @@ class TaskOnDevice {
   virtual int64_t BytesOf(const TaskLayout&, int64_t /*num_draws*/, TaskUse) const { return 0; }
   // In which the task's draws lie.
   virtual TensorStore& store() const { return HostStore(); }
-  // Whether others keep so much of its memory that who lacked some may have found it without them.
-  virtual bool IsCrowded() const { return store().IsCrowded(); }
+  // Whether others than who has `own_bytes` of its memory keep so much that who lacked some may have found it without
+  // them.
+  virtual bool IsCrowded(int64_t own_bytes) const { return store().IsCrowded(own_bytes); }
   // Not null: the reference computes expected outputs on the device, too, and holds this meanwhile; see
   // TensorStore::turn().
   virtual DeviceTurn* turn() const { return nullptr; }
@@ -45,8 +46,9 @@ class TaskOnDevice {
   // For whoever has its turn alone: processes that wait there, stopped, end, for they keep memory of it, and may have
   // left it at work. Whether there were any.
   virtual bool EndWaiting() { return store().EndWaiting(); }
-  // Likewise, of this task: the reference's processes end. Others are started where they are needed next.
-  virtual void EndReference() {}
+  // Likewise, of this task: the reference's processes end. Others are started where they are needed next. Whether there
+  // were any.
+  virtual bool EndReference() { return false; }
   // Of an examined task: begins to start the processes of the reference that candidates are timed
   // beside. Does not wait for them.
   virtual absl::Status StartReference(const PreparedTask& task) = 0;

@@ -50,19 +50,22 @@ absl::Status PreparedTask::SeeAloneIfItFails(absl::FunctionRef<absl::Status()> w
   const auto is_certain = [this] { return says_invalid_; };
   says_invalid_ = false;
   absl::Status status = turns_.SeeAloneIfItFails(work, begin_anew, is_certain);
-  if (LacksMemory(status) && on_device_->IsCrowded()) {
-    // Candidates that wait to be timed may keep what it lacks, one of this task, too.
+  if (LacksMemory(status) && IsCrowded()) {
+    // Candidates that wait to be timed may keep what it lacks, one of this task, too, and its own reference.
     begin_anew();
     bool have_ended = false;
     {
       const auto turn = TakeTurn(TurnFor::kEnding);  // alone, for it is suspected
-      have_ended = turn.ok() && turns_.IsAlone() && on_device_->EndWaiting();
+      if (turn.ok() && turns_.IsAlone()) {
+        have_ended = on_device_->EndWaiting();
+        have_ended |= on_device_->EndReference();
+      }
     }
     if (have_ended) status = turns_.SeeAloneIfItFails(work, begin_anew, is_certain);
   }
   if (!LacksMemory(status)) return status;
   CloseOracle();
-  return on_device_->IsCrowded() ? absl::ResourceExhaustedError(status.message()) : status;
+  return IsCrowded() ? absl::ResourceExhaustedError(status.message()) : status;
 }
 
 absl::StatusOr<std::vector<Packet>> PreparedTask::AskOracle(const std::vector<nlohmann::json>& requests,
@@ -174,7 +177,7 @@ void PreparedTask::CloseOracle() {
 }
 
 void PreparedTask::EndProcesses() {
-  on_device_->EndReference();
+  (void)on_device_->EndReference();
   {
     absl::MutexLock lock(&in_making_mutex_);
     if (in_making_ != nullptr) in_making_->EndProcesses();

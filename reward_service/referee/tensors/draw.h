@@ -3,6 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_DRAW_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct Draw {
   int64_t parameter_seed = 0;         // 0: the parameters that the model is constructed with
   bool own_distribution = true;       // as get_inputs() draws; else another magnitude or distribution
   std::string style;
-  mutable bool shown = false;  // a jail has had it
+  mutable bool shown = false;           // a jail has had it
+  std::shared_ptr<const void> counted;  // its task counts the owners of this: the draws that it still has
 };
 
 // Input sets of calls that are made one after another, without a look at what they do in between.

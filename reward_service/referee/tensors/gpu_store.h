@@ -38,18 +38,16 @@ class GpuStore : public TensorStore {
   int64_t device_bytes() const override { return device_bytes_; }
   // Of these, what nobody has now. Waits for no work of this.
   absl::StatusOr<int64_t> FreeBytes() const;
-  // Whether memory was scarce at some time since then, now included, as far as anybody saw: who looked found little
-  // left, or somebody found none. Nobody can tell then whether a program of that time lacked it. A look is
-  // LookAtMemory().
-  bool WasScarceSince(absl::Time since) ABSL_LOCKS_EXCLUDED(scarcity_mutex_);
+  // Who looked found little left, or somebody found none. A look is LookAtMemory().
+  bool WasScarceSince(absl::Time since) override ABSL_LOCKS_EXCLUDED(scarcity_mutex_);
   void LookAtMemory() ABSL_LOCKS_EXCLUDED(scarcity_mutex_);
   void NoteScarcity() ABSL_LOCKS_EXCLUDED(scarcity_mutex_);  // it was so until now
-  bool IsCrowded() const override;
+  bool IsCrowded(int64_t own_bytes) const override;
   bool on_gpu() const override { return true; }
   DeviceTurn* turn() override { return &turn_; }
   FewAtATime* drawing() override { return &drawing_; }
   bool HasPlenty() override;
-  bool EndWaiting() override { return end_waiting_ && end_waiting_(); }
+  bool EndWaiting() override;
   // What ends those who wait: once, before anybody else knows this.
   void set_end_waiting(std::function<bool()> end_waiting) { end_waiting_ = std::move(end_waiting); }
   absl::Status ReadForeign(std::string_view handle, int64_t offset, int64_t num_bytes, char* to) override;

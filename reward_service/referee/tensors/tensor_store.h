@@ -71,8 +71,8 @@ class TensorStore {
   virtual void Settle() {}
   // All memory of the device, which others use, too; 0 for the host's, of which each has its share anyway.
   virtual int64_t device_bytes() const { return 0; }
-  // Whether others keep so much of it that who lacked memory may have found it without them.
-  virtual bool IsCrowded() const { return false; }
+  // Whether others than who has `own_bytes` of it keep so much that who lacked memory may have found it without them.
+  virtual bool IsCrowded(int64_t /*own_bytes*/) const { return false; }
   // Whether a program must open a GPU to reach it.
   virtual bool on_gpu() const = 0;
   // Held by whoever computes on a device that is one for all: alone by a judgement that times, so that nobody is timed
@@ -82,10 +82,13 @@ class TensorStore {
   // A place of it is taken before such a turn by an oracle that draws; null likewise. Each wait for a GPU takes as long
   // as all have their turn there who wait at once.
   virtual FewAtATime* drawing() { return nullptr; }
+  // Whether memory was scarce at some time since then, now included, as far as anybody saw: nobody can tell then
+  // whether a program of that time lacked it.
+  virtual bool WasScarceSince(absl::Time /*since*/) { return false; }
   // Whether the device has so much memory left that processes may be there that need not.
   virtual bool HasPlenty() { return true; }
   // For whoever has the device's turn alone: processes that wait there, stopped, end, for they keep memory of it, and
-  // may have left it at work. Whether there were any.
+  // may have left it at work. Whether there were any. While memory is scarce, waits for a moment until theirs is back.
   virtual bool EndWaiting() { return false; }
   // Copies from `offset` of an allocation that a program has made itself, by the handle that its jail gave for it, in
   // hexadecimal. Believes neither: an error says that there is no such memory. The program is stopped. Where programs

@@ -139,28 +139,45 @@ TEST_CASE("a spare that could not enter its jail is nobody's fault: another proc
   CHECK(Told(*killed.Start())["number"] == 5);
 }
 
-TEST_CASE("on a GPU no process is made ready beside one that is alone there") {
-  const FakeGpu gpu;
-  const auto store = *GpuStore::Open(0);
-  const auto zygote = StartPuppets();
-  static const RefereeFacts facts;
-  PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1,
-                    CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts));
-  REQUIRE(task.Examine().ok());
+// A task on a GPU, and jails of a native candidate there.
+struct GpuBench {
+  explicit GpuBench(const nlohmann::json& script = nlohmann::json::object()) : zygote(StartPuppets(script)) {
+    REQUIRE(task.Examine().ok());
+  }
+
+  absl::StatusOr<StartedJail> Start() { return jails.Start(task, nullptr, 1); }
+  absl::StatusOr<StartedJail> Start(DeviceTurn::Kind kind) {
+    const auto turn = HoldTurn(store->turn(), kind);
+    return Start();
+  }
+
+  FakeGpu gpu;
+  const std::unique_ptr<GpuStore> store = *GpuStore::Open(0);
+  const std::unique_ptr<Zygote> zygote;
+  const RefereeFacts facts;
+  PreparedTask task{
+      PuppetTaskSource(), 7, PuppetTaskLimits(),
+      zygote.get(),       1, CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts)};
   const JudgeRequest request = PuppetRequest(CandidateKind::kNative);
   v1::Measurement measurement;
-  CandidateJails jails({.zygote = zygote.get(),
+  CandidateJails jails{{.zygote = zygote.get(),
                         .lane = &PuppetLane(),
                         .memory_bytes_max = int64_t{1} << 30,
                         .deadline = Soon()},
-                       request, AnyProgram().get(), &measurement);
+                       request,
+                       AnyProgram().get(),
+                       &measurement};
+};
+
+TEST_CASE("on a GPU no process is made ready beside one that is alone there") {
+  GpuBench bench;
   // Forks that there were once a candidate has started in such a turn.
   const auto num_forks = [&](DeviceTurn::Kind kind) {
-    const auto turn = HoldTurn(store->turn(), kind);
-    const auto verified = jails.Start(task, nullptr, 1);
+    const auto verified = bench.Start(kind);
     REQUIRE(verified.ok());
     CHECK(verified->jail->jail().has_own_inputs());  // for it may be timed
-    auto next = zygote->Fork({.role = zygote::Fork::kPython, .memory_bytes_max = int64_t{1} << 30});
+    CHECK(verified->waited == absl::ZeroDuration());
+    auto next = bench.zygote->Fork({.role = zygote::Fork::kPython, .memory_bytes_max = int64_t{1} << 30});
     REQUIRE((next.ok() && (*next)->AwaitHello(Soon()).ok()));
     return (*next)->Ask({{"op", "tell"}}, {}, Soon())->fields["number"].get<int>();
   };
@@ -170,31 +187,34 @@ TEST_CASE("on a GPU no process is made ready beside one that is alone there") {
   CHECK(num_forks(DeviceTurn::Kind::kShared) == first + 12);
 }
 
-TEST_CASE("a candidate that is alone on a GPU has the memory of those who wait there") {
-  const FakeGpu gpu;
-  const auto store = *GpuStore::Open(0);
+TEST_CASE(
+    "a candidate that is alone on a GPU has the memory of those who wait there, and does not pay for it") {
   const nlohmann::json refused = {
       {"hello python", {{"op", "failed"}, {"error", "CUDA_ERROR_OUT_OF_MEMORY"}}}};
   // The oracle is the first child; the next three find no memory.
-  const auto zygote = StartPuppets({{"children", {{"1", refused}, {"2", refused}, {"3", refused}}}});
-  static const RefereeFacts facts;
-  PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1,
-                    CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts));
-  REQUIRE(task.Examine().ok());
-  const JudgeRequest request = PuppetRequest(CandidateKind::kNative);
-  v1::Measurement measurement;
-  CandidateJails jails({.zygote = zygote.get(),
-                        .lane = &PuppetLane(),
-                        .memory_bytes_max = int64_t{1} << 30,
-                        .deadline = Soon()},
-                       request, AnyProgram().get(), &measurement);
+  const nlohmann::json script = {{"children", {{"1", refused}, {"2", refused}, {"3", refused}}}};
+  GpuBench bench(script);
   int num_ended = 0;
-  store->set_end_waiting([&] { return ++num_ended > 0; });
-  const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kAlone);
-  const auto started = jails.Start(task, nullptr, 1);
+  bench.store->set_end_waiting([&] { return ++num_ended > 0; });
+  const absl::Time begin = absl::Now();
+  const auto started = bench.Start(DeviceTurn::Kind::kAlone);
   REQUIRE(started.ok());
   CHECK(num_ended == 1);
   CHECK(Told(*started)["number"] == 4);
+  CHECK(started->waited > absl::Milliseconds(100));
+  CHECK(started->waited < absl::Now() - begin);
+}
+
+TEST_CASE("a candidate may have lacked memory where that was scarce at some time since its start") {
+  GpuBench bench;
+  const auto started = bench.Start(DeviceTurn::Kind::kShared);
+  REQUIRE(started.ok());
+  CHECK_FALSE(started->jail->MayHaveLackedMemory());
+  bench.gpu.Say("free 20\n");
+  bench.store->LookAtMemory();
+  bench.gpu.Say("");
+  CHECK(started->jail->MayHaveLackedMemory());
+  CHECK_FALSE(bench.Start(DeviceTurn::Kind::kShared)->jail->MayHaveLackedMemory());
 }
 
 std::unique_ptr<CheckedJail> StartAhead(Bench* bench) {

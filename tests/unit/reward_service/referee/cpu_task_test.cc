@@ -7,6 +7,7 @@
 #include "reward_service/referee/tensors/gpu_store.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_gpu.h"
+#include "tests/support/held_turn.h"
 #include "tests/support/puppet_task.h"
 
 namespace warpsmith {
@@ -156,6 +157,27 @@ TEST_CASE("a reference that was ended on a GPU is started again where it is need
   kept.EndReference();
   REQUIRE(kept.AwaitReference(task).ok());
   CHECK(kept.baselines().front()->process().pid() != first);
+}
+
+TEST_CASE("a reference that was made ready while others left little memory is made ready again alone") {
+  FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  const auto zygote = StartPuppets();
+  const RefereeFacts facts;
+  PreparedTask task(PuppetTaskSource(), 7, PuppetTaskLimits(), zygote.get(), 1,
+                    CpuTask::Place(zygote.get(), PuppetTaskLimits(), 1, *store, facts));
+  REQUIRE(task.Examine().ok());
+  REQUIRE(task.Complete().ok());
+  CpuTask& kept = CpuTask::Of(task);
+  gpu.Say("free 20\n");
+  {
+    const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kShared);
+    REQUIRE(kept.AwaitReference(task).ok());
+  }
+  CHECK(kept.baselines().empty());
+  const auto turn = HoldTurn(store->turn(), DeviceTurn::Kind::kAlone);
+  REQUIRE(kept.AwaitReference(task).ok());
+  CHECK(kept.baselines().size() == 1);
 }
 
 TEST_CASE("a process of the reference that cannot open the GPU is no fault of the task") {

@@ -94,79 +94,12 @@ TEST_CASE("a process that does not start beside others is started alone before t
   CHECK(absl::IsDeadlineExceeded(late.TryRun().status()));
 }
 
-TEST_CASE("memory that is wanting is told as that, once the device was seen to be healthy") {
-  DeviceTurn turn;
-  for (const bool is_broken : {false, true}) {
-    FakeBench bench;
-    bench.machine.turn = &turn;
-    bench.machine.lost = absl::ResourceExhaustedError("no memory");
-    bench.machine.is_broken = is_broken;
-    const absl::Status status = bench.TryRun().status();
-    CHECK(status.code() ==
-          (is_broken ? absl::StatusCode::kUnavailable : absl::StatusCode::kResourceExhausted));
-    CHECK(bench.machine.num_health_checks == 1);
-  }
-}
-
 TEST_CASE("a process that does not end ends the referee") {
   DeviceTurn turn;
   FakeBench bench;
   bench.machine.turn = &turn;
   bench.machine.kept_end = absl::UnavailableError("process 7 was killed and does not end");
   CHECK(bench.TryRun().status() == bench.machine.kept_end);
-}
-
-TEST_CASE("a fault for want of memory that those keep who wait to be timed is seen once more without them") {
-  DeviceTurn turn;
-  const Fault no_memory = {v1::VERDICT_RUNTIME_ERROR, "CUDA error: out of memory"};
-  for (const bool is_timed : {false, true}) {
-    for (const bool is_kept_for_good : {false, true}) {
-      FakeBench bench;
-      bench.machine.turn = &turn;
-      bench.machine.num_kept = 1;  // of another judgement
-      bench.machine.keeps_others = true;
-      const auto lacks = [&] { return is_kept_for_good || bench.machine.num_kept > 0; };
-      if (is_timed) {
-        bench.machine.sealed.timed_calls = [&](int) {
-          return lacks() ? CallResult{60, no_memory} : CallResult{60};
-        };
-      } else {
-        bench.machine.sealed.calls = [&](const Draw&, int) -> std::optional<Fault> {
-          return lacks() ? std::optional(no_memory) : std::nullopt;
-        };
-      }
-      CHECK(bench.Run().verdict() == (is_kept_for_good ? v1::VERDICT_RUNTIME_ERROR : v1::VERDICT_CORRECT));
-      CHECK(bench.machine.num_kept == 0);
-    }
-  }
-}
-
-// Of a candidate that has one fault, at this call of those that are timed, beside a process that another judgement
-// keeps.
-v1::Verdict VerdictOfOneFault(const Fault& fault, int at_call) {
-  DeviceTurn turn;
-  FakeBench bench;
-  bench.machine.turn = &turn;
-  bench.machine.num_kept = 1;
-  bench.machine.keeps_others = true;
-  int num_calls = 0;
-  bench.machine.sealed.timed_calls = [&](int) {
-    return ++num_calls == at_call ? CallResult{60, fault} : CallResult{60};
-  };
-  const v1::Verdict verdict = bench.Run().verdict();
-  CHECK(num_calls >= at_call);
-  return verdict;
-}
-
-TEST_CASE("who has seen a time of its own is not timed again for what it says of memory") {
-  const Fault no_memory = {v1::VERDICT_RUNTIME_ERROR, "CUDA error: out of memory"};
-  CHECK(VerdictOfOneFault(no_memory, 1) == v1::VERDICT_CORRECT);
-  CHECK(VerdictOfOneFault(no_memory, 20) == v1::VERDICT_RUNTIME_ERROR);
-}
-
-TEST_CASE("a hack is no want of memory, and neither is a wrong output of a timed call") {
-  CHECK(VerdictOfOneFault({v1::VERDICT_HACK, "out of memory"}, 1) == v1::VERDICT_HACK);
-  CHECK(VerdictOfOneFault({v1::VERDICT_INCORRECT, "out of memory"}, 1) == v1::VERDICT_INCORRECT);
 }
 
 TEST_CASE("what a candidate takes beside others is not on the clock of its timing") {
@@ -304,19 +237,6 @@ TEST_CASE("what a reference leaves on the device beside a candidate that is wron
   };
   CHECK(bench.Run().verdict() == v1::VERDICT_RUNTIME_ERROR);
   CHECK(bench.machine.num_references_ended > 0);
-}
-
-TEST_CASE("a reference that finds no memory beside a candidate is not at fault") {
-  FakeBench bench;
-  bench.machine.reference_calls = [](int) {
-    return CallResult{0, Fault{v1::VERDICT_RUNTIME_ERROR, "OutOfMemoryError: CUDA out of memory"}};
-  };
-  CHECK(bench.Run().verdict() == v1::VERDICT_INVALID_TASK);  // it has its own part of the host's
-  DeviceTurn turn;
-  FakeBench shared;
-  shared.machine.turn = &turn;
-  shared.machine.reference_calls = bench.machine.reference_calls;
-  CHECK(absl::IsResourceExhausted(shared.TryRun().status()));
 }
 
 TEST_CASE("processes to be timed are made ready beside others, and end beside others") {

@@ -20,7 +20,9 @@ TEST_CASE("memory that others keep is waited for by whoever is alone, for some t
   RoomOnDevice room(&device, absl::Now() + absl::Seconds(60));
   const absl::Time begin = absl::Now();
   int num_attempts = 1;
+  CHECK(room.waited() == absl::ZeroDuration());
   while (room.MayBeThere(kNoMemory)) ++num_attempts;
+  CHECK(room.waited() > RoomOnDevice::kTimeMax / 2);
   CHECK(absl::Now() - begin < 2 * RoomOnDevice::kTimeMax);
   CHECK(num_attempts > 5);
   CHECK(num_ended == 1);
@@ -35,7 +37,9 @@ TEST_CASE("nobody waits for memory beside others, or on a device of his own, or 
   machine.turn = &turn;
   {
     const auto beside = HoldTurn(&turn, DeviceTurn::Kind::kShared);
-    CHECK_FALSE(RoomOnDevice(&device, deadline).MayBeThere(kNoMemory));
+    RoomOnDevice room(&device, deadline);
+    CHECK_FALSE(room.MayBeThere(kNoMemory));
+    CHECK(room.waited() == absl::ZeroDuration());
   }
   const auto alone = HoldTurn(&turn, DeviceTurn::Kind::kAlone);
   CHECK_FALSE(RoomOnDevice(&device, deadline).MayBeThere(absl::InternalError("no device")));

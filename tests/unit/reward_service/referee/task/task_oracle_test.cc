@@ -189,6 +189,27 @@ TEST_CASE("memory that an oracle lacked is the task's fault where others keep li
   }
 }
 
+TEST_CASE("a task whose own draws are all that lies on a device lacks what nobody else keeps") {
+  for (const bool others_keep_some : {false, true}) {
+    nlohmann::json script;  // the first oracle, that of the examination, finds memory
+    script["answers"]["draw own"] = {{"op", "failed"}, {"error", "OutOfMemoryError: CUDA out of memory"}};
+    script["children"]["0"] = nlohmann::json::object();
+    SharedBench bench(script);
+    bench.other.reset();
+    REQUIRE(bench.task->Examine().ok());
+    bench.task->CloseOracle();
+    const TaskLayout& layout = bench.task->layout();
+    const auto num_draws = static_cast<int64_t>(bench.task->verification_draws().size());
+    bench.machine.bytes_taken = num_draws * (layout.input_buffer_bytes + layout.output_buffer_bytes);
+    if (others_keep_some) ++bench.machine.bytes_taken;
+    const absl::Status status = bench.task->Complete();
+    INFO(status.ToString());
+    CHECK(bench.machine.num_references_ended == (others_keep_some ? 1 : 0));
+    CHECK(status.code() ==
+          (others_keep_some ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInvalidArgument));
+  }
+}
+
 TEST_CASE("what others leave to do on a device is not the fault of who asks alone") {
   SharedBench bench;
   REQUIRE(bench.task->Examine().ok());
