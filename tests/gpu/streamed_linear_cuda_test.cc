@@ -101,7 +101,7 @@ TEST_CASE("kernels that start beside the former wait for what it writes") {
 // not be taken for them.
 TEST_CASE("products of weights from memory have the same bits in every one of many launches") {
   constexpr int64_t kRows = 64, kWeightBytes = 192 << 20;  // more than the device caches
-  constexpr int kPasses = 600;
+  constexpr int kPasses = 300;
   for (const LinearShape& shape : {LinearShape{6144, 1024}, {1024, 3072, false, true}, {4096, 1024}}) {
     const bool gated = shape.columns == 6144;
     const int64_t elements = shape.columns * shape.depth, count = kWeightBytes / (2 * elements);
