@@ -199,7 +199,12 @@ int BothInvariances(const Flags& flags, const BenchModel& model) {
 
 int Churn(const Flags& flags) {
   const EngineOptions options = OptionsFrom(flags, 24, 256);
-  const ChurnResult result = RunChurn(Qwen3Shape("small").value(), options, flags.number("--churn", 500));
+  const ChurnResult result =
+      RunChurn(Qwen3Shape("small").value(), options, flags.number("--churn", 500), [](uint64_t version) {
+        LoadedWeights weights;
+        weights.random_seed = version;
+        return weights;
+      });
   Print({{"name", "churn"},
          {"jobs", result.num_jobs},
          {"samples", result.num_samples},
@@ -207,7 +212,9 @@ int Churn(const Flags& flags) {
          {"answered_twice", result.num_answered_twice},
          {"lost", result.num_lost},
          {"failed_jobs", result.num_failed},
+         {"untold_versions", result.num_untold_versions},
          {"weight_changes", result.num_weight_changes},
+         {"sleeps", result.num_sleeps},
          {"pages_missing", result.num_pages_missing},
          {"ok", result.ok()}});
   return result.ok() ? 0 : 1;

@@ -1,5 +1,6 @@
 #include "tests/bench/gpu_engine_churn.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -29,7 +30,8 @@ using Place = std::tuple<int64_t, int, int>;  // job, task, sample
 
 class Churn {
  public:
-  Churn(const ModelConfig& config, EngineOptions options) : config_(config) {
+  Churn(const ModelConfig& config, EngineOptions options, ChurnWeights weights_of)
+      : config_(config), weights_of_(std::move(weights_of)) {
     options.cuda->num_pages = kPages;
     absl::StatusOr<std::unique_ptr<Batch>> batch = MakeBatch(config, options);
     if (!batch.ok()) {
@@ -50,31 +52,90 @@ class Churn {
                          },
                      .on_token = [](DrawnToken) {}},
         *std::move(batch));
-    Load(0);
+    Load(EntriesOnChange::kRequireNone);
   }
 
   ChurnResult Run(int num_jobs) {
     constexpr int kRounds = 5;
     for (int round = 1; round <= kRounds; ++round) {
-      RunTogether(kThreads, [&](int thread) {
+      RunTogether(kThreads + 1, [&](int thread) {
+        if (thread == kThreads) return Disturb(std::max(4, num_jobs / 400));
         for (int i = thread; i < num_jobs / kRounds; i += kThreads) Work(int64_t{round} * num_jobs + i);
+        absl::MutexLock lock(&mutex_);
+        ++num_threads_done_;
       });
-      Load(static_cast<uint64_t>(round));  // also waits until the batch is empty
+      {
+        absl::MutexLock lock(&mutex_);
+        num_threads_done_ = 0;
+      }
+      Load(EntriesOnChange::kRequireNone);  // waits until the batch is empty
     }
     absl::MutexLock lock(&mutex_);
     const PagedBatchStatus pages = batch_->paged_status();
     result_.num_pages_missing = kPages - 1 - pages.num_free_pages - pages.num_cached_pages;
-    result_.num_weight_changes = kRounds;
     for (const auto& [place, is_open] : open_) result_.num_lost += is_open;
     return result_;
   }
 
  private:
-  void Load(uint64_t version) {
-    LoadedWeights weights{.policy_version = version};
-    weights.random_seed = version + 1;
-    const absl::Status status = engine_->SwapWeights(std::move(weights), absl::Now() + kPatience);
-    WS_CHECK(status.ok()) << status.ToString();
+  // The next version.
+  void Load(EntriesOnChange entries) {
+    uint64_t version;
+    {
+      absl::MutexLock lock(&mutex_);
+      version = ++newest_version_;
+      ++result_.num_weight_changes;
+    }
+    LoadedWeights weights = weights_of_(version);
+    weights.policy_version = version;
+    Check(engine_->SwapWeights(std::move(weights), absl::Now() + kPatience, entries));
+    absl::MutexLock lock(&mutex_);
+    ++num_loads_;
+  }
+
+  // Until all jobs of the round have ended: after each `samples_between` answers the engine sleeps and wakes, or takes
+  // other weights while samples are under way.
+  void Disturb(int samples_between) {
+    for (int turn = 0;; ++turn) {
+      {
+        absl::MutexLock lock(&mutex_);
+        const int wanted = result_.num_answered + samples_between;
+        const auto is_time = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+          return result_.num_answered >= wanted || num_threads_done_ == kThreads;
+        };
+        mutex_.AwaitWithTimeout(absl::Condition(&is_time), kPatience);
+        if (num_threads_done_ == kThreads) return;
+        result_.num_sleeps += turn % 2;
+      }
+      const SleepDepth depth = turn % 4 == 1 ? SleepDepth::kPages : SleepDepth::kPagesAndWeights;
+      if (turn % 2 == 1) {
+        Check(engine_->Sleep(depth, absl::Now() + kPatience));
+        Check(engine_->Wake(absl::Now() + kPatience));
+      }
+      if (turn % 4 != 1) Load(turn % 4 == 0 ? EntriesOnChange::kKeep : EntriesOnChange::kRecompute);
+    }
+  }
+
+  static void Check(const absl::Status& status) { WS_CHECK(status.ok()) << status.ToString(); }
+
+  // Under the version that is loaded, which may change before the engine has the job.
+  void Submit(GenerationJob job) {
+    constexpr int kAttempts = 100;
+    absl::Status status;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      int num_loads;
+      {
+        absl::MutexLock lock(&mutex_);
+        num_loads = num_loads_;
+      }
+      job.policy_version = engine_->status().policy_version;
+      status = engine_->Submit(job);
+      if (!absl::IsFailedPrecondition(status)) break;
+      absl::MutexLock lock(&mutex_);
+      const auto changed = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return num_loads_ != num_loads; };
+      mutex_.AwaitWithTimeout(absl::Condition(&changed), absl::Seconds(1));
+    }
+    Check(status);
   }
 
   GenerationJob MakeJob(int64_t id) const {
@@ -107,9 +168,7 @@ class Churn {
         }
       }
     }
-    job.policy_version = engine_->status().policy_version;
-    const absl::Status status = engine_->Submit(std::move(job));
-    WS_CHECK(status.ok()) << status.ToString();
+    Submit(std::move(job));
     const uint64_t fate = UniformWord(static_cast<uint64_t>(id), 99) % 6;
     if (fate == 0) Cancel(id);
     if (fate == 1) CancelFirst(id);
@@ -141,12 +200,26 @@ class Churn {
     const Place place(sample.job_id, sample.task_index, sample.sample_index);
     absl::MutexLock lock(&mutex_);
     ++result_.num_answered;
+    result_.num_untold_versions += !TellsVersions(sample);
     result_.num_answered_twice += !answered_.insert(place).second;
     open_[place] = false;
   }
 
+  // Each token's version, in the order of versions, none older than asked for.
+  bool TellsVersions(const FinishedSample& sample) const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    const std::vector<uint64_t>& versions = sample.token_policy_versions;
+    if (versions.empty()) return true;
+    return versions.size() == sample.answer_token_ids.size() &&
+           std::is_sorted(versions.begin(), versions.end()) && versions.front() >= sample.policy_version &&
+           versions.back() <= newest_version_;
+  }
+
   const ModelConfig config_;
+  const ChurnWeights weights_of_;
   absl::Mutex mutex_;
+  uint64_t newest_version_ ABSL_GUARDED_BY(mutex_) = 0;  // loaded or being loaded
+  int num_loads_ ABSL_GUARDED_BY(mutex_) = 0;
+  int num_threads_done_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<Place, bool> open_ ABSL_GUARDED_BY(mutex_);
   std::set<Place> answered_ ABSL_GUARDED_BY(mutex_);
   ChurnResult result_ ABSL_GUARDED_BY(mutex_);
@@ -156,8 +229,9 @@ class Churn {
 
 }  // namespace
 
-ChurnResult RunChurn(const ModelConfig& config, EngineOptions options, int num_jobs) {
-  return Churn(config, std::move(options)).Run(num_jobs);
+ChurnResult RunChurn(const ModelConfig& config, EngineOptions options, int num_jobs,
+                     ChurnWeights weights_of) {
+  return Churn(config, std::move(options), std::move(weights_of)).Run(num_jobs);
 }
 
 }  // namespace warpsmith

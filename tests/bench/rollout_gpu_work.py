@@ -68,7 +68,8 @@ class Work:
         yield self._load(largest)
         for model in reversed(self.models):
             for attention in ATTENTIONS:
-                yield self._peer("pytorch", model, self.batches, attention)
+                for batch in self.batches:  # of 8B each compiles for most of a minute
+                    yield self._peer("pytorch", model, [batch], attention)
             yield self._peer("static", model, self.batches)
             yield self._peer("transformers", model, self.batches)
 
@@ -103,7 +104,8 @@ class Work:
         if attention:
             words += ["--attention", attention]
         command = [sys.executable, "-m", "tests.bench.rollout_gpu_peers", *words, "--device", self.device]
-        name = f"{peer} {model}{f', {attention}' if attention else ''}" if batches else peer
+        kind = f", {attention}, batch {batches[0]}" if attention else ""
+        name = f"{peer} {model}{kind}" if batches else peer
         return Piece(name, [digest_of(_PEER_FILES), words], partial(_some_rows, command))
 
 

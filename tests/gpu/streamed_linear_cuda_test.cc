@@ -1,5 +1,6 @@
 #include "core/kernels/streamed_linear_cuda.h"
 
+#include "core/kernels/random_normals_cuda.h"
 #include "core/kernels/residual_norm_cuda.h"
 #include "core/kernels/swiglu_cuda.h"
 #include "tests/gpu/linear_layer.h"
@@ -93,6 +94,41 @@ TEST_CASE("kernels that start beside the former wait for what it writes") {
       CHECK(AfterLayers(layer, shape, rows, KernelStart::kBesideFormer) == expected);
       CHECK(AfterLayers(layer, shape, rows, KernelStart::kBesideFormer, NextStart::kAtOnce) == expected);
     }
+  }
+}
+
+// Of layers of 0.6B, whose blocks have two parts of the depth in one ring of stages: copies that overtake others must
+// not be taken for them.
+TEST_CASE("products of weights from memory have the same bits in every one of many launches") {
+  constexpr int64_t kRows = 64, kWeightBytes = 192 << 20;  // more than the device caches
+  constexpr int kPasses = 300;
+  for (const LinearShape& shape : {LinearShape{6144, 1024}, {1024, 3072, false, true}, {4096, 1024}}) {
+    const bool gated = shape.columns == 6144;
+    const int64_t elements = shape.columns * shape.depth, count = kWeightBytes / (2 * elements);
+    const int64_t results = kRows * shape.columns / (gated ? 2 : 1);
+    const Layer layer(shape, kRows);
+    const DeviceVector<uint16_t> weights(std::vector<uint16_t>(count * elements)),
+        y(std::vector<uint16_t>(count * results));
+    const auto place = [](const DeviceVector<uint16_t>& of, int64_t at) {
+      return reinterpret_cast<__nv_bfloat16*>(of.get()) + at;
+    };
+    REQUIRE(LaunchRandomNormals(place(weights, 0), count * elements, 5, 0.03f, nullptr) == cudaSuccess);
+    const auto pass = [&] {
+      for (int64_t i = 0; i < count; ++i) {
+        LinearOperands operands = layer.operands(shape);
+        operands.weight = place(weights, i * elements);
+        operands.y = place(y, i * results);
+        const KernelStart start = i == 0 ? KernelStart::kAfterFormer : KernelStart::kBesideFormer;
+        REQUIRE((gated ? LaunchStreamedSwiGlu(shape, kRows, operands, nullptr, start, NextStart::kAfterLoads)
+                       : LaunchStreamedLinear(shape, kRows, operands, nullptr, start)) == cudaSuccess);
+      }
+      return y.Read();
+    };
+    const std::vector<uint16_t> expected = pass();
+    int num_wrong = 0;
+    for (int i = 1; i < kPasses; ++i) num_wrong += pass() != expected;
+    INFO(shape.columns << " x " << shape.depth);
+    CHECK(num_wrong == 0);
   }
 }
 

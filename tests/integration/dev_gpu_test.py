@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -85,8 +86,9 @@ def test_with_gpus_the_preset_cuda_is_built_and_no_test_runs_twice(tree: Tree) -
     assert any("--build build/cuda" in call for call in tree.called("cmake"))
     runs = [call for call in tree.called("ctest") if " -N " not in call]
     assert ["build/release" in runs[0], "build/cuda" in runs[1]] == [True, True]
-    assert runs[1].endswith("-L ^gpu$ -E ^(referee_gpu_test)$")
+    assert "-L ^gpu$ -E ^(referee_gpu_test)$ -j " in runs[1] and " -j " not in runs[0]
     assert "No GPU" not in answer.stderr
+    assert re.search(r"The tests of the GPU took \d+ s\.$", answer.stderr)
 
 
 def test_the_core_is_built_with_cuda_where_nvcc_is_and_asks_for_no_grpc(tree: Tree) -> None:

@@ -226,13 +226,9 @@ def _results() -> dict[str, Row]:
         "engine 8B, batch 64": {
             "rows": [{"name": "decode", "tokens_per_second": 4500.0, "whole_tokens_per_second": 4350.0}]
         },
-        "pytorch 8B, flex": {
-            "rows": [
-                {"name": "pytorch", "model": "8B", "batch": 1, "tok_per_s": 100.0},
-                {"name": "pytorch", "model": "8B", "batch": 64, "tok_per_s": 3000.0},
-            ]
-        },
-        "pytorch 8B, sdpa": {"rows": [{"name": "pytorch", "model": "8B", "batch": 1, "tok_per_s": 90.0}]},
+        "pytorch 8B, flex, batch 1": {"rows": [{"name": "pytorch", "model": "8B", "batch": 1, "tok_per_s": 100.0}]},
+        "pytorch 8B, sdpa, batch 1": {"rows": [{"name": "pytorch", "model": "8B", "batch": 1, "tok_per_s": 90.0}]},
+        "pytorch 8B, flex, batch 64": {"rows": [{"name": "pytorch", "model": "8B", "batch": 64, "tok_per_s": 3000.0}]},
         "static 8B": {"rows": [{"name": "static", "model": "8B", "batch": 1, "tok_per_s": 125.0}]},
         "static 0.6B": {"rows": [{"name": "static", "model": "0.6B", "batch": 1, "tok_per_s": 300.0}]},
         "logits": {"rows": [{"name": "a", "ratio": 0.9}, {"name": "b", "ratio": 1.2}]},
