@@ -174,7 +174,12 @@ absl::StatusOr<EmptyCall> EmptyCandidate::MeasureOnce(size_t num_calls) {
   return EmptyCall{.us = jail_.seconds() * 1e6, .after_us = jail_.after_seconds() * 1e6};
 }
 
-absl::StatusOr<EmptyCall> EmptyCandidate::MeasureTurns() { return warpsmith::MeasureTurns(jail_); }
+absl::StatusOr<EmptyCall> EmptyCandidate::MeasureTurns() {
+  absl::StatusOr<EmptyCall> turns = warpsmith::MeasureTurns(jail_);
+  if (absl::IsInvalidArgument(turns.status()))
+    return absl::InternalError(absl::StrCat("the empty candidate fails: ", turns.status().message()));
+  return turns;
+}
 
 absl::Status EmptyCandidate::SampleCall(ProfileSampler& sampler) {
   RETURN_IF_ERROR(Call());

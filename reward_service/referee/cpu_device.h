@@ -42,6 +42,10 @@ class CpuDevice : public JudgingDevice {
 
   void AwaitSpare(PreparedTask& task, Room room) override { JailsIn(room).AwaitSpare(task); }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;
+  // Which was ended where it failed beside another candidate; else it is warm since the task was completed.
+  absl::Status PrepareReference(PreparedTask& task) override {
+    return CpuTask::Of(task).AwaitReference(task);
+  }
   void KeepVerified(std::unique_ptr<CheckedProgram> program) override;
   std::optional<Fault> PrepareCandidates(PreparedTask& task, Room room, Batch warm_ups, int num) override;
   bool has_kept_candidates() const override { return kept_ && !kept_->empty(); }

@@ -106,7 +106,6 @@ absl::Status CpuTask::AwaitReference(const PreparedTask& task) {
 }
 
 bool CpuTask::EndReference() {
-  if (!store_.on_gpu()) return false;
   for (const auto& baseline : baselines_) baseline->process().Kill();
   reference_ended_ = !baselines_.empty();
   return reference_ended_;

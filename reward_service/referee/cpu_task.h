@@ -94,7 +94,7 @@ class CpuTask : public TaskOnDevice {
   const RefereeFacts facts_;
   std::unique_ptr<ChildProcess> forked_reference_;  // on a GPU, until it is a baseline
   std::vector<std::unique_ptr<Jail>> baselines_;
-  bool reference_ended_ = false;  // by EndReference(); for whoever has the turn
+  bool reference_ended_ = false;  // by EndReference(); for whoever has the turn, or the lane
   std::map<std::string, FormTime> form_times_;
   ReferencePace sealed_pace_;
   ReferencePace open_pace_;

@@ -57,7 +57,8 @@ bool GpuDevice::MayBeOthersDoing(const Fault& fault, absl::Time since) {
   const bool says_so = SaysWantOfMemory(fault.reason);
   // Whoever else failed meanwhile may have lacked it, too.
   if (says_so) store_->NoteScarcity();
-  return says_so || fault.killed || fault.verdict == v1::VERDICT_TIMEOUT || store_->WasScarceSince(since);
+  return says_so || SaysDeviceFailed(fault.reason) || fault.killed || fault.verdict == v1::VERDICT_TIMEOUT ||
+         store_->WasScarceSince(since);
 }
 
 void GpuDevice::AwaitSpares() {

@@ -24,10 +24,10 @@ class GpuDevice : public JudgingDevice {
   absl::Status AwaitIdle() override;
   absl::Status HoldLane() override { return tools_.lane->Hold(); }
   void LeaveLane() override;
-  // Want of memory, and time: what others take of both is no program's fault. What a program says of it is believed:
-  // it gains nothing by being judged alone. Any other fault may come of an allocation that failed and that nobody
-  // checked, if memory was scarce at some time since then. Most answers of an untrained policy are faults, so not each
-  // of them is judged again.
+  // Want of memory, time, and a GPU that fails: what others take of it, or do to it, is no program's fault. What a
+  // program says of it is believed: it gains nothing by being judged alone. Any other fault may come of an allocation
+  // that failed and that nobody checked, if memory was scarce at some time since then. Most answers of an untrained
+  // policy are faults, so not each of them is judged again.
   bool MayBeOthersDoing(const Fault& fault, absl::Time since) override;
   void AwaitSpare(PreparedTask& task, Room room) override { host_->AwaitSpare(task, room); }
   absl::StatusOr<StartedProgram> StartCandidate(PreparedTask& task, Room room) override;

@@ -196,12 +196,14 @@ absl::StatusOr<Verified> Judge::Verify(Room room) {
   const v1::Measurement before = measurement_;
   const absl::Time since = absl::Now(), lane_since = lane_since_;
   ASSIGN_OR_RETURN(Verified verified, VerifyNow(room, lane_since_, request_.limits.lane_seconds_max));
-  verified.program.reset();
-  if (!verified.fault || !memory_->IsExcused(*verified.fault, since)) return verified;
-  measurement_ = before;
-  lane_since_ = lane_since + (absl::Now() - since);
-  ASSIGN_OR_RETURN(verified, VerifyNow(room, lane_since_, request_.limits.lane_seconds_max));
-  verified.program.reset();
+  verified.program.reset();  // and what it had of the memory
+  if (verified.fault && memory_->IsExcused(*verified.fault, since)) {
+    measurement_ = before;
+    lane_since_ = lane_since + (absl::Now() - since);
+    ASSIGN_OR_RETURN(verified, VerifyNow(room, lane_since_, request_.limits.lane_seconds_max));
+    verified.program.reset();
+  }
+  if (verified.fault) RETURN_IF_ERROR(memory_->CheckTasks(*verified.fault, *task_));
   return verified;
 }
 
@@ -287,7 +289,9 @@ absl::StatusOr<std::optional<Fault>> Judge::Time(Room room, bool takes_parameter
   absl::StatusOr<std::optional<Fault>> timed = timer.Run();
   has_timed_ |= timer.has_timed();
   lane_since_ = absl::Now() - absl::Seconds(sides->LaneSeconds());  // its processes may have waited
-  RETURN_IF_ERROR(memory_->OfReference(timed.status()));            // the candidate is there, too
+  // A reference that fails may answer yet, to whoever asks next.
+  if (absl::IsInvalidArgument(timed.status())) (void)task_->on_device().EndReference();
+  RETURN_IF_ERROR(memory_->OfReference(timed.status()));  // the candidate is there, too
   std::optional<Fault> fault = *std::move(timed);
   grade().mutable_cost()->set_profile_seconds(timer.sampling_seconds());
   grade().mutable_cost()->set_time_seconds(Seconds(start) - timer.sampling_seconds());

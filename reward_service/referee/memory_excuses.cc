@@ -1,10 +1,19 @@
 #include "reward_service/referee/memory_excuses.h"
 
+#include <poll.h>
+
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/absl_view.h"
 
 namespace warpsmith {
+namespace {
+
+constexpr absl::Duration kTakingBackMax = absl::Seconds(1);
+constexpr int kTakingBackPauseMs = 20;
+
+}  // namespace
 
 void MemoryExcuses::MakeRoom() {
   if (has_lacked_ || !device_->HasPlenty()) (void)device_->KillKeptCandidates();
@@ -16,6 +25,19 @@ bool MemoryExcuses::IsExcused(const Fault& fault, absl::Time since) {
   if (fault.verdict == v1::VERDICT_TIMEOUT || fault.verdict == v1::VERDICT_HACK) return false;
   has_lacked_ = device_->MayBeOthersDoing(fault, since) && device_->KillKeptCandidates();
   return has_lacked_;
+}
+
+absl::Status MemoryExcuses::CheckTasks(const Fault& fault, const PreparedTask& task) {
+  if (device_->turn() == nullptr || !SaysWantOfMemory(fault.reason)) return absl::OkStatus();
+  // Its own memory is taken back first, and a driver tells nobody when it is.
+  const absl::Time end = absl::Now() + kTakingBackMax;
+  while (!device_->HasPlenty()) {
+    if (absl::Now() > end && task.IsCrowded())
+      return absl::ResourceExhaustedError(absl::StrCat("tasks left a candidate no memory: ", fault.reason));
+    if (absl::Now() > end) break;
+    poll(nullptr, 0, kTakingBackPauseMs);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status MemoryExcuses::Try(const PreparedTask& task, absl::FunctionRef<absl::Status()> attempt) {

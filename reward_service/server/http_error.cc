@@ -63,4 +63,10 @@ HttpResponse ErrorResponse(const absl::Status& status) {
   return response;
 }
 
+HttpResponse RefusalResponse(int http_status, const std::string& reason) {
+  HttpResponse response = ErrorResponse(absl::InvalidArgumentError(reason));
+  response.status = http_status;
+  return response;
+}
+
 }  // namespace warpsmith

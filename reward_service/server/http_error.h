@@ -3,6 +3,7 @@
 #define WARPSMITH_REWARD_SERVICE_SERVER_HTTP_ERROR_H_
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "absl/status/status.h"
 #include "core/rpc/http_server.h"
@@ -17,6 +18,9 @@ nlohmann::json ErrorJson(const absl::Status& status);
 
 // {"error": ErrorJson}, with Retry-After where the request may be sent again.
 HttpResponse ErrorResponse(const absl::Status& status);
+
+// The same for what is over a limit of the HTTP server's, or no request: INVALID_ARGUMENT, with that HTTP status.
+HttpResponse RefusalResponse(int http_status, const std::string& reason);
 
 }  // namespace warpsmith
 

@@ -30,6 +30,7 @@
 #include "reward_service/scoring/formulas.h"
 #include "reward_service/server/door.h"
 #include "reward_service/server/http_door.h"
+#include "reward_service/server/http_error.h"
 #include "reward_service/server/lanes.h"
 #include "reward_service/server/llm_judge_setup.h"
 #include "reward_service/server/options.h"
@@ -324,7 +325,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartHttp(const ServiceOptions& opti
       std::unique_ptr<HttpServer> server,
       HttpServer::Start({.address = options.http_address,
                          .tls = tls,
-                         .body_bytes_max = kListBytesMax + 2 * RequestLimits().answer_bytes_max},
+                         .body_bytes_max = kListBytesMax + 2 * RequestLimits().answer_bytes_max,
+                         .refusal = RefusalResponse},
                         [door](const std::shared_ptr<HttpExchange>& exchange) { door->Handle(exchange); }));
   std::cout << "HTTP on " << server->address() << std::endl;
   return server;

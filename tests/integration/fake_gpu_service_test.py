@@ -88,6 +88,15 @@ def test_cublas_is_in_the_jail_of_a_program_whose_task_allows_it_and_of_no_other
     assert "cublasLtGetVersion" in hidden.reason
 
 
+@pytest.mark.parametrize("num_bytes", [2 << 20, 10 << 20])
+def test_a_program_of_megabytes_is_refused_with_the_number_that_it_may_have(
+    service: FakeGpuService, num_bytes: int
+) -> None:
+    with pytest.raises(RewardServiceError, match=r"candidate.source has \d+ bytes; .* at most \d+|a body may have \d+"):
+        _grade(service, _program("large") + "\n// " + "x" * num_bytes)
+    assert _grade(service, _program("behind_it")).correct
+
+
 def test_both_gpus_are_used(service: FakeGpuService) -> None:
     with ThreadPoolExecutor(8) as pool:
         grades = list(pool.map(lambda i: _grade(service, _program(f"both_{i}")), range(8)))

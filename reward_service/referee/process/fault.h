@@ -12,6 +12,10 @@ namespace warpsmith {
 // Whether these words, of a program or of Torch, say that memory was wanting: the GPU's, or a library's there.
 bool SaysWantOfMemory(std::string_view words);
 
+// Whether they say that the GPU itself failed, which no program's own fault makes them say: it is unavailable, its
+// memory has an error, or nobody knows what it has.
+bool SaysDeviceFailed(std::string_view words);
+
 struct Fault {
   v1::Verdict verdict = v1::VERDICT_RUNTIME_ERROR;
   std::string reason;

@@ -34,7 +34,8 @@ class RoomOnDevice {
         deadline_(deadline) {}
 
   // Whether it is worth another attempt after such a failure. Not beside others, who may go on for long: whoever calls
-  // tries again alone. Alone the processes that wait there end first, and each attempt waits for a moment.
+  // tries again alone. Alone the processes that wait there end first, whatever has failed, and each attempt waits for a
+  // moment.
   bool MayBeThere(const absl::Status& failure);
   // Since the first failure that was worth another attempt: a wait for others' memory, which is on nobody's clock.
   absl::Duration waited() const;

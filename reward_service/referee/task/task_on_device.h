@@ -46,8 +46,8 @@ class TaskOnDevice {
   // For whoever has its turn alone: processes that wait there, stopped, end, for they keep memory of it, and may have
   // left it at work. Whether there were any.
   virtual bool EndWaiting() { return store().EndWaiting(); }
-  // Likewise, of this task: the reference's processes end. Others are started where they are needed next. Whether there
-  // were any.
+  // For whoever has the turn alone, or the lane: the reference's processes end, of this task. Others are started where
+  // they are needed next. Whether there were any.
   virtual bool EndReference() { return false; }
   // Of an examined task: begins to start the processes of the reference that candidates are timed
   // beside. Does not wait for them.

@@ -95,6 +95,22 @@ TEST_CASE("a candidate that does not load is a fault, and may have said why") {
   CHECK(started.program->OutputTail(100) == "why");
 }
 
+TEST_CASE("a process that has used its seconds beside others is not kept to be timed") {
+  AllKeptJails all;
+  for (const double cpu_seconds_max : {10.0, 0.0}) {
+    Bench bench(kNative);
+    bench.tools.kept = &all;
+    bench.request.limits.cpu_seconds_max = cpu_seconds_max;
+    const auto device =
+        CpuDevice::Open(bench.tools, {bench.request, absl::Now() + absl::Seconds(60), &bench.measurement});
+    REQUIRE(device.ok());
+    const Draw* const draw = &bench.draw(0);
+    CHECK_FALSE((*device)->PrepareCandidates(*bench.puppets.task, Room::kOpen, {&draw, 1}, 1));
+    CHECK((*device)->has_kept_candidates() == (cpu_seconds_max > 0));
+    CHECK((*device)->EndCandidates().ok());
+  }
+}
+
 TEST_CASE("the outputs of a candidate that was verified serve the next one") {
   Bench bench(kNative);
   CpuTask& task = CpuTask::Of(*bench.puppets.task);

@@ -30,6 +30,19 @@ TEST_CASE(
   CHECK(inputs.size() == 3);
 }
 
+TEST_CASE("references that were ended on cores are started again where they are needed") {
+  PuppetTask puppets;
+  REQUIRE(puppets.task->Complete().ok());
+  CpuTask& kept = CpuTask::Of(*puppets.task);
+  const Jail* const first = kept.baselines().front().get();
+  REQUIRE(kept.AwaitReference(*puppets.task).ok());
+  CHECK(kept.baselines().front().get() == first);
+  CHECK(kept.EndReference());
+  REQUIRE(kept.AwaitReference(*puppets.task).ok());
+  CHECK(kept.baselines().size() == 3);
+  CHECK(kept.baselines().front()->process().stopped());
+}
+
 TEST_CASE("a reference whose calls are sampled is not slow beside what it took without samples") {
   PuppetTask puppets;
   CpuTask& kept = CpuTask::Of(*puppets.task);

@@ -111,7 +111,8 @@ TEST_CASE(
   };
   CHECK(may_be(v1::VERDICT_TIMEOUT, "no result after 2 s"));
   CHECK(may_be(v1::VERDICT_RUNTIME_ERROR, "OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"));
-  CHECK(may_be(v1::VERDICT_RUNTIME_ERROR, "run() returned 2"));  // cudaErrorMemoryAllocation
+  CHECK(may_be(v1::VERDICT_RUNTIME_ERROR, "run() returned 2"));   // cudaErrorMemoryAllocation
+  CHECK(may_be(v1::VERDICT_RUNTIME_ERROR, "run() returned 46"));  // cudaErrorDevicesUnavailable
   CHECK_FALSE(may_be(v1::VERDICT_RUNTIME_ERROR, "run() returned 700"));
   CHECK_FALSE(may_be(v1::VERDICT_RUNTIME_ERROR, "an illegal memory access was encountered"));
   CHECK_FALSE(may_be(v1::VERDICT_INCORRECT, "4 of 4 elements wrong"));

@@ -184,6 +184,19 @@ TEST_CASE("a reference that fails when it is made ready beside others is seen ag
   CHECK(bench.Run().verdict() == v1::VERDICT_INVALID_TASK);
 }
 
+TEST_CASE("a reference that fails when it is timed ends: what it answers late is read by nobody") {
+  DeviceTurn turn;
+  for (DeviceTurn* const shared : {static_cast<DeviceTurn*>(nullptr), &turn}) {
+    FakeBench bench;
+    bench.machine.turn = shared;
+    bench.machine.reference_calls = [](int call) {
+      return call < 3 ? CallResult{210} : CallResult{0, Fault{v1::VERDICT_TIMEOUT, "no result after 30 s"}};
+    };
+    CHECK(bench.Run().verdict() == v1::VERDICT_INVALID_TASK);
+    CHECK(bench.machine.num_references_ended == 1);
+  }
+}
+
 TEST_CASE("the lane is held by whoever has the device alone, and left with it") {
   FakeBench bench;
   DeviceTurn turn;

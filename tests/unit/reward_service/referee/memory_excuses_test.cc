@@ -87,6 +87,26 @@ TEST_CASE("memory that others keep is an excuse once a judgement, and then there
   CHECK(num_beside_kept == 1);            // the second of these
 }
 
+TEST_CASE("a candidate that lacks memory which tasks keep is judged again; one that takes too much is not") {
+  DeviceTurn turn;
+  for (const char* reason : {"CUDA error: out of memory", "illegal memory access"}) {
+    for (const bool tasks_keep_it : {false, true}) {
+      FakeBench bench;
+      bench.machine.turn = &turn;
+      bench.machine.has_plenty = !tasks_keep_it;
+      bench.machine.is_crowded = tasks_keep_it;
+      bench.machine.sealed.calls = FaultAt(0, {v1::VERDICT_RUNTIME_ERROR, reason});
+      const auto measurement = bench.TryRun();
+      if (tasks_keep_it && SaysWantOfMemory(reason)) {
+        CHECK(absl::IsResourceExhausted(measurement.status()));
+      } else {
+        REQUIRE(measurement.ok());
+        CHECK(measurement->grade().verdict() == v1::VERDICT_RUNTIME_ERROR);
+      }
+    }
+  }
+}
+
 TEST_CASE(
     "nobody is alone beside processes that are kept while memory is scarce: it could be slower for it") {
   DeviceTurn turn;

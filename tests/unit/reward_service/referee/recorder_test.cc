@@ -8,6 +8,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "reward_service/jail/shared_buffer.h"
+#include "reward_service/referee/process/fault.h"
 #include "reward_service/referee/tensors/gpu_store.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_gpu.h"
@@ -143,6 +144,21 @@ TEST_CASE("on a GPU a program runs beside others, and one that fails there is al
   CHECK(*recorded == R"([{"name":"b"}])");
   Bench wrong(*store, {{"answers", {{"record", kRaises}}}});
   CHECK(absl::IsInvalidArgument(wrong.Record().status()));
+}
+
+TEST_CASE("a program that lacks memory when it is recorded has what those have who wait on the GPU") {
+  const FakeGpu gpu;
+  const auto store = *GpuStore::Open(0);
+  for (const char* error : {"OutOfMemoryError: CUDA out of memory", "NameError"}) {
+    int num_asked = 0;
+    store->set_end_waiting([&] { return ++num_asked > 0; });
+    nlohmann::json script = {{"records on gpu", {{{"name", "b"}}}}};
+    // The oracle is the first child; programs without the GPU, beside others and alone are the next.
+    script["children"]["2"] = {{"record on gpu, called", {{"op", "failed"}, {"error", error}}}};
+    Bench bench(*store, script);
+    CHECK(*bench.Record() == R"([{"name":"b"}])");
+    CHECK(num_asked == (SaysWantOfMemory(error) ? 1 : 0));
+  }
 }
 
 TEST_CASE("a program that wants torch.compile is told so without the GPU") {

@@ -31,5 +31,14 @@ TEST_CASE("an error tells its code and words, and when to come again in whole se
   CHECK(ErrorResponse(BackPressureError("full", absl::Seconds(30))).headers[0].second == "30");
 }
 
+TEST_CASE("what is too large for the server is told as other errors are, with its own status") {
+  const HttpResponse refused = RefusalResponse(413, "a body may have 10 bytes");
+  CHECK(refused.status == 413);
+  CHECK(refused.content_type == ErrorResponse(absl::InternalError("")).content_type);
+  const nlohmann::json error = nlohmann::json::parse(refused.body)["error"];
+  CHECK(error["status"] == "INVALID_ARGUMENT");
+  CHECK(error["message"] == "a body may have 10 bytes");
+}
+
 }  // namespace
 }  // namespace warpsmith

@@ -16,5 +16,16 @@ TEST_CASE("words about memory that was wanting are known, whoever says them") {
     CHECK_FALSE(SaysWantOfMemory(words));
 }
 
+TEST_CASE("words about a GPU that fails are known, and none that a program's own fault is told by") {
+  for (const char* words : {"AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+                            "run() returned 46", "on the GPU: cuCtxSynchronize: CUDA_ERROR_UNKNOWN",
+                            "run() returned 999", "cudaErrorECCUncorrectable"})
+    CHECK(SaysDeviceFailed(words));
+  for (const char* words :
+       {"run() returned 9", "run() returned 700", "run() returned 1046", "unknown error code 7",
+        "AcceleratorError: CUDA error: unspecified launch failure", "misaligned address"})
+    CHECK_FALSE(SaysDeviceFailed(words));
+}
+
 }  // namespace
 }  // namespace warpsmith

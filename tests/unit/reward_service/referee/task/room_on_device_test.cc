@@ -48,5 +48,19 @@ TEST_CASE("nobody waits for memory beside others, or on a device of his own, or 
   CHECK(RoomOnDevice(&device, deadline).MayBeThere(absl::InternalError("no device")));
 }
 
+TEST_CASE("whatever keeps a process from starting alone, it is tried once without those who wait there") {
+  DeviceTurn turn;
+  FakeMachine machine;
+  machine.turn = &turn;
+  int num_kept = 1;
+  machine.end_waiting = [&] { return std::exchange(num_kept, 0) > 0; };
+  FakeTaskOnDevice device(&machine);
+  const auto alone = HoldTurn(&turn, DeviceTurn::Kind::kAlone);
+  const absl::Status no_channels = absl::InternalError("cuDevicePrimaryCtxRetain");
+  RoomOnDevice room(&device, absl::Now() + absl::Seconds(60));
+  CHECK(room.MayBeThere(no_channels));
+  CHECK_FALSE(room.MayBeThere(no_channels));
+}
+
 }  // namespace
 }  // namespace warpsmith
