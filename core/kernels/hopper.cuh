@@ -43,6 +43,21 @@ __device__ inline void Wait(uint64_t* barrier, uint32_t parity) {
       : "memory");
 }
 
+// Likewise, where threads of other blocks sent what comes by the end of the phase (SendToBlock): their writes are visible
+// to the caller only by an acquire at the cluster's scope. Wait acquires at the block's, which is enough for writes of
+// its own threads and of copies. It also invalidates the multiprocessor's cache, so it is not for a loop.
+__device__ inline void WaitForSent(uint64_t* barrier, uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}" ::"r"(SharedAddress(barrier)),
+      "r"(parity)
+      : "memory");
+}
+
 // Brings `map` to the copy engine's cache.
 __device__ inline void PrefetchMap(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
@@ -194,8 +209,8 @@ __device__ inline uint32_t AddressInBlock(const void* pointer, uint32_t rank) {
   return address;
 }
 
-// At the barrier at `address` of a block of the cluster, from AddressInBlock. Orders no writes to other blocks' memory:
-// that would make each arrival wait for all that this thread has written.
+// At the barrier at `address` of a block of the cluster, from AddressInBlock. Tells that this thread has read, and orders
+// no writes to other blocks' memory: that would make each arrival wait for all that the thread has written.
 __device__ inline void ArriveInBlock(uint32_t address) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address) : "memory");
 }

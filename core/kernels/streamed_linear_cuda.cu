@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(T::kThreads)
       if (group < T::kGroups)
         SendSums<T>(cluster, num_rows, cluster.rank * T::kBlockParts + part, of_part, sums, sent,
                     &barriers.sent);
-      Wait(&barriers.sent, 0);
+      WaitForSent(&barriers.sent, 0);
       writer.Write([&](int own_row, int four) { return SumOfSent<T>(sent, cluster, own_row, four); });
       return;
     }
