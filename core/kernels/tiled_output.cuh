@@ -238,7 +238,7 @@ class TileStager {
 
   // Both as a product without SwiGLU would have stored them.
   __device__ static float Gated(float gate, float up) {
-    return SwiGluOf(RoundToStored<Element>(gate), RoundToStored<Element>(up));
+    return SwiGluOf<Element>(RoundToStored<Element>(gate), RoundToStored<Element>(up));
   }
 
   // Eight lanes write 32 bytes of a row together.
