@@ -43,6 +43,21 @@ __device__ inline void Wait(uint64_t* barrier, uint32_t parity) {
       : "memory");
 }
 
+// Likewise, where threads of other blocks send what comes by the end of the phase (SendToBlock): only an acquire at the
+// cluster's scope makes their writes visible to the caller. Wait acquires at the block's, enough for copies and for
+// writes of the block's own threads. It also invalidates the multiprocessor's cache, so it is not for a loop.
+__device__ inline void WaitForSent(uint64_t* barrier, uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}" ::"r"(SharedAddress(barrier)),
+      "r"(parity)
+      : "memory");
+}
+
 // Brings `map` to the copy engine's cache.
 __device__ inline void PrefetchMap(const CUtensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
@@ -128,6 +143,18 @@ __device__ inline void StoreMatricesTransposed(uint32_t address, const uint32_t 
                : "memory");
 }
 
+// One matrix; lanes from 8 on give no address.
+__device__ inline void StoreMatrixTransposed(uint32_t address, uint32_t m) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};\n" ::"r"(address), "r"(m)
+               : "memory");
+}
+// What LoadMatrices would load.
+__device__ inline void StoreMatrices(uint32_t address, const uint32_t (&m)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\n" ::"r"(address), "r"(m[0]),
+               "r"(m[1]), "r"(m[2]), "r"(m[3])
+               : "memory");
+}
+
 // A warpgroup gives registers back or waits for more, up to kCount for each thread, a multiple of 8.
 template <int kCount>
 __device__ inline void LowerRegisters() {
@@ -194,8 +221,8 @@ __device__ inline uint32_t AddressInBlock(const void* pointer, uint32_t rank) {
   return address;
 }
 
-// At the barrier at `address` of a block of the cluster, from AddressInBlock. Orders no writes to other blocks' memory:
-// that would make each arrival wait for all that this thread has written.
+// At the barrier at `address` of a block of the cluster, from AddressInBlock. Tells that this thread has read. Orders
+// no writes to other blocks' memory: that would make each arrival wait for all that this thread has written.
 __device__ inline void ArriveInBlock(uint32_t address) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(address) : "memory");
 }

@@ -6,17 +6,17 @@
 #include "core/kernels/depth_parts.h"
 #include "core/kernels/hopper.cuh"
 #include "core/kernels/kernel_start.cuh"
+#include "core/kernels/multiprocessors.h"
 #include "core/kernels/streamed_depth.cuh"
 #include "core/kernels/streamed_linear_cuda.h"
 #include "core/kernels/streamed_output.cuh"
 #include "core/kernels/tensor_map_cuda.h"
+#include "core/kernels/tile_plan.h"
 #include "core/kernels/tiled_linear_cuda.h"
 #include "core/kernels/warpgroup_products.cuh"
 
 namespace warpsmith {
 namespace {
-
-constexpr int64_t kRowsMax = 64;  // that this file has kernels for
 
 struct Barriers {
   uint64_t full[kStagesMax];
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(T::kThreads)
       if (group < T::kGroups)
         SendSums<T>(cluster, num_rows, cluster.rank * T::kBlockParts + part, of_part, sums, sent,
                     &barriers.sent);
-      Wait(&barriers.sent, 0);
+      WaitForSent(&barriers.sent, 0);
       writer.Write([&](int own_row, int four) { return SumOfSent<T>(sent, cluster, own_row, four); });
       return;
     }
@@ -308,23 +308,22 @@ cudaError_t LaunchFew(const StreamedLaunch<E>& launch) {
   return Launch<Tile<E, 64, kColumns, kBlockParts>, Stored>(launch);
 }
 
-// By the number of the device's multiprocessors.
 template <typename E>
 cudaError_t LaunchMany(const LinearShape& shape, int64_t rows, const LinearOperandsOf<E>& operands,
                        cudaStream_t stream, KernelStart start, bool gated) {
-  int device = 0, multiprocessors = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error != cudaSuccess) return error;
-  error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-  if (error != cudaSuccess) return error;
-  return LaunchTiledLinear(shape, rows, operands, gated ? LinearGate::kSwiGlu : LinearGate::kNone,
-                           PlanOf(shape, rows, multiprocessors), stream, start);
+  int multiprocessors = 0;
+  if (const cudaError_t error = CountMultiprocessors(&multiprocessors); error != cudaSuccess) return error;
+  const bool is_float32 = shape.output == LinearOutput::kFloat32;
+  const OutputKind kind =
+      gated ? OutputKind::kSwiGlu : (is_float32 ? OutputKind::kFloat32 : OutputKind::kStored);
+  const TilePlan plan = PlanOf(shape, rows, kind, multiprocessors);
+  return LaunchTiledLinear(shape, rows, operands, kind, plan, stream, start);
 }
 
 template <typename E>
 cudaError_t LaunchFor(const LinearShape& shape, int64_t rows, const LinearOperandsOf<E>& operands,
                       cudaStream_t stream, KernelStart start, NextStart next, bool gated) {
-  if (rows > kRowsMax) return LaunchMany(shape, rows, operands, stream, start, gated);
+  if (HasTiles(shape, rows)) return LaunchMany(shape, rows, operands, stream, start, gated);
   LinearCut cut = next == NextStart::kAtOnce ? ApartOf(CutOf(shape)) : CutOf(shape);
   // A step of small kernels that begin early wants multiprocessors for the next more than for this one.
   if (!gated && next != NextStart::kAtOnce) cut = SpreadOf(shape, cut);

@@ -1,6 +1,6 @@
-// linear.h on a Hopper GPU by kernels of ours whose rows do not depend on each other: the batch-invariant mode. Of up
-// to 64 rows the weights stream through shared memory at the speed of the device's memory; more are in
-// tiled_linear_cuda.h.
+// linear.h on a Hopper GPU by kernels of ours whose rows do not depend on each other: the batch-invariant mode. Of few
+// rows, up to 64 or 32 (HasTiles in tile_plan.h), the weights stream through shared memory at the speed of the device's
+// memory; more are in tiled_linear_cuda.h.
 #ifndef WARPSMITH_CORE_KERNELS_STREAMED_LINEAR_CUDA_H_
 #define WARPSMITH_CORE_KERNELS_STREAMED_LINEAR_CUDA_H_
 

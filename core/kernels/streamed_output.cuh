@@ -184,7 +184,8 @@ __device__ float4 SumOfSent(const float* sent, const ClusterPlace& cluster, int 
 template <typename T>
 __device__ float4 Gated(float4 gate, float4 up) {
   gate = Widened<T>(Narrowed<T>(gate)), up = Widened<T>(Narrowed<T>(up));
-  return {SwiGluOf(gate.x, up.x), SwiGluOf(gate.y, up.y), SwiGluOf(gate.z, up.z), SwiGluOf(gate.w, up.w)};
+  return {SwiGluOf<T>(gate.x, up.x), SwiGluOf<T>(gate.y, up.y), SwiGluOf<T>(gate.z, up.z),
+          SwiGluOf<T>(gate.w, up.w)};
 }
 
 // What a block writes of y, four columns at a time. Where a thread's first four are and what is added to them is known

@@ -21,7 +21,7 @@ __global__ void SwiGluKernel(const SwiGlu<T> swiglu) {
     LoadVector(swiglu.gate_up + GateColumn(i), gate);
     LoadVector(swiglu.gate_up + GateColumn(i) + kSwiGluBlock, up);
 #pragma unroll
-    for (int j = 0; j < kStoredVector; ++j) up[j] = SwiGluOf(gate[j], up[j]);
+    for (int j = 0; j < kStoredVector; ++j) up[j] = SwiGluOf<T>(gate[j], up[j]);
     StoreVector(up, swiglu.y + i);
   }
 }

@@ -17,13 +17,15 @@ namespace warpsmith {
 
 // Barriers of a block. Each phase of `full`: a stage's tiles came. Of `empty`: the warpgroups of all blocks that get
 // copies from this block's loader have read the stage. Of `ready`: a buffer for results is free, or holds the residual.
-// Of `staged`: a warpgroup has filled the buffer.
+// Of `staged`: a warpgroup has filled the buffer. Of `turns`: the warpgroups of the turn before have begun with their
+// tile's last stage, so that each stage's phase is that of this turn's tile.
 template <typename T>
 struct TiledBarriers {
   uint64_t full[T::kStages];
   uint64_t empty[T::kStages];
   uint64_t ready[T::kGroups][std::max(T::kBuffers, 1)];
   uint64_t staged[T::kGroups][std::max(T::kBuffers, 1)];
+  uint64_t turns[T::kTurns];
 };
 
 // Where a block stands in its cluster: rank = row + column * cluster.rows.
@@ -40,14 +42,15 @@ struct TiledProblem {
   TiledOutput output;
 };
 
-// The block's tiles by turns, the same for all its warps.
+// The block's tiles by turns, in the order in which they are loaded.
 class TileWalk {
  public:
-  __device__ TileWalk(const TiledProblem& problem, BlockPlace block)
+  // Every tile, or of each `turns` the `turn`th.
+  __device__ TileWalk(const TiledProblem& problem, BlockPlace block, int turn = 0, int turns = 1)
       : problem_(problem),
         block_(block),
-        index_(static_cast<int>(blockIdx.x) / problem.cluster.size()),
-        step_(static_cast<int>(gridDim.x) / problem.cluster.size()) {}
+        step_(static_cast<int>(gridDim.x) / problem.cluster.size() * turns),
+        index_(static_cast<int>(blockIdx.x) / problem.cluster.size() + step_ / turns * turn) {}
 
   __device__ bool HasTile() const { return index_ < problem_.order.size(); }
   __device__ void Next() { index_ += step_; }
@@ -61,8 +64,8 @@ class TileWalk {
  private:
   const TiledProblem& problem_;
   const BlockPlace block_;
-  int index_;
   const int step_;
+  int index_;
 };
 
 // One thread's copies of all tiles of the block. Of what blocks of a cluster share each loads a slice for all of them.
@@ -167,36 +170,61 @@ class TileSums {
     const int column = lane < cluster.columns ? lane : block.column;
     tells_ = lane < cluster.columns + cluster.rows - 1;
     empty_ = AddressInBlock(barriers.empty, tells_ ? row + column * cluster.rows : 0);
+    place_.Skip(group / T::kTileGroups * problem.num_tiles);
   }
 
   // Parts are added in their order.
-  __device__ void Sum(float (&sums)[T::kSums]) {
+  __device__ void Sum(float (&sums)[T::kBlocks][T::kSums]) {
+    if constexpr (T::kTurns > 1) {
+      // The first of all waits for nobody.
+      const int turn = group_ / T::kTileGroups;
+      Wait(&barriers_.turns[turn], turn == 0 ? turn_parity_ ^ 1 : turn_parity_);
+      turn_parity_ ^= 1;
+    }
     if constexpr (!T::kSeveralParts) {
       SumPart(0, sums);
     } else {
-      float of_part[T::kSums];
+      float of_part[T::kBlocks][T::kSums];
       for (int part = 0; part < problem_.num_parts; ++part) {
         SumPart(part, of_part);
 #pragma unroll
-        for (int i = 0; i < T::kSums; ++i) sums[i] = part == 0 ? of_part[i] : sums[i] + of_part[i];
+        for (int i = 0; i < T::kBlocks * T::kSums; ++i) {
+          const int block = i / T::kSums, j = i % T::kSums;
+          sums[block][j] = part == 0 ? of_part[block][j] : sums[block][j] + of_part[block][j];
+        }
       }
     }
+    if constexpr (T::kTurns > 1) place_.Skip((T::kTurns - 1) * problem_.num_tiles);
   }
 
  private:
-  __device__ void SumPart(int index, float (&sums)[T::kSums]) {
+  __device__ void SumPart(int index, float (&sums)[T::kBlocks][T::kSums]) {
+    constexpr int kOfGroup = T::kBlocks * kProductRows * kDepth * 2,
+                  kOfBlock = kProductRows * kDepth * 2 >> 4;
     const DepthPart part = TilesOfPart(index, problem_.num_parts, problem_.num_tiles);
     const int num_tiles = part.end - part.first;
     int former = 0;
+    if constexpr (T::kBlocks > 1) {
+      // Otherwise the compiler gives a later block's sums their registers after the first product, and lets each
+      // product wait for the one before.
+#pragma unroll
+      for (int i = 0; i < T::kBlocks * T::kSums; ++i)
+        asm volatile("mov.f32 %0, 0f00000000;" : "=f"(sums[i / T::kSums][i % T::kSums]));
+    }
     for (int i = 0; i < num_tiles; ++i) {
       Wait(&barriers_.full[place_.stage], place_.parity);
       unsigned char* const weights = stages_ + place_.stage * T::kStageBytes;
-      const uint64_t a = TileDescriptor(weights + group_ * kGroupColumns * kDepth * 2);
-      const uint64_t b = TileDescriptor(weights + T::kWeightBytes);
+      unsigned char* const x = weights + T::kWeightBytes;
+      const uint64_t a = TileDescriptor((T::kXFirst ? x : weights) + group_ % T::kTileGroups * kOfGroup);
+      const uint64_t b = TileDescriptor(T::kXFirst ? weights : x);
       BeginProducts();
 #pragma unroll
       for (int step = 0; step < kDepth / kProductDepth; ++step) {
-        Product<typename T::Element>(sums, a + 2 * step, b + 2 * step, i > 0 || step > 0);
+#pragma unroll
+        for (int block = 0; block < T::kBlocks; ++block) {
+          Product<typename T::Element>(sums[block], a + block * kOfBlock + 2 * step, b + 2 * step,
+                                       i > 0 || step > 0);
+        }
       }
       CommitProducts();
       // The tile before has been read.
@@ -205,7 +233,11 @@ class TileSums {
       former = place_.stage;
       place_.Advance();
     }
-    FinishProducts(sums);
+    if constexpr (T::kTurns > 1) {
+      if (threadIdx.x % kLanes == 0) Arrive(&barriers_.turns[(group_ / T::kTileGroups + 1) % T::kTurns]);
+    }
+#pragma unroll
+    for (int block = 0; block < T::kBlocks; ++block) FinishProducts(sums[block]);
     Release(former);
   }
 
@@ -220,15 +252,17 @@ class TileSums {
   bool tells_;
   uint32_t empty_;
   PipelinePlace<T::kStages> place_;
+  uint32_t turn_parity_ = 0;
 };
 
 template <typename T>
 __device__ void InitBarriers(const TileCluster& cluster, TiledBarriers<T>& barriers) {
-  constexpr int kWarps = T::kGroups * kWarpgroup / kLanes;
+  constexpr int kWarps = T::kTileGroups * kWarpgroup / kLanes;
   for (int i = 0; i < T::kStages; ++i) {
     InitBarrier(&barriers.full[i], 1);
     InitBarrier(&barriers.empty[i], kWarps * (cluster.columns + cluster.rows - 1));
   }
+  for (int i = 0; i < T::kTurns; ++i) InitBarrier(&barriers.turns[i], kWarps);
   for (int group = 0; group < T::kGroups; ++group) {
     for (int i = 0; i < T::kBuffers; ++i) {
       InitBarrier(&barriers.ready[group][i], 1);
@@ -268,8 +302,9 @@ __global__ void __launch_bounds__(T::kThreads, 1)
       }
     } else if constexpr (T::kBuffers > 0) {
       if (warp <= T::kGroups && IsElected()) {
-        TileWriter<T, TileWalk, TiledBarriers<T>>(warp - 1, &residual, &y, TileWalk(problem, block),
-                                                  problem.output.residual != nullptr, buffers, barriers)
+        TileWriter<T, TileWalk, TiledBarriers<T>>(
+            warp - 1, &residual, &y, TileWalk(problem, block, (warp - 1) / T::kTileGroups, T::kTurns),
+            problem.output.residual != nullptr, buffers, barriers)
             .WriteAll();
       }
     }
@@ -278,8 +313,8 @@ __global__ void __launch_bounds__(T::kThreads, 1)
     WaitForFormer();
     TileSums<T> tile_sums(problem, block, group, stages, barriers);
     TileStager<T, TiledBarriers<T>> stager(group, problem.output, buffers, barriers);
-    for (TileWalk walk(problem, block); walk.HasTile(); walk.Next()) {
-      float sums[T::kSums];
+    for (TileWalk walk(problem, block, group / T::kTileGroups, T::kTurns); walk.HasTile(); walk.Next()) {
+      float sums[T::kBlocks][T::kSums];
       tile_sums.Sum(sums);
       stager.Stage(walk.Tile(), sums);
     }

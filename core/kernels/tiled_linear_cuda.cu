@@ -28,6 +28,7 @@ struct TiledMaps {
 template <typename T, typename E>
 cudaError_t EncodeOperands(const TiledLaunch<E>& launch, TiledMaps& maps) {
   const LinearShape& shape = launch.shape;
+  if (T::kRows / launch.plan.cluster.columns % 8 != 0) return cudaErrorInvalidValue;
   const int weight_rows = T::kColumns / launch.plan.cluster.rows;
   const E* const weight = launch.operands.weight;
   const cudaError_t error =
@@ -44,7 +45,7 @@ cudaError_t EncodeResults(const TiledLaunch<E>& launch, TiledMaps& maps) {
   if (T::kOutput == OutputKind::kFloat32) return cudaSuccess;  // written without a map
   const int64_t columns = launch.shape.columns / (T::kOutput == OutputKind::kSwiGlu ? 2 : 1);
   const auto encode = [&](const void* matrix, CUtensorMap& map) {
-    return EncodeMap(static_cast<const E*>(matrix), launch.rows, columns, T::kChunkRows, T::kResultColumns,
+    return EncodeMap(static_cast<const E*>(matrix), launch.rows, columns, T::kPieceRows, T::kResultColumns,
                      &map);
   };
   const cudaError_t error = encode(launch.operands.y, maps.y);
@@ -92,15 +93,19 @@ cudaError_t Launch(const TiledLaunch<E>& launch) {
   return cudaLaunchKernelEx(&config, kernel, maps.weights, maps.x, maps.residual, maps.y, problem);
 }
 
+template <int kRows, int kColumns, FirstOperand kFirst, int kTurns, bool kParts, OutputKind kKind, typename E>
+cudaError_t LaunchTile(const TiledLaunch<E>& launch) {
+  if constexpr (IsBuilt({kRows, kColumns, {1, 1}, kFirst, kTurns}, kParts, kKind)) {
+    return Launch<TiledShape<E, kRows, kColumns, kFirst, kTurns, kParts, kKind>>(launch);
+  } else {
+    return cudaErrorInvalidValue;
+  }
+}
+
 template <int kColumns, bool kParts, OutputKind kKind, typename E>
 cudaError_t LaunchOfColumns(const TiledLaunch<E>& launch) {
-  const auto run = [&](auto rows) -> cudaError_t {
-    constexpr int kRows = decltype(rows)::value;
-    if constexpr (IsBuilt(kRows, kColumns, kParts)) {
-      return Launch<TiledShape<E, kRows, kColumns, kParts, kKind>>(launch);
-    } else {
-      return cudaErrorInvalidValue;
-    }
+  const auto run = [&](auto rows) {
+    return LaunchTile<decltype(rows)::value, kColumns, FirstOperand::kWeights, 1, kParts, kKind>(launch);
   };
   switch (launch.plan.tile_rows) {
     case 48:
@@ -109,6 +114,8 @@ cudaError_t LaunchOfColumns(const TiledLaunch<E>& launch) {
       return run(std::integral_constant<int, 64>());
     case 96:
       return run(std::integral_constant<int, 96>());
+    case 104:
+      return run(std::integral_constant<int, 104>());
     case 112:
       return run(std::integral_constant<int, 112>());
     case 128:
@@ -127,7 +134,24 @@ cudaError_t LaunchOfColumns(const TiledLaunch<E>& launch) {
 }
 
 template <bool kParts, OutputKind kKind, typename E>
+cudaError_t LaunchOther(const TiledLaunch<E>& launch) {
+  const TilePlan& plan = launch.plan;
+  const auto is = [&](int rows, int columns, FirstOperand first, int turns) {
+    return plan.tile_rows == rows && plan.tile_columns == columns && plan.first == first &&
+           plan.turns == turns;
+  };
+  constexpr FirstOperand kWeights = FirstOperand::kWeights, kX = FirstOperand::kX;
+  if (is(128, 96, kX, 1)) return LaunchTile<128, 96, kX, 1, kParts, kKind>(launch);
+  if (is(128, 128, kWeights, 2)) return LaunchTile<128, 128, kWeights, 2, kParts, kKind>(launch);
+  if (is(160, 128, kWeights, 2)) return LaunchTile<160, 128, kWeights, 2, kParts, kKind>(launch);
+  if (is(128, 192, kX, 2)) return LaunchTile<128, 192, kX, 2, kParts, kKind>(launch);
+  return cudaErrorInvalidValue;
+}
+
+template <bool kParts, OutputKind kKind, typename E>
 cudaError_t LaunchOfPlan(const TiledLaunch<E>& launch) {
+  if (launch.plan.first == FirstOperand::kX || launch.plan.turns != 1)
+    return LaunchOther<kParts, kKind>(launch);
   switch (launch.plan.tile_columns) {
     case 64:
       return LaunchOfColumns<64, kParts, kKind>(launch);
@@ -150,16 +174,16 @@ cudaError_t LaunchOfKind(const TiledLaunch<E>& launch) {
 
 template <typename E>
 cudaError_t LaunchTiledLinear(const LinearShape& shape, int64_t rows, const LinearOperandsOf<E>& operands,
-                              LinearGate gate, const TilePlan& plan, cudaStream_t stream, KernelStart start) {
+                              OutputKind kind, const TilePlan& plan, cudaStream_t stream, KernelStart start) {
   const TiledLaunch<E> launch = {shape, rows, operands, plan, stream, start};
-  if (gate == LinearGate::kSwiGlu) return LaunchOfKind<OutputKind::kSwiGlu>(launch);
-  if (shape.output == LinearOutput::kFloat32) return LaunchOfKind<OutputKind::kFloat32>(launch);
+  if (kind == OutputKind::kSwiGlu) return LaunchOfKind<OutputKind::kSwiGlu>(launch);
+  if (kind == OutputKind::kFloat32) return LaunchOfKind<OutputKind::kFloat32>(launch);
   return LaunchOfKind<OutputKind::kStored>(launch);
 }
 
 template cudaError_t LaunchTiledLinear(const LinearShape&, int64_t, const LinearOperandsOf<__nv_bfloat16>&,
-                                       LinearGate, const TilePlan&, cudaStream_t, KernelStart);
+                                       OutputKind, const TilePlan&, cudaStream_t, KernelStart);
 template cudaError_t LaunchTiledLinear(const LinearShape&, int64_t, const LinearOperandsOf<__half>&,
-                                       LinearGate, const TilePlan&, cudaStream_t, KernelStart);
+                                       OutputKind, const TilePlan&, cudaStream_t, KernelStart);
 
 }  // namespace warpsmith

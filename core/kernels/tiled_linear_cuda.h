@@ -12,15 +12,12 @@
 
 namespace warpsmith {
 
-// Whether a product stores its sums, or SwiGLU of them.
-enum class LinearGate { kNone, kSwiGlu };
-
-// T is __nv_bfloat16 or __half. Contract of LaunchStreamedLinear, or with a gate of LaunchStreamedSwiGlu, whose sizes
-// the caller has checked. Any `plan` gives the same bits; cudaErrorInvalidValue for one whose tile_rows no kernel is
-// built for.
+// T is __nv_bfloat16 or __half. Contract of LaunchStreamedLinear, or for kSwiGlu of LaunchStreamedSwiGlu; the caller
+// has checked sizes, and `kind` is kFloat32 where the shape's output is. Any `plan` gives the same bits;
+// cudaErrorInvalidValue for one that no kernel is built for (IsBuilt).
 template <typename T = __nv_bfloat16>
 cudaError_t LaunchTiledLinear(const LinearShape& shape, int64_t rows, const LinearOperandsOf<T>& operands,
-                              LinearGate gate, const TilePlan& plan, cudaStream_t stream, KernelStart start);
+                              OutputKind kind, const TilePlan& plan, cudaStream_t stream, KernelStart start);
 
 }  // namespace warpsmith
 

@@ -110,22 +110,38 @@ TEST_CASE("tiles of 48 columns spread a layer over more multiprocessors, with th
 
 TEST_CASE("up to 96 rows have tiles of 48 for each block of a cluster, which share weights") {
   for (const int64_t columns : {4096, 6144}) {
-    const TilePlan plan = PlanOf({columns, 4096}, 96, 132);
+    const TilePlan plan = PlanOf({columns, 4096}, 96, OutputKind::kStored, 132);
     CHECK((plan.tile_rows == 48 && plan.cluster.rows == 2));
   }
-  CHECK(PlanOf({4096, 12288}, 128, 132).tile_rows == 64);
+  CHECK(PlanOf({4096, 12288}, 128, OutputKind::kStored, 132).tile_rows == 64);
 }
 
-TEST_CASE("a plan wastes little of the last turn of the device, and a kernel is built for it") {
+TEST_CASE("a kernel is built for every plan") {
   for (const int64_t columns : {8, 1024, 4096, 6144, 24576, 151936}) {
-    for (const int64_t rows : {65, 128, 400, 1000, 2048, 4096}) {
-      const LinearShape shape = {columns, 4096};
-      const TilePlan plan = PlanOf(shape, rows, 132);
-      CHECK(IsBuilt(plan.tile_rows, plan.tile_columns, CutOf(shape).parts > 1));
+    for (const int64_t rows : {33, 65, 128, 256, 400, 1000, 2048, 4096}) {
+      for (const OutputKind kind : {OutputKind::kStored, OutputKind::kSwiGlu, OutputKind::kFloat32}) {
+        const LinearShape shape = {columns, 4096};
+        CHECK(IsBuilt(PlanOf(shape, rows, kind, 132), CutOf(shape).parts > 1, kind));
+      }
     }
   }
-  const TilePlan plan = PlanOf({4096, 4096}, 2048, 132);
-  CHECK((plan.tile_rows == 256 && plan.tile_columns == 128));  // two turns, nearly whole
+}
+
+TEST_CASE("wide products have tiles from 33 rows on, others from 65") {
+  CHECK((HasTiles({24576, 4096}, 33) && !HasTiles({24576, 4096}, 32)));
+  CHECK((HasTiles({4096, 4096}, 65) && !HasTiles({4096, 4096}, 64)));
+  CHECK(!HasTiles({10240, 5120}, 64));  // two parts, which no tile of 192 columns has
+  const TilePlan plan = PlanOf({24576, 4096}, 64, OutputKind::kSwiGlu, 132);
+  CHECK((plan.tile_rows == 64 && plan.tile_columns == 192 && plan.cluster.columns == 2));
+}
+
+TEST_CASE("a plan leaves few multiprocessors without a tile, and rows of tiles few without a row") {
+  const TilePlan two_turns = PlanOf({4096, 4096}, 2048, OutputKind::kStored, 132);
+  CHECK((two_turns.tile_rows == 256 && two_turns.tile_columns == 128));
+  for (const int64_t columns : {4096, 6144}) {  // four rows of 104 by 32 columns of 128 or 192
+    CHECK(PlanOf({columns, 4096}, 400, OutputKind::kStored, 132).tile_rows == 104);
+  }
+  CHECK(PlanOf({24576, 4096}, 4096, OutputKind::kSwiGlu, 132).turns == 2);
 }
 
 }  // namespace
