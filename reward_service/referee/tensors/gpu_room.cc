@@ -13,7 +13,7 @@ constexpr int64_t kScarceShare = 4;
 // A GPU is crowded where others have more than such a part of it.
 constexpr int64_t kCrowdedShare = 4;
 // In which a driver takes back what killed processes had. Where a task has most of the memory it stays scarce.
-constexpr absl::Duration kTakingBackMax = absl::Milliseconds(500);
+constexpr absl::Duration kTakingBackMax = absl::Milliseconds(300);
 constexpr int kTakingBackPauseMs = 10;
 
 }  // namespace

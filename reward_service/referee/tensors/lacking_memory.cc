@@ -18,7 +18,7 @@ bool LackingMemory::IsLostAfter(const absl::Status& judged) {
   }
   if (++num_in_row_ < num_max_) return false;
   // Tasks are freed, and what killed processes had is taken back, some time behind a judgement.
-  const absl::Time end = absl::Now() + kWaitMax;
+  const absl::Time end = absl::Now() + wait_max_;
   while (store_->on_gpu() && absl::Now() < end) {
     if (store_->HasPlenty()) {
       num_in_row_ = 0;

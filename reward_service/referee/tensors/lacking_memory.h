@@ -13,20 +13,20 @@ namespace warpsmith {
 // Thread-safe.
 class LackingMemory {
  public:
-  // Longest wait for memory that what was judged last gives back.
-  static constexpr absl::Duration kWaitMax = absl::Seconds(5);
-
-  // `store` outlives it. `num_max`: judgements in a row that may lack memory.
-  LackingMemory(TensorStore* store, int num_max) : store_(store), num_max_(num_max) {}
+  // `store` outlives it. `num_max`: judgements in a row that may lack memory. `wait_max`: for memory that what was
+  // judged last gives back.
+  LackingMemory(TensorStore* store, int num_max, absl::Duration wait_max = absl::Seconds(5))
+      : store_(store), num_max_(num_max), wait_max_(wait_max) {}
 
   // After a judgement, which has given back all that it had: whether memory was wanting to `num_max` in a row, and is
   // scarce now that nobody is seen to keep it. A task or candidates that need more than there is leave plenty behind,
-  // so they end no referee. May wait for kWaitMax.
+  // so they end no referee. May wait.
   bool IsLostAfter(const absl::Status& judged);
 
  private:
   TensorStore* const store_;
   const int num_max_;
+  const absl::Duration wait_max_;
   std::atomic<int> num_in_row_ = 0;
 };
 

@@ -31,7 +31,7 @@ TEST_CASE("memory of processes that were ended is waited for while it is scarce,
   };
   CHECK(seconds() < 0.2);
   gpu.Say("free 10\n");
-  CHECK(seconds() > 0.4);
+  CHECK(seconds() > 0.25);
   store->set_end_waiting([&] {
     gpu.Say("");
     return true;

@@ -12,7 +12,7 @@ const absl::Status kLacking = absl::ResourceExhaustedError("no memory");
 TEST_CASE("a GPU is lost where memory is wanting again and again and scarce when all is given back") {
   FakeGpu gpu("free 20\n");
   const auto store = *GpuStore::Open(0);
-  LackingMemory lacking(store.get(), 2);
+  LackingMemory lacking(store.get(), 2, absl::Milliseconds(200));
   CHECK_FALSE(lacking.IsLostAfter(kLacking));
   CHECK_FALSE(lacking.IsLostAfter(absl::OkStatus()));
   CHECK_FALSE(lacking.IsLostAfter(kLacking));
