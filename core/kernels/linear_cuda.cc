@@ -166,7 +166,9 @@ cublasStatus_t LinearPlansOf<T>::Propose(const LinearShape& shape, int bucket,
   const Multiplication<T> most(shape, row_buckets_[bucket], operands);
   MatmulPreference preference;
   cublasStatus_t status = most.status();
-  if (status == CUBLAS_STATUS_SUCCESS) status = SetPreference(workspace_, split_, preference);
+  // Where parts are added by a kernel of their own, cuBLASLt adds the bias to what that kernel has rounded already.
+  const DepthSplit split = shape.has_bias ? DepthSplit::kNever : split_;
+  if (status == CUBLAS_STATUS_SUCCESS) status = SetPreference(workspace_, split, preference);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   int found = 0;
   proposals.resize(search_.proposals_max);

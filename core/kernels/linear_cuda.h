@@ -28,7 +28,7 @@ struct LinearOperandsOf {
 using LinearOperands = LinearOperandsOf<__nv_bfloat16>;
 
 // Whether an algorithm may cut the sum over depth into parts, which several blocks work out and which are added in
-// float32: faster for few rows.
+// float32: faster for few rows. Never of a layer with a bias, whose results would be rounded twice.
 enum class DepthSplit { kNever, kAllowed };
 
 // How long Prepare looks: algorithms that cuBLASLt proposes for a bucket, and runs of each of which the median counts,

@@ -16,11 +16,12 @@ TEST_CASE(
     LinearPlans plans(library.handle, library.workspace(), {1, 8, 70}, split);
     for (const LinearShape& shape :
          {LinearShape{8, 8}, LinearShape{40, 72, true}, LinearShape{136, 1000, false, true},
-          LinearShape{256, 4096, true, true}}) {
+          LinearShape{256, 4096, true}, LinearShape{256, 4096, true, true}}) {
       const Layer layer(shape, 70);
       REQUIRE(plans.Prepare(shape, layer.operands(shape), {}, nullptr) == CUBLAS_STATUS_SUCCESS);
       for (const int64_t rows : {1, 2, 7, 8, 9, 63, 70}) {
-        INFO(rows << " x " << shape.columns << " x " << shape.depth);
+        INFO(rows << " x " << shape.columns << " x " << shape.depth
+                  << (split == DepthSplit::kNever ? ", whole sums" : ", sums may be cut"));
         REQUIRE(plans.Launch(shape, rows, layer.operands(shape), nullptr) == CUBLAS_STATUS_SUCCESS);
         std::vector<double> expected(rows * shape.columns);
         LinearReference(shape, rows, layer.x.data(), layer.weight.data(), layer.bias.data(),
