@@ -242,6 +242,11 @@ struct Run : ToJail {
   // Of calls, one after another. Python on a GPU, with parameters: room 0 first, where they are the model's own; those
   // of the others are copied there between calls.
   static constexpr ListField rooms{"rooms", 16};
+  // On a GPU, of a run that begins when the StartPage says so, in the rooms that it names: its number there; 0: at
+  // once, in these.
+  static constexpr IntegerField number{"number", 0, INT32_MAX, 0};
+  // Python: tell Done::steady_us, of the reference alone.
+  static constexpr Trusted<bool> steady{"steady"};
 };
 
 struct Done : ToReferee {
@@ -249,6 +254,8 @@ struct Done : ToReferee {
   static constexpr IntegerField result{"result", INT32_MIN, INT32_MAX, INT32_MIN};
   static constexpr ListField outputs{"outputs", 256};
   static constexpr IntegerField waited_us{"waited_us", 0, INT32_MAX, 0};
+  // Of a call on the GPU, but for the first third of them; 0: there are no others.
+  static constexpr NumberField steady_us{"steady_us", 0, INT32_MAX, 0};
 };
 
 struct Refresh : ToJail {

@@ -233,6 +233,8 @@ class Run(Message):
     op = "run"
     slot: int
     rooms: list[int]
+    number: int = 0
+    steady: bool = False
 
 
 @dataclass
@@ -243,6 +245,7 @@ class Done(Message):
     result: int | None = None
     outputs: list[Place] | None = None
     waited_us: int | None = None
+    steady_us: float | None = None
 
 
 @dataclass

@@ -230,6 +230,7 @@ def _run_once_on_gpu() -> None:
             import triton_exercise
 
             triton_exercise.launch(_tensors())
+    gpu_tensors.take_turn()
     gpu_tensors.synchronise()
 
 

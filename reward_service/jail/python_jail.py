@@ -39,6 +39,7 @@ from messages import (
     fields_of,
 )
 from plain_weights import plain_weights
+from start_page import StartPage
 
 _WITHOUT_TRITON = "; programs have Triton here where they run on a GPU and the package triton is installed beside torch"
 # In later calls the result of the one before lives, too, and may lie where the first call had room for others.
@@ -136,8 +137,9 @@ class Model:
         # Another form of the reference has its outputs compared, and ends before there is a candidate.
         shows = begin.entry == Begin.CANDIDATE or begin.form != Begin.EAGER
         self._memory = gpu_tensors.Memory(descriptors[1], num_bytes, shows=shows) if on_gpu else None
+        self._start_page = StartPage(descriptors[2]) if on_gpu else None
         self._view = self._memory.view if self._memory else _host_view(descriptors[1])
-        built = [read_descriptor(descriptor) for descriptor in descriptors[2:]]
+        built = [read_descriptor(descriptor) for descriptor in descriptors[3 if on_gpu else 2 :]]
         extensions = [content for content in built if not content.startswith(triton_kernels.MAGIC)]
         write_libraries(extensions, libraries)
         Extensions(len(extensions)).install()
@@ -189,13 +191,17 @@ class Model:
             plain[own_name].put(rest[name])
         return len(attributes) == len(rest)
 
-    def run(self, rooms: list[int]) -> Done:
-        """A call in each of these rooms; where their outputs lie. They live until the run after the next one has begun,
-        so that a tensor that is used for two answers shows. On a GPU all that is done between two calls can hide behind
-        its work."""
+    def run(self, request: Run) -> Done:
+        """A call in each of its rooms; where their outputs lie. They live until the run after the next one has begun,
+        so that a tensor that is used for two answers shows. On a GPU what is done between calls can hide behind it."""
+        page = self._start_page if request.number else None
+        rooms = page.await_start(request.number) if page else request.rooms
+        if self._memory:
+            gpu_tensors.take_turn()
         calls = [self._arguments(room) for room in rooms]
         self._former_results, self._results = self._results, []
         places: list[Place] = []
+        steady = gpu_tensors.Stopwatch(len(rooms)) if request.steady and len(rooms) > 1 else None
         with torch.no_grad():
             renew_moved(self._linked)
             for room, inputs in zip(rooms, calls, strict=True):
@@ -205,12 +211,16 @@ class Model:
                 self._results.append(result)
                 if self._memory:
                     gpu_tensors.separate()
+                if steady:
+                    steady.pass_call()
                 places += places_of(result, self._memory)
-        waited_us = gpu_tensors.synchronise() if self._memory else None
+        waited_us = gpu_tensors.synchronise(steady) if self._memory else None
+        if page:
+            page.tell_done(request.number)
         if self._bytes_ahead:  # after the first call, when it is known what a call needs
             _grow_heap(self._bytes_ahead)
             self._bytes_ahead = 0
-        return Done(0, places, waited_us)
+        return Done(0, places, waited_us, steady.us_of_call() if steady else None)
 
     def profile(self, room: int, hooks: Hooks) -> Profiled:
         """One more call, watched: what it launches on the GPU. A room with parameters is room 0, where they are."""
@@ -367,7 +377,7 @@ def serve(channel: socket.socket, num_threads: int, libraries: int, hooks: Hooks
         answer: Message
         try:
             if isinstance(request, Run) and model is not None:
-                answer = model.run(request.rooms)
+                answer = model.run(request)
             elif isinstance(request, Profile) and model is not None:
                 answer = model.profile(request.room, hooks)
             elif isinstance(request, Refresh):

@@ -12,7 +12,7 @@ constexpr size_t kMeasurementsMin = 3;
 // Of judgements that are remembered: the least of all that ever were would fall for ever, by chance.
 constexpr size_t kRemembered = 50;
 constexpr size_t kFastestShare = 10;
-constexpr double kSharedCoreMax = 2;
+constexpr double kSharedCoreMax = 1.6;
 
 }  // namespace
 

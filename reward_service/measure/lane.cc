@@ -64,7 +64,12 @@ absl::Status Lane::CheckRealtime() {
   return absl::OkStatus();
 }
 
-Lane::Lane(std::vector<int> cores, bool realtime) : cores_(std::move(cores)), realtime_(realtime) {
+Lane::Lane(std::vector<int> cores, bool realtime, Judge judge)
+    : lane_cores_(std::move(cores)), judge_cores_(lane_cores_), cores_(lane_cores_), realtime_(realtime) {
+  if (judge == Judge::kApart && lane_cores_.size() > 1) {
+    judge_cores_.resize(1);
+    cores_.erase(cores_.begin());
+  }
   const absl::Status status =
       realtime ? CheckRealtime() : absl::PermissionDeniedError("real-time scheduling is switched off");
   realtime_ = status.ok();
@@ -72,13 +77,13 @@ Lane::Lane(std::vector<int> cores, bool realtime) : cores_(std::move(cores)), re
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) != 0) CPU_ZERO(&set);
   for (int core = 0; core < CPU_SETSIZE; ++core) {
-    const bool is_own = std::find(cores_.begin(), cores_.end(), core) != cores_.end();
+    const bool is_own = std::find(lane_cores_.begin(), lane_cores_.end(), core) != lane_cores_.end();
     if (is_own || CPU_ISSET(static_cast<size_t>(core), &set)) all_cores_.push_back(core);
   }
 }
 
 absl::Status Lane::Hold() const {
-  const cpu_set_t set = SetOf(cores_);
+  const cpu_set_t set = SetOf(judge_cores_);
   if (sched_setaffinity(0, sizeof(set), &set) != 0)
     return ErrnoStatus("pin the judge to lane cores", cores());
   if (realtime_ && !TakePriority(0, kJudgePriority))
@@ -88,7 +93,7 @@ absl::Status Lane::Hold() const {
 
 absl::Status Lane::Leave() const {
   cpu_set_t set = SetOf(all_cores_);
-  for (const int core : cores_) CPU_CLR(static_cast<size_t>(core), &set);
+  for (const int core : lane_cores_) CPU_CLR(static_cast<size_t>(core), &set);
   if (CPU_COUNT(&set) == 0) set = SetOf(all_cores_);
   if (!TakeUsualPriority(0) || sched_setaffinity(0, sizeof(set), &set) != 0)
     return ErrnoStatus("leave lane cores", cores());
@@ -99,7 +104,7 @@ absl::Status Lane::StayOut() const {
   if (realtime_) return absl::OkStatus();
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) != 0) return ErrnoStatus("sched_getaffinity", "");
-  for (const int core : cores_) CPU_CLR(static_cast<size_t>(core), &set);
+  for (const int core : lane_cores_) CPU_CLR(static_cast<size_t>(core), &set);
   if (CPU_COUNT(&set) == 0) return absl::OkStatus();
   return sched_setaffinity(0, sizeof(set), &set) == 0 ? absl::OkStatus()
                                                       : ErrnoStatus("leave lane cores", cores());
@@ -126,7 +131,7 @@ absl::Status Lane::Spread(pid_t pid) const {
 
 absl::Status Lane::Dismiss(pid_t pid) const {
   cpu_set_t set = SetOf(all_cores_);
-  for (const int core : cores_) CPU_CLR(static_cast<size_t>(core), &set);
+  for (const int core : lane_cores_) CPU_CLR(static_cast<size_t>(core), &set);
   return ForEachThread(pid, [&](pid_t thread, size_t) -> absl::Status {
     const bool may_leave = CPU_COUNT(&set) == 0 || sched_setaffinity(thread, sizeof(set), &set) == 0;
     return may_leave && TakeUsualPriority(thread) ? absl::OkStatus()
@@ -134,7 +139,7 @@ absl::Status Lane::Dismiss(pid_t pid) const {
   });
 }
 
-std::string Lane::cores() const { return absl::StrJoin(cores_, ","); }
+std::string Lane::cores() const { return absl::StrJoin(lane_cores_, ","); }
 
 std::string Lane::quality() const { return realtime_ ? "realtime" : absl::StrCat("best_effort: ", why_not_); }
 

@@ -17,8 +17,11 @@ class Lane {
   // Whether this process may schedule in real time (CAP_SYS_NICE, or RLIMIT_RTPRIO). PERMISSION_DENIED.
   static absl::Status CheckRealtime();
 
-  // `cores` not empty. With `realtime`, SCHED_FIFO is used where the right exists.
-  Lane(std::vector<int> cores, bool realtime);
+  enum class Judge { kOnAllCores, kApart };
+
+  // `cores` not empty. With `realtime`, SCHED_FIFO is used where the right exists. A judge that is apart has the first
+  // core to itself, where there are several: it can look for a program's word without a call of the kernel's.
+  Lane(std::vector<int> cores, bool realtime, Judge judge = Judge::kOnAllCores);
 
   // The calling thread becomes the lane's judge: pinned to its cores, above the jails.
   absl::Status Hold() const;
@@ -39,13 +42,15 @@ class Lane {
 
   int num_cores_around() const { return static_cast<int>(all_cores_.size()); }  // that Spread() gives
   int num_threads() const { return static_cast<int>(cores_.size()); }
-  const std::vector<int>& core_list() const { return cores_; }
+  const std::vector<int>& core_list() const { return cores_; }  // of the jails
   bool realtime() const { return realtime_; }
-  std::string cores() const;    // "1" or "2,3"
+  std::string cores() const;    // "1" or "2,3", the judge's first
   std::string quality() const;  // "realtime", or "best_effort: <why>"
 
  private:
-  std::vector<int> cores_;
+  std::vector<int> lane_cores_;
+  std::vector<int> judge_cores_;
+  std::vector<int> cores_;  // of the jails
   std::vector<int> all_cores_;
   bool realtime_;
   std::string why_not_;

@@ -52,7 +52,8 @@ int BatchedCallsMax(const TensorStore& store, const TaskLayout& layout, const Re
   if (layout.reference_us == 0) return static_cast<int>(kept);
   const double needed =
       std::ceil(kColdFactor * kBatchFactor * facts.empty_call_us / static_cast<double>(layout.reference_us));
-  return static_cast<int>(std::clamp(needed, 1.0, static_cast<double>(kept)));
+  const double least = static_cast<double>(layout.reference_us) < kOneCallUsMin ? 2 : 1;
+  return static_cast<int>(std::min(std::max(needed, least), static_cast<double>(kept)));
 }
 
 PlaceTask CpuTask::Place(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,

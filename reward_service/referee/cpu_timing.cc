@@ -23,7 +23,7 @@ void Sampled(ProfileSampler* sampler, Jail& jail, const Lane& lane, double expec
 
 class CpuTiming::ReferenceSide : public TimedSide {
  public:
-  ReferenceSide(Jail* jail, const Lane* lane) : jail_(jail), lane_(lane) {}
+  ReferenceSide(Jail* jail, const Lane* lane) : jail_(jail), lane_(lane) { jail_->TellSteady(false); }
 
   // What the reference leaves is what is expected, so it is not compared.
   CallResult Call(Batch sets, ProfileSampler* sampler) override {
@@ -37,8 +37,10 @@ class CpuTiming::ReferenceSide : public TimedSide {
     result.us = us_;
     result.after_us = jail_->after_seconds() * 1e6;
     result.waited_us = jail_->waited_us();
+    result.steady_us = jail_->steady_us();
     return result;
   }
+  void TellSteady() override { jail_->TellSteady(jail_->on_gpu()); }
   CallResult Repeat(const Draw& draw) override { return Call({&draw}, nullptr); }
   int64_t HeldBytes() const override { return jail_->process().anonymous_bytes(); }
 

@@ -10,6 +10,10 @@
 namespace warpsmith {
 namespace {
 
+constexpr double kLeastUs = 1e-3;  // the clock's unit
+constexpr double kForgivenUs = 8;
+constexpr double kForgivenShare = 0.02;
+
 // Both clocks apart: what disturbed one of them says nothing of the other.
 void KeepLeast(const EmptyCall& now, EmptyCall* least) {
   if (now.us < least->us) {
@@ -29,7 +33,23 @@ EmptyCall MedianOf(const std::vector<Overhead>& measured, EmptyCall Overhead::*s
   return {Median(us), Scatter(us), Median(std::move(after_us))};
 }
 
+// What each of so many calls itself took. Below what empty calls scatter, or the clock's unit, nothing is known.
+double WithoutPath(const BatchTime& batch, const EmptyCall& path) {
+  const double known_us = std::max({WithWorkAfter(batch, path) - path.us, path.scatter_us, kLeastUs});
+  return known_us / static_cast<double>(batch.num_calls);
+}
+
 }  // namespace
+
+double WithWorkAfter(const BatchTime& batch, const EmptyCall& empty) {
+  const bool is_proven_idle = empty.after_us > 0;
+  const double forgiven_us = is_proven_idle ? std::max(kForgivenUs, kForgivenShare * batch.us) : 0;
+  return batch.us + std::max(0.0, batch.after_us - empty.after_us - forgiven_us);
+}
+
+double SingleWithoutPath(const BatchTime& batch, const EmptyCall& path) {
+  return WithWorkAfter(batch, path) - path.us;
+}
 
 absl::Status PathCosts::MeasureCall() {
   const InPhase phase(Phase::kPath);
@@ -74,11 +94,16 @@ Overhead PathCosts::Of(size_t num_calls, const RoundPath& round) const {
   return path;
 }
 
+double PathCosts::BetweenCalls(const BatchTime& batch, const RoundPath& round) const {
+  if (batch.num_calls == 1 || !options_.takes_between_off) return 0;
+  const double between_us = Of(batch.num_calls, round).reference.us - Of(1, round).reference.us;
+  return std::max(0.0, between_us - batch.waited_us);  // what the process waited for the device hid as much
+}
+
 EmptyCall PathCosts::OfReference(const BatchTime& batch, const RoundPath& round) const {
   EmptyCall path = Of(batch.num_calls, round).reference;
   if (batch.num_calls == 1) return path;
-  const double between_us = std::max(0.0, path.us - Of(1, round).reference.us);
-  path.us -= options_.takes_between_off ? std::min(between_us, batch.waited_us) : between_us;
+  path.us = std::min(path.us, Of(1, round).reference.us + BetweenCalls(batch, round));
   return path;
 }
 
@@ -86,6 +111,16 @@ EmptyCall PathCosts::OfCandidate(size_t num_calls, const RoundPath& round) const
   EmptyCall path = Of(num_calls, round).candidate;
   if (num_calls > 1 && !options_.takes_between_off) path.us = std::min(path.us, Of(1, round).candidate.us);
   return path;
+}
+
+double PathCosts::UsOfReference(const BatchTime& batch, const RoundPath& round) const {
+  if (batch.steady_us <= 0 || batch.num_calls == 1) return WithoutPath(batch, OfReference(batch, round));
+  const double between_us = BetweenCalls(batch, round) / static_cast<double>(batch.num_calls - 1);
+  return std::max(batch.steady_us - between_us, kLeastUs);
+}
+
+double PathCosts::UsOfCandidate(const BatchTime& batch, const RoundPath& round) const {
+  return WithoutPath(batch, OfCandidate(batch.num_calls, round));
 }
 
 }  // namespace warpsmith

@@ -20,6 +20,14 @@ struct PathOptions {
   bool takes_between_off = true;
 };
 
+// A batch with the work that its calls have left behind their answer [us], which is on the clock. A GPU takes some
+// microseconds longer to change hands after a program that has used it, up to 30 after one that has for some
+// milliseconds (one H100). As much is forgiven, 8 us or a fiftieth of the batch, and that is what a program can gain by
+// working after its answer: less than a speed-up is told from 1 by.
+double WithWorkAfter(const BatchTime& batch, const EmptyCall& empty);
+// The same of a call that is one of many, without its path: their median is known better than each.
+double SingleWithoutPath(const BatchTime& batch, const EmptyCall& path);
+
 // Of one judgement.
 class PathCosts {
  public:
@@ -36,6 +44,9 @@ class PathCosts {
   // Of a round what was measured for it, else the median of all.
   EmptyCall OfReference(const BatchTime& batch, const RoundPath& round = {}) const;
   EmptyCall OfCandidate(size_t num_calls, const RoundPath& round = {}) const;
+  // What each call of a batch itself took [us]: of the reference, where its process tells that, by its steady time.
+  double UsOfReference(const BatchTime& batch, const RoundPath& round = {}) const;
+  double UsOfCandidate(const BatchTime& batch, const RoundPath& round) const;
   // Of the reference's, with all that its runner does between the calls.
   double AllOfReference(size_t num_calls, const RoundPath& round) const {
     return Of(num_calls, round).reference.us;
@@ -43,6 +54,8 @@ class PathCosts {
 
  private:
   Overhead Of(size_t num_calls, const RoundPath& round) const;
+  // What the reference's runner added between the calls, as far as it is taken off.
+  double BetweenCalls(const BatchTime& batch, const RoundPath& round) const;
 
   TimingDevice* const device_;
   const PathOptions options_;

@@ -68,7 +68,8 @@ class RefereeProcess {
         bin_directory_(Read(options, Start::bin_directory)),
         share_directory_(Read(options, Start::share_directory)),
         python_(Read(options, Start::python)),
-        lane_(Read(options, Start::lane_cores), Read(options, Start::realtime)) {
+        lane_(Read(options, Start::lane_cores), Read(options, Start::realtime),
+              Read(options, Start::gpu_uuid).empty() ? Lane::Judge::kOnAllCores : Lane::Judge::kApart) {
     limits_.oracle_memory_bytes_max = Read(options, Start::oracle_memory_bytes_max);
     limits_.buffer_bytes_max = Read(options, Start::buffer_bytes_max);
     limits_.jail_memory_bytes_max = Read(options, Start::jail_memory_bytes_max);

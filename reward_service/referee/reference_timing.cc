@@ -79,6 +79,7 @@ CallResult FormSide::Call(Batch sets, ProfileSampler*) {
   result.us = jail_->seconds() * 1e6;
   result.after_us = jail_->after_seconds() * 1e6;
   result.waited_us = jail_->waited_us();
+  result.steady_us = jail_->steady_us();
   for (size_t call = 0; call < sets.size() && !result.fault; ++call) {
     result.fault = CheckOutputs(*sets[call], call);
   }

@@ -61,6 +61,7 @@ class FormSide : public TimedSide {
       : jail_(jail), layout_(layout), limit_(limit) {}
 
   CallResult Call(Batch sets, ProfileSampler* sampler) override;
+  void TellSteady() override { jail_->TellSteady(jail_->on_gpu()); }
   CallResult Repeat(const Draw& draw) override { return Call({&draw}, nullptr); }
   int64_t HeldBytes() const override { return jail_->process().anonymous_bytes(); }
 

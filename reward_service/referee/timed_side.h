@@ -23,7 +23,10 @@ struct CallResult {
   double us = 0;
   std::optional<Fault> fault;
   double after_us = 0;
-  double waited_us = 0;  // of the reference, in whatever form: for the device, when all calls were made [us]
+  // Of the reference, in whatever form, by the word of its process [us]: how long it waited for the device when all
+  // calls were made; and what a call took there, but for the first third of them, 0 where nobody tells.
+  double waited_us = 0;
+  double steady_us = 0;
 };
 
 // A program in a process of its own, warm and stopped. One thread at a time.
@@ -33,6 +36,8 @@ class TimedSide {
   // Loads input sets, calls on each, stops, and compares what is there with what is expected. With a sampler, the
   // calls are sampled into it, where this machine lets us.
   virtual CallResult Call(Batch sets, ProfileSampler* sampler) = 0;
+  // Has calls from now on tell CallResult::steady_us, where this is the reference.
+  virtual void TellSteady() {}
   // A call that warms the caches for the one to come, on inputs that the program has seen: a candidate on those
   // of its last call. What it leaves is compared with what the next call leaves.
   virtual CallResult Repeat(const Draw& draw) = 0;

@@ -19,24 +19,6 @@ constexpr int kSamplesWanted = 60;
 // Before batches that count: a fresh process has most of its memory from its parent, and copies it where it writes.
 constexpr int kWarmUpBatches = 2;
 
-// Work that calls have left behind their answer is on the clock. Nothing is forgiven for what empty calls scatter
-// there: a program could work so long after each answer. The reference is timed likewise.
-double WithWorkAfter(const BatchTime& batch, const EmptyCall& empty) {
-  return batch.us + std::max(0.0, batch.after_us - empty.after_us);
-}
-
-// What each of so many calls itself took. Below what empty calls scatter, or the clock's unit, nothing is known.
-double WithoutPath(const BatchTime& batch, const EmptyCall& path) {
-  const double known_us = std::max({WithWorkAfter(batch, path) - path.us, path.scatter_us,
-                                    absl::ToDoubleMicroseconds(absl::Nanoseconds(1))});
-  return known_us / static_cast<double>(batch.num_calls);
-}
-
-// Of a call that is one of many: their median is known better.
-double SingleWithoutPath(const BatchTime& batch, const EmptyCall& path) {
-  return WithWorkAfter(batch, path) - path.us;
-}
-
 }  // namespace
 
 Timer::Timer(TimingDevice* device, TimerOptions options)
@@ -93,6 +75,8 @@ absl::StatusOr<std::optional<Fault>> Timer::TimeInstance(int index, Instance* in
   ASSIGN_OR_RETURN(StartedSide started, device_->StartCandidate());
   if (started.fault) return std::move(started.fault);
   sides.candidate = std::move(started.side);
+  if (options_.path.cold && options_.path.takes_between_off) sides.reference->TellSteady();
+  if (options_.trusts_candidate) sides.candidate->TellSteady();
   sides.candidate_is_warm = started.is_warm;
   if (options_.samples_rounds) RETURN_IF_ERROR(device_->SampleOverhead(&overhead_sampler_));
   ASSIGN_OR_RETURN(std::optional<Fault> fault, WarmUp(&sides));
@@ -118,16 +102,11 @@ absl::StatusOr<v1::Profile> Timer::Launches() {
   return candidate->Launches(*last_set_);
 }
 
-EmptyCall Timer::PathOfCandidate(const BatchTime& batch, const RoundPath& round) const {
-  return options_.trusts_candidate ? path_.OfReference(batch, round)
-                                   : path_.OfCandidate(batch.num_calls, round);
-}
-
 void Timer::TakePathOff() {
   for (Instance& instance : instances_) {
     for (Round& round : instance.rounds) {
       for (TimedCall& call : round.reference) {
-        const double whole_us = WithoutPath(call.batch, path_.OfReference(call.batch, round.path));
+        const double whole_us = path_.UsOfReference(call.batch, round.path);
         const double taken_us =
             TakenBySlowCore(call.batch, path_.AllOfReference(call.batch.num_calls, round.path),
                             round.core_slowness) /
@@ -137,8 +116,9 @@ void Timer::TakePathOff() {
         call.us = whole_us - call.slow_core_us;
       }
       for (TimedCall& call : round.candidate) {
-        call.us =
-            std::max(WithoutPath(call.batch, PathOfCandidate(call.batch, round.path)), options_.least_us);
+        call.us = options_.trusts_candidate
+                      ? path_.UsOfReference(call.batch, round.path)
+                      : std::max(path_.UsOfCandidate(call.batch, round.path), options_.least_us);
       }
       if (!round.reference_single || !round.candidate_single) continue;
       const BatchTime& reference = round.reference_single->batch;
@@ -162,7 +142,7 @@ absl::StatusOr<std::optional<Fault>> Timer::WarmUp(Sides* sides) {
     const bool calls = !sides->candidate_is_warm || i + 1 == options_.num_warm_ups;
     if (std::optional<Fault> fault = calls ? CallOnce(sides, set, nullptr) : std::nullopt) return fault;
     ASSIGN_OR_RETURN(const TimedCall reference, CallReference(*sides, nullptr, set, nullptr));
-    const double reference_us = WithoutPath(reference.batch, path_.OfReference(reference.batch));
+    const double reference_us = path_.UsOfReference(reference.batch);
     sides->reference_is_long = reference_us > options_.long_call_us;
     // One call may have been disturbed, and of all sides the reference is the same.
     least_reference_us_ = std::min(least_reference_us_, reference_us);
@@ -306,7 +286,7 @@ absl::StatusOr<TimedCall> Timer::CallReference(const Sides& sides, const Draw* r
   CallResult result = sides.reference->Call(sets, sampler);
   if (result.fault) return BrokenReference(*result.fault);
   TimedCall call;
-  call.batch = {result.us, result.after_us, sets.size(), result.waited_us};
+  call.batch = {result.us, result.after_us, sets.size(), result.waited_us, result.steady_us};
   if (repeated != nullptr) call.repeat_excess_us = repeat_us - result.us;
   return call;
 }
@@ -336,7 +316,7 @@ std::optional<Fault> Timer::CallOnce(Sides* sides, Batch sets, ProfileSampler* s
   CallResult result = sides->candidate->Call(sets, sampler);
   if (result.fault) return std::move(result.fault);
   sides->former_set = sets.back();
-  sides->former_batch = {result.us, result.after_us, sets.size(), result.waited_us};
+  sides->former_batch = {result.us, result.after_us, sets.size(), result.waited_us, result.steady_us};
   const double us = WithWorkAfter(sides->former_batch, path_.OfCandidate(sets.size()));
   sides->former_us = us / static_cast<double>(sets.size());
   // What is subtracted was measured at another time: only the whole call can be too short.

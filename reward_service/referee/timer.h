@@ -95,7 +95,6 @@ class Timer {
   absl::StatusOr<std::optional<Fault>> WarmUp(Sides* sides);
   absl::StatusOr<std::optional<Fault>> WarmUpBatches(Sides* sides);  // on inputs that it has seen
   absl::StatusOr<std::optional<Fault>> DoSteps(Sides* sides, Instance* instance);
-  EmptyCall PathOfCandidate(const BatchTime& batch, const RoundPath& round) const;
   void TakePathOff();  // all calls so far, by what is known of it now
   // Times a round on the input sets from `next` on; where a GPU's clocks change meanwhile, again on the next ones.
   absl::StatusOr<std::optional<Fault>> TimeSteadyRound(Sides* sides, size_t* next, Instance* instance);

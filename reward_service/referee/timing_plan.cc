@@ -8,6 +8,9 @@
 namespace warpsmith {
 namespace {
 
+// Of what was taken off for a slow core, so much may be wrong: other judgements see other cores.
+constexpr double kPaceDoubt = 0.25;
+
 double Mean(const std::vector<TimedCall>& calls) {
   double sum = 0;
   for (const TimedCall& call : calls) sum += call.us;
@@ -49,7 +52,8 @@ size_t CallsOfRoundMax(size_t num_input_sets) { return num_input_sets < 5 ? 1 : 
 }  // namespace
 
 size_t CallsOfBatch(double empty_call_us, double call_us, size_t num_input_sets, size_t calls_max) {
-  const double wanted = std::ceil(kBatchFactor * empty_call_us / call_us);
+  const double least = calls_max > 1 && call_us < kOneCallUsMin ? 2 : 1;
+  const double wanted = std::max(least, std::ceil(kBatchFactor * empty_call_us / call_us));
   const auto possible = static_cast<double>(std::min(calls_max, CallsOfRoundMax(num_input_sets)));
   return static_cast<size_t>(std::clamp(wanted, 1.0, std::max(1.0, possible)));
 }
@@ -129,6 +133,18 @@ double ReferenceMedian(const Instance& instance) {
   return Median(std::move(us));
 }
 
+Interval WithDoubtOfPace(const std::vector<Instance>& instances, Interval interval) {
+  std::vector<double> shares;
+  for (const Instance& instance : instances) {
+    for (const Round& round : instance.rounds)
+      shares.push_back(MeanSlowCore(round.reference) / Mean(round.reference));
+  }
+  const double factor = 1 + kPaceDoubt * Median(std::move(shares));
+  interval.low /= factor;
+  interval.high *= factor;
+  return interval;
+}
+
 v1::Timing Conclude(const std::vector<Instance>& instances) {
   const double charge_us = ChargeOf(instances);
   std::vector<double> reference;
@@ -142,7 +158,7 @@ v1::Timing Conclude(const std::vector<Instance>& instances) {
     }
   }
   const int num_instances = static_cast<int>(instances.size());
-  const Interval interval = RatioInterval(Ratios(instances));
+  const Interval interval = WithDoubtOfPace(instances, RatioInterval(Ratios(instances)));
   v1::Timing timing;
   *timing.mutable_reference() = Summarise(reference, num_instances);
   *timing.mutable_candidate() = Summarise(candidate, num_instances);

@@ -20,6 +20,9 @@
 namespace warpsmith {
 namespace {
 
+// For whoever judges there, and for the programs: see Lane::Judge.
+constexpr size_t kCoresOfGpu = 2;
+
 template <typename Lanes>
 std::vector<std::vector<int>> CoresOf(const Lanes& lanes) {
   std::vector<std::vector<int>> cores;
@@ -64,11 +67,17 @@ absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, i
                                                 const std::vector<cuda::GpuFacts>& gpus) {
   std::vector<LanePlan> plans;
   std::vector<int> rest = cores;
+  const auto num_others = static_cast<size_t>(std::max(num_lanes_wanted, 1));
+  const size_t cores_of_gpu = rest.size() >= kCoresOfGpu * gpus.size() + num_others ? kCoresOfGpu : 1;
   for (const cuda::GpuFacts& gpu : gpus) {
-    plans.push_back({.cores = {cores[plans.size() % cores.size()]}, .gpu_uuid = gpu.uuid});
+    LanePlan plan{.gpu_uuid = gpu.uuid};
+    for (size_t i = 0; i < cores_of_gpu; ++i) {
+      plan.cores.push_back(cores[(plans.size() * cores_of_gpu + i) % cores.size()]);
+    }
+    plans.push_back(std::move(plan));
   }
-  if (rest.size() >= gpus.size() + static_cast<size_t>(std::max(num_lanes_wanted, 1))) {
-    rest.erase(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(gpus.size()));
+  if (const size_t num = cores_of_gpu * gpus.size(); rest.size() >= num + num_others) {
+    rest.erase(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(num));
   }
   const size_t num_lanes = num_lanes_wanted > 0 ? static_cast<size_t>(num_lanes_wanted) : rest.size();
   const size_t cores_per_lane = rest.size() / num_lanes;

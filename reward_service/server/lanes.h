@@ -35,9 +35,9 @@ UsableGpus FindUsableGpus(bool wanted, const absl::Status& compiler);
 // For compilers, each once: "sm_90a".
 std::vector<std::string> ArchitecturesOf(const std::vector<cuda::GpuFacts>& gpus);
 
-// Of `cores`, at least one, the lane of each GPU has one, and `num_lanes` others have equal parts of the
-// rest; 0: one on each. Where there are not so many cores, those of GPUs are shared. Lanes of GPUs come first.
-// INVALID_ARGUMENT for more lanes than cores.
+// Of `cores`, at least one, the lane of each GPU has two, or one where there are not so many, and `num_lanes` others
+// have equal parts of the rest; 0: one on each. Where there are not even so many, those of GPUs are shared. Lanes of
+// GPUs come first. INVALID_ARGUMENT for more lanes than cores.
 absl::StatusOr<std::vector<LanePlan>> PlanLanes(const std::vector<int>& cores, int num_lanes,
                                                 const std::vector<cuda::GpuFacts>& gpus);
 

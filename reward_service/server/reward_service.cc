@@ -244,8 +244,9 @@ void BuildGrader(const ServiceOptions& options, const CoreDivision& cores, std::
           kJudgedAtOnceOnGpu * (FormsTimeMax(options.timing.baselines) + absl::Seconds(turns_seconds));
     }
     if (lane.on_gpu) machinery->gpus.push_back(lane.referee->facts().gpu.value_or(cuda::GpuFacts()));
-    // All of its cores for all of its time.
-    stage.limits.cpu_seconds_max = options.judge.lane_seconds_max * static_cast<double>(lane.cores.size());
+    // All of its cores for all of its time; beside a GPU programs have one.
+    const size_t num_cores = lane.on_gpu ? 1 : lane.cores.size();
+    stage.limits.cpu_seconds_max = options.judge.lane_seconds_max * static_cast<double>(num_cores);
     lanes.push_back(std::make_unique<JudgeStage>(stage, std::move(lane.referee), std::move(lane.lease)));
   }
   // All cores where a judge takes its own from compilers at any moment: they have what it leaves.

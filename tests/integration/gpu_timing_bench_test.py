@@ -15,7 +15,7 @@ import torch
 from warpsmith_reward import Grade, Request, RewardServiceError
 
 from tests.bench import gpu_service
-from tests.bench.gpu_timing_bench import covered, grading, main, native_line, plain_process, spread
+from tests.bench.gpu_timing_bench import add_events, covered, grading, main, native_line, plain_process, spread
 from tests.bench.gpu_timing_kernels import KERNELS
 from tests.bench.gpu_timing_load import other_work, requests
 from tests.bench.gpu_timing_peer import dl_tensor, nvcc_command
@@ -102,8 +102,9 @@ def test_a_second_slice_asks_the_service_for_nothing_that_is_there(door: Door, t
 def test_events_are_asked_for_as_many_calls_as_the_grade_had() -> None:
     message = {"verdict": "VERDICT_CORRECT", "timing": _timing(10.0)}
     with plain_process(["a kernel"], [sys.executable, "-c", _PLAIN]) as events:
-        row = grading("a kernel", Grade.from_json(message), events)
-        assert row["events"] == {"candidate_us": 5.0, "reference_us": 16.0, "batches": 4}
+        row = grading(Grade.from_json(message))
+        add_events("a kernel", [row, {"verdict": "HACK"}], events, rest_seconds=0)
+        assert row["events"] == {"candidate_us": 5.0, "reference_us": 16.0, "batches": 10}
         line = native_line("a kernel", [row, row])
     assert "5.00 us x 2.00" in line and "16.00 us x 2.50" in line
 
@@ -117,7 +118,7 @@ def test_a_plain_process_that_ends_is_an_error_and_no_figure() -> None:
 
 
 def test_a_grade_without_a_timing_keeps_its_reason() -> None:
-    row = grading("a kernel", Grade.from_json({"verdict": "VERDICT_COMPILE_ERROR", "verdictReason": "line 3"}), None)
+    row = grading(Grade.from_json({"verdict": "VERDICT_COMPILE_ERROR", "verdictReason": "line 3"}))
     assert row == {"verdict": "COMPILE_ERROR", "reason": "line 3"}
     assert "0 of   1 timed" in native_line("a kernel", [row])
 

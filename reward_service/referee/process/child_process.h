@@ -15,6 +15,7 @@
 #include "core/base/unique_fd.h"
 #include "reward_service/jail/packet.h"
 #include "reward_service/referee/process/reap.h"
+#include "reward_service/referee/process/start_line.h"
 #include "reward_service/referee/process/withheld_code.h"
 
 namespace warpsmith {
@@ -36,6 +37,8 @@ bool UsedUp(const Ending& ending, double cpu_seconds_max);
 struct TimedAnswer {
   double seconds = 0;       // from the release to the answer
   double stop_seconds = 0;  // from there to the confirmed stop
+  double late_seconds =
+      0;  // StartOnTheClock(): that the process was not yet ready when nothing kept the device busy
   Packet answer;
 };
 
@@ -77,6 +80,15 @@ class ChildProcess {
   absl::StatusOr<TimedAnswer> AskOnTheClock(
       const nlohmann::json& fields, absl::Duration timeout, absl::FunctionRef<void()> before_stop = [] {});
 
+  // The same for a process that waits at `line`, of which `fields` tell it: the clock runs from when it may go on until
+  // it says that it is done, or answers. `occupied` is called when it is continued, and returns when the device is no
+  // longer kept busy with other work. If it was done, `before_stop` follows, on no clock; then its answer is waited for
+  // on that of the stop.
+  absl::StatusOr<TimedAnswer> StartOnTheClock(const nlohmann::json& fields, absl::Duration timeout,
+                                              StartLine* line, const std::vector<size_t>& rooms,
+                                              absl::FunctionRef<void()> occupied,
+                                              absl::FunctionRef<void()> before_stop);
+
   // Unless it has been reaped: its number may be another's then.
   void Kill() const;
   // Kills it and waits until no thread of it runs any more, until `deadline` at most: UNAVAILABLE, and then only its
@@ -100,6 +112,8 @@ class ChildProcess {
 
  private:
   void DrainOutput();
+  // Returns when `reached` is, or there is an answer to receive, or at the deadline.
+  void AwaitAtLine(absl::Time deadline, absl::FunctionRef<bool()> reached) const;
 
   UniqueFd socket_;
   UniqueFd output_;

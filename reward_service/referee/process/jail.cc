@@ -18,6 +18,9 @@
 namespace warpsmith {
 namespace {
 
+// A GPU takes some 120 us to go over to another process's work (one H100, one H200).
+constexpr double kChangeOfHandsUsMin = 60;
+constexpr double kUncountedStopUs = 100;
 constexpr size_t kNumNativeSlots = jail::Run::slot.high + 1;
 
 }  // namespace
@@ -79,6 +82,13 @@ std::optional<Fault> Jail::Begin(const Program& program, const Lane* lane) {
     descriptors = {program.source_fd, buffers_.inputs->fd()};
     descriptors.insert(descriptors.end(), program.extension_fds.begin(), program.extension_fds.end());
   }
+  if (on_gpu()) {
+    absl::StatusOr<std::unique_ptr<StartLine>> line = StartLine::Create();
+    if (!line.ok()) return FaultOf(line.status());
+    line_ = *std::move(line);
+    descriptors.insert(program.kind == CandidateKind::kNative ? descriptors.end() : descriptors.begin() + 2,
+                       line_->fd());
+  }
   buffers_.store->Settle();
   const absl::StatusOr<Packet> answer = process_->Ask(fields, descriptors, deadline);
   if (!answer.ok()) return FaultOf(answer.status());
@@ -139,20 +149,29 @@ std::optional<Fault> Jail::Run() {
   const auto await_done = [this] { return buffers_.store->AwaitDone(limits_.call_seconds_max); };
   // A program can answer while the GPU works. What ends until its process has stopped would be seen by nobody.
   absl::StatusOr<double> left_us = 0.0;
-  absl::StatusOr<TimedAnswer> timed = process_->AskOnTheClock(
-      request, absl::Seconds(limits_.call_seconds_max), [&] { left_us = await_done(); });
+  const auto before_stop = [&] { left_us = await_done(); };
+  busy_us_ = 0.0;
+  absl::StatusOr<TimedAnswer> timed =
+      is_alone() ? RunAtLine(rooms, before_stop)
+                 : process_->AskOnTheClock(request, absl::Seconds(limits_.call_seconds_max), before_stop);
   if (!timed.ok()) return FaultOf(timed.status());
   if (!left_us.ok()) return FaultOf(left_us.status());
+  if (!busy_us_.ok()) return FaultOf(busy_us_.status());
   const absl::StatusOr<double> longer_us = await_done();
   if (!longer_us.ok()) return FaultOf(longer_us.status());
   seconds_ = timed->seconds;
-  after_seconds_ = (*ahead_us_ + *left_us) * 1e-6;
-  // A process that stops, and a GPU that changes hands, take more than short calls and never the same.
-  double& stop_seconds = buffers_.store->on_gpu() ? after_seconds_ : seconds_;
-  stop_seconds += timed->stop_seconds + *longer_us * 1e-6;
+  after_seconds_ = (*ahead_us_ + *busy_us_ + *left_us) * 1e-6 + timed->late_seconds;
+  double stop_seconds = timed->stop_seconds + *longer_us * 1e-6;
+  // The GPU changes hands in no less than that: what was sooner left it with the referee since before the stop, and
+  // with no work of the program's, which had no time for any.
+  if (on_gpu() && *longer_us < kChangeOfHandsUsMin) {
+    stop_seconds = std::max(0.0, stop_seconds - kUncountedStopUs * 1e-6);
+  }
+  (buffers_.store->on_gpu() ? after_seconds_ : seconds_) += stop_seconds;
   const nlohmann::json& fields = timed->answer.fields;
   if (!Is<jail::Done>(fields)) return FaultOfAnswer(timed->answer);
   waited_us_ = static_cast<double>(Read(fields, jail::Done::waited_us));
+  steady_us_ = Read(fields, jail::Done::steady_us);
   if (const int64_t result = Read(fields, jail::Done::result); result != 0)
     return Fault{
         v1::VERDICT_RUNTIME_ERROR,
@@ -167,6 +186,28 @@ std::optional<Fault> Jail::Run() {
     }
   }
   return std::nullopt;
+}
+
+bool Jail::is_alone() const {
+  if (line_ == nullptr) return false;
+  const DeviceTurn* const turn = buffers_.store->turn();
+  return turn == nullptr || !turn->is_shared();
+}
+
+// Continued, a process could have the GPU begin with what is loaded, before the clock starts. So the GPU has work of
+// the referee's until the process waits: anybody else's in between makes that longer.
+absl::StatusOr<TimedAnswer> Jail::RunAtLine(const std::vector<size_t>& rooms,
+                                            absl::FunctionRef<void()> before_stop) {
+  const auto request = Make<jail::Run>({{jail::Run::slot, slot_},
+                                        {jail::Run::rooms, nlohmann::json::array()},
+                                        {jail::Run::number, line_->Next()},
+                                        {jail::Run::steady, tells_steady_}});
+  buffers_.store->Occupy();
+  absl::StatusOr<TimedAnswer> timed = process_->StartOnTheClock(
+      request, absl::Seconds(limits_.call_seconds_max), line_.get(), rooms,
+      [this] { busy_us_ = buffers_.store->AwaitOccupied(); }, before_stop);
+  if (busy_us_.ok() && *busy_us_ < kChangeOfHandsUsMin) busy_us_ = 0.0;
+  return timed;
 }
 
 absl::StatusOr<const void*> Jail::Output(size_t index, Fault& fault, size_t call) {

@@ -17,6 +17,7 @@
 #include "reward_service/measure/lane.h"
 #include "reward_service/referee/process/child_process.h"
 #include "reward_service/referee/process/fault.h"
+#include "reward_service/referee/process/start_line.h"
 #include "reward_service/referee/process/strided_memory.h"
 #include "reward_service/referee/tensors/draw.h"
 #include "reward_service/referee/tensors/tensor_layout.h"
@@ -87,8 +88,11 @@ class Jail {
   void Load(Batch draws);
   void Load(const Draw& draw) { Load(Batch({&draw})); }
   // Calls the program on what is loaded, once for each draw, and leaves the jail stopped. On a GPU each call ends
-  // before the next one begins, and a run without calls has a turn there, too.
+  // before the next one begins, and a run without calls has a turn there, too. Where the GPU is this judgement's alone
+  // the clock starts when the program waits for it, and the GPU has other work until then.
   std::optional<Fault> Run();
+  // Python: whether steady_us() is told, of runs from now on; it costs the program a little.
+  void TellSteady(bool tells) { tells_steady_ = tells; }
   // After a Run(): one more call, on `draw`, of which nothing is timed or compared. What it launched on a GPU, in a
   // Profile's kernels and num_launches, by the process's own word. A status: it did not tell, and may have broken the
   // GPU. Afterwards only destruction makes sense.
@@ -103,6 +107,8 @@ class Jail {
   // Of the last run, by the word of the process, which is to be trusted of the reference alone: how long Python waited
   // for the GPU when it had made all calls.
   double waited_us() const { return waited_us_; }
+  // Likewise, and where it was asked for: what the GPU took for a call, but for the first third of them, or 0.
+  double steady_us() const { return steady_us_; }
   size_t num_calls() const { return num_calls_; }  // of the last run
 
   // After Run(): output `index` of one of its calls as dense bytes, valid until the next Load(). Python: shape, dtype
@@ -136,6 +142,9 @@ class Jail {
 
  private:
   std::optional<Fault> CheckCode() const;
+  bool is_alone() const;  // on a GPU, where nobody else computes
+  absl::StatusOr<TimedAnswer> RunAtLine(const std::vector<size_t>& rooms,
+                                        absl::FunctionRef<void()> before_stop);
   int64_t InputEnd() const;  // of the inputs of a call, where parameters begin
   // A Python program's parameters lie in room 0: for the first call they are in place.
   bool KeepsFirstRoom() const { return buffers_.outputs.empty() && !layout_.parameters.empty(); }
@@ -168,6 +177,11 @@ class Jail {
   double after_seconds_ = 0;
   absl::StatusOr<double> ahead_us_ = 0.0;  // that the GPU worked when the last Load() had written all
   double waited_us_ = 0;
+  double steady_us_ = 0;
+  bool tells_steady_ = false;
+  std::unique_ptr<StartLine> line_;  // on a GPU
+  absl::StatusOr<double> busy_us_ =
+      0.0;                        // of the last run: how much longer than known the GPU's other work took
   nlohmann::json places_;         // Python: of the outputs of the last run, call by call,
   nlohmann::json former_places_;  // and of the one before
   std::vector<std::vector<char>> copies_;

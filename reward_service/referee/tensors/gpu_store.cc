@@ -130,9 +130,30 @@ absl::StatusOr<std::unique_ptr<GpuStore>> GpuStore::Open(int index) {
   ASSIGN_OR_RETURN(auto cache_filler, cuda::GpuMemory::Create(context.get(), kCacheFillings * cache_bytes));
   ASSIGN_OR_RETURN(auto probe, cuda::IdleProbe::Create(context.get()));
   ASSIGN_OR_RETURN(auto kernels, cuda::TensorKernels::Create(context.get()));
-  return std::unique_ptr<GpuStore>(new GpuStore(static_cast<int64_t>(device_bytes), std::move(context),
-                                                std::move(cache_filler), std::move(probe),
-                                                std::move(kernels)));
+  std::unique_ptr<GpuStore> store(new GpuStore(static_cast<int64_t>(device_bytes), std::move(context),
+                                               std::move(cache_filler), std::move(probe),
+                                               std::move(kernels)));
+  RETURN_IF_ERROR(store->occupation_.Learn());
+  return store;
+}
+
+void GpuStore::Occupy() {
+  if (turn_.is_shared()) return;
+  Do([this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return occupation_.Begin(); });  // Do() has the lock
+}
+
+absl::StatusOr<double> GpuStore::AwaitOccupied() {
+  if (turn_.is_shared()) return 0.0;
+  double longer_us = 0;
+  absl::Status status;
+  Do([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS -> absl::Status {  // Do() has the lock
+    const absl::StatusOr<double> longer = occupation_.Await();
+    longer_us = longer.value_or(0);
+    status = longer.status();
+    return status;
+  });
+  RETURN_IF_ERROR(status);
+  return longer_us;
 }
 
 absl::StatusOr<std::unique_ptr<TensorMemory>> GpuStore::Make(int64_t num_bytes) {

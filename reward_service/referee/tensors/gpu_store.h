@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "reward_service/cuda/gpu_memory.h"
 #include "reward_service/cuda/tensor_kernels.h"
+#include "reward_service/referee/tensors/occupation.h"
 #include "reward_service/referee/tensors/tensor_store.h"
 
 namespace warpsmith {
@@ -57,6 +58,8 @@ class GpuStore : public TensorStore {
                                             const ForeignPlace& place) override;
   void CloseForeign(const std::set<std::string>& handles) override;
   absl::StatusOr<double> AwaitDone(double seconds_max) override;
+  void Occupy() override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<double> AwaitOccupied() override ABSL_LOCKS_EXCLUDED(mutex_);
   void MakeCold() override;
   absl::Status Health() override;
   absl::Status Failure() override {
@@ -80,7 +83,8 @@ class GpuStore : public TensorStore {
         context_(std::move(context)),
         cache_filler_(std::move(cache_filler)),
         probe_(std::move(probe)),
-        kernels_(std::move(kernels)) {}
+        kernels_(std::move(kernels)),
+        occupation_(context_.get(), cache_filler_.get()) {}
   absl::StatusOr<std::unique_ptr<cuda::ForeignMemory>> OpenForeign(std::string_view handle)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // As it was opened before, where it was: that takes longer than to compare what is there. Until the program runs.
@@ -117,6 +121,7 @@ class GpuStore : public TensorStore {
   std::multimap<int64_t, std::unique_ptr<cuda::GpuMemory>> laid_aside_ ABSL_GUARDED_BY(mutex_);  // by size
   int64_t bytes_aside_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  Occupation occupation_ ABSL_GUARDED_BY(mutex_);
   absl::Mutex scarcity_mutex_;
   absl::Time last_scarce_ ABSL_GUARDED_BY(scarcity_mutex_) = absl::InfinitePast();
 };

@@ -108,6 +108,11 @@ class TensorStore {
   // it takes where there is nothing to do [us]. At once, and nothing, while the device's turn is shared: nobody can
   // tell whose work is still there. DEADLINE_EXCEEDED.
   virtual absl::StatusOr<double> AwaitDone(double seconds_max) = 0;
+  // Gives the device some 400 us of work of this process's, while its turn is not shared: nobody else's is done
+  // meanwhile.
+  virtual void Occupy() {}
+  // Returns when that is done: how much longer it took than it does alone [us].
+  virtual absl::StatusOr<double> AwaitOccupied() { return 0.0; }
   // Has no tensor lie in a cache of the device, where there is one that a program could find it in. Nothing, while the
   // device's turn is shared: nobody is timed.
   virtual void MakeCold() = 0;

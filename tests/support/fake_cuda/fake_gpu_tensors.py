@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import os
 import secrets
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -58,8 +59,31 @@ def move(model: Any) -> Any:
     return model
 
 
-def synchronise() -> None:
+def take_turn() -> None:
+    """It has it."""
+
+
+class Stopwatch:
+    """By the host's clock, and of all calls but the first."""
+
+    def __init__(self, num_calls: int) -> None:
+        self._num_left = num_calls - 1
+        self._us = [0.0, 0.0]
+
+    def pass_call(self) -> None:
+        self._us[0] = self._us[0] or time.monotonic_ns() / 1e3
+
+    def stop(self) -> None:
+        self._us[1] = time.monotonic_ns() / 1e3
+
+    def us_of_call(self) -> float:
+        return (self._us[1] - self._us[0]) / self._num_left
+
+
+def synchronise(ends: Stopwatch | None = None) -> None:
     """All is done."""
+    if ends:
+        ends.stop()
 
 
 def await_done() -> None:

@@ -16,8 +16,8 @@ TEST_CASE(
   pace.Learn({500, 600, 700});  // a worse time
   CHECK(pace.Slowness(600) == 1.5);
   pace.Learn({300, 300, 100});
-  CHECK(pace.Slowness(600) == 2);
-  CHECK(pace.Slowness(6000) == 2);
+  CHECK(pace.Slowness(600) == 1.6);
+  CHECK(pace.Slowness(6000) == 1.6);
 }
 
 TEST_CASE("one judgement that was fast by chance is no measure for a hundred others") {

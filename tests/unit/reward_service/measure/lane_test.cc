@@ -133,6 +133,22 @@ TEST_CASE("a process is dismissed from a lane of all cores too, and stays on the
   CHECK(sched_getscheduler(child.pid()) == SCHED_OTHER);
 }
 
+TEST_CASE("a judge that is apart has a core to itself, where the lane has several") {
+  const std::vector<int> all = CoresOfThisThread();
+  if (all.size() < 2) return;
+  const std::vector<int> cores = {all[0], all[1]};
+  const Lane lane(cores, /*realtime=*/false, Lane::Judge::kApart);
+  CHECK(lane.num_threads() == 1);
+  std::thread([&] {
+    REQUIRE(lane.Hold().ok());
+    CHECK(CoresOfThisThread() == std::vector<int>{cores[0]});
+  }).join();
+  const StoppedChild child;
+  REQUIRE(lane.Admit(child.pid()).ok());
+  CHECK(CoresOf(child.pid()) == std::vector<int>{cores[1]});
+  CHECK(Lane({cores[0]}, /*realtime=*/false, Lane::Judge::kApart).core_list() == std::vector<int>{cores[0]});
+}
+
 TEST_CASE("to dismiss a process that has ended is an error") {
   const Lane lane({CoresOfThisThread().back()}, /*realtime=*/true);
   StoppedChild child;

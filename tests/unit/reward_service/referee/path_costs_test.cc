@@ -88,5 +88,29 @@ TEST_CASE("what a runner does between calls hides behind the device's work, or i
   CHECK(of_reference(500, false) == 100);
 }
 
+TEST_CASE("a reference that says what its device takes for a call is believed") {
+  FakeTimingDevice device(Takes(0), Takes(0));
+  device.overhead = {{100, 0}, {100, 0}};
+  device.further_call_us = 7;
+  PathCosts path(&device, {.cold = true, .takes_between_off = true});
+  for (const size_t num_calls : {size_t{1}, size_t{4}}) REQUIRE(path.MeasureBatch(num_calls).ok());
+  const auto us = [&](double waited_us, double steady_us) {
+    return path.UsOfReference({.us = 900, .num_calls = 4, .waited_us = waited_us, .steady_us = steady_us});
+  };
+  CHECK(us(500, 200) == 200);
+  CHECK(us(0, 200) == 200 - 7);  // nothing hid what its runner does between calls
+  CHECK(us(500, 0) == 200);      // it does not say
+  CHECK(path.UsOfReference({.us = 900, .num_calls = 1, .steady_us = 200}) == 800);
+}
+
+TEST_CASE("work behind the answer is on the clock, but for what a GPU takes longer to change hands") {
+  const EmptyCall empty{.us = 100, .after_us = 150};
+  CHECK(WithWorkAfter({.us = 300, .after_us = 158}, empty) == 300);
+  CHECK(WithWorkAfter({.us = 300, .after_us = 178}, empty) == 320);
+  CHECK(WithWorkAfter({.us = 3000, .after_us = 200}, empty) == 3000);
+  CHECK(WithWorkAfter({.us = 3000, .after_us = 220}, empty) == 3010);
+  CHECK(WithWorkAfter({.us = 300, .after_us = 8}, {.us = 100}) == 308);  // nobody proves a CPU idle
+}
+
 }  // namespace
 }  // namespace warpsmith

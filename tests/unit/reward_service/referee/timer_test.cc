@@ -116,8 +116,8 @@ TEST_CASE("calls are made in batches thirty times as long as an empty call") {
     CHECK(timer.Timing().calls_per_batch() == static_cast<int>(batch));
     return batch;
   };
-  CHECK(batches(5, 8) == 1);
-  CHECK(batches(6, 8) == 1);
+  CHECK(batches(5, 1) == 1);
+  CHECK(batches(6, 8) == 2);  // no fewer, for the reference's first is not timed on its device
   CHECK(batches(10, 8) == 2);
   CHECK(batches(18, 8) == 3);
   // There are eight input sets beside that of the warm-up: two batches a round, and a call alone.
@@ -349,7 +349,8 @@ TEST_CASE("work that is left behind the answer is on the clock, beyond what foll
     return timer.Timing().speedup();
   };
   CHECK(speedup(200) == Approx(4));
-  CHECK(speedup(250) == Approx(2));
+  CHECK(speedup(208) == Approx(4));  // what a GPU takes longer to change hands
+  CHECK(speedup(258) == Approx(2));
   CHECK(speedup(0) == Approx(4));
 }
 

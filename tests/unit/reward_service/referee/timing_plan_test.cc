@@ -25,11 +25,13 @@ size_t CountOf(const std::vector<Step>& steps, Step step) {
 }
 
 TEST_CASE("a batch lasts as many empty calls as it should, by the time of one call") {
-  CHECK(CallsOfBatch(10, kBatchFactor * 10, 100, 16) == 1);
+  CHECK(CallsOfBatch(1000, kOneCallUsMin, 100, 16) == 2);
+  CHECK(CallsOfBatch(10, kOneCallUsMin, 100, 16) == 1);
   CHECK(CallsOfBatch(10, kBatchFactor * 10 / 3, 100, 16) == 3);
   CHECK(CallsOfBatch(10, kBatchFactor * 10 / 2.5, 100, 16) == 3);
   CHECK(CallsOfBatch(10, 1e9, 100, 16) == 1);
-  CHECK(CallsOfBatch(0, 5, 100, 16) == 1);
+  CHECK(CallsOfBatch(0, 5, 100, 16) == 2);  // all but the first are timed on the device
+  CHECK(CallsOfBatch(0, 5, 100, 1) == 1);
 }
 
 TEST_CASE("a batch has no more calls than are allowed, or than the input sets of one round give") {
@@ -50,6 +52,19 @@ TEST_CASE("a plan has the rounds that effort and input sets give, and never none
   CHECK(CountOf(PlanSteps({.num_input_sets = 9}, effort, &random), Step::kRound) == 3);
   CHECK(CountOf(PlanSteps({.num_input_sets = 5}, effort, &random), Step::kRound) == 2);
   CHECK(CountOf(PlanSteps({.num_input_sets = 2}, effort, &random), Step::kRound) == 1);
+}
+
+TEST_CASE("what is taken off for a slow core makes the interval wider, by a quarter of it") {
+  const auto interval = [](double slow_core_us) {
+    Instance instance;
+    const TimedCall reference{.us = 50, .slow_core_us = slow_core_us};
+    instance.rounds.push_back({.reference = {reference, reference}, .candidate = {TimedCall{.us = 10}}});
+    return WithDoubtOfPace({instance}, {.middle = 5, .low = 4, .high = 6});
+  };
+  CHECK(interval(0).low == 4);
+  CHECK(interval(40).low == Approx(4 / 1.2));
+  CHECK(interval(40).high == Approx(6 * 1.2));
+  CHECK(interval(40).middle == 5);
 }
 
 TEST_CASE("a slow core takes from what a reference did itself, as far as its device did not hide it") {

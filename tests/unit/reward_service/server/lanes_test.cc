@@ -30,8 +30,9 @@ TEST_CASE("without GPUs the lane cores are dealt out evenly") {
         absl::InvalidArgumentError("reward_service.num_lanes is 4, more than the 3 lane cores"));
 }
 
-TEST_CASE("a GPU's lane comes first and has a core, of its own where there is one to spare") {
+TEST_CASE("a GPU's lane comes first and has two cores, or one, of its own where there are some to spare") {
   const std::vector<cuda::GpuFacts> gpus = {Gpu("GPU-a", 9), Gpu("GPU-b", 9)};
+  CHECK(CoresOf(PlanLanes({3, 4, 5, 6, 7}, 0, gpus)) == std::vector<std::vector<int>>{{3, 4}, {5, 6}, {7}});
   const auto plans = PlanLanes({4, 5, 6, 7}, 0, gpus);
   CHECK(CoresOf(plans) == std::vector<std::vector<int>>{{4}, {5}, {6}, {7}});
   CHECK((*plans)[1].gpu_uuid == "GPU-b");

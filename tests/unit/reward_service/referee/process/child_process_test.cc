@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,6 +109,96 @@ TEST_CASE("what is done between an answer and the stop finds the child running, 
   CHECK(state != 'T');
   CHECK(timed->seconds + timed->stop_seconds < kSeconds);
   CHECK(StateOf(child->pid()) == 'T');
+}
+
+// Answers the sum of its rooms, once it may begin with them.
+void SumRooms(int socket, StartPage* page) {
+  for (uint32_t number = 1;; ++number) {
+    AwaitPacket(socket);
+    page->ready = number;
+    while (page->go != number) absl::SleepFor(absl::Microseconds(10));
+    uint32_t sum = 0;
+    for (uint32_t call = 0; call < page->num_calls; ++call) sum += page->rooms[call];
+    page->done = number;
+    if (!SendPacket(socket, {{"sum", sum}}).ok()) return;
+  }
+}
+
+TEST_CASE("a child that waits at the line is told its rooms there, when the clock starts") {
+  const auto line = StartLine::Create();
+  REQUIRE(line.ok());
+  void* const page = mmap(nullptr, kStartPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, (*line)->fd(), 0);
+  REQUIRE(page != MAP_FAILED);
+  const auto child = ForkChild([page](int socket, int) { SumRooms(socket, static_cast<StartPage*>(page)); });
+  REQUIRE(child->Stop().ok());
+  for (const size_t room : {size_t{3}, size_t{5}}) {
+    (*line)->Next();
+    bool began_too_soon = false;
+    int num_stops = 0;
+    const auto timed = child->StartOnTheClock(
+        {{"op", "run"}}, kPatience, line->get(), {room, room + 1},
+        [&] { began_too_soon = (*line)->is_done(); }, [&] { ++num_stops; });
+    REQUIRE(timed.ok());
+    CHECK(timed->answer.fields["sum"] == 2 * room + 1);
+    CHECK_FALSE(began_too_soon);
+    CHECK(num_stops == 1);
+    CHECK(StateOf(child->pid()) == 'T');
+  }
+}
+
+// What a program's threads can do with the page, which lies in their memory.
+TEST_CASE("words that come too soon gain nothing: what follows them is on a clock") {
+  constexpr absl::Duration kWork = absl::Milliseconds(80);
+  struct Child {
+    bool says_done = false;                            // before its work
+    absl::Duration comes_late = absl::ZeroDuration();  // to the line
+  };
+  const auto timed = [&](const Child& what) {
+    const auto line = StartLine::Create();
+    REQUIRE(line.ok());
+    void* const mapped = mmap(nullptr, kStartPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, (*line)->fd(), 0);
+    REQUIRE(mapped != MAP_FAILED);
+    auto& page = *static_cast<StartPage*>(mapped);
+    page.ready = 2;  // of a run to come
+    page.done = 2;
+    const auto child = ForkChild([&](int socket, int) {
+      AwaitPacket(socket);
+      absl::SleepFor(what.comes_late);
+      page.ready = 1;
+      while (page.go != 1) absl::SleepFor(absl::Microseconds(10));
+      if (what.says_done) page.done = 1;
+      absl::SleepFor(kWork);
+      page.done = 1;
+      (void)SendPacket(socket, {{"op", "done"}});
+      StaySilent(socket);
+    });
+    REQUIRE(child->Stop().ok());
+    (*line)->Next();
+    auto answer = child->StartOnTheClock(
+        {{"op", "run"}}, kPatience, line->get(), {}, [] {}, [] {});
+    REQUIRE(answer.ok());
+    return *std::move(answer);
+  };
+  const double work_seconds = absl::ToDoubleSeconds(kWork);
+  CHECK(timed({}).seconds >= work_seconds);
+  CHECK(timed({.says_done = true}).stop_seconds >= work_seconds / 2);
+  CHECK(timed({.comes_late = kWork}).late_seconds >= work_seconds / 2);
+}
+
+TEST_CASE("a child that answers and never comes to the line, or never answers, is stopped") {
+  const auto line = StartLine::Create();
+  REQUIRE(line.ok());
+  const auto run = [&](void (*child_does)(int socket)) {
+    (*line)->Next();
+    const auto child = ForkChild([=](int socket, int) { child_does(socket); });
+    REQUIRE(child->Stop().ok());
+    const auto timed = child->StartOnTheClock(
+        {{"op", "run"}}, absl::Milliseconds(200), line->get(), {}, [] {}, [] {});
+    CHECK(StateOf(child->pid()) == 'T');
+    return timed.status();
+  };
+  CHECK(run(Count).ok());
+  CHECK(absl::IsDeadlineExceeded(run(StaySilent)));
 }
 
 TEST_CASE("a child that does not answer is stopped at its limit") {

@@ -1,0 +1,39 @@
+// Work that keeps a GPU from doing anybody else's for a while, and tells whether it did.
+#ifndef WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_OCCUPATION_H_
+#define WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_OCCUPATION_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "reward_service/cuda/gpu_memory.h"
+
+namespace warpsmith {
+
+// A GPU does the work of one process at a time. Another's in between makes this one's longer by what it takes itself
+// and two changes of hands, 120 us each (one H100). For a thread that has the context.
+class Occupation {
+ public:
+  // Both outlive it; nobody else uses `filler`.
+  Occupation(const cuda::GpuContext* context, cuda::GpuMemory* filler) : context_(context), filler_(filler) {}
+
+  // With nobody else on the GPU: how often `filler` must be filled for some 400 us, which is longer than nearly every
+  // process takes until it is ready when it is continued.
+  absl::Status Learn();
+  // Asks for that work, and does not wait.
+  absl::Status Begin();
+  // Waits for it: how much longer it took than alone [us].
+  absl::StatusOr<double> Await();
+
+ private:
+  absl::StatusOr<double> Measure();  // how long it takes now, as a median
+
+  const cuda::GpuContext* const context_;
+  cuda::GpuMemory* const filler_;
+  int num_fillings_ = 1;
+  double alone_us_ = 0;
+  absl::Time begin_;
+};
+
+}  // namespace warpsmith
+
+#endif  // WARPSMITH_REWARD_SERVICE_REFEREE_TENSORS_OCCUPATION_H_
