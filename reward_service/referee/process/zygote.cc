@@ -14,6 +14,7 @@
 #include "core/base/status_macros.h"
 #include "reward_service/jail/malloc_tunables.h"
 #include "reward_service/jail/messages.h"
+#include "reward_service/referee/process/other_gpus.h"
 
 namespace warpsmith {
 namespace {
@@ -49,12 +50,15 @@ std::vector<std::string> Environment(int num_threads) {
       "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor", "TORCHINDUCTOR_COMPILE_THREADS=1", "LOGNAME=jail"};
 }
 
-// What the driver's devices are called is fixed; which of them a context opens, CUDA_VISIBLE_DEVICES decides.
+// What the driver's devices are called is fixed; which of them a context opens, CUDA_VISIBLE_DEVICES decides. But every
+// process that sees another GPU's device opens that, too, under a lock of the host's.
 void AdmitGpu(const GpuAccess& gpu, SandboxOptions* options) {
+  const std::set<std::string> others = DevicesOfOtherGpus("/proc/driver/nvidia/gpus", gpu.uuid);
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/dev", error)) {
-    const bool is_gpus = entry.path().filename().string().rfind("nvidia", 0) == 0;
-    if (is_gpus && entry.is_character_file(error)) options->devices.push_back(entry.path());
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("nvidia", 0) != 0 || others.count(name) > 0) continue;
+    if (entry.is_character_file(error)) options->devices.push_back(entry.path());
   }
   options->read_only_paths.push_back(gpu.driver.parent_path());
   if (!gpu.profiler.empty()) {

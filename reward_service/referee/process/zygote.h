@@ -29,9 +29,9 @@ struct ChildRights {
   // candidate's own sources: no other file is executable, and no other memory can be made so.
   bool sealed = false;
   bool gpu = false;  // of a zygote that has one
-  // By which launches reach a GPU, of a context there; the driver's own choice is 8. The driver makes one context at a
-  // time for all processes of a host, and the sooner the fewer queues: with one 1.5 times as many as with two. Kernels of
-  // four streams take 1.4 times as long with two as with four.
+  // By which launches reach a GPU; the driver's own choice is 8. It makes one context at a time for all processes of a
+  // host, and sooner with fewer queues: 1.5 times as many with one as with two. Kernels of four streams take 1.4 times
+  // as long with two as with four.
   int launch_queues = 2;
   // Of the Python kind, with a GPU and not sealed: compilers may run there, and what they make.
   bool compiles = false;
