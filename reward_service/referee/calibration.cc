@@ -124,11 +124,6 @@ double MeasureSample(const Lane& lane, double empty_us) {
   return std::max(0.0, Median(std::move(shares)) * empty_us);
 }
 
-// As those have whose path it measures: most native candidates, and the reference.
-int NumLaunchQueues(CandidateKind kind) {
-  return kind == CandidateKind::kNative ? 1 : ChildRights().launch_queues;
-}
-
 }  // namespace
 
 EmptyCandidate::EmptyCandidate(std::unique_ptr<ChildProcess> process, Buffers buffers,
@@ -149,8 +144,7 @@ absl::StatusOr<std::unique_ptr<EmptyCandidate>> EmptyCandidate::Start(
                                               .memory_bytes_max = kMemoryBytes,
                                               .cpu_seconds_max = kCpuSeconds,
                                               .num_threads = lane.num_threads(),
-                                              .gpu = store.on_gpu(),
-                                              .launch_queues = NumLaunchQueues(kind)}));
+                                              .gpu = store.on_gpu()}));
   ASSIGN_OR_RETURN(Buffers buffers,
                    MakeBuffers(store, layout, kind, BatchedCallsMax(store, layout, RefereeFacts())));
   auto empty = absl::WrapUnique(new EmptyCandidate(std::move(process), std::move(buffers), layout, lane));

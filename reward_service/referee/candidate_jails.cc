@@ -48,13 +48,13 @@ ChildRights CandidateJails::RightsFor(PreparedTask& task) const {
           .num_threads = options_.lane->num_threads(),
           .sealed = options_.room == Room::kSealed,
           .gpu = CpuTask::Of(task).store().on_gpu(),
-          .launch_queues = NumLaunchQueues()};
+          .launch_queues = NumLaunchQueues(task)};
 }
 
-// Libraries have streams of their own, cuDNN for recurrent layers, say: with them as many as the reference has.
-int CandidateJails::NumLaunchQueues() const {
+// With libraries as many as the reference has.
+int CandidateJails::NumLaunchQueues(const PreparedTask& task) const {
   if (request_.with_streams) return kLaunchQueuesOfStreams;
-  return options_.room == Room::kSealed && !request_.with_blas ? 1 : ChildRights().launch_queues;
+  return options_.room == Room::kSealed && !request_.with_blas ? 1 : task.num_launch_queues();
 }
 
 void CandidateJails::AwaitSpare(PreparedTask& task) {

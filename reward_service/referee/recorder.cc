@@ -117,7 +117,6 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Recorder::Start(bool gpu, const Su
                                                 .num_threads = options_.num_threads,
                                                 .sealed = subject.own_kernels,
                                                 .gpu = gpu,
-                                                .launch_queues = 1,  // nobody times it
                                                 .records = subject.own_kernels},
                                                ContextFor::kRecorded));
   RETURN_IF_ERROR(process->AwaitHello(subject.deadline));

@@ -1,7 +1,7 @@
 """How many more candidates a minute a service grades with all GPUs of a machine than with one, and whether one that is
 taken away while it works costs an answer.
 
-Native programs that are right, of three kernels and five tasks, from eight clients a GPU. One service does all pieces
+Native programs that are right, of three kernels and six tasks, from eight clients a GPU. One service does all pieces
 of work: where it is to have one GPU, the benchmark holds the leases of the others, as trainers do. The last piece takes
 the lease of one GPU once half of the answers are in: from then on that GPU may end the judgements that it has begun,
 and begins no other.
@@ -33,8 +33,9 @@ from tests.bench.gpu_timing_kernels import KERNELS
 from tests.bench.slices import Piece, Row, Slice, SliceOptions, add_slice_arguments, digest_of
 from tests.hacks.own_service import own_service
 
-# Each so many tasks. The draws of the second, of 128 MB a call, take most of the memory that there is for tasks.
-_KERNELS = {"affine chain, 10 us": 2, "affine chain, 50 us": 1, "running sums, 200 us": 2}
+# What is kept of all tasks fits into the memory that one GPU has for them.
+_KERNELS = ("affine chain, 10 us", "running sums, 200 us", "running sums, 1 ms")
+_TASKS = [(KERNELS[name], variant) for variant in range(2) for name in _KERNELS]
 _CLIENTS_EACH = 8  # of a GPU
 _GRADE_SECONDS_MAX = 240.0
 _LEASE_SECONDS_MAX = 120.0
@@ -53,8 +54,7 @@ def uuids() -> list[str]:
 
 def requests_of(count: int, token: str) -> list[Request]:
     """By turns of the tasks; `token` makes the programs others than those of another piece."""
-    kernels = [(KERNELS[name], variant) for name, number in _KERNELS.items() for variant in range(number)]
-    turns = itertools.islice(itertools.cycle(kernels), count)
+    turns = itertools.islice(itertools.cycle(_TASKS), count)
     return [
         Request(f"{kernel.task}\n# {variant}\n", source=kernel.source(f"{token}_{i}"), language="cuda")
         for i, (kernel, variant) in enumerate(turns)
@@ -84,7 +84,7 @@ class Load:
             for gpu in self.away:
                 stack.enter_context(device_lease(gpu, _LEASE_SECONDS_MAX))
             grade = partial(_grade, client)
-            warm = sum(_KERNELS.values()) * len(self.gpus)
+            warm = len(_TASKS) * len(self.gpus)
             list(pool.map(grade, requests_of(warm, secrets.token_hex(4))))
             half = threading.Semaphore(0)
 

@@ -114,8 +114,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> PreparedTask::StartOracle() {
                                                .memory_bytes_max = limits_.oracle_memory_bytes_max,
                                                .cpu_seconds_max = kOracleCpuSeconds,
                                                .num_threads = num_threads_,
-                                               .gpu = on_device_->turn() != nullptr,
-                                               .launch_queues = 1},  // nobody times it
+                                               .gpu = on_device_->turn() != nullptr},
                                               ContextFor::kOracle));
   RETURN_IF_ERROR(oracle->AwaitHello(absl::Now() + limits_.answer_time_max));
   return oracle;
