@@ -66,15 +66,17 @@ bool FlightQueue::AwaitWork(const std::atomic<bool>* else_wanted) const {
 // Conditions are looked at when the lock is given up.
 void FlightQueue::LookAgain() const { absl::MutexLock lock(&mutex_); }
 
-std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent,
-                                             const std::vector<std::string>& judged_tasks) {
+std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks,
+                                             IsElsewhere is_elsewhere) {
   absl::MutexLock lock(&mutex_);
   DropCancelled();
   if (closed_ || flights_.empty()) return nullptr;
   std::vector<WaitingWork> waiting = Waiting(absl::Now());
-  for (WaitingWork& work : waiting) {
-    work.task_is_judged =
-        std::find(judged_tasks.begin(), judged_tasks.end(), work.task_key) != judged_tasks.end();
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    const std::string& task_key = flights_[i]->prepared->task_key;
+    waiting[i].task_is_judged =
+        std::find(judged_tasks.begin(), judged_tasks.end(), task_key) != judged_tasks.end();
+    waiting[i].task_is_elsewhere = is_elsewhere(task_key);
   }
   const size_t index = PickNext(waiting, *recent, clock_, options_);
   *recent = AfterWork(*recent, waiting[index]);
@@ -83,10 +85,12 @@ std::shared_ptr<Flight> FlightQueue::TakeNow(RecentWork* recent,
   return flight;
 }
 
-std::optional<TaskSource> FlightQueue::NextTask(const std::string& task_key, v1::Device device) const {
+std::optional<TaskSource> FlightQueue::NextTask(const std::string& task_key, v1::Device device,
+                                                IsElsewhere is_elsewhere) const {
   absl::MutexLock lock(&mutex_);
   for (const auto& flight : flights_) {
     if (flight->prepared->task_key == task_key || flight->prepared->device != device) continue;
+    if (is_elsewhere(flight->prepared->task_key)) continue;
     return TaskSource{flight->prepared->task_key, flight->prepared->request.task().reference_source()};
   }
   return std::nullopt;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "reward_service/grading/flight.h"
 #include "reward_service/grading/waiting/lane_policy.h"
@@ -19,6 +20,10 @@ namespace warpsmith {
 // Thread-safe. Its size is bounded by the grader's admission.
 class FlightQueue {
  public:
+  // Of a task's key: whether another lane has it ready. Called with the queue locked.
+  using IsElsewhere = absl::FunctionRef<bool(const std::string& task_key)>;
+  static bool Nowhere(const std::string&) { return false; }
+
   explicit FlightQueue(LanePolicyOptions options) : options_(options) {}
 
   void Push(std::shared_ptr<Flight> flight) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -37,13 +42,14 @@ class FlightQueue {
   // so calls LookAgain().
   bool AwaitWork(const std::atomic<bool>* else_wanted = nullptr) const ABSL_LOCKS_EXCLUDED(mutex_);
   void LookAgain() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // `judged_tasks`: those that the taker has in its hands, which it leaves for later where there are others.
-  std::shared_ptr<Flight> TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks = {})
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // `judged_tasks`: those that the taker has in its hands, which it leaves for later where there are others; before
+  // these it leaves those that are elsewhere, on another lane.
+  std::shared_ptr<Flight> TakeNow(RecentWork* recent, const std::vector<std::string>& judged_tasks = {},
+                                  IsElsewhere is_elsewhere = Nowhere) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of the waiting flights for `device` whose task is not `task_key`, the reference that comes next.
-  std::optional<TaskSource> NextTask(const std::string& task_key, v1::Device device) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of the waiting flights for `device` whose task is neither `task_key` nor elsewhere, the reference that comes next.
+  std::optional<TaskSource> NextTask(const std::string& task_key, v1::Device device,
+                                     IsElsewhere is_elsewhere = Nowhere) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether a flight of this task for `device` waits.
   bool HasTask(const std::string& task_key, v1::Device device) const ABSL_LOCKS_EXCLUDED(mutex_);

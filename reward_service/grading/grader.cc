@@ -62,7 +62,7 @@ Grader::Grader(const GraderOptions& options, const CompileStage* compile_stage,
     : options_(options),
       compile_stage_(compile_stage),
       lanes_(std::move(lanes)),
-      recording_(lanes_),
+      recording_(lanes_, &task_lanes_),
       serving_(options.revival_pause),
       to_compile_(options.policy),
       to_ask_(options.policy),
@@ -244,7 +244,7 @@ void Grader::CompileLoop() {
 
 Route Grader::Compile(const std::shared_ptr<Flight>& flight) {
   const absl::Time begin = options_.now();
-  Route next = WantsRecording(*flight) ? recording_.Record(flight.get()) : Route::kCompile;
+  Route next = WantsRecording(*flight) ? recording_.Record(flight.get(), options_.now()) : Route::kCompile;
   if (next == Route::kCompile) next = compile_stage_->Run(flight.get());
   const absl::Time end = options_.now();
   to_compile_.Charge(*flight, end - begin);

@@ -25,6 +25,7 @@
 #include "reward_service/grading/recording_lanes.h"
 #include "reward_service/grading/serving_lanes.h"
 #include "reward_service/grading/stages.h"
+#include "reward_service/grading/task_lanes.h"
 #include "reward_service/grading/waiting/backlog_time.h"
 #include "reward_service/measure/referee.h"
 
@@ -167,6 +168,7 @@ class Grader {
   const GraderOptions options_;
   const CompileStage* const compile_stage_;
   const std::vector<std::unique_ptr<JudgeStage>> lanes_;
+  TaskLanes task_lanes_;
   RecordingLanes recording_;
   ServingLanes serving_;
   FlightQueue to_compile_;

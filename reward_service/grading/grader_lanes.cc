@@ -42,11 +42,19 @@ void Grader::JudgeNext(JudgeStage* lane, LaneSlots* slots, RecentWork* recent, s
     return;
   }
   FlightQueue& queue = JudgeQueueOf(device);
-  const std::shared_ptr<Flight> flight = queue.TakeNow(recent, slots->busy_tasks());
+  const absl::Time now = options_.now();
+  const auto is_elsewhere = [&](const std::string& task_key) {
+    return task_lanes_.IsElsewhere(task_key, lane, now);
+  };
+  const std::shared_ptr<Flight> flight = queue.TakeNow(recent, slots->busy_tasks(), is_elsewhere);
   if (flight == nullptr) return;
-  std::optional<TaskSource> next = queue.NextTask(recent->task_key, device);
-  if (!next.has_value()) next = to_compile_.NextTask(recent->task_key, device);
-  if (next.has_value()) lane->Prefetch(*next);
+  task_lanes_.Use(recent->task_key, lane, now);
+  std::optional<TaskSource> next = queue.NextTask(recent->task_key, device, is_elsewhere);
+  if (!next.has_value()) next = to_compile_.NextTask(recent->task_key, device, is_elsewhere);
+  if (next.has_value()) {
+    task_lanes_.Use(next->key, lane, now);
+    lane->Prefetch(*next);
+  }
   slots->Run(flight->prepared->task_key,
              [this, lane, rests, &queue, flight, held = *std::move(held)]() mutable {
                const Route route = Judge(lane, flight);
@@ -68,6 +76,7 @@ Route Grader::Judge(JudgeStage* lane, const std::shared_ptr<Flight>& flight) {
       flight.get(), {.another_follows = another_follows, .others_serve = serving_.OthersServe(device)});
   const absl::Time end = options_.now();
   queue.Charge(*flight, end - begin);
+  task_lanes_.Use(task_key, lane, end);
   absl::MutexLock lock(&mutex_);
   backlog_time_.CountJudging(end - begin, end);
   return next;

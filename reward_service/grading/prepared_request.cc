@@ -52,6 +52,11 @@ std::string_view FindProgram(const v1::Candidate& candidate) {
   return ExtractProgram(candidate.answer()).value_or(std::string_view());
 }
 
+// Whoever hides the names has its streams share one queue, and gains nothing by them.
+constexpr const char* kWaysToOverlap[] = {
+    "StreamCreate", "StreamPerThread", "StreamFromPool", "PER_THREAD_DEFAULT_STREAM",
+    "cuda.Stream",  "Graph",           "graph",          "CtxCreate"};
+
 std::string DigestOf(const v1::GradeRequest& request) {
   v1::GradeRequest content = request;
   content.clear_request_id();
@@ -67,6 +72,12 @@ bool WantsBlas(const PreparedRequest& prepared) {
   // Whoever hides the names finds the libraries withheld.
   return prepared.source.find("cublas") != std::string::npos ||
          prepared.source.find("cudnn") != std::string::npos;
+}
+
+bool MayOverlapKernels(const PreparedRequest& prepared) {
+  if (prepared.device != v1::DEVICE_CUDA) return false;
+  return std::any_of(std::begin(kWaysToOverlap), std::end(kWaysToOverlap),
+                     [&](const char* name) { return prepared.source.find(name) != std::string::npos; });
 }
 
 std::string MeasurementKey(const PreparedRequest& prepared, std::string_view normalised,
@@ -109,6 +120,7 @@ absl::StatusOr<PreparedRequest> PrepareRequest(const v1::GradeRequest& request,
   const std::string normalised = LanguageOf(request.candidate().language()).normalise(prepared.source);
   prepared.source_sha256 = Sha256Hex(normalised);
   prepared.with_blas = WantsBlas(prepared);
+  prepared.with_streams = MayOverlapKernels(prepared);
   prepared.content_sha256 = DigestOf(request);
   prepared.task_key = Sha256Hex(request.task().reference_source());
   prepared.measurement_key = MeasurementKey(prepared, normalised, abilities.devices.at(prepared.device));

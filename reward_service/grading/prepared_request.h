@@ -25,6 +25,8 @@ struct PreparedRequest {
   // A native CUDA program that names cuBLAS or cuDNN, of a task whose allowed_libraries has "blas": both are built into
   // it and are in its jail.
   bool with_blas = false;
+  // A program for a GPU that names what makes kernels run beside each other: streams, graphs, contexts.
+  bool with_streams = false;
   // SHA-256 of everything but the request's id and priority.
   std::string content_sha256;
   // SHA-256 of the reference: the oracle's name.

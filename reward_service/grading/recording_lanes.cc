@@ -11,12 +11,17 @@ constexpr size_t kLanesAskedMax = 2;
 
 }  // namespace
 
-Route RecordingLanes::Record(Flight* flight) {
-  const std::vector<const JudgeStage*> lanes = LanesFor(flight->prepared->device);
-  const size_t first = next_++;
+Route RecordingLanes::Record(Flight* flight, absl::Time now) {
+  const PreparedRequest& prepared = *flight->prepared;
+  const std::vector<const JudgeStage*> lanes = LanesFor(prepared.device);
+  const JudgeStage* const of_task = task_lanes_->Of(prepared.task_key, prepared.device, now);
+  const auto ready = std::find(lanes.begin(), lanes.end(), of_task);
+  const size_t first = ready == lanes.end() ? next_++ : static_cast<size_t>(ready - lanes.begin());
   for (size_t i = 0;; ++i) {
     const bool is_last = i + 1 == std::min(kLanesAskedMax, lanes.size());
-    const Route next = lanes[(first + i) % lanes.size()]->Record(flight, {.others_serve = !is_last});
+    const JudgeStage* const lane = lanes[(first + i) % lanes.size()];
+    task_lanes_->Use(prepared.task_key, lane, now);
+    const Route next = lane->Record(flight, {.others_serve = !is_last});
     if (is_last || next != Route::kCompile || !WantsRecording(*flight)) return next;
   }
 }

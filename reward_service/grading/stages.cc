@@ -282,6 +282,7 @@ JudgeRequest JudgeStage::RequestFor(const Flight& flight) const {
   request.limits = options_.limits;
   request.timing = options_.timing;
   request.timing.num_deciding_samples = NumDecidingSamples();
+  request.with_streams = flight.prepared->with_streams;
   if (IsNative(*flight.prepared)) {
     request.kind = CandidateKind::kNative;
     request.library_fd = flight.library->get();

@@ -82,6 +82,8 @@ constexpr int kGpu = 0;
   JailRights rights = ReadRights(packet.fields, open_mp);
   std::unique_ptr<cuda::GpuContext> gpu;
   if (Read(packet.fields, zygote::Fork::gpu)) {
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS",
+           std::to_string(Read(packet.fields, zygote::Fork::launch_queues)).c_str(), 1);
     rights.open_gpu = [&gpu]() -> absl::Status {
       ASSIGN_OR_RETURN(gpu, cuda::GpuContext::Open(kGpu));
       return absl::OkStatus();

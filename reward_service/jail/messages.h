@@ -42,7 +42,8 @@ struct Fork : ToZygote {
   static constexpr BooleanField sealed{"sealed"};
   static constexpr BooleanField compiles{"compiles"};  // the child may run compilers, and what they make
   static constexpr BooleanField gpu{"gpu"};            // the child opens the GPU that its zygote may use
-  static constexpr BooleanField records{"records"};    // Triton kernels, which are to be its program's own
+  static constexpr IntegerField launch_queues{"launch_queues", 1, 32, 1};  // of its context there
+  static constexpr BooleanField records{"records"};  // Triton kernels, which are to be its program's own
 };
 
 struct Forked : ToReferee {

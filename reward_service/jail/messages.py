@@ -44,6 +44,7 @@ class Fork(Message):
     sealed: bool
     compiles: bool
     gpu: bool
+    launch_queues: int
     records: bool
 
 

@@ -87,6 +87,7 @@ struct Judge : ToReferee {
   static constexpr char kNative[] = "native";
   static constexpr char kPython[] = "python";
   static constexpr Trusted<bool> with_blas{"with_blas"};  // cuBLAS and cuDNN are in the jail
+  static constexpr Trusted<bool> with_streams{"with_streams"};
   static constexpr Trusted<nlohmann::json> limits{"limits"};
   static constexpr Trusted<nlohmann::json> timing{"timing"};
   static constexpr Trusted<bool> verify_only{"verify_only"};

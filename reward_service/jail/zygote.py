@@ -107,9 +107,7 @@ def live(library: ctypes.CDLL, request: messages.Fork, channel: socket.socket) -
 
     status = 1
     try:
-        if request.role == Fork.ORACLE:
-            # Nobody times it, and a context with one queue for launches is made, and ended, in half the time.
-            os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
+        os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = str(request.launch_queues)
         libraries = enter_jail(library, request)
         touch_constants()
         library.warpsmith_report_crashes(channel.fileno())

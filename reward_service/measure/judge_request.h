@@ -69,7 +69,8 @@ struct JudgeRequest {
   CandidateKind kind = CandidateKind::kNative;
   // kNative: file descriptor of the shared library; borrowed, read from offset 0, any regular file or memfd.
   int library_fd = -1;
-  bool with_blas = false;  // on a GPU: it is linked to cuBLAS and cuDNN, and its jail has them
+  bool with_blas = false;     // on a GPU: it is linked to cuBLAS and cuDNN, and its jail has them
+  bool with_streams = false;  // on a GPU: it may have kernels run beside each other
   // kKernelBenchPython: the program, and libraries for its ExtensionRecords in their order (borrowed
   // descriptors).
   std::string source;

@@ -106,7 +106,8 @@ class RefereeClient : public Referee {
                                  {Message::timing, ToJson(request.timing)},
                                  {Message::verify_only, request.verify_only},
                                  {Message::another_follows, request.another_follows},
-                                 {Message::with_blas, request.with_blas}});
+                                 {Message::with_blas, request.with_blas},
+                                 {Message::with_streams, request.with_streams}});
     if (request.seed) fields[Message::seed.name] = *request.seed;
     ASSIGN_OR_RETURN(const Answer answer, Ask(std::move(fields), descriptors, deadline, Late::kBreaks));
     if (!Is<service::Judged>(answer.packet.fields)) return AsInfrastructure(TakeFailure(answer));

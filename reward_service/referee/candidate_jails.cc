@@ -18,6 +18,7 @@ namespace {
 
 // To open a GPU beside others who do takes a second at most.
 constexpr absl::Duration kSpareTimeMax = absl::Seconds(2);
+constexpr int kLaunchQueuesOfStreams = 4;
 
 }  // namespace
 
@@ -46,7 +47,14 @@ ChildRights CandidateJails::RightsFor(PreparedTask& task) const {
           .cpu_seconds_max = std::max(1, static_cast<int>(request_.limits.cpu_seconds_max)),
           .num_threads = options_.lane->num_threads(),
           .sealed = options_.room == Room::kSealed,
-          .gpu = CpuTask::Of(task).store().on_gpu()};
+          .gpu = CpuTask::Of(task).store().on_gpu(),
+          .launch_queues = NumLaunchQueues(task)};
+}
+
+// With libraries as many as the reference has.
+int CandidateJails::NumLaunchQueues(const PreparedTask& task) const {
+  if (request_.with_streams) return kLaunchQueuesOfStreams;
+  return options_.room == Room::kSealed && !request_.with_blas ? 1 : task.num_launch_queues();
 }
 
 void CandidateJails::AwaitSpare(PreparedTask& task) {
@@ -63,8 +71,10 @@ absl::StatusOr<StartedJail> CandidateJails::StartWith(
   std::optional<InPhase> phase(std::in_place, Phase::kStart);
   // A process that opens a GPU must not do so beside one that is timed there.
   const auto spares = turn != nullptr && !beside_others ? Zygote::Spares::kUsedUp : Zygote::Spares::kRefilled;
+  // Few have streams, and spares for them would take the place of others'.
   absl::StatusOr<std::unique_ptr<ChildProcess>> process =
-      options_.zygote->ForkWithSpare(rights, spares, what);
+      request_.with_streams ? options_.zygote->Fork(rights, what)
+                            : options_.zygote->ForkWithSpare(rights, spares, what);
   phase.emplace(Phase::kBuffers);
   RoomOnDevice room_for_buffers(&CpuTask::Of(task), options_.deadline);
   absl::StatusOr<Buffers> buffers = absl::UnknownError("not made");

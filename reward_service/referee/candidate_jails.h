@@ -61,6 +61,7 @@ class CandidateJails {
   absl::StatusOr<StartedJail> StartWith(PreparedTask& task, int num_threads, ContextFor what,
                                         absl::FunctionRef<absl::StatusOr<Buffers>(CpuTask&)> make_buffers);
   ChildRights RightsFor(PreparedTask& task) const;
+  int NumLaunchQueues(const PreparedTask& task) const;
   Program MakeProgram(const PreparedTask& task, int num_threads) const;
 
   const CandidateJailOptions options_;

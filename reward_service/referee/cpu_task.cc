@@ -80,7 +80,7 @@ int64_t CpuTask::BytesOf(const TaskLayout& layout, int64_t num_draws, TaskUse us
 
 absl::Status CpuTask::StartReference(const PreparedTask& task) {
   if (!store_.on_gpu()) return Start(task);
-  ASSIGN_OR_RETURN(forked_reference_, ForkReference(/*compiles=*/false));
+  ASSIGN_OR_RETURN(forked_reference_, ForkReference(task, /*compiles=*/false));
   return absl::OkStatus();
 }
 
@@ -116,12 +116,14 @@ absl::Status CpuTask::AwaitIdle(Behind what) {
   return store_.AwaitDone(what == Behind::kAnswer ? kOracleWorkSeconds : kRecoverySeconds).status();
 }
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> CpuTask::ForkReference(bool compiles) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> CpuTask::ForkReference(const PreparedTask& task,
+                                                                     bool compiles) {
   return zygote_->Fork({.role = zygote::Fork::kPython,
                         .memory_bytes_max = limits_.oracle_memory_bytes_max,
                         .cpu_seconds_max = kBaselineCpuSeconds,
                         .num_threads = num_threads_,
                         .gpu = store_.on_gpu(),
+                        .launch_queues = task.num_launch_queues(),
                         .compiles = compiles},
                        ContextFor::kReference);
 }
@@ -140,7 +142,7 @@ absl::StatusOr<std::unique_ptr<Jail>> CpuTask::MakeJail(const PreparedTask& task
 
 absl::StatusOr<std::unique_ptr<Jail>> CpuTask::StartForm(const PreparedTask& task,
                                                          const ReferenceForm& form) {
-  ASSIGN_OR_RETURN(auto process, ForkReference(form.compiles));
+  ASSIGN_OR_RETURN(auto process, ForkReference(task, form.compiles));
   return MakeJail(task, std::move(process), form.time_max, baselines_.front()->inputs());
 }
 
@@ -162,7 +164,7 @@ absl::Status CpuTask::Start(const PreparedTask& task) {
     std::unique_ptr<ChildProcess> process = std::move(forked_reference_);
     // Whoever had the turn when it opened the GPU may have had all memory there.
     if (process == nullptr || !process->AwaitHello(absl::Now() + limits_.answer_time_max).ok()) {
-      ASSIGN_OR_RETURN(process, ForkReference(/*compiles=*/false));
+      ASSIGN_OR_RETURN(process, ForkReference(task, /*compiles=*/false));
       // What keeps it from opening the GPU is not the reference's doing.
       if (store_.on_gpu()) RETURN_IF_ERROR(process->AwaitHello(absl::Now() + limits_.answer_time_max));
     }

@@ -79,7 +79,7 @@ class CpuTask : public TaskOnDevice {
   CpuTask(Zygote* zygote, const TaskLimits& limits, int num_threads, TensorStore& store,
           const RefereeFacts& facts)
       : zygote_(zygote), limits_(limits), num_threads_(num_threads), store_(store), facts_(facts) {}
-  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkReference(bool compiles);
+  absl::StatusOr<std::unique_ptr<ChildProcess>> ForkReference(const PreparedTask& task, bool compiles);
   absl::StatusOr<std::unique_ptr<Jail>> MakeJail(const PreparedTask& task,
                                                  std::unique_ptr<ChildProcess> process,
                                                  absl::Duration call_time_max,

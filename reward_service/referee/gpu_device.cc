@@ -1,6 +1,8 @@
 #include "reward_service/referee/gpu_device.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -25,6 +27,10 @@ constexpr absl::Duration kOpeningTimeMax = absl::Seconds(10);
 // what no speed-up is told from 1 by.
 constexpr double kUnsharedCopyShareMax = 0.02;
 constexpr double kCopyUs = 3;  // of one, however short
+// Without one of these words nothing that a Python program brings reaches a GPU as a kernel. Whoever hides them has
+// libraries, and then nobody knows whose its work was.
+constexpr std::string_view kWaysToKernels[] = {"load_inline", "cpp_extension", "triton",
+                                               "ctypes",      "jiterator",     "compile_kernel"};
 constexpr char kNoTime[] = "this request had no time left to measure it";
 constexpr char kNotThisTime[] = "not measured this time, but the next: ";
 
@@ -47,6 +53,15 @@ absl::StatusOr<std::unique_ptr<JudgingDevice>> GpuDevice::Open(const CpuTools& t
 
 absl::StatusOr<StartedProgram> GpuDevice::StartCandidate(PreparedTask& task, Room room) {
   return host_->StartCandidate(task, room);
+}
+
+Room GpuDevice::FirstRoom() const {
+  const JudgeRequest& request = judgement_.request;
+  if (is_native_ || !request.extension_fds.empty()) return Room::kSealed;
+  const bool has_way =
+      std::any_of(std::begin(kWaysToKernels), std::end(kWaysToKernels),
+                  [&](const auto& word) { return request.source.find(word) != std::string::npos; });
+  return has_way ? Room::kSealed : Room::kOpen;
 }
 
 void GpuDevice::LeaveLane() {

@@ -31,7 +31,7 @@ class Judge {
       : tools_(tools), request_(request), deadline_(deadline) {}
 
   // A status is a failure of the machine; whatever candidate or task did is in the measurement. A candidate is
-  // first judged where no library can do its work, if the device has such a room; one that ends there for want
+  // first judged where no library can do its work, if it may have code of its own; one that ends there for want
   // of a library is judged once more with all of them. UNAVAILABLE: also where a fault may be that of the device.
   absl::StatusOr<v1::Measurement> Run();
 

@@ -74,6 +74,8 @@ class JudgingDevice {
  public:
   virtual ~JudgingDevice() = default;
 
+  // Where a candidate is judged first. Open where it can have no code of its own: that room is then the only one.
+  virtual Room FirstRoom() const { return Room::kSealed; }
   // Whether a candidate that fails by an error where libraries are withheld is judged once more where they are not.
   virtual bool JudgesErrorsAgain() const { return false; }
   // Held while a candidate runs, where the device is one for all: TensorStore::turn(). Candidates are then verified

@@ -1,9 +1,10 @@
 """How many more candidates a minute a service grades with all GPUs of a machine than with one, and whether one that is
 taken away while it works costs an answer.
 
-Native programs that are right, of three kernels, from eight clients a GPU; a service of its own for each piece of work.
-The last piece takes the lease of one GPU, as a trainer does, once half of the answers are in: from then on that GPU may
-end the judgement that it has, and begins no other.
+Native programs that are right, of three kernels and six tasks, from eight clients a GPU. One service does all pieces
+of work: where it is to have one GPU, the benchmark holds the leases of the others, as trainers do. The last piece takes
+the lease of one GPU once half of the answers are in: from then on that GPU may end the judgements that it has begun,
+and begins no other.
 
 ./dev bench gpu_lanes --gpu [--resume] [--seconds N] [--programs N] [--set KEY=VALUE ...]
 """
@@ -11,6 +12,7 @@ end the judgement that it has, and begins no other.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import secrets
 import subprocess
@@ -18,9 +20,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,14 +33,13 @@ from tests.bench.gpu_timing_kernels import KERNELS
 from tests.bench.slices import Piece, Row, Slice, SliceOptions, add_slice_arguments, digest_of
 from tests.hacks.own_service import own_service
 
-_KERNELS = ("affine chain, 10 us", "affine chain, 50 us", "running sums, 200 us")
+# What is kept of all tasks fits into the memory that one GPU has for them.
+_KERNELS = ("affine chain, 10 us", "running sums, 200 us", "running sums, 1 ms")
+_TASKS = [(KERNELS[name], variant) for variant in range(2) for name in _KERNELS]
 _CLIENTS_EACH = 8  # of a GPU
 _GRADE_SECONDS_MAX = 240.0
 _LEASE_SECONDS_MAX = 120.0
 _REPLY_SECONDS = 2.0  # in which what was judged before has been answered
-
-# A client of a service that judges on the GPUs of these UUIDs.
-OpenService = Callable[[Sequence[str]], AbstractContextManager[RewardClient]]
 
 
 def uuids() -> list[str]:
@@ -52,22 +53,22 @@ def uuids() -> list[str]:
 
 
 def requests_of(count: int, token: str) -> list[Request]:
-    """By turns of the kernels; `token` makes them others than those of another piece."""
-    kernels = [KERNELS[name] for name in _KERNELS]
+    """By turns of the tasks; `token` makes the programs others than those of another piece."""
+    turns = itertools.islice(itertools.cycle(_TASKS), count)
     return [
-        Request(
-            kernels[i % len(kernels)].task, source=kernels[i % len(kernels)].source(f"{token}_{i}"), language="cuda"
-        )
-        for i in range(count)
+        Request(f"{kernel.task}\n# {variant}\n", source=kernel.source(f"{token}_{i}"), language="cuda")
+        for i, (kernel, variant) in enumerate(turns)
     ]
 
 
 @dataclass(frozen=True)
 class Load:
-    """So many programs for a service on these GPUs; with `lend` one of them is taken away meanwhile."""
+    """So many programs for a service that has these GPUs and `away`, which others hold all the time; with `lend` one of
+    its own is taken away meanwhile."""
 
     programs: int
     gpus: tuple[str, ...]
+    away: tuple[str, ...] = ()
     lend: str = ""
 
     @property
@@ -76,12 +77,14 @@ class Load:
         lent = ", one of them lent from half on" if self.lend else ""
         return f"{len(self.gpus)} GPU{'s' * (len(self.gpus) > 1)}{lent}"
 
-    def run(self, open_service: OpenService) -> Row:
+    def run(self, client: RewardClient) -> Row:
         """Answers a minute, from the first request on; the first ones for each task and GPU are not counted."""
         clients = _CLIENTS_EACH * len(self.gpus)
-        with open_service(self.gpus) as client, ThreadPoolExecutor(clients) as pool:
+        with ExitStack() as stack, ThreadPoolExecutor(clients) as pool:
+            for gpu in self.away:
+                stack.enter_context(device_lease(gpu, _LEASE_SECONDS_MAX))
             grade = partial(_grade, client)
-            warm = len(_KERNELS) * 2 * len(self.gpus)
+            warm = len(_TASKS) * len(self.gpus)
             list(pool.map(grade, requests_of(warm, secrets.token_hex(4))))
             half = threading.Semaphore(0)
 
@@ -93,13 +96,12 @@ class Load:
 
             begin = time.monotonic()
             asked = [pool.submit(graded, request) for request in requests_of(self.programs, secrets.token_hex(4))]
-            with ExitStack() as stack:
-                if self.lend:
-                    for _ in range(self.programs // 2):
-                        half.acquire()
-                    stack.enter_context(device_lease(self.lend, _LEASE_SECONDS_MAX))
-                lent_at = time.monotonic()
-                rows = [request.result() for request in asked]
+            if self.lend:
+                for _ in range(self.programs // 2):
+                    half.acquire()
+                stack.enter_context(device_lease(self.lend, _LEASE_SECONDS_MAX))
+            lent_at = time.monotonic()
+            rows = [request.result() for request in asked]
             seconds = time.monotonic() - begin
         late = [row for row in rows if row["ended"] > lent_at + _REPLY_SECONDS]
         return {
@@ -119,15 +121,33 @@ def _grade(client: RewardClient, request: Request) -> Row:
     return {"verdict": grade.verdict.value, "gpu": grade.message.get("environment", {}).get("gpu", {}).get("uuid", "")}
 
 
-@contextmanager
-def own_client(settings: dict[str, str], gpus: Sequence[str]) -> Iterator[RewardClient]:
-    """Of a service of its own that sees these GPUs alone."""
-    visible = {"CUDA_VISIBLE_DEVICES": ",".join(gpus)}
-    with (
-        own_service(settings, visible) as address,
-        RewardClient(address, retries=RetryOptions(seconds_max=_GRADE_SECONDS_MAX)) as client,
-    ):
-        yield client
+class OwnClient:
+    """A client of a service of its own with these GPUs, which starts when it is first asked for."""
+
+    def __init__(self, settings: dict[str, str], gpus: Sequence[str]) -> None:
+        self._settings = settings
+        self._gpus = gpus
+        self._stack = ExitStack()
+        self._client: RewardClient | None = None
+
+    def __enter__(self) -> OwnClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def get(self) -> RewardClient:
+        """The same each time."""
+        if self._client is None:
+            service = own_service(self._settings, {"CUDA_VISIBLE_DEVICES": ",".join(self._gpus)})
+            address = self._stack.enter_context(service)
+            retries = RetryOptions(seconds_max=_GRADE_SECONDS_MAX)
+            self._client = self._stack.enter_context(RewardClient(address, retries=retries))
+        return self._client
+
+
+def _run(load: Load, own: OwnClient) -> Row:
+    return load.run(own.get())
 
 
 def faults_of(load: Load, result: Row) -> list[str]:
@@ -137,6 +157,11 @@ def faults_of(load: Load, result: Row) -> list[str]:
     ]
     if result["on_lent_gpu"]:
         faults.append(f"{result['on_lent_gpu']} programs were judged on a GPU that was lent away")
+    faults += [
+        f"{result['by_gpu'][gpu]} programs were judged on {gpu}, which others held"
+        for gpu in load.away
+        if gpu in result["by_gpu"]
+    ]
     idle = [gpu for gpu in load.gpus if gpu not in result["by_gpu"]]
     return [f"{load.name}: {fault}" for fault in (*faults, *(f"nothing was judged on {gpu}" for gpu in idle))]
 
@@ -169,15 +194,20 @@ def main(words: Sequence[str] | None = None, gpus: Sequence[str] | None = None) 
     if len(found) < 2:
         parser.exit(1, f"{len(found)} GPUs are here, and this benchmark compares one with several.\n")
     settings = {"num_lanes": "1", **dict(text.split("=", 1) for text in arguments.set)}
-    loads = [Load(arguments.programs, gpus, lend) for gpus, lend in ((found[:1], ""), (found, ""), (found, found[-1]))]
+    loads = [
+        Load(arguments.programs, found[:1], away=found[1:]),
+        Load(arguments.programs, found),
+        Load(arguments.programs, found, lend=found[-1]),
+    ]
     programs = Path(os.environ["WARPSMITH_BIN_DIR"])
     files = digest_of([programs, programs.parent / "share"])
     slice_ = Slice(SliceOptions.of(arguments))
     results = []
-    for load in loads:
-        work = partial(load.run, partial(own_client, settings))
-        rows = slice_.do([Piece(load.name, [files, settings, load.programs, load.gpus], work)])
-        results += [(load, row["result"]) for row in rows]
+    with OwnClient(settings, found) as own:
+        for load in loads:
+            work = partial(_run, load, own)
+            rows = slice_.do([Piece(load.name, [files, settings, load.programs, load.gpus], work)])
+            results += [(load, row["result"]) for row in rows]
     faults = print_rates(results)
     return slice_.end() or (1 if faults else 0)
 

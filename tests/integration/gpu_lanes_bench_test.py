@@ -64,7 +64,8 @@ def _open(gpus: Sequence[str]) -> Iterator[RewardClient]:
 
 def test_all_programs_are_answered_on_all_gpus(gpus: tuple[str, ...]) -> None:
     load = Load(12, gpus)
-    result = load.run(_open)
+    with _open(gpus) as client:
+        result = load.run(client)
     assert result["verdicts"] == {"CORRECT": 12}
     assert set(result["by_gpu"]) == set(gpus)
     assert result["lent_at"] is None
@@ -73,12 +74,23 @@ def test_all_programs_are_answered_on_all_gpus(gpus: tuple[str, ...]) -> None:
 
 def test_a_gpu_that_is_lent_away_gets_no_more_work_and_nothing_is_lost(gpus: tuple[str, ...]) -> None:
     load = Load(80, gpus, lend=gpus[1])
-    result = load.run(_open)
+    with _open(gpus) as client:
+        result = load.run(client)
     assert result["verdicts"] == {"CORRECT": 80}
     assert result["lent_at"] is not None
     assert result["on_lent_gpu"] == 0
     with device_lease(gpus[1], 0):  # it was given back
         pass
+
+
+def test_a_gpu_that_others_hold_gets_no_work(gpus: tuple[str, ...]) -> None:
+    load = Load(12, gpus[:1], away=gpus[1:])
+    with _open(gpus) as client:
+        result = load.run(client)
+    assert result["by_gpu"] == {gpus[0]: 12}
+    assert faults_of(load, result) == []
+    with_both = {**result, "by_gpu": dict.fromkeys(gpus, 6)}
+    assert faults_of(load, with_both) == [f"{load.name}: 6 programs were judged on {gpus[1]}, which others held"]
 
 
 def test_a_service_that_ignores_a_lease_is_told(gpus: tuple[str, ...]) -> None:
@@ -118,9 +130,19 @@ def test_with_one_gpu_there_is_nothing_to_compare(tmp_path: Path, capsys: pytest
 def test_a_slice_does_three_pieces_and_resumes(
     gpus: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(gpu_lanes_bench, "own_client", lambda settings, gpus: _open(gpus))
+    doors: list[Door] = []
+
+    @contextmanager
+    def own_service(settings: dict[str, str], environment: dict[str, str]) -> Iterator[str]:
+        doors.append(Door(environment["CUDA_VISIBLE_DEVICES"].split(",")))
+        yield doors[-1].url
+        doors[-1].server.shutdown()
+        doors[-1].server.server_close()
+
+    monkeypatch.setattr(gpu_lanes_bench, "own_service", own_service)
     words = ["--gpu", "--out", str(tmp_path / "out.jsonl"), "--programs", "24", "--resume"]
     assert main(words, gpus) == 0
     assert "lent after" in capsys.readouterr().out
     assert main(words, gpus) == 0
     assert "no piece is left" in capsys.readouterr().out
+    assert len(doors) == 1

@@ -71,6 +71,7 @@ struct FakeMachine {
       0;  // of its memory, by anybody: where that is more than a task's own it is crowded, too
   int num_batched_calls = 1;
   bool judges_errors_again = false;
+  Room first_room = Room::kSealed;
   bool may_be_others_doing = true;  // any fault beside others
   absl::Status lost_beside_others;  // not OK: no program starts in a turn that is shared
   std::function<absl::Status()> prepare_reference = [] { return absl::OkStatus(); };
@@ -158,6 +159,7 @@ class FakeJudgingDevice : public JudgingDevice {
   FakeJudgingDevice(FakeMachine* machine, v1::Measurement* measurement)
       : machine_(machine), measurement_(measurement) {}
 
+  Room FirstRoom() const override { return machine_->first_room; }
   bool JudgesErrorsAgain() const override { return machine_->judges_errors_again; }
   DeviceTurn* turn() override { return machine_->turn; }
   absl::Status AwaitIdle() override { return machine_->idle(); }

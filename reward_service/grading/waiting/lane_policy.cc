@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/functional/function_ref.h"
 #include "core/base/check.h"
 
 namespace warpsmith {
@@ -38,6 +39,12 @@ std::vector<size_t> Eligible(const std::vector<WaitingWork>& waiting, std::strin
   return eligible;
 }
 
+// Drops all others where there are some of these.
+void Prefer(absl::FunctionRef<bool(size_t)> is_preferred, std::vector<size_t>* eligible) {
+  const auto others = std::stable_partition(eligible->begin(), eligible->end(), is_preferred);
+  if (others != eligible->begin()) eligible->erase(others, eligible->end());
+}
+
 }  // namespace
 
 void TenantClock::Enter(const std::string& tenant, const std::vector<std::string_view>& busy) {
@@ -60,9 +67,8 @@ size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recen
                 const LanePolicyOptions& options) {
   WS_CHECK(!waiting.empty());
   std::vector<size_t> eligible = Eligible(waiting, TenantInTurn(waiting, recent, clock, options), options);
-  const auto judged = std::stable_partition(eligible.begin(), eligible.end(),
-                                            [&](size_t index) { return !waiting[index].task_is_judged; });
-  if (judged != eligible.begin()) eligible.erase(judged, eligible.end());
+  Prefer([&](size_t index) { return !waiting[index].task_is_elsewhere; }, &eligible);
+  Prefer([&](size_t index) { return !waiting[index].task_is_judged; }, &eligible);
   if (waiting[eligible.front()].waited >= options.wait_max) return eligible.front();
   const bool want_same = recent.run_length > 0 && recent.run_length < options.run_length_max;
   for (const size_t index : eligible) {

@@ -17,8 +17,9 @@ struct WaitingWork {
   std::string_view task_key;
   absl::Duration waited;
   std::string_view tenant = {};
-  int priority = 0;             // the greater goes first, among one tenant's
-  bool task_is_judged = false;  // by another slot of the lane, which would be waited for
+  int priority = 0;                // the greater goes first, among one tenant's
+  bool task_is_judged = false;     // by another slot of the lane, which would be waited for
+  bool task_is_elsewhere = false;  // another lane has it ready
 };
 
 // What a lane, or a compile worker, did last.
@@ -56,8 +57,9 @@ struct LanePolicyOptions {
 
 // Index of the work to do next; `waiting` is in order of arrival and not empty. First whose turn it is: the
 // recent tenant's until it is `tenant_turn` ahead, else the one served least. Of that tenant's, the highest
-// priority. Of those, the ones whose task is not being judged, if there are any. Of those, the first that waited
-// for wait_max; then the first of the recent task while its run is short; then the first of another task.
+// priority. Of those, the ones whose task no other lane has ready, if there are any, and of those the ones whose
+// task is not being judged. Of those, the first that waited for wait_max; then the first of the recent task while
+// its run is short; then the first of another task.
 size_t PickNext(const std::vector<WaitingWork>& waiting, const RecentWork& recent, const TenantClock& clock,
                 const LanePolicyOptions& options);
 

@@ -35,6 +35,7 @@ absl::StatusOr<JudgeRequest> ReadJudgeRequest(const Packet& packet) {
     request.extension_fds.push_back(packet.descriptors[i].get());
   request.limits = LimitsFromJson(Read(packet.fields, Message::limits));
   request.timing = TimingFromJson(Read(packet.fields, Message::timing));
+  request.with_streams = Read(packet.fields, Message::with_streams);
   request.verify_only = Read(packet.fields, Message::verify_only);
   request.another_follows = Read(packet.fields, Message::another_follows);
   if (packet.fields.contains(Message::seed.name)) request.seed = Read(packet.fields, Message::seed);

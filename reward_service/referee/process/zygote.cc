@@ -14,6 +14,7 @@
 #include "core/base/status_macros.h"
 #include "reward_service/jail/malloc_tunables.h"
 #include "reward_service/jail/messages.h"
+#include "reward_service/referee/process/other_gpus.h"
 
 namespace warpsmith {
 namespace {
@@ -35,10 +36,6 @@ constexpr int kCompilerThreadsMax = 1024;
 // Children live under uids of their own, so that the limit of threads counts each alone.
 constexpr uint32_t kUidMin = 64000;
 constexpr uint32_t kNumUids = 1000;
-// Of a context on a GPU, by which launches reach it; the driver's own choice is 8. It makes one context at a time for
-// all processes, and takes less for fewer queues: with two it makes 1.5 times as many as with four. Kernels of four
-// streams, which run beside each other with four queues as with eight, take 1.4 times as long with two.
-constexpr int kLaunchQueues = 2;
 // What an address space holds beside private memory: libraries (Torch's are large), shared buffers, stacks.
 constexpr int64_t kMappedBytes = int64_t{24} << 30;
 
@@ -53,12 +50,15 @@ std::vector<std::string> Environment(int num_threads) {
       "TORCHINDUCTOR_CACHE_DIR=/tmp/inductor", "TORCHINDUCTOR_COMPILE_THREADS=1", "LOGNAME=jail"};
 }
 
-// What the driver's devices are called is fixed; which of them a context opens, CUDA_VISIBLE_DEVICES decides.
+// What the driver's devices are called is fixed; which of them a context opens, CUDA_VISIBLE_DEVICES decides. But every
+// process that sees another GPU's device opens that, too, under a lock of the host's.
 void AdmitGpu(const GpuAccess& gpu, SandboxOptions* options) {
+  const std::set<std::string> others = DevicesOfOtherGpus("/proc/driver/nvidia/gpus", gpu.uuid);
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/dev", error)) {
-    const bool is_gpus = entry.path().filename().string().rfind("nvidia", 0) == 0;
-    if (is_gpus && entry.is_character_file(error)) options->devices.push_back(entry.path());
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("nvidia", 0) != 0 || others.count(name) > 0) continue;
+    if (entry.is_character_file(error)) options->devices.push_back(entry.path());
   }
   options->read_only_paths.push_back(gpu.driver.parent_path());
   if (!gpu.profiler.empty()) {
@@ -67,7 +67,6 @@ void AdmitGpu(const GpuAccess& gpu, SandboxOptions* options) {
   }
   options->environment.push_back(absl::StrCat("CUDA_VISIBLE_DEVICES=", gpu.uuid));
   options->environment.push_back("CUDA_CACHE_DISABLE=1");  // what it keeps is no jail's
-  options->environment.push_back(absl::StrCat("CUDA_DEVICE_MAX_CONNECTIONS=", kLaunchQueues));
 }
 
 // Behind the profiler's, of warpsmith-jail's arguments.
@@ -373,6 +372,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> Zygote::ForkLocked(const ChildRigh
                   {Fork::sealed, rights.sealed},
                   {Fork::compiles, rights.compiles},
                   {Fork::gpu, rights.gpu},
+                  {Fork::launch_queues, rights.launch_queues},
                   {Fork::records, rights.records}});
   RETURN_IF_ERROR(SendPacket(socket_.get(), fields, {pair.second.get(), writer.get()}));
   ++num_unanswered_;

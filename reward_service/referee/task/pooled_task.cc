@@ -8,6 +8,8 @@ namespace {
 // Kept alive for the tasks that were used last: a start costs ten draws. On a GPU each task has its own, for a start
 // costs a hundred draws there, and its memory is counted with the task's.
 constexpr int kOraclesMax = 4;
+// Candidates of one task follow each other within it.
+constexpr absl::Duration kLately = absl::Seconds(10);
 
 }  // namespace
 
@@ -16,6 +18,15 @@ bool MachineFailed(const PooledTask& pooled) {
 }
 
 int NumJudgements(const PooledTask& pooled) { return pooled.num_waiting + (pooled.is_judged ? 1 : 0); }
+
+bool HasRoomForCopy(const PooledTasks& tasks, const PooledTask& task, int64_t device_bytes_max,
+                    absl::Time now) {
+  int64_t bytes = task.device_bytes;
+  for (const auto& [key, other] : tasks) {
+    if (now - other->last_used_at <= kLately) bytes += other->device_bytes;
+  }
+  return bytes <= device_bytes_max;
+}
 
 bool WantsStep(const PooledTask& pooled) {
   if (!pooled.examined) return true;

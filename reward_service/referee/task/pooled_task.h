@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "reward_service/referee/task/prepared_task.h"
 
 namespace warpsmith {
@@ -23,6 +24,7 @@ struct PooledTask {
   // next has the task made anew.
   absl::Status status;
   uint64_t last_used = 0;
+  absl::Time last_used_at = absl::InfinitePast();
   int64_t device_bytes = 0;  // as of its last step
   int num_uses = 0;          // judgements; a task's draws retire after a number of them
   // Where tasks are completed by need: somebody is timed on it, or there are several who may be.
@@ -46,6 +48,10 @@ bool MachineFailed(const PooledTask& pooled);
 int NumJudgements(const PooledTask& pooled);
 // Whether there is another step to do, now that none is done.
 bool WantsStep(const PooledTask& pooled);
+// Whether a copy of `task` fits beside all that were used lately, which it must not drive out: each of these would be
+// made again.
+bool HasRoomForCopy(const PooledTasks& tasks, const PooledTask& task, int64_t device_bytes_max,
+                    absl::Time now);
 // Has a step of it, if it waits in the queue, done next.
 void GoFirst(const std::shared_ptr<PooledTask>& pooled, std::deque<std::shared_ptr<PooledTask>>* queue);
 // Of the tasks that have an oracle on the host the one that was used least lately; null while there are few.

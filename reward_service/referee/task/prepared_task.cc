@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +20,10 @@ using Style = oracle::Draw;
 
 // Two of the task's own, and one of each other style.
 constexpr int64_t kVerificationDrawsMax = 7;
+
+// By which a reference names what libraries compute on several streams.
+constexpr const char* kOnStreams[] = {"RNN", "LSTM", "GRU", "linalg", "Stream"};
+constexpr int kQueuesOfStreams = 2;
 
 // Of verification.
 bool IsForTiming(const Draw& draw, bool has_parameters) {
@@ -150,6 +156,13 @@ int64_t PreparedTask::DrawBytes() const {
   int64_t bytes = (counted_.use_count() - 1) * (layout_.input_buffer_bytes + layout_.output_buffer_bytes);
   for (const auto& other : on_other_inputs_) bytes += other->DrawBytes();
   return bytes;
+}
+
+int PreparedTask::num_launch_queues() const {
+  const bool has_streams = std::any_of(
+      std::begin(kOnStreams), std::end(kOnStreams),
+      [this](const char* name) { return source_.reference_source.find(name) != std::string::npos; });
+  return has_streams ? kQueuesOfStreams : 1;
 }
 
 int64_t PreparedTask::NextSeed() { return static_cast<int64_t>(UniformWord(seed_, num_seeds_used_++) >> 1); }

@@ -115,6 +115,9 @@ class PreparedTask {
   const std::vector<std::unique_ptr<PreparedTask>>& on_other_inputs() const { return on_other_inputs_; }
   // Of the random numbers that the model's constructor takes; secret like the draws.
   int64_t construction_seed() const { return construction_seed_; }
+  // Of a process in which libraries compute for the task, ChildRights::launch_queues: those of recurrent layers and of
+  // linear algebra have streams of their own.
+  int num_launch_queues() const;
   // The reference's text; stays the task's.
   int source_fd() const { return source_fd_.get(); }
   // Made by `place`.

@@ -86,6 +86,7 @@ std::shared_ptr<PooledTask> TaskPool::FindOrAdd(const TaskSource& source, std::o
     Enqueue(pooled);
   }
   pooled->last_used = ++clock_;
+  pooled->last_used_at = absl::Now();
   const std::shared_ptr<PooledTask> result = pooled;
   Evict();
   return result;
@@ -99,8 +100,8 @@ std::shared_ptr<PooledTask> TaskPool::FindCopy(const TaskSource& source) {
   if (best->task->on_device().turn() == nullptr) return best;
   for (int copy = 1; copy < kCopiesMax && NumJudgements(*best) > 0; ++copy) {
     const std::string key = absl::StrCat(source.key, ",", copy);
-    const bool has_room =
-        best->device_bytes <= device_bytes_max_ / 2 && best->task->on_device().store().HasPlenty();
+    const bool has_room = HasRoomForCopy(tasks_, *best, device_bytes_max_, absl::Now()) &&
+                          best->task->on_device().store().HasPlenty();
     if (tasks_.count(key) == 0 && !has_room) break;
     std::shared_ptr<PooledTask> other = FindOrAdd({key, source.reference_source}, std::nullopt);
     if (NumJudgements(*other) < NumJudgements(*best)) best = std::move(other);

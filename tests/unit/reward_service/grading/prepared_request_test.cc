@@ -95,6 +95,26 @@ TEST_CASE("a native CUDA program that names cuBLAS or cuDNN has them where its t
   CHECK_FALSE(prepare("// cublas", "blas").with_blas);
 }
 
+TEST_CASE("a CUDA program that names streams, graphs or contexts may have kernels run beside each other") {
+  v1::GradeRequest request = Request();
+  const ServiceAbilities abilities{.devices = {{v1::DEVICE_CPU, "cpu"}, {v1::DEVICE_CUDA, "gpu"}}};
+  const auto may_overlap = [&](v1::CandidateLanguage language, v1::Device device, const char* source) {
+    request.mutable_candidate()->set_language(language);
+    request.mutable_candidate()->set_source(source);
+    request.mutable_task()->set_device(device);
+    return Prepare(request, abilities).with_streams;
+  };
+  const auto of_cuda = [&](const char* source) {
+    return may_overlap(v1::CANDIDATE_LANGUAGE_CUDA, v1::DEVICE_CUDA, source);
+  };
+  CHECK_FALSE(of_cuda("void run(cudaStream_t stream) { work<<<1, 1, 0, stream>>>(); }"));
+  CHECK(of_cuda("cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking);"));
+  CHECK(of_cuda("cudaGraphLaunch(exec, stream);"));
+  CHECK(of_cuda("cuCtxCreate(&other, 0, 0);"));
+  CHECK(may_overlap(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON, v1::DEVICE_CUDA, "torch.cuda.Stream()"));
+  CHECK_FALSE(may_overlap(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON, v1::DEVICE_CPU, "torch.cuda.Stream()"));
+}
+
 TEST_CASE("formula, skill and id do not change what is measured") {
   v1::GradeRequest request = Request();
   const PreparedRequest first = Prepare(request);

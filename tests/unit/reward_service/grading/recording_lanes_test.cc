@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_referee.h"
 
@@ -26,14 +27,16 @@ struct Bench {
                                                    std::make_unique<FakeReferee>(&scripts[i])));
     }
   }
-  Route Record(v1::Device device = v1::DEVICE_CPU) {
+  Route Record(v1::Device device = v1::DEVICE_CPU, std::string task_key = "") {
+    if (task_key.empty()) task_key = absl::StrCat("task ", num_tasks++);
     PreparedRequest prepared;
     prepared.request.mutable_candidate()->set_language(v1::CANDIDATE_LANGUAGE_KERNELBENCH_PYTHON);
     prepared.source = "load_inline";
     prepared.device = device;
+    prepared.task_key = task_key;
     flight = std::make_unique<Flight>();
     flight->prepared = std::make_shared<const PreparedRequest>(prepared);
-    return recording.Record(flight.get());
+    return recording.Record(flight.get(), absl::UnixEpoch());
   }
 
   std::array<FakeRefereeScript, 3> scripts;
@@ -42,7 +45,9 @@ struct Bench {
                                     Records(std::vector<ExtensionRecord>(1))};
   std::array<int, 3> num_asked = {};
   std::vector<std::unique_ptr<JudgeStage>> lanes;
-  RecordingLanes recording{lanes};
+  TaskLanes task_lanes;
+  int num_tasks = 0;
+  RecordingLanes recording{lanes, &task_lanes};
   std::unique_ptr<Flight> flight;
 };
 
@@ -52,6 +57,14 @@ TEST_CASE("the lanes of a device are asked in turn, and those of others never") 
   CHECK(bench.num_asked == std::array<int, 3>{2, 2, 0});
   CHECK(bench.Record(v1::DEVICE_CUDA) == Route::kCompile);
   CHECK(bench.num_asked[2] == 1);
+}
+
+TEST_CASE("programs of one task are recorded on the lane that has it ready") {
+  Bench bench;
+  for (int i = 0; i < 3; ++i) CHECK(bench.Record(v1::DEVICE_CPU, "a task") == Route::kCompile);
+  CHECK(bench.num_asked == std::array<int, 3>{3, 0, 0});
+  CHECK(bench.Record(v1::DEVICE_CPU, "another") == Route::kCompile);
+  CHECK(bench.num_asked == std::array<int, 3>{3, 1, 0});
 }
 
 TEST_CASE(

@@ -32,7 +32,8 @@ def _why(monkeypatch: pytest.MonkeyPatch, last: BaseException | None) -> str:
     fields = dict.fromkeys(
         ("uid", "memory_bytes_max", "address_bytes_max", "tmp_bytes_max", "cpu_seconds_max", "num_threads_max"), 1
     )
-    for name, value in {**fields, "sealed": False, "compiles": False, "gpu": False, "records": False}.items():
+    no_rights = {"sealed": False, "compiles": False, "gpu": False, "launch_queues": 1, "records": False}
+    for name, value in {**fields, **no_rights}.items():
         object.__setattr__(request, name, value)
     with pytest.raises(OSError) as raised:
         zygote.enter_jail(_Library(), request)

@@ -82,6 +82,22 @@ TEST_CASE(
   CHECK(python.device->JudgesErrorsAgain());
 }
 
+TEST_CASE(
+    "on a GPU a Python program is judged without libraries first where it may have kernels of its own") {
+  Bench bench(CandidateKind::kKernelBenchPython);
+  bench.request.source =
+      "class ModelNew(nn.Module):\n    def forward(self, x):\n        return torch.relu(x)\n";
+  CHECK(bench.device->FirstRoom() == Room::kOpen);
+  bench.request.extension_fds = {0};
+  CHECK(bench.device->FirstRoom() == Room::kSealed);
+  bench.request.extension_fds.clear();
+  bench.request.source += "load_inline(name)";  // which was not recorded
+  CHECK(bench.device->FirstRoom() == Room::kSealed);
+  bench.request.source = "import ctypes";
+  CHECK(bench.device->FirstRoom() == Room::kSealed);
+  CHECK(Bench().device->FirstRoom() == Room::kSealed);
+}
+
 TEST_CASE("what bounds a program on a GPU is told by its memory") {
   Bench bench;
   const TaskLayout& layout = bench.puppets.task->layout();

@@ -169,6 +169,22 @@ TEST_CASE("an error where libraries are withheld is judged once more, where the 
   CHECK(bench.Run().verdict() == v1::VERDICT_INCORRECT);
 }
 
+TEST_CASE(
+    "a candidate that can have no code of its own has the libraries at once, and one process for each "
+    "fault") {
+  FakeBench bench;
+  bench.machine.first_room = Room::kOpen;
+  bench.machine.judges_errors_again = true;
+  bench.machine.sealed.calls = FaultAt(0, Wrong());  // which nobody sees
+  const v1::Grade grade = bench.Run();
+  CHECK(grade.verdict() == v1::VERDICT_CORRECT);
+  CHECK_FALSE(grade.timing().libraries_withheld());
+  bench.machine.num_started = 0;
+  bench.machine.open.calls = FaultAt(0, {v1::VERDICT_RUNTIME_ERROR, "ModuleNotFoundError"});
+  CHECK(bench.Run().verdict() == v1::VERDICT_RUNTIME_ERROR);
+  CHECK(bench.machine.num_started == 1);
+}
+
 TEST_CASE("a candidate that takes no parameters is timed with one warm-up: its input sets are few") {
   const nlohmann::json weight = {{{"code", 2}, {"bits", 32}, {"shape", {4}}, {"name", "weight"}}};
   const nlohmann::json script = {{"loaded", {{"parameters", weight}}}};

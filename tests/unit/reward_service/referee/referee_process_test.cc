@@ -98,7 +98,8 @@ nlohmann::json JudgeQuestion(int id) {
                       {Judge::timing, ToJson(TimingEffort{})},
                       {Judge::verify_only, true},
                       {Judge::another_follows, false},
-                      {Judge::with_blas, false}});
+                      {Judge::with_blas, false},
+                      {Judge::with_streams, false}});
 }
 
 // A script in which recording a program is answered so.

@@ -38,6 +38,16 @@ TEST_CASE("a task that is being judged is left for later, however long it waits,
   CHECK(PickNext({judged, other}, {"b", 1}, kOptions) == 0);
 }
 
+TEST_CASE("a task that another lane has ready is left to it, however long it waits, where there is another") {
+  WaitingWork elsewhere = Work("a", 20), judged = Work("b");
+  elsewhere.task_is_elsewhere = true;
+  judged.task_is_judged = true;
+  CHECK(PickNext({elsewhere, judged}, {"a", 1}, kOptions) == 1);
+  CHECK(PickNext({elsewhere, judged, Work("c")}, {"a", 1}, kOptions) == 2);
+  judged.task_is_elsewhere = true;
+  CHECK(PickNext({judged, elsewhere}, {}, kOptions) == 1);
+}
+
 TEST_CASE("without a candidate of the recent task the first goes") {
   CHECK(PickNext({Work("a"), Work("b")}, {"c", 1}, kOptions) == 0);
 }

@@ -33,6 +33,13 @@ std::string InputBytes(const PreparedTask& task, const Draw& draw) {
   return {draw.inputs.get(), static_cast<size_t>(task.layout().input_buffer_bytes)};
 }
 
+TEST_CASE("a process of a task has one launch queue, and two where its libraries have streams of their own") {
+  const auto queues = [](const char* layer) { return Prepare({"task", layer}).num_launch_queues(); };
+  CHECK(queues("nn.Conv2d(3, 8, 3)") == 1);
+  CHECK(queues("nn.LSTM(8, 8)") == 2);
+  CHECK(queues("torch.linalg.svd(x)") == 2);
+}
+
 TEST_CASE("inputs of one sign are drawn with both, where the reference survives it") {
   PreparedTask survives = Prepare(SmallTask("pass", "return torch.relu(x) + 1", "[torch.rand(32, 32)]"));
   REQUIRE(survives.Examine().ok());
