@@ -20,7 +20,9 @@ constexpr absl::Duration kPatience = absl::Seconds(120);
 Referee& FormsReferee() {
   static const std::unique_ptr<Referee> referee = [] {
     RefereeOptions options;
-    options.lane_cores = {static_cast<int>(std::max(1u, std::thread::hardware_concurrency())) - 1};
+    // As a service's: one for the referee, one for programs.
+    const int num_cores = static_cast<int>(std::max(2u, std::thread::hardware_concurrency()));
+    options.lane_cores = {num_cores - 2, num_cores - 1};
     options.gpu_uuid = FindGpus()->front().uuid;
     auto started = Referee::Start(options);
     WS_CHECK(started.ok()) << started.status().ToString();
