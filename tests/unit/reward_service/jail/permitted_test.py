@@ -50,7 +50,7 @@ def test_only_what_the_contract_names_is_dispatched(monkeypatch: pytest.MonkeyPa
 
 def test_on_a_gpu_nothing_else_is_dispatched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(permitted.gpu_tensors, "here", contextlib.nullcontext)
-    for name in ("describe_device", "synchronise"):
+    for name in ("describe_device", "synchronise", "take_turn"):
         monkeypatch.setattr(permitted.gpu_tensors, name, lambda *_: None)
     recorder = _Recorder()
     with torch.no_grad(), recorder:

@@ -1,6 +1,7 @@
 """Which of a candidate's tensors takes the place of which of the reference's parameters, and the calls of a batch."""
 
 import json
+import mmap
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ _SERVICE = Path(__file__).resolve().parents[4] / "reward_service"
 sys.path.insert(0, str(_SERVICE / "jail"))
 import gpu_tensors  # noqa: E402
 import tensors  # noqa: E402
-from messages import Begin, Tensor  # noqa: E402
+from messages import Begin, Run, Tensor  # noqa: E402
 from python_jail import Hooks, Model, RecordedCalls, match_state, places_of, renew_moved  # noqa: E402
 
 _NAMES = ("x", "scale", "shift", "moved")
@@ -125,14 +126,17 @@ def _model_on_gpu(monkeypatch: pytest.MonkeyPatch, rooms: torch.Tensor) -> Model
     monkeypatch.setattr(gpu_tensors, "move", lambda model: model)
     monkeypatch.setattr(gpu_tensors, "separate", lambda: steps.append("separate"))
     monkeypatch.setattr(gpu_tensors, "await_done", lambda: steps.append("await"))
-    monkeypatch.setattr(gpu_tensors, "synchronise", lambda: 3)
-    memory, source, folder = os.memfd_create("inputs"), os.memfd_create("source"), os.open("/tmp", os.O_RDONLY)
+    monkeypatch.setattr(gpu_tensors, "take_turn", lambda: steps.append("turn"))
+    monkeypatch.setattr(gpu_tensors, "synchronise", lambda _: 3)
+    memory, source, page = (os.memfd_create(name) for name in ("inputs", "source", "page"))
+    folder = os.open("/tmp", os.O_RDONLY)
+    os.ftruncate(page, mmap.PAGESIZE)
     os.write(memory, rooms.numpy().tobytes())
     os.write(source, _SOURCE.encode())
     specs = [Tensor(2, 32, [4], False, name=name, offset=16 * index) for index, name in enumerate(_NAMES)]
     fields = [vars(spec) for spec in (*specs, Tensor(2, 32, [4], False))]
     begin = Begin(fields[:1], fields[1:4], fields[4:], 64, 16, len(rooms), 1, False, "ModelNew", "eager", [], 1)
-    return Model(begin, [source, memory], folder, on_gpu=True)
+    return Model(begin, [source, memory, page], folder, on_gpu=True)
 
 
 def test_on_a_gpu_each_call_of_a_batch_has_parameters_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,12 +150,12 @@ def test_on_a_gpu_each_call_of_a_batch_has_parameters_of_its_own(monkeypatch: py
         return x * scale + shift.sum() + moved
 
     steps.clear()
-    done = model.run([0, 2, 1])
+    done = model.run(Run(0, [0, 2, 1]))
     assert done.waited_us == 3
     for result, values in zip(model._results, rooms[[0, 2, 1]], strict=True):
         assert torch.equal(result, expected(values))
     assert torch.equal(model._inputs[0][0][0], rooms[0, :4])  # inputs stay
-    assert steps == ["separate"] + ["copy", "separate", "separate"] * 2
+    assert steps == ["turn", "separate"] + ["copy", "separate", "separate"] * 2
 
 
 def test_of_a_call_that_is_watched_only_its_own_work_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
